@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/fault.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+int fault_set(Fault *fault, int r, const char *format, ...) {
+        va_list args;
+
+        if (!fault)
+                return r;
+        va_start(args, format);
+        if (vsnprintf(fault->text, sizeof fault->text, format, args) < 0)
+                fault->text[0] = '\0';
+        va_end(args);
+        return r;
+}
+
+int fault_wrap(Fault *fault, int r, const char *format, ...) {
+        char said[sizeof fault->text];
+        va_list args;
+        size_t n;
+
+        if (!fault)
+                return r;
+        memcpy(said, fault->text, sizeof said);
+        va_start(args, format);
+        if (vsnprintf(fault->text, sizeof fault->text, format, args) < 0)
+                fault->text[0] = '\0';
+        va_end(args);
+        n = strlen(fault->text);
+        (void) snprintf(fault->text + n, sizeof fault->text - n, ": %s", said); /* cut when it is too long */
+        return r;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+static int read_all(int fd, size_t limit, Buf *into) {
+        size_t total = 0;
+
+        for (;;) {
+                ssize_t n;
+
+                if (!buf_reserve(into, 64 * 1024))
+                        return -ENOMEM;
+                n = read(fd, into->data + into->len, 64 * 1024);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                if (n == 0)
+                        return 0;
+                total += (size_t) n;
+                if (total > limit)
+                        return -EFBIG;
+                into->len += (size_t) n;
+                into->data[into->len] = '\0';
+        }
+}
+
+int file_read(const char *path, size_t limit, Buf *into) {
+        _cleanup_close_ int fd = -1;
+        struct stat st;
+
+        if (strcmp(path, "-") == 0)
+                return read_all(STDIN_FILENO, limit, into);
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+        if (fd < 0)
+                return -errno;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (S_ISREG(st.st_mode) && (uint64_t) st.st_size > limit)
+                return -EFBIG;
+        return read_all(fd, limit, into);
+}

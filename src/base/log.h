@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* One line to stderr per event: `2026-11-21T08:00:00.123Z info bound pod=default/a node=n1`. Libraries below the
+ * programs do not log; a program logs an error once, where it handles it. */
+
+#include "base/cleanup.h"
+
+typedef enum LogLevel {
+        LOG_LEVEL_ERROR,
+        LOG_LEVEL_WARNING,
+        LOG_LEVEL_INFO,
+        LOG_LEVEL_DEBUG,
+} LogLevel;
+
+void log_set_level(LogLevel level);
+LogLevel log_get_level(void);
+
+/* Loses the line rather than wait: at most 200 lines a second, and a count of what was lost. */
+void log_write(LogLevel level, const char *format, ...) _printf_(2, 3);
+
+#define log_error(...)   log_write(LOG_LEVEL_ERROR, __VA_ARGS__)
+#define log_warning(...) log_write(LOG_LEVEL_WARNING, __VA_ARGS__)
+#define log_info(...)    log_write(LOG_LEVEL_INFO, __VA_ARGS__)
+#define log_debug(...)   log_write(LOG_LEVEL_DEBUG, __VA_ARGS__)

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The report of `kubectl inspect cgpu`: fed with objects one at a time, printed byte for byte as CONTRACT section 11
+ * says. libc only. */
+
+#include "base/buf.h"
+#include "base/fault.h"
+#include "base/str.h"
+
+typedef struct Inspect Inspect;
+
+int inspect_new(Inspect **ret);
+Inspect *inspect_free(Inspect *i);
+
+/* One Node or Pod (by `kind`; other kinds are passed over), in any order: what is kept is copied. Returns 0, -ENOMEM, or
+ * INSPECT_E_MALFORMED with a fault that names the object; the object is then left out. */
+enum { INSPECT_E_MALFORMED = 1, INSPECT_E_NO_NODE };
+int inspect_add(Inspect *i, Str object, Fault *fault);
+
+/* node: restrict to this node; empty: all. INSPECT_E_NO_NODE when it is not a sharing node of the cluster. */
+int inspect_print_summary(Inspect *i, Str node, Buf *out, Fault *fault);
+int inspect_print_details(Inspect *i, Str node, Buf *out, Fault *fault);
+int inspect_print_json(Inspect *i, Str node, Buf *out, Fault *fault);
+
+DEFINE_CLEANUP(Inspect *, inspect_free)

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Who holds what. A grant is an object: creating it charges the cards, freeing it gives exactly that back, and a node
+ * asserts when it dies that everything came home. The ledger holds what is true, not what is allowed: grants read
+ * from annotations are charged even where they exceed a card, contradict the node or name a card it does not have,
+ * because those containers run. Only placement refuses. One thread; no clock; no I/O. */
+
+#include "share/mode.h"
+#include "share/refusal.h"
+#include "share/unit.h"
+#include "wire/object.h"
+
+typedef struct Ledger Ledger;
+typedef struct LedgerNode LedgerNode;
+typedef struct Grant Grant;
+
+/* One card's sums, for those who print or place. */
+typedef struct LedgerCard {
+        uint32_t index;
+        uint32_t units;     /* 0 for a card that grants name but the node does not have */
+        uint32_t used;      /* units; may exceed `units`, never wraps */
+        uint32_t core_used; /* percent */
+        uint32_t pods;      /* grants with something on this card */
+        bool healthy;
+} LedgerCard;
+
+/* A slice: one container's part of one card. */
+typedef struct Slice {
+        uint32_t card;
+        uint32_t mem, core;
+        uint16_t container; /* index in its own list */
+        uint8_t kind;       /* ContainerKind */
+} Slice;
+
+int ledger_new(Ledger **ret);
+Ledger *ledger_free(Ledger *l);
+
+/* Takes over what the node object says now: mode, placement policy, cards, unit, switches. Grants on it stay. Returns
+ * 0, -ENOMEM, or LEDGER_E_NODE with a fault when an annotation of the node does not decode; the node then keeps its
+ * last good description, or none. A mode change while grants are held is kept back until the last is freed. */
+enum { LEDGER_E_NODE = 1 };
+int ledger_node_set(Ledger *l, const Node *node, Fault *fault);
+
+/* The node object is gone. Grants on it stay charged (their pods still exist); when the last goes, so does the node. */
+void ledger_node_remove(Ledger *l, Str name);
+
+LedgerNode *ledger_node_find(const Ledger *l, Str name); /* NULL when neither described nor holding a grant */
+size_t ledger_n_nodes(const Ledger *l);
+LedgerNode *ledger_node_at(const Ledger *l, size_t i); /* 0..n-1, in no stable order */
+
+Str ledger_node_name(const LedgerNode *n);
+ShareMode ledger_node_mode(const LedgerNode *n);
+PlacementPolicy ledger_node_policy(const LedgerNode *n);
+MemoryUnit ledger_node_unit(const LedgerNode *n);
+size_t ledger_node_n_cards(const LedgerNode *n);
+const LedgerCard *ledger_node_cards(const LedgerNode *n); /* by index */
+uint32_t ledger_node_pending(const LedgerNode *n);        /* units of grants that have no card yet */
+
+/* Charges `slices` (copied) on the node, which is made when it is not known yet. slices with no card yet: n_slices 0
+ * and pending_mem > 0, for pods bound by somebody else before the node chose. Returns 0 or -ENOMEM. */
+typedef struct GrantSpec {
+        Str namespace_, name, uid; /* copied */
+        Str node;
+        const Slice *slices;
+        size_t n_slices;
+        uint32_t pending_mem;
+        bool has_core; /* memory+compute pod, for the mixing rule */
+        uint64_t app;
+} GrantSpec;
+int grant_new(Ledger *l, const GrantSpec *spec, Grant **ret);
+Grant *grant_free(Grant *g); /* gives everything back */
+
+Str grant_namespace(const Grant *g);
+Str grant_name(const Grant *g);
+Str grant_uid(const Grant *g);
+LedgerNode *grant_node(const Grant *g);
+const Slice *grant_slices(const Grant *g, size_t *ret_n);
+uint32_t grant_mem_on_card(const Grant *g, uint32_t card);  /* what it occupies there: init by maximum, others by sum */
+uint32_t grant_core_on_card(const Grant *g, uint32_t card);
+uint32_t grant_pending(const Grant *g);
+Grant *ledger_node_grants(const LedgerNode *n); /* first, then grant_next() */
+Grant *grant_next(const Grant *g);
+
+/* Every sum recomputed from the grants and compared; false is our bug. For tests and debug builds. */
+bool ledger_check(const Ledger *l);
+
+DEFINE_CLEANUP(Ledger *, ledger_free)

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Which node, which cards. Pure: reads the ledger, changes nothing, so that the cluster autoscaler's simulations and
+ * every retry get the same answer.
+ *   binpack  fill one card, then the next: the fullest card that still fits; an untouched card only when no used one
+ *            fits (whole cards stay whole), then the smallest that fits. Nodes likewise.
+ *   spread   replicas of one application apart: fewest of them on the card (node), then the emptiest by ratio. */
+
+#include "share/ledger.h"
+#include "share/request.h"
+
+enum { PLACEMENT_E_REFUSED = 1 };
+
+typedef struct Placement {
+        Slice *slices; /* every container of the request on each of its cards; in the arena */
+        size_t n_slices;
+} Placement;
+
+/* Would it fit now? 0, or PLACEMENT_E_REFUSED with the reason. Nothing is allocated: this is the filter. */
+int placement_check(const LedgerNode *node, const Request *request, Refusal *ret);
+
+/* The cards for a request that fits. 0, PLACEMENT_E_REFUSED or -ENOMEM. */
+int placement_choose_cards(const LedgerNode *node, const Request *request, Arena *arena, Placement *ret,
+                           Refusal *ret_refusal);
+
+/* Order among nodes on which the request fits: smaller is better, ties by name are the caller's. */
+uint64_t placement_rank(const LedgerNode *node, const Request *request);
+
+/* The best of all nodes of the ledger, NULL when it fits nowhere. */
+LedgerNode *placement_choose_node(const Ledger *ledger, const Request *request);

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The unit of aliyun.com/gpu-mem and the two formulas that depend on it: CONTRACT sections 2, 6 and 7. */
+
+#include "base/buf.h"
+#include "base/str.h"
+
+typedef struct MemoryUnit {
+        uint32_t mib; /* never 0 */
+} MemoryUnit;
+
+#define MEMORY_UNIT_GIB ((MemoryUnit){1024})
+
+enum { UNIT_E_MALFORMED = 1 };
+
+/* "GiB", "MiB", "128MiB", "2GiB"; empty is GiB. Returns 0, or UNIT_E_MALFORMED for anything else, 0 and overflow. */
+int memory_unit_parse(Str text, MemoryUnit *ret);
+void memory_unit_format(MemoryUnit unit, Buf *out); /* the shortest of these forms */
+
+/* DEV: whole units on a card of `card_mib`. */
+uint32_t card_units(uint32_t card_mib, MemoryUnit unit);
+
+/* What an isolated container with `units` of the card's `dev` units sees as the card's memory, in MiB:
+ * floor(card_MiB x units / dev). units <= dev and dev > 0 are the caller's. */
+uint32_t visible_mib(uint32_t card_mib, uint32_t units, uint32_t dev);

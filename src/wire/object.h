@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The parts of Pod and Node that sharing a GPU depends on, as views of the JSON text they were decoded from: every
+ * Str points into that text or into the arena, and who keeps an object copies what it keeps. Fields that this page
+ * does not know are passed over; fields of the wrong type are refused with their path. */
+
+#include "wire/annotation.h"
+
+enum { OBJECT_E_MALFORMED = 1 };
+
+typedef enum ContainerKind {
+        CONTAINER_MAIN,    /* spec.containers */
+        CONTAINER_INIT,    /* spec.initContainers: one after another, before the others */
+        CONTAINER_SIDECAR, /* spec.initContainers with restartPolicy Always: starts in order and stays */
+} ContainerKind;
+
+/* One resource of a container's limits. present with text: what was asked, as it was written (a Quantity). */
+typedef struct ResourceAsk {
+        bool present;
+        Str text;
+} ResourceAsk;
+
+typedef struct PodContainer {
+        Str name;
+        ContainerKind kind;
+        uint32_t index; /* in its own list */
+        ResourceAsk gpu_mem, gpu_core, gpu_count;
+} PodContainer;
+
+typedef struct PodAnnotations {
+        Str allocation, assigned, assume_time, core, init_allocation;        /* current form */
+        Str old_idx, old_dev, old_pod, old_assigned, old_assume_time;        /* older form */
+} PodAnnotations;
+
+typedef struct ObjectMeta {
+        Str name, namespace_, uid, resource_version, creation_timestamp;
+        bool terminating;   /* deletionTimestamp is set */
+        Str controller_uid; /* of the ownerReference with controller: true */
+} ObjectMeta;
+
+typedef struct Pod {
+        ObjectMeta meta;
+        PodAnnotations annotations;
+        Str gpu_count_label; /* LABEL_POD_COUNT */
+        Str node_name, scheduler_name, phase;
+        PodContainer *containers; /* init containers and sidecars in order, then the main ones */
+        size_t n_containers;
+        bool containers_ended; /* every container that has a status is terminated (none: true) */
+} Pod;
+
+typedef struct NodeAnnotations {
+        Str cards, unit, policy, max_pods, allow_mixed, held_slices, simulated_cards;
+} NodeAnnotations;
+
+typedef struct Node {
+        ObjectMeta meta;
+        NodeAnnotations annotations;
+        Str mode, placement;                                    /* LABEL_SCHEDULE, LABEL_PLACEMENT */
+        Str card_name, card_mem, card_count;                    /* card labels */
+        Str allocatable_mem, allocatable_count, allocatable_core; /* Quantities; empty when absent */
+        Str internal_ip;                                        /* status.addresses, the first InternalIP */
+} Node;
+
+/* Decode one object of the given kind. Its `kind` and `apiVersion` are not looked at. Returns 0,
+ * OBJECT_E_MALFORMED (fault: path and reason; *ret untouched) or -ENOMEM. */
+int pod_decode(Str json, Arena *arena, Pod *ret, Fault *fault);
+int node_decode(Str json, Arena *arena, Node *ret, Fault *fault);
+
+/* The top-level `kind` of any object, empty when it has none. For mixed lists, where it often stands last. */
+int object_kind(Str json, Arena *arena, Str *ret, Fault *fault);
+
+/* Succeeded or Failed: such a pod holds nothing once its containers have ended. */
+bool pod_is_terminal(const Pod *pod);

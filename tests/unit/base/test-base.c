@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/checked.h"
+#include "base/fault.h"
+#include "base/quantity.h"
+#include "test.h"
+
+static void quantities(void) {
+        static const struct {
+                const char *text;
+                int result;
+                uint64_t value;
+        } cases[] = {
+                {"0", 0, 0},
+                {"8", 0, 8},
+                {"+8", 0, 8},
+                {"2k", 0, 2000},
+                {"100k", 0, 100000},
+                {"1e3", 0, 1000},
+                {"1E3", 0, 1000},
+                {"1E", 0, 1000000000000000000},
+                {"1Ki", 0, 1024},
+                {"0.5Gi", 0, 536870912},
+                {"1.5k", 0, 1500},
+                {"1.50", QUANTITY_E_FRACTION, 0},
+                {"2.000", 0, 2},
+                {"10.0500k", 0, 10050},
+                {"1000m", 0, 1},
+                {"500m", QUANTITY_E_FRACTION, 0},
+                {"-0", 0, 0},
+                {"-1", QUANTITY_E_RANGE, 0},
+                {"0.1Ki", QUANTITY_E_FRACTION, 0},
+                {"9223372036854775807", 0, INT64_MAX},
+                {"9223372036854775808", QUANTITY_E_RANGE, 0},
+                {"99999999999999999999", QUANTITY_E_RANGE, 0},
+                {"1e99999", QUANTITY_E_RANGE, 0},
+                {"16Ei", QUANTITY_E_RANGE, 0},
+                {"", QUANTITY_E_MALFORMED, 0},
+                {".", QUANTITY_E_MALFORMED, 0},
+                {"+", QUANTITY_E_MALFORMED, 0},
+                {"1..2", QUANTITY_E_MALFORMED, 0},
+                {"1 ", QUANTITY_E_MALFORMED, 0},
+                {"abc", QUANTITY_E_MALFORMED, 0},
+                {"1e", QUANTITY_E_MALFORMED, 0},
+                {"1kk", QUANTITY_E_MALFORMED, 0},
+                {"0x10", QUANTITY_E_MALFORMED, 0},
+        };
+
+        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+                uint64_t value = 0;
+                int r = quantity_parse(str_from(cases[i].text), &value);
+
+                if (r != cases[i].result || value != cases[i].value)
+                        TEST_FAIL_("\"%s\": %d %" PRIu64 ", expected %d %" PRIu64, cases[i].text, r, value,
+                                   cases[i].result, cases[i].value);
+        }
+}
+
+static void strings(void) {
+        Str rest = STR("a,b,,c");
+        uint64_t u = 7;
+
+        ASSERT_STR(str_split(&rest, ','), STR("a"));
+        ASSERT_STR(str_split(&rest, ','), STR("b"));
+        ASSERT_STR(str_split(&rest, ','), STR(""));
+        ASSERT_STR(str_split(&rest, ','), STR("c"));
+        ASSERT_TRUE(str_is_empty(rest));
+        ASSERT_STR(str_trim(STR(" \t x y\n")), STR("x y"));
+        ASSERT_TRUE(str_compare(STR("a"), STR("ab")) < 0);
+        ASSERT_TRUE(str_compare(STR("b"), STR("ab")) > 0);
+        ASSERT_INT(str_compare((Str){NULL, 0}, STR("")), 0);
+        ASSERT_TRUE(str_to_u64(STR("18446744073709551615"), &u) && u == UINT64_MAX);
+        ASSERT_FALSE(str_to_u64(STR("18446744073709551616"), &u));
+        ASSERT_FALSE(str_to_u64(STR("-1"), &u));
+        ASSERT_FALSE(str_to_u64(STR(""), &u));
+        ASSERT_TRUE(u == UINT64_MAX);
+}
+
+static void buffers(void) {
+        _cleanup_buf_ Buf b = BUF_NULL;
+        _cleanup_free_ char *text = NULL;
+
+        buf_append_u64(&b, 0);
+        buf_append_u64(&b, UINT64_MAX);
+        buf_appendf(&b, " %s-%d", "x", 3);
+        ASSERT_STR(buf_str(&b), STR("018446744073709551615 x-3"));
+        ASSERT_OK(buf_result(&b));
+        ASSERT_FALSE(buf_reserve(&b, SIZE_MAX - 4));
+        buf_append_char(&b, 'y'); /* broken is sticky */
+        ASSERT_INT(buf_result(&b), -ENOMEM);
+        buf_clear(&b);
+        text = buf_take(&b);
+        ASSERT_TEXT(text, "");
+}
+
+static void arenas(void) {
+        _cleanup_arena_ Arena a = ARENA_NULL;
+
+        for (size_t round = 0; round < 3; round++) {
+                for (size_t i = 1; i < 5000; i += 7) {
+                        char *p = arena_alloc(&a, i, 1);
+                        ASSERT_TRUE(p && ((uintptr_t) p % _Alignof(max_align_t)) == 0 && p[i - 1] == 0);
+                        memset(p, 0xff, i);
+                }
+                arena_reset(&a);
+        }
+        ASSERT_TRUE(!arena_alloc(&a, SIZE_MAX / 2, 3));
+        ASSERT_STR(arena_str(&a, STR("copy")), STR("copy"));
+}
+
+static void faults(void) {
+        Fault f = FAULT_NULL;
+
+        ASSERT_INT(fault_set(&f, -EINVAL, "value is %d", 3), -EINVAL);
+        ASSERT_INT(fault_wrap(&f, 1, "pod %s", "a"), 1);
+        ASSERT_TEXT(f.text, "pod a: value is 3");
+        for (int i = 0; i < 200; i++)
+                (void) fault_wrap(&f, 0, "again and again"); /* cut, never overrun */
+        ASSERT_TRUE(strlen(f.text) < sizeof f.text);
+}
+
+static void checked_arithmetic(void) {
+        uint32_t u = 1;
+
+        ASSERT_TRUE(u32_add(&u, UINT32_MAX - 1, 1) && u == UINT32_MAX);
+        ASSERT_FALSE(u32_add(&u, UINT32_MAX, 1));
+        ASSERT_FALSE(u32_mul(&u, 65536, 65536));
+        ASSERT_TRUE(u == UINT32_MAX);
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(quantities), TEST(strings), TEST(buffers), TEST(arenas), TEST(faults),
+                         TEST(checked_arithmetic));
+}
