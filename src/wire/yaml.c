@@ -543,7 +543,7 @@ static int run(struct fy_parser *parser, Loader *l, const Fault *said, Fault *fa
 
 int yaml_documents(Str text, YamlDocument document, void *userdata, Fault *fault) {
         Fault said = FAULT_NULL;
-        struct fy_diag_cfg diag_config = {.output_fn = on_diagnostic, .user = &said, .level = FYET_ERROR};
+        struct fy_diag_cfg diag_config;
         struct fy_parse_cfg config = {.flags = FYPCF_SLOPPY_FLOW_INDENTATION | FYPCF_JSON_NONE};
         _cleanup_(fy_diag_unrefp) struct fy_diag *diag = NULL;
         _cleanup_(fy_parser_destroyp) struct fy_parser *parser = NULL;
@@ -555,6 +555,11 @@ int yaml_documents(Str text, YamlDocument document, void *userdata, Fault *fault
         if (str_is_empty(text))
                 return 0;
         l = calloc(1, sizeof *l);
+        fy_diag_cfg_default(&diag_config);
+        diag_config.output_fn = on_diagnostic;
+        diag_config.user = &said;
+        diag_config.level = FYET_ERROR;
+        diag_config.colorize = diag_config.show_source = diag_config.show_type = false;
         diag = fy_diag_create(&diag_config);
         config.diag = diag;
         parser = diag ? fy_parser_create(&config) : NULL;
