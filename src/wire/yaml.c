@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/yaml.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <libfyaml.h>
 
-#include "base/arena.h"
-#include "wire/json_write.h"
+#include "wire/utf8.h"
+#include "wire/yaml_node.h"
 #include "wire/yaml_scalar.h"
 
 /* libfyaml cuts the text into events; from these a small tree is built per document, because an alias or a
@@ -19,175 +18,26 @@
 
 enum {
         YAML_MAX_TEXT = 32 * 1024 * 1024,
-        YAML_MAX_VALUES = 1000 * 1000, /* keys included */
-        YAML_MAX_DEPTH = 60,
+        YAML_MAX_VALUES = 1000 * 1000, /* of one document, keys included */
         YAML_MAX_ANCHORS = 1000,
-        YAML_MAX_MERGED = 100 * 1000,        /* members copied by merge keys */
-        YAML_MAX_REPEATED = 4 * 1024 * 1024, /* bytes of JSON that stand there because of an alias */
-};
-
-typedef enum NodeType {
-        NODE_STRING,
-        NODE_LITERAL, /* null, true, 42: text is JSON already */
-        NODE_LIST,
-        NODE_MAP,
-        NODE_ALIAS,
-} NodeType;
-
-typedef struct Node Node;
-
-typedef struct Member {
-        Node *key, *value;
-        size_t rank; /* place in the map; merged members stand behind the map's own */
-        bool merged;
-} Member;
-
-struct Node {
-        NodeType type;
-        bool merge_key; /* a plain << */
-        bool open;      /* a list or map whose end has not been seen */
-        unsigned line, column;
-        Str text;                  /* scalars */
-        Node *first, *last, *next; /* elements; keys and values by turns while the map is open */
-        Node *target;              /* of an alias */
-        Member *members;           /* of a closed map */
-        size_t n_children, n_members;
 };
 
 typedef struct Anchor {
         Str name;
-        Node *node;
+        YamlNode *node;
 } Anchor;
 
 typedef struct Loader {
         YamlDocument document;
         void *userdata;
-        Arena arena; /* of the current document */
-        Node *root;
-        Node *stack[YAML_MAX_DEPTH]; /* containers that are open, outermost first */
+        Arena arena;                     /* of the current document */
+        YamlNode *root, *last;           /* last: the newest one that knows its place */
+        YamlNode *stack[YAML_MAX_DEPTH]; /* containers that are open, outermost first */
         size_t depth;
         Anchor anchors[YAML_MAX_ANCHORS];
         size_t n_anchors;
         size_t n_values, n_merged;
 } Loader;
-
-static int refuse(Fault *fault, const Node *at, const char *what, Str detail) {
-        bool quote = !str_is_empty(detail);
-
-        return fault_set(fault, YAML_E_MALFORMED, "line %u, column %u: %s%s" STR_FMT "%s", at->line,
-                         at->column, what, quote ? " \"" : "", (int) (detail.len < 80 ? detail.len : 80),
-                         detail.data ? detail.data : "", quote ? "\"" : "");
-}
-
-static Node *follow(Node *node) {
-        return node->type == NODE_ALIAS ? node->target : node;
-}
-
-/* --- merge keys and duplicates
- * ------------------------------------------------------------------------------------ */
-
-/* How many members a << value brings in. */
-static int merge_count(const Node *at, Node *value, size_t *n, Fault *fault) {
-        Node *map = follow(value);
-
-        if (map->type == NODE_LIST && !map->open) {
-                for (Node *element = map->first; element; element = element->next) {
-                        if (follow(element)->type != NODE_MAP)
-                                return refuse(fault, at, "a merge key takes a map or a list of maps",
-                                              (Str){NULL, 0});
-                        *n += follow(element)->n_members;
-                }
-                return 0;
-        }
-        if (map->type != NODE_MAP)
-                return refuse(fault, at, "a merge key takes a map or a list of maps", (Str){NULL, 0});
-        *n += map->n_members;
-        return 0;
-}
-
-static void merge_copy(Node *map, const Node *from) {
-        for (size_t i = 0; i < from->n_members; i++) {
-                map->members[map->n_members] = from->members[i];
-                map->members[map->n_members].rank = map->n_members;
-                map->members[map->n_members].merged = true;
-                map->n_members++;
-        }
-}
-
-static void merge_into(Node *map, Node *value) {
-        Node *from = follow(value);
-
-        if (from->type == NODE_MAP)
-                merge_copy(map, from);
-        else
-                for (Node *element = from->first; element; element = element->next)
-                        merge_copy(map, follow(element));
-}
-
-static int member_by_key(const void *a, const void *b) {
-        const Member *x = a, *y = b;
-        int r = str_compare(x->key->text, y->key->text);
-
-        return r != 0 ? r : (x->rank > y->rank) - (x->rank < y->rank);
-}
-
-static int member_by_rank(const void *a, const void *b) {
-        const Member *x = a, *y = b;
-
-        return (x->rank > y->rank) - (x->rank < y->rank);
-}
-
-/* A merged member gives way to any of the same name before it; two of the map's own are refused. */
-static int drop_shadowed(Node *map, Fault *fault) {
-        size_t kept = 0;
-
-        if (map->n_members < 2)
-                return 0;
-        qsort(map->members, map->n_members, sizeof(Member), member_by_key);
-        for (size_t i = 0; i < map->n_members; i++) {
-                Member *m = &map->members[i];
-
-                if (kept == 0 || !str_eq(map->members[kept - 1].key->text, m->key->text))
-                        map->members[kept++] = *m;
-                else if (!m->merged)
-                        return refuse(fault, m->key, "duplicate key", m->key->text);
-        }
-        map->n_members = kept;
-        qsort(map->members, map->n_members, sizeof(Member), member_by_rank);
-        return 0;
-}
-
-/* Keys and values by turns become members. */
-static int close_map(Loader *l, Node *map, Fault *fault) {
-        size_t n = map->n_children / 2, n_merged = 0;
-        int r;
-
-        assert(map->n_children % 2 == 0);
-        for (Node *key = map->first; key; key = key->next->next)
-                if (key->merge_key) {
-                        r = merge_count(key, key->next, &n_merged, fault);
-                        if (r != 0)
-                                return r;
-                }
-        l->n_merged += n_merged;
-        if (l->n_merged > YAML_MAX_MERGED)
-                return refuse(fault, map, "merge keys copy more than 100000 members", (Str){NULL, 0});
-        map->members = arena_new(&l->arena, Member, n + n_merged + 1);
-        if (!map->members)
-                return -ENOMEM;
-        for (Node *key = map->first; key; key = key->next->next)
-                if (!key->merge_key) {
-                        map->members[map->n_members] = (Member){key, key->next, map->n_members, false};
-                        map->n_members++;
-                }
-        for (Node *key = map->first; key; key = key->next->next)
-                if (key->merge_key)
-                        merge_into(map, key->next);
-        return drop_shadowed(map, fault);
-}
-
-/* --- from events to the tree
- * -------------------------------------------------------------------------------------- */
 
 static Str token_text(struct fy_token *token) {
         size_t n = 0;
@@ -196,19 +46,19 @@ static Str token_text(struct fy_token *token) {
         return (Str){text, text ? n : 0};
 }
 
-static Node *current(const Loader *l) {
+static YamlNode *current(const Loader *l) {
         return l->depth > 0 ? l->stack[l->depth - 1] : NULL;
 }
 
 static bool at_key(const Loader *l) {
-        return current(l) && current(l)->type == NODE_MAP && current(l)->n_children % 2 == 0;
+        return current(l) && current(l)->type == YAML_NODE_MAP && current(l)->n_children % 2 == 0;
 }
 
-static int attach(Loader *l, Node *node, Fault *fault) {
-        Node *parent = current(l);
+static int attach(Loader *l, YamlNode *node, Fault *fault) {
+        YamlNode *parent = current(l);
 
-        if (at_key(l) && node->type != NODE_STRING && node->type != NODE_LITERAL)
-                return refuse(fault, node, "a key must be a scalar", (Str){NULL, 0});
+        if (at_key(l) && node->type != YAML_NODE_STRING && node->type != YAML_NODE_LITERAL)
+                return yaml_refuse(fault, node, "a key must be a scalar", STR(""));
         if (!parent)
                 l->root = node;
         else if (parent->last)
@@ -220,11 +70,11 @@ static int attach(Loader *l, Node *node, Fault *fault) {
         return 0;
 }
 
-static int anchor_set(Loader *l, Str name, Node *node, Fault *fault) {
+static int anchor_set(Loader *l, Str name, YamlNode *node, Fault *fault) {
         if (str_is_empty(name))
                 return 0;
         if (l->n_anchors == YAML_MAX_ANCHORS)
-                return refuse(fault, node, "more than 1000 anchors", (Str){NULL, 0});
+                return yaml_refuse(fault, node, "more than 1000 anchors", STR(""));
         name = arena_str(&l->arena, name);
         if (!name.data)
                 return -ENOMEM;
@@ -233,16 +83,16 @@ static int anchor_set(Loader *l, Str name, Node *node, Fault *fault) {
 }
 
 /* The newest of that name: an anchor may be set again. */
-static Node *anchor_find(const Loader *l, Str name) {
+static YamlNode *anchor_find(const Loader *l, Str name) {
         for (size_t i = l->n_anchors; i > 0; i--)
                 if (str_eq(l->anchors[i - 1].name, name))
                         return l->anchors[i - 1].node;
         return NULL;
 }
 
-static int node_new(Loader *l, NodeType type, struct fy_event *event, Node **ret, Fault *fault) {
+static int node_new(Loader *l, YamlNodeType type, struct fy_event *event, YamlNode **ret, Fault *fault) {
         const struct fy_mark *mark = fy_event_start_mark(event);
-        Node *node = arena_new(&l->arena, Node, 1);
+        YamlNode *node = arena_new(&l->arena, YamlNode, 1);
 
         if (!node)
                 return -ENOMEM;
@@ -250,12 +100,13 @@ static int node_new(Loader *l, NodeType type, struct fy_event *event, Node **ret
         if (mark && mark->line >= 0 && mark->column >= 0) {
                 node->line = (unsigned) mark->line + 1;
                 node->column = (unsigned) mark->column + 1;
-        } else if (current(l)) { /* an empty value has no place of its own */
-                node->line = current(l)->line;
-                node->column = current(l)->column;
+                l->last = node;
+        } else { /* an empty value has no place of its own */
+                node->line = l->last ? l->last->line : 1;
+                node->column = l->last ? l->last->column : 1;
         }
         if (++l->n_values > YAML_MAX_VALUES)
-                return refuse(fault, node, "more than 1000000 values in one document", (Str){NULL, 0});
+                return yaml_refuse(fault, node, "more than 1000000 values in one document", STR(""));
         *ret = node;
         return 0;
 }
@@ -263,7 +114,7 @@ static int node_new(Loader *l, NodeType type, struct fy_event *event, Node **ret
 static const char *const scalar_type_names[] = {"str", "null", "bool", "int", "float"};
 
 /* kubectl understands the tags of YAML's core schema; what another tag would mean nobody here can say. */
-static int resolve_tagged(Node *node, Str tag, YamlScalar *scalar, Fault *fault) {
+static int resolve_tagged(YamlNode *node, Str tag, YamlScalar *scalar, Fault *fault) {
         static const char prefix[] = "tag:yaml.org,2002:";
         Str name = tag;
 
@@ -275,11 +126,11 @@ static int resolve_tagged(Node *node, Str tag, YamlScalar *scalar, Fault *fault)
                 return 0;
         for (size_t i = 0; i < ELEMENTSOF(scalar_type_names); i++)
                 if (str_eq(name, str_from(scalar_type_names[i])))
-                        return refuse(fault, node, "the value does not fit its tag", tag);
-        return refuse(fault, node, "unknown tag", tag);
+                        return yaml_refuse(fault, node, "the value does not fit its tag", tag);
+        return yaml_refuse(fault, node, "unknown tag", tag);
 }
 
-static int resolve(Loader *l, Node *node, Str text, Str tag, bool plain, Fault *fault) {
+static int resolve(Loader *l, YamlNode *node, Str text, Str tag, bool plain, Fault *fault) {
         bool tagged = !str_is_empty(tag) && !str_eq(tag, STR("!"));
         bool string = str_eq(tag, STR("!")) || str_eq(tag, STR("tag:yaml.org,2002:str"));
         YamlScalar scalar = {YAML_SCALAR_STRING, text};
@@ -288,9 +139,9 @@ static int resolve(Loader *l, Node *node, Str text, Str tag, bool plain, Fault *
         if (!string && (plain || tagged)) {
                 r = yaml_scalar_resolve(text, &l->arena, &scalar);
                 if (r == YAML_SCALAR_E_NOT_JSON)
-                        return refuse(fault, node, "JSON has no number", text);
+                        return yaml_refuse(fault, node, "JSON has no number", text);
                 if (r == YAML_SCALAR_E_RANGE)
-                        return refuse(fault, node, "number does not fit 64 bits:", text);
+                        return yaml_refuse(fault, node, "number does not fit 64 bits:", text);
                 if (r < 0)
                         return r;
                 if (tagged)
@@ -299,17 +150,17 @@ static int resolve(Loader *l, Node *node, Str text, Str tag, bool plain, Fault *
                         return r;
         }
         node->merge_key = plain && str_eq(text, STR("<<")) && at_key(l);
-        node->type = scalar.type == YAML_SCALAR_STRING ? NODE_STRING : NODE_LITERAL;
+        node->type = scalar.type == YAML_SCALAR_STRING ? YAML_NODE_STRING : YAML_NODE_LITERAL;
         node->text = arena_str(&l->arena, scalar.text);
         return node->text.data ? 0 : -ENOMEM;
 }
 
 static int on_scalar(Loader *l, struct fy_event *event, Fault *fault) {
         bool plain = !event->scalar.value || fy_token_scalar_style(event->scalar.value) == FYSS_PLAIN;
-        Node *node;
+        YamlNode *node;
         int r;
 
-        r = node_new(l, NODE_STRING, event, &node, fault);
+        r = node_new(l, YAML_NODE_STRING, event, &node, fault);
         if (r == 0)
                 r = resolve(l, node, token_text(event->scalar.value), token_text(event->scalar.tag), plain,
                             fault);
@@ -320,27 +171,27 @@ static int on_scalar(Loader *l, struct fy_event *event, Fault *fault) {
 
 static int on_alias(Loader *l, struct fy_event *event, Fault *fault) {
         Str name = token_text(event->alias.anchor);
-        Node *node;
+        YamlNode *node;
         int r;
 
-        r = node_new(l, NODE_ALIAS, event, &node, fault);
+        r = node_new(l, YAML_NODE_ALIAS, event, &node, fault);
         if (r != 0)
                 return r;
         node->target = anchor_find(l, name);
         if (!node->target)
-                return refuse(fault, node, "no such anchor:", name);
+                return yaml_refuse(fault, node, "no such anchor:", name);
         if (node->target->open)
-                return refuse(fault, node, "an anchor that contains itself:", name);
+                return yaml_refuse(fault, node, "an anchor that contains itself:", name);
         /* A scalar is cheap to repeat and may be a key. */
-        if (node->target->type == NODE_STRING || node->target->type == NODE_LITERAL) {
+        if (node->target->type == YAML_NODE_STRING || node->target->type == YAML_NODE_LITERAL) {
                 node->type = node->target->type;
                 node->text = node->target->text;
         }
         return attach(l, node, fault);
 }
 
-static int on_open(Loader *l, struct fy_event *event, NodeType type, Str anchor, Fault *fault) {
-        Node *node;
+static int on_open(Loader *l, struct fy_event *event, YamlNodeType type, Str anchor, Fault *fault) {
+        YamlNode *node;
         int r;
 
         r = node_new(l, type, event, &node, fault);
@@ -351,104 +202,27 @@ static int on_open(Loader *l, struct fy_event *event, NodeType type, Str anchor,
         if (r != 0)
                 return r;
         if (l->depth == YAML_MAX_DEPTH)
-                return refuse(fault, node, "nested deeper than 60 levels", (Str){NULL, 0});
+                return yaml_refuse(fault, node, "nested deeper than 60 levels", STR(""));
         node->open = true;
         l->stack[l->depth++] = node;
         return 0;
 }
 
 static int on_close(Loader *l, Fault *fault) {
-        Node *node = l->stack[--l->depth];
+        YamlNode *node = l->stack[--l->depth];
 
         node->open = false;
-        return node->type == NODE_MAP ? close_map(l, node, fault) : 0;
-}
-
-/* --- from the tree to JSON
- * ---------------------------------------------------------------------------------------- */
-
-typedef struct Emitter {
-        JsonWriter writer;
-        unsigned repeating; /* aliases and merged members around the current node */
-        size_t repeated;    /* bytes written within them, before the outermost of now */
-        size_t repeat_start;
-} Emitter;
-
-static int emit(Emitter *e, Node *node, unsigned depth, Fault *fault);
-
-static int emit_repeated(Emitter *e, Node *node, const Node *at, unsigned depth, Fault *fault) {
-        int r;
-
-        if (e->repeating++ == 0)
-                e->repeat_start = e->writer.out->len;
-        r = emit(e, node, depth, fault);
-        if (--e->repeating == 0)
-                e->repeated += e->writer.out->len - e->repeat_start;
-        if (r == 0 && e->repeated > YAML_MAX_REPEATED)
-                return refuse(fault, at, "aliases repeat more than 4 MiB", (Str){NULL, 0});
-        return r;
-}
-
-static int emit_list(Emitter *e, const Node *list, unsigned depth, Fault *fault) {
-        json_write_array(&e->writer, NULL);
-        for (Node *element = list->first; element; element = element->next) {
-                int r = emit(e, element, depth + 1, fault);
-
-                if (r != 0)
-                        return r;
-        }
-        json_write_array_end(&e->writer);
-        return 0;
-}
-
-static int emit_map(Emitter *e, const Node *map, unsigned depth, Fault *fault) {
-        json_write_object(&e->writer, NULL);
-        for (size_t i = 0; i < map->n_members; i++) {
-                const Member *m = &map->members[i];
-                int r;
-
-                json_write_key(&e->writer, m->key->text);
-                r = m->merged ? emit_repeated(e, m->value, map, depth + 1, fault)
-                              : emit(e, m->value, depth + 1, fault);
-                if (r != 0)
-                        return r;
-        }
-        json_write_object_end(&e->writer);
-        return 0;
-}
-
-static int emit(Emitter *e, Node *node, unsigned depth, Fault *fault) {
-        if (e->repeating > 0 && e->repeated + (e->writer.out->len - e->repeat_start) > YAML_MAX_REPEATED)
-                return refuse(fault, node, "aliases repeat more than 4 MiB", (Str){NULL, 0});
-        if (depth > YAML_MAX_DEPTH)
-                return refuse(fault, node, "nested deeper than 60 levels by its aliases", (Str){NULL, 0});
-        switch (node->type) {
-        case NODE_STRING:
-                json_write_str(&e->writer, NULL, node->text);
-                return 0;
-        case NODE_LITERAL:
-                json_write_raw(&e->writer, NULL, node->text);
-                return 0;
-        case NODE_LIST:
-                return emit_list(e, node, depth, fault);
-        case NODE_MAP:
-                return emit_map(e, node, depth, fault);
-        case NODE_ALIAS:
-                return emit_repeated(e, node->target, node, depth, fault);
-        }
-        return 0;
+        return node->type == YAML_NODE_MAP ? yaml_map_close(node, &l->arena, &l->n_merged, fault) : 0;
 }
 
 static int on_document_end(Loader *l, Fault *fault) {
         _cleanup_buf_ Buf json = BUF_NULL;
-        Emitter e = {0};
         int r;
 
         /* `---` and nothing behind it, or only comments: kubectl passes over it, too. */
-        if (!l->root || (l->root->type == NODE_LITERAL && str_eq(l->root->text, STR("null"))))
+        if (!l->root || (l->root->type == YAML_NODE_LITERAL && str_eq(l->root->text, STR("null"))))
                 return 0;
-        json_write_init(&e.writer, &json);
-        r = emit(&e, l->root, 0, fault);
+        r = yaml_emit(l->root, &json, fault);
         if (r != 0)
                 return r;
         r = buf_result(&json);
@@ -457,7 +231,7 @@ static int on_document_end(Loader *l, Fault *fault) {
 
 static void on_document_start(Loader *l) {
         arena_reset(&l->arena);
-        l->root = NULL;
+        l->root = l->last = NULL;
         l->depth = l->n_anchors = l->n_values = l->n_merged = 0;
 }
 
@@ -473,9 +247,9 @@ static int on_event(Loader *l, struct fy_event *event, Fault *fault) {
         case FYET_ALIAS:
                 return on_alias(l, event, fault);
         case FYET_MAPPING_START:
-                return on_open(l, event, NODE_MAP, token_text(event->mapping_start.anchor), fault);
+                return on_open(l, event, YAML_NODE_MAP, token_text(event->mapping_start.anchor), fault);
         case FYET_SEQUENCE_START:
-                return on_open(l, event, NODE_LIST, token_text(event->sequence_start.anchor), fault);
+                return on_open(l, event, YAML_NODE_LIST, token_text(event->sequence_start.anchor), fault);
         case FYET_MAPPING_END:
         case FYET_SEQUENCE_END:
                 return on_close(l, fault);
@@ -486,9 +260,6 @@ static int on_event(Loader *l, struct fy_event *event, Fault *fault) {
         }
         return 0;
 }
-
-/* --- the library's complaints
- * ------------------------------------------------------------------------------------- */
 
 /* Several calls per complaint: `<memory-@0x1-0x2>:3:5: error: text`, then the source with a pointer. The
  * first line is what people need. (The library can also collect complaints as structs; 0.7.12 leaks those.)
@@ -554,8 +325,12 @@ int yaml_documents(Str text, YamlDocument document, void *userdata, Fault *fault
                                  text.len);
         if (str_is_empty(text))
                 return 0;
+        /* kubectl refuses it, too; and libfyaml 0.7.12 never returns from some of it. */
+        if (!utf8_is_valid(text))
+                return fault_set(fault, YAML_E_MALFORMED, "not UTF-8");
         l = calloc(1, sizeof *l);
         fy_diag_cfg_default(&diag_config);
+        diag_config.fp = NULL;
         diag_config.output_fn = on_diagnostic;
         diag_config.user = &said;
         diag_config.level = FYET_ERROR;

@@ -68,15 +68,20 @@ static void a_manifest_of_ack(void) {
                "        resources:\n"
                "          limits:\n"
                "            aliyun.com/gpu-mem: 4\n",
-               "2:{\"apiVersion\":\"apps/v1\",\"kind\":\"StatefulSet\",\"metadata\":{\"name\":\"app-3g-v1\",\"labels\":{"
-               "\"app\":\"app-3g-v1\"}},\"spec\":{\"replicas\":1,\"serviceName\":\"app-3g-v1\",\"podManagementPolicy\":"
-               "\"Parallel\",\"selector\":{\"matchLabels\":{\"app\":\"app-3g-v1\"}},\"template\":{\"spec\":{\"containers\":[{"
-               "\"name\":\"app-3g-v1\",\"image\":\"registry.example.com/gpu-player:v2\",\"resources\":{\"limits\":{"
+               "2:{\"apiVersion\":\"apps/"
+               "v1\",\"kind\":\"StatefulSet\",\"metadata\":{\"name\":\"app-3g-v1\",\"labels\":{"
+               "\"app\":\"app-3g-v1\"}},\"spec\":{\"replicas\":1,\"serviceName\":\"app-3g-v1\","
+               "\"podManagementPolicy\":"
+               "\"Parallel\",\"selector\":{\"matchLabels\":{\"app\":\"app-3g-v1\"}},\"template\":{\"spec\":{"
+               "\"containers\":[{"
+               "\"name\":\"app-3g-v1\",\"image\":\"registry.example.com/"
+               "gpu-player:v2\",\"resources\":{\"limits\":{"
                "\"aliyun.com/gpu-mem\":4}}}]}}}}\n");
 }
 
 static void several_documents_and_empty_ones(void) {
-        expect("---\n# nothing here\n---\na: 1\n---\n---\n\nb: 2\n...\n# the end\n", "4:{\"a\":1}\n8:{\"b\":2}\n");
+        expect("---\n# nothing here\n---\na: 1\n---\n---\n\nb: 2\n...\n# the end\n",
+               "4:{\"a\":1}\n8:{\"b\":2}\n");
         expect("", "");
         expect("# only a comment\n", "");
         expect("---\n", "");
@@ -109,8 +114,10 @@ static void block_scalars_and_flow_style(void) {
                "  a, b\n"
                "]\n"
                "limits: {aliyun.com/gpu-mem: 3, cpu: 500m}\n",
-               "1:{\"command\":[\"sh\",\"-c\",\"echo $A\"],\"script\":\"set -e\\nif x; then\\n  y\\nfi\\n\",\"folded\":"
-               "\"one line\",\"args\":[\"a\",\"b\"],\"limits\":{\"aliyun.com/gpu-mem\":3,\"cpu\":\"500m\"}}\n");
+               "1:{\"command\":[\"sh\",\"-c\",\"echo $A\"],\"script\":\"set -e\\nif x; then\\n  "
+               "y\\nfi\\n\",\"folded\":"
+               "\"one "
+               "line\",\"args\":[\"a\",\"b\"],\"limits\":{\"aliyun.com/gpu-mem\":3,\"cpu\":\"500m\"}}\n");
 }
 
 static void words_as_kubectl_reads_them(void) {
@@ -227,6 +234,8 @@ static void complaints_name_the_place(void) {
         refuse("- a\nb: c\n", "line 2, column 1: ");
         refuse("%YAML 3.4\n---\na: b\n", "version");
         refuse("{\"a\":1}\n}\n", "line 2");
+        refuse("a: \xff\n", "not UTF-8");
+        refuse("%Y\xc1ML 1.1\n", "not UTF-8");
 }
 
 static Buf repeat(const char *head, const char *piece, size_t n, const char *tail) {
@@ -331,7 +340,7 @@ int main(void) {
         return TEST_MAIN(TEST(a_manifest_of_ack), TEST(several_documents_and_empty_ones), TEST(json_is_yaml),
                          TEST(block_scalars_and_flow_style), TEST(words_as_kubectl_reads_them),
                          TEST(numbers_as_kubectl_reads_them), TEST(what_only_looks_like_a_number), TEST(tags),
-                         TEST(keys_become_strings), TEST(anchors_and_merge_keys), TEST(complaints_name_the_place),
-                         TEST(depth_is_bounded), TEST(billion_laughs), TEST(sizes_are_bounded),
-                         TEST(the_callback_may_stop), TEST(every_prefix));
+                         TEST(keys_become_strings), TEST(anchors_and_merge_keys),
+                         TEST(complaints_name_the_place), TEST(depth_is_bounded), TEST(billion_laughs),
+                         TEST(sizes_are_bounded), TEST(the_callback_may_stop), TEST(every_prefix));
 }
