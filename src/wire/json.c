@@ -117,6 +117,7 @@ static bool another(JsonReader *r, char closing, const char *otherwise) {
                 r->at++;
         }
         frame->begun++;
+        frame->key = (Str){NULL, 0};
         return true;
 }
 
