@@ -341,7 +341,7 @@ static void names_the_path_of_a_fault(void) {
         ASSERT_INT(json_peek(&r), JSON_INVALID);
         json_skip(&r);
         ASSERT_INT(json_finish(&r, &fault), JSON_E_MALFORMED);
-        ASSERT_TEXT(fault.text, "spec.containers[1][a.b/c].n[1]: not a number at byte 44");
+        ASSERT_TEXT(fault.text, "spec.containers[1][a.b/c].n[1]: not a number at byte 43");
 }
 
 static void long_keys_do_not_fill_the_fault(void) {

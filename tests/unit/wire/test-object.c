@@ -248,7 +248,7 @@ static void refuses_bad_nodes(void) {
                                    "com/gpu-mem\":false}}}"),
                                &arena, &node, &fault),
                    OBJECT_E_MALFORMED);
-        ASSERT_TEXT(fault.text, "node n1: status.allocatable[aliyun.com/gpu-mem]: not a string at byte 75");
+        ASSERT_TEXT(fault.text, "node n1: status.allocatable[aliyun.com/gpu-mem]: not a string at byte 72");
 }
 
 static void finds_the_kind(void) {
