@@ -208,7 +208,11 @@ static int malformed(JsonStream *s, Fault *fault, uint64_t at, const char *expec
                          (unsigned long long) (s->offset + at));
 }
 
-static const char *expected_at(StreamState state) {
+static bool in_items(const JsonStream *s) {
+        return s->kind == JSON_STREAM_LIST && json_key_is(buf_str(&s->key), "items");
+}
+
+static const char *expected_here(const JsonStream *s) {
         static const char *const words[] = {
                 [AT_TOP] = "a JSON value is",
                 [AT_START] = "the { of a list is",
@@ -223,11 +227,9 @@ static const char *expected_at(StreamState state) {
                 [AT_END] = "nothing more is",
         };
 
-        return words[state];
-}
-
-static bool in_items(const JsonStream *s) {
-        return s->kind == JSON_STREAM_LIST && json_key_is(buf_str(&s->key), "items");
+        if (s->state == AT_MEMBER && in_items(s))
+                return "a list of items is";
+        return words[s->state];
 }
 
 /* Takes one byte of punctuation; false when this state knows no such byte. */
@@ -286,7 +288,7 @@ static int step(JsonStream *s, const char **p, uint64_t at, Fault *fault) {
                 return 0;
         }
         if (!begins_value(s, **p))
-                return malformed(s, fault, at, expected_at(s->state));
+                return malformed(s, fault, at, expected_here(s));
         s->shape = shape_of(**p);
         s->depth = 0;
         s->in_string = s->escaped = false;

@@ -144,6 +144,12 @@ static void says_where_it_went_wrong(void) {
         ASSERT_INT(stream(JSON_STREAM_LIST, 100, STR("{\"items\":[{} {}]}"), 1, &log, &fault),
                    JSON_STREAM_E_MALFORMED);
         ASSERT_TEXT(fault.text, "a comma or ] is expected at byte 13");
+        ASSERT_INT(stream(JSON_STREAM_LIST, 100, STR("{\"items\":{"), 1, &log, &fault),
+                   JSON_STREAM_E_MALFORMED);
+        ASSERT_TEXT(fault.text, "a list of items is expected at byte 9");
+        ASSERT_INT(stream(JSON_STREAM_LIST, 100, STR("{\"items\": nil}"), 0, &log, &fault),
+                   JSON_STREAM_E_MALFORMED);
+        ASSERT_TEXT(fault.text, "a list of items is expected at byte 10");
         ASSERT_INT(stream(JSON_STREAM_VALUES, 100, STR("{} {\"a"), 1, &log, &fault), JSON_STREAM_E_MALFORMED);
         ASSERT_TEXT(fault.text, "the text ends too early, at byte 6");
         buf_done(&log.text);

@@ -72,6 +72,8 @@ static void refuses_what_it_has_not(void) {
                 {"NaN", "no value starts here"},
                 {"1 2", "something follows the value at byte 2"},
                 {"[1 2]", "[0]: a comma or ] is expected at byte 3"},
+                {"[[1 22]]", "[0]: a comma or ] is expected at byte 4"},
+                {"[{\"a\":1 2\"b\":3}]", "[0]: a comma or } is expected at byte 8"},
                 {"[1,]", "[1]: no value starts here at byte 3"},
                 {"[,1]", "[0]: no value starts here"},
                 {"[1", "the text ends within an object or array"},
@@ -192,6 +194,12 @@ static void replaces_what_is_no_character(void) {
         assert_string("\"\\ud800\\u0041\"", STR("\xef\xbf\xbd"
                                                 "A"));
         assert_string("\"\\ud800\\ud83d\\ude00\"", STR("\xef\xbf\xbd\xf0\x9f\x98\x80"));
+        assert_string("\"\\udc00\\udc00\"", STR("\xef\xbf\xbd\xef\xbf\xbd"));
+        assert_string("\"\\ud800\\uffff\"", STR("\xef\xbf\xbd\xef\xbf\xbf"));
+        assert_string("\"\xe0\x9f\xbf\"", STR("\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"));
+        assert_string("\"\xf0\x8f\xbf\xbf\"", STR("\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"));
+        assert_string("\"\xe0\xa0\x80\xed\x9f\xbf\xf0\x90\x80\x80\"",
+                      STR("\xe0\xa0\x80\xed\x9f\xbf\xf0\x90\x80\x80"));
         assert_string("\"\\ud800\\n\"", STR("\xef\xbf\xbd\n"));
         assert_string("\"a\xff"
                       "b\"",
@@ -238,7 +246,7 @@ static void reads_whole_numbers_exactly(void) {
                 {"1.50e1", 15},
                 {"-2.5e1", -25},
                 {"0.0", 0},
-                {"0e99999", 0},
+                {"0e99999999999999999999", 0},
                 {"0e-99999999999999999999", 0},
                 {"100000000000000000000e-20", 1},
                 {"0.00000000000000000000001e23", 1},
@@ -342,6 +350,36 @@ static void names_the_path_of_a_fault(void) {
         json_skip(&r);
         ASSERT_INT(json_finish(&r, &fault), JSON_E_MALFORMED);
         ASSERT_TEXT(fault.text, "spec.containers[1][a.b/c].n[1]: not a number at byte 43");
+}
+
+static void a_missing_key_is_none_of_the_members(void) {
+        Fault fault = FAULT_NULL;
+        JsonReader r;
+        Str key;
+
+        json_init(&r, STR("{\"a\":{\"b\":1,}}"));
+        ASSERT_TRUE(json_object_begin(&r) && json_object_next(&r, &key));
+        ASSERT_TRUE(json_object_begin(&r) && json_object_next(&r, &key));
+        json_skip(&r);
+        ASSERT_FALSE(json_object_next(&r, &key));
+        ASSERT_INT(json_finish(&r, &fault), JSON_E_MALFORMED);
+        ASSERT_TEXT(fault.text, "a: a key is expected at byte 12");
+}
+
+/* One byte may become three; the arena's block for so long a string is exactly as large as was asked for. */
+static void replacements_find_room(void) {
+        _cleanup_free_ char *text = malloc(20002);
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        Str value = {NULL, 0};
+        JsonReader r;
+
+        ASSERT_TRUE(text != NULL);
+        memset(text, 0xff, 20002);
+        text[0] = text[20001] = '"';
+        json_init(&r, (Str){text, 20002});
+        json_string(&r, &arena, &value);
+        ASSERT_OK(json_finish(&r, NULL));
+        ASSERT_INT(value.len, 60000);
 }
 
 static void long_keys_do_not_fill_the_fault(void) {
@@ -500,7 +538,8 @@ int main(void) {
                          TEST(unescapes_strings), TEST(replaces_what_is_no_character),
                          TEST(keeps_plain_strings_where_they_are), TEST(reads_whole_numbers_exactly),
                          TEST(reads_unsigned_numbers_exactly), TEST(compares_keys_with_escapes),
-                         TEST(names_the_path_of_a_fault), TEST(long_keys_do_not_fill_the_fault),
+                         TEST(names_the_path_of_a_fault), TEST(a_missing_key_is_none_of_the_members),
+                         TEST(replacements_find_room), TEST(long_keys_do_not_fill_the_fault),
                          TEST(null_is_absent), TEST(raw_is_the_text_of_the_value),
                          TEST(no_prefix_reads_outside), TEST(decodes_by_table), TEST(scans_agree));
 }

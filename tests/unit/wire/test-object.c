@@ -134,6 +134,10 @@ static void reads_almost_nothing(void) {
                 STR("{\"metadata\":null,\"spec\":{\"containers\":null,\"initContainers\":[null]}}"), &arena,
                 &pod, NULL));
         ASSERT_INT(pod.n_containers, 1);
+        ASSERT_OK(pod_decode(STR("{\"spec\":{\"containers\":[{},{}],\"containers\":[{\"name\":\"last\"}]}}"),
+                             &arena, &pod, NULL));
+        ASSERT_INT(pod.n_containers, 1);
+        ASSERT_STR(pod.containers[0].name, STR("last"));
         ASSERT_OK(
                 node_decode(STR("{\"metadata\":{\"annotations\":null,\"labels\":{}}}"), &arena, &node, NULL));
         ASSERT_INT(node.meta.name.len, 0);
