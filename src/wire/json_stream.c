@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/json_stream.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 
 #include "wire/json.h"
 #include "wire/json_scan.h"
@@ -204,8 +206,8 @@ static Shape shape_of(char first) {
 /* ---- what stands around the values ---- */
 
 static int malformed(JsonStream *s, Fault *fault, uint64_t at, const char *expected) {
-        return fault_set(fault, JSON_STREAM_E_MALFORMED, "%s expected at byte %llu", expected,
-                         (unsigned long long) (s->offset + at));
+        return fault_set(fault, JSON_STREAM_E_MALFORMED, "%s expected at byte %" PRIu64, expected,
+                         (s->offset + at));
 }
 
 static bool in_items(const JsonStream *s) {
@@ -342,8 +344,8 @@ static int go_on(JsonStream *s, const char **p, Str bytes, Fault *fault) {
 
         if (part.len > s->max_value - s->held.len)
                 return fault_set(fault, JSON_STREAM_E_TOO_LONG,
-                                 "a value of more than %zu bytes is refused, at byte %llu", s->max_value,
-                                 (unsigned long long) (s->offset + at - s->held.len));
+                                 "a value of more than %zu bytes is refused, at byte %" PRIu64, s->max_value,
+                                 (s->offset + at - s->held.len));
         *p += part.len;
         if (end)
                 s->shape = SHAPE_NONE;
@@ -358,6 +360,7 @@ static int go_on(JsonStream *s, const char **p, Str bytes, Fault *fault) {
 int json_stream_feed(JsonStream *s, Str bytes, Fault *fault) {
         const char *p = bytes.data, *end = bytes.len > 0 ? p + bytes.len : p;
 
+        assert(p || bytes.len == 0);
         if (s->result != 0)
                 return fault_set(fault, s->result, "the stream has ended with an error before");
         while (p < end && s->result == 0) {
@@ -382,7 +385,7 @@ int json_stream_finish(JsonStream *s, Fault *fault) {
                 return s->result;
         }
         if (s->shape != SHAPE_NONE || (s->state != AT_TOP && s->state != AT_END))
-                s->result = fault_set(fault, JSON_STREAM_E_MALFORMED, "the text ends too early, at byte %llu",
-                                      (unsigned long long) s->offset);
+                s->result = fault_set(fault, JSON_STREAM_E_MALFORMED,
+                                      "the text ends too early, at byte %" PRIu64, s->offset);
         return s->result;
 }
