@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/json_stream.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 
@@ -207,7 +206,7 @@ static Shape shape_of(char first) {
 
 static int malformed(JsonStream *s, Fault *fault, uint64_t at, const char *expected) {
         return fault_set(fault, JSON_STREAM_E_MALFORMED, "%s expected at byte %" PRIu64, expected,
-                         (s->offset + at));
+                         s->offset + at);
 }
 
 static bool in_items(const JsonStream *s) {
@@ -345,7 +344,7 @@ static int go_on(JsonStream *s, const char **p, Str bytes, Fault *fault) {
         if (part.len > s->max_value - s->held.len)
                 return fault_set(fault, JSON_STREAM_E_TOO_LONG,
                                  "a value of more than %zu bytes is refused, at byte %" PRIu64, s->max_value,
-                                 (s->offset + at - s->held.len));
+                                 s->offset + at - s->held.len);
         *p += part.len;
         if (end)
                 s->shape = SHAPE_NONE;
@@ -358,11 +357,13 @@ static int go_on(JsonStream *s, const char **p, Str bytes, Fault *fault) {
 }
 
 int json_stream_feed(JsonStream *s, Str bytes, Fault *fault) {
-        const char *p = bytes.data, *end = bytes.len > 0 ? p + bytes.len : p;
+        const char *p = bytes.data, *end;
 
-        assert(p || bytes.len == 0);
         if (s->result != 0)
                 return fault_set(fault, s->result, "the stream has ended with an error before");
+        if (!p)
+                return 0; /* an empty piece */
+        end = p + bytes.len;
         while (p < end && s->result == 0) {
                 if (s->shape != SHAPE_NONE) {
                         s->result = go_on(s, &p, bytes, fault);
