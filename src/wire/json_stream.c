@@ -99,7 +99,8 @@ static uint64_t between_quotes(uint64_t quotes) {
         return quotes;
 }
 
-static const char *end_of_nested_in_block(JsonStream *s, const char *p) {
+/* How many of the block's bytes belong to the value that ends in it; 0 when it goes on. */
+static size_t end_of_nested_in_block(JsonStream *s, const char *p) {
         ScanMasks m = scan_masks(p);
         uint64_t quotes = m.quote & ~escaped_bits(m.backslash, &s->escaped);
         uint64_t inside = between_quotes(quotes) ^ (s->in_string ? ~UINT64_C(0) : 0);
@@ -108,10 +109,10 @@ static const char *end_of_nested_in_block(JsonStream *s, const char *p) {
                 if (m.open & brackets & -brackets)
                         s->depth++;
                 else if (--s->depth == 0)
-                        return p + __builtin_ctzll(brackets) + 1;
+                        return (size_t) __builtin_ctzll(brackets) + 1;
         }
         s->in_string = inside >> 63;
-        return NULL;
+        return 0;
 }
 
 /* One byte by the same rules: a backslash escapes in and out of strings, where it has no business anyway. */
@@ -134,12 +135,11 @@ static bool nested_ends_at(JsonStream *s, char c) {
 }
 
 static const char *end_of_nested(JsonStream *s, const char *p, const char *end) {
-        const char *found;
-
         for (; end - p >= 64; p += 64) {
-                found = end_of_nested_in_block(s, p);
-                if (found)
-                        return found;
+                size_t n = end_of_nested_in_block(s, p);
+
+                if (n > 0)
+                        return p + n;
         }
         for (; p < end; p++)
                 if (nested_ends_at(s, *p))
