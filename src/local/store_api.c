@@ -44,7 +44,8 @@ static bool split_group(Str *path, Str *ret_group) {
         return str_eq(str_split(path, '/'), STR("v1"));
 }
 
-/* namespaces/NS/PLURAL... names a resource in a namespace, unless PLURAL is a subresource of the namespace itself. */
+/* namespaces/NS/PLURAL... names a resource in a namespace, unless PLURAL is a subresource of the namespace
+ * itself. */
 bool store_route(const char *path, StoreRoute *ret) {
         Str rest = str_from(path), group, plural;
         const StoreKind *kind;
@@ -94,14 +95,16 @@ static bool admit(StoreApi *a, Str body, StoreReply *reply) {
         if (r < 0)
                 store_refuse_broken(reply, r);
         else if (r > 0)
-                store_refuse(reply, 400, "BadRequest", NULL, STR(""), "the body is not accepted: %s", fault.text);
+                store_refuse(reply, 400, "BadRequest", NULL, STR(""), "the body is not accepted: %s",
+                             fault.text);
         return r == 0;
 }
 
 static bool admit_as(StoreApi *a, const StoreCall *call, Str media_type, StoreReply *reply) {
         if (*call->content_type && !is_media_type(call->content_type, media_type)) {
                 store_refuse(reply, 415, "UnsupportedMediaType", NULL, STR(""),
-                             "the body of the request was in an unknown format - accepted media types include: " STR_FMT,
+                             "the body of the request was in an unknown format - accepted media types "
+                             "include: " STR_FMT,
                              STR_ARG(media_type));
                 return false;
         }
@@ -143,7 +146,12 @@ static void answer_get(StoreApi *a, const StoreRoute *route, const StoreCall *ca
                 store_get(a, route, reply);
 }
 
-typedef enum Target { TARGET_COLLECTION = 1, TARGET_OBJECT = 2, TARGET_STATUS = 4, TARGET_BINDING = 8 } Target;
+typedef enum Target {
+        TARGET_COLLECTION = 1,
+        TARGET_OBJECT = 2,
+        TARGET_STATUS = 4,
+        TARGET_BINDING = 8
+} Target;
 
 static const struct {
         const char *method;
@@ -165,8 +173,9 @@ static unsigned target_of(const StoreRoute *route) {
                 return TARGET_OBJECT;
         if (route->kind->status && str_eq(route->subresource, STR("status")))
                 return TARGET_STATUS;
-        return str_eq(route->kind->plural, STR("pods")) && str_eq(route->subresource, STR("binding")) ? TARGET_BINDING
-                                                                                                      : 0;
+        return str_eq(route->kind->plural, STR("pods")) && str_eq(route->subresource, STR("binding"))
+                       ? TARGET_BINDING
+                       : 0;
 }
 
 static void answer_resource(StoreApi *a, const StoreRoute *route, unsigned target, const StoreCall *call,
@@ -175,7 +184,8 @@ static void answer_resource(StoreApi *a, const StoreRoute *route, unsigned targe
                 bool everywhere = target == TARGET_COLLECTION && route->kind->namespaced &&
                                   str_is_empty(route->namespace_) && strcmp(call->method, "POST") == 0;
 
-                if (strcmp(verbs[i].method, call->method) == 0 && (verbs[i].targets & target) && !everywhere) {
+                if (strcmp(verbs[i].method, call->method) == 0 && (verbs[i].targets & target) &&
+                    !everywhere) {
                         verbs[i].answer(a, route, call, reply);
                         return;
                 }
@@ -205,7 +215,8 @@ void store_answer(StoreApi *a, const StoreCall *call, StoreReply *reply) {
         if (target > 0)
                 answer_resource(a, &route, target, call, reply);
         else
-                store_refuse(reply, 404, "NotFound", NULL, STR(""), "the server could not find the requested resource");
+                store_refuse(reply, 404, "NotFound", NULL, STR(""),
+                             "the server could not find the requested resource");
         finish(reply);
 }
 
@@ -221,7 +232,8 @@ void store_answer_apply(StoreApi *a, Str manifest, StoreReply *reply) {
         version = store_string(store_member(object, "apiVersion"), &a->arena);
         route.kind = store_kind_by_kind(version, kind);
         if (!route.kind) {
-                store_refuse(reply, 400, "BadRequest", NULL, STR(""), "no matches for kind \"%.*s\" in version \"%.*s\"",
+                store_refuse(reply, 400, "BadRequest", NULL, STR(""),
+                             "no matches for kind \"%.*s\" in version \"%.*s\"",
                              kind.len > 100 ? 100 : (int) kind.len, kind.data ? kind.data : "",
                              version.len > 100 ? 100 : (int) version.len, version.data ? version.data : "");
                 return;

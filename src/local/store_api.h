@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One request in, one answer out, as the API server would give it; watches apart (store_watch.h). No sockets and no
- * clock, so that tests and the fuzzer call it as it is. */
+/* One request in, one answer out, as the API server would give it; watches apart (store_watch.h). No sockets
+ * and no clock, so that tests and the fuzzer call it as it is. */
 
 #include "local/store_objects.h"
 #include "local/store_select.h"
@@ -31,9 +31,9 @@ typedef struct StoreRoute {
 
 typedef struct StoreApi {
         StoreObjects *objects;
-        uint64_t now;  /* seconds since the epoch, set by the owner before each call */
-        uint64_t seed; /* of UIDs and generated names */
-        Arena arena;   /* of one call */
+        uint64_t now;                   /* seconds since the epoch, set by the owner before each call */
+        uint64_t seed;                  /* of UIDs and generated names */
+        Arena arena;                    /* of one call */
         Buf admitted, merged, composed; /* of one call; the memory stays */
 } StoreApi;
 
@@ -56,8 +56,8 @@ bool store_query_is_true(const StoreCall *call, const char *name);
 /* A Status object. kind may be NULL, name empty. */
 void store_refuse(StoreReply *reply, unsigned code, const char *reason, const StoreKind *kind, Str name,
                   const char *format, ...) _printf_(6, 7);
-void store_refuse_invalid(StoreReply *reply, const StoreKind *kind, Str name, const char *field, const char *reason,
-                          const char *rule);
+void store_refuse_invalid(StoreReply *reply, const StoreKind *kind, Str name, const char *field,
+                          const char *reason, const char *rule);
 void store_refuse_broken(StoreReply *reply, int error);
 void store_refuse_not_found(StoreReply *reply, const StoreKind *kind, Str name);
 void store_refuse_expired(StoreReply *reply, const char *message);
@@ -65,11 +65,14 @@ void store_refuse_expired(StoreReply *reply, const char *message);
 void store_get(StoreApi *a, const StoreRoute *route, StoreReply *reply);
 void store_list(StoreApi *a, const StoreRoute *route, const StoreCall *call, StoreReply *reply);
 void store_create(StoreApi *a, const StoreRoute *route, Str object, StoreReply *reply); /* object admitted */
-void store_update(StoreApi *a, const StoreRoute *route, Str object, StoreReply *reply); /* PUT; object admitted */
+void store_update(StoreApi *a, const StoreRoute *route, Str object,
+                  StoreReply *reply); /* PUT; object admitted */
 void store_patch(StoreApi *a, const StoreRoute *route, Str patch, StoreReply *reply);
-void store_delete(StoreApi *a, const StoreRoute *route, const StoreCall *call, Str options, StoreReply *reply);
+void store_delete(StoreApi *a, const StoreRoute *route, const StoreCall *call, Str options,
+                  StoreReply *reply);
 void store_bind(StoreApi *a, const StoreRoute *route, Str binding, StoreReply *reply);
 bool store_discover(const char *path, StoreReply *reply); /* false: not a discovery path */
 
-Str store_key(StoreApi *a, const StoreRoute *route); /* NAMESPACE/NAME or NAME; data NULL when out of memory */
+Str store_key(StoreApi *a,
+              const StoreRoute *route); /* NAMESPACE/NAME or NAME; data NULL when out of memory */
 Str store_time(StoreApi *a, uint64_t seconds, Arena *arena); /* RFC 3339 */

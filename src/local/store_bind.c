@@ -6,7 +6,8 @@
 /* registry/core/pod/storage, assignPod: what stands in the way is a conflict on pods/binding. */
 static void refuse_binding(Change *c, const char *why, Str node) {
         store_refuse(c->reply, 409, "Conflict", c->route->kind, c->route->name,
-                     "Operation cannot be fulfilled on pods/binding \"" STR_FMT "\": pod " STR_FMT " %s" STR_FMT "%s",
+                     "Operation cannot be fulfilled on pods/binding \"" STR_FMT "\": pod " STR_FMT
+                     " %s" STR_FMT "%s",
                      STR_ARG(c->route->name), STR_ARG(c->route->name), why, STR_ARG(node),
                      str_is_empty(node) ? "" : "\"");
 }
@@ -75,7 +76,9 @@ static void succeed(StoreReply *reply, unsigned code) {
         reply->status = code;
         buf_clear(&reply->body);
         buf_appendf(&reply->body,
-                    "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Success\",\"code\":%u}", code);
+                    "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Success\","
+                    "\"code\":%u}",
+                    code);
 }
 
 void store_bind(StoreApi *a, const StoreRoute *route, Str binding, StoreReply *reply) {
@@ -98,7 +101,9 @@ void store_bind(StoreApi *a, const StoreRoute *route, Str binding, StoreReply *r
                 return;
         }
         if (!may_bind(&c, binding) ||
-            !change_valid(&c, store_validate_annotations(store_path(binding, "metadata.annotations"), &violation), &violation))
+            !change_valid(&c,
+                          store_validate_annotations(store_path(binding, "metadata.annotations"), &violation),
+                          &violation))
                 return;
         r = merge_binding(&c, binding, node);
         if (r < 0) {
@@ -106,7 +111,8 @@ void store_bind(StoreApi *a, const StoreRoute *route, Str binding, StoreReply *r
                 return;
         }
         binding = buf_str(&a->merged);
-        change_commit(&c, STORE_MODIFIED, store_member(binding, "metadata"), binding, store_member(binding, "status"), 201);
+        change_commit(&c, STORE_MODIFIED, store_member(binding, "metadata"), binding,
+                      store_member(binding, "status"), 201);
         if (reply->status == 201)
                 succeed(reply, 201);
 }

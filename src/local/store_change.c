@@ -34,13 +34,15 @@ void change_refuse_conflict(Change *c, const char *why) {
 
         store_kind_qualified(c->route->kind, resource, sizeof resource);
         store_refuse(c->reply, 409, "Conflict", c->route->kind, c->route->name,
-                     "Operation cannot be fulfilled on %s \"" STR_FMT "\": %s", resource, STR_ARG(c->route->name), why);
+                     "Operation cannot be fulfilled on %s \"" STR_FMT "\": %s", resource,
+                     STR_ARG(c->route->name), why);
 }
 
 void change_refuse_uid(Change *c, Str wanted) {
         char why[200];
 
-        (void) snprintf(why, sizeof why, "Precondition failed: UID in precondition: %.*s, UID in object meta: " STR_FMT,
+        (void) snprintf(why, sizeof why,
+                        "Precondition failed: UID in precondition: %.*s, UID in object meta: " STR_FMT,
                         wanted.len > 64 ? 64 : (int) wanted.len, wanted.data, STR_ARG(c->id.uid));
         change_refuse_conflict(c, why);
 }
@@ -58,7 +60,8 @@ void change_commit(Change *c, StoreChange change, Str metadata, Str base, Str st
         buf_clear(text);
         store_compose(c->route->kind, store_version(a->objects) + 1, &c->id, metadata, base, status, text);
         r = buf_result(text);
-        if (r == 0 && change == STORE_MODIFIED && store_same_but_version(c->route->kind, c->old->text, buf_str(text))) {
+        if (r == 0 && change == STORE_MODIFIED &&
+            store_same_but_version(c->route->kind, c->old->text, buf_str(text))) {
                 buf_clear(text);
                 buf_append_str(text, c->old->text);
                 r = buf_result(text);
@@ -80,8 +83,8 @@ bool change_valid(Change *c, int result, const StoreViolation *v) {
                 store_refuse_broken(c->reply, result);
         else if (result == STORE_VALID_E_TYPE)
                 store_refuse(c->reply, 400, "BadRequest", NULL, STR(""),
-                             STR_FMT " in version \"v1\" cannot be handled as a " STR_FMT ": %s: %s", STR_ARG(kind->kind),
-                             STR_ARG(kind->kind), v->field, v->rule.text);
+                             STR_FMT " in version \"v1\" cannot be handled as a " STR_FMT ": %s: %s",
+                             STR_ARG(kind->kind), STR_ARG(kind->kind), v->field, v->rule.text);
         else if (result == STORE_VALID_E_RULE)
                 store_refuse_invalid(c->reply, kind, c->id.name, v->field, v->reason, v->rule.text);
         return result == 0;
@@ -95,10 +98,11 @@ bool change_is_of_kind(Change *c, Str object) {
         if ((str_is_empty(kind) || str_eq(kind, c->route->kind->kind)) &&
             (str_is_empty(version) || str_eq(version, c->route->kind->api_version)))
                 return true;
-        store_refuse(c->reply, 400, "BadRequest", NULL, STR(""),
-                     "the object provided is a %.*s of %.*s, and the path is that of a " STR_FMT " of " STR_FMT,
-                     kind.len > 64 ? 64 : (int) kind.len, kind.data, version.len > 64 ? 64 : (int) version.len,
-                     version.data, STR_ARG(c->route->kind->kind), STR_ARG(c->route->kind->api_version));
+        store_refuse(
+                c->reply, 400, "BadRequest", NULL, STR(""),
+                "the object provided is a %.*s of %.*s, and the path is that of a " STR_FMT " of " STR_FMT,
+                kind.len > 64 ? 64 : (int) kind.len, kind.data, version.len > 64 ? 64 : (int) version.len,
+                version.data, STR_ARG(c->route->kind->kind), STR_ARG(c->route->kind->api_version));
         return false;
 }
 

@@ -17,8 +17,8 @@ static Str new_uid(StoreApi *a) {
         char text[40];
 
         (void) snprintf(text, sizeof text, "%08x-%04x-4%03x-%04x-%012" PRIx64, (unsigned) (x >> 32),
-                        (unsigned) (x >> 16) & 0xffff, (unsigned) x & 0xfff, 0x8000 | ((unsigned) (y >> 48) & 0x3fff),
-                        y & UINT64_C(0xffffffffffff));
+                        (unsigned) (x >> 16) & 0xffff, (unsigned) x & 0xfff,
+                        0x8000 | ((unsigned) (y >> 48) & 0x3fff), y & UINT64_C(0xffffffffffff));
         return arena_str(&a->arena, str_from(text));
 }
 
@@ -40,9 +40,10 @@ static bool name_new_object(Change *c, Str object, StoreRoute *route) {
 
         store_identity(object, arena, &c->id);
         if (!str_is_empty(c->id.namespace_) && !str_eq(c->id.namespace_, route->namespace_)) {
-                change_refuse_request(c, route->kind->namespaced ? "the namespace of the provided object does not match the "
-                                                         "namespace sent on the request"
-                                                       : "metadata.namespace: not allowed on this type");
+                change_refuse_request(c, route->kind->namespaced
+                                                 ? "the namespace of the provided object does not match the "
+                                                   "namespace sent on the request"
+                                                 : "metadata.namespace: not allowed on this type");
                 return false;
         }
         if (str_is_empty(c->id.name)) {
@@ -75,8 +76,8 @@ static Str apply_defaults(Change *c, Str object, Str *status) {
         if (!store_is_null(store_path(object, "spec.schedulerName")))
                 return object;
         buf_clear(&c->api->merged);
-        if (store_merge_patch(object, STR("{\"spec\":{\"schedulerName\":\"default-scheduler\"}}"), &c->api->arena,
-                              &c->api->merged) < 0)
+        if (store_merge_patch(object, STR("{\"spec\":{\"schedulerName\":\"default-scheduler\"}}"),
+                              &c->api->arena, &c->api->merged) < 0)
                 return (Str){NULL, 0};
         return buf_str(&c->api->merged);
 }
@@ -98,8 +99,8 @@ void store_create(StoreApi *a, const StoreRoute *where, Str object, StoreReply *
         c.key = store_key(a, &route);
         if (store_find(a->objects, route.kind, c.key)) {
                 store_kind_qualified(route.kind, resource, sizeof resource);
-                store_refuse(reply, 409, "AlreadyExists", route.kind, route.name, "%s \"" STR_FMT "\" already exists",
-                             resource, STR_ARG(route.name));
+                store_refuse(reply, 409, "AlreadyExists", route.kind, route.name,
+                             "%s \"" STR_FMT "\" already exists", resource, STR_ARG(route.name));
                 return;
         }
         status = store_member(object, "status");

@@ -54,12 +54,13 @@ static uint64_t grace_of(Change *c, const DeleteOptions *o) {
                 return 0;
         if (o->has_grace)
                 return o->grace;
-        (void) str_to_u64(store_path(c->old->text, "spec.terminationGracePeriodSeconds"), &grace); /* absent: 30 */
+        (void) str_to_u64(store_path(c->old->text, "spec.terminationGracePeriodSeconds"),
+                          &grace); /* absent: 30 */
         return grace < GRACE_MAX ? grace : GRACE_MAX;
 }
 
-/* Sets deletionTimestamp; the kubelet deletes once more, with no grace, when the containers have ended. A second
- * request may shorten the time, never lengthen it. */
+/* Sets deletionTimestamp; the kubelet deletes once more, with no grace, when the containers have ended. A
+ * second request may shorten the time, never lengthen it. */
 static void mark(Change *c, uint64_t grace) {
         Str text = c->old->text;
 
@@ -67,7 +68,8 @@ static void mark(Change *c, uint64_t grace) {
                 c->id.deletion = store_time(c->api, c->api->now + grace, &c->api->arena);
                 c->id.grace = grace;
         }
-        change_commit(c, STORE_MODIFIED, store_member(text, "metadata"), text, store_member(text, "status"), 200);
+        change_commit(c, STORE_MODIFIED, store_member(text, "metadata"), text, store_member(text, "status"),
+                      200);
 }
 
 static void answer_deleted(Change *c) {
@@ -76,7 +78,8 @@ static void answer_deleted(Change *c) {
                 return;
         }
         buf_appendf(&c->reply->body,
-                    "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Success\",\"details\":"
+                    "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Success\","
+                    "\"details\":"
                     "{\"name\":\"" STR_FMT "\",\"kind\":\"" STR_FMT "\",\"uid\":\"" STR_FMT "\"}}",
                     STR_ARG(c->id.name), STR_ARG(c->route->kind->plural), STR_ARG(c->id.uid));
 }
@@ -87,7 +90,8 @@ void store_delete(StoreApi *a, const StoreRoute *route, const StoreCall *call, S
         uint64_t grace;
         int r;
 
-        if (!change_begin(&c) || !parse_options(&c, call, body, &options) || !preconditions_hold(&c, &options))
+        if (!change_begin(&c) || !parse_options(&c, call, body, &options) ||
+            !preconditions_hold(&c, &options))
                 return;
         grace = grace_of(&c, &options);
         if (grace > 0) {

@@ -12,8 +12,10 @@ static void write_verbs(JsonWriter *w, const char *const *verbs) {
 }
 
 static void write_resource(JsonWriter *w, const StoreKind *kind, const char *subresource, const char *as) {
-        static const char *const whole[] = {"create", "delete", "get", "list", "patch", "update", "watch", NULL};
-        static const char *const status[] = {"get", "patch", "update", NULL}, *const binding[] = {"create", NULL};
+        static const char *const whole[] = {"create", "delete", "get",   "list",
+                                            "patch",  "update", "watch", NULL};
+        static const char *const status[] = {"get", "patch", "update", NULL}, *const binding[] = {"create",
+                                                                                                  NULL};
         char name[64];
 
         (void) snprintf(name, sizeof name, STR_FMT "%s", STR_ARG(kind->plural), subresource);
@@ -37,7 +39,8 @@ static void write_resource(JsonWriter *w, const StoreKind *kind, const char *sub
 static void write_resource_list(JsonWriter *w, Str group) {
         char version[64];
 
-        (void) snprintf(version, sizeof version, STR_FMT "%sv1", STR_ARG(group), str_is_empty(group) ? "" : "/");
+        (void) snprintf(version, sizeof version, STR_FMT "%sv1", STR_ARG(group),
+                        str_is_empty(group) ? "" : "/");
         json_write_text(w, "kind", "APIResourceList");
         json_write_text(w, "apiVersion", "v1");
         json_write_text(w, "groupVersion", version);
@@ -74,7 +77,8 @@ static void write_groups(JsonWriter *w) {
         json_write_text(w, "apiVersion", "v1");
         json_write_array(w, "groups");
         for (size_t i = 1; i < STORE_N_KINDS; i++) {
-                if (str_eq(store_kinds[i].group, store_kinds[i - 1].group)) /* the table is in order of groups */
+                if (str_eq(store_kinds[i].group,
+                           store_kinds[i - 1].group)) /* the table is in order of groups */
                         continue;
                 json_write_object(w, NULL);
                 write_group(w, &store_kinds[i]);

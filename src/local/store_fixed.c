@@ -4,15 +4,16 @@
 #include "local/store_valid.h"
 #include "wire/json.h"
 
-/* A pod's spec is fixed once it is created, but for a few members. Clients that PUT write their members in an order
- * of their own, so that specs are compared by content. */
+/* A pod's spec is fixed once it is created, but for a few members. Clients that PUT write their members in an
+ * order of their own, so that specs are compared by content. */
 
 typedef enum Place { PLACE_SPEC, PLACE_CONTAINERS, PLACE_CONTAINER, PLACE_BELOW } Place;
 
 static bool may_change(Place place, Str key) {
         if (place == PLACE_CONTAINER)
                 return str_eq(key, STR("image"));
-        return place == PLACE_SPEC && (str_eq(key, STR("tolerations")) || str_eq(key, STR("activeDeadlineSeconds")));
+        return place == PLACE_SPEC &&
+               (str_eq(key, STR("tolerations")) || str_eq(key, STR("activeDeadlineSeconds")));
 }
 
 static Place place_of(Place place, Str key) {

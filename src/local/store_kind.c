@@ -14,8 +14,9 @@
 /* Selectable fields: the conversions that k8s.io/kubernetes/pkg/apis/<group>/v1/conversion.go registers. */
 const StoreKind store_kinds[STORE_N_KINDS] = {
         {CORE("pods", "Pod"), .singular = "pod", .short_name = "po", .namespaced = true, .status = true,
-         .selectable = {"spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",
-                        "status.phase", "status.podIP", "status.nominatedNodeName"}},
+         .selectable = {"spec.nodeName", "spec.restartPolicy", "spec.schedulerName",
+                        "spec.serviceAccountName", "status.phase", "status.podIP",
+                        "status.nominatedNodeName"}},
         {CORE("nodes", "Node"), .singular = "node", .short_name = "no", .status = true,
          .selectable = {"spec.unschedulable"}},
         {CORE("namespaces", "Namespace"), .singular = "namespace", .short_name = "ns", .status = true,

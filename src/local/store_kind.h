@@ -13,9 +13,10 @@ typedef struct StoreKind {
         Str head; /* how each stored object begins; left out of the items of a list, as the API server does */
         const char *singular, *short_name;
         bool namespaced;
-        bool status;            /* has the /status subresource: the main resource then keeps its hands off it */
+        bool status; /* has the /status subresource: the main resource then keeps its hands off it */
         bool must_name_version; /* an update without resourceVersion is refused */
-        const char *selectable[STORE_SELECTABLE_MAX]; /* field selectors beside metadata.name and .namespace */
+        const char
+                *selectable[STORE_SELECTABLE_MAX]; /* field selectors beside metadata.name and .namespace */
 } StoreKind;
 
 enum { STORE_N_KINDS = 15 };

@@ -13,7 +13,8 @@ typedef struct StoreTable {
 
 struct StoreObjects {
         StoreTable tables[STORE_N_KINDS];
-        StoreVersion **ring; /* the remembered changes; numbers are consecutive, so that an index is a subtraction */
+        StoreVersion **
+                ring; /* the remembered changes; numbers are consecutive, so that an index is a subtraction */
         size_t capacity, first, n;
         uint64_t version;
         uint64_t random;
@@ -185,8 +186,8 @@ static StoreVersion *version_new(StoreChange change, uint64_t number, Str text) 
         return v;
 }
 
-/* The oldest remembered change becomes the oldest remembered state: what was before it can no longer be asked for.
- * A deletion is not a state, so that it goes as well, and with it the entry when nothing came after. */
+/* The oldest remembered change becomes the oldest remembered state: what was before it can no longer be asked
+ * for. A deletion is not a state, so that it goes as well, and with it the entry when nothing came after. */
 static void forget_oldest(StoreObjects *o) {
         StoreVersion *v = o->ring[o->first], *newer;
         StoreEntry *e = v->entry;

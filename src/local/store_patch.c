@@ -3,9 +3,9 @@
 
 #include "local/store_text.h"
 
-/* RFC 7386 on text. Members of the target that the patch does not name are copied as they stand; the members of the
- * patch are sorted once per object, so that a hostile patch costs n log n and not n squared. Nesting is bounded by what
- * store_admit() lets in (JSON_MAX_DEPTH). */
+/* RFC 7386 on text. Members of the target that the patch does not name are copied as they stand; the members
+ * of the patch are sorted once per object, so that a hostile patch costs n log n and not n squared. Nesting
+ * is bounded by what store_admit() lets in (JSON_MAX_DEPTH). */
 
 typedef struct Merge {
         Arena *arena;

@@ -19,7 +19,8 @@ void store_get(StoreApi *a, const StoreRoute *route, StoreReply *reply) {
 /* ---- lists ---- */
 
 #define EXPIRED_CONTINUE                                                                                     \
-        "The provided continue parameter is too old to display a consistent list result. You can start a new " \
+        "The provided continue parameter is too old to display a consistent list result. You can start a "   \
+        "new "                                                                                               \
         "list without the continue parameter."
 
 typedef struct ListQuery {
@@ -64,7 +65,8 @@ static bool parse_token(StoreApi *a, const char *token, ListQuery *q) {
 
 /* resourceVersion and resourceVersionMatch: absent and "0" are the present, and so is "not older than N". */
 static bool parse_moment(StoreApi *a, const StoreCall *call, ListQuery *q, StoreReply *reply) {
-        const char *number = store_query(call, "resourceVersion"), *match = store_query(call, "resourceVersionMatch");
+        const char *number = store_query(call, "resourceVersion"),
+                   *match = store_query(call, "resourceVersionMatch");
         uint64_t wanted = 0, now = store_version(a->objects);
 
         if (number && !str_to_u64(str_from(number), &wanted)) {
@@ -88,18 +90,20 @@ static bool parse_moment(StoreApi *a, const StoreCall *call, ListQuery *q, Store
         return true;
 }
 
-static bool parse_query(StoreApi *a, const StoreRoute *route, const StoreCall *call, ListQuery *q, StoreReply *reply) {
+static bool parse_query(StoreApi *a, const StoreRoute *route, const StoreCall *call, ListQuery *q,
+                        StoreReply *reply) {
         const char *limit = store_query(call, "limit"), *token = store_query(call, "continue");
         Fault fault = FAULT_NULL;
         int r;
 
         if (limit && *limit && !str_to_u64(str_from(limit), &q->limit)) {
-                store_refuse(reply, 400, "BadRequest", NULL, STR(""), "Invalid value: \"%.40s\": limit must be a number",
-                             limit);
+                store_refuse(reply, 400, "BadRequest", NULL, STR(""),
+                             "Invalid value: \"%.40s\": limit must be a number", limit);
                 return false;
         }
-        r = store_selector_init(&q->selector, route->kind, route->namespace_, store_query(call, "labelSelector"),
-                                store_query(call, "fieldSelector"), &fault);
+        r = store_selector_init(&q->selector, route->kind, route->namespace_,
+                                store_query(call, "labelSelector"), store_query(call, "fieldSelector"),
+                                &fault);
         if (r != 0) {
                 if (r < 0)
                         store_refuse_broken(reply, r);
@@ -145,7 +149,8 @@ static int page_push(Page *page, const StoreVersion *v) {
         return 0;
 }
 
-/* First all pointers, then all text: the metadata, which says whether there is more, stands before the items. */
+/* First all pointers, then all text: the metadata, which says whether there is more, stands before the items.
+ */
 static int page_collect(StoreApi *a, const StoreRoute *route, const ListQuery *q, Page *page) {
         Str from = str_is_empty(q->behind) ? q->selector.key_prefix : q->behind;
         StoreEntry *e = store_seek(a->objects, route->kind, from);
@@ -169,7 +174,9 @@ static void write_list(const StoreRoute *route, const ListQuery *q, const Page *
         Buf *out = &reply->body;
 
         reply->status = 200;
-        buf_appendf(out, "{\"kind\":\"" STR_FMT "List\",\"apiVersion\":\"" STR_FMT "\",\"metadata\":{\"resourceVersion\":",
+        buf_appendf(out,
+                    "{\"kind\":\"" STR_FMT "List\",\"apiVersion\":\"" STR_FMT
+                    "\",\"metadata\":{\"resourceVersion\":",
                     STR_ARG(route->kind->kind), STR_ARG(route->kind->api_version));
         buf_appendf(out, "\"%" PRIu64 "\"", q->moment);
         if (page->more) {

@@ -8,8 +8,8 @@
  * A label that is absent satisfies != and notin. */
 
 static int malformed(const char *what, const char *selector, Fault *fault) {
-        return fault_set(fault, STORE_SELECTOR_E_MALFORMED, "unable to parse requirement: %s in selector \"%.200s\"",
-                         what, selector);
+        return fault_set(fault, STORE_SELECTOR_E_MALFORMED,
+                         "unable to parse requirement: %s in selector \"%.200s\"", what, selector);
 }
 
 static int requirement_set(StoreRequirement *q, Arena *arena, Str key, StoreTest test, size_t n_values) {
@@ -25,7 +25,8 @@ static bool is_label_key(Str key) {
                 return false;
         for (size_t i = 0; i < key.len; i++) {
                 char c = key.data[i];
-                bool alphanumeric = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+                bool alphanumeric =
+                        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 
                 if (!alphanumeric && !strchr("-_./", c))
                         return false;
@@ -35,7 +36,8 @@ static bool is_label_key(Str key) {
 
 /* `KEY in (a,b)`: text is the requirement with its parentheses. */
 static int parse_set(StoreRequirement *q, Arena *arena, Str text, size_t open) {
-        Str head = str_trim((Str){text.data, open}), list = {text.data + open + 1, text.len - open - 2}, key, word;
+        Str head = str_trim((Str){text.data, open}), list = {text.data + open + 1, text.len - open - 2}, key,
+            word;
         size_t n = 1;
         StoreTest test;
         int r;
@@ -75,8 +77,8 @@ static int parse_comparison(StoreRequirement *q, Arena *arena, Str text) {
                 right++;
         if (left > 0 && text.data[left - 1] == '!')
                 left--;
-        r = requirement_set(q, arena, (Str){text.data, left}, text.data[left] == '!' ? STORE_TEST_NOT_IN : STORE_TEST_IN,
-                            1);
+        r = requirement_set(q, arena, (Str){text.data, left},
+                            text.data[left] == '!' ? STORE_TEST_NOT_IN : STORE_TEST_IN, 1);
         if (r == 0)
                 q->values[0] = arena_str(arena, str_trim((Str){text.data + right, text.len - right}));
         return r;
@@ -108,7 +110,8 @@ static Str next_requirement(Str *rest) {
         return str_trim(head);
 }
 
-static int parse_all(Arena *arena, const char *selector, StoreRequirement **ret, size_t *ret_n, Fault *fault) {
+static int parse_all(Arena *arena, const char *selector, StoreRequirement **ret, size_t *ret_n,
+                     Fault *fault) {
         StoreRequirement *all = arena_new(arena, StoreRequirement, STORE_REQUIREMENTS_MAX);
         Str rest = str_from(selector);
         size_t n = 0;
@@ -120,12 +123,14 @@ static int parse_all(Arena *arena, const char *selector, StoreRequirement **ret,
                 Str text = next_requirement(&rest);
 
                 if (str_is_empty(text) || n == STORE_REQUIREMENTS_MAX)
-                        return malformed(n == STORE_REQUIREMENTS_MAX ? "too many requirements" : "nothing between commas",
+                        return malformed(n == STORE_REQUIREMENTS_MAX ? "too many requirements"
+                                                                     : "nothing between commas",
                                          selector, fault);
                 r = parse_requirement(&all[n], arena, text);
                 if (r > 0)
-                        return malformed("expected KEY, !KEY, KEY=VALUE, KEY!=VALUE, KEY in (...) or KEY notin (...)",
-                                         selector, fault);
+                        return malformed(
+                                "expected KEY, !KEY, KEY=VALUE, KEY!=VALUE, KEY in (...) or KEY notin (...)",
+                                selector, fault);
                 if (r < 0)
                         return r;
                 n++;
@@ -136,7 +141,8 @@ static int parse_all(Arena *arena, const char *selector, StoreRequirement **ret,
 }
 
 static bool is_selectable(const StoreKind *kind, const char *field) {
-        if (strcmp(field, "metadata.name") == 0 || (kind->namespaced && strcmp(field, "metadata.namespace") == 0))
+        if (strcmp(field, "metadata.name") == 0 ||
+            (kind->namespaced && strcmp(field, "metadata.namespace") == 0))
                 return true;
         for (size_t i = 0; i < STORE_SELECTABLE_MAX && kind->selectable[i]; i++)
                 if (strcmp(kind->selectable[i], field) == 0)
@@ -149,10 +155,13 @@ static int check_fields(const StoreSelector *s, const StoreKind *kind, Fault *fa
                 const StoreRequirement *q = &s->fields[i];
 
                 if (q->test > STORE_TEST_NOT_IN || q->n_values != 1)
-                        return fault_set(fault, STORE_SELECTOR_E_MALFORMED,
-                                         "invalid field selector: \"%.200s\" can only be compared by = and !=", q->key);
+                        return fault_set(
+                                fault, STORE_SELECTOR_E_MALFORMED,
+                                "invalid field selector: \"%.200s\" can only be compared by = and !=",
+                                q->key);
                 if (!is_selectable(kind, q->key))
-                        return fault_set(fault, STORE_SELECTOR_E_MALFORMED, "field label not supported: %.200s", q->key);
+                        return fault_set(fault, STORE_SELECTOR_E_MALFORMED,
+                                         "field label not supported: %.200s", q->key);
         }
         return 0;
 }
@@ -218,7 +227,8 @@ bool store_selector_matches(const StoreSelector *s, Str key, Str object) {
         if (!store_selector_matches_key(s, key))
                 return false;
         for (size_t i = 0; i < s->n_fields; i++)
-                if (!requirement_holds(&s->fields[i], true, plain_text(store_path(object, s->fields[i].key), &arena)))
+                if (!requirement_holds(&s->fields[i], true,
+                                       plain_text(store_path(object, s->fields[i].key), &arena)))
                         return false;
         if (s->n_labels == 0)
                 return true;

@@ -30,8 +30,8 @@ static void write_details(JsonWriter *w, const StoreKind *kind, Str name, const 
         json_write_object_end(w);
 }
 
-static void write_status(StoreReply *reply, unsigned code, const char *reason, const StoreKind *kind, Str name,
-                         const Cause *cause) {
+static void write_status(StoreReply *reply, unsigned code, const char *reason, const StoreKind *kind,
+                         Str name, const Cause *cause) {
         JsonWriter w;
 
         reply->status = code;
@@ -60,8 +60,8 @@ void store_refuse(StoreReply *reply, unsigned code, const char *reason, const St
         write_status(reply, code, reason, kind, name, NULL);
 }
 
-void store_refuse_invalid(StoreReply *reply, const StoreKind *kind, Str name, const char *field, const char *reason,
-                          const char *rule) {
+void store_refuse_invalid(StoreReply *reply, const StoreKind *kind, Str name, const char *field,
+                          const char *reason, const char *rule) {
         Cause cause = {reason, rule, field};
 
         (void) fault_set(&reply->message, 0, STR_FMT " \"%.*s\" is invalid: %s: %s", STR_ARG(kind->kind),
@@ -70,7 +70,8 @@ void store_refuse_invalid(StoreReply *reply, const StoreKind *kind, Str name, co
 }
 
 void store_refuse_broken(StoreReply *reply, int error) {
-        store_refuse(reply, 500, "InternalError", NULL, STR(""), "Internal error occurred: %s", strerror(-error));
+        store_refuse(reply, 500, "InternalError", NULL, STR(""), "Internal error occurred: %s",
+                     strerror(-error));
 }
 
 void store_refuse_not_found(StoreReply *reply, const StoreKind *kind, Str name) {

@@ -49,7 +49,8 @@ static bool has_duplicates(Str *keys, size_t n) {
 
 static void admit_value(Admission *a, bool quantity);
 
-/* The key in its shortest form: what stands behind an escape can stand there plainly, or in json_quote()'s way. */
+/* The key in its shortest form: what stands behind an escape can stand there plainly, or in json_quote()'s
+ * way. */
 static Str admit_key(Admission *a, Str raw) {
         size_t start = a->out->len;
 
@@ -305,8 +306,8 @@ static bool is_composed(Str key) {
                str_eq(key, STR("status"));
 }
 
-void store_compose(const StoreKind *kind, uint64_t version, const StoreIdentity *id, Str metadata, Str base, Str status,
-                   Buf *out) {
+void store_compose(const StoreKind *kind, uint64_t version, const StoreIdentity *id, Str metadata, Str base,
+                   Str status, Buf *out) {
         buf_append_str(out, kind->head);
         buf_append_str(out, STR(METADATA_HEAD));
         buf_append_u64(out, version);

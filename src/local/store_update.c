@@ -13,7 +13,8 @@ static bool identity_holds(Change *c, Str object) {
         if (!str_is_empty(claimed.name) && !str_eq(claimed.name, c->id.name))
                 change_refuse_request(c, "the name of the object does not match the name on the URL");
         else if (!str_is_empty(claimed.namespace_) && !str_eq(claimed.namespace_, c->id.namespace_))
-                change_refuse_request(c, "the namespace of the object does not match the namespace on the URL");
+                change_refuse_request(c,
+                                      "the namespace of the object does not match the namespace on the URL");
         else if (!str_is_empty(claimed.uid) && !str_eq(claimed.uid, c->id.uid))
                 change_refuse_uid(c, claimed.uid);
         else if (!store_is_null(store_path(object, "metadata.resourceVersion")) && version != c->old->number)
@@ -36,10 +37,11 @@ static void replace(Change *c, Str object) {
                 return;
         }
         if (!change_valid(c, store_validate(c->route->kind, object, &c->id, &violation), &violation) ||
-            !change_valid(c, store_validate_update(c->route->kind, c->old->text, object, &violation), &violation))
+            !change_valid(c, store_validate_update(c->route->kind, c->old->text, object, &violation),
+                          &violation))
                 return;
         change_commit(c, STORE_MODIFIED, metadata, object,
-               c->route->kind->status ? old_status : store_member(object, "status"), 200);
+                      c->route->kind->status ? old_status : store_member(object, "status"), 200);
 }
 
 void store_update(StoreApi *a, const StoreRoute *route, Str object, StoreReply *reply) {
@@ -52,7 +54,8 @@ void store_update(StoreApi *a, const StoreRoute *route, Str object, StoreReply *
                 return;
         }
         if (route->kind->must_name_version && store_is_null(store_path(object, "metadata.resourceVersion"))) {
-                store_refuse_invalid(reply, route->kind, route->name, "metadata.resourceVersion", "FieldValueInvalid",
+                store_refuse_invalid(reply, route->kind, route->name, "metadata.resourceVersion",
+                                     "FieldValueInvalid",
                                      "Invalid value: 0x0: must be specified for an update");
                 return;
         }

@@ -11,14 +11,19 @@
 /* Words as k8s.io/apimachinery/pkg/util/validation and pkg/apis/core/validation have them. */
 
 #define RULE_SUBDOMAIN                                                                                       \
-        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and " \
+        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "    \
+        "and "                                                                                               \
         "must start and end with an alphanumeric character"
 #define RULE_LABEL                                                                                           \
-        "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start " \
+        "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must "    \
+        "start "                                                                                             \
         "and end with an alphanumeric character"
-#define RULE_QUANTITY "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+#define RULE_QUANTITY                                                                                        \
+        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
-enum { ITEMS_MAX = 256 }; /* containers of a pod, resources of a container: bounds what comparing each with each costs */
+enum {
+        ITEMS_MAX = 256
+}; /* containers of a pod, resources of a container: bounds what comparing each with each costs */
 
 static void set_field(StoreViolation *v, const char *format, ...) _printf_(2, 3);
 static void set_field(StoreViolation *v, const char *format, ...) {
@@ -129,13 +134,14 @@ typedef struct PodCheck {
         size_t n_names;
 } PodCheck;
 
-/* cpu, memory and what kubernetes.io owns may be fractions; everything with another domain is an extended resource,
- * which is counted in whole pieces. */
+/* cpu, memory and what kubernetes.io owns may be fractions; everything with another domain is an extended
+ * resource, which is counted in whole pieces. */
 static bool is_extended(Str resource) {
         const char *slash = memchr(resource.data, '/', resource.len);
 
         return slash && !str_has_prefix(resource, STR("requests.")) &&
-               !memmem(resource.data, (size_t) (slash - resource.data), "kubernetes.io", strlen("kubernetes.io"));
+               !memmem(resource.data, (size_t) (slash - resource.data), "kubernetes.io",
+                       strlen("kubernetes.io"));
 }
 
 static int check_quantity(PodCheck *c, Str resource, Str value) {
@@ -197,12 +203,14 @@ static int check_requests(PodCheck *c, Str limits, Str requests, const char *lis
                 for (size_t j = 0; j < n_bounds; j++)
                         if (str_eq(bounds[j].key, members[i].key))
                                 found = bounds[j].value;
-                set_field(c->v, "spec.%s[%zu].resources.%s", list, index, str_is_empty(found) ? "limits" : "requests");
+                set_field(c->v, "spec.%s[%zu].resources.%s", list, index,
+                          str_is_empty(found) ? "limits" : "requests");
                 if (str_is_empty(found))
                         return required(c->v, "Limit must be set for non overcommitable resources");
                 if (quantity_parse(store_string(members[i].value, c->arena), &request) != 0 ||
                     quantity_parse(store_string(found, c->arena), &limit) != 0 || request != limit)
-                        return invalid(c->v, store_string(members[i].value, c->arena), "must be equal to the limit");
+                        return invalid(c->v, store_string(members[i].value, c->arena),
+                                       "must be equal to the limit");
         }
         return r;
 }

@@ -11,13 +11,14 @@ enum {
 };
 
 typedef struct StoreViolation {
-        char field[256];    /* spec.containers[0].resources.limits[aliyun.com/gpu-mem] */
-        const char *reason; /* FieldValueInvalid, FieldValueRequired, FieldValueDuplicate, FieldValueForbidden */
-        Fault rule;         /* Invalid value: "500m": must be an integer */
+        char field[256]; /* spec.containers[0].resources.limits[aliyun.com/gpu-mem] */
+        const char
+                *reason; /* FieldValueInvalid, FieldValueRequired, FieldValueDuplicate, FieldValueForbidden */
+        Fault rule;      /* Invalid value: "500m": must be an integer */
 } StoreViolation;
 
-/* The whole object, admitted, with the name and namespace it will have. Returns 0, STORE_VALID_E_* with the first
- * violation, or -ENOMEM. */
+/* The whole object, admitted, with the name and namespace it will have. Returns 0, STORE_VALID_E_* with the
+ * first violation, or -ENOMEM. */
 int store_validate(const StoreKind *kind, Str object, const StoreIdentity *id, StoreViolation *ret);
 
 /* What may not change in an update: of a pod everything in spec but images, tolerations and the deadline. */
