@@ -182,6 +182,8 @@ int store_selector_init(StoreSelector *s, const StoreKind *kind, Str namespace_,
         }
         if (label_selector)
                 r = parse_all(&s->arena, label_selector, &s->labels, &s->n_labels, fault);
+        if (r == 0 && field_selector && strchr(field_selector, '('))
+                return malformed("fields can only be compared by = and !=", field_selector, fault);
         if (r == 0 && field_selector)
                 r = parse_all(&s->arena, field_selector, &s->fields, &s->n_fields, fault);
         return r == 0 ? check_fields(s, kind, fault) : r;
