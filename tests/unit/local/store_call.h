@@ -38,7 +38,8 @@ static inline StoreCall store_call(StoreQuery *q, const char *method, const char
         for (; query.len > 0 && q->n < ELEMENTSOF(q->parameters); q->n++) {
                 Str value = str_split(&query, '&');
 
-                store_query_copy(q->parameters[q->n].name, sizeof q->parameters[0].name, str_split(&value, '='));
+                store_query_copy(q->parameters[q->n].name, sizeof q->parameters[0].name,
+                                 str_split(&value, '='));
                 store_query_copy(q->parameters[q->n].value, sizeof q->parameters[0].value, value);
         }
         return (StoreCall){

@@ -43,8 +43,8 @@ static unsigned apply(const char *manifest) {
         "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"" name                             \
         "\"},\"spec\":{\"containers\":[{\"name\":\"c\"}]}}"
 #define LIMITS(text)                                                                                         \
-        "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{" text \
-        "}}}]}}"
+        "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{"           \
+        "\"limits\":{" text "}}}]}}"
 
 /* One member of the last answer, as text. */
 static Str got(const char *path) {
@@ -53,21 +53,30 @@ static Str got(const char *path) {
 
 static void creates(void) {
         begin(100);
-        ASSERT_INT(call("POST", PODS, " {\"spec\" : {\"containers\":[{\"name\":\"c\"}]}, \"metadata\":{\"name\":\"a\"}}"), 201);
-        ASSERT_TEXT(body(), "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"2\",\"name\":\"a\","
-                            "\"namespace\":\"default\",\"uid\":\"bdd73226-2feb-4e95-a8ef-e333b266f103\","
-                            "\"creationTimestamp\":\"2023-11-14T22:13:20Z\"},\"spec\":{\"containers\":[{\"name\":\"c\"}],"
-                            "\"schedulerName\":\"default-scheduler\"},\"status\":{\"phase\":\"Pending\"}}");
+        ASSERT_INT(call("POST", PODS,
+                        " {\"spec\" : {\"containers\":[{\"name\":\"c\"}]}, \"metadata\":{\"name\":\"a\"}}"),
+                   201);
+        ASSERT_TEXT(
+                body(),
+                "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"2\",\"name\":"
+                "\"a\","
+                "\"namespace\":\"default\",\"uid\":\"bdd73226-2feb-4e95-a8ef-e333b266f103\","
+                "\"creationTimestamp\":\"2023-11-14T22:13:20Z\"},\"spec\":{\"containers\":[{\"name\":\"c\"}],"
+                "\"schedulerName\":\"default-scheduler\"},\"status\":{\"phase\":\"Pending\"}}");
         ASSERT_INT(call("GET", PODS "/a", ""), 200);
         ASSERT_STR(got("metadata.resourceVersion"), STR("\"2\""));
         ASSERT_INT(call("POST", PODS, POD("a")), 409);
-        ASSERT_TEXT(body(), "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\","
-                            "\"message\":\"pods \\\"a\\\" already exists\",\"reason\":\"AlreadyExists\","
-                            "\"details\":{\"name\":\"a\",\"kind\":\"pods\"},\"code\":409}");
-        ASSERT_INT(call("POST", PODS, "{\"metadata\":{\"generateName\":\"web-\"},\"spec\":{\"containers\":[{\"name\":\"c\"}]}}"),
+        ASSERT_TEXT(body(),
+                    "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\","
+                    "\"message\":\"pods \\\"a\\\" already exists\",\"reason\":\"AlreadyExists\","
+                    "\"details\":{\"name\":\"a\",\"kind\":\"pods\"},\"code\":409}");
+        ASSERT_INT(call("POST", PODS,
+                        "{\"metadata\":{\"generateName\":\"web-\"},\"spec\":{\"containers\":[{\"name\":\"c\"}"
+                        "]}}"),
                    201);
         ASSERT_INT(got("metadata.name").len, strlen("\"web-12345\""));
-        ASSERT_INT(apply("{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"metadata\":{\"name\":\"d\",\"namespace\":\"n\"}}"),
+        ASSERT_INT(apply("{\"apiVersion\":\"apps/"
+                         "v1\",\"kind\":\"Deployment\",\"metadata\":{\"name\":\"d\",\"namespace\":\"n\"}}"),
                    201);
         ASSERT_INT(call("GET", "/apis/apps/v1/namespaces/n/deployments/d", ""), 200);
         ASSERT_INT(call("GET", "/apis/apps/v1/namespaces/n/deployments/e", ""), 404);
@@ -88,30 +97,42 @@ static void refuses(void) {
                 {PODS, "{\"metadata\":{\"name\":\"a\",\"n\\u0061me\":\"b\"}}", 400, "twice"},
                 {PODS, "{\"kind\":\"Node\"}", 400, "the object provided is a Node"},
                 {PODS, "{\"metadata\":7}", 400, "metadata: must be an object"},
-                {PODS, "{\"metadata\":{}}", 422, "metadata.name: Required value: name or generateName is required"},
-                {PODS, POD("A"), 422, "metadata.name: Invalid value: \\\"A\\\": a lowercase RFC 1123 subdomain"},
+                {PODS, "{\"metadata\":{}}", 422,
+                 "metadata.name: Required value: name or generateName is required"},
+                {PODS, POD("A"), 422,
+                 "metadata.name: Invalid value: \\\"A\\\": a lowercase RFC 1123 subdomain"},
                 {PODS, POD("a..b"), 422, "RFC 1123 subdomain"},
                 {PODS, POD("a."), 422, "RFC 1123 subdomain"},
                 {PODS, POD("-a"), 422, "RFC 1123 subdomain"},
                 {"/api/v1/namespaces/X/pods", POD("a"), 422, "metadata.namespace: Invalid value"},
-                {PODS, "{\"metadata\":{\"name\":\"a\",\"namespace\":\"other\"}}", 400, "does not match the namespace"},
-                {PODS, "{\"metadata\":{\"name\":\"a\",\"labels\":{\"x\":1}}}", 400, "metadata.labels[x]: must be a string"},
-                {PODS, "{\"metadata\":{\"name\":\"a\",\"annotations\":[]}}", 400, "metadata.annotations: must be an object"},
-                {PODS, "{\"metadata\":{\"name\":\"a\"}}", 422, "Pod \\\"a\\\" is invalid: spec.containers: Required value"},
-                {PODS, "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"containers\":{}}}", 400, "must be an array"},
+                {PODS, "{\"metadata\":{\"name\":\"a\",\"namespace\":\"other\"}}", 400,
+                 "does not match the namespace"},
+                {PODS, "{\"metadata\":{\"name\":\"a\",\"labels\":{\"x\":1}}}", 400,
+                 "metadata.labels[x]: must be a string"},
+                {PODS, "{\"metadata\":{\"name\":\"a\",\"annotations\":[]}}", 400,
+                 "metadata.annotations: must be an object"},
+                {PODS, "{\"metadata\":{\"name\":\"a\"}}", 422,
+                 "Pod \\\"a\\\" is invalid: spec.containers: Required value"},
+                {PODS, "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"containers\":{}}}", 400,
+                 "must be an array"},
                 {PODS, "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"containers\":[{}]}}", 422,
                  "spec.containers[0].name: Required value"},
-                {PODS, "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"containers\":[{\"name\":\"c\"},{\"name\":\"c\"}]}}", 422,
-                 "spec.containers[1].name: Duplicate value: \\\"c\\\""},
+                {PODS,
+                 "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"containers\":[{\"name\":\"c\"},{\"name\":\"c\"}]"
+                 "}}",
+                 422, "spec.containers[1].name: Duplicate value: \\\"c\\\""},
                 {PODS, LIMITS("\"aliyun.com/gpu-mem\":\"1500m\""), 422,
-                 "spec.containers[0].resources.limits[aliyun.com/gpu-mem]: Invalid value: \\\"1500m\\\": must be an integer"},
+                 "spec.containers[0].resources.limits[aliyun.com/gpu-mem]: Invalid value: \\\"1500m\\\": "
+                 "must be an integer"},
                 {PODS, LIMITS("\"aliyun.com/gpu-mem\":\"-1\""), 422, "must be greater than or equal to 0"},
                 {PODS, LIMITS("\"aliyun.com/gpu-mem\":\"much\""), 400, "quantities must match"},
                 {PODS, LIMITS("\"aliyun.com/gpu-mem\":true"), 400, "must be a quantity"},
-                {PODS, LIMITS("\"aliyun.com/gpu-mem\":1},\"requests\":{\"aliyun.com/gpu-mem\":2"), 422, "equal to the limit"},
+                {PODS, LIMITS("\"aliyun.com/gpu-mem\":1},\"requests\":{\"aliyun.com/gpu-mem\":2"), 422,
+                 "equal to the limit"},
                 {PODS, LIMITS("},\"requests\":{\"aliyun.com/gpu-mem\":2"), 422, "Limit must be set"},
                 {"/api/v1/pods", POD("a"), 405, "does not allow this method"},
-                {"/api/v1/namespaces/default/gadgets", POD("a"), 404, "could not find the requested resource"},
+                {"/api/v1/namespaces/default/gadgets", POD("a"), 404,
+                 "could not find the requested resource"},
                 {PODS "/a/exec", POD("a"), 404, "could not find the requested resource"},
                 {"/api/v1", POD("a"), 404, "could not find the requested resource"},
         };
@@ -129,7 +150,8 @@ static void refuses(void) {
 
 static void accepts_quantities(void) {
         begin(100);
-        ASSERT_INT(call("POST", PODS, LIMITS("\"aliyun.com/gpu-mem\":3,\"cpu\":\"500m\",\"memory\":0.5")), 201);
+        ASSERT_INT(call("POST", PODS, LIMITS("\"aliyun.com/gpu-mem\":3,\"cpu\":\"500m\",\"memory\":0.5")),
+                   201);
         ASSERT_CONTAINS(body(), "{\"aliyun.com/gpu-mem\":\"3\",\"cpu\":\"500m\",\"memory\":\"0.5\"}");
         end();
 }
@@ -158,7 +180,8 @@ static void merge_patches(void) {
                 _cleanup_arena_ Arena arena = ARENA_NULL;
                 _cleanup_buf_ Buf out = BUF_NULL;
 
-                ASSERT_OK(store_merge_patch(str_from(cases[i].target), str_from(cases[i].patch), &arena, &out));
+                ASSERT_OK(
+                        store_merge_patch(str_from(cases[i].target), str_from(cases[i].patch), &arena, &out));
                 ASSERT_STR(buf_str(&out), str_from(cases[i].result));
         }
 }
@@ -166,28 +189,38 @@ static void merge_patches(void) {
 static void patches(void) {
         begin(100);
         ASSERT_INT(call("POST", PODS, POD("a")), 201);
-        ASSERT_INT(call("PATCH", PODS "/a", "{\"metadata\":{\"annotations\":{\"k\":\"v\"}},\"status\":{\"phase\":\"Running\"}}"), 200);
+        ASSERT_INT(call("PATCH", PODS "/a",
+                        "{\"metadata\":{\"annotations\":{\"k\":\"v\"}},\"status\":{\"phase\":\"Running\"}}"),
+                   200);
         ASSERT_STR(got("metadata.annotations"), STR("{\"k\":\"v\"}"));
         ASSERT_STR(got("status.phase"), STR("\"Pending\"")); /* status has its own door */
         ASSERT_STR(got("metadata.resourceVersion"), STR("\"3\""));
-        ASSERT_INT(call("PATCH", PODS "/a/status", "{\"spec\":{\"nodeName\":\"n\"},\"status\":{\"phase\":\"Running\"}}"), 200);
+        ASSERT_INT(call("PATCH", PODS "/a/status",
+                        "{\"spec\":{\"nodeName\":\"n\"},\"status\":{\"phase\":\"Running\"}}"),
+                   200);
         ASSERT_STR(got("status.phase"), STR("\"Running\""));
         ASSERT_STR(got("spec.nodeName"), STR(""));
         ASSERT_INT(call("PATCH", PODS "/a", "{\"metadata\":{\"annotations\":{\"k\":\"v\"}}}"), 200);
         ASSERT_STR(got("metadata.resourceVersion"), STR("\"4\"")); /* nothing changed: no version taken */
         ASSERT_INT(store_version(api.objects), 4);
 
-        ASSERT_INT(call("PATCH", PODS "/a", "{\"metadata\":{\"resourceVersion\":\"3\",\"labels\":{\"a\":\"b\"}}}"), 409);
-        ASSERT_CONTAINS(body(), "Operation cannot be fulfilled on pods \\\"a\\\": the object has been modified; please apply your "
+        ASSERT_INT(call("PATCH", PODS "/a",
+                        "{\"metadata\":{\"resourceVersion\":\"3\",\"labels\":{\"a\":\"b\"}}}"),
+                   409);
+        ASSERT_CONTAINS(body(), "Operation cannot be fulfilled on pods \\\"a\\\": the object has been "
+                                "modified; please apply your "
                                 "changes to the latest version and try again");
-        ASSERT_INT(call("PATCH", PODS "/a", "{\"metadata\":{\"resourceVersion\":\"4\",\"labels\":{\"a\":\"b\"}}}"), 200);
+        ASSERT_INT(call("PATCH", PODS "/a",
+                        "{\"metadata\":{\"resourceVersion\":\"4\",\"labels\":{\"a\":\"b\"}}}"),
+                   200);
         ASSERT_INT(call("PATCH", PODS "/a", "{\"metadata\":{\"uid\":\"other\"}}"), 409);
         ASSERT_CONTAINS(body(), "UID in precondition: other");
         ASSERT_INT(call("PATCH", PODS "/a", "{\"metadata\":{\"name\":\"b\"}}"), 400);
         ASSERT_INT(call("PATCH", PODS "/a", "{\"metadata\":{\"labels\":{\"a\":1}}}"), 400);
         ASSERT_INT(call("PATCH", PODS "/a", "{\"spec\":{\"nodeName\":\"n\"}}"), 422);
         ASSERT_CONTAINS(body(), "pod updates may not change fields other than");
-        ASSERT_INT(call("PATCH", PODS "/a", "{\"spec\":{\"containers\":[{\"image\":\"i\",\"name\":\"c\"}]}}"), 200);
+        ASSERT_INT(call("PATCH", PODS "/a", "{\"spec\":{\"containers\":[{\"image\":\"i\",\"name\":\"c\"}]}}"),
+                   200);
         ASSERT_INT(call("PATCH", PODS "/a", "[]"), 400);
         ASSERT_INT(call("PATCH", PODS "/b", "{}"), 404);
         end();
@@ -218,17 +251,25 @@ static void updates(void) {
         const char *lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 
         begin(100);
-        ASSERT_INT(call("POST", lease, "{\"metadata\":{\"name\":\"l\"},\"spec\":{\"holderIdentity\":\"a\"}}"), 201);
+        ASSERT_INT(call("POST", lease, "{\"metadata\":{\"name\":\"l\"},\"spec\":{\"holderIdentity\":\"a\"}}"),
+                   201);
         lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/l";
         ASSERT_INT(call("PUT", lease, "{\"metadata\":{\"name\":\"l\"},\"spec\":{}}"), 422);
-        ASSERT_CONTAINS(body(), "metadata.resourceVersion: Invalid value: 0x0: must be specified for an update");
-        ASSERT_INT(call("PUT", lease, "{\"spec\":{\"holderIdentity\":\"b\"},\"metadata\":{\"resourceVersion\":\"2\"}}"), 200);
+        ASSERT_CONTAINS(body(),
+                        "metadata.resourceVersion: Invalid value: 0x0: must be specified for an update");
+        ASSERT_INT(call("PUT", lease,
+                        "{\"spec\":{\"holderIdentity\":\"b\"},\"metadata\":{\"resourceVersion\":\"2\"}}"),
+                   200);
         ASSERT_STR(got("spec.holderIdentity"), STR("\"b\""));
-        ASSERT_INT(call("PUT", lease, "{\"spec\":{\"holderIdentity\":\"c\"},\"metadata\":{\"resourceVersion\":\"2\"}}"), 409);
+        ASSERT_INT(call("PUT", lease,
+                        "{\"spec\":{\"holderIdentity\":\"c\"},\"metadata\":{\"resourceVersion\":\"2\"}}"),
+                   409);
         ASSERT_CONTAINS(body(), "leases.coordination.k8s.io \\\"l\\\"");
         ASSERT_INT(call("PUT", lease, "{\"metadata\":{\"name\":\"m\"}}"), 422);
 
-        ASSERT_INT(call("POST", "/api/v1/nodes", "{\"metadata\":{\"name\":\"n\"},\"status\":{\"allocatable\":{\"cpu\":4}}}"), 201);
+        ASSERT_INT(call("POST", "/api/v1/nodes",
+                        "{\"metadata\":{\"name\":\"n\"},\"status\":{\"allocatable\":{\"cpu\":4}}}"),
+                   201);
         ASSERT_STR(got("status.allocatable.cpu"), STR("\"4\"")); /* kubelets register with their status */
         ASSERT_INT(call("PUT", "/api/v1/nodes/n", "{\"spec\":{\"unschedulable\":true}}"), 200);
         ASSERT_STR(got("status.allocatable.cpu"), STR("\"4\""));
@@ -238,28 +279,38 @@ static void updates(void) {
         end();
 }
 
-#define BINDING(node) "{\"metadata\":{\"annotations\":{\"k\":\"v\"}},\"target\":{\"kind\":\"Node\",\"name\":\"" node "\"}}"
+#define BINDING(node)                                                                                        \
+        "{\"metadata\":{\"annotations\":{\"k\":\"v\"}},\"target\":{\"kind\":\"Node\",\"name\":\"" node "\"}" \
+                                                                                                       "}"
 
 static void binds(void) {
         begin(100);
         ASSERT_INT(call("POST", PODS, POD("a")), 201);
-        ASSERT_INT(call("POST", PODS "/a/binding", "{\"metadata\":{\"uid\":\"x\"},\"target\":{\"name\":\"n\"}}"), 409);
+        ASSERT_INT(
+                call("POST", PODS "/a/binding", "{\"metadata\":{\"uid\":\"x\"},\"target\":{\"name\":\"n\"}}"),
+                409);
         ASSERT_CONTAINS(body(), "Precondition failed: UID in precondition: x, UID in object meta: ");
         ASSERT_INT(call("POST", PODS "/a/binding", "{}"), 422);
         ASSERT_CONTAINS(body(), "target.name: Required value");
         ASSERT_INT(call("POST", PODS "/a/binding", "{\"target\":{\"kind\":\"Pod\",\"name\":\"n\"}}"), 422);
-        ASSERT_INT(call("POST", PODS "/a/binding", "{\"metadata\":{\"annotations\":{\"k\":1}},\"target\":{\"name\":\"n\"}}"), 400);
+        ASSERT_INT(call("POST", PODS "/a/binding",
+                        "{\"metadata\":{\"annotations\":{\"k\":1}},\"target\":{\"name\":\"n\"}}"),
+                   400);
         ASSERT_INT(call("POST", PODS "/b/binding", BINDING("n")), 404);
         ASSERT_INT(store_version(api.objects), 2);
         ASSERT_INT(call("POST", PODS "/a/binding", BINDING("n")), 201);
-        ASSERT_TEXT(body(), "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Success\",\"code\":201}");
+        ASSERT_TEXT(body(), "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":"
+                            "\"Success\",\"code\":201}");
         ASSERT_INT(call("GET", PODS "/a", ""), 200);
         ASSERT_STR(got("spec.nodeName"), STR("\"n\""));
         ASSERT_STR(got("metadata.annotations"), STR("{\"k\":\"v\"}"));
-        ASSERT_STR(got("status"), STR("{\"phase\":\"Pending\",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"True\","
-                                      "\"lastTransitionTime\":\"2023-11-14T22:13:20Z\"}]}"));
+        ASSERT_STR(
+                got("status"),
+                STR("{\"phase\":\"Pending\",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"True\","
+                    "\"lastTransitionTime\":\"2023-11-14T22:13:20Z\"}]}"));
         ASSERT_INT(call("POST", PODS "/a/binding", BINDING("m")), 409);
-        ASSERT_CONTAINS(body(), "Operation cannot be fulfilled on pods/binding \\\"a\\\": pod a is already assigned to node \\\"n\\\"");
+        ASSERT_CONTAINS(body(), "Operation cannot be fulfilled on pods/binding \\\"a\\\": pod a is already "
+                                "assigned to node \\\"n\\\"");
         end();
 }
 
@@ -267,11 +318,14 @@ static void replaces_the_scheduled_condition(void) {
         begin(100);
         ASSERT_INT(call("POST", PODS, POD("a")), 201);
         ASSERT_INT(call("PATCH", PODS "/a/status",
-                        "{\"status\":{\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"False\"},{\"type\":\"Other\"}]}}"),
+                        "{\"status\":{\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"False\"},{"
+                        "\"type\":\"Other\"}]}}"),
                    200);
         ASSERT_INT(call("POST", PODS "/a/binding", BINDING("n")), 201);
         ASSERT_INT(call("GET", PODS "/a", ""), 200);
-        ASSERT_CONTAINS(body(), "\"conditions\":[{\"type\":\"Other\"},{\"type\":\"PodScheduled\",\"status\":\"True\"");
+        ASSERT_CONTAINS(
+                body(),
+                "\"conditions\":[{\"type\":\"Other\"},{\"type\":\"PodScheduled\",\"status\":\"True\"");
         end();
 }
 
@@ -292,13 +346,15 @@ static void deletes(void) {
         ASSERT_STR(got("metadata.deletionGracePeriodSeconds"), STR("30"));
         ASSERT_INT(call("DELETE", PODS "/a?gracePeriodSeconds=60", ""), 200); /* never lengthened */
         ASSERT_STR(got("metadata.deletionGracePeriodSeconds"), STR("30"));
-        ASSERT_INT(call("PATCH", PODS "/a", "{\"metadata\":{\"deletionTimestamp\":null}}"), 200); /* not ours to undo */
+        ASSERT_INT(call("PATCH", PODS "/a", "{\"metadata\":{\"deletionTimestamp\":null}}"),
+                   200); /* not ours to undo */
         ASSERT_STR(got("metadata.deletionGracePeriodSeconds"), STR("30"));
         ASSERT_INT(call("DELETE", PODS "/a?gracePeriodSeconds=0", ""), 200);
         ASSERT_INT(call("GET", PODS "/a", ""), 404);
         ASSERT_INT(store_count(api.objects, &store_kinds[0]), 0);
 
-        ASSERT_INT(call("POST", "/api/v1/namespaces/default/configmaps", "{\"metadata\":{\"name\":\"c\"}}"), 201);
+        ASSERT_INT(call("POST", "/api/v1/namespaces/default/configmaps", "{\"metadata\":{\"name\":\"c\"}}"),
+                   201);
         ASSERT_INT(call("DELETE", "/api/v1/namespaces/default/configmaps/c", "{}"), 200);
         ASSERT_CONTAINS(body(), "\"status\":\"Success\"");
         end();
@@ -332,12 +388,16 @@ static void pages_show_one_moment(void) {
         ASSERT_INT(call("POST", PODS, POD("a")), 201);
         ASSERT_INT(call("POST", PODS, POD("c")), 201);
         ASSERT_INT(call("GET", PODS "?limit=2", ""), 200);
-        ASSERT_TRUE(strncmp(body(), "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"4\",\"continue\":\"", 70) == 0);
+        ASSERT_TRUE(strncmp(body(),
+                            "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":"
+                            "\"4\",\"continue\":\"",
+                            70) == 0);
         ASSERT_CONTAINS(body(), "\"items\":[{\"metadata\":{\"resourceVersion\":\"3\",\"name\":\"a\"");
         {
                 Str token = got("metadata.continue");
 
-                (void) snprintf(url, sizeof url, PODS "?limit=2&continue=%.*s", (int) token.len - 2, token.data + 1);
+                (void) snprintf(url, sizeof url, PODS "?limit=2&continue=%.*s", (int) token.len - 2,
+                                token.data + 1);
         }
         ASSERT_INT(call("DELETE", PODS "/c", ""), 200);
         ASSERT_INT(call("POST", PODS, POD("d")), 201);
@@ -393,7 +453,8 @@ static void selects(void) {
         ASSERT_INT(call("PATCH", PODS "/p", "{\"metadata\":{\"labels\":{\"app\":\"a\"}}}"), 200);
         ASSERT_INT(call("POST", PODS "/p/binding", BINDING("n")), 201);
         ASSERT_INT(call("POST", PODS, POD("q")), 201);
-        ASSERT_INT(call("PATCH", PODS "/q", "{\"metadata\":{\"labels\":{\"app\":\"b\",\"tier\":\"x\"}}}"), 200);
+        ASSERT_INT(call("PATCH", PODS "/q", "{\"metadata\":{\"labels\":{\"app\":\"b\",\"tier\":\"x\"}}}"),
+                   200);
         ASSERT_INT(call("POST", "/api/v1/namespaces/default-2/pods", POD("r")), 201);
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
                 (void) snprintf(url, sizeof url, "/api/v1/pods?%s", cases[i].query);
@@ -438,8 +499,9 @@ static const char *watch_read(void) {
                 ASSERT_TRUE(events.data[events.len - 1] == '\n');
                 type = store_member(buf_str(&events), "type");
                 name = store_path(buf_str(&events), "object.metadata.name");
-                n += (size_t) snprintf(text + n, sizeof text - n, "%s%.*s/%.*s", n > 0 ? " " : "", (int) type.len - 2,
-                                       type.data + 1, name.len > 2 ? (int) name.len - 2 : 0,
+                n += (size_t) snprintf(text + n, sizeof text - n, "%s%.*s/%.*s", n > 0 ? " " : "",
+                                       (int) type.len - 2, type.data + 1,
+                                       name.len > 2 ? (int) name.len - 2 : 0,
                                        name.len > 2 ? name.data + 1 : "");
         } while (n > before && n < sizeof text);
         return text;
@@ -505,7 +567,9 @@ static void forgets(void) {
         begin(4);
         watch_begin("/api/v1/pods?watch=1&resourceVersion=1&allowWatchBookmarks=true");
         for (int i = 0; i < 4; i++) {
-                (void) snprintf(text, sizeof text, "{\"metadata\":{\"name\":\"p%d\"},\"spec\":{\"containers\":[{\"name\":\"c\"}]}}", i);
+                (void) snprintf(
+                        text, sizeof text,
+                        "{\"metadata\":{\"name\":\"p%d\"},\"spec\":{\"containers\":[{\"name\":\"c\"}]}}", i);
                 ASSERT_INT(call("POST", PODS, text), 201);
         }
         ASSERT_INT(store_horizon(api.objects), 1);
@@ -521,13 +585,15 @@ static void forgets(void) {
         watch_begin("/api/v1/pods?watch=1&resourceVersion=15&allowWatchBookmarks=true");
         ASSERT_TEXT(watch_read(), "");
         store_watch_bookmark(&watch, &events);
-        ASSERT_TEXT(events.data, "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":"
-                                 "{\"resourceVersion\":\"15\",\"creationTimestamp\":null}}}\n");
+        ASSERT_TEXT(events.data,
+                    "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":"
+                    "{\"resourceVersion\":\"15\",\"creationTimestamp\":null}}}\n");
         watch_end();
         end();
 }
 
-/* A reader that stops in the middle of the first state goes on there, and sees the moment at which it began. */
+/* A reader that stops in the middle of the first state goes on there, and sees the moment at which it began.
+ */
 static void lists_in_a_watch_page_by_page(void) {
         begin(100);
         ASSERT_INT(call("POST", PODS, POD("a")), 201);
@@ -601,9 +667,10 @@ static void discovers(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(creates), TEST(refuses), TEST(accepts_quantities), TEST(merge_patches), TEST(patches),
-                         TEST(knows_media_types), TEST(updates), TEST(binds), TEST(replaces_the_scheduled_condition),
-                         TEST(deletes), TEST(does_not_bind_what_is_going), TEST(pages_show_one_moment), TEST(selects),
+        return TEST_MAIN(TEST(creates), TEST(refuses), TEST(accepts_quantities), TEST(merge_patches),
+                         TEST(patches), TEST(knows_media_types), TEST(updates), TEST(binds),
+                         TEST(replaces_the_scheduled_condition), TEST(deletes),
+                         TEST(does_not_bind_what_is_going), TEST(pages_show_one_moment), TEST(selects),
                          TEST(watches), TEST(watches_with_selectors), TEST(shows_what_left), TEST(forgets),
                          TEST(lists_in_a_watch_page_by_page), TEST(remembers_every_moment), TEST(discovers));
 }
