@@ -312,6 +312,29 @@ static int run(struct fy_parser *parser, Loader *l, const Fault *said, Fault *fa
         return 0;
 }
 
+/* What libfyaml 0.7.12 must not see, because it never returns from some of it: text that is not UTF-8 (kubectl refuses
+ * that, too) and directives, which no manifest needs. */
+static int check_text(Str text, Fault *fault) {
+        unsigned line = 1;
+
+        if (text.len > YAML_MAX_TEXT)
+                return fault_set(fault, YAML_E_MALFORMED, "%zu bytes of YAML, at most 32 MiB are taken",
+                                 text.len);
+        if (!utf8_is_valid(text))
+                return fault_set(fault, YAML_E_MALFORMED, "not UTF-8");
+        while (text.len > 0) {
+                Str rest = str_split(&text, '\n');
+
+                /* A carriage return alone ends a line in YAML. */
+                while (rest.len > 0)
+                        if (str_has_prefix(str_split(&rest, '\r'), STR("%")))
+                                return fault_set(fault, YAML_E_MALFORMED,
+                                                 "line %u, column 1: YAML directives are not taken", line);
+                line++;
+        }
+        return 0;
+}
+
 int yaml_documents(Str text, YamlDocument document, void *userdata, Fault *fault) {
         Fault said = FAULT_NULL;
         struct fy_diag_cfg diag_config;
@@ -319,15 +342,13 @@ int yaml_documents(Str text, YamlDocument document, void *userdata, Fault *fault
         _cleanup_(fy_diag_unrefp) struct fy_diag *diag = NULL;
         _cleanup_(fy_parser_destroyp) struct fy_parser *parser = NULL;
         _cleanup_(loader_freep) Loader *l = NULL;
+        int r;
 
-        if (text.len > YAML_MAX_TEXT)
-                return fault_set(fault, YAML_E_MALFORMED, "%zu bytes of YAML, at most 32 MiB are taken",
-                                 text.len);
         if (str_is_empty(text))
                 return 0;
-        /* kubectl refuses it, too; and libfyaml 0.7.12 never returns from some of it. */
-        if (!utf8_is_valid(text))
-                return fault_set(fault, YAML_E_MALFORMED, "not UTF-8");
+        r = check_text(text, fault);
+        if (r != 0)
+                return r;
         l = calloc(1, sizeof *l);
         fy_diag_cfg_default(&diag_config);
         diag_config.fp = NULL;

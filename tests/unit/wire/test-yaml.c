@@ -86,7 +86,6 @@ static void several_documents_and_empty_ones(void) {
         expect("# only a comment\n", "");
         expect("---\n", "");
         expect("null\n", "");
-        expect("%YAML 1.1\n---\na: b\n", "3:{\"a\":\"b\"}\n");
         expect("\xef\xbb\xbf"
                "a: b\n",
                "1:{\"a\":\"b\"}\n");
@@ -232,7 +231,8 @@ static void complaints_name_the_place(void) {
         refuse("a: \"never closed\n", "without closing quote");
         refuse("a: [1, 2\n", "line ");
         refuse("- a\nb: c\n", "line 2, column 1: ");
-        refuse("%YAML 3.4\n---\na: b\n", "version");
+        refuse("%YAML 1.1\n---\na: b\n", "line 1, column 1: YAML directives");
+        refuse("a: b\n...\r\n%TAG ! x\n", "line 3, column 1: YAML directives");
         refuse("{\"a\":1}\n}\n", "line 2");
         refuse("a: \xff\n", "not UTF-8");
         refuse("%Y\xc1ML 1.1\n", "not UTF-8");
