@@ -206,6 +206,8 @@ int inspect_add(Inspect *i, Str kind, Str object, Fault *fault) {
                 r = object_kind(object, &i->scratch, &kind, fault);
                 if (r != 0)
                         return r < 0 ? r : INSPECT_E_MALFORMED;
+                if (str_is_empty(kind))
+                        return fault_set(fault, INSPECT_E_MALFORMED, "an object without kind");
         }
         if (str_eq(kind, STR("Node")))
                 return add_node(i, object, fault);
