@@ -420,7 +420,7 @@ static void compute_adds_columns(void) {
               "30/100        30/200\n"
               "m     10.0.0.2   0/15                   0/0                    0/15             0/0           "
               "0/0           0/0\n"
-              "-------------------------------------------------------------\n"
+              "------------------------------------------------------------------\n"
               "Allocated/Total GPU Memory In Cluster:\n"
               "2/45 (4%)\n"
               "Allocated/Total GPU Core In Cluster:\n"
@@ -450,7 +450,7 @@ static void compute_in_details(void) {
               "Total :           30\n"
               "Core Allocated :  75 (37%)\n"
               "Core Total :      200\n"
-              "----------------------------------------------------------------------------------\n"
+              "------------------------------------------------------------------------------------\n"
               "\n"
               "Allocated/Total GPU Memory In Cluster:  9/30 (30%)\n"
               "Allocated/Total GPU Core In Cluster:  75/200 (37%)\n",
