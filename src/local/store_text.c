@@ -109,11 +109,16 @@ static void admit_array(Admission *a) {
         buf_append_char(a->out, ']');
 }
 
+/* Objects travel inside of events and of lists, so that they must end some levels before our readers do. */
+enum { ADMIT_DEPTH_MAX = JSON_MAX_DEPTH - 28 };
+
 static void admit_value(Admission *a, bool quantity) {
         JsonType type = json_peek(&a->reader);
         bool quoted = quantity && type == JSON_NUMBER;
         Str raw = {NULL, 0};
 
+        if (a->reader.depth > ADMIT_DEPTH_MAX)
+                json_fault(&a->reader, "nested too deeply");
         if (type == JSON_OBJECT) {
                 admit_object(a, quantity);
                 return;
