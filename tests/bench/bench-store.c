@@ -45,22 +45,24 @@ static void watch(Watcher *w, uint16_t port, size_t wanted) {
 
 /* One request of each verb, by number. */
 static const struct {
-        const char *name, *method, *path, *type, *body;
+        const char *name, *method, *path;
+        const char *behind; /* what follows the pod's name; NULL: the path names no pod */
+        const char *type, *body;
         unsigned status;
 } verbs[] = {
-        {"healthz", "GET", "/healthz?%u", "text/plain", "", 200},
-        {"create", "POST", PODS "?%u", "application/json", NULL, 201},
-        {"bind", "POST", PODS "/app-%06u/binding", "application/json",
+        {"healthz", "GET", "/healthz", NULL, "text/plain", "", 200},
+        {"create", "POST", PODS, NULL, "application/json", NULL, 201},
+        {"bind", "POST", PODS, "/binding", "application/json",
          "{\"metadata\":{\"annotations\":{\"scheduler.framework.gpushare.allocation\":\"{\\\"0\\\":{"
          "\\\"1\\\":4}}\"}},"
          "\"target\":{\"kind\":\"Node\",\"name\":\"node-00001\"}}",
          201},
-        {"patch", "PATCH", PODS "/app-%06u", "application/merge-patch+json",
+        {"patch", "PATCH", PODS, "", "application/merge-patch+json",
          "{\"metadata\":{\"annotations\":{\"scheduler.framework.gpushare.assigned\":\"true\"}}}", 200},
-        {"status", "PATCH", PODS "/app-%06u/status", "application/merge-patch+json",
+        {"status", "PATCH", PODS, "/status", "application/merge-patch+json",
          "{\"status\":{\"phase\":\"Running\"}}", 200},
-        {"get", "GET", PODS "/app-%06u", "text/plain", "", 200},
-        {"list, 500 a page", "GET", "/api/v1/pods?limit=500&unused=%u", "text/plain", "", 200},
+        {"get", "GET", PODS, "", "text/plain", "", 200},
+        {"list, 500 a page", "GET", "/api/v1/pods?limit=500", NULL, "text/plain", "", 200},
 };
 
 typedef unsigned (*Carry)(void *userdata, const char *method, const char *path, const char *type, Str body);
@@ -103,7 +105,11 @@ static void measure(unsigned n, Carry carry, void *userdata) {
                         buf_clear(&pod);
                         if (!verbs[v].body)
                                 bench_pod_json(&pod, i, -1, 0, POD_BYTES);
-                        (void) snprintf(path, sizeof path, verbs[v].path, i);
+                        if (verbs[v].behind)
+                                (void) snprintf(path, sizeof path, "%s/app-%06u%s", verbs[v].path, i,
+                                                verbs[v].behind);
+                        else
+                                (void) snprintf(path, sizeof path, "%s", verbs[v].path);
                         t0 = clock_nsec(CLOCK_MONOTONIC);
                         status = carry(userdata, verbs[v].method, path, verbs[v].type,
                                        verbs[v].body ? str_from(verbs[v].body) : buf_str(&pod));
