@@ -64,7 +64,9 @@ static void print_help(void) {
 
                 width = printf(key < 256 ? "  -%c, " : "      ", key);
                 width += printf("--%s%s%s", option_list[i].name, value ? " " : "", value ? value : "");
-                printf("%*s%.*s\n", width < 30 ? 30 - width : 1, "", n, help);
+                if (n > 0)
+                        printf("%*s%.*s", width < 30 ? 30 - width : 1, "", n, help);
+                putchar('\n');
                 if (line)
                         printf("%30s%s\n", "", line + 1);
         }
