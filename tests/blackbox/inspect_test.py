@@ -158,6 +158,9 @@ class FromFile(Inspect):
         status, out, _ = self.run_program("--from", "-", stdin=mixed(node("a\x1b[2J\n\tb")))
         self.assertEqual(status, 0)
         self.assertIn("\na?[2J??b  ", out)
+        status, out, err = self.run_program("--from", "-", stdin=mixed(node("a\x1b[2J", mem="-1")))
+        self.assertEqual(status, 1)
+        self.assertIn("node a?[2J: ", err)
 
     def test_closed_output(self):
         with open("/dev/full", "w", encoding="utf-8") as full:
