@@ -87,7 +87,7 @@ static int complain(int status, const Fault *fault, int r) {
 }
 
 static int usage(const char *text, const char *value) {
-        Fault fault;
+        Fault fault = FAULT_NULL;
 
         return complain(EXIT_USAGE, &fault, fault_set(&fault, 0, "%s%s; see --help", text, value));
 }
@@ -178,18 +178,15 @@ static void warn(void *userdata, const char *text) {
 }
 
 static int read_file(Feed *f, const char *path) {
-        _cleanup_close_ int opened = -1;
+        bool is_stdin = strcmp(path, "-") == 0;
+        _cleanup_close_ int fd = is_stdin ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
         Fault fault = FAULT_NULL;
-        int fd = STDIN_FILENO, r;
+        int r;
 
-        f->source = strcmp(path, "-") == 0 ? "standard input" : path;
-        if (strcmp(path, "-") != 0) {
-                fd = opened = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-                if (fd < 0) {
-                        (void) fault_set(&fault, 0, "%s: %s", path, strerror(errno));
-                        return complain(EXIT_USAGE, &fault, 0);
-                }
-        }
+        f->source = is_stdin ? "standard input" : path;
+        if (fd < 0)
+                return complain(EXIT_USAGE, &fault,
+                                fault_set(&fault, 0, "%s: %s", f->source, strerror(errno)));
         r = feed_fd(f, fd, &fault);
         if (r == 0)
                 return 0;
@@ -282,7 +279,7 @@ static int read_cluster(Inspect *inspect, const Options *o, Warnings *warnings) 
 
 static int write_out(const Buf *out) {
         if (fwrite(out->data, 1, out->len, stdout) != out->len || fflush(stdout) != 0) {
-                Fault fault;
+                Fault fault = FAULT_NULL;
 
                 return complain(EXIT_BROKEN, &fault,
                                 fault_set(&fault, 0, "standard output: %s", strerror(errno)));
