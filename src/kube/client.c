@@ -268,11 +268,11 @@ KubeCall *kube_call_free(KubeCall *call) {
         return NULL;
 }
 
-static int add_header(KubeCall *call, const char *format, const char *value) {
+static int add_header(KubeCall *call, const char *name, const char *value) {
         _cleanup_free_ char *line = NULL;
         struct curl_slist *more;
 
-        if (asprintf(&line, format, value) < 0) {
+        if (asprintf(&line, "%s: %s", name, value) < 0) {
                 line = NULL;
                 return -ENOMEM;
         }
@@ -283,21 +283,31 @@ static int add_header(KubeCall *call, const char *format, const char *value) {
         return 0;
 }
 
-static int add_headers(KubeCall *call, const KubeRequest *request) {
+static int add_authorization(KubeCall *call) {
         const char *token = kube_token_get(&call->client->token, clock_monotonic_usec());
+        _cleanup_free_ char *value = NULL;
+
+        if (!token)
+                return 0;
+        if (asprintf(&value, "Bearer %s", token) < 0) {
+                value = NULL;
+                return -ENOMEM;
+        }
+        return add_header(call, "Authorization", value);
+}
+
+static int add_headers(KubeCall *call, const KubeRequest *request) {
         int r;
 
-        r = add_header(call, "Content-Type: %s",
+        r = add_header(call, "Content-Type",
                        request->content_type ? request->content_type : "application/json");
         if (r == 0)
-                r = add_header(call, "Accept: %s", "application/json");
+                r = add_header(call, "Accept", "application/json");
         if (r == 0)
-                r = add_header(call, "User-Agent: %s", "aliquot/" ALIQUOT_VERSION);
+                r = add_header(call, "User-Agent", "aliquot/" ALIQUOT_VERSION);
         if (r == 0)
-                r = add_header(call, "%s", "Expect:"); /* no round trip before the body */
-        if (r == 0 && token)
-                r = add_header(call, "Authorization: Bearer %s", token);
-        return r;
+                r = add_header(call, "Expect", ""); /* takes curl's own away: no round trip before the body */
+        return r == 0 ? add_authorization(call) : r;
 }
 
 /* Only arms curl's timer: the request leaves from the loop, so that `done` never comes before kube_call() returns. */
