@@ -31,7 +31,8 @@ void directory_remove(Directory *d, DirectoryNode *n);
 DirectoryNode *directory_find(Directory *d, Str name, DirectoryNode *previous);
 
 size_t directory_size(const Directory *d);
-DirectoryNode *directory_at(const Directory *d, size_t i); /* 0..size-1; a removal moves the last one into its place */
+DirectoryNode *directory_at(const Directory *d,
+                            size_t i); /* 0..size-1; a removal moves the last one into its place */
 
 static inline Str directory_name(const DirectoryNode *n) {
         return (Str){n->name, n->name_len};

@@ -62,7 +62,8 @@ static int parse_gpus(Str text, CardSet *set, Fault *fault) {
 
                 if (!str_to_u32(word, &card) || !card_add(set, card))
                         return fault_set(fault, FENCE_E_MALFORMED,
-                                         "data.gpus is \"" STR_FMT "\", must be card indexes such as 0,2", STR_ARG(text));
+                                         "data.gpus is \"" STR_FMT "\", must be card indexes such as 0,2",
+                                         STR_ARG(text));
         }
         return 0;
 }

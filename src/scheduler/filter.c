@@ -11,11 +11,11 @@
 typedef struct Filter {
         const VerbContext *context;
         bool by_name;
-        bool ours;        /* the pod asks for our resources */
-        bool final;       /* no node can ever take it */
+        bool ours;  /* the pod asks for our resources */
+        bool final; /* no node can ever take it */
         Request request;
-        Refusal refusal;  /* when final */
-        Buf *out;         /* nodes that fit */
+        Refusal refusal;      /* when final */
+        Buf *out;             /* nodes that fit */
         Buf failed, hopeless; /* members of FailedNodes, of FailedAndUnresolvableNodes */
         Buf sentence, quoted;
         const char *run, *run_end; /* neighbours in the request that fit, not written yet */
@@ -34,7 +34,8 @@ static int on_pod(void *userdata, const ExtenderArgs *args) {
         f->final = r == REQUEST_E_REFUSED;
         if (f->final)
                 refusal_format(&f->refusal, &f->sentence);
-        buf_append_str(f->out, args->by_name ? STR("{\"Nodes\":null,\"NodeNames\":[") : STR("{\"NodeNames\":null,\"Nodes\":{\"items\":["));
+        buf_append_str(f->out, args->by_name ? STR("{\"Nodes\":null,\"NodeNames\":[")
+                                             : STR("{\"NodeNames\":null,\"Nodes\":{\"items\":["));
         return 0;
 }
 

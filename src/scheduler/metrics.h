@@ -10,29 +10,30 @@
 #include "share/refusal.h"
 
 /* One list: enum, label. */
-#define METRICS_HANDLERS(X)                                                                                            \
-        X(FILTER, "filter") X(PRIORITIZE, "prioritize") X(BIND, "bind") X(PREEMPT, "preempt") X(INSPECT, "inspect")
+#define METRICS_HANDLERS(X)                                                                                  \
+        X(FILTER, "filter")                                                                                  \
+        X(PRIORITIZE, "prioritize") X(BIND, "bind") X(PREEMPT, "preempt") X(INSPECT, "inspect")
 
-#define METRICS_BINDS(X)                                                                                               \
-        X(BOUND, "bound")         /* by this request */                                                                \
-        X(ALREADY, "already")     /* before: a repetition */                                                           \
-        X(REFUSED, "refused")     /* by us: no room, not ours to bind, gone */                                         \
-        X(REJECTED, "rejected")   /* by the API server; the reservation was given back */                              \
-        X(ELSEWHERE, "elsewhere") /* somebody else bound the pod meanwhile */                                          \
+#define METRICS_BINDS(X)                                                                                     \
+        X(BOUND, "bound")         /* by this request */                                                      \
+        X(ALREADY, "already")     /* before: a repetition */                                                 \
+        X(REFUSED, "refused")     /* by us: no room, not ours to bind, gone */                               \
+        X(REJECTED, "rejected")   /* by the API server; the reservation was given back */                    \
+        X(ELSEWHERE, "elsewhere") /* somebody else bound the pod meanwhile */                                \
         X(UNKNOWN, "unknown")     /* the outcome was not known at first; counted besides what became of it */
 
 typedef enum MetricsHandler {
 #define X(name, label) METRICS_HANDLER_##name,
         METRICS_HANDLERS(X)
 #undef X
-        METRICS_HANDLER_MAX_,
+                METRICS_HANDLER_MAX_,
 } MetricsHandler;
 
 typedef enum MetricsBind {
 #define X(name, label) METRICS_BIND_##name,
         METRICS_BINDS(X)
 #undef X
-        METRICS_BIND_MAX_,
+                METRICS_BIND_MAX_,
 } MetricsBind;
 
 enum { METRICS_BUCKETS = 13 };

@@ -23,4 +23,5 @@ unsigned preempt_answer(const VerbContext *c, Str body, Buf *out);
 unsigned inspect_answer(const VerbContext *c, Str node, Buf *out);
 
 /* The request of a pod, for verbs: 0, REQUEST_E_NONE, REQUEST_E_REFUSED or -ENOMEM. */
-unsigned verb_failed(int r, const Fault *fault, Buf *out); /* the status for what args_read() returned, and its text */
+unsigned verb_failed(int r, const Fault *fault,
+                     Buf *out); /* the status for what args_read() returned, and its text */

@@ -119,7 +119,8 @@ static bool has_slice(const Grant *g, const Slice *wanted) {
 
         s = grant_slices(g, &n);
         for (size_t i = 0; i < n; i++)
-                if (s[i].card == wanted->card && s[i].container == wanted->container && s[i].kind == wanted->kind)
+                if (s[i].card == wanted->card && s[i].container == wanted->container &&
+                    s[i].kind == wanted->kind)
                         return s[i].mem == wanted->mem && s[i].core == wanted->core;
         return false;
 }
@@ -228,8 +229,8 @@ int view_pod_set(View *v, const Pod *pod, ReflectorEvent event) {
         if (r < 0)
                 return r;
         if (fault.text[0] != '\0')
-                log_warning("annotation passed over pod=" STR_FMT "/" STR_FMT ": %s", STR_ARG(pod->meta.namespace_),
-                            STR_ARG(pod->meta.name), fault.text);
+                log_warning("annotation passed over pod=" STR_FMT "/" STR_FMT ": %s",
+                            STR_ARG(pod->meta.namespace_), STR_ARG(pod->meta.name), fault.text);
         if (r == 0)
                 return pod_hold(v, &spec, event);
         if (str_is_empty(pod->node_name) && !pod_is_terminal(pod))
@@ -280,6 +281,11 @@ static void tell_mode(View *v, DirectoryNode *n, const Node *node) {
         if (unserved && n->mode_told != mode && v->on_unserved_mode)
                 v->on_unserved_mode(v->userdata, node, mode);
         n->mode_told = (uint8_t) mode;
+}
+
+void view_forget_told(View *v) {
+        for (size_t i = 0; i < directory_size(v->directory); i++)
+                directory_at(v->directory, i)->mode_told = SHARE_MODE_NONE;
 }
 
 static int node_set(View *v, const Node *node, ReflectorEvent event, Fault *fault) {
@@ -381,7 +387,8 @@ void view_list_end(View *v, ViewKind kind) {
                                                     : fences_sweep(&v->fences, v->ledger,
                                                                    v->kinds[VIEW_CONFIGMAPS].generation);
         if (v->kinds[kind].synced && differences > 0)
-                log_warning("listed again %s, differences=%llu", kind_names[kind], (unsigned long long) differences);
+                log_warning("listed again %s, differences=%llu", kind_names[kind],
+                            (unsigned long long) differences);
         v->stats.differences[kind] += differences;
         v->stats.lists[kind]++;
         v->kinds[kind].listing = false;

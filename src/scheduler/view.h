@@ -31,8 +31,8 @@ typedef struct ViewPod {
 
 typedef struct ViewStats {
         uint64_t objects[VIEW_KINDS_];
-        uint64_t malformed[VIEW_KINDS_]; /* could not be read, and changed nothing */
-        uint64_t lists[VIEW_KINDS_];     /* complete ones */
+        uint64_t malformed[VIEW_KINDS_];   /* could not be read, and changed nothing */
+        uint64_t lists[VIEW_KINDS_];       /* complete ones */
         uint64_t differences[VIEW_KINDS_]; /* found by re-lists: the watch had missed them */
 } ViewStats;
 
@@ -45,7 +45,7 @@ typedef struct View {
         struct {
                 uint32_t generation;  /* counts lists begun */
                 bool listing, synced; /* synced: a list has been completed */
-                bool blurred;         /* something of this list could not be read: nothing may be dropped after it */
+                bool blurred; /* something of this list could not be read: nothing may be dropped after it */
                 uint64_t differences;
         } kinds[VIEW_KINDS_];
         Arena arena; /* of the object that is being read */
@@ -65,6 +65,9 @@ void view_trouble(View *v, ViewKind kind, const Fault *fault);
 
 /* Nodes and pods have been listed once: from here on the view only lags, by what the watch takes. */
 bool view_in_sync(const View *v);
+
+/* The next list tells on_unserved_mode of every node again: whoever was to write the Events has changed. */
+void view_forget_told(View *v);
 
 /* Pods by UID. ensure: made when it is not known. settle: forgets it when nothing is left to remember. */
 ViewPod *view_pod_find(const View *v, Str uid);
