@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* An HTTP(S) server in the event loop: libmicrohttpd joined to sd-event by its epoll descriptor. One thread; handlers
- * are called from the loop with the whole request, answer now or later, and exactly once. */
+/* An HTTP(S) server in the event loop: libmicrohttpd joined to sd-event by its epoll descriptor. One thread;
+ * handlers are called from the loop with the whole request, answer now or later, and exactly once. */
 
 #include <systemd/sd-event.h>
 
@@ -14,7 +14,7 @@ typedef struct HttpExchange HttpExchange; /* one request and the answer that is 
 
 typedef struct HttpRequest {
         const char *method;
-        const char *path; /* without the query, percent-decoded */
+        const char *path;         /* without the query, percent-decoded */
         const char *content_type; /* "" when absent */
         Str body;
 } HttpRequest;
@@ -23,9 +23,9 @@ typedef struct HttpRequest {
 typedef void (*HttpHandler)(void *userdata, HttpExchange *x, const HttpRequest *request);
 
 typedef struct HttpServerOptions {
-        const char *listen;      /* "127.0.0.1:8080", "[::1]:0", ":9443" (every address) */
-        size_t max_body;         /* larger ones are refused with 413, before they are buffered */
-        unsigned max_connections; /* 0: 1024 */
+        const char *listen;             /* "127.0.0.1:8080", "[::1]:0", ":9443" (every address) */
+        size_t max_body;                /* larger ones are refused with 413, before they are buffered */
+        unsigned max_connections;       /* 0: 1024 */
         const char *tls_cert, *tls_key; /* PEM text (not paths); both or neither */
 } HttpServerOptions;
 
@@ -40,19 +40,23 @@ const char *http_query(HttpExchange *x, const char *name);
 
 /* Answers. body is copied. May be called in the handler or at any later time from the loop. */
 void http_respond(HttpExchange *x, unsigned status, const char *content_type, Str body);
-void http_respond_header(HttpExchange *x, const char *name, const char *value); /* before the answer: Retry-After... */
+void http_respond_header(HttpExchange *x, const char *name,
+                         const char *value); /* before the answer: Retry-After... */
 
-/* An answer of unknown length (watch). The stream is freed by http_stream_end(), or by the server when the peer went
- * away: on_close is then called once, and the stream must not be used after it. */
+/* An answer of unknown length (watch). The stream is freed by http_stream_end(), or by the server when the
+ * peer went away: on_close is then called once, and the stream must not be used after it. */
 typedef struct HttpStream HttpStream;
 typedef void (*HttpStreamClosed)(void *userdata);
-HttpStream *http_stream_begin(HttpExchange *x, unsigned status, const char *content_type, HttpStreamClosed on_close,
-                              void *userdata); /* NULL when out of memory; the exchange is then answered with 503 */
-int http_stream_write(HttpStream *s, Str bytes); /* queued; -ENOBUFS once 64 MiB wait for a peer that does not read */
+HttpStream *http_stream_begin(
+        HttpExchange *x, unsigned status, const char *content_type, HttpStreamClosed on_close,
+        void *userdata); /* NULL when out of memory; the exchange is then answered with 503 */
+int http_stream_write(HttpStream *s,
+                      Str bytes); /* queued; -ENOBUFS once 64 MiB wait for a peer that does not read */
 void http_stream_end(HttpStream *s);
 void http_stream_cut(HttpStream *s); /* closes the connection in the middle, for fault injection */
 
-/* The peer is gone before the answer: the handler's owner drops its interest. Optional. */
+/* The peer, or the server, is gone before the answer: whoever keeps the exchange past its handler must drop
+ * it here. */
 void http_exchange_on_close(HttpExchange *x, void (*on_close)(void *userdata), void *userdata);
 
 /* Closes the connection without any answer, for fault injection. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Names and formats of CONTRACT sections 1, 3, 4 and 13: what is written into Kubernetes objects, and nothing else
- * decides it. */
+/* Names and formats of CONTRACT sections 1, 3, 4 and 13: what is written into Kubernetes objects, and nothing
+ * else decides it. */
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -12,12 +12,12 @@
 #define RESOURCE_GPU_COUNT "aliyun.com/gpu-count"
 #define RESOURCE_GPU_CORE  "aliyun.com/gpu-core.percentage"
 
-#define LABEL_SCHEDULE    "ack.node.gpu.schedule"
-#define LABEL_PLACEMENT   "ack.node.gpu.placement"
-#define LABEL_CARD_NAME   "aliyun.accelerator/nvidia_name"
-#define LABEL_CARD_MEM    "aliyun.accelerator/nvidia_mem"
-#define LABEL_CARD_COUNT  "aliyun.accelerator/nvidia_count"
-#define LABEL_POD_COUNT   "aliyun.com/gpu-count"
+#define LABEL_SCHEDULE   "ack.node.gpu.schedule"
+#define LABEL_PLACEMENT  "ack.node.gpu.placement"
+#define LABEL_CARD_NAME  "aliyun.accelerator/nvidia_name"
+#define LABEL_CARD_MEM   "aliyun.accelerator/nvidia_mem"
+#define LABEL_CARD_COUNT "aliyun.accelerator/nvidia_count"
+#define LABEL_POD_COUNT  "aliyun.com/gpu-count"
 
 #define ANNOTATION_ALLOCATION      "scheduler.framework.gpushare.allocation"
 #define ANNOTATION_ASSIGNED        "scheduler.framework.gpushare.assigned"
@@ -30,18 +30,21 @@
 #define ANNOTATION_OLD_ASSIGNED    "ALIYUN_COM_GPU_MEM_ASSIGNED"
 #define ANNOTATION_OLD_ASSUME_TIME "ALIYUN_COM_GPU_MEM_ASSUME_TIME"
 
-#define ANNOTATION_CARDS            "aliquot.dev/cards"
-#define ANNOTATION_UNIT             "aliquot.dev/gpu-mem-unit"
-#define ANNOTATION_POLICY           "aliquot.dev/policy"
-#define ANNOTATION_MAX_PODS         "aliquot.dev/max-pods-per-card"
-#define ANNOTATION_ALLOW_MIXED      "aliquot.dev/allow-mixed"
-#define ANNOTATION_HELD_SLICES      "aliquot.dev/held-slices"
-#define ANNOTATION_SIMULATED_CARDS  "aliquot.dev/simulated-cards"
+#define ANNOTATION_CARDS           "aliquot.dev/cards"
+#define ANNOTATION_UNIT            "aliquot.dev/gpu-mem-unit"
+#define ANNOTATION_POLICY          "aliquot.dev/policy"
+#define ANNOTATION_MAX_PODS        "aliquot.dev/max-pods-per-card"
+#define ANNOTATION_ALLOW_MIXED     "aliquot.dev/allow-mixed"
+#define ANNOTATION_HELD_SLICES     "aliquot.dev/held-slices"
+#define ANNOTATION_SIMULATED_CARDS "aliquot.dev/simulated-cards"
 
 enum { ANNOTATION_E_MALFORMED = 1 };
 
 /* A card index over this is refused when read: no machine has so many, and an array is sized by it. */
 enum { CARD_INDEX_MAX = 255 };
+
+/* Nor has a pod so many containers: a longer list, or an index beyond, is refused. */
+enum { CONTAINER_INDEX_MAX = 1023 };
 
 /* What one container holds on one card: units of memory or percent of compute, as the annotation says. */
 typedef struct AllocationEntry {
@@ -55,9 +58,10 @@ typedef struct Allocation {
         size_t n_entries;
 } Allocation;
 
-/* `{"0":{"1":1},"1":{"1":7}}`. Entries live in the arena. An entry that stands twice, a card over CARD_INDEX_MAX, a
- * negative or fractional amount, or a string where a number belongs is refused (digits in quotes are accepted: older
- * schedulers wrote them). Amount 0 is dropped. Returns 0, ANNOTATION_E_MALFORMED or -ENOMEM. */
+/* `{"0":{"1":1},"1":{"1":7}}`. Entries live in the arena. An entry that stands twice, a card over
+ * CARD_INDEX_MAX, a negative or fractional amount, or a string where a number belongs is refused (digits in
+ * quotes are accepted: older schedulers wrote them). Amount 0 is dropped. Returns 0, ANNOTATION_E_MALFORMED
+ * or -ENOMEM. */
 int allocation_parse(Str text, Arena *arena, Allocation *ret, Fault *fault);
 
 /* The same text back, in the entries' order, which must be by container, then card. */
@@ -73,6 +77,7 @@ typedef struct CardInfo {
         Str uuid, model;
 } CardInfo;
 
-/* JSON list of CONTRACT section 13 into the arena, sorted by index. Duplicate or missing index: refused. */
+/* JSON list of CONTRACT section 13 into the arena, sorted by index. An index twice, and a card without index
+ * or units, are refused. "mib" is optional. Format leaves out what is not said. */
 int cards_parse(Str text, Arena *arena, CardInfo **ret, size_t *ret_n, Fault *fault);
 void cards_format(const CardInfo *cards, size_t n, Buf *out);

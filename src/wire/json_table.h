@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Decoding by table: name, decoder, place in the struct. Unknown members are passed over, wrong types are faults
- * with their path. One table per Kubernetes type keeps the decoders of wire/object.c readable. */
+/* Decoding by table: name, decoder, place in the struct. Unknown members are passed over, wrong types are
+ * faults with their path. One table per Kubernetes type keeps the decoders of wire/object.c readable. */
 
 #include "wire/json.h"
 
 typedef struct JsonField {
-        const char *name;
+        Str name;
         void (*decode)(JsonReader *r, Arena *arena, void *ret);
         size_t offset;
 } JsonField;
 
-#define JSON_FIELD(type, member, key, decode) {key, decode, offsetof(type, member)}
+#define JSON_FIELD(type, member, key, decode)                                                                \
+        { STR(key), decode, offsetof(type, member) }
+#define JSON_NESTED(key, decode)                                                                             \
+        { STR(key), decode, 0 } /* an inner object, spread over the same struct */
 
 /* Reads one object (or null) into `into`, member by member. */
 void json_decode(JsonReader *r, Arena *arena, const JsonField *fields, size_t n_fields, void *into);
@@ -21,5 +24,6 @@ void json_decode(JsonReader *r, Arena *arena, const JsonField *fields, size_t n_
 void json_field_str(JsonReader *r, Arena *arena, void *ret_str);
 void json_field_bool(JsonReader *r, Arena *arena, void *ret_bool);
 void json_field_i64(JsonReader *r, Arena *arena, void *ret_i64);
-void json_field_present(JsonReader *r, Arena *arena, void *ret_bool); /* true for anything but null; value skipped */
-void json_field_raw(JsonReader *r, Arena *arena, void *ret_str);      /* the value's text */
+void json_field_present(JsonReader *r, Arena *arena,
+                        void *ret_bool); /* true for anything but null; value skipped */
+void json_field_raw(JsonReader *r, Arena *arena, void *ret_str); /* the value's text */

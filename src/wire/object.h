@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The parts of Pod and Node that sharing a GPU depends on, as views of the JSON text they were decoded from: every
- * Str points into that text or into the arena, and who keeps an object copies what it keeps. Fields that this page
- * does not know are passed over; fields of the wrong type are refused with their path. */
+/* The parts of Pod and Node that sharing a GPU depends on, as views of the JSON text they were decoded from:
+ * every Str points into that text or into the arena, and who keeps an object copies what it keeps. Fields
+ * that this page does not know are passed over; fields of the wrong type are refused with their path. */
 
 #include "wire/annotation.h"
 
@@ -29,8 +29,8 @@ typedef struct PodContainer {
 } PodContainer;
 
 typedef struct PodAnnotations {
-        Str allocation, assigned, assume_time, core, init_allocation;        /* current form */
-        Str old_idx, old_dev, old_pod, old_assigned, old_assume_time;        /* older form */
+        Str allocation, assigned, assume_time, core, init_allocation; /* current form */
+        Str old_idx, old_dev, old_pod, old_assigned, old_assume_time; /* older form */
 } PodAnnotations;
 
 typedef struct ObjectMeta {
@@ -46,7 +46,8 @@ typedef struct Pod {
         Str node_name, scheduler_name, phase;
         PodContainer *containers; /* init containers and sidecars in order, then the main ones */
         size_t n_containers;
-        bool containers_ended; /* every container that has a status is terminated (none: true) */
+        bool containers_ended; /* no status says running: a container that waits has no process. (In a pod
+                                  that failed in an init container the others wait for ever.) */
 } Pod;
 
 typedef struct NodeAnnotations {
@@ -56,10 +57,10 @@ typedef struct NodeAnnotations {
 typedef struct Node {
         ObjectMeta meta;
         NodeAnnotations annotations;
-        Str mode, placement;                                    /* LABEL_SCHEDULE, LABEL_PLACEMENT */
-        Str card_name, card_mem, card_count;                    /* card labels */
+        Str mode, placement;                                      /* LABEL_SCHEDULE, LABEL_PLACEMENT */
+        Str card_name, card_mem, card_count;                      /* card labels */
         Str allocatable_mem, allocatable_count, allocatable_core; /* Quantities; empty when absent */
-        Str internal_ip;                                        /* status.addresses, the first InternalIP */
+        Str internal_ip;                                          /* status.addresses, the first InternalIP */
 } Node;
 
 /* Decode one object of the given kind. Its `kind` and `apiVersion` are not looked at. Returns 0,
@@ -67,7 +68,8 @@ typedef struct Node {
 int pod_decode(Str json, Arena *arena, Pod *ret, Fault *fault);
 int node_decode(Str json, Arena *arena, Node *ret, Fault *fault);
 
-/* The top-level `kind` of any object, empty when it has none. For mixed lists, where it often stands last. */
+/* The top-level `kind` of any object, empty when it has none. The text is read up to there only, because in a
+ * mixed list the decoder for that kind reads it again, or nobody does. */
 int object_kind(Str json, Arena *arena, Str *ret, Fault *fault);
 
 /* Succeeded or Failed: such a pod holds nothing once its containers have ended. */

@@ -22,6 +22,7 @@ typedef struct TestCase {
         test_run((const TestCase[]){__VA_ARGS__}, sizeof((const TestCase[]){__VA_ARGS__}) / sizeof(TestCase))
 
 static inline int test_run(const TestCase *cases, size_t n) {
+        (void) setvbuf(stdout, NULL, _IOLBF, 0); /* the last "ok" must be out when the next case aborts */
         for (size_t i = 0; i < n; i++) {
                 cases[i].run();
                 printf("ok %s\n", cases[i].name);

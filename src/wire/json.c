@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/json.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "wire/json_lex.h"
+#include "wire/json_scan.h"
+
+/* Told apart from the other faults by its address. */
+static const char out_of_memory[] = "out of memory";
+
+void json_init(JsonReader *r, Str text) {
+        const char *start = text.data ? text.data : "";
+
+        /* Frames are written when they are entered: clearing 5 KiB per object would cost more than small
+         * objects do. */
+        r->start = r->at = start;
+        r->end = start + text.len;
+        r->fault = r->fault_at = NULL;
+        r->depth = 0;
+}
+
+void json_fault(JsonReader *r, const char *text) {
+        (void) json_lex_fault(r, r->at, text);
+}
+
+void json_no_memory(JsonReader *r) {
+        json_fault(r, out_of_memory);
+}
+
+bool json_failed(const JsonReader *r) {
+        return r->fault != NULL;
+}
+
+JsonType json_peek(JsonReader *r) {
+        r->at = scan_blanks(r->at, r->end);
+        if (r->at == r->end)
+                return JSON_INVALID;
+        switch (*r->at) {
+        case '{':
+                return JSON_OBJECT;
+        case '[':
+                return JSON_ARRAY;
+        case '"':
+                return JSON_STRING;
+        case '-':
+        case '0' ... '9':
+                return JSON_NUMBER;
+        case 't':
+        case 'f':
+                return JSON_BOOL;
+        case 'n':
+                return JSON_NULL;
+        default:
+                return JSON_INVALID;
+        }
+}
+
+bool json_expect(JsonReader *r, JsonType type, const char *otherwise) {
+        JsonType found = json_peek(r);
+        const char *p;
+
+        if (found == type)
+                return true;
+        if (found == JSON_NULL) {
+                p = json_lex_scalar(r, r->at);
+                if (p)
+                        r->at = p;
+        } else if (found == JSON_INVALID)
+                json_fault(r, r->at == r->end ? "the text ends where a value is expected"
+                                              : "no value starts here");
+        else
+                json_fault(r, otherwise);
+        return false;
+}
+
+static bool enter(JsonReader *r, bool array) {
+        if (r->depth == JSON_MAX_DEPTH) {
+                json_fault(r, "nested too deeply");
+                return false;
+        }
+        r->frames[r->depth++] = (JsonFrame){.array = array};
+        r->at++;
+        return true;
+}
+
+bool json_object_begin(JsonReader *r) {
+        return json_expect(r, JSON_OBJECT, "not an object") && enter(r, false);
+}
+
+bool json_array_begin(JsonReader *r) {
+        return json_expect(r, JSON_ARRAY, "not an array") && enter(r, true);
+}
+
+/* Is there another member? Passes the comma before it, or leaves the container at its closing bracket. */
+static bool another(JsonReader *r, char closing, const char *otherwise) {
+        JsonFrame *frame = &r->frames[r->depth - 1];
+
+        r->at = scan_blanks(r->at, r->end);
+        if (r->at == r->end) {
+                json_fault(r, "the text ends within an object or array");
+                return false;
+        }
+        if (*r->at == closing) {
+                r->at++;
+                r->depth--;
+                return false;
+        }
+        if (frame->begun > 0) {
+                if (*r->at != ',') {
+                        json_fault(r, otherwise);
+                        return false;
+                }
+                r->at++;
+        }
+        frame->begun++;
+        return true;
+}
+
+/* `"key" :`; p anywhere before it. Returns the place behind the colon. */
+static const char *lex_key(JsonReader *r, const char *p, Str *ret_key) {
+        const char *start;
+        bool escaped;
+
+        p = scan_blanks(p, r->end);
+        if (p == r->end)
+                return json_lex_fault(r, p, "the text ends where a key is expected");
+        if (*p != '"')
+                return json_lex_fault(r, p, "a key is expected");
+        start = ++p;
+        p = json_lex_string(r, p, &escaped);
+        if (!p)
+                return NULL;
+        *ret_key = (Str){start, (size_t) (p - start)};
+        p = scan_blanks(p + 1, r->end);
+        if (p == r->end || *p != ':')
+                return json_lex_fault(r, p, "a colon is expected");
+        return p + 1;
+}
+
+bool json_object_next(JsonReader *r, Str *ret_key) {
+        JsonFrame *frame;
+        const char *p;
+
+        /* After a fault the caller unwinds through containers that were never entered. */
+        if (r->fault || !another(r, '}', "a comma or } is expected"))
+                return false;
+        frame = &r->frames[r->depth - 1];
+        p = lex_key(r, r->at, &frame->key);
+        if (!p)
+                return false;
+        r->at = p;
+        *ret_key = frame->key;
+        return true;
+}
+
+bool json_array_next(JsonReader *r) {
+        return !r->fault && another(r, ']', "a comma or ] is expected");
+}
+
+enum { KEY_RAW_MAX = 6 * 64 }; /* no name that we know is longer than 64 characters */
+
+bool json_key_eq(Str raw, Str text) {
+        char plain[3 * KEY_RAW_MAX];
+
+        if (raw.len <= text.len)
+                return str_eq(raw, text);
+        /* \u0061 is the longest way to write an ASCII character: 6 bytes for one. */
+        if (raw.len > 6 * text.len || raw.len > KEY_RAW_MAX || !memchr(raw.data, '\\', raw.len))
+                return false;
+        return str_eq((Str){plain, json_unescape(raw, plain)}, text);
+}
+
+/* ---- passing over ---- */
+
+/* The containers that skipping is inside of: a bit for each, set for arrays. */
+typedef struct Nest {
+        uint64_t array[JSON_MAX_DEPTH / 64];
+        unsigned base, depth;
+} Nest;
+
+static bool nest_in_array(const Nest *n) {
+        unsigned i = n->depth - 1;
+
+        return n->array[i / 64] >> i % 64 & 1;
+}
+
+static bool nest_enter(Nest *n, bool array) {
+        unsigned i = n->depth;
+
+        if (i == JSON_MAX_DEPTH)
+                return false;
+        n->array[i / 64] = (n->array[i / 64] & ~(UINT64_C(1) << i % 64)) | (uint64_t) array << i % 64;
+        n->depth++;
+        return true;
+}
+
+/* p: behind a value or an opening bracket (fresh). Closes what closes here; then to the next value, if there
+ * is one. */
+static const char *skip_between(JsonReader *r, Nest *n, const char *p, bool fresh) {
+        while (n->depth > n->base) {
+                bool array = nest_in_array(n);
+                Str key;
+
+                p = scan_blanks(p, r->end);
+                if (p == r->end)
+                        return json_lex_fault(r, p, "the text ends within an object or array");
+                if (*p == (array ? ']' : '}')) {
+                        n->depth--;
+                        fresh = false;
+                        p++;
+                        continue;
+                }
+                if (!fresh && *p != ',')
+                        return json_lex_fault(
+                                r, p, array ? "a comma or ] is expected" : "a comma or } is expected");
+                p += !fresh;
+                return array ? p : lex_key(r, p, &key);
+        }
+        return p;
+}
+
+static const char *skip_value(JsonReader *r, const char *p) {
+        Nest n = {.base = r->depth, .depth = r->depth};
+
+        do {
+                bool opens;
+
+                p = scan_blanks(p, r->end);
+                if (p == r->end)
+                        return json_lex_fault(r, p, "the text ends where a value is expected");
+                opens = *p == '{' || *p == '[';
+                if (opens && !nest_enter(&n, *p == '['))
+                        return json_lex_fault(r, p, "nested too deeply");
+                p = opens ? p + 1 : json_lex_scalar(r, p);
+                if (!p)
+                        return NULL;
+                p = skip_between(r, &n, p, opens);
+        } while (p && n.depth > n.base);
+        return p;
+}
+
+void json_raw(JsonReader *r, Str *ret_raw) {
+        const char *start = scan_blanks(r->at, r->end), *end = skip_value(r, start);
+
+        if (!end)
+                return;
+        r->at = end;
+        *ret_raw = (Str){start, (size_t) (end - start)};
+}
+
+void json_skip(JsonReader *r) {
+        Str raw;
+
+        json_raw(r, &raw);
+}
+
+/* ---- the verdict ---- */
+
+enum { PATH_KEY_MAX = 64 }; /* a key is somebody else's text: no more of it than helps to find the place */
+
+static bool is_identifier(Str key) {
+        for (size_t i = 0; i < key.len; i++) {
+                char c = key.data[i];
+                bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+
+                if (!letter && !(c >= '0' && c <= '9') && c != '_' && c != '-')
+                        return false;
+        }
+        return key.len > 0;
+}
+
+/* As Kubernetes writes field paths: spec.containers[1].resources.limits[aliyun.com/gpu-mem]. */
+static void path_append(const JsonFrame *frame, Buf *out) {
+        Str key = frame->key;
+
+        if (frame->array) {
+                if (frame->begun > 0)
+                        buf_appendf(out, "[%zu]", frame->begun - 1);
+                return;
+        }
+        if (!key.data)
+                return;
+        if (!is_identifier(key)) {
+                bool cut = key.len > PATH_KEY_MAX;
+
+                buf_appendf(out, "[%.*s%s]", (int) (cut ? PATH_KEY_MAX : key.len), key.data,
+                            cut ? "..." : "");
+                return;
+        }
+        buf_appendf(out, "%s%.*s", out->len > 0 ? "." : "",
+                    (int) (key.len > PATH_KEY_MAX ? PATH_KEY_MAX : key.len), key.data);
+}
+
+int json_finish(JsonReader *r, Fault *fault) {
+        _cleanup_buf_ Buf path = BUF_NULL;
+
+        if (!r->fault) {
+                assert(r->depth == 0); /* every container was read to its end */
+                r->at = scan_blanks(r->at, r->end);
+                if (r->at == r->end)
+                        return 0;
+                json_fault(r, "something follows the value");
+        }
+        if (r->fault == out_of_memory)
+                return -ENOMEM;
+        for (unsigned i = 0; i < r->depth; i++)
+                path_append(&r->frames[i], &path);
+        return fault_set(fault, JSON_E_MALFORMED, "%s%s%s at byte %zu", path.len > 0 ? path.data : "",
+                         path.len > 0 ? ": " : "", r->fault, (size_t) (r->fault_at - r->start));
+}

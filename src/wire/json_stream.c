@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/json_stream.h"
+
+#include <errno.h>
+
+#include "wire/json.h"
+#include "wire/json_scan.h"
+
+/* Two machines, one in the other. The inner one finds where a value ends: brackets are counted outside of
+ * strings, 64 bytes at a time, and nothing else is looked at. The outer one walks the few bytes around the
+ * values. Both keep all they know in this struct between two pieces; a value that lies wholly within a piece
+ * is never copied. */
+
+typedef enum StreamState {
+        AT_TOP,           /* VALUES: between two values */
+        AT_START,         /* LIST: before the object */
+        AT_FIRST_KEY,     /* behind its {: a key or } */
+        AT_KEY,           /* behind a comma */
+        AT_COLON,         /* behind a key */
+        AT_MEMBER,        /* behind the colon */
+        AT_FIRST_ELEMENT, /* behind the [ of items: an element or ] */
+        AT_ELEMENT,       /* behind a comma */
+        AT_ELEMENT_END,   /* behind an element: a comma or ] */
+        AT_MEMBER_END,    /* behind a member: a comma or } */
+        AT_END,           /* behind the list */
+} StreamState;
+
+typedef enum Shape { SHAPE_NONE, SHAPE_NESTED, SHAPE_STRING, SHAPE_SCALAR } Shape;
+
+struct JsonStream {
+        JsonStreamKind kind;
+        size_t max_value;
+        JsonStreamValue deliver;
+        void *userdata;
+
+        StreamState state;
+        Shape shape; /* of the value we are in */
+        size_t depth;
+        bool in_string;
+        bool escaped; /* the next byte stands behind a backslash */
+        Buf held;     /* the value's bytes from earlier pieces */
+        Buf key;      /* the top-level member's, without quotes */
+
+        uint64_t offset; /* bytes of earlier pieces, for faults */
+        int result;      /* what stopped the stream */
+};
+
+/* A buffer that one long value has blown up is not kept for the small ones that follow. */
+enum { HELD_KEEP_MAX = 256 * 1024 };
+
+int json_stream_new(JsonStreamKind kind, size_t max_value, JsonStreamValue value, void *userdata,
+                    JsonStream **ret) {
+        JsonStream *s = calloc(1, sizeof *s);
+
+        if (!s)
+                return -ENOMEM;
+        s->kind = kind;
+        s->max_value = max_value;
+        s->deliver = value;
+        s->userdata = userdata;
+        s->state = kind == JSON_STREAM_LIST ? AT_START : AT_TOP;
+        *ret = s;
+        return 0;
+}
+
+JsonStream *json_stream_free(JsonStream *s) {
+        if (!s)
+                return NULL;
+        buf_done(&s->held);
+        buf_done(&s->key);
+        free(s);
+        return NULL;
+}
+
+/* ---- where a value ends ---- */
+
+/* The bits that stand behind an escaping backslash. Escapes are rare enough to take them one by one. */
+static uint64_t escaped_bits(uint64_t backslash, bool *escaped) {
+        uint64_t bits = *escaped;
+
+        backslash &= ~bits;
+        *escaped = false;
+        while (backslash) {
+                uint64_t bit = backslash & -backslash;
+
+                bits |= bit << 1;
+                *escaped = bit >> 63;
+                backslash &= ~(bit | bit << 1);
+        }
+        return bits;
+}
+
+/* Each bit becomes the exclusive or of itself and all below: set from an opening quote up to the closing one.
+ */
+static uint64_t between_quotes(uint64_t quotes) {
+        for (unsigned shift = 1; shift < 64; shift *= 2)
+                quotes ^= quotes << shift;
+        return quotes;
+}
+
+static const char *end_of_nested_in_block(JsonStream *s, const char *p) {
+        ScanMasks m = scan_masks(p);
+        uint64_t quotes = m.quote & ~escaped_bits(m.backslash, &s->escaped);
+        uint64_t inside = between_quotes(quotes) ^ (s->in_string ? ~UINT64_C(0) : 0);
+
+        for (uint64_t brackets = (m.open | m.close) & ~inside; brackets; brackets &= brackets - 1) {
+                if (m.open & brackets & -brackets)
+                        s->depth++;
+                else if (--s->depth == 0)
+                        return p + __builtin_ctzll(brackets) + 1;
+        }
+        s->in_string = inside >> 63;
+        return NULL;
+}
+
+/* One byte by the same rules: a backslash escapes in and out of strings, where it has no business anyway. */
+static bool nested_ends_at(JsonStream *s, char c) {
+        if (s->escaped)
+                s->escaped = false;
+        else if (c == '\\')
+                s->escaped = true;
+        else if (c == '"') {
+                s->in_string = !s->in_string;
+                return false;
+        }
+        if (s->in_string)
+                return false;
+        if (c == '{' || c == '[')
+                s->depth++;
+        else if (c == '}' || c == ']')
+                return --s->depth == 0;
+        return false;
+}
+
+static const char *end_of_nested(JsonStream *s, const char *p, const char *end) {
+        const char *found;
+
+        for (; end - p >= 64; p += 64) {
+                found = end_of_nested_in_block(s, p);
+                if (found)
+                        return found;
+        }
+        for (; p < end; p++)
+                if (nested_ends_at(s, *p))
+                        return p + 1;
+        return NULL;
+}
+
+static const char *end_of_string(JsonStream *s, const char *p, const char *end) {
+        for (; p < end; p++) {
+                if (s->escaped)
+                        s->escaped = false;
+                else if (*p == '\\')
+                        s->escaped = true;
+                else if (*p == '"' && s->in_string)
+                        return p + 1;
+                s->in_string = true;
+        }
+        return NULL;
+}
+
+/* Up to what cannot be part of a number or a word. */
+static const char *end_of_scalar(const char *p, const char *end) {
+        for (; p < end; p++) {
+                bool letter = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z');
+
+                if (!letter && !(*p >= '0' && *p <= '9') && *p != '-' && *p != '+' && *p != '.')
+                        return p;
+        }
+        return NULL;
+}
+
+static const char *end_of_value(JsonStream *s, const char *p, const char *end) {
+        switch (s->shape) {
+        case SHAPE_NESTED:
+                return end_of_nested(s, p, end);
+        case SHAPE_STRING:
+                return end_of_string(s, p, end);
+        case SHAPE_SCALAR:
+        case SHAPE_NONE:
+                break;
+        }
+        return end_of_scalar(p, end);
+}
+
+static Shape shape_of(char first) {
+        switch (first) {
+        case '{':
+        case '[':
+                return SHAPE_NESTED;
+        case '"':
+                return SHAPE_STRING;
+        case '-':
+        case '0' ... '9':
+        case 't':
+        case 'f':
+        case 'n':
+                return SHAPE_SCALAR;
+        default:
+                return SHAPE_NONE;
+        }
+}
+
+/* ---- what stands around the values ---- */
+
+static int malformed(JsonStream *s, Fault *fault, uint64_t at, const char *expected) {
+        return fault_set(fault, JSON_STREAM_E_MALFORMED, "%s expected at byte %llu", expected,
+                         (unsigned long long) (s->offset + at));
+}
+
+static const char *expected_at(StreamState state) {
+        static const char *const words[] = {
+                [AT_TOP] = "a JSON value is",
+                [AT_START] = "the { of a list is",
+                [AT_FIRST_KEY] = "a key or } is",
+                [AT_KEY] = "a key is",
+                [AT_COLON] = "a colon is",
+                [AT_MEMBER] = "a JSON value is",
+                [AT_FIRST_ELEMENT] = "an element or ] is",
+                [AT_ELEMENT] = "an element is",
+                [AT_ELEMENT_END] = "a comma or ] is",
+                [AT_MEMBER_END] = "a comma or } is",
+                [AT_END] = "nothing more is",
+        };
+
+        return words[state];
+}
+
+static bool in_items(const JsonStream *s) {
+        return s->kind == JSON_STREAM_LIST && json_key_is(buf_str(&s->key), "items");
+}
+
+/* Takes one byte of punctuation; false when this state knows no such byte. */
+static bool take_punctuation(JsonStream *s, char c) {
+        static const struct {
+                StreamState at;
+                char c;
+                StreamState next;
+        } moves[] = {
+                {AT_START, '{', AT_FIRST_KEY},     {AT_FIRST_KEY, '}', AT_END},
+                {AT_COLON, ':', AT_MEMBER},        {AT_FIRST_ELEMENT, ']', AT_MEMBER_END},
+                {AT_ELEMENT_END, ',', AT_ELEMENT}, {AT_ELEMENT_END, ']', AT_MEMBER_END},
+                {AT_MEMBER_END, ',', AT_KEY},      {AT_MEMBER_END, '}', AT_END},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(moves); i++)
+                if (moves[i].at == s->state && moves[i].c == c) {
+                        s->state = moves[i].next;
+                        return true;
+                }
+        if (s->state == AT_MEMBER && c == '[' && in_items(s)) {
+                s->state = AT_FIRST_ELEMENT;
+                return true;
+        }
+        return false;
+}
+
+/* Does a value, or a key, begin with this byte here? */
+static bool begins_value(JsonStream *s, char c) {
+        Shape shape = shape_of(c);
+
+        switch (s->state) {
+        case AT_FIRST_KEY:
+        case AT_KEY:
+                return shape == SHAPE_STRING;
+        case AT_MEMBER: /* items are a list or null; the latter is seen when it is complete */
+                return shape != SHAPE_NONE && !(in_items(s) && c != 'n');
+        case AT_TOP:
+        case AT_FIRST_ELEMENT:
+        case AT_ELEMENT:
+                return shape != SHAPE_NONE;
+        case AT_START:
+        case AT_COLON:
+        case AT_ELEMENT_END:
+        case AT_MEMBER_END:
+        case AT_END:
+                break;
+        }
+        return false;
+}
+
+/* Either of the two; *p moves behind punctuation, and stays at the first byte of a value. */
+static int step(JsonStream *s, const char **p, uint64_t at, Fault *fault) {
+        if (take_punctuation(s, **p)) {
+                (*p)++;
+                return 0;
+        }
+        if (!begins_value(s, **p))
+                return malformed(s, fault, at, expected_at(s->state));
+        s->shape = shape_of(**p);
+        s->depth = 0;
+        s->in_string = s->escaped = false;
+        return 0;
+}
+
+static int take_key(JsonStream *s, Str quoted) {
+        buf_clear(&s->key);
+        buf_append(&s->key, quoted.data + 1, quoted.len - 2);
+        s->state = AT_COLON;
+        return buf_result(&s->key);
+}
+
+/* A complete value, or key. */
+static int take_value(JsonStream *s, Str value, uint64_t at, Fault *fault) {
+        switch (s->state) {
+        case AT_FIRST_KEY:
+        case AT_KEY:
+                return take_key(s, value);
+        case AT_MEMBER:
+                s->state = AT_MEMBER_END;
+                if (!in_items(s))
+                        break;
+                if (!str_eq(value, STR("null")))
+                        return malformed(s, fault, at, "a list of items is");
+                return 0;
+        case AT_FIRST_ELEMENT:
+        case AT_ELEMENT:
+                s->state = AT_ELEMENT_END;
+                break;
+        default:
+                break; /* AT_TOP stays */
+        }
+        return s->deliver(s->userdata, buf_str(&s->key), value, fault);
+}
+
+static int take_held(JsonStream *s, uint64_t at, Fault *fault) {
+        int r = take_value(s, buf_str(&s->held), at, fault);
+
+        if (s->held.capacity > HELD_KEEP_MAX)
+                buf_done(&s->held);
+        buf_clear(&s->held);
+        return r;
+}
+
+/* Goes on with the value that *p stands in, to its end or to the piece's end. */
+static int go_on(JsonStream *s, const char **p, Str bytes, Fault *fault) {
+        const char *start = *p, *limit = bytes.data + bytes.len, *end = end_of_value(s, start, limit);
+        Str part = {start, (size_t) ((end ? end : limit) - start)};
+        uint64_t at = (uint64_t) (start - bytes.data);
+
+        if (part.len > s->max_value - s->held.len)
+                return fault_set(fault, JSON_STREAM_E_TOO_LONG,
+                                 "a value of more than %zu bytes is refused, at byte %llu", s->max_value,
+                                 (unsigned long long) (s->offset + at - s->held.len));
+        *p += part.len;
+        if (end)
+                s->shape = SHAPE_NONE;
+        if (end && s->held.len == 0)
+                return take_value(s, part, at, fault);
+        buf_append_str(&s->held, part);
+        if (s->held.broken)
+                return -ENOMEM;
+        return end ? take_held(s, at, fault) : 0;
+}
+
+int json_stream_feed(JsonStream *s, Str bytes, Fault *fault) {
+        const char *p = bytes.data, *end = bytes.len > 0 ? p + bytes.len : p;
+
+        if (s->result != 0)
+                return fault_set(fault, s->result, "the stream has ended with an error before");
+        while (p < end && s->result == 0) {
+                if (s->shape != SHAPE_NONE) {
+                        s->result = go_on(s, &p, bytes, fault);
+                        continue;
+                }
+                p = scan_blanks(p, end);
+                if (p < end)
+                        s->result = step(s, &p, (uint64_t) (p - bytes.data), fault);
+        }
+        s->offset += bytes.len;
+        return s->result;
+}
+
+int json_stream_finish(JsonStream *s, Fault *fault) {
+        if (s->result != 0)
+                return fault_set(fault, s->result, "the stream has ended with an error before");
+        if (s->shape == SHAPE_SCALAR && s->state == AT_TOP) {
+                s->shape = SHAPE_NONE;
+                s->result = take_held(s, 0, fault);
+                return s->result;
+        }
+        if (s->shape != SHAPE_NONE || (s->state != AT_TOP && s->state != AT_END))
+                s->result = fault_set(fault, JSON_STREAM_E_MALFORMED, "the text ends too early, at byte %llu",
+                                      (unsigned long long) s->offset);
+        return s->result;
+}

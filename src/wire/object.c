@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/object.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+#include "base/cleanup.h"
+#include "wire/json_table.h"
+
+/* One table per Kubernetes type. A nested decoder writes into the struct of the whole object, because most of
+ * what we want of an inner object is a member or two. */
+
+/* ---- metadata, the same for every kind ---- */
+
+typedef struct OwnerReference {
+        Str uid;
+        bool controller;
+} OwnerReference;
+
+static const JsonField owner_fields[] = {
+        JSON_FIELD(OwnerReference, uid, "uid", json_field_str),
+        JSON_FIELD(OwnerReference, controller, "controller", json_field_bool),
+};
+
+static void read_owners(JsonReader *r, Arena *arena, void *ret_str) {
+        if (!json_array_begin(r))
+                return;
+        while (json_array_next(r)) {
+                OwnerReference owner = {0};
+
+                json_decode(r, arena, owner_fields, ELEMENTSOF(owner_fields), &owner);
+                if (owner.controller)
+                        *(Str *) ret_str = owner.uid;
+        }
+}
+
+#define META_FIELDS(type)                                                                                    \
+        JSON_FIELD(type, meta.name, "name", json_field_str),                                                 \
+                JSON_FIELD(type, meta.namespace_, "namespace", json_field_str),                              \
+                JSON_FIELD(type, meta.uid, "uid", json_field_str),                                           \
+                JSON_FIELD(type, meta.resource_version, "resourceVersion", json_field_str),                  \
+                JSON_FIELD(type, meta.creation_timestamp, "creationTimestamp", json_field_str),              \
+                JSON_FIELD(type, meta.terminating, "deletionTimestamp", json_field_present),                 \
+                JSON_FIELD(type, meta.controller_uid, "ownerReferences", read_owners)
+
+#define DECODER(name, fields)                                                                                \
+        static void name(JsonReader *r, Arena *arena, void *ret) {                                           \
+                json_decode(r, arena, fields, ELEMENTSOF(fields), ret);                                      \
+        }
+
+/* ---- containers ---- */
+
+typedef struct ContainerList {
+        PodContainer *items;
+        size_t n, room;
+} ContainerList;
+
+/* A pod while it is read: its two lists stand in any order in the text. */
+typedef struct PodDraft {
+        Pod pod;
+        ContainerList init, main;
+} PodDraft;
+
+typedef struct ContainerDraft {
+        PodContainer container;
+        Str restart_policy;
+} ContainerDraft;
+
+/* A Quantity: manifests write 8 as well as "8". */
+static void read_ask(JsonReader *r, Arena *arena, void *ret_ask) {
+        ResourceAsk ask = {0};
+
+        switch (json_peek(r)) {
+        case JSON_NUMBER:
+                json_raw(r, &ask.text);
+                break;
+        case JSON_NULL:
+                json_skip(r);
+                *(ResourceAsk *) ret_ask = ask;
+                return;
+        default:
+                json_string(r, arena, &ask.text);
+        }
+        ask.present = true;
+        *(ResourceAsk *) ret_ask = ask;
+}
+
+static const JsonField limit_fields[] = {
+        JSON_FIELD(ContainerDraft, container.gpu_mem, RESOURCE_GPU_MEM, read_ask),
+        JSON_FIELD(ContainerDraft, container.gpu_core, RESOURCE_GPU_CORE, read_ask),
+        JSON_FIELD(ContainerDraft, container.gpu_count, RESOURCE_GPU_COUNT, read_ask),
+};
+DECODER(read_limits, limit_fields)
+
+static const JsonField resources_fields[] = {JSON_NESTED("limits", read_limits)};
+DECODER(read_resources, resources_fields)
+
+static const JsonField container_fields[] = {
+        JSON_FIELD(ContainerDraft, container.name, "name", json_field_str),
+        JSON_FIELD(ContainerDraft, restart_policy, "restartPolicy", json_field_str),
+        JSON_NESTED("resources", read_resources),
+};
+
+static bool list_grow(JsonReader *r, Arena *arena, ContainerList *list) {
+        size_t room = list->room > 0 ? 4 * list->room : 4;
+        PodContainer *bigger = arena_new(arena, PodContainer, room);
+
+        if (!bigger) {
+                json_no_memory(r);
+                return false;
+        }
+        if (list->n > 0)
+                memcpy(bigger, list->items, list->n * sizeof *bigger);
+        list->items = bigger;
+        list->room = room;
+        return true;
+}
+
+static void read_containers(JsonReader *r, Arena *arena, bool init, ContainerList *list) {
+        list->n = 0; /* a list that stands twice: the last one counts, as everywhere */
+        if (!json_array_begin(r))
+                return;
+        while (json_array_next(r)) {
+                ContainerDraft c = {.container.index = (uint32_t) list->n};
+
+                if (list->n > CONTAINER_INDEX_MAX) {
+                        json_fault(r, "more than 1024 containers");
+                        return;
+                }
+                json_decode(r, arena, container_fields, ELEMENTSOF(container_fields), &c);
+                if (init)
+                        c.container.kind =
+                                str_eq(c.restart_policy, STR("Always")) ? CONTAINER_SIDECAR : CONTAINER_INIT;
+                if (list->n == list->room && !list_grow(r, arena, list))
+                        return;
+                list->items[list->n++] = c.container;
+        }
+}
+
+static void read_init_containers(JsonReader *r, Arena *arena, void *ret) {
+        read_containers(r, arena, true, ret);
+}
+
+static void read_main_containers(JsonReader *r, Arena *arena, void *ret) {
+        read_containers(r, arena, false, ret);
+}
+
+/* ---- pods ---- */
+
+static const JsonField pod_annotation_fields[] = {
+        JSON_FIELD(Pod, annotations.allocation, ANNOTATION_ALLOCATION, json_field_str),
+        JSON_FIELD(Pod, annotations.assigned, ANNOTATION_ASSIGNED, json_field_str),
+        JSON_FIELD(Pod, annotations.assume_time, ANNOTATION_ASSUME_TIME, json_field_str),
+        JSON_FIELD(Pod, annotations.core, ANNOTATION_CORE, json_field_str),
+        JSON_FIELD(Pod, annotations.init_allocation, ANNOTATION_INIT_ALLOCATION, json_field_str),
+        JSON_FIELD(Pod, annotations.old_idx, ANNOTATION_OLD_IDX, json_field_str),
+        JSON_FIELD(Pod, annotations.old_dev, ANNOTATION_OLD_DEV, json_field_str),
+        JSON_FIELD(Pod, annotations.old_pod, ANNOTATION_OLD_POD, json_field_str),
+        JSON_FIELD(Pod, annotations.old_assigned, ANNOTATION_OLD_ASSIGNED, json_field_str),
+        JSON_FIELD(Pod, annotations.old_assume_time, ANNOTATION_OLD_ASSUME_TIME, json_field_str),
+};
+DECODER(read_pod_annotations, pod_annotation_fields)
+
+static const JsonField pod_label_fields[] = {
+        JSON_FIELD(Pod, gpu_count_label, LABEL_POD_COUNT, json_field_str)};
+DECODER(read_pod_labels, pod_label_fields)
+
+static const JsonField pod_metadata_fields[] = {
+        META_FIELDS(Pod),
+        JSON_NESTED("annotations", read_pod_annotations),
+        JSON_NESTED("labels", read_pod_labels),
+};
+DECODER(read_pod_metadata, pod_metadata_fields)
+
+static const JsonField pod_spec_fields[] = {
+        JSON_FIELD(PodDraft, pod.node_name, "nodeName", json_field_str),
+        JSON_FIELD(PodDraft, pod.scheduler_name, "schedulerName", json_field_str),
+        JSON_FIELD(PodDraft, main, "containers", read_main_containers),
+        JSON_FIELD(PodDraft, init, "initContainers", read_init_containers),
+};
+DECODER(read_pod_spec, pod_spec_fields)
+
+static const JsonField state_fields[] = {{STR("running"), json_field_present, 0}};
+DECODER(read_state, state_fields)
+
+static const JsonField container_status_fields[] = {{STR("state"), read_state, 0}};
+
+/* ret: the pod's containers_ended, which one running container makes false. */
+static void read_container_statuses(JsonReader *r, Arena *arena, void *ret_ended) {
+        if (!json_array_begin(r))
+                return;
+        while (json_array_next(r)) {
+                bool running = false;
+
+                json_decode(r, arena, container_status_fields, ELEMENTSOF(container_status_fields), &running);
+                if (running)
+                        *(bool *) ret_ended = false;
+        }
+}
+
+static const JsonField pod_status_fields[] = {
+        JSON_FIELD(Pod, phase, "phase", json_field_str),
+        JSON_FIELD(Pod, containers_ended, "containerStatuses", read_container_statuses),
+        JSON_FIELD(Pod, containers_ended, "initContainerStatuses", read_container_statuses),
+        JSON_FIELD(Pod, containers_ended, "ephemeralContainerStatuses", read_container_statuses),
+};
+DECODER(read_pod_status, pod_status_fields)
+
+static const JsonField pod_fields[] = {
+        JSON_FIELD(PodDraft, pod, "metadata", read_pod_metadata),
+        JSON_NESTED("spec", read_pod_spec),
+        JSON_FIELD(PodDraft, pod, "status", read_pod_status),
+};
+
+/* Names the object as far as it was read: a fault in a list of thousands must say in which of them. */
+static int object_result(int r, const char *kind, const ObjectMeta *meta, Fault *fault) {
+        if (r != JSON_E_MALFORMED)
+                return r;
+        return fault_wrap(fault, OBJECT_E_MALFORMED, "%s " STR_FMT "%s" STR_FMT, kind,
+                          STR_ARG(meta->namespace_), meta->namespace_.len > 0 ? "/" : "",
+                          STR_ARG(meta->name));
+}
+
+static int join_containers(PodDraft *d, Arena *arena) {
+        size_t n = d->init.n + d->main.n;
+        PodContainer *all;
+
+        if (d->init.n == 0)
+                all = d->main.items;
+        else {
+                all = arena_new(arena, PodContainer, n);
+                if (!all)
+                        return -ENOMEM;
+                memcpy(all, d->init.items, d->init.n * sizeof *all);
+                if (d->main.n > 0)
+                        memcpy(all + d->init.n, d->main.items, d->main.n * sizeof *all);
+        }
+        d->pod.containers = all;
+        d->pod.n_containers = n;
+        return 0;
+}
+
+/* The reader takes a top-level null for an absent object; a pod that is absent is none. */
+static void read_object(JsonReader *r, Arena *arena, const JsonField *fields, size_t n_fields, void *into) {
+        if (json_peek(r) == JSON_NULL)
+                json_fault(r, "not an object");
+        else
+                json_decode(r, arena, fields, n_fields, into);
+}
+
+int pod_decode(Str json, Arena *arena, Pod *ret, Fault *fault) {
+        PodDraft d = {.pod.containers_ended = true};
+        JsonReader reader;
+        int r;
+
+        json_init(&reader, json);
+        read_object(&reader, arena, pod_fields, ELEMENTSOF(pod_fields), &d);
+        r = json_finish(&reader, fault);
+        if (r != 0)
+                return object_result(r, "pod", &d.pod.meta, fault);
+        r = join_containers(&d, arena);
+        if (r < 0)
+                return r;
+        *ret = d.pod;
+        return 0;
+}
+
+bool pod_is_terminal(const Pod *pod) {
+        return str_eq(pod->phase, STR("Succeeded")) || str_eq(pod->phase, STR("Failed"));
+}
+
+/* ---- nodes ---- */
+
+static const JsonField node_annotation_fields[] = {
+        JSON_FIELD(Node, annotations.cards, ANNOTATION_CARDS, json_field_str),
+        JSON_FIELD(Node, annotations.unit, ANNOTATION_UNIT, json_field_str),
+        JSON_FIELD(Node, annotations.policy, ANNOTATION_POLICY, json_field_str),
+        JSON_FIELD(Node, annotations.max_pods, ANNOTATION_MAX_PODS, json_field_str),
+        JSON_FIELD(Node, annotations.allow_mixed, ANNOTATION_ALLOW_MIXED, json_field_str),
+        JSON_FIELD(Node, annotations.held_slices, ANNOTATION_HELD_SLICES, json_field_str),
+        JSON_FIELD(Node, annotations.simulated_cards, ANNOTATION_SIMULATED_CARDS, json_field_str),
+};
+DECODER(read_node_annotations, node_annotation_fields)
+
+static const JsonField node_label_fields[] = {
+        JSON_FIELD(Node, mode, LABEL_SCHEDULE, json_field_str),
+        JSON_FIELD(Node, placement, LABEL_PLACEMENT, json_field_str),
+        JSON_FIELD(Node, card_name, LABEL_CARD_NAME, json_field_str),
+        JSON_FIELD(Node, card_mem, LABEL_CARD_MEM, json_field_str),
+        JSON_FIELD(Node, card_count, LABEL_CARD_COUNT, json_field_str),
+};
+DECODER(read_node_labels, node_label_fields)
+
+static const JsonField node_metadata_fields[] = {
+        META_FIELDS(Node),
+        JSON_NESTED("annotations", read_node_annotations),
+        JSON_NESTED("labels", read_node_labels),
+};
+DECODER(read_node_metadata, node_metadata_fields)
+
+/* A Quantity as text. */
+static void read_quantity(JsonReader *r, Arena *arena, void *ret_str) {
+        ResourceAsk ask = {0};
+
+        read_ask(r, arena, &ask);
+        *(Str *) ret_str = ask.text;
+}
+
+static const JsonField allocatable_fields[] = {
+        JSON_FIELD(Node, allocatable_mem, RESOURCE_GPU_MEM, read_quantity),
+        JSON_FIELD(Node, allocatable_count, RESOURCE_GPU_COUNT, read_quantity),
+        JSON_FIELD(Node, allocatable_core, RESOURCE_GPU_CORE, read_quantity),
+};
+DECODER(read_allocatable, allocatable_fields)
+
+typedef struct NodeAddress {
+        Str type, address;
+} NodeAddress;
+
+static const JsonField address_fields[] = {
+        JSON_FIELD(NodeAddress, type, "type", json_field_str),
+        JSON_FIELD(NodeAddress, address, "address", json_field_str),
+};
+
+static void read_addresses(JsonReader *r, Arena *arena, void *ret_str) {
+        Str *internal_ip = ret_str;
+
+        if (!json_array_begin(r))
+                return;
+        while (json_array_next(r)) {
+                NodeAddress a = {0};
+
+                json_decode(r, arena, address_fields, ELEMENTSOF(address_fields), &a);
+                if (internal_ip->len == 0 && str_eq(a.type, STR("InternalIP")))
+                        *internal_ip = a.address;
+        }
+}
+
+static const JsonField node_status_fields[] = {
+        JSON_NESTED("allocatable", read_allocatable),
+        JSON_FIELD(Node, internal_ip, "addresses", read_addresses),
+};
+DECODER(read_node_status, node_status_fields)
+
+static const JsonField node_fields[] = {
+        JSON_NESTED("metadata", read_node_metadata),
+        JSON_NESTED("status", read_node_status),
+};
+
+int node_decode(Str json, Arena *arena, Node *ret, Fault *fault) {
+        JsonReader reader;
+        Node n = {0};
+        int r;
+
+        json_init(&reader, json);
+        read_object(&reader, arena, node_fields, ELEMENTSOF(node_fields), &n);
+        r = json_finish(&reader, fault);
+        if (r != 0)
+                return object_result(r, "node", &n.meta, fault);
+        *ret = n;
+        return 0;
+}
+
+/* ---- any object ---- */
+
+int object_kind(Str json, Arena *arena, Str *ret, Fault *fault) {
+        Str kind = {NULL, 0}, key;
+        JsonReader reader;
+        bool found = false;
+        int r;
+
+        json_init(&reader, json);
+        if (json_object_begin(&reader))
+                while (!found && json_object_next(&reader, &key)) {
+                        found = json_key_is(key, "kind");
+                        if (found)
+                                json_string(&reader, arena, &kind);
+                        else
+                                json_skip(&reader);
+                }
+        if (!found || json_failed(&reader)) {
+                r = json_finish(&reader, fault);
+                if (r != 0)
+                        return r == JSON_E_MALFORMED ? OBJECT_E_MALFORMED : r;
+        }
+        *ret = kind;
+        return 0;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* filter + prioritize as kube-scheduler calls them, over one keep-alive connection: every node by name, one
+ * pod, 100,000 pods known. The baseline, in the same run and by turns, is the same two requests against a
+ * server that echoes the names without looking at them: what the protocol itself costs. bench-extender
+ * ALIQUOT [NODES PODS ROUNDS] */
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <systemd/sd-event.h>
+
+#include "cluster.h"
+#include "http/server.h"
+#include "load.h"
+
+/* ---- the baseline ---- */
+
+static void echo(void *userdata, HttpExchange *x, const HttpRequest *request) {
+        const char *names = request->body.len > 0 ? strstr(request->body.data, "\"NodeNames\":[") : NULL;
+        _cleanup_buf_ Buf out = BUF_NULL;
+
+        if (!names) {
+                http_respond(x, 200, "text/plain", STR("ok"));
+                return;
+        }
+        if (strstr(request->path, "filter")) {
+                buf_append_char(&out, '{');
+                buf_append_str(&out, str_from(names));
+        } else {
+                buf_append_char(&out, '[');
+                for (const char *p = strchr(names, '[') + 1; *p == '"'; p += *p == ',') {
+                        const char *end = strchr(p + 1, '"') + 1;
+                        buf_append_str(&out, out.len > 1 ? STR(",{\"Host\":") : STR("{\"Host\":"));
+                        buf_append(&out, p, (size_t) (end - p));
+                        buf_append_str(&out, STR(",\"Score\":0}"));
+                        p = end;
+                }
+                buf_append_char(&out, ']');
+        }
+        http_respond(x, 200, "application/json", buf_str(&out));
+}
+
+static pid_t echo_start(uint16_t port) {
+        pid_t pid = fork();
+
+        if (pid == 0) {
+                _cleanup_(sd_event_unrefp) sd_event *event = NULL;
+                HttpServer *server;
+                char listen[32];
+
+                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+                (void) snprintf(listen, sizeof listen, "127.0.0.1:%u", port);
+                if (sd_event_new(&event) < 0 ||
+                    http_server_new(event, &(HttpServerOptions){.listen = listen, .max_body = 64 << 20}, echo,
+                                    NULL, &server, NULL) < 0)
+                        _exit(1);
+                _exit(sd_event_loop(event));
+        }
+        return pid;
+}
+
+/* ---- the measurement ---- */
+
+static void args_json(Buf *out, unsigned nodes, size_t pod_bytes) {
+        buf_append_str(out, STR("{\"Pod\":"));
+        bench_pod_json(out, 999999, -1, 0, pod_bytes);
+        buf_append_str(out, STR(",\"Nodes\":null,\"NodeNames\":["));
+        for (unsigned i = 0; i < nodes; i++)
+                buf_appendf(out, "%s\"node-%05u\"", i > 0 ? "," : "", i);
+        buf_append_str(out, STR("]}"));
+}
+
+typedef struct Figures {
+        LoadSamples filter, prioritize, both;
+} Figures;
+
+static void one_round(LoadConn *c, Str args, Figures *f, const char *expect) {
+        _cleanup_buf_ Buf answer = BUF_NULL;
+        uint64_t t0 = clock_nsec(CLOCK_MONOTONIC), t1, t2;
+
+        if (load_call(c, "POST", "/gpushare-scheduler/filter", "application/json", args, &answer) != 200)
+                load_fail("filter: %s", answer.data);
+        t1 = clock_nsec(CLOCK_MONOTONIC);
+        if (!strstr(answer.data, expect))
+                load_fail("filter does not offer %s: %.200s", expect, answer.data);
+        t2 = clock_nsec(CLOCK_MONOTONIC);
+        if (load_call(c, "POST", "/gpushare-scheduler/prioritize", "application/json", args, &answer) != 200)
+                load_fail("prioritize: %s", answer.data);
+        t2 = clock_nsec(CLOCK_MONOTONIC) - t2;
+        load_sample(&f->filter, t1 - t0);
+        load_sample(&f->prioritize, t2);
+        load_sample(&f->both, t1 - t0 + t2);
+}
+
+static void print_row(const char *what, LoadSamples *ours, LoadSamples *base) {
+        double p50 = load_quantile_usec(ours, 0.5), p99 = load_quantile_usec(ours, 0.99);
+        double b50 = load_quantile_usec(base, 0.5), b99 = load_quantile_usec(base, 0.99);
+
+        printf("%-22s %9.0f us %9.0f us   echo %7.0f us %7.0f us   ratio %5.2f %5.2f\n", what, p50, p99, b50,
+               b99, p50 / b50, p99 / b99);
+}
+
+int main(int argc, char **argv) {
+        unsigned nodes = argc > 2 ? (unsigned) strtoul(argv[2], NULL, 10) : 5000;
+        unsigned pods = argc > 3 ? (unsigned) strtoul(argv[3], NULL, 10) : 100000;
+        unsigned rounds = argc > 4 ? (unsigned) strtoul(argv[4], NULL, 10) : 2000;
+        _cleanup_buf_ Buf args = BUF_NULL;
+        Figures ours = {0}, base = {0};
+        uint16_t store_port, port, echo_port = load_free_port();
+        pid_t store, scheduler, echoer;
+        LoadConn a, b;
+
+        if (argc < 2)
+                load_fail("usage: bench-extender ALIQUOT [NODES PODS ROUNDS]");
+        store = bench_store_start(nodes, pods, 4096, &store_port);
+        scheduler = bench_scheduler_start(argv[1], store_port, &port);
+        echoer = echo_start(echo_port);
+        load_wait_ready(echo_port, "/");
+        args_json(&args, nodes, 4096);
+
+        a = load_dial(port);
+        b = load_dial(echo_port);
+        for (unsigned i = 0; i < rounds + 50; i++) {
+                if (i == 50) { /* warm */
+                        load_samples_done(&ours.filter), load_samples_done(&ours.prioritize),
+                                load_samples_done(&ours.both);
+                        load_samples_done(&base.filter), load_samples_done(&base.prioritize),
+                                load_samples_done(&base.both);
+                }
+                one_round(&a, buf_str(&args), &ours, "\"node-00000\"");
+                one_round(&b, buf_str(&args), &base, "\"node-00000\"");
+        }
+        printf("extender, %u nodes x %d cards, %u pods known, %u rounds (p50, p99)\n", nodes, BENCH_CARDS,
+               pods, rounds);
+        print_row("filter", &ours.filter, &base.filter);
+        print_row("prioritize", &ours.prioritize, &base.prioritize);
+        print_row("filter + prioritize", &ours.both, &base.both);
+        printf("resident               %9.1f MiB              echo %7.1f MiB\n",
+               (double) load_resident_kib(scheduler) / 1024, (double) load_resident_kib(echoer) / 1024);
+        load_hang_up(&a);
+        load_hang_up(&b);
+        load_end(scheduler);
+        load_end(echoer);
+        load_end(store);
+        return 0;
+}
