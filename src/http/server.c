@@ -43,6 +43,7 @@ struct HttpStream {
         size_t sent; /* bytes of the queue that have gone out */
         bool ended, cut;
         HttpStreamClosed on_close; /* NULL once the owner let go */
+        void (*on_drain)(void *userdata);
         void *userdata;
 };
 
@@ -141,9 +142,7 @@ static void exchange_set_state(HttpExchange *x, ExchangeState state) {
 
 static void exchange_drop(HttpExchange *x) {
         x->gone = true;
-        if (x->stream)
-                x->stream->cut = true;
-        else if (x->state < EXCHANGE_ANSWERED)
+        if (!x->stream && x->state < EXCHANGE_ANSWERED)
                 x->state = EXCHANGE_CUT;
         exchange_resume(x);
 }
@@ -475,11 +474,16 @@ void http_exchange_on_close(HttpExchange *x, void (*on_close)(void *userdata), v
 
 static ssize_t stream_read(void *userdata, uint64_t position, char *into, size_t max) {
         HttpStream *s = userdata;
-        size_t n = s->queue.len - s->sent;
+        size_t n;
 
-        if (s->cut)
+        if (s->exchange->gone)
                 return MHD_CONTENT_READER_END_WITH_ERROR;
+        if (http_stream_queued(s) == 0 && s->on_close && s->on_drain)
+                s->on_drain(s->userdata);
+        n = http_stream_queued(s);
         if (n == 0) {
+                if (s->cut)
+                        return MHD_CONTENT_READER_END_WITH_ERROR;
                 if (s->ended)
                         return MHD_CONTENT_READER_END_OF_STREAM;
                 exchange_suspend(s->exchange);
@@ -526,7 +530,7 @@ static void stream_compact(HttpStream *s) {
 }
 
 int http_stream_write(HttpStream *s, Str bytes) {
-        if (bytes.len > STREAM_QUEUE_MAX - (s->queue.len - s->sent))
+        if (bytes.len > STREAM_QUEUE_MAX - http_stream_queued(s))
                 return -ENOBUFS;
         if (s->sent > 0)
                 stream_compact(s);
@@ -547,4 +551,12 @@ void http_stream_cut(HttpStream *s) {
         s->cut = true;
         s->on_close = NULL;
         exchange_resume(s->exchange);
+}
+
+size_t http_stream_queued(const HttpStream *s) {
+        return s->queue.len - s->sent;
+}
+
+void http_stream_on_drain(HttpStream *s, void (*on_drain)(void *userdata)) {
+        s->on_drain = on_drain;
 }

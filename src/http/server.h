@@ -51,9 +51,15 @@ HttpStream *http_stream_begin(
         HttpExchange *x, unsigned status, const char *content_type, HttpStreamClosed on_close,
         void *userdata); /* NULL when out of memory; the exchange is then answered with 503 */
 int http_stream_write(HttpStream *s,
-                      Str bytes); /* queued; -ENOBUFS once 64 MiB wait for a peer that does not read */
-void http_stream_end(HttpStream *s);
-void http_stream_cut(HttpStream *s); /* closes the connection in the middle, for fault injection */
+                      Str bytes);    /* queued; -ENOBUFS once 64 MiB wait for a peer that does not read */
+void http_stream_end(HttpStream *s); /* after what was written has gone out */
+void http_stream_cut(
+        HttpStream *s); /* the same, and the connection closes in the middle: for fault injection */
+
+/* For those who have more to say than should wait in memory: what still waits, and a call (with on_close's
+ * userdata) whenever nothing waits any more. It may write, end or cut. */
+size_t http_stream_queued(const HttpStream *s);
+void http_stream_on_drain(HttpStream *s, void (*on_drain)(void *userdata));
 
 /* The peer, or the server, is gone before the answer: whoever keeps the exchange past its handler must drop
  * it here. */

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The part of the Kubernetes API that our own programs use, in memory, spoken over loopback HTTP: nodes, pods,
- * configmaps, secrets, services, events, leases, jobs, deployments, statefulsets, namespaces. Lists in pages with continue tokens, watches with bookmarks
- * and 410 for versions that have been forgotten, create, get, update, merge patch, delete, status, and pods/NAME/binding
- * with annotations and UID precondition. One resourceVersion counter for everything, as etcd has it.
+/* The part of the Kubernetes API that our own programs use, in memory, spoken over loopback HTTP: nodes,
+ * pods, configmaps, secrets, services, events, leases, jobs, deployments, statefulsets, namespaces. Lists in
+ * pages with continue tokens, watches with bookmarks and 410 for versions that have been forgotten, create,
+ * get, update, merge patch, delete, status, and pods/NAME/binding with annotations and UID precondition. One
+ * resourceVersion counter for everything, as etcd has it.
  *
- * It is a stub for tests, benchmarks and `aliquot local`: no authentication, no admission, no defaulting beyond
- * what our programs read (uid, creationTimestamp, resourceVersion, schedulerName, phase, namespace). */
+ * It is a stub for tests, benchmarks and `aliquot local`: no authentication, no admission, no defaulting
+ * beyond what our programs read (uid, creationTimestamp, resourceVersion, schedulerName, phase, namespace).
+ */
 
 #include <systemd/sd-event.h>
 
@@ -17,8 +19,8 @@
 typedef struct Store Store;
 
 typedef struct StoreOptions {
-        const char *listen;   /* NULL: 127.0.0.1:0 */
-        size_t history;       /* watch events that are remembered; 0: 65536 */
+        const char *listen; /* NULL: 127.0.0.1:0 */
+        size_t history;     /* changes that are remembered, each with its object's text; 0: 65536 */
 } StoreOptions;
 
 int store_new(sd_event *event, const StoreOptions *options, Store **ret, Fault *fault);
@@ -27,16 +29,20 @@ const char *store_url(const Store *s); /* http://127.0.0.1:PORT */
 
 enum { STORE_E_INVALID = 1, STORE_E_EXISTS, STORE_E_NOT_FOUND };
 
-/* Create from a manifest, as POST would: kind and apiVersion say where it goes; a namespaced object without namespace
- * goes to `default`. List objects are taken apart. Returns 0 or STORE_E_* with a fault that names kind, namespace/name and rule. */
+/* Create from a manifest, as POST would: kind and apiVersion say where it goes; a namespaced object without
+ * namespace goes to `default`. List objects are taken apart. Returns 0 or STORE_E_* with a fault that names
+ * kind, namespace/name and rule. */
 int store_apply(Store *s, Str manifest_json, Fault *fault);
 
-/* Every object of a resource ("pods", "nodes", ...), in name order. The text lives until the next change. */
+/* Every object of a resource ("pods", "nodes", ...), in order of namespace/name. The text lives until the
+ * next change. 0, -ENOENT for an unknown resource, or what the callback returned to stop. */
 int store_each(Store *s, const char *resource, int (*each)(void *userdata, Str object), void *userdata);
 
-/* Faults for tests: the next `count` requests whose method and path match (prefix; NULL: any) get this instead. */
+/* Faults for tests: the next `count` requests whose method and path match (prefix; NULL: any) get this
+ * instead. */
 typedef enum StoreFaultKind {
-        STORE_FAULT_STATUS,      /* answer `status`, with Retry-After when retry_after > 0; nothing is carried out */
+        STORE_FAULT_STATUS, /* answer `status`, with Retry-After when retry_after > 0; nothing is carried out
+                             */
         STORE_FAULT_LOSE_ANSWER, /* carry it out, then cut the connection: the unknown outcome */
         STORE_FAULT_CUT,         /* cut the connection, nothing is carried out */
         STORE_FAULT_CUT_WATCH,   /* end watches in the middle of their next line */
@@ -51,8 +57,10 @@ typedef struct StoreFault {
         uint64_t delay_usec;
 } StoreFault;
 
-int store_inject(Store *s, const StoreFault *fault);
-void store_vanish(Store *s, bool gone);   /* close the port and every connection; false: come back on the same port */
-void store_forget_history(Store *s);      /* every older resourceVersion is 410 from now on */
+int store_inject(Store *s,
+                 const StoreFault *fault); /* copied. 0, -EINVAL, -ENOSPC (64 are waiting), -ENOMEM */
+int store_vanish(Store *s,
+                 bool gone); /* close the port and every connection; false: come back on the same port */
+void store_forget_history(Store *s); /* every older resourceVersion is 410 from now on */
 
 DEFINE_CLEANUP(Store *, store_free)

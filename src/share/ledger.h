@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Who holds what. A grant is an object: creating it charges the cards, freeing it gives exactly that back, and a node
- * asserts when it dies that everything came home. The ledger holds what is true, not what is allowed: grants read
- * from annotations are charged even where they exceed a card, contradict the node or name a card it does not have,
- * because those containers run. Only placement refuses. One thread; no clock; no I/O. */
+/* Who holds what. A grant is an object: creating it charges the cards, freeing it gives exactly that back,
+ * and a node asserts when it dies that everything came home. The ledger holds what is true, not what is
+ * allowed: grants read from annotations are charged even where they exceed a card, contradict the node or
+ * name a card it does not have, because those containers run. Only placement refuses. One thread; no clock;
+ * no I/O. */
 
 #include "share/mode.h"
 #include "share/refusal.h"
@@ -19,8 +20,8 @@ typedef struct Grant Grant;
 typedef struct LedgerCard {
         uint32_t index;
         uint32_t units;     /* 0 for a card that grants name but the node does not have */
-        uint32_t used;      /* units; may exceed `units`, never wraps */
-        uint32_t core_used; /* percent */
+        uint64_t used;      /* units; may exceed `units`, never wraps */
+        uint64_t core_used; /* percent */
         uint32_t pods;      /* grants with something on this card */
         bool healthy;
 } LedgerCard;
@@ -36,14 +37,20 @@ typedef struct Slice {
 int ledger_new(Ledger **ret);
 Ledger *ledger_free(Ledger *l);
 
-/* Takes over what the node object says now: mode, placement policy, cards, unit, switches. Grants on it stay. Returns
- * 0, -ENOMEM, or LEDGER_E_NODE with a fault when an annotation of the node does not decode; the node then keeps its
- * last good description, or none. A mode change while grants are held is kept back until the last is freed. */
+/* Takes over what the node object says now: mode, placement policy, cards, unit, switches. Grants on it stay.
+ * Returns 0, -ENOMEM, or LEDGER_E_NODE with a fault when an annotation of the node does not decode; the node
+ * then keeps its last good description, or none. A mode change while grants are held is kept back until the
+ * last is freed. */
 enum { LEDGER_E_NODE = 1 };
 int ledger_node_set(Ledger *l, const Node *node, Fault *fault);
 
-/* The node object is gone. Grants on it stay charged (their pods still exist); when the last goes, so does the node. */
+/* The node object is gone. Grants on it stay charged (their pods still exist); when the last goes, so does
+ * the node. */
 void ledger_node_remove(Ledger *l, Str name);
+
+/* Cards that nobody may be placed on, whatever the node says (CONTRACT section 10): replaces the earlier set,
+ * and stays while the node object comes and goes. Indexes over CARD_INDEX_MAX are passed over. -ENOMEM. */
+int ledger_node_set_fenced(Ledger *l, Str name, const uint32_t *cards, size_t n);
 
 LedgerNode *ledger_node_find(const Ledger *l, Str name); /* NULL when neither described nor holding a grant */
 size_t ledger_n_nodes(const Ledger *l);
@@ -57,8 +64,9 @@ size_t ledger_node_n_cards(const LedgerNode *n);
 const LedgerCard *ledger_node_cards(const LedgerNode *n); /* by index */
 uint32_t ledger_node_pending(const LedgerNode *n);        /* units of grants that have no card yet */
 
-/* Charges `slices` (copied) on the node, which is made when it is not known yet. slices with no card yet: n_slices 0
- * and pending_mem > 0, for pods bound by somebody else before the node chose. Returns 0 or -ENOMEM. */
+/* Charges `slices` (copied) on the node, which is made when it is not known yet. slices with no card yet:
+ * n_slices 0 and pending_mem > 0, for pods bound by somebody else before the node chose. Returns 0 or
+ * -ENOMEM. */
 typedef struct GrantSpec {
         Str namespace_, name, uid; /* copied */
         Str node;
@@ -76,7 +84,8 @@ Str grant_name(const Grant *g);
 Str grant_uid(const Grant *g);
 LedgerNode *grant_node(const Grant *g);
 const Slice *grant_slices(const Grant *g, size_t *ret_n);
-uint32_t grant_mem_on_card(const Grant *g, uint32_t card);  /* what it occupies there: init by maximum, others by sum */
+uint32_t grant_mem_on_card(const Grant *g,
+                           uint32_t card); /* what it occupies there: init by maximum, others by sum */
 uint32_t grant_core_on_card(const Grant *g, uint32_t card);
 uint32_t grant_pending(const Grant *g);
 Grant *ledger_node_grants(const LedgerNode *n); /* first, then grant_next() */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Which node, which cards. Pure: reads the ledger, changes nothing, so that the cluster autoscaler's simulations and
- * every retry get the same answer.
- *   binpack  fill one card, then the next: the fullest card that still fits; an untouched card only when no used one
- *            fits (whole cards stay whole), then the smallest that fits. Nodes likewise.
- *   spread   replicas of one application apart: fewest of them on the card (node), then the emptiest by ratio. */
+/* Which node, which cards. Pure: reads the ledger, changes nothing, so that the cluster autoscaler's
+ * simulations and every retry get the same answer. binpack  fill one card, then the next: the fullest card
+ * that still fits; an untouched card only when no used one fits (whole cards stay whole), then the smallest
+ * that fits. Nodes likewise. spread   replicas of one application apart: fewest of them on the card (node),
+ * then the emptiest by ratio. */
 
 #include "share/ledger.h"
 #include "share/request.h"

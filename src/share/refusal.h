@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Why the answer is no, in numbers; words are made of it only where a person will read them, because a filter over
- * 5,000 nodes may refuse most of them. Every text names the object, the value and the rule. */
+/* Why the answer is no, in numbers; words are made of it only where a person will read them, because a filter
+ * over 5,000 nodes may refuse most of them. Every text names the object, the value and the rule. */
 
 #include "base/buf.h"
 #include "base/str.h"
@@ -10,11 +10,11 @@
 /* One list: enum, metric label, and the sentence in refusal.c. */
 #define REFUSAL_LIST(X)                                                                                      \
         /* the pod, wherever it goes */                                                                      \
-        X(CORE_STEP, "core_step")             /* compute percent not a multiple of 5 in 5..100 */            \
-        X(CORE_SUM, "core_sum")               /* the pod's containers ask for more than 100 % of a card */   \
-        X(MALFORMED, "malformed_quantity")    /* not a whole number */                                       \
-        X(RANGE, "out_of_range")              /* negative or beyond what the ledger counts */                \
-        X(MIXED_KINDS, "mixed_kinds")         /* containers of one pod ask for different kinds */            \
+        X(CORE_STEP, "core_step")          /* compute percent not a multiple of 5 in 5..100 */               \
+        X(CORE_SUM, "core_sum")            /* the pod's containers ask for more than 100 % of a card */      \
+        X(MALFORMED, "malformed_quantity") /* not a whole number */                                          \
+        X(RANGE, "out_of_range")           /* negative or beyond what the ledger counts */                   \
+        X(MIXED_KINDS, "mixed_kinds")      /* containers of one pod ask for different kinds */               \
         X(CORE_WITHOUT_MEM, "core_without_mem")                                                              \
         X(COUNT_MALFORMED, "count_malformed") /* the gpu-count label is not a number from 1 */               \
         X(COUNT_UNEVEN, "count_uneven")       /* N/M is not whole */                                         \
@@ -22,31 +22,32 @@
         X(TOO_MANY_CONTAINERS, "too_many_containers")                                                        \
         /* this node */                                                                                      \
         X(NODE_UNKNOWN, "node_unknown")                                                                      \
-        X(NODE_MODE, "node_mode")         /* the node offers no such resource */                             \
-        X(NODE_NOT_READY, "node_no_cards")/* a sharing node that has not reported cards yet */               \
-        X(NODE_MIXED, "node_mixed")       /* memory-only beside memory+compute */                            \
+        X(NODE_MODE, "node_mode")           /* the node offers no such resource */                           \
+        X(NODE_NOT_READY, "node_no_cards")  /* a sharing node that has not reported cards yet */             \
+        X(NODE_MIXED, "node_mixed")         /* memory-only beside memory+compute */                          \
         X(CARD_TOO_SMALL, "card_too_small") /* larger than any healthy card, even empty */                   \
         X(CARDS_TOO_FEW, "cards_too_few")   /* fewer cards than the label asks for */                        \
-        X(NO_ROOM, "no_room")             /* no card, or not M cards, with that much free now */             \
-        X(PODS_PER_CARD, "pods_per_card") /* room, but the ceiling of pods is reached */                     \
-        X(UNHEALTHY, "unhealthy")         /* every card is fenced */
+        X(NO_ROOM, "no_room")               /* no card, or not M cards, with that much free now */           \
+        X(PODS_PER_CARD, "pods_per_card")   /* room, but the ceiling of pods is reached */                   \
+        X(UNHEALTHY, "unhealthy")           /* every card is fenced */
 
 typedef enum RefusalCode {
         REFUSAL_NONE,
 #define X(name, label) REFUSAL_##name,
         REFUSAL_LIST(X)
 #undef X
-        REFUSAL_MAX_,
+                REFUSAL_MAX_,
 } RefusalCode;
 
 struct LedgerNode;
 
 typedef struct Refusal {
         RefusalCode code;
-        uint32_t mem, core, cards;     /* what was asked of each card, and of how many cards */
-        uint32_t limit;                /* the rule's number: largest card, cards of the node, pods per card */
-        Str container, text;           /* which container asked, and what it wrote; views of the pod */
-        const struct LedgerNode *node; /* whose cards' free amounts the sentence lists; NULL for the pod's own */
+        uint32_t mem, core, cards; /* what was asked of each card, and of how many cards */
+        uint32_t limit;            /* the rule's number: largest card, cards of the node, pods per card */
+        Str container, text;       /* which container asked, and what it wrote; views of the pod */
+        const struct LedgerNode
+                *node; /* whose cards' free amounts the sentence lists; NULL for the pod's own */
 } Refusal;
 
 /* Label of the metric; static. */

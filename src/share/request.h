@@ -22,8 +22,8 @@ typedef struct RequestContainer {
 } RequestContainer;
 
 typedef struct Request {
-        uint32_t mem;   /* units taken from each card at the same time, at most: main containers and sidecars by sum,
-                           init containers by maximum, as Kubernetes does for cpu */
+        uint32_t mem; /* units taken from each card at the same time, at most: main containers and sidecars by
+                         sum, init containers by maximum, as Kubernetes does for cpu */
         uint32_t core;  /* percent, by the same sum */
         uint32_t cards; /* M; 1 without the label */
         uint64_t app;   /* equal for replicas of one application (controller's UID); 0 for bare pods */
@@ -31,6 +31,7 @@ typedef struct Request {
         size_t n_containers;
 } Request;
 
-/* 0, REQUEST_E_NONE, REQUEST_E_REFUSED or -ENOMEM. The request and the refusal point into pod and arena. gpu-mem: 0
- * counts as not asked for, as Kubernetes treats zero of an extended resource; 0 percent is refused by the rule. */
+/* 0, REQUEST_E_NONE, REQUEST_E_REFUSED or -ENOMEM. The request and the refusal point into pod and arena.
+ * gpu-mem: 0 counts as not asked for, as Kubernetes treats zero of an extended resource; 0 percent is refused
+ * by the rule. */
 int request_from_pod(const Pod *pod, Arena *arena, Request *ret, Refusal *ret_refusal);

@@ -14,7 +14,8 @@ typedef struct MemoryUnit {
 
 enum { UNIT_E_MALFORMED = 1 };
 
-/* "GiB", "MiB", "128MiB", "2GiB"; empty is GiB. Returns 0, or UNIT_E_MALFORMED for anything else, 0 and overflow. */
+/* "GiB", "MiB", "128MiB", "2GiB"; empty is GiB. Returns 0, or UNIT_E_MALFORMED for anything else, 0 and
+ * overflow. */
 int memory_unit_parse(Str text, MemoryUnit *ret);
 void memory_unit_format(MemoryUnit unit, Buf *out); /* the shortest of these forms */
 

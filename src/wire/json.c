@@ -117,6 +117,7 @@ static bool another(JsonReader *r, char closing, const char *otherwise) {
                 r->at++;
         }
         frame->begun++;
+        frame->key = (Str){NULL, 0};
         return true;
 }
 
@@ -165,13 +166,15 @@ enum { KEY_RAW_MAX = 6 * 64 }; /* no name that we know is longer than 64 charact
 
 bool json_key_eq(Str raw, Str text) {
         char plain[3 * KEY_RAW_MAX];
+        size_t n;
 
         if (raw.len <= text.len)
                 return str_eq(raw, text);
         /* \u0061 is the longest way to write an ASCII character: 6 bytes for one. */
         if (raw.len > 6 * text.len || raw.len > KEY_RAW_MAX || !memchr(raw.data, '\\', raw.len))
                 return false;
-        return str_eq((Str){plain, json_unescape(raw, plain)}, text);
+        n = json_unescape(raw, plain);
+        return str_eq((Str){plain, n}, text);
 }
 
 /* ---- passing over ---- */

@@ -2,6 +2,7 @@
 #include "wire/json_stream.h"
 
 #include <errno.h>
+#include <inttypes.h>
 
 #include "wire/json.h"
 #include "wire/json_scan.h"
@@ -98,7 +99,8 @@ static uint64_t between_quotes(uint64_t quotes) {
         return quotes;
 }
 
-static const char *end_of_nested_in_block(JsonStream *s, const char *p) {
+/* How many of the block's bytes belong to the value that ends in it; 0 when it goes on. */
+static size_t end_of_nested_in_block(JsonStream *s, const char *p) {
         ScanMasks m = scan_masks(p);
         uint64_t quotes = m.quote & ~escaped_bits(m.backslash, &s->escaped);
         uint64_t inside = between_quotes(quotes) ^ (s->in_string ? ~UINT64_C(0) : 0);
@@ -107,10 +109,10 @@ static const char *end_of_nested_in_block(JsonStream *s, const char *p) {
                 if (m.open & brackets & -brackets)
                         s->depth++;
                 else if (--s->depth == 0)
-                        return p + __builtin_ctzll(brackets) + 1;
+                        return (size_t) __builtin_ctzll(brackets) + 1;
         }
         s->in_string = inside >> 63;
-        return NULL;
+        return 0;
 }
 
 /* One byte by the same rules: a backslash escapes in and out of strings, where it has no business anyway. */
@@ -133,12 +135,11 @@ static bool nested_ends_at(JsonStream *s, char c) {
 }
 
 static const char *end_of_nested(JsonStream *s, const char *p, const char *end) {
-        const char *found;
-
         for (; end - p >= 64; p += 64) {
-                found = end_of_nested_in_block(s, p);
-                if (found)
-                        return found;
+                size_t n = end_of_nested_in_block(s, p);
+
+                if (n > 0)
+                        return p + n;
         }
         for (; p < end; p++)
                 if (nested_ends_at(s, *p))
@@ -204,11 +205,15 @@ static Shape shape_of(char first) {
 /* ---- what stands around the values ---- */
 
 static int malformed(JsonStream *s, Fault *fault, uint64_t at, const char *expected) {
-        return fault_set(fault, JSON_STREAM_E_MALFORMED, "%s expected at byte %llu", expected,
-                         (unsigned long long) (s->offset + at));
+        return fault_set(fault, JSON_STREAM_E_MALFORMED, "%s expected at byte %" PRIu64, expected,
+                         s->offset + at);
 }
 
-static const char *expected_at(StreamState state) {
+static bool in_items(const JsonStream *s) {
+        return s->kind == JSON_STREAM_LIST && json_key_is(buf_str(&s->key), "items");
+}
+
+static const char *expected_here(const JsonStream *s) {
         static const char *const words[] = {
                 [AT_TOP] = "a JSON value is",
                 [AT_START] = "the { of a list is",
@@ -223,11 +228,9 @@ static const char *expected_at(StreamState state) {
                 [AT_END] = "nothing more is",
         };
 
-        return words[state];
-}
-
-static bool in_items(const JsonStream *s) {
-        return s->kind == JSON_STREAM_LIST && json_key_is(buf_str(&s->key), "items");
+        if (s->state == AT_MEMBER && in_items(s))
+                return "a list of items is";
+        return words[s->state];
 }
 
 /* Takes one byte of punctuation; false when this state knows no such byte. */
@@ -286,7 +289,7 @@ static int step(JsonStream *s, const char **p, uint64_t at, Fault *fault) {
                 return 0;
         }
         if (!begins_value(s, **p))
-                return malformed(s, fault, at, expected_at(s->state));
+                return malformed(s, fault, at, expected_here(s));
         s->shape = shape_of(**p);
         s->depth = 0;
         s->in_string = s->escaped = false;
@@ -340,8 +343,8 @@ static int go_on(JsonStream *s, const char **p, Str bytes, Fault *fault) {
 
         if (part.len > s->max_value - s->held.len)
                 return fault_set(fault, JSON_STREAM_E_TOO_LONG,
-                                 "a value of more than %zu bytes is refused, at byte %llu", s->max_value,
-                                 (unsigned long long) (s->offset + at - s->held.len));
+                                 "a value of more than %zu bytes is refused, at byte %" PRIu64, s->max_value,
+                                 s->offset + at - s->held.len);
         *p += part.len;
         if (end)
                 s->shape = SHAPE_NONE;
@@ -354,10 +357,13 @@ static int go_on(JsonStream *s, const char **p, Str bytes, Fault *fault) {
 }
 
 int json_stream_feed(JsonStream *s, Str bytes, Fault *fault) {
-        const char *p = bytes.data, *end = bytes.len > 0 ? p + bytes.len : p;
+        const char *p = bytes.data, *end;
 
         if (s->result != 0)
                 return fault_set(fault, s->result, "the stream has ended with an error before");
+        if (!p)
+                return 0; /* an empty piece */
+        end = p + bytes.len;
         while (p < end && s->result == 0) {
                 if (s->shape != SHAPE_NONE) {
                         s->result = go_on(s, &p, bytes, fault);
@@ -380,7 +386,7 @@ int json_stream_finish(JsonStream *s, Fault *fault) {
                 return s->result;
         }
         if (s->shape != SHAPE_NONE || (s->state != AT_TOP && s->state != AT_END))
-                s->result = fault_set(fault, JSON_STREAM_E_MALFORMED, "the text ends too early, at byte %llu",
-                                      (unsigned long long) s->offset);
+                s->result = fault_set(fault, JSON_STREAM_E_MALFORMED,
+                                      "the text ends too early, at byte %" PRIu64, s->offset);
         return s->result;
 }

@@ -216,6 +216,8 @@ static const JsonField pod_fields[] = {
 static int object_result(int r, const char *kind, const ObjectMeta *meta, Fault *fault) {
         if (r != JSON_E_MALFORMED)
                 return r;
+        if (meta->name.len == 0)
+                return fault_wrap(fault, OBJECT_E_MALFORMED, "%s", kind);
         return fault_wrap(fault, OBJECT_E_MALFORMED, "%s " STR_FMT "%s" STR_FMT, kind,
                           STR_ARG(meta->namespace_), meta->namespace_.len > 0 ? "/" : "",
                           STR_ARG(meta->name));

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What a pod's containers take from one card at the same time, as Kubernetes counts cpu
+ * (resourcehelper.PodRequests): main containers and sidecars by sum; an ordinary init container runs alone
+ * but for the sidecars started before it, so that the pod's need is the larger of the two. Containers are
+ * added in the order of the pod: init first. */
+
+#include "base/checked.h"
+#include "wire/object.h"
+
+typedef struct Demand {
+        uint64_t steady; /* sidecars, and later the main containers as well */
+        uint64_t peak;   /* the largest moment of the init phase */
+} Demand;
+
+static inline void demand_add(Demand *d, ContainerKind kind, uint32_t amount) {
+        if (kind == CONTAINER_INIT) {
+                if (d->steady + amount > d->peak)
+                        d->peak = d->steady + amount;
+                return;
+        }
+        d->steady += amount; /* at most 2^16 containers of 2^32: no overflow */
+}
+
+static inline uint64_t demand_total(const Demand *d) {
+        return d->steady > d->peak ? d->steady : d->peak;
+}

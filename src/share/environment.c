@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "share/environment.h"
+
+#include <errno.h>
+
+static const CardInfo *card_of(const CardInfo *cards, size_t n, uint32_t index) {
+        for (size_t i = 0; i < n; i++)
+                if (cards[i].index == index)
+                        return &cards[i];
+        return NULL;
+}
+
+static void give_number(EnvironmentVariable variable, void *userdata, const char *name, uint64_t value) {
+        char text[24];
+
+        (void) snprintf(text, sizeof text, "%llu", (unsigned long long) value);
+        variable(userdata, name, str_from(text));
+}
+
+/* Several cards are listed with commas, in the order of the slices, in both lists alike. */
+static void list_cards(const Slice *slices, size_t n_slices, const CardInfo *cards, size_t n_cards,
+                       Buf *indexes, Buf *uuids) {
+        for (size_t i = 0; i < n_slices; i++) {
+                const CardInfo *card = card_of(cards, n_cards, slices[i].card);
+
+                if (indexes->len > 0)
+                        buf_append_char(indexes, ',');
+                buf_append_u64(indexes, slices[i].card);
+                if (!card || str_is_empty(card->uuid))
+                        continue;
+                if (uuids->len > 0)
+                        buf_append_char(uuids, ',');
+                buf_append_str(uuids, card->uuid);
+        }
+}
+
+int environment_make(const Slice *slices, size_t n_slices, uint32_t pod_mem, MemoryUnit unit,
+                     const CardInfo *cards, size_t n_cards, EnvironmentVariable variable, void *userdata) {
+        _cleanup_buf_ Buf indexes = BUF_NULL, uuids = BUF_NULL, unit_name = BUF_NULL;
+        const CardInfo *first = card_of(cards, n_cards, slices[0].card);
+
+        list_cards(slices, n_slices, cards, n_cards, &indexes, &uuids);
+        memory_unit_format(unit, &unit_name);
+        if (buf_result(&indexes) < 0 || buf_result(&uuids) < 0 || buf_result(&unit_name) < 0)
+                return -ENOMEM;
+        give_number(variable, userdata, "ALIYUN_COM_GPU_MEM_CONTAINER", slices[0].mem);
+        give_number(variable, userdata, "ALIYUN_COM_GPU_MEM_DEV", first ? first->units : 0);
+        give_number(variable, userdata, "ALIYUN_COM_GPU_MEM_POD", pod_mem);
+        variable(userdata, "ALIYUN_COM_GPU_MEM_IDX", buf_str(&indexes));
+        variable(userdata, "ALIYUN_COM_GPU_MEM_UNIT", buf_str(&unit_name));
+        variable(userdata, "NVIDIA_VISIBLE_DEVICES", buf_str(&uuids));
+        return 0;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "share/mode.h"
+
+static const struct {
+        Str label;
+        ShareMode mode;
+} modes[] = {
+        {STR("share"), SHARE_MODE_SHARE},       {STR("cgpu"), SHARE_MODE_CGPU},
+        {STR("core_mem"), SHARE_MODE_CORE_MEM}, {STR("default"), SHARE_MODE_DEFAULT},
+        {STR("disabled"), SHARE_MODE_DISABLED}, {STR("mps"), SHARE_MODE_MPS},
+        {STR("topology"), SHARE_MODE_TOPOLOGY}, {STR("mig"), SHARE_MODE_MIG},
+};
+
+ShareMode share_mode_from_label(Str label) {
+        if (str_is_empty(label))
+                return SHARE_MODE_NONE;
+        for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
+                if (str_eq(label, modes[i].label))
+                        return modes[i].mode;
+        return SHARE_MODE_UNKNOWN;
+}
+
+const char *share_mode_to_string(ShareMode mode) {
+        for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
+                if (mode == modes[i].mode)
+                        return modes[i].label.data;
+        return mode == SHARE_MODE_NONE ? "none" : "unknown";
+}
+
+bool share_mode_has_memory(ShareMode mode) {
+        return mode == SHARE_MODE_SHARE || mode == SHARE_MODE_CGPU || mode == SHARE_MODE_CORE_MEM;
+}
+
+bool share_mode_has_core(ShareMode mode) {
+        return mode == SHARE_MODE_CORE_MEM;
+}
+
+bool share_mode_is_isolated(ShareMode mode) {
+        return mode == SHARE_MODE_CGPU || mode == SHARE_MODE_CORE_MEM;
+}
+
+PlacementPolicy placement_policy_from_label(Str label) {
+        return str_eq(label, STR("spread")) ? PLACEMENT_SPREAD : PLACEMENT_BINPACK;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "share/request.h"
+
+#include <errno.h>
+
+#include "base/quantity.h"
+#include "share/demand.h"
+
+enum { CORE_STEP = 5, CORE_MAX = 100 };
+
+/* What is being made, and where the words for a refusal go. */
+typedef struct Reading {
+        const Pod *pod;
+        Refusal *refusal;
+} Reading;
+
+static int refuse(const Reading *r, RefusalCode code, Str container, Str text) {
+        *r->refusal = (Refusal){.code = code, .container = container, .text = text};
+        return REQUEST_E_REFUSED;
+}
+
+/* A whole number that the ledger can count; absent is 0. `core` tells the refusal which resource it was. */
+static int read_amount(const Reading *r, Str container, ResourceAsk ask, bool core, uint32_t *ret) {
+        uint64_t value;
+        int q;
+
+        *ret = 0;
+        if (!ask.present)
+                return 0;
+        q = quantity_parse(ask.text, &value);
+        if (q == 0 && value <= UINT32_MAX / REQUEST_MAX_CONTAINERS) {
+                *ret = (uint32_t) value;
+                return 0;
+        }
+        (void) refuse(r, q == 0 || q == QUANTITY_E_RANGE ? REFUSAL_RANGE : REFUSAL_MALFORMED, container,
+                      ask.text);
+        r->refusal->core = core;
+        return REQUEST_E_REFUSED;
+}
+
+static int read_core(const Reading *r, const PodContainer *c, uint32_t *ret) {
+        int q = read_amount(r, c->name, c->gpu_core, true, ret);
+
+        if (q != 0)
+                return q;
+        if (c->gpu_core.present && (*ret == 0 || *ret > CORE_MAX || *ret % CORE_STEP != 0))
+                return refuse(r, REFUSAL_CORE_STEP, c->name, c->gpu_core.text);
+        return 0;
+}
+
+static int read_cards(const Reading *r, uint32_t *ret) {
+        Str label = r->pod->gpu_count_label;
+
+        *ret = 1;
+        if (str_is_empty(label))
+                return 0;
+        if (!str_to_u32(label, ret) || *ret == 0 || *ret > CARD_INDEX_MAX + 1)
+                return refuse(r, REFUSAL_COUNT_MALFORMED, (Str){NULL, 0}, label);
+        return 0;
+}
+
+/* Which of our resources a container asks for: kinds are compared between the containers of a pod. */
+static int check_kinds(const Reading *r, const PodContainer *c, bool has_core, Str *first, bool *first_core) {
+        if (str_is_empty(*first)) {
+                *first = c->name;
+                *first_core = has_core;
+                return 0;
+        }
+        return has_core == *first_core ? 0 : refuse(r, REFUSAL_MIXED_KINDS, c->name, *first);
+}
+
+static int check_container(const Reading *r, const PodContainer *c, uint32_t cards, RequestContainer *ret) {
+        uint32_t mem, core;
+        int q;
+
+        q = read_amount(r, c->name, c->gpu_mem, false, &mem);
+        if (q != 0)
+                return q;
+        q = read_core(r, c, &core);
+        if (q != 0)
+                return q;
+        if (core > 0 && mem == 0)
+                return refuse(r, REFUSAL_CORE_WITHOUT_MEM, c->name, c->gpu_core.text);
+        if (mem % cards != 0) {
+                (void) refuse(r, REFUSAL_COUNT_UNEVEN, c->name, c->gpu_mem.text);
+                r->refusal->cards = cards;
+                return REQUEST_E_REFUSED;
+        }
+        *ret = (RequestContainer){.kind = c->kind, .index = c->index, .mem = mem / cards, .core = core};
+        return 0;
+}
+
+/* The sums over the pod's containers, and the rules that concern them together. */
+static int check_sums(const Reading *r, Request *request) {
+        Demand mem = {0}, core = {0};
+
+        for (size_t i = 0; i < request->n_containers; i++) {
+                const RequestContainer *c = &request->containers[i];
+                demand_add(&mem, c->kind, c->mem);
+                demand_add(&core, c->kind, c->core);
+        }
+        if (demand_total(&mem) > UINT32_MAX)
+                return refuse(r, REFUSAL_RANGE, (Str){NULL, 0}, (Str){NULL, 0});
+        request->mem = (uint32_t) demand_total(&mem);
+        if (demand_total(&core) > CORE_MAX) {
+                (void) refuse(r, REFUSAL_CORE_SUM, (Str){NULL, 0}, (Str){NULL, 0});
+                r->refusal->core = (uint32_t) demand_total(&core);
+                return REQUEST_E_REFUSED;
+        }
+        request->core = (uint32_t) demand_total(&core);
+        if (request->core > 0 && request->cards > 1) {
+                (void) refuse(r, REFUSAL_COUNT_WITH_CORE, (Str){NULL, 0}, r->pod->gpu_count_label);
+                return REQUEST_E_REFUSED;
+        }
+        return 0;
+}
+
+static bool asks(const PodContainer *c) {
+        uint64_t mem;
+
+        /* Zero of an extended resource is no request, but zero percent is a value that the rule refuses. */
+        if (c->gpu_core.present)
+                return true;
+        return c->gpu_mem.present && (quantity_parse(c->gpu_mem.text, &mem) != 0 || mem > 0);
+}
+
+int request_from_pod(const Pod *pod, Arena *arena, Request *ret, Refusal *ret_refusal) {
+        Reading r = {.pod = pod, .refusal = ret_refusal};
+        Request request = {0};
+        Str first = {NULL, 0};
+        bool first_core = false;
+        size_t n = 0;
+        int q;
+
+        for (size_t i = 0; i < pod->n_containers; i++)
+                n += asks(&pod->containers[i]);
+        if (n == 0)
+                return REQUEST_E_NONE;
+        if (n > REQUEST_MAX_CONTAINERS)
+                return refuse(&r, REFUSAL_TOO_MANY_CONTAINERS, (Str){NULL, 0}, (Str){NULL, 0});
+        q = read_cards(&r, &request.cards);
+        if (q != 0)
+                return q;
+        request.containers = arena_new(arena, RequestContainer, n);
+        if (!request.containers)
+                return -ENOMEM;
+        for (size_t i = 0; i < pod->n_containers; i++) {
+                const PodContainer *c = &pod->containers[i];
+
+                if (!asks(c))
+                        continue;
+                q = check_container(&r, c, request.cards, &request.containers[request.n_containers++]);
+                if (q == 0)
+                        q = check_kinds(&r, c, c->gpu_core.present, &first, &first_core);
+                if (q != 0)
+                        return q;
+        }
+        q = check_sums(&r, &request);
+        if (q != 0)
+                return q;
+        request.app = str_is_empty(pod->meta.controller_uid) ? 0 : str_hash64(pod->meta.controller_uid, 0);
+        *ret = request;
+        return 0;
+}

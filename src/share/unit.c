@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "share/unit.h"
+
+#include "base/checked.h"
+
+/* "128MiB" -> 128 and the rest; a missing number is 1. */
+static int split_number(Str text, uint32_t *ret_number, Str *ret_suffix) {
+        size_t digits = 0;
+
+        while (digits < text.len && text.data[digits] >= '0' && text.data[digits] <= '9')
+                digits++;
+        *ret_number = 1;
+        if (digits > 0 && !str_to_u32((Str){text.data, digits}, ret_number))
+                return UNIT_E_MALFORMED;
+        *ret_suffix = (Str){text.data + digits, text.len - digits};
+        return 0;
+}
+
+int memory_unit_parse(Str text, MemoryUnit *ret) {
+        uint32_t number, mib;
+        Str suffix;
+
+        if (str_is_empty(text)) {
+                *ret = MEMORY_UNIT_GIB;
+                return 0;
+        }
+        if (split_number(text, &number, &suffix) != 0 || number == 0)
+                return UNIT_E_MALFORMED;
+        if (str_eq(suffix, STR("MiB")))
+                mib = number;
+        else if (!str_eq(suffix, STR("GiB")) || !u32_mul(&mib, number, 1024))
+                return UNIT_E_MALFORMED;
+        *ret = (MemoryUnit){mib};
+        return 0;
+}
+
+void memory_unit_format(MemoryUnit unit, Buf *out) {
+        uint32_t number = unit.mib % 1024 == 0 ? unit.mib / 1024 : unit.mib;
+
+        if (number != 1)
+                buf_append_u64(out, number);
+        buf_append_str(out, unit.mib % 1024 == 0 ? STR("GiB") : STR("MiB"));
+}
+
+uint32_t card_units(uint32_t card_mib, MemoryUnit unit) {
+        return card_mib / unit.mib;
+}
+
+uint32_t visible_mib(uint32_t card_mib, uint32_t units, uint32_t dev) {
+        return (uint32_t) ((uint64_t) card_mib * units / dev);
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "share/mode.h"
+#include "share/request.h"
+#include "share/unit.h"
+#include "test.h"
+
+typedef struct Fixture {
+        Arena arena;
+        Request request;
+        Refusal refusal;
+        char text[512]; /* of the refusal */
+} Fixture;
+
+/* containers: the JSON of spec's members; labels: of metadata.labels. */
+static int read_request(Fixture *f, const char *labels, const char *spec) {
+        _cleanup_buf_ Buf json = BUF_NULL, words = BUF_NULL;
+        Fault fault = FAULT_NULL;
+        Str text;
+        Pod pod;
+        int r;
+
+        *f = (Fixture){0};
+        buf_appendf(&json,
+                    "{\"metadata\":{\"name\":\"a\",\"namespace\":\"default\",\"labels\":{%s}},\"spec\":{%s}}",
+                    labels, spec);
+        text = arena_str(&f->arena, buf_str(&json)); /* the request points into it */
+        r = pod_decode(text, &f->arena, &pod, &fault);
+        if (r != 0)
+                TEST_FAIL_("%s", fault.text);
+        r = request_from_pod(&pod, &f->arena, &f->request, &f->refusal);
+        if (r == REQUEST_E_REFUSED) {
+                refusal_format(&f->refusal, &words);
+                (void) snprintf(f->text, sizeof f->text, "%s", words.data);
+        }
+        return r;
+}
+
+#define MEM(n) "{\"name\":\"c" #n "\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"" #n "\"}}}"
+#define CORE(n, p)                                                                                           \
+        "{\"name\":\"main\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"" n                          \
+        "\",\"aliyun.com/gpu-core.percentage\":\"" p "\"}}}"
+
+static void reads_what_is_asked(void) {
+        Fixture f;
+
+        ASSERT_OK(read_request(&f, "", "\"containers\":[" MEM(4) "]"));
+        ASSERT_INT(f.request.mem, 4);
+        ASSERT_INT(f.request.core, 0);
+        ASSERT_INT(f.request.cards, 1);
+        arena_done(&f.arena);
+        ASSERT_OK(read_request(&f, "", "\"containers\":[" CORE("2", "30") "]"));
+        ASSERT_INT(f.request.mem, 2);
+        ASSERT_INT(f.request.core, 30);
+        arena_done(&f.arena);
+        ASSERT_OK(read_request(&f, "\"aliyun.com/gpu-count\":\"4\"", "\"containers\":[" MEM(8) "]"));
+        ASSERT_INT(f.request.mem, 2);
+        ASSERT_INT(f.request.cards, 4);
+        arena_done(&f.arena);
+        ASSERT_INT(read_request(&f, "", "\"containers\":[{\"name\":\"x\"}]"), REQUEST_E_NONE);
+        arena_done(&f.arena);
+        ASSERT_INT(read_request(&f, "", "\"containers\":[" MEM(0) "]"), REQUEST_E_NONE);
+        arena_done(&f.arena);
+}
+
+/* init 9, sidecar 2 started after it, init 4 beside the sidecar, main 3: max(9, 2 + 4, 2 + 3) */
+static void counts_init_containers_as_kubernetes_does(void) {
+        static const char spec[] = "\"initContainers\":[" MEM(
+                9) ",{\"name\":\"s\",\"restartPolicy\":\"Always\",\"resources\":{\"limits\":"
+                   "{\"aliyun.com/gpu-mem\":2}}}," MEM(4) "],\"containers\":[" MEM(3) "]";
+        Fixture f;
+
+        ASSERT_OK(read_request(&f, "", spec));
+        ASSERT_INT(f.request.mem, 9);
+        ASSERT_INT(f.request.n_containers, 4);
+        ASSERT_INT(f.request.containers[1].kind, CONTAINER_SIDECAR);
+        arena_done(&f.arena);
+}
+
+static void refuses_with_object_value_and_rule(void) {
+        static const struct {
+                const char *labels, *spec, *words;
+                RefusalCode code;
+        } cases[] = {
+                {"", "\"containers\":[" CORE("2", "33") "]",
+                 "container \"main\": aliyun.com/gpu-core.percentage is 33, must be a multiple of 5 from 5 "
+                 "to 100",
+                 REFUSAL_CORE_STEP},
+                {"", "\"containers\":[" CORE("2", "0") "]",
+                 "container \"main\": aliyun.com/gpu-core.percentage is 0, must be a multiple of 5 from 5 to "
+                 "100",
+                 REFUSAL_CORE_STEP},
+                {"", "\"containers\":[" CORE("2", "105") "]",
+                 "container \"main\": aliyun.com/gpu-core.percentage is 105, must be a multiple of 5 from 5 "
+                 "to 100",
+                 REFUSAL_CORE_STEP},
+                {"", "\"containers\":[" CORE("0", "30") "]",
+                 "container \"main\": aliyun.com/gpu-core.percentage is 30, must come together with "
+                 "aliyun.com/gpu-mem",
+                 REFUSAL_CORE_WITHOUT_MEM},
+                {"", "\"containers\":[" CORE("1.5", "30") "]",
+                 "container \"main\": aliyun.com/gpu-mem is 1.5, must be a whole number", REFUSAL_MALFORMED},
+                {"", "\"containers\":[" CORE("-3", "30") "]",
+                 "container \"main\": aliyun.com/gpu-mem is -3, must be from 0 to 16843009", REFUSAL_RANGE},
+                {"", "\"containers\":[" CORE("9E", "30") "]",
+                 "container \"main\": aliyun.com/gpu-mem is 9E, must be from 0 to 16843009", REFUSAL_RANGE},
+                {"", "\"containers\":[" CORE("2", "60") "," CORE("2", "45") "]",
+                 "the pod's containers ask for 105 of aliyun.com/gpu-core.percentage together, must be at "
+                 "most 100, the whole "
+                 "of one card",
+                 REFUSAL_CORE_SUM},
+                {"", "\"containers\":[" MEM(4) "," CORE("2", "30") "]",
+                 "containers \"c4\" and \"main\" ask for different kinds of GPU resources",
+                 REFUSAL_MIXED_KINDS},
+                {"\"aliyun.com/gpu-count\":\"3\"", "\"containers\":[" MEM(8) "]",
+                 "container \"c8\": aliyun.com/gpu-mem is 8, must be a multiple of 3, the number of cards in "
+                 "label "
+                 "aliyun.com/gpu-count",
+                 REFUSAL_COUNT_UNEVEN},
+                {"\"aliyun.com/gpu-count\":\"two\"", "\"containers\":[" MEM(8) "]",
+                 "label aliyun.com/gpu-count is \"two\", must be a whole number from 1 to 256",
+                 REFUSAL_COUNT_MALFORMED},
+                {"\"aliyun.com/gpu-count\":\"2\"", "\"containers\":[" CORE("8", "30") "]",
+                 "label aliyun.com/gpu-count is 2, must be 1 or absent together with "
+                 "aliyun.com/gpu-core.percentage",
+                 REFUSAL_COUNT_WITH_CORE},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                Fixture f;
+
+                ASSERT_INT(read_request(&f, cases[i].labels, cases[i].spec), REQUEST_E_REFUSED);
+                ASSERT_CONTAINS(f.text, cases[i].words);
+                ASSERT_INT(f.refusal.code, cases[i].code);
+                ASSERT_TRUE(refusal_is_final(f.refusal.code));
+                arena_done(&f.arena);
+        }
+}
+
+static void units(void) {
+        static const struct {
+                uint32_t card, units, dev, visible;
+        } published[] = {{16160, 2, 15, 2154}, {16130, 4, 15, 4301}, {16130, 3, 15, 3226},
+                         {15079, 3, 14, 3231}, {15360, 3, 15, 3072}, {23028, 8, 22, 8373}};
+        static const struct {
+                const char *text;
+                uint32_t mib;
+        } forms[] = {{"GiB", 1024}, {"MiB", 1}, {"128MiB", 128}, {"2GiB", 2048}};
+        MemoryUnit unit;
+
+        for (size_t i = 0; i < ELEMENTSOF(published); i++) {
+                ASSERT_INT(visible_mib(published[i].card, published[i].units, published[i].dev),
+                           published[i].visible);
+                ASSERT_INT(card_units(published[i].card, MEMORY_UNIT_GIB), published[i].dev);
+        }
+        for (size_t i = 0; i < ELEMENTSOF(forms); i++) {
+                _cleanup_buf_ Buf out = BUF_NULL;
+
+                ASSERT_OK(memory_unit_parse(str_from(forms[i].text), &unit));
+                ASSERT_INT(unit.mib, forms[i].mib);
+                memory_unit_format(unit, &out);
+                ASSERT_STR(buf_str(&out), str_from(forms[i].text));
+        }
+        ASSERT_INT(card_units(16160, (MemoryUnit){128}), 126);
+        ASSERT_INT(memory_unit_parse(STR("0MiB"), &unit), UNIT_E_MALFORMED);
+        ASSERT_INT(memory_unit_parse(STR("GB"), &unit), UNIT_E_MALFORMED);
+        ASSERT_INT(memory_unit_parse(STR("128"), &unit), UNIT_E_MALFORMED);
+        ASSERT_INT(memory_unit_parse(STR("4194304GiB"), &unit), UNIT_E_MALFORMED);
+        ASSERT_INT(memory_unit_parse(STR("99999999999MiB"), &unit), UNIT_E_MALFORMED);
+}
+
+static void modes(void) {
+        ASSERT_INT(share_mode_from_label(STR("")), SHARE_MODE_NONE);
+        ASSERT_INT(share_mode_from_label(STR("Share")), SHARE_MODE_UNKNOWN);
+        for (int m = SHARE_MODE_SHARE; m <= SHARE_MODE_MIG; m++)
+                ASSERT_INT(share_mode_from_label(str_from(share_mode_to_string((ShareMode) m))), m);
+        ASSERT_TRUE(share_mode_has_memory(SHARE_MODE_SHARE) && !share_mode_is_isolated(SHARE_MODE_SHARE));
+        ASSERT_TRUE(share_mode_has_core(SHARE_MODE_CORE_MEM) && !share_mode_has_core(SHARE_MODE_CGPU));
+        ASSERT_FALSE(share_mode_has_memory(SHARE_MODE_DEFAULT));
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(reads_what_is_asked), TEST(counts_init_containers_as_kubernetes_does),
+                         TEST(refuses_with_object_value_and_rule), TEST(units), TEST(modes));
+}
