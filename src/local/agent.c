@@ -59,7 +59,7 @@ static int charge_pods(Ledger *ledger, const json_t *pods, Arena *arena) {
         json_array_foreach(pods, i, item) {
                 _cleanup_free_ char *text = json_dumps(item, JSON_COMPACT);
                 Str copy = text ? arena_str(arena, str_from(text)) : (Str){NULL, 0};
-                Grant *grant; /* belongs to the ledger's node, and dies with its pod: here, with the ledger */
+                Grant *grant; /* dies with the ledger */
                 GrantSpec spec;
                 Pod pod;
                 int r;
@@ -75,15 +75,6 @@ static int charge_pods(Ledger *ledger, const json_t *pods, Arena *arena) {
                         return r;
         }
         return 0;
-}
-
-static void free_grants(Ledger *ledger) {
-        for (size_t i = 0; i < ledger_n_nodes(ledger); i++) {
-                LedgerNode *node = ledger_node_at(ledger, i);
-
-                while (ledger_node_grants(node))
-                        (void) grant_free(ledger_node_grants(node));
-        }
 }
 
 static int choose(const LedgerNode *node, const Pod *pod, Arena *arena, Buf *ret_annotations, Buf *reason) {
@@ -135,7 +126,6 @@ static int place_on(const json_t *node_tree, const json_t *pods, const json_t *p
         ledger_node = ledger_node_find(ledger, node.meta.name);
         if (r == 0 && ledger_node)
                 r = choose(ledger_node, &pod, &arena, ret_annotations, reason);
-        free_grants(ledger);
         return r;
 }
 

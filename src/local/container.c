@@ -79,11 +79,22 @@ static void await_command(pid_t command, int control) {
                 report(control, CONTAINER_EXITED, WEXITSTATUS(status), NULL);
 }
 
-static void await_go(int control) {
+/* Our ids are mapped when a byte comes; without one nobody is left who would. */
+static bool await_go(int control) {
+        ssize_t n;
         char go;
 
-        while (recv(control, &go, 1, 0) < 0 && errno == EINTR)
-                ;
+        do
+                n = recv(control, &go, 1, 0);
+        while (n < 0 && errno == EINTR);
+        return n == 1;
+}
+
+/* Die with the parent, and see whether it has died already. After the change of ids, which would undo it. */
+static bool tie_to_parent(int control) {
+        char byte;
+
+        return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 && recv(control, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
 }
 
 static noreturn void hold(int control) {
@@ -102,7 +113,8 @@ static noreturn void hold(int control) {
 static void keep_only(int a, int b) {
         int low = a < b ? a : b, high = a < b ? b : a;
 
-        (void) syscall(SYS_close_range, 3U, (unsigned) low - 1, 0U);
+        if (low > 0)
+                (void) syscall(SYS_close_range, 0U, (unsigned) low - 1, 0U);
         if (high > low + 1)
                 (void) syscall(SYS_close_range, (unsigned) low + 1, (unsigned) high - 1, 0U);
         (void) syscall(SYS_close_range, (unsigned) high + 1, ~0U, 0U);
@@ -114,16 +126,16 @@ static noreturn void first_process(const ContainerSpec *spec, int control, int o
         int r;
 
         keep_only(control, output);
-        await_go(control);
-        r = isolation_enter(spec->hostname, &step);
-        /* After the change of ids, which clears it. Who died before is found by hold() and by the socket. */
-        if (r == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
-                r = -errno;
-        if (r < 0) {
-                report(control, CONTAINER_NO_ISOLATION, -r, step);
+        if (!await_go(control))
                 _exit(1);
-        }
-        if (spec->argv) {
+        r = isolation_enter(spec->hostname, &step);
+        if (r < 0)
+                report(control, CONTAINER_NO_ISOLATION, -r, step);
+        if (r < 0 || !tie_to_parent(control))
+                _exit(1);
+        if (!spec->argv)
+                report(control, CONTAINER_HOLDING, 0, NULL);
+        else {
                 command = fork();
                 if (command == 0)
                         run_command(spec, control, output);
@@ -204,7 +216,7 @@ int container_new(const ContainerSpec *spec, Container **ret) {
         if (!c)
                 return -ENOMEM;
         c->control = c->output = -1;
-        c->state = spec->argv ? CONTAINER_RUNNING : CONTAINER_HOLDING;
+        c->state = CONTAINER_RUNNING;
         r = start(c, spec);
         if (r < 0)
                 return r;
@@ -274,9 +286,9 @@ static void hear(Container *c) {
                 return;
         if (n != (ssize_t) sizeof message) {
                 close_end(&c->control);
-                if (c->state == CONTAINER_RUNNING || c->state == CONTAINER_HOLDING)
+                if (c->state == CONTAINER_RUNNING)
                         fail(c, "it ended unexpectedly", ECHILD);
-        } else if (c->state == CONTAINER_RUNNING || message.state == CONTAINER_NO_ISOLATION) {
+        } else if (c->state == CONTAINER_RUNNING) {
                 c->state = message.state;
                 c->detail = message.detail;
                 message.step[sizeof message.step - 1] = '\0';

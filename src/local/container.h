@@ -14,8 +14,8 @@
 typedef struct Container Container;
 
 typedef enum ContainerState {
+        CONTAINER_RUNNING, /* starting, or its command has not ended */
         CONTAINER_HOLDING, /* there is no command: it holds its slice */
-        CONTAINER_RUNNING,
         CONTAINER_EXITED,     /* detail: exit code */
         CONTAINER_KILLED,     /* detail: signal */
         CONTAINER_TIMED_OUT,  /* its command was still running; everything in it has been killed */

@@ -313,9 +313,13 @@ static int attempt(Cycle *c, const json_t *pod, Buf *reason, Fault *fault) {
         return r != 0 ? r : charge(c, pod, node);
 }
 
-static bool has_scheduler(const json_t *pod, Buf *reason) {
+static bool may_be_scheduled(const json_t *pod, Buf *reason) {
         const char *name = tree_text(pod, "spec", "schedulerName", NULL);
 
+        if (json_array_size(tree_at(pod, "spec", "schedulingGates", NULL)) > 0) {
+                buf_append_str(reason, STR("Scheduling is blocked due to non-empty scheduling gates"));
+                return false;
+        }
         if (!name || !*name || strcmp(name, "default-scheduler") == 0 || strcmp(name, "ack-co-scheduler") == 0)
                 return true;
         buf_appendf(reason, "schedulerName \"%s\": no such scheduler here", name);
@@ -325,7 +329,7 @@ static bool has_scheduler(const json_t *pod, Buf *reason) {
 int cycle_schedule(Cycle *c, const json_t *pod, Buf *reason, Fault *fault) {
         int r = ATTEMPT_E_BIND;
 
-        if (!has_scheduler(pod, reason))
+        if (!may_be_scheduled(pod, reason))
                 return CYCLE_E_REFUSED;
         for (unsigned i = 0; i < BIND_ATTEMPTS && r == ATTEMPT_E_BIND; i++) {
                 buf_clear(reason);

@@ -178,7 +178,7 @@ int isolation_limit(void) {
         } limits[] = {
                 {RLIMIT_CORE, 0},
                 {RLIMIT_NOFILE, 256},
-                {RLIMIT_NPROC, 512}, /* counted per user of the machine: room for many small containers */
+                {RLIMIT_NPROC, 4096}, /* counted per user of the machine, over all containers */
                 {RLIMIT_FSIZE, 16 * 1024 * 1024},
                 {RLIMIT_DATA, 1024 * 1024 * 1024},
         };
