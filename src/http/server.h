@@ -40,21 +40,23 @@ const char *http_query(HttpExchange *x, const char *name);
 
 /* Answers. body is copied. May be called in the handler or at any later time from the loop. */
 void http_respond(HttpExchange *x, unsigned status, const char *content_type, Str body);
-void http_respond_header(HttpExchange *x, const char *name,
-                         const char *value); /* before the answer: Retry-After... */
+/* One more header, said before the answer: Retry-After and the like. */
+void http_respond_header(HttpExchange *x, const char *name, const char *value);
 
-/* An answer of unknown length (watch). The stream is freed by http_stream_end(), or by the server when the
- * peer went away: on_close is then called once, and the stream must not be used after it. */
+/* An answer of unknown length (watch). The stream is freed by http_stream_end(), or by the server when the peer went
+ * away: on_close is then called once, and the stream must not be used after it. */
 typedef struct HttpStream HttpStream;
 typedef void (*HttpStreamClosed)(void *userdata);
-HttpStream *http_stream_begin(
-        HttpExchange *x, unsigned status, const char *content_type, HttpStreamClosed on_close,
-        void *userdata); /* NULL when out of memory; the exchange is then answered with 503 */
-int http_stream_write(HttpStream *s,
-                      Str bytes);    /* queued; -ENOBUFS once 64 MiB wait for a peer that does not read */
+
+/* NULL when out of memory; the exchange is then answered with 503. */
+HttpStream *http_stream_begin(HttpExchange *x, unsigned status, const char *content_type,
+                              HttpStreamClosed on_close, void *userdata);
+
+/* Queued; -ENOBUFS once 64 MiB wait for a peer that does not read. */
+int http_stream_write(HttpStream *s, Str bytes);
 void http_stream_end(HttpStream *s); /* after what was written has gone out */
 void http_stream_cut(
-        HttpStream *s); /* the same, and the connection closes in the middle: for fault injection */
+        HttpStream *s); /* the same, but the connection closes in the middle: for fault injection */
 
 /* For those who have more to say than should wait in memory: what still waits, and a call (with on_close's
  * userdata) whenever nothing waits any more. It may write, end or cut. */

@@ -117,8 +117,8 @@ pid_t bench_scheduler_start(const char *aliquot, uint16_t store_port, uint16_t *
                 load_fail("cannot write a kubeconfig");
         (void) close(fd);
         (void) snprintf(listen, sizeof listen, "127.0.0.1:%u", port);
-        pid = load_spawn((char *[]){(char *) (uintptr_t) aliquot, "scheduler", "--kubeconfig", kubeconfig,
-                                    "--listen", listen, "--no-leader-election", NULL});
+        pid = load_spawn((const char *const[]){aliquot, "scheduler", "--kubeconfig", kubeconfig, "--listen",
+                                               listen, "--no-leader-election", NULL});
         load_wait_ready(port, "/gpushare-scheduler/readyz");
         (void) unlink(kubeconfig);
         *ret_port = port;

@@ -38,7 +38,7 @@ void load_wait_ready(uint16_t port, const char *path);
 uint16_t load_free_port(void);
 
 /* Runs a program with its output on ours; the benchmark's end is its end as well. */
-pid_t load_spawn(char *const argv[]);
+pid_t load_spawn(const char *const argv[]);
 void load_end(pid_t pid);
 
 void load_fail(const char *format, ...) _printf_(1, 2) __attribute__((noreturn));
