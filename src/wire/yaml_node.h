@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The tree that yaml.c builds of one document. It is private to yaml*.c. */
+
+#include "base/arena.h"
+#include "base/fault.h"
+#include "wire/json_write.h"
+
+enum { YAML_MAX_DEPTH = 60 };
+
+typedef enum YamlNodeType {
+        YAML_NODE_STRING,
+        YAML_NODE_LITERAL, /* null, true, 42: text is JSON already */
+        YAML_NODE_LIST,
+        YAML_NODE_MAP,
+        YAML_NODE_ALIAS,
+} YamlNodeType;
+
+typedef struct YamlNode YamlNode;
+
+typedef struct YamlMember {
+        YamlNode *key, *value;
+        size_t rank; /* place in the map; merged members stand behind the map's own */
+        bool merged;
+} YamlMember;
+
+struct YamlNode {
+        YamlNodeType type;
+        bool merge_key; /* a plain << */
+        bool open;      /* a list or map whose end has not been seen */
+        unsigned line, column;
+        Str text;                      /* scalars */
+        YamlNode *first, *last, *next; /* elements; keys and values by turns while the map is open */
+        YamlNode *target;              /* of an alias */
+        YamlMember *members;           /* of a closed map */
+        size_t n_children, n_members;
+};
+
+/* Through an alias to what it stands for. */
+static inline YamlNode *yaml_node_follow(YamlNode *node) {
+        return node->type == YAML_NODE_ALIAS ? node->target : node;
+}
+
+/* Always YAML_E_MALFORMED; fault: place, what, and the detail in quotes unless it is empty. */
+int yaml_refuse(Fault *fault, const YamlNode *at, const char *what, Str detail);
+
+/* The children of a map, keys and values by turns, become its members: merge keys resolved, duplicates
+ * refused. *n_merged counts, over the document, the members that merge keys copied. Returns 0,
+ * YAML_E_MALFORMED or -ENOMEM. */
+int yaml_map_close(YamlNode *map, Arena *arena, size_t *n_merged, Fault *fault);
+
+/* Appends the tree as JSON. 0 or YAML_E_MALFORMED; out of memory shows in *out. */
+int yaml_emit(YamlNode *root, Buf *out, Fault *fault);

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What a plain YAML scalar means, decided as kubectl decides it (sigs.k8s.io/yaml, a YAML 1.1 reader):
+ * manifests that say `yes`, `0644` or `1_000` must not mean something else here. Timestamps stay strings
+ * there, too. */
+
+#include "base/arena.h"
+#include "base/str.h"
+
+enum {
+        YAML_SCALAR_E_NOT_JSON = 1, /* .nan and .inf */
+        YAML_SCALAR_E_RANGE,        /* hexadecimal, octal or binary beyond 64 bits */
+};
+
+typedef enum YamlScalarType {
+        YAML_SCALAR_STRING,
+        YAML_SCALAR_NULL,
+        YAML_SCALAR_BOOL,
+        YAML_SCALAR_INT,
+        YAML_SCALAR_FLOAT,
+} YamlScalarType;
+
+typedef struct YamlScalar {
+        YamlScalarType type;
+        Str text; /* a string: itself, as given; else its JSON form ("0644" is 420), static or in the arena */
+} YamlScalar;
+
+/* 0, YAML_SCALAR_E_NOT_JSON, YAML_SCALAR_E_RANGE or -ENOMEM. */
+int yaml_scalar_resolve(Str plain, Arena *arena, YamlScalar *ret);
