@@ -34,7 +34,8 @@ static int get_tree(KubeClient *api, const char *path, json_t **ret, Fault *faul
         return 0;
 }
 
-static int patch(KubeClient *api, const char *path, const char *subresource, const json_t *what, Fault *fault) {
+static int patch(KubeClient *api, const char *path, const char *subresource, const json_t *what,
+                 Fault *fault) {
         _cleanup_free_ char *text = json_dumps(what, JSON_COMPACT);
         _cleanup_ask_ Ask ask = ASK_NULL;
         int r;
@@ -101,7 +102,8 @@ static int choose(const LedgerNode *node, const Pod *pod, Arena *arena, Buf *ret
 
 static int place_on(const json_t *node_tree, const json_t *pods, const json_t *pod_tree, Buf *ret_annotations,
                     Buf *reason, Fault *fault) {
-        _cleanup_free_ char *node_text = json_dumps(node_tree, JSON_COMPACT), *pod_text = json_dumps(pod_tree, JSON_COMPACT);
+        _cleanup_free_ char *node_text = json_dumps(node_tree, JSON_COMPACT),
+                            *pod_text = json_dumps(pod_tree, JSON_COMPACT);
         _cleanup_arena_ Arena arena = ARENA_NULL;
         _cleanup_(ledger_freep) Ledger *ledger = NULL;
         LedgerNode *ledger_node;
@@ -184,11 +186,11 @@ static json_t *container_statuses(const json_t *containers, const char *now) {
         json_array_foreach(containers, i, container) {
                 const char *image = tree_text(container, "image", NULL);
 
-                (void) json_array_append_new(
-                        statuses, json_pack("{s:s, s:b, s:b, s:i, s:s, s:{s:{s:s}}}", "name",
-                                            tree_text(container, "name", NULL), "ready", 1, "started", 1,
-                                            "restartCount", 0, "image", image ? image : "", "state", "running",
-                                            "startedAt", now));
+                (void) json_array_append_new(statuses, json_pack("{s:s, s:b, s:b, s:i, s:s, s:{s:{s:s}}}",
+                                                                 "name", tree_text(container, "name", NULL),
+                                                                 "ready", 1, "started", 1, "restartCount", 0,
+                                                                 "image", image ? image : "", "state",
+                                                                 "running", "startedAt", now));
         }
         return statuses;
 }
@@ -201,17 +203,17 @@ static int set_running(KubeClient *api, const char *path, const json_t *pod, Fau
 
         (void) gmtime_r(&seconds, &tm);
         (void) strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", &tm);
-        patch_tree = json_pack("{s:{s:s, s:s, s:[{s:s, s:s}, {s:s, s:s}], s:o}}", "status", "phase", "Running",
-                               "startTime", now, "conditions", "type", "PodScheduled", "status", "True", "type",
-                               "Ready", "status", "True", "containerStatuses",
+        patch_tree = json_pack("{s:{s:s, s:s, s:[{s:s, s:s}, {s:s, s:s}], s:o}}", "status", "phase",
+                               "Running", "startTime", now, "conditions", "type", "PodScheduled", "status",
+                               "True", "type", "Ready", "status", "True", "containerStatuses",
                                container_statuses(tree_at(pod, "spec", "containers", NULL), now));
         return patch_tree ? patch(api, path, "status", patch_tree, fault) : -ENOMEM;
 }
 
 static int set_failed(KubeClient *api, const char *path, const Buf *reason, Fault *fault) {
-        _cleanup_json_ json_t *patch_tree =
-                json_pack("{s:{s:s, s:s, s:s%}}", "status", "phase", "Failed", "reason", "UnexpectedAdmissionError",
-                          "message", reason->len > 0 ? reason->data : "", reason->len);
+        _cleanup_json_ json_t *patch_tree = json_pack("{s:{s:s, s:s, s:s%}}", "status", "phase", "Failed",
+                                                      "reason", "UnexpectedAdmissionError", "message",
+                                                      reason->len > 0 ? reason->data : "", reason->len);
 
         return patch_tree ? patch(api, path, "status", patch_tree, fault) : -ENOMEM;
 }

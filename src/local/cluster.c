@@ -123,8 +123,8 @@ static int restore_status(Cluster *c, const json_t *pod, Fault *fault) {
         text = status ? json_dumps(status, JSON_COMPACT) : NULL;
         if (!text)
                 return -ENOMEM;
-        (void) snprintf(path, sizeof path, "/api/v1/namespaces/%s/pods/%s", namespace_ ? namespace_ : "default",
-                        tree_text(pod, "metadata", "name", NULL));
+        (void) snprintf(path, sizeof path, "/api/v1/namespaces/%s/pods/%s",
+                        namespace_ ? namespace_ : "default", tree_text(pod, "metadata", "name", NULL));
         r = kube_merge_patch(c->api, path, "status", str_from(text), (Str){NULL, 0}, ask_done, &ask, NULL);
         if (r == 0)
                 r = ask_wait(&ask, c->event);
@@ -162,7 +162,9 @@ static int apply_other(Cluster *c, const Manifest *m, Buf *notes, Fault *fault) 
                 r = create(c, m->object, fault);
         if (r == STORE_E_NOT_FOUND) {
                 if (!workload_is(kind_of(m)))
-                        buf_appendf(notes, "%s: document %u (line %u): kind %s is passed over, this cluster does not serve it\n",
+                        buf_appendf(notes,
+                                    "%s: document %u (line %u): kind %s is passed over, this cluster does "
+                                    "not serve it\n",
                                     m->file, m->document, m->line, kind_of(m));
                 return 0;
         }
@@ -185,7 +187,8 @@ static void learn_uid(const json_t *stored, json_t *workload) {
         }
 }
 
-static int apply_workload(Cluster *c, const Manifest *m, const json_t *stored, const json_t *nodes, Fault *fault) {
+static int apply_workload(Cluster *c, const Manifest *m, const json_t *stored, const json_t *nodes,
+                          Fault *fault) {
         _cleanup_json_ json_t *pods = json_array();
         const json_t *pod;
         size_t i;
@@ -196,7 +199,8 @@ static int apply_workload(Cluster *c, const Manifest *m, const json_t *stored, c
         learn_uid(stored, m->object);
         r = workload_expand(m->object, nodes, pods, fault);
         if (r > 0)
-                (void) fault_wrap(fault, r, "%s %s", kind_of(m), tree_text(m->object, "metadata", "name", NULL));
+                (void) fault_wrap(fault, r, "%s %s", kind_of(m),
+                                  tree_text(m->object, "metadata", "name", NULL));
         json_array_foreach(pods, i, pod) {
                 r = r == 0 ? create(c, pod, fault) : r;
         }
@@ -211,7 +215,8 @@ static int apply_pod(Cluster *c, const Manifest *m, Fault *fault) {
 }
 
 static int read_workloads(Cluster *c, json_t **ret) {
-        static const char *const resources[] = {"deployments", "statefulsets", "replicasets", "daemonsets", "jobs"};
+        static const char *const resources[] = {"deployments", "statefulsets", "replicasets", "daemonsets",
+                                                "jobs"};
         _cleanup_json_ json_t *all = json_array();
 
         if (!all)
@@ -278,7 +283,8 @@ static Queued *make_queue(const json_t *pods, size_t *ret_n) {
         if (!queue)
                 return NULL;
         json_array_foreach(pods, i, pod) {
-                Queued q = {.pod = pod, .priority = json_integer_value(tree_at(pod, "spec", "priority", NULL))};
+                Queued q = {.pod = pod,
+                            .priority = json_integer_value(tree_at(pod, "spec", "priority", NULL))};
 
                 (void) str_to_u64(str_from(tree_text(pod, "metadata", "resourceVersion", NULL)), &q.created);
                 if (!is_over(pod))
@@ -293,8 +299,9 @@ static int refuse(Cluster *c, const json_t *pod, const Buf *reason) {
         char name[TREE_NAME_MAX];
 
         tree_pod_name(pod, name);
-        return json_array_append_new(c->refused, json_pack("[s, s%]", name, reason->len > 0 ? reason->data : "",
-                                                           reason->len)) < 0
+        return json_array_append_new(
+                       c->refused,
+                       json_pack("[s, s%]", name, reason->len > 0 ? reason->data : "", reason->len)) < 0
                        ? -ENOMEM
                        : 0;
 }
@@ -440,12 +447,13 @@ int cluster_print_objects(Cluster *c, const char *resources, Buf *out, Fault *fa
                 int r = resource ? store_each(c->store, resource, append_tree, items) : -ENOMEM;
 
                 if (r == -ENOENT)
-                        return fault_set(fault, CLUSTER_E_INVALID, "--get %s: no such resource here", resource);
+                        return fault_set(fault, CLUSTER_E_INVALID, "--get %s: no such resource here",
+                                         resource);
                 if (r < 0)
                         return r;
         } while (rest.data);
-        list = json_pack("{s:s, s:O, s:s, s:{s:s}}", "apiVersion", "v1", "items", items, "kind", "List", "metadata",
-                         "resourceVersion", "");
+        list = json_pack("{s:s, s:O, s:s, s:{s:s}}", "apiVersion", "v1", "items", items, "kind", "List",
+                         "metadata", "resourceVersion", "");
         text = list ? json_dumps(list, JSON_INDENT(4)) : NULL;
         buf_append_str(out, str_from(text));
         buf_append_char(out, '\n');

@@ -30,7 +30,8 @@ int cluster_apply(Cluster *c, const Manifests *manifests, Buf *notes, Fault *fau
 int cluster_settle(Cluster *c, Fault *fault);
 
 size_t cluster_n_refused(const Cluster *c);
-void cluster_print_refused(const Cluster *c, Buf *out); /* `NAMESPACE/NAME: reason`, in the order they were tried */
+void cluster_print_refused(const Cluster *c,
+                           Buf *out); /* `NAMESPACE/NAME: reason`, in the order they were tried */
 
 /* The summary of `kubectl inspect cgpu`. Objects that could not be counted: a line each in *notes. */
 int cluster_print_summary(Cluster *c, Buf *out, Buf *notes);

@@ -52,8 +52,9 @@ static noreturn void run_command(const ContainerSpec *spec, int control, int out
         (void) sigprocmask(SIG_SETMASK, &none, NULL);
         (void) signal(SIGPIPE, SIG_DFL);
         (void) setsid();
-        if (dup2(null, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 || dup2(output, STDERR_FILENO) < 0 ||
-            isolation_limit() < 0 || (chdir(spec->workdir ? spec->workdir : "/") < 0 && chdir("/") < 0))
+        if (dup2(null, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 ||
+            dup2(output, STDERR_FILENO) < 0 || isolation_limit() < 0 ||
+            (chdir(spec->workdir ? spec->workdir : "/") < 0 && chdir("/") < 0))
                 _exit(126);
         environ = (char **) spec->envp; /* execvp() looks for the program along this PATH */
         (void) execvp(spec->argv[0], spec->argv);
@@ -94,7 +95,8 @@ static bool await_go(int control) {
 static bool tie_to_parent(int control) {
         char byte;
 
-        return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 && recv(control, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
+        return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 &&
+               recv(control, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
 }
 
 static noreturn void hold(int control) {
@@ -151,7 +153,7 @@ static noreturn void first_process(const ContainerSpec *spec, int control, int o
 /* --- outside ---------------------------------------------------------------------------------------------------- */
 
 static pid_t clone_process(void) {
-        struct clone_args args = {.flags = (uint64_t) isolation_clone_flags(), .exit_signal = SIGCHLD};
+        struct clone_args args = {.flags = (unsigned) isolation_clone_flags(), .exit_signal = SIGCHLD};
 
         return (pid_t) syscall(SYS_clone3, &args, sizeof args);
 }

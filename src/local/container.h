@@ -14,12 +14,12 @@
 typedef struct Container Container;
 
 typedef enum ContainerState {
-        CONTAINER_RUNNING, /* starting, or its command has not ended */
-        CONTAINER_HOLDING, /* there is no command: it holds its slice */
-        CONTAINER_EXITED,     /* detail: exit code */
-        CONTAINER_KILLED,     /* detail: signal */
-        CONTAINER_TIMED_OUT,  /* its command was still running; everything in it has been killed */
-        CONTAINER_NO_PROGRAM, /* detail: errno of execve() */
+        CONTAINER_RUNNING,      /* starting, or its command has not ended */
+        CONTAINER_HOLDING,      /* there is no command: it holds its slice */
+        CONTAINER_EXITED,       /* detail: exit code */
+        CONTAINER_KILLED,       /* detail: signal */
+        CONTAINER_TIMED_OUT,    /* its command was still running; everything in it has been killed */
+        CONTAINER_NO_PROGRAM,   /* detail: errno of execve() */
         CONTAINER_NO_ISOLATION, /* detail: errno of the step container_failed_step() names; nothing was run */
 } ContainerState;
 

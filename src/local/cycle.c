@@ -213,7 +213,8 @@ static const char *choose(const Cycle *c, const json_t *names, json_t *scores) {
                 const char *name = json_string_value(one);
                 int64_t score = json_integer_value(json_object_get(scores, name));
 
-                if (best && (score < best_score || (score == best_score && pods_on(c, name) >= pods_on(c, best))))
+                if (best &&
+                    (score < best_score || (score == best_score && pods_on(c, name) >= pods_on(c, best))))
                         continue;
                 best = name;
                 best_score = score;
@@ -246,8 +247,8 @@ static int prioritize(Cycle *c, const json_t *pod, const json_t *names, json_t *
 static int bind_by_extender(Cycle *c, const json_t *pod, const char *node, Buf *reason, Fault *fault) {
         _cleanup_json_ json_t *answer = NULL;
         _cleanup_json_ json_t *args =
-                json_pack("{s:s, s:s, s:s, s:s}", "PodName", tree_text(pod, "metadata", "name", NULL), "PodNamespace",
-                          tree_text(pod, "metadata", "namespace", NULL), "PodUID",
+                json_pack("{s:s, s:s, s:s, s:s}", "PodName", tree_text(pod, "metadata", "name", NULL),
+                          "PodNamespace", tree_text(pod, "metadata", "namespace", NULL), "PodUID",
                           tree_text(pod, "metadata", "uid", NULL), "Node", node);
         const char *error;
         int r;
@@ -320,7 +321,8 @@ static bool may_be_scheduled(const json_t *pod, Buf *reason) {
                 buf_append_str(reason, STR("Scheduling is blocked due to non-empty scheduling gates"));
                 return false;
         }
-        if (!name || !*name || strcmp(name, "default-scheduler") == 0 || strcmp(name, "ack-co-scheduler") == 0)
+        if (!name || !*name || strcmp(name, "default-scheduler") == 0 ||
+            strcmp(name, "ack-co-scheduler") == 0)
                 return true;
         buf_appendf(reason, "schedulerName \"%s\": no such scheduler here", name);
         return false;

@@ -186,7 +186,8 @@ int isolation_limit(void) {
         for (size_t i = 0; i < ELEMENTSOF(limits); i++) {
                 struct rlimit limit = {limits[i].limit, limits[i].limit};
 
-                if (setrlimit(limits[i].resource, &limit) < 0 && errno != EPERM) /* a lower hard limit may stand */
+                if (setrlimit(limits[i].resource, &limit) < 0 &&
+                    errno != EPERM) /* a lower hard limit may stand */
                         return -errno;
         }
         return 0;

@@ -18,19 +18,25 @@ typedef struct Options {
 } Options;
 
 static const struct argp_option options_table[] = {
-        {"filename", 'f', "FILE", 0, "manifests to apply, YAML or JSON, also List; - is standard input; may be repeated", 0},
-        {"once", KEY_ONCE, NULL, 0, "wait until each pod is placed or unschedulable, print the summary, and end", 0},
+        {"filename", 'f', "FILE", 0,
+         "manifests to apply, YAML or JSON, also List; - is standard input; may be repeated", 0},
+        {"once", KEY_ONCE, NULL, 0,
+         "wait until each pod is placed or unschedulable, print the summary, and end", 0},
         {"logs", KEY_LOGS, NULL, 0,
-         "then run the containers as isolated processes of this machine and print what each of them got and said", 0},
+         "then run the containers as isolated processes of this machine and print what each of them got and "
+         "said",
+         0},
         {"logs-timeout", KEY_LOGS_TIMEOUT, "SECONDS", 0, "stop commands that run longer (default 2)", 0},
         {"get", KEY_GET, "RESOURCES", 0,
-         "instead of the summary print these objects as `kubectl get RESOURCES -A -o json` would: nodes,pods", 0},
+         "instead of the summary print these objects as `kubectl get RESOURCES -A -o json` would: nodes,pods",
+         0},
         {0},
 };
 
 static error_t parse_timeout(const char *arg, struct argp_state *state, Options *o) {
         if (!str_to_u32(str_from(arg), &o->logs_timeout) || o->logs_timeout == 0 || o->logs_timeout > 3600)
-                argp_error(state, "--logs-timeout is \"%s\", must be a number of seconds from 1 to 3600", arg);
+                argp_error(state, "--logs-timeout is \"%s\", must be a number of seconds from 1 to 3600",
+                           arg);
         return 0;
 }
 
@@ -69,10 +75,13 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
 static const struct argp parser = {
         .options = options_table,
         .parser = parse_option,
-        .doc = "A cluster in this process: applies manifests, places their pods on shared GPUs as a real cluster with "
+        .doc = "A cluster in this process: applies manifests, places their pods on shared GPUs as a real "
+               "cluster with "
                "Aliquot would, and says who has what.\v"
-               "Nodes get their cards from the annotation aliquot.dev/simulated-cards, as 4xTesla-V100-SXM2-16GB:16160MiB. "
-               "Exit status: 0 when all pods were placed, 1 when some were not, 2 for wrong usage or a manifest that "
+               "Nodes get their cards from the annotation aliquot.dev/simulated-cards, as "
+               "4xTesla-V100-SXM2-16GB:16160MiB. "
+               "Exit status: 0 when all pods were placed, 1 when some were not, 2 for wrong usage or a "
+               "manifest that "
                "cannot be applied, 3 when something broke.",
 };
 
@@ -94,7 +103,8 @@ static int put(const Buf *text) {
 }
 
 static void put_error(const Buf *text) {
-        (void) fwrite(text->data ? text->data : "", 1, text->len, stderr); /* nowhere else to tell of a failure */
+        (void) fwrite(text->data ? text->data : "", 1, text->len,
+                      stderr); /* nowhere else to tell of a failure */
 }
 
 static int print_state(Cluster *c, const Options *o, Buf *out, Buf *notes, Fault *fault) {
@@ -140,6 +150,7 @@ int local_main(int argc, char **argv) {
         if (!files)
                 return say(EXIT_BROKEN, &fault, -ENOMEM);
         argp_err_exit_status = EXIT_USAGE;
+        argv[0] = (char[]){"aliquot local"}; /* the name in usage messages */
         if (argp_parse(&parser, argc, argv, 0, NULL, &o) != 0)
                 return EXIT_USAGE;
         for (size_t i = 0; i < o.n_files; i++) {

@@ -50,13 +50,17 @@ static int check(const json_t *object, Fault *fault) {
                 const char *text = tree_text(object, required[i], NULL);
 
                 if (!text || !*text)
-                        return fault_set(fault, MANIFEST_E_MALFORMED, "%s is missing, must be a string", required[i]);
+                        return fault_set(fault, MANIFEST_E_MALFORMED, "%s is missing, must be a string",
+                                         required[i]);
         }
         if (!json_is_object(json_object_get(object, "metadata")))
-                return fault_set(fault, MANIFEST_E_MALFORMED, "kind %s: metadata is missing, must be an object",
+                return fault_set(fault, MANIFEST_E_MALFORMED,
+                                 "kind %s: metadata is missing, must be an object",
                                  tree_text(object, "kind", NULL));
-        if (!tree_text(object, "metadata", "name", NULL) && !tree_text(object, "metadata", "generateName", NULL))
-                return fault_set(fault, MANIFEST_E_MALFORMED, "kind %s: metadata.name is missing, must be a string",
+        if (!tree_text(object, "metadata", "name", NULL) &&
+            !tree_text(object, "metadata", "generateName", NULL))
+                return fault_set(fault, MANIFEST_E_MALFORMED,
+                                 "kind %s: metadata.name is missing, must be a string",
                                  tree_text(object, "kind", NULL));
         return 0;
 }
@@ -109,7 +113,8 @@ static int take(Manifests *m, const Manifest *manifest, unsigned depth, Fault *f
         int r;
 
         if (!json_is_object(manifest->object))
-                return fault_set(fault, MANIFEST_E_MALFORMED, "not an object: a manifest has apiVersion, kind and metadata");
+                return fault_set(fault, MANIFEST_E_MALFORMED,
+                                 "not an object: a manifest has apiVersion, kind and metadata");
         if (kind && is_list(kind) && (json_is_array(items) || json_is_null(items)))
                 return take_list(m, manifest, items, depth, fault);
         r = check(manifest->object, fault);

@@ -69,7 +69,8 @@ static int give_slice(const PodPlace *place, ContainerKind kind, uint32_t index,
         n = own_slices(&spec, kind, index, own);
         if (n == 0)
                 return 0;
-        (void) memory_unit_parse(node.annotations.unit, &unit); /* GiB when it does not parse, as everywhere */
+        (void) memory_unit_parse(node.annotations.unit,
+                                 &unit); /* GiB when it does not parse, as everywhere */
         if (cards_parse(node.annotations.cards, &arena, &cards, &n_cards, NULL) < 0)
                 return -ENOMEM;
         r = environment_make(own, n, pod_units(&spec), unit, cards, n_cards, give, &giving);
@@ -88,7 +89,8 @@ static const char *subscript(const json_t *pod, const char *path, const char *fi
         key = (Str){path + 9 + n, key.len - 9 - n};
         if (key.len < 5 || !str_has_prefix(key, STR("['")) || memcmp(key.data + key.len - 2, "']", 2) != 0)
                 return NULL;
-        return json_string_value(json_object_getn(tree_at(pod, "metadata", field, NULL), key.data + 2, key.len - 4));
+        return json_string_value(
+                json_object_getn(tree_at(pod, "metadata", field, NULL), key.data + 2, key.len - 4));
 }
 
 static const char *field_value(const PodPlace *place, const char *path) {
@@ -117,7 +119,8 @@ static const char *field_value(const PodPlace *place, const char *path) {
         return NULL;
 }
 
-static int set_one(const PodPlace *place, const json_t *entry, const Variables *known, Variables *v, Buf *notes) {
+static int set_one(const PodPlace *place, const json_t *entry, const Variables *known, Variables *v,
+                   Buf *notes) {
         const char *name = tree_text(entry, "name", NULL), *value = tree_text(entry, "value", NULL);
         const char *path = tree_text(entry, "valueFrom", "fieldRef", "fieldPath", NULL);
         _cleanup_buf_ Buf expanded = BUF_NULL;
@@ -126,7 +129,8 @@ static int set_one(const PodPlace *place, const json_t *entry, const Variables *
                 return 0;
         if (!json_object_get(entry, "valueFrom")) {
                 variables_expand(known, str_from(value ? value : ""), &expanded);
-                return buf_result(&expanded) < 0 ? -ENOMEM : variables_set(v, str_from(name), buf_str(&expanded));
+                return buf_result(&expanded) < 0 ? -ENOMEM
+                                                 : variables_set(v, str_from(name), buf_str(&expanded));
         }
         value = path ? field_value(place, path) : NULL;
         if (value)
@@ -161,7 +165,8 @@ int pod_environment_make(const PodPlace *place, const json_t *container, Contain
 
         if (!hostname)
                 hostname = tree_text(place->pod, "metadata", "name", NULL);
-        r = variables_set(ret, STR("PATH"), STR("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"));
+        r = variables_set(ret, STR("PATH"),
+                          STR("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"));
         if (r == 0)
                 r = variables_set(ret, STR("HOME"), STR("/tmp")); /* the one place that is its own */
         if (r == 0)
@@ -174,9 +179,15 @@ int pod_environment_make(const PodPlace *place, const json_t *container, Contain
 /* --- for people ------------------------------------------------------------------------------------------------- */
 
 static const char *const contract[] = {
-        "ALIYUN_COM_GPU_MEM_CONTAINER", "ALIYUN_COM_GPU_MEM_DEV",     "ALIYUN_COM_GPU_MEM_POD",
-        "ALIYUN_COM_GPU_MEM_IDX",       "ALIYUN_COM_GPU_MEM_UNIT",    "NVIDIA_VISIBLE_DEVICES",
-        "CGPU_DISABLE",                 "ALIYUN_COM_GPU_SCHD_WEIGHT", "ALIYUN_COM_GPU_HIGH_PRIO",
+        "ALIYUN_COM_GPU_MEM_CONTAINER",
+        "ALIYUN_COM_GPU_MEM_DEV",
+        "ALIYUN_COM_GPU_MEM_POD",
+        "ALIYUN_COM_GPU_MEM_IDX",
+        "ALIYUN_COM_GPU_MEM_UNIT",
+        "NVIDIA_VISIBLE_DEVICES",
+        "CGPU_DISABLE",
+        "ALIYUN_COM_GPU_SCHD_WEIGHT",
+        "ALIYUN_COM_GPU_HIGH_PRIO",
 };
 
 static bool is_in_contract(Str name) {

@@ -129,7 +129,8 @@ static bool requirements_hold(const json_t *requirements, const json_t *node, bo
                 const char *value;
 
                 if (fields) /* metadata.name is the only field there is */
-                        value = strcmp(key, "metadata.name") == 0 ? tree_text(node, "metadata", "name", NULL) : NULL;
+                        value = strcmp(key, "metadata.name") == 0 ? tree_text(node, "metadata", "name", NULL)
+                                                                  : NULL;
                 else
                         value = tree_text(node, "metadata", "labels", key, NULL);
                 if (!requirement_holds(one, value))
@@ -140,8 +141,9 @@ static bool requirements_hold(const json_t *requirements, const json_t *node, bo
 
 /* Terms are ORed, requirements within a term ANDed; a term without any matches nothing. */
 static bool affinity_holds(const json_t *pod, const json_t *node) {
-        const json_t *terms = tree_at(pod, "spec", "affinity", "nodeAffinity",
-                                      "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms", NULL);
+        const json_t *terms =
+                tree_at(pod, "spec", "affinity", "nodeAffinity",
+                        "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms", NULL);
         const json_t *term;
         size_t i;
 
@@ -167,7 +169,8 @@ static bool selector_passes(const json_t *pod, const json_t *node, Buf *reason) 
         json_object_foreach(selector, key, wanted) {
                 const char *value = tree_text(node, "metadata", "labels", key, NULL);
 
-                holds = holds && value && json_is_string(wanted) && strcmp(value, json_string_value(wanted)) == 0;
+                holds = holds && value && json_is_string(wanted) &&
+                        strcmp(value, json_string_value(wanted)) == 0;
         }
         if (!holds)
                 buf_append_str(reason, STR("node(s) didn't match Pod's node affinity/selector"));

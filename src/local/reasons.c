@@ -14,7 +14,9 @@ int reasons_add(Reasons *r, Str sentence) {
         if (!r->counts)
                 r->counts = json_object();
         count = json_integer_value(json_object_getn(r->counts, sentence.data, sentence.len));
-        return json_object_setn_new(r->counts, sentence.data, sentence.len, json_integer(count + 1)) < 0 ? -ENOMEM : 0;
+        return json_object_setn_new(r->counts, sentence.data, sentence.len, json_integer(count + 1)) < 0
+                       ? -ENOMEM
+                       : 0;
 }
 
 typedef struct Line {
@@ -49,7 +51,8 @@ void reasons_format(const Reasons *r, size_t n_nodes, Buf *out) {
         }
         qsort(lines, n, sizeof *lines, by_weight);
         for (size_t i = 0; i < n && i < REASONS_MAX_SHOWN; i++)
-                buf_appendf(out, "%s%lld %s", i == 0 ? ": " : ", ", (long long) lines[i].nodes, lines[i].sentence);
+                buf_appendf(out, "%s%lld %s", i == 0 ? ": " : ", ", (long long) lines[i].nodes,
+                            lines[i].sentence);
         if (n > REASONS_MAX_SHOWN)
                 buf_appendf(out, ", and %zu other reasons", n - REASONS_MAX_SHOWN);
 }

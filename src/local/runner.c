@@ -13,7 +13,7 @@ typedef struct Run {
         uint32_t index;
         Variables environment, argv; /* argv: plain words, in the same growing list */
         Buf notes;
-        Container *process; /* NULL: not started */
+        Container *process;  /* NULL: not started */
         const char *skipped; /* why it was not */
 } Run;
 
@@ -68,7 +68,8 @@ static int add_words(Run *run, const char *part) {
 static int prepare_run(const PodRun *p, Run *run) {
         int r;
 
-        r = pod_environment_make(&p->place, run->container, run->kind, run->index, &run->environment, &run->notes);
+        r = pod_environment_make(&p->place, run->container, run->kind, run->index, &run->environment,
+                                 &run->notes);
         if (r == 0 && json_array_size(json_object_get(run->container, "command")) > 0)
                 r = add_words(run, "command");
         if (r == 0 && run->argv.n > 0)
@@ -87,7 +88,7 @@ static int prepare_list(PodRun *p, const char *list, bool init) {
 
                 run->container = one;
                 run->index = (uint32_t) i;
-                run->kind = !init                                    ? CONTAINER_MAIN
+                run->kind = !init                                     ? CONTAINER_MAIN
                             : policy && strcmp(policy, "Always") == 0 ? CONTAINER_SIDECAR
                                                                       : CONTAINER_INIT;
                 r = prepare_run(p, run);
@@ -109,7 +110,8 @@ static int prepare_pod(PodRun *p, const json_t *pod, const json_t *nodes) {
                         p->place.node = node;
         }
         p->n_inits = json_array_size(tree_at(pod, "spec", "initContainers", NULL));
-        p->runs = calloc(p->n_inits + json_array_size(tree_at(pod, "spec", "containers", NULL)) + 1, sizeof *p->runs);
+        p->runs = calloc(p->n_inits + json_array_size(tree_at(pod, "spec", "containers", NULL)) + 1,
+                         sizeof *p->runs);
         if (!p->runs)
                 return -ENOMEM;
         r = prepare_list(p, "initContainers", true);
@@ -166,7 +168,8 @@ static int run_init_stage(Runner *r, size_t stage) {
         for (size_t i = 0; i < r->n_pods; i++) {
                 PodRun *p = &r->pods[i];
 
-                if (stage < p->n_inits && p->runs[stage].kind == CONTAINER_INIT && !did_succeed(&p->runs[stage]))
+                if (stage < p->n_inits && p->runs[stage].kind == CONTAINER_INIT &&
+                    !did_succeed(&p->runs[stage]))
                         p->failed = true;
         }
         return e;
@@ -202,7 +205,8 @@ static void print_end(const Runner *r, const Run *run, Buf *out) {
 
         switch (container_state(run->process)) {
         case CONTAINER_HOLDING:
-                buf_append_str(out, STR("(no command in the manifest; the container only holds its slice)\n"));
+                buf_append_str(out,
+                               STR("(no command in the manifest; the container only holds its slice)\n"));
                 break;
         case CONTAINER_NO_PROGRAM:
                 buf_appendf(out, "(%s: %s; the container only holds its slice)\n", run->argv.items[0],

@@ -51,12 +51,13 @@ static int add_group(Machine *m, const char *node, Str group, Fault *fault) {
 
         if (parse_group(group, &model, &count, &mib) != 0)
                 return fault_set(fault, SIMULATE_E_MALFORMED,
-                                 ANNOTATION_SIMULATED_CARDS ": \"" STR_FMT
-                                                            "\" must be COUNTxMODEL:MEMORY, as 4xTesla-V100:16160MiB",
+                                 ANNOTATION_SIMULATED_CARDS
+                                 ": \"" STR_FMT "\" must be COUNTxMODEL:MEMORY, as 4xTesla-V100:16160MiB",
                                  STR_ARG(group));
         if (count > MAX_CARDS - m->n_cards)
                 return fault_set(fault, SIMULATE_E_MALFORMED,
-                                 ANNOTATION_SIMULATED_CARDS ": \"" STR_FMT "\" makes more than %d cards of one node",
+                                 ANNOTATION_SIMULATED_CARDS ": \"" STR_FMT
+                                                            "\" makes more than %d cards of one node",
                                  STR_ARG(group), MAX_CARDS);
         for (; count > 0; count--) {
                 uint32_t index = m->n_cards++;
@@ -83,7 +84,8 @@ static int read_machine(const json_t *node, const char *groups, Machine *m, Faul
         m->unit = MEMORY_UNIT_GIB;
         if (unit && memory_unit_parse(str_from(unit), &m->unit) != 0)
                 return fault_set(fault, SIMULATE_E_MALFORMED,
-                                 ANNOTATION_UNIT " is \"%s\", must be GiB, MiB or a whole number of them", unit);
+                                 ANNOTATION_UNIT " is \"%s\", must be GiB, MiB or a whole number of them",
+                                 unit);
         do
                 r = add_group(m, name ? name : "", str_split(&rest, ','), fault);
         while (r == 0 && rest.data);
@@ -101,15 +103,15 @@ static int open_object(json_t *node, const char *part, const char *member, json_
         json_t *object = tree_make(node, part, member, NULL);
 
         if (!object)
-                return fault_set(fault, SIMULATE_E_MALFORMED, "%s%s%s must be an object", part, member ? "." : "",
-                                 member ? member : "");
+                return fault_set(fault, SIMULATE_E_MALFORMED, "%s%s%s must be an object", part,
+                                 member ? "." : "", member ? member : "");
         *ret = object;
         return 0;
 }
 
 static int write_metadata(json_t *node, const Machine *m, Fault *fault) {
         _cleanup_buf_ Buf text = BUF_NULL;
-        json_t *labels, *annotations;
+        json_t *labels = NULL, *annotations = NULL;
         int r;
 
         r = open_object(node, "metadata", "labels", &labels, fault);
@@ -146,13 +148,14 @@ static int write_resources(json_t *node, const char *where, const Machine *m, Fa
         const char *label = tree_text(node, "metadata", "labels", LABEL_SCHEDULE, NULL);
         ShareMode mode = share_mode_from_label(str_from(label));
         bool memory = share_mode_has_memory(mode);
-        json_t *list;
+        json_t *list = NULL;
         int r;
 
         r = open_object(node, "status", where, &list, fault);
         if (r != 0)
                 return r;
-        r = write_resource(list, RESOURCE_GPU_CORE, share_mode_has_core(mode), memory, UINT64_C(100) * m->n_cards);
+        r = write_resource(list, RESOURCE_GPU_CORE, share_mode_has_core(mode), memory,
+                           UINT64_C(100) * m->n_cards);
         if (r == 0)
                 r = write_resource(list, RESOURCE_GPU_COUNT, memory, memory, m->n_cards);
         return r < 0 ? r : write_resource(list, RESOURCE_GPU_MEM, memory, memory, m->units);

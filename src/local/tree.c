@@ -64,7 +64,8 @@ void tree_pod_name(const json_t *object, char buffer[static TREE_NAME_MAX]) {
         const char *namespace_ = tree_text(object, "metadata", "namespace", NULL);
         const char *name = tree_text(object, "metadata", "name", NULL);
 
-        (void) snprintf(buffer, TREE_NAME_MAX, "%s/%s", namespace_ ? namespace_ : "default", name ? name : "");
+        (void) snprintf(buffer, TREE_NAME_MAX, "%s/%s", namespace_ ? namespace_ : "default",
+                        name ? name : "");
 }
 
 int tree_set_text(json_t *object, const char *key, const char *value) {

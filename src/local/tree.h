@@ -28,5 +28,4 @@ void tree_pod_name(const json_t *object, char buffer[static TREE_NAME_MAX]);
 int tree_set_text(json_t *object, const char *key, const char *value);
 int tree_default_text(json_t *object, const char *key, const char *value);
 
-DEFINE_CLEANUP(json_t *, json_decref)
-#define _cleanup_json_ _cleanup_(json_decrefp)
+#define _cleanup_json_ _cleanup_(json_decrefp) /* jansson's own, for NULL too */

@@ -13,7 +13,7 @@ typedef struct Variables {
 
 #define VARIABLES_NULL ((Variables){0})
 
-bool variables_push(Variables *v, char *item); /* takes the item, as it is; freed on failure as well */
+bool variables_push(Variables *v, char *item);        /* takes the item, as it is; freed on failure as well */
 int variables_set(Variables *v, Str name, Str value); /* 0 or -ENOMEM */
 const char *variables_get(const Variables *v, Str name);
 void variables_done(Variables *v);

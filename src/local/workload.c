@@ -13,7 +13,8 @@ struct Shape {
 };
 
 /* A count of the spec: absent is `otherwise`. */
-static int read_count(const json_t *workload, const char *field, uint64_t otherwise, uint64_t *ret, Fault *fault) {
+static int read_count(const json_t *workload, const char *field, uint64_t otherwise, uint64_t *ret,
+                      Fault *fault) {
         const json_t *value = tree_at(workload, "spec", field, NULL);
 
         if (!value || json_is_null(value)) {
@@ -23,8 +24,9 @@ static int read_count(const json_t *workload, const char *field, uint64_t otherw
         if (!json_is_integer(value) || json_integer_value(value) < 0)
                 return fault_set(fault, WORKLOAD_E_INVALID, "spec.%s must be a whole number from 0", field);
         if (json_integer_value(value) > WORKLOAD_MAX_PODS)
-                return fault_set(fault, WORKLOAD_E_INVALID, "spec.%s is %" JSON_INTEGER_FORMAT ", must be at most %d",
-                                 field, json_integer_value(value), WORKLOAD_MAX_PODS);
+                return fault_set(fault, WORKLOAD_E_INVALID,
+                                 "spec.%s is %" JSON_INTEGER_FORMAT ", must be at most %d", field,
+                                 json_integer_value(value), WORKLOAD_MAX_PODS);
         *ret = (uint64_t) json_integer_value(value);
         return 0;
 }
@@ -108,8 +110,7 @@ static int dress_deployment(const json_t *workload, const json_t *nodes, json_t 
         suffix(workload_hash(workload, 0), 10, template_hash);
         suffix(workload_hash(workload, index + 1), 5, letters);
         r = add_label(pod, "pod-template-hash", template_hash);
-        return r < 0 ? r
-                     : set_name(pod, workload, template_hash, letters);
+        return r < 0 ? r : set_name(pod, workload, template_hash, letters);
 }
 
 static int dress_ordinal(const json_t *workload, const json_t *nodes, json_t *pod, uint64_t index) {
@@ -134,7 +135,8 @@ static int dress_job(const json_t *workload, const json_t *nodes, json_t *pod, u
 
         r = add_label(pod, "job-name", tree_text(workload, "metadata", "name", NULL));
         if (r == 0)
-                r = add_label(pod, "batch.kubernetes.io/job-name", tree_text(workload, "metadata", "name", NULL));
+                r = add_label(pod, "batch.kubernetes.io/job-name",
+                              tree_text(workload, "metadata", "name", NULL));
         return r < 0 ? r : dress_suffixed(workload, nodes, pod, index);
 }
 
@@ -142,8 +144,8 @@ static int dress_job(const json_t *workload, const json_t *nodes, json_t *pod, u
 static int dress_daemon(const json_t *workload, const json_t *nodes, json_t *pod, uint64_t index) {
         const char *node = tree_text(json_array_get(nodes, index), "metadata", "name", NULL);
         json_t *affinity = tree_make(pod, "spec", "affinity", "nodeAffinity", NULL);
-        json_t *required = json_pack("{s:[{s:[{s:s, s:s, s:[s]}]}]}", "nodeSelectorTerms", "matchFields", "key",
-                                     "metadata.name", "operator", "In", "values", node ? node : "");
+        json_t *required = json_pack("{s:[{s:[{s:s, s:s, s:[s]}]}]}", "nodeSelectorTerms", "matchFields",
+                                     "key", "metadata.name", "operator", "In", "values", node ? node : "");
 
         if (!affinity ||
             json_object_set_new(affinity, "requiredDuringSchedulingIgnoredDuringExecution", required) < 0)
@@ -189,14 +191,15 @@ static json_t *pod_from_template(const json_t *workload, const json_t *template_
         const json_t *annotations = tree_at(template_, "metadata", "annotations", NULL);
         const char *namespace_ = tree_text(workload, "metadata", "namespace", NULL);
 
-        return json_pack("{s:s, s:s, s:{s:s, s:o*, s:o*, s:[{s:s, s:s, s:s, s:s, s:b, s:b}]}, s:o}", "apiVersion",
-                         "v1", "kind", "Pod", "metadata", "namespace", namespace_ ? namespace_ : "default", "labels",
+        return json_pack("{s:s, s:s, s:{s:s, s:o*, s:o*, s:[{s:s, s:s, s:s, s:s, s:b, s:b}]}, s:o}",
+                         "apiVersion", "v1", "kind", "Pod", "metadata", "namespace",
+                         namespace_ ? namespace_ : "default", "labels",
                          labels ? json_deep_copy(labels) : NULL, "annotations",
                          annotations ? json_deep_copy(annotations) : NULL, "ownerReferences", "apiVersion",
-                         tree_text(workload, "apiVersion", NULL), "kind", tree_text(workload, "kind", NULL), "name",
-                         tree_text(workload, "metadata", "name", NULL), "uid",
-                         tree_text(workload, "metadata", "uid", NULL), "controller", 1, "blockOwnerDeletion", 1,
-                         "spec", json_deep_copy(tree_at(template_, "spec", NULL)));
+                         tree_text(workload, "apiVersion", NULL), "kind", tree_text(workload, "kind", NULL),
+                         "name", tree_text(workload, "metadata", "name", NULL), "uid",
+                         tree_text(workload, "metadata", "uid", NULL), "controller", 1, "blockOwnerDeletion",
+                         1, "spec", json_deep_copy(tree_at(template_, "spec", NULL)));
 }
 
 int workload_expand(json_t *workload, const json_t *nodes, json_t *pods, Fault *fault) {
@@ -211,7 +214,8 @@ int workload_expand(json_t *workload, const json_t *nodes, json_t *pods, Fault *
         if (!tree_text(workload, "metadata", "name", NULL))
                 return fault_set(fault, WORKLOAD_E_INVALID, "metadata.name is missing, must be a string");
         if (!json_is_object(tree_at(template_, "spec", NULL)))
-                return fault_set(fault, WORKLOAD_E_INVALID, "spec.template.spec is missing, must be an object");
+                return fault_set(fault, WORKLOAD_E_INVALID,
+                                 "spec.template.spec is missing, must be an object");
         r = give_uid(workload);
         for (uint64_t i = 0; i < n && r == 0; i++) {
                 json_t *pod = pod_from_template(workload, template_);

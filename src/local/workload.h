@@ -9,6 +9,7 @@
  * made from the workload, so that the same manifest gives the same pods each time. */
 
 #include "base/fault.h"
+#include "base/str.h"
 #include "local/tree.h"
 
 enum { WORKLOAD_E_INVALID = 1, WORKLOAD_MAX_PODS = 100000 };
