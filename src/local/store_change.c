@@ -108,6 +108,10 @@ bool change_is_of_kind(Change *c, Str object) {
 
 bool change_begin(Change *c) {
         c->key = store_key(c->api, c->route);
+        if (!c->key.data) {
+                store_refuse_broken(c->reply, -ENOMEM);
+                return false;
+        }
         c->old = store_find(c->api->objects, c->route->kind, c->key);
         if (!c->old) {
                 store_refuse_not_found(c->reply, c->route->kind, c->route->name);
