@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "local/workload.h"
+
+#include "base/buf.h"
 #include "test.h"
 
 static json_t *tree(const char *text) {
