@@ -185,8 +185,17 @@ uint64_t inspect_percent(uint64_t used, uint64_t total) {
 }
 
 InspectUse inspect_pod_use(const InspectPod *p, uint32_t card) {
-        for (size_t u = 0; u < p->n_uses; u++)
-                if (p->uses[u].card == card)
-                        return p->uses[u];
+        size_t low = 0, high = p->n_uses;
+
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+
+                if (p->uses[middle].card == card)
+                        return p->uses[middle];
+                if (p->uses[middle].card < card)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
         return (InspectUse){.card = card};
 }

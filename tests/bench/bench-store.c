@@ -82,7 +82,8 @@ static unsigned without_sockets(void *userdata, const char *method, const char *
                 .method = method, .path = only, .content_type = type, .body = body, .query = one_query};
         StoreReply reply = STORE_REPLY_NULL;
 
-        (void) snprintf(only, sizeof only, "%.*s", (int) strcspn(path, "?"), path);
+        (void) snprintf(only, sizeof only, "%s", path);
+        only[strcspn(only, "?")] = '\0';
         call.userdata = strstr(path, "limit=") ? (void *) (uintptr_t) "500" : NULL;
         store_answer(userdata, &call, &reply);
         buf_done(&reply.body);
