@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "share/placement.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "share/ledger-internal.h"
@@ -82,6 +83,49 @@ int placement_check(const LedgerNode *node, const Request *request, Refusal *ret
         if (fits(node, s, request))
                 return 0;
         *ret = why_not(node, s, request);
+        return PLACEMENT_E_REFUSED;
+}
+
+/* ---- what if ---- */
+
+static uint64_t less(uint64_t a, uint64_t b) {
+        return a > b ? a - b : 0; /* amounts beyond 32 bits are told saturated: never take away too much */
+}
+
+static void take_away(LedgerNode *n, const Grant *g) {
+        for (size_t i = 0; i < n->n_cards; i++) {
+                LedgerCard *c = &n->cards[i];
+                uint32_t mem = grant_mem_on_card(g, c->index), core = grant_core_on_card(g, c->index);
+
+                c->used = less(c->used, mem);
+                c->core_used = less(c->core_used, core);
+                c->pods -= (mem > 0 || core > 0) && c->pods > 0;
+        }
+        n->pending = less(n->pending, g->pending);
+        n->n_grants--;
+        n->n_with_core -= g->has_core;
+}
+
+int placement_check_without(const LedgerNode *node, const Request *request, const Grant *const *gone,
+                            size_t n_gone, Refusal *ret) {
+        _cleanup_free_ LedgerCard *cards = calloc(node->n_cards + 1, sizeof *cards);
+        LedgerNode what_if = *node;
+        NodeSummary s;
+
+        if (!cards)
+                return -ENOMEM;
+        if (node->n_cards > 0)
+                memcpy(cards, node->cards, node->n_cards * sizeof *cards);
+        what_if.cards = cards;
+        for (size_t i = 0; i < n_gone; i++) {
+                assert(gone[i]->node == node);
+                take_away(&what_if, gone[i]);
+        }
+        s = ledger_node_summary(&what_if);
+        if (fits(&what_if, &s, request))
+                return 0;
+        *ret = why_not(&what_if, &s, request);
+        ret->node = node; /* the copy dies here */
         return PLACEMENT_E_REFUSED;
 }
 
