@@ -7,7 +7,7 @@
  * get, update, merge patch, delete, status, and pods/NAME/binding with annotations and UID precondition. One
  * resourceVersion counter for everything, as etcd has it.
  *
- * It is a stub for tests, benchmarks and `aliquot local`: no authentication, no admission, no defaulting
+ * It is made for tests, benchmarks and `aliquot local`: no authentication, no admission, no defaulting
  * beyond what our programs read (uid, creationTimestamp, resourceVersion, schedulerName, phase, namespace).
  */
 

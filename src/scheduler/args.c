@@ -144,7 +144,7 @@ static int read_candidates(const Members *m, Reading *g, Fault *fault) {
         int k;
 
         json_init(&r, by_name ? m->names : m->nodes);
-        g->reader = &r;
+        g->reader = &r; /* cppcheck-suppress autoVariables; both go out of use with this call */
         if (by_name)
                 read_names(g);
         else

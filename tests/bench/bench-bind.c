@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Pods from creation to "assigned", through `aliquot scheduler` and the local store as stub API server:
+/* Pods from creation to "assigned", through `aliquot scheduler` and the local store in place of the API server:
  * create (4 KiB), filter, prioritize, bind, and the node's patch, which makes three watch events a pod. The
  * baseline, in the same run on a store of its own, does the same without us: create, POST the Binding
  * straight to the store, patch. The time of one bind is measured apart, with one pod at a time: ours against
