@@ -145,7 +145,11 @@ unsigned extender_answer(Extender *e, const HttpRequest *request, Buf *out, cons
         const Route *route = route_find(str_from(request->path), &rest);
         Call c = {
                 .extender = e,
-                .context = {.view = e->view, .metrics = e->metrics, .arena = &arena},
+                .context = {.view = e->view,
+                            .metrics = e->metrics,
+                            .promises = &e->promises,
+                            .now = clock_monotonic_usec(),
+                            .arena = &arena},
                 .body = request->body,
                 .rest = rest,
                 .out = out,
@@ -226,6 +230,7 @@ static void bind_start(Extender *e, HttpExchange *x, const BindingArgs *args) {
                 return;
         }
         *call = (BindCall){.extender = e, .exchange = x, .since = clock_monotonic_usec()};
+        promises_drop(&e->promises, args->uid); /* from here on the ledger knows */
         binder_bind(e->binder, args, on_bound, call, &bind);
         if (!bind)
                 return; /* answered: the call is freed */

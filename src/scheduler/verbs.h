@@ -7,11 +7,14 @@
  * error and one sentence. */
 
 #include "scheduler/metrics.h"
+#include "scheduler/promises.h"
 #include "scheduler/view.h"
 
 typedef struct VerbContext {
         View *view;
         Metrics *metrics;
+        Promises *promises; /* prioritize reads and makes them */
+        usec_t now;
         Arena *arena; /* of this request */
 } VerbContext;
 
