@@ -230,7 +230,6 @@ static void bind_start(Extender *e, HttpExchange *x, const BindingArgs *args) {
                 return;
         }
         *call = (BindCall){.extender = e, .exchange = x, .since = clock_monotonic_usec()};
-        promises_drop(&e->promises, args->uid); /* from here on the ledger knows */
         binder_bind(e->binder, args, on_bound, call, &bind);
         if (!bind)
                 return; /* answered: the call is freed */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/promises.h"
 
+#include "scheduler/view.h"
+
 static bool is_for(const Promise *s, Str uid) {
         return str_eq((Str){s->uid, s->uid_len}, uid);
 }
@@ -13,6 +15,16 @@ void promises_drop(Promises *p, Str uid) {
         for (size_t i = 0; i < PROMISES_MAX; i++)
                 if (is_for(&p->slots[i], uid))
                         p->slots[i].until = 0;
+}
+
+void promises_settle(Promises *p, const View *view) {
+        for (size_t i = 0; i < PROMISES_MAX; i++) {
+                Promise *s = &p->slots[i];
+                const ViewPod *pod = s->until > 0 ? view_pod_find(view, (Str){s->uid, s->uid_len}) : NULL;
+
+                if (pod && pod->grant)
+                        s->until = 0;
+        }
 }
 
 void promises_make(Promises *p, Str uid, Str node, const Request *request, usec_t now) {

@@ -34,8 +34,12 @@ typedef struct Promises {
 /* The pod is on its way to this node; replaces what was promised to it before. */
 void promises_make(Promises *p, Str uid, Str node, const Request *request, usec_t now);
 
-/* Its bind is here, or it never will be. */
+/* The ledger knows of it now, or it will never come. */
 void promises_drop(Promises *p, Str uid);
+
+/* Drops those whose pods hold something by now. */
+struct View;
+void promises_settle(Promises *p, const struct View *view);
 
 /* Would the node still hold the request after all other pods that are on their way to it? */
 bool promises_leave_room(const Promises *p, const LedgerNode *node, const Request *request, Str uid,
