@@ -346,15 +346,22 @@ static bool has_node(const json_t *pod) {
         return node && *node;
 }
 
-/* Pods that came with a node first: they are there, whatever the scheduler thinks. */
-static int settle(Cluster *c, Cycle *cycle, const Queued *queue, size_t n, Fault *fault) {
+static bool is_pending(const json_t *pod) {
+        const char *phase = tree_text(pod, "status", "phase", NULL);
+
+        return !phase || strcmp(phase, "Pending") == 0;
+}
+
+/* Pods that came with a node first: they are there, whatever the scheduler thinks. Those that run already, in the dump
+ * of a cluster, only count. */
+static int settle_bound(Cluster *c, Cycle *cycle, const Queued *queue, size_t n, Fault *fault) {
         int r = 0;
 
         for (size_t i = 0; i < n && r == 0; i++) {
                 if (!has_node(queue[i].pod))
                         continue;
                 r = cycle_charge(cycle, queue[i].pod);
-                if (r == 0)
+                if (r == 0 && is_pending(queue[i].pod))
                         r = admit(c, queue[i].pod, fault);
         }
         return r;
@@ -379,7 +386,7 @@ int cluster_settle(Cluster *c, Fault *fault) {
         if (r == 0)
                 r = cycle_new(c->api, c->extender, c->nodes, &cycle);
         if (r == 0)
-                r = settle(c, cycle, queue, n, fault);
+                r = settle_bound(c, cycle, queue, n, fault);
         for (size_t i = 0; i < n && r == 0; i++)
                 if (!has_node(queue[i].pod))
                         r = schedule(c, cycle, queue[i].pod, fault);
