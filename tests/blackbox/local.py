@@ -306,7 +306,8 @@ class Input(Local):
         self.broken("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n---\nkind: Pod\n", "document 2 (line 5)",
                     "apiVersion is missing")
         self.broken("a: 1\na: 2\n", "document 1")
-        self.broken("\x00\x01", "document 1")
+        self.broken("a: b\x00\x01", "NUL byte at offset 4")
+        self.broken("\x01", "document 1")
         self.broken("apiVersion: v1\nkind: Pod\n", "metadata is missing")
 
     def test_invalid_objects(self):

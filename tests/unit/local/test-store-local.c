@@ -71,7 +71,7 @@ static void says_why_not(void) {
                         "List: items[1]: ConfigMap \"_\" is invalid: metadata.name: Invalid value: \"_\"");
         ASSERT_INT(store_apply(f.store, STR("{\"kind\":\"List\",\"items\":{}}"), &f.fault), STORE_E_INVALID);
         ASSERT_INT(store_apply(f.store, STR("{\"kind\":\"Gadget\",\"apiVersion\":\"v1\"}"), &f.fault),
-                   STORE_E_INVALID);
+                   STORE_E_NOT_FOUND);
         ASSERT_TEXT(f.fault.text, "no matches for kind \"Gadget\" in version \"v1\"");
         end(&f);
 }
