@@ -377,7 +377,7 @@ static void bind_place(Bind *bind, const Request *request) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         _cleanup_buf_ Buf annotations = BUF_NULL;
         Refusal refusal = {.code = REFUSAL_NODE_UNKNOWN};
-        Placement placement;
+        Placement placement = {0};
         int r = PLACEMENT_E_REFUSED;
 
         if (node)
@@ -412,8 +412,8 @@ static void bind_refuse_request(Bind *bind, const Refusal *refusal) {
 
 static void bind_fetched(Bind *bind, const Pod *pod) {
         View *v = bind->binder->options.view;
-        Refusal refusal;
-        Request request;
+        Refusal refusal = {0};
+        Request request = {0};
         int r;
 
         r = view_pod_set(v, pod, REFLECTOR_MODIFIED);

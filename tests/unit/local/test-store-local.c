@@ -25,9 +25,15 @@ static void end(Fixture *f) {
 }
 
 static int join_names(void *userdata, Str object) {
-        const char *at = strstr(object.data, "\"name\":\"");
+        static const char key[] = "\"name\":\"";
+        const char *at = memmem(object.data, object.len, key, sizeof key - 1);
+        Str rest;
 
-        (void) strncat(userdata, at + strlen("\"name\":\""), strcspn(at + strlen("\"name\":\""), "\""));
+        ASSERT_TRUE(at);
+        at += sizeof key - 1;
+        rest = (Str){at, (size_t) (object.data + object.len - at)};
+        rest = str_split(&rest, '"');
+        (void) strncat(userdata, rest.data, rest.len);
         return 0;
 }
 
