@@ -16,7 +16,7 @@ typedef struct SchedulerOptions {
         const char *listen;             /* "ADDR:PORT" */
         const char *tls_cert, *tls_key; /* files; both or neither */
         bool leader_election;
-        const char *identity;  /* of the Lease; NULL: host name and pid */
+        const char *identity;   /* of the Lease; NULL: host name and pid */
         const char *namespace_; /* of the Lease; NULL: kube-system */
 } SchedulerOptions;
 
@@ -25,6 +25,10 @@ int scheduler_new(sd_event *event, const SchedulerOptions *options, Scheduler **
 Scheduler *scheduler_free(Scheduler *s);
 uint16_t scheduler_port(const Scheduler *s);
 bool scheduler_is_ready(const Scheduler *s); /* what /readyz answers: the view is in sync */
+
+/* Stops binding and gives the lease to whoever wants it; done is called when that is known or has failed. Returns 0, 1
+ * when there is nothing to give (done is not called then), or negative errno. */
+int scheduler_release(Scheduler *s, void (*done)(void *userdata), void *userdata);
 
 /* The verb `aliquot scheduler`. Returns the exit code. */
 int scheduler_main(int argc, char **argv);

@@ -77,8 +77,9 @@ LedgerNode *ledger_node_ensure(Ledger *l, Str name);
 void ledger_node_drop_if_unused(LedgerNode *n);
 LedgerCard *ledger_node_card(LedgerNode *n,
                              uint32_t index); /* made when missing, with 0 units; NULL: no memory */
-void ledger_node_summarize(LedgerNode *n);    /* after any change to cards, grants or description */
-void ledger_node_settle(LedgerNode *n);       /* the last grant went: what was wanted comes into force */
+NodeSummary ledger_node_summary(const LedgerNode *n);
+void ledger_node_summarize(LedgerNode *n); /* after any change to cards, grants or description */
+void ledger_node_settle(LedgerNode *n);    /* the last grant went: what was wanted comes into force */
 
 /* Free units of a card for one more pod, 0 when it takes none. */
 uint32_t ledger_card_free(const LedgerNode *n, const LedgerCard *c);

@@ -152,7 +152,7 @@ uint32_t ledger_card_core_free(const LedgerCard *c) {
         return c->healthy && c->core_used < CORE_PER_CARD ? (uint32_t) (CORE_PER_CARD - c->core_used) : 0;
 }
 
-void ledger_node_summarize(LedgerNode *n) {
+NodeSummary ledger_node_summary(const LedgerNode *n) {
         bool mixed_core = n->n_with_core > 0, mixed_memory = n->n_grants > n->n_with_core;
         NodeSummary s = {.mode = (uint8_t) n->now.mode, .policy = (uint8_t) n->now.policy};
         uint64_t used = 0, total = 0;
@@ -172,7 +172,11 @@ void ledger_node_summarize(LedgerNode *n) {
                 n->described && share_mode_has_memory(n->now.mode) && (!mixed_core || n->now.allow_mixed);
         s.takes_core =
                 n->described && share_mode_has_core(n->now.mode) && (!mixed_memory || n->now.allow_mixed);
-        n->ledger->summaries[n->slot] = s;
+        return s;
+}
+
+void ledger_node_summarize(LedgerNode *n) {
+        n->ledger->summaries[n->slot] = ledger_node_summary(n);
 }
 
 size_t ledger_node_replicas(const LedgerNode *n, uint64_t app) {

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/args.h"
+
+#include <errno.h>
+#include <strings.h>
+
+#include "wire/json_table.h"
+
+bool args_key_is(Str raw, const char *field) {
+        size_t n = strlen(field);
+
+        return (raw.len == n && strncasecmp(raw.data, field, n) == 0) || json_key_is(raw, field);
+}
+
+/* ---- the nodes ---- */
+
+typedef struct Reading {
+        JsonReader reader;
+        Directory *directory;
+        DirectoryNode *previous;
+        Arena *arena;
+        const ArgsVisitor *visitor;
+} Reading;
+
+static void hand_out(Reading *g, Str raw, Str name) {
+        Candidate c = {.raw = raw, .name = name, .node = directory_find(g->directory, name, g->previous)};
+
+        g->previous = c.node;
+        g->visitor->candidate(g->visitor->userdata, &c);
+}
+
+/* A name with an escape in it is legal JSON and no node's name, but it is answered as it was written. */
+static Str plain_name(Reading *g, Str raw) {
+        Str name = {raw.data + 1, raw.len - 2};
+        JsonReader r;
+
+        if (!memchr(raw.data, '\\', raw.len))
+                return name;
+        json_init(&r, raw);
+        json_string(&r, g->arena, &name);
+        return name;
+}
+
+static void read_names(Reading *g) {
+        if (!json_array_begin(&g->reader))
+                return;
+        while (json_array_next(&g->reader)) {
+                Str raw = {NULL, 0};
+
+                if (json_peek(&g->reader) != JSON_STRING) {
+                        json_fault(&g->reader, "not a string");
+                        return;
+                }
+                json_raw(&g->reader, &raw);
+                if (raw.len >= 2)
+                        hand_out(g, raw, plain_name(g, raw));
+        }
+}
+
+static const JsonField name_fields[] = {{STR("name"), json_field_str, 0}};
+
+static void read_metadata(JsonReader *r, Arena *arena, void *ret_str) {
+        json_decode(r, arena, name_fields, ELEMENTSOF(name_fields), ret_str);
+}
+
+static const JsonField node_fields[] = {{STR("metadata"), read_metadata, 0}};
+
+/* v1.NodeList: its elements are handed out whole, and answered as they came. */
+static void read_items(Reading *g) {
+        if (!json_array_begin(&g->reader))
+                return;
+        while (json_array_next(&g->reader)) {
+                const char *start;
+                Str name = {NULL, 0};
+
+                if (json_peek(&g->reader) != JSON_OBJECT) {
+                        json_fault(&g->reader, "not an object");
+                        return;
+                }
+                start = g->reader.at;
+                json_decode(&g->reader, g->arena, node_fields, ELEMENTSOF(node_fields), &name);
+                if (json_failed(&g->reader))
+                        return;
+                hand_out(g, (Str){start, (size_t) (g->reader.at - start)}, name);
+        }
+}
+
+static void read_node_list(Reading *g) {
+        Str key;
+
+        if (!json_object_begin(&g->reader))
+                return;
+        while (json_object_next(&g->reader, &key)) {
+                if (args_key_is(key, "items"))
+                        read_items(g);
+                else
+                        json_skip(&g->reader);
+        }
+}
+
+/* ---- the whole ---- */
+
+typedef struct Members {
+        Str pod, nodes, names; /* texts of the members; empty when absent or null */
+} Members;
+
+static void member_raw(JsonReader *r, Str *ret) {
+        bool null = json_peek(r) == JSON_NULL;
+        Str raw = {NULL, 0};
+
+        json_raw(r, &raw);
+        *ret = null ? (Str){NULL, 0} : raw;
+}
+
+static int find_members(Str body, Members *ret, Fault *fault) {
+        Members m = {0};
+        JsonReader r;
+        Str key;
+        int k;
+
+        json_init(&r, body);
+        if (json_peek(&r) != JSON_OBJECT)
+                json_fault(&r, "ExtenderArgs must be an object");
+        else if (json_object_begin(&r))
+                while (json_object_next(&r, &key)) {
+                        if (args_key_is(key, "Pod"))
+                                member_raw(&r, &m.pod);
+                        else if (args_key_is(key, "Nodes"))
+                                member_raw(&r, &m.nodes);
+                        else if (args_key_is(key, "NodeNames"))
+                                member_raw(&r, &m.names);
+                        else
+                                json_skip(&r);
+                }
+        k = json_finish(&r, fault);
+        if (k == 0)
+                *ret = m;
+        return k > 0 ? ARGS_E_MALFORMED : k;
+}
+
+static int read_candidates(const Members *m, Reading *g, Fault *fault) {
+        bool by_name = !str_is_empty(m->names);
+        int k;
+
+        json_init(&g->reader, by_name ? m->names : m->nodes);
+        if (by_name)
+                read_names(g);
+        else
+                read_node_list(g);
+        k = json_finish(&g->reader, fault);
+        return k > 0 ? fault_wrap(fault, ARGS_E_MALFORMED, by_name ? "NodeNames" : "Nodes") : k;
+}
+
+int args_read(Str body, Directory *d, Arena *arena, const ArgsVisitor *visitor, Fault *fault) {
+        Reading g = {.directory = d, .arena = arena, .visitor = visitor};
+        ExtenderArgs args = {0};
+        Members m;
+        int r;
+
+        r = find_members(body, &m, fault);
+        if (r != 0)
+                return r;
+        if (str_is_empty(m.pod))
+                return fault_set(fault, ARGS_E_MALFORMED, "Pod is missing");
+        if (str_is_empty(m.names) && str_is_empty(m.nodes))
+                return fault_set(fault, ARGS_E_MALFORMED, "NodeNames and Nodes are both missing");
+        args.by_name = !str_is_empty(m.names);
+        r = pod_decode(m.pod, arena, &args.pod, fault);
+        if (r != 0)
+                return r > 0 ? fault_wrap(fault, ARGS_E_MALFORMED, "Pod") : r;
+        r = visitor->pod(visitor->userdata, &args);
+        return r != 0 ? r : read_candidates(&m, &g, fault);
+}
+
+/* ---- binding ---- */
+
+int binding_args_read(Str body, Arena *arena, BindingArgs *ret, Fault *fault) {
+        BindingArgs a = {0};
+        JsonReader r;
+        Str key;
+        int k;
+
+        json_init(&r, body);
+        if (json_peek(&r) != JSON_OBJECT)
+                json_fault(&r, "ExtenderBindingArgs must be an object");
+        else if (json_object_begin(&r))
+                while (json_object_next(&r, &key)) {
+                        if (args_key_is(key, "PodName"))
+                                json_string(&r, arena, &a.name);
+                        else if (args_key_is(key, "PodNamespace"))
+                                json_string(&r, arena, &a.namespace_);
+                        else if (args_key_is(key, "PodUID"))
+                                json_string(&r, arena, &a.uid);
+                        else if (args_key_is(key, "Node"))
+                                json_string(&r, arena, &a.node);
+                        else
+                                json_skip(&r);
+                }
+        k = json_finish(&r, fault);
+        if (k != 0)
+                return k > 0 ? ARGS_E_MALFORMED : k;
+        if (str_is_empty(a.name) || str_is_empty(a.namespace_) || str_is_empty(a.uid) || str_is_empty(a.node))
+                return fault_set(fault, ARGS_E_MALFORMED, "%s is missing",
+                                 str_is_empty(a.name)         ? "PodName"
+                                 : str_is_empty(a.namespace_) ? "PodNamespace"
+                                 : str_is_empty(a.uid)        ? "PodUID"
+                                                              : "Node");
+        *ret = a;
+        return 0;
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/directory.h"
+
+#include <errno.h>
+
+/* Open addressing with linear probing, at most half full; removals move later entries back, so that there are no
+ * tombstones and a look-up of an unknown name ends at the first hole. */
+
+typedef struct DirectorySlot {
+        uint64_t hash; /* beside the pointer: a probe that fails costs no look at the node */
+        DirectoryNode *node;
+} DirectorySlot;
+
+struct Directory {
+        DirectorySlot *slots;
+        size_t mask; /* slots - 1 */
+        DirectoryNode **nodes;
+        size_t n, capacity;
+};
+
+enum { SLOTS_MIN = 64, NAME_MAX_LEN = 253 };
+
+static uint64_t mix(uint64_t a, uint64_t b) {
+        __extension__ unsigned __int128 product = (unsigned __int128) a * b;
+
+        return (uint64_t) product ^ (uint64_t) (product >> 64);
+}
+
+/* Eight bytes at a time, the last eight overlapping. Names that are looked up are not inserted, and who may create Node
+ * objects can do worse than slow us down: no secret is needed. */
+static uint64_t name_hash(Str name) {
+        const uint64_t k0 = UINT64_C(0x9e3779b97f4a7c15), k1 = UINT64_C(0xd6e8feb86659fd93);
+        uint64_t h = name.len * k0, word = 0;
+
+        if (name.len < 8) {
+                if (name.len > 0)
+                        memcpy(&word, name.data, name.len);
+                return mix(h ^ word ^ k1, k0);
+        }
+        for (size_t i = 0; i + 8 < name.len; i += 8) {
+                memcpy(&word, name.data + i, 8);
+                h = mix(h ^ word, k1);
+        }
+        memcpy(&word, name.data + name.len - 8, 8);
+        return mix(h ^ word, k0);
+}
+
+int directory_new(Directory **ret) {
+        _cleanup_(directory_freep) Directory *d = calloc(1, sizeof *d);
+
+        if (!d)
+                return -ENOMEM;
+        d->slots = calloc(SLOTS_MIN, sizeof *d->slots);
+        if (!d->slots)
+                return -ENOMEM;
+        d->mask = SLOTS_MIN - 1;
+        *ret = TAKE_PTR(d);
+        return 0;
+}
+
+Directory *directory_free(Directory *d) {
+        if (!d)
+                return NULL;
+        for (size_t i = 0; i < d->n; i++)
+                free(d->nodes[i]);
+        free(d->nodes);
+        free(d->slots);
+        free(d);
+        return NULL;
+}
+
+static bool is_name(const DirectoryNode *n, Str name) {
+        return n->name_len == name.len && memcmp(n->name, name.data, name.len) == 0;
+}
+
+static DirectorySlot *slot_of(const Directory *d, Str name, uint64_t hash) {
+        for (size_t i = hash & d->mask;; i = (i + 1) & d->mask) {
+                DirectorySlot *s = &d->slots[i];
+
+                if (!s->node || (s->hash == hash && is_name(s->node, name)))
+                        return s;
+        }
+}
+
+static int grow_slots(Directory *d) {
+        size_t n = (d->mask + 1) * 2;
+        DirectorySlot *old = d->slots, *slots = calloc(n, sizeof *slots);
+
+        if (!slots)
+                return -ENOMEM;
+        d->slots = slots;
+        d->mask = n - 1;
+        for (size_t i = 0; i < d->n; i++)
+                *slot_of(d, directory_name(d->nodes[i]), d->nodes[i]->hash) =
+                        (DirectorySlot){d->nodes[i]->hash, d->nodes[i]};
+        free(old);
+        return 0;
+}
+
+static int make_room(Directory *d) {
+        size_t capacity = d->capacity > 0 ? d->capacity * 2 : SLOTS_MIN / 2;
+        DirectoryNode **nodes;
+
+        if (d->n == d->capacity) {
+                nodes = realloc(d->nodes, capacity * sizeof(DirectoryNode *));
+                if (!nodes)
+                        return -ENOMEM;
+                d->nodes = nodes;
+                d->capacity = capacity;
+        }
+        return (d->n + 1) * 2 > d->mask + 1 ? grow_slots(d) : 0;
+}
+
+int directory_put(Directory *d, Str name, LedgerNode *ledger_node, DirectoryNode **ret) {
+        uint64_t hash = name_hash(name);
+        DirectorySlot *s = slot_of(d, name, hash);
+        DirectoryNode *n;
+        int r;
+
+        if (s->node) {
+                s->node->ledger_node = ledger_node;
+                *ret = s->node;
+                return 0;
+        }
+        if (str_is_empty(name) || name.len > NAME_MAX_LEN)
+                return -E2BIG;
+        r = make_room(d);
+        if (r < 0)
+                return r;
+        n = malloc(sizeof *n + name.len);
+        if (!n)
+                return -ENOMEM;
+        *n = (DirectoryNode){.ledger_node = ledger_node, .hash = hash, .name_len = (uint16_t) name.len};
+        memcpy(n->name, name.data, name.len);
+        n->follower = n;
+        *slot_of(d, name, hash) = (DirectorySlot){hash, n};
+        d->nodes[d->n++] = n;
+        *ret = n;
+        return 0;
+}
+
+/* Closes the hole at i: whoever could not have its own place because of it moves up. */
+static void close_hole(Directory *d, size_t i) {
+        for (size_t k = (i + 1) & d->mask; d->slots[k].node; k = (k + 1) & d->mask) {
+                size_t home = d->slots[k].hash & d->mask;
+
+                if (((k - home) & d->mask) < ((k - i) & d->mask))
+                        continue;
+                d->slots[i] = d->slots[k];
+                i = k;
+        }
+        d->slots[i] = (DirectorySlot){0};
+}
+
+void directory_remove(Directory *d, DirectoryNode *n) {
+        size_t at = 0;
+
+        while (d->nodes[at] != n)
+                at++;
+        d->nodes[at] = d->nodes[--d->n];
+        close_hole(d, (size_t) (slot_of(d, directory_name(n), n->hash) - d->slots));
+        for (size_t i = 0; i < d->n; i++)
+                if (d->nodes[i]->follower == n)
+                        d->nodes[i]->follower = d->nodes[i];
+        free(n);
+}
+
+DirectoryNode *directory_find(Directory *d, Str name, DirectoryNode *previous) {
+        DirectoryNode *n;
+
+        if (previous && is_name(previous->follower, name))
+                return previous->follower;
+        n = slot_of(d, name, name_hash(name))->node;
+        if (n && previous)
+                previous->follower = n;
+        return n;
+}
+
+size_t directory_size(const Directory *d) {
+        return d->n;
+}
+
+DirectoryNode *directory_at(const Directory *d, size_t i) {
+        return d->nodes[i];
+}

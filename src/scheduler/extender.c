@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/extender.h"
+
+#include "wire/json_write.h"
+
+#define PREFIX    "/gpushare-scheduler"
+#define TYPE_JSON "application/json"
+#define TYPE_TEXT "text/plain; charset=utf-8"
+
+enum { OUT_KEEP_MAX = 4 << 20 }; /* what one answer has grown to is kept for the next, up to here */
+
+void extender_done(Extender *e) {
+        buf_done(&e->out);
+}
+
+/* ---- the routes ---- */
+
+typedef struct Call {
+        Extender *extender;
+        VerbContext context;
+        Str body;
+        Str rest; /* of the path, behind the route's */
+        Buf *out;
+        const char *type; /* of the answer */
+} Call;
+
+static unsigned on_filter(Call *c) {
+        return filter_answer(&c->context, c->body, c->out);
+}
+
+static unsigned on_prioritize(Call *c) {
+        return prioritize_answer(&c->context, c->body, c->out);
+}
+
+static unsigned on_preempt(Call *c) {
+        return preempt_answer(&c->context, c->body, c->out);
+}
+
+static unsigned on_inspect(Call *c) {
+        return inspect_answer(&c->context, c->rest, c->out);
+}
+
+static unsigned on_version(Call *c) {
+        buf_append_str(c->out, STR("{\"version\":\"" ALIQUOT_VERSION "\"}"));
+        return 200;
+}
+
+static unsigned on_healthz(Call *c) {
+        c->type = TYPE_TEXT;
+        buf_append_str(c->out, STR("ok\n"));
+        return 200;
+}
+
+static unsigned on_readyz(Call *c) {
+        return on_healthz(c); /* the route asks for a view in sync: that is all there is to it */
+}
+
+static unsigned on_metrics(Call *c) {
+        MetricsState state = {.leading = c->extender->leading,
+                              .binds_open = c->extender->binder ? binder_n_open(c->extender->binder) : 0};
+
+        c->type = "text/plain; version=0.0.4; charset=utf-8";
+        metrics_write(c->context.metrics, c->context.view, &state, c->out);
+        return 200;
+}
+
+typedef struct Route {
+        const char *method;
+        Str path;
+        unsigned (*answer)(Call *c); /* NULL: bind, which is answered later */
+        int handler;                 /* MetricsHandler; -1: not measured */
+        bool needs_view;             /* 503 until the view is in sync */
+        bool has_rest;               /* a name may follow */
+        bool at_root;                /* without the prefix as well */
+} Route;
+
+static const Route routes[] = {
+        {"POST", STR("/filter"), on_filter, METRICS_HANDLER_FILTER, .needs_view = true},
+        {"POST", STR("/prioritize"), on_prioritize, METRICS_HANDLER_PRIORITIZE, .needs_view = true},
+        {"POST", STR("/bind"), NULL, METRICS_HANDLER_BIND, .needs_view = true},
+        {"POST", STR("/preempt"), on_preempt, METRICS_HANDLER_PREEMPT, .needs_view = true},
+        {"GET", STR("/inspect"), on_inspect, METRICS_HANDLER_INSPECT, .needs_view = true, .has_rest = true},
+        {"GET", STR("/version"), on_version, -1, .at_root = true},
+        {"GET", STR("/healthz"), on_healthz, -1, .at_root = true},
+        {"GET", STR("/readyz"), on_readyz, -1, .needs_view = true, .at_root = true},
+        {"GET", STR("/metrics"), on_metrics, -1, .at_root = true},
+};
+
+static const Route *route_find(Str path, Str *ret_rest) {
+        bool prefixed = str_has_prefix(path, STR(PREFIX "/"));
+        size_t skip = prefixed ? sizeof PREFIX - 1 : 0;
+        Str at = {path.data + skip, path.len - skip};
+
+        for (size_t i = 0; i < ELEMENTSOF(routes); i++) {
+                const Route *r = &routes[i];
+
+                if (!str_has_prefix(at, r->path) || (!prefixed && !r->at_root))
+                        continue;
+                *ret_rest = (Str){at.data + r->path.len, at.len - r->path.len};
+                if (str_is_empty(*ret_rest))
+                        return r;
+                if (r->has_rest && str_has_prefix(*ret_rest, STR("/"))) {
+                        *ret_rest = (Str){ret_rest->data + 1, ret_rest->len - 1};
+                        return r;
+                }
+        }
+        return NULL;
+}
+
+static const char *not_in_sync(const View *v) {
+        return !v->kinds[VIEW_NODES].synced ? "the view is not in sync yet: nodes have not been listed\n"
+                                            : "the view is not in sync yet: pods have not been listed\n";
+}
+
+/* 0: the route may be taken; else the status, with its text in *out. */
+static unsigned route_check(const Extender *e, const Route *route, const HttpRequest *request, Buf *out) {
+        if (!route) {
+                buf_appendf(out, "no such path: %s\n", request->path);
+                return 404;
+        }
+        if (strcmp(request->method, route->method) != 0) {
+                buf_appendf(out, "%s takes %s, not %s\n", request->path, route->method, request->method);
+                return 405;
+        }
+        if (route->needs_view && !view_in_sync(e->view)) {
+                buf_append_str(out, str_from(not_in_sync(e->view)));
+                return 503;
+        }
+        return 0;
+}
+
+static void count(Extender *e, const Route *route, unsigned status, usec_t since) {
+        if (!route || route->handler < 0)
+                return;
+        metrics_observe(&e->metrics->handlers[route->handler], clock_monotonic_usec() - since);
+        if (status != 200)
+                e->metrics->errors[route->handler]++;
+}
+
+unsigned extender_answer(Extender *e, const HttpRequest *request, Buf *out, const char **ret_type,
+                         const char **ret_allow) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        usec_t since = clock_monotonic_usec();
+        Str rest = {NULL, 0};
+        const Route *route = route_find(str_from(request->path), &rest);
+        Call c = {
+                .extender = e,
+                .context = {.view = e->view,
+                            .metrics = e->metrics,
+                            .promises = &e->promises,
+                            .now = clock_monotonic_usec(),
+                            .arena = &arena},
+                .body = request->body,
+                .rest = rest,
+                .out = out,
+                .type = TYPE_JSON,
+        };
+        unsigned status = route_check(e, route, request, out);
+
+        *ret_allow = status == 405 ? route->method : NULL;
+        if (status == 0)
+                status = route->answer ? route->answer(&c) : 404;
+        if (buf_result(out) < 0) {
+                buf_done(out);
+                buf_append_str(out, STR("out of memory\n"));
+                status = 503;
+        }
+        *ret_type = status == 200 ? c.type : TYPE_TEXT;
+        count(e, route, status, since);
+        return status;
+}
+
+/* ---- bind ---- */
+
+typedef struct BindCall {
+        Extender *extender;
+        HttpExchange *exchange;
+        Bind *bind;
+        usec_t since;
+} BindCall;
+
+const char *extender_may_not_bind(const Extender *e) {
+        if (!e->leading)
+                return "this replica is not the leader, and does not bind";
+        if (e->fresh && !*e->fresh)
+                return "this replica has become the leader just now, and lists the pods before it binds";
+        return NULL;
+}
+
+/* ExtenderBindingResult. An error goes there and not into the status, because kube-scheduler shows the text to people
+ * only from there. */
+static void respond_result(HttpExchange *x, const char *error) {
+        _cleanup_buf_ Buf out = BUF_NULL;
+
+        buf_append_str(&out, STR("{\"Error\":"));
+        json_quote(&out, str_from(error));
+        buf_append_char(&out, '}');
+        if (buf_result(&out) == 0)
+                http_respond(x, 200, TYPE_JSON, buf_str(&out));
+        else
+                http_respond(x, 503, TYPE_TEXT, STR("out of memory\n"));
+}
+
+static void on_bound(void *userdata, const char *error) {
+        BindCall *call = userdata;
+        Extender *e = call->extender;
+
+        metrics_observe(&e->metrics->handlers[METRICS_HANDLER_BIND], clock_monotonic_usec() - call->since);
+        if (*error)
+                e->metrics->errors[METRICS_HANDLER_BIND]++;
+        respond_result(call->exchange, error);
+        free(call);
+}
+
+/* kube-scheduler waits no longer (5 s, unless its configuration says otherwise). */
+static void on_gone(void *userdata) {
+        BindCall *call = userdata;
+
+        if (call->bind)
+                bind_abandon(call->bind);
+        free(call);
+}
+
+static void bind_start(Extender *e, HttpExchange *x, const BindingArgs *args) {
+        BindCall *call = calloc(1, sizeof *call);
+        Bind *bind;
+
+        if (!call) {
+                http_respond(x, 503, TYPE_TEXT, STR("out of memory\n"));
+                return;
+        }
+        *call = (BindCall){.extender = e, .exchange = x, .since = clock_monotonic_usec()};
+        binder_bind(e->binder, args, on_bound, call, &bind);
+        if (!bind)
+                return; /* answered: the call is freed */
+        call->bind = bind;
+        http_exchange_on_close(x, on_gone, call);
+}
+
+static void bind_handle(Extender *e, HttpExchange *x, const HttpRequest *request) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        _cleanup_buf_ Buf out = BUF_NULL;
+        Fault fault = FAULT_NULL;
+        const char *why_not;
+        BindingArgs args;
+        int r;
+
+        r = binding_args_read(request->body, &arena, &args, &fault);
+        why_not = r == 0 ? extender_may_not_bind(e) : NULL;
+        if (why_not)
+                respond_result(x, why_not);
+        else if (r == 0)
+                bind_start(e, x, &args);
+        else {
+                unsigned status = verb_failed(r, &fault, &out);
+
+                http_respond(x, status, TYPE_TEXT, buf_str(&out));
+        }
+        if (why_not || r != 0)
+                e->metrics->errors[METRICS_HANDLER_BIND]++;
+}
+
+void extender_handle(void *userdata, HttpExchange *x, const HttpRequest *request) {
+        Extender *e = userdata;
+        const char *type, *allow;
+        Str rest;
+        const Route *route = route_find(str_from(request->path), &rest);
+        unsigned status;
+
+        if (route && !route->answer && strcmp(request->method, route->method) == 0 && view_in_sync(e->view)) {
+                bind_handle(e, x, request);
+                return;
+        }
+        buf_clear(&e->out);
+        status = extender_answer(e, request, &e->out, &type, &allow);
+        if (allow)
+                http_respond_header(x, "Allow", allow);
+        http_respond(x, status, type, buf_str(&e->out));
+        if (e->out.capacity > OUT_KEEP_MAX)
+                buf_done(&e->out);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Which of these nodes could take the pod now. The answer is written while the request is read: nodes that fit are
+ * copied from the text they came in, neighbours together; the others get their sentence. */
+
+#include "scheduler/args.h"
+#include "scheduler/verbs.h"
+#include "share/placement.h"
+#include "wire/json_write.h"
+
+typedef struct Filter {
+        const VerbContext *context;
+        bool by_name;
+        bool ours;  /* the pod asks for our resources */
+        bool final; /* no node can ever take it */
+        Request request;
+        Refusal refusal;      /* when final */
+        Buf *out;             /* nodes that fit */
+        Buf failed, hopeless; /* members of FailedNodes, of FailedAndUnresolvableNodes */
+        Buf sentence, quoted;
+        const char *run, *run_end; /* neighbours in the request that fit, not written yet */
+        bool any;
+} Filter;
+
+static int on_pod(void *userdata, const ExtenderArgs *args) {
+        Filter *f = userdata;
+        int r;
+
+        f->by_name = args->by_name;
+        r = request_from_pod(&args->pod, f->context->arena, &f->request, &f->refusal);
+        if (r < 0)
+                return r;
+        f->ours = r != REQUEST_E_NONE;
+        f->final = r == REQUEST_E_REFUSED;
+        if (f->final)
+                refusal_format(&f->refusal, &f->sentence);
+        buf_append_str(f->out, args->by_name ? STR("{\"Nodes\":null,\"NodeNames\":[")
+                                             : STR("{\"NodeNames\":null,\"Nodes\":{\"items\":["));
+        return 0;
+}
+
+static void flush_run(Filter *f) {
+        if (!f->run)
+                return;
+        if (f->any)
+                buf_append_char(f->out, ',');
+        buf_append(f->out, f->run, (size_t) (f->run_end - f->run));
+        f->any = true;
+        f->run = NULL;
+}
+
+static void accept(Filter *f, Str raw) {
+        if (!f->run || raw.data != f->run_end + 1 || *f->run_end != ',') {
+                flush_run(f);
+                f->run = raw.data;
+        }
+        f->run_end = raw.data + raw.len;
+}
+
+/* Could it fit here when pods were evicted? kube-scheduler does not try that on nodes that are named in
+ * FailedAndUnresolvableNodes (1.22 and later; older ones know FailedNodes alone, so that every node is there too: the
+ * former takes precedence in those that know both). */
+static bool eviction_may_help(RefusalCode code) {
+        return code == REFUSAL_NO_ROOM || code == REFUSAL_PODS_PER_CARD || code == REFUSAL_NODE_MIXED;
+}
+
+static void append_failure(Buf *members, Str quoted_name, Str quoted_sentence) {
+        if (members->len > 0)
+                buf_append_char(members, ',');
+        buf_append_str(members, quoted_name);
+        buf_append_char(members, ':');
+        buf_append_str(members, quoted_sentence);
+}
+
+static void refuse(Filter *f, const Candidate *c, const Refusal *refusal) {
+        _cleanup_buf_ Buf name = BUF_NULL;
+        Str quoted_name = c->raw;
+
+        f->context->metrics->refusals[refusal->code]++;
+        if (!f->by_name) {
+                json_quote(&name, c->name);
+                quoted_name = buf_str(&name);
+        }
+        if (!f->final) {
+                buf_clear(&f->sentence);
+                refusal_format(refusal, &f->sentence);
+        }
+        if (!f->final || f->quoted.len == 0) {
+                buf_clear(&f->quoted);
+                json_quote(&f->quoted, buf_str(&f->sentence));
+        }
+        append_failure(&f->failed, quoted_name, buf_str(&f->quoted));
+        if (!eviction_may_help(refusal->code))
+                append_failure(&f->hopeless, quoted_name, buf_str(&f->quoted));
+}
+
+static void on_candidate(void *userdata, const Candidate *c) {
+        Filter *f = userdata;
+        Refusal refusal;
+
+        if (!f->ours)
+                accept(f, c->raw);
+        else if (f->final)
+                refuse(f, c, &f->refusal);
+        else if (!c->node)
+                refuse(f, c, &(Refusal){.code = REFUSAL_NODE_UNKNOWN});
+        else if (placement_check(c->node->ledger_node, &f->request, &refusal) == 0)
+                accept(f, c->raw);
+        else
+                refuse(f, c, &refusal);
+}
+
+static int finish(Filter *f) {
+        flush_run(f);
+        buf_append_str(f->out, f->by_name ? STR("],\"FailedNodes\":{") : STR("]},\"FailedNodes\":{"));
+        buf_append_str(f->out, buf_str(&f->failed));
+        buf_append_str(f->out, STR("},\"FailedAndUnresolvableNodes\":{"));
+        buf_append_str(f->out, buf_str(&f->hopeless));
+        buf_append_str(f->out, STR("},\"Error\":\"\"}"));
+        f->out->broken |= f->failed.broken || f->hopeless.broken || f->sentence.broken || f->quoted.broken;
+        return buf_result(f->out);
+}
+
+unsigned filter_answer(const VerbContext *c, Str body, Buf *out) {
+        Filter f = {.context = c, .out = out};
+        ArgsVisitor visitor = {.pod = on_pod, .candidate = on_candidate, .userdata = &f};
+        Fault fault = FAULT_NULL;
+        int r;
+
+        r = args_read(body, c->view->directory, c->arena, &visitor, &fault);
+        if (r == 0)
+                r = finish(&f);
+        buf_done(&f.failed);
+        buf_done(&f.hopeless);
+        buf_done(&f.sentence);
+        buf_done(&f.quoted);
+        return r == 0 ? 200 : verb_failed(r, &fault, out);
+}
+
+unsigned verb_failed(int r, const Fault *fault, Buf *out) {
+        buf_clear(out);
+        if (r < 0) {
+                buf_append_str(out, STR("out of memory\n"));
+                return 503;
+        }
+        buf_append_str(out, str_from(fault->text));
+        buf_append_char(out, '\n');
+        return 400;
+}

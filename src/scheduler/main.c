@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The verb `aliquot scheduler`: options, objects, loop. */
+
+#include <argp.h>
+#include <errno.h>
+#include <signal.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "scheduler/scheduler.h"
+
+#define LISTEN_DEFAULT "127.0.0.1:12345"
+#define RELEASE_MAX    (2 * USEC_PER_SEC) /* of waiting for the lease to be given back */
+
+enum { EXIT_USAGE = 2, EXIT_BROKEN = 3 };
+enum { KEY_KUBECONFIG = 256, KEY_LISTEN, KEY_TLS_CERT, KEY_TLS_KEY, KEY_NO_LEADER_ELECTION };
+
+static const struct argp_option option_table[] = {
+        {"kubeconfig", KEY_KUBECONFIG, "FILE", 0,
+         "how to reach the cluster (default: KUBECONFIG, then the pod's service account)", 0},
+        {"listen", KEY_LISTEN, "ADDR:PORT", 0,
+         "where kube-scheduler calls us (default " LISTEN_DEFAULT "; :PORT is every address)", 0},
+        {"tls-cert", KEY_TLS_CERT, "FILE", 0, "serve HTTPS with this certificate (PEM)", 0},
+        {"tls-key", KEY_TLS_KEY, "FILE", 0, "and this key (PEM)", 0},
+        {"no-leader-election", KEY_NO_LEADER_ELECTION, NULL, 0,
+         "bind without a Lease: there is one replica only", 0},
+        {"verbose", 'v', NULL, 0, "log every step", 0},
+        {0},
+};
+
+typedef struct Options {
+        const char *kubeconfig;
+        SchedulerOptions scheduler;
+} Options;
+
+static error_t parse_option(int key, char *text, struct argp_state *state) {
+        Options *o = state->input;
+
+        switch (key) {
+        case KEY_KUBECONFIG:
+                o->kubeconfig = text;
+                return 0;
+        case KEY_LISTEN:
+                o->scheduler.listen = text;
+                return 0;
+        case KEY_TLS_CERT:
+                o->scheduler.tls_cert = text;
+                return 0;
+        case KEY_TLS_KEY:
+                o->scheduler.tls_key = text;
+                return 0;
+        case KEY_NO_LEADER_ELECTION:
+                o->scheduler.leader_election = false;
+                return 0;
+        case 'v':
+                log_set_level(LOG_LEVEL_DEBUG);
+                return 0;
+        case ARGP_KEY_ARG:
+                argp_error(state, "unexpected argument \"%s\"", text);
+                return EINVAL;
+        case ARGP_KEY_END:
+                if (!o->scheduler.tls_cert != !o->scheduler.tls_key)
+                        argp_error(state, "--tls-cert and --tls-key go together");
+                return 0;
+        default:
+                return ARGP_ERR_UNKNOWN;
+        }
+}
+
+static const struct argp parser = {
+        .options = option_table,
+        .parser = parse_option,
+        .doc = "The scheduler extender: tells kube-scheduler which nodes and cards have room, and binds pods "
+               "to them.",
+};
+
+static void on_released(void *userdata) {
+        (void) sd_event_exit(userdata, 0);
+}
+
+static int on_release_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
+        return sd_event_exit(sd_event_source_get_event(source), 0); /* the lease runs out by itself */
+}
+
+/* A clean end gives the lease back, so that the next leader need not wait for it to run out. */
+static int on_signal(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata) {
+        sd_event *event = sd_event_source_get_event(source);
+
+        log_info("ending signal=%u", info->ssi_signo);
+        if (scheduler_release(userdata, on_released, event) != 0)
+                return sd_event_exit(event, 0);
+        return sd_event_add_time_relative(event, NULL, CLOCK_MONOTONIC, RELEASE_MAX, 0, on_release_timeout,
+                                          NULL);
+}
+
+static int catch_signals(sd_event *event, Scheduler *s) {
+        sigset_t set;
+        int r;
+
+        if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || sigemptyset(&set) < 0 || sigaddset(&set, SIGTERM) < 0 ||
+            sigaddset(&set, SIGINT) < 0 || sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+                return -errno;
+        r = sd_event_add_signal(event, NULL, SIGTERM, on_signal, s);
+        return r < 0 ? r : sd_event_add_signal(event, NULL, SIGINT, on_signal, s);
+}
+
+static int broken(const char *what) {
+        (void) fprintf(stderr, "aliquot scheduler: %s\n", what);
+        return EXIT_BROKEN;
+}
+
+static int run(Options *o) {
+        _cleanup_(kube_config_freep) KubeConfig *config = NULL;
+        _cleanup_(sd_event_unrefp) sd_event *event = NULL;
+        _cleanup_(scheduler_freep) Scheduler *scheduler = NULL;
+        Fault fault = FAULT_NULL;
+        int r;
+
+        r = kube_config_load(o->kubeconfig, NULL, &config, &fault);
+        if (r != 0)
+                return broken(fault.text[0] ? fault.text : strerror(r < 0 ? -r : EINVAL));
+        r = sd_event_new(&event);
+        if (r < 0)
+                return broken(strerror(-r));
+        o->scheduler.config = config;
+        r = scheduler_new(event, &o->scheduler, &scheduler, &fault);
+        if (r < 0)
+                return broken(fault.text);
+        r = catch_signals(event, scheduler);
+        if (r < 0)
+                return broken(strerror(-r));
+        log_info("listening port=%u server=%s", scheduler_port(scheduler), config->server);
+        r = sd_event_loop(event);
+        return r < 0 ? broken(strerror(-r)) : 0;
+}
+
+int scheduler_main(int argc, char **argv) {
+        Options o = {.scheduler = {.listen = LISTEN_DEFAULT, .leader_election = true}};
+
+        argp_err_exit_status = EXIT_USAGE;
+        if (argp_parse(&parser, argc, argv, 0, NULL, &o) != 0)
+                return EXIT_USAGE;
+        return run(&o);
+}

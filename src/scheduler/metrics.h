@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What /metrics shows, in Prometheus' text format. Counters live here and are counted by whoever does the thing;
+ * gauges are sums of the ledger, taken when they are asked for. */
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "scheduler/view.h"
+#include "share/refusal.h"
+
+/* One list: enum, label. */
+#define METRICS_HANDLERS(X)                                                                                  \
+        X(FILTER, "filter")                                                                                  \
+        X(PRIORITIZE, "prioritize") X(BIND, "bind") X(PREEMPT, "preempt") X(INSPECT, "inspect")
+
+#define METRICS_BINDS(X)                                                                                     \
+        X(BOUND, "bound")         /* by this request */                                                      \
+        X(ALREADY, "already")     /* before: a repetition */                                                 \
+        X(REFUSED, "refused")     /* by us: no room, not ours to bind, gone */                               \
+        X(REJECTED, "rejected")   /* by the API server; the reservation was given back */                    \
+        X(ELSEWHERE, "elsewhere") /* somebody else bound the pod meanwhile */                                \
+        X(UNKNOWN, "unknown")     /* the outcome was not known at first; counted besides what became of it */
+
+typedef enum MetricsHandler {
+#define X(name, label) METRICS_HANDLER_##name,
+        METRICS_HANDLERS(X)
+#undef X
+                METRICS_HANDLER_MAX_,
+} MetricsHandler;
+
+typedef enum MetricsBind {
+#define X(name, label) METRICS_BIND_##name,
+        METRICS_BINDS(X)
+#undef X
+                METRICS_BIND_MAX_,
+} MetricsBind;
+
+enum { METRICS_BUCKETS = 13 };
+
+typedef struct Histogram {
+        uint64_t buckets[METRICS_BUCKETS]; /* each its own, summed up when printed */
+        uint64_t count, sum_usec;
+} Histogram;
+
+typedef struct Metrics {
+        uint64_t refusals[REFUSAL_MAX_]; /* nodes refused by filter, and pods by bind */
+        uint64_t binds[METRICS_BIND_MAX_];
+        uint64_t errors[METRICS_HANDLER_MAX_]; /* answers other than 200 */
+        Histogram handlers[METRICS_HANDLER_MAX_];
+} Metrics;
+
+void metrics_observe(Histogram *h, usec_t elapsed);
+
+typedef struct MetricsState {
+        bool leading;
+        uint64_t binds_open;
+} MetricsState;
+
+void metrics_write(const Metrics *m, const View *v, const MetricsState *state, Buf *out);

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* GET /inspect: who has what, as the ledger counts it. */
+
+#include "scheduler/verbs.h"
+#include "wire/inspect_json.h"
+
+static bool is_sharing(const LedgerNode *n) {
+        return ledger_node_n_cards(n) > 0 || ledger_node_grants(n);
+}
+
+static int compare_nodes(const void *a, const void *b) {
+        return str_compare(ledger_node_name(*(LedgerNode *const *) a),
+                           ledger_node_name(*(LedgerNode *const *) b));
+}
+
+static int compare_grants(const void *a, const void *b) {
+        const Grant *x = *(Grant *const *) a, *y = *(Grant *const *) b;
+        int r = str_compare(grant_namespace(x), grant_namespace(y));
+
+        return r != 0 ? r : str_compare(grant_name(x), grant_name(y));
+}
+
+typedef struct GrantList {
+        Grant **items;
+        size_t n;
+} GrantList;
+
+static bool collect_grants(const LedgerNode *node, Arena *arena, GrantList *ret) {
+        size_t n = 0;
+
+        for (Grant *g = ledger_node_grants(node); g; g = grant_next(g))
+                n++;
+        ret->items = arena_new(arena, Grant *, n + 1);
+        ret->n = 0;
+        if (!ret->items)
+                return false;
+        for (Grant *g = ledger_node_grants(node); g; g = grant_next(g))
+                ret->items[ret->n++] = g;
+        qsort(ret->items, n, sizeof(Grant *), compare_grants);
+        return true;
+}
+
+static void write_pending(JsonWriter *w, const LedgerNode *node, const GrantList *grants) {
+        if (ledger_node_pending(node) == 0)
+                return;
+        inspect_json_pending(w, ledger_node_pending(node), 0);
+        for (size_t i = 0; i < grants->n; i++) {
+                Grant *g = grants->items[i];
+
+                if (grant_pending(g) > 0)
+                        inspect_json_pod(w, grant_namespace(g), grant_name(g), grant_pending(g), 0);
+        }
+        inspect_json_pending_end(w);
+}
+
+static uint64_t core_of(const LedgerNode *node, const LedgerCard *c) {
+        return share_mode_has_core(ledger_node_mode(node)) && c->units > 0 ? 100 : 0;
+}
+
+static void write_card(JsonWriter *w, const LedgerNode *node, const LedgerCard *c, const GrantList *grants) {
+        InspectJsonSums sums = {.total_mem = c->units,
+                                .used_mem = c->used,
+                                .total_core = core_of(node, c),
+                                .used_core = c->core_used};
+
+        inspect_json_card(w, c->index, &sums);
+        for (size_t i = 0; i < grants->n; i++) {
+                Grant *g = grants->items[i];
+                uint32_t mem = grant_mem_on_card(g, c->index), core = grant_core_on_card(g, c->index);
+
+                if (mem > 0 || core > 0)
+                        inspect_json_pod(w, grant_namespace(g), grant_name(g), mem, core);
+        }
+        inspect_json_card_end(w);
+}
+
+static bool write_node(JsonWriter *w, const LedgerNode *node, Arena *arena) {
+        const LedgerCard *cards = ledger_node_cards(node);
+        InspectJsonSums sums = {.used_mem = ledger_node_pending(node)};
+        GrantList grants;
+
+        arena_reset(arena);
+        if (!collect_grants(node, arena, &grants))
+                return false;
+        for (size_t i = 0; i < ledger_node_n_cards(node); i++) {
+                sums.total_mem += cards[i].units;
+                sums.used_mem += cards[i].used;
+                sums.total_core += core_of(node, &cards[i]);
+                sums.used_core += cards[i].core_used;
+        }
+        inspect_json_node(w, ledger_node_name(node), &sums);
+        write_pending(w, node, &grants);
+        inspect_json_cards(w);
+        for (size_t i = 0; i < ledger_node_n_cards(node); i++)
+                if (cards[i].units > 0 || cards[i].pods > 0) /* else: named once, by a grant that is gone */
+                        write_card(w, node, &cards[i], &grants);
+        inspect_json_node_end(w);
+        return true;
+}
+
+static bool write_nodes(const Ledger *ledger, JsonWriter *w, Arena *arena) {
+        _cleanup_free_ LedgerNode **nodes = calloc(ledger_n_nodes(ledger) + 1, sizeof *nodes);
+        size_t n = 0;
+
+        if (!nodes)
+                return false;
+        for (size_t i = 0; i < ledger_n_nodes(ledger); i++)
+                if (is_sharing(ledger_node_at(ledger, i)))
+                        nodes[n++] = ledger_node_at(ledger, i);
+        qsort(nodes, n, sizeof *nodes, compare_nodes);
+        for (size_t i = 0; i < n; i++)
+                if (!write_node(w, nodes[i], arena))
+                        return false;
+        return true;
+}
+
+unsigned inspect_answer(const VerbContext *c, Str name, Buf *out) {
+        const LedgerNode *node = ledger_node_find(c->view->ledger, name);
+        JsonWriter w;
+        bool ok;
+
+        if (!str_is_empty(name) && (!node || !is_sharing(node))) {
+                buf_appendf(out, "node \"" STR_FMT "\" shares no GPU, or is not known\n", STR_ARG(name));
+                return 404;
+        }
+        inspect_json_begin(&w, out);
+        ok = str_is_empty(name) ? write_nodes(c->view->ledger, &w, c->arena) : write_node(&w, node, c->arena);
+        inspect_json_end(&w);
+        return ok && buf_result(out) == 0 ? 200 : verb_failed(-1, NULL, out);
+}

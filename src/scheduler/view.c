@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/view.h"
+
+#include <errno.h>
+
+#include "base/log.h"
+#include "share/allocation.h"
+
+static const char *const kind_names[] = {
+        [VIEW_NODES] = "nodes", [VIEW_PODS] = "pods", [VIEW_CONFIGMAPS] = "configmaps"};
+
+int view_new(View **ret) {
+        _cleanup_(view_freep) View *v = calloc(1, sizeof *v);
+        int r;
+
+        if (!v)
+                return -ENOMEM;
+        r = ledger_new(&v->ledger);
+        if (r < 0)
+                return r;
+        r = directory_new(&v->directory);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(v);
+        return 0;
+}
+
+static void pod_free(View *v, ViewPod *pod) {
+        HASH_DELETE(hh, v->pods, pod);
+        grant_free(pod->grant);
+        free(pod->request);
+        free(pod);
+}
+
+View *view_free(View *v) {
+        ViewPod *pod, *next;
+
+        if (!v)
+                return NULL;
+        HASH_ITER(hh, v->pods, pod, next)
+        pod_free(v, pod);
+        if (v->ledger)
+                fences_done(&v->fences, v->ledger);
+        directory_free(v->directory);
+        ledger_free(v->ledger);
+        arena_done(&v->arena);
+        free(v);
+        return NULL;
+}
+
+bool view_in_sync(const View *v) {
+        return v->kinds[VIEW_NODES].synced && v->kinds[VIEW_PODS].synced;
+}
+
+/* A list that was complete before tells what the watch has missed: that is worth counting. */
+static void count_difference(View *v, ViewKind kind, ReflectorEvent event) {
+        if (event == REFLECTOR_LISTED && v->kinds[kind].synced)
+                v->kinds[kind].differences++;
+}
+
+/* ---- pods ---- */
+
+ViewPod *view_pod_find(const View *v, Str uid) {
+        ViewPod *pod;
+
+        HASH_FIND(hh, v->pods, uid.data, uid.len, pod);
+        return pod;
+}
+
+ViewPod *view_pod_ensure(View *v, Str uid) {
+        ViewPod *pod = view_pod_find(v, uid);
+
+        if (pod)
+                return pod;
+        if (uid.len > UINT16_MAX)
+                return NULL;
+        pod = calloc(1, sizeof *pod + uid.len);
+        if (!pod)
+                return NULL;
+        memcpy(pod->uid, uid.data, uid.len);
+        pod->uid_len = (uint16_t) uid.len;
+        pod->generation = v->kinds[VIEW_PODS].generation;
+        HASH_ADD_KEYPTR(hh, v->pods, pod->uid, pod->uid_len, pod);
+        return pod;
+}
+
+void view_pod_settle(View *v, ViewPod *pod) {
+        if (!pod->grant && !pod->request && !pod->bind)
+                pod_free(v, pod);
+}
+
+int view_pod_set_request(ViewPod *pod, const Request *request) {
+        size_t containers = request->n_containers * sizeof *request->containers;
+        Request *copy = malloc(sizeof *copy + containers);
+
+        if (!copy)
+                return -ENOMEM;
+        *copy = *request;
+        copy->containers = (RequestContainer *) (copy + 1);
+        memcpy(copy->containers, request->containers, containers);
+        free(pod->request);
+        pod->request = copy;
+        return 0;
+}
+
+static void drop_request(ViewPod *pod) {
+        free(pod->request);
+        pod->request = NULL;
+}
+
+static void drop_grant(ViewPod *pod) {
+        pod->grant = grant_free(pod->grant);
+        pod->reserved = false;
+}
+
+static bool has_slice(const Grant *g, const Slice *wanted) {
+        const Slice *s;
+        size_t n;
+
+        s = grant_slices(g, &n);
+        for (size_t i = 0; i < n; i++)
+                if (s[i].card == wanted->card && s[i].container == wanted->container &&
+                    s[i].kind == wanted->kind)
+                        return s[i].mem == wanted->mem && s[i].core == wanted->core;
+        return false;
+}
+
+enum { COMPARED_SLICES_MAX = 32 };
+
+/* Most events about a pod are about its status: the ledger need not hear of them. Pods with very many slices are taken
+ * for changed, which costs no more than a new grant. */
+static bool grant_says(const Grant *g, const GrantSpec *spec) {
+        size_t n;
+
+        (void) grant_slices(g, &n);
+        if (n != spec->n_slices || n > COMPARED_SLICES_MAX || grant_pending(g) != spec->pending_mem ||
+            !str_eq(ledger_node_name(grant_node(g)), spec->node))
+                return false;
+        for (size_t i = 0; i < n; i++)
+                if (!has_slice(g, &spec->slices[i]))
+                        return false;
+        return true;
+}
+
+/* The pod's own object says what it holds. The new grant is made before the old one is freed: a node that waits for
+ * its last grant to go must not take this for the moment. */
+static int pod_hold(View *v, const GrantSpec *spec, ReflectorEvent event) {
+        ViewPod *pod = view_pod_ensure(v, spec->uid);
+        Grant *grant;
+        int r;
+
+        if (!pod)
+                return -ENOMEM;
+        pod->generation = v->kinds[VIEW_PODS].generation;
+        drop_request(pod);
+        if (pod->grant && grant_says(pod->grant, spec)) {
+                pod->reserved = false;
+                return 0;
+        }
+        count_difference(v, VIEW_PODS, event);
+        r = grant_new(v->ledger, spec, &grant);
+        if (r < 0) {
+                view_pod_settle(v, pod);
+                return r;
+        }
+        drop_grant(pod);
+        pod->grant = grant;
+        return 0;
+}
+
+/* Nothing is held by this pod, or it is gone. */
+static void pod_release(View *v, Str uid, ReflectorEvent event) {
+        ViewPod *pod = view_pod_find(v, uid);
+
+        if (!pod)
+                return;
+        pod->generation = v->kinds[VIEW_PODS].generation;
+        count_difference(v, VIEW_PODS, event);
+        drop_request(pod);
+        drop_grant(pod);
+        view_pod_settle(v, pod);
+}
+
+/* An object that is not bound does not take a grant away: spec.nodeName is never unset, so this is an old state of a
+ * pod that we have bound since. Only a list that was begun after the bind can know better. */
+static int pod_wait(View *v, const Pod *object, ReflectorEvent event) {
+        ViewPod *pod = view_pod_find(v, object->meta.uid);
+        uint32_t generation = v->kinds[VIEW_PODS].generation;
+        Request request;
+        Refusal refusal;
+        int r;
+
+        if (pod && pod->grant) {
+                bool known_better = event == REFLECTOR_LISTED && !pod->bind && pod->generation != generation;
+
+                pod->generation = generation;
+                if (!known_better)
+                        return 0;
+                count_difference(v, VIEW_PODS, event);
+                drop_grant(pod);
+        }
+        if (pod)
+                pod->generation = generation;
+        r = request_from_pod(object, &v->arena, &request, &refusal);
+        if (r < 0)
+                return r;
+        if (r > 0 || object->meta.terminating) { /* nothing that could be bound from here */
+                if (pod) {
+                        drop_request(pod);
+                        view_pod_settle(v, pod);
+                }
+                return 0;
+        }
+        if (!pod)
+                pod = view_pod_ensure(v, object->meta.uid);
+        return pod ? view_pod_set_request(pod, &request) : -ENOMEM;
+}
+
+int view_pod_set(View *v, const Pod *pod, ReflectorEvent event) {
+        Fault fault = FAULT_NULL;
+        GrantSpec spec;
+        int r;
+
+        if (event == REFLECTOR_DELETED) {
+                pod_release(v, pod->meta.uid, event);
+                return 0;
+        }
+        r = grant_spec_from_pod(pod, &v->arena, &spec, &fault);
+        if (r < 0)
+                return r;
+        if (fault.text[0] != '\0')
+                log_warning("annotation passed over pod=" STR_FMT "/" STR_FMT ": %s",
+                            STR_ARG(pod->meta.namespace_), STR_ARG(pod->meta.name), fault.text);
+        if (r == 0)
+                return pod_hold(v, &spec, event);
+        if (str_is_empty(pod->node_name) && !pod_is_terminal(pod))
+                return pod_wait(v, pod, event);
+        pod_release(v, pod->meta.uid, event);
+        return 0;
+}
+
+static int pod_object(View *v, ReflectorEvent event, Str object, Fault *fault) {
+        Pod pod;
+        int r;
+
+        r = pod_decode(object, &v->arena, &pod, fault);
+        if (r == 0 && str_is_empty(pod.meta.uid))
+                r = fault_set(fault, OBJECT_E_MALFORMED, "pod " STR_FMT "/" STR_FMT " has no UID",
+                              STR_ARG(pod.meta.namespace_), STR_ARG(pod.meta.name));
+        v->kinds[VIEW_PODS].blurred |= r > 0;
+        if (r != 0)
+                return r;
+        return view_pod_set(v, &pod, event);
+}
+
+static size_t sweep_pods(View *v) {
+        ViewPod *pod, *next;
+        size_t dropped = 0;
+
+        HASH_ITER(hh, v->pods, pod, next) {
+                /* What becomes of a pod that is being bound, the bind finds out. */
+                if (pod->generation == v->kinds[VIEW_PODS].generation || pod->bind)
+                        continue;
+                pod_free(v, pod);
+                dropped++;
+        }
+        return dropped;
+}
+
+/* ---- nodes ---- */
+
+static void forget_node(View *v, DirectoryNode *n) {
+        ledger_node_remove(v->ledger, directory_name(n));
+        directory_remove(v->directory, n);
+}
+
+static void tell_mode(View *v, DirectoryNode *n, const Node *node) {
+        ShareMode mode = share_mode_from_label(node->mode);
+        bool unserved = mode == SHARE_MODE_MPS || mode == SHARE_MODE_TOPOLOGY || mode == SHARE_MODE_MIG;
+
+        if (unserved && n->mode_told != mode && v->on_unserved_mode)
+                v->on_unserved_mode(v->userdata, node, mode);
+        n->mode_told = (uint8_t) mode;
+}
+
+void view_forget_told(View *v) {
+        for (size_t i = 0; i < directory_size(v->directory); i++)
+                directory_at(v->directory, i)->mode_told = SHARE_MODE_NONE;
+}
+
+static int node_set(View *v, const Node *node, ReflectorEvent event, Fault *fault) {
+        size_t before = directory_size(v->directory);
+        LedgerNode *ledger_node;
+        DirectoryNode *n;
+        int r, said;
+
+        said = ledger_node_set(v->ledger, node, fault);
+        ledger_node = ledger_node_find(v->ledger, node->meta.name);
+        if (!ledger_node)
+                return said < 0 ? said : -ENOMEM;
+        r = directory_put(v->directory, node->meta.name, ledger_node, &n);
+        if (r < 0) {
+                ledger_node_remove(v->ledger, node->meta.name);
+                return r;
+        }
+        n->generation = v->kinds[VIEW_NODES].generation;
+        if (directory_size(v->directory) != before)
+                count_difference(v, VIEW_NODES, event);
+        tell_mode(v, n, node);
+        return said;
+}
+
+static int node_object(View *v, ReflectorEvent event, Str object, Fault *fault) {
+        DirectoryNode *n;
+        Node node;
+        int r;
+
+        r = node_decode(object, &v->arena, &node, fault);
+        if (r == 0 && str_is_empty(node.meta.name))
+                r = fault_set(fault, OBJECT_E_MALFORMED, "a node has no name");
+        v->kinds[VIEW_NODES].blurred |= r > 0;
+        if (r != 0)
+                return r;
+        if (event != REFLECTOR_DELETED)
+                return node_set(v, &node, event, fault);
+        n = directory_find(v->directory, node.meta.name, NULL);
+        if (n)
+                forget_node(v, n);
+        return 0;
+}
+
+static size_t sweep_nodes(View *v) {
+        size_t dropped = 0;
+
+        for (size_t i = directory_size(v->directory); i-- > 0;) {
+                DirectoryNode *n = directory_at(v->directory, i);
+
+                if (n->generation == v->kinds[VIEW_NODES].generation)
+                        continue;
+                forget_node(v, n);
+                dropped++;
+        }
+        return dropped;
+}
+
+/* ---- what the reflectors tell ---- */
+
+static int configmap_object(View *v, ReflectorEvent event, Str object, Fault *fault) {
+        int r = fences_set(&v->fences, v->ledger, object, event == REFLECTOR_DELETED,
+                           v->kinds[VIEW_CONFIGMAPS].generation, fault);
+
+        return r == FENCE_E_NOT_OURS ? 0 : r;
+}
+
+void view_list_begin(View *v, ViewKind kind) {
+        v->kinds[kind].generation++;
+        v->kinds[kind].listing = true;
+        v->kinds[kind].blurred = false;
+        v->kinds[kind].differences = 0;
+}
+
+int view_object(View *v, ViewKind kind, ReflectorEvent event, Str object) {
+        static int (*const handlers[])(View *, ReflectorEvent, Str, Fault *) = {
+                [VIEW_NODES] = node_object, [VIEW_PODS] = pod_object, [VIEW_CONFIGMAPS] = configmap_object};
+        Fault fault = FAULT_NULL;
+        int r;
+
+        arena_reset(&v->arena);
+        r = handlers[kind](v, event, object, &fault);
+        v->stats.objects[kind]++;
+        if (r <= 0)
+                return r;
+        v->stats.malformed[kind]++;
+        log_warning("passed over an object of %s: %s", kind_names[kind], fault.text);
+        return 0;
+}
+
+void view_list_end(View *v, ViewKind kind) {
+        uint64_t differences = v->kinds[kind].differences;
+
+        if (v->kinds[kind].blurred)
+                log_warning("nothing was dropped after the list of %s, because not all of it could be read",
+                            kind_names[kind]);
+        else
+                differences += kind == VIEW_PODS    ? sweep_pods(v)
+                               : kind == VIEW_NODES ? sweep_nodes(v)
+                                                    : fences_sweep(&v->fences, v->ledger,
+                                                                   v->kinds[VIEW_CONFIGMAPS].generation);
+        if (v->kinds[kind].synced && differences > 0)
+                log_warning("listed again %s, differences=%llu", kind_names[kind],
+                            (unsigned long long) differences);
+        v->stats.differences[kind] += differences;
+        v->stats.lists[kind]++;
+        v->kinds[kind].listing = false;
+        v->kinds[kind].synced = true;
+}
+
+void view_trouble(View *v, ViewKind kind, const Fault *fault) {
+        /* In the middle of a list this may be an object that was passed over for its size: who knows whose it was. */
+        if (v->kinds[kind].listing)
+                v->kinds[kind].blurred = true;
+        log_warning("trouble with the view of %s: %s", kind_names[kind], fault->text);
+}

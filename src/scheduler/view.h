@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The cluster as the scheduler knows it: fed with the objects of three reflectors, it keeps the ledger equal to what
+ * they say. No sockets here: a test feeds texts.
+ *
+ * Of a pod only what is needed is kept. Bound, it is a grant. Not bound yet, and asking for our resources, it is its
+ * request, so that a bind needs no GET. In between, while its Binding is under way, it has a reservation: a grant that
+ * the API server has not confirmed, which a watch that lags behind must not take away, and the pod's own object, as
+ * soon as it says where the pod is, replaces. */
+
+#include <uthash.h>
+
+#include "kube/reflector.h"
+#include "scheduler/directory.h"
+#include "scheduler/fences.h"
+#include "share/request.h"
+
+typedef enum ViewKind { VIEW_NODES, VIEW_PODS, VIEW_CONFIGMAPS, VIEW_KINDS_ } ViewKind;
+
+typedef struct ViewPod {
+        UT_hash_handle hh; /* by uid */
+        Grant *grant;
+        Request *request;    /* of a pod that is not bound; one allocation with its containers */
+        struct Bind *bind;   /* the bind that is under way, the binder's */
+        uint32_t generation; /* of the list that it came by in, or during which it was bound */
+        bool reserved;       /* the grant is a reservation */
+        uint16_t uid_len;
+        char uid[];
+} ViewPod;
+
+typedef struct ViewStats {
+        uint64_t objects[VIEW_KINDS_];
+        uint64_t malformed[VIEW_KINDS_];   /* could not be read, and changed nothing */
+        uint64_t lists[VIEW_KINDS_];       /* complete ones */
+        uint64_t differences[VIEW_KINDS_]; /* found by re-lists: the watch had missed them */
+} ViewStats;
+
+typedef struct View {
+        Ledger *ledger;
+        Directory *directory;
+        ViewPod *pods;
+        Fences fences;
+        ViewStats stats;
+        struct {
+                uint32_t generation;  /* counts lists begun */
+                bool listing, synced; /* synced: a list has been completed */
+                bool blurred; /* something of this list could not be read: nothing may be dropped after it */
+                uint64_t differences;
+        } kinds[VIEW_KINDS_];
+        Arena arena; /* of the object that is being read */
+        /* A node is in a mode that we do not serve (mps, topology, mig). May be NULL. */
+        void (*on_unserved_mode)(void *userdata, const Node *node, ShareMode mode);
+        void *userdata;
+} View;
+
+int view_new(View **ret);
+View *view_free(View *v);
+
+/* What a reflector tells. 0, or -ENOMEM: then the view lacks something until the next complete list. */
+void view_list_begin(View *v, ViewKind kind);
+int view_object(View *v, ViewKind kind, ReflectorEvent event, Str object);
+void view_list_end(View *v, ViewKind kind);
+void view_trouble(View *v, ViewKind kind, const Fault *fault);
+
+/* Nodes and pods have been listed once: from here on the view only lags, by what the watch takes. */
+bool view_in_sync(const View *v);
+
+/* The next list tells on_unserved_mode of every node again: whoever was to write the Events has changed. */
+void view_forget_told(View *v);
+
+/* Pods by UID. ensure: made when it is not known. settle: forgets it when nothing is left to remember. */
+ViewPod *view_pod_find(const View *v, Str uid);
+ViewPod *view_pod_ensure(View *v, Str uid);
+void view_pod_settle(View *v, ViewPod *pod);
+
+/* Takes over one pod as the API server has it now. 0 or -ENOMEM. */
+int view_pod_set(View *v, const Pod *pod, ReflectorEvent event);
+
+/* Keeps a copy of the request; 0 or -ENOMEM. */
+int view_pod_set_request(ViewPod *pod, const Request *request);
+
+DEFINE_CLEANUP(View *, view_free)
