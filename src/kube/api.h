@@ -2,9 +2,10 @@
 #pragma once
 
 /* The calls that Aliquot makes, as one line each at the caller. All are asynchronous; see kube/client.h for `done`. Names
- * are escaped here: one that holds a "/" leads nowhere else. */
+ * are escaped here: one that holds a "/" leads nowhere else. Events, calls with a memory, stand in kube/event.h. */
 
 #include "kube/client.h"
+#include "kube/event.h"
 
 /* GET without resourceVersion: a quorum read, the way to learn what became of an unknown outcome. */
 int kube_get_pod(KubeClient *c, Str namespace_, Str name, KubeDone done, void *userdata, KubeCall **ret);

@@ -127,7 +127,7 @@ static bool add_header(struct curl_slist **list, const char *name, const char *v
 
 static bool prepare_headers(KubeCall *call) {
         KubeClient *c = call->client;
-        const char *token = client_token(c);
+        const char *token = kube_token_get(&c->token, clock_monotonic_usec());
         _cleanup_buf_ Buf bearer = BUF_NULL;
 
         curl_slist_free_all(TAKE_PTR(call->headers));
@@ -280,7 +280,8 @@ void call_destroy(KubeCall *call) {
 /* The server has not acted on what it answered with 401: when the kubelet has meanwhile written a newer token, the
  * same request goes out with that. */
 static bool send_again(KubeCall *call) {
-        if (call->sent_again || status_of(call) != 401 || !client_token_renewed(call->client))
+        if (call->sent_again || status_of(call) != 401 ||
+            !kube_token_renew(&call->client->token, clock_monotonic_usec()))
                 return false;
         call->sent_again = true;
         client_give_handle(call->client, TAKE_PTR(call->easy));

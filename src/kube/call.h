@@ -8,11 +8,11 @@
 
 #include "base/buf.h"
 #include "kube/client.h"
+#include "kube/token.h"
 
 enum {
         KUBE_POOL = 16, /* idle curl handles that are kept: each holds a receive buffer of 16 KiB */
         KUBE_MAX_HEADERS = 256 * 1024,
-        KUBE_MAX_TOKEN = 64 * 1024,
 };
 
 struct KubeClient {
@@ -30,8 +30,7 @@ struct KubeClient {
         char *connect_to;  /* ...and where curl goes instead; both NULL otherwise */
         bool local;        /* on this machine: never through a proxy */
 
-        char *token; /* of config->token_file */
-        usec_t token_read;
+        KubeToken token;
 
         unsigned in_curl;  /* curl is on the stack: no handle may be added or removed */
         unsigned in_event; /* and so are we: the client may not go away */
@@ -88,8 +87,3 @@ void client_give_handle(KubeClient *c, CURL *easy);
 /* Around everything that the loop calls: behind the outermost one, whoever was freed inside is gone. */
 void client_enter(KubeClient *c);
 void client_leave(KubeClient *c);
-
-/* The token to show, NULL for none; the file is read again when a minute has passed. */
-const char *client_token(KubeClient *c);
-bool client_token_renewed(
-        KubeClient *c); /* behind a 401: the file is read now; is there another one to try? */

@@ -4,14 +4,11 @@
 #include <errno.h>
 #include <sys/epoll.h>
 
-#include "base/file.h"
 #include "kube/call.h"
 
 /* curl says which sockets it waits for and when it wants to be called next; sd-event does the waiting. The one rule
  * that shapes this file: while curl is on the stack (curl_multi_socket_action and the callbacks below it), no handle
  * may be added to it or removed. What callers ask for meanwhile is marked on the call, and settled behind it. */
-
-enum { TOKEN_AGE_SEC = 60 };
 
 /* ---- turns of the loop ---- */
 
@@ -183,48 +180,6 @@ KubeCall *kube_call_free(KubeCall *call) {
         return NULL;
 }
 
-/* ---- tokens ---- */
-
-/* A file that cannot be read now, or holds nothing, leaves the token that we had: the kubelet replaces it by renaming,
- * and somebody else may not. */
-static void read_token(KubeClient *c) {
-        _cleanup_buf_ Buf text = BUF_NULL;
-        char *copy;
-        Str token;
-
-        c->token_read = clock_monotonic_usec();
-        if (file_read(c->config->token_file, KUBE_MAX_TOKEN, &text) < 0)
-                return;
-        token = str_trim(buf_str(&text));
-        for (size_t i = 0; i < token.len; i++)
-                if ((unsigned char) token.data[i] <= ' ')
-                        return; /* would end the header's line */
-        copy = token.len > 0 ? str_dup(token) : NULL;
-        if (text.data)
-                explicit_bzero(text.data, text.len);
-        if (!copy)
-                return;
-        free(c->token);
-        c->token = copy;
-}
-
-const char *client_token(KubeClient *c) {
-        if (c->config->token_file &&
-            (!c->token || clock_monotonic_usec() - c->token_read >= TOKEN_AGE_SEC * USEC_PER_SEC))
-                read_token(c);
-        return c->token ? c->token : c->config->token;
-}
-
-bool client_token_renewed(KubeClient *c) {
-        _cleanup_free_ char *before = NULL;
-
-        if (!c->config->token_file)
-                return false;
-        before = c->token ? str_dup(str_from(c->token)) : NULL;
-        read_token(c);
-        return c->token && !(before && strcmp(before, c->token) == 0);
-}
-
 /* ---- the client ---- */
 
 DEFINE_CLEANUP(char *, curl_free)
@@ -317,6 +272,7 @@ int kube_client_new(sd_event *event, const KubeConfig *config, KubeClient **ret)
         }
         c->event = sd_event_ref(event);
         c->config = config;
+        kube_token_init(&c->token, config->token, config->token_file);
         r = init_address(c);
         if (r >= 0)
                 r = init_loop(c);
@@ -339,9 +295,7 @@ static void client_destroy(KubeClient *c) {
         sd_event_source_disable_unref(c->timer);
         sd_event_source_disable_unref(c->soon);
         sd_event_unref(c->event);
-        if (c->token)
-                explicit_bzero(c->token, strlen(c->token));
-        free(c->token);
+        kube_token_done(&c->token);
         free(c->url);
         free(c->host_header);
         free(c->connect_to);

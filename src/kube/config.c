@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <sys/mman.h>
 
+#include "base/base64.h"
 #include "base/file.h"
-#include "kube/base64.h"
 #include "kube/kubeconfig.h"
 
 enum {

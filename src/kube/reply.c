@@ -48,7 +48,10 @@ void kube_reply_init(KubeReply *ret, const KubeTransfer *t, Arena *arena) {
         };
         if (!t->answered) {
                 (void) fault_set(&ret->fault, 0, "%s %.*s: %s: %s", t->method, path_len(t->path), t->path,
-                                 t->sent ? "no answer" : "not sent", t->error);
+                                 !t->sent                        ? "not sent"
+                                 : strcmp(t->method, "GET") == 0 ? "no answer"
+                                                                 : "no answer, it may have been carried out",
+                                 t->error);
                 return;
         }
         ret->body = t->body;
