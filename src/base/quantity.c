@@ -81,10 +81,14 @@ static int parse_suffix(Str text, Scaled *value) {
 int quantity_parse(Str text, uint64_t *ret) {
         bool minus = text.len > 0 && text.data[0] == '-';
         bool sign = minus || (text.len > 0 && text.data[0] == '+');
-        Str rest = {text.data + sign, text.len - sign};
+        Str rest = text;
         Scaled v;
         int r;
 
+        if (sign) {
+                rest.data++;
+                rest.len--;
+        }
         r = parse_number(&rest, &v);
         if (r != 0)
                 return r;

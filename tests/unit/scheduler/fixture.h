@@ -18,21 +18,23 @@ static inline const char *node_json(const char *name, const char *mode, unsigned
         static unsigned turn;
         char *at = text[turn++ % 8];
 
-        (void) snprintf(at, sizeof text[0],
-                        "{\"metadata\":{\"name\":\"%s\",\"uid\":\"uid-%s\",\"labels\":{\"ack.node.gpu.schedule\":\"%s\"}%s},"
-                        "\"status\":{\"allocatable\":{\"aliyun.com/gpu-mem\":\"%u\",\"aliyun.com/gpu-count\":\"%u\","
-                        "\"aliyun.com/gpu-core.percentage\":\"%u\"}}}",
-                        name, name, mode, members, mem, cards, strcmp(mode, "core_mem") == 0 ? cards * 100 : 0);
+        (void) snprintf(
+                at, sizeof text[0],
+                "{\"metadata\":{\"name\":\"%s\",\"uid\":\"uid-%s\",\"labels\":{\"ack.node.gpu.schedule\":\"%"
+                "s\"}%s},"
+                "\"status\":{\"allocatable\":{\"aliyun.com/gpu-mem\":\"%u\",\"aliyun.com/gpu-count\":\"%u\","
+                "\"aliyun.com/gpu-core.percentage\":\"%u\"}}}",
+                name, name, mode, members, mem, cards, strcmp(mode, "core_mem") == 0 ? cards * 100 : 0);
         return at;
 }
 
 typedef struct PodText {
-        const char *name;  /* the UID is "uid-NAME" unless told otherwise */
+        const char *name; /* the UID is "uid-NAME" unless told otherwise */
         const char *uid;
-        const char *node;  /* NULL: not bound */
-        const char *mem;   /* gpu-mem; NULL: asks for nothing of ours */
+        const char *node; /* NULL: not bound */
+        const char *mem;  /* gpu-mem; NULL: asks for nothing of ours */
         const char *core;
-        const char *allocation; /* current annotation, escaped for JSON */
+        const char *allocation;    /* current annotation, escaped for JSON */
         const char *phase, *state; /* "Running" and "running" when NULL */
         const char *assume_time;
         bool terminating;
@@ -45,8 +47,9 @@ static inline const char *pod_json_(PodText p) {
         char *w = at;
 
 #define ADD(...) w += snprintf(w, (size_t) (end - w), __VA_ARGS__)
-        ADD("{\"metadata\":{\"name\":\"%s\",\"namespace\":\"default\",\"uid\":\"%s%s\",\"annotations\":{\"x\":\"y\"", p.name,
-            p.uid ? "" : "uid-", p.uid ? p.uid : p.name);
+        ADD("{\"metadata\":{\"name\":\"%s\",\"namespace\":\"default\",\"uid\":\"%s%s\",\"annotations\":{"
+            "\"x\":\"y\"",
+            p.name, p.uid ? "" : "uid-", p.uid ? p.uid : p.name);
         if (p.allocation)
                 ADD(",\"scheduler.framework.gpushare.allocation\":\"%s\"", p.allocation);
         if (p.assume_time)
@@ -85,12 +88,14 @@ static inline char *sums_of(const Ledger *l) {
                 const LedgerNode *node = ledger_node_at(l, i);
                 Buf line = BUF_NULL;
 
-                buf_appendf(&line, STR_FMT " pending %u", STR_ARG(ledger_node_name(node)), ledger_node_pending(node));
+                buf_appendf(&line, STR_FMT " pending %u", STR_ARG(ledger_node_name(node)),
+                            ledger_node_pending(node));
                 for (size_t k = 0; k < ledger_node_n_cards(node); k++) {
                         const LedgerCard *c = &ledger_node_cards(node)[k];
                         if (c->units > 0 || c->pods > 0) /* else: named once, by a grant that is gone */
-                                buf_appendf(&line, " gpu%u %llu/%u %llu%% %u pods", c->index, (unsigned long long) c->used,
-                                    c->units, (unsigned long long) c->core_used, c->pods);
+                                buf_appendf(&line, " gpu%u %llu/%u %llu%% %u pods", c->index,
+                                            (unsigned long long) c->used, c->units,
+                                            (unsigned long long) c->core_used, c->pods);
                 }
                 size_t at = i;
                 for (; at > 0 && str_compare(buf_str(&line), lines[at - 1]) < 0; at--)

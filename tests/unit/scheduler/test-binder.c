@@ -69,8 +69,10 @@ static void teardown(Fixture *f) {
 }
 
 static Bind *bind_uid(Fixture *f, const char *name, const char *uid, const char *node, Answer *a) {
-        BindingArgs args = {
-                .name = str_from(name), .namespace_ = STR("default"), .uid = str_from(uid), .node = str_from(node)};
+        BindingArgs args = {.name = str_from(name),
+                            .namespace_ = STR("default"),
+                            .uid = str_from(uid),
+                            .node = str_from(node)};
         Bind *bind;
 
         binder_bind(f->binder, &args, on_done, a, &bind);
@@ -111,7 +113,8 @@ static const char *bound_by(const KubeCall *binding, const char *units) {
         (void) snprintf(a, sizeof allocation[0], "%.*s", (int) (strstr(from, "}}\"") + 2 - from), from);
         when += strlen("assume-time\":\"");
         (void) snprintf(t, sizeof time[0], "%.*s", (int) strspn(when, "0123456789"), when);
-        return pod_json(fake_name(binding), .mem = units, .node = fake_node(binding), .allocation = a, .assume_time = t);
+        return pod_json(fake_name(binding), .mem = units, .node = fake_node(binding), .allocation = a,
+                        .assume_time = t);
 }
 
 static void reserve_and_post(Fixture *f, const char *name, const char *node, Answer *a) {
@@ -166,7 +169,8 @@ static void a_refusal_of_the_api_server_gives_back(void) {
         static const struct {
                 KubeOutcome outcome;
                 unsigned status;
-        } cases[] = {{KUBE_DONE, 400}, {KUBE_DONE, 403}, {KUBE_DONE, 404}, {KUBE_DONE, 422}, {KUBE_DONE, 429}, {KUBE_NOT_SENT, 0}};
+        } cases[] = {{KUBE_DONE, 400}, {KUBE_DONE, 403}, {KUBE_DONE, 404},
+                     {KUBE_DONE, 422}, {KUBE_DONE, 429}, {KUBE_NOT_SENT, 0}};
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
                 Fixture f = setup();
@@ -315,7 +319,8 @@ static void a_pod_that_is_gone_gives_back(void) {
                 reserve_and_post(&f, "a", "n1", &a);
                 fake_reply(fake_call(FAKE_BIND), KUBE_UNKNOWN, 0, "");
                 if (another)
-                        fake_reply(next_get(&f), KUBE_DONE, 200, pod_json("a", .uid = "other", .mem = "4", .node = "n1"));
+                        fake_reply(next_get(&f), KUBE_DONE, 200,
+                                   pod_json("a", .uid = "other", .mem = "4", .node = "n1"));
                 else
                         fake_reply(next_get(&f), KUBE_DONE, 404, "");
                 ASSERT_CONTAINS(a.error, "pod default/a is gone");
@@ -400,7 +405,9 @@ static void what_was_fetched_may_not_be_bindable(void) {
         } cases[] = {
                 {404, "pod default/a is gone", {0}},
                 {500, "the API server said 500", {0}},
-                {200, "with UID uid-a is gone, another one has its name", {.name = "a", .uid = "u2", .mem = "4"}},
+                {200,
+                 "with UID uid-a is gone, another one has its name",
+                 {.name = "a", .uid = "u2", .mem = "4"}},
                 {200, "is being deleted", {.name = "a", .mem = "4", .terminating = true}},
                 {200, "has been bound to node n2 already", {.name = "a", .mem = "4", .node = "n2"}},
                 {200, "is 33, must be a multiple of 5", {.name = "a", .mem = "4", .core = "33"}},
@@ -414,7 +421,8 @@ static void what_was_fetched_may_not_be_bindable(void) {
 
                 start(&f);
                 ASSERT_TRUE(bind_pod(&f, "a", "n1", &a) != NULL);
-                fake_reply(fake_call(FAKE_GET), KUBE_DONE, cases[i].status, cases[i].status == 200 ? pod_json_(cases[i].pod) : "");
+                fake_reply(fake_call(FAKE_GET), KUBE_DONE, cases[i].status,
+                           cases[i].status == 200 ? pod_json_(cases[i].pod) : "");
                 ASSERT_INT(a.n, 1);
                 ASSERT_CONTAINS(a.error, cases[i].error);
                 ASSERT_INT(a.error[0] == '\0', cases[i].error[0] == '\0');
@@ -614,13 +622,15 @@ static void a_restart_in_the_middle_of_anything(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(binds_with_one_call), TEST(a_refusal_of_the_api_server_gives_back),
-                         TEST(a_lost_answer_is_settled_by_a_get), TEST(the_reservation_stays_until_somebody_knows),
+                         TEST(a_lost_answer_is_settled_by_a_get),
+                         TEST(the_reservation_stays_until_somebody_knows),
                          TEST(not_bound_is_believed_the_second_time), TEST(bound_late_counts),
-                         TEST(a_conflict_that_is_not_bound_gives_back), TEST(bound_by_somebody_else_counts_where_it_is),
-                         TEST(a_pod_that_is_gone_gives_back), TEST(the_watch_may_say_it_first),
-                         TEST(deleted_while_it_is_being_bound), TEST(what_the_watch_replaced_is_not_given_back),
-                         TEST(fetches_what_it_does_not_know), TEST(what_was_fetched_may_not_be_bindable),
-                         TEST(pods_of_others_are_bound_without_annotations), TEST(refuses_with_a_reason_and_an_event),
-                         TEST(an_abandoned_bind_goes_on), TEST(a_hundred_binds_never_overcommit),
-                         TEST(a_restart_in_the_middle_of_anything));
+                         TEST(a_conflict_that_is_not_bound_gives_back),
+                         TEST(bound_by_somebody_else_counts_where_it_is), TEST(a_pod_that_is_gone_gives_back),
+                         TEST(the_watch_may_say_it_first), TEST(deleted_while_it_is_being_bound),
+                         TEST(what_the_watch_replaced_is_not_given_back), TEST(fetches_what_it_does_not_know),
+                         TEST(what_was_fetched_may_not_be_bindable),
+                         TEST(pods_of_others_are_bound_without_annotations),
+                         TEST(refuses_with_a_reason_and_an_event), TEST(an_abandoned_bind_goes_on),
+                         TEST(a_hundred_binds_never_overcommit), TEST(a_restart_in_the_middle_of_anything));
 }

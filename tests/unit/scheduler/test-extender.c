@@ -36,7 +36,8 @@ static void teardown(Fixture *f) {
 }
 
 static unsigned ask(Fixture *f, const char *method, const char *path, const char *body) {
-        HttpRequest request = {.method = method, .path = path, .content_type = "application/json", .body = str_from(body)};
+        HttpRequest request = {
+                .method = method, .path = path, .content_type = "application/json", .body = str_from(body)};
         char *before = sums_of(f->view->ledger), *after;
         unsigned status;
 
@@ -71,7 +72,8 @@ static void filters_by_name(void) {
         Fixture f = setup();
 
         ASSERT_INT(post(&f, "filter",
-                        args(pod_json("x", .mem = "4"), "\"Nodes\":null,\"NodeNames\":[\"n1\",\"n2\",\"n3\",\"cpu\",\"nn\"]")),
+                        args(pod_json("x", .mem = "4"),
+                             "\"Nodes\":null,\"NodeNames\":[\"n1\",\"n2\",\"n3\",\"cpu\",\"nn\"]")),
                    200);
         ASSERT_TEXT(f.out.data,
                     "{\"Nodes\":null,\"NodeNames\":[\"n1\",\"n3\"],\"FailedNodes\":{"
@@ -89,12 +91,15 @@ static void filters_by_name(void) {
 static void filters_whole_nodes(void) {
         Fixture f = setup();
 
-        ASSERT_INT(post(&f, "filter",
-                        args(pod_json("x", .mem = "4"),
-                             "\"Nodes\":{\"metadata\":{},\"items\":[{\"metadata\":{\"name\":\"n1\",\"labels\":{\"a\":\"b\"}}}, "
-                             "{\"metadata\":{\"name\":\"n2\"}},{\"spec\":{},\"metadata\":{\"name\":\"n3\"}}]}")),
-                   200);
-        ASSERT_TEXT(f.out.data, "{\"NodeNames\":null,\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"n1\",\"labels\":{\"a\":\"b\"}}},"
+        ASSERT_INT(
+                post(&f, "filter",
+                     args(pod_json("x", .mem = "4"),
+                          "\"Nodes\":{\"metadata\":{},\"items\":[{\"metadata\":{\"name\":\"n1\",\"labels\":{"
+                          "\"a\":\"b\"}}}, "
+                          "{\"metadata\":{\"name\":\"n2\"}},{\"spec\":{},\"metadata\":{\"name\":\"n3\"}}]}")),
+                200);
+        ASSERT_TEXT(f.out.data, "{\"NodeNames\":null,\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"n1\","
+                                "\"labels\":{\"a\":\"b\"}}},"
                                 "{\"spec\":{},\"metadata\":{\"name\":\"n3\"}}]},\"FailedNodes\":{"
                                 "\"n2\":\"no card has 4 of gpu-mem free: gpu0 3 of 15\"},"
                                 "\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}");
@@ -105,19 +110,22 @@ static void filter_takes_any_case_and_order(void) {
         Fixture f = setup();
         char body[8192];
 
-        (void) snprintf(body, sizeof body, "{ \"nodenames\" : [ \"n1\" , \"n\\u0033\" ],\"extra\":[{}],\"pod\":%s}",
+        (void) snprintf(body, sizeof body,
+                        "{ \"nodenames\" : [ \"n1\" , \"n\\u0033\" ],\"extra\":[{}],\"pod\":%s}",
                         pod_json("x", .mem = "4"));
         ASSERT_INT(post(&f, "filter", body), 200);
         ASSERT_CONTAINS(f.out.data, "\"NodeNames\":[\"n1\",\"n\\u0033\"]");
         ASSERT_INT(post(&f, "filter", args(pod_json("x", .mem = "4"), "\"NodeNames\":[]")), 200);
-        ASSERT_TEXT(f.out.data, "{\"Nodes\":null,\"NodeNames\":[],\"FailedNodes\":{},\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}");
+        ASSERT_TEXT(f.out.data, "{\"Nodes\":null,\"NodeNames\":[],\"FailedNodes\":{},"
+                                "\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}");
         teardown(&f);
 }
 
 static void filter_lets_other_pods_pass(void) {
         Fixture f = setup();
 
-        ASSERT_INT(post(&f, "filter", args(pod_json("web"), "\"NodeNames\":[\"n1\",\"cpu\",\"unknown\"]")), 200);
+        ASSERT_INT(post(&f, "filter", args(pod_json("web"), "\"NodeNames\":[\"n1\",\"cpu\",\"unknown\"]")),
+                   200);
         ASSERT_CONTAINS(f.out.data, "\"NodeNames\":[\"n1\",\"cpu\",\"unknown\"],\"FailedNodes\":{}");
         teardown(&f);
 }
@@ -125,15 +133,20 @@ static void filter_lets_other_pods_pass(void) {
 static void filter_refuses_what_can_never_be(void) {
         Fixture f = setup();
 
-        ASSERT_INT(post(&f, "filter", args(pod_json("x", .mem = "2", .core = "33"), "\"NodeNames\":[\"n1\",\"n3\"]")), 200);
-        ASSERT_TEXT(f.out.data,
-                    "{\"Nodes\":null,\"NodeNames\":[],\"FailedNodes\":{"
-                    "\"n1\":\"container \\\"main\\\": aliyun.com/gpu-core.percentage is 33, must be a multiple of 5 from 5 to 100\","
-                    "\"n3\":\"container \\\"main\\\": aliyun.com/gpu-core.percentage is 33, must be a multiple of 5 from 5 to 100\"},"
-                    "\"FailedAndUnresolvableNodes\":{"
-                    "\"n1\":\"container \\\"main\\\": aliyun.com/gpu-core.percentage is 33, must be a multiple of 5 from 5 to 100\","
-                    "\"n3\":\"container \\\"main\\\": aliyun.com/gpu-core.percentage is 33, must be a multiple of 5 from 5 to 100\"},"
-                    "\"Error\":\"\"}");
+        ASSERT_INT(post(&f, "filter",
+                        args(pod_json("x", .mem = "2", .core = "33"), "\"NodeNames\":[\"n1\",\"n3\"]")),
+                   200);
+        ASSERT_TEXT(f.out.data, "{\"Nodes\":null,\"NodeNames\":[],\"FailedNodes\":{"
+                                "\"n1\":\"container \\\"main\\\": aliyun.com/gpu-core.percentage is 33, must "
+                                "be a multiple of 5 from 5 to 100\","
+                                "\"n3\":\"container \\\"main\\\": aliyun.com/gpu-core.percentage is 33, must "
+                                "be a multiple of 5 from 5 to 100\"},"
+                                "\"FailedAndUnresolvableNodes\":{"
+                                "\"n1\":\"container \\\"main\\\": aliyun.com/gpu-core.percentage is 33, must "
+                                "be a multiple of 5 from 5 to 100\","
+                                "\"n3\":\"container \\\"main\\\": aliyun.com/gpu-core.percentage is 33, must "
+                                "be a multiple of 5 from 5 to 100\"},"
+                                "\"Error\":\"\"}");
         teardown(&f);
 }
 
@@ -147,7 +160,8 @@ static void malformed_bodies_are_answered_with_the_path(void) {
                 {"{\"Pod\":{}}", "NodeNames and Nodes are both missing"},
                 {"{\"Pod\":{},\"NodeNames\":null,\"Nodes\":null}", "NodeNames and Nodes are both missing"},
                 {"{\"Pod\":null,\"NodeNames\":[]}", "Pod is missing"},
-                {"{\"Pod\":{\"spec\":{\"containers\":7}},\"NodeNames\":[]}", "Pod: pod: spec.containers: not an array"},
+                {"{\"Pod\":{\"spec\":{\"containers\":7}},\"NodeNames\":[]}",
+                 "Pod: pod: spec.containers: not an array"},
                 {"{\"Pod\":{},\"NodeNames\":{}}", "NodeNames: not an array"},
                 {"{\"Pod\":{},\"NodeNames\":[\"n1\",7]}", "NodeNames: [1]: not a string"},
                 {"{\"Pod\":{},\"Nodes\":{\"items\":[7]}}", "Nodes: items[0]: not an object"},
@@ -173,13 +187,22 @@ static void the_best_get_ten_to_one(void) {
         Fixture f = setup();
 
         /* n2 has a card in use with room: whole cards stay whole. n1 and n3 have untouched cards; n1 is smaller. */
-        ASSERT_INT(post(&f, "prioritize", args(pod_json("x", .mem = "3"), "\"NodeNames\":[\"n3\",\"nn\",\"n2\",\"n1\",\"cpu\"]")), 200);
-        ASSERT_TEXT(f.out.data, "[{\"Host\":\"n3\",\"Score\":8},{\"Host\":\"nn\",\"Score\":0},{\"Host\":\"n2\",\"Score\":10},"
-                                "{\"Host\":\"n1\",\"Score\":9},{\"Host\":\"cpu\",\"Score\":0}]");
+        ASSERT_INT(
+                post(&f, "prioritize",
+                     args(pod_json("x", .mem = "3"), "\"NodeNames\":[\"n3\",\"nn\",\"n2\",\"n1\",\"cpu\"]")),
+                200);
+        ASSERT_TEXT(
+                f.out.data,
+                "[{\"Host\":\"n3\",\"Score\":8},{\"Host\":\"nn\",\"Score\":0},{\"Host\":\"n2\",\"Score\":10},"
+                "{\"Host\":\"n1\",\"Score\":9},{\"Host\":\"cpu\",\"Score\":0}]");
         /* No room on n2 any more: no point either. */
-        ASSERT_INT(post(&f, "prioritize", args(pod_json("x", .mem = "4"), "\"NodeNames\":[\"n2\",\"n1\"]")), 200);
+        ASSERT_INT(post(&f, "prioritize", args(pod_json("x", .mem = "4"), "\"NodeNames\":[\"n2\",\"n1\"]")),
+                   200);
         ASSERT_TEXT(f.out.data, "[{\"Host\":\"n2\",\"Score\":0},{\"Host\":\"n1\",\"Score\":10}]");
-        ASSERT_INT(post(&f, "prioritize", args(pod_json("web"), "\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"n\\\"1\"}}]}")), 200);
+        ASSERT_INT(
+                post(&f, "prioritize",
+                     args(pod_json("web"), "\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"n\\\"1\"}}]}")),
+                200);
         ASSERT_TEXT(f.out.data, "[{\"Host\":\"n\\\"1\",\"Score\":0}]");
         ASSERT_INT(post(&f, "prioritize", args(pod_json("x", .mem = "3"), "\"NodeNames\":[]")), 200);
         ASSERT_TEXT(f.out.data, "[]");
@@ -201,7 +224,8 @@ static void ties_go_by_name_and_all_others_get_nothing(void) {
         buf_append_char(&names, ']');
         ASSERT_INT(post(&f, "prioritize", args(pod_json("x", .mem = "3"), names.data)), 200);
         for (unsigned i = 0; i < 15; i++) {
-                (void) snprintf(expected, sizeof expected, "{\"Host\":\"e%02u\",\"Score\":%u}", i, i < 10 ? 10 - i : 0);
+                (void) snprintf(expected, sizeof expected, "{\"Host\":\"e%02u\",\"Score\":%u}", i,
+                                i < 10 ? 10 - i : 0);
                 ASSERT_CONTAINS(f.out.data, expected);
         }
         teardown(&f);
@@ -212,29 +236,41 @@ static void ties_go_by_name_and_all_others_get_nothing(void) {
 static void preempt_keeps_nodes_that_would_fit(void) {
         Fixture f = setup();
 
-        feed(f.view, VIEW_PODS, REFLECTOR_ADDED, pod_json("b", .mem = "12", .node = "n1", .allocation = "{\\\"0\\\":{\\\"1\\\":12}}"));
-        feed(f.view, VIEW_PODS, REFLECTOR_ADDED, pod_json("c", .mem = "14", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":14}}"));
+        feed(f.view, VIEW_PODS, REFLECTOR_ADDED,
+             pod_json("b", .mem = "12", .node = "n1", .allocation = "{\\\"0\\\":{\\\"1\\\":12}}"));
+        feed(f.view, VIEW_PODS, REFLECTOR_ADDED,
+             pod_json("c", .mem = "14", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":14}}"));
         /* On n2 the victim frees enough; on n1 the same one, twice, frees 12 and not 24; strangers free nothing. */
+        ASSERT_INT(
+                post(&f, "preempt",
+                     args(pod_json("x", .mem = "15"),
+                          "\"NodeNameToVictims\":null,\"NodeNameToMetaVictims\":{"
+                          "\"n2\":{\"Pods\":[{\"UID\":\"uid-a\"}],\"NumPDBViolations\":1},"
+                          "\"n1\":{\"Pods\":[{\"UID\":\"uid-a\"},{\"UID\":\"who\"}],\"NumPDBViolations\":0},"
+                          "\"gone\":{\"Pods\":[]}}")),
+                200);
+        ASSERT_TEXT(f.out.data, "{\"NodeNameToMetaVictims\":{\"n2\":{\"Pods\":[{\"UID\":\"uid-a\"}],"
+                                "\"NumPDBViolations\":1}}}");
         ASSERT_INT(post(&f, "preempt",
                         args(pod_json("x", .mem = "15"),
-                             "\"NodeNameToVictims\":null,\"NodeNameToMetaVictims\":{"
-                             "\"n2\":{\"Pods\":[{\"UID\":\"uid-a\"}],\"NumPDBViolations\":1},"
-                             "\"n1\":{\"Pods\":[{\"UID\":\"uid-a\"},{\"UID\":\"who\"}],\"NumPDBViolations\":0},"
-                             "\"gone\":{\"Pods\":[]}}")),
+                             "\"NodeNameToVictims\":{\"n1\":{\"pods\":[{\"metadata\":{\"uid\":\"uid-b\","
+                             "\"name\":\"b\"},\"spec\":{}},"
+                             "{\"metadata\":{\"uid\":\"uid-b\"}}],\"numPDBViolations\":0},\"n2\":{\"Pods\":"
+                             "null}}")),
                    200);
-        ASSERT_TEXT(f.out.data, "{\"NodeNameToMetaVictims\":{\"n2\":{\"Pods\":[{\"UID\":\"uid-a\"}],\"NumPDBViolations\":1}}}");
-        ASSERT_INT(post(&f, "preempt",
-                        args(pod_json("x", .mem = "15"),
-                             "\"NodeNameToVictims\":{\"n1\":{\"pods\":[{\"metadata\":{\"uid\":\"uid-b\",\"name\":\"b\"},\"spec\":{}},"
-                             "{\"metadata\":{\"uid\":\"uid-b\"}}],\"numPDBViolations\":0},\"n2\":{\"Pods\":null}}")),
-                   200);
-        ASSERT_TEXT(f.out.data, "{\"NodeNameToMetaVictims\":{\"n1\":{\"Pods\":[{\"UID\":\"uid-b\"},{\"UID\":\"uid-b\"}],"
-                                "\"NumPDBViolations\":0}}}");
-        ASSERT_INT(post(&f, "preempt", args(pod_json("x", .mem = "1", .core = "7"), "\"NodeNameToMetaVictims\":{\"n1\":{}}")), 200);
+        ASSERT_TEXT(f.out.data,
+                    "{\"NodeNameToMetaVictims\":{\"n1\":{\"Pods\":[{\"UID\":\"uid-b\"},{\"UID\":\"uid-b\"}],"
+                    "\"NumPDBViolations\":0}}}");
+        ASSERT_INT(
+                post(&f, "preempt",
+                     args(pod_json("x", .mem = "1", .core = "7"), "\"NodeNameToMetaVictims\":{\"n1\":{}}")),
+                200);
         ASSERT_TEXT(f.out.data, "{\"NodeNameToMetaVictims\":{}}");
         ASSERT_INT(post(&f, "preempt", args(pod_json("web"), "\"NodeNameToMetaVictims\":{\"cpu\":{}}")), 200);
         ASSERT_CONTAINS(f.out.data, "\"cpu\":{");
-        ASSERT_INT(post(&f, "preempt", args(pod_json("x", .mem = "1"), "\"NodeNameToMetaVictims\":{\"n1\":{\"Pods\":[7]}}")), 400);
+        ASSERT_INT(post(&f, "preempt",
+                        args(pod_json("x", .mem = "1"), "\"NodeNameToMetaVictims\":{\"n1\":{\"Pods\":[7]}}")),
+                   400);
         ASSERT_CONTAINS(f.out.data, "victims: n1.Pods[0]: not an object");
         teardown(&f);
 }
@@ -246,21 +282,25 @@ static void inspects(void) {
 
         feed(f.view, VIEW_PODS, REFLECTOR_ADDED, pod_json("p", .mem = "2", .node = "n1"));
         feed(f.view, VIEW_PODS, REFLECTOR_ADDED,
-             pod_json("k", .mem = "2", .core = "30", .node = "n3", .allocation = "{\\\"0\\\":{\\\"1\\\":2}}"));
+             pod_json("k", .mem = "2", .core = "30", .node = "n3",
+                      .allocation = "{\\\"0\\\":{\\\"1\\\":2}}"));
         ASSERT_INT(ask(&f, "GET", "/gpushare-scheduler/inspect", ""), 200);
-        ASSERT_TEXT(f.out.data,
-                    "{\"nodes\":["
-                    "{\"name\":\"n1\",\"totalGPU\":30,\"usedGPU\":2,\"pending\":{\"usedGPU\":2,\"pods\":["
-                    "{\"name\":\"p\",\"namespace\":\"default\",\"usedGPU\":2}]},\"devs\":["
-                    "{\"id\":0,\"totalGPU\":15,\"usedGPU\":0,\"pods\":[]},{\"id\":1,\"totalGPU\":15,\"usedGPU\":0,\"pods\":[]}]},"
-                    "{\"name\":\"n2\",\"totalGPU\":15,\"usedGPU\":12,\"devs\":[{\"id\":0,\"totalGPU\":15,\"usedGPU\":12,\"pods\":["
-                    "{\"name\":\"a\",\"namespace\":\"default\",\"usedGPU\":12}]}]},"
-                    "{\"name\":\"n3\",\"totalGPU\":60,\"usedGPU\":2,\"totalCore\":400,\"usedCore\":30,\"devs\":["
-                    "{\"id\":0,\"totalGPU\":15,\"usedGPU\":0,\"totalCore\":100,\"usedCore\":0,\"pods\":[]},"
-                    "{\"id\":1,\"totalGPU\":15,\"usedGPU\":2,\"totalCore\":100,\"usedCore\":30,\"pods\":["
-                    "{\"name\":\"k\",\"namespace\":\"default\",\"usedGPU\":2,\"usedCore\":30}]},"
-                    "{\"id\":2,\"totalGPU\":15,\"usedGPU\":0,\"totalCore\":100,\"usedCore\":0,\"pods\":[]},"
-                    "{\"id\":3,\"totalGPU\":15,\"usedGPU\":0,\"totalCore\":100,\"usedCore\":0,\"pods\":[]}]}]}");
+        ASSERT_TEXT(
+                f.out.data,
+                "{\"nodes\":["
+                "{\"name\":\"n1\",\"totalGPU\":30,\"usedGPU\":2,\"pending\":{\"usedGPU\":2,\"pods\":["
+                "{\"name\":\"p\",\"namespace\":\"default\",\"usedGPU\":2}]},\"devs\":["
+                "{\"id\":0,\"totalGPU\":15,\"usedGPU\":0,\"pods\":[]},{\"id\":1,\"totalGPU\":15,\"usedGPU\":"
+                "0,\"pods\":[]}]},"
+                "{\"name\":\"n2\",\"totalGPU\":15,\"usedGPU\":12,\"devs\":[{\"id\":0,\"totalGPU\":15,"
+                "\"usedGPU\":12,\"pods\":["
+                "{\"name\":\"a\",\"namespace\":\"default\",\"usedGPU\":12}]}]},"
+                "{\"name\":\"n3\",\"totalGPU\":60,\"usedGPU\":2,\"totalCore\":400,\"usedCore\":30,\"devs\":["
+                "{\"id\":0,\"totalGPU\":15,\"usedGPU\":0,\"totalCore\":100,\"usedCore\":0,\"pods\":[]},"
+                "{\"id\":1,\"totalGPU\":15,\"usedGPU\":2,\"totalCore\":100,\"usedCore\":30,\"pods\":["
+                "{\"name\":\"k\",\"namespace\":\"default\",\"usedGPU\":2,\"usedCore\":30}]},"
+                "{\"id\":2,\"totalGPU\":15,\"usedGPU\":0,\"totalCore\":100,\"usedCore\":0,\"pods\":[]},"
+                "{\"id\":3,\"totalGPU\":15,\"usedGPU\":0,\"totalCore\":100,\"usedCore\":0,\"pods\":[]}]}]}");
         ASSERT_INT(ask(&f, "GET", "/gpushare-scheduler/inspect/n2", ""), 200);
         ASSERT_CONTAINS(f.out.data, "{\"nodes\":[{\"name\":\"n2\"");
         ASSERT_FALSE(strstr(f.out.data, "\"n1\""));
@@ -363,12 +403,14 @@ static const char golden_head[] =
         "# HELP aliquot_scheduler_leading 1 when this replica may bind.\n"
         "# TYPE aliquot_scheduler_leading gauge\n"
         "aliquot_scheduler_leading 1\n"
-        "# HELP aliquot_scheduler_refusals_total Nodes that filter refused, and pods that bind refused, by reason.\n"
+        "# HELP aliquot_scheduler_refusals_total Nodes that filter refused, and pods that bind refused, by "
+        "reason.\n"
         "# TYPE aliquot_scheduler_refusals_total counter\n"
         "aliquot_scheduler_refusals_total{reason=\"core_step\"} 0\n";
 
 static const char golden_histogram[] =
-        "# HELP aliquot_scheduler_handler_seconds Time from request to answer; bind includes the API server's.\n"
+        "# HELP aliquot_scheduler_handler_seconds Time from request to answer; bind includes the API "
+        "server's.\n"
         "# TYPE aliquot_scheduler_handler_seconds histogram\n"
         "aliquot_scheduler_handler_seconds_bucket{handler=\"filter\",le=\"0.00005\"} 1\n"
         "aliquot_scheduler_handler_seconds_bucket{handler=\"filter\",le=\"0.0001\"} 2\n"
@@ -406,10 +448,11 @@ static void metrics_are_as_dashboards_know_them(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(filters_by_name), TEST(filters_whole_nodes), TEST(filter_takes_any_case_and_order),
-                         TEST(filter_lets_other_pods_pass), TEST(filter_refuses_what_can_never_be),
-                         TEST(malformed_bodies_are_answered_with_the_path), TEST(the_best_get_ten_to_one),
-                         TEST(ties_go_by_name_and_all_others_get_nothing), TEST(preempt_keeps_nodes_that_would_fit),
-                         TEST(inspects), TEST(routes), TEST(is_not_ready_before_the_view_is), TEST(only_the_leader_binds),
-                         TEST(metrics_are_as_dashboards_know_them));
+        return TEST_MAIN(
+                TEST(filters_by_name), TEST(filters_whole_nodes), TEST(filter_takes_any_case_and_order),
+                TEST(filter_lets_other_pods_pass), TEST(filter_refuses_what_can_never_be),
+                TEST(malformed_bodies_are_answered_with_the_path), TEST(the_best_get_ten_to_one),
+                TEST(ties_go_by_name_and_all_others_get_nothing), TEST(preempt_keeps_nodes_that_would_fit),
+                TEST(inspects), TEST(routes), TEST(is_not_ready_before_the_view_is),
+                TEST(only_the_leader_binds), TEST(metrics_are_as_dashboards_know_them));
 }

@@ -40,7 +40,8 @@ static void is_in_sync_after_both_lists(void) {
 static void follows_a_pod_through_its_life(void) {
         _cleanup_(view_freep) View *v = one_node();
 
-        feed(v, VIEW_PODS, REFLECTOR_ADDED, pod_json("a", .mem = "4", .phase = "Pending", .state = "waiting"));
+        feed(v, VIEW_PODS, REFLECTOR_ADDED,
+             pod_json("a", .mem = "4", .phase = "Pending", .state = "waiting"));
         ASSERT_TRUE(view_pod_find(v, STR("uid-a"))->request->mem == 4);
         ASSERT_USED(v, "n1", 0, 0);
         feed(v, VIEW_PODS, REFLECTOR_MODIFIED,
@@ -49,14 +50,16 @@ static void follows_a_pod_through_its_life(void) {
         ASSERT_FALSE(view_pod_find(v, STR("uid-a"))->request);
         /* Terminating, and terminal with a container that runs: it holds what it held. */
         feed(v, VIEW_PODS, REFLECTOR_MODIFIED,
-             pod_json("a", .mem = "4", .node = "n1", .allocation = "{\\\"0\\\":{\\\"1\\\":4}}", .terminating = true));
+             pod_json("a", .mem = "4", .node = "n1", .allocation = "{\\\"0\\\":{\\\"1\\\":4}}",
+                      .terminating = true));
         ASSERT_USED(v, "n1", 1, 4);
         feed(v, VIEW_PODS, REFLECTOR_MODIFIED,
-             pod_json("a", .mem = "4", .node = "n1", .allocation = "{\\\"0\\\":{\\\"1\\\":4}}", .phase = "Failed"));
+             pod_json("a", .mem = "4", .node = "n1", .allocation = "{\\\"0\\\":{\\\"1\\\":4}}",
+                      .phase = "Failed"));
         ASSERT_USED(v, "n1", 1, 4);
         feed(v, VIEW_PODS, REFLECTOR_MODIFIED,
-             pod_json("a", .mem = "4", .node = "n1", .allocation = "{\\\"0\\\":{\\\"1\\\":4}}", .phase = "Failed",
-                      .state = "terminated"));
+             pod_json("a", .mem = "4", .node = "n1", .allocation = "{\\\"0\\\":{\\\"1\\\":4}}",
+                      .phase = "Failed", .state = "terminated"));
         ASSERT_USED(v, "n1", 1, 0);
         ASSERT_FALSE(view_pod_find(v, STR("uid-a")));
         feed(v, VIEW_PODS, REFLECTOR_DELETED, pod_json("a", .mem = "4", .node = "n1", .phase = "Failed"));
@@ -65,7 +68,8 @@ static void follows_a_pod_through_its_life(void) {
 
 static void deletion_frees(void) {
         _cleanup_(view_freep) View *v = one_node();
-        const char *bound = pod_json("a", .mem = "4", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":4}}");
+        const char *bound =
+                pod_json("a", .mem = "4", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":4}}");
 
         feed(v, VIEW_PODS, REFLECTOR_ADDED, bound);
         feed(v, VIEW_PODS, REFLECTOR_ADDED, bound); /* told twice, held once */
@@ -100,8 +104,10 @@ static void pods_of_others_are_not_kept(void) {
 static void two_pods_that_claim_the_same_slice_both_count(void) {
         _cleanup_(view_freep) View *v = one_node();
 
-        feed(v, VIEW_PODS, REFLECTOR_ADDED, pod_json("a", .mem = "10", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":10}}"));
-        feed(v, VIEW_PODS, REFLECTOR_ADDED, pod_json("b", .mem = "10", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":10}}"));
+        feed(v, VIEW_PODS, REFLECTOR_ADDED,
+             pod_json("a", .mem = "10", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":10}}"));
+        feed(v, VIEW_PODS, REFLECTOR_ADDED,
+             pod_json("b", .mem = "10", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":10}}"));
         ASSERT_USED(v, "n1", 0, 20); /* of 15: they run */
         feed(v, VIEW_PODS, REFLECTOR_DELETED, pod_json("a", .node = "n1"));
         ASSERT_USED(v, "n1", 0, 10);
@@ -112,11 +118,13 @@ static void contradicting_annotations_are_counted_as_they_are(void) {
 
         /* More than the card has, a card that does not exist, and one that does not decode: pending. */
         feed(v, VIEW_PODS, REFLECTOR_ADDED,
-             pod_json("a", .mem = "4", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":400},\\\"1\\\":{\\\"7\\\":1}}"));
+             pod_json("a", .mem = "4", .node = "n1",
+                      .allocation = "{\\\"0\\\":{\\\"0\\\":400},\\\"1\\\":{\\\"7\\\":1}}"));
         ASSERT_USED(v, "n1", 0, 400);
         ASSERT_USED(v, "n1", 2, 1);
         ASSERT_INT(card_of(v, "n1", 2)->index, 7);
-        feed(v, VIEW_PODS, REFLECTOR_MODIFIED, pod_json("a", .mem = "4", .node = "n1", .allocation = "{\\\"0\\\":[1]}"));
+        feed(v, VIEW_PODS, REFLECTOR_MODIFIED,
+             pod_json("a", .mem = "4", .node = "n1", .allocation = "{\\\"0\\\":[1]}"));
         ASSERT_INT(ledger_node_pending(ledger_node_find(v->ledger, STR("n1"))), 4);
         ASSERT_USED(v, "n1", 0, 0);
 }
@@ -124,13 +132,16 @@ static void contradicting_annotations_are_counted_as_they_are(void) {
 static void a_list_drops_what_did_not_come_by(void) {
         _cleanup_(view_freep) View *v = one_node();
 
-        feed(v, VIEW_PODS, REFLECTOR_ADDED, pod_json("a", .mem = "4", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":4}}"));
-        feed(v, VIEW_PODS, REFLECTOR_ADDED, pod_json("b", .mem = "3", .node = "n1", .allocation = "{\\\"0\\\":{\\\"1\\\":3}}"));
+        feed(v, VIEW_PODS, REFLECTOR_ADDED,
+             pod_json("a", .mem = "4", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":4}}"));
+        feed(v, VIEW_PODS, REFLECTOR_ADDED,
+             pod_json("b", .mem = "3", .node = "n1", .allocation = "{\\\"0\\\":{\\\"1\\\":3}}"));
         feed(v, VIEW_PODS, REFLECTOR_ADDED, pod_json("c", .mem = "3"));
         /* A list that breaks off changes nothing by itself; the next one does. */
         view_list_begin(v, VIEW_PODS);
         view_list_begin(v, VIEW_PODS);
-        feed(v, VIEW_PODS, REFLECTOR_LISTED, pod_json("b", .mem = "3", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":3}}"));
+        feed(v, VIEW_PODS, REFLECTOR_LISTED,
+             pod_json("b", .mem = "3", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":3}}"));
         ASSERT_USED(v, "n1", 0, 7);
         view_list_end(v, VIEW_PODS);
         ASSERT_USED(v, "n1", 0, 3);
@@ -143,7 +154,8 @@ static void an_unreadable_object_in_a_list_keeps_everything(void) {
         _cleanup_(view_freep) View *v = one_node();
         Fault fault = {.text = "object of 9 MiB"};
 
-        feed(v, VIEW_PODS, REFLECTOR_ADDED, pod_json("a", .mem = "4", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":4}}"));
+        feed(v, VIEW_PODS, REFLECTOR_ADDED,
+             pod_json("a", .mem = "4", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":4}}"));
         view_list_begin(v, VIEW_PODS);
         feed(v, VIEW_PODS, REFLECTOR_LISTED, "{\"metadata\":{\"name\":7}}");
         view_list_end(v, VIEW_PODS);
@@ -161,7 +173,8 @@ static void an_unreadable_object_in_a_list_keeps_everything(void) {
 static void nodes_come_and_go(void) {
         _cleanup_(view_freep) View *v = one_node();
 
-        feed(v, VIEW_PODS, REFLECTOR_ADDED, pod_json("a", .mem = "4", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":4}}"));
+        feed(v, VIEW_PODS, REFLECTOR_ADDED,
+             pod_json("a", .mem = "4", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":4}}"));
         feed(v, VIEW_NODES, REFLECTOR_DELETED, node_json("n1", "cgpu", 30, 2, ""));
         ASSERT_FALSE(directory_find(v->directory, STR("n1"), NULL));
         ASSERT_USED(v, "n1", 0, 4); /* its pod exists still */
@@ -177,12 +190,14 @@ static void nodes_come_and_go(void) {
 static void a_node_that_contradicts_itself_stays_as_it_was(void) {
         _cleanup_(view_freep) View *v = one_node();
 
-        feed(v, VIEW_NODES, REFLECTOR_MODIFIED, node_json("n1", "cgpu", 30, 2, ",\"annotations\":{\"aliquot.dev/cards\":\"[{]\"}"));
+        feed(v, VIEW_NODES, REFLECTOR_MODIFIED,
+             node_json("n1", "cgpu", 30, 2, ",\"annotations\":{\"aliquot.dev/cards\":\"[{]\"}"));
         ASSERT_INT(card_of(v, "n1", 0)->units, 15);
         ASSERT_INT(v->stats.malformed[VIEW_NODES], 1);
         /* One such node does not keep the others from being dropped. */
         view_list_begin(v, VIEW_NODES);
-        feed(v, VIEW_NODES, REFLECTOR_LISTED, node_json("n2", "cgpu", 30, 2, ",\"annotations\":{\"aliquot.dev/cards\":\"[{]\"}"));
+        feed(v, VIEW_NODES, REFLECTOR_LISTED,
+             node_json("n2", "cgpu", 30, 2, ",\"annotations\":{\"aliquot.dev/cards\":\"[{]\"}"));
         view_list_end(v, VIEW_NODES);
         ASSERT_INT(directory_size(v->directory), 1);
 }
@@ -211,7 +226,8 @@ static void late_events_do_not_take_a_bound_pods_grant(void) {
         _cleanup_(view_freep) View *v = one_node();
         const char *unbound = pod_json("a", .mem = "4", .phase = "Pending", .state = "waiting");
         Slice slice = {.card = 0, .mem = 4};
-        GrantSpec spec = {.name = STR("a"), .uid = STR("uid-a"), .node = STR("n1"), .slices = &slice, .n_slices = 1};
+        GrantSpec spec = {
+                .name = STR("a"), .uid = STR("uid-a"), .node = STR("n1"), .slices = &slice, .n_slices = 1};
         ViewPod *pod;
 
         feed(v, VIEW_PODS, REFLECTOR_ADDED, unbound);
@@ -227,13 +243,15 @@ static void late_events_do_not_take_a_bound_pods_grant(void) {
         ASSERT_TRUE(view_pod_find(v, STR("uid-a"))->request != NULL);
 }
 
-#define CONFIGMAP(name, data) "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"kube-system\"},\"data\":{" data "}}"
+#define CONFIGMAP(name, data)                                                                                \
+        "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"kube-system\"},\"data\":{" data "}}"
 
 static void configmaps_fence_cards(void) {
         _cleanup_(view_freep) View *v = one_node();
 
         feed(v, VIEW_CONFIGMAPS, REFLECTOR_ADDED,
-             CONFIGMAP("n1-device-status", "\"devices\":\"- deviceId: 0\\n  deviceType: gpu\\n  healthy: false\\n\""));
+             CONFIGMAP("n1-device-status",
+                       "\"devices\":\"- deviceId: 0\\n  deviceType: gpu\\n  healthy: false\\n\""));
         ASSERT_FALSE(card_of(v, "n1", 0)->healthy);
         ASSERT_TRUE(card_of(v, "n1", 1)->healthy);
         feed(v, VIEW_CONFIGMAPS, REFLECTOR_ADDED, CONFIGMAP("unhealthy-gpu-n1", "\"gpus\":\"0, 1\""));
@@ -244,7 +262,8 @@ static void configmaps_fence_cards(void) {
         ASSERT_TRUE(card_of(v, "n1", 1)->healthy);
         /* Malformed: as it was. */
         feed(v, VIEW_CONFIGMAPS, REFLECTOR_MODIFIED, CONFIGMAP("n1-device-status", "\"devices\":\"{{\""));
-        feed(v, VIEW_CONFIGMAPS, REFLECTOR_MODIFIED, CONFIGMAP("n1-device-status", "\"devices\":\"- healthy: false\""));
+        feed(v, VIEW_CONFIGMAPS, REFLECTOR_MODIFIED,
+             CONFIGMAP("n1-device-status", "\"devices\":\"- healthy: false\""));
         feed(v, VIEW_CONFIGMAPS, REFLECTOR_MODIFIED, CONFIGMAP("n1-device-status", "\"gpus\":\"0,x\""));
         ASSERT_INT(v->stats.malformed[VIEW_CONFIGMAPS], 3);
         ASSERT_FALSE(card_of(v, "n1", 0)->healthy);
@@ -349,13 +368,14 @@ static void the_directory_keeps_its_names(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(is_in_sync_after_both_lists), TEST(follows_a_pod_through_its_life), TEST(deletion_frees),
-                         TEST(a_pod_without_annotation_is_pending), TEST(pods_of_others_are_not_kept),
-                         TEST(two_pods_that_claim_the_same_slice_both_count),
-                         TEST(contradicting_annotations_are_counted_as_they_are),
-                         TEST(a_list_drops_what_did_not_come_by), TEST(an_unreadable_object_in_a_list_keeps_everything),
-                         TEST(nodes_come_and_go), TEST(a_node_that_contradicts_itself_stays_as_it_was),
-                         TEST(unserved_modes_are_told_once), TEST(late_events_do_not_take_a_bound_pods_grant),
-                         TEST(configmaps_fence_cards), TEST(a_restart_arrives_at_the_same_sums),
-                         TEST(the_directory_keeps_its_names));
+        return TEST_MAIN(
+                TEST(is_in_sync_after_both_lists), TEST(follows_a_pod_through_its_life), TEST(deletion_frees),
+                TEST(a_pod_without_annotation_is_pending), TEST(pods_of_others_are_not_kept),
+                TEST(two_pods_that_claim_the_same_slice_both_count),
+                TEST(contradicting_annotations_are_counted_as_they_are),
+                TEST(a_list_drops_what_did_not_come_by),
+                TEST(an_unreadable_object_in_a_list_keeps_everything), TEST(nodes_come_and_go),
+                TEST(a_node_that_contradicts_itself_stays_as_it_was), TEST(unserved_modes_are_told_once),
+                TEST(late_events_do_not_take_a_bound_pods_grant), TEST(configmaps_fence_cards),
+                TEST(a_restart_arrives_at_the_same_sums), TEST(the_directory_keeps_its_names));
 }
