@@ -281,15 +281,18 @@ static void on_completed(void *userdata, struct MHD_Connection *connection, void
 
 /* ---- joining the loop ---- */
 
-/* Idle deadlines move with every request. A timer that is set to an earlier time is left alone: it fires once
- * for nothing and is set anew then, which is cheaper than a system call per request. */
+/* "At once" is a deferred source, and idle deadlines, which move with every request, only ever set the timer earlier: when
+ * it fires for nothing, it is set anew. So a request costs no system call for a timer. */
 static int server_arm(HttpServer *s) {
         MHD_UNSIGNED_LONG_LONG milliseconds;
-        usec_t now = clock_monotonic_usec(), when;
+        usec_t now, when;
         int r;
 
         if (MHD_get_timeout(s->daemon, &milliseconds) != MHD_YES)
                 return 0;
+        if (milliseconds == 0)
+                return sd_event_source_set_enabled(s->wake, SD_EVENT_ONESHOT);
+        now = clock_monotonic_usec();
         when = now + milliseconds * USEC_PER_MSEC;
         if (s->armed > now && s->armed <= when)
                 return 0;

@@ -104,10 +104,9 @@ static int settle(Inspect *i) {
 
                 while (p < i->n_pods && str_compare(i->pods[p].node, node->name) < 0)
                         p++;
-                node->pods = i->pods + p;
-                while (p < i->n_pods && str_eq(i->pods[p].node, node->name))
-                        p++;
-                node->n_pods = (size_t) (i->pods + p - node->pods);
+                node->pods = i->n_pods > 0 ? &i->pods[p] : NULL;
+                for (node->n_pods = 0; p < i->n_pods && str_eq(i->pods[p].node, node->name); p++)
+                        node->n_pods++;
                 r = node_sum(i, node);
                 if (r < 0)
                         return r;

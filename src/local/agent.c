@@ -4,7 +4,6 @@
 #include <errno.h>
 
 #include "base/clock.h"
-#include "kube/api.h"
 #include "local/ask.h"
 #include "local/predicates.h"
 #include "share/allocation.h"
@@ -17,37 +16,24 @@ static void pod_path(const char *namespace_, const char *name, char ret[static P
         (void) snprintf(ret, PATH_MAX_TEXT, "/api/v1/namespaces/%s/pods/%s", namespace_, name);
 }
 
-static int get_tree(KubeClient *api, const char *path, json_t **ret, Fault *fault) {
-        _cleanup_ask_ Ask ask = ASK_NULL;
-        json_t *tree;
-        int r;
+/* The API server's own "no" is no answer that an agent can do something with. */
+static int get(KubeClient *api, const char *path, json_t **ret, Fault *fault) {
+        int r = ask_get(api, path, ret, fault);
 
-        r = ask_call(&ask, api, &(KubeRequest){.method = "GET", .path = path});
-        if (r < 0)
-                return r;
-        if (!ask_is_ok(&ask))
-                return fault_set(fault, -EIO, "%s", ask.fault.text);
-        tree = json_loadb(ask.body.data, ask.body.len, 0, NULL);
-        if (!tree)
-                return fault_set(fault, -EBADMSG, "GET %s: not JSON", path);
-        *ret = tree;
-        return 0;
+        return r > 0 ? -EIO : r;
 }
 
-static int patch(KubeClient *api, const char *path, const char *subresource, const json_t *what,
-                 Fault *fault) {
-        _cleanup_free_ char *text = json_dumps(what, JSON_COMPACT);
-        _cleanup_ask_ Ask ask = ASK_NULL;
-        int r;
+static int patch(KubeClient *api, const char *path, const json_t *what, Fault *fault) {
+        int r = ask_patch(api, path, what, fault);
 
-        if (!text)
-                return -ENOMEM;
-        r = kube_merge_patch(api, path, subresource, str_from(text), (Str){NULL, 0}, ask_done, &ask, NULL);
-        if (r == 0)
-                r = ask_wait(&ask, kube_client_event(api));
-        if (r < 0)
-                return r;
-        return ask_is_ok(&ask) ? 0 : fault_set(fault, -EIO, "%s", ask.fault.text);
+        return r > 0 ? -EIO : r;
+}
+
+static int patch_status(KubeClient *api, const char *path, const json_t *what, Fault *fault) {
+        char subresource[PATH_MAX_TEXT + 8];
+
+        (void) snprintf(subresource, sizeof subresource, "%s/status", path);
+        return patch(api, subresource, what, fault);
 }
 
 /* --- a place for a pod that nobody placed ----------------------------------------------------------------------- */
@@ -140,11 +126,11 @@ static int place(KubeClient *api, const json_t *pod, json_t *annotations, Buf *r
         int r;
 
         (void) snprintf(path, sizeof path, "/api/v1/nodes/%s", node_name);
-        r = get_tree(api, path, &node, fault);
+        r = get(api, path, &node, fault);
         if (r < 0)
                 return r;
         (void) snprintf(path, sizeof path, "/api/v1/pods?fieldSelector=spec.nodeName%%3D%s", node_name);
-        r = get_tree(api, path, &pods, fault);
+        r = get(api, path, &pods, fault);
         if (r < 0)
                 return r;
         r = place_on(node, json_object_get(pods, "items"), pod, &text, reason, fault);
@@ -175,7 +161,7 @@ static int assign(KubeClient *api, const char *path, const json_t *pod, Buf *rea
                 if (r == 0 && has_annotation(pod, ANNOTATION_OLD_IDX))
                         r = tree_set_text(annotations, ANNOTATION_OLD_ASSIGNED, "true");
         }
-        return r != 0 ? r : patch(api, path, "", patch_tree, fault);
+        return r != 0 ? r : patch(api, path, patch_tree, fault);
 }
 
 static json_t *container_statuses(const json_t *containers, const char *now) {
@@ -207,7 +193,7 @@ static int set_running(KubeClient *api, const char *path, const json_t *pod, Fau
                                "Running", "startTime", now, "conditions", "type", "PodScheduled", "status",
                                "True", "type", "Ready", "status", "True", "containerStatuses",
                                container_statuses(tree_at(pod, "spec", "containers", NULL), now));
-        return patch_tree ? patch(api, path, "status", patch_tree, fault) : -ENOMEM;
+        return patch_tree ? patch_status(api, path, patch_tree, fault) : -ENOMEM;
 }
 
 static int set_failed(KubeClient *api, const char *path, const Buf *reason, Fault *fault) {
@@ -215,7 +201,7 @@ static int set_failed(KubeClient *api, const char *path, const Buf *reason, Faul
                                                       "reason", "UnexpectedAdmissionError", "message",
                                                       reason->len > 0 ? reason->data : "", reason->len);
 
-        return patch_tree ? patch(api, path, "status", patch_tree, fault) : -ENOMEM;
+        return patch_tree ? patch_status(api, path, patch_tree, fault) : -ENOMEM;
 }
 
 int agent_admit(KubeClient *api, const char *namespace_, const char *name, Buf *reason, Fault *fault) {
@@ -225,7 +211,7 @@ int agent_admit(KubeClient *api, const char *namespace_, const char *name, Buf *
         int r;
 
         pod_path(namespace_, name, path);
-        r = get_tree(api, path, &pod, fault);
+        r = get(api, path, &pod, fault);
         if (r < 0)
                 return r;
         phase = tree_text(pod, "status", "phase", NULL);

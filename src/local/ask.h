@@ -6,11 +6,13 @@
 
 #include "base/buf.h"
 #include "kube/client.h"
+#include "local/tree.h"
 
 typedef struct Ask {
-        bool done;
+        bool done, transient; /* transient: worth another attempt */
         KubeOutcome outcome;
         unsigned status; /* HTTP status when KUBE_DONE */
+        usec_t retry_after;
         Buf body;
         Fault fault; /* "" when the answer is 2xx */
 } Ask;
@@ -27,9 +29,15 @@ static inline bool ask_is_ok(const Ask *a) {
         return a->outcome == KUBE_DONE && a->status / 100 == 2;
 }
 
-static inline void ask_clear(Ask *a) {
-        buf_done(&a->body);
-        *a = ASK_NULL;
-}
+void ask_clear(Ask *a);
+
+/* What may be carried out twice is tried again, with back-off, while the trouble looks passing (429, 5xx, no answer).
+ * Return 0, ASK_E_REFUSED when the server's answer is another one than 2xx, or negative errno, both with a fault. */
+enum { ASK_E_REFUSED = 1 };
+int ask_get(KubeClient *client, const char *path, json_t **ret, Fault *fault);
+int ask_patch(KubeClient *client, const char *path, const json_t *merge_patch, Fault *fault);
+
+/* Lets the loop run for a while. */
+int ask_pause(sd_event *event, usec_t duration);
 
 #define _cleanup_ask_ _cleanup_(ask_clear)

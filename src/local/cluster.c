@@ -4,7 +4,6 @@
 #include <errno.h>
 
 #include "inspect/inspect.h"
-#include "kube/api.h"
 #include "local/agent.h"
 #include "local/ask.h"
 #include "local/cycle.h"
@@ -111,26 +110,18 @@ static int read_objects(Cluster *c, const char *resource, json_t **ret) {
 /* POST leaves a pod's status out, as it does in a cluster; a dump of a cluster has pods that have run or ended, and
  * these count differently, so their status follows by the subresource that is made for it. */
 static int restore_status(Cluster *c, const json_t *pod, Fault *fault) {
-        _cleanup_json_ json_t *status = json_pack("{s:O?}", "status", json_object_get(pod, "status"));
+        _cleanup_json_ json_t *status = NULL;
         const char *namespace_ = tree_text(pod, "metadata", "namespace", NULL);
-        _cleanup_free_ char *text = NULL;
-        _cleanup_ask_ Ask ask = ASK_NULL;
         char path[640];
-        int r;
 
         if (!tree_text(pod, "status", "phase", NULL) || !tree_text(pod, "metadata", "name", NULL))
                 return 0;
-        text = status ? json_dumps(status, JSON_COMPACT) : NULL;
-        if (!text)
+        status = json_pack("{s:O}", "status", json_object_get(pod, "status"));
+        if (!status)
                 return -ENOMEM;
-        (void) snprintf(path, sizeof path, "/api/v1/namespaces/%s/pods/%s",
+        (void) snprintf(path, sizeof path, "/api/v1/namespaces/%s/pods/%s/status",
                         namespace_ ? namespace_ : "default", tree_text(pod, "metadata", "name", NULL));
-        r = kube_merge_patch(c->api, path, "status", str_from(text), (Str){NULL, 0}, ask_done, &ask, NULL);
-        if (r == 0)
-                r = ask_wait(&ask, c->event);
-        if (r < 0)
-                return r;
-        return ask_is_ok(&ask) ? 0 : fault_set(fault, CLUSTER_E_INVALID, "%s", ask.fault.text);
+        return ask_patch(c->api, path, status, fault);
 }
 
 /* 0, STORE_E_*, or negative errno. */
@@ -346,15 +337,22 @@ static bool has_node(const json_t *pod) {
         return node && *node;
 }
 
-/* Pods that came with a node first: they are there, whatever the scheduler thinks. */
-static int settle(Cluster *c, Cycle *cycle, const Queued *queue, size_t n, Fault *fault) {
+static bool is_pending(const json_t *pod) {
+        const char *phase = tree_text(pod, "status", "phase", NULL);
+
+        return !phase || strcmp(phase, "Pending") == 0;
+}
+
+/* Pods that came with a node first: they are there, whatever the scheduler thinks. Those that run already, in the dump
+ * of a cluster, only count. */
+static int settle_bound(Cluster *c, Cycle *cycle, const Queued *queue, size_t n, Fault *fault) {
         int r = 0;
 
         for (size_t i = 0; i < n && r == 0; i++) {
                 if (!has_node(queue[i].pod))
                         continue;
                 r = cycle_charge(cycle, queue[i].pod);
-                if (r == 0)
+                if (r == 0 && is_pending(queue[i].pod))
                         r = admit(c, queue[i].pod, fault);
         }
         return r;
@@ -379,7 +377,7 @@ int cluster_settle(Cluster *c, Fault *fault) {
         if (r == 0)
                 r = cycle_new(c->api, c->extender, c->nodes, &cycle);
         if (r == 0)
-                r = settle(c, cycle, queue, n, fault);
+                r = settle_bound(c, cycle, queue, n, fault);
         for (size_t i = 0; i < n && r == 0; i++)
                 if (!has_node(queue[i].pod))
                         r = schedule(c, cycle, queue[i].pod, fault);
@@ -387,6 +385,10 @@ int cluster_settle(Cluster *c, Fault *fault) {
 }
 
 /* --- what people see -------------------------------------------------------------------------------------------- */
+
+Store *cluster_store(Cluster *c) {
+        return c->store;
+}
 
 size_t cluster_n_refused(const Cluster *c) {
         return json_array_size(c->refused);

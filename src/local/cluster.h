@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "local/manifest.h"
+#include "local/store.h"
 
 typedef struct Cluster Cluster;
 
@@ -39,6 +40,9 @@ int cluster_print_summary(Cluster *c, Buf *out, Buf *notes);
 /* What `kubectl get RESOURCES -A -o json` would print: a List. resources: "nodes", "nodes,pods". CLUSTER_E_INVALID for a
  * resource that the store does not serve. */
 int cluster_print_objects(Cluster *c, const char *resources, Buf *out, Fault *fault);
+
+/* Its API server, where tests put faults. */
+Store *cluster_store(Cluster *c);
 
 /* Runs the containers of the placed pods and prints their logs. timeout: for commands that go on. */
 int cluster_print_logs(Cluster *c, usec_t timeout, Buf *out);

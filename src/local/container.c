@@ -257,11 +257,13 @@ bool container_output_was_cut(const Container *c) {
         return c->cut;
 }
 
-/* What is over the bound is read and dropped, so that the command does not stand still at a full pipe. */
+/* What is over the bound is read and dropped, so that the command does not stand still at a full pipe. One call takes
+ * no more than the largest pipe holds: a command that writes without end must not keep us from the clock. */
 static void drain(Container *c) {
-        char chunk[16 * 1024];
+        enum { CHUNK = 16 * 1024, LARGEST_PIPE = 1024 * 1024 };
+        char chunk[CHUNK];
 
-        while (c->output >= 0) {
+        for (unsigned i = 0; i <= LARGEST_PIPE / CHUNK && c->output >= 0; i++) {
                 ssize_t n = read(c->output, chunk, sizeof chunk);
                 size_t room = CONTAINER_MAX_OUTPUT - c->text.len;
 

@@ -12,9 +12,11 @@
 #define EXTENDER "/gpushare-scheduler"
 
 /* An extender that is not ready yet says 503, and is asked again: 200 times 50 ms. A pod whose binding is refused goes
- * through the cycle again, in a real cluster after a back-off, here at once. */
-enum { READY_ATTEMPTS = 200, BIND_ATTEMPTS = 3 };
+ * through the cycle again after a back-off: its outcome
+ * may be open for a while, and the extender then says so. */
+enum { READY_ATTEMPTS = 200, BIND_ATTEMPTS = 8 };
 static const usec_t ready_pause = 50 * USEC_PER_MSEC;
+static const usec_t bind_backoff = 250 * USEC_PER_MSEC, bind_backoff_cap = 4 * USEC_PER_SEC;
 
 /* Besides CYCLE_E_REFUSED: a node was found, but the binding did not come about. */
 enum { ATTEMPT_E_BIND = 2 };
@@ -64,19 +66,6 @@ int cycle_charge(Cycle *c, const json_t *pod) {
 
 /* --- talking to the extender ------------------------------------------------------------------------------------ */
 
-/* The one pause there is: the loop goes on serving, and the extender's view catches up meanwhile. */
-static int pause_in_loop(sd_event *event) {
-        uint64_t until = clock_monotonic_usec() + ready_pause, now;
-
-        while ((now = clock_monotonic_usec()) < until) {
-                int r = sd_event_run(event, until - now);
-
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
 static int post(Cycle *c, const char *path, const json_t *args, json_t **ret, Fault *fault) {
         _cleanup_free_ char *body = json_dumps(args, JSON_COMPACT);
 
@@ -92,7 +81,7 @@ static int post(Cycle *c, const char *path, const json_t *args, json_t **ret, Fa
                 if (r < 0)
                         return r;
                 if (ask.outcome == KUBE_DONE && ask.status == 503 && attempt < READY_ATTEMPTS) {
-                        r = pause_in_loop(kube_client_event(c->extender));
+                        r = ask_pause(kube_client_event(c->extender), ready_pause);
                         if (r < 0)
                                 return r;
                         continue;
@@ -265,6 +254,20 @@ static int bind_by_extender(Cycle *c, const json_t *pod, const char *node, Buf *
         return ATTEMPT_E_BIND;
 }
 
+/* An answer that was lost, or a "no" to the repetition of what had been done: the pod itself knows. */
+static bool is_bound(Cycle *c, const KubeBinding *b) {
+        _cleanup_json_ json_t *pod = NULL;
+        const char *node;
+        char path[640];
+
+        (void) snprintf(path, sizeof path, "/api/v1/namespaces/" STR_FMT "/pods/" STR_FMT,
+                        STR_ARG(b->namespace_), STR_ARG(b->name));
+        if (ask_get(c->api, path, &pod, NULL) != 0)
+                return false;
+        node = tree_text(pod, "spec", "nodeName", NULL);
+        return node && str_eq(str_from(node), b->node);
+}
+
 static int bind_plain(Cycle *c, const json_t *pod, const char *node, Buf *reason, Fault *fault) {
         KubeBinding binding = {.namespace_ = str_from(tree_text(pod, "metadata", "namespace", NULL)),
                                .name = str_from(tree_text(pod, "metadata", "name", NULL)),
@@ -279,7 +282,7 @@ static int bind_plain(Cycle *c, const json_t *pod, const char *node, Buf *reason
                 r = ask_wait(&ask, kube_client_event(c->api));
         if (r < 0)
                 return r;
-        if (ask_is_ok(&ask))
+        if (ask_is_ok(&ask) || is_bound(c, &binding))
                 return 0;
         buf_appendf(reason, "bind to %s: %s", node, ask.fault.text);
         return ATTEMPT_E_BIND;
@@ -334,6 +337,12 @@ int cycle_schedule(Cycle *c, const json_t *pod, Buf *reason, Fault *fault) {
         if (!may_be_scheduled(pod, reason))
                 return CYCLE_E_REFUSED;
         for (unsigned i = 0; i < BIND_ATTEMPTS && r == ATTEMPT_E_BIND; i++) {
+                int paused = i == 0 ? 0
+                                    : ask_pause(kube_client_event(c->api),
+                                                kube_backoff(i, bind_backoff, bind_backoff_cap, 0));
+
+                if (paused < 0)
+                        return paused;
                 buf_clear(reason);
                 r = attempt(c, pod, reason, fault);
         }

@@ -2,6 +2,7 @@
 #include <argp.h>
 #include <errno.h>
 
+#include "base/log.h"
 #include "local/cluster.h"
 #include "local/local.h"
 
@@ -149,6 +150,8 @@ int local_main(int argc, char **argv) {
 
         if (!files)
                 return say(EXIT_BROKEN, &fault, -ENOMEM);
+        log_set_level(
+                LOG_LEVEL_ERROR); /* standard error has a line per refused pod, not the scheduler's diary */
         argp_err_exit_status = EXIT_USAGE;
         argv[0] = (char[]){"aliquot local"}; /* the name in usage messages */
         if (argp_parse(&parser, argc, argv, 0, NULL, &o) != 0)

@@ -157,6 +157,11 @@ int manifests_load(Manifests *m, const char *file, Fault *fault) {
                 return r;
         if (r < 0)
                 return fault_set(fault, MANIFEST_E_MALFORMED, "%s: cannot be read: %s", file, strerror(-r));
+        if (text.len > 0 &&
+            memchr(text.data, '\0', text.len)) /* YAML readers take it for the end, and pass over the rest */
+                return fault_set(fault, MANIFEST_E_MALFORMED,
+                                 "%s: not text: there is a NUL byte at offset %zu", file,
+                                 (size_t) ((const char *) memchr(text.data, '\0', text.len) - text.data));
         r = yaml_documents(buf_str(&text), on_document, &loading, fault);
         if (r <= 0 || loading.told)
                 return r;

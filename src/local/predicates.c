@@ -187,7 +187,8 @@ static bool is_ours(const char *resource) {
 /* A quantity in thousandths, rounded up as the scheduler rounds; malformed ones count as nothing (the API server has
  * refused them). "250m" and "1.5" are what quantity_parse() does not take: it counts whole things. */
 static int64_t to_milli(const json_t *quantity) {
-        Str text = str_from(json_string_value(quantity)), whole, fraction;
+        Str text = json_is_string(quantity) ? str_from(json_string_value(quantity)) : STR(""), whole,
+            fraction;
         uint64_t amount = 0, thousandths = 0;
 
         if (json_is_integer(quantity))

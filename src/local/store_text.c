@@ -93,7 +93,7 @@ static void admit_object(Admission *a, bool quantities) {
                                        str_eq(key, STR("capacity")) || str_eq(key, STR("allocatable")));
         }
         buf_append_char(a->out, '}');
-        if (a->r == 0 && has_duplicates(a->keys + base, a->n_keys - base))
+        if (a->r == 0 && a->n_keys > base && has_duplicates(&a->keys[base], a->n_keys - base))
                 json_fault(&a->reader, "a key stands twice in the object that ends here");
         a->n_keys = base;
 }

@@ -144,11 +144,11 @@ static int dress_job(const json_t *workload, const json_t *nodes, json_t *pod, u
 static int dress_daemon(const json_t *workload, const json_t *nodes, json_t *pod, uint64_t index) {
         const char *node = tree_text(json_array_get(nodes, index), "metadata", "name", NULL);
         json_t *affinity = tree_make(pod, "spec", "affinity", "nodeAffinity", NULL);
-        json_t *required = json_pack("{s:[{s:[{s:s, s:s, s:[s]}]}]}", "nodeSelectorTerms", "matchFields",
-                                     "key", "metadata.name", "operator", "In", "values", node ? node : "");
 
-        if (!affinity ||
-            json_object_set_new(affinity, "requiredDuringSchedulingIgnoredDuringExecution", required) < 0)
+        if (!affinity || json_object_set_new(affinity, "requiredDuringSchedulingIgnoredDuringExecution",
+                                             json_pack("{s:[{s:[{s:s, s:s, s:[s]}]}]}", "nodeSelectorTerms",
+                                                       "matchFields", "key", "metadata.name", "operator",
+                                                       "In", "values", node ? node : "")) < 0)
                 return -ENOMEM;
         return dress_suffixed(workload, nodes, pod, index);
 }
@@ -202,6 +202,25 @@ static json_t *pod_from_template(const json_t *workload, const json_t *template_
                          1, "spec", json_deep_copy(tree_at(template_, "spec", NULL)));
 }
 
+/* The parts of a template that a controller writes into. */
+static int check_template(const json_t *template_, Fault *fault) {
+        const json_t *parts[] = {tree_at(template_, "metadata", NULL),
+                                 tree_at(template_, "metadata", "labels", NULL),
+                                 tree_at(template_, "spec", "affinity", NULL),
+                                 tree_at(template_, "spec", "affinity", "nodeAffinity", NULL)};
+        static const char *const names[] = {"metadata", "metadata.labels", "spec.affinity",
+                                            "spec.affinity.nodeAffinity"};
+
+        if (!json_is_object(tree_at(template_, "spec", NULL)))
+                return fault_set(fault, WORKLOAD_E_INVALID,
+                                 "spec.template.spec is missing, must be an object");
+        for (size_t i = 0; i < ELEMENTSOF(parts); i++)
+                if (parts[i] && !json_is_null(parts[i]) && !json_is_object(parts[i]))
+                        return fault_set(fault, WORKLOAD_E_INVALID, "spec.template.%s must be an object",
+                                         names[i]);
+        return 0;
+}
+
 int workload_expand(json_t *workload, const json_t *nodes, json_t *pods, Fault *fault) {
         const Shape *shape = shape_of(tree_text(workload, "kind", NULL));
         const json_t *template_ = tree_at(workload, "spec", "template", NULL);
@@ -213,10 +232,9 @@ int workload_expand(json_t *workload, const json_t *nodes, json_t *pods, Fault *
                 return r;
         if (!tree_text(workload, "metadata", "name", NULL))
                 return fault_set(fault, WORKLOAD_E_INVALID, "metadata.name is missing, must be a string");
-        if (!json_is_object(tree_at(template_, "spec", NULL)))
-                return fault_set(fault, WORKLOAD_E_INVALID,
-                                 "spec.template.spec is missing, must be an object");
-        r = give_uid(workload);
+        r = check_template(template_, fault);
+        if (r == 0)
+                r = give_uid(workload);
         for (uint64_t i = 0; i < n && r == 0; i++) {
                 json_t *pod = pod_from_template(workload, template_);
 

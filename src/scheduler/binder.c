@@ -218,7 +218,9 @@ static void bind_wait(Bind *bind, usec_t delay) {
         sd_event *event = kube_client_event(bind->binder->options.client);
 
         bind->timer = sd_event_source_disable_unref(bind->timer);
-        if (sd_event_add_time_relative(event, &bind->timer, CLOCK_MONOTONIC, delay, 0, on_timer, bind) < 0) {
+        if (sd_event_add_time_relative(event, &bind->timer, CLOCK_MONOTONIC, delay,
+                                       delay / 10 + 1, /* slack */
+                                       on_timer, bind) < 0) {
                 bind_leave(bind);
                 return;
         }

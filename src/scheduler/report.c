@@ -93,7 +93,8 @@ static bool write_node(JsonWriter *w, const LedgerNode *node, Arena *arena) {
         write_pending(w, node, &grants);
         inspect_json_cards(w);
         for (size_t i = 0; i < ledger_node_n_cards(node); i++)
-                write_card(w, node, &cards[i], &grants);
+                if (cards[i].units > 0 || cards[i].pods > 0) /* else: named once, by a grant that is gone */
+                        write_card(w, node, &cards[i], &grants);
         inspect_json_node_end(w);
         return true;
 }

@@ -127,9 +127,21 @@ static void base64(void) {
         static const struct {
                 const char *text, *bytes; /* NULL: malformed */
         } cases[] = {
-                {"", ""},          {"Zg==", "f"},      {"Zm8=", "fo"},        {"Zm9v", "foo"}, {"Zm9vYg==", "foob"},
-                {"Zm9vYmE=", "fooba"}, {"Zm9v\nYmFy\n", "foobar"}, {"Zg", "f"},   {"Zm8", "fo"},   {"Z", NULL},
-                {"Zm9v!", NULL},   {"=", NULL},        {"Zg==Zg==", NULL},    {"Zg===", NULL}, {"Z===", NULL},
+                {"", ""},
+                {"Zg==", "f"},
+                {"Zm8=", "fo"},
+                {"Zm9v", "foo"},
+                {"Zm9vYg==", "foob"},
+                {"Zm9vYmE=", "fooba"},
+                {"Zm9v\nYmFy\n", "foobar"},
+                {"Zg", "f"},
+                {"Zm8", "fo"},
+                {"Z", NULL},
+                {"Zm9v!", NULL},
+                {"=", NULL},
+                {"Zg==Zg==", NULL},
+                {"Zg===", NULL},
+                {"Z===", NULL},
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {

@@ -131,6 +131,17 @@ static void stops_what_goes_on(void) {
         ASSERT_STR(buf_str(container_output(c)), STR("started\n"));
 }
 
+static void is_not_held_up_by_endless_output(void) {
+        char *argv[] = {(char *) "yes", NULL};
+        _cleanup_(container_freep) Container *c = start(argv);
+
+        while (!container_output_was_cut(c))
+                ASSERT_OK(containers_wait(&c, 1, clock_monotonic_usec() + USEC_PER_MSEC, false));
+        ASSERT_OK(containers_wait(&c, 1, clock_monotonic_usec(), true));
+        ASSERT_INT(container_state(c), CONTAINER_TIMED_OUT);
+        ASSERT_INT(container_output(c)->len, CONTAINER_MAX_OUTPUT);
+}
+
 /* A process that outlives its container would hold the write end of our pipe: then end of file would not come. */
 static void leaves_nothing_running(void) {
         int ends[2];
@@ -161,5 +172,6 @@ int main(void) {
                          TEST(cannot_change_the_machine), TEST(keeps_a_private_tmp),
                          TEST(tells_how_a_command_ended), TEST(says_when_there_is_no_such_program),
                          TEST(holds_without_a_command), TEST(cuts_output_at_its_bound),
-                         TEST(stops_what_goes_on), TEST(leaves_nothing_running));
+                         TEST(stops_what_goes_on), TEST(is_not_held_up_by_endless_output),
+                         TEST(leaves_nothing_running));
 }

@@ -25,9 +25,15 @@ static void end(Fixture *f) {
 }
 
 static int join_names(void *userdata, Str object) {
-        const char *at = strstr(object.data, "\"name\":\"");
+        static const char key[] = "\"name\":\"";
+        const char *at = memmem(object.data, object.len, key, sizeof key - 1);
+        Str rest;
 
-        (void) strncat(userdata, at + strlen("\"name\":\""), strcspn(at + strlen("\"name\":\""), "\""));
+        ASSERT_TRUE(at);
+        at += sizeof key - 1;
+        rest = (Str){at, (size_t) (object.data + object.len - at)};
+        rest = str_split(&rest, '"');
+        (void) strncat(userdata, rest.data, rest.len);
         return 0;
 }
 
@@ -71,7 +77,7 @@ static void says_why_not(void) {
                         "List: items[1]: ConfigMap \"_\" is invalid: metadata.name: Invalid value: \"_\"");
         ASSERT_INT(store_apply(f.store, STR("{\"kind\":\"List\",\"items\":{}}"), &f.fault), STORE_E_INVALID);
         ASSERT_INT(store_apply(f.store, STR("{\"kind\":\"Gadget\",\"apiVersion\":\"v1\"}"), &f.fault),
-                   STORE_E_INVALID);
+                   STORE_E_NOT_FOUND);
         ASSERT_TEXT(f.fault.text, "no matches for kind \"Gadget\" in version \"v1\"");
         end(&f);
 }

@@ -143,7 +143,7 @@ static void refuses(void) {
                 ASSERT_CONTAINS(body(), cases[i].words);
         }
         ASSERT_INT(store_version(api.objects), 1); /* nothing has happened */
-        ASSERT_INT(apply("{\"apiVersion\":\"v1\",\"kind\":\"Gadget\"}"), 400);
+        ASSERT_INT(apply("{\"apiVersion\":\"v1\",\"kind\":\"Gadget\"}"), 404);
         ASSERT_TEXT(reply.message.text, "no matches for kind \"Gadget\" in version \"v1\"");
         end();
 }

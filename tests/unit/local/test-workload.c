@@ -116,6 +116,10 @@ static void names_the_field_that_is_wrong(void) {
                 {"\"replicas\":9223372036854775807," TEMPLATE, "must be at most 100000"},
                 {"\"replicas\":1", "spec.template.spec is missing"},
                 {"\"replicas\":1,\"template\":{\"spec\":[]}", "spec.template.spec is missing"},
+                {"\"template\":{\"metadata\":{\"labels\":[]},\"spec\":{}}",
+                 "spec.template.metadata.labels must be an object"},
+                {"\"template\":{\"spec\":{\"affinity\":[]}}",
+                 "spec.template.spec.affinity must be an object"},
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {

@@ -1,0 +1,636 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The binder against an API server that answers as the test tells it, in any order: every outcome of a Binding, what it
+ * does to the reservation, and what a second view, made from the API server's pods alone, says about the sums. */
+
+#include "fake_api.h"
+#include "fixture.h"
+#include "scheduler/binder.h"
+
+enum { CARD = 15, N_NODES = 3 };
+
+typedef struct Fixture {
+        sd_event *event;
+        View *view;
+        Metrics metrics;
+        Binder *binder;
+} Fixture;
+
+typedef struct Answer {
+        unsigned n;
+        char error[1024];
+} Answer;
+
+static void on_done(void *userdata, const char *error) {
+        Answer *a = userdata;
+
+        a->n++;
+        (void) snprintf(a->error, sizeof a->error, "%s", error);
+}
+
+static void list_nodes(View *v) {
+        char name[16];
+
+        view_list_begin(v, VIEW_NODES);
+        for (unsigned i = 1; i <= N_NODES; i++) {
+                (void) snprintf(name, sizeof name, "n%u", i);
+                feed(v, VIEW_NODES, REFLECTOR_LISTED, node_json(name, "cgpu", CARD * i, i, ""));
+        }
+        view_list_end(v, VIEW_NODES);
+}
+
+static Fixture setup(void) {
+        Fixture f = {0};
+
+        ASSERT_TRUE(sd_event_new(&f.event) >= 0);
+        ASSERT_OK(view_new(&f.view));
+        list_nodes(f.view);
+        view_list_begin(f.view, VIEW_PODS);
+        view_list_end(f.view, VIEW_PODS);
+        return f;
+}
+
+/* The metrics live in the fixture, which the caller holds: the binder is made where it stays. */
+static void start(Fixture *f) {
+        BinderOptions options = {.client = fake_client(f->event),
+                                 .view = f->view,
+                                 .metrics = &f->metrics,
+                                 .recorder = (KubeEventRecorder *) f, /* never looked into */
+                                 .confirm = 1};
+
+        ASSERT_OK(binder_new(&options, &f->binder));
+}
+
+static void teardown(Fixture *f) {
+        binder_free(f->binder);
+        ASSERT_INT(fake_n_calls(), 0);
+        view_free(f->view);
+        sd_event_unref(f->event);
+}
+
+static Bind *bind_uid(Fixture *f, const char *name, const char *uid, const char *node, Answer *a) {
+        BindingArgs args = {.name = str_from(name),
+                            .namespace_ = STR("default"),
+                            .uid = str_from(uid),
+                            .node = str_from(node)};
+        Bind *bind;
+
+        binder_bind(f->binder, &args, on_done, a, &bind);
+        ASSERT_INT(bind == NULL, a->n > 0);
+        ASSERT_TRUE(ledger_check(f->view->ledger));
+        return bind;
+}
+
+static Bind *bind_pod(Fixture *f, const char *name, const char *node, Answer *a) {
+        char uid[64];
+
+        (void) snprintf(uid, sizeof uid, "uid-%s", name);
+        return bind_uid(f, name, uid, node, a);
+}
+
+static void see(Fixture *f, const char *pod) {
+        feed(f->view, VIEW_PODS, REFLECTOR_MODIFIED, pod);
+}
+
+#define WAITING(name, units) pod_json(name, .mem = units, .phase = "Pending", .state = "waiting")
+
+/* Runs the loop until the next GET is there: a timer has to go off first. */
+static KubeCall *next_get(Fixture *f) {
+        while (!fake_call(FAKE_GET))
+                ASSERT_TRUE(sd_event_run(f->event, UINT64_MAX) >= 0);
+        return fake_call(FAKE_GET);
+}
+
+/* The pod as the API server has it once the Binding went through. */
+static const char *bound_by(const KubeCall *binding, const char *units) {
+        static char allocation[4][256], time[4][32];
+        static unsigned turn;
+        char *a = allocation[++turn % 4], *t = time[turn % 4];
+        const char *from = strstr(fake_annotations(binding), "gpushare.allocation\":\"");
+        const char *when = strstr(fake_annotations(binding), "assume-time\":\"");
+
+        from += strlen("gpushare.allocation\":\"");
+        (void) snprintf(a, sizeof allocation[0], "%.*s", (int) (strstr(from, "}}\"") + 2 - from), from);
+        when += strlen("assume-time\":\"");
+        (void) snprintf(t, sizeof time[0], "%.*s", (int) strspn(when, "0123456789"), when);
+        return pod_json(fake_name(binding), .mem = units, .node = fake_node(binding), .allocation = a,
+                        .assume_time = t);
+}
+
+static void reserve_and_post(Fixture *f, const char *name, const char *node, Answer *a) {
+        see(f, WAITING(name, "4"));
+        ASSERT_TRUE(bind_pod(f, name, node, a) != NULL);
+        ASSERT_TRUE(fake_call(FAKE_BIND) != NULL);
+        ASSERT_USED(f->view, node, 0, 4);
+}
+
+/* ---- outcomes ---- */
+
+static void binds_with_one_call(void) {
+        Fixture f = setup();
+        Answer a = {0};
+        KubeCall *call;
+
+        start(&f);
+        see(&f, WAITING("a", "4"));
+        ASSERT_TRUE(bind_pod(&f, "a", "n1", &a) != NULL);
+        ASSERT_INT(fake_n_calls(), 1);
+        call = fake_call(FAKE_BIND);
+        ASSERT_TEXT(fake_uid(call), "uid-a");
+        ASSERT_TEXT(fake_node(call), "n1");
+        ASSERT_CONTAINS(fake_annotations(call),
+                        "\"scheduler.framework.gpushare.allocation\":\"{\\\"0\\\":{\\\"0\\\":4}}\"");
+        ASSERT_CONTAINS(fake_annotations(call), "\"scheduler.framework.gpushare.assigned\":\"false\"");
+        ASSERT_CONTAINS(fake_annotations(call), "\"ALIYUN_COM_GPU_MEM_IDX\":\"0\"");
+        ASSERT_CONTAINS(fake_annotations(call), "\"ALIYUN_COM_GPU_MEM_DEV\":\"15\"");
+        ASSERT_INT(a.n, 0);
+        fake_reply(call, KUBE_DONE, 201, "");
+        ASSERT_INT(a.n, 1);
+        ASSERT_TEXT(a.error, "");
+        ASSERT_USED(f.view, "n1", 0, 4);
+        ASSERT_INT(binder_n_open(f.binder), 0);
+        /* An older event comes in late, then the bound pod, then a repetition of the request. */
+        see(&f, WAITING("a", "4"));
+        ASSERT_USED(f.view, "n1", 0, 4);
+        see(&f, pod_json("a", .mem = "4", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":4}}"));
+        ASSERT_USED(f.view, "n1", 0, 4);
+        a = (Answer){0};
+        ASSERT_FALSE(bind_pod(&f, "a", "n1", &a));
+        ASSERT_TEXT(a.error, "");
+        a = (Answer){0};
+        ASSERT_FALSE(bind_pod(&f, "a", "n2", &a));
+        ASSERT_TEXT(a.error, "pod default/a has been bound to node n1 already");
+        ASSERT_INT(f.metrics.binds[METRICS_BIND_BOUND], 1);
+        ASSERT_INT(f.metrics.binds[METRICS_BIND_ALREADY], 1);
+        teardown(&f);
+}
+
+static void a_refusal_of_the_api_server_gives_back(void) {
+        static const struct {
+                KubeOutcome outcome;
+                unsigned status;
+        } cases[] = {{KUBE_DONE, 400}, {KUBE_DONE, 403}, {KUBE_DONE, 404},
+                     {KUBE_DONE, 422}, {KUBE_DONE, 429}, {KUBE_NOT_SENT, 0}};
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                Fixture f = setup();
+                Answer a = {0};
+
+                start(&f);
+                reserve_and_post(&f, "a", "n1", &a);
+                fake_reply(fake_call(FAKE_BIND), cases[i].outcome, cases[i].status, "");
+                ASSERT_INT(a.n, 1);
+                ASSERT_CONTAINS(a.error, "the API server said");
+                ASSERT_USED(f.view, "n1", 0, 0);
+                ASSERT_INT(fake_n_calls(), 0);
+                ASSERT_INT(f.metrics.binds[METRICS_BIND_REJECTED], 1);
+                ASSERT_TRUE(view_pod_find(f.view, STR("uid-a"))->request != NULL); /* may be tried again */
+                a = (Answer){0};
+                ASSERT_TRUE(bind_pod(&f, "a", "n2", &a) != NULL);
+                teardown(&f);
+        }
+}
+
+static void a_lost_answer_is_settled_by_a_get(void) {
+        static const struct {
+                KubeOutcome outcome;
+                unsigned status;
+        } cases[] = {{KUBE_UNKNOWN, 0}, {KUBE_DONE, 500}, {KUBE_DONE, 504}, {KUBE_DONE, 409}};
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                Fixture f = setup();
+                Answer a = {0};
+                const char *bound;
+
+                start(&f);
+                reserve_and_post(&f, "a", "n1", &a);
+                bound = bound_by(fake_call(FAKE_BIND), "4");
+                fake_reply(fake_call(FAKE_BIND), cases[i].outcome, cases[i].status, "");
+                ASSERT_INT(a.n, 0);
+                ASSERT_USED(f.view, "n1", 0, 4);
+                fake_reply(next_get(&f), KUBE_DONE, 200, bound);
+                ASSERT_INT(a.n, 1);
+                ASSERT_TEXT(a.error, "");
+                ASSERT_USED(f.view, "n1", 0, 4);
+                ASSERT_INT(f.metrics.binds[METRICS_BIND_BOUND], 1);
+                ASSERT_INT(f.metrics.binds[METRICS_BIND_UNKNOWN], cases[i].status != 409);
+                teardown(&f);
+        }
+}
+
+static void the_reservation_stays_until_somebody_knows(void) {
+        Fixture f = setup();
+        Answer a = {0};
+        const char *bound;
+
+        start(&f);
+        reserve_and_post(&f, "a", "n1", &a);
+        bound = bound_by(fake_call(FAKE_BIND), "4");
+        fake_reply(fake_call(FAKE_BIND), KUBE_UNKNOWN, 0, "");
+        fake_reply(next_get(&f), KUBE_NOT_SENT, 0, ""); /* the API server is away */
+        ASSERT_INT(a.n, 1);
+        ASSERT_CONTAINS(a.error, "it is not known yet whether pod default/a was bound to node n1");
+        for (unsigned i = 0; i < 20; i++) {
+                fake_reply(next_get(&f), i % 2 ? KUBE_UNKNOWN : KUBE_DONE, i % 2 ? 0 : 500, "");
+                ASSERT_USED(f.view, "n1", 0, 4);
+        }
+        /* Lists and events meanwhile change nothing, and a second request is told so. */
+        see(&f, WAITING("a", "4"));
+        view_list_begin(f.view, VIEW_PODS);
+        view_list_end(f.view, VIEW_PODS);
+        ASSERT_USED(f.view, "n1", 0, 4);
+        a = (Answer){0};
+        ASSERT_FALSE(bind_pod(&f, "a", "n2", &a));
+        ASSERT_CONTAINS(a.error, "is being bound to node n1, whose outcome is still open");
+        fake_reply(next_get(&f), KUBE_DONE, 200, bound);
+        ASSERT_USED(f.view, "n1", 0, 4);
+        ASSERT_INT(binder_n_open(f.binder), 0);
+        teardown(&f);
+}
+
+static void not_bound_is_believed_the_second_time(void) {
+        Fixture f = setup();
+        Answer a = {0};
+
+        start(&f);
+        reserve_and_post(&f, "a", "n1", &a);
+        fake_reply(fake_call(FAKE_BIND), KUBE_UNKNOWN, 0, "");
+        fake_reply(next_get(&f), KUBE_DONE, 200, WAITING("a", "4"));
+        ASSERT_INT(a.n, 1); /* kube-scheduler need not wait for the second look */
+        ASSERT_USED(f.view, "n1", 0, 4);
+        fake_reply(next_get(&f), KUBE_DONE, 200, WAITING("a", "4"));
+        ASSERT_USED(f.view, "n1", 0, 0);
+        ASSERT_INT(binder_n_open(f.binder), 0);
+        teardown(&f);
+}
+
+static void bound_late_counts(void) {
+        Fixture f = setup();
+        Answer a = {0};
+        const char *bound;
+
+        start(&f);
+        reserve_and_post(&f, "a", "n1", &a);
+        bound = bound_by(fake_call(FAKE_BIND), "4");
+        fake_reply(fake_call(FAKE_BIND), KUBE_UNKNOWN, 0, "");
+        fake_reply(next_get(&f), KUBE_DONE, 200, WAITING("a", "4"));
+        fake_reply(next_get(&f), KUBE_DONE, 200, bound);
+        ASSERT_USED(f.view, "n1", 0, 4);
+        ASSERT_INT(f.metrics.binds[METRICS_BIND_BOUND], 1);
+        teardown(&f);
+}
+
+static void a_conflict_that_is_not_bound_gives_back(void) {
+        Fixture f = setup();
+        Answer a = {0};
+
+        start(&f);
+        reserve_and_post(&f, "a", "n1", &a);
+        fake_reply(fake_call(FAKE_BIND), KUBE_DONE, 409, "");
+        fake_reply(next_get(&f), KUBE_DONE, 200, WAITING("a", "4"));
+        ASSERT_CONTAINS(a.error, "the API server said 409");
+        ASSERT_USED(f.view, "n1", 0, 0);
+        teardown(&f);
+}
+
+static void bound_by_somebody_else_counts_where_it_is(void) {
+        Fixture f = setup();
+        Answer a = {0};
+
+        start(&f);
+        reserve_and_post(&f, "a", "n1", &a);
+        fake_reply(fake_call(FAKE_BIND), KUBE_DONE, 409, "");
+        fake_reply(next_get(&f), KUBE_DONE, 200,
+                   pod_json("a", .mem = "4", .node = "n2", .allocation = "{\\\"0\\\":{\\\"1\\\":4}}"));
+        ASSERT_TEXT(a.error, "pod default/a has been bound to node n2 by somebody else");
+        ASSERT_USED(f.view, "n1", 0, 0);
+        ASSERT_USED(f.view, "n2", 1, 4);
+        ASSERT_INT(f.metrics.binds[METRICS_BIND_ELSEWHERE], 1);
+        ASSERT_CONTAINS(fake_last_note(), "by somebody else");
+        teardown(&f);
+}
+
+static void a_pod_that_is_gone_gives_back(void) {
+        for (unsigned another = 0; another < 2; another++) {
+                Fixture f = setup();
+                Answer a = {0};
+
+                start(&f);
+                reserve_and_post(&f, "a", "n1", &a);
+                fake_reply(fake_call(FAKE_BIND), KUBE_UNKNOWN, 0, "");
+                if (another)
+                        fake_reply(next_get(&f), KUBE_DONE, 200,
+                                   pod_json("a", .uid = "other", .mem = "4", .node = "n1"));
+                else
+                        fake_reply(next_get(&f), KUBE_DONE, 404, "");
+                ASSERT_CONTAINS(a.error, "pod default/a is gone");
+                ASSERT_USED(f.view, "n1", 0, 0);
+                teardown(&f);
+        }
+}
+
+/* ---- the watch is faster ---- */
+
+static void the_watch_may_say_it_first(void) {
+        Fixture f = setup();
+        Answer a = {0};
+
+        start(&f);
+        reserve_and_post(&f, "a", "n1", &a);
+        see(&f, bound_by(fake_call(FAKE_BIND), "4"));
+        ASSERT_USED(f.view, "n1", 0, 4);
+        fake_reply(fake_call(FAKE_BIND), KUBE_DONE, 201, "");
+        ASSERT_TEXT(a.error, "");
+        ASSERT_USED(f.view, "n1", 0, 4);
+        teardown(&f);
+}
+
+static void deleted_while_it_is_being_bound(void) {
+        static const unsigned status[] = {404, 409, 201};
+
+        for (size_t i = 0; i < ELEMENTSOF(status); i++) {
+                Fixture f = setup();
+                Answer a = {0};
+
+                start(&f);
+                reserve_and_post(&f, "a", "n1", &a);
+                feed(f.view, VIEW_PODS, REFLECTOR_DELETED, WAITING("a", "4"));
+                ASSERT_USED(f.view, "n1", 0, 0);
+                fake_reply(fake_call(FAKE_BIND), KUBE_DONE, status[i], "");
+                if (status[i] == 409)
+                        fake_reply(next_get(&f), KUBE_DONE, 404, "");
+                ASSERT_INT(a.n, 1);
+                ASSERT_INT(a.error[0] == '\0', status[i] == 201);
+                ASSERT_USED(f.view, "n1", 0, 0);
+                ASSERT_INT(HASH_COUNT(f.view->pods), 0);
+                teardown(&f);
+        }
+}
+
+static void what_the_watch_replaced_is_not_given_back(void) {
+        Fixture f = setup();
+        Answer a = {0};
+
+        start(&f);
+        reserve_and_post(&f, "a", "n1", &a);
+        see(&f, pod_json("a", .mem = "4", .node = "n2", .allocation = "{\\\"0\\\":{\\\"0\\\":4}}"));
+        ASSERT_USED(f.view, "n1", 0, 0);
+        fake_reply(fake_call(FAKE_BIND), KUBE_DONE, 403, "");
+        ASSERT_USED(f.view, "n2", 0, 4);
+        teardown(&f);
+}
+
+/* ---- pods that are not in the view ---- */
+
+static void fetches_what_it_does_not_know(void) {
+        Fixture f = setup();
+        Answer a = {0};
+
+        start(&f);
+        ASSERT_TRUE(bind_pod(&f, "a", "n1", &a) != NULL);
+        fake_reply(fake_call(FAKE_GET), KUBE_DONE, 200, WAITING("a", "4"));
+        ASSERT_USED(f.view, "n1", 0, 4);
+        fake_reply(fake_call(FAKE_BIND), KUBE_DONE, 201, "");
+        ASSERT_TEXT(a.error, "");
+        see(&f, WAITING("a", "4")); /* its ADDED comes late */
+        ASSERT_USED(f.view, "n1", 0, 4);
+        teardown(&f);
+}
+
+static void what_was_fetched_may_not_be_bindable(void) {
+        static const struct {
+                unsigned status;
+                const char *error;
+                PodText pod;
+        } cases[] = {
+                {404, "pod default/a is gone", {0}},
+                {500, "the API server said 500", {0}},
+                {200,
+                 "with UID uid-a is gone, another one has its name",
+                 {.name = "a", .uid = "u2", .mem = "4"}},
+                {200, "is being deleted", {.name = "a", .mem = "4", .terminating = true}},
+                {200, "has been bound to node n2 already", {.name = "a", .mem = "4", .node = "n2"}},
+                {200, "is 33, must be a multiple of 5", {.name = "a", .mem = "4", .core = "33"}},
+                {200, "node n1: 16 of gpu-mem is more than any card", {.name = "a", .mem = "16"}},
+                {200, "", {.name = "a", .mem = "4", .node = "n1"}},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                Fixture f = setup();
+                Answer a = {0};
+
+                start(&f);
+                ASSERT_TRUE(bind_pod(&f, "a", "n1", &a) != NULL);
+                fake_reply(fake_call(FAKE_GET), KUBE_DONE, cases[i].status,
+                           cases[i].status == 200 ? pod_json_(cases[i].pod) : "");
+                ASSERT_INT(a.n, 1);
+                ASSERT_CONTAINS(a.error, cases[i].error);
+                ASSERT_INT(a.error[0] == '\0', cases[i].error[0] == '\0');
+                ASSERT_INT(fake_n_calls(), 0);
+                ASSERT_TRUE(ledger_check(f.view->ledger));
+                teardown(&f);
+        }
+}
+
+static void pods_of_others_are_bound_without_annotations(void) {
+        Fixture f = setup();
+        Answer a = {0};
+
+        start(&f);
+        ASSERT_TRUE(bind_pod(&f, "web", "n1", &a) != NULL);
+        fake_reply(fake_call(FAKE_GET), KUBE_DONE, 200, pod_json("web", .phase = "Pending"));
+        ASSERT_TEXT(fake_annotations(fake_call(FAKE_BIND)), "{}");
+        fake_reply(fake_call(FAKE_BIND), KUBE_UNKNOWN, 0, "");
+        fake_reply(next_get(&f), KUBE_DONE, 200, pod_json("web", .node = "n1"));
+        ASSERT_INT(a.n, 1);
+        ASSERT_TEXT(a.error, "");
+        ASSERT_INT(HASH_COUNT(f.view->pods), 0);
+        teardown(&f);
+}
+
+/* ---- refusals and concurrency ---- */
+
+static void refuses_with_a_reason_and_an_event(void) {
+        Fixture f = setup();
+        Answer a = {0};
+        unsigned events = fake_n_events();
+
+        start(&f);
+        see(&f, WAITING("a", "12"));
+        see(&f, WAITING("b", "4"));
+        ASSERT_TRUE(bind_pod(&f, "a", "n1", &a) != NULL);
+        ASSERT_FALSE(bind_pod(&f, "b", "n1", &a));
+        ASSERT_TEXT(a.error, "node n1: no card has 4 of gpu-mem free: gpu0 3 of 15");
+        ASSERT_INT(fake_n_events(), events + 1);
+        ASSERT_TEXT(fake_last_note(), a.error);
+        ASSERT_INT(f.metrics.refusals[REFUSAL_NO_ROOM], 1);
+        a = (Answer){0};
+        ASSERT_FALSE(bind_pod(&f, "b", "nowhere", &a));
+        ASSERT_TEXT(a.error, "node nowhere: the node is not known as a GPU node");
+        teardown(&f);
+}
+
+static void an_abandoned_bind_goes_on(void) {
+        Fixture f = setup();
+        Answer a = {0};
+
+        start(&f);
+        see(&f, WAITING("a", "4"));
+        bind_abandon(bind_pod(&f, "a", "n1", &a));
+        fake_reply(fake_call(FAKE_BIND), KUBE_DONE, 201, "");
+        ASSERT_INT(a.n, 0);
+        ASSERT_USED(f.view, "n1", 0, 4);
+        teardown(&f);
+}
+
+static void a_hundred_binds_never_overcommit(void) {
+        Fixture f = setup();
+        Answer answers[100] = {0};
+        unsigned posted = 0, bound = 0;
+        char name[16];
+
+        start(&f);
+        for (unsigned i = 0; i < 100; i++) {
+                char node[] = "n1";
+
+                (void) snprintf(name, sizeof name, "p%u", i);
+                node[1] = (char) ('1' + i % N_NODES);
+                see(&f, WAITING(name, "4"));
+                posted += bind_pod(&f, name, node, &answers[i]) != NULL;
+        }
+        ASSERT_INT(posted, 18); /* three of 4 on each card of 15, six cards */
+        ASSERT_INT(fake_n_calls(), posted);
+        for (unsigned i = 0; fake_call(FAKE_BIND); i++) {
+                KubeCall *call = fake_call(FAKE_BIND);
+
+                for (unsigned n = 1; n <= N_NODES; n++)
+                        for (unsigned c = 0; c < n; c++) {
+                                char node[] = {'n', (char) ('0' + n), '\0'};
+
+                                ASSERT_TRUE(card_of(f.view, node, c)->used <= CARD);
+                        }
+                bound += i % 2;
+                fake_reply(call, KUBE_DONE, i % 2 ? 201 : 422, "");
+        }
+        ASSERT_INT(bound, 9);
+        ASSERT_INT(f.metrics.binds[METRICS_BIND_BOUND], bound);
+        ASSERT_TRUE(ledger_check(f.view->ledger));
+        teardown(&f);
+}
+
+/* ---- restart in the middle of anything ---- */
+
+enum { PODS = 14 };
+
+/* What the API server has. */
+typedef struct Server {
+        char pods[PODS][4096]; /* "" when deleted */
+} Server;
+
+static void assert_restart_agrees(Fixture *f, const Server *s) {
+        _cleanup_(view_freep) View *fresh = NULL;
+        _cleanup_free_ char *ours = NULL, *theirs = NULL;
+
+        ASSERT_OK(view_new(&fresh));
+        list_nodes(fresh);
+        view_list_begin(fresh, VIEW_PODS);
+        for (unsigned i = 0; i < PODS; i++)
+                if (s->pods[i][0])
+                        feed(fresh, VIEW_PODS, REFLECTOR_LISTED, s->pods[i]);
+        view_list_end(fresh, VIEW_PODS);
+        ours = sums_of(f->view->ledger);
+        theirs = sums_of(fresh->ledger);
+        ASSERT_TEXT(ours, theirs);
+}
+
+/* A Binding, carried out or not, answered or not; the watch tells of it before or after. */
+static void serve_binding(Fixture *f, Server *s, KubeCall *call) {
+        unsigned i = (unsigned) strtoul(fake_name(call) + 1, NULL, 10), kind = (unsigned) rand() % 6;
+        bool exists = s->pods[i][0] != '\0', done = exists && kind < 4 && !strstr(s->pods[i], "nodeName");
+
+        if (done)
+                (void) snprintf(s->pods[i], sizeof s->pods[i], "%s", bound_by(call, "3"));
+        if (done && rand() % 2)
+                see(f, s->pods[i]);
+        if (kind % 2)
+                fake_reply(call, KUBE_UNKNOWN, 0, "");
+        else
+                fake_reply(call, KUBE_DONE, done ? 201 : exists ? 409 : 404, "");
+}
+
+static void serve_get(Server *s, KubeCall *call) {
+        unsigned i = (unsigned) strtoul(fake_name(call) + 1, NULL, 10);
+        bool exists = s->pods[i][0] != '\0';
+
+        if (rand() % 4 == 0)
+                fake_reply(call, KUBE_UNKNOWN, 0, "");
+        else
+                fake_reply(call, KUBE_DONE, exists ? 200 : 404, s->pods[i]);
+}
+
+/* Everybody answers until nothing is open. */
+static void settle(Fixture *f, Server *s) {
+        while (binder_n_open(f->binder) > 0) {
+                KubeCall *call = fake_call(FAKE_BIND);
+
+                if (call)
+                        serve_binding(f, s, call);
+                else if (fake_call(FAKE_GET))
+                        serve_get(s, fake_call(FAKE_GET));
+                else
+                        ASSERT_TRUE(sd_event_run(f->event, UINT64_MAX) >= 0);
+        }
+}
+
+static void a_restart_in_the_middle_of_anything(void) {
+        Fixture f = setup();
+        static Server s;
+        static Answer answers[PODS];
+        char name[16], node[] = "n1";
+
+        srand(11);
+        start(&f);
+        for (unsigned step = 0; step < 4000; step++) {
+                unsigned i = (unsigned) rand() % PODS;
+
+                (void) snprintf(name, sizeof name, "p%u", i);
+                node[1] = (char) ('1' + rand() % N_NODES);
+                if (!s.pods[i][0]) {
+                        (void) snprintf(s.pods[i], sizeof s.pods[i], "%s", WAITING(name, "3"));
+                        if (rand() % 3) /* else the bind fetches it */
+                                see(&f, s.pods[i]);
+                } else if (rand() % 5 == 0) {
+                        feed(f.view, VIEW_PODS, REFLECTOR_DELETED, s.pods[i]);
+                        s.pods[i][0] = '\0';
+                } else {
+                        answers[i] = (Answer){0};
+                        (void) bind_pod(&f, name, node, &answers[i]);
+                        answers[i].n = 0;
+                }
+                if (rand() % 3 == 0)
+                        settle(&f, &s);
+                if (binder_n_open(f.binder) == 0)
+                        assert_restart_agrees(&f, &s);
+                ASSERT_TRUE(ledger_check(f.view->ledger));
+        }
+        settle(&f, &s);
+        assert_restart_agrees(&f, &s);
+        ASSERT_TRUE(f.metrics.binds[METRICS_BIND_BOUND] > 100);
+        ASSERT_TRUE(f.metrics.binds[METRICS_BIND_UNKNOWN] > 100);
+        teardown(&f);
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(binds_with_one_call), TEST(a_refusal_of_the_api_server_gives_back),
+                         TEST(a_lost_answer_is_settled_by_a_get),
+                         TEST(the_reservation_stays_until_somebody_knows),
+                         TEST(not_bound_is_believed_the_second_time), TEST(bound_late_counts),
+                         TEST(a_conflict_that_is_not_bound_gives_back),
+                         TEST(bound_by_somebody_else_counts_where_it_is), TEST(a_pod_that_is_gone_gives_back),
+                         TEST(the_watch_may_say_it_first), TEST(deleted_while_it_is_being_bound),
+                         TEST(what_the_watch_replaced_is_not_given_back), TEST(fetches_what_it_does_not_know),
+                         TEST(what_was_fetched_may_not_be_bindable),
+                         TEST(pods_of_others_are_bound_without_annotations),
+                         TEST(refuses_with_a_reason_and_an_event), TEST(an_abandoned_bind_goes_on),
+                         TEST(a_hundred_binds_never_overcommit), TEST(a_restart_in_the_middle_of_anything));
+}
