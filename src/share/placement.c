@@ -283,7 +283,7 @@ static void put_there(LedgerNode *n, const Request *r) {
                 c->core_used += r->core;
                 c->pods++;
         }
-        n->n_grants++;
+        n->n_charged++;
         n->n_with_core += r->core > 0;
 }
 
