@@ -7,7 +7,8 @@ FUZZ_SECONDS ?= 20
 # Some kernels spread addresses wider than the sanitizers of gcc 12 and clang 14 can map; where it is allowed, go without.
 PLAIN := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 SANITIZED = ASAN_OPTIONS=strict_string_checks=1:detect_stack_use_after_return=1 \
-        UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1 $(PLAIN)
+        UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1 \
+        LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp:print_suppressions=0 $(PLAIN)
 TEST = meson test --print-errorlogs
 
 .PHONY: all help demo test bench lint format asan tsan fuzz coverage install clean e2e gpu-test

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define _cleanup_(f)  __attribute__((cleanup(f)))
+#define _cleanup_(f)   __attribute__((cleanup(f)))
 #define _printf_(a, b) __attribute__((format(printf, a, b)))
-#define _unused_      __attribute__((unused))
+#define _unused_       __attribute__((unused))
 
 #define ELEMENTSOF(a) (sizeof(a) / sizeof((a)[0]))
 

@@ -4,6 +4,9 @@
 #include <stdarg.h>
 #include <string.h>
 
+#undef fault_set
+#undef fault_wrap
+
 int fault_set(Fault *fault, int r, const char *format, ...) {
         va_list args;
 

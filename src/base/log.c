@@ -55,7 +55,8 @@ void log_write(LogLevel level, const char *format, ...) {
         if (!log_allowed(now.tv_sec) || !gmtime_r(&now.tv_sec, &utc))
                 return;
         n = strftime(line, sizeof line, "%Y-%m-%dT%H:%M:%S", &utc);
-        n += (size_t) snprintf(line + n, sizeof line - n, ".%03ldZ %s ", now.tv_nsec / 1000000, level_names[level]);
+        n += (size_t) snprintf(line + n, sizeof line - n, ".%03ldZ %s ", now.tv_nsec / 1000000,
+                               level_names[level]);
         va_start(args, format);
         k = vsnprintf(line + n, sizeof line - n - 1, format, args);
         va_end(args);

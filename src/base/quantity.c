@@ -15,10 +15,10 @@ static const struct {
         Str suffix;
         int decimal, binary;
 } suffixes[] = {
-        {STR(""), 0, 0},    {STR("n"), -9, 0}, {STR("u"), -6, 0}, {STR("m"), -3, 0},  {STR("k"), 3, 0},
-        {STR("M"), 6, 0},   {STR("G"), 9, 0},  {STR("T"), 12, 0}, {STR("P"), 15, 0},  {STR("E"), 18, 0},
-        {STR("Ki"), 0, 10}, {STR("Mi"), 0, 20}, {STR("Gi"), 0, 30}, {STR("Ti"), 0, 40}, {STR("Pi"), 0, 50},
-        {STR("Ei"), 0, 60},
+        {STR(""), 0, 0},    {STR("n"), -9, 0},  {STR("u"), -6, 0},  {STR("m"), -3, 0},
+        {STR("k"), 3, 0},   {STR("M"), 6, 0},   {STR("G"), 9, 0},   {STR("T"), 12, 0},
+        {STR("P"), 15, 0},  {STR("E"), 18, 0},  {STR("Ki"), 0, 10}, {STR("Mi"), 0, 20},
+        {STR("Gi"), 0, 30}, {STR("Ti"), 0, 40}, {STR("Pi"), 0, 50}, {STR("Ei"), 0, 60},
 };
 
 /* Digits and one point from the front of *text. Trailing zeros behind the point do not count as a fraction. */
@@ -81,10 +81,14 @@ static int parse_suffix(Str text, Scaled *value) {
 int quantity_parse(Str text, uint64_t *ret) {
         bool minus = text.len > 0 && text.data[0] == '-';
         bool sign = minus || (text.len > 0 && text.data[0] == '+');
-        Str rest = {text.data + sign, text.len - sign};
+        Str rest = text;
         Scaled v;
         int r;
 
+        if (sign) {
+                rest.data++;
+                rest.len--;
+        }
         r = parse_number(&rest, &v);
         if (r != 0)
                 return r;

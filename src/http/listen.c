@@ -32,13 +32,16 @@ static int split_address(const char *address, char host[static 256], char port[s
 }
 
 static int bound_port(int fd, uint16_t *ret) {
-        struct sockaddr_storage address;
+        union {
+                struct sockaddr any;
+                struct sockaddr_in v4;
+                struct sockaddr_in6 v6;
+        } address = {0};
         socklen_t len = sizeof address;
 
-        if (getsockname(fd, (struct sockaddr *) &address, &len) < 0)
+        if (getsockname(fd, &address.any, &len) < 0)
                 return -errno;
-        *ret = ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *) &address)->sin6_port
-                                                   : ((struct sockaddr_in *) &address)->sin_port);
+        *ret = ntohs(address.any.sa_family == AF_INET6 ? address.v6.sin6_port : address.v4.sin_port);
         return 0;
 }
 

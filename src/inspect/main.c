@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <signal.h>
 #include <string.h>
 
 #include "inspect/feed.h"
@@ -64,15 +63,38 @@ static void print_help(void) {
 
                 width = printf(key < 256 ? "  -%c, " : "      ", key);
                 width += printf("--%s%s%s", option_list[i].name, value ? " " : "", value ? value : "");
-                printf("%*s%.*s\n", width < 30 ? 30 - width : 1, "", n, help);
+                if (n > 0)
+                        printf("%*s%.*s", width < 30 ? 30 - width : 1, "", n, help);
+                putchar('\n');
                 if (line)
                         printf("%30s%s\n", "", line + 1);
         }
 }
 
+/* A line on standard error. Names in it may come from a file that nobody has checked: they do not steer the terminal. */
+static void say(const char *before, const char *text) {
+        (void) fputs(before, stderr);
+        for (; *text; text++)
+                (void) fputc(*text >= ' ' && *text <= '~' ? *text : '?', stderr);
+        (void) fputc('\n', stderr);
+}
+
+static int complain(int status, const Fault *fault, int r) {
+        const char *text = fault->text[0] ? fault->text : strerror(r < 0 ? -r : EINVAL);
+
+        say("kubectl-inspect-cgpu: ", text);
+        return status;
+}
+
 static int usage(const char *text, const char *value) {
-        (void) fprintf(stderr, "kubectl-inspect-cgpu: %s%s; see --help\n", text, value);
-        return EXIT_USAGE;
+        Fault fault = FAULT_NULL;
+
+        return complain(EXIT_USAGE, &fault, fault_set(&fault, 0, "%s%s; see --help", text, value));
+}
+
+static int no_memory(void) {
+        say("kubectl-inspect-cgpu: ", strerror(ENOMEM));
+        return EXIT_BROKEN;
 }
 
 /* As one word, --name=value, so that no value can be taken for an option. The argument lives as long as argv.
@@ -85,7 +107,7 @@ static int keep_kubectl_flag(Options *o, const char *name, const char *value) {
                 return usage("too many options for kubectl: --", name);
         flag = malloc(size);
         if (!flag)
-                return EXIT_BROKEN;
+                return no_memory();
         (void) snprintf(flag, size, "--%s=%s", name, value);
         o->kubectl_flags[o->n_kubectl_flags++] = flag;
         return 0;
@@ -152,29 +174,19 @@ static void warn(void *userdata, const char *text) {
         Warnings *w = userdata;
 
         if (w->n++ < WARNINGS_MAX)
-                (void) fprintf(stderr, "%s\n", text);
-}
-
-static int complain(int status, const Fault *fault, int r) {
-        const char *text = fault->text[0] ? fault->text : strerror(r < 0 ? -r : EINVAL);
-
-        (void) fprintf(stderr, "kubectl-inspect-cgpu: %s\n", text);
-        return status;
+                say("", text);
 }
 
 static int read_file(Feed *f, const char *path) {
-        _cleanup_close_ int opened = -1;
+        bool is_stdin = strcmp(path, "-") == 0;
+        _cleanup_close_ int fd = is_stdin ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
         Fault fault = FAULT_NULL;
-        int fd = STDIN_FILENO, r;
+        int r;
 
-        f->source = strcmp(path, "-") == 0 ? "standard input" : path;
-        if (strcmp(path, "-") != 0) {
-                fd = opened = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-                if (fd < 0) {
-                        (void) fault_set(&fault, 0, "%s: %s", path, strerror(errno));
-                        return complain(EXIT_USAGE, &fault, 0);
-                }
-        }
+        f->source = is_stdin ? "standard input" : path;
+        if (fd < 0)
+                return complain(EXIT_USAGE, &fault,
+                                fault_set(&fault, 0, "%s: %s", f->source, strerror(errno)));
         r = feed_fd(f, fd, &fault);
         if (r == 0)
                 return 0;
@@ -244,7 +256,7 @@ static int read_objects(Inspect *inspect, const Options *o, Str only, const char
         int status;
 
         if (feed_init(&feed) < 0)
-                return EXIT_BROKEN;
+                return no_memory();
         status = path ? read_kubectl(&feed, o, path) : read_file(&feed, o->from);
         return status == 0 && feed.n_left_out > 0 ? -EXIT_NO : status;
 }
@@ -257,7 +269,7 @@ static int read_cluster(Inspect *inspect, const Options *o, Warnings *warnings) 
         int first, second;
 
         if (!nodes || !pods)
-                return EXIT_BROKEN;
+                return no_memory();
         first = read_objects(inspect, o, STR("Node"), nodes, warnings);
         if (first > 0)
                 return first;
@@ -267,8 +279,10 @@ static int read_cluster(Inspect *inspect, const Options *o, Warnings *warnings) 
 
 static int write_out(const Buf *out) {
         if (fwrite(out->data, 1, out->len, stdout) != out->len || fflush(stdout) != 0) {
-                (void) fprintf(stderr, "kubectl-inspect-cgpu: standard output: %s\n", strerror(errno));
-                return EXIT_BROKEN;
+                Fault fault = FAULT_NULL;
+
+                return complain(EXIT_BROKEN, &fault,
+                                fault_set(&fault, 0, "standard output: %s", strerror(errno)));
         }
         return 0;
 }
@@ -293,7 +307,7 @@ static int run(const Options *o) {
         int status, printed;
 
         if (inspect_new(&inspect) < 0)
-                return EXIT_BROKEN;
+                return no_memory();
         status = o->from ? read_objects(inspect, o, STR(""), NULL, &warnings)
                          : read_cluster(inspect, o, &warnings);
         if (warnings.n > WARNINGS_MAX)

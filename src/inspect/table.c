@@ -78,6 +78,14 @@ static void trim_blanks(Buf *out, size_t start) {
                 out->len--;
 }
 
+static void plain_print(Str line, Buf *out) {
+        size_t start = out->len;
+
+        buf_append_str(out, line);
+        trim_blanks(out, start);
+        buf_append_char(out, '\n');
+}
+
 static void line_print(Str line, const size_t *width, Buf *out) {
         size_t start = out->len;
 
@@ -115,7 +123,7 @@ int table_align(Str text, Buf *out) {
                 int r;
 
                 if (!has_tab(line)) {
-                        line_print(line, NULL, out);
+                        plain_print(line, out);
                         continue;
                 }
                 block.len = line.len + 1;

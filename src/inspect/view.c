@@ -104,10 +104,9 @@ static int settle(Inspect *i) {
 
                 while (p < i->n_pods && str_compare(i->pods[p].node, node->name) < 0)
                         p++;
-                node->pods = i->pods + p;
-                while (p < i->n_pods && str_eq(i->pods[p].node, node->name))
-                        p++;
-                node->n_pods = (size_t) (i->pods + p - node->pods);
+                node->pods = i->n_pods > 0 ? &i->pods[p] : NULL;
+                for (node->n_pods = 0; p < i->n_pods && str_eq(i->pods[p].node, node->name); p++)
+                        node->n_pods++;
                 r = node_sum(i, node);
                 if (r < 0)
                         return r;
@@ -185,8 +184,17 @@ uint64_t inspect_percent(uint64_t used, uint64_t total) {
 }
 
 InspectUse inspect_pod_use(const InspectPod *p, uint32_t card) {
-        for (size_t u = 0; u < p->n_uses; u++)
-                if (p->uses[u].card == card)
-                        return p->uses[u];
+        size_t low = 0, high = p->n_uses;
+
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+
+                if (p->uses[middle].card == card)
+                        return p->uses[middle];
+                if (p->uses[middle].card < card)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
         return (InspectUse){.card = card};
 }

@@ -19,8 +19,8 @@ int kube_bind(KubeClient *c, const KubeBinding *b, KubeDone done, void *userdata
 /* JSON merge patch (RFC 7386). resource_version, when not empty, becomes metadata.resourceVersion of the patch: 409
  * when the object has moved on. subresource: "" or "status". path: of the object. patch: a JSON object without
  * metadata.resourceVersion. */
-int kube_merge_patch(KubeClient *c, const char *path, const char *subresource, Str patch, Str resource_version,
-                     KubeDone done, void *userdata, KubeCall **ret);
+int kube_merge_patch(KubeClient *c, const char *path, const char *subresource, Str patch,
+                     Str resource_version, KubeDone done, void *userdata, KubeCall **ret);
 
 /* An Event of v1 about a pod or a node. Repeats of the same (object, reason, note) within ten minutes are counted and
  * patched instead of created again, as client-go's correlator does; at most 25 per object and then one per 5 min. */

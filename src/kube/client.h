@@ -13,26 +13,27 @@ typedef struct KubeClient KubeClient;
 typedef struct KubeCall KubeCall;
 
 typedef enum KubeOutcome {
-        KUBE_DONE,    /* the server answered; see status */
+        KUBE_DONE,     /* the server answered; see status */
         KUBE_NOT_SENT, /* no connection: the server cannot have acted on it */
-        KUBE_UNKNOWN, /* sent, but the answer never came (timeout, reset): it may have been carried out */
+        KUBE_UNKNOWN,  /* sent, but the answer never came (timeout, reset): it may have been carried out */
 } KubeOutcome;
 
 typedef struct KubeReply {
         KubeOutcome outcome;
-        unsigned status;   /* HTTP status when KUBE_DONE */
-        Str body;          /* complete, valid during the callback; empty when the call has on_data */
+        unsigned status;    /* HTTP status when KUBE_DONE */
+        Str body;           /* complete, valid during the callback; empty when the call has on_data */
         usec_t retry_after; /* from Retry-After, 0 when absent */
-        const char *reason; /* `reason` of a Status object ("Conflict", "AlreadyExists", "Expired"), "" when none */
-        Fault fault;       /* for people: what failed, with method and path */
+        const char *
+                reason; /* `reason` of a Status object ("Conflict", "AlreadyExists", "Expired"), "" when none */
+        Fault fault;    /* for people: what failed, with method and path */
 } KubeReply;
 
 typedef struct KubeRequest {
-        const char *method; /* GET, POST, PUT, PATCH, DELETE */
-        const char *path;   /* with query, already escaped: /api/v1/pods?limit=500 */
+        const char *method;       /* GET, POST, PUT, PATCH, DELETE */
+        const char *path;         /* with query, already escaped: /api/v1/pods?limit=500 */
         const char *content_type; /* NULL: application/json */
-        Str body;           /* copied */
-        usec_t timeout;     /* whole call; 0: 30 s; USEC_INFINITY-like UINT64_MAX: none (watch) */
+        Str body;                 /* copied */
+        usec_t timeout;           /* whole call; 0: 30 s; USEC_INFINITY-like UINT64_MAX: none (watch) */
         usec_t idle_timeout; /* no byte for so long ends the call as KUBE_UNKNOWN; 0: none. Watches set it */
         int (*on_data)(void *userdata, Str bytes); /* streaming body of a 2xx answer; nonzero ends the call */
 } KubeRequest;
@@ -41,7 +42,8 @@ typedef void (*KubeDone)(void *userdata, const KubeReply *reply);
 
 enum { KUBE_MAX_BODY = 32 * 1024 * 1024 }; /* of one answer that is not streamed */
 
-int kube_client_new(sd_event *event, const KubeConfig *config, KubeClient **ret); /* config outlives the client */
+int kube_client_new(sd_event *event, const KubeConfig *config,
+                    KubeClient **ret);       /* config outlives the client */
 KubeClient *kube_client_free(KubeClient *c); /* cancels every call */
 sd_event *kube_client_event(const KubeClient *c);
 

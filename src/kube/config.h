@@ -10,7 +10,8 @@
 typedef struct KubeConfig {
         char *server;           /* https://host:port, no slash at the end */
         char *ca_file, *ca_pem; /* at most one; neither: the system's CAs */
-        char *cert_file, *key_file; /* client certificate; data from a kubeconfig is written to private files (0600, unlinked
+        char *cert_file,
+                *key_file; /* client certificate; data from a kubeconfig is written to private files (0600, unlinked
                                        with the object), because curl's GnuTLS backend takes paths only */
         char *token, *token_file;
         char *tls_server_name;

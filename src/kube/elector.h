@@ -10,8 +10,8 @@
 typedef struct Elector Elector;
 
 typedef struct ElectorOptions {
-        const char *namespace_, *name; /* of the Lease */
-        const char *identity;          /* unique per process */
+        const char *namespace_, *name;       /* of the Lease */
+        const char *identity;                /* unique per process */
         usec_t lease, renew_deadline, retry; /* 0: the defaults above */
 } ElectorOptions;
 

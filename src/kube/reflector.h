@@ -13,16 +13,16 @@
 typedef struct Reflector Reflector;
 
 typedef enum ReflectorEvent {
-        REFLECTOR_LISTED,   /* an element of a list */
+        REFLECTOR_LISTED, /* an element of a list */
         REFLECTOR_ADDED,
         REFLECTOR_MODIFIED,
-        REFLECTOR_DELETED,  /* object: its last state */
+        REFLECTOR_DELETED, /* object: its last state */
 } ReflectorEvent;
 
 typedef struct ReflectorHandler {
         void (*on_list_begin)(void *userdata);
         void (*on_object)(void *userdata, ReflectorEvent event, Str object);
-        void (*on_list_end)(void *userdata);          /* from here on the view is in sync */
+        void (*on_list_end)(void *userdata);                    /* from here on the view is in sync */
         void (*on_trouble)(void *userdata, const Fault *fault); /* lost touch; it goes on trying */
 } ReflectorHandler;
 
@@ -36,7 +36,7 @@ typedef struct ReflectorOptions {
 /* Starts at once. The first list carries no resourceVersion (quorum read), so that a restart rebuilds from the truth. */
 int reflector_new(KubeClient *client, const ReflectorOptions *options, const ReflectorHandler *handler,
                   void *userdata, Reflector **ret);
-Reflector *reflector_free(Reflector *r);
+Reflector *reflector_free(Reflector *r);    /* not from inside its own handler */
 bool reflector_in_sync(const Reflector *r); /* a list is complete, and the watch is not known to be behind */
 
 DEFINE_CLEANUP(Reflector *, reflector_free)

@@ -145,6 +145,11 @@ static int apply_items(Store *s, Str list, Fault *fault) {
         return result;
 }
 
+/* List, and what a GET of a collection answers: PodList, NodeList. */
+static bool is_list(Str kind) {
+        return kind.len >= 4 && str_eq((Str){kind.data + kind.len - 4, 4}, STR("List"));
+}
+
 int store_apply(Store *s, Str manifest_json, Fault *fault) {
         _cleanup_buf_ Buf admitted = BUF_NULL;
         _cleanup_arena_ Arena arena = ARENA_NULL;
@@ -156,8 +161,8 @@ int store_apply(Store *s, Str manifest_json, Fault *fault) {
                 return r < 0 ? r : STORE_E_INVALID;
         s->api.now = clock_realtime_nsec() / UINT64_C(1000000000);
         kind = store_string(store_member(buf_str(&admitted), "kind"), &arena);
-        r = str_eq(kind, STR("List")) ? apply_items(s, buf_str(&admitted), fault)
-                                      : apply_one(s, buf_str(&admitted), fault);
+        r = is_list(kind) ? apply_items(s, buf_str(&admitted), fault)
+                          : apply_one(s, buf_str(&admitted), fault);
         store_touch(s);
         return r;
 }

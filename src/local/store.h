@@ -7,7 +7,7 @@
  * get, update, merge patch, delete, status, and pods/NAME/binding with annotations and UID precondition. One
  * resourceVersion counter for everything, as etcd has it.
  *
- * It is a stub for tests, benchmarks and `aliquot local`: no authentication, no admission, no defaulting
+ * It is made for tests, benchmarks and `aliquot local`: no authentication, no admission, no defaulting
  * beyond what our programs read (uid, creationTimestamp, resourceVersion, schedulerName, phase, namespace).
  */
 
@@ -30,8 +30,10 @@ const char *store_url(const Store *s); /* http://127.0.0.1:PORT */
 enum { STORE_E_INVALID = 1, STORE_E_EXISTS, STORE_E_NOT_FOUND };
 
 /* Create from a manifest, as POST would: kind and apiVersion say where it goes; a namespaced object without
- * namespace goes to `default`. List objects are taken apart. Returns 0 or STORE_E_* with a fault that names
- * kind, namespace/name and rule. */
+ * namespace goes to `default`; uid, resourceVersion and timestamps are the store's own, and so is status,
+ * except that of nodes. Lists are taken apart, up to the first item that is refused. Returns 0 or STORE_E_*
+ * with a fault that names kind, name, field and rule (STORE_E_NOT_FOUND: a kind that is not served), or
+ * -ENOMEM. */
 int store_apply(Store *s, Str manifest_json, Fault *fault);
 
 /* Every object of a resource ("pods", "nodes", ...), in order of namespace/name. The text lives until the

@@ -232,7 +232,7 @@ void store_answer_apply(StoreApi *a, Str manifest, StoreReply *reply) {
         version = store_string(store_member(object, "apiVersion"), &a->arena);
         route.kind = store_kind_by_kind(version, kind);
         if (!route.kind) {
-                store_refuse(reply, 400, "BadRequest", NULL, STR(""),
+                store_refuse(reply, 404, "NotFound", NULL, STR(""),
                              "no matches for kind \"%.*s\" in version \"%.*s\"",
                              kind.len > 100 ? 100 : (int) kind.len, kind.data ? kind.data : "",
                              version.len > 100 ? 100 : (int) version.len, version.data ? version.data : "");

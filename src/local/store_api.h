@@ -62,17 +62,16 @@ void store_refuse_broken(StoreReply *reply, int error);
 void store_refuse_not_found(StoreReply *reply, const StoreKind *kind, Str name);
 void store_refuse_expired(StoreReply *reply, const char *message);
 
+/* The verbs. Bodies have been admitted; store_update is PUT. */
 void store_get(StoreApi *a, const StoreRoute *route, StoreReply *reply);
 void store_list(StoreApi *a, const StoreRoute *route, const StoreCall *call, StoreReply *reply);
-void store_create(StoreApi *a, const StoreRoute *route, Str object, StoreReply *reply); /* object admitted */
-void store_update(StoreApi *a, const StoreRoute *route, Str object,
-                  StoreReply *reply); /* PUT; object admitted */
+void store_create(StoreApi *a, const StoreRoute *where, Str object, StoreReply *reply);
+void store_update(StoreApi *a, const StoreRoute *route, Str object, StoreReply *reply);
 void store_patch(StoreApi *a, const StoreRoute *route, Str patch, StoreReply *reply);
-void store_delete(StoreApi *a, const StoreRoute *route, const StoreCall *call, Str options,
-                  StoreReply *reply);
+void store_delete(StoreApi *a, const StoreRoute *route, const StoreCall *call, Str body, StoreReply *reply);
 void store_bind(StoreApi *a, const StoreRoute *route, Str binding, StoreReply *reply);
 bool store_discover(const char *path, StoreReply *reply); /* false: not a discovery path */
 
-Str store_key(StoreApi *a,
-              const StoreRoute *route); /* NAMESPACE/NAME or NAME; data NULL when out of memory */
+/* NAMESPACE/NAME or NAME; data NULL when out of memory. */
+Str store_key(StoreApi *a, const StoreRoute *route);
 Str store_time(StoreApi *a, uint64_t seconds, Arena *arena); /* RFC 3339 */

@@ -8,10 +8,12 @@ Str store_time(StoreApi *a, uint64_t seconds, Arena *arena) {
         time_t t = (time_t) seconds;
         char text[40];
         struct tm tm;
+        size_t n;
 
         if (!gmtime_r(&t, &tm))
                 return (Str){NULL, 0};
-        return arena_str(arena, (Str){text, strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm)});
+        n = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm);
+        return arena_str(arena, (Str){text, n});
 }
 
 Str store_key(StoreApi *a, const StoreRoute *route) {
@@ -51,6 +53,14 @@ void change_refuse_request(Change *c, const char *message) {
         store_refuse(c->reply, 400, "BadRequest", NULL, STR(""), "%s", message);
 }
 
+int change_store(Change *c, StoreChange change, Str text) {
+        enum { STATUS_ROOM = 1024 };
+
+        if (!buf_reserve(&c->reply->body, text.len + STATUS_ROOM))
+                return -ENOMEM;
+        return store_commit(c->api->objects, c->route->kind, c->key, change, text);
+}
+
 /* Composes and commits; an update that changes nothing takes no number, as in the API server. */
 void change_commit(Change *c, StoreChange change, Str metadata, Str base, Str status, unsigned code) {
         StoreApi *a = c->api;
@@ -66,7 +76,7 @@ void change_commit(Change *c, StoreChange change, Str metadata, Str base, Str st
                 buf_append_str(text, c->old->text);
                 r = buf_result(text);
         } else if (r == 0) {
-                r = store_commit(a->objects, c->route->kind, c->key, change, buf_str(text));
+                r = change_store(c, change, buf_str(text));
         }
         if (r < 0) {
                 store_refuse_broken(c->reply, r);
@@ -108,6 +118,10 @@ bool change_is_of_kind(Change *c, Str object) {
 
 bool change_begin(Change *c) {
         c->key = store_key(c->api, c->route);
+        if (!c->key.data) {
+                store_refuse_broken(c->reply, -ENOMEM);
+                return false;
+        }
         c->old = store_find(c->api->objects, c->route->kind, c->key);
         if (!c->old) {
                 store_refuse_not_found(c->reply, c->route->kind, c->route->name);

@@ -30,6 +30,9 @@ bool change_valid(Change *c, int result, const StoreViolation *v);
  * the API server. */
 void change_commit(Change *c, StoreChange change, Str metadata, Str base, Str status, unsigned code);
 
+/* Commits a text. There is room for the answer first, so that what was carried out is never answered by 500. */
+int change_store(Change *c, StoreChange change, Str text);
+
 void change_refuse_request(Change *c, const char *message); /* 400 */
 void change_refuse_conflict(Change *c, const char *why);    /* 409 */
 void change_refuse_uid(Change *c, Str wanted);              /* 409 */

@@ -102,7 +102,7 @@ void store_delete(StoreApi *a, const StoreRoute *route, const StoreCall *call, S
         store_renumber(route->kind, c.old->text, store_version(a->objects) + 1, &a->composed);
         r = buf_result(&a->composed);
         if (r == 0)
-                r = store_commit(a->objects, route->kind, c.key, STORE_DELETED, buf_str(&a->composed));
+                r = change_store(&c, STORE_DELETED, buf_str(&a->composed));
         if (r < 0) {
                 store_refuse_broken(reply, r);
                 return;

@@ -123,6 +123,64 @@ static bool write_of_group(JsonWriter *w, Str path) {
         return false;
 }
 
+/* ---- OpenAPI ---- */
+
+/* kubectl leaves validation to a server that says, for the kind at hand, that PATCH knows fieldValidation.
+ * That is all our documents say: we check what we check in any case. */
+static void write_patch_operation(JsonWriter *w, const StoreKind *kind) {
+        char path[128];
+
+        (void) snprintf(path, sizeof path, "%s" STR_FMT "/%s" STR_FMT "/{name}",
+                        str_is_empty(kind->group) ? "/api/" : "/apis/", STR_ARG(kind->api_version),
+                        kind->namespaced ? "namespaces/{namespace}/" : "", STR_ARG(kind->plural));
+        json_write_object(w, path);
+        json_write_object(w, "patch");
+        json_write_raw(w, "parameters", STR("[{\"name\":\"fieldValidation\",\"in\":\"query\"}]"));
+        json_write_object(w, "x-kubernetes-group-version-kind");
+        json_write_str(w, "group", kind->group);
+        json_write_text(w, "version", "v1");
+        json_write_str(w, "kind", kind->kind);
+        json_write_object_end(w);
+        json_write_object_end(w);
+        json_write_object_end(w);
+}
+
+static void write_openapi_index(JsonWriter *w) {
+        char path[64], url[96];
+
+        json_write_object(w, "paths");
+        for (size_t i = 0; i < STORE_N_KINDS; i++) {
+                if (i > 0 && str_eq(store_kinds[i].group, store_kinds[i - 1].group))
+                        continue;
+                (void) snprintf(path, sizeof path, "%s/" STR_FMT,
+                                str_is_empty(store_kinds[i].group) ? "api" : "apis",
+                                STR_ARG(store_kinds[i].api_version));
+                (void) snprintf(url, sizeof url, "/openapi/v3/%s", path);
+                json_write_object(w, path);
+                json_write_text(w, "serverRelativeURL", url);
+                json_write_object_end(w);
+        }
+        json_write_object_end(w);
+}
+
+/* api/v1 or apis/GROUP/v1 */
+static bool write_openapi(JsonWriter *w, Str path) {
+        bool any = false;
+
+        (void) str_split(&path, '/');
+        json_write_text(w, "openapi", "3.0.0");
+        json_write_raw(w, "info", STR("{\"title\":\"Aliquot\",\"version\":\"" ALIQUOT_VERSION "\"}"));
+        json_write_object(w, "paths");
+        for (size_t i = 0; i < STORE_N_KINDS; i++) {
+                if (!str_eq(store_kinds[i].api_version, path))
+                        continue;
+                write_patch_operation(w, &store_kinds[i]);
+                any = true;
+        }
+        json_write_object_end(w);
+        return any;
+}
+
 static bool write_document(JsonWriter *w, Str path) {
         if (str_eq(path, STR("/version")))
                 write_version(w);
@@ -134,8 +192,11 @@ static bool write_document(JsonWriter *w, Str path) {
                 write_resource_list(w, STR(""));
         else if (str_has_prefix(path, STR("/apis/")))
                 return write_of_group(w, (Str){path.data + 6, path.len - 6});
-        else if (str_eq(path, STR("/openapi/v3"))) /* no types known: kubectl then validates nothing */
-                json_write_raw(w, "paths", STR("{}"));
+        else if (str_eq(path, STR("/openapi/v3")))
+                write_openapi_index(w);
+        else if (str_has_prefix(path, STR("/openapi/v3/")))
+                return write_openapi(
+                        w, (Str){path.data + strlen("/openapi/v3/"), path.len - strlen("/openapi/v3/")});
         else
                 return false;
         return true;

@@ -91,7 +91,8 @@ static int merge_object(Merge *m, Str target, Str patch) {
                         buf_append_str(m->out, old[i].value);
                 }
         }
-        qsort(news, n_news, sizeof *news, by_order);
+        if (n_news > 1)
+                qsort(news, n_news, sizeof *news, by_order);
         for (size_t i = 0; r == 0 && i < n_news; i++)
                 if (!news[i].used)
                         r = merge_member(m, &more, &news[i].member, (Str){NULL, 0});

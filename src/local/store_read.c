@@ -6,8 +6,12 @@
 
 void store_get(StoreApi *a, const StoreRoute *route, StoreReply *reply) {
         Str key = store_key(a, route);
-        const StoreVersion *v = store_find(a->objects, route->kind, key);
+        const StoreVersion *v = key.data ? store_find(a->objects, route->kind, key) : NULL;
 
+        if (!key.data) {
+                store_refuse_broken(reply, -ENOMEM);
+                return;
+        }
         if (!v) {
                 store_refuse_not_found(reply, route->kind, route->name);
                 return;

@@ -61,6 +61,9 @@ static Str admit_key(Admission *a, Str raw) {
                 json_init(&r, (Str){raw.data - 1, raw.len + 2}); /* with its quotes, which stand around it */
                 json_string(&r, a->arena, &plain);
                 json_quote(a->out, plain);
+                a->r = buf_result(a->out);
+                if (a->r < 0)
+                        return raw;
                 raw = arena_str(a->arena, (Str){a->out->data + start + 1, a->out->len - start - 2});
         } else {
                 buf_append_char(a->out, '"');
@@ -82,14 +85,15 @@ static void admit_object(Admission *a, bool quantities) {
                 if (a->n_keys > base)
                         buf_append_char(a->out, ',');
                 key = admit_key(a, key);
-                a->r = keys_push(a, key);
+                if (a->r == 0)
+                        a->r = keys_push(a, key);
                 if (a->r < 0)
                         return;
                 admit_value(a, quantities || str_eq(key, STR("limits")) || str_eq(key, STR("requests")) ||
                                        str_eq(key, STR("capacity")) || str_eq(key, STR("allocatable")));
         }
         buf_append_char(a->out, '}');
-        if (a->r == 0 && has_duplicates(a->keys + base, a->n_keys - base))
+        if (a->r == 0 && a->n_keys > base && has_duplicates(&a->keys[base], a->n_keys - base))
                 json_fault(&a->reader, "a key stands twice in the object that ends here");
         a->n_keys = base;
 }
@@ -109,11 +113,16 @@ static void admit_array(Admission *a) {
         buf_append_char(a->out, ']');
 }
 
+/* Objects travel inside of events and of lists, so that they must end some levels before our readers do. */
+enum { ADMIT_DEPTH_MAX = JSON_MAX_DEPTH - 28 };
+
 static void admit_value(Admission *a, bool quantity) {
         JsonType type = json_peek(&a->reader);
         bool quoted = quantity && type == JSON_NUMBER;
         Str raw = {NULL, 0};
 
+        if (a->reader.depth > ADMIT_DEPTH_MAX)
+                json_fault(&a->reader, "nested too deeply");
         if (type == JSON_OBJECT) {
                 admit_object(a, quantity);
                 return;

@@ -11,10 +11,9 @@ enum {
 };
 
 typedef struct StoreViolation {
-        char field[256]; /* spec.containers[0].resources.limits[aliyun.com/gpu-mem] */
-        const char
-                *reason; /* FieldValueInvalid, FieldValueRequired, FieldValueDuplicate, FieldValueForbidden */
-        Fault rule;      /* Invalid value: "500m": must be an integer */
+        char field[256];    /* spec.containers[0].resources.limits[aliyun.com/gpu-mem] */
+        const char *reason; /* of the Status cause: FieldValueInvalid, FieldValueRequired... */
+        Fault rule;         /* Invalid value: "500m": must be an integer */
 } StoreViolation;
 
 /* The whole object, admitted, with the name and namespace it will have. Returns 0, STORE_VALID_E_* with the

@@ -15,7 +15,7 @@ bool args_key_is(Str raw, const char *field) {
 /* ---- the nodes ---- */
 
 typedef struct Reading {
-        JsonReader *reader;
+        JsonReader reader;
         Directory *directory;
         DirectoryNode *previous;
         Arena *arena;
@@ -42,16 +42,16 @@ static Str plain_name(Reading *g, Str raw) {
 }
 
 static void read_names(Reading *g) {
-        if (!json_array_begin(g->reader))
+        if (!json_array_begin(&g->reader))
                 return;
-        while (json_array_next(g->reader)) {
+        while (json_array_next(&g->reader)) {
                 Str raw = {NULL, 0};
 
-                if (json_peek(g->reader) != JSON_STRING) {
-                        json_fault(g->reader, "not a string");
+                if (json_peek(&g->reader) != JSON_STRING) {
+                        json_fault(&g->reader, "not a string");
                         return;
                 }
-                json_raw(g->reader, &raw);
+                json_raw(&g->reader, &raw);
                 if (raw.len >= 2)
                         hand_out(g, raw, plain_name(g, raw));
         }
@@ -67,34 +67,34 @@ static const JsonField node_fields[] = {{STR("metadata"), read_metadata, 0}};
 
 /* v1.NodeList: its elements are handed out whole, and answered as they came. */
 static void read_items(Reading *g) {
-        if (!json_array_begin(g->reader))
+        if (!json_array_begin(&g->reader))
                 return;
-        while (json_array_next(g->reader)) {
+        while (json_array_next(&g->reader)) {
                 const char *start;
                 Str name = {NULL, 0};
 
-                if (json_peek(g->reader) != JSON_OBJECT) {
-                        json_fault(g->reader, "not an object");
+                if (json_peek(&g->reader) != JSON_OBJECT) {
+                        json_fault(&g->reader, "not an object");
                         return;
                 }
-                start = g->reader->at;
-                json_decode(g->reader, g->arena, node_fields, ELEMENTSOF(node_fields), &name);
-                if (json_failed(g->reader))
+                start = g->reader.at;
+                json_decode(&g->reader, g->arena, node_fields, ELEMENTSOF(node_fields), &name);
+                if (json_failed(&g->reader))
                         return;
-                hand_out(g, (Str){start, (size_t) (g->reader->at - start)}, name);
+                hand_out(g, (Str){start, (size_t) (g->reader.at - start)}, name);
         }
 }
 
 static void read_node_list(Reading *g) {
         Str key;
 
-        if (!json_object_begin(g->reader))
+        if (!json_object_begin(&g->reader))
                 return;
-        while (json_object_next(g->reader, &key)) {
+        while (json_object_next(&g->reader, &key)) {
                 if (args_key_is(key, "items"))
                         read_items(g);
                 else
-                        json_skip(g->reader);
+                        json_skip(&g->reader);
         }
 }
 
@@ -140,16 +140,14 @@ static int find_members(Str body, Members *ret, Fault *fault) {
 
 static int read_candidates(const Members *m, Reading *g, Fault *fault) {
         bool by_name = !str_is_empty(m->names);
-        JsonReader r;
         int k;
 
-        json_init(&r, by_name ? m->names : m->nodes);
-        g->reader = &r;
+        json_init(&g->reader, by_name ? m->names : m->nodes);
         if (by_name)
                 read_names(g);
         else
                 read_node_list(g);
-        k = json_finish(&r, fault);
+        k = json_finish(&g->reader, fault);
         return k > 0 ? fault_wrap(fault, ARGS_E_MALFORMED, by_name ? "NodeNames" : "Nodes") : k;
 }
 

@@ -99,7 +99,7 @@ static const Route *route_find(Str path, Str *ret_rest) {
                 *ret_rest = (Str){at.data + r->path.len, at.len - r->path.len};
                 if (str_is_empty(*ret_rest))
                         return r;
-                if (r->has_rest && ret_rest->data[0] == '/') {
+                if (r->has_rest && str_has_prefix(*ret_rest, STR("/"))) {
                         *ret_rest = (Str){ret_rest->data + 1, ret_rest->len - 1};
                         return r;
                 }
@@ -145,7 +145,11 @@ unsigned extender_answer(Extender *e, const HttpRequest *request, Buf *out, cons
         const Route *route = route_find(str_from(request->path), &rest);
         Call c = {
                 .extender = e,
-                .context = {.view = e->view, .metrics = e->metrics, .arena = &arena},
+                .context = {.view = e->view,
+                            .metrics = e->metrics,
+                            .promises = &e->promises,
+                            .now = clock_monotonic_usec(),
+                            .arena = &arena},
                 .body = request->body,
                 .rest = rest,
                 .out = out,

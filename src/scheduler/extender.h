@@ -14,6 +14,7 @@ typedef struct Extender {
         Binder *binder;
         bool leading;      /* we may bind, as far as the election goes */
         const bool *fresh; /* pods have been listed since then; NULL: always */
+        Promises promises;
         Buf out;
 } Extender;
 

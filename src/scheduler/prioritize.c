@@ -10,12 +10,16 @@
 #include "share/placement.h"
 #include "wire/json_write.h"
 
-enum { MAX_SCORE = 10 };
+enum {
+        MAX_SCORE = 10,
+        KEPT = 32, /* of the best, so that ten are left when some are spoken for */
+};
 
 typedef struct Ranked {
         uint64_t rank; /* smaller is better; ties by name, so that every replica of us answers the same */
         Str name;
         size_t at; /* of the score's digit in the answer */
+        const LedgerNode *node;
 } Ranked;
 
 typedef struct Prioritize {
@@ -23,7 +27,8 @@ typedef struct Prioritize {
         bool by_name;
         bool fits_somewhere; /* the pod is ours and its request is sound */
         Request request;
-        Ranked best[MAX_SCORE]; /* in order */
+        Str uid;
+        Ranked best[KEPT]; /* in order */
         size_t n_best;
         Buf *out;
         Buf quoted;
@@ -35,6 +40,7 @@ static int on_pod(void *userdata, const ExtenderArgs *args) {
         int r;
 
         p->by_name = args->by_name;
+        p->uid = args->pod.meta.uid;
         r = request_from_pod(&args->pod, p->context->arena, &p->request, &refusal);
         p->fits_somewhere = r == 0;
         buf_append_char(p->out, '[');
@@ -65,12 +71,12 @@ static bool is_better(const Ranked *a, const Ranked *b) {
 static void keep_if_best(Prioritize *p, const Ranked *new) {
         size_t i = p->n_best;
 
-        if (i == MAX_SCORE && !is_better(new, &p->best[--i]))
+        if (i == KEPT && !is_better(new, &p->best[--i]))
                 return;
         for (; i > 0 && is_better(new, &p->best[i - 1]); i--)
                 p->best[i] = p->best[i - 1];
         p->best[i] = *new;
-        if (p->n_best < MAX_SCORE)
+        if (p->n_best < KEPT)
                 p->n_best++;
 }
 
@@ -90,7 +96,29 @@ static void on_candidate(void *userdata, const Candidate *c) {
                 return;
         /* Another pod may have taken the room since the filter: such a node is not worth a point. */
         if (placement_check(c->node->ledger_node, &p->request, &refusal) == 0)
-                keep_if_best(p, &(Ranked){placement_rank(c->node->ledger_node, &p->request), c->name, at});
+                keep_if_best(p, &(Ranked){placement_rank(c->node->ledger_node, &p->request), c->name, at,
+                                          c->node->ledger_node});
+}
+
+/* Nodes that would be full of what is on its way to them go behind those that would not, each group in its order; and
+ * this pod is on its way to the first. */
+static void mind_promises(Prioritize *p) {
+        const VerbContext *c = p->context;
+        Ranked sorted[KEPT];
+        size_t n = 0;
+        bool room[KEPT];
+
+        promises_settle(c->promises, c->view);
+        for (size_t i = 0; i < p->n_best; i++)
+                room[i] = promises_leave_room(c->promises, p->best[i].node, &p->request, p->uid, c->now);
+        for (int want = 1; want >= 0; want--)
+                for (size_t i = 0; i < p->n_best; i++)
+                        if (room[i] == want)
+                                sorted[n++] = p->best[i];
+        memcpy(p->best, sorted, n * sizeof *sorted);
+        if (n > 0)
+                promises_make(c->promises, p->uid, ledger_node_name(sorted[0].node), &p->request, c->now);
+        p->n_best = n < MAX_SCORE ? n : MAX_SCORE;
 }
 
 /* Scores are put in where they belong; only the best has two digits, and moves what follows. */
@@ -120,8 +148,10 @@ unsigned prioritize_answer(const VerbContext *c, Str body, Buf *out) {
         int r;
 
         r = args_read(body, c->view->directory, c->arena, &visitor, &fault);
-        if (r == 0)
+        if (r == 0) {
+                mind_promises(&p);
                 r = finish(&p);
+        }
         buf_done(&p.quoted);
         return r == 0 ? 200 : verb_failed(r, &fault, out);
 }

@@ -7,11 +7,14 @@
  * error and one sentence. */
 
 #include "scheduler/metrics.h"
+#include "scheduler/promises.h"
 #include "scheduler/view.h"
 
 typedef struct VerbContext {
         View *view;
         Metrics *metrics;
+        Promises *promises; /* prioritize reads and makes them */
+        usec_t now;
         Arena *arena; /* of this request */
 } VerbContext;
 
@@ -19,8 +22,8 @@ unsigned filter_answer(const VerbContext *c, Str body, Buf *out);
 unsigned prioritize_answer(const VerbContext *c, Str body, Buf *out);
 unsigned preempt_answer(const VerbContext *c, Str body, Buf *out);
 
-/* node: one of them, empty for all. 404 when that is no sharing node. */
-unsigned inspect_answer(const VerbContext *c, Str node, Buf *out);
+/* name: of one node, empty for all. 404 when that is no sharing node. */
+unsigned inspect_answer(const VerbContext *c, Str name, Buf *out);
 
 /* The request of a pod, for verbs: 0, REQUEST_E_NONE, REQUEST_E_REFUSED or -ENOMEM. */
 unsigned verb_failed(int r, const Fault *fault,

@@ -106,25 +106,45 @@ static void take_away(LedgerNode *n, const Grant *g) {
         n->n_with_core -= g->has_core;
 }
 
-int placement_check_without(const LedgerNode *node, const Request *request, const Grant *const *gone,
-                            size_t n_gone, Refusal *ret) {
-        _cleanup_free_ LedgerCard *cards = calloc(node->n_cards + 1, sizeof *cards);
-        LedgerNode what_if = *node;
-        NodeSummary s;
+/* A copy of the node with cards of its own, to reckon with. */
+typedef struct WhatIf {
+        LedgerNode node;
+        NodeSummary summary;
+} WhatIf;
+
+static int what_if_begin(WhatIf *w, const LedgerNode *node) {
+        LedgerCard *cards = calloc(node->n_cards + 1, sizeof *cards);
 
         if (!cards)
                 return -ENOMEM;
         if (node->n_cards > 0)
                 memcpy(cards, node->cards, node->n_cards * sizeof *cards);
-        what_if.cards = cards;
+        w->node = *node;
+        w->node.cards = cards;
+        w->summary = ledger_node_summary(&w->node);
+        return 0;
+}
+
+static void what_if_done(WhatIf *w) {
+        free(w->node.cards);
+}
+
+int placement_check_without(const LedgerNode *node, const Request *request, const Grant *const *gone,
+                            size_t n_gone, Refusal *ret) {
+        _cleanup_(what_if_done) WhatIf w = {0};
+        int r;
+
+        r = what_if_begin(&w, node);
+        if (r < 0)
+                return r;
         for (size_t i = 0; i < n_gone; i++) {
                 assert(gone[i]->node == node);
-                take_away(&what_if, gone[i]);
+                take_away(&w.node, gone[i]);
         }
-        s = ledger_node_summary(&what_if);
-        if (fits(&what_if, &s, request))
+        w.summary = ledger_node_summary(&w.node);
+        if (fits(&w.node, &w.summary, request))
                 return 0;
-        *ret = why_not(&what_if, &s, request);
+        *ret = why_not(&w.node, &w.summary, request);
         ret->node = node; /* the copy dies here */
         return PLACEMENT_E_REFUSED;
 }
@@ -217,6 +237,39 @@ int placement_choose_cards(const LedgerNode *node, const Request *request, Arena
         }
         *ret = p;
         return 0;
+}
+
+/* ---- what if, continued: it needs the choice of cards ---- */
+
+static void put_there(LedgerNode *n, const Request *r) {
+        bool taken[CARD_INDEX_MAX + 1] = {0};
+
+        for (uint32_t i = 0; i < r->cards; i++) {
+                LedgerCard *c =
+                        (LedgerCard *) (uintptr_t) best_card(n, r, taken); /* of the copy, which is ours */
+
+                taken[c->index] = true;
+                c->used += r->mem;
+                c->core_used += r->core;
+                c->pods++;
+        }
+        n->n_grants++;
+        n->n_with_core += r->core > 0;
+}
+
+bool placement_fits_after(const LedgerNode *node, const Request *request, const Request *const *before,
+                          size_t n_before) {
+        _cleanup_(what_if_done) WhatIf w = {0};
+
+        if (what_if_begin(&w, node) < 0)
+                return false;
+        for (size_t i = 0; i < n_before; i++) {
+                if (!fits(&w.node, &w.summary, before[i]))
+                        continue;
+                put_there(&w.node, before[i]);
+                w.summary = ledger_node_summary(&w.node);
+        }
+        return fits(&w.node, &w.summary, request);
 }
 
 /* ---- which node ---- */

@@ -24,6 +24,11 @@ int placement_check(const LedgerNode *node, const Request *request, Refusal *ret
 int placement_check_without(const LedgerNode *node, const Request *request, const Grant *const *gone,
                             size_t n_gone, Refusal *ret);
 
+/* Would it fit after these other requests had been placed there, each as it would be placed? Those that fit no more are
+ * passed over. false as well when there is no memory to reckon with. */
+bool placement_fits_after(const LedgerNode *node, const Request *request, const Request *const *before,
+                          size_t n_before);
+
 /* The cards for a request that fits. 0, PLACEMENT_E_REFUSED or -ENOMEM. */
 int placement_choose_cards(const LedgerNode *node, const Request *request, Arena *arena, Placement *ret,
                            Refusal *ret_refusal);

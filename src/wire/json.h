@@ -69,6 +69,10 @@ static inline bool json_key_is(Str raw, const char *text) {
         return json_key_eq(raw, str_from(text));
 }
 
+/* jansson, which a program may link beside this, exports a json_string() of its own, and the linker would give both
+ * callers the same one. The symbol therefore has another name. */
+#define json_string json_reader_string
+
 /* Scalars: the value into *ret, which stays as it is on null and on a fault (wrong type, out of range,
  * fraction). Strings point into the text, or into the arena when they had to be unescaped. Bytes that are not
  * UTF-8 and lone surrogates become U+FFFD, as in Go; raw texts and keys are not looked at so closely. */

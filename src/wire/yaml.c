@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/yaml.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <libfyaml.h>
 
@@ -209,8 +210,10 @@ static int on_open(Loader *l, struct fy_event *event, YamlNodeType type, Str anc
 }
 
 static int on_close(Loader *l, Fault *fault) {
-        YamlNode *node = l->stack[--l->depth];
+        YamlNode *node = current(l);
 
+        assert(node); /* libfyaml pairs what it opens */
+        l->depth--;
         node->open = false;
         return node->type == YAML_NODE_MAP ? yaml_map_close(node, &l->arena, &l->n_merged, fault) : 0;
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "wire/yaml.h"
 #include "wire/yaml_node.h"
 
 /* Bytes of JSON that stand there because of an alias or a merge key. */

@@ -2,15 +2,14 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "wire/yaml.h"
 #include "wire/yaml_node.h"
 
 enum { YAML_MAX_MERGED = 100 * 1000 };
 
-int yaml_refuse(Fault *fault, const YamlNode *at, const char *what, Str detail) {
+void yaml_complain(Fault *fault, const YamlNode *at, const char *what, Str detail) {
         bool quote = !str_is_empty(detail);
 
-        return fault_set(fault, YAML_E_MALFORMED, "line %u, column %u: %s%s" STR_FMT "%s", at->line,
+        (void) fault_set(fault, YAML_E_MALFORMED, "line %u, column %u: %s%s" STR_FMT "%s", at->line,
                          at->column, what, quote ? " \"" : "", (int) (detail.len < 80 ? detail.len : 80),
                          detail.data ? detail.data : "", quote ? "\"" : "");
 }

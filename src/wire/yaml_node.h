@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/fault.h"
 #include "wire/json_write.h"
+#include "wire/yaml.h"
 
 enum { YAML_MAX_DEPTH = 60 };
 
@@ -42,8 +43,13 @@ static inline YamlNode *yaml_node_follow(YamlNode *node) {
         return node->type == YAML_NODE_ALIAS ? node->target : node;
 }
 
-/* Always YAML_E_MALFORMED; fault: place, what, and the detail in quotes unless it is empty. */
-int yaml_refuse(Fault *fault, const YamlNode *at, const char *what, Str detail);
+/* Place, what, and the detail in quotes unless it is empty. */
+void yaml_complain(Fault *fault, const YamlNode *at, const char *what, Str detail);
+
+static inline int yaml_refuse(Fault *fault, const YamlNode *at, const char *what, Str detail) {
+        yaml_complain(fault, at, what, detail);
+        return YAML_E_MALFORMED;
+}
 
 /* The children of a map, keys and values by turns, become its members: merge keys resolved, duplicates
  * refused. *n_merged counts, over the document, the members that merge keys copied. Returns 0,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/yaml_scalar.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -170,6 +171,7 @@ static int resolve_digits(Str text, Arena *arena, YamlScalar *ret) {
                         buf_append_char(&plain, text.data[i]);
         if (buf_result(&plain) < 0)
                 return -ENOMEM;
+        assert(plain.len > 0); /* a digit or a sign stands in front */
         return resolve_number(buf_str(&plain), text, arena, ret);
 }
 

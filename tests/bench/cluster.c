@@ -67,7 +67,7 @@ static int store_run(int ready, unsigned nodes, unsigned pods, size_t pod_bytes)
                 if (store_apply(store, buf_str(&json), &fault) != 0)
                         load_fail("store: %s", fault.text);
         }
-        for (unsigned i = 0; i < pods; i++) {
+        for (unsigned i = 0; nodes > 0 && i < pods; i++) {
                 buf_clear(&json);
                 bench_pod_json(&json, i, (int) (i % nodes), i / nodes % BENCH_CARDS, pod_bytes);
                 if (store_apply(store, buf_str(&json), &fault) != 0)

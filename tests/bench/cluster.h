@@ -14,7 +14,7 @@ void bench_node_json(Buf *out, unsigned node);
  * annotation. */
 void bench_pod_json(Buf *out, unsigned pod, int node, unsigned card, size_t bytes);
 
-/* The local store as stub API server, in a process of its own, filled with `nodes` nodes and `pods` bound
+/* The local store in place of the API server, in a process of its own, filled with `nodes` nodes and `pods` bound
  * pods. */
 pid_t bench_store_start(unsigned nodes, unsigned pods, size_t pod_bytes, uint16_t *ret_port);
 

@@ -17,7 +17,8 @@ typedef struct TestCase {
         void (*run)(void);
 } TestCase;
 
-#define TEST(function) {#function, function}
+#define TEST(function)                                                                                       \
+        { #function, function }
 #define TEST_MAIN(...)                                                                                       \
         test_run((const TestCase[]){__VA_ARGS__}, sizeof((const TestCase[]){__VA_ARGS__}) / sizeof(TestCase))
 

@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "base/arena.h"
+#include "base/base64.h"
 #include "base/buf.h"
 #include "base/checked.h"
 #include "base/fault.h"
@@ -122,6 +123,37 @@ static void faults(void) {
         ASSERT_TRUE(strlen(f.text) < sizeof f.text);
 }
 
+static void base64(void) {
+        static const struct {
+                const char *text, *bytes; /* NULL: malformed */
+        } cases[] = {
+                {"", ""},
+                {"Zg==", "f"},
+                {"Zm8=", "fo"},
+                {"Zm9v", "foo"},
+                {"Zm9vYg==", "foob"},
+                {"Zm9vYmE=", "fooba"},
+                {"Zm9v\nYmFy\n", "foobar"},
+                {"Zg", "f"},
+                {"Zm8", "fo"},
+                {"Z", NULL},
+                {"Zm9v!", NULL},
+                {"=", NULL},
+                {"Zg==Zg==", NULL},
+                {"Zg===", NULL},
+                {"Z===", NULL},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_buf_ Buf out = BUF_NULL;
+                bool ok = base64_decode(str_from(cases[i].text), &out);
+
+                if (ok != (cases[i].bytes != NULL))
+                        TEST_FAIL_("\"%s\" is %s", cases[i].text, ok ? "accepted" : "refused");
+                ASSERT_STR(buf_str(&out), str_from(cases[i].bytes));
+        }
+}
+
 static void checked_arithmetic(void) {
         uint32_t u = 1;
 
@@ -133,5 +165,5 @@ static void checked_arithmetic(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(quantities), TEST(strings), TEST(buffers), TEST(arenas), TEST(faults),
-                         TEST(checked_arithmetic));
+                         TEST(checked_arithmetic), TEST(base64));
 }

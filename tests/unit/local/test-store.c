@@ -143,8 +143,25 @@ static void refuses(void) {
                 ASSERT_CONTAINS(body(), cases[i].words);
         }
         ASSERT_INT(store_version(api.objects), 1); /* nothing has happened */
-        ASSERT_INT(apply("{\"apiVersion\":\"v1\",\"kind\":\"Gadget\"}"), 400);
+        ASSERT_INT(apply("{\"apiVersion\":\"v1\",\"kind\":\"Gadget\"}"), 404);
         ASSERT_TEXT(reply.message.text, "no matches for kind \"Gadget\" in version \"v1\"");
+        end();
+}
+
+/* Whoever reads lists and watches has a limit on depth, which one object must not use up for all. */
+static void bounds_depth(void) {
+        char text[400] = "{\"metadata\":{\"name\":\"d\"},\"data\":";
+        size_t n = strlen(text);
+
+        begin(100);
+        for (int depth = 100; depth <= 101; depth++) {
+                memset(text + n, '[', (size_t) depth);
+                memset(text + n + depth, ']', (size_t) depth);
+                (void) snprintf(text + n + 2 * depth, sizeof text - n - 2 * (size_t) depth, "}");
+                ASSERT_INT(call("POST", "/api/v1/namespaces/default/configmaps", text),
+                           depth == 100 ? 201 : 400);
+        }
+        ASSERT_CONTAINS(body(), "nested too deeply");
         end();
 }
 
@@ -281,7 +298,7 @@ static void updates(void) {
 
 #define BINDING(node)                                                                                        \
         "{\"metadata\":{\"annotations\":{\"k\":\"v\"}},\"target\":{\"kind\":\"Node\",\"name\":\"" node "\"}" \
-                                                                                                       "}"
+        "}"
 
 static void binds(void) {
         begin(100);
@@ -667,9 +684,9 @@ static void discovers(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(creates), TEST(refuses), TEST(accepts_quantities), TEST(merge_patches),
-                         TEST(patches), TEST(knows_media_types), TEST(updates), TEST(binds),
-                         TEST(replaces_the_scheduled_condition), TEST(deletes),
+        return TEST_MAIN(TEST(creates), TEST(refuses), TEST(bounds_depth), TEST(accepts_quantities),
+                         TEST(merge_patches), TEST(patches), TEST(knows_media_types), TEST(updates),
+                         TEST(binds), TEST(replaces_the_scheduled_condition), TEST(deletes),
                          TEST(does_not_bind_what_is_going), TEST(pages_show_one_moment), TEST(selects),
                          TEST(watches), TEST(watches_with_selectors), TEST(shows_what_left), TEST(forgets),
                          TEST(lists_in_a_watch_page_by_page), TEST(remembers_every_moment), TEST(discovers));

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The order of the rooms: a room includes only itself and what is listed for it here. This list is the architecture.
+set -euo pipefail
+
+"$(dirname "$0")/sources.sh" c h | { grep '^src/.*/' || true; } | xargs -r -d '\n' awk '
+BEGIN {
+        may["base"] = ""
+        may["wire"] = "base"
+        may["share"] = "base wire"
+        may["http"] = "base"
+        may["kube"] = "base wire"
+        may["scheduler"] = "base wire share http kube"
+        may["inspect"] = "base wire share"
+        may["local"] = "base wire share http kube scheduler inspect"
+}
+match($0, /^[ \t]*#[ \t]*include[ \t]*"[a-z_]+\//) {
+        split(FILENAME, path, "/")
+        room = path[2]
+        target = $0
+        sub(/^[^"]*"/, "", target)
+        sub(/\/.*/, "", target)
+        if (!(room in may)) {
+                printf "%s:%d: room %s is not listed in scripts/check-rooms.sh\n", FILENAME, FNR, room
+                bad = 1
+        } else if (room != target && index(" " may[room] " ", " " target " ") == 0) {
+                printf "%s:%d: %s includes %s; it may include: %s\n", FILENAME, FNR, room, target, may[room]
+                bad = 1
+        }
+}
+END { exit bad }'

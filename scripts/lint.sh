@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# scripts/lint.sh BUILD: every check, each one passing or failing as a whole; the last line counts them.
+set -uo pipefail
+
+build=$1 here=$(dirname "$0")
+passed=0 failed=0
+
+check() { # NAME COMMAND...
+        local name=$1 output
+        shift
+        if output=$("$@" 2>&1 </dev/null); then
+                echo "lint $name: ok"
+                passed=$((passed + 1))
+        else
+                echo "lint $name: FAILED"
+                printf '%s\n' "$output" | head -n 60
+                failed=$((failed + 1))
+        fi
+}
+
+check self-test tests/lint/run.sh
+check rooms "$here/check-rooms.sh"
+check ceilings "$here/check-ceilings.sh"
+check words "$here/check-words.sh"
+check text "$here/check-text.sh"
+check man "$here/check-man.sh"
+check shell "$here/check-shell.sh"
+check headers "$here/check-headers.sh"
+check format "$here/check-format.sh"
+check cppcheck "$here/check-cppcheck.sh"
+check tidy "$here/check-tidy.sh" "$build"
+
+echo "lint: $passed passed, $failed failed"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "local/cluster.h"
+
+#include <errno.h>
+
+#include "inspect/inspect.h"
+#include "local/agent.h"
+#include "local/ask.h"
+#include "local/cycle.h"
+#include "local/runner.h"
+#include "local/simulate.h"
+#include "local/store.h"
+#include "local/workload.h"
+#include "scheduler/scheduler.h"
+
+/* How long the scheduler may take to read a store of this process: far more than it ever needs. */
+static const usec_t ready_timeout = 60 * USEC_PER_SEC;
+
+struct Cluster {
+        sd_event *event;
+        Store *store;
+        KubeConfig *store_config, *extender_config;
+        KubeClient *api, *extender;
+        Scheduler *scheduler;
+        json_t *nodes;   /* as they stood when the pods were scheduled */
+        json_t *refused; /* [NAMESPACE/NAME, reason] each */
+};
+
+/* --- life ------------------------------------------------------------------------------------------------------- */
+
+int cluster_new(Cluster **ret, Fault *fault) {
+        _cleanup_(cluster_freep) Cluster *c = calloc(1, sizeof *c);
+        int r;
+
+        if (!c)
+                return -ENOMEM;
+        c->refused = json_array();
+        if (!c->refused)
+                return -ENOMEM;
+        r = sd_event_new(&c->event);
+        if (r < 0)
+                return fault_set(fault, r, "event loop: %s", strerror(-r));
+        r = store_new(c->event, NULL, &c->store, fault);
+        if (r < 0)
+                return r;
+        r = kube_config_for_server(store_url(c->store), &c->store_config);
+        if (r == 0)
+                r = kube_client_new(c->event, c->store_config, &c->api);
+        if (r < 0)
+                return fault_set(fault, r, "API client: %s", strerror(-r));
+        *ret = TAKE_PTR(c);
+        return 0;
+}
+
+Cluster *cluster_free(Cluster *c) {
+        if (!c)
+                return NULL;
+        (void) kube_client_free(c->extender);
+        (void) scheduler_free(c->scheduler);
+        (void) kube_client_free(c->api);
+        (void) kube_config_free(c->extender_config);
+        (void) kube_config_free(c->store_config);
+        (void) store_free(c->store);
+        sd_event_unref(c->event);
+        json_decref(c->nodes);
+        json_decref(c->refused);
+        free(c);
+        return NULL;
+}
+
+/* The scheduler starts when the store is filled, so that its first list tells it everything. */
+static int start_scheduler(Cluster *c, Fault *fault) {
+        SchedulerOptions options = {.config = c->store_config, .listen = "127.0.0.1:0"};
+        uint64_t deadline = clock_monotonic_usec() + ready_timeout;
+        char url[64];
+        int r;
+
+        r = scheduler_new(c->event, &options, &c->scheduler, fault);
+        if (r < 0)
+                return r;
+        while (!scheduler_is_ready(c->scheduler)) {
+                if (clock_monotonic_usec() > deadline)
+                        return fault_set(fault, -ETIMEDOUT, "the scheduler's view did not come in sync");
+                r = sd_event_run(c->event, USEC_PER_SEC);
+                if (r < 0)
+                        return r;
+        }
+        (void) snprintf(url, sizeof url, "http://127.0.0.1:%u", scheduler_port(c->scheduler));
+        r = kube_config_for_server(url, &c->extender_config);
+        return r < 0 ? r : kube_client_new(c->event, c->extender_config, &c->extender);
+}
+
+/* --- objects ---------------------------------------------------------------------------------------------------- */
+
+static int append_tree(void *userdata, Str object) {
+        json_t *tree = json_loadb(object.data, object.len, 0, NULL);
+
+        return tree && json_array_append_new(userdata, tree) == 0 ? 0 : -ENOMEM;
+}
+
+static int read_objects(Cluster *c, const char *resource, json_t **ret) {
+        _cleanup_json_ json_t *array = json_array();
+        int r = array ? store_each(c->store, resource, append_tree, array) : -ENOMEM;
+
+        if (r == 0)
+                *ret = TAKE_PTR(array);
+        return r;
+}
+
+/* POST leaves a pod's status out, as it does in a cluster; a dump of a cluster has pods that have run or ended, and
+ * these count differently, so their status follows by the subresource that is made for it. */
+static int restore_status(Cluster *c, const json_t *pod, Fault *fault) {
+        _cleanup_json_ json_t *status = NULL;
+        const char *namespace_ = tree_text(pod, "metadata", "namespace", NULL);
+        char path[640];
+
+        if (!tree_text(pod, "status", "phase", NULL) || !tree_text(pod, "metadata", "name", NULL))
+                return 0;
+        status = json_pack("{s:O}", "status", json_object_get(pod, "status"));
+        if (!status)
+                return -ENOMEM;
+        (void) snprintf(path, sizeof path, "/api/v1/namespaces/%s/pods/%s/status",
+                        namespace_ ? namespace_ : "default", tree_text(pod, "metadata", "name", NULL));
+        return ask_patch(c->api, path, status, fault);
+}
+
+/* 0, STORE_E_*, or negative errno. */
+static int create(Cluster *c, const json_t *object, Fault *fault) {
+        _cleanup_free_ char *text = json_dumps(object, JSON_COMPACT);
+
+        return text ? store_apply(c->store, str_from(text), fault) : -ENOMEM;
+}
+
+static const char *kind_of(const Manifest *m) {
+        return tree_text(m->object, "kind", NULL);
+}
+
+static bool is_pod(const Manifest *m) {
+        return strcmp(kind_of(m), "Pod") == 0;
+}
+
+static int invalid(const Manifest *m, int r, Fault *fault) {
+        return r > 0 ? manifest_fault(m, CLUSTER_E_INVALID, fault) : r;
+}
+
+/* Everything but pods. A kind that is not served is no mistake: manifests of a real cluster have Ingresses too. */
+static int apply_other(Cluster *c, const Manifest *m, Buf *notes, Fault *fault) {
+        int r = 0;
+
+        if (strcmp(kind_of(m), "Node") == 0)
+                r = simulate_node(m->object, fault);
+        if (r == 0)
+                r = create(c, m->object, fault);
+        if (r == STORE_E_NOT_FOUND) {
+                if (!workload_is(kind_of(m)))
+                        buf_appendf(notes,
+                                    "%s: document %u (line %u): kind %s is passed over, this cluster does "
+                                    "not serve it\n",
+                                    m->file, m->document, m->line, kind_of(m));
+                return 0;
+        }
+        return invalid(m, r, fault);
+}
+
+/* Pods point to the workload by the UID that the store gave it. */
+static void learn_uid(const json_t *stored, json_t *workload) {
+        char name[TREE_NAME_MAX], other[TREE_NAME_MAX];
+        const json_t *one;
+        size_t i;
+
+        tree_pod_name(workload, name);
+        json_array_foreach(stored, i, one) {
+                tree_pod_name(one, other);
+                if (strcmp(tree_text(one, "kind", NULL), tree_text(workload, "kind", NULL)) == 0 &&
+                    strcmp(name, other) == 0)
+                        (void) json_object_set(json_object_get(workload, "metadata"), "uid",
+                                               tree_at(one, "metadata", "uid", NULL));
+        }
+}
+
+static int apply_workload(Cluster *c, const Manifest *m, const json_t *stored, const json_t *nodes,
+                          Fault *fault) {
+        _cleanup_json_ json_t *pods = json_array();
+        const json_t *pod;
+        size_t i;
+        int r;
+
+        if (!pods)
+                return -ENOMEM;
+        learn_uid(stored, m->object);
+        r = workload_expand(m->object, nodes, pods, fault);
+        if (r > 0)
+                (void) fault_wrap(fault, r, "%s %s", kind_of(m),
+                                  tree_text(m->object, "metadata", "name", NULL));
+        json_array_foreach(pods, i, pod) {
+                r = r == 0 ? create(c, pod, fault) : r;
+        }
+        return invalid(m, r, fault);
+}
+
+static int apply_pod(Cluster *c, const Manifest *m, Fault *fault) {
+        int r;
+
+        r = create(c, m->object, fault);
+        return invalid(m, r == 0 ? restore_status(c, m->object, fault) : r, fault);
+}
+
+static int read_workloads(Cluster *c, json_t **ret) {
+        static const char *const resources[] = {"deployments", "statefulsets", "replicasets", "daemonsets",
+                                                "jobs"};
+        _cleanup_json_ json_t *all = json_array();
+
+        if (!all)
+                return -ENOMEM;
+        for (size_t i = 0; i < ELEMENTSOF(resources); i++) {
+                int r = store_each(c->store, resources[i], append_tree, all);
+
+                if (r < 0 && r != -ENOENT)
+                        return r;
+        }
+        *ret = TAKE_PTR(all);
+        return 0;
+}
+
+int cluster_apply(Cluster *c, const Manifests *manifests, Buf *notes, Fault *fault) {
+        _cleanup_json_ json_t *workloads = NULL, *nodes = NULL;
+        int r = 0;
+
+        for (size_t i = 0; i < manifests->n && r == 0; i++)
+                if (!is_pod(&manifests->items[i]))
+                        r = apply_other(c, &manifests->items[i], notes, fault);
+        if (r == 0)
+                r = read_workloads(c, &workloads);
+        if (r == 0)
+                r = read_objects(c, "nodes", &nodes);
+        for (size_t i = 0; i < manifests->n && r == 0; i++) {
+                const Manifest *m = &manifests->items[i];
+
+                if (is_pod(m))
+                        r = apply_pod(c, m, fault);
+                else if (workload_is(kind_of(m)))
+                        r = apply_workload(c, m, workloads, nodes, fault);
+        }
+        return r;
+}
+
+/* --- the scheduling queue --------------------------------------------------------------------------------------- */
+
+typedef struct Queued {
+        const json_t *pod;
+        int64_t priority;
+        uint64_t created; /* resourceVersion of its creation: one counter for all objects */
+} Queued;
+
+static int by_priority(const void *a, const void *b) {
+        const Queued *x = a, *y = b;
+
+        if (x->priority != y->priority)
+                return x->priority < y->priority ? 1 : -1;
+        return (x->created > y->created) - (x->created < y->created);
+}
+
+static bool is_over(const json_t *pod) {
+        const char *phase = tree_text(pod, "status", "phase", NULL);
+
+        return phase && (strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0);
+}
+
+static Queued *make_queue(const json_t *pods, size_t *ret_n) {
+        Queued *queue = calloc(json_array_size(pods) + 1, sizeof *queue);
+        const json_t *pod;
+        size_t i, n = 0;
+
+        if (!queue)
+                return NULL;
+        json_array_foreach(pods, i, pod) {
+                Queued q = {.pod = pod,
+                            .priority = json_integer_value(tree_at(pod, "spec", "priority", NULL))};
+
+                (void) str_to_u64(str_from(tree_text(pod, "metadata", "resourceVersion", NULL)), &q.created);
+                if (!is_over(pod))
+                        queue[n++] = q;
+        }
+        qsort(queue, n, sizeof *queue, by_priority);
+        *ret_n = n;
+        return queue;
+}
+
+static int refuse(Cluster *c, const json_t *pod, const Buf *reason) {
+        char name[TREE_NAME_MAX];
+
+        tree_pod_name(pod, name);
+        return json_array_append_new(
+                       c->refused,
+                       json_pack("[s, s%]", name, reason->len > 0 ? reason->data : "", reason->len)) < 0
+                       ? -ENOMEM
+                       : 0;
+}
+
+static bool node_exists(const Cluster *c, const char *name) {
+        const json_t *node;
+        size_t i;
+
+        json_array_foreach(c->nodes, i, node) {
+                if (strcmp(tree_text(node, "metadata", "name", NULL), name) == 0)
+                        return true;
+        }
+        return false;
+}
+
+static int admit(Cluster *c, const json_t *pod, Fault *fault) {
+        const char *node = tree_text(pod, "spec", "nodeName", NULL);
+        _cleanup_buf_ Buf reason = BUF_NULL;
+        int r = AGENT_E_REFUSED;
+
+        if (node && !node_exists(c, node))
+                buf_appendf(&reason, "spec.nodeName \"%s\": no such node here", node);
+        else
+                r = agent_admit(c->api, tree_text(pod, "metadata", "namespace", NULL),
+                                tree_text(pod, "metadata", "name", NULL), &reason, fault);
+        return r == AGENT_E_REFUSED ? refuse(c, pod, &reason) : r;
+}
+
+static int schedule(Cluster *c, Cycle *cycle, const json_t *pod, Fault *fault) {
+        _cleanup_buf_ Buf reason = BUF_NULL;
+        int r;
+
+        r = cycle_schedule(cycle, pod, &reason, fault);
+        if (r == CYCLE_E_REFUSED)
+                return refuse(c, pod, &reason);
+        return r < 0 ? r : admit(c, pod, fault);
+}
+
+static bool has_node(const json_t *pod) {
+        const char *node = tree_text(pod, "spec", "nodeName", NULL);
+
+        return node && *node;
+}
+
+static bool is_pending(const json_t *pod) {
+        const char *phase = tree_text(pod, "status", "phase", NULL);
+
+        return !phase || strcmp(phase, "Pending") == 0;
+}
+
+/* Pods that came with a node first: they are there, whatever the scheduler thinks. Those that run already, in the dump
+ * of a cluster, only count. */
+static int settle_bound(Cluster *c, Cycle *cycle, const Queued *queue, size_t n, Fault *fault) {
+        int r = 0;
+
+        for (size_t i = 0; i < n && r == 0; i++) {
+                if (!has_node(queue[i].pod))
+                        continue;
+                r = cycle_charge(cycle, queue[i].pod);
+                if (r == 0 && is_pending(queue[i].pod))
+                        r = admit(c, queue[i].pod, fault);
+        }
+        return r;
+}
+
+int cluster_settle(Cluster *c, Fault *fault) {
+        _cleanup_json_ json_t *pods = NULL;
+        _cleanup_free_ Queued *queue = NULL;
+        _cleanup_(cycle_freep) Cycle *cycle = NULL;
+        size_t n = 0;
+        int r;
+
+        r = read_objects(c, "nodes", &c->nodes);
+        if (r == 0)
+                r = read_objects(c, "pods", &pods);
+        if (r < 0)
+                return r;
+        queue = make_queue(pods, &n);
+        if (!queue)
+                return -ENOMEM;
+        r = start_scheduler(c, fault);
+        if (r == 0)
+                r = cycle_new(c->api, c->extender, c->nodes, &cycle);
+        if (r == 0)
+                r = settle_bound(c, cycle, queue, n, fault);
+        for (size_t i = 0; i < n && r == 0; i++)
+                if (!has_node(queue[i].pod))
+                        r = schedule(c, cycle, queue[i].pod, fault);
+        return r;
+}
+
+/* --- what people see -------------------------------------------------------------------------------------------- */
+
+Store *cluster_store(Cluster *c) {
+        return c->store;
+}
+
+size_t cluster_n_refused(const Cluster *c) {
+        return json_array_size(c->refused);
+}
+
+void cluster_print_refused(const Cluster *c, Buf *out) {
+        const json_t *one;
+        size_t i;
+
+        json_array_foreach(c->refused, i, one) {
+                buf_appendf(out, "%s: %s\n", json_string_value(json_array_get(one, 0)),
+                            json_string_value(json_array_get(one, 1)));
+        }
+}
+
+typedef struct Feeding {
+        Inspect *inspect;
+        Str kind;
+        Buf *notes;
+} Feeding;
+
+static int feed(void *userdata, Str object) {
+        Feeding *f = userdata;
+        Fault fault = FAULT_NULL;
+        int r;
+
+        r = inspect_add(f->inspect, f->kind, object, &fault);
+        if (*fault.text)
+                buf_appendf(f->notes, "%s\n", fault.text);
+        return r < 0 ? r : 0;
+}
+
+int cluster_print_summary(Cluster *c, Buf *out, Buf *notes) {
+        _cleanup_(inspect_freep) Inspect *inspect = NULL;
+        Feeding feeding = {.kind = STR("Node"), .notes = notes};
+        int r;
+
+        r = inspect_new(&inspect);
+        if (r < 0)
+                return r;
+        feeding.inspect = inspect;
+        r = store_each(c->store, "nodes", feed, &feeding);
+        feeding.kind = STR("Pod");
+        if (r == 0)
+                r = store_each(c->store, "pods", feed, &feeding);
+        return r < 0 ? r : inspect_print_summary(inspect, (Str){NULL, 0}, out, NULL);
+}
+
+int cluster_print_objects(Cluster *c, const char *resources, Buf *out, Fault *fault) {
+        _cleanup_json_ json_t *items = json_array(), *list = NULL;
+        _cleanup_free_ char *text = NULL;
+        Str rest = str_from(resources);
+
+        if (!items)
+                return -ENOMEM;
+        do {
+                _cleanup_free_ char *resource = str_dup(str_trim(str_split(&rest, ',')));
+                int r = resource ? store_each(c->store, resource, append_tree, items) : -ENOMEM;
+
+                if (r == -ENOENT)
+                        return fault_set(fault, CLUSTER_E_INVALID, "--get %s: no such resource here",
+                                         resource);
+                if (r < 0)
+                        return r;
+        } while (rest.data);
+        list = json_pack("{s:s, s:O, s:s, s:{s:s}}", "apiVersion", "v1", "items", items, "kind", "List",
+                         "metadata", "resourceVersion", "");
+        text = list ? json_dumps(list, JSON_INDENT(4)) : NULL;
+        buf_append_str(out, str_from(text));
+        buf_append_char(out, '\n');
+        return text ? buf_result(out) : -ENOMEM;
+}
+
+int cluster_print_logs(Cluster *c, usec_t timeout, Buf *out) {
+        _cleanup_json_ json_t *pods = NULL, *placed = json_array();
+        const json_t *pod;
+        size_t i;
+        int r;
+
+        r = placed ? read_objects(c, "pods", &pods) : -ENOMEM;
+        json_array_foreach(pods, i, pod) {
+                const char *phase = tree_text(pod, "status", "phase", NULL);
+
+                if (r == 0 && has_node(pod) && phase && strcmp(phase, "Running") == 0)
+                        r = json_array_append(placed, (json_t *) pod) < 0 ? -ENOMEM : 0;
+        }
+        return r < 0 ? r : runner_run(placed, c->nodes, timeout, out);
+}

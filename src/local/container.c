@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "local/container.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdnoreturn.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "local/isolation.h"
+
+/* What the container tells us over its control socket; one message per change. A closed socket is our end of life for
+ * it, and its end of life for us. */
+typedef struct Report {
+        ContainerState state;
+        int detail;
+        char step[64];
+} Report;
+
+struct Container {
+        pid_t pid;   /* first process of its pid namespace; 0 once it has been waited for */
+        int control; /* -1 when it is gone */
+        int output;  /* -1 when nothing more will come */
+        ContainerState state;
+        int detail;
+        char step[64];
+        Buf text;
+        bool cut;
+};
+
+/* --- inside the container --------------------------------------------------------------------------------------- */
+
+static void report(int control, ContainerState state, int detail, const char *step) {
+        Report message = {.state = state, .detail = detail};
+
+        for (size_t i = 0; step && step[i] && i < sizeof message.step - 1; i++)
+                message.step[i] = step[i];
+        (void) send(control, &message, sizeof message, MSG_NOSIGNAL); /* nobody left to tell is no trouble */
+}
+
+static noreturn void run_command(const ContainerSpec *spec, int control, int output) {
+        int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        sigset_t none;
+
+        (void) sigemptyset(&none);
+        (void) sigprocmask(SIG_SETMASK, &none, NULL);
+        (void) signal(SIGPIPE, SIG_DFL);
+        (void) setsid();
+        if (dup2(null, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 ||
+            dup2(output, STDERR_FILENO) < 0 || isolation_limit() < 0 ||
+            (chdir(spec->workdir ? spec->workdir : "/") < 0 && chdir("/") < 0))
+                _exit(126);
+        environ = (char **) spec->envp; /* execvp() looks for the program along this PATH */
+        (void) execvp(spec->argv[0], spec->argv);
+        report(control, CONTAINER_NO_PROGRAM, errno, NULL);
+        _exit(127);
+}
+
+/* Reaps whatever ends until the command does; then nothing of it may stay behind, as in a container whose first
+ * process has ended. */
+static void await_command(pid_t command, int control) {
+        int status;
+        pid_t pid;
+
+        do
+                pid = waitpid(-1, &status, 0);
+        while (pid != command && (pid >= 0 || errno == EINTR));
+        (void) kill(-1, SIGKILL); /* in a pid namespace: everybody but its first process */
+        if (pid != command)
+                return;
+        if (WIFSIGNALED(status))
+                report(control, CONTAINER_KILLED, WTERMSIG(status), NULL);
+        else
+                report(control, CONTAINER_EXITED, WEXITSTATUS(status), NULL);
+}
+
+/* Our ids are mapped when a byte comes; without one nobody is left who would. */
+static bool await_go(int control) {
+        ssize_t n;
+        char go;
+
+        do
+                n = recv(control, &go, 1, 0);
+        while (n < 0 && errno == EINTR);
+        return n == 1;
+}
+
+/* Die with the parent, and see whether it has died already. After the change of ids, which would undo it. */
+static bool tie_to_parent(int control) {
+        char byte;
+
+        return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 &&
+               recv(control, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
+}
+
+static noreturn void hold(int control) {
+        char byte;
+
+        for (;;) {
+                ssize_t n = recv(control, &byte, 1, 0);
+
+                if (n == 0 || (n < 0 && errno != EINTR))
+                        _exit(0);
+                while (waitpid(-1, NULL, WNOHANG) > 0)
+                        ;
+        }
+}
+
+static void keep_only(int a, int b) {
+        int low = a < b ? a : b, high = a < b ? b : a;
+
+        if (low > 0)
+                (void) syscall(SYS_close_range, 0U, (unsigned) low - 1, 0U);
+        if (high > low + 1)
+                (void) syscall(SYS_close_range, (unsigned) low + 1, (unsigned) high - 1, 0U);
+        (void) syscall(SYS_close_range, (unsigned) high + 1, ~0U, 0U);
+}
+
+static noreturn void first_process(const ContainerSpec *spec, int control, int output) {
+        const char *step;
+        pid_t command;
+        int r;
+
+        keep_only(control, output);
+        if (!await_go(control))
+                _exit(1);
+        r = isolation_enter(spec->hostname, &step);
+        if (r < 0)
+                report(control, CONTAINER_NO_ISOLATION, -r, step);
+        if (r < 0 || !tie_to_parent(control))
+                _exit(1);
+        if (!spec->argv)
+                report(control, CONTAINER_HOLDING, 0, NULL);
+        else {
+                command = fork();
+                if (command == 0)
+                        run_command(spec, control, output);
+                (void) close(output);
+                if (command < 0)
+                        report(control, CONTAINER_NO_ISOLATION, errno, "starting a process");
+                else
+                        await_command(command, control);
+        }
+        hold(control);
+}
+
+/* --- outside ---------------------------------------------------------------------------------------------------- */
+
+static pid_t clone_process(void) {
+        struct clone_args args = {.flags = (unsigned) isolation_clone_flags(), .exit_signal = SIGCHLD};
+
+        return (pid_t) syscall(SYS_clone3, &args, sizeof args);
+}
+
+static void fail(Container *c, const char *step, int error) {
+        c->state = CONTAINER_NO_ISOLATION;
+        c->detail = error;
+        (void) snprintf(c->step, sizeof c->step, "%s", step);
+}
+
+static void close_end(int *fd) {
+        if (*fd >= 0)
+                (void) close(*fd);
+        *fd = -1;
+}
+
+static void stop(Container *c) {
+        if (c->pid > 0) {
+                (void) kill(c->pid, SIGKILL);
+                while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
+                        ;
+        }
+        c->pid = 0;
+}
+
+static int start(Container *c, const ContainerSpec *spec) {
+        _cleanup_close_ int control_in = -1, output_in = -1;
+        int sockets[2], pipes[2];
+        int r;
+
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
+                return -errno;
+        c->control = sockets[0];
+        control_in = sockets[1];
+        if (pipe2(pipes, O_CLOEXEC) < 0)
+                return -errno;
+        c->output = pipes[0];
+        output_in = pipes[1];
+        if (fcntl(c->output, F_SETFL, O_NONBLOCK) < 0)
+                return -errno;
+        c->pid = clone_process();
+        if (c->pid == 0)
+                first_process(spec, control_in, output_in);
+        if (c->pid < 0) {
+                c->pid = 0;
+                fail(c, "new namespaces", errno);
+                return 0;
+        }
+        r = isolation_map_ids(c->pid);
+        if (r < 0) {
+                fail(c, "mapping its user", -r);
+                stop(c);
+                return 0;
+        }
+        return send(c->control, "", 1, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+int container_new(const ContainerSpec *spec, Container **ret) {
+        _cleanup_(container_freep) Container *c = calloc(1, sizeof *c);
+        int r;
+
+        if (!c)
+                return -ENOMEM;
+        c->control = c->output = -1;
+        c->state = CONTAINER_RUNNING;
+        r = start(c, spec);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(c);
+        return 0;
+}
+
+Container *container_free(Container *c) {
+        if (!c)
+                return NULL;
+        stop(c);
+        close_end(&c->control);
+        close_end(&c->output);
+        buf_done(&c->text);
+        free(c);
+        return NULL;
+}
+
+ContainerState container_state(const Container *c) {
+        return c->state;
+}
+
+int container_detail(const Container *c) {
+        return c->detail;
+}
+
+const char *container_failed_step(const Container *c) {
+        return c->step;
+}
+
+const Buf *container_output(const Container *c) {
+        return &c->text;
+}
+
+bool container_output_was_cut(const Container *c) {
+        return c->cut;
+}
+
+/* What is over the bound is read and dropped, so that the command does not stand still at a full pipe. One call takes
+ * no more than the largest pipe holds: a command that writes without end must not keep us from the clock. */
+static void drain(Container *c) {
+        enum { CHUNK = 16 * 1024, LARGEST_PIPE = 1024 * 1024 };
+        char chunk[CHUNK];
+
+        for (unsigned i = 0; i <= LARGEST_PIPE / CHUNK && c->output >= 0; i++) {
+                ssize_t n = read(c->output, chunk, sizeof chunk);
+                size_t room = CONTAINER_MAX_OUTPUT - c->text.len;
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0 && errno == EAGAIN)
+                        return;
+                if (n <= 0) {
+                        close_end(&c->output);
+                        return;
+                }
+                if ((size_t) n > room)
+                        c->cut = true;
+                buf_append(&c->text, chunk, (size_t) n < room ? (size_t) n : room);
+        }
+}
+
+/* The command has written all it will before its end is reported, so output is drained after the report. */
+static void hear(Container *c) {
+        Report message;
+        ssize_t n = recv(c->control, &message, sizeof message, MSG_DONTWAIT);
+
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                return;
+        if (n != (ssize_t) sizeof message) {
+                close_end(&c->control);
+                if (c->state == CONTAINER_RUNNING)
+                        fail(c, "it ended unexpectedly", ECHILD);
+        } else if (c->state == CONTAINER_RUNNING) {
+                c->state = message.state;
+                c->detail = message.detail;
+                message.step[sizeof message.step - 1] = '\0';
+                (void) snprintf(c->step, sizeof c->step, "%s", message.step);
+        }
+        drain(c);
+}
+
+static size_t watch(Container *const *list, size_t n, struct pollfd *fds) {
+        size_t running = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                bool open = list[i]->state == CONTAINER_RUNNING;
+
+                fds[2 * i] = (struct pollfd){.fd = open ? list[i]->control : -1, .events = POLLIN};
+                fds[2 * i + 1] = (struct pollfd){.fd = open ? list[i]->output : -1, .events = POLLIN};
+                running += open;
+        }
+        return running;
+}
+
+static void give_up(Container *c) {
+        if (c->state != CONTAINER_RUNNING)
+                return;
+        hear(c);
+        if (c->state != CONTAINER_RUNNING)
+                return;
+        stop(c);
+        drain(c);
+        c->state = CONTAINER_TIMED_OUT;
+}
+
+int containers_wait(Container *const *list, size_t n, usec_t deadline, bool stop_late) {
+        _cleanup_free_ struct pollfd *fds = calloc(n > 0 ? 2 * n : 1, sizeof *fds);
+
+        if (!fds)
+                return -ENOMEM;
+        while (watch(list, n, fds) > 0) {
+                usec_t now = clock_monotonic_usec();
+                int wait_msec = now < deadline ? (int) ((deadline - now + 999) / USEC_PER_MSEC) : 0;
+
+                if (now >= deadline)
+                        break;
+                if (poll(fds, 2 * (nfds_t) n, wait_msec) < 0 && errno != EINTR)
+                        return -errno;
+                for (size_t i = 0; i < n; i++) {
+                        if (fds[2 * i + 1].revents)
+                                drain(list[i]);
+                        if (fds[2 * i].revents)
+                                hear(list[i]);
+                }
+        }
+        for (size_t i = 0; i < n && stop_late; i++)
+                give_up(list[i]);
+        for (size_t i = 0; i < n; i++) {
+                int r = buf_result(&list[i]->text);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "local/cycle.h"
+
+#include <errno.h>
+
+#include "base/clock.h"
+#include "kube/api.h"
+#include "local/ask.h"
+#include "local/predicates.h"
+#include "local/reasons.h"
+
+#define EXTENDER "/gpushare-scheduler"
+
+/* An extender that is not ready yet says 503, and is asked again: 200 times 50 ms. A pod whose binding is refused goes
+ * through the cycle again after a back-off: its outcome
+ * may be open for a while, and the extender then says so. */
+enum { READY_ATTEMPTS = 200, BIND_ATTEMPTS = 8 };
+static const usec_t ready_pause = 50 * USEC_PER_MSEC;
+static const usec_t bind_backoff = 250 * USEC_PER_MSEC, bind_backoff_cap = 4 * USEC_PER_SEC;
+
+/* Besides CYCLE_E_REFUSED: a node was found, but the binding did not come about. */
+enum { ATTEMPT_E_BIND = 2 };
+
+struct Cycle {
+        KubeClient *api, *extender;
+        const json_t *nodes;
+        json_t *used; /* node name -> resource -> thousandths */
+};
+
+int cycle_new(KubeClient *api, KubeClient *extender, const json_t *nodes, Cycle **ret) {
+        Cycle *c = calloc(1, sizeof *c);
+
+        if (!c)
+                return -ENOMEM;
+        c->used = json_object();
+        if (!c->used) {
+                free(c);
+                return -ENOMEM;
+        }
+        c->api = api;
+        c->extender = extender;
+        c->nodes = nodes;
+        *ret = c;
+        return 0;
+}
+
+Cycle *cycle_free(Cycle *c) {
+        if (!c)
+                return NULL;
+        json_decref(c->used);
+        free(c);
+        return NULL;
+}
+
+static int charge(Cycle *c, const json_t *pod, const char *node) {
+        json_t *used = tree_make(c->used, node, NULL);
+
+        return used ? predicates_charge(used, pod) : -ENOMEM;
+}
+
+int cycle_charge(Cycle *c, const json_t *pod) {
+        const char *node = tree_text(pod, "spec", "nodeName", NULL);
+
+        return node ? charge(c, pod, node) : 0;
+}
+
+/* --- talking to the extender ------------------------------------------------------------------------------------ */
+
+static int post(Cycle *c, const char *path, const json_t *args, json_t **ret, Fault *fault) {
+        _cleanup_free_ char *body = json_dumps(args, JSON_COMPACT);
+
+        if (!body)
+                return -ENOMEM;
+        for (unsigned attempt = 0;; attempt++) {
+                _cleanup_ask_ Ask ask = ASK_NULL;
+                json_t *answer;
+                int r;
+
+                r = ask_call(&ask, c->extender,
+                             &(KubeRequest){.method = "POST", .path = path, .body = str_from(body)});
+                if (r < 0)
+                        return r;
+                if (ask.outcome == KUBE_DONE && ask.status == 503 && attempt < READY_ATTEMPTS) {
+                        r = ask_pause(kube_client_event(c->extender), ready_pause);
+                        if (r < 0)
+                                return r;
+                        continue;
+                }
+                if (!ask_is_ok(&ask))
+                        return fault_set(fault, -EIO, "extender: %s", ask.fault.text);
+                answer = json_loadb(ask.body.data, ask.body.len, 0, NULL);
+                if (!answer)
+                        return fault_set(fault, -EBADMSG, "extender: POST %s: the answer is not JSON", path);
+                *ret = answer;
+                return 0;
+        }
+}
+
+static json_t *extender_args(const json_t *pod, const json_t *names) {
+        return json_pack("{s:O, s:n, s:O}", "Pod", pod, "Nodes", "NodeNames", names);
+}
+
+static int collect(Reasons *reasons, json_t *failed) {
+        const char *node;
+        json_t *text;
+
+        json_object_foreach(failed, node, text) {
+                int r = reasons_add(reasons, str_from(json_string_value(text)));
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* The pod's own fault is the same sentence for every node: it is then said once, without counting nodes. */
+static const char *common_sentence(json_t *failed, size_t n_asked) {
+        const char *node, *common = NULL;
+        json_t *text;
+
+        if (n_asked == 0 || json_object_size(failed) != n_asked)
+                return NULL;
+        json_object_foreach(failed, node, text) {
+                const char *sentence = json_string_value(text);
+
+                if (!sentence || (common && strcmp(common, sentence) != 0))
+                        return NULL;
+                common = sentence;
+        }
+        return common;
+}
+
+/* Replaces *names by those the extender lets through. */
+static int filter(Cycle *c, const json_t *pod, json_t **names, Reasons *reasons, Buf *reason, Fault *fault) {
+        _cleanup_json_ json_t *args = extender_args(pod, *names), *answer = NULL;
+        json_t *final, *fit;
+        const char *sentence;
+        int r;
+
+        if (!args)
+                return -ENOMEM;
+        r = post(c, EXTENDER "/filter", args, &answer, fault);
+        if (r < 0)
+                return r;
+        sentence = tree_text(answer, "Error", NULL);
+        final = json_object_get(answer, "FailedAndUnresolvableNodes");
+        if (!sentence || !*sentence)
+                sentence = common_sentence(final, json_array_size(*names));
+        if (sentence) {
+                buf_append_str(reason, str_from(sentence));
+                return CYCLE_E_REFUSED;
+        }
+        r = collect(reasons, json_object_get(answer, "FailedNodes"));
+        if (r == 0)
+                r = collect(reasons, final);
+        if (r < 0)
+                return r;
+        fit = json_object_get(answer, "NodeNames");
+        json_decref(*names);
+        *names = json_is_array(fit) ? json_incref(fit) : json_array();
+        return *names ? 0 : -ENOMEM;
+}
+
+/* --- choice ----------------------------------------------------------------------------------------------------- */
+
+static int predicates(Cycle *c, const json_t *pod, json_t **ret_names, Reasons *reasons) {
+        _cleanup_json_ json_t *names = json_array();
+        _cleanup_buf_ Buf reason = BUF_NULL;
+        const json_t *node;
+        size_t i;
+
+        if (!names)
+                return -ENOMEM;
+        json_array_foreach(c->nodes, i, node) {
+                const char *name = tree_text(node, "metadata", "name", NULL);
+                int r;
+
+                buf_clear(&reason);
+                if (predicates_pass(pod, node, json_object_get(c->used, name), &reason))
+                        r = json_array_append_new(names, json_string(name)) < 0 ? -ENOMEM : 0;
+                else
+                        r = reasons_add(reasons, buf_str(&reason));
+                if (r < 0)
+                        return r;
+        }
+        *ret_names = TAKE_PTR(names);
+        return 0;
+}
+
+static int64_t pods_on(const Cycle *c, const char *node) {
+        return json_integer_value(tree_at(c->used, node, "pods", NULL));
+}
+
+/* The best score; of equals the node with fewer pods, then the first by name: the same choice in each run. */
+static const char *choose(const Cycle *c, const json_t *names, json_t *scores) {
+        const char *best = NULL;
+        int64_t best_score = 0;
+        const json_t *one;
+        size_t i;
+
+        json_array_foreach(names, i, one) {
+                const char *name = json_string_value(one);
+                int64_t score = json_integer_value(json_object_get(scores, name));
+
+                if (best &&
+                    (score < best_score || (score == best_score && pods_on(c, name) >= pods_on(c, best))))
+                        continue;
+                best = name;
+                best_score = score;
+        }
+        return best;
+}
+
+static int prioritize(Cycle *c, const json_t *pod, const json_t *names, json_t *scores, Fault *fault) {
+        _cleanup_json_ json_t *args = extender_args(pod, names), *answer = NULL;
+        const json_t *one;
+        size_t i;
+        int r;
+
+        if (!args)
+                return -ENOMEM;
+        r = post(c, EXTENDER "/prioritize", args, &answer, fault);
+        if (r < 0)
+                return r;
+        json_array_foreach(answer, i, one) {
+                const char *host = tree_text(one, "Host", NULL);
+
+                if (host && json_object_set(scores, host, json_object_get(one, "Score")) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+/* --- bind ------------------------------------------------------------------------------------------------------- */
+
+static int bind_by_extender(Cycle *c, const json_t *pod, const char *node, Buf *reason, Fault *fault) {
+        _cleanup_json_ json_t *answer = NULL;
+        _cleanup_json_ json_t *args =
+                json_pack("{s:s, s:s, s:s, s:s}", "PodName", tree_text(pod, "metadata", "name", NULL),
+                          "PodNamespace", tree_text(pod, "metadata", "namespace", NULL), "PodUID",
+                          tree_text(pod, "metadata", "uid", NULL), "Node", node);
+        const char *error;
+        int r;
+
+        if (!args)
+                return -ENOMEM;
+        r = post(c, EXTENDER "/bind", args, &answer, fault);
+        if (r < 0)
+                return r;
+        error = tree_text(answer, "Error", NULL);
+        if (!error || !*error)
+                return 0;
+        buf_appendf(reason, "bind to %s: %s", node, error);
+        return ATTEMPT_E_BIND;
+}
+
+/* An answer that was lost, or a "no" to the repetition of what had been done: the pod itself knows. */
+static bool is_bound(Cycle *c, const KubeBinding *b) {
+        _cleanup_json_ json_t *pod = NULL;
+        const char *node;
+        char path[640];
+
+        (void) snprintf(path, sizeof path, "/api/v1/namespaces/" STR_FMT "/pods/" STR_FMT,
+                        STR_ARG(b->namespace_), STR_ARG(b->name));
+        if (ask_get(c->api, path, &pod, NULL) != 0)
+                return false;
+        node = tree_text(pod, "spec", "nodeName", NULL);
+        return node && str_eq(str_from(node), b->node);
+}
+
+static int bind_plain(Cycle *c, const json_t *pod, const char *node, Buf *reason, Fault *fault) {
+        KubeBinding binding = {.namespace_ = str_from(tree_text(pod, "metadata", "namespace", NULL)),
+                               .name = str_from(tree_text(pod, "metadata", "name", NULL)),
+                               .uid = str_from(tree_text(pod, "metadata", "uid", NULL)),
+                               .node = str_from(node),
+                               .annotations = STR("{}")};
+        _cleanup_ask_ Ask ask = ASK_NULL;
+        int r;
+
+        r = kube_bind(c->api, &binding, ask_done, &ask, NULL);
+        if (r == 0)
+                r = ask_wait(&ask, kube_client_event(c->api));
+        if (r < 0)
+                return r;
+        if (ask_is_ok(&ask) || is_bound(c, &binding))
+                return 0;
+        buf_appendf(reason, "bind to %s: %s", node, ask.fault.text);
+        return ATTEMPT_E_BIND;
+}
+
+/* --- the cycle -------------------------------------------------------------------------------------------------- */
+
+static int attempt(Cycle *c, const json_t *pod, Buf *reason, Fault *fault) {
+        _cleanup_(reasons_done) Reasons reasons = REASONS_NULL;
+        _cleanup_json_ json_t *names = NULL, *scores = json_object();
+        bool managed = predicates_is_managed(pod);
+        const char *node;
+        int r;
+
+        if (!scores)
+                return -ENOMEM;
+        r = predicates(c, pod, &names, &reasons);
+        if (r == 0 && managed && json_array_size(names) > 0)
+                r = filter(c, pod, &names, &reasons, reason, fault);
+        if (r != 0)
+                return r;
+        if (json_array_size(names) == 0) {
+                reasons_format(&reasons, json_array_size(c->nodes), reason);
+                return CYCLE_E_REFUSED;
+        }
+        if (managed && json_array_size(names) > 1)
+                r = prioritize(c, pod, names, scores, fault);
+        if (r < 0)
+                return r;
+        node = choose(c, names, scores);
+        r = managed ? bind_by_extender(c, pod, node, reason, fault) : bind_plain(c, pod, node, reason, fault);
+        return r != 0 ? r : charge(c, pod, node);
+}
+
+static bool may_be_scheduled(const json_t *pod, Buf *reason) {
+        const char *name = tree_text(pod, "spec", "schedulerName", NULL);
+
+        if (json_array_size(tree_at(pod, "spec", "schedulingGates", NULL)) > 0) {
+                buf_append_str(reason, STR("Scheduling is blocked due to non-empty scheduling gates"));
+                return false;
+        }
+        if (!name || !*name || strcmp(name, "default-scheduler") == 0 ||
+            strcmp(name, "ack-co-scheduler") == 0)
+                return true;
+        buf_appendf(reason, "schedulerName \"%s\": no such scheduler here", name);
+        return false;
+}
+
+int cycle_schedule(Cycle *c, const json_t *pod, Buf *reason, Fault *fault) {
+        int r = ATTEMPT_E_BIND;
+
+        if (!may_be_scheduled(pod, reason))
+                return CYCLE_E_REFUSED;
+        for (unsigned i = 0; i < BIND_ATTEMPTS && r == ATTEMPT_E_BIND; i++) {
+                int paused = i == 0 ? 0
+                                    : ask_pause(kube_client_event(c->api),
+                                                kube_backoff(i, bind_backoff, bind_backoff_cap, 0));
+
+                if (paused < 0)
+                        return paused;
+                buf_clear(reason);
+                r = attempt(c, pod, reason, fault);
+        }
+        return r == ATTEMPT_E_BIND ? CYCLE_E_REFUSED : r;
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "local/pod_environment.h"
+
+#include <errno.h>
+
+#include "share/allocation.h"
+#include "share/environment.h"
+
+/* --- the slice -------------------------------------------------------------------------------------------------- */
+
+typedef struct Giving {
+        Variables *variables;
+        int r;
+} Giving;
+
+static void give(void *userdata, const char *name, Str value) {
+        Giving *g = userdata;
+
+        if (g->r == 0)
+                g->r = variables_set(g->variables, str_from(name), value);
+}
+
+/* Units of the pod over all its cards: containers that stay by sum, others when they alone ask. */
+static uint32_t pod_units(const GrantSpec *spec) {
+        uint64_t stay = 0, init = 0, n;
+
+        for (size_t i = 0; i < spec->n_slices; i++)
+                *(spec->slices[i].kind == CONTAINER_INIT ? &init : &stay) += spec->slices[i].mem;
+        n = stay > 0 ? stay : init;
+        return n > UINT32_MAX ? UINT32_MAX : (uint32_t) n;
+}
+
+static size_t own_slices(const GrantSpec *spec, ContainerKind kind, uint32_t index, Slice *ret) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < spec->n_slices; i++)
+                if ((spec->slices[i].kind == CONTAINER_MAIN) == (kind == CONTAINER_MAIN) &&
+                    spec->slices[i].container == index)
+                        ret[n++] = spec->slices[i];
+        return n;
+}
+
+static int give_slice(const PodPlace *place, ContainerKind kind, uint32_t index, Variables *v) {
+        _cleanup_free_ char *pod_text = json_dumps(place->pod, JSON_COMPACT);
+        _cleanup_free_ char *node_text = json_dumps(place->node, JSON_COMPACT);
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        Giving giving = {.variables = v};
+        MemoryUnit unit = MEMORY_UNIT_GIB;
+        CardInfo *cards = NULL;
+        size_t n, n_cards = 0;
+        GrantSpec spec;
+        Slice *own;
+        Node node;
+        Pod pod;
+        int r;
+
+        if (!pod_text || !node_text)
+                return -ENOMEM;
+        r = pod_decode(str_from(pod_text), &arena, &pod, NULL);
+        if (r == 0)
+                r = node_decode(str_from(node_text), &arena, &node, NULL);
+        if (r == 0)
+                r = grant_spec_from_pod(&pod, &arena, &spec, NULL);
+        if (r != 0)
+                return r < 0 ? r : 0;
+        own = arena_new(&arena, Slice, spec.n_slices + 1);
+        if (!own)
+                return -ENOMEM;
+        n = own_slices(&spec, kind, index, own);
+        if (n == 0)
+                return 0;
+        (void) memory_unit_parse(node.annotations.unit,
+                                 &unit); /* GiB when it does not parse, as everywhere */
+        if (cards_parse(node.annotations.cards, &arena, &cards, &n_cards, NULL) < 0)
+                return -ENOMEM;
+        r = environment_make(own, n, pod_units(&spec), unit, cards, n_cards, give, &giving);
+        return r < 0 ? r : giving.r;
+}
+
+/* --- what the pod sets ------------------------------------------------------------------------------------------ */
+
+/* metadata.annotations['key'] and the like; NULL when the pod has no such thing. */
+static const char *subscript(const json_t *pod, const char *path, const char *field) {
+        size_t n = strlen(field);
+        Str key = str_from(path);
+
+        if (strncmp(path, "metadata.", 9) != 0 || strncmp(path + 9, field, n) != 0)
+                return NULL;
+        key = (Str){path + 9 + n, key.len - 9 - n};
+        if (key.len < 5 || !str_has_prefix(key, STR("['")) || memcmp(key.data + key.len - 2, "']", 2) != 0)
+                return NULL;
+        return json_string_value(
+                json_object_getn(tree_at(pod, "metadata", field, NULL), key.data + 2, key.len - 4));
+}
+
+static const char *field_value(const PodPlace *place, const char *path) {
+        static const char *const metadata[] = {"name", "namespace", "uid"};
+
+        for (size_t i = 0; i < ELEMENTSOF(metadata); i++)
+                if (strncmp(path, "metadata.", 9) == 0 && strcmp(path + 9, metadata[i]) == 0)
+                        return tree_text(place->pod, "metadata", metadata[i], NULL);
+        if (strcmp(path, "spec.nodeName") == 0)
+                return tree_text(place->pod, "spec", "nodeName", NULL);
+        if (strcmp(path, "spec.serviceAccountName") == 0) {
+                const char *account = tree_text(place->pod, "spec", "serviceAccountName", NULL);
+
+                return account ? account : "default";
+        }
+        if (strncmp(path, "metadata.annotations[", 21) == 0) {
+                const char *value = subscript(place->pod, path, "annotations");
+
+                return value ? value : ""; /* an absent one is an empty variable, as the kubelet has it */
+        }
+        if (strncmp(path, "metadata.labels[", 16) == 0) {
+                const char *value = subscript(place->pod, path, "labels");
+
+                return value ? value : "";
+        }
+        return NULL;
+}
+
+static int set_one(const PodPlace *place, const json_t *entry, const Variables *known, Variables *v,
+                   Buf *notes) {
+        const char *name = tree_text(entry, "name", NULL), *value = tree_text(entry, "value", NULL);
+        const char *path = tree_text(entry, "valueFrom", "fieldRef", "fieldPath", NULL);
+        _cleanup_buf_ Buf expanded = BUF_NULL;
+
+        if (!name || !*name || strchr(name, '='))
+                return 0;
+        if (!json_object_get(entry, "valueFrom")) {
+                variables_expand(known, str_from(value ? value : ""), &expanded);
+                return buf_result(&expanded) < 0 ? -ENOMEM
+                                                 : variables_set(v, str_from(name), buf_str(&expanded));
+        }
+        value = path ? field_value(place, path) : NULL;
+        if (value)
+                return variables_set(v, str_from(name), str_from(value));
+        buf_appendf(notes, "(env %s: this cluster does not resolve its valueFrom; it is left out)\n", name);
+        return 0;
+}
+
+static int set_own(const PodPlace *place, const json_t *container, Variables *v, Buf *notes) {
+        _cleanup_variables_ Variables own = VARIABLES_NULL; /* $(NAME) sees the pod's own variables alone */
+        const json_t *entries = json_object_get(container, "env"), *entry;
+        size_t i;
+        int r = 0;
+
+        json_array_foreach(entries, i, entry) {
+                r = r < 0 ? r : set_one(place, entry, &own, &own, notes);
+        }
+        for (i = 0; i < own.n && r == 0; i++) {
+                Str value = str_from(own.items[i]), name = str_split(&value, '=');
+
+                r = variables_set(v, name, value);
+        }
+        if (json_array_size(json_object_get(container, "envFrom")) > 0)
+                buf_append_str(notes, STR("(envFrom: this cluster does not resolve it; it is left out)\n"));
+        return r;
+}
+
+int pod_environment_make(const PodPlace *place, const json_t *container, ContainerKind kind, uint32_t index,
+                         Variables *ret, Buf *notes) {
+        const char *hostname = tree_text(place->pod, "spec", "hostname", NULL);
+        int r;
+
+        if (!hostname)
+                hostname = tree_text(place->pod, "metadata", "name", NULL);
+        r = variables_set(ret, STR("PATH"),
+                          STR("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"));
+        if (r == 0)
+                r = variables_set(ret, STR("HOME"), STR("/tmp")); /* the one place that is its own */
+        if (r == 0)
+                r = variables_set(ret, STR("HOSTNAME"), str_from(hostname));
+        if (r == 0)
+                r = give_slice(place, kind, index, ret);
+        return r < 0 ? r : set_own(place, container, ret, notes);
+}
+
+/* --- for people ------------------------------------------------------------------------------------------------- */
+
+static const char *const contract[] = {
+        "ALIYUN_COM_GPU_MEM_CONTAINER",
+        "ALIYUN_COM_GPU_MEM_DEV",
+        "ALIYUN_COM_GPU_MEM_POD",
+        "ALIYUN_COM_GPU_MEM_IDX",
+        "ALIYUN_COM_GPU_MEM_UNIT",
+        "NVIDIA_VISIBLE_DEVICES",
+        "CGPU_DISABLE",
+        "ALIYUN_COM_GPU_SCHD_WEIGHT",
+        "ALIYUN_COM_GPU_HIGH_PRIO",
+};
+
+static bool is_in_contract(Str name) {
+        for (size_t i = 0; i < ELEMENTSOF(contract); i++)
+                if (str_eq(name, str_from(contract[i])))
+                        return true;
+        return false;
+}
+
+/* One line each: a newline in a value would read as another variable, or as another container's heading. */
+static void print_one(Buf *out, Str name, const char *value) {
+        buf_appendf(out, STR_FMT "=", STR_ARG(name));
+        for (; *value; value++) {
+                if (*value == '\n')
+                        buf_append_str(out, STR("\\n"));
+                else
+                        buf_append_char(out, *value);
+        }
+        buf_append_char(out, '\n');
+}
+
+void pod_environment_print(const Variables *v, Buf *out) {
+        for (size_t i = 0; i < ELEMENTSOF(contract); i++) {
+                const char *value = variables_get(v, str_from(contract[i]));
+
+                if (value)
+                        print_one(out, str_from(contract[i]), value);
+        }
+        for (size_t i = 0; i < v->n; i++) {
+                Str value = str_from(v->items[i]), name = str_split(&value, '=');
+
+                if (is_in_contract(name))
+                        continue;
+                if (str_has_prefix(name, STR("CGPU_")) || str_has_prefix(name, STR("ALIYUN_")) ||
+                    str_has_prefix(name, STR("NVIDIA_")))
+                        print_one(out, name, v->items[i] + name.len + 1);
+        }
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What a container of a placed pod finds in its environment: a path and a home, its slice as CONTRACT section 5 tells it,
+ * and over both what the pod itself sets. */
+
+#include "local/tree.h"
+#include "local/variables.h"
+#include "wire/object.h"
+
+typedef struct PodPlace {
+        const json_t *pod;  /* as the API server has it now, bound and annotated */
+        const json_t *node; /* the one it is on */
+} PodPlace;
+
+/* index: in spec.containers for CONTAINER_MAIN, else in spec.initContainers. *notes gets a line for each variable that
+ * cannot be had here. Returns 0 or -ENOMEM. */
+int pod_environment_make(const PodPlace *place, const json_t *container, ContainerKind kind, uint32_t index,
+                         Variables *ret, Buf *notes);
+
+/* The variables of CONTRACT section 5, and others of the same families, one NAME=VALUE per line in CONTRACT's order. */
+void pod_environment_print(const Variables *v, Buf *out);

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Why no node took a pod, counted as kube-scheduler counts: "0/3 nodes are available: 1 ..., 2 ...". */
+
+#include "base/buf.h"
+#include "local/tree.h"
+
+typedef struct Reasons {
+        json_t *counts; /* sentence -> nodes */
+} Reasons;
+
+#define REASONS_NULL ((Reasons){0})
+
+/* With more different sentences than this the rest is counted only: a line that people read. */
+enum { REASONS_MAX_SHOWN = 8 };
+
+int reasons_add(Reasons *r, Str sentence); /* 0 or -ENOMEM */
+void reasons_format(const Reasons *r, size_t n_nodes, Buf *out);
+void reasons_done(Reasons *r);

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "local/runner.h"
+
+#include <errno.h>
+
+#include "local/container.h"
+#include "local/pod_environment.h"
+
+/* One container of one pod, from its manifest to its log. */
+typedef struct Run {
+        const json_t *container;
+        ContainerKind kind;
+        uint32_t index;
+        Variables environment, argv; /* argv: plain words, in the same growing list */
+        Buf notes;
+        Container *process;  /* NULL: not started */
+        const char *skipped; /* why it was not */
+} Run;
+
+typedef struct PodRun {
+        PodPlace place;
+        Run *runs; /* init containers first */
+        size_t n_runs, n_inits;
+        bool failed; /* an init container did not succeed: nothing after it starts */
+} PodRun;
+
+typedef struct Runner {
+        PodRun *pods;
+        size_t n_pods;
+        size_t n_started;
+        usec_t timeout;
+} Runner;
+
+static void pod_run_done(PodRun *p) {
+        for (size_t i = 0; i < p->n_runs; i++) {
+                (void) container_free(p->runs[i].process);
+                variables_done(&p->runs[i].environment);
+                variables_done(&p->runs[i].argv);
+                buf_done(&p->runs[i].notes);
+        }
+        free(p->runs);
+}
+
+static void runner_done(Runner *r) {
+        for (size_t i = 0; i < r->n_pods; i++)
+                pod_run_done(&r->pods[i]);
+        free(r->pods);
+}
+
+/* --- preparation ------------------------------------------------------------------------------------------------ */
+
+static int add_words(Run *run, const char *part) {
+        const json_t *words = json_object_get(run->container, part), *word;
+        size_t i;
+
+        json_array_foreach(words, i, word) {
+                _cleanup_buf_ Buf expanded = BUF_NULL;
+                char *text;
+
+                variables_expand(&run->environment, str_from(json_string_value(word)), &expanded);
+                text = buf_take(&expanded);
+                if (!text || !variables_push(&run->argv, text))
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static int prepare_run(const PodRun *p, Run *run) {
+        int r;
+
+        r = pod_environment_make(&p->place, run->container, run->kind, run->index, &run->environment,
+                                 &run->notes);
+        if (r == 0 && json_array_size(json_object_get(run->container, "command")) > 0)
+                r = add_words(run, "command");
+        if (r == 0 && run->argv.n > 0)
+                r = add_words(run, "args");
+        return r;
+}
+
+static int prepare_list(PodRun *p, const char *list, bool init) {
+        const json_t *containers = tree_at(p->place.pod, "spec", list, NULL), *one;
+        size_t i;
+
+        json_array_foreach(containers, i, one) {
+                const char *policy = tree_text(one, "restartPolicy", NULL);
+                Run *run = &p->runs[p->n_runs++];
+                int r;
+
+                run->container = one;
+                run->index = (uint32_t) i;
+                run->kind = !init                                     ? CONTAINER_MAIN
+                            : policy && strcmp(policy, "Always") == 0 ? CONTAINER_SIDECAR
+                                                                      : CONTAINER_INIT;
+                r = prepare_run(p, run);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int prepare_pod(PodRun *p, const json_t *pod, const json_t *nodes) {
+        const char *name = tree_text(pod, "spec", "nodeName", NULL);
+        const json_t *node;
+        size_t i;
+        int r;
+
+        p->place.pod = pod;
+        json_array_foreach(nodes, i, node) {
+                if (strcmp(tree_text(node, "metadata", "name", NULL), name) == 0)
+                        p->place.node = node;
+        }
+        p->n_inits = json_array_size(tree_at(pod, "spec", "initContainers", NULL));
+        p->runs = calloc(p->n_inits + json_array_size(tree_at(pod, "spec", "containers", NULL)) + 1,
+                         sizeof *p->runs);
+        if (!p->runs)
+                return -ENOMEM;
+        r = prepare_list(p, "initContainers", true);
+        return r < 0 ? r : prepare_list(p, "containers", false);
+}
+
+/* --- running ---------------------------------------------------------------------------------------------------- */
+
+static int start(Runner *r, PodRun *p, Run *run) {
+        ContainerSpec spec = {.hostname = variables_get(&run->environment, STR("HOSTNAME")),
+                              .argv = run->argv.items,
+                              .envp = run->environment.items,
+                              .workdir = tree_text(run->container, "workingDir", NULL)};
+
+        if (p->failed) {
+                run->skipped = "not started: an init container did not succeed";
+                return 0;
+        }
+        if (r->n_started == RUNNER_MAX_CONTAINERS) {
+                run->skipped = "not started: this machine runs the first 256 containers only";
+                return 0;
+        }
+        r->n_started++;
+        return container_new(&spec, &run->process);
+}
+
+static bool did_succeed(const Run *run) {
+        ContainerState state = run->process ? container_state(run->process) : CONTAINER_HOLDING;
+
+        if (state == CONTAINER_EXITED)
+                return container_detail(run->process) == 0;
+        return state != CONTAINER_KILLED && state != CONTAINER_TIMED_OUT;
+}
+
+/* One init container of every pod. Sidecars are started and left running; the others must end before the next. */
+static int run_init_stage(Runner *r, size_t stage) {
+        _cleanup_free_ Container **waiting = calloc(r->n_pods + 1, sizeof(Container *));
+        size_t n = 0;
+        int e = 0;
+
+        if (!waiting)
+                return -ENOMEM;
+        for (size_t i = 0; i < r->n_pods && e == 0; i++) {
+                PodRun *p = &r->pods[i];
+
+                if (stage >= p->n_inits)
+                        continue;
+                e = start(r, p, &p->runs[stage]);
+                if (p->runs[stage].process && p->runs[stage].kind == CONTAINER_INIT)
+                        waiting[n++] = p->runs[stage].process;
+        }
+        if (e == 0)
+                e = containers_wait(waiting, n, clock_monotonic_usec() + r->timeout, true);
+        for (size_t i = 0; i < r->n_pods; i++) {
+                PodRun *p = &r->pods[i];
+
+                if (stage < p->n_inits && p->runs[stage].kind == CONTAINER_INIT &&
+                    !did_succeed(&p->runs[stage]))
+                        p->failed = true;
+        }
+        return e;
+}
+
+static int run_main_stage(Runner *r) {
+        _cleanup_free_ Container **waiting = NULL;
+        size_t n = 0, total = 0;
+        int e = 0;
+
+        for (size_t i = 0; i < r->n_pods; i++)
+                total += r->pods[i].n_runs;
+        waiting = calloc(total + 1, sizeof(Container *));
+        if (!waiting)
+                return -ENOMEM;
+        for (size_t i = 0; i < r->n_pods; i++) {
+                PodRun *p = &r->pods[i];
+
+                for (size_t k = 0; k < p->n_runs && e == 0; k++) {
+                        if (k >= p->n_inits)
+                                e = start(r, p, &p->runs[k]);
+                        if (p->runs[k].process)
+                                waiting[n++] = p->runs[k].process;
+                }
+        }
+        return e < 0 ? e : containers_wait(waiting, n, clock_monotonic_usec() + r->timeout, true);
+}
+
+/* --- the log ---------------------------------------------------------------------------------------------------- */
+
+static void print_end(const Runner *r, const Run *run, Buf *out) {
+        int detail = container_detail(run->process);
+
+        switch (container_state(run->process)) {
+        case CONTAINER_HOLDING:
+                buf_append_str(out,
+                               STR("(no command in the manifest; the container only holds its slice)\n"));
+                break;
+        case CONTAINER_NO_PROGRAM:
+                buf_appendf(out, "(%s: %s; the container only holds its slice)\n", run->argv.items[0],
+                            detail == ENOENT ? "not on this machine" : strerror(detail));
+                break;
+        case CONTAINER_EXITED:
+                if (detail != 0)
+                        buf_appendf(out, "(exited with %d)\n", detail);
+                break;
+        case CONTAINER_KILLED:
+                buf_appendf(out, "(killed by signal %d)\n", detail);
+                break;
+        case CONTAINER_TIMED_OUT:
+                buf_appendf(out, "(still running after %llu s; stopped)\n",
+                            (unsigned long long) (r->timeout / USEC_PER_SEC));
+                break;
+        case CONTAINER_NO_ISOLATION:
+                buf_appendf(out, "(not run: this machine cannot isolate it: %s: %s)\n",
+                            container_failed_step(run->process), strerror(detail));
+                break;
+        case CONTAINER_RUNNING:
+                break; /* containers_wait() leaves none */
+        }
+}
+
+static void print_run(const Runner *r, const PodRun *p, const Run *run, Buf *out) {
+        const char *name = tree_text(run->container, "name", NULL);
+        char pod[TREE_NAME_MAX];
+
+        tree_pod_name(p->place.pod, pod);
+        buf_appendf(out, "== %s/%s\n", pod, name ? name : "");
+        pod_environment_print(&run->environment, out);
+        buf_append_str(out, buf_str(&run->notes));
+        if (!run->process) {
+                buf_appendf(out, "(%s)\n", run->skipped ? run->skipped : "not started");
+                return;
+        }
+        buf_append_str(out, buf_str(container_output(run->process)));
+        if (out->len > 0 && out->data[out->len - 1] != '\n')
+                buf_append_char(out, '\n');
+        if (container_output_was_cut(run->process))
+                buf_append_str(out, STR("(output cut at 1 MiB)\n"));
+        print_end(r, run, out);
+}
+
+int runner_run(const json_t *pods, const json_t *nodes, usec_t timeout, Buf *out) {
+        _cleanup_(runner_done) Runner r = {.timeout = timeout};
+        size_t stages = 0, i;
+        const json_t *pod;
+        int e;
+
+        r.pods = calloc(json_array_size(pods) + 1, sizeof *r.pods);
+        if (!r.pods)
+                return -ENOMEM;
+        json_array_foreach(pods, i, pod) {
+                e = prepare_pod(&r.pods[r.n_pods++], pod, nodes);
+                if (e < 0)
+                        return e;
+                if (r.pods[i].n_inits > stages)
+                        stages = r.pods[i].n_inits;
+        }
+        for (size_t stage = 0; stage < stages; stage++) {
+                e = run_init_stage(&r, stage);
+                if (e < 0)
+                        return e;
+        }
+        e = run_main_stage(&r);
+        if (e < 0)
+                return e;
+        for (i = 0; i < r.n_pods; i++)
+                for (size_t k = 0; k < r.pods[i].n_runs; k++)
+                        print_run(&r, &r.pods[i], &r.pods[i].runs[k], out);
+        return buf_result(out);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Runs the containers of placed pods on this machine and prints what each of them got and said. Init containers run one
+ * after another before the others, as in a cluster, and pods side by side. */
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "local/tree.h"
+
+/* More containers than this are named, but not started: each is a process that stays. */
+enum { RUNNER_MAX_CONTAINERS = 256 };
+
+/* pods: the placed ones, in the order of the print-out. nodes: Node objects. timeout: for the commands of one stage. Returns
+ * 0 or negative errno; containers have ended when it returns. */
+int runner_run(const json_t *pods, const json_t *nodes, usec_t timeout, Buf *out);

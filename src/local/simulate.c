@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "local/simulate.h"
+
+#include <errno.h>
+
+#include "share/mode.h"
+#include "share/unit.h"
+#include "wire/annotation.h"
+
+enum { MAX_CARDS = CARD_INDEX_MAX + 1 };
+
+typedef struct Machine {
+        CardInfo cards[MAX_CARDS];
+        char uuids[MAX_CARDS][48];
+        uint32_t n_cards;
+        MemoryUnit unit;
+        uint64_t units; /* of all cards; 256 times 2^32 fits */
+} Machine;
+
+/* Ids of cards are made from the node's name, so that each run shows the same ones. */
+static void name_card(Machine *m, const char *node, uint32_t index) {
+        uint64_t a = str_hash64(str_from(node), index), b = str_hash64(str_from(node), a);
+
+        (void) snprintf(m->uuids[index], sizeof m->uuids[index], "GPU-%08x-%04x-%04x-%04x-%012llx",
+                        (unsigned) (a >> 32), (unsigned) (a >> 16) & 0xffff, (unsigned) a & 0xffff,
+                        (unsigned) (b >> 48), (unsigned long long) b & 0xffffffffffff);
+}
+
+/* "4xMODEL:16160MiB" or "MODEL:16160MiB". An `x` behind the digits belongs to the count only when a model follows. */
+static int parse_group(Str group, Str *ret_model, uint32_t *ret_count, uint32_t *ret_mib) {
+        Str memory = group, model, after_x;
+        MemoryUnit mib;
+        uint32_t count = 1;
+
+        model = str_trim(str_split(&memory, ':'));
+        memory = str_trim(memory);
+        after_x = model;
+        if (str_to_u32(str_split(&after_x, 'x'), &count))
+                model = after_x;
+        if (str_is_empty(model) || str_is_empty(memory) || count == 0 || memory_unit_parse(memory, &mib) != 0)
+                return SIMULATE_E_MALFORMED;
+        *ret_model = model;
+        *ret_count = count;
+        *ret_mib = mib.mib;
+        return 0;
+}
+
+static int add_group(Machine *m, const char *node, Str group, Fault *fault) {
+        uint32_t count, mib;
+        Str model;
+
+        if (parse_group(group, &model, &count, &mib) != 0)
+                return fault_set(fault, SIMULATE_E_MALFORMED,
+                                 ANNOTATION_SIMULATED_CARDS
+                                 ": \"" STR_FMT "\" must be COUNTxMODEL:MEMORY, as 4xTesla-V100:16160MiB",
+                                 STR_ARG(group));
+        if (count > MAX_CARDS - m->n_cards)
+                return fault_set(fault, SIMULATE_E_MALFORMED,
+                                 ANNOTATION_SIMULATED_CARDS ": \"" STR_FMT
+                                                            "\" makes more than %d cards of one node",
+                                 STR_ARG(group), MAX_CARDS);
+        for (; count > 0; count--) {
+                uint32_t index = m->n_cards++;
+
+                name_card(m, node, index);
+                m->cards[index] = (CardInfo){.index = index,
+                                             .units = card_units(mib, m->unit),
+                                             .mib = mib,
+                                             .numa = -1,
+                                             .healthy = true,
+                                             .uuid = str_from(m->uuids[index]),
+                                             .model = model};
+                m->units += m->cards[index].units;
+        }
+        return 0;
+}
+
+static int read_machine(const json_t *node, const char *groups, Machine *m, Fault *fault) {
+        const char *unit = tree_text(node, "metadata", "annotations", ANNOTATION_UNIT, NULL);
+        const char *name = tree_text(node, "metadata", "name", NULL);
+        Str rest = str_from(groups);
+        int r = 0;
+
+        m->unit = MEMORY_UNIT_GIB;
+        if (unit && memory_unit_parse(str_from(unit), &m->unit) != 0)
+                return fault_set(fault, SIMULATE_E_MALFORMED,
+                                 ANNOTATION_UNIT " is \"%s\", must be GiB, MiB or a whole number of them",
+                                 unit);
+        do
+                r = add_group(m, name ? name : "", str_split(&rest, ','), fault);
+        while (r == 0 && rest.data);
+        return r;
+}
+
+static int set_text_of(json_t *object, const char *key, Buf *text) {
+        _cleanup_free_ char *value = buf_take(text);
+
+        return value ? tree_set_text(object, key, value) : -ENOMEM;
+}
+
+/* An object of the node that we write into; something else in its place is the manifest's fault. */
+static int open_object(json_t *node, const char *part, const char *member, json_t **ret, Fault *fault) {
+        json_t *object = tree_make(node, part, member, NULL);
+
+        if (!object)
+                return fault_set(fault, SIMULATE_E_MALFORMED, "%s%s%s must be an object", part,
+                                 member ? "." : "", member ? member : "");
+        *ret = object;
+        return 0;
+}
+
+static int write_metadata(json_t *node, const Machine *m, Fault *fault) {
+        _cleanup_buf_ Buf text = BUF_NULL;
+        json_t *labels = NULL, *annotations = NULL;
+        int r;
+
+        r = open_object(node, "metadata", "labels", &labels, fault);
+        if (r == 0)
+                r = open_object(node, "metadata", "annotations", &annotations, fault);
+        if (r != 0)
+                return r;
+        /* With cards of several kinds the labels, which have room for one, tell of the first. */
+        for (size_t i = 0; i < m->cards[0].model.len; i++)
+                buf_append_char(&text, m->cards[0].model.data[i] == ' ' ? '-' : m->cards[0].model.data[i]);
+        r = set_text_of(labels, LABEL_CARD_NAME, &text);
+        buf_appendf(&text, "%uMiB", m->cards[0].mib);
+        r = r < 0 ? r : set_text_of(labels, LABEL_CARD_MEM, &text);
+        buf_append_u64(&text, m->n_cards);
+        r = r < 0 ? r : set_text_of(labels, LABEL_CARD_COUNT, &text);
+        cards_format(m->cards, m->n_cards, &text);
+        r = r < 0 ? r : set_text_of(annotations, ANNOTATION_CARDS, &text);
+        memory_unit_format(m->unit, &text);
+        return r < 0 ? r : set_text_of(annotations, ANNOTATION_UNIT, &text);
+}
+
+/* What the mode offers; a resource of another mode is 0, not left behind. A node that shares nothing gets none, but what
+ * its manifest says it has becomes 0 as well. */
+static int write_resource(json_t *list, const char *resource, bool offered, bool sharing, uint64_t amount) {
+        char text[24];
+
+        if (!offered && !sharing && !json_object_get(list, resource))
+                return 0;
+        (void) snprintf(text, sizeof text, "%llu", (unsigned long long) (offered ? amount : 0));
+        return tree_set_text(list, resource, text);
+}
+
+static int write_resources(json_t *node, const char *where, const Machine *m, Fault *fault) {
+        const char *label = tree_text(node, "metadata", "labels", LABEL_SCHEDULE, NULL);
+        ShareMode mode = share_mode_from_label(str_from(label));
+        bool memory = share_mode_has_memory(mode);
+        json_t *list = NULL;
+        int r;
+
+        r = open_object(node, "status", where, &list, fault);
+        if (r != 0)
+                return r;
+        r = write_resource(list, RESOURCE_GPU_CORE, share_mode_has_core(mode), memory,
+                           UINT64_C(100) * m->n_cards);
+        if (r == 0)
+                r = write_resource(list, RESOURCE_GPU_COUNT, memory, memory, m->n_cards);
+        return r < 0 ? r : write_resource(list, RESOURCE_GPU_MEM, memory, memory, m->units);
+}
+
+static int write_ready(json_t *node) {
+        json_t *status = tree_make(node, "status", NULL);
+
+        if (!status)
+                return -ENOMEM;
+        if (json_object_get(status, "conditions"))
+                return 0;
+        return json_object_set_new(status, "conditions",
+                                   json_pack("[{s:s, s:s, s:s}]", "type", "Ready", "status", "True", "reason",
+                                             "KubeletReady")) < 0
+                       ? -ENOMEM
+                       : 0;
+}
+
+int simulate_node(json_t *node, Fault *fault) {
+        const json_t *groups = tree_at(node, "metadata", "annotations", ANNOTATION_SIMULATED_CARDS, NULL);
+        _cleanup_free_ Machine *m = NULL;
+        int r;
+
+        if (!groups)
+                return 0;
+        if (!json_is_string(groups))
+                return fault_set(fault, SIMULATE_E_MALFORMED, ANNOTATION_SIMULATED_CARDS " must be a string");
+        m = calloc(1, sizeof *m);
+        if (!m)
+                return -ENOMEM;
+        r = read_machine(node, json_string_value(groups), m, fault);
+        if (r != 0)
+                return r;
+        r = write_metadata(node, m, fault);
+        if (r == 0)
+                r = write_resources(node, "capacity", m, fault);
+        if (r == 0)
+                r = write_resources(node, "allocatable", m, fault);
+        return r != 0 ? r : write_ready(node);
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "local/workload.h"
+
+#include <errno.h>
+
+typedef struct Shape Shape;
+
+/* How many pods a workload has now, and what its controller does to each of them after the template. */
+struct Shape {
+        const char *kind;
+        int (*count)(const json_t *workload, const json_t *nodes, uint64_t *ret, Fault *fault);
+        int (*dress)(const json_t *workload, const json_t *nodes, json_t *pod, uint64_t index);
+};
+
+/* A count of the spec: absent is `otherwise`. */
+static int read_count(const json_t *workload, const char *field, uint64_t otherwise, uint64_t *ret,
+                      Fault *fault) {
+        const json_t *value = tree_at(workload, "spec", field, NULL);
+
+        if (!value || json_is_null(value)) {
+                *ret = otherwise;
+                return 0;
+        }
+        if (!json_is_integer(value) || json_integer_value(value) < 0)
+                return fault_set(fault, WORKLOAD_E_INVALID, "spec.%s must be a whole number from 0", field);
+        if (json_integer_value(value) > WORKLOAD_MAX_PODS)
+                return fault_set(fault, WORKLOAD_E_INVALID,
+                                 "spec.%s is %" JSON_INTEGER_FORMAT ", must be at most %d", field,
+                                 json_integer_value(value), WORKLOAD_MAX_PODS);
+        *ret = (uint64_t) json_integer_value(value);
+        return 0;
+}
+
+static int count_replicas(const json_t *workload, const json_t *nodes, uint64_t *ret, Fault *fault) {
+        return read_count(workload, "replicas", 1, ret, fault);
+}
+
+/* A job runs min(parallelism, completions) pods at a time; with parallelism alone it is a work queue of so many. */
+static int count_job(const json_t *workload, const json_t *nodes, uint64_t *ret, Fault *fault) {
+        uint64_t parallelism, completions;
+        int r;
+
+        r = read_count(workload, "parallelism", 1, &parallelism, fault);
+        if (r != 0)
+                return r;
+        r = read_count(workload, "completions", parallelism, &completions, fault);
+        if (r != 0)
+                return r;
+        if (json_is_true(tree_at(workload, "spec", "suspend", NULL)))
+                parallelism = 0;
+        *ret = parallelism < completions ? parallelism : completions;
+        return 0;
+}
+
+static int count_nodes(const json_t *workload, const json_t *nodes, uint64_t *ret, Fault *fault) {
+        *ret = json_array_size(nodes);
+        return 0;
+}
+
+static int count_none(const json_t *workload, const json_t *nodes, uint64_t *ret, Fault *fault) {
+        *ret = 0;
+        return 0;
+}
+
+/* The alphabet of Kubernetes' own suffixes (apimachinery, util/rand): no vowels, so that no words come about. */
+static void suffix(uint64_t hash, size_t n, char *ret) {
+        static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
+
+        for (size_t i = 0; i < n; i++) {
+                ret[i] = letters[hash % (sizeof letters - 1)];
+                hash /= sizeof letters - 1;
+        }
+        ret[n] = '\0';
+}
+
+static uint64_t workload_hash(const json_t *workload, uint64_t seed) {
+        char name[TREE_NAME_MAX];
+
+        tree_pod_name(workload, name);
+        return str_hash64(str_from(name), str_hash64(str_from(tree_text(workload, "kind", NULL)), seed));
+}
+
+/* WORKLOAD-LAST, or WORKLOAD-MIDDLE-LAST. */
+static int set_name(json_t *pod, const json_t *workload, const char *middle, const char *last) {
+        char name[512];
+
+        (void) snprintf(name, sizeof name, "%s%s%s-%s", tree_text(workload, "metadata", "name", NULL),
+                        middle ? "-" : "", middle ? middle : "", last);
+        return tree_set_text(tree_at(pod, "metadata", NULL), "name", name);
+}
+
+static int add_label(json_t *pod, const char *key, const char *value) {
+        json_t *labels = tree_make(pod, "metadata", "labels", NULL);
+
+        return labels ? tree_set_text(labels, key, value) : -ENOMEM;
+}
+
+/* NAME-xxxxx: generateName as the Job, DaemonSet and ReplicaSet controllers use it. */
+static int dress_suffixed(const json_t *workload, const json_t *nodes, json_t *pod, uint64_t index) {
+        char letters[6];
+
+        suffix(workload_hash(workload, index + 1), 5, letters);
+        return set_name(pod, workload, NULL, letters);
+}
+
+static int dress_deployment(const json_t *workload, const json_t *nodes, json_t *pod, uint64_t index) {
+        char template_hash[11], letters[6];
+        int r;
+
+        suffix(workload_hash(workload, 0), 10, template_hash);
+        suffix(workload_hash(workload, index + 1), 5, letters);
+        r = add_label(pod, "pod-template-hash", template_hash);
+        return r < 0 ? r : set_name(pod, workload, template_hash, letters);
+}
+
+static int dress_ordinal(const json_t *workload, const json_t *nodes, json_t *pod, uint64_t index) {
+        char number[24];
+        json_t *spec = tree_make(pod, "spec", NULL);
+        const char *name;
+        int r;
+
+        (void) snprintf(number, sizeof number, "%llu", (unsigned long long) index);
+        r = set_name(pod, workload, NULL, number);
+        if (r < 0 || !spec)
+                return -ENOMEM;
+        name = tree_text(pod, "metadata", "name", NULL);
+        r = add_label(pod, "statefulset.kubernetes.io/pod-name", name);
+        if (r == 0)
+                r = add_label(pod, "apps.kubernetes.io/pod-index", number);
+        return r < 0 ? r : tree_set_text(spec, "hostname", name);
+}
+
+static int dress_job(const json_t *workload, const json_t *nodes, json_t *pod, uint64_t index) {
+        int r;
+
+        r = add_label(pod, "job-name", tree_text(workload, "metadata", "name", NULL));
+        if (r == 0)
+                r = add_label(pod, "batch.kubernetes.io/job-name",
+                              tree_text(workload, "metadata", "name", NULL));
+        return r < 0 ? r : dress_suffixed(workload, nodes, pod, index);
+}
+
+/* The DaemonSet controller leaves the choice of node to the scheduler and pins it by a matchFields term. */
+static int dress_daemon(const json_t *workload, const json_t *nodes, json_t *pod, uint64_t index) {
+        const char *node = tree_text(json_array_get(nodes, index), "metadata", "name", NULL);
+        json_t *affinity = tree_make(pod, "spec", "affinity", "nodeAffinity", NULL);
+
+        if (!affinity || json_object_set_new(affinity, "requiredDuringSchedulingIgnoredDuringExecution",
+                                             json_pack("{s:[{s:[{s:s, s:s, s:[s]}]}]}", "nodeSelectorTerms",
+                                                       "matchFields", "key", "metadata.name", "operator",
+                                                       "In", "values", node ? node : "")) < 0)
+                return -ENOMEM;
+        return dress_suffixed(workload, nodes, pod, index);
+}
+
+static const Shape shapes[] = {
+        {"Deployment", count_replicas, dress_deployment},
+        {"ReplicaSet", count_replicas, dress_suffixed},
+        {"ReplicationController", count_replicas, dress_suffixed},
+        {"StatefulSet", count_replicas, dress_ordinal},
+        {"Job", count_job, dress_job},
+        {"DaemonSet", count_nodes, dress_daemon},
+        {"CronJob", count_none, dress_suffixed},
+};
+
+static const Shape *shape_of(const char *kind) {
+        for (size_t i = 0; i < ELEMENTSOF(shapes); i++)
+                if (strcmp(shapes[i].kind, kind) == 0)
+                        return &shapes[i];
+        return NULL;
+}
+
+bool workload_is(const char *kind) {
+        return shape_of(kind) != NULL;
+}
+
+static int give_uid(json_t *workload) {
+        json_t *meta = json_object_get(workload, "metadata");
+        uint64_t a = workload_hash(workload, 1), b = workload_hash(workload, 2);
+        char uid[40];
+
+        /* In the shape of a random UUID (RFC 9562, version 4), since people's tools check it. */
+        (void) snprintf(uid, sizeof uid, "%08x-%04x-4%03x-8%03x-%012llx", (unsigned) (a >> 32),
+                        (unsigned) (a >> 16) & 0xffff, (unsigned) a & 0xfff, (unsigned) (b >> 48) & 0xfff,
+                        (unsigned long long) b & 0xffffffffffff);
+        return tree_default_text(meta, "uid", uid);
+}
+
+static json_t *pod_from_template(const json_t *workload, const json_t *template_) {
+        const json_t *labels = tree_at(template_, "metadata", "labels", NULL);
+        const json_t *annotations = tree_at(template_, "metadata", "annotations", NULL);
+        const char *namespace_ = tree_text(workload, "metadata", "namespace", NULL);
+
+        return json_pack("{s:s, s:s, s:{s:s, s:o*, s:o*, s:[{s:s, s:s, s:s, s:s, s:b, s:b}]}, s:o}",
+                         "apiVersion", "v1", "kind", "Pod", "metadata", "namespace",
+                         namespace_ ? namespace_ : "default", "labels",
+                         labels ? json_deep_copy(labels) : NULL, "annotations",
+                         annotations ? json_deep_copy(annotations) : NULL, "ownerReferences", "apiVersion",
+                         tree_text(workload, "apiVersion", NULL), "kind", tree_text(workload, "kind", NULL),
+                         "name", tree_text(workload, "metadata", "name", NULL), "uid",
+                         tree_text(workload, "metadata", "uid", NULL), "controller", 1, "blockOwnerDeletion",
+                         1, "spec", json_deep_copy(tree_at(template_, "spec", NULL)));
+}
+
+/* The parts of a template that a controller writes into. */
+static int check_template(const json_t *template_, Fault *fault) {
+        const json_t *parts[] = {tree_at(template_, "metadata", NULL),
+                                 tree_at(template_, "metadata", "labels", NULL),
+                                 tree_at(template_, "spec", "affinity", NULL),
+                                 tree_at(template_, "spec", "affinity", "nodeAffinity", NULL)};
+        static const char *const names[] = {"metadata", "metadata.labels", "spec.affinity",
+                                            "spec.affinity.nodeAffinity"};
+
+        if (!json_is_object(tree_at(template_, "spec", NULL)))
+                return fault_set(fault, WORKLOAD_E_INVALID,
+                                 "spec.template.spec is missing, must be an object");
+        for (size_t i = 0; i < ELEMENTSOF(parts); i++)
+                if (parts[i] && !json_is_null(parts[i]) && !json_is_object(parts[i]))
+                        return fault_set(fault, WORKLOAD_E_INVALID, "spec.template.%s must be an object",
+                                         names[i]);
+        return 0;
+}
+
+int workload_expand(json_t *workload, const json_t *nodes, json_t *pods, Fault *fault) {
+        const Shape *shape = shape_of(tree_text(workload, "kind", NULL));
+        const json_t *template_ = tree_at(workload, "spec", "template", NULL);
+        uint64_t n = 0;
+        int r;
+
+        r = shape->count(workload, nodes, &n, fault);
+        if (r != 0 || n == 0)
+                return r;
+        if (!tree_text(workload, "metadata", "name", NULL))
+                return fault_set(fault, WORKLOAD_E_INVALID, "metadata.name is missing, must be a string");
+        r = check_template(template_, fault);
+        if (r == 0)
+                r = give_uid(workload);
+        for (uint64_t i = 0; i < n && r == 0; i++) {
+                json_t *pod = pod_from_template(workload, template_);
+
+                if (!pod || json_array_append_new(pods, pod) < 0)
+                        return -ENOMEM;
+                r = shape->dress(workload, nodes, pod, i);
+        }
+        return r;
+}

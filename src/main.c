@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* `aliquot VERB ...`: the daemons are verbs of one program, each in its own room. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "local/local.h"
+#include "scheduler/scheduler.h"
+
+enum { EXIT_USAGE = 2 };
+
+static const struct {
+        const char *name;
+        int (*main)(int argc, char **argv);
+        const char *summary;
+} verbs[] = {
+        {"local", local_main, "a cluster in this process: apply manifests, place pods, show who got what"},
+        {"scheduler", scheduler_main,
+         "the extender that kube-scheduler asks where GPU pods fit, and binds them"},
+};
+
+static void print_usage(FILE *out) {
+        (void) fputs("Usage: aliquot VERB [OPTION...]\n\n", out);
+        for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
+                (void) fprintf(out, "  %-10s %s\n", verbs[i].name, verbs[i].summary);
+        (void) fputs(
+                "\n`aliquot VERB --help` tells the options of a verb; `aliquot --version` the version.\n",
+                out);
+}
+
+int main(int argc, char **argv) {
+        const char *verb = argc > 1 ? argv[1] : "";
+
+        if (strcmp(verb, "--version") == 0) {
+                (void) printf("aliquot %s (built with %s)\n", ALIQUOT_VERSION, __VERSION__);
+                return 0;
+        }
+        if (strcmp(verb, "--help") == 0 || strcmp(verb, "-h") == 0) {
+                print_usage(stdout);
+                return 0;
+        }
+        for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
+                if (strcmp(verb, verbs[i].name) == 0)
+                        return verbs[i].main(argc - 1, argv + 1);
+        if (verb[0])
+                (void) fprintf(stderr, "aliquot: no such verb: \"%s\"\n", verb);
+        print_usage(stderr);
+        return EXIT_USAGE;
+}

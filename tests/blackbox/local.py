@@ -1,0 +1,427 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`aliquot local --once` from outside: local.py ALIQUOT KUBECTL_INSPECT_CGPU SOURCE_ROOT"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ALIQUOT, INSPECT, ROOT = sys.argv[1:4]
+SAMPLES = os.path.join(ROOT, "samples")
+
+
+def node(name, cards, mode="share", annotations="", labels="", rest=""):
+    return f"""
+apiVersion: v1
+kind: Node
+metadata:
+  name: {name}
+  labels:
+    ack.node.gpu.schedule: {mode}
+{labels}
+  annotations:
+    aliquot.dev/simulated-cards: {cards}
+{annotations}
+{rest}
+"""
+
+
+def pod(name, mem=None, core=None, meta="", spec="", container="", namespace="default"):
+    limits = "".join(f"        aliyun.com/{k}: {v}\n" for k, v in (("gpu-mem", mem), ("gpu-core.percentage", core))
+                     if v is not None)
+    return f"""
+apiVersion: v1
+kind: Pod
+metadata:
+  name: {name}
+  namespace: {namespace}
+{meta}
+spec:
+{spec}
+  containers:
+  - name: main
+    image: none
+{container}
+    resources:
+      limits:
+{limits or "        cpu: 1"}
+"""
+
+
+def has_namespaces():
+    return subprocess.run(["unshare", "-Urpmn", "--fork", "true"], capture_output=True).returncode == 0
+
+
+def children_of(name):
+    """Processes of that name on this machine, as (pid, parent)."""
+    found = set()
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{entry}/stat") as f:
+                text = f.read()
+        except OSError:
+            continue
+        if text[text.index("(") + 1:text.rindex(")")] == name:
+            found.add(int(entry))
+    return found
+
+
+class Local(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory()
+        self.addCleanup(self.dir.cleanup)
+        self.count = 0
+
+    def write(self, text):
+        self.count += 1
+        path = os.path.join(self.dir.name, f"m{self.count}.yaml")
+        with open(path, "w") as f:
+            f.write(text)
+        return path
+
+    def run_files(self, *files, options=(), status=0, stdin=None):
+        args = [ALIQUOT, "local", "--once", *options]
+        for f in files:
+            args += ["-f", f]
+        done = subprocess.run(args, capture_output=True, text=True, timeout=120, input=stdin,
+                              env={"PATH": os.environ["PATH"]})
+        self.assertEqual(done.returncode, status, f"{args}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def apply(self, *documents, options=(), status=0):
+        return self.run_files(self.write("\n---\n".join(documents)), options=options, status=status)
+
+    def sample(self, *names, options=(), status=0):
+        return self.run_files(*(os.path.join(SAMPLES, n) for n in names), options=options, status=status)
+
+    def lines(self, text):
+        return [line.rstrip() for line in text.splitlines()]
+
+    def cluster(self, *documents, status=0):
+        """name -> object of every pod and node, as they ended."""
+        done = self.apply(*documents, options=["--get", "nodes,pods"], status=status)
+        return {o["metadata"]["name"]: o for o in json.loads(done.stdout)["items"]}
+
+
+class Samples(Local):
+    def test_share(self):
+        done = self.sample("share/node.yaml", "share/job.yaml", options=["--logs"])
+        self.assertEqual(done.stderr, "")
+        lines = self.lines(done.stdout)
+        self.assertEqual(lines[0].split(), ["NAME", "IPADDRESS", "GPU0(Allocated/Total)", "GPU", "Memory(GiB)"])
+        self.assertEqual(lines[1].split(), ["cn-beijing.192.168.1.10", "192.168.1.10", "4/16", "4/16"])
+        self.assertRegex(lines[2], "^-+$")
+        self.assertEqual(lines[3:5], ["Allocated/Total GPU Memory In Cluster:", "4/16 (25%)"])
+        self.assertRegex(lines[5], r"^== default/gpu-share-sample-[a-z0-9]{5}/gpu-share-sample$")
+        self.assertEqual(lines[6:11], ["ALIYUN_COM_GPU_MEM_CONTAINER=4", "ALIYUN_COM_GPU_MEM_DEV=16",
+                                       "ALIYUN_COM_GPU_MEM_POD=4", "ALIYUN_COM_GPU_MEM_IDX=0",
+                                       "ALIYUN_COM_GPU_MEM_UNIT=GiB"])
+        self.assertRegex(lines[11], r"^NVIDIA_VISIBLE_DEVICES=GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+        if has_namespaces():
+            self.assertEqual(lines[12:], ["4", "16", "0.25"])
+
+    def test_core_mem_shows_its_resources(self):
+        done = self.sample("core-mem/node.yaml", options=["--get", "nodes"])
+        status = json.loads(done.stdout)["items"][0]["status"]
+        expected = {"aliyun.com/gpu-core.percentage": "400", "aliyun.com/gpu-count": "4", "aliyun.com/gpu-mem": "60"}
+        self.assertEqual(status["capacity"], expected)
+        self.assertEqual(status["allocatable"], expected)
+
+    def test_core_mem_places(self):
+        done = self.sample("core-mem/node.yaml", "core-mem/job.yaml", options=["--logs"])
+        self.assertIn("2/60 (3%)", self.lines(done.stdout))
+        self.assertIn("ALIYUN_COM_GPU_MEM_CONTAINER=2", self.lines(done.stdout))
+
+    def test_registered(self):
+        before = self.sample("registered/node.yaml")
+        after = self.sample("registered/node.yaml", "registered/job.yaml")
+        table = ["NAME                           IPADDRESS       GPU0(Allocated/Total)  GPU Memory(GiB)",
+                 "cn-zhangjiakou.192.168.66.139  192.168.66.139  {0}/15                   {0}/15",
+                 "-" * 75, "Allocated/Total GPU Memory In Cluster:", "{0}/15 ({1}%)"]
+        self.assertEqual(self.lines(before.stdout), [t.format(0, 0) for t in table])
+        self.assertEqual(self.lines(after.stdout), [t.format(3, 20) for t in table])
+
+    def test_unit(self):
+        done = self.sample("unit/node.yaml", "unit/statefulset.yaml", options=["--logs"])
+        lines = self.lines(done.stdout)
+        self.assertIn("16/126 (12%)", lines)
+        self.assertIn("== default/binpack-0/binpack", lines)
+        self.assertIn("ALIYUN_COM_GPU_MEM_UNIT=128MiB", lines)
+        self.assertTrue(lines[0].endswith("GPU Memory(128MiB)"), lines[0])
+
+    def test_many_cards(self):
+        done = self.sample("many-cards/node.yaml", "many-cards/job.yaml", options=["--logs"])
+        lines = self.lines(done.stdout)
+        self.assertEqual(lines[1].split()[2:], ["2/15", "2/15", "2/15", "2/15", "8/60"])
+        self.assertIn("ALIYUN_COM_GPU_MEM_CONTAINER=2", lines)
+        self.assertIn("ALIYUN_COM_GPU_MEM_POD=8", lines)
+
+    def test_placement(self):
+        lines = self.lines(self.sample("placement/nodes.yaml", "placement/pods.yaml").stdout)
+        self.assertEqual(lines[1].split()[2:], ["5/15", "0/15", "5/30"])
+        self.assertEqual(sorted(lines[2].split()[2:4]), ["2/15", "3/15"])
+
+    def test_refusals(self):
+        done = self.sample("refusals/node.yaml", "refusals/pods.yaml", status=1)
+        refused = dict(line.split(": ", 1) for line in done.stderr.splitlines())
+        self.assertEqual(list(refused), [f"default/{n}" for n in ("percent-33", "percent-0", "percent-105", "uneven",
+                                                                  "too-large", "mixed-kinds", "memory-only")])
+        for name, part in (("percent-33", "is 33, must be a multiple of 5"), ("percent-0", "is 0, must be"),
+                           ("percent-105", "is 105, must be"), ("uneven", "8"), ("too-large", "20"),
+                           ("memory-only", "0/1 nodes are available: 1 ")):
+            self.assertIn(part, refused[f"default/{name}"])
+        self.assertIn("2/15 (13%)", self.lines(done.stdout))
+
+    def test_cluster_read_by_the_plugin(self):
+        done = self.sample("placement/nodes.yaml", "placement/pods.yaml", options=["--get", "nodes,pods"])
+        read = subprocess.run([INSPECT, "--from", "-"], input=done.stdout, capture_output=True, text=True, timeout=60)
+        self.assertEqual(read.stdout, self.sample("placement/nodes.yaml", "placement/pods.yaml").stdout)
+
+
+class Objects(Local):
+    def test_annotations_of_a_placed_pod(self):
+        p = self.cluster(node("n1", "2xA:16GiB"), pod("p", 4))["p"]
+        a = p["metadata"]["annotations"]
+        self.assertEqual(json.loads(a["scheduler.framework.gpushare.allocation"]), {"0": {"0": 4}})
+        self.assertEqual(a["scheduler.framework.gpushare.assigned"], "true")
+        self.assertRegex(a["scheduler.framework.gpushare.assume-time"], r"^\d{19}$")
+        self.assertEqual([a[f"ALIYUN_COM_GPU_MEM_{k}"] for k in ("IDX", "DEV", "POD", "ASSIGNED")],
+                         ["0", "16", "4", "true"])
+        self.assertEqual(p["spec"]["nodeName"], "n1")
+        self.assertEqual(p["status"]["phase"], "Running")
+
+    def test_modes_and_labels_of_a_node(self):
+        n = self.cluster(node("n1", "2xTesla-V100:16160MiB,A10:24GiB", "cgpu"))["n1"]
+        self.assertEqual(n["status"]["allocatable"], {"aliyun.com/gpu-mem": "54", "aliyun.com/gpu-count": "3",
+                                                      "aliyun.com/gpu-core.percentage": "0"})
+        self.assertEqual(n["metadata"]["labels"]["aliyun.accelerator/nvidia_name"], "Tesla-V100")
+        self.assertEqual([c["units"] for c in json.loads(n["metadata"]["annotations"]["aliquot.dev/cards"])],
+                         [15, 15, 24])
+
+    def test_node_as_it_is(self):
+        done = self.apply("""
+apiVersion: v1
+kind: Node
+metadata: {name: n1, labels: {ack.node.gpu.schedule: cgpu}}
+status: {allocatable: {aliyun.com/gpu-mem: "30", aliyun.com/gpu-count: "2"}}
+""", pod("p", 4))
+        self.assertEqual(self.lines(done.stdout)[1].split(), ["n1", "unknown", "4/15", "0/15", "4/30"])
+
+    def test_workloads(self):
+        template = """
+  template:
+    metadata: {labels: {app: a}}
+    spec: {containers: [{name: m, image: none, resources: {limits: {aliyun.com/gpu-mem: 1}}}]}
+"""
+        workloads = [f"apiVersion: {api}\nkind: {kind}\nmetadata: {{name: {kind.lower()}}}\nspec:\n  {spec}{template}"
+                     for api, kind, spec in (("apps/v1", "Deployment", "replicas: 2"),
+                                             ("apps/v1", "StatefulSet", "replicas: 2"),
+                                             ("batch/v1", "Job", "parallelism: 2"), ("apps/v1", "DaemonSet", "x: y"))]
+        pods = [n for n, o in self.cluster(node("n1", "A:16GiB"), node("n2", "A:16GiB"), *workloads).items()
+                if o["kind"] == "Pod"]
+        self.assertEqual([re.sub("-[a-z0-9]{5}$", "-#", n) for n in pods],
+                         ["daemonset-#"] * 2 + [re.sub("-[a-z0-9]{5}$", "-#", pods[2])] * 2 + ["job-#"] * 2 +
+                         ["statefulset-0", "statefulset-1"])
+        self.assertRegex(pods[2], "^deployment-[a-z0-9]{10}-[a-z0-9]{5}$")
+
+    def test_ended_pods_hold_nothing(self):
+        bound = """
+  annotations: {ALIYUN_COM_GPU_MEM_IDX: "0", ALIYUN_COM_GPU_MEM_POD: "16"}"""
+        ended = pod("ended", 16, meta=bound, spec="  nodeName: n1") + "status: {phase: Succeeded}\n"
+        done = self.apply(node("n1", "A:16GiB"), ended, pod("new", 16))
+        self.assertIn("16/16 (100%)", self.lines(done.stdout))
+
+    def test_pod_with_a_node_of_its_own(self):
+        objects = self.cluster(node("n1", "A:16GiB"), node("n2", "A:16GiB"), pod("p", 4, spec="  nodeName: n2"),
+                               pod("full", 13, spec="  nodeName: n2"), pod("astray", 1, spec="  nodeName: n9"), status=1)
+        self.assertEqual(json.loads(objects["p"]["metadata"]["annotations"]["scheduler.framework.gpushare.allocation"]),
+                         {"0": {"0": 4}})
+        self.assertEqual(objects["full"]["status"]["phase"], "Failed")
+
+    def test_standard_input_and_lists(self):
+        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [
+            {"apiVersion": "v1", "kind": "Node", "metadata": {
+                "name": "n1", "labels": {"ack.node.gpu.schedule": "share"},
+                "annotations": {"aliquot.dev/simulated-cards": "A:16GiB"}}},
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [
+                {"name": "m", "resources": {"limits": {"aliyun.com/gpu-mem": "2"}}}]}}]})
+        self.assertIn("2/16 (12%)", self.lines(self.run_files("-", stdin=text).stdout))
+
+
+class Refusals(Local):
+    def refused(self, *documents):
+        done = self.apply(*documents, status=1)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        return done.stderr.rstrip("\n")
+
+    def test_counts_nodes_and_reasons(self):
+        said = self.refused(node("n1", "A:16GiB"), node("n2", "A:16GiB", rest="spec: {unschedulable: true}"),
+                            node("n3", "A:16GiB", rest="spec: {taints: [{key: k, value: v, effect: NoSchedule}]}"),
+                            pod("p", 2, spec="  nodeSelector: {zone: x}"))
+        self.assertEqual(said, "default/p: 0/3 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, "
+                               "1 node(s) had untolerated taint {k: v}, 1 node(s) were unschedulable")
+
+    def test_other_scheduler(self):
+        self.assertEqual(self.refused(node("n1", "A:16GiB"), pod("p", 2, spec="  schedulerName: mine")),
+                         'default/p: schedulerName "mine": no such scheduler here')
+
+    def test_no_nodes(self):
+        self.assertEqual(self.refused(pod("p", 2)), "default/p: no nodes available to schedule pods")
+
+    def test_other_resources(self):
+        said = self.refused(node("n1", "A:16GiB", rest="status: {allocatable: {cpu: 500m}}"), pod("p", None))
+        self.assertEqual(said, "default/p: 0/1 nodes are available: 1 Insufficient cpu")
+
+    def test_names_the_namespace(self):
+        said = self.refused(node("n1", "A:16GiB"), pod("p", 17, namespace="team"))
+        self.assertRegex(said, r"^team/p: .*17")
+
+    def test_priority_goes_first(self):
+        done = self.apply(node("n1", "A:16GiB"), pod("low", 10), pod("high", 10, spec="  priority: 100"), status=1)
+        self.assertRegex(done.stderr, r"^default/low: [^\n]*\n$")
+
+    def test_never_more_than_a_card(self):
+        done = self.apply(node("n1", "2xA:16GiB"), *(pod(f"p{i}", 5) for i in range(8)), status=1)
+        self.assertEqual(self.lines(done.stdout)[1].split()[2:], ["15/16", "15/16", "30/32"])
+        self.assertEqual(len(done.stderr.splitlines()), 2)
+
+
+class Input(Local):
+    def broken(self, text, *parts):
+        good = self.write(node("n1", "A:16GiB") + "\n---\n" + pod("p", 1))
+        bad = self.write(text)
+        done = self.run_files(good, bad, status=2)
+        self.assertEqual(done.stdout, "")
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        for part in (bad, *parts):
+            self.assertIn(part, done.stderr)
+
+    def test_malformed_manifests(self):
+        self.broken("a: [1", "document 1")
+        self.broken("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n---\nkind: Pod\n", "document 2 (line 5)",
+                    "apiVersion is missing")
+        self.broken("a: 1\na: 2\n", "document 1")
+        self.broken("a: b\x00\x01", "NUL byte at offset 4")
+        self.broken("\x01", "document 1")
+        self.broken("apiVersion: v1\nkind: Pod\n", "metadata is missing")
+
+    def test_invalid_objects(self):
+        self.broken(pod("Upper_Case", 1), "document 1", "Upper_Case", "metadata.name")
+        self.broken(pod("p", 1.5), "1.5")
+        self.broken(pod("p", -1), "-1")
+        self.broken("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: []}\n", "spec.containers")
+        self.broken(node("n9", "banana"), "aliquot.dev/simulated-cards", "banana")
+        self.broken("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: -1}\n", "replicas")
+
+    def test_the_same_object_twice(self):
+        self.broken(pod("p", 1), "already exists")
+
+    def test_missing_file(self):
+        done = self.run_files("/nonexistent.yaml", status=2)
+        self.assertIn("/nonexistent.yaml: cannot be read: No such file or directory", done.stderr)
+
+    def test_other_kinds_are_passed_over(self):
+        done = self.apply("apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: i}\n",
+                          node("n1", "A:16GiB"), pod("p", 1))
+        self.assertIn("kind Ingress is passed over", done.stderr)
+
+    def test_wrong_usage(self):
+        for args in (["local"], ["local", "--once"], ["local", "-f", "x"], ["local", "--once", "--what"],
+                     ["local", "--once", "-f", "x", "word"], ["local", "--once", "--logs-timeout=0", "-f", "x"]):
+            done = subprocess.run([ALIQUOT, *args], capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 2, args)
+            self.assertEqual(done.stdout, "")
+            self.assertTrue(done.stderr)
+        done = self.apply(node("n1", "A:16GiB"), options=["--get", "bananas"], status=2)
+        self.assertIn("--get bananas: no such resource here", done.stderr)
+
+    def test_hostile_annotations_do_not_break_the_sums(self):
+        meta = """
+  annotations:
+    scheduler.framework.gpushare.allocation: '{"0":{"999999":4294967295}}'
+    ALIYUN_COM_GPU_MEM_IDX: "-7"
+"""
+        done = self.apply(node("n1", "A:16GiB"), pod("hostile", 4, meta=meta, spec="  nodeName: n1"), pod("p", 4))
+        self.assertRegex(self.lines(done.stdout)[-1], r"^8/16")
+
+    def test_full_output_is_an_error(self):
+        path = self.write(node("n1", "A:16GiB"))
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([ALIQUOT, "local", "--once", "-f", path], stdout=full, stderr=subprocess.PIPE,
+                                  text=True, timeout=60)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("No space left", done.stderr)
+
+
+class Containers(Local):
+    def logs(self, *documents, options=(), status=0):
+        out = self.apply(node("n1", "2xA:16GiB"), *documents, options=["--logs", *options], status=status).stdout
+        parts = re.split(r"^== (.*)$", out, flags=re.M)[1:]
+        return {parts[i]: self.lines(parts[i + 1])[1:] for i in range(0, len(parts), 2)}
+
+    def test_order_and_environment(self):
+        env = "    env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}, {name: CGPU_DISABLE, value: 'true'}]"
+        logs = self.logs(pod("b", 3), pod("a", 2, container=env), pod("z", 1, namespace="alpha"), pod("plain"))
+        self.assertEqual(list(logs), ["alpha/z/main", "default/a/main", "default/b/main", "default/plain/main"])
+        self.assertEqual(logs["default/a/main"][5:7], ["NVIDIA_VISIBLE_DEVICES=all", "CGPU_DISABLE=true"])
+        self.assertEqual(logs["default/b/main"][0], "ALIYUN_COM_GPU_MEM_CONTAINER=3")
+        self.assertEqual(logs["default/plain/main"],
+                         ["(no command in the manifest; the container only holds its slice)"])
+
+    @unittest.skipUnless(has_namespaces(), "no namespaces here")
+    def test_commands(self):
+        command = "    command: [sh, -c, '{}']\n    args: [{}]"
+        logs = self.logs(
+            pod("ok", 1, container=command.format("echo \"$0 $1\"; hostname", '"$(ALIYUN_COM_GPU_MEM_DEV)", "$$(X)"')),
+            pod("fails", 1, container=command.format("exit 4", "")),
+            pod("forever", 1, container=command.format("echo on; sleep 1000", "")),
+            pod("nowhere", 1, container="    command: [no-such-program]"), options=["--logs-timeout=1"])
+        self.assertEqual(logs["default/ok/main"][6:], ["16 $(X)", "ok"])
+        self.assertEqual(logs["default/fails/main"][6:], ["(exited with 4)"])
+        self.assertEqual(logs["default/forever/main"][6:], ["on", "(still running after 1 s; stopped)"])
+        self.assertEqual(logs["default/nowhere/main"][6:],
+                         ["(no-such-program: not on this machine; the container only holds its slice)"])
+
+    @unittest.skipUnless(has_namespaces(), "no namespaces here")
+    def test_init_containers(self):
+        def init(code):
+            return f"""  initContainers:
+  - {{name: one, image: none, command: [sh, -c, 'echo first; exit {code}']}}
+  - {{name: two, image: none, command: [sh, -c, 'echo second']}}"""
+        main = "    command: [sh, -c, 'echo third']"
+        logs = self.logs(pod("good", 1, spec=init(0), container=main), pod("bad", 1, spec=init(1), container=main))
+        self.assertEqual(list(logs), [f"default/{p}/{c}" for p in ("bad", "good") for c in ("one", "two", "main")])
+        self.assertEqual(logs["default/good/main"][-1], "third")
+        self.assertEqual(logs["default/bad/one"], ["first", "(exited with 1)"])
+        self.assertEqual(logs["default/bad/two"], ["(not started: an init container did not succeed)"])
+
+    @unittest.skipUnless(has_namespaces(), "no namespaces here")
+    def test_nothing_is_left_behind(self):
+        self.logs(pod("p", 1, container="    command: [sh, -c, 'setsid sleep 98765 & sleep 98765']"),
+                  options=["--logs-timeout=1"])
+        for pid in children_of("sleep"):
+            with open(f"/proc/{pid}/cmdline") as f:
+                self.assertNotIn("98765", f.read())
+
+
+class Repeats(Local):
+    def test_twenty_runs_say_the_same(self):
+        nodes = [node(f"n{i}", "2xA:16GiB", labels=f"    ack.node.gpu.placement: {'spread' if i % 2 else 'binpack'}")
+                 for i in range(4)]
+        pods = [pod(f"p{i}", 1 + i * 7 % 9) for i in range(40)]
+        path = self.write("\n---\n".join(nodes + pods))
+        first = None
+        for _ in range(20):
+            done = subprocess.run([ALIQUOT, "local", "--once", "-f", path], capture_output=True, text=True, timeout=120)
+            said = (done.returncode, done.stdout, done.stderr)
+            first = first or said
+            self.assertEqual(said, first)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

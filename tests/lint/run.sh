@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A check that cannot fail is a defect: each one is shown a small tree with one fault, must fail and must say this; and
+# the same tree without the fault, which must pass.
+set -uo pipefail
+
+root=$(cd "$(dirname "$0")/../.." && pwd)
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+bad=0 n=0
+
+fresh() {
+        rm -rf "${tree:?}"/* "$tree"/.git "$tree"/.clang-format "$tree"/.clang-tidy
+        git -C "$tree" init -q
+        mkdir -p "$tree"/{src/base,src/wire,src/share,src/kube,src/inspect,man,build,scripts,tests/unit}
+        cp "$root/.clang-format" "$root/.clang-tidy" "$tree"
+        cp "$root"/scripts/*.sh "$tree/scripts"
+        : >"$tree/scripts/ceilings.txt"
+        : >"$tree/meson.build"
+        write src/wire/good.h '#pragma once' '#include "base/good.h"' 'int good(int a);'
+        write src/base/good.h '#pragma once'
+        write src/wire/good.c '#include "wire/good.h"' '' 'int good(int a) {' '        return a + 1;' '}'
+        printf '[{"directory":"%s","file":"src/wire/good.c","command":"cc -Isrc -c src/wire/good.c"}]\n' "$tree" \
+                >"$tree/build/compile_commands.json"
+}
+
+write() { # FILE LINE...
+        local file=$tree/$1
+        shift
+        { echo '/* SPDX-License-Identifier: Apache-2.0 */'; printf '%s\n' "$@"; } >"$file"
+}
+
+says() { # CHECK TEXT: the check fails with this text; without it, the check passes
+        local check=$1 text=${2:-} output status
+        n=$((n + 1))
+        output=$(cd "$tree" && "scripts/check-$check.sh" build 2>&1 </dev/null)
+        status=$?
+        if [ -z "$text" ] && [ "$status" -ne 0 ]; then
+                printf 'check-%s fails without a fault: %s\n' "$check" "$output"
+                bad=1
+        elif [ -n "$text" ] && { [ "$status" -eq 0 ] || [[ $output != *"$text"* ]]; }; then
+                printf 'check-%s does not say "%s", status %d: %s\n' "$check" "$text" "$status" "$output"
+                bad=1
+        fi
+}
+
+lines() { # N: as many statements
+        local i
+        for ((i = 0; i < $1; i++)); do echo '        a += 1;'; done
+}
+
+fresh
+for check in rooms ceilings words text format headers cppcheck tidy man shell; do says "$check"; done
+
+write src/wire/x.c '#include "kube/client.h"'
+says rooms 'src/wire/x.c:2: wire includes kube'
+write src/wire/x.c '#include "wire/good.h"'
+write src/share/x.c '#include "kube/client.h"'
+says rooms 'src/share/x.c:2: share includes kube'
+rm "$tree/src/share/x.c"
+write src/inspect/x.c '#include "kube/client.h"'
+says rooms 'inspect includes kube; it may include: base wire share'
+
+fresh
+mapfile -t body < <(lines 118)
+write src/base/x.c 'static int just(int a) {' "${body[@]}" '}'
+says ceilings
+mapfile -t body < <(lines 119)
+write src/base/x.c 'static int long_one(int a,' '                    int b) {' "${body[@]}" '}'
+says ceilings 'src/base/x.c:2: src/base/x.c:long_one has 122 lines, at most 120'
+echo 'src/base/x.c:long_one 122' >"$tree/scripts/ceilings.txt"
+says ceilings
+echo 'src/base/x.c:long_one 130' >"$tree/scripts/ceilings.txt"
+says ceilings 'still allows 130'
+echo 'src/base/gone.c:none 130' >"$tree/scripts/ceilings.txt"
+says ceilings 'no such thing any more: src/base/gone.c:none'
+: >"$tree/scripts/ceilings.txt"
+mapfile -t body < <(lines 1000)
+write src/base/x.c "${body[@]}"
+says ceilings 'src/base/x.c has 1001 lines, at most 1000'
+mapfile -t body < <(lines 120)
+write src/base/x.c 'int x;'
+write src/base/x.h "${body[@]}"
+says ceilings 'src/base/x.h has 121 lines, at most 120'
+
+fresh
+for word in strcpy strcat sprintf vsprintf atoi atol strtok gets system alloca; do
+        write src/base/x.c "int x = $word(y);"
+        says words "src/base/x.c:2: $word() is banned; use "
+done
+write src/base/x.c '/* atoi() cannot tell */' 'int x = snprintf(b, n, "system()") + my_system(2);'
+says words
+write src/base/x.c '/* TODO later */'
+says words 'src/base/x.c:2: unfinished:'
+write src/base/x.c '/* this is a stub */'
+says words 'unfinished'
+
+fresh
+echo 'int x;' >"$tree/src/base/x.c"
+says text 'src/base/x.c:1: no SPDX'
+write src/base/x.c 'int x; '
+says text 'src/base/x.c:2: blank at the end'
+write src/base/x.c $'\tint x;'
+says text 'src/base/x.c:2: tab'
+write src/base/x.c '/* see /root/notes */'
+says text 'src/base/x.c:2: path of a machine'
+write src/base/x.c '<<<<<<< HEAD'
+says text 'merge mark'
+printf '/* SPDX-License-Identifier: Apache-2.0 */\nint x;' >"$tree/src/base/x.c"
+says text 'src/base/x.c: no newline at the end'
+write src/base/x.c 'int x;'
+write src/base/x.h 'int x;'
+says text 'src/base/x.h:1: no #pragma once'
+
+fresh
+write src/base/x.c 'int  x;'
+says format 'src/base/x.c:2'
+fresh
+write src/base/x.h '#pragma once' 'size_t x(void);'
+says headers 'unknown type name'
+fresh
+write src/base/x.c 'int x(void);' 'int x(void) {' '        int a[2];' '        a[2] = 1;' '        return a[0];' '}'
+says cppcheck 'src/base/x.c:5: Array'
+fresh
+write src/wire/good.c '#include <string.h>' '#include "wire/good.h"' 'int good(int a) {' \
+        '        return a ? memcmp("a", "b", 1) == 0 && a == a : 0;' '}'
+says tidy 'misc-redundant-expression'
+
+fresh
+echo "executable('nobody', 'main.c')" >"$tree/meson.build"
+says man 'meson.build: no man page man/nobody.1'
+printf '.Dd now\n.Sh NAME\n' >"$tree/man/nobody.1"
+says man 'nobody.1'
+fresh
+printf '#!/bin/bash\nrm $1\n' >"$tree/scripts/x.sh"
+says shell 'SC2086'
+
+echo "$n examples"
+exit "$bad"

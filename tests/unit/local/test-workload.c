@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "local/workload.h"
+
+#include "base/buf.h"
+#include "test.h"
+
+static json_t *tree(const char *text) {
+        json_t *t = json_loads(text, 0, NULL);
+
+        ASSERT_TRUE(t);
+        return t;
+}
+
+#define TEMPLATE                                                                                             \
+        "\"template\":{\"metadata\":{\"labels\":{\"app\":\"a\"}},\"spec\":{\"containers\":[{\"name\":\"m\"}" \
+        "]}}"
+
+static json_t *expand(const char *text, const char *nodes_text, int expected, Fault *fault) {
+        _cleanup_json_ json_t *workload = tree(text), *nodes = tree(nodes_text);
+        json_t *pods = json_array();
+
+        ASSERT_INT(workload_expand(workload, nodes, pods, fault), expected);
+        return pods;
+}
+
+static const char *name_of(const json_t *pods, size_t i) {
+        return tree_text(json_array_get(pods, i), "metadata", "name", NULL);
+}
+
+static void gives_a_statefulset_ordinals(void) {
+        _cleanup_json_ json_t *pods =
+                expand("{\"apiVersion\":\"apps/v1\",\"kind\":\"StatefulSet\",\"metadata\":{\"name\":\"app\","
+                       "\"namespace\":\"team\"},\"spec\":{\"replicas\":3," TEMPLATE "}}",
+                       "[]", 0, NULL);
+        const json_t *last = json_array_get(pods, 2);
+
+        ASSERT_INT(json_array_size(pods), 3);
+        ASSERT_TEXT(name_of(pods, 0), "app-0");
+        ASSERT_TEXT(name_of(pods, 2), "app-2");
+        ASSERT_TEXT(tree_text(last, "metadata", "namespace", NULL), "team");
+        ASSERT_TEXT(tree_text(last, "metadata", "labels", "app", NULL), "a");
+        ASSERT_TEXT(tree_text(last, "metadata", "labels", "statefulset.kubernetes.io/pod-name", NULL),
+                    "app-2");
+        ASSERT_TEXT(tree_text(last, "spec", "hostname", NULL), "app-2");
+}
+
+static void points_each_pod_to_its_controller(void) {
+        _cleanup_json_ json_t *workload =
+                tree("{\"apiVersion\":\"batch/v1\",\"kind\":\"Job\",\"metadata\":{\"name\":\"j\"},\"spec\":{"
+                     "\"parallelism\":2," TEMPLATE "}}");
+        _cleanup_json_ json_t *pods = json_array();
+        const json_t *owner;
+
+        ASSERT_OK(workload_expand(workload, NULL, pods, NULL));
+        ASSERT_INT(json_array_size(pods), 2);
+        owner = json_array_get(tree_at(json_array_get(pods, 1), "metadata", "ownerReferences", NULL), 0);
+        ASSERT_TEXT(tree_text(owner, "uid", NULL), tree_text(workload, "metadata", "uid", NULL));
+        ASSERT_TRUE(json_is_true(json_object_get(owner, "controller")));
+}
+
+static void gives_the_same_names_each_time(void) {
+        const char *text =
+                "{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"metadata\":{\"name\":\"web\"},"
+                "\"spec\":{\"replicas\":100," TEMPLATE "}}";
+        _cleanup_json_ json_t *a = expand(text, "[]", 0, NULL), *b = expand(text, "[]", 0, NULL);
+        _cleanup_json_ json_t *seen = json_object();
+
+        ASSERT_TRUE(json_equal(a, b));
+        for (size_t i = 0; i < 100; i++)
+                (void) json_object_set_new(seen, name_of(a, i), json_true());
+        ASSERT_INT(json_object_size(seen), 100);
+        ASSERT_TRUE(str_has_prefix(str_from(name_of(a, 0)), STR("web-")));
+}
+
+static size_t n_pods_of_job(const char *spec) {
+        _cleanup_buf_ Buf text = BUF_NULL;
+        _cleanup_json_ json_t *pods = NULL;
+
+        buf_appendf(&text,
+                    "{\"apiVersion\":\"batch/"
+                    "v1\",\"kind\":\"Job\",\"metadata\":{\"name\":\"j\"},\"spec\":{%s%s}}",
+                    spec, TEMPLATE);
+        pods = expand(text.data, "[]", 0, NULL);
+        return json_array_size(pods);
+}
+
+static void runs_as_many_pods_of_a_job_as_may_run_at_once(void) {
+        ASSERT_INT(n_pods_of_job(""), 1);
+        ASSERT_INT(n_pods_of_job("\"parallelism\":3,"), 3);
+        ASSERT_INT(n_pods_of_job("\"parallelism\":3,\"completions\":2,"), 2);
+        ASSERT_INT(n_pods_of_job("\"completions\":5,"), 1);
+        ASSERT_INT(n_pods_of_job("\"parallelism\":0,"), 0);
+        ASSERT_INT(n_pods_of_job("\"parallelism\":3,\"suspend\":true,"), 0);
+}
+
+static void pins_daemons_to_their_nodes(void) {
+        _cleanup_json_ json_t *pods =
+                expand("{\"apiVersion\":\"apps/v1\",\"kind\":\"DaemonSet\",\"metadata\":{\"name\":\"d\"},"
+                       "\"spec\":{" TEMPLATE "}}",
+                       "[{\"metadata\":{\"name\":\"n1\"}},{\"metadata\":{\"name\":\"n2\"}}]", 0, NULL);
+        _cleanup_free_ char *affinity = NULL;
+
+        ASSERT_INT(json_array_size(pods), 2);
+        affinity = json_dumps(tree_at(json_array_get(pods, 1), "spec", "affinity", NULL), JSON_COMPACT);
+        ASSERT_CONTAINS(affinity, "\"values\":[\"n2\"]");
+}
+
+static void names_the_field_that_is_wrong(void) {
+        static const struct {
+                const char *spec, *words;
+        } cases[] = {
+                {"\"replicas\":-1," TEMPLATE, "spec.replicas must be a whole number from 0"},
+                {"\"replicas\":\"2\"," TEMPLATE, "spec.replicas must be a whole number from 0"},
+                {"\"replicas\":1.5," TEMPLATE, "spec.replicas must be a whole number from 0"},
+                {"\"replicas\":100001," TEMPLATE, "spec.replicas is 100001, must be at most 100000"},
+                {"\"replicas\":9223372036854775807," TEMPLATE, "must be at most 100000"},
+                {"\"replicas\":1", "spec.template.spec is missing"},
+                {"\"replicas\":1,\"template\":{\"spec\":[]}", "spec.template.spec is missing"},
+                {"\"template\":{\"metadata\":{\"labels\":[]},\"spec\":{}}",
+                 "spec.template.metadata.labels must be an object"},
+                {"\"template\":{\"spec\":{\"affinity\":[]}}",
+                 "spec.template.spec.affinity must be an object"},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_buf_ Buf text = BUF_NULL;
+                _cleanup_json_ json_t *pods = NULL;
+                Fault fault = FAULT_NULL;
+
+                buf_appendf(
+                        &text,
+                        "{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"metadata\":{\"name\":\"w\"},"
+                        "\"spec\":{%s}}",
+                        cases[i].spec);
+                pods = expand(text.data, "[]", WORKLOAD_E_INVALID, &fault);
+                ASSERT_INT(json_array_size(pods), 0);
+                ASSERT_CONTAINS(fault.text, cases[i].words);
+        }
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(gives_a_statefulset_ordinals), TEST(points_each_pod_to_its_controller),
+                         TEST(gives_the_same_names_each_time),
+                         TEST(runs_as_many_pods_of_a_job_as_may_run_at_once),
+                         TEST(pins_daemons_to_their_nodes), TEST(names_the_field_that_is_wrong));
+}
