@@ -64,9 +64,11 @@ static void ask(View *v, unsigned verb, Str body) {
                                                                              preempt_answer, inspect_answer};
         _cleanup_arena_ Arena arena = ARENA_NULL;
         _cleanup_buf_ Buf out = BUF_NULL;
+        Promises promises = {0};
         Metrics metrics = {0};
-        unsigned status =
-                verbs[verb](&(VerbContext){.view = v, .metrics = &metrics, .arena = &arena}, body, &out);
+        VerbContext context = {
+                .view = v, .metrics = &metrics, .promises = &promises, .now = 1, .arena = &arena};
+        unsigned status = verbs[verb](&context, body, &out);
 
         assert(out.len > 0);
         if (status == 200)
