@@ -32,33 +32,36 @@ static Slice *collect(Collection *c, Slice slice) {
         return &c->slices[c->n++];
 }
 
-static uint32_t amount_of(ResourceAsk ask) {
-        uint64_t value;
-
-        if (!ask.present || quantity_parse(ask.text, &value) != 0)
-                return 0;
+static uint32_t saturate(uint64_t value) {
         return value > UINT32_MAX ? UINT32_MAX : (uint32_t) value;
 }
 
-static const PodContainer *container_of(const Pod *pod, bool init, uint32_t index) {
-        for (size_t i = 0; i < pod->n_containers; i++) {
-                const PodContainer *c = &pod->containers[i];
-                if (c->index == index && (c->kind != CONTAINER_MAIN) == init)
-                        return c;
-        }
-        return NULL;
+static uint32_t amount_of(ResourceAsk ask) {
+        uint64_t value;
+
+        return ask.present && quantity_parse(ask.text, &value) == 0 ? saturate(value) : 0;
 }
 
-static Slice *slice_on(Collection *c, size_t from, uint32_t container, uint32_t card) {
-        for (size_t i = from; i < c->n; i++)
-                if (c->slices[i].container == container && c->slices[i].card == card)
-                        return &c->slices[i];
-        return NULL;
+/* The pod's list has the init containers first: both lists are indexed directly. */
+static const PodContainer *container_of(const Pod *pod, size_t n_init, bool init, uint32_t index) {
+        size_t i = init ? index : n_init + index;
+
+        return i < (init ? n_init : pod->n_containers) ? &pod->containers[i] : NULL;
+}
+
+static size_t count_init(const Pod *pod) {
+        size_t n = 0;
+
+        while (n < pod->n_containers && pod->containers[n].kind != CONTAINER_MAIN)
+                n++;
+        return n;
 }
 
 /* One annotation of the current form. Containers that the pod does not have are counted as well: the node
  * obeyed the annotation. Returns 0, ANNOTATION_E_MALFORMED or -ENOMEM. */
-static int collect_allocation(Collection *c, const Pod *pod, Str text, bool init, Fault *fault) {
+static int collect_allocation(Collection *c, const Pod *pod, const char *key, Str text, bool init,
+                              Fault *fault) {
+        size_t n_init = count_init(pod);
         Allocation a;
         int r;
 
@@ -66,15 +69,12 @@ static int collect_allocation(Collection *c, const Pod *pod, Str text, bool init
                 return 0;
         r = allocation_parse(text, c->arena, &a, fault);
         if (r != 0)
-                return r;
+                return r < 0 ? r : fault_wrap(fault, r, "annotation %s", key);
         for (size_t i = 0; i < a.n_entries; i++) {
                 const AllocationEntry *e = &a.entries[i];
-                const PodContainer *container = container_of(pod, init, e->container);
+                const PodContainer *container = container_of(pod, n_init, init, e->container);
                 ContainerKind kind = container ? container->kind : init ? CONTAINER_INIT : CONTAINER_MAIN;
 
-                if (e->container > UINT16_MAX)
-                        return fault_set(fault, ANNOTATION_E_MALFORMED, "container index %u is over %u",
-                                         e->container, UINT16_MAX);
                 if (!collect(c, (Slice){.card = e->card,
                                         .mem = e->amount,
                                         .container = (uint16_t) e->container,
@@ -84,28 +84,54 @@ static int collect_allocation(Collection *c, const Pod *pod, Str text, bool init
         return 0;
 }
 
+static int compare_places(const void *a, const void *b) {
+        const Slice *x = a, *y = b;
+
+        if (x->container != y->container)
+                return x->container < y->container ? -1 : 1;
+        return (x->card > y->card) - (x->card < y->card);
+}
+
+/* first..end: the main containers' slices, in the order of the annotation. */
+static int collect_core_entries(Collection *c, size_t first, const Allocation *a) {
+        size_t end = c->n;
+
+        for (size_t i = 0; i < a->n_entries; i++) {
+                const AllocationEntry *e = &a->entries[i];
+                Slice place = {.card = e->card, .container = (uint16_t) e->container, .kind = CONTAINER_MAIN},
+                      *s = NULL;
+
+                if (end > first)
+                        s = bsearch(&place, c->slices + first, end - first, sizeof place, compare_places);
+                if (!s)
+                        s = collect(c, place); /* compute without memory: somebody else's, but taken */
+                if (!s)
+                        return -ENOMEM;
+                s->core = e->amount;
+        }
+        return 0;
+}
+
 /* Compute stands in an annotation of its own, main containers only; for the others, and where it is missing,
  * the container's limit says it, which the annotation repeats. */
 static int collect_core(Collection *c, const Pod *pod, size_t first_main, Fault *fault) {
+        size_t n_init = count_init(pod), until;
         Allocation a = {0};
         int r = 0;
 
         if (!str_is_empty(pod->annotations.core))
                 r = allocation_parse(pod->annotations.core, c->arena, &a, fault);
+        if (r > 0)
+                (void) fault_wrap(fault, r, "annotation %s", ANNOTATION_CORE);
+        if (r >= 0)
+                r = collect_core_entries(c, first_main, &a);
         if (r < 0)
                 return r;
-        for (size_t i = 0; i < a.n_entries; i++) {
-                Slice *s = slice_on(c, first_main, a.entries[i].container, a.entries[i].card);
+        until = a.n_entries > 0 ? first_main : c->n;
+        for (size_t i = 0; i < until; i++) {
+                const PodContainer *container =
+                        container_of(pod, n_init, i < first_main, c->slices[i].container);
 
-                if (!s && a.entries[i].container <= UINT16_MAX)
-                        s = collect(c, (Slice){.card = a.entries[i].card,
-                                               .container = (uint16_t) a.entries[i].container,
-                                               .kind = CONTAINER_MAIN});
-                if (s)
-                        s->core = a.entries[i].amount;
-        }
-        for (size_t i = 0; i < (a.n_entries > 0 ? first_main : c->n); i++) {
-                const PodContainer *container = container_of(pod, i < first_main, c->slices[i].container);
                 if (container)
                         c->slices[i].core = amount_of(container->gpu_core);
         }
@@ -113,14 +139,14 @@ static int collect_core(Collection *c, const Pod *pod, size_t first_main, Fault 
 }
 
 static int collect_current(Collection *c, const Pod *pod, Fault *fault) {
+        const PodAnnotations *a = &pod->annotations;
         size_t first_main;
         int r;
 
-        r = collect_allocation(c, pod, pod->annotations.init_allocation, true, fault);
-        if (r == 0) {
-                first_main = c->n;
-                r = collect_allocation(c, pod, pod->annotations.allocation, false, fault);
-        }
+        r = collect_allocation(c, pod, ANNOTATION_INIT_ALLOCATION, a->init_allocation, true, fault);
+        first_main = c->n;
+        if (r == 0)
+                r = collect_allocation(c, pod, ANNOTATION_ALLOCATION, a->allocation, false, fault);
         if (r < 0)
                 return r;
         if (r > 0 || c->n == 0) {
@@ -158,21 +184,19 @@ static int collect_older(Collection *c, const Pod *pod, Fault *fault) {
         return 0;
 }
 
-static uint32_t pending_of(const Pod *pod) {
-        Demand d = {0};
-        uint64_t total;
+/* Whatever card it gets, it takes no more than this there. */
+static void collect_pending(const Pod *pod, GrantSpec *spec) {
+        Demand mem = {0}, core = {0};
 
-        for (size_t i = 0; i < pod->n_containers; i++)
-                demand_add(&d, pod->containers[i].kind, amount_of(pod->containers[i].gpu_mem));
-        total = demand_total(&d);
-        return total > UINT32_MAX ? UINT32_MAX : (uint32_t) total;
-}
+        for (size_t i = 0; i < pod->n_containers; i++) {
+                const PodContainer *c = &pod->containers[i];
 
-static bool wants_core(const Pod *pod) {
-        for (size_t i = 0; i < pod->n_containers; i++)
-                if (amount_of(pod->containers[i].gpu_core) > 0)
-                        return true;
-        return false;
+                demand_add(&mem, c->kind, amount_of(c->gpu_mem));
+                demand_add(&core, c->kind, amount_of(c->gpu_core));
+        }
+        spec->pending_mem = saturate(demand_total(&mem));
+        spec->pending_core = saturate(demand_total(&core));
+        spec->has_core = spec->pending_core > 0;
 }
 
 int grant_spec_from_pod(const Pod *pod, Arena *arena, GrantSpec *ret, Fault *fault) {
@@ -197,8 +221,7 @@ int grant_spec_from_pod(const Pod *pod, Arena *arena, GrantSpec *ret, Fault *fau
                         return r;
         }
         if (c.n == 0) {
-                spec.pending_mem = pending_of(pod);
-                spec.has_core = wants_core(pod);
+                collect_pending(pod, &spec);
                 if (spec.pending_mem == 0)
                         return POD_GRANT_E_NONE;
         }

@@ -6,18 +6,15 @@
 #include "share/ledger.h"
 #include "share/request.h"
 
-enum {
-        POD_GRANT_E_NONE =
-                1, /* the pod holds nothing: not ours, not bound, or terminal with its containers ended */
-};
+/* The pod holds nothing: not ours, not bound, or terminal with its containers ended. */
+enum { POD_GRANT_E_NONE = 1 };
 
 /* What a pod holds by its own object: annotations in the current form when they decode to something, else the
  * older form, else everything pending. Fault is set (and 0 returned) when an annotation had to be passed
  * over. The spec points into pod and arena. Returns 0, POD_GRANT_E_NONE or -ENOMEM. */
 int grant_spec_from_pod(const Pod *pod, Arena *arena, GrantSpec *ret, Fault *fault);
 
-/* Members of metadata.annotations for a pod that was given `slices`, as `"key":"value",...` pairs in a JSON
- * object, in both forms (the older one for single-card pods only): CONTRACT section 4. dev: units of that
- * card. */
+/* metadata.annotations for a pod that was given `slices` on `node`, as a JSON object, in both forms (the older one
+ * for single-card pods only): CONTRACT section 4. Compute of init containers is not written: their limits say it. */
 void grant_annotations_write(const Slice *slices, size_t n_slices, const LedgerNode *node, bool assigned,
-                             uint64_t assume_time_nsec, Buf *out_json_object);
+                             uint64_t assume_time_nsec, Buf *out);

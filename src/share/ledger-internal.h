@@ -1,56 +1,70 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Inside the ledger: what ledger.c, node.c and placement.c share. */
+/* Inside the ledger: what its files and placement share. */
 
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "share/ledger.h"
+#include "share/replicas.h"
 
-/* What one look at a node answers for most requests. Kept in one array for all nodes, in step with the cards,
- * because a scheduling cycle looks at every node of the cluster: 5,000 of these fit in the second-level
- * cache, 5,000 nodes with their grants do not. Free amounts are those of cards that may take another pod now;
- * pending units are subtracted. */
+enum {
+        CORE_PER_CARD = 100,
+        CORE_STEP = 5,                               /* compute is asked for in steps of 5 percent */
+        CORE_LEVELS = CORE_PER_CARD / CORE_STEP + 1, /* 0, 5, .. 100 */
+        FENCE_BYTES = (CARD_INDEX_MAX + 1) / 8,
+};
+
+/* What one look at a node answers for every request that wants one card. A scheduling cycle looks at every node of
+ * the cluster; 5,000 of these stay in the second-level cache, 5,000 nodes with their cards do not. Free amounts are
+ * those of cards that may take another pod now, with pending amounts subtracted. What is asked of most often stands
+ * first: with low levels of compute a look costs one cache line. */
 typedef struct NodeSummary {
-        uint32_t free_used;      /* most units free on a card that is in use already */
-        uint32_t free_untouched; /* most units free on a card that nobody uses */
-        uint32_t used, total;    /* units over all cards; saturated, for ranking only */
-        uint8_t mode;            /* ShareMode */
-        uint8_t policy;          /* PlacementPolicy */
-        bool takes_memory;       /* the mode offers gpu-mem, and no memory+compute pod is here (or mixing is
-                                    allowed) */
+        uint32_t fill;  /* used part of the node's units, 2^32 - 1 is all of them */
+        uint32_t total; /* units over all cards; saturated, for ranking only */
+        uint8_t mode;   /* ShareMode */
+        uint8_t policy; /* PlacementPolicy */
+        bool takes_memory; /* known, the mode offers gpu-mem, and no memory+compute pod is here (or mixing is allowed) */
         bool takes_core;
+        uint32_t free_untouched; /* most units free on a card that nobody uses */
+        uint32_t free_used
+                [CORE_LEVELS]; /* [k]: most units free on a used card with at least 5 k percent free */
 } NodeSummary;
 
-enum { FENCE_BYTES = (CARD_INDEX_MAX + 1) / 8 };
+/* A card as the node object describes it. */
+typedef struct CardShape {
+        uint32_t index, units;
+        bool healthy;
+} CardShape;
 
 /* What the node object says, decoded. */
 typedef struct NodeDescription {
         ShareMode mode;
         PlacementPolicy policy;
         MemoryUnit unit;
-        CardInfo *cards; /* sorted by index; texts not kept */
+        CardShape *cards; /* sorted by index; owned */
         size_t n_cards;
         uint32_t max_pods; /* per card; 0: no ceiling */
+        bool max_pods_said;
         bool allow_mixed;
 } NodeDescription;
 
 struct LedgerNode {
         UT_hash_handle hh;
         Ledger *ledger;
-        size_t slot; /* in ledger->nodes and ledger->summaries */
+        uint32_t slot; /* in ledger->nodes and ledger->summaries */
         char *name;
         size_t name_len;
         bool described;         /* there is a node object */
         NodeDescription now;    /* in force */
         NodeDescription wanted; /* comes into force with the last grant; valid when has_wanted */
         bool has_wanted;
-        LedgerCard *cards;
-        size_t n_cards, cards_capacity;
-        Grant *grants;
-        size_t n_grants, n_with_core;
-        uint64_t pending;
-        uint64_t apps; /* bit per app hash: which applications may have a grant here */
+        LedgerCard *cards; /* described, or named by a grant; sorted by index */
+        size_t n_cards, cards_room;
+        Grant *grants;  /* of pods */
+        Grant *held;    /* of pods that are gone, charged like the others */
+        Grant *dormant; /* of pods whose own grant is here: not charged */
+        size_t n_charged, n_with_core, n_pending;
+        uint64_t pending, pending_core;
         uint8_t fenced[FENCE_BYTES];
 };
 
@@ -58,32 +72,72 @@ struct Ledger {
         LedgerNode *by_name;
         LedgerNode **nodes;
         NodeSummary *summaries;
-        size_t n_nodes, capacity;
+        size_t n_nodes, room;
+        Replicas *replicas;
 };
 
 struct Grant {
         LedgerNode *node;
         Grant *next, **link;
         uint64_t app;
-        uint32_t pending;
-        uint16_t n_slices;
+        uint32_t pending, pending_core;
+        uint32_t n_slices;
         uint16_t namespace_len, name_len, uid_len;
         bool has_core;
+        bool is_held;   /* from the node's annotation: belongs to the node */
         Slice slices[]; /* by card, then init containers before the others; the three texts follow */
 };
 
-/* The node of that name, made when it is not there. NULL when out of memory. */
+/* What a grant takes from one card. */
+typedef struct CardDemand {
+        uint64_t mem, core;
+} CardDemand;
+
+/* ledger.c: the node of that name, made when it is not there; NULL when out of memory. */
 LedgerNode *ledger_node_ensure(Ledger *l, Str name);
 void ledger_node_drop_if_unused(LedgerNode *n);
+
+/* card.c */
 LedgerCard *ledger_node_card(LedgerNode *n,
                              uint32_t index); /* made when missing, with 0 units; NULL: no memory */
+const LedgerCard *ledger_node_find_card(const LedgerNode *n, uint32_t index);
+int ledger_node_apply_cards(LedgerNode *n); /* what is described and fenced now; 0 or -ENOMEM */
+void ledger_node_drop_stale_cards(LedgerNode *n);
 NodeSummary ledger_node_summary(const LedgerNode *n);
 void ledger_node_summarize(LedgerNode *n); /* after any change to cards, grants or description */
-void ledger_node_settle(LedgerNode *n);    /* the last grant went: what was wanted comes into force */
-
-/* Free units of a card for one more pod, 0 when it takes none. */
-uint32_t ledger_card_free(const LedgerNode *n, const LedgerCard *c);
-uint32_t ledger_card_core_free(const LedgerCard *c);
+uint32_t ledger_card_free(const LedgerNode *n,
+                          const LedgerCard *c); /* units for one more pod, 0: takes none */
+uint32_t ledger_card_core_free(const LedgerNode *n, const LedgerCard *c);
 bool ledger_card_has_seat(const LedgerNode *n, const LedgerCard *c); /* under the ceiling of pods */
 
-size_t ledger_node_replicas(const LedgerNode *n, uint64_t app); /* grants of this application here */
+/* In use, or perhaps about to be: a pending pod may get any card. */
+static inline bool ledger_card_is_used(const LedgerNode *n, const LedgerCard *c) {
+        return c->pods > 0 || n->n_pending > 0;
+}
+
+/* node.c: the last charge went: what was wanted comes into force. */
+void ledger_node_settle(LedgerNode *n);
+
+/* describe.c: 0, LEDGER_E_NODE with a fault, or -ENOMEM. before: what was in force. */
+int node_describe(const Node *node, const NodeDescription *before, NodeDescription *ret, Fault *fault);
+void node_description_done(NodeDescription *d);
+uint32_t node_max_pods_default(ShareMode mode);
+
+/* grant.c */
+int grant_build(const GrantSpec *spec, Grant **ret); /* not linked, not charged */
+int grant_reserve_cards(LedgerNode *n, const Grant *g);
+void grant_link(Grant *g, LedgerNode *n, Grant **list);
+void grant_unlink(Grant *g);
+void grant_charge(const Grant *g);
+void grant_discharge(const Grant *g);
+CardDemand grant_demand(const Grant *g, uint32_t card);
+
+/* held.c. The list is made first and taken over later, because that cannot fail. */
+typedef struct HeldList {
+        Grant *first;
+} HeldList;
+int held_read(Str annotation, LedgerNode *n, HeldList *ret, Fault *fault); /* 0, LEDGER_E_NODE, -ENOMEM */
+void held_list_done(HeldList *list);
+void held_replace(LedgerNode *n, HeldList *list);
+void held_sleep(LedgerNode *n, Str uid); /* this pod has a grant of its own now */
+void held_wake(LedgerNode *n, Str uid);  /* and now it has not */

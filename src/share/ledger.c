@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/* The table of nodes, and the proof that their sums are right. */
+
 #include "share/ledger.h"
 
 #include <assert.h>
 #include <errno.h>
 
-#include "share/demand.h"
 #include "share/ledger-internal.h"
 
 int ledger_new(Ledger **ret) {
@@ -16,25 +18,123 @@ int ledger_new(Ledger **ret) {
         return 0;
 }
 
+static void node_free(LedgerNode *n) {
+        assert(!n->grants && !n->held && !n->dormant && n->n_charged == 0 && n->pending == 0);
+        for (size_t i = 0; i < n->n_cards; i++)
+                assert(n->cards[i].used == 0 && n->cards[i].core_used == 0 && n->cards[i].pods == 0);
+        node_description_done(&n->now);
+        node_description_done(&n->wanted);
+        free(n->cards);
+        free(n->name);
+        free(n);
+}
+
 Ledger *ledger_free(Ledger *l) {
         if (!l)
                 return NULL;
         while (l->n_nodes > 0) {
                 LedgerNode *n = l->nodes[l->n_nodes - 1];
 
-                n->described = false;
-                memset(n->fenced, 0, sizeof n->fenced);
-                while (n->n_grants > 1)
+                n->described = true; /* or the last grant would take the node along */
+                while (n->grants)
                         (void) grant_free(n->grants);
-                if (n->grants)
-                        (void) grant_free(n->grants); /* takes the node along */
-                else
-                        ledger_node_drop_if_unused(n);
+                memset(n->fenced, 0, sizeof n->fenced);
+                ledger_node_remove(l, ledger_node_name(n));
         }
+        assert(!l->replicas && !l->by_name);
         free(l->nodes);
         free(l->summaries);
         free(l);
         return NULL;
+}
+
+/* ---- nodes come and go ---- */
+
+static int ledger_reserve(Ledger *l) {
+        size_t room = l->room > 0 ? 2 * l->room : 64;
+        LedgerNode **nodes;
+        NodeSummary *summaries;
+
+        if (l->n_nodes < l->room)
+                return 0;
+        if (room > UINT32_MAX)
+                return -ENOMEM;
+        nodes = realloc(l->nodes, room * sizeof *nodes);
+        if (!nodes)
+                return -ENOMEM;
+        l->nodes = nodes;
+        summaries = realloc(l->summaries, room * sizeof *summaries);
+        if (!summaries)
+                return -ENOMEM;
+        l->summaries = summaries;
+        l->room = room;
+        return 0;
+}
+
+static LedgerNode *node_new(Ledger *l, Str name) {
+        LedgerNode *n = calloc(1, sizeof *n);
+
+        if (!n)
+                return NULL;
+        n->name = str_dup(name);
+        if (!n->name) {
+                free(n);
+                return NULL;
+        }
+        n->name_len = name.len;
+        n->ledger = l;
+        n->now.unit = MEMORY_UNIT_GIB;
+        return n;
+}
+
+LedgerNode *ledger_node_ensure(Ledger *l, Str name) {
+        LedgerNode *n = ledger_node_find(l, name);
+
+        if (n)
+                return n;
+        if (ledger_reserve(l) < 0)
+                return NULL;
+        n = node_new(l, name);
+        if (!n)
+                return NULL;
+        HASH_ADD_KEYPTR(hh, l->by_name, n->name, n->name_len, n);
+        if (!hash_added(n, hh)) {
+                node_free(n);
+                return NULL;
+        }
+        n->slot = (uint32_t) l->n_nodes;
+        l->nodes[l->n_nodes++] = n;
+        ledger_node_summarize(n);
+        return n;
+}
+
+static bool has_fences(const LedgerNode *n) {
+        for (size_t i = 0; i < FENCE_BYTES; i++)
+                if (n->fenced[i])
+                        return true;
+        return false;
+}
+
+/* The last node takes the free slot, so that all of them stand without gaps. */
+static void give_slot_back(LedgerNode *n) {
+        Ledger *l = n->ledger;
+        LedgerNode *last = l->nodes[--l->n_nodes];
+
+        if (last == n)
+                return;
+        for (const Grant *g = last->grants; g; g = g->next)
+                replicas_move(l->replicas, g->app, last->slot, n->slot);
+        l->nodes[n->slot] = last;
+        l->summaries[n->slot] = l->summaries[last->slot];
+        last->slot = n->slot;
+}
+
+void ledger_node_drop_if_unused(LedgerNode *n) {
+        if (n->described || n->grants || has_fences(n))
+                return;
+        give_slot_back(n);
+        HASH_DELETE(hh, n->ledger->by_name, n);
+        node_free(n);
 }
 
 LedgerNode *ledger_node_find(const Ledger *l, Str name) {
@@ -52,232 +152,96 @@ LedgerNode *ledger_node_at(const Ledger *l, size_t i) {
         return l->nodes[i];
 }
 
-/* ---- grants ---- */
-
-typedef struct CardDemand {
-        uint64_t mem, core;
-} CardDemand;
-
-/* What the run of slices on one card takes; *i moves behind the run. */
-static CardDemand demand_of_run(const Grant *g, size_t *i) {
-        Demand mem = {0}, core = {0};
-        uint32_t card = g->slices[*i].card;
-
-        for (; *i < g->n_slices && g->slices[*i].card == card; (*i)++) {
-                demand_add(&mem, g->slices[*i].kind, g->slices[*i].mem);
-                demand_add(&core, g->slices[*i].kind, g->slices[*i].core);
-        }
-        return (CardDemand){demand_total(&mem), demand_total(&core)};
-}
-
-static CardDemand demand_on(const Grant *g, uint32_t card) {
-        for (size_t i = 0; i < g->n_slices; i++)
-                if (g->slices[i].card == card)
-                        return demand_of_run(g, &i);
-        return (CardDemand){0, 0};
-}
-
-static uint32_t saturate(uint64_t value) {
-        return value > UINT32_MAX ? UINT32_MAX : (uint32_t) value;
-}
-
-/* Makes every card exist before anything is charged, so that charging cannot fail half way. */
-static int reserve_cards(LedgerNode *n, const Grant *g) {
-        for (size_t i = 0; i < g->n_slices; i++)
-                if (!ledger_node_card(n, g->slices[i].card))
-                        return -ENOMEM;
-        return 0;
-}
-
-static void charge(LedgerNode *n, const Grant *g, bool back) {
-        for (size_t i = 0; i < g->n_slices;) {
-                LedgerCard *c = ledger_node_card(n, g->slices[i].card);
-                CardDemand d = demand_of_run(g, &i);
-
-                if (back) {
-                        assert(c->used >= d.mem && c->core_used >= d.core && c->pods > 0);
-                        c->used -= d.mem;
-                        c->core_used -= d.core;
-                        c->pods--;
-                } else {
-                        c->used += d.mem; /* 2^32 grants of 2^48 each at most: no overflow */
-                        c->core_used += d.core;
-                        c->pods++;
-                }
-        }
-        n->pending = back ? n->pending - g->pending : n->pending + g->pending;
-        n->n_with_core = back ? n->n_with_core - g->has_core : n->n_with_core + g->has_core;
-        n->n_grants = back ? n->n_grants - 1 : n->n_grants + 1;
-}
-
-static int compare_slices(const void *a, const void *b) {
-        const Slice *x = a, *y = b;
-        bool x_main = x->kind == CONTAINER_MAIN, y_main = y->kind == CONTAINER_MAIN;
-
-        if (x->card != y->card)
-                return x->card < y->card ? -1 : 1;
-        if (x_main != y_main)
-                return x_main ? 1 : -1;
-        return (x->container > y->container) - (x->container < y->container);
-}
-
-static char *append_text(char *at, Str s) {
-        if (s.len > 0)
-                memcpy(at, s.data, s.len);
-        return at + s.len;
-}
-
-static Grant *grant_build(const GrantSpec *spec) {
-        size_t texts = spec->namespace_.len + spec->name.len + spec->uid.len;
-        Grant *g = malloc(sizeof(Grant) + spec->n_slices * sizeof(Slice) + texts);
-        char *at;
-
-        if (!g)
-                return NULL;
-        *g = (Grant){
-                .app = spec->app,
-                .pending = spec->pending_mem,
-                .n_slices = (uint16_t) spec->n_slices,
-                .namespace_len = (uint16_t) spec->namespace_.len,
-                .name_len = (uint16_t) spec->name.len,
-                .uid_len = (uint16_t) spec->uid.len,
-                .has_core = spec->has_core,
-        };
-        if (spec->n_slices > 0)
-                memcpy(g->slices, spec->slices, spec->n_slices * sizeof(Slice));
-        qsort(g->slices, spec->n_slices, sizeof(Slice), compare_slices);
-        at = append_text((char *) &g->slices[spec->n_slices], spec->namespace_);
-        at = append_text(at, spec->name);
-        (void) append_text(at, spec->uid);
-        return g;
-}
-
-int grant_new(Ledger *l, const GrantSpec *spec, Grant **ret) {
-        _cleanup_free_ Grant *g = NULL;
-        LedgerNode *n;
-        int r;
-
-        if (spec->n_slices > UINT16_MAX || spec->namespace_.len > UINT16_MAX || spec->name.len > UINT16_MAX ||
-            spec->uid.len > UINT16_MAX)
-                return -E2BIG;
-        g = grant_build(spec);
-        n = g ? ledger_node_ensure(l, spec->node) : NULL;
-        if (!n)
-                return -ENOMEM;
-        r = reserve_cards(n, g);
-        if (r < 0) {
-                ledger_node_drop_if_unused(n);
-                return r;
-        }
-        g->node = n;
-        g->link = &n->grants;
-        g->next = n->grants;
-        if (g->next)
-                g->next->link = &g->next;
-        n->grants = g;
-        charge(n, g, false);
-        n->apps |= g->app ? UINT64_C(1) << g->app % 64 : 0;
-        ledger_node_summarize(n);
-        *ret = TAKE_PTR(g);
-        return 0;
-}
-
-Grant *grant_free(Grant *g) {
-        LedgerNode *n;
-
-        if (!g)
-                return NULL;
-        n = g->node;
-        *g->link = g->next;
-        if (g->next)
-                g->next->link = g->link;
-        charge(n, g, true);
-        free(g);
-        n->apps = 0;
-        for (Grant *other = n->grants; other; other = other->next)
-                n->apps |= other->app ? UINT64_C(1) << other->app % 64 : 0;
-        if (!n->grants)
-                ledger_node_settle(n);
-        ledger_node_summarize(n);
-        ledger_node_drop_if_unused(n);
-        return NULL;
-}
-
-static const char *grant_texts(const Grant *g) {
-        return (const char *) &g->slices[g->n_slices];
-}
-
-Str grant_namespace(const Grant *g) {
-        return (Str){grant_texts(g), g->namespace_len};
-}
-
-Str grant_name(const Grant *g) {
-        return (Str){grant_texts(g) + g->namespace_len, g->name_len};
-}
-
-Str grant_uid(const Grant *g) {
-        return (Str){grant_texts(g) + g->namespace_len + g->name_len, g->uid_len};
-}
-
-LedgerNode *grant_node(const Grant *g) {
-        return g->node;
-}
-
-const Slice *grant_slices(const Grant *g, size_t *ret_n) {
-        *ret_n = g->n_slices;
-        return g->slices;
-}
-
-uint32_t grant_mem_on_card(const Grant *g, uint32_t card) {
-        return saturate(demand_on(g, card).mem);
-}
-
-uint32_t grant_core_on_card(const Grant *g, uint32_t card) {
-        return saturate(demand_on(g, card).core);
-}
-
-uint32_t grant_pending(const Grant *g) {
-        return g->pending;
-}
-
-Grant *ledger_node_grants(const LedgerNode *n) {
-        return n->grants;
-}
-
-Grant *grant_next(const Grant *g) {
-        return g->next;
-}
-
 /* ---- the proof ---- */
 
-static bool node_check(const LedgerNode *n) {
-        uint64_t pending = 0;
-        size_t grants = 0, with_core = 0;
+/* What all grants of a list take together from one card, or leave pending. */
+typedef struct Sums {
+        uint64_t mem, core, pending, pending_core;
+        size_t pods, grants, with_core, n_pending;
+} Sums;
 
+static bool names_card(const Grant *g, uint32_t card) {
+        for (size_t i = 0; i < g->n_slices; i++)
+                if (g->slices[i].card == card)
+                        return true;
+        return false;
+}
+
+static void add_up(Sums *sums, const Grant *list, uint32_t card) {
+        for (const Grant *g = list; g; g = g->next) {
+                CardDemand d = grant_demand(g, card);
+
+                sums->mem += d.mem;
+                sums->core += d.core;
+                sums->pods += names_card(g, card);
+                sums->pending += g->pending;
+                sums->pending_core += g->pending_core;
+                sums->grants++;
+                sums->with_core += g->has_core;
+                sums->n_pending += g->pending > 0;
+        }
+}
+
+static bool card_check(const LedgerNode *n, size_t i) {
+        const LedgerCard *c = &n->cards[i];
+        Sums sums = {0};
+
+        if (i > 0 && n->cards[i - 1].index >= c->index)
+                return false;
+        add_up(&sums, n->grants, c->index);
+        add_up(&sums, n->held, c->index);
+        return sums.mem == c->used && sums.core == c->core_used && sums.pods == c->pods;
+}
+
+static bool slices_check(const LedgerNode *n, const Grant *list) {
+        for (const Grant *g = list; g; g = g->next)
+                for (size_t i = 0; i < g->n_slices; i++)
+                        if (!ledger_node_find_card(n, g->slices[i].card))
+                                return false;
+        return true;
+}
+
+static bool replicas_check(const LedgerNode *n) {
         for (const Grant *g = n->grants; g; g = g->next) {
-                pending += g->pending;
-                with_core += g->has_core;
-                grants++;
-        }
-        for (size_t i = 0; i < n->n_cards; i++) {
-                const LedgerCard *c = &n->cards[i];
-                uint64_t used = 0, core = 0, pods = 0;
+                uint32_t count = 0;
 
-                for (const Grant *g = n->grants; g; g = g->next)
-                        for (size_t k = 0; k < g->n_slices; k++)
-                                if (g->slices[k].card == c->index) {
-                                        CardDemand d = demand_on(g, c->index);
-                                        used += d.mem;
-                                        core += d.core;
-                                        pods++;
-                                        break;
-                                }
-                if (used != c->used || core != c->core_used || pods != c->pods)
-                        return false;
-                if (i > 0 && n->cards[i - 1].index >= c->index)
+                for (const Grant *other = n->grants; other; other = other->next)
+                        count += g->app > 0 && other->app == g->app;
+                if (replicas_on(replicas_of(n->ledger->replicas, g->app), n->slot) != count)
                         return false;
         }
-        return pending == n->pending && grants == n->n_grants && with_core == n->n_with_core;
+        return true;
+}
+
+static bool held_check(const LedgerNode *n) {
+        for (const Grant *held = n->held; held; held = held->next)
+                for (const Grant *g = n->grants; g; g = g->next)
+                        if (str_eq(grant_uid(g), grant_uid(held)))
+                                return false;
+        return true;
+}
+
+static bool summary_check(const LedgerNode *n) {
+        NodeSummary expected = ledger_node_summary(n), *s = &n->ledger->summaries[n->slot];
+
+        return memcmp(expected.free_used, s->free_used, sizeof s->free_used) == 0 &&
+               expected.free_untouched == s->free_untouched && expected.fill == s->fill &&
+               expected.total == s->total && expected.mode == s->mode && expected.policy == s->policy &&
+               expected.takes_memory == s->takes_memory && expected.takes_core == s->takes_core;
+}
+
+static bool node_check(const LedgerNode *n) {
+        Sums sums = {0};
+
+        for (size_t i = 0; i < n->n_cards; i++)
+                if (!card_check(n, i))
+                        return false;
+        add_up(&sums, n->grants, 0);
+        add_up(&sums, n->held, 0);
+        return sums.pending == n->pending && sums.pending_core == n->pending_core &&
+               sums.grants == n->n_charged && sums.with_core == n->n_with_core &&
+               sums.n_pending == n->n_pending && slices_check(n, n->grants) && slices_check(n, n->held) &&
+               slices_check(n, n->dormant) && replicas_check(n) && held_check(n) && summary_check(n);
 }
 
 bool ledger_check(const Ledger *l) {

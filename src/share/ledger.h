@@ -35,12 +35,12 @@ typedef struct Slice {
 } Slice;
 
 int ledger_new(Ledger **ret);
-Ledger *ledger_free(Ledger *l);
+Ledger *ledger_free(Ledger *l); /* and the grants that are left */
 
-/* Takes over what the node object says now: mode, placement policy, cards, unit, switches. Grants on it stay.
- * Returns 0, -ENOMEM, or LEDGER_E_NODE with a fault when an annotation of the node does not decode; the node
- * then keeps its last good description, or none. A mode change while grants are held is kept back until the
- * last is freed. */
+/* Takes over what the node object says now: mode, placement policy, cards, unit, switches, and the slices of pods
+ * that are gone (ledger_node_held). Grants on it stay. Returns 0, -ENOMEM, or LEDGER_E_NODE with a fault when
+ * something of it does not decode; the node then keeps its last good description, or is known and offers nothing.
+ * Another mode or unit is kept back until the last grant is freed; all the rest is in force at once. */
 enum { LEDGER_E_NODE = 1 };
 int ledger_node_set(Ledger *l, const Node *node, Fault *fault);
 
@@ -52,7 +52,8 @@ void ledger_node_remove(Ledger *l, Str name);
  * and stays while the node object comes and goes. Indexes over CARD_INDEX_MAX are passed over. -ENOMEM. */
 int ledger_node_set_fenced(Ledger *l, Str name, const uint32_t *cards, size_t n);
 
-LedgerNode *ledger_node_find(const Ledger *l, Str name); /* NULL when neither described nor holding a grant */
+LedgerNode *ledger_node_find(const Ledger *l,
+                             Str name); /* NULL: neither described, nor holding a grant, nor fenced */
 size_t ledger_n_nodes(const Ledger *l);
 LedgerNode *ledger_node_at(const Ledger *l, size_t i); /* 0..n-1, in no stable order */
 
@@ -64,31 +65,34 @@ size_t ledger_node_n_cards(const LedgerNode *n);
 const LedgerCard *ledger_node_cards(const LedgerNode *n); /* by index */
 uint32_t ledger_node_pending(const LedgerNode *n);        /* units of grants that have no card yet */
 
-/* Charges `slices` (copied) on the node, which is made when it is not known yet. slices with no card yet:
- * n_slices 0 and pending_mem > 0, for pods bound by somebody else before the node chose. Returns 0 or
- * -ENOMEM. */
+/* Charges `slices` (copied) on the node, which is made when it is not known yet. No card yet: n_slices 0 and
+ * pending_mem > 0, for pods bound by somebody else before the node chose; every card is then taken to hold them.
+ * Returns 0, -ENOMEM, or -E2BIG for 2^16 slices or a text of 2^16 bytes. */
 typedef struct GrantSpec {
         Str namespace_, name, uid; /* copied */
         Str node;
         const Slice *slices;
         size_t n_slices;
-        uint32_t pending_mem;
+        uint32_t pending_mem, pending_core;
         bool has_core; /* memory+compute pod, for the mixing rule */
         uint64_t app;
 } GrantSpec;
 int grant_new(Ledger *l, const GrantSpec *spec, Grant **ret);
-Grant *grant_free(Grant *g); /* gives everything back */
+Grant *grant_free(Grant *g); /* gives everything back; not for those of ledger_node_held() */
 
 Str grant_namespace(const Grant *g);
 Str grant_name(const Grant *g);
 Str grant_uid(const Grant *g);
 LedgerNode *grant_node(const Grant *g);
-const Slice *grant_slices(const Grant *g, size_t *ret_n);
+const Slice *grant_slices(const Grant *g,
+                          size_t *ret_n); /* by card, then init containers before the others */
 uint32_t grant_mem_on_card(const Grant *g,
-                           uint32_t card); /* what it occupies there: init by maximum, others by sum */
+                           uint32_t card); /* occupied: init by maximum, others by sum; saturated */
 uint32_t grant_core_on_card(const Grant *g, uint32_t card);
 uint32_t grant_pending(const Grant *g);
-Grant *ledger_node_grants(const LedgerNode *n); /* first, then grant_next() */
+Grant *ledger_node_grants(const LedgerNode *n); /* of pods: first, then grant_next() */
+Grant *ledger_node_held(
+        const LedgerNode *n); /* likewise, of pods that are gone: owned by the node (held.c) */
 Grant *grant_next(const Grant *g);
 
 /* Every sum recomputed from the grants and compared; false is our bug. For tests and debug builds. */

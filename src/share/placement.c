@@ -6,34 +6,38 @@
 
 #include "share/ledger-internal.h"
 
-/* The ledger's summary of a node answers most questions without a look at its cards; whatever it cannot
- * answer (compute percent, several cards) is decided card by card. Both ways end in the same rule:
- * card_fits(). */
+/* The ledger's summary of a node answers every question about one card, with or without compute, and says of several
+ * cards whether they are worth a look. Both ways end in the same rule: card_fits(). */
 
 /* Room on this card for one more pod of this request, now? */
 static bool card_fits(const LedgerNode *n, const LedgerCard *c, const Request *r) {
         return ledger_card_has_seat(n, c) && ledger_card_free(n, c) >= r->mem &&
-               ledger_card_core_free(c) >= r->core;
+               ledger_card_core_free(n, c) >= r->core;
 }
 
-static size_t count_fitting(const LedgerNode *n, const Request *r, size_t enough, bool used_only) {
-        size_t count = 0;
+static uint32_t count_fitting(const LedgerNode *n, const Request *r, bool used_only) {
+        uint32_t count = 0;
 
-        for (size_t i = 0; i < n->n_cards && count < enough; i++)
-                count += (!used_only || n->cards[i].pods > 0) && card_fits(n, &n->cards[i], r);
+        for (size_t i = 0; i < n->n_cards && count < r->cards; i++)
+                count +=
+                        (!used_only || ledger_card_is_used(n, &n->cards[i])) && card_fits(n, &n->cards[i], r);
         return count;
 }
 
-static bool is_simple(const Request *r) {
-        return r->cards == 1 && r->core == 0;
+/* Requests ask for compute in whole steps, so that the level is exact. */
+static uint32_t level_of(const Request *r) {
+        assert(r->core % CORE_STEP == 0 && r->core <= CORE_PER_CARD);
+        return r->core / CORE_STEP;
+}
+
+/* Of one card: exactly. Of several: may it be? */
+static bool summary_fits(const NodeSummary *s, const Request *r, uint32_t level) {
+        return (r->core > 0 ? s->takes_core : s->takes_memory) &&
+               (s->free_used[level] >= r->mem || s->free_untouched >= r->mem);
 }
 
 static bool fits(const LedgerNode *n, const NodeSummary *s, const Request *r) {
-        if (!(r->core > 0 ? s->takes_core : s->takes_memory))
-                return false;
-        if (s->free_used < r->mem && s->free_untouched < r->mem)
-                return false;
-        return is_simple(r) || count_fitting(n, r, r->cards, false) == r->cards;
+        return summary_fits(s, r, level_of(r)) && (r->cards == 1 || count_fitting(n, r, false) == r->cards);
 }
 
 /* ---- why not ---- */
@@ -43,26 +47,48 @@ static Refusal refusal_of(RefusalCode code, const LedgerNode *n, const Request *
                 .code = code, .mem = r->mem, .core = r->core, .cards = r->cards, .limit = limit, .node = n};
 }
 
+/* The M-th largest healthy card: what the request would have at best on the smallest of its cards. */
+static uint32_t largest_for(const LedgerNode *n, uint32_t cards) {
+        uint64_t limit = UINT64_MAX;
+        uint32_t at_least = 0;
+
+        while (at_least < cards) { /* one size per round, downwards */
+                uint32_t next = 0;
+
+                for (size_t i = 0; i < n->n_cards; i++)
+                        if (n->cards[i].healthy && n->cards[i].units < limit && n->cards[i].units > next)
+                                next = n->cards[i].units;
+                if (next == 0)
+                        break;
+                limit = next;
+                at_least = 0;
+                for (size_t i = 0; i < n->n_cards; i++)
+                        at_least += n->cards[i].healthy && n->cards[i].units >= limit;
+        }
+        return (uint32_t) limit;
+}
+
 static Refusal why_not_cards(const LedgerNode *n, const Request *r) {
-        uint32_t cards = 0, healthy = 0, largest = 0, seats_apart = 0;
+        uint32_t cards = 0, healthy = 0, large = 0, room = 0;
 
         for (size_t i = 0; i < n->n_cards; i++) {
                 const LedgerCard *c = &n->cards[i];
+                bool counts = c->healthy && c->units > 0;
 
                 cards += c->units > 0;
-                healthy += c->units > 0 && c->healthy;
-                largest = c->healthy && c->units > largest ? c->units : largest;
-                seats_apart += ledger_card_free(n, c) >= r->mem && ledger_card_core_free(c) >= r->core;
+                healthy += counts;
+                large += counts && c->units >= r->mem;
+                room += ledger_card_free(n, c) >= r->mem && ledger_card_core_free(n, c) >= r->core;
         }
         if (cards == 0)
                 return refusal_of(REFUSAL_NODE_NOT_READY, n, r, 0);
         if (healthy == 0)
                 return refusal_of(REFUSAL_UNHEALTHY, n, r, 0);
-        if (r->mem > largest)
-                return refusal_of(REFUSAL_CARD_TOO_SMALL, n, r, largest);
-        if (r->cards > cards)
-                return refusal_of(REFUSAL_CARDS_TOO_FEW, n, r, cards);
-        if (seats_apart >= r->cards)
+        if (healthy < r->cards)
+                return refusal_of(REFUSAL_CARDS_TOO_FEW, n, r, healthy);
+        if (large < r->cards)
+                return refusal_of(REFUSAL_CARD_TOO_SMALL, n, r, largest_for(n, r->cards));
+        if (room >= r->cards)
                 return refusal_of(REFUSAL_PODS_PER_CARD, n, r, n->now.max_pods);
         return refusal_of(REFUSAL_NO_ROOM, n, r, 0);
 }
@@ -88,22 +114,26 @@ int placement_check(const LedgerNode *node, const Request *request, Refusal *ret
 
 /* ---- what if ---- */
 
-static uint64_t less(uint64_t a, uint64_t b) {
-        return a > b ? a - b : 0; /* amounts beyond 32 bits are told saturated: never take away too much */
-}
+/* The node's own grants, each once: what they gave is there to be taken back. */
+static void take_away(LedgerNode *what_if, const Grant *g) {
+        for (size_t i = 0; i < g->n_slices; i++) {
+                const Slice *slice = &g->slices[i];
+                LedgerCard *c;
+                CardDemand d;
 
-static void take_away(LedgerNode *n, const Grant *g) {
-        for (size_t i = 0; i < n->n_cards; i++) {
-                LedgerCard *c = &n->cards[i];
-                uint32_t mem = grant_mem_on_card(g, c->index), core = grant_core_on_card(g, c->index);
-
-                c->used = less(c->used, mem);
-                c->core_used = less(c->core_used, core);
-                c->pods -= (mem > 0 || core > 0) && c->pods > 0;
+                if (i > 0 && slice->card == g->slices[i - 1].card)
+                        continue; /* slices stand by card */
+                c = ledger_node_card(what_if, slice->card);
+                d = grant_demand(g, slice->card);
+                c->used -= d.mem;
+                c->core_used -= d.core;
+                c->pods--;
         }
-        n->pending = less(n->pending, g->pending);
-        n->n_grants--;
-        n->n_with_core -= g->has_core;
+        what_if->pending -= g->pending;
+        what_if->pending_core -= g->pending_core;
+        what_if->n_pending -= g->pending > 0;
+        what_if->n_charged--;
+        what_if->n_with_core -= g->has_core;
 }
 
 /* A copy of the node with cards of its own, to reckon with. */
@@ -151,36 +181,36 @@ int placement_check_without(const LedgerNode *node, const Request *request, cons
 
 /* ---- which cards ---- */
 
-/* a/b as a number of `bits` bits, so that cards and nodes of different sizes compare by ratio. */
-static uint64_t ratio(uint64_t a, uint64_t b, unsigned bits) {
-        uint64_t top = (UINT64_C(1) << bits) - 1;
+/* used/units in 20 bits, so that cards of different sizes compare by ratio. */
+static uint64_t fill_of_card(const LedgerCard *c) {
+        enum { FULL = (1 << 20) - 1 };
 
-        if (b == 0 || a >= b)
-                return top;
-        return a * top / b;
+        return c->used >= c->units ? FULL : c->used * FULL / c->units;
+}
+
+static uint64_t at_most(uint64_t value, uint64_t max) {
+        return value < max ? value : max;
 }
 
 static size_t replicas_on_card(const LedgerNode *n, const LedgerCard *c, uint64_t app) {
         size_t count = 0;
 
-        if (app == 0 || ledger_node_replicas(n, app) == 0)
+        if (replicas_on(replicas_of(n->ledger->replicas, app), n->slot) == 0)
                 return 0;
         for (const Grant *g = n->grants; g; g = g->next)
-                count += g->app == app && grant_mem_on_card(g, c->index) > 0;
+                count += g->app == app && grant_demand(g, c->index).mem > 0;
         return count;
 }
 
 /* Smaller is better; ties go to the lower index, because cards are looked at in their order.
- *   binpack  used before untouched; among each the least room left
- *   spread   fewest replicas of this application; then the emptiest by ratio; then the fewest pods */
+ *   binpack  untouched (1 bit); room left (32); compute left (7)
+ *   spread   replicas of the application on the card (16); its use by ratio (20); pods on it (16) */
 static uint64_t card_rank(const LedgerNode *n, const LedgerCard *c, const Request *r) {
-        uint64_t replicas;
-
         if (n->now.policy == PLACEMENT_BINPACK)
-                return (uint64_t) (c->pods == 0) << 32 | ledger_card_free(n, c);
-        replicas = replicas_on_card(n, c, r->app);
-        return (replicas > 0xffff ? 0xffff : replicas) << 40 | ratio(c->used, c->units, 20) << 16 |
-               (c->pods > 0xffff ? 0xffff : c->pods);
+                return (uint64_t) !ledger_card_is_used(n, c) << 39 | (uint64_t) ledger_card_free(n, c) << 7 |
+                       ledger_card_core_free(n, c);
+        return at_most(replicas_on_card(n, c, r->app), 0xffff) << 36 | fill_of_card(c) << 16 |
+               at_most(c->pods, 0xffff);
 }
 
 static const LedgerCard *best_card(const LedgerNode *n, const Request *r,
@@ -253,7 +283,7 @@ static void put_there(LedgerNode *n, const Request *r) {
                 c->core_used += r->core;
                 c->pods++;
         }
-        n->n_grants++;
+        n->n_charged++;
         n->n_with_core += r->core > 0;
 }
 
@@ -274,42 +304,71 @@ bool placement_fits_after(const LedgerNode *node, const Request *request, const 
 
 /* ---- which node ---- */
 
-/* Smaller is better:
- *   binpack  1 bit: does it break into untouched cards; 32 bits: room left on the node by ratio; 20: number
- * of units spread   16 bits: replicas of the application on the node; 32 bits: use of the node by ratio */
-static uint64_t rank(const LedgerNode *n, const NodeSummary *s, const Request *r) {
-        uint64_t left = s->used < s->total ? s->total - s->used : 0, replicas;
-        bool breaks;
+/* How many untouched cards would have to be broken into. */
+static uint32_t cards_broken(const LedgerNode *n, const NodeSummary *s, const Request *r, uint32_t level) {
+        if (r->cards == 1)
+                return s->free_used[level] < r->mem;
+        return r->cards - count_fitting(n, r, true);
+}
 
-        if (s->policy == PLACEMENT_SPREAD) {
-                replicas = ledger_node_replicas(n, r->app);
-                return (replicas > 0xffff ? 0xffff : replicas) << 32 | ratio(s->used, s->total, 32);
-        }
-        breaks = is_simple(r) ? s->free_used < r->mem : count_fitting(n, r, r->cards, true) < r->cards;
-        return (uint64_t) breaks << 52 | ratio(left, s->total, 32) << 20 |
-               (s->total > 0xfffff ? 0xfffff : s->total);
+/* Smaller is better. 16 bits: what the node's policy wants to avoid; 32: its use by ratio; 16: units in all.
+ *   binpack  untouched cards broken into; then the fullest; of two alike the smaller
+ *   spread   replicas of the application already there; then the emptiest
+ * Under both 0 is what the policy wants, so that nodes of either kind compare by how near they come to it. */
+static uint64_t rank_of(uint64_t avoided, const NodeSummary *s) {
+        if (s->policy == PLACEMENT_SPREAD)
+                return at_most(avoided, 0xffff) << 48 | (uint64_t) s->fill << 16;
+        return at_most(avoided, 0xffff) << 48 | (uint64_t) ~s->fill << 16 | at_most(s->total, 0xffff);
 }
 
 uint64_t placement_rank(const LedgerNode *node, const Request *request) {
-        return rank(node, &node->ledger->summaries[node->slot], request);
+        const NodeSummary *s = &node->ledger->summaries[node->slot];
+
+        if (s->policy == PLACEMENT_SPREAD)
+                return rank_of(replicas_on(replicas_of(node->ledger->replicas, request->app), node->slot), s);
+        return rank_of(cards_broken(node, s, request, level_of(request)), s);
+}
+
+/* The application's replicas, met in the order of slots while all nodes are walked in that order. */
+typedef struct ReplicaWalk {
+        const ReplicasOnNode *next, *end;
+} ReplicaWalk;
+
+static ReplicaWalk replica_walk(const Ledger *l, uint64_t app) {
+        const Replicas *r = replicas_of(l->replicas, app);
+
+        return r ? (ReplicaWalk){r->nodes, r->nodes + r->n} : (ReplicaWalk){NULL, NULL};
+}
+
+static uint32_t replica_walk_to(ReplicaWalk *w, size_t slot) {
+        while (w->next < w->end && w->next->slot < slot)
+                w->next++;
+        return w->next < w->end && w->next->slot == slot ? w->next->count : 0;
 }
 
 LedgerNode *placement_choose_node(const Ledger *ledger, const Request *request) {
-        LedgerNode *best = NULL;
+        ReplicaWalk replicas = replica_walk(ledger, request->app);
+        uint32_t level = level_of(request);
         uint64_t best_rank = UINT64_MAX;
+        LedgerNode *best = NULL;
 
         for (size_t i = 0; i < ledger->n_nodes; i++) {
                 const NodeSummary *s = &ledger->summaries[i];
-                LedgerNode *n = ledger->nodes[i];
-                uint64_t this_rank;
+                bool spread = s->policy == PLACEMENT_SPREAD;
+                uint64_t rank;
 
-                if (!fits(n, s, request))
+                if (!summary_fits(s, request, level))
                         continue;
-                this_rank = rank(n, s, request);
-                if (this_rank < best_rank || (this_rank == best_rank &&
-                                              str_compare(ledger_node_name(n), ledger_node_name(best)) < 0)) {
-                        best_rank = this_rank;
-                        best = n;
+                rank = rank_of(spread ? replica_walk_to(&replicas, i) : 0, s);
+                if (rank >= best_rank)
+                        continue; /* binpack: even with no card broken into */
+                if (request->cards > 1 && count_fitting(ledger->nodes[i], request, false) < request->cards)
+                        continue;
+                if (!spread)
+                        rank = rank_of(cards_broken(ledger->nodes[i], s, request, level), s);
+                if (rank < best_rank) {
+                        best_rank = rank;
+                        best = ledger->nodes[i];
                 }
         }
         return best;

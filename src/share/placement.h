@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Which node, which cards. Pure: reads the ledger, changes nothing, so that the cluster autoscaler's
- * simulations and every retry get the same answer. binpack  fill one card, then the next: the fullest card
- * that still fits; an untouched card only when no used one fits (whole cards stay whole), then the smallest
- * that fits. Nodes likewise. spread   replicas of one application apart: fewest of them on the card (node),
- * then the emptiest by ratio. */
+/* Which node, which cards. Pure: reads the ledger, changes nothing, so that the cluster autoscaler's simulations and
+ * every retry get the same answer.
+ *   binpack  fill one card, then the next: the fullest card that still fits; an untouched card only when no used one
+ *            fits (whole cards stay whole), then the smallest that fits. Nodes likewise.
+ *   spread   replicas of one application apart: fewest of them on the card (node), then the emptiest by ratio. */
 
 #include "share/ledger.h"
 #include "share/request.h"
@@ -36,5 +36,5 @@ int placement_choose_cards(const LedgerNode *node, const Request *request, Arena
 /* Order among nodes on which the request fits: smaller is better, ties by name are the caller's. */
 uint64_t placement_rank(const LedgerNode *node, const Request *request);
 
-/* The best of all nodes of the ledger, NULL when it fits nowhere. */
+/* The best of all nodes of the ledger, NULL when it fits nowhere. Of equals the same one until the ledger changes. */
 LedgerNode *placement_choose_node(const Ledger *ledger, const Request *request);

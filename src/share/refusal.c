@@ -19,6 +19,10 @@ bool refusal_is_final(RefusalCode code) {
         return code != REFUSAL_NONE && code < REFUSAL_NODE_UNKNOWN;
 }
 
+bool refusal_may_pass(RefusalCode code) {
+        return code == REFUSAL_NODE_MIXED || code == REFUSAL_NO_ROOM || code == REFUSAL_PODS_PER_CARD;
+}
+
 static void say(Buf *out, const char *text) {
         buf_append_str(out, str_from(text));
 }
@@ -44,30 +48,52 @@ static void say_need(const Refusal *r, Buf *out) {
         }
 }
 
-static void say_card(const Refusal *r, const LedgerCard *c, Buf *out) {
-        say(out, " gpu");
-        buf_append_u64(out, c->index);
-        if (!c->healthy) {
-                say(out, " unhealthy");
-                return;
-        }
-        buf_append_char(out, ' ');
-        buf_append_u64(out, ledger_card_free(r->node, c));
-        say(out, " of ");
-        buf_append_u64(out, c->units);
-        if (r->core > 0) {
-                say(out, " and ");
-                buf_append_u64(out, ledger_card_core_free(c));
-                say(out, " %");
-        }
-        if (r->code == REFUSAL_PODS_PER_CARD && !ledger_card_has_seat(r->node, c))
-                say(out, " (full)");
+/* ": gpu0 3 of 15, gpu1 7 of 15". A filter may refuse every node of a large cluster this way, so the list is written
+ * by hand into a text on the stack. */
+enum { CARD_TEXT_MAX = 64 };
+_Static_assert(sizeof ", gpu255 4294967295 of 4294967295 and 100 % (full)" <= CARD_TEXT_MAX,
+               "a card's text fits");
+
+static char *put(char *at, Str s) {
+        memcpy(at, s.data, s.len);
+        return at + s.len;
 }
 
-/* ": gpu0 3 of 15, gpu1 7 of 15". Written by hand: a filter may refuse every node of a large cluster this
- * way. */
+static char *put_u32(char *at, uint32_t value) {
+        char digits[10];
+        size_t n = 0;
+
+        do {
+                digits[n++] = (char) ('0' + value % 10);
+                value /= 10;
+        } while (value > 0);
+        while (n > 0)
+                *at++ = digits[--n];
+        return at;
+}
+
+static char *put_card(char *at, const Refusal *r, const LedgerCard *c) {
+        at = put(at, STR(" gpu"));
+        at = put_u32(at, c->index);
+        if (!c->healthy)
+                return put(at, STR(" unhealthy"));
+        *at++ = ' ';
+        at = put_u32(at, ledger_card_free(r->node, c));
+        at = put(at, STR(" of "));
+        at = put_u32(at, c->units);
+        if (r->core > 0) {
+                at = put(at, STR(" and "));
+                at = put_u32(at, ledger_card_core_free(r->node, c));
+                at = put(at, STR(" %"));
+        }
+        return ledger_card_has_seat(r->node, c) ? at : put(at, STR(" (full)"));
+}
+
 static void say_cards(const Refusal *r, Buf *out) {
         size_t n = r->node ? r->node->n_cards : 0, listed = 0, left = 0;
+        char text[CARDS_LISTED * CARD_TEXT_MAX], *at = text;
+
+        text[0] = '\0';
 
         for (size_t i = 0; i < n; i++) {
                 if (r->node->cards[i].units == 0)
@@ -76,9 +102,10 @@ static void say_cards(const Refusal *r, Buf *out) {
                         left++;
                         continue;
                 }
-                buf_append_char(out, listed++ == 0 ? ':' : ',');
-                say_card(r, &r->node->cards[i], out);
+                *at++ = listed++ == 0 ? ':' : ',';
+                at = put_card(at, r, &r->node->cards[i]);
         }
+        buf_append(out, text, (size_t) (at - text));
         if (left > 0) {
                 say(out, " and ");
                 buf_append_u64(out, left);
@@ -96,6 +123,23 @@ static void say_no_room(const Refusal *r, Buf *out) {
         say_need(r, out);
         say(out, " free");
         say_cards(r, out);
+}
+
+/* The label, a limit, or two that contradict each other. */
+static void say_bad_count(const Refusal *r, Buf *out) {
+        if (str_is_empty(r->container)) {
+                say(out, "label " LABEL_POD_COUNT " is \"");
+                buf_append_str(out, r->text);
+                say(out, "\"");
+        } else
+                say_asked(r, RESOURCE_GPU_COUNT, out);
+        if (r->cards == 0) {
+                say(out, ", must be a whole number from 1 to 256");
+                return;
+        }
+        say(out, ", must be the same everywhere in the pod, which says ");
+        buf_append_u64(out, r->cards);
+        say(out, " already");
 }
 
 static void say_about_pod(const Refusal *r, Buf *out) {
@@ -136,25 +180,40 @@ static void say_about_pod(const Refusal *r, Buf *out) {
                 say(out, ", must come together with " RESOURCE_GPU_MEM);
                 break;
         case REFUSAL_COUNT_MALFORMED:
-                say(out, "label " LABEL_POD_COUNT " is \"");
-                buf_append_str(out, r->text);
-                say(out, "\", must be a whole number from 1 to 256");
+                say_bad_count(r, out);
                 break;
         case REFUSAL_COUNT_UNEVEN:
                 say_asked(r, RESOURCE_GPU_MEM, out);
                 say(out, ", must be a multiple of ");
                 buf_append_u64(out, r->cards);
-                say(out, ", the number of cards in label " LABEL_POD_COUNT);
+                say(out, ", the number of cards by " LABEL_POD_COUNT);
                 break;
         case REFUSAL_COUNT_WITH_CORE:
-                say(out, "label " LABEL_POD_COUNT " is ");
-                buf_append_str(out, r->text);
+                say(out, LABEL_POD_COUNT " is ");
+                buf_append_u64(out, r->cards);
                 say(out, ", must be 1 or absent together with " RESOURCE_GPU_CORE);
+                break;
+        case REFUSAL_COUNT_WITHOUT_MEM:
+                say_asked(r, RESOURCE_GPU_COUNT, out);
+                say(out, ", must come together with " RESOURCE_GPU_MEM);
                 break;
         default:
                 say(out, "more than 255 containers ask for GPU resources");
                 break;
         }
+}
+
+static void say_too_small(const Refusal *r, Buf *out) {
+        buf_append_u64(out, r->mem);
+        say(out, " of gpu-mem");
+        if (r->cards == 1)
+                say(out, " is more than any card of the node has, the largest has ");
+        else {
+                say(out, " on each of ");
+                buf_append_u64(out, r->cards);
+                say(out, " cards is more than the node has, the smallest of its largest has ");
+        }
+        buf_append_u64(out, r->limit);
 }
 
 void refusal_format(const Refusal *r, Buf *out) {
@@ -182,9 +241,7 @@ void refusal_format(const Refusal *r, Buf *out) {
                                        "alone beside them");
                 break;
         case REFUSAL_CARD_TOO_SMALL:
-                say_need(r, out);
-                say(out, " is more than any card of the node has, the largest has ");
-                buf_append_u64(out, r->limit);
+                say_too_small(r, out);
                 break;
         case REFUSAL_CARDS_TOO_FEW:
                 say(out, "the pod wants ");

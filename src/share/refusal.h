@@ -16,17 +16,18 @@
         X(RANGE, "out_of_range")           /* negative or beyond what the ledger counts */                   \
         X(MIXED_KINDS, "mixed_kinds")      /* containers of one pod ask for different kinds */               \
         X(CORE_WITHOUT_MEM, "core_without_mem")                                                              \
-        X(COUNT_MALFORMED, "count_malformed") /* the gpu-count label is not a number from 1 */               \
-        X(COUNT_UNEVEN, "count_uneven")       /* N/M is not whole */                                         \
-        X(COUNT_WITH_CORE, "count_with_core") /* M cards together with compute percent */                    \
+        X(COUNT_MALFORMED, "count_malformed")     /* gpu-count is no number from 1, or said twice */         \
+        X(COUNT_UNEVEN, "count_uneven")           /* N/M is not whole */                                     \
+        X(COUNT_WITH_CORE, "count_with_core")     /* M cards together with compute percent */                \
+        X(COUNT_WITHOUT_MEM, "count_without_mem") /* cards, but no memory of them */                         \
         X(TOO_MANY_CONTAINERS, "too_many_containers")                                                        \
         /* this node */                                                                                      \
         X(NODE_UNKNOWN, "node_unknown")                                                                      \
         X(NODE_MODE, "node_mode")           /* the node offers no such resource */                           \
         X(NODE_NOT_READY, "node_no_cards")  /* a sharing node that has not reported cards yet */             \
         X(NODE_MIXED, "node_mixed")         /* memory-only beside memory+compute */                          \
-        X(CARD_TOO_SMALL, "card_too_small") /* larger than any healthy card, even empty */                   \
-        X(CARDS_TOO_FEW, "cards_too_few")   /* fewer cards than the label asks for */                        \
+        X(CARD_TOO_SMALL, "card_too_small") /* too few healthy cards are that large, even empty */           \
+        X(CARDS_TOO_FEW, "cards_too_few")   /* fewer healthy cards than M */                                 \
         X(NO_ROOM, "no_room")               /* no card, or not M cards, with that much free now */           \
         X(PODS_PER_CARD, "pods_per_card")   /* room, but the ceiling of pods is reached */                   \
         X(UNHEALTHY, "unhealthy")           /* every card is fenced */
@@ -43,11 +44,10 @@ struct LedgerNode;
 
 typedef struct Refusal {
         RefusalCode code;
-        uint32_t mem, core, cards; /* what was asked of each card, and of how many cards */
-        uint32_t limit;            /* the rule's number: largest card, cards of the node, pods per card */
-        Str container, text;       /* which container asked, and what it wrote; views of the pod */
-        const struct LedgerNode
-                *node; /* whose cards' free amounts the sentence lists; NULL for the pod's own */
+        uint32_t mem, core, cards;     /* what was asked of each card, and of how many cards */
+        uint32_t limit;                /* the rule's number: largest card, cards of the node, pods per card */
+        Str container, text;           /* which container asked, and what it wrote; views of the pod */
+        const struct LedgerNode *node; /* whose cards the sentence lists; NULL for the pod's own faults */
 } Refusal;
 
 /* Label of the metric; static. */
@@ -60,3 +60,6 @@ void refusal_format(const Refusal *refusal, Buf *out);
 
 /* Is it the pod's own fault, so that no node can ever take it? */
 bool refusal_is_final(RefusalCode code);
+
+/* Would it help on this node if other pods went away? What preemption and the autoscaler want to know. */
+bool refusal_may_pass(RefusalCode code);

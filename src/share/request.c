@@ -6,7 +6,7 @@
 #include "base/quantity.h"
 #include "share/demand.h"
 
-enum { CORE_STEP = 5, CORE_MAX = 100 };
+enum { CORE_STEP = 5, CORE_MAX = 100 }; /* percent */
 
 /* What is being made, and where the words for a refusal go. */
 typedef struct Reading {
@@ -19,7 +19,8 @@ static int refuse(const Reading *r, RefusalCode code, Str container, Str text) {
         return REQUEST_E_REFUSED;
 }
 
-/* A whole number that the ledger can count; absent is 0. `core` tells the refusal which resource it was. */
+/* A whole number that the ledger can count, and that stays one when those of all containers are added; absent is 0.
+ * `core` tells the refusal which resource it was. */
 static int read_amount(const Reading *r, Str container, ResourceAsk ask, bool core, uint32_t *ret) {
         uint64_t value;
         int q;
@@ -48,25 +49,54 @@ static int read_core(const Reading *r, const PodContainer *c, uint32_t *ret) {
         return 0;
 }
 
-static int read_cards(const Reading *r, uint32_t *ret) {
+static int refuse_count(const Reading *r, Str container, Str text) {
+        return refuse(r, REFUSAL_COUNT_MALFORMED, container, text);
+}
+
+static int read_label(const Reading *r, uint32_t *ret) {
         Str label = r->pod->gpu_count_label;
 
-        *ret = 1;
+        *ret = 0;
         if (str_is_empty(label))
                 return 0;
         if (!str_to_u32(label, ret) || *ret == 0 || *ret > CARD_INDEX_MAX + 1)
-                return refuse(r, REFUSAL_COUNT_MALFORMED, (Str){NULL, 0}, label);
+                return refuse_count(r, (Str){NULL, 0}, label);
         return 0;
 }
 
-/* Which of our resources a container asks for: kinds are compared between the containers of a pod. */
-static int check_kinds(const Reading *r, const PodContainer *c, bool has_core, Str *first, bool *first_core) {
-        if (str_is_empty(*first)) {
-                *first = c->name;
-                *first_core = has_core;
-                return 0;
+/* M. Some manifests write gpu-count among a container's limits: it says the same as the label, so that both, and all
+ * containers that write it, must agree. 0 of it is no request, as with every extended resource. */
+static int read_cards(const Reading *r, uint32_t *ret) {
+        uint32_t cards;
+        int q = read_label(r, &cards);
+
+        for (size_t i = 0; i < r->pod->n_containers && q == 0; i++) {
+                const PodContainer *c = &r->pod->containers[i];
+                uint64_t count = 0;
+
+                if (!c->gpu_count.present)
+                        continue;
+                if (quantity_parse(c->gpu_count.text, &count) != 0 || count > CARD_INDEX_MAX + 1)
+                        return refuse_count(r, c->name, c->gpu_count.text);
+                if (count == 0)
+                        continue;
+                if (cards > 0 && count != cards) {
+                        (void) refuse_count(r, c->name, c->gpu_count.text);
+                        r->refusal->cards = cards;
+                        return REQUEST_E_REFUSED;
+                }
+                cards = (uint32_t) count;
         }
-        return has_core == *first_core ? 0 : refuse(r, REFUSAL_MIXED_KINDS, c->name, *first);
+        if (q == 0)
+                *ret = cards > 0 ? cards : 1;
+        return q;
+}
+
+/* Which of our resources a container asks for: kinds are compared between the containers of a pod. */
+static int check_kinds(const Reading *r, const PodContainer *c, const PodContainer *first) {
+        return c->gpu_core.present == first->gpu_core.present
+                       ? 0
+                       : refuse(r, REFUSAL_MIXED_KINDS, c->name, first->name);
 }
 
 static int check_container(const Reading *r, const PodContainer *c, uint32_t cards, RequestContainer *ret) {
@@ -109,7 +139,8 @@ static int check_sums(const Reading *r, Request *request) {
         }
         request->core = (uint32_t) demand_total(&core);
         if (request->core > 0 && request->cards > 1) {
-                (void) refuse(r, REFUSAL_COUNT_WITH_CORE, (Str){NULL, 0}, r->pod->gpu_count_label);
+                (void) refuse(r, REFUSAL_COUNT_WITH_CORE, (Str){NULL, 0}, (Str){NULL, 0});
+                r->refusal->cards = request->cards;
                 return REQUEST_E_REFUSED;
         }
         return 0;
@@ -124,18 +155,29 @@ static bool asks(const PodContainer *c) {
         return c->gpu_mem.present && (quantity_parse(c->gpu_mem.text, &mem) != 0 || mem > 0);
 }
 
+/* Cards, but nothing of them: the pod would start without a GPU. */
+static int counts_cards_only(const Reading *r) {
+        for (size_t i = 0; i < r->pod->n_containers; i++) {
+                const PodContainer *c = &r->pod->containers[i];
+                uint64_t count;
+
+                if (c->gpu_count.present && (quantity_parse(c->gpu_count.text, &count) != 0 || count > 0))
+                        return refuse(r, REFUSAL_COUNT_WITHOUT_MEM, c->name, c->gpu_count.text);
+        }
+        return REQUEST_E_NONE;
+}
+
 int request_from_pod(const Pod *pod, Arena *arena, Request *ret, Refusal *ret_refusal) {
         Reading r = {.pod = pod, .refusal = ret_refusal};
         Request request = {0};
-        Str first = {NULL, 0};
-        bool first_core = false;
+        const PodContainer *first = NULL;
         size_t n = 0;
         int q;
 
         for (size_t i = 0; i < pod->n_containers; i++)
                 n += asks(&pod->containers[i]);
         if (n == 0)
-                return REQUEST_E_NONE;
+                return counts_cards_only(&r);
         if (n > REQUEST_MAX_CONTAINERS)
                 return refuse(&r, REFUSAL_TOO_MANY_CONTAINERS, (Str){NULL, 0}, (Str){NULL, 0});
         q = read_cards(&r, &request.cards);
@@ -150,8 +192,9 @@ int request_from_pod(const Pod *pod, Arena *arena, Request *ret, Refusal *ret_re
                 if (!asks(c))
                         continue;
                 q = check_container(&r, c, request.cards, &request.containers[request.n_containers++]);
+                first = first ? first : c;
                 if (q == 0)
-                        q = check_kinds(&r, c, c->gpu_core.present, &first, &first_core);
+                        q = check_kinds(&r, c, first);
                 if (q != 0)
                         return q;
         }

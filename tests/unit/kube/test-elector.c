@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fixture.h"
 #include "kube/elector.h"
+#include "store_fixture.h"
 
 /* Times a hundredth of the real ones. Nothing here asserts how long anything took: only what never was true. */
 static ElectorOptions options(const char *identity) {

@@ -11,7 +11,7 @@ typedef struct Fixture {
         char text[512]; /* of the refusal */
 } Fixture;
 
-/* containers: the JSON of spec's members; labels: of metadata.labels. */
+/* spec: the JSON of spec's members; labels: of metadata.labels. */
 static int read_request(Fixture *f, const char *labels, const char *spec) {
         _cleanup_buf_ Buf json = BUF_NULL, words = BUF_NULL;
         Fault fault = FAULT_NULL;
@@ -60,6 +60,61 @@ static void reads_what_is_asked(void) {
         arena_done(&f.arena);
         ASSERT_INT(read_request(&f, "", "\"containers\":[" MEM(0) "]"), REQUEST_E_NONE);
         arena_done(&f.arena);
+}
+
+#define COUNT(n, m)                                                                                          \
+        "{\"name\":\"k\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"" n                             \
+        "\",\"aliyun.com/gpu-count\":\"" m "\"}}}"
+
+/* Some manifests write it among the limits: it means what the label means. */
+static void reads_the_number_of_cards_from_the_limits_as_well(void) {
+        Fixture f;
+
+        ASSERT_OK(read_request(&f, "", "\"containers\":[" COUNT("8", "4") "," MEM(4) "]"));
+        ASSERT_INT(f.request.cards, 4);
+        ASSERT_INT(f.request.mem, 3);
+        arena_done(&f.arena);
+        ASSERT_OK(read_request(&f, "\"aliyun.com/gpu-count\":\"4\"", "\"containers\":[" COUNT("8", "4") "]"));
+        arena_done(&f.arena);
+        ASSERT_OK(read_request(&f, "", "\"containers\":[" COUNT("8", "0") "]"));
+        ASSERT_INT(f.request.cards, 1);
+        arena_done(&f.arena);
+        ASSERT_INT(read_request(&f, "", "\"containers\":[" COUNT("0", "0") "]"), REQUEST_E_NONE);
+        arena_done(&f.arena);
+}
+
+/* The last amount that a container may ask for, and that 255 of them can add up to. */
+static void counts_up_to_the_limit(void) {
+        static const char spec[] =
+                "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":"
+                "\"%u\"}}}]";
+        char text[sizeof spec + 16];
+        Fixture f;
+
+        (void) snprintf(text, sizeof text, spec, UINT32_MAX / REQUEST_MAX_CONTAINERS);
+        ASSERT_OK(read_request(&f, "", text));
+        ASSERT_INT(f.request.mem, UINT32_MAX / REQUEST_MAX_CONTAINERS);
+        arena_done(&f.arena);
+        (void) snprintf(text, sizeof text, spec, UINT32_MAX / REQUEST_MAX_CONTAINERS + 1);
+        ASSERT_INT(read_request(&f, "", text), REQUEST_E_REFUSED);
+        ASSERT_INT(f.refusal.code, REFUSAL_RANGE);
+        arena_done(&f.arena);
+}
+
+static void counts_containers_up_to_the_limit(void) {
+        for (size_t n = REQUEST_MAX_CONTAINERS; n <= REQUEST_MAX_CONTAINERS + 1; n++) {
+                _cleanup_buf_ Buf spec = BUF_NULL;
+                Fixture f;
+
+                buf_append_str(&spec, STR("\"containers\":["));
+                for (size_t i = 0; i < n; i++)
+                        buf_appendf(&spec, "%s" MEM(1), i > 0 ? "," : "");
+                buf_append_char(&spec, ']');
+                ASSERT_INT(read_request(&f, "", spec.data),
+                           n > REQUEST_MAX_CONTAINERS ? REQUEST_E_REFUSED : 0);
+                ASSERT_TRUE(n == REQUEST_MAX_CONTAINERS || f.refusal.code == REFUSAL_TOO_MANY_CONTAINERS);
+                arena_done(&f.arena);
+        }
 }
 
 /* init 9, sidecar 2 started after it, init 4 beside the sidecar, main 3: max(9, 2 + 4, 2 + 3) */
@@ -112,17 +167,40 @@ static void refuses_with_object_value_and_rule(void) {
                  "containers \"c4\" and \"main\" ask for different kinds of GPU resources",
                  REFUSAL_MIXED_KINDS},
                 {"\"aliyun.com/gpu-count\":\"3\"", "\"containers\":[" MEM(8) "]",
-                 "container \"c8\": aliyun.com/gpu-mem is 8, must be a multiple of 3, the number of cards in "
-                 "label "
+                 "container \"c8\": aliyun.com/gpu-mem is 8, must be a multiple of 3, the number of cards by "
                  "aliyun.com/gpu-count",
                  REFUSAL_COUNT_UNEVEN},
                 {"\"aliyun.com/gpu-count\":\"two\"", "\"containers\":[" MEM(8) "]",
                  "label aliyun.com/gpu-count is \"two\", must be a whole number from 1 to 256",
                  REFUSAL_COUNT_MALFORMED},
                 {"\"aliyun.com/gpu-count\":\"2\"", "\"containers\":[" CORE("8", "30") "]",
-                 "label aliyun.com/gpu-count is 2, must be 1 or absent together with "
+                 "aliyun.com/gpu-count is 2, must be 1 or absent together with "
                  "aliyun.com/gpu-core.percentage",
                  REFUSAL_COUNT_WITH_CORE},
+                {"", "\"containers\":[" CORE("2", "99999999999999999999") "]",
+                 "container \"main\": aliyun.com/gpu-core.percentage is 99999999999999999999, must be a "
+                 "multiple "
+                 "of 5 from 5 to 100",
+                 REFUSAL_RANGE},
+                {"", "\"containers\":[" CORE("2", "a few") "]",
+                 "container \"main\": aliyun.com/gpu-core.percentage is a few, must be a whole number",
+                 REFUSAL_MALFORMED},
+                {"\"aliyun.com/gpu-count\":\"0\"", "\"containers\":[" MEM(8) "]",
+                 "label aliyun.com/gpu-count is \"0\", must be a whole number from 1 to 256",
+                 REFUSAL_COUNT_MALFORMED},
+                {"\"aliyun.com/gpu-count\":\"257\"", "\"containers\":[" MEM(8) "]",
+                 "label aliyun.com/gpu-count is \"257\", must be", REFUSAL_COUNT_MALFORMED},
+                {"", "\"containers\":[" COUNT("8", "1.5") "]",
+                 "container \"k\": aliyun.com/gpu-count is 1.5, must be a whole number from 1 to 256",
+                 REFUSAL_COUNT_MALFORMED},
+                {"\"aliyun.com/gpu-count\":\"4\"", "\"containers\":[" COUNT("8", "2") "]",
+                 "container \"k\": aliyun.com/gpu-count is 2, must be the same everywhere in the pod, which "
+                 "says 4 "
+                 "already",
+                 REFUSAL_COUNT_MALFORMED},
+                {"", "\"containers\":[" COUNT("0", "1") "]",
+                 "container \"k\": aliyun.com/gpu-count is 1, must come together with aliyun.com/gpu-mem",
+                 REFUSAL_COUNT_WITHOUT_MEM},
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
@@ -179,6 +257,8 @@ static void modes(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(reads_what_is_asked), TEST(counts_init_containers_as_kubernetes_does),
+        return TEST_MAIN(TEST(reads_what_is_asked), TEST(reads_the_number_of_cards_from_the_limits_as_well),
+                         TEST(counts_up_to_the_limit), TEST(counts_containers_up_to_the_limit),
+                         TEST(counts_init_containers_as_kubernetes_does),
                          TEST(refuses_with_object_value_and_rule), TEST(units), TEST(modes));
 }

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The cards of a node, and the summary that placement looks at instead of them. */
+
+#include <errno.h>
+
+#include "share/ledger-internal.h"
+
+/* Where the card stands, or would stand. Machines number their cards from 0 without gaps: the first guess is right. */
+static size_t position(const LedgerNode *n, uint32_t index) {
+        size_t i = 0;
+
+        if (index < n->n_cards && n->cards[index].index == index)
+                return index;
+        while (i < n->n_cards && n->cards[i].index < index)
+                i++;
+        return i;
+}
+
+const LedgerCard *ledger_node_find_card(const LedgerNode *n, uint32_t index) {
+        size_t i = position(n, index);
+
+        return i < n->n_cards && n->cards[i].index == index ? &n->cards[i] : NULL;
+}
+
+LedgerCard *ledger_node_card(LedgerNode *n, uint32_t index) {
+        size_t i = position(n, index);
+
+        if (i < n->n_cards && n->cards[i].index == index)
+                return &n->cards[i];
+        if (n->n_cards == n->cards_room) {
+                size_t room =
+                        n->cards_room > 0 ? 2 * n->cards_room : 1; /* grown to fit: most nodes are alike */
+                LedgerCard *cards = realloc(n->cards, room * sizeof *cards);
+
+                if (!cards)
+                        return NULL;
+                n->cards = cards;
+                n->cards_room = room;
+        }
+        memmove(&n->cards[i + 1], &n->cards[i], (n->n_cards - i) * sizeof *n->cards);
+        n->cards[i] = (LedgerCard){.index = index, .healthy = true};
+        n->n_cards++;
+        return &n->cards[i];
+}
+
+/* Sleeping grants name cards too, which must be there when they wake. */
+static bool is_named(const Grant *list, uint32_t card) {
+        for (const Grant *g = list; g; g = g->next)
+                for (size_t i = 0; i < g->n_slices; i++)
+                        if (g->slices[i].card == card)
+                                return true;
+        return false;
+}
+
+static bool is_described(const LedgerNode *n, uint32_t card) {
+        for (size_t i = 0; i < n->now.n_cards; i++)
+                if (n->now.cards[i].index == card)
+                        return true;
+        return false;
+}
+
+/* Cards that neither the node nor a grant names any more. */
+void ledger_node_drop_stale_cards(LedgerNode *n) {
+        size_t kept = 0;
+
+        for (size_t i = 0; i < n->n_cards; i++) {
+                const LedgerCard *c = &n->cards[i];
+
+                if (c->units > 0 || c->pods > 0 || is_described(n, c->index) ||
+                    is_named(n->dormant, c->index))
+                        n->cards[kept++] = *c;
+        }
+        n->n_cards = kept;
+}
+
+int ledger_node_apply_cards(LedgerNode *n) {
+        for (size_t i = 0; i < n->now.n_cards; i++)
+                if (!ledger_node_card(n, n->now.cards[i].index))
+                        return -ENOMEM;
+        for (size_t i = 0; i < n->n_cards; i++) {
+                n->cards[i].units = 0;
+                n->cards[i].healthy = true;
+        }
+        for (size_t i = 0; i < n->now.n_cards; i++) {
+                const CardShape *shape = &n->now.cards[i];
+                LedgerCard *c = ledger_node_card(n, shape->index);
+
+                c->units = shape->units;
+                c->healthy = shape->healthy && !(n->fenced[c->index / 8] >> c->index % 8 & 1);
+        }
+        ledger_node_drop_stale_cards(n);
+        return 0;
+}
+
+/* ---- what is free ---- */
+
+bool ledger_card_has_seat(const LedgerNode *n, const LedgerCard *c) {
+        return n->now.max_pods == 0 || c->pods + n->n_pending < n->now.max_pods;
+}
+
+/* Where pending amounts will go is not known: they may go here. */
+uint32_t ledger_card_free(const LedgerNode *n, const LedgerCard *c) {
+        uint64_t taken = c->used + n->pending;
+
+        return c->healthy && taken < c->units ? (uint32_t) (c->units - taken) : 0;
+}
+
+uint32_t ledger_card_core_free(const LedgerNode *n, const LedgerCard *c) {
+        uint64_t taken = c->core_used + n->pending_core;
+
+        return c->healthy && taken < CORE_PER_CARD ? (uint32_t) (CORE_PER_CARD - taken) : 0;
+}
+
+/* ---- the summary ---- */
+
+static uint32_t fill_of(uint64_t used, uint64_t total) {
+        while (total > UINT32_MAX) { /* a node of 256 cards of 2^32 units: keep the product within 64 bits */
+                used >>= 1;
+                total >>= 1;
+        }
+        if (total == 0 || used >= total)
+                return UINT32_MAX;
+        return (uint32_t) (used * UINT32_MAX / total);
+}
+
+/* So far a card stands at its own level only; one with more compute free serves the lower levels as well. */
+static void spread_downwards(uint32_t free_used[static CORE_LEVELS]) {
+        for (size_t k = CORE_LEVELS - 1; k > 0; k--)
+                if (free_used[k - 1] < free_used[k])
+                        free_used[k - 1] = free_used[k];
+}
+
+NodeSummary ledger_node_summary(const LedgerNode *n) {
+        bool with_core = n->n_with_core > 0, without = n->n_charged > n->n_with_core;
+        NodeSummary s = {.mode = (uint8_t) n->now.mode, .policy = (uint8_t) n->now.policy};
+        uint64_t used = 0, total = 0;
+
+        for (size_t i = 0; i < n->n_cards; i++) {
+                const LedgerCard *c = &n->cards[i];
+                uint32_t room = ledger_card_has_seat(n, c) ? ledger_card_free(n, c) : 0;
+                uint32_t *most = ledger_card_is_used(n, c)
+                                         ? &s.free_used[ledger_card_core_free(n, c) / CORE_STEP]
+                                         : &s.free_untouched;
+
+                *most = room > *most ? room : *most;
+                used += c->used;
+                total += c->units;
+        }
+        spread_downwards(s.free_used);
+        s.fill = fill_of(used, total);
+        s.total = total > UINT32_MAX ? UINT32_MAX : (uint32_t) total;
+        s.takes_memory =
+                n->described && share_mode_has_memory(n->now.mode) && (!with_core || n->now.allow_mixed);
+        s.takes_core = n->described && share_mode_has_core(n->now.mode) && (!without || n->now.allow_mixed);
+        return s;
+}
+
+void ledger_node_summarize(LedgerNode *n) {
+        n->ledger->summaries[n->slot] = ledger_node_summary(n);
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A grant: one allocation that knows what it took from which card, and gives exactly that back. */
+
+#include <assert.h>
+#include <errno.h>
+
+#include "share/demand.h"
+#include "share/ledger-internal.h"
+
+/* ---- what it takes ---- */
+
+/* What the run of slices on one card takes; *i moves behind the run. */
+static CardDemand demand_of_run(const Grant *g, size_t *i) {
+        Demand mem = {0}, core = {0};
+        uint32_t card = g->slices[*i].card;
+
+        for (; *i < g->n_slices && g->slices[*i].card == card; (*i)++) {
+                demand_add(&mem, g->slices[*i].kind, g->slices[*i].mem);
+                demand_add(&core, g->slices[*i].kind, g->slices[*i].core);
+        }
+        return (CardDemand){demand_total(&mem), demand_total(&core)};
+}
+
+CardDemand grant_demand(const Grant *g, uint32_t card) {
+        for (size_t i = 0; i < g->n_slices; i++)
+                if (g->slices[i].card == card)
+                        return demand_of_run(g, &i);
+        return (CardDemand){0, 0};
+}
+
+/* Makes every card exist before anything is charged, so that charging cannot fail half way. */
+int grant_reserve_cards(LedgerNode *n, const Grant *g) {
+        for (size_t i = 0; i < g->n_slices; i++)
+                if (!ledger_node_card(n, g->slices[i].card))
+                        return -ENOMEM;
+        return 0;
+}
+
+/* Sums stay below 2^63: a slice is below 2^32, a grant has fewer than 2^16 of them, and 2^15 such grants, of the
+ * largest kind there is, would need gigabytes of annotations. */
+void grant_charge(const Grant *g) {
+        LedgerNode *n = g->node;
+
+        for (size_t i = 0; i < g->n_slices;) {
+                LedgerCard *c = ledger_node_card(n, g->slices[i].card);
+                CardDemand d = demand_of_run(g, &i);
+
+                c->used += d.mem;
+                c->core_used += d.core;
+                c->pods++;
+        }
+        n->pending += g->pending;
+        n->pending_core += g->pending_core;
+        n->n_pending += g->pending > 0;
+        n->n_with_core += g->has_core;
+        n->n_charged++;
+}
+
+void grant_discharge(const Grant *g) {
+        LedgerNode *n = g->node;
+
+        for (size_t i = 0; i < g->n_slices;) {
+                LedgerCard *c = ledger_node_card(n, g->slices[i].card);
+                CardDemand d = demand_of_run(g, &i);
+
+                assert(c->used >= d.mem && c->core_used >= d.core && c->pods > 0);
+                c->used -= d.mem;
+                c->core_used -= d.core;
+                c->pods--;
+        }
+        assert(n->pending >= g->pending && n->pending_core >= g->pending_core && n->n_charged > 0);
+        n->pending -= g->pending;
+        n->pending_core -= g->pending_core;
+        n->n_pending -= g->pending > 0;
+        n->n_with_core -= g->has_core;
+        n->n_charged--;
+}
+
+/* ---- making and unmaking ---- */
+
+static int compare_slices(const void *a, const void *b) {
+        const Slice *x = a, *y = b;
+        bool x_main = x->kind == CONTAINER_MAIN, y_main = y->kind == CONTAINER_MAIN;
+
+        if (x->card != y->card)
+                return x->card < y->card ? -1 : 1;
+        if (x_main != y_main)
+                return x_main ? 1 : -1;
+        return (x->container > y->container) - (x->container < y->container);
+}
+
+static char *append_text(char *at, Str s) {
+        if (s.len > 0)
+                memcpy(at, s.data, s.len);
+        return at + s.len;
+}
+
+int grant_build(const GrantSpec *spec, Grant **ret) {
+        Grant *g;
+        char *at;
+
+        if (spec->n_slices > UINT16_MAX || spec->namespace_.len > UINT16_MAX || spec->name.len > UINT16_MAX ||
+            spec->uid.len > UINT16_MAX)
+                return -E2BIG;
+        g = malloc(sizeof *g + spec->n_slices * sizeof(Slice) + spec->namespace_.len + spec->name.len +
+                   spec->uid.len);
+        if (!g)
+                return -ENOMEM;
+        *g = (Grant){
+                .app = spec->app,
+                .pending = spec->pending_mem,
+                .pending_core = spec->pending_core,
+                .n_slices = (uint32_t) spec->n_slices,
+                .namespace_len = (uint16_t) spec->namespace_.len,
+                .name_len = (uint16_t) spec->name.len,
+                .uid_len = (uint16_t) spec->uid.len,
+                .has_core = spec->has_core,
+        };
+        for (size_t i = 0; i < spec->n_slices; i++) {
+                assert(spec->slices[i].card <= CARD_INDEX_MAX); /* what annotations may name ends there */
+                g->slices[i] = spec->slices[i];
+        }
+        qsort(g->slices, spec->n_slices, sizeof(Slice), compare_slices);
+        at = append_text((char *) &g->slices[spec->n_slices], spec->namespace_);
+        at = append_text(at, spec->name);
+        (void) append_text(at, spec->uid);
+        *ret = g;
+        return 0;
+}
+
+void grant_link(Grant *g, LedgerNode *n, Grant **list) {
+        g->node = n;
+        g->link = list;
+        g->next = *list;
+        if (g->next)
+                g->next->link = &g->next;
+        *list = g;
+}
+
+void grant_unlink(Grant *g) {
+        *g->link = g->next;
+        if (g->next)
+                g->next->link = g->link;
+}
+
+int grant_new(Ledger *l, const GrantSpec *spec, Grant **ret) {
+        _cleanup_free_ Grant *g = NULL;
+        LedgerNode *n;
+        int r;
+
+        r = grant_build(spec, &g);
+        if (r < 0)
+                return r;
+        n = ledger_node_ensure(l, spec->node);
+        if (!n)
+                return -ENOMEM;
+        r = grant_reserve_cards(n, g);
+        if (r == 0)
+                r = replicas_add(&l->replicas, g->app, n->slot);
+        if (r < 0) {
+                ledger_node_drop_stale_cards(n);
+                ledger_node_drop_if_unused(n);
+                return r;
+        }
+        grant_link(g, n, &n->grants);
+        grant_charge(g);
+        held_sleep(n, grant_uid(g));
+        ledger_node_summarize(n);
+        *ret = TAKE_PTR(g);
+        return 0;
+}
+
+Grant *grant_free(Grant *g) {
+        LedgerNode *n;
+
+        if (!g)
+                return NULL;
+        assert(!g->is_held); /* those end with the node's annotation */
+        n = g->node;
+        grant_unlink(g);
+        grant_discharge(g);
+        replicas_remove(&n->ledger->replicas, g->app, n->slot);
+        held_wake(n, grant_uid(g));
+        free(g);
+        ledger_node_settle(n);
+        ledger_node_summarize(n);
+        ledger_node_drop_if_unused(n);
+        return NULL;
+}
+
+/* ---- reading ---- */
+
+static const char *grant_texts(const Grant *g) {
+        return (const char *) &g->slices[g->n_slices];
+}
+
+Str grant_namespace(const Grant *g) {
+        return (Str){grant_texts(g), g->namespace_len};
+}
+
+Str grant_name(const Grant *g) {
+        return (Str){grant_texts(g) + g->namespace_len, g->name_len};
+}
+
+Str grant_uid(const Grant *g) {
+        return (Str){grant_texts(g) + g->namespace_len + g->name_len, g->uid_len};
+}
+
+LedgerNode *grant_node(const Grant *g) {
+        return g->node;
+}
+
+const Slice *grant_slices(const Grant *g, size_t *ret_n) {
+        *ret_n = g->n_slices;
+        return g->slices;
+}
+
+static uint32_t saturate(uint64_t value) {
+        return value > UINT32_MAX ? UINT32_MAX : (uint32_t) value;
+}
+
+uint32_t grant_mem_on_card(const Grant *g, uint32_t card) {
+        return saturate(grant_demand(g, card).mem);
+}
+
+uint32_t grant_core_on_card(const Grant *g, uint32_t card) {
+        return saturate(grant_demand(g, card).core);
+}
+
+uint32_t grant_pending(const Grant *g) {
+        return g->pending;
+}
+
+Grant *ledger_node_grants(const LedgerNode *n) {
+        return n->grants;
+}
+
+Grant *ledger_node_held(const LedgerNode *n) {
+        return n->held;
+}
+
+Grant *grant_next(const Grant *g) {
+        return g->next;
+}

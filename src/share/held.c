@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Slices of the dead: a pod object may be gone while its processes still run (deletion by force). The agent lists
+ * such slices in an annotation of its node, and they are charged as grants that belong to the node:
+ *     [{"pod":"NAMESPACE/NAME","uid":"...","allocation":{"0":{"1":4}},"core":{"0":{"1":30}}}]
+ * allocation and core have the shape of the pod's own annotations. While the pod of that UID has a grant of its own
+ * on the node, the entry sleeps: one process is charged once. */
+
+#include <errno.h>
+
+#include "share/ledger-internal.h"
+#include "wire/json_table.h"
+
+enum { HELD_MAX = 1024 }; /* an annotation has room for a few thousand; a node with so many is none of ours */
+
+typedef struct HeldText {
+        Str pod, uid, allocation, core;
+} HeldText;
+
+static const JsonField held_fields[] = {
+        JSON_FIELD(HeldText, pod, "pod", json_field_str),
+        JSON_FIELD(HeldText, uid, "uid", json_field_str),
+        JSON_FIELD(HeldText, allocation, "allocation", json_field_raw),
+        JSON_FIELD(HeldText, core, "core", json_field_raw),
+};
+
+static Slice *slice_on(Slice *slices, size_t n, const AllocationEntry *e) {
+        for (size_t i = 0; i < n; i++)
+                if (slices[i].container == e->container && slices[i].card == e->card)
+                        return &slices[i];
+        return NULL;
+}
+
+/* One slice per container and card, with memory, compute or both. */
+static int merge_slices(const Allocation *mem, const Allocation *core, Arena *arena, GrantSpec *spec) {
+        Slice *slices = arena_new(arena, Slice, mem->n_entries + core->n_entries);
+        size_t n = 0;
+
+        if (!slices)
+                return -ENOMEM;
+        for (size_t i = 0; i < mem->n_entries; i++) {
+                const AllocationEntry *e = &mem->entries[i];
+                slices[n++] =
+                        (Slice){.card = e->card, .mem = e->amount, .container = (uint16_t) e->container};
+        }
+        for (size_t i = 0; i < core->n_entries; i++) {
+                const AllocationEntry *e = &core->entries[i];
+                Slice *s = slice_on(slices, mem->n_entries, e);
+
+                if (!s) {
+                        s = &slices[n++];
+                        *s = (Slice){.card = e->card, .container = (uint16_t) e->container};
+                }
+                s->core = e->amount;
+        }
+        spec->slices = slices;
+        spec->n_slices = n;
+        spec->has_core = core->n_entries > 0;
+        return 0;
+}
+
+static int read_spec(const HeldText *text, Arena *arena, GrantSpec *ret, Fault *fault) {
+        Allocation mem = {0}, core = {0};
+        GrantSpec spec = {.name = text->pod, .uid = text->uid};
+        int r = 0;
+
+        if (str_is_empty(text->uid))
+                return fault_set(fault, LEDGER_E_NODE, "an entry has no uid");
+        spec.namespace_ = str_split(&spec.name, '/');
+        if (!str_is_empty(text->allocation))
+                r = allocation_parse(text->allocation, arena, &mem, fault);
+        if (r == 0 && !str_is_empty(text->core))
+                r = allocation_parse(text->core, arena, &core, fault);
+        if (r == 0)
+                r = merge_slices(&mem, &core, arena, &spec);
+        if (r == 0)
+                *ret = spec;
+        return r > 0 ? fault_wrap(fault, LEDGER_E_NODE, "uid " STR_FMT, STR_ARG(text->uid)) : r;
+}
+
+static int add_entry(const HeldText *text, LedgerNode *n, Arena *arena, HeldList *list, Fault *fault) {
+        GrantSpec spec;
+        Grant *g;
+        int r;
+
+        r = read_spec(text, arena, &spec, fault);
+        if (r == 0)
+                r = grant_build(&spec, &g);
+        if (r != 0)
+                return r == -E2BIG ? fault_set(fault, LEDGER_E_NODE, "an entry has a text over 65535 bytes")
+                                   : r;
+        g->is_held = true;
+        grant_link(g, n, &list->first);
+        return grant_reserve_cards(n, g);
+}
+
+static int read_entries(JsonReader *reader, LedgerNode *n, Arena *arena, HeldList *list, Fault *fault) {
+        size_t count = 0;
+        int r = 0;
+
+        if (!json_array_begin(reader))
+                return 0;
+        while (r == 0 && json_array_next(reader)) {
+                HeldText text = {0};
+
+                if (count++ == HELD_MAX) {
+                        json_fault(reader, "more than 1024 entries");
+                        return 0;
+                }
+                json_decode(reader, arena, held_fields, ELEMENTSOF(held_fields), &text);
+                if (!json_failed(reader))
+                        r = add_entry(&text, n, arena, list, fault);
+        }
+        return r;
+}
+
+int held_read(Str annotation, LedgerNode *n, HeldList *ret, Fault *fault) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        HeldList list = {0};
+        JsonReader reader;
+        int r;
+
+        if (str_is_empty(annotation))
+                return 0;
+        json_init(&reader, annotation);
+        r = read_entries(&reader, n, &arena, &list, fault);
+        if (r == 0) {
+                r = json_finish(&reader, fault);
+                r = r == JSON_E_MALFORMED ? LEDGER_E_NODE : r;
+        }
+        if (r != 0) {
+                held_list_done(&list);
+                return r < 0 ? r : fault_wrap(fault, r, "annotation %s", ANNOTATION_HELD_SLICES);
+        }
+        *ret = list;
+        if (ret->first)
+                ret->first->link = &ret->first;
+        return 0;
+}
+
+void held_list_done(HeldList *list) {
+        while (list->first) {
+                Grant *g = list->first;
+
+                grant_unlink(g);
+                free(g);
+        }
+}
+
+static bool has_own_grant(const LedgerNode *n, Str uid) {
+        for (const Grant *g = n->grants; g; g = g->next)
+                if (str_eq(grant_uid(g), uid))
+                        return true;
+        return false;
+}
+
+void held_replace(LedgerNode *n, HeldList *list) {
+        HeldList old = {n->held}, slept = {n->dormant};
+
+        for (Grant *g = n->held; g; g = g->next)
+                grant_discharge(g);
+        if (old.first)
+                old.first->link = &old.first;
+        if (slept.first)
+                slept.first->link = &slept.first;
+        n->held = n->dormant = NULL;
+        while (list->first) {
+                Grant *g = list->first;
+
+                grant_unlink(g);
+                if (has_own_grant(n, grant_uid(g)))
+                        grant_link(g, n, &n->dormant);
+                else {
+                        grant_link(g, n, &n->held);
+                        grant_charge(g);
+                }
+        }
+        held_list_done(&old);
+        held_list_done(&slept);
+}
+
+void held_sleep(LedgerNode *n, Str uid) {
+        for (Grant *g = n->held, *next; g; g = next) {
+                next = g->next;
+                if (!str_eq(grant_uid(g), uid))
+                        continue;
+                grant_discharge(g);
+                grant_unlink(g);
+                grant_link(g, n, &n->dormant);
+        }
+}
+
+void held_wake(LedgerNode *n, Str uid) {
+        if (!n->dormant || has_own_grant(n, uid))
+                return;
+        for (Grant *g = n->dormant, *next; g; g = next) {
+                next = g->next;
+                if (!str_eq(grant_uid(g), uid))
+                        continue;
+                grant_unlink(g);
+                grant_link(g, n, &n->held);
+                grant_charge(g);
+        }
+}
