@@ -6,6 +6,7 @@
 #include "fixture.h"
 #include "kube/kubeconfig.h"
 #include "kube/token.h"
+#include "peer.h"
 #include "tls.h"
 
 static char dir[] = "/tmp/aliquot-test-XXXXXX";
