@@ -266,6 +266,18 @@ class Refusals(Local):
         self.assertEqual(said, "default/p: 0/3 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, "
                                "1 node(s) had untolerated taint {k: v}, 1 node(s) were unschedulable")
 
+    def test_counts_a_node_once(self):
+        said = self.refused(node("n1", "A:16GiB"), node("n2", "A:16GiB", "cgpu"), pod("p", 2, 30))
+        self.assertEqual(said, "default/p: 0/2 nodes are available: "
+                               "1 the node's mode is cgpu, compute percent needs core_mem, "
+                               "1 the node's mode is share, compute percent needs core_mem")
+
+    def test_hides_no_reason_behind_that_of_the_others(self):
+        said = self.refused(node("n1", "A:16GiB"), node("n2", "A:16GiB", "core_mem", rest="spec: {unschedulable: true}"),
+                            pod("p", 2, 30))
+        self.assertEqual(said, "default/p: 0/2 nodes are available: 1 node(s) were unschedulable, "
+                               "1 the node's mode is share, compute percent needs core_mem")
+
     def test_other_scheduler(self):
         self.assertEqual(self.refused(node("n1", "A:16GiB"), pod("p", 2, spec="  schedulerName: mine")),
                          'default/p: schedulerName "mine": no such scheduler here')
