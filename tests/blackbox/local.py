@@ -313,6 +313,19 @@ class Input(Local):
         for part in (bad, *parts):
             self.assertIn(part, done.stderr)
 
+    def test_descriptors_that_are_closed(self):
+        """A socket that gets the number of standard output takes what is meant for people, and answers with SIGPIPE."""
+        placed = self.write(node("n1", "A:16GiB") + "\n---\n" + pod("p", 1))
+        refused = self.write(node("n1", "A:16GiB") + "\n---\n" + pod("p", 17))
+        for path, closed, status in ((placed, [0], 0), (placed, [1], 3), (placed, [2], 0), (refused, [2], 1),
+                                     (placed, [0, 1], 3), (placed, [0, 1, 2], 3)):
+            done = subprocess.run([ALIQUOT, "local", "--once", "--logs", "-f", path], stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60,
+                                  preexec_fn=lambda: [os.close(fd) for fd in closed])
+            self.assertEqual(done.returncode, status, (closed, done.stderr))
+            if 1 in closed and 2 not in closed:
+                self.assertIn("Bad file descriptor", done.stderr)
+
     def test_malformed_manifests(self):
         self.broken("a: [1", "document 1")
         self.broken("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n---\nkind: Pod\n", "document 2 (line 5)",
