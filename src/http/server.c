@@ -138,6 +138,7 @@ static void exchange_set_state(HttpExchange *x, ExchangeState state) {
                 return;
         assert(x->state < EXCHANGE_ANSWERED); /* answered exactly once */
         x->state = state;
+        x->on_close = NULL; /* its owner is done, and its userdata may be gone */
         if (!x->in_handler)
                 exchange_resume(x);
 }
