@@ -138,7 +138,6 @@ static void exchange_set_state(HttpExchange *x, ExchangeState state) {
                 return;
         assert(x->state < EXCHANGE_ANSWERED); /* answered exactly once */
         x->state = state;
-        x->on_close = NULL; /* its owner is done, and its userdata may be gone */
         if (!x->in_handler)
                 exchange_resume(x);
 }
@@ -462,6 +461,7 @@ const char *http_query(HttpExchange *x, const char *name) {
 
 static void exchange_answer(HttpExchange *x, unsigned status, const char *content_type,
                             struct MHD_Response *response) {
+        x->on_close = NULL; /* whoever answers has let go, also when there is nobody to hear it any more */
         if (x->gone) {
                 if (response)
                         MHD_destroy_response(response);
@@ -495,6 +495,7 @@ void http_respond_header(HttpExchange *x, const char *name, const char *value) {
 }
 
 void http_exchange_cut(HttpExchange *x) {
+        x->on_close = NULL;
         exchange_set_state(x, EXCHANGE_CUT);
 }
 

@@ -93,25 +93,6 @@ int ledger_node_apply_cards(LedgerNode *n) {
         return 0;
 }
 
-/* ---- what is free ---- */
-
-bool ledger_card_has_seat(const LedgerNode *n, const LedgerCard *c) {
-        return n->now.max_pods == 0 || c->pods + n->n_pending < n->now.max_pods;
-}
-
-/* Where pending amounts will go is not known: they may go here. */
-uint32_t ledger_card_free(const LedgerNode *n, const LedgerCard *c) {
-        uint64_t taken = c->used + n->pending;
-
-        return c->healthy && taken < c->units ? (uint32_t) (c->units - taken) : 0;
-}
-
-uint32_t ledger_card_core_free(const LedgerNode *n, const LedgerCard *c) {
-        uint64_t taken = c->core_used + n->pending_core;
-
-        return c->healthy && taken < CORE_PER_CARD ? (uint32_t) (CORE_PER_CARD - taken) : 0;
-}
-
 /* ---- the summary ---- */
 
 static uint32_t fill_of(uint64_t used, uint64_t total) {

@@ -294,9 +294,8 @@ static void dies_with_open_exchanges(void) {
         (void) close(b);
 }
 
-/* Whoever has answered has let go of what on_close would tell: a server that ends before the answer is out must not call
- * it any more. */
-static void dies_with_an_answer_on_its_way(void) {
+/* Answered, and not yet on the wire: the owner has let go of it. */
+static void an_answer_ends_the_interest(void) {
         Fixture f;
         int fd;
 
@@ -304,7 +303,7 @@ static void dies_with_an_answer_on_its_way(void) {
         fd = dial(&f);
         say(fd, "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
         turn_until(&f, &f.kept, sizeof f.kept);
-        http_respond(f.kept, 200, "text/plain", STR("bound"));
+        http_respond(f.kept, 200, "text/plain", STR("late"));
         fixture_end(&f);
         ASSERT_INT(f.closed, 0);
         (void) close(fd);
@@ -376,7 +375,7 @@ int main(void) {
         return TEST_MAIN(TEST(answers_on_keep_alive), TEST(takes_a_byte_at_a_time),
                          TEST(refuses_a_body_over_the_limit), TEST(answers_later),
                          TEST(notices_a_peer_that_leaves), TEST(streams), TEST(cuts),
-                         TEST(dies_with_open_exchanges), TEST(dies_with_an_answer_on_its_way),
+                         TEST(dies_with_open_exchanges), TEST(an_answer_ends_the_interest),
                          TEST(garbage_changes_nothing), TEST(a_silent_handshake_costs_nothing),
                          TEST(refuses_bad_addresses));
 }
