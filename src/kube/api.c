@@ -46,6 +46,10 @@ static void write_binding(Buf *out, const KubeBinding *b) {
         json_write_object_end(&w);
 }
 
+/* Less than the 5 s between a leader's renew deadline and the end of its lease (elector.h): a Binding that was sent by a
+ * leader is answered, or given up, before another can lead. */
+#define BINDING_TIMEOUT (4 * USEC_PER_SEC)
+
 int kube_bind(KubeClient *c, const KubeBinding *b, KubeDone done, void *userdata, KubeCall **ret) {
         _cleanup_buf_ Buf path = BUF_NULL, body = BUF_NULL;
 
@@ -54,8 +58,12 @@ int kube_bind(KubeClient *c, const KubeBinding *b, KubeDone done, void *userdata
         write_binding(&body, b);
         if (buf_result(&path) < 0 || buf_result(&body) < 0)
                 return -ENOMEM;
-        return kube_call(c, &(KubeRequest){.method = "POST", .path = path.data, .body = buf_str(&body)}, done,
-                         userdata, ret);
+        return kube_call(c,
+                         &(KubeRequest){.method = "POST",
+                                        .path = path.data,
+                                        .body = buf_str(&body),
+                                        .timeout = BINDING_TIMEOUT},
+                         done, userdata, ret);
 }
 
 /* ---- merge patch ---- */

@@ -155,9 +155,9 @@ static bool set_address(KubeCall *call) {
         if (c->connect_to && !call->connect_to)
                 return false;
         buf_appendf(&url, "%s%s", c->url, call->path);
-        return buf_result(&url) == 0 && OPT(URL, url.data) && OPT(CONNECT_TO, call->connect_to) &&
-               OPT(PROTOCOLS_STR, "http,https") && OPT(PROXY, c->config->proxy) &&
-               OPT(NOPROXY, c->local && !c->config->proxy ? "*" : NULL);
+        return buf_result(&url) == 0 && OPT(URL, url.data) && OPT(PATH_AS_IS, 1L) &&
+               OPT(CONNECT_TO, call->connect_to) && OPT(PROTOCOLS_STR, "http,https") &&
+               OPT(PROXY, c->config->proxy) && OPT(NOPROXY, c->local && !c->config->proxy ? "*" : NULL);
 }
 
 /* The cluster's CA alone, without the directory of the system's: that is 7 MiB of resident memory. */

@@ -46,7 +46,7 @@ static inline void fixture_end(Fixture *f) {
                 }                                                                                            \
         } while (0)
 
-static inline void apply(Fixture *f, const char *format, ...) {
+_printf_(2, 3) static inline void apply(Fixture *f, const char *format, ...) {
         char text[4096];
         Fault fault = FAULT_NULL;
         va_list args;

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+
+#include "http/server.h"
 #include "store_fixture.h"
 
 static void gets_and_binds(void) {
@@ -175,6 +178,13 @@ static void calls_are_made_cancelled_and_freed_inside_callbacks(void) {
         fixture_end(&f);
 }
 
+static void echo(void *userdata, HttpExchange *x, const HttpRequest *r) {
+        _cleanup_buf_ Buf text = BUF_NULL;
+
+        buf_appendf(&text, "%s %s %s " STR_FMT, r->method, r->path, r->content_type, STR_ARG(r->body));
+        http_respond(x, 200, "text/plain", buf_str(&text));
+}
+
 static void events_are_counted_not_repeated(void) {
         KubeEventRecorder *r = NULL;
         KubeEvent event = {.kind = "Pod",
@@ -207,9 +217,125 @@ static void events_are_counted_not_repeated(void) {
         fixture_end(&f);
 }
 
+/* What is sent, byte for byte, heard at a socket. */
+static void patch_body(Str patch, Str version, const char *expected) {
+        _cleanup_(sd_event_unrefp) sd_event *event = NULL;
+        _cleanup_(kube_config_freep) KubeConfig *config = NULL;
+        _cleanup_(http_server_freep) HttpServer *server = NULL;
+        HttpServerOptions options = {.listen = "127.0.0.1:0", .max_body = 10000};
+        Fixture f = {0};
+        Answer a = {0};
+        char url[64];
+
+        ASSERT_TRUE(sd_event_new(&event) >= 0);
+        f.event = event;
+        ASSERT_OK(http_server_new(event, &options, echo, NULL, &server, NULL));
+        (void) snprintf(url, sizeof url, "http://127.0.0.1:%u", http_server_port(server));
+        ASSERT_OK(kube_config_for_server(url, &config));
+        ASSERT_OK(kube_client_new(event, config, &f.client));
+        ASSERT_INT(kube_merge_patch(f.client, "/x", "status", patch, version, on_answer, &a, NULL),
+                   expected ? 0 : -EINVAL);
+        if (expected) {
+                TURN_UNTIL(&f, a.n == 1);
+                ASSERT_TEXT(a.body, expected);
+        }
+        (void) kube_client_free(f.client);
+}
+
+static void the_version_goes_into_the_patch(void) {
+        patch_body(STR("{}"), STR(""), "PATCH /x/status application/merge-patch+json {}");
+        patch_body(STR("{}"), STR("7"),
+                   "PATCH /x/status application/merge-patch+json {\"metadata\":{\"resourceVersion\":\"7\"}}");
+        patch_body(
+                STR(" { \"a\" : [1, 2] , \"metadata\" : { \"x\" : null , \"resourceVersion\" : \"1\" } } "),
+                STR("7"),
+                "PATCH /x/status application/merge-patch+json "
+                "{\"a\":[1, 2],\"metadata\":{\"resourceVersion\":\"7\",\"x\":null}}");
+        patch_body(STR("{\"a\":{\"metadata\":{}}}"), STR("7\"8"),
+                   "PATCH /x/status application/merge-patch+json "
+                   "{\"a\":{\"metadata\":{}},\"metadata\":{\"resourceVersion\":\"7\\\"8\"}}");
+        patch_body(STR("[]"), STR("7"), NULL);
+        patch_body(STR("{\"a\":"), STR("7"), NULL);
+        patch_body(STR("{\"metadata\":7}"), STR("7"), NULL);
+}
+
+static void names_lead_nowhere_else(void) {
+        static const char *const names[] = {"../../nodes/n", "a?watch=true", "a#b", "%2e%2e", "a b\r\nX: y"};
+        Answer a = {0};
+        Fixture f;
+
+        fixture_begin(&f, 0);
+        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+                ASSERT_OK(kube_get_pod(f.client, STR("default"), str_from(names[i]), on_answer, &a, NULL));
+                TURN_UNTIL(&f, a.n == i + 1);
+                ASSERT_INT(a.outcome, KUBE_DONE);
+                ASSERT_INT(a.status, 404);
+        }
+        fixture_end(&f);
+}
+
+/* An object in trouble is heard 25 times, and no more; its neighbour is still heard. */
+static void one_object_cannot_flood_the_server(void) {
+        KubeEventRecorder *r = NULL;
+        KubeEvent event = {.kind = "Pod",
+                           .namespace_ = STR("default"),
+                           .uid = STR("u"),
+                           .type = "Warning",
+                           .reason = "R"};
+        Fixture f;
+        char note[32];
+
+        fixture_begin(&f, 0);
+        ASSERT_OK(kube_event_recorder_new(f.client, "test", &r));
+        event.name = STR("a");
+        event.note = note;
+        for (int i = 0; i < 100; i++) {
+                (void) snprintf(note, sizeof note, "note %d", i);
+                kube_event(r, &event);
+        }
+        ASSERT_INT(kube_event_counters(r).created, 25);
+        ASSERT_INT(kube_event_counters(r).dropped, 75);
+        event.name = STR("b");
+        for (int i = 0; i < 10; i++) {
+                event.note = "the same";
+                kube_event(r, &event);
+        }
+        ASSERT_INT(kube_event_counters(r).created, 26);
+        TURN_UNTIL(&f, kube_event_counters(r).repeated ==
+                               1); /* nine repeats while the first was on its way: one patch */
+        (void) kube_event_recorder_free(r);
+        fixture_end(&f);
+}
+
+static void a_lost_event_is_counted_and_forgotten(void) {
+        static const StoreFault refused = {
+                .kind = STORE_FAULT_STATUS, .method = "POST", .count = 1, .status = 403};
+        KubeEventRecorder *r = NULL;
+        KubeEvent event = {.kind = "Node",
+                           .name = STR("n"),
+                           .uid = STR("u"),
+                           .type = "Normal",
+                           .reason = "R",
+                           .note = "x"};
+        Fixture f;
+
+        fixture_begin(&f, 0);
+        ASSERT_OK(store_inject(f.store, &refused));
+        ASSERT_OK(kube_event_recorder_new(f.client, "test", &r));
+        kube_event(r, &event);
+        TURN_UNTIL(&f, kube_event_counters(r).lost == 1);
+        kube_event(r, &event); /* created, not patched: the server knows nothing of it */
+        ASSERT_INT(kube_event_counters(r).created, 2);
+        (void) kube_event_recorder_free(r); /* with its call in flight */
+        ASSERT_TRUE(sd_event_run(f.event, 1000) >= 0);
+        fixture_end(&f);
+}
+
 int main(void) {
         return TEST_MAIN(TEST(gets_and_binds), TEST(patches_with_a_precondition),
                          TEST(tells_the_three_outcomes_apart), TEST(a_slow_answer_is_unknown),
                          TEST(calls_are_made_cancelled_and_freed_inside_callbacks),
-                         TEST(events_are_counted_not_repeated));
+                         TEST(events_are_counted_not_repeated), TEST(the_version_goes_into_the_patch),
+                         TEST(names_lead_nowhere_else), TEST(one_object_cannot_flood_the_server),
+                         TEST(a_lost_event_is_counted_and_forgotten));
 }

@@ -163,10 +163,11 @@ static void malformed_bodies_are_answered_with_the_path(void) {
                 {"{\"Pod\":{\"spec\":{\"containers\":7}},\"NodeNames\":[]}",
                  "Pod: pod: spec.containers: not an array"},
                 {"{\"Pod\":{},\"NodeNames\":{}}", "NodeNames: not an array"},
-                {"{\"Pod\":{},\"NodeNames\":[\"n1\",7]}", "NodeNames: [1]: not a string"},
+                {"{\"Pod\":{},\"NodeNames\":[\"n1\",7]}", "NodeNames[1]: not a string"},
                 {"{\"Pod\":{},\"Nodes\":{\"items\":[7]}}", "Nodes: items[0]: not an object"},
                 {"{\"Pod\":{},\"NodeNames\":[\"n1\"", "the text ends"},
                 {"{\"Pod\":{},\"NodeNames\":[]}x", "something follows"},
+                {"{\"Pod\":{},\"NodeNames\":[],\"nodeNames\":[]}", "NodeNames stand twice"},
         };
         Fixture f = setup();
 
