@@ -384,6 +384,9 @@ int elector_new(KubeClient *c, const ElectorOptions *options, void (*on_change)(
         if (r >= 0)
                 r = sd_event_add_time(kube_client_event(c), &e->deadline, CLOCK_BOOTTIME, 0, 1, on_deadline,
                                       e);
+        /* A process that was stopped wakes up to requests that are as late as the deadline: it is told first. */
+        if (r >= 0)
+                r = sd_event_source_set_priority(e->deadline, SD_EVENT_PRIORITY_IMPORTANT);
         if (r >= 0)
                 r = sd_event_source_set_enabled(e->deadline, SD_EVENT_OFF);
         if (r < 0)

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
-
 #include "kube/elector.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
 #include "store_fixture.h"
 
 /* Times a hundredth of the real ones. Nothing here asserts how long anything took: only what never was true. */
@@ -246,10 +250,53 @@ static void dies_in_its_callback(void) {
         }
 }
 
+enum { OTHERS = 32 };
+
+static int on_other(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        ASSERT_FALSE(*(bool *) userdata);
+        return sd_event_source_set_enabled(source, SD_EVENT_OFF);
+}
+
+/* A process that was stopped wakes up with its deadline behind it and requests before it: the deadline comes first. */
+static void a_leader_that_slept_too_long_serves_nobody_before_it_stops(void) {
+        sd_event_source *others[OTHERS];
+        bool leads = false;
+        ElectorOptions o = options("a");
+        int fds[2];
+        Elector *e;
+        usec_t end;
+        Fixture f;
+
+        fixture_begin(&f, 0);
+        o.renew_deadline = 100000;
+        o.retry = 90000;
+        ASSERT_OK(elector_new(f.client, &o, on_change, &leads, &e));
+        TURN_UNTIL(&f, leads);
+        end = clock_monotonic_usec() + 2 * o.renew_deadline;
+        ASSERT_OK(pipe2(fds, O_CLOEXEC));
+        ASSERT_INT(write(fds[1], "x", 1), 1);
+        for (size_t i = 0; i < OTHERS; i++) {
+                int fd = dup(fds[0]); /* epoll takes a descriptor once */
+
+                ASSERT_TRUE(sd_event_add_io(f.event, &others[i], fd, EPOLLIN, on_other, &leads) >= 0);
+                ASSERT_OK(sd_event_source_set_io_fd_own(others[i], true));
+        }
+        while (clock_monotonic_usec() < end) /* what being stopped looks like from the loop */
+                ;
+        TURN_UNTIL(&f, !leads);
+        for (size_t i = 0; i < OTHERS; i++)
+                sd_event_source_disable_unref(others[i]);
+        (void) close(fds[0]);
+        (void) close(fds[1]);
+        (void) elector_free(e);
+        fixture_end(&f);
+}
+
 int main(void) {
         return TEST_MAIN(TEST(one_leads_and_the_other_takes_over_when_it_dies),
                          TEST(a_leader_that_cannot_renew_stops), TEST(a_release_hands_over_at_once),
                          TEST(times_must_be_in_order), TEST(takes_over_what_was_released),
                          TEST(an_old_lease_is_watched_for_a_whole_lease),
-                         TEST(bears_what_the_server_does_meanwhile), TEST(dies_in_its_callback));
+                         TEST(bears_what_the_server_does_meanwhile), TEST(dies_in_its_callback),
+                         TEST(a_leader_that_slept_too_long_serves_nobody_before_it_stops));
 }

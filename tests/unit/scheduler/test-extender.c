@@ -269,6 +269,13 @@ static void preempt_keeps_nodes_that_would_fit(void) {
         ASSERT_TEXT(f.out.data, "{\"NodeNameToMetaVictims\":{}}");
         ASSERT_INT(post(&f, "preempt", args(pod_json("web"), "\"NodeNameToMetaVictims\":{\"cpu\":{}}")), 200);
         ASSERT_CONTAINS(f.out.data, "\"cpu\":{");
+        /* An escape in a name is the same name. */
+        ASSERT_INT(post(&f, "preempt",
+                        args(pod_json("x", .mem = "1"), "\"NodeNameToMetaVictims\":{\"\\u006e1\":{}}")),
+                   200);
+        ASSERT_INT(post(&f, "preempt", args(pod_json("web"), "\"NodeNameToMetaVictims\":{\"a\\\"b\":{}}")),
+                   200);
+        ASSERT_CONTAINS(f.out.data, "\"a\\\"b\":{");
         ASSERT_INT(post(&f, "preempt",
                         args(pod_json("x", .mem = "1"), "\"NodeNameToMetaVictims\":{\"n1\":{\"Pods\":[7]}}")),
                    400);
