@@ -6,10 +6,11 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "local/local.h"
 #include "scheduler/scheduler.h"
 
-enum { EXIT_USAGE = 2 };
+enum { EXIT_USAGE = 2, EXIT_BROKEN = 3 };
 
 static const struct {
         const char *name;
@@ -33,6 +34,8 @@ static void print_usage(FILE *out) {
 int main(int argc, char **argv) {
         const char *verb = argc > 1 ? argv[1] : "";
 
+        if (file_hold_standard() < 0)
+                return EXIT_BROKEN;
         if (strcmp(verb, "--version") == 0) {
                 (void) printf("aliquot %s (built with %s)\n", ALIQUOT_VERSION, __VERSION__);
                 return 0;

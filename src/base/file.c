@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static int read_all(int fd, size_t limit, Buf *into) {
         size_t total = 0;
@@ -42,4 +43,18 @@ int file_read(const char *path, size_t limit, Buf *into) {
         if (S_ISREG(st.st_mode) && (uint64_t) st.st_size > limit)
                 return -EFBIG;
         return read_all(fd, limit, into);
+}
+
+int file_hold_standard(void) {
+        for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+                int r;
+
+                if (fcntl(fd, F_GETFD) >= 0)
+                        continue;
+                r = open("/dev/null",
+                         (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_NOCTTY); /* the lowest that is free */
+                if (r < 0)
+                        return -errno;
+        }
+        return 0;
 }

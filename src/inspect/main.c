@@ -9,6 +9,7 @@
 #include <getopt.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "inspect/feed.h"
 #include "inspect/kubectl.h"
 
@@ -322,6 +323,8 @@ int main(int argc, char **argv) {
         _cleanup_(options_done) Options o = {0};
         int status;
 
+        if (file_hold_standard() < 0)
+                return EXIT_BROKEN;
         status = parse_options(&o, argc, argv);
         return status >= 0 ? status : run(&o);
 }

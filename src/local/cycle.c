@@ -100,25 +100,29 @@ static json_t *extender_args(const json_t *pod, const json_t *names) {
         return json_pack("{s:O, s:n, s:O}", "Pod", pod, "Nodes", "NodeNames", names);
 }
 
-static int collect(Reasons *reasons, json_t *failed) {
+/* A node in both maps counts once, and FailedAndUnresolvableNodes has the word, as in kube-scheduler. */
+static int collect(Reasons *reasons, json_t *failed, const json_t *final) {
         const char *node;
         json_t *text;
 
         json_object_foreach(failed, node, text) {
-                int r = reasons_add(reasons, str_from(json_string_value(text)));
+                int r = 0;
 
+                if (!json_object_get(final, node))
+                        r = reasons_add(reasons, str_from(json_string_value(text)));
                 if (r < 0)
                         return r;
         }
         return 0;
 }
 
-/* The pod's own fault is the same sentence for every node: it is then said once, without counting nodes. */
-static const char *common_sentence(json_t *failed, size_t n_asked) {
+/* The pod's own fault is the same sentence for every node: it is then said once, without counting nodes. Where other
+ * nodes were ruled out before, their reasons are part of the answer: the pod would run there if they were mended. */
+static const char *common_sentence(json_t *failed, size_t n_nodes) {
         const char *node, *common = NULL;
         json_t *text;
 
-        if (n_asked == 0 || json_object_size(failed) != n_asked)
+        if (n_nodes == 0 || json_object_size(failed) != n_nodes)
                 return NULL;
         json_object_foreach(failed, node, text) {
                 const char *sentence = json_string_value(text);
@@ -145,14 +149,14 @@ static int filter(Cycle *c, const json_t *pod, json_t **names, Reasons *reasons,
         sentence = tree_text(answer, "Error", NULL);
         final = json_object_get(answer, "FailedAndUnresolvableNodes");
         if (!sentence || !*sentence)
-                sentence = common_sentence(final, json_array_size(*names));
+                sentence = common_sentence(final, json_array_size(c->nodes));
         if (sentence) {
                 buf_append_str(reason, str_from(sentence));
                 return CYCLE_E_REFUSED;
         }
-        r = collect(reasons, json_object_get(answer, "FailedNodes"));
+        r = collect(reasons, json_object_get(answer, "FailedNodes"), final);
         if (r == 0)
-                r = collect(reasons, final);
+                r = collect(reasons, final, NULL);
         if (r < 0)
                 return r;
         fit = json_object_get(answer, "NodeNames");

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/quantity.h"
+#include "local/store_types.h"
 #include "wire/json.h"
 
 /* Words as k8s.io/apimachinery/pkg/util/validation and pkg/apis/core/validation have them. */
@@ -279,10 +280,9 @@ static int check_pod(Str object, Arena *arena, StoreViolation *v) {
 
         if (!c.names)
                 return -ENOMEM;
-        set_field(v, "spec");
-        if (!store_is_null(spec) && !store_is_object(spec))
-                return wrong_type(v, "an object");
-        r = check_containers(&c, spec, "initContainers", false);
+        r = store_types_check_pod_spec(spec, v);
+        if (r == 0)
+                r = check_containers(&c, spec, "initContainers", false);
         return r == 0 ? check_containers(&c, spec, "containers", true) : r;
 }
 

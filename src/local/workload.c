@@ -80,6 +80,14 @@ static uint64_t workload_hash(const json_t *workload, uint64_t seed) {
         return str_hash64(str_from(name), str_hash64(str_from(tree_text(workload, "kind", NULL)), seed));
 }
 
+/* The suffix of pod `index`. The API server draws again when a name is taken; here the draw is a walk over all 27^5
+ * suffixes in steps of their golden section, which shares no factor with them, so that none comes twice. */
+static void pod_suffix(const json_t *workload, uint64_t index, char ret[static 6]) {
+        static const uint64_t n_suffixes = UINT64_C(27) * 27 * 27 * 27 * 27, step = 8868112;
+
+        suffix((workload_hash(workload, 1) % n_suffixes + index * step) % n_suffixes, 5, ret);
+}
+
 /* WORKLOAD-LAST, or WORKLOAD-MIDDLE-LAST. */
 static int set_name(json_t *pod, const json_t *workload, const char *middle, const char *last) {
         char name[512];
@@ -99,7 +107,7 @@ static int add_label(json_t *pod, const char *key, const char *value) {
 static int dress_suffixed(const json_t *workload, const json_t *nodes, json_t *pod, uint64_t index) {
         char letters[6];
 
-        suffix(workload_hash(workload, index + 1), 5, letters);
+        pod_suffix(workload, index, letters);
         return set_name(pod, workload, NULL, letters);
 }
 
@@ -108,7 +116,7 @@ static int dress_deployment(const json_t *workload, const json_t *nodes, json_t 
         int r;
 
         suffix(workload_hash(workload, 0), 10, template_hash);
-        suffix(workload_hash(workload, index + 1), 5, letters);
+        pod_suffix(workload, index, letters);
         r = add_label(pod, "pod-template-hash", template_hash);
         return r < 0 ? r : set_name(pod, workload, template_hash, letters);
 }

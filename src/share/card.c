@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
-/* The cards of a node, and the summary that placement looks at instead of them. */
+#include "share/card.h"
 
 #include <errno.h>
-
-#include "share/ledger-internal.h"
 
 /* Where the card stands, or would stand. Machines number their cards from 0 without gaps: the first guess is right. */
 static size_t position(const LedgerNode *n, uint32_t index) {

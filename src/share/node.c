@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#include "share/card.h"
+#include "share/held.h"
 #include "share/ledger-internal.h"
 
 /* Another mode or unit would give the numbers of running grants another meaning. */

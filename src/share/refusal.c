@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "share/refusal.h"
 
+#include "share/card.h"
 #include "share/ledger-internal.h"
 
 enum { CARDS_LISTED = 16 };

@@ -169,6 +169,12 @@ class FromFile(Inspect):
         self.assertEqual(done.returncode, 3)
         self.assertIn("No space left", done.stderr)
 
+    def test_no_output_at_all(self):
+        done = subprocess.run([PROGRAM, "--from", self.write("list", mixed(node()))], stderr=subprocess.PIPE, text=True,
+                              check=False, preexec_fn=lambda: os.close(1))
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("Bad file descriptor", done.stderr)
+
 
 class FromKubectl(Inspect):
     def test_summary(self):

@@ -266,6 +266,27 @@ class Refusals(Local):
         self.assertEqual(said, "default/p: 0/3 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, "
                                "1 node(s) had untolerated taint {k: v}, 1 node(s) were unschedulable")
 
+    def test_counts_a_node_once(self):
+        said = self.refused(node("n1", "A:16GiB"), node("n2", "A:16GiB", "cgpu"), pod("p", 2, 30))
+        self.assertEqual(said, "default/p: 0/2 nodes are available: "
+                               "1 the node's mode is cgpu, compute percent needs core_mem, "
+                               "1 the node's mode is share, compute percent needs core_mem")
+
+    def test_hides_no_reason_behind_that_of_the_others(self):
+        said = self.refused(node("n1", "A:16GiB"), node("n2", "A:16GiB", "core_mem", rest="spec: {unschedulable: true}"),
+                            pod("p", 2, 30))
+        self.assertEqual(said, "default/p: 0/2 nodes are available: 1 node(s) were unschedulable, "
+                               "1 the node's mode is share, compute percent needs core_mem")
+
+    def test_node_is_selected_by_the_labels_of_its_kubelet(self):
+        """ACK's manifests name a node by kubernetes.io/hostname, which people never write into a Node."""
+        placed = self.cluster(node("n1", "A:16GiB"), node("n2", "A:16GiB"),
+                              pod("p", 2, spec="  nodeSelector: {kubernetes.io/hostname: n2, kubernetes.io/os: linux}"))
+        self.assertEqual(placed["p"]["spec"]["nodeName"], "n2")
+        named = self.cluster(node("n1", "A:16GiB", labels="    kubernetes.io/hostname: host-1"),
+                             pod("p", 2, spec="  nodeSelector: {kubernetes.io/hostname: host-1}"))
+        self.assertEqual(named["p"]["spec"]["nodeName"], "n1")
+
     def test_other_scheduler(self):
         self.assertEqual(self.refused(node("n1", "A:16GiB"), pod("p", 2, spec="  schedulerName: mine")),
                          'default/p: schedulerName "mine": no such scheduler here')
@@ -300,6 +321,19 @@ class Input(Local):
         self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
         for part in (bad, *parts):
             self.assertIn(part, done.stderr)
+
+    def test_descriptors_that_are_closed(self):
+        """A socket that gets the number of standard output takes what is meant for people, and answers with SIGPIPE."""
+        placed = self.write(node("n1", "A:16GiB") + "\n---\n" + pod("p", 1))
+        refused = self.write(node("n1", "A:16GiB") + "\n---\n" + pod("p", 17))
+        for path, closed, status in ((placed, [0], 0), (placed, [1], 3), (placed, [2], 0), (refused, [2], 1),
+                                     (placed, [0, 1], 3), (placed, [0, 1, 2], 3)):
+            done = subprocess.run([ALIQUOT, "local", "--once", "--logs", "-f", path], stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60,
+                                  preexec_fn=lambda: [os.close(fd) for fd in closed])
+            self.assertEqual(done.returncode, status, (closed, done.stderr))
+            if 1 in closed and 2 not in closed:
+                self.assertIn("Bad file descriptor", done.stderr)
 
     def test_malformed_manifests(self):
         self.broken("a: [1", "document 1")

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fixture.h"
+#include "peer.h"
 
 /* A server that answers by path. */
 typedef struct Server {

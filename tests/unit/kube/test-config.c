@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -6,6 +7,7 @@
 #include "fixture.h"
 #include "kube/kubeconfig.h"
 #include "kube/token.h"
+#include "peer.h"
 #include "tls.h"
 
 static char dir[] = "/tmp/aliquot-test-XXXXXX";

@@ -84,6 +84,9 @@ static void creates(void) {
         end();
 }
 
+#define SPEC(container, rest)                                                                                \
+        "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"containers\":[{" container "}]" rest "}}"
+
 /* What a person got wrong, and the words in which the API server says so. */
 static void refuses(void) {
         static const struct {
@@ -121,6 +124,16 @@ static void refuses(void) {
                  "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"containers\":[{\"name\":\"c\"},{\"name\":\"c\"}]"
                  "}}",
                  422, "spec.containers[1].name: Duplicate value: \\\"c\\\""},
+                {PODS, SPEC("\"env\":[{\"name\":\"X\",\"value\":true}]", ""), 400,
+                 "spec.containers[0].env[0].value: must be a string"},
+                {PODS, SPEC("\"command\":\"sh\"", ""), 400, "spec.containers[0].command: must be an array"},
+                {PODS, SPEC("\"args\":[\"a\",1]", ""), 400, "spec.containers[0].args[1]: must be a string"},
+                {PODS, SPEC("\"env\":[7]", ""), 400, "spec.containers[0].env[0]: must be an object"},
+                {PODS, SPEC("", ",\"nodeName\":5"), 400, "spec.nodeName: must be a string"},
+                {PODS, SPEC("", ",\"nodeSelector\":{\"a\":5}"), 400,
+                 "spec.nodeSelector[a]: must be a string"},
+                {PODS, SPEC("", ",\"tolerations\":{}"), 400, "spec.tolerations: must be an array"},
+                {PODS, SPEC("", ",\"priority\":1.5"), 400, "spec.priority: must be a whole number"},
                 {PODS, LIMITS("\"aliyun.com/gpu-mem\":\"1500m\""), 422,
                  "spec.containers[0].resources.limits[aliyun.com/gpu-mem]: Invalid value: \\\"1500m\\\": "
                  "must be an integer"},

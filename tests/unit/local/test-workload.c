@@ -72,6 +72,20 @@ static void gives_the_same_names_each_time(void) {
         ASSERT_TRUE(str_has_prefix(str_from(name_of(a, 0)), STR("web-")));
 }
 
+static void gives_no_name_twice(void) {
+        _cleanup_json_ json_t *seen = json_object(), *pods = NULL;
+        const json_t *pod;
+        size_t i;
+
+        pods = expand("{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"metadata\":{\"name\":\"x\"},"
+                      "\"spec\":{\"replicas\":20000," TEMPLATE "}}",
+                      "[]", 0, NULL);
+        json_array_foreach(pods, i, pod) {
+                (void) json_object_set_new(seen, tree_text(pod, "metadata", "name", NULL), json_true());
+        }
+        ASSERT_INT(json_object_size(seen), 20000);
+}
+
 static size_t n_pods_of_job(const char *spec) {
         _cleanup_buf_ Buf text = BUF_NULL;
         _cleanup_json_ json_t *pods = NULL;
@@ -140,7 +154,7 @@ static void names_the_field_that_is_wrong(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(gives_a_statefulset_ordinals), TEST(points_each_pod_to_its_controller),
-                         TEST(gives_the_same_names_each_time),
+                         TEST(gives_the_same_names_each_time), TEST(gives_no_name_twice),
                          TEST(runs_as_many_pods_of_a_job_as_may_run_at_once),
                          TEST(pins_daemons_to_their_nodes), TEST(names_the_field_that_is_wrong));
 }

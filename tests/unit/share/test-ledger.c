@@ -80,6 +80,31 @@ static void pending_pods_are_counted_on_every_card(void) {
         ASSERT_TRUE(place(l, "n", &r, words) != NULL);
 }
 
+static void a_unit_that_waits_leaves_known_cards_their_units(void) {
+        _cleanup_(ledger_freep) Ledger *l = NULL;
+        RequestContainer c;
+        Request r = simple(&c, 121, 0);
+        char words[512];
+
+        ASSERT_OK(ledger_new(&l));
+        set_node(l, "n", "cgpu", "", ANNOTATIONS("\"aliquot.dev/gpu-mem-unit\":\"128MiB\"") EQUAL(126, 1));
+        ASSERT_TRUE(place(l, "n", &r, words) != NULL);
+        set_node(l, "n", "cgpu", "", EQUAL(30, 2));
+        ASSERT_INT(card_at(l, "n", 0)->units, 126);
+        ASSERT_INT(card_at(l, "n", 1)->units, 120); /* 15 GiB, as far as one can tell */
+}
+
+static void a_label_taken_away_changes_nothing(void) {
+        _cleanup_(ledger_freep) Ledger *l = NULL;
+
+        ASSERT_OK(ledger_new(&l));
+        set_node(l, "n", "share", "", EQUAL(15, 1));
+        set_node(l, "n", "", "", EQUAL(15, 1));
+        ASSERT_INT(ledger_node_mode(ledger_node_find(l, STR("n"))), SHARE_MODE_SHARE);
+        set_node(l, "n", "default", "", EQUAL(15, 1));
+        ASSERT_INT(ledger_node_mode(ledger_node_find(l, STR("n"))), SHARE_MODE_DEFAULT);
+}
+
 /* While a mode or unit waits, nothing else does: health, switches, cards that are new. */
 static void what_does_not_concern_running_slices_is_in_force_at_once(void) {
         _cleanup_(ledger_freep) Ledger *l = NULL;
@@ -290,7 +315,9 @@ static void nodes_stand_without_gaps(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(a_change_of_mode_waits_for_the_last_slice), TEST(the_truth_may_exceed_the_card),
+        return TEST_MAIN(TEST(a_change_of_mode_waits_for_the_last_slice),
+                         TEST(a_unit_that_waits_leaves_known_cards_their_units),
+                         TEST(a_label_taken_away_changes_nothing), TEST(the_truth_may_exceed_the_card),
                          TEST(pending_pods_are_counted_on_every_card),
                          TEST(what_does_not_concern_running_slices_is_in_force_at_once),
                          TEST(pending_compute_and_seats_are_counted_on_every_card),

@@ -127,6 +127,66 @@ static void several_cards_take_the_same_each(void) {
                            "13 of 15, gpu3 13 of 15");
 }
 
+#define CARD(i, units, healthy) "{\\\"index\\\":" #i ",\\\"units\\\":" #units ",\\\"healthy\\\":" #healthy "}"
+
+static void says_when_cards_can_never_be_enough(void) {
+        _cleanup_(ledger_freep) Ledger *l = NULL;
+        RequestContainer c;
+        Request r = simple(&c, 16, 0);
+        char words[512];
+
+        r.cards = 2;
+        ASSERT_OK(ledger_new(&l));
+        set_node(l, "n", "cgpu", "",
+                 ANNOTATIONS("\"aliquot.dev/cards\":\"[" CARD(0, 15, true) "," CARD(1, 40, true) "," CARD(
+                         2, 22, false) "," CARD(3, 12, true) "]\"") "}}");
+        ASSERT_TRUE(!place(l, "n", &r, words));
+        ASSERT_TEXT(words, "16 of gpu-mem on each of 2 cards is more than the node has, the smallest of its "
+                           "largest has 15");
+        r.mem = c.mem = 15;
+        ASSERT_TRUE(place(l, "n", &r, words) != NULL);
+        r.mem = c.mem = 1;
+        r.cards = 4;
+        ASSERT_TRUE(!place(l, "n", &r, words));
+        ASSERT_TEXT(words, "the pod wants 4 cards, the node has 3");
+}
+
+static void lists_sixteen_cards_and_counts_the_others(void) {
+        _cleanup_(ledger_freep) Ledger *l = NULL;
+        RequestContainer c;
+        Request r = simple(&c, 15, 0), one = simple(&c, 15, 0);
+        char words[512];
+
+        ASSERT_OK(ledger_new(&l));
+        set_node(l, "n", "share", "", EQUAL(270, 18));
+        r.cards = 18;
+        ASSERT_TRUE(place(l, "n", &r, words) != NULL);
+        ASSERT_TRUE(!place(l, "n", &one, words));
+        ASSERT_CONTAINS(words, ", gpu15 0 of 15 and 2 more");
+}
+
+/* Preemption's question, where the victim has no card yet: its place in the queue counts as well. */
+static void a_pending_pod_that_went_would_leave_its_seat(void) {
+        _cleanup_(ledger_freep) Ledger *l = NULL;
+        GrantSpec spec = {.name = STR("x"), .uid = STR("u"), .node = STR("n"), .pending_mem = 1};
+        RequestContainer c;
+        Request r = simple(&c, 2, 0);
+        Refusal refusal;
+        Grant *g;
+
+        ASSERT_OK(ledger_new(&l));
+        set_node(l, "n", "cgpu", "", ANNOTATIONS("\"aliquot.dev/max-pods-per-card\":\"1\"") EQUAL(15, 1));
+        ASSERT_OK(grant_new(l, &spec, &g));
+        ASSERT_INT(placement_check(grant_node(g), &r, &refusal), PLACEMENT_E_REFUSED);
+        ASSERT_TRUE(refusal_may_pass(refusal.code));
+        ASSERT_OK(placement_check_without(grant_node(g), &r, (const Grant *const *) &g, 1, &refusal));
+        r.mem = c.mem = 16;
+        ASSERT_INT(placement_check_without(grant_node(g), &r, (const Grant *const *) &g, 1, &refusal),
+                   PLACEMENT_E_REFUSED);
+        ASSERT_INT(refusal.code, REFUSAL_CARD_TOO_SMALL);
+        ASSERT_FALSE(refusal_may_pass(refusal.code));
+}
+
 static void the_ceiling_of_pods_holds_on_isolated_nodes_only(void) {
         _cleanup_(ledger_freep) Ledger *l = NULL;
         RequestContainer c;
@@ -188,6 +248,8 @@ int main(void) {
                 TEST(binpack_fills_a_card_and_spread_takes_another),
                 TEST(the_last_unit_fits_and_one_more_does_not), TEST(compute_needs_its_mode_and_never_mixes),
                 TEST(cards_of_different_sizes_are_each_counted), TEST(several_cards_take_the_same_each),
+                TEST(says_when_cards_can_never_be_enough), TEST(lists_sixteen_cards_and_counts_the_others),
+                TEST(a_pending_pod_that_went_would_leave_its_seat),
                 TEST(the_ceiling_of_pods_holds_on_isolated_nodes_only),
                 TEST(whole_cards_stay_whole_across_nodes), TEST(replicas_are_spread_over_cards_and_nodes));
 }
