@@ -28,6 +28,7 @@ enum {
         IDLE_TIMEOUT_SEC =
                 300, /* longer than Go's 90 s, so that the peer closes first and no request is lost */
         CONNECTIONS_DEFAULT = 1024,
+        BODIES_AT_ONCE = 8, /* times the limit of one: what all peers together can make us hold */
 };
 
 typedef enum ExchangeState {
@@ -56,7 +57,7 @@ struct HttpExchange {
         bool gone; /* the peer hung up: an answer that comes now is dropped */
         char *method, *path;
         Buf body;
-        bool too_large, broken;
+        bool too_large, crowded, broken;
         struct MHD_Response *response;
         unsigned status;
         struct {
@@ -75,9 +76,9 @@ struct HttpServer {
         HttpHandler handler;
         void *userdata;
         HttpExchange *exchanges;
-        size_t max_body;
-        usec_t armed;        /* when the timer fires */
-        unsigned idle_turns; /* "at once", one after another, with no input between */
+        size_t max_body, bodies; /* of one request, and of all that are here now */
+        usec_t armed;            /* when the timer fires */
+        unsigned idle_turns;     /* "at once", one after another, with no input between */
         uint16_t port;
         bool closing;
 };
@@ -103,6 +104,11 @@ static HttpExchange *exchange_new(HttpServer *s, struct MHD_Connection *connecti
         return x;
 }
 
+static void exchange_forget_body(HttpExchange *x) {
+        x->server->bodies -= x->body.len;
+        buf_done(&x->body);
+}
+
 static void exchange_free(HttpExchange *x) {
         *x->link = x->next;
         if (x->next)
@@ -114,7 +120,7 @@ static void exchange_free(HttpExchange *x) {
                 buf_done(&x->stream->queue);
                 free(x->stream);
         }
-        buf_done(&x->body);
+        exchange_forget_body(x);
         free(x->header.name);
         free(x->header.value);
         free(x->method);
@@ -228,14 +234,19 @@ static bool announces_too_much(HttpServer *s, struct MHD_Connection *connection)
         return length && (!str_to_u64(str_from(length), &n) || n > s->max_body);
 }
 
+/* What is over a limit is read to its end and forgotten, so that the peer hears why. */
 static void exchange_receive(HttpExchange *x, const char *data, size_t n) {
-        if (x->too_large || n > x->server->max_body - x->body.len) {
-                x->too_large = true;
-                buf_done(&x->body);
+        HttpServer *s = x->server;
+
+        x->too_large = x->too_large || n > s->max_body - x->body.len;
+        x->crowded = x->crowded || n > s->max_body * BODIES_AT_ONCE - s->bodies;
+        if (x->too_large || x->crowded) {
+                exchange_forget_body(x);
                 return;
         }
         buf_append(&x->body, data, n);
         x->broken = x->broken || buf_result(&x->body) < 0;
+        s->bodies += x->broken ? 0 : n;
 }
 
 static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connection, const char *url,
@@ -264,6 +275,8 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
                 return queue_text(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory\n");
         if (x->too_large)
                 return queue_text(connection, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too large\n");
+        if (x->crowded)
+                return queue_text(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "too many bodies at once\n");
         return exchange_begin(x);
 }
 

@@ -23,8 +23,8 @@ typedef struct HttpRequest {
 typedef void (*HttpHandler)(void *userdata, HttpExchange *x, const HttpRequest *request);
 
 typedef struct HttpServerOptions {
-        const char *listen;             /* "127.0.0.1:8080", "[::1]:0", ":9443" (every address) */
-        size_t max_body;                /* larger ones are refused with 413, before they are buffered */
+        const char *listen; /* "127.0.0.1:8080", "[::1]:0", ":9443" (every address) */
+        size_t max_body; /* larger ones: 413, before they are buffered; 8 times it over all connections: 503 */
         unsigned max_connections;       /* 0: 1024 */
         const char *tls_cert, *tls_key; /* PEM text (not paths); both or neither */
 } HttpServerOptions;

@@ -340,7 +340,13 @@ static void bind_post(Bind *bind, Str annotations) {
                 .node = bind->node,
                 .annotations = annotations,
         };
+        const BinderOptions *o = &bind->binder->options;
+        const char *why_not = o->may_not_bind ? o->may_not_bind(o->userdata) : NULL;
 
+        if (why_not) {
+                bind_fail(bind, METRICS_BIND_REFUSED, why_not);
+                return;
+        }
         bind_set_state(bind, BIND_POSTED);
         if (kube_bind(bind->binder->options.client, &binding, on_posted, bind, &bind->call) < 0)
                 bind_fail(bind, METRICS_BIND_REJECTED, "out of memory");

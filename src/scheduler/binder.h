@@ -26,6 +26,10 @@ typedef struct BinderOptions {
         Metrics *metrics;
         KubeEventRecorder *recorder; /* NULL: no Events */
         usec_t confirm; /* 0: 1 s; between two looks at a pod that is not bound after a lost answer */
+
+        /* Asked just before each Binding, for leadership may end while a pod is fetched: NULL, or why not. NULL: always. */
+        const char *(*may_not_bind)(void *userdata);
+        void *userdata;
 } BinderOptions;
 
 int binder_new(const BinderOptions *options, Binder **ret);

@@ -131,6 +131,12 @@ static int elect(Scheduler *s, const SchedulerOptions *o) {
         return elector_new(s->client, &options, on_leading, s, &s->elector);
 }
 
+static const char *may_not_bind(void *userdata) {
+        const Scheduler *s = userdata;
+
+        return extender_may_not_bind(&s->extender);
+}
+
 static int build(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault *fault) {
         BinderOptions binder;
         int r;
@@ -143,7 +149,13 @@ static int build(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault
         if (r < 0)
                 return r;
         binder = (BinderOptions){
-                .client = s->client, .view = s->view, .metrics = &s->metrics, .recorder = s->recorder};
+                .client = s->client,
+                .view = s->view,
+                .metrics = &s->metrics,
+                .recorder = s->recorder,
+                .may_not_bind = may_not_bind,
+                .userdata = s,
+        };
         r = binder_new(&binder, &s->binder);
         if (r == 0)
                 r = serve(s, event, o, fault);

@@ -189,6 +189,32 @@ static void refuses_a_body_over_the_limit(void) {
         fixture_end(&f);
 }
 
+static void refuses_bodies_that_are_too_many_together(void) {
+        _cleanup_buf_ Buf got = BUF_NULL, body = BUF_NULL;
+        int fds[9];
+        Fixture f;
+
+        fixture_begin(&f);
+        for (int i = 0; i < 90000; i++)
+                buf_append_char(&body, 'x');
+        for (size_t i = 0; i < ELEMENTSOF(fds);
+             i++) { /* 9 of 90,000, where 8 x 100,000 may be held: each lacks its end */
+                fds[i] = dial(&f);
+                say(fds[i], "POST /now HTTP/1.1\r\nHost: x\r\nContent-Length: 90001\r\n\r\n");
+                say(fds[i], body.data);
+                for (int k = 0; k < 10; k++)
+                        ASSERT_TRUE(sd_event_run(f.event, 1000) >= 0);
+        }
+        say(fds[8], "x");
+        hear(&f, fds[8], "HTTP/1.1 503", &got);
+        buf_clear(&got);
+        say(fds[0], "x");
+        hear(&f, fds[0], "HTTP/1.1 200", &got);
+        for (size_t i = 0; i < ELEMENTSOF(fds); i++)
+                (void) close(fds[i]);
+        fixture_end(&f);
+}
+
 static void answers_later(void) {
         _cleanup_buf_ Buf got = BUF_NULL;
         Fixture f;
@@ -373,8 +399,8 @@ static void refuses_bad_addresses(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(answers_on_keep_alive), TEST(takes_a_byte_at_a_time),
-                         TEST(refuses_a_body_over_the_limit), TEST(answers_later),
-                         TEST(notices_a_peer_that_leaves), TEST(streams), TEST(cuts),
+                         TEST(refuses_a_body_over_the_limit), TEST(refuses_bodies_that_are_too_many_together),
+                         TEST(answers_later), TEST(notices_a_peer_that_leaves), TEST(streams), TEST(cuts),
                          TEST(dies_with_open_exchanges), TEST(an_answer_ends_the_interest),
                          TEST(garbage_changes_nothing), TEST(a_silent_handshake_costs_nothing),
                          TEST(refuses_bad_addresses));

@@ -14,6 +14,7 @@ typedef struct Fixture {
         View *view;
         Metrics metrics;
         Binder *binder;
+        bool deposed; /* no leader any more */
 } Fixture;
 
 typedef struct Answer {
@@ -50,13 +51,19 @@ static Fixture setup(void) {
         return f;
 }
 
+static const char *may_not_bind(void *userdata) {
+        return ((Fixture *) userdata)->deposed ? "this replica is not the leader" : NULL;
+}
+
 /* The metrics live in the fixture, which the caller holds: the binder is made where it stays. */
 static void start(Fixture *f) {
         BinderOptions options = {.client = fake_client(f->event),
                                  .view = f->view,
                                  .metrics = &f->metrics,
                                  .recorder = (KubeEventRecorder *) f, /* never looked into */
-                                 .confirm = 1};
+                                 .confirm = 1,
+                                 .may_not_bind = may_not_bind,
+                                 .userdata = f};
 
         ASSERT_OK(binder_new(&options, &f->binder));
 }
@@ -397,6 +404,20 @@ static void fetches_what_it_does_not_know(void) {
         teardown(&f);
 }
 
+static void a_leader_that_was_deposed_meanwhile_sends_no_binding(void) {
+        Fixture f = setup();
+        Answer a = {0};
+
+        start(&f);
+        ASSERT_TRUE(bind_pod(&f, "a", "n1", &a) != NULL);
+        f.deposed = true;
+        fake_reply(fake_call(FAKE_GET), KUBE_DONE, 200, WAITING("a", "4"));
+        ASSERT_INT(fake_n_calls(), 0);
+        ASSERT_TEXT(a.error, "this replica is not the leader");
+        ASSERT_USED(f.view, "n1", 0, 0);
+        teardown(&f);
+}
+
 /* Another replica has bound it between the GET's answer and now, and the watch has told. */
 static void what_was_fetched_may_be_older_than_the_view(void) {
         static const char *const nodes[] = {"n2", "n3"};
@@ -656,6 +677,7 @@ int main(void) {
                 TEST(bound_by_somebody_else_counts_where_it_is), TEST(a_pod_that_is_gone_gives_back),
                 TEST(the_watch_may_say_it_first), TEST(deleted_while_it_is_being_bound),
                 TEST(what_the_watch_replaced_is_not_given_back), TEST(fetches_what_it_does_not_know),
+                TEST(a_leader_that_was_deposed_meanwhile_sends_no_binding),
                 TEST(what_was_fetched_may_be_older_than_the_view), TEST(what_was_fetched_may_not_be_bindable),
                 TEST(pods_of_others_are_bound_without_annotations), TEST(refuses_with_a_reason_and_an_event),
                 TEST(an_abandoned_bind_goes_on), TEST(a_hundred_binds_never_overcommit),
