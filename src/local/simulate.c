@@ -175,13 +175,33 @@ static int write_ready(json_t *node) {
                        : 0;
 }
 
+/* The labels that each kubelet gives its own node, and that manifests select by. */
+static int write_kubelet_labels(json_t *node, Fault *fault) {
+#if defined __aarch64__
+        static const char arch[] = "arm64";
+#else
+        static const char arch[] = "amd64";
+#endif
+        const char *name = tree_text(node, "metadata", "name", NULL);
+        json_t *labels = NULL;
+        int r;
+
+        r = open_object(node, "metadata", "labels", &labels, fault);
+        if (r == 0 && name)
+                r = tree_default_text(labels, "kubernetes.io/hostname", name);
+        if (r == 0)
+                r = tree_default_text(labels, "kubernetes.io/os", "linux");
+        return r != 0 ? r : tree_default_text(labels, "kubernetes.io/arch", arch);
+}
+
 int simulate_node(json_t *node, Fault *fault) {
         const json_t *groups = tree_at(node, "metadata", "annotations", ANNOTATION_SIMULATED_CARDS, NULL);
         _cleanup_free_ Machine *m = NULL;
         int r;
 
-        if (!groups)
-                return 0;
+        r = write_kubelet_labels(node, fault);
+        if (r != 0 || !groups)
+                return r;
         if (!json_is_string(groups))
                 return fault_set(fault, SIMULATE_E_MALFORMED, ANNOTATION_SIMULATED_CARDS " must be a string");
         m = calloc(1, sizeof *m);

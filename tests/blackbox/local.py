@@ -278,6 +278,15 @@ class Refusals(Local):
         self.assertEqual(said, "default/p: 0/2 nodes are available: 1 node(s) were unschedulable, "
                                "1 the node's mode is share, compute percent needs core_mem")
 
+    def test_node_is_selected_by_the_labels_of_its_kubelet(self):
+        """ACK's manifests name a node by kubernetes.io/hostname, which people never write into a Node."""
+        placed = self.cluster(node("n1", "A:16GiB"), node("n2", "A:16GiB"),
+                              pod("p", 2, spec="  nodeSelector: {kubernetes.io/hostname: n2, kubernetes.io/os: linux}"))
+        self.assertEqual(placed["p"]["spec"]["nodeName"], "n2")
+        named = self.cluster(node("n1", "A:16GiB", labels="    kubernetes.io/hostname: host-1"),
+                             pod("p", 2, spec="  nodeSelector: {kubernetes.io/hostname: host-1}"))
+        self.assertEqual(named["p"]["spec"]["nodeName"], "n1")
+
     def test_other_scheduler(self):
         self.assertEqual(self.refused(node("n1", "A:16GiB"), pod("p", 2, spec="  schedulerName: mine")),
                          'default/p: schedulerName "mine": no such scheduler here')
