@@ -243,6 +243,21 @@ status: {allocatable: {aliyun.com/gpu-mem: "30", aliyun.com/gpu-count: "2"}}
                          {"0": {"0": 4}})
         self.assertEqual(objects["full"]["status"]["phase"], "Failed")
 
+    def test_annotations_that_contradict_the_node(self):
+        """They never reach a container as an empty NVIDIA_VISIBLE_DEVICES, and never give one slice twice."""
+        def given(name, text, mem=4):
+            meta = f"  annotations: {{scheduler.framework.gpushare.allocation: '{text}'}}"
+            return pod(name, mem, meta=meta, spec="  nodeName: n1")
+
+        done = self.apply(node("n1", "2xA:16GiB"), given("astray", '{"0":{"7":4}}'), given("first", '{"0":{"1":12}}'),
+                          given("second", '{"0":{"1":12}}'), given("rest", '{"0":{"1":4}}'), given("garbled", '{"0":'),
+                          status=1)
+        self.assertEqual(self.lines(done.stderr), [
+            """default/astray: the pod's annotations give it gpu7, a card that node "n1" has not""",
+            """default/second: the pod's annotations give it 12 of gpu-mem on gpu1 of node "n1", """
+            "where pods that run hold 12 of 16"])
+        self.assertEqual(self.lines(done.stdout)[1].split(), ["n1", "unknown", "4/16", "16/16", "20/32"])
+
     def test_standard_input_and_lists(self):
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [
             {"apiVersion": "v1", "kind": "Node", "metadata": {
