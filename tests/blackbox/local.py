@@ -359,6 +359,12 @@ class Input(Local):
         self.broken("\x01", "document 1")
         self.broken("apiVersion: v1\nkind: Pod\n", "metadata is missing")
 
+    def test_texts_are_for_people(self):
+        self.broken(pod("p", 99999999999999999999999), "a number is too large")
+        self.broken(pod('"a\\0b"', 1), "a string has a NUL character")
+        text = self.write(node("n1", "A:16GiB") + "\n---\n" + pod('"a\\e[2Jb"', 1))
+        self.assertIn('"a?[2Jb"', self.run_files(text, status=2).stderr)
+
     def test_invalid_objects(self):
         self.broken(pod("Upper_Case", 1), "document 1", "Upper_Case", "metadata.name")
         self.broken(pod("p", 1.5), "1.5")
@@ -451,11 +457,12 @@ class Containers(Local):
 
     @unittest.skipUnless(has_namespaces(), "no namespaces here")
     def test_nothing_is_left_behind(self):
-        self.logs(pod("p", 1, container="    command: [sh, -c, 'setsid sleep 98765 & sleep 98765']"),
+        seconds = f"98{os.getpid():07}"  # another run of this test may be going on
+        self.logs(pod("p", 1, container=f"    command: [sh, -c, 'setsid sleep {seconds} & sleep {seconds}']"),
                   options=["--logs-timeout=1"])
         for pid in children_of("sleep"):
             with open(f"/proc/{pid}/cmdline") as f:
-                self.assertNotIn("98765", f.read())
+                self.assertNotIn(seconds, f.read())
 
 
 class Repeats(Local):
