@@ -76,7 +76,8 @@ struct HttpServer {
         void *userdata;
         HttpExchange *exchanges;
         size_t max_body;
-        usec_t armed; /* when the timer fires */
+        usec_t armed;        /* when the timer fires */
+        unsigned idle_turns; /* "at once", one after another, with no input between */
         uint16_t port;
         bool closing;
 };
@@ -128,6 +129,7 @@ static void exchange_resume(HttpExchange *x) {
         sd_event_source_disable_unref(TAKE_PTR(x->hang_up));
         MHD_resume_connection(x->connection);
         /* Only the next MHD_run() takes it up again, and no descriptor announces it. */
+        x->server->idle_turns = 0;
         (void) sd_event_source_set_enabled(x->server->wake, SD_EVENT_ONESHOT); /* fails for NULL alone */
 }
 
@@ -281,42 +283,72 @@ static void on_completed(void *userdata, struct MHD_Connection *connection, void
 
 /* ---- joining the loop ---- */
 
-/* "At once" is a deferred source, and idle deadlines, which move with every request, only ever set the timer earlier: when
- * it fires for nothing, it is set anew. So a request costs no system call for a timer. */
+enum {
+        TURNS_AT_ONCE = 4,
+        TURN_DELAY_MAX_MSEC = 64,
+};
+
+static int server_set_timer(HttpServer *s, usec_t when) {
+        int r;
+
+        s->armed = when;
+        r = sd_event_source_set_time(s->timer, when);
+        return r < 0 ? r : sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
+}
+
+/* Idle deadlines move with every request. The timer is only ever set to something earlier; when it fires for nothing, it
+ * is set anew. So a request costs no system call for a timer.
+ *
+ * "At once" is a deferred source. libmicrohttpd 0.9.75 also says it of a TLS handshake that waits for the peer, for as
+ * long as the peer likes: turns that follow no input slow down. */
 static int server_arm(HttpServer *s) {
         MHD_UNSIGNED_LONG_LONG milliseconds;
         usec_t now, when;
-        int r;
 
         if (MHD_get_timeout(s->daemon, &milliseconds) != MHD_YES)
                 return 0;
-        if (milliseconds == 0)
-                return sd_event_source_set_enabled(s->wake, SD_EVENT_ONESHOT);
+        if (milliseconds == 0) {
+                if (s->idle_turns++ < TURNS_AT_ONCE)
+                        return sd_event_source_set_enabled(s->wake, SD_EVENT_ONESHOT);
+                milliseconds = s->idle_turns < 64 ? s->idle_turns - TURNS_AT_ONCE : TURN_DELAY_MAX_MSEC;
+        }
         now = clock_monotonic_usec();
         when = now + milliseconds * USEC_PER_MSEC;
         if (s->armed > now && s->armed <= when)
                 return 0;
-        s->armed = when;
-        r = sd_event_source_set_time(s->timer, when);
-        if (r < 0)
-                return r;
-        return sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
+        return server_set_timer(s, when);
+}
+
+static int server_turn(HttpServer *s) {
+        (void) MHD_run(s->daemon); /* its errors concern single connections, which it closes */
+        return server_arm(s);
 }
 
 static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         HttpServer *s = userdata;
 
-        (void) MHD_run(s->daemon); /* its errors concern single connections, which it closes */
-        return server_arm(s);
+        s->idle_turns = 0;
+        return server_turn(s);
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-        ((HttpServer *) userdata)->armed = 0;
-        return on_io(source, -1, 0, userdata);
+        HttpServer *s = userdata;
+
+        s->armed = 0;
+        return server_turn(s);
 }
 
 static int on_wake(sd_event_source *source, void *userdata) {
-        return on_io(source, -1, 0, userdata);
+        return server_turn(userdata);
+}
+
+/* Behind the others: a deferred source counts as pending since it was made, and would always come first. */
+static int server_add_wake(HttpServer *s) {
+        int r = sd_event_add_defer(s->event, &s->wake, on_wake, s);
+
+        if (r >= 0)
+                r = sd_event_source_set_priority(s->wake, SD_EVENT_PRIORITY_NORMAL + 1);
+        return r < 0 ? r : sd_event_source_set_enabled(s->wake, SD_EVENT_OFF);
 }
 
 static int server_join(HttpServer *s) {
@@ -331,10 +363,7 @@ static int server_join(HttpServer *s) {
         r = sd_event_add_time_relative(s->event, &s->timer, CLOCK_MONOTONIC, 0, 1, on_timer, s);
         if (r < 0)
                 return r;
-        r = sd_event_add_defer(s->event, &s->wake, on_wake, s);
-        if (r < 0)
-                return r;
-        r = sd_event_source_set_enabled(s->wake, SD_EVENT_OFF);
+        r = server_add_wake(s);
         if (r < 0)
                 return r;
         return server_arm(s);
@@ -432,6 +461,7 @@ const char *http_query(HttpExchange *x, const char *name) {
 
 static void exchange_answer(HttpExchange *x, unsigned status, const char *content_type,
                             struct MHD_Response *response) {
+        x->on_close = NULL; /* whoever answers has let go, also when there is nobody to hear it any more */
         if (x->gone) {
                 if (response)
                         MHD_destroy_response(response);
@@ -465,6 +495,7 @@ void http_respond_header(HttpExchange *x, const char *name, const char *value) {
 }
 
 void http_exchange_cut(HttpExchange *x) {
+        x->on_close = NULL;
         exchange_set_state(x, EXCHANGE_CUT);
 }
 

@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/quantity.h"
 #include "inspect/holding.h"
+#include "share/unit.h"
 
 int inspect_new(Inspect **ret) {
         Inspect *i = calloc(1, sizeof *i);
@@ -84,31 +85,16 @@ static int node_cards(Inspect *i, const Node *node, uint64_t count, InspectNode 
         return 0;
 }
 
-/* "GiB", "128MiB"; false for what is no unit. */
-static bool unit_parse(Str text, uint32_t *ret_mib) {
-        uint32_t scale = 1, n = 1;
-        Str number = text;
-
-        if (text.len < 3)
-                return false;
-        number.len -= 3;
-        if (str_eq((Str){text.data + number.len, 3}, STR("GiB")))
-                scale = 1024;
-        else if (!str_eq((Str){text.data + number.len, 3}, STR("MiB")))
-                return false;
-        if (number.len > 0 && !str_to_u32(number, &n))
-                return false;
-        return n > 0 && u32_mul(ret_mib, n, scale);
-}
-
 /* The unit's name: the annotation; without it the guess of the tool that users know, which calls it MiB when
  * a card has more than 100 of them. */
 static int node_unit(Inspect *i, const Node *node, InspectNode *row, Fault *fault) {
         Str said = node->annotations.unit;
+        MemoryUnit unit;
         bool mib = false;
 
         row->unit_mib = 1024;
-        if (!str_is_empty(said) && unit_parse(said, &row->unit_mib)) {
+        if (!str_is_empty(said) && memory_unit_parse(said, &unit) == 0) {
+                row->unit_mib = unit.mib;
                 row->unit_text = arena_str(&i->rows, said);
                 return row->unit_text.data ? 0 : -ENOMEM;
         }

@@ -3,22 +3,27 @@
 
 #include <errno.h>
 
+#include "kube/escape.h"
+#include "wire/json.h"
 #include "wire/json_write.h"
 
-int kube_get_pod(KubeClient *c, Str namespace_, Str name, KubeDone done, void *userdata, KubeCall **ret) {
-        _cleanup_free_ char *path = NULL;
-        KubeRequest request = {.method = "GET"};
-
-        if (asprintf(&path, "/api/v1/namespaces/" STR_FMT "/pods/" STR_FMT, STR_ARG(namespace_),
-                     STR_ARG(name)) < 0) {
-                path = NULL;
-                return -ENOMEM;
-        }
-        request.path = path;
-        return kube_call(c, &request, done, userdata, ret);
+static void pod_path(Buf *out, Str namespace_, Str name) {
+        buf_append_str(out, STR("/api/v1/namespaces/"));
+        url_escape(out, namespace_);
+        buf_append_str(out, STR("/pods/"));
+        url_escape(out, name);
 }
 
-static void binding_write(const KubeBinding *b, Buf *out) {
+int kube_get_pod(KubeClient *c, Str namespace_, Str name, KubeDone done, void *userdata, KubeCall **ret) {
+        _cleanup_buf_ Buf path = BUF_NULL;
+
+        pod_path(&path, namespace_, name);
+        if (buf_result(&path) < 0)
+                return -ENOMEM;
+        return kube_call(c, &(KubeRequest){.method = "GET", .path = path.data}, done, userdata, ret);
+}
+
+static void write_binding(Buf *out, const KubeBinding *b) {
         JsonWriter w;
 
         json_write_init(&w, out);
@@ -28,7 +33,8 @@ static void binding_write(const KubeBinding *b, Buf *out) {
         json_write_object(&w, "metadata");
         json_write_str(&w, "name", b->name);
         json_write_str(&w, "namespace", b->namespace_);
-        json_write_str(&w, "uid", b->uid);
+        if (!str_is_empty(b->uid))
+                json_write_str(&w, "uid", b->uid);
         if (!str_is_empty(b->annotations))
                 json_write_raw(&w, "annotations", b->annotations);
         json_write_object_end(&w);
@@ -40,69 +46,106 @@ static void binding_write(const KubeBinding *b, Buf *out) {
         json_write_object_end(&w);
 }
 
-int kube_bind(KubeClient *c, const KubeBinding *b, KubeDone done, void *userdata, KubeCall **ret) {
-        _cleanup_free_ char *path = NULL;
-        _cleanup_buf_ Buf body = BUF_NULL;
-        KubeRequest request = {.method = "POST"};
+/* Less than the 5 s between a leader's renew deadline and the end of its lease (elector.h): a Binding that was sent by a
+ * leader is answered, or given up, before another can lead. */
+#define BINDING_TIMEOUT (4 * USEC_PER_SEC)
 
-        if (asprintf(&path, "/api/v1/namespaces/" STR_FMT "/pods/" STR_FMT "/binding", STR_ARG(b->namespace_),
-                     STR_ARG(b->name)) < 0) {
-                path = NULL;
+int kube_bind(KubeClient *c, const KubeBinding *b, KubeDone done, void *userdata, KubeCall **ret) {
+        _cleanup_buf_ Buf path = BUF_NULL, body = BUF_NULL;
+
+        pod_path(&path, b->namespace_, b->name);
+        buf_append_str(&path, STR("/binding"));
+        write_binding(&body, b);
+        if (buf_result(&path) < 0 || buf_result(&body) < 0)
                 return -ENOMEM;
-        }
-        binding_write(b, &body);
-        if (buf_result(&body) < 0)
-                return -ENOMEM;
-        request.path = path;
-        request.body = buf_str(&body);
-        return kube_call(c, &request, done, userdata, ret);
+        return kube_call(c,
+                         &(KubeRequest){.method = "POST",
+                                        .path = path.data,
+                                        .body = buf_str(&body),
+                                        .timeout = BINDING_TIMEOUT},
+                         done, userdata, ret);
 }
 
-/* The precondition goes first: `{"metadata":{"resourceVersion":"7"}}` merged under the caller's own patch would need a
- * parser; a merge patch may not name a member twice. So the version is put into the caller's own metadata when the patch
- * begins with it, else in front as a metadata of its own. */
-static int with_version(Str patch, Str version, Buf *out) {
-        static const Str metadata = STR("{\"metadata\":{");
+/* ---- merge patch ---- */
 
-        if (str_is_empty(version)) {
-                buf_append_str(out, patch);
-                return buf_result(out);
-        }
-        buf_append_str(out, metadata);
-        buf_append_str(out, STR("\"resourceVersion\":"));
-        json_quote(out, version);
-        if (str_has_prefix(patch, metadata)) {
-                Str rest = {patch.data + metadata.len, patch.len - metadata.len};
-
-                if (!str_has_prefix(rest, STR("}")))
-                        buf_append_char(out, ',');
-                buf_append_str(out, rest);
-                return buf_result(out);
-        }
-        if (memmem(patch.data, patch.len, "\"metadata\"", strlen("\"metadata\"")))
-                return -EINVAL; /* metadata must come first, without blanks: the caller is ours */
-        buf_append_char(out, '}');
-        if (patch.len > 2)
+/* A raw key is copied between its quotes, with the escapes that it came with. */
+static void copy_member(Buf *out, Str key, Str value) {
+        if (out->data[out->len - 1] != '{')
                 buf_append_char(out, ',');
-        buf_append(out, patch.data + 1, patch.len - 1);
-        return buf_result(out);
+        buf_append_char(out, '"');
+        buf_append_str(out, key);
+        buf_append_str(out, STR("\":"));
+        buf_append_str(out, value);
+}
+
+static void open_metadata(Buf *out, Str resource_version) {
+        if (out->data[out->len - 1] != '{')
+                buf_append_char(out, ',');
+        buf_append_str(out, STR("\"metadata\":{\"resourceVersion\":"));
+        json_quote(out, resource_version);
+}
+
+/* The patch's own members of metadata, behind ours. A version that it brings along gives way. */
+static void merge_metadata(JsonReader *r, Buf *out, Str resource_version) {
+        Str key, value = {NULL, 0};
+
+        open_metadata(out, resource_version);
+        if (json_object_begin(r))
+                while (json_object_next(r, &key)) {
+                        json_raw(r, &value);
+                        if (!json_key_is(key, "resourceVersion") && out->len > 0)
+                                copy_member(out, key, value);
+                }
+        buf_append_char(out, '}');
+}
+
+static int add_version(Str patch, Str resource_version, Buf *out) {
+        Str key, value = {NULL, 0};
+        bool merged = false;
+        JsonReader r;
+
+        json_init(&r, patch);
+        if (json_peek(&r) != JSON_OBJECT)
+                return -EINVAL;
+        buf_append_char(out, '{');
+        if (json_object_begin(&r))
+                while (json_object_next(&r, &key) && !out->broken) {
+                        if (json_key_is(key, "metadata") && !merged) {
+                                merged = true;
+                                merge_metadata(&r, out, resource_version);
+                                continue;
+                        }
+                        json_raw(&r, &value);
+                        copy_member(out, key, value);
+                }
+        if (out->broken)
+                return -ENOMEM;
+        if (!merged) {
+                open_metadata(out, resource_version);
+                buf_append_char(out, '}');
+        }
+        buf_append_char(out, '}');
+        if (buf_result(out) < 0)
+                return -ENOMEM;
+        return json_finish(&r, NULL) == 0 ? 0 : -EINVAL;
 }
 
 int kube_merge_patch(KubeClient *c, const char *path, const char *subresource, Str patch,
                      Str resource_version, KubeDone done, void *userdata, KubeCall **ret) {
-        _cleanup_free_ char *full = NULL;
-        _cleanup_buf_ Buf body = BUF_NULL;
-        KubeRequest request = {.method = "PATCH", .content_type = "application/merge-patch+json"};
+        _cleanup_buf_ Buf full = BUF_NULL, body = BUF_NULL;
+        KubeRequest request = {
+                .method = "PATCH", .content_type = "application/merge-patch+json", .body = patch};
         int r;
 
-        if (asprintf(&full, "%s%s%s", path, subresource[0] ? "/" : "", subresource) < 0) {
-                full = NULL;
+        buf_appendf(&full, "%s%s%s", path, *subresource ? "/" : "", subresource);
+        if (buf_result(&full) < 0)
                 return -ENOMEM;
+        if (!str_is_empty(resource_version)) {
+                r = add_version(patch, resource_version, &body);
+                if (r < 0)
+                        return r;
+                request.body = buf_str(&body);
         }
-        r = with_version(patch, resource_version, &body);
-        if (r < 0)
-                return r;
-        request.path = full;
-        request.body = buf_str(&body);
+        request.path = full.data;
         return kube_call(c, &request, done, userdata, ret);
 }

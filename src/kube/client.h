@@ -2,7 +2,8 @@
 #pragma once
 
 /* One API server, spoken to from the event loop: libcurl's multi interface joined to sd-event. Connections are kept
- * and shared; nothing blocks. A call is an object: freeing it cancels it, and its reply is then never called. */
+ * and shared; nothing blocks. A call is an object: freeing it cancels it, and its reply is then never called. Any
+ * callback may make calls, cancel calls (its own too) and free the client. */
 
 #include <systemd/sd-event.h>
 
@@ -12,6 +13,9 @@
 typedef struct KubeClient KubeClient;
 typedef struct KubeCall KubeCall;
 
+/* The line between the last two is drawn at the first byte handed to a connection: before it the server cannot have
+ * acted, behind it nobody here knows. Only a GET is ever repeated by itself, when a kept connection turns out to be
+ * dead; anything else is then KUBE_UNKNOWN, because it might be carried out twice. */
 typedef enum KubeOutcome {
         KUBE_DONE,     /* the server answered; see status */
         KUBE_NOT_SENT, /* no connection: the server cannot have acted on it */
@@ -21,26 +25,35 @@ typedef enum KubeOutcome {
 typedef struct KubeReply {
         KubeOutcome outcome;
         unsigned status;    /* HTTP status when KUBE_DONE */
-        Str body;           /* complete, valid during the callback; empty when the call has on_data */
+        Str body;           /* complete, valid during the callback; empty when on_data took it */
         usec_t retry_after; /* from Retry-After, 0 when absent */
         const char *
                 reason; /* `reason` of a Status object ("Conflict", "AlreadyExists", "Expired"), "" when none */
-        Fault fault;    /* for people: what failed, with method and path */
+        Fault fault;    /* for people: what failed, with method and path; "" when the status is 2xx */
 } KubeReply;
 
 typedef struct KubeRequest {
         const char *method;       /* GET, POST, PUT, PATCH, DELETE */
         const char *path;         /* with query, already escaped: /api/v1/pods?limit=500 */
-        const char *content_type; /* NULL: application/json */
+        const char *content_type; /* of the body; NULL: application/json */
         Str body;                 /* copied */
-        usec_t timeout;           /* whole call; 0: 30 s; USEC_INFINITY-like UINT64_MAX: none (watch) */
+        usec_t timeout;           /* whole call; 0: 30 s; KUBE_NO_TIMEOUT: none (watch) */
         usec_t idle_timeout; /* no byte for so long ends the call as KUBE_UNKNOWN; 0: none. Watches set it */
-        int (*on_data)(void *userdata, Str bytes); /* streaming body of a 2xx answer; nonzero ends the call */
+
+        /* Streams the body of a 2xx answer. Called once with no bytes when such an answer begins. Nonzero ends the
+         * call, and `done` says KUBE_UNKNOWN: what the reader found is the reader's to remember. */
+        int (*on_data)(void *userdata, Str bytes);
 } KubeRequest;
 
 typedef void (*KubeDone)(void *userdata, const KubeReply *reply);
 
-enum { KUBE_MAX_BODY = 32 * 1024 * 1024 }; /* of one answer that is not streamed */
+#define KUBE_NO_TIMEOUT UINT64_MAX
+
+enum {
+        KUBE_MAX_BODY =
+                32 * 1024 * 1024,  /* of one answer that is not streamed; a longer one is KUBE_UNKNOWN */
+        KUBE_MAX_CONNECTIONS = 64, /* calls beyond wait for one, within their timeout */
+};
 
 int kube_client_new(sd_event *event, const KubeConfig *config,
                     KubeClient **ret);       /* config outlives the client */

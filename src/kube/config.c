@@ -2,270 +2,34 @@
 #include "kube/config.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
+#include <sys/mman.h>
 
 #include "base/base64.h"
 #include "base/file.h"
 #include "kube/kubeconfig.h"
 
+enum {
+        KUBECONFIG_MAX_SIZE = 4 * 1024 * 1024,
+        SMALL_FILE_MAX = 1024 * 1024,
+};
+
 #define SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
 
-enum { FILE_MAX = 16 * 1024 * 1024 };
+static KubeConfig *config_new(void) {
+        KubeConfig *c = calloc(1, sizeof *c);
 
-/* ---- private files ---- */
-
-static int make_scratch(KubeConfig *c, Fault *fault) {
-        const char *tmp = getenv("TMPDIR");
-
-        if (c->scratch)
-                return 0;
-        if (asprintf(&c->scratch, "%s/aliquot-XXXXXX", tmp && tmp[0] == '/' ? tmp : "/tmp") < 0) {
-                c->scratch = NULL;
-                return -ENOMEM;
-        }
-        if (!mkdtemp(c->scratch)) { /* mode 0700 */
-                int r = -errno;
-
-                (void) fault_set(fault, r, "cannot make a folder for certificates like %s: %s", c->scratch,
-                                 strerror(-r));
-                free(c->scratch);
-                c->scratch = NULL;
-                return r;
-        }
-        return 0;
-}
-
-static int write_all(int fd, Str bytes) {
-        while (bytes.len > 0) {
-                ssize_t n = write(fd, bytes.data, bytes.len);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
-                        return -errno;
-                bytes.data += n;
-                bytes.len -= (size_t) n;
-        }
-        return 0;
-}
-
-/* Certificates that stand in the kubeconfig itself: curl's GnuTLS backend takes paths only. */
-static int put_data(KubeConfig *c, const char *name, Str data, char **ret, Fault *fault) {
-        _cleanup_buf_ Buf bytes = BUF_NULL;
-        _cleanup_close_ int fd = -1;
-        _cleanup_free_ char *path = NULL;
-        int r;
-
-        if (!base64_decode(data, &bytes))
-                return fault_set(fault, KUBE_CONFIG_E_MALFORMED, "%s-data is not base64", name);
-        r = buf_result(&bytes);
-        if (r == 0)
-                r = make_scratch(c, fault);
-        if (r < 0)
-                return r;
-        if (asprintf(&path, "%s/%s.pem", c->scratch, name) < 0) {
-                path = NULL;
-                return -ENOMEM;
-        }
-        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-        r = fd < 0 ? -errno : write_all(fd, buf_str(&bytes));
-        if (r < 0)
-                return fault_set(fault, r, "cannot write %s: %s", path, strerror(-r));
-        *ret = TAKE_PTR(path);
-        return 0;
-}
-
-static int put_path(Str dir, Str path, char **ret) {
-        bool absolute = str_has_prefix(path, STR("/")) || str_is_empty(dir);
-
-        if (asprintf(ret, STR_FMT "%s" STR_FMT, absolute ? 0 : (int) dir.len, dir.data ? dir.data : "",
-                     absolute ? "" : "/", STR_ARG(path)) < 0) {
-                *ret = NULL;
-                return -ENOMEM;
-        }
-        return 0;
-}
-
-/* Data beats a file, as in client-go. */
-static int put_either(KubeConfig *c, const char *name, Str dir, Str path, Str data, char **ret,
-                      Fault *fault) {
-        if (!str_is_empty(data))
-                return put_data(c, name, data, ret, fault);
-        return str_is_empty(path) ? 0 : put_path(dir, path, ret);
-}
-
-static int put_text(Str text, char **ret) {
-        if (str_is_empty(text))
-                return 0;
-        *ret = str_dup(text);
-        return *ret ? 0 : -ENOMEM;
-}
-
-/* ---- from kubeconfig files ---- */
-
-static int put_cluster(KubeConfig *c, const KubeconfigCluster *k, Fault *fault) {
-        Str server = k->server;
-        int r;
-
-        while (server.len > 0 && server.data[server.len - 1] == '/')
-                server.len--;
-        if (!str_has_prefix(server, STR("https://")) && !str_has_prefix(server, STR("http://")))
-                return fault_set(fault, KUBE_CONFIG_E_MALFORMED,
-                                 "server is \"" STR_FMT "\", must begin with https:// or http://",
-                                 STR_ARG(server));
-        c->insecure = k->insecure;
-        r = put_text(server, &c->server);
-        if (r == 0)
-                r = put_text(k->tls_server_name, &c->tls_server_name);
-        if (r == 0)
-                r = put_either(c, "certificate-authority", k->dir, k->ca_file, k->ca_data, &c->ca_file,
-                               fault);
-        return r;
-}
-
-static int put_user(KubeConfig *c, const KubeconfigUser *u, Fault *fault) {
-        int r;
-
-        if (u->exec || u->auth_provider || !str_is_empty(u->username))
-                return fault_set(fault, KUBE_CONFIG_E_MALFORMED,
-                                 "the user logs in by %s, must be a token or a client certificate",
-                                 u->exec            ? "an exec plugin"
-                                 : u->auth_provider ? "an auth-provider plugin"
-                                                    : "a password");
-        r = put_either(c, "client-certificate", u->dir, u->cert_file, u->cert_data, &c->cert_file, fault);
-        if (r == 0)
-                r = put_either(c, "client-key", u->dir, u->key_file, u->key_data, &c->key_file, fault);
-        if (r == 0 && !c->cert_file != !c->key_file)
-                r = fault_set(fault, KUBE_CONFIG_E_MALFORMED,
-                              "a client certificate needs its key, and a key its certificate");
-        if (r == 0)
-                r = put_text(u->token, &c->token);
-        if (r == 0 && !str_is_empty(u->token_file))
-                r = put_path(u->dir, u->token_file, &c->token_file);
-        return r;
-}
-
-static int load_file(Kubeconfig *k, Str path, bool may_be_missing, Arena *arena, Fault *fault) {
-        _cleanup_free_ char *name = str_dup(path);
-        _cleanup_buf_ Buf text = BUF_NULL;
-        const char *slash;
-        int r;
-
-        if (!name)
-                return -ENOMEM;
-        r = file_read(name, FILE_MAX, &text);
-        if (r == -ENOENT && may_be_missing)
-                return 0;
-        if (r < 0)
-                return fault_set(fault, r, "kubeconfig %s: %s", name, strerror(-r));
-        slash = strrchr(name, '/');
-        r = kubeconfig_add(k, buf_str(&text), slash ? (Str){name, (size_t) (slash - name)} : STR("."), arena,
-                           fault);
-        return r == 0 ? 0 : fault_wrap(fault, r < 0 ? r : KUBE_CONFIG_E_MALFORMED, "kubeconfig %s", name);
-}
-
-static int load_files(Str list, bool several, const char *context, KubeConfig *c, Fault *fault) {
-        _cleanup_arena_ Arena arena = ARENA_NULL;
-        Kubeconfig k = {0};
-        KubeconfigCluster cluster;
-        KubeconfigUser user;
-        Str rest = list, namespace_;
-        int r;
-
-        while (!str_is_empty(rest)) {
-                Str path = several ? str_split(&rest, ':') : rest;
-
-                if (!several)
-                        rest = (Str){NULL, 0};
-                if (str_is_empty(path))
-                        continue;
-                r = load_file(&k, path, several, &arena, fault);
-                if (r != 0)
-                        return r;
-        }
-        r = kubeconfig_resolve(&k, str_from(context), &cluster, &user, &namespace_, fault);
-        if (r == 0)
-                r = put_cluster(c, &cluster, fault);
-        if (r == 0)
-                r = put_user(c, &user, fault);
-        if (r == 0)
-                r = put_text(namespace_, &c->namespace_);
-        return r <= 0 ? r : fault_wrap(fault, KUBE_CONFIG_E_MALFORMED, "kubeconfig " STR_FMT, STR_ARG(list));
-}
-
-/* ---- in a pod ---- */
-
-static int load_in_cluster(KubeConfig *c, Fault *fault) {
-        const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
-        bool v6 = host && strchr(host, ':');
-        _cleanup_buf_ Buf namespace_ = BUF_NULL;
-
-        if (!host || !port)
-                return fault_set(fault, KUBE_CONFIG_E_NONE,
-                                 "no --kubeconfig, no KUBECONFIG, not in a pod, and no ~/.kube/config");
-        if (asprintf(&c->server, "https://%s%s%s:%s", v6 ? "[" : "", host, v6 ? "]" : "", port) < 0) {
-                c->server = NULL;
-                return -ENOMEM;
-        }
-        /* A pod always has this file; without it curl itself would say less. */
-        if (file_read(SERVICE_ACCOUNT "/namespace", 4096, &namespace_) == 0 &&
-            put_text(str_trim(buf_str(&namespace_)), &c->namespace_) < 0)
-                return -ENOMEM;
-        c->ca_file = str_dup(STR(SERVICE_ACCOUNT "/ca.crt"));
-        c->token_file = str_dup(STR(SERVICE_ACCOUNT "/token"));
-        return c->ca_file && c->token_file ? 0 : -ENOMEM;
-}
-
-int kube_config_load(const char *path, const char *context, KubeConfig **ret, Fault *fault) {
-        _cleanup_(kube_config_freep) KubeConfig *c = calloc(1, sizeof *c);
-        const char *env = getenv("KUBECONFIG"), *home = getenv("HOME");
-        _cleanup_free_ char *standard = NULL;
-        int r;
-
-        if (!c)
-                return -ENOMEM;
-        if (home && asprintf(&standard, "%s/.kube/config", home) < 0) {
-                standard = NULL;
-                return -ENOMEM;
-        }
-        if (path)
-                r = load_files(str_from(path), false, context, c, fault);
-        else if (env && env[0])
-                r = load_files(str_from(env), true, context, c, fault);
-        else if (getenv("KUBERNETES_SERVICE_HOST") || !standard || access(standard, R_OK) < 0)
-                r = load_in_cluster(c, fault);
-        else
-                r = load_files(str_from(standard), false, context, c, fault);
-        if (r == 0)
-                *ret = TAKE_PTR(c);
-        return r;
-}
-
-int kube_config_for_server(const char *server, KubeConfig **ret) {
-        _cleanup_(kube_config_freep) KubeConfig *c = calloc(1, sizeof *c);
-
-        if (!c || put_text(str_from(server), &c->server) < 0)
-                return -ENOMEM;
-        *ret = TAKE_PTR(c);
-        return 0;
-}
-
-static void remove_scratch(KubeConfig *c) {
-        char *const files[] = {c->ca_file, c->cert_file, c->key_file};
-
-        if (!c->scratch)
-                return;
-        for (size_t i = 0; i < ELEMENTSOF(files); i++)
-                if (files[i] && str_has_prefix(str_from(files[i]), str_from(c->scratch)))
-                        (void) unlink(files[i]);
-        (void) rmdir(c->scratch);
+        for (size_t i = 0; c && i < KUBE_CONFIG_SECRETS; i++)
+                c->secrets[i] = -1;
+        return c;
 }
 
 KubeConfig *kube_config_free(KubeConfig *c) {
         if (!c)
                 return NULL;
-        remove_scratch(c);
+        if (c->token)
+                explicit_bzero(c->token, strlen(c->token));
+        for (size_t i = 0; i < KUBE_CONFIG_SECRETS; i++)
+                cleanup_closep(&c->secrets[i]);
         free(c->server);
         free(c->ca_file);
         free(c->cert_file);
@@ -273,8 +37,278 @@ KubeConfig *kube_config_free(KubeConfig *c) {
         free(c->token);
         free(c->token_file);
         free(c->tls_server_name);
+        free(c->proxy);
         free(c->namespace_);
-        free(c->scratch);
         free(c);
         return NULL;
+}
+
+/* An empty string in a kubeconfig is an absent one. */
+static bool set(char **field, Str value) {
+        if (str_is_empty(value))
+                return true;
+        *field = str_dup(value);
+        return *field != NULL;
+}
+
+static bool set_server(KubeConfig *c, Str server) {
+        while (server.len > 0 && server.data[server.len - 1] == '/')
+                server.len--;
+        return set(&c->server, server);
+}
+
+/* ---- certificates and keys ---- */
+
+static int write_all(int fd, Str bytes) {
+        while (bytes.len > 0) {
+                ssize_t n = write(fd, bytes.data, bytes.len);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n <= 0)
+                        return n < 0 ? -errno : -EIO;
+                bytes.data += n;
+                bytes.len -= (size_t) n;
+        }
+        return 0;
+}
+
+/* Data becomes a memory file, and *path its name below /proc. */
+static int keep_secret(KubeConfig *c, Str bytes, char **path) {
+        _cleanup_close_ int fd = memfd_create("kubeconfig", MFD_CLOEXEC);
+        char name[32];
+        int r;
+
+        if (fd < 0)
+                return -errno;
+        r = write_all(fd, bytes);
+        if (r < 0)
+                return r;
+        (void) snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+        *path = str_dup(str_from(name));
+        if (!*path)
+                return -ENOMEM;
+        for (size_t i = 0; i < KUBE_CONFIG_SECRETS; i++)
+                if (c->secrets[i] < 0) {
+                        c->secrets[i] = TAKE_FD(fd);
+                        break;
+                }
+        return 0;
+}
+
+static int refuse(Fault *fault, const KubeconfigEntry *e, const char *field, const char *what) {
+        return fault_set(fault, KUBE_CONFIG_E_MALFORMED, STR_FMT ": \"%.100s\": %s: %s", STR_ARG(e->file),
+                         e->name.data ? e->name.data : "", field, what);
+}
+
+static int set_path(const KubeconfigEntry *e, Str file, char **path) {
+        _cleanup_buf_ Buf joined = BUF_NULL;
+
+        if (file.data[0] != '/')
+                buf_append_str(&joined, e->directory);
+        buf_append_str(&joined, file);
+        *path = buf_take(&joined);
+        return *path ? 0 : -ENOMEM;
+}
+
+/* From a file and/or data, which comes first, as in client-go. */
+static int set_pem(KubeConfig *c, const KubeconfigEntry *e, const char *field, Str file, Str data,
+                   char **path, Fault *fault) {
+        _cleanup_buf_ Buf pem = BUF_NULL;
+        int r;
+
+        if (str_is_empty(data))
+                return str_is_empty(file) ? 0 : set_path(e, file, path);
+        if (!base64_decode(data, &pem))
+                return refuse(fault, e, field, "not base64");
+        if (buf_result(&pem) < 0)
+                return -ENOMEM;
+        if (pem.len == 0 || !strstr(pem.data, "-----BEGIN "))
+                return refuse(fault, e, field, "does not hold PEM text");
+        r = keep_secret(c, buf_str(&pem), path);
+        explicit_bzero(pem.data, pem.len);
+        return r < 0 ? fault_set(fault, r, "a memory file for %s: %s", field, strerror(-r)) : 0;
+}
+
+static int check_readable(const KubeconfigEntry *e, const char *field, const char *path, Fault *fault) {
+        int r;
+
+        if (!path || access(path, R_OK) == 0)
+                return 0;
+        r = -errno;
+        return fault_set(fault, r, STR_FMT ": \"%.100s\": %s: %s: %s", STR_ARG(e->file), e->name.data, field,
+                         path, strerror(-r));
+}
+
+static int set_cluster(KubeConfig *c, const KubeconfigEntry *e, Fault *fault) {
+        int r;
+
+        if (!set_server(c, e->server) || !set(&c->tls_server_name, e->tls_server_name) ||
+            !set(&c->proxy, e->proxy))
+                return -ENOMEM;
+        c->insecure = e->insecure;
+        r = set_pem(c, e, "certificate-authority-data", e->ca_file, e->ca_data, &c->ca_file, fault);
+        return r != 0 ? r : check_readable(e, "certificate-authority", c->ca_file, fault);
+}
+
+static int set_user(KubeConfig *c, const KubeconfigEntry *e, Fault *fault) {
+        int r;
+
+        if (!set(&c->token, str_trim(e->token)))
+                return -ENOMEM;
+        r = str_is_empty(e->token_file) ? 0 : set_path(e, e->token_file, &c->token_file);
+        if (r == 0)
+                r = check_readable(e, "tokenFile", c->token_file, fault);
+        if (r == 0)
+                r = set_pem(c, e, "client-certificate-data", e->cert_file, e->cert_data, &c->cert_file,
+                            fault);
+        if (r == 0)
+                r = check_readable(e, "client-certificate", c->cert_file, fault);
+        if (r == 0)
+                r = set_pem(c, e, "client-key-data", e->key_file, e->key_data, &c->key_file, fault);
+        return r != 0 ? r : check_readable(e, "client-key", c->key_file, fault);
+}
+
+static int from_choice(const KubeconfigChoice *choice, KubeConfig **ret, Fault *fault) {
+        _cleanup_(kube_config_freep) KubeConfig *c = config_new();
+        int r;
+
+        if (!c || !set(&c->namespace_, choice->namespace_))
+                return -ENOMEM;
+        r = set_cluster(c, choice->cluster, fault);
+        if (r == 0 && choice->user)
+                r = set_user(c, choice->user, fault);
+        if (r != 0)
+                return r;
+        *ret = TAKE_PTR(c);
+        return 0;
+}
+
+/* ---- where it is looked for ---- */
+
+static int add_file(Kubeconfig *k, Arena *arena, const char *path, Fault *fault) {
+        _cleanup_buf_ Buf text = BUF_NULL;
+        int r;
+
+        r = file_read(path, KUBECONFIG_MAX_SIZE, &text);
+        if (r < 0)
+                return fault_set(fault, r, "%s: %s", path, strerror(-r));
+        r = kubeconfig_add(k, arena, path, buf_str(&text), fault);
+        return r > 0 ? KUBE_CONFIG_E_MALFORMED : r;
+}
+
+static bool says_nothing(const Kubeconfig *k) {
+        return !k->clusters && !k->users && !k->contexts && str_is_empty(k->current_context);
+}
+
+/* paths: separated by colons. Those that do not exist are passed over when there may be none, as in KUBECONFIG. */
+static int from_files(Str paths, bool must_exist, const char *context, KubeConfig **ret, Fault *fault) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        Kubeconfig k = {0};
+        KubeconfigChoice choice;
+        Str rest = paths;
+        int r;
+
+        while (rest.len > 0) {
+                Str path = must_exist ? rest : str_split(&rest, ':');
+                Str copy = arena_str(&arena, path);
+
+                if (!copy.data)
+                        return -ENOMEM;
+                r = copy.len > 0 ? add_file(&k, &arena, copy.data, fault) : 0;
+                if (r != 0 && (r != -ENOENT || must_exist))
+                        return r;
+                if (must_exist)
+                        break;
+        }
+        if (says_nothing(&k))
+                return fault_set(fault, KUBE_CONFIG_E_NONE, "no kubeconfig in " STR_FMT, STR_ARG(paths));
+        r = kubeconfig_choose(&k, context, &choice, fault);
+        return r != 0 ? KUBE_CONFIG_E_MALFORMED : from_choice(&choice, ret, fault);
+}
+
+static char *join(const char *directory, const char *name) {
+        _cleanup_buf_ Buf path = BUF_NULL;
+
+        buf_appendf(&path, "%s/%s", directory, name);
+        return buf_take(&path);
+}
+
+static int read_namespace(KubeConfig *c, const char *directory) {
+        _cleanup_free_ char *path = join(directory, "namespace");
+        _cleanup_buf_ Buf text = BUF_NULL;
+
+        if (!path)
+                return -ENOMEM;
+        if (file_read(path, SMALL_FILE_MAX, &text) < 0)
+                return 0; /* not mounted by everybody */
+        return set(&c->namespace_, str_trim(buf_str(&text))) ? 0 : -ENOMEM;
+}
+
+int kube_config_in_cluster(const char *directory, const char *host, const char *port, KubeConfig **ret,
+                           Fault *fault) {
+        _cleanup_(kube_config_freep) KubeConfig *c = config_new();
+        _cleanup_buf_ Buf server = BUF_NULL;
+        int r;
+
+        if (!c)
+                return -ENOMEM;
+        if (!host || !port || !*host || !*port)
+                return fault_set(fault, KUBE_CONFIG_E_NONE,
+                                 "not in a cluster: KUBERNETES_SERVICE_HOST is not set");
+        buf_appendf(&server, strchr(host, ':') ? "https://[%s]:%s" : "https://%s:%s", host, port);
+        c->server = buf_take(&server);
+        c->token_file = join(directory, "token");
+        c->ca_file = join(directory, "ca.crt");
+        if (!c->server || !c->token_file || !c->ca_file)
+                return -ENOMEM;
+        if (access(c->token_file, R_OK) < 0)
+                return fault_set(fault, KUBE_CONFIG_E_NONE, "no service account token at %s: %s",
+                                 c->token_file, strerror(errno));
+        if (access(c->ca_file, R_OK) < 0) {
+                r = -errno;
+                return fault_set(fault, r, "%s: %s", c->ca_file, strerror(-r));
+        }
+        r = read_namespace(c, directory);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(c);
+        return 0;
+}
+
+static int from_home(const char *context, KubeConfig **ret, Fault *fault) {
+        _cleanup_free_ char *path = NULL;
+        const char *home = getenv("HOME");
+
+        path = join(home ? home : "", ".kube/config");
+        if (!path)
+                return -ENOMEM;
+        if (access(path, F_OK) < 0)
+                return fault_set(fault, KUBE_CONFIG_E_NONE,
+                                 "no Kubernetes configuration: no --kubeconfig, no KUBECONFIG, not in a "
+                                 "cluster, no %s",
+                                 path);
+        return from_files(str_from(path), true, context, ret, fault);
+}
+
+int kube_config_load(const char *path, const char *context, KubeConfig **ret, Fault *fault) {
+        const char *paths = getenv("KUBECONFIG");
+        int r;
+
+        if (path)
+                return from_files(str_from(path), true, context, ret, fault);
+        if (paths && *paths)
+                return from_files(str_from(paths), false, context, ret, fault);
+        r = kube_config_in_cluster(SERVICE_ACCOUNT, getenv("KUBERNETES_SERVICE_HOST"),
+                                   getenv("KUBERNETES_SERVICE_PORT"), ret, fault);
+        return r == KUBE_CONFIG_E_NONE ? from_home(context, ret, fault) : r;
+}
+
+int kube_config_for_server(const char *server, KubeConfig **ret) {
+        _cleanup_(kube_config_freep) KubeConfig *c = config_new();
+
+        if (!c || !set_server(c, str_from(server)))
+                return -ENOMEM;
+        *ret = TAKE_PTR(c);
+        return 0;
 }

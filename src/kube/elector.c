@@ -2,221 +2,372 @@
 #include "kube/elector.h"
 
 #include <errno.h>
-#include <time.h>
 
+#include "kube/escape.h"
 #include "kube/lease.h"
+#include "kube/random.h"
+#include "kube/timestamp.h"
 
-/* Every `retry` one attempt: read the lease, and take or renew it by an update under the resourceVersion that was read,
- * so that two cannot both succeed. Whether somebody else's lease has run out is judged by how long *we* have seen it
- * unchanged. Our own is counted from the moment the successful update was sent, which is earlier than the moment it was
- * stored: we stop before anybody who waits a whole lease can begin. */
+/* Why two never lead at once. A leader counts its time from the moment before it sent the renewal that succeeded, and
+ * stops renew_deadline later; a candidate counts from the moment when it saw the Lease change, which is behind the
+ * moment when it was written, and waits the whole lease. With renew_deadline < lease the first has stopped before the
+ * second begins, whatever the clocks say about the time of day, as long as both count seconds alike. Every write
+ * carries the resourceVersion that was read: of two candidates one gets a 409. */
+
+enum {
+        LEASE_SEC = 15,
+        RENEW_DEADLINE_SEC = 10,
+        RETRY_SEC = 2,
+        LEASE_MAX_SEC = 3600,        /* what another one's Lease may ask us to wait */
+        LEASE_MAX_TEXT = 256 * 1024, /* somebody else may have annotated it */
+};
+
+typedef enum ElectorState {
+        ELECTOR_FOLLOWING,
+        ELECTOR_LEADING,
+        ELECTOR_RELEASING,
+        ELECTOR_RELEASED,
+} ElectorState;
 
 struct Elector {
         KubeClient *client;
-        char *namespace_, *name, *identity, *path;
+        char *namespace_, *name, *identity;
+        char *collection, *path; /* to create it; the Lease itself */
         usec_t lease, renew_deadline, retry;
         void (*on_change)(void *userdata, bool leading);
         void *userdata;
+
+        ElectorState state;
         KubeCall *call;
-        sd_event_source *attempt_timer, *deadline_timer;
-        bool leading, stopped;
-        usec_t sent_at;     /* of the update in flight */
-        usec_t observed_at; /* when the lease last changed before our eyes */
-        Lease observed;     /* texts owned */
+        sd_event_source *next;     /* the next try */
+        sd_event_source *deadline; /* of our leading */
+        Buf known;       /* the Lease as it was last read or written; empty when that is not certain */
+        Buf version;     /* the resourceVersion that was seen last... */
+        usec_t observed; /* ...and when it was new to us */
+        usec_t sent;     /* the write in flight */
+        usec_t renewed;  /* the last write that succeeded: when it was sent */
+
         void (*released)(void *userdata);
         void *released_userdata;
+        usec_t release_until;
+
+        unsigned depth; /* a callback may be on the stack */
+        bool doomed;
 };
 
 static void attempt(Elector *e);
 
-static void set_leading(Elector *e, bool leading) {
-        if (e->leading == leading)
-                return;
-        e->leading = leading;
-        e->on_change(e->userdata, leading);
+/* Goes on while the machine sleeps, as the lease does. */
+static usec_t now_usec(void) {
+        return clock_nsec(CLOCK_BOOTTIME) / NSEC_PER_USEC;
 }
 
-static int arm(sd_event_source *timer, usec_t when) {
-        int r = sd_event_source_set_time(timer, when);
+/* ---- life ---- */
 
-        return r < 0 ? r : sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
+static void destroy(Elector *e) {
+        (void) kube_call_free(e->call); /* always NULL */
+        sd_event_source_disable_unref(e->next);
+        sd_event_source_disable_unref(e->deadline);
+        buf_done(&e->known);
+        buf_done(&e->version);
+        free(e->namespace_);
+        free(e->name);
+        free(e->identity);
+        free(e->collection);
+        free(e->path);
+        free(e);
 }
 
-static void attempt_later(Elector *e) {
-        usec_t jitter = kube_backoff(0, e->retry / 5, e->retry / 5, 0);
-
-        if (!e->stopped)
-                (void) arm(e->attempt_timer, clock_monotonic_usec() + e->retry + jitter); /* bad times only */
+static void enter(Elector *e) {
+        e->depth++;
 }
 
-static void lead_until(Elector *e, usec_t deadline) {
-        if (arm(e->deadline_timer, deadline) >= 0) /* without the timer we must not lead */
-                set_leading(e, true);
+static void leave(Elector *e) {
+        if (--e->depth == 0 && e->doomed)
+                destroy(e);
+}
+
+Elector *elector_free(Elector *e) {
+        if (!e)
+                return NULL;
+        if (e->depth == 0) {
+                destroy(e);
+                return NULL;
+        }
+        /* The client may be gone as well when the stack has unwound. */
+        e->doomed = true;
+        e->call = kube_call_free(e->call);
+        e->next = sd_event_source_disable_unref(e->next);
+        e->deadline = sd_event_source_disable_unref(e->deadline);
+        return NULL;
+}
+
+/* ---- leading ---- */
+
+bool elector_is_leading(const Elector *e) {
+        return e->state == ELECTOR_LEADING && now_usec() < e->renewed + e->renew_deadline;
+}
+
+static void set_state(Elector *e, ElectorState state) {
+        bool was = e->state == ELECTOR_LEADING, is = state == ELECTOR_LEADING;
+
+        e->state = state;
+        if (was && !is)
+                (void) sd_event_source_set_enabled(e->deadline,
+                                                   SD_EVENT_OFF); /* at worst it finds nothing to do */
+        if (was != is)
+                e->on_change(e->userdata, is);
 }
 
 static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
-        set_leading(userdata, false);
+        Elector *e = userdata;
+
+        enter(e);
+        if (e->state == ELECTOR_LEADING)
+                set_state(e, ELECTOR_FOLLOWING);
+        leave(e);
         return 0;
+}
+
+/* A renewal that was stored counts from when it was sent; one that came too late to be of use does not count. */
+static void renewed(Elector *e) {
+        e->renewed = e->sent;
+        if (now_usec() >= e->renewed + e->renew_deadline ||
+            sd_event_source_set_time(e->deadline, e->renewed + e->renew_deadline) < 0 ||
+            sd_event_source_set_enabled(e->deadline, SD_EVENT_ONESHOT) < 0) {
+                if (e->state == ELECTOR_LEADING)
+                        set_state(e, ELECTOR_FOLLOWING);
+                return;
+        }
+        set_state(e, ELECTOR_LEADING);
+}
+
+static void attempt_later(Elector *e) {
+        usec_t wait = e->retry + random_up_to(e->retry / 5);
+
+        if (e->doomed || sd_event_source_set_time_relative(e->next, wait) < 0)
+                return;
+        (void) sd_event_source_set_enabled(e->next, SD_EVENT_ONESHOT); /* fails only for a dead source */
+}
+
+/* ---- what is known ---- */
+
+/* Keeps the Lease that an answer carries; *ret are views of the reply. */
+static int learn(Elector *e, const KubeReply *reply, Arena *arena, Lease *ret) {
+        int r;
+
+        buf_clear(&e->known);
+        if (reply->body.len > LEASE_MAX_TEXT)
+                return -EFBIG;
+        r = lease_decode(reply->body, arena, ret, NULL);
+        if (r != 0)
+                return r;
+        buf_append_str(&e->known, reply->body);
+        if (!str_eq(buf_str(&e->version), ret->resource_version)) {
+                e->observed = now_usec();
+                buf_clear(&e->version);
+                buf_append_str(&e->version, ret->resource_version);
+        }
+        if (buf_result(&e->version) < 0)
+                buf_clear(&e->version); /* then it counts as new once more: we wait longer */
+        return buf_result(&e->known);
+}
+
+static bool has_run_out(const Elector *e, const Lease *lease) {
+        usec_t wait = e->lease;
+
+        if (lease->duration_sec > 0 && lease->duration_sec <= LEASE_MAX_SEC &&
+            (usec_t) lease->duration_sec * USEC_PER_SEC > wait)
+                wait = (usec_t) lease->duration_sec * USEC_PER_SEC;
+        return now_usec() - e->observed >= wait;
 }
 
 /* ---- writing ---- */
 
-static void on_written(void *userdata, const KubeReply *reply) {
-        Elector *e = userdata;
+static void on_written(void *userdata, const KubeReply *reply);
 
-        e->call = NULL;
-        if (reply->outcome == KUBE_DONE && reply->status < 300)
-                lead_until(e, e->sent_at + e->renew_deadline);
-        attempt_later(e);
-}
-
-static int write_lease(Elector *e, const Lease *lease, bool create, KubeDone done) {
+static int write_lease(Elector *e, const Lease *lease, bool create) {
         _cleanup_buf_ Buf body = BUF_NULL;
-        _cleanup_free_ char *parent = NULL;
         KubeRequest request = {
-                .method = create ? "POST" : "PUT", .path = e->path, .timeout = e->renew_deadline / 2};
-
-        lease_write(lease, str_from(e->namespace_), str_from(e->name), &body);
-        if (buf_result(&body) < 0)
-                return -ENOMEM;
-        if (create) {
-                parent = str_dup((Str){e->path, (size_t) (strrchr(e->path, '/') - e->path)});
-                if (!parent)
-                        return -ENOMEM;
-                request.path = parent;
-        }
-        request.body = buf_str(&body);
-        e->sent_at = clock_monotonic_usec();
-        return kube_call(e->client, &request, done, e, &e->call);
-}
-
-/* ---- reading ---- */
-
-static bool has_run_out(const Elector *e, usec_t now) {
-        usec_t lease = e->observed.duration_seconds > 0 ? (usec_t) e->observed.duration_seconds * USEC_PER_SEC
-                                                        : e->lease;
-
-        return str_is_empty(e->observed.holder) || now - e->observed_at >= lease;
-}
-
-static int observe(Elector *e, const Lease *lease, usec_t now) {
-        if (str_eq(lease->resource_version, e->observed.resource_version))
-                return 0;
-        e->observed_at = now;
-        return lease_copy(&e->observed, lease);
-}
-
-static int take(Elector *e, bool create) {
-        bool ours = !create && str_eq(e->observed.holder, str_from(e->identity));
-        char now[40];
-        Lease lease = {
-                .resource_version = create ? STR("") : e->observed.resource_version,
-                .holder = str_from(e->identity),
-                .duration_seconds = (int64_t) ((e->lease + USEC_PER_SEC - 1) / USEC_PER_SEC),
-                .transitions = create ? 0 : e->observed.transitions + !ours,
+                .method = create ? "POST" : "PUT",
+                .path = create ? e->collection : e->path,
+                .timeout = e->renew_deadline / 2,
         };
 
-        lease_now(now);
-        lease.renew_time = str_from(now);
-        lease.acquire_time = ours ? e->observed.acquire_time : lease.renew_time;
-        return write_lease(e, &lease, create, on_written);
+        lease_write(&body, lease, e->namespace_, e->name);
+        if (buf_result(&body) < 0)
+                return -ENOMEM;
+        request.body = buf_str(&body);
+        e->sent = now_usec();
+        return kube_call(e->client, &request, on_written, e, &e->call);
+}
+
+/* from: the Lease as it is, NULL when there is none. */
+static int take(Elector *e, const Lease *from) {
+        Timestamp now = timestamp_micro(clock_realtime_nsec());
+        Lease lease = from ? *from : (Lease){0};
+
+        if (!str_eq(lease.holder, str_from(e->identity)) || str_is_empty(lease.acquire_time)) {
+                lease.acquire_time = str_from(now.text);
+                lease.transitions = from && from->transitions >= 0 && from->transitions < INT32_MAX
+                                            ? from->transitions + 1
+                                            : 0;
+        }
+        lease.holder = str_from(e->identity);
+        lease.renew_time = str_from(now.text);
+        lease.duration_sec = (int64_t) ((e->lease + USEC_PER_SEC - 1) / USEC_PER_SEC);
+        return write_lease(e, &lease, from == NULL);
+}
+
+static int give_back(Elector *e, const Lease *from) {
+        Timestamp now = timestamp_micro(clock_realtime_nsec());
+        Lease lease = *from;
+
+        lease.holder = STR("");
+        lease.renew_time = str_from(now.text);
+        lease.duration_sec = 1; /* nobody holds it; the field may not be 0 */
+        return write_lease(e, &lease, false);
+}
+
+static void released(Elector *e) {
+        set_state(e, ELECTOR_RELEASED);
+        e->released(e->released_userdata);
+}
+
+static void on_written(void *userdata, const KubeReply *reply) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        Elector *e = userdata;
+        bool written = reply->outcome == KUBE_DONE && (reply->status == 200 || reply->status == 201);
+        Lease lease;
+
+        enter(e);
+        e->call = NULL;
+        if (!written || learn(e, reply, &arena, &lease) != 0)
+                buf_clear(&e->known); /* before the next write it is read again */
+        if (e->state == ELECTOR_RELEASING && (written || now_usec() >= e->release_until))
+                released(e);
+        else if (reply->outcome == KUBE_DONE && reply->status == 409 && e->state != ELECTOR_FOLLOWING)
+                attempt(e); /* at once: is it still ours? */
+        else {
+                if (written)
+                        renewed(e);
+                attempt_later(e);
+        }
+        leave(e);
+}
+
+/* ---- deciding ---- */
+
+/* 0 when something was sent, 1 when there is nothing to do now. */
+static int decide(Elector *e, const Lease *lease) {
+        bool ours = str_eq(lease->holder, str_from(e->identity));
+
+        if (e->state == ELECTOR_RELEASING) {
+                if (ours)
+                        return give_back(e, lease);
+                released(e);
+                return 0;
+        }
+        if (ours || str_is_empty(lease->holder) || has_run_out(e, lease))
+                return take(e, lease);
+        if (e->state == ELECTOR_LEADING)
+                set_state(e, ELECTOR_FOLLOWING); /* somebody has it, whatever our clock says */
+        return 1;
 }
 
 static void on_read(void *userdata, const KubeReply *reply) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Elector *e = userdata;
-        usec_t now = clock_monotonic_usec();
         Lease lease;
         int r = 1;
 
+        enter(e);
         e->call = NULL;
-        if (reply->outcome == KUBE_DONE && reply->status == 404)
-                r = take(e, true);
-        else if (reply->outcome == KUBE_DONE && reply->status == 200 &&
-                 lease_decode(reply->body, &arena, &lease) == 0 && observe(e, &lease, now) == 0) {
-                bool ours = str_eq(e->observed.holder, str_from(e->identity));
+        if (reply->outcome == KUBE_DONE && reply->status == 404 && e->state != ELECTOR_RELEASING)
+                r = take(e, NULL);
+        else if (reply->outcome == KUBE_DONE && reply->status == 200 && learn(e, reply, &arena, &lease) == 0)
+                r = decide(e, &lease);
+        if (r != 0 && e->state == ELECTOR_RELEASING && now_usec() >= e->release_until)
+                released(e);
+        else if (r != 0)
+                attempt_later(e);
+        leave(e);
+}
 
-                if (!ours && !str_is_empty(e->observed.holder))
-                        set_leading(e, false); /* somebody took it: whatever our clock says */
-                if (ours || has_run_out(e, now))
-                        r = take(e, false);
-        }
+/* Who holds the lease knows it, and writes without reading first; a write that meets something else is a 409. */
+static void attempt(Elector *e) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        KubeRequest request = {.method = "GET", .path = e->path, .timeout = e->renew_deadline / 2};
+        bool held = e->state == ELECTOR_LEADING || e->state == ELECTOR_RELEASING;
+        Lease lease;
+        int r;
+
+        if (held && e->known.len > 0 && lease_decode(buf_str(&e->known), &arena, &lease, NULL) == 0)
+                r = decide(e, &lease);
+        else
+                r = kube_call(e->client, &request, on_read, e, &e->call);
         if (r != 0)
                 attempt_later(e);
 }
 
-static void attempt(Elector *e) {
-        KubeRequest request = {.method = "GET", .path = e->path, .timeout = e->renew_deadline / 2};
+static int on_next(sd_event_source *source, uint64_t usec, void *userdata) {
+        Elector *e = userdata;
 
-        if (kube_call(e->client, &request, on_read, e, &e->call) < 0)
-                attempt_later(e);
-}
-
-static int on_attempt(sd_event_source *source, uint64_t usec, void *userdata) {
-        attempt(userdata);
+        enter(e);
+        attempt(e);
+        leave(e);
         return 0;
 }
 
-/* ---- giving it back ---- */
-
-static void on_released(void *userdata, const KubeReply *reply) {
-        Elector *e = userdata;
-
-        e->call = NULL;
-        e->released(e->released_userdata); /* also when it failed: the lease runs out by itself */
-}
-
-/* The version may have moved with our own last renewal: it is read first. */
-static void on_read_for_release(void *userdata, const KubeReply *reply) {
-        _cleanup_arena_ Arena arena = ARENA_NULL;
-        Elector *e = userdata;
-        char now[40];
-        Lease lease;
-
-        e->call = NULL;
-        if (reply->outcome == KUBE_DONE && reply->status == 200 &&
-            lease_decode(reply->body, &arena, &lease) == 0 && str_eq(lease.holder, str_from(e->identity))) {
-                lease_now(now);
-                lease.holder = STR("");
-                lease.duration_seconds = 1;
-                lease.renew_time = str_from(now);
-                if (write_lease(e, &lease, false, on_released) == 0)
-                        return;
-        }
-        e->released(e->released_userdata);
-}
-
 int elector_release(Elector *e, void (*done)(void *userdata), void *userdata) {
-        KubeRequest request = {.method = "GET", .path = e->path, .timeout = e->renew_deadline / 2};
-        bool leading = e->leading;
+        bool held = e->state == ELECTOR_LEADING;
 
-        e->stopped = true;
-        e->call = kube_call_free(e->call);
-        (void) sd_event_source_set_enabled(e->attempt_timer, SD_EVENT_OFF); /* fails for NULL alone */
-        set_leading(e, false);
-        if (!leading)
+        if (e->state == ELECTOR_RELEASING || e->state == ELECTOR_RELEASED)
                 return 1;
+        if (e->call)
+                buf_clear(&e->known); /* a renewal may yet be carried out */
+        e->call = kube_call_free(e->call);
+        (void) sd_event_source_set_enabled(e->next, SD_EVENT_OFF); /* fails only for a dead source */
         e->released = done;
         e->released_userdata = userdata;
-        return kube_call(e->client, &request, on_read_for_release, e, &e->call);
+        e->release_until = now_usec() + e->renew_deadline;
+        enter(e);
+        set_state(e, held ? ELECTOR_RELEASING : ELECTOR_RELEASED);
+        if (held && !e->doomed)
+                attempt(e);
+        leave(e);
+        return held ? 0 : 1;
 }
 
-/* ---- life ---- */
+/* ---- beginning ---- */
 
 static int set_texts(Elector *e, const ElectorOptions *o) {
+        _cleanup_buf_ Buf collection = BUF_NULL, path = BUF_NULL;
+
+        buf_append_str(&collection, STR("/apis/coordination.k8s.io/v1/namespaces/"));
+        url_escape(&collection, str_from(o->namespace_));
+        buf_append_str(&collection, STR("/leases"));
+        buf_append_str(&path, buf_str(&collection));
+        buf_append_char(&path, '/');
+        url_escape(&path, str_from(o->name));
+        e->collection = buf_take(&collection);
+        e->path = buf_take(&path);
         e->namespace_ = str_dup(str_from(o->namespace_));
         e->name = str_dup(str_from(o->name));
         e->identity = str_dup(str_from(o->identity));
-        if (asprintf(&e->path, "/apis/coordination.k8s.io/v1/namespaces/%s/leases/%s", o->namespace_,
-                     o->name) < 0)
-                e->path = NULL;
-        return e->namespace_ && e->name && e->identity && e->path ? 0 : -ENOMEM;
+        return e->collection && e->path && e->namespace_ && e->name && e->identity ? 0 : -ENOMEM;
+}
+
+static int set_times(Elector *e, const ElectorOptions *o) {
+        e->lease = o->lease > 0 ? o->lease : LEASE_SEC * USEC_PER_SEC;
+        e->renew_deadline = o->renew_deadline > 0 ? o->renew_deadline : RENEW_DEADLINE_SEC * USEC_PER_SEC;
+        e->retry = o->retry > 0 ? o->retry : RETRY_SEC * USEC_PER_SEC;
+        return e->retry < e->renew_deadline && e->renew_deadline < e->lease ? 0 : -EINVAL;
 }
 
 int elector_new(KubeClient *c, const ElectorOptions *options, void (*on_change)(void *userdata, bool leading),
                 void *userdata, Elector **ret) {
         _cleanup_(elector_freep) Elector *e = calloc(1, sizeof *e);
-        sd_event *event = kube_client_event(c);
         int r;
 
         if (!e)
@@ -224,39 +375,22 @@ int elector_new(KubeClient *c, const ElectorOptions *options, void (*on_change)(
         e->client = c;
         e->on_change = on_change;
         e->userdata = userdata;
-        e->lease = options->lease ? options->lease : 15 * USEC_PER_SEC;
-        e->renew_deadline = options->renew_deadline ? options->renew_deadline : 10 * USEC_PER_SEC;
-        e->retry = options->retry ? options->retry : 2 * USEC_PER_SEC;
-        r = set_texts(e, options);
+        r = set_times(e, options);
         if (r == 0)
-                r = sd_event_add_time_relative(event, &e->attempt_timer, CLOCK_MONOTONIC, 0, 1, on_attempt,
+                r = set_texts(e, options);
+        if (r == 0)
+                r = sd_event_add_time_relative(kube_client_event(c), &e->next, CLOCK_MONOTONIC, 0, 1, on_next,
                                                e);
         if (r >= 0)
-                r = sd_event_add_time_relative(event, &e->deadline_timer, CLOCK_MONOTONIC, 0, 1, on_deadline,
-                                               e);
+                r = sd_event_add_time(kube_client_event(c), &e->deadline, CLOCK_BOOTTIME, 0, 1, on_deadline,
+                                      e);
+        /* A process that was stopped wakes up to requests that are as late as the deadline: it is told first. */
         if (r >= 0)
-                r = sd_event_source_set_enabled(e->deadline_timer, SD_EVENT_OFF);
+                r = sd_event_source_set_priority(e->deadline, SD_EVENT_PRIORITY_IMPORTANT);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(e->deadline, SD_EVENT_OFF);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(e);
         return 0;
-}
-
-Elector *elector_free(Elector *e) {
-        if (!e)
-                return NULL;
-        kube_call_free(e->call);
-        sd_event_source_disable_unref(e->attempt_timer);
-        sd_event_source_disable_unref(e->deadline_timer);
-        lease_done(&e->observed);
-        free(e->namespace_);
-        free(e->name);
-        free(e->identity);
-        free(e->path);
-        free(e);
-        return NULL;
-}
-
-bool elector_is_leading(const Elector *e) {
-        return e->leading;
 }

@@ -1,238 +1,358 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "kube/event.h"
 
 #include <errno.h>
-#include <time.h>
+#include <inttypes.h>
+
+/* A failed allocation in a table loses one event, not the process. */
+#define HASH_NONFATAL_OOM        1
+#define uthash_nonfatal_oom(obj) ((obj)->unlinked = true)
 #include <uthash.h>
 
-#include "base/log.h"
-#include "kube/api.h"
+#include "kube/escape.h"
+#include "kube/timestamp.h"
 #include "wire/json_write.h"
 
-/* What client-go's correlator does, in small: the same words about the same object are one Event with a count, and an
- * object that is talked about without end is told of ever more rarely. */
+/* Two tables: what was said (so that it is counted and not said again) and about whom (so that one object in trouble
+ * cannot flood the server). Both forget their oldest beyond a bound; insertion order is age, and use moves to the end. */
 
 enum {
-        SAME_USEC_WINDOW = 600, /* seconds in which a repeat is counted instead of created */
-        BURST = 25,             /* events per object at once */
-        REFILL = 300,           /* seconds for one more */
-        REMEMBERED = 4096,      /* different events; the oldest goes first */
+        EVENT_MAX_SAID = 1024,
+        EVENT_MAX_OBJECTS = 1024,
+        EVENT_MAX_NOTE = 1024, /* the API server refuses longer ones */
+        EVENT_BURST = 25,
+        EVENT_REFILL_SEC = 300,
+        EVENT_REPEAT_SEC = 600,
 };
 
-typedef struct Series {
+typedef struct Said {
         UT_hash_handle hh;
-        char *key;  /* object, reason, note */
-        char *path; /* of the Event object */
-        unsigned count;
+        KubeEventRecorder *recorder;
+        char *key; /* object, type, reason and note */
+        char *path, *name;
+        Buf head; /* the Event up to what changes with each repeat */
+        char *first;
+        uint64_t count, written; /* how often it was said; what the server has */
         usec_t last;
-} Series;
+        KubeCall *call;
+        bool unlinked;
+} Said;
 
-typedef struct Budget {
+typedef struct Object {
         UT_hash_handle hh;
-        char *uid;
-        double tokens;
-        usec_t last;
-} Budget;
+        char *key;
+        unsigned tokens;
+        usec_t refilled;
+        bool unlinked;
+} Object;
 
 struct KubeEventRecorder {
         KubeClient *client;
         char *component;
-        Series *series;
-        Budget *budgets;
-        unsigned serial;
-        uint64_t lost;
+        Said *said;
+        Object *objects;
+        KubeEventCounters counters;
+        uint64_t serial; /* makes names unique within one nanosecond */
 };
 
 int kube_event_recorder_new(KubeClient *c, const char *component, KubeEventRecorder **ret) {
-        KubeEventRecorder *r = calloc(1, sizeof *r);
+        _cleanup_(kube_event_recorder_freep) KubeEventRecorder *r = calloc(1, sizeof *r);
 
         if (!r)
                 return -ENOMEM;
         r->client = c;
         r->component = str_dup(str_from(component));
-        if (!r->component) {
-                free(r);
+        if (!r->component)
                 return -ENOMEM;
-        }
-        *ret = r;
+        *ret = TAKE_PTR(r);
         return 0;
 }
 
-static void series_drop(KubeEventRecorder *r, Series *s) {
-        HASH_DELETE(hh, r->series, s);
+static void said_free(Said *s) {
+        (void) kube_call_free(s->call); /* always NULL */
         free(s->key);
         free(s->path);
+        free(s->name);
+        free(s->first);
+        buf_done(&s->head);
         free(s);
 }
 
-static void budget_drop(KubeEventRecorder *r, Budget *b) {
-        HASH_DELETE(hh, r->budgets, b);
-        free(b->uid);
-        free(b);
+static void said_forget(KubeEventRecorder *r, Said *s) {
+        HASH_DEL(r->said, s);
+        said_free(s);
+}
+
+static void object_free(Object *o) {
+        free(o->key);
+        free(o);
 }
 
 KubeEventRecorder *kube_event_recorder_free(KubeEventRecorder *r) {
+        Said *said, *next_said;
+        Object *object, *next_object;
+
         if (!r)
                 return NULL;
-        while (r->series)
-                series_drop(r, r->series);
-        while (r->budgets)
-                budget_drop(r, r->budgets);
+        HASH_ITER(hh, r->said, said, next_said)
+        said_forget(r, said);
+        HASH_ITER(hh, r->objects, object, next_object) {
+                HASH_DEL(r->objects, object);
+                object_free(object);
+        }
         free(r->component);
         free(r);
         return NULL;
 }
 
-/* Replies may come after the recorder is gone: they know nothing of it. */
-static void on_event_done(void *userdata, const KubeReply *reply) {
-        if (reply->outcome != KUBE_DONE || reply->status >= 300)
-                log_debug("event lost: %s", reply->fault.text);
+KubeEventCounters kube_event_counters(const KubeEventRecorder *r) {
+        return r->counters;
 }
 
-/* May this object be talked about once more? */
-static bool spend(KubeEventRecorder *r, Str uid, usec_t now) {
-        Budget *b;
+/* ---- rate ---- */
 
-        HASH_FIND(hh, r->budgets, uid.data, uid.len, b);
-        if (!b) {
-                if (HASH_COUNT(r->budgets) >= REMEMBERED)
-                        budget_drop(r, r->budgets); /* uthash keeps the order of insertion */
-                b = calloc(1, sizeof *b);
-                if (b)
-                        b->uid = str_dup(uid);
-                if (!b || !b->uid) {
-                        free(b);
-                        return false;
-                }
-                b->tokens = BURST;
-                b->last = now;
-                HASH_ADD_KEYPTR(hh, r->budgets, b->uid, uid.len, b);
+static void object_key(Buf *out, const KubeEvent *e) {
+        buf_appendf(out, "%s\n" STR_FMT "\n" STR_FMT "\n" STR_FMT, e->kind, STR_ARG(e->namespace_),
+                    STR_ARG(e->name), STR_ARG(e->uid));
+}
+
+/* Takes over key. */
+static Object *object_add(KubeEventRecorder *r, char *key, usec_t now) {
+        Object *o = calloc(1, sizeof *o);
+
+        if (!o) {
+                free(key);
+                return NULL;
         }
-        b->tokens += (double) (now - b->last) / (double) (REFILL * USEC_PER_SEC);
-        b->tokens = b->tokens < BURST ? b->tokens : BURST;
-        b->last = now;
-        if (b->tokens < 1)
+        *o = (Object){.key = key, .tokens = EVENT_BURST, .refilled = now};
+        HASH_ADD_KEYPTR(hh, r->objects, o->key, strlen(o->key), o);
+        if (o->unlinked) {
+                object_free(o);
+                return NULL;
+        }
+        if (HASH_COUNT(r->objects) > EVENT_MAX_OBJECTS) {
+                Object *oldest = r->objects;
+                HASH_DEL(r->objects, oldest);
+                object_free(oldest);
+        }
+        return o;
+}
+
+static void refill(Object *o, usec_t now) {
+        const usec_t step = EVENT_REFILL_SEC * USEC_PER_SEC;
+        uint64_t more = (now - o->refilled) / step;
+
+        o->refilled += more * step;
+        o->tokens = more >= EVENT_BURST - o->tokens ? EVENT_BURST : o->tokens + (unsigned) more;
+}
+
+/* One event more about this object? */
+static bool may_speak(KubeEventRecorder *r, const KubeEvent *e, usec_t now) {
+        _cleanup_buf_ Buf key = BUF_NULL;
+        Object *o = NULL;
+
+        object_key(&key, e);
+        if (buf_result(&key) < 0)
                 return false;
-        b->tokens -= 1;
+        HASH_FIND(hh, r->objects, key.data, key.len, o);
+        if (!o)
+                o = object_add(r, buf_take(&key), now);
+        if (!o)
+                return false;
+        refill(o, now);
+        if (o->tokens == 0)
+                return false;
+        o->tokens--;
         return true;
 }
 
-static Str namespace_of(const KubeEvent *e) {
-        /* An Event about a cluster-scoped object lives in default. */
-        return str_is_empty(e->namespace_) ? STR("default") : e->namespace_;
-}
+/* ---- writing ---- */
 
-static void write_event(const KubeEventRecorder *r, const KubeEvent *e, const char *name, Buf *out) {
-        char now[32];
-        time_t seconds = time(NULL);
-        struct tm utc;
+static void on_written(void *userdata, const KubeReply *reply);
+
+/* Everything that a repeat does not change, without the closing brace. */
+static int write_head(Said *s, const KubeEvent *e, Str namespace_) {
         JsonWriter w;
 
-        (void) strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &utc));
-        json_write_init(&w, out);
+        json_write_init(&w, &s->head);
         json_write_object(&w, NULL);
         json_write_text(&w, "apiVersion", "v1");
         json_write_text(&w, "kind", "Event");
         json_write_object(&w, "metadata");
-        json_write_text(&w, "name", name);
-        json_write_str(&w, "namespace", namespace_of(e));
+        json_write_text(&w, "name", s->name);
+        json_write_str(&w, "namespace", namespace_);
         json_write_object_end(&w);
         json_write_object(&w, "involvedObject");
         json_write_text(&w, "apiVersion", "v1");
         json_write_text(&w, "kind", e->kind);
+        if (!str_is_empty(e->namespace_))
+                json_write_str(&w, "namespace", e->namespace_);
         json_write_str(&w, "name", e->name);
-        json_write_str(&w, "namespace", e->namespace_);
         json_write_str(&w, "uid", e->uid);
         json_write_object_end(&w);
         json_write_text(&w, "type", e->type);
         json_write_text(&w, "reason", e->reason);
-        json_write_text(&w, "message", e->note);
-        json_write_u64(&w, "count", 1);
-        json_write_text(&w, "firstTimestamp", now);
-        json_write_text(&w, "lastTimestamp", now);
+        json_write_str(&w, "message", (Str){e->note, strnlen(e->note, EVENT_MAX_NOTE)});
         json_write_object(&w, "source");
-        json_write_text(&w, "component", r->component);
+        json_write_text(&w, "component", s->recorder->component);
         json_write_object_end(&w);
-        json_write_object_end(&w);
+        json_write_text(&w, "reportingComponent", s->recorder->component);
+        json_write_text(&w, "reportingInstance", "");
+        json_write_text(&w, "firstTimestamp", s->first);
+        return buf_result(&s->head);
 }
 
-static int create_event(KubeEventRecorder *r, const KubeEvent *e, Series *s) {
-        _cleanup_free_ char *name = NULL, *path = NULL;
+static int create(Said *s, const char *now) {
         _cleanup_buf_ Buf body = BUF_NULL;
-        KubeRequest request = {.method = "POST"};
-        Str ns = namespace_of(e);
 
-        /* As client-go names them: the object's name and a number that no other has. */
-        if (asprintf(&name, "%.*s.%llx%x", (int) (e->name.len < 200 ? e->name.len : 200), e->name.data,
-                     (unsigned long long) clock_realtime_nsec(), r->serial++) < 0) {
-                name = NULL;
-                return -ENOMEM;
-        }
-        if (asprintf(&path, "/api/v1/namespaces/" STR_FMT "/events", STR_ARG(ns)) < 0) {
-                path = NULL;
-                return -ENOMEM;
-        }
-        if (asprintf(&s->path, "%s/%s", path, name) < 0) {
-                s->path = NULL;
-                return -ENOMEM;
-        }
-        write_event(r, e, name, &body);
+        buf_append_str(&body, buf_str(&s->head));
+        buf_appendf(&body, ",\"lastTimestamp\":\"%s\",\"count\":%" PRIu64 "}", now, s->count);
         if (buf_result(&body) < 0)
                 return -ENOMEM;
-        request.path = path;
-        request.body = buf_str(&body);
-        return kube_call(r->client, &request, on_event_done, NULL, NULL);
+        return kube_call(s->recorder->client,
+                         &(KubeRequest){.method = "POST", .path = s->path, .body = buf_str(&body)},
+                         on_written, s, &s->call);
 }
 
-static int count_event(KubeEventRecorder *r, Series *s) {
-        char patch[128], now[32];
-        time_t seconds = time(NULL);
-        struct tm utc;
+static int patch(Said *s, const char *now) {
+        _cleanup_buf_ Buf path = BUF_NULL, body = BUF_NULL;
 
-        (void) strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &utc));
-        (void) snprintf(patch, sizeof patch, "{\"count\":%u,\"lastTimestamp\":\"%s\"}", s->count, now);
-        return kube_merge_patch(r->client, s->path, "", str_from(patch), STR(""), on_event_done, NULL, NULL);
+        buf_appendf(&path, "%s/", s->path);
+        url_escape(&path, str_from(s->name));
+        buf_appendf(&body, "{\"lastTimestamp\":\"%s\",\"count\":%" PRIu64 "}", now, s->count);
+        if (buf_result(&path) < 0 || buf_result(&body) < 0)
+                return -ENOMEM;
+        return kube_call(s->recorder->client,
+                         &(KubeRequest){.method = "PATCH",
+                                        .path = path.data,
+                                        .content_type = "application/merge-patch+json",
+                                        .body = buf_str(&body)},
+                         on_written, s, &s->call);
 }
 
-static Series *series_of(KubeEventRecorder *r, const KubeEvent *e) {
-        _cleanup_free_ char *key = NULL;
-        Series *s;
+/* One call at a time for each; what is said meanwhile goes out behind it. */
+static void write_out(Said *s) {
+        Timestamp now = timestamp_seconds(clock_realtime_nsec());
+        bool exists = s->written > 0;
+        uint64_t count = s->count;
 
-        if (asprintf(&key, STR_FMT "\n%s\n%s", STR_ARG(e->uid), e->reason, e->note) < 0) {
-                key = NULL;
+        if (s->call || s->written == s->count)
+                return;
+        if ((exists ? patch(s, now.text) : create(s, now.text)) < 0) {
+                s->recorder->counters.lost++;
+                return;
+        }
+        s->written = count;
+        if (exists)
+                s->recorder->counters.repeated++;
+        else
+                s->recorder->counters.created++;
+}
+
+/* A repeat whose Event has meanwhile been forgotten (they live an hour) is an Event anew: with the next repeat. */
+static void on_written(void *userdata, const KubeReply *reply) {
+        Said *s = userdata;
+        KubeEventRecorder *r = s->recorder;
+
+        s->call = NULL;
+        if (reply->outcome == KUBE_DONE && reply->status >= 200 && reply->status <= 299) {
+                write_out(s);
+                return;
+        }
+        r->counters.lost++;
+        said_forget(r, s);
+}
+
+/* ---- what was said ---- */
+
+static Str namespace_of(const KubeEvent *e) {
+        return str_is_empty(e->namespace_) ? STR("default") : e->namespace_; /* where nodes' Events live */
+}
+
+/* Object names go up to 253 bytes, as those of Events do: the end makes room for what makes it unique. */
+static int said_init(Said *s, const KubeEvent *e) {
+        _cleanup_buf_ Buf path = BUF_NULL, name = BUF_NULL;
+        uint64_t now = clock_realtime_nsec();
+        Str stem = {e->name.data, e->name.len < 230 ? e->name.len : 230};
+
+        buf_append_str(&path, STR("/api/v1/namespaces/"));
+        url_escape(&path, namespace_of(e));
+        buf_append_str(&path, STR("/events"));
+        buf_appendf(&name, STR_FMT ".%016" PRIx64, STR_ARG(stem), now + s->recorder->serial++);
+        s->path = buf_take(&path);
+        s->name = buf_take(&name);
+        s->first = str_dup(str_from(timestamp_seconds(now).text));
+        if (!s->path || !s->name || !s->first)
+                return -ENOMEM;
+        return write_head(s, e, namespace_of(e));
+}
+
+/* Takes over key. NULL when out of memory. */
+static Said *said_add(KubeEventRecorder *r, char *key, const KubeEvent *e) {
+        Said *s = calloc(1, sizeof *s);
+
+        if (!s) {
+                free(key);
                 return NULL;
         }
-        HASH_FIND_STR(r->series, key, s);
-        if (s)
-                return s;
-        if (HASH_COUNT(r->series) >= REMEMBERED)
-                series_drop(r, r->series);
-        s = calloc(1, sizeof *s);
-        if (!s)
+        s->recorder = r;
+        s->key = key;
+        if (said_init(s, e) < 0) {
+                said_free(s);
                 return NULL;
-        s->key = TAKE_PTR(key);
-        HASH_ADD_KEYPTR(hh, r->series, s->key, strlen(s->key), s);
+        }
+        HASH_ADD_KEYPTR(hh, r->said, s->key, strlen(s->key), s);
+        if (s->unlinked) {
+                said_free(s);
+                return NULL;
+        }
+        if (HASH_COUNT(r->said) > EVENT_MAX_SAID)
+                said_forget(r, r->said);
         return s;
 }
 
-void kube_event(KubeEventRecorder *r, const KubeEvent *e) {
-        usec_t now = clock_monotonic_usec();
-        Series *s = series_of(r, e);
-        int q;
+/* Found, and moved to the young end; NULL when it was said too long ago, or never. */
+static Said *said_find(KubeEventRecorder *r, const Buf *key, usec_t now) {
+        Said *s = NULL;
 
-        if (!s || !spend(r, e->uid, now)) {
-                r->lost++;
+        HASH_FIND(hh, r->said, key->data, key->len, s);
+        if (!s)
+                return NULL;
+        if (now - s->last > EVENT_REPEAT_SEC * USEC_PER_SEC) {
+                said_forget(r, s);
+                return NULL;
+        }
+        HASH_DEL(r->said, s);
+        HASH_ADD_KEYPTR(hh, r->said, s->key, strlen(s->key), s);
+        if (!s->unlinked)
+                return s;
+        said_free(s);
+        return NULL;
+}
+
+void kube_event(KubeEventRecorder *r, const KubeEvent *e) {
+        _cleanup_buf_ Buf key = BUF_NULL;
+        usec_t now = clock_monotonic_usec();
+        Said *s;
+
+        if (!may_speak(r, e, now)) {
+                r->counters.dropped++;
                 return;
         }
-        if (s->path && now - s->last < SAME_USEC_WINDOW * USEC_PER_SEC) {
-                s->count++;
-                q = count_event(r, s);
-        } else {
-                free(s->path);
-                s->path = NULL;
-                s->count = 1;
-                q = create_event(r, e, s);
+        object_key(&key, e);
+        buf_appendf(&key, "\n%s\n%s\n%s", e->type, e->reason, e->note);
+        if (buf_result(&key) < 0) {
+                r->counters.lost++;
+                return;
         }
+        s = said_find(r, &key, now);
+        if (!s)
+                s = said_add(r, buf_take(&key), e);
+        if (!s) {
+                r->counters.lost++;
+                return;
+        }
+        s->count++;
         s->last = now;
-        if (q < 0)
-                r->lost++;
+        write_out(s);
 }

@@ -6,162 +6,266 @@
 #include "wire/json_table.h"
 #include "wire/yaml.h"
 
-/* What one named entry of any of the three lists may say; which list it stands in tells what counts. */
-struct KubeconfigEntry {
-        KubeconfigEntry *next;
-        Str name;
-        KubeconfigCluster cluster;
-        KubeconfigUser user;
-        Str context_cluster, context_user, context_namespace;
-};
+/* Nobody has so many clusters; a file that repeats itself by YAML aliases might. */
+enum { KUBECONFIG_MAX_ENTRIES = 4096 };
 
-static const JsonField cluster_fields[] = {
-        JSON_FIELD(KubeconfigCluster, server, "server", json_field_str),
-        JSON_FIELD(KubeconfigCluster, ca_file, "certificate-authority", json_field_str),
-        JSON_FIELD(KubeconfigCluster, ca_data, "certificate-authority-data", json_field_str),
-        JSON_FIELD(KubeconfigCluster, tls_server_name, "tls-server-name", json_field_str),
-        JSON_FIELD(KubeconfigCluster, insecure, "insecure-skip-tls-verify", json_field_bool),
-};
+typedef struct Reading {
+        Kubeconfig *config;
+        Arena *arena;
+        Str file, directory;
+        bool seen; /* a document of this file: kubectl reads the first and forgets the others, we refuse them */
+        size_t n_entries;
+} Reading;
 
-static void decode_cluster(JsonReader *r, Arena *arena, void *into) {
-        json_decode(r, arena, cluster_fields, ELEMENTSOF(cluster_fields), into);
+/* One list on its way into the struct: entries keep the order of the file. */
+typedef struct EntryList {
+        KubeconfigEntry *first, **end;
+        size_t n;
+        void (*decode_body)(JsonReader *r, Arena *arena, void *entry);
+        const char *body;
+} EntryList;
+
+static void decode_cluster(JsonReader *r, Arena *arena, void *entry) {
+        static const JsonField fields[] = {
+                JSON_FIELD(KubeconfigEntry, server, "server", json_field_str),
+                JSON_FIELD(KubeconfigEntry, ca_file, "certificate-authority", json_field_str),
+                JSON_FIELD(KubeconfigEntry, ca_data, "certificate-authority-data", json_field_str),
+                JSON_FIELD(KubeconfigEntry, tls_server_name, "tls-server-name", json_field_str),
+                JSON_FIELD(KubeconfigEntry, proxy, "proxy-url", json_field_str),
+                JSON_FIELD(KubeconfigEntry, insecure, "insecure-skip-tls-verify", json_field_bool),
+        };
+
+        json_decode(r, arena, fields, ELEMENTSOF(fields), entry);
 }
 
-static const JsonField user_fields[] = {
-        JSON_FIELD(KubeconfigUser, cert_file, "client-certificate", json_field_str),
-        JSON_FIELD(KubeconfigUser, cert_data, "client-certificate-data", json_field_str),
-        JSON_FIELD(KubeconfigUser, key_file, "client-key", json_field_str),
-        JSON_FIELD(KubeconfigUser, key_data, "client-key-data", json_field_str),
-        JSON_FIELD(KubeconfigUser, token, "token", json_field_str),
-        JSON_FIELD(KubeconfigUser, token_file, "tokenFile", json_field_str),
-        JSON_FIELD(KubeconfigUser, username, "username", json_field_str),
-        JSON_FIELD(KubeconfigUser, exec, "exec", json_field_present),
-        JSON_FIELD(KubeconfigUser, auth_provider, "auth-provider", json_field_present),
-};
+static void decode_user(JsonReader *r, Arena *arena, void *entry) {
+        static const JsonField fields[] = {
+                JSON_FIELD(KubeconfigEntry, token, "token", json_field_str),
+                JSON_FIELD(KubeconfigEntry, token_file, "tokenFile", json_field_str),
+                JSON_FIELD(KubeconfigEntry, cert_file, "client-certificate", json_field_str),
+                JSON_FIELD(KubeconfigEntry, cert_data, "client-certificate-data", json_field_str),
+                JSON_FIELD(KubeconfigEntry, key_file, "client-key", json_field_str),
+                JSON_FIELD(KubeconfigEntry, key_data, "client-key-data", json_field_str),
+                JSON_FIELD(KubeconfigEntry, username, "username", json_field_str),
+                JSON_FIELD(KubeconfigEntry, impersonate, "as", json_field_str),
+                JSON_FIELD(KubeconfigEntry, exec, "exec", json_field_present),
+                JSON_FIELD(KubeconfigEntry, auth_provider, "auth-provider", json_field_present),
+        };
 
-static void decode_user(JsonReader *r, Arena *arena, void *into) {
-        json_decode(r, arena, user_fields, ELEMENTSOF(user_fields), into);
+        json_decode(r, arena, fields, ELEMENTSOF(fields), entry);
 }
 
-static const JsonField context_fields[] = {
-        JSON_FIELD(KubeconfigEntry, context_cluster, "cluster", json_field_str),
-        JSON_FIELD(KubeconfigEntry, context_user, "user", json_field_str),
-        JSON_FIELD(KubeconfigEntry, context_namespace, "namespace", json_field_str),
-};
+static void decode_context(JsonReader *r, Arena *arena, void *entry) {
+        static const JsonField fields[] = {
+                JSON_FIELD(KubeconfigEntry, cluster, "cluster", json_field_str),
+                JSON_FIELD(KubeconfigEntry, user, "user", json_field_str),
+                JSON_FIELD(KubeconfigEntry, namespace_, "namespace", json_field_str),
+        };
 
-static void decode_context(JsonReader *r, Arena *arena, void *into) {
-        json_decode(r, arena, context_fields, ELEMENTSOF(context_fields), into);
+        json_decode(r, arena, fields, ELEMENTSOF(fields), entry);
 }
 
-static const JsonField entry_fields[] = {
-        JSON_FIELD(KubeconfigEntry, name, "name", json_field_str),
-        JSON_FIELD(KubeconfigEntry, cluster, "cluster", decode_cluster),
-        JSON_FIELD(KubeconfigEntry, user, "user", decode_user),
-        {STR("context"), decode_context, 0},
-};
+static void decode_entry(JsonReader *r, Arena *arena, EntryList *list) {
+        KubeconfigEntry *entry = arena_new(arena, KubeconfigEntry, 1);
+        Str key;
 
-static KubeconfigEntry *find(KubeconfigEntry *list, Str name) {
+        if (!entry) {
+                json_no_memory(r);
+                return;
+        }
+        if (++list->n > KUBECONFIG_MAX_ENTRIES) {
+                json_fault(r, "more entries than any kubeconfig has");
+                return;
+        }
+        if (!json_object_begin(r))
+                return;
+        while (json_object_next(r, &key))
+                if (json_key_is(key, "name"))
+                        json_string(r, arena, &entry->name);
+                else if (json_key_is(key, list->body))
+                        list->decode_body(r, arena, entry);
+                else
+                        json_skip(r);
+        *list->end = entry;
+        list->end = &entry->next;
+}
+
+static void decode_list(JsonReader *r, Arena *arena, void *list_) {
+        EntryList *list = list_;
+
+        if (!json_array_begin(r))
+                return;
+        while (json_array_next(r))
+                decode_entry(r, arena, list);
+}
+
+typedef struct Document {
+        EntryList clusters, users, contexts;
+        Str current_context, kind;
+} Document;
+
+static const KubeconfigEntry *find(const KubeconfigEntry *list, Str name) {
         for (; list; list = list->next)
                 if (str_eq(list->name, name))
                         return list;
         return NULL;
 }
 
-static void decode_list(JsonReader *r, Arena *arena, void *into) {
-        KubeconfigEntry **list = into;
+static void merge(const Reading *f, KubeconfigEntry **into, KubeconfigEntry *from) {
+        KubeconfigEntry **end = into, *next;
 
-        if (!json_array_begin(r))
-                return;
-        while (json_array_next(r)) {
-                KubeconfigEntry *e = arena_new(arena, KubeconfigEntry, 1);
-
-                if (!e) {
-                        json_no_memory(r);
-                        return;
-                }
-                json_decode(r, arena, entry_fields, ELEMENTSOF(entry_fields), e);
-                if (find(*list, e->name))
-                        continue; /* the first file that names it wins */
-                e->next = *list;
-                *list = e;
+        while (*end)
+                end = &(*end)->next;
+        for (; from; from = next) {
+                next = from->next;
+                if (find(*into, from->name))
+                        continue;
+                from->next = NULL;
+                from->file = f->file;
+                from->directory = f->directory;
+                *end = from;
+                end = &from->next;
         }
 }
 
-static const JsonField file_fields[] = {
-        JSON_FIELD(Kubeconfig, current, "current-context", json_field_str),
-        JSON_FIELD(Kubeconfig, clusters, "clusters", decode_list),
-        JSON_FIELD(Kubeconfig, users, "users", decode_list),
-        JSON_FIELD(Kubeconfig, contexts, "contexts", decode_list),
-};
-
-typedef struct Adding {
-        Kubeconfig *k;
-        Arena *arena;
-        Str dir;
-} Adding;
-
-static void name_dir(KubeconfigEntry *list, Str dir) {
-        for (; list; list = list->next)
-                if (!list->cluster.dir.data) {
-                        list->cluster.dir = dir;
-                        list->user.dir = dir;
-                }
-}
-
-static int add_document(void *userdata, Str json, unsigned line, Fault *fault) {
-        Adding *a = userdata;
-        Kubeconfig *k = a->k;
-        Str current = k->current, text = arena_str(a->arena, json);
-        JsonReader r;
-        int q;
+static int read_document(void *userdata, Str json, unsigned line, Fault *fault) {
+        static const JsonField fields[] = {
+                JSON_FIELD(Document, kind, "kind", json_field_str),
+                JSON_FIELD(Document, current_context, "current-context", json_field_str),
+                JSON_FIELD(Document, clusters, "clusters", decode_list),
+                JSON_FIELD(Document, users, "users", decode_list),
+                JSON_FIELD(Document, contexts, "contexts", decode_list),
+        };
+        Reading *f = userdata;
+        Document d = {
+                .clusters = {.end = &d.clusters.first, .decode_body = decode_cluster, .body = "cluster"},
+                .users = {.end = &d.users.first, .decode_body = decode_user, .body = "user"},
+                .contexts = {.end = &d.contexts.first, .decode_body = decode_context, .body = "context"},
+        };
+        Str text = arena_str(f->arena, json); /* the decoded strings point into it */
+        JsonReader reader;
+        int r;
 
         if (!text.data)
                 return -ENOMEM;
-        json_init(&r, text);
-        json_decode(&r, a->arena, file_fields, ELEMENTSOF(file_fields), k);
-        q = json_finish(&r, fault);
-        if (q != 0)
-                return q < 0 ? q : KUBECONFIG_E_MALFORMED;
-        if (!str_is_empty(current))
-                k->current = current;
-        name_dir(k->clusters, a->dir);
-        name_dir(k->users, a->dir);
+        if (f->seen)
+                return fault_set(fault, KUBECONFIG_E_MALFORMED, "a second document at line %u", line);
+        f->seen = true;
+        json_init(&reader, text);
+        json_decode(&reader, f->arena, fields, ELEMENTSOF(fields), &d);
+        r = json_finish(&reader, fault);
+        if (r != 0)
+                return r < 0 ? r : KUBECONFIG_E_MALFORMED;
+        if (!str_is_empty(d.kind) && !str_eq(d.kind, STR("Config")))
+                return fault_set(fault, KUBECONFIG_E_MALFORMED, "kind is \"%.*s\", not \"Config\"",
+                                 (int) (d.kind.len < 64 ? d.kind.len : 64), d.kind.data);
+        merge(f, &f->config->clusters, d.clusters.first);
+        merge(f, &f->config->users, d.users.first);
+        merge(f, &f->config->contexts, d.contexts.first);
+        if (str_is_empty(f->config->current_context))
+                f->config->current_context = d.current_context;
         return 0;
 }
 
-int kubeconfig_add(Kubeconfig *k, Str text, Str dir, Arena *arena, Fault *fault) {
-        Adding a = {.k = k, .arena = arena, .dir = arena_str(arena, dir)};
+int kubeconfig_add(Kubeconfig *k, Arena *arena, const char *file, Str text, Fault *fault) {
+        const char *slash = strrchr(file, '/');
+        Str directory = slash ? (Str){file, (size_t) (slash - file) + 1} : STR("");
+        Reading f = {
+                .config = k,
+                .arena = arena,
+                .file = arena_str(arena, str_from(file)),
+                .directory = arena_str(arena, directory),
+        };
+        int r;
 
-        if (!a.dir.data)
+        if (!f.file.data || !f.directory.data)
                 return -ENOMEM;
-        return yaml_documents(text, add_document, &a, fault);
+        r = yaml_documents(text, read_document, &f, fault);
+        return r == 0 ? 0 : fault_wrap(fault, r < 0 ? r : KUBECONFIG_E_MALFORMED, "%s", file);
 }
 
-int kubeconfig_resolve(const Kubeconfig *k, Str context, KubeconfigCluster *ret_cluster,
-                       KubeconfigUser *ret_user, Str *ret_namespace, Fault *fault) {
-        const KubeconfigEntry *c, *cluster, *user;
+/* ---- the choice ---- */
 
-        if (str_is_empty(context))
-                context = k->current;
-        if (str_is_empty(context))
-                return fault_set(fault, KUBECONFIG_E_MISSING, "no current-context, and no other was named");
-        c = find(k->contexts, context);
+#define NAME_ARG(s) (int) ((s).len < 100 ? (s).len : 100), (s).data
+
+static int refuse(Fault *fault, const KubeconfigEntry *e, const char *list, const char *what) {
+        return fault_set(fault, KUBECONFIG_E_MALFORMED, STR_FMT ": %s \"%.*s\": %s", NAME_ARG(e->file), list,
+                         NAME_ARG(e->name), what);
+}
+
+/* Control characters in a token would end its header line and begin another. */
+static bool is_printable(Str s) {
+        for (size_t i = 0; i < s.len; i++)
+                if ((unsigned char) s.data[i] <= ' ' || s.data[i] == 0x7f)
+                        return false;
+        return true;
+}
+
+static int check_cluster(const KubeconfigEntry *c, Fault *fault) {
+        if (str_is_empty(c->server))
+                return refuse(fault, c, "cluster", "server is missing");
+        if (!str_has_prefix(c->server, STR("https://")) && !str_has_prefix(c->server, STR("http://")))
+                return refuse(fault, c, "cluster", "server must begin with https:// or http://");
+        if (!is_printable(c->server) || !is_printable(c->tls_server_name) || !is_printable(c->proxy))
+                return refuse(fault, c, "cluster",
+                              "blanks or control characters in server, tls-server-name or proxy-url");
+        if (c->insecure && (!str_is_empty(c->ca_file) || !str_is_empty(c->ca_data)))
+                return refuse(fault, c, "cluster",
+                              "insecure-skip-tls-verify together with a certificate authority");
+        return 0;
+}
+
+static int check_user(const KubeconfigEntry *u, Fault *fault) {
+        bool cert = !str_is_empty(u->cert_file) || !str_is_empty(u->cert_data);
+        bool key = !str_is_empty(u->key_file) || !str_is_empty(u->key_data);
+
+        if (u->exec)
+                return refuse(
+                        fault, u, "user",
+                        "credentials by exec plugin are not supported; use a token or a client certificate");
+        if (u->auth_provider)
+                return refuse(fault, u, "user",
+                              "credentials by auth-provider are not supported; use a token or a client "
+                              "certificate");
+        if (!str_is_empty(u->username))
+                return refuse(fault, u, "user",
+                              "username and password are not supported (nor by Kubernetes since 1.19)");
+        if (!str_is_empty(u->impersonate))
+                return refuse(fault, u, "user", "impersonation (as) is not supported");
+        if (cert != key)
+                return refuse(fault, u, "user",
+                              cert ? "client-certificate without client-key"
+                                   : "client-key without client-certificate");
+        if (!is_printable(str_trim(u->token)))
+                return refuse(fault, u, "user", "blanks or control characters in token");
+        return 0;
+}
+
+int kubeconfig_choose(const Kubeconfig *k, const char *context, KubeconfigChoice *ret, Fault *fault) {
+        Str name = context ? str_from(context) : k->current_context;
+        const KubeconfigEntry *c = find(k->contexts, name);
+        KubeconfigChoice choice = {0};
+        int r;
+
+        if (str_is_empty(name))
+                return fault_set(fault, KUBECONFIG_E_MALFORMED, "kubeconfig: current-context is not set");
         if (!c)
-                return fault_set(fault, KUBECONFIG_E_MISSING, "context \"" STR_FMT "\" does not exist",
-                                 STR_ARG(context));
-        cluster = find(k->clusters, c->context_cluster);
-        if (!cluster || str_is_empty(cluster->cluster.server))
-                return fault_set(fault, KUBECONFIG_E_MISSING,
-                                 "context \"" STR_FMT "\": cluster \"" STR_FMT
-                                 "\" does not exist or has no server",
-                                 STR_ARG(context), STR_ARG(c->context_cluster));
-        user = find(k->users, c->context_user);
-        if (!user && !str_is_empty(c->context_user))
-                return fault_set(fault, KUBECONFIG_E_MISSING,
-                                 "context \"" STR_FMT "\": user \"" STR_FMT "\" does not exist",
-                                 STR_ARG(context), STR_ARG(c->context_user));
-        *ret_cluster = cluster->cluster;
-        *ret_user = user ? user->user : (KubeconfigUser){0};
-        *ret_namespace = c->context_namespace;
+                return fault_set(fault, KUBECONFIG_E_MALFORMED, "kubeconfig: there is no context \"%.*s\"",
+                                 NAME_ARG(name));
+        choice.cluster = find(k->clusters, c->cluster);
+        if (!choice.cluster)
+                return refuse(fault, c, "context", "its cluster is not among clusters");
+        r = check_cluster(choice.cluster, fault);
+        if (r != 0)
+                return r;
+        choice.user = find(k->users, c->user);
+        if (!choice.user && !str_is_empty(c->user))
+                return refuse(fault, c, "context", "its user is not among users");
+        if (choice.user)
+                r = check_user(choice.user, fault);
+        if (r != 0)
+                return r;
+        choice.namespace_ = c->namespace_;
+        *ret = choice;
         return 0;
 }

@@ -1,36 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The pure part of reading kubeconfig files (client-go, tools/clientcmd): several of them merged, where the first file
- * that says something wins, and the one cluster, user and namespace that a context stands for. */
+/* The text of kubeconfig files, decoded and merged, without touching files or environment. The rule is kubectl's: the
+ * first file that says something wins, per cluster, user and context, and for the current context. */
 
 #include "base/arena.h"
 #include "base/fault.h"
 
-typedef struct KubeconfigCluster {
-        Str server, ca_file, ca_data, tls_server_name;
+enum { KUBECONFIG_E_MALFORMED = 1 };
+
+typedef struct KubeconfigEntry {
+        struct KubeconfigEntry *next;
+        Str name;
+        Str directory; /* of its file: relative paths begin there */
+        Str file;      /* for faults */
+
+        /* of a cluster */
+        Str server, ca_file, ca_data, tls_server_name, proxy;
         bool insecure;
-        Str dir; /* of the file it stands in: relative paths start there */
-} KubeconfigCluster;
-
-typedef struct KubeconfigUser {
-        Str cert_file, cert_data, key_file, key_data, token, token_file, username;
+        /* of a user */
+        Str token, token_file, cert_file, cert_data, key_file, key_data, username, impersonate;
         bool exec, auth_provider;
-        Str dir;
-} KubeconfigUser;
-
-typedef struct KubeconfigEntry KubeconfigEntry;
+        /* of a context */
+        Str cluster, user, namespace_;
+} KubeconfigEntry;
 
 typedef struct Kubeconfig {
-        Str current;
         KubeconfigEntry *clusters, *users, *contexts;
+        Str current_context;
 } Kubeconfig;
 
-enum { KUBECONFIG_E_MALFORMED = 1, KUBECONFIG_E_MISSING };
+/* Adds one file's text (YAML or JSON). Everything is copied into the arena. Returns 0, KUBECONFIG_E_MALFORMED (fault:
+ * file, path in it, reason) or -ENOMEM. */
+int kubeconfig_add(Kubeconfig *k, Arena *arena, const char *file, Str text, Fault *fault);
 
-/* Adds one file's text (YAML or JSON). dir: its folder. Everything lives in the arena. 0, KUBECONFIG_E_MALFORMED or -ENOMEM. */
-int kubeconfig_add(Kubeconfig *k, Str text, Str dir, Arena *arena, Fault *fault);
+/* What one context stands for. user is NULL when the context names none. */
+typedef struct KubeconfigChoice {
+        const KubeconfigEntry *cluster, *user;
+        Str namespace_;
+} KubeconfigChoice;
 
-/* context: empty for the current one. KUBECONFIG_E_MISSING names what is not there. */
-int kubeconfig_resolve(const Kubeconfig *k, Str context, KubeconfigCluster *ret_cluster,
-                       KubeconfigUser *ret_user, Str *ret_namespace, Fault *fault);
+/* context: NULL for the current one. Checks what can be checked without looking at files: that every name leads
+ * somewhere, and that nothing is asked for that we do not have. Returns 0 or KUBECONFIG_E_MALFORMED. */
+int kubeconfig_choose(const Kubeconfig *k, const char *context, KubeconfigChoice *ret, Fault *fault);

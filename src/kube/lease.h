@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The Lease object of coordination.k8s.io/v1, both ways. Pure. */
+/* The Lease object, as text and as what an elector decides on. */
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/fault.h"
 
 typedef struct Lease {
-        Str resource_version, holder, acquire_time, renew_time;
-        int64_t duration_seconds, transitions;
-        char *owned; /* the texts' memory when they were copied */
+        Str metadata; /* raw: resourceVersion, and labels and annotations that are not ours to lose */
+        Str resource_version;
+        Str holder; /* "" when nobody holds it */
+        int64_t duration_sec;
+        int64_t transitions;
+        Str acquire_time, renew_time; /* for people; only ever compared for "has it changed" */
 } Lease;
 
-/* The texts point into json and arena. 0, a positive number when the text is no Lease, or -ENOMEM. */
-int lease_decode(Str json, Arena *arena, Lease *ret);
-void lease_write(const Lease *lease, Str namespace_, Str name, Buf *out);
+enum { LEASE_E_MALFORMED = 1 };
 
-/* into becomes a copy that owns its texts; what it owned before is freed. 0 or -ENOMEM. */
-int lease_copy(Lease *into, const Lease *from);
-void lease_done(Lease *lease);
+/* Views of json and arena. 0, LEASE_E_MALFORMED or -ENOMEM. */
+int lease_decode(Str json, Arena *arena, Lease *ret, Fault *fault);
 
-/* This moment as Kubernetes writes a MicroTime. */
-void lease_now(char ret[static 40]);
+/* The whole object for POST and PUT. metadata empty: a new one with this name. */
+void lease_write(Buf *out, const Lease *lease, const char *namespace_, const char *name);

@@ -2,358 +2,473 @@
 #include "kube/reflector.h"
 
 #include <errno.h>
+#include <inttypes.h>
 
-#include "kube/reflector-internal.h"
-#include "wire/json_stream.h"
-#include "wire/json_table.h"
+#include "kube/escape.h"
+#include "kube/random.h"
+#include "kube/watch_decode.h"
 
-/* One call at a time, in four states:
- *
- *     LISTING --- last page ---> WATCHING --- cut, timeout, error ---> WAITING --> WATCHING again, at the last version
- *        ^                           |                                    |
- *        +---------------------------+------------- 410 Gone -------------+
- *
- * A list that breaks off waits and begins again from its first page; so does one whose continue token has expired. */
+/* Four states and two questions. The questions, whenever a call has ended: is what we know still the beginning of what
+ * comes (then the watch goes on at the last version), or has the server forgotten that version (then a list); and was
+ * this a failure (then wait first, longer each time). */
 
 enum {
         PAGE_DEFAULT = 500,
-        OBJECT_DEFAULT = 8 * 1024 * 1024,
-        WATCH_SECONDS_MIN =
-                300, /* client-go asks for 5 to 10 minutes as well, so that watches do not all end at once */
-        WATCH_IDLE_SLACK = 60,
+        MAX_OBJECT_DEFAULT = 8 * 1024 * 1024, /* etcd takes 1.5 MiB unless told otherwise */
+        LIST_TIMEOUT_SEC = 120,
+        LIST_IDLE_SEC = 30,
+        WATCH_MIN_SEC = 300, /* the server ends a watch by then; spread, so that not all come back at once */
+        WATCH_MAX_SEC = 600,
+        BACKOFF_MSEC = 500,
+        BACKOFF_CAP_SEC = 30,
+        IDLE_SEC = 150,
+        SHORT_WATCH_SEC = 1, /* one that ends sooner, and says nothing, has failed whatever its status */
 };
 
-#define BACKOFF_BASE (200 * USEC_PER_MSEC)
-#define BACKOFF_CAP  (30 * USEC_PER_SEC)
+typedef enum ReflectorState {
+        REFLECTOR_LISTING,
+        REFLECTOR_WATCHING,
+        REFLECTOR_WAITING_TO_LIST,
+        REFLECTOR_WAITING_TO_WATCH,
+} ReflectorState;
 
-static usec_t backoff_cap = BACKOFF_CAP;
+/* What the sink answers to stop its decoder; apart from the decoder's own positive answers. */
+enum { SINK_FREED = 100, SINK_EXPIRED, SINK_ERROR };
 
-void reflector_set_backoff_cap(usec_t cap) {
-        backoff_cap = cap;
+struct Reflector {
+        KubeClient *client;
+        char *path, *selector;
+        ReflectorOptions options; /* with the defaults filled in */
+        ReflectorHandler handler;
+        void *userdata;
+
+        ReflectorState state;
+        KubeCall *call;
+        WatchDecoder *decoder;
+        sd_event_source *timer;
+        Buf version;   /* where the watch goes on */
+        Buf continue_; /* of the list in progress */
+        bool begun;    /* on_list_begin was called for it */
+        bool listed;   /* the view is complete */
+        bool behind;   /* the watch broke, and no new one stands yet */
+
+        /* of the call in progress */
+        usec_t began;
+        uint64_t n_events;
+        int verdict; /* of the decoder */
+        Fault fault;
+        usec_t retry_after;
+
+        unsigned attempt; /* failures in a row */
+        unsigned expired; /* watches in a row whose version was forgotten before a single event */
+
+        unsigned depth; /* a handler may be on the stack */
+        bool doomed;
+};
+
+static void list(Reflector *r);
+static void watch(Reflector *r);
+
+/* ---- life ---- */
+
+static void destroy(Reflector *r) {
+        (void) kube_call_free(r->call);        /* always NULL */
+        (void) watch_decoder_free(r->decoder); /* always NULL */
+        sd_event_source_disable_unref(r->timer);
+        buf_done(&r->version);
+        buf_done(&r->continue_);
+        free(r->path);
+        free(r->selector);
+        free(r);
 }
 
-static int on_again(sd_event_source *source, uint64_t usec, void *userdata);
+static void enter(Reflector *r) {
+        r->depth++;
+}
 
-static void trouble(Reflector *r, const Fault *fault) {
-        if (r->handler.on_trouble)
+static void leave(Reflector *r) {
+        if (--r->depth == 0 && r->doomed)
+                destroy(r);
+}
+
+Reflector *reflector_free(Reflector *r) {
+        if (!r)
+                return NULL;
+        if (r->depth == 0) {
+                destroy(r);
+                return NULL;
+        }
+        /* The client may be gone as well when the stack has unwound. */
+        r->doomed = true;
+        r->call = kube_call_free(r->call);
+        r->timer = sd_event_source_disable_unref(r->timer);
+        return NULL;
+}
+
+bool reflector_in_sync(const Reflector *r) {
+        return r->listed && !r->behind;
+}
+
+/* ---- failures ---- */
+
+static void tell_trouble(Reflector *r, const Fault *fault) {
+        if (!r->doomed && r->handler.on_trouble)
                 r->handler.on_trouble(r->userdata, fault);
 }
 
-static void set_state(Reflector *r, ReflectorState state) {
+static void wait_to(Reflector *r, ReflectorState state) {
+        usec_t wait = kube_backoff(r->attempt, r->options.backoff, r->options.backoff_cap, r->retry_after);
+
+        r->attempt++;
         r->state = state;
+        if (sd_event_source_set_time_relative(r->timer, wait) >= 0)
+                (void) sd_event_source_set_enabled(r->timer,
+                                                   SD_EVENT_ONESHOT); /* fails only for a dead source */
 }
 
-/* Tries again after a while: the list from its start, or the watch where it was. */
-static void wait_then(Reflector *r, bool list, usec_t retry_after) {
-        usec_t delay = kube_backoff(r->attempt++, BACKOFF_BASE < backoff_cap ? BACKOFF_BASE : backoff_cap,
-                                    backoff_cap, retry_after);
-
-        r->relist = r->relist || list;
-        set_state(r, REFLECTOR_WAITING);
-        if (sd_event_source_set_time_relative(r->timer, delay) < 0 ||
-            sd_event_source_set_enabled(r->timer, SD_EVENT_ONESHOT) < 0) {
-                Fault fault;
-                (void) fault_set(&fault, 0, "%s: the event loop takes no timer", r->path);
-                trouble(r, &fault);
-        }
+static void fail(Reflector *r, ReflectorState next, const Fault *fault) {
+        r->behind = true;
+        tell_trouble(r, fault);
+        if (!r->doomed)
+                wait_to(r, next);
 }
 
-/* ---- values of a list ---- */
+static void begin_again(Reflector *r) {
+        buf_clear(&r->continue_);
+        r->begun = false;
+        r->listed = false;
+}
 
-typedef struct ListMeta {
-        Str resource_version, next;
-} ListMeta;
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        Reflector *r = userdata;
 
-static const JsonField list_meta_fields[] = {
-        JSON_FIELD(ListMeta, resource_version, "resourceVersion", json_field_str),
-        JSON_FIELD(ListMeta, next, "continue", json_field_str),
-};
-
-static int replace_text(char **text, Str value) {
-        char *copy = str_dup(value);
-
-        if (!copy)
-                return -ENOMEM;
-        free(*text);
-        *text = copy;
+        enter(r);
+        if (r->state == REFLECTOR_WAITING_TO_LIST)
+                list(r);
+        else
+                watch(r);
+        leave(r);
         return 0;
-}
-
-static int take_list_meta(Reflector *r, Str value, Fault *fault) {
-        _cleanup_arena_ Arena arena = ARENA_NULL;
-        ListMeta meta = {0};
-        JsonReader reader;
-        int q;
-
-        json_init(&reader, value);
-        json_decode(&reader, &arena, list_meta_fields, ELEMENTSOF(list_meta_fields), &meta);
-        q = json_finish(&reader, fault);
-        if (q == 0)
-                q = replace_text(&r->version, meta.resource_version);
-        if (q == 0)
-                q = replace_text(&r->next_page, meta.next);
-        return q;
-}
-
-static int on_list_value(void *userdata, Str member, Str value, Fault *fault) {
-        Reflector *r = userdata;
-
-        if (json_key_is(member, "items")) {
-                r->handler.on_object(r->userdata, REFLECTOR_LISTED, value);
-                return 0;
-        }
-        return json_key_is(member, "metadata") ? take_list_meta(r, value, fault) : 0;
-}
-
-/* ---- values of a watch ---- */
-
-typedef struct WatchEvent {
-        Str type, object;
-} WatchEvent;
-
-static const JsonField watch_fields[] = {
-        JSON_FIELD(WatchEvent, type, "type", json_field_str),
-        JSON_FIELD(WatchEvent, object, "object", json_field_raw),
-};
-
-/* Of any object: its version; of a Status: its code and words. */
-typedef struct WatchObject {
-        Str resource_version, message;
-        int64_t code;
-} WatchObject;
-
-static const JsonField watch_meta_fields[] = {
-        JSON_FIELD(WatchObject, resource_version, "resourceVersion", json_field_str),
-};
-
-static void decode_watch_meta(JsonReader *r, Arena *arena, void *into) {
-        json_decode(r, arena, watch_meta_fields, ELEMENTSOF(watch_meta_fields), into);
-}
-
-static const JsonField watch_object_fields[] = {
-        {STR("metadata"), decode_watch_meta, 0},
-        JSON_FIELD(WatchObject, message, "message", json_field_str),
-        JSON_FIELD(WatchObject, code, "code", json_field_i64),
-};
-
-static bool event_of(Str type, ReflectorEvent *ret) {
-        static const struct {
-                Str type;
-                ReflectorEvent event;
-        } events[] = {{STR("ADDED"), REFLECTOR_ADDED},
-                      {STR("MODIFIED"), REFLECTOR_MODIFIED},
-                      {STR("DELETED"), REFLECTOR_DELETED}};
-
-        for (size_t i = 0; i < ELEMENTSOF(events); i++)
-                if (str_eq(type, events[i].type)) {
-                        *ret = events[i].event;
-                        return true;
-                }
-        return false;
-}
-
-static int on_watch_value(void *userdata, Str member, Str value, Fault *fault) {
-        _cleanup_arena_ Arena arena = ARENA_NULL;
-        Reflector *r = userdata;
-        WatchEvent event = {0};
-        WatchObject object = {0};
-        ReflectorEvent what;
-        JsonReader reader;
-        int q;
-
-        json_init(&reader, value);
-        json_decode(&reader, &arena, watch_fields, ELEMENTSOF(watch_fields), &event);
-        q = json_finish(&reader, fault);
-        if (q != 0)
-                return q;
-        json_init(&reader, event.object);
-        json_decode(&reader, &arena, watch_object_fields, ELEMENTSOF(watch_object_fields), &object);
-        q = json_finish(&reader, fault);
-        if (q != 0)
-                return q;
-        if (str_eq(event.type, STR("ERROR"))) {
-                /* 410: what we would resume from is forgotten. Anything else: the list is as good a cure. */
-                r->relist = true;
-                return fault_set(fault, -ESTALE, "%s: the watch ended: %lld " STR_FMT, r->path,
-                                 (long long) object.code, STR_ARG(object.message));
-        }
-        if (event_of(event.type, &what))
-                r->handler.on_object(r->userdata, what, event.object);
-        r->attempt = 0;
-        r->heard = true;
-        return str_is_empty(object.resource_version) ? 0 : replace_text(&r->version, object.resource_version);
 }
 
 /* ---- calls ---- */
 
 static int on_data(void *userdata, Str bytes) {
         Reflector *r = userdata;
+        int verdict = SINK_FREED;
 
-        r->stream_result = json_stream_feed(r->stream, bytes, &r->stream_fault);
-        return r->stream_result;
+        enter(r);
+        if (r->state == REFLECTOR_WATCHING)
+                r->behind = false; /* the server has taken the version, and tells what comes behind it */
+        if (r->state == REFLECTOR_LISTING && !r->begun) {
+                r->begun = true;
+                r->handler.on_list_begin(r->userdata);
+        }
+        if (!r->doomed)
+                verdict = r->verdict = watch_decoder_feed(r->decoder, bytes, &r->fault);
+        leave(r); /* r may be gone */
+        return verdict;
 }
 
-static int begin_call(Reflector *r, char *path, usec_t timeout, usec_t idle, KubeDone done) {
-        KubeRequest request = {
-                .method = "GET",
-                .path = path,
-                .timeout = timeout,
-                .idle_timeout = idle,
-                .on_data = on_data,
-        };
-        bool list = r->state == REFLECTOR_LISTING;
-        int q;
+/* ---- lists ---- */
 
-        r->stream = json_stream_free(r->stream);
-        r->stream_result = 0;
-        r->stream_fault = FAULT_NULL;
-        r->heard = false;
-        q = json_stream_new(list ? JSON_STREAM_LIST : JSON_STREAM_VALUES, r->max_object,
-                            list ? on_list_value : on_watch_value, r, &r->stream);
-        if (q == 0)
-                q = kube_call(r->client, &request, done, r, &r->call);
-        free(path);
-        return q;
+static int too_long(Reflector *r) {
+        Fault fault;
+
+        (void) fault_set(&fault, 0, "GET %s: an object of more than %zu bytes is passed over", r->path,
+                         r->options.max_object);
+        tell_trouble(r, &fault);
+        return r->doomed ? SINK_FREED : 0;
 }
 
-static void begin_watch(Reflector *r);
-static void begin_page(Reflector *r);
+static int on_listed(void *userdata, const WatchEvent *event) {
+        Reflector *r = userdata;
 
-static void begin_list(Reflector *r) {
-        r->relist = false;
-        r->synced = false;
-        free(r->next_page);
-        r->next_page = NULL;
-        r->handler.on_list_begin(r->userdata);
-        begin_page(r);
+        r->n_events++;
+        if (event->type == WATCH_TOO_LONG)
+                return too_long(r);
+        r->handler.on_object(r->userdata, REFLECTOR_LISTED, event->object);
+        return r->doomed ? SINK_FREED : 0;
 }
 
-static void report(Reflector *r, const KubeReply *reply) {
-        const Fault *fault = r->stream_fault.text[0] ? &r->stream_fault : &reply->fault;
+static void list_finished(Reflector *r) {
+        begin_again(r); /* nothing is left of this list */
+        r->listed = true;
+        r->behind = false;
+        r->attempt =
+                r->expired; /* a server that forgets every version at once must not have us list in a circle */
+        r->handler.on_list_end(r->userdata);
+        if (!r->doomed)
+                watch(r);
+}
 
-        if (fault->text[0])
-                trouble(r, fault);
+static void page_finished(Reflector *r) {
+        Str next = watch_decoder_continue(r->decoder);
+
+        buf_clear(&r->version);
+        buf_append_str(&r->version, watch_decoder_resource_version(r->decoder));
+        buf_clear(&r->continue_);
+        buf_append_str(&r->continue_, next);
+        if (buf_result(&r->version) < 0 || buf_result(&r->continue_) < 0) {
+                begin_again(r);
+                wait_to(r, REFLECTOR_WAITING_TO_LIST);
+        } else if (next.len > 0)
+                list(r);
+        else
+                list_finished(r);
+}
+
+/* A page of which nothing has come by may be asked for again; else, and when its token is refused (410: compacted
+ * meanwhile), the list begins from the start. */
+static void page_failed(Reflector *r, const KubeReply *reply) {
+        if (r->n_events > 0 || !kube_reply_is_transient(reply))
+                begin_again(r);
+        fail(r, REFLECTOR_WAITING_TO_LIST, &reply->fault);
+}
+
+static void explain(Reflector *r, const char *verb) {
+        if (r->verdict < 0)
+                (void) fault_set(&r->fault, 0, "%s", strerror(-r->verdict));
+        (void) fault_wrap(&r->fault, 0, "%s %s", verb, r->path);
+}
+
+/* What came is no list. */
+static void page_refused(Reflector *r) {
+        explain(r, "list");
+        begin_again(r);
+        fail(r, REFLECTOR_WAITING_TO_LIST, &r->fault);
+}
+
+static bool is_success(const KubeReply *reply) {
+        return reply->outcome == KUBE_DONE && reply->status >= 200 && reply->status <= 299;
 }
 
 static void on_page(void *userdata, const KubeReply *reply) {
         Reflector *r = userdata;
-        Fault fault = FAULT_NULL;
 
+        enter(r);
         r->call = NULL;
-        if (reply->outcome == KUBE_DONE && reply->status == 200 && r->stream_result == 0 &&
-            json_stream_finish(r->stream, &fault) == 0 && r->version) {
-                if (r->next_page && r->next_page[0]) {
-                        begin_page(r);
-                        return;
-                }
-                r->attempt = 0;
-                r->synced = true;
-                r->handler.on_list_end(r->userdata);
-                begin_watch(r);
+        r->retry_after = reply->retry_after;
+        if (r->verdict == 0 && is_success(reply))
+                r->verdict = watch_decoder_finish(r->decoder, &r->fault);
+        if (r->verdict != 0)
+                page_refused(r);
+        else if (is_success(reply))
+                page_finished(r);
+        else
+                page_failed(r, reply);
+        leave(r);
+}
+
+/* ---- watches ---- */
+
+static ReflectorEvent event_of(WatchType type) {
+        return type == WATCH_ADDED      ? REFLECTOR_ADDED
+               : type == WATCH_MODIFIED ? REFLECTOR_MODIFIED
+                                        : REFLECTOR_DELETED;
+}
+
+/* {"type":"ERROR"} is the last line of a watch: the status that its head can no longer carry. */
+static int on_error(Reflector *r, const KubeStatus *status) {
+        bool gone = status->code == 410 || str_eq(status->reason, STR("Expired")) ||
+                    str_eq(status->reason, STR("Gone"));
+
+        if (status->retry_after_sec > 0 && status->retry_after_sec < 3600)
+                r->retry_after = (usec_t) status->retry_after_sec * USEC_PER_SEC;
+        return fault_set(&r->fault, gone ? SINK_EXPIRED : SINK_ERROR, "watch %s: %" PRId64 " %.*s: %.*s",
+                         r->path, status->code, (int) (status->reason.len < 64 ? status->reason.len : 64),
+                         status->reason.data, (int) (status->message.len < 256 ? status->message.len : 256),
+                         status->message.data);
+}
+
+static int on_event(void *userdata, const WatchEvent *event) {
+        Reflector *r = userdata;
+
+        if (event->type == WATCH_ERROR)
+                return on_error(r, &event->status);
+        r->n_events++;
+        r->expired = 0;
+        if (event->type == WATCH_TOO_LONG)
+                return too_long(r);
+        if (event->type != WATCH_BOOKMARK)
+                r->handler.on_object(r->userdata, event_of(event->type), event->object);
+        if (r->doomed)
+                return SINK_FREED;
+        if (event->resource_version.len == 0)
+                return 0;
+        buf_clear(&r->version);
+        buf_append_str(&r->version, event->resource_version);
+        return buf_result(&r->version);
+}
+
+static void expired(Reflector *r, const Fault *fault) {
+        if (r->n_events == 0)
+                r->expired++;
+        begin_again(r);
+        fail(r, REFLECTOR_WAITING_TO_LIST, fault);
+}
+
+/* Refusals of the request itself: the version, or what is watched, is no longer what it was. 504 is the server's
+ * "too large resource version": it was restored from a backup. */
+static bool wants_list(const KubeReply *reply) {
+        if (reply->outcome != KUBE_DONE)
+                return false;
+        switch (reply->status) {
+        case 401:
+        case 403:
+        case 408:
+        case 429:
+                return false;
+        case 504:
+                return true;
+        default:
+                return reply->status >= 400 && reply->status <= 499;
+        }
+}
+
+/* The server said all it had to say, and that was well-formed. */
+static void watch_ended(Reflector *r) {
+        usec_t lived = clock_monotonic_usec() - r->began;
+        Fault fault;
+
+        if (r->n_events > 0 || lived >= SHORT_WATCH_SEC * USEC_PER_SEC) {
+                watch(r);
                 return;
         }
-        if (fault.text[0])
-                trouble(r, &fault);
+        (void) fault_set(&fault, 0, "watch %s: ended at once", r->path);
+        fail(r, REFLECTOR_WAITING_TO_WATCH, &fault);
+}
+
+static void watch_failed(Reflector *r, const KubeReply *reply) {
+        if (wants_list(reply))
+                expired(r, &reply->fault);
         else
-                report(r, reply);
-        wait_then(r, true, reply->retry_after);
+                fail(r, REFLECTOR_WAITING_TO_WATCH, &reply->fault);
 }
 
-static void begin_page(Reflector *r) {
-        _cleanup_free_ char *token = r->next_page ? curl_easy_escape(NULL, r->next_page, 0) : NULL;
-        char *path;
-
-        set_state(r, REFLECTOR_LISTING);
-        if (asprintf(&path, "%s?limit=%u%s%s%s%s", r->path, r->page, token && token[0] ? "&continue=" : "",
-                     token ? token : "", r->selector ? "&" : "", r->selector ? r->selector : "") < 0 ||
-            begin_call(r, path, 0, 0, on_page) < 0)
-                wait_then(r, true, 0);
+/* What the decoder stopped at counts more than what became of the call behind it. */
+static void watch_stopped(Reflector *r) {
+        if (r->verdict == SINK_ERROR)
+                fail(r, REFLECTOR_WAITING_TO_WATCH, &r->fault);
+        else if (r->verdict == SINK_EXPIRED)
+                expired(r, &r->fault);
+        else {
+                explain(r, "watch");
+                expired(r, &r->fault); /* what it could not read there, it would meet there again */
+        }
 }
 
-static void on_watch_end(void *userdata, const KubeReply *reply) {
+static void on_watch_done(void *userdata, const KubeReply *reply) {
         Reflector *r = userdata;
 
+        enter(r);
         r->call = NULL;
-        /* A watch that ran its time ends with 200 and no remark. A line that was cut is read again on resume. One that
-         * ends before anything was heard may end so at once again: it waits. */
-        if (reply->outcome == KUBE_DONE && reply->status == 410)
-                r->relist = true;
-        if (reply->outcome == KUBE_DONE && reply->status == 200 && r->stream_result == 0) {
-                if (!r->relist && r->heard && json_stream_finish(r->stream, NULL) == 0) {
-                        begin_watch(r);
-                        return;
-                }
-        } else
-                report(r, reply);
-        if (r->stream_result > 0)
-                r->relist = true; /* bytes that are no watch: do not read them again */
-        wait_then(r, r->relist, reply->retry_after);
+        r->retry_after = r->retry_after > 0 ? r->retry_after : reply->retry_after;
+        if (r->n_events > 0 || clock_monotonic_usec() - r->began > r->options.backoff_cap)
+                r->attempt = 0;
+        if (r->verdict != 0)
+                watch_stopped(r);
+        else if (!is_success(reply))
+                watch_failed(r, reply);
+        else if (watch_decoder_finish(r->decoder, &r->fault) == 0)
+                watch_ended(r);
+        else {
+                explain(r, "watch");
+                fail(r, REFLECTOR_WAITING_TO_WATCH, &r->fault);
+        }
+        leave(r);
 }
 
-static void begin_watch(Reflector *r) {
-        unsigned seconds =
-                WATCH_SECONDS_MIN + (unsigned) (clock_nsec(CLOCK_MONOTONIC) / 1000 % WATCH_SECONDS_MIN);
-        char *path;
+/* ---- requests ---- */
 
-        set_state(r, REFLECTOR_WATCHING);
-        if (asprintf(&path, "%s?watch=true&allowWatchBookmarks=true&resourceVersion=%s&timeoutSeconds=%u%s%s",
-                     r->path, r->version, seconds, r->selector ? "&" : "",
-                     r->selector ? r->selector : "") < 0 ||
-            begin_call(r, path, UINT64_MAX, (seconds + WATCH_IDLE_SLACK) * USEC_PER_SEC, on_watch_end) < 0)
-                wait_then(r, false, 0);
+/* false: out of memory, and a timer that tries again. */
+static bool prepare(Reflector *r, WatchKind kind) {
+        r->decoder = watch_decoder_free(r->decoder);
+        r->began = clock_monotonic_usec();
+        r->n_events = 0;
+        r->verdict = 0;
+        r->retry_after = 0;
+        r->fault = FAULT_NULL;
+        return watch_decoder_new(kind, r->options.max_object, kind == WATCH_KIND_LIST ? on_listed : on_event,
+                                 r, &r->decoder) == 0;
 }
 
-static int on_again(sd_event_source *source, uint64_t usec, void *userdata) {
-        Reflector *r = userdata;
+static bool start(Reflector *r, Buf *path, usec_t timeout, usec_t idle, KubeDone done) {
+        KubeRequest request = {.method = "GET", .timeout = timeout, .idle_timeout = idle, .on_data = on_data};
 
-        if (r->relist || !r->synced)
-                begin_list(r);
-        else
-                begin_watch(r);
-        return 0;
+        if (r->selector)
+                buf_appendf(path, "&%s", r->selector);
+        if (buf_result(path) < 0)
+                return false;
+        request.path = path->data;
+        return kube_call(r->client, &request, done, r, &r->call) == 0;
 }
 
-/* ---- life ---- */
+static void list(Reflector *r) {
+        _cleanup_buf_ Buf path = BUF_NULL;
+
+        r->state = REFLECTOR_LISTING;
+        buf_appendf(&path, "%s?limit=%u", r->path, r->options.page);
+        if (r->continue_.len > 0) {
+                buf_append_str(&path, STR("&continue="));
+                url_escape(&path, buf_str(&r->continue_));
+        }
+        if (!prepare(r, WATCH_KIND_LIST) ||
+            !start(r, &path, LIST_TIMEOUT_SEC * USEC_PER_SEC, LIST_IDLE_SEC * USEC_PER_SEC, on_page))
+                wait_to(r, REFLECTOR_WAITING_TO_LIST);
+}
+
+static void watch(Reflector *r) {
+        _cleanup_buf_ Buf path = BUF_NULL;
+        uint64_t seconds = WATCH_MIN_SEC + random_up_to(WATCH_MAX_SEC - WATCH_MIN_SEC);
+
+        r->state = REFLECTOR_WATCHING;
+        buf_appendf(&path,
+                    "%s?watch=true&allowWatchBookmarks=true&timeoutSeconds=%" PRIu64 "&resourceVersion=",
+                    r->path, seconds);
+        url_escape(&path, buf_str(&r->version));
+        if (!prepare(r, WATCH_KIND_WATCH) ||
+            !start(r, &path, KUBE_NO_TIMEOUT, r->options.idle, on_watch_done))
+                wait_to(r, REFLECTOR_WAITING_TO_WATCH);
+}
+
+static ReflectorOptions with_defaults(const ReflectorOptions *options) {
+        ReflectorOptions o = *options;
+
+        if (o.page == 0)
+                o.page = PAGE_DEFAULT;
+        if (o.max_object == 0)
+                o.max_object = MAX_OBJECT_DEFAULT;
+        if (o.backoff == 0)
+                o.backoff = BACKOFF_MSEC * USEC_PER_MSEC;
+        if (o.backoff_cap == 0)
+                o.backoff_cap = BACKOFF_CAP_SEC * USEC_PER_SEC;
+        if (o.idle == 0)
+                o.idle = IDLE_SEC * USEC_PER_SEC;
+        return o;
+}
 
 int reflector_new(KubeClient *client, const ReflectorOptions *options, const ReflectorHandler *handler,
                   void *userdata, Reflector **ret) {
         _cleanup_(reflector_freep) Reflector *r = calloc(1, sizeof *r);
-        int q;
+        int k;
 
         if (!r)
                 return -ENOMEM;
         r->client = client;
+        r->options = with_defaults(options);
         r->handler = *handler;
         r->userdata = userdata;
-        r->page = options->page ? options->page : PAGE_DEFAULT;
-        r->max_object = options->max_object ? options->max_object : OBJECT_DEFAULT;
         r->path = str_dup(str_from(options->path));
         r->selector = options->selector ? str_dup(str_from(options->selector)) : NULL;
         if (!r->path || (options->selector && !r->selector))
                 return -ENOMEM;
-        /* Also the first list starts from the loop, so that the owner has its pointer before it is called. */
-        q = sd_event_add_time_relative(kube_client_event(client), &r->timer, CLOCK_MONOTONIC, 0, 1, on_again,
-                                       r);
-        if (q < 0)
-                return q;
+        k = sd_event_add_time(kube_client_event(client), &r->timer, CLOCK_MONOTONIC, 0, 1, on_timer, r);
+        if (k >= 0)
+                k = sd_event_source_set_enabled(r->timer, SD_EVENT_OFF);
+        if (k < 0)
+                return -ENOMEM;
+        list(r);
         *ret = TAKE_PTR(r);
         return 0;
-}
-
-Reflector *reflector_free(Reflector *r) {
-        if (!r)
-                return NULL;
-        kube_call_free(r->call);
-        sd_event_source_disable_unref(r->timer);
-        json_stream_free(r->stream);
-        free(r->path);
-        free(r->selector);
-        free(r->version);
-        free(r->next_page);
-        free(r);
-        return NULL;
-}
-
-bool reflector_in_sync(const Reflector *r) {
-        return r->synced;
 }

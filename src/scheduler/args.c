@@ -20,6 +20,8 @@ typedef struct Reading {
         DirectoryNode *previous;
         Arena *arena;
         const ArgsVisitor *visitor;
+        int result;      /* of the pod; nonzero ends the reading */
+        bool handed_out; /* the names */
 } Reading;
 
 static void hand_out(Reading *g, Str raw, Str name) {
@@ -112,36 +114,71 @@ static void member_raw(JsonReader *r, Str *ret) {
         *ret = null ? (Str){NULL, 0} : raw;
 }
 
-static int find_members(Str body, Members *ret, Fault *fault) {
-        Members m = {0};
-        JsonReader r;
+/* Hands the pod to the visitor. The result stands in g as well: it ends the reading. */
+static int hand_over_pod(Reading *g, Str text, bool by_name, Fault *fault) {
+        ExtenderArgs args = {.by_name = by_name};
+        int r;
+
+        r = pod_decode(text, g->arena, &args.pod, fault);
+        if (r == 0)
+                r = g->visitor->pod(g->visitor->userdata, &args);
+        else if (r > 0)
+                r = fault_wrap(fault, ARGS_E_MALFORMED, "Pod");
+        g->result = r;
+        return r;
+}
+
+/* Names behind their pod, as Go writes them, are handed out in passing. */
+static void names_member(Reading *g, Members *m, Fault *fault) {
+        bool in_passing = !str_is_empty(m->pod) && json_peek(&g->reader) == JSON_ARRAY;
+
+        if (g->handed_out)
+                json_fault(&g->reader, "NodeNames stand twice");
+        else if (!in_passing)
+                member_raw(&g->reader, &m->names);
+        else if (hand_over_pod(g, m->pod, true, fault) == 0) {
+                g->handed_out = true;
+                read_names(g);
+        }
+}
+
+static int read_members(Reading *g, Str body, Members *m, Fault *fault) {
+        JsonReader *r = &g->reader;
         Str key;
         int k;
 
-        json_init(&r, body);
-        if (json_peek(&r) != JSON_OBJECT)
-                json_fault(&r, "ExtenderArgs must be an object");
-        else if (json_object_begin(&r))
-                while (json_object_next(&r, &key)) {
+        json_init(r, body);
+        if (json_peek(r) != JSON_OBJECT)
+                json_fault(r, "ExtenderArgs must be an object");
+        else if (json_object_begin(r))
+                while (g->result == 0 && json_object_next(r, &key)) {
                         if (args_key_is(key, "Pod"))
-                                member_raw(&r, &m.pod);
+                                member_raw(r, &m->pod);
                         else if (args_key_is(key, "Nodes"))
-                                member_raw(&r, &m.nodes);
+                                member_raw(r, &m->nodes);
                         else if (args_key_is(key, "NodeNames"))
-                                member_raw(&r, &m.names);
+                                names_member(g, m, fault);
                         else
-                                json_skip(&r);
+                                json_skip(r);
                 }
-        k = json_finish(&r, fault);
-        if (k == 0)
-                *ret = m;
+        if (g->result != 0)
+                return g->result;
+        k = json_finish(r, fault);
         return k > 0 ? ARGS_E_MALFORMED : k;
 }
 
-static int read_candidates(const Members *m, Reading *g, Fault *fault) {
+/* The other ways round: the members are known by now, and read once more. */
+static int read_candidates(Reading *g, const Members *m, Fault *fault) {
         bool by_name = !str_is_empty(m->names);
         int k;
 
+        if (str_is_empty(m->pod))
+                return fault_set(fault, ARGS_E_MALFORMED, "Pod is missing");
+        if (!by_name && str_is_empty(m->nodes))
+                return fault_set(fault, ARGS_E_MALFORMED, "NodeNames and Nodes are both missing");
+        k = hand_over_pod(g, m->pod, by_name, fault);
+        if (k != 0)
+                return k;
         json_init(&g->reader, by_name ? m->names : m->nodes);
         if (by_name)
                 read_names(g);
@@ -153,23 +190,11 @@ static int read_candidates(const Members *m, Reading *g, Fault *fault) {
 
 int args_read(Str body, Directory *d, Arena *arena, const ArgsVisitor *visitor, Fault *fault) {
         Reading g = {.directory = d, .arena = arena, .visitor = visitor};
-        ExtenderArgs args = {0};
-        Members m;
+        Members m = {0};
         int r;
 
-        r = find_members(body, &m, fault);
-        if (r != 0)
-                return r;
-        if (str_is_empty(m.pod))
-                return fault_set(fault, ARGS_E_MALFORMED, "Pod is missing");
-        if (str_is_empty(m.names) && str_is_empty(m.nodes))
-                return fault_set(fault, ARGS_E_MALFORMED, "NodeNames and Nodes are both missing");
-        args.by_name = !str_is_empty(m.names);
-        r = pod_decode(m.pod, arena, &args.pod, fault);
-        if (r != 0)
-                return r > 0 ? fault_wrap(fault, ARGS_E_MALFORMED, "Pod") : r;
-        r = visitor->pod(visitor->userdata, &args);
-        return r != 0 ? r : read_candidates(&m, &g, fault);
+        r = read_members(&g, body, &m, fault);
+        return r != 0 || g.handed_out ? r : read_candidates(&g, &m, fault);
 }
 
 /* ---- binding ---- */

@@ -218,9 +218,9 @@ static void bind_wait(Bind *bind, usec_t delay) {
         sd_event *event = kube_client_event(bind->binder->options.client);
 
         bind->timer = sd_event_source_disable_unref(bind->timer);
-        if (sd_event_add_time_relative(event, &bind->timer, CLOCK_MONOTONIC, delay,
-                                       delay / 10 + 1, /* slack */
-                                       on_timer, bind) < 0) {
+        /* An eighth of slack: sd-event's own, for 0, is a quarter of a second. */
+        if (sd_event_add_time_relative(event, &bind->timer, CLOCK_MONOTONIC, delay, delay / 8 + 1, on_timer,
+                                       bind) < 0) {
                 bind_leave(bind);
                 return;
         }
@@ -379,7 +379,7 @@ static void bind_place(Bind *bind, const Request *request) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         _cleanup_buf_ Buf annotations = BUF_NULL;
         Refusal refusal = {.code = REFUSAL_NODE_UNKNOWN};
-        Placement placement;
+        Placement placement = {0};
         int r = PLACEMENT_E_REFUSED;
 
         if (node)
@@ -414,8 +414,8 @@ static void bind_refuse_request(Bind *bind, const Refusal *refusal) {
 
 static void bind_fetched(Bind *bind, const Pod *pod) {
         View *v = bind->binder->options.view;
-        Refusal refusal;
-        Request request;
+        Refusal refusal = {0};
+        Request request = {0};
         int r;
 
         r = view_pod_set(v, pod, REFLECTOR_MODIFIED);

@@ -151,6 +151,18 @@ static void write_victims(Preempt *p, Str name, const Victims *v) {
         json_write_object_end(w);
 }
 
+/* The key as text: with its quotes around it, it is a JSON string like any other. */
+static Str name_of(Str raw_key, Arena *arena) {
+        Str name = raw_key;
+        JsonReader r;
+
+        if (str_is_empty(raw_key) || !memchr(raw_key.data, '\\', raw_key.len))
+                return name;
+        json_init(&r, (Str){raw_key.data - 1, raw_key.len + 2});
+        json_string(&r, arena, &name);
+        return name;
+}
+
 static int read_nodes(Preempt *p, Str text, Fault *fault) {
         Arena *arena = p->context->arena;
         JsonReader r;
@@ -160,7 +172,7 @@ static int read_nodes(Preempt *p, Str text, Fault *fault) {
         json_init(&r, text);
         if (json_object_begin(&r))
                 while (k >= 0 && json_object_next(&r, &raw_key)) {
-                        Str name = raw_key;
+                        Str name = name_of(raw_key, arena);
                         Victims v = {0};
 
                         read_victims(&r, arena, &v);

@@ -9,6 +9,8 @@
 static const char *const kind_names[] = {
         [VIEW_NODES] = "nodes", [VIEW_PODS] = "pods", [VIEW_CONFIGMAPS] = "configmaps"};
 
+enum { NAME_MAX_LEN = 253 }; /* of any name in Kubernetes (RFC 1123); UIDs are shorter */
+
 int view_new(View **ret) {
         _cleanup_(view_freep) View *v = calloc(1, sizeof *v);
         int r;
@@ -239,14 +241,25 @@ int view_pod_set(View *v, const Pod *pod, ReflectorEvent event) {
         return 0;
 }
 
+/* Nobody can create other ones, but what we read is not for us to trust. */
+static int check_identity(const ObjectMeta *meta, Fault *fault) {
+        if (meta->namespace_.len > NAME_MAX_LEN || meta->name.len > NAME_MAX_LEN)
+                return fault_set(fault, OBJECT_E_MALFORMED,
+                                 "a pod's name and namespace have more than %d characters", NAME_MAX_LEN);
+        if (str_is_empty(meta->uid) || meta->uid.len > NAME_MAX_LEN)
+                return fault_set(fault, OBJECT_E_MALFORMED,
+                                 "pod " STR_FMT "/" STR_FMT ": its UID must have from 1 to %d characters",
+                                 STR_ARG(meta->namespace_), STR_ARG(meta->name), NAME_MAX_LEN);
+        return 0;
+}
+
 static int pod_object(View *v, ReflectorEvent event, Str object, Fault *fault) {
         Pod pod;
         int r;
 
         r = pod_decode(object, &v->arena, &pod, fault);
-        if (r == 0 && str_is_empty(pod.meta.uid))
-                r = fault_set(fault, OBJECT_E_MALFORMED, "pod " STR_FMT "/" STR_FMT " has no UID",
-                              STR_ARG(pod.meta.namespace_), STR_ARG(pod.meta.name));
+        if (r == 0)
+                r = check_identity(&pod.meta, fault);
         v->kinds[VIEW_PODS].blurred |= r > 0;
         if (r != 0)
                 return r;
@@ -316,8 +329,9 @@ static int node_object(View *v, ReflectorEvent event, Str object, Fault *fault) 
         int r;
 
         r = node_decode(object, &v->arena, &node, fault);
-        if (r == 0 && str_is_empty(node.meta.name))
-                r = fault_set(fault, OBJECT_E_MALFORMED, "a node has no name");
+        if (r == 0 && (str_is_empty(node.meta.name) || node.meta.name.len > NAME_MAX_LEN))
+                r = fault_set(fault, OBJECT_E_MALFORMED, "a node's name must have from 1 to %d characters",
+                              NAME_MAX_LEN);
         v->kinds[VIEW_NODES].blurred |= r > 0;
         if (r != 0)
                 return r;

@@ -36,10 +36,14 @@ static uint32_t saturate(uint64_t value) {
         return value > UINT32_MAX ? UINT32_MAX : (uint32_t) value;
 }
 
-static uint32_t amount_of(ResourceAsk ask) {
-        uint64_t value;
+/* The API server lets only whole numbers through for these resources; anything else is nothing, and said. */
+static uint32_t amount_of(ResourceAsk ask, const char *resource, Fault *fault) {
+        uint64_t value = 0;
 
-        return ask.present && quantity_parse(ask.text, &value) == 0 ? saturate(value) : 0;
+        if (ask.present && quantity_parse(ask.text, &value) != 0)
+                (void) fault_set(fault, 0, "%s is \"" STR_FMT "\", must be a whole number: counted as 0",
+                                 resource, STR_ARG(ask.text));
+        return saturate(value);
 }
 
 /* The pod's list has the init containers first: both lists are indexed directly. */
@@ -133,7 +137,7 @@ static int collect_core(Collection *c, const Pod *pod, size_t first_main, Fault 
                         container_of(pod, n_init, i < first_main, c->slices[i].container);
 
                 if (container)
-                        c->slices[i].core = amount_of(container->gpu_core);
+                        c->slices[i].core = amount_of(container->gpu_core, RESOURCE_GPU_CORE, fault);
         }
         return 0;
 }
@@ -172,11 +176,11 @@ static int collect_older(Collection *c, const Pod *pod, Fault *fault) {
         }
         for (size_t i = 0; i < pod->n_containers; i++) {
                 const PodContainer *p = &pod->containers[i];
-                uint32_t mem = amount_of(p->gpu_mem);
+                uint32_t mem = amount_of(p->gpu_mem, RESOURCE_GPU_MEM, fault);
 
                 if (mem > 0 && !collect(c, (Slice){.card = card,
                                                    .mem = mem,
-                                                   .core = amount_of(p->gpu_core),
+                                                   .core = amount_of(p->gpu_core, RESOURCE_GPU_CORE, fault),
                                                    .container = (uint16_t) p->index,
                                                    .kind = (uint8_t) p->kind}))
                         return -ENOMEM;
@@ -185,14 +189,14 @@ static int collect_older(Collection *c, const Pod *pod, Fault *fault) {
 }
 
 /* Whatever card it gets, it takes no more than this there. */
-static void collect_pending(const Pod *pod, GrantSpec *spec) {
+static void collect_pending(const Pod *pod, GrantSpec *spec, Fault *fault) {
         Demand mem = {0}, core = {0};
 
         for (size_t i = 0; i < pod->n_containers; i++) {
                 const PodContainer *c = &pod->containers[i];
 
-                demand_add(&mem, c->kind, amount_of(c->gpu_mem));
-                demand_add(&core, c->kind, amount_of(c->gpu_core));
+                demand_add(&mem, c->kind, amount_of(c->gpu_mem, RESOURCE_GPU_MEM, fault));
+                demand_add(&core, c->kind, amount_of(c->gpu_core, RESOURCE_GPU_CORE, fault));
         }
         spec->pending_mem = saturate(demand_total(&mem));
         spec->pending_core = saturate(demand_total(&core));
@@ -221,7 +225,7 @@ int grant_spec_from_pod(const Pod *pod, Arena *arena, GrantSpec *ret, Fault *fau
                         return r;
         }
         if (c.n == 0) {
-                collect_pending(pod, &spec);
+                collect_pending(pod, &spec, fault);
                 if (spec.pending_mem == 0)
                         return POD_GRANT_E_NONE;
         }

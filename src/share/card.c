@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
-/* The cards of a node, and the summary that placement looks at instead of them. */
+#include "share/card.h"
 
 #include <errno.h>
-
-#include "share/ledger-internal.h"
 
 /* Where the card stands, or would stand. Machines number their cards from 0 without gaps: the first guess is right. */
 static size_t position(const LedgerNode *n, uint32_t index) {
@@ -91,25 +88,6 @@ int ledger_node_apply_cards(LedgerNode *n) {
         }
         ledger_node_drop_stale_cards(n);
         return 0;
-}
-
-/* ---- what is free ---- */
-
-bool ledger_card_has_seat(const LedgerNode *n, const LedgerCard *c) {
-        return n->now.max_pods == 0 || c->pods + n->n_pending < n->now.max_pods;
-}
-
-/* Where pending amounts will go is not known: they may go here. */
-uint32_t ledger_card_free(const LedgerNode *n, const LedgerCard *c) {
-        uint64_t taken = c->used + n->pending;
-
-        return c->healthy && taken < c->units ? (uint32_t) (c->units - taken) : 0;
-}
-
-uint32_t ledger_card_core_free(const LedgerNode *n, const LedgerCard *c) {
-        uint64_t taken = c->core_used + n->pending_core;
-
-        return c->healthy && taken < CORE_PER_CARD ? (uint32_t) (CORE_PER_CARD - taken) : 0;
 }
 
 /* ---- the summary ---- */

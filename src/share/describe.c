@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
-/* What a node object says about sharing, decoded and checked before anything of it comes into force. */
+#include "share/describe.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "base/quantity.h"
-#include "share/ledger-internal.h"
 
 enum { MAX_PODS_ISOLATED = 20 /* ACK's ceiling on isolated nodes */ };
 

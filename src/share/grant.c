@@ -5,7 +5,9 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "share/card.h"
 #include "share/demand.h"
+#include "share/held.h"
 #include "share/ledger-internal.h"
 
 /* ---- what it takes ---- */

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
-/* Slices of the dead: a pod object may be gone while its processes still run (deletion by force). The agent lists
- * such slices in an annotation of its node, and they are charged as grants that belong to the node:
- *     [{"pod":"NAMESPACE/NAME","uid":"...","allocation":{"0":{"1":4}},"core":{"0":{"1":30}}}]
- * allocation and core have the shape of the pod's own annotations. While the pod of that UID has a grant of its own
- * on the node, the entry sleeps: one process is charged once. */
+#include "share/held.h"
 
 #include <errno.h>
 
+#include "share/card.h"
 #include "share/ledger-internal.h"
 #include "wire/json_table.h"
 

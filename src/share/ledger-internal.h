@@ -4,6 +4,7 @@
 /* Inside the ledger: what its files and placement share. */
 
 #include "base/hash.h"
+#include "share/describe.h"
 #include "share/ledger.h"
 #include "share/replicas.h"
 
@@ -29,24 +30,6 @@ typedef struct NodeSummary {
         uint32_t free_used
                 [CORE_LEVELS]; /* [k]: most units free on a used card with at least 5 k percent free */
 } NodeSummary;
-
-/* A card as the node object describes it. */
-typedef struct CardShape {
-        uint32_t index, units;
-        bool healthy;
-} CardShape;
-
-/* What the node object says, decoded. */
-typedef struct NodeDescription {
-        ShareMode mode;
-        PlacementPolicy policy;
-        MemoryUnit unit;
-        CardShape *cards; /* sorted by index; owned */
-        size_t n_cards;
-        uint32_t max_pods; /* per card; 0: no ceiling */
-        bool max_pods_said;
-        bool allow_mixed;
-} NodeDescription;
 
 struct LedgerNode {
         UT_hash_handle hh;
@@ -97,31 +80,8 @@ typedef struct CardDemand {
 LedgerNode *ledger_node_ensure(Ledger *l, Str name);
 void ledger_node_drop_if_unused(LedgerNode *n);
 
-/* card.c */
-LedgerCard *ledger_node_card(LedgerNode *n,
-                             uint32_t index); /* made when missing, with 0 units; NULL: no memory */
-const LedgerCard *ledger_node_find_card(const LedgerNode *n, uint32_t index);
-int ledger_node_apply_cards(LedgerNode *n); /* what is described and fenced now; 0 or -ENOMEM */
-void ledger_node_drop_stale_cards(LedgerNode *n);
-NodeSummary ledger_node_summary(const LedgerNode *n);
-void ledger_node_summarize(LedgerNode *n); /* after any change to cards, grants or description */
-uint32_t ledger_card_free(const LedgerNode *n,
-                          const LedgerCard *c); /* units for one more pod, 0: takes none */
-uint32_t ledger_card_core_free(const LedgerNode *n, const LedgerCard *c);
-bool ledger_card_has_seat(const LedgerNode *n, const LedgerCard *c); /* under the ceiling of pods */
-
-/* In use, or perhaps about to be: a pending pod may get any card. */
-static inline bool ledger_card_is_used(const LedgerNode *n, const LedgerCard *c) {
-        return c->pods > 0 || n->n_pending > 0;
-}
-
 /* node.c: the last charge went: what was wanted comes into force. */
 void ledger_node_settle(LedgerNode *n);
-
-/* describe.c: 0, LEDGER_E_NODE with a fault, or -ENOMEM. before: what was in force. */
-int node_describe(const Node *node, const NodeDescription *before, NodeDescription *ret, Fault *fault);
-void node_description_done(NodeDescription *d);
-uint32_t node_max_pods_default(ShareMode mode);
 
 /* grant.c */
 int grant_build(const GrantSpec *spec, Grant **ret); /* not linked, not charged */
@@ -131,13 +91,3 @@ void grant_unlink(Grant *g);
 void grant_charge(const Grant *g);
 void grant_discharge(const Grant *g);
 CardDemand grant_demand(const Grant *g, uint32_t card);
-
-/* held.c. The list is made first and taken over later, because that cannot fail. */
-typedef struct HeldList {
-        Grant *first;
-} HeldList;
-int held_read(Str annotation, LedgerNode *n, HeldList *ret, Fault *fault); /* 0, LEDGER_E_NODE, -ENOMEM */
-void held_list_done(HeldList *list);
-void held_replace(LedgerNode *n, HeldList *list);
-void held_sleep(LedgerNode *n, Str uid); /* this pod has a grant of its own now */
-void held_wake(LedgerNode *n, Str uid);  /* and now it has not */

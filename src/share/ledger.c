@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "share/card.h"
 #include "share/ledger-internal.h"
 
 int ledger_new(Ledger **ret) {

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#include "share/card.h"
+#include "share/held.h"
 #include "share/ledger-internal.h"
 
 /* Another mode or unit would give the numbers of running grants another meaning. */
@@ -110,6 +112,8 @@ int ledger_node_set(Ledger *l, const Node *node, Fault *fault) {
         if (r == 0) {
                 held_replace(n, &held); /* first: with the last of them an old mode ends */
                 r = take_description(n, &d);
+                if (r < 0 && !n->described)
+                        held_replace(n, &held); /* empty by now: an unknown node has none */
         }
         if (r > 0)
                 (void) fault_wrap(fault, r, "node " STR_FMT, STR_ARG(node->meta.name));

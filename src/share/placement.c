@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "share/card.h"
 #include "share/ledger-internal.h"
 
 /* The ledger's summary of a node answers every question about one card, with or without compute, and says of several

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "share/refusal.h"
 
+#include "share/card.h"
 #include "share/ledger-internal.h"
 
 enum { CARDS_LISTED = 16 };
@@ -63,6 +64,15 @@ static char *put_u32(char *at, uint32_t value) {
         char digits[10];
         size_t n = 0;
 
+        if (value < 10) { /* most amounts have a digit or two */
+                *at = (char) ('0' + value);
+                return at + 1;
+        }
+        if (value < 100) {
+                at[0] = (char) ('0' + value / 10);
+                at[1] = (char) ('0' + value % 10);
+                return at + 2;
+        }
         do {
                 digits[n++] = (char) ('0' + value % 10);
                 value /= 10;

@@ -33,14 +33,16 @@ struct JsonStream {
         size_t max_value;
         JsonStreamValue deliver;
         void *userdata;
+        bool skip_long;
 
         StreamState state;
         Shape shape; /* of the value we are in */
         size_t depth;
         bool in_string;
-        bool escaped; /* the next byte stands behind a backslash */
-        Buf held;     /* the value's bytes from earlier pieces */
-        Buf key;      /* the top-level member's, without quotes */
+        bool escaped;  /* the next byte stands behind a backslash */
+        bool skipping; /* the value is too long, and its bytes are forgotten */
+        Buf held;      /* the value's bytes from earlier pieces */
+        Buf key;       /* the top-level member's, without quotes */
 
         uint64_t offset; /* bytes of earlier pieces, for faults */
         int result;      /* what stopped the stream */
@@ -71,6 +73,10 @@ JsonStream *json_stream_free(JsonStream *s) {
         buf_done(&s->key);
         free(s);
         return NULL;
+}
+
+void json_stream_skip_long(JsonStream *s) {
+        s->skip_long = true;
 }
 
 /* ---- where a value ends ---- */
@@ -335,19 +341,33 @@ static int take_held(JsonStream *s, uint64_t at, Fault *fault) {
         return r;
 }
 
+static bool at_key(const JsonStream *s) {
+        return s->state == AT_KEY || s->state == AT_FIRST_KEY;
+}
+
+/* Only the structure of a value that is too long is followed. */
+static int skip(JsonStream *s, bool ended, uint64_t at, Fault *fault) {
+        buf_done(&s->held);
+        s->skipping = !ended;
+        return ended ? take_value(s, (Str){NULL, 0}, at, fault) : 0;
+}
+
 /* Goes on with the value that *p stands in, to its end or to the piece's end. */
 static int go_on(JsonStream *s, const char **p, Str bytes, Fault *fault) {
         const char *start = *p, *limit = bytes.data + bytes.len, *end = end_of_value(s, start, limit);
         Str part = {start, (size_t) ((end ? end : limit) - start)};
         uint64_t at = (uint64_t) (start - bytes.data);
+        bool too_long = s->skipping || part.len > s->max_value - s->held.len;
 
-        if (part.len > s->max_value - s->held.len)
+        if (too_long && !(s->skip_long && !at_key(s)))
                 return fault_set(fault, JSON_STREAM_E_TOO_LONG,
                                  "a value of more than %zu bytes is refused, at byte %" PRIu64, s->max_value,
                                  s->offset + at - s->held.len);
         *p += part.len;
         if (end)
                 s->shape = SHAPE_NONE;
+        if (too_long)
+                return skip(s, end != NULL, at, fault);
         if (end && s->held.len == 0)
                 return take_value(s, part, at, fault);
         buf_append_str(&s->held, part);

@@ -29,6 +29,10 @@ int json_stream_new(JsonStreamKind kind, size_t max_value, JsonStreamValue value
                     JsonStream **ret);
 JsonStream *json_stream_free(JsonStream *s);
 
+/* From now on a value over the limit does not end the stream: it is passed over unbuffered, and the callback
+ * gets {NULL, 0} in its place. (A value is never empty otherwise.) A key that long is still refused. */
+void json_stream_skip_long(JsonStream *s);
+
 /* Takes the next bytes. 0, JSON_STREAM_E_MALFORMED, JSON_STREAM_E_TOO_LONG, -ENOMEM, or what the callback
  * returned. */
 int json_stream_feed(JsonStream *s, Str bytes, Fault *fault);

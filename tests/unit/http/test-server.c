@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "http/server.h"
+#include "kube/tls.h"
 #include "test.h"
 
 typedef struct Fixture {
@@ -293,6 +294,21 @@ static void dies_with_open_exchanges(void) {
         (void) close(b);
 }
 
+/* Answered, and not yet on the wire: the owner has let go of it. */
+static void an_answer_ends_the_interest(void) {
+        Fixture f;
+        int fd;
+
+        fixture_begin(&f);
+        fd = dial(&f);
+        say(fd, "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
+        turn_until(&f, &f.kept, sizeof f.kept);
+        http_respond(f.kept, 200, "text/plain", STR("late"));
+        fixture_end(&f);
+        ASSERT_INT(f.closed, 0);
+        (void) close(fd);
+}
+
 static void garbage_changes_nothing(void) {
         static const char *const texts[] = {
                 "\r\n\r\n\r\n",
@@ -317,6 +333,28 @@ static void garbage_changes_nothing(void) {
         fixture_end(&f);
 }
 
+/* A peer that opens a TLS connection and then says nothing must not cost more than the connection. */
+static void a_silent_handshake_costs_nothing(void) {
+        HttpServerOptions options = {.listen = "127.0.0.1:0",
+                                     .max_body = 1000,
+                                     .tls_cert = tls_server_cert,
+                                     .tls_key = tls_server_key};
+        unsigned turns = 0;
+        Fixture f = {0};
+        usec_t end;
+        int fd;
+
+        ASSERT_OK(sd_event_new(&f.event));
+        ASSERT_OK(http_server_new(f.event, &options, handle, &f, &f.server, NULL));
+        fd = dial(&f);
+        say(fd, "\x16\x03\x01"); /* the beginning of a record */
+        for (end = clock_monotonic_usec() + USEC_PER_SEC; clock_monotonic_usec() < end; turns++)
+                ASSERT_TRUE(sd_event_run(f.event, USEC_PER_SEC / 4) >= 0);
+        ASSERT_TRUE(turns < 500); /* a loop that spins makes a hundred times as many */
+        (void) close(fd);
+        fixture_end(&f);
+}
+
 static void refuses_bad_addresses(void) {
         static const char *const bad[] = {
                 "", "8080", "127.0.0.1", "::1:80", "127.0.0.1:65536", "host.name:80", "1.2.3.4:x"};
@@ -337,6 +375,7 @@ int main(void) {
         return TEST_MAIN(TEST(answers_on_keep_alive), TEST(takes_a_byte_at_a_time),
                          TEST(refuses_a_body_over_the_limit), TEST(answers_later),
                          TEST(notices_a_peer_that_leaves), TEST(streams), TEST(cuts),
-                         TEST(dies_with_open_exchanges), TEST(garbage_changes_nothing),
+                         TEST(dies_with_open_exchanges), TEST(an_answer_ends_the_interest),
+                         TEST(garbage_changes_nothing), TEST(a_silent_handshake_costs_nothing),
                          TEST(refuses_bad_addresses));
 }

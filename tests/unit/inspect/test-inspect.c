@@ -522,8 +522,7 @@ static void says_what_it_passes_over(void) {
 
         ASSERT_OK(inspect_new(&i));
         ASSERT_OK(inspect_add(i, STR(""), STR(POD("ns", "p", "n", ALLOCATION("{"), CONTAINER("3"))), &fault));
-        ASSERT_CONTAINS(fault.text,
-                        "pod ns/p: annotation scheduler.framework.gpushare.allocation passed over: ");
+        ASSERT_CONTAINS(fault.text, "pod ns/p: annotation scheduler.framework.gpushare.allocation: ");
         ASSERT_OK(inspect_add(i, STR(""), STR(POD("ns", "p", "n", OLD("x"), CONTAINER("3"))), &fault));
         ASSERT_CONTAINS(fault.text, "ALIYUN_COM_GPU_MEM_IDX is \"x\"");
         ASSERT_OK(inspect_add(i, STR(""), STR(POD("ns", "p", "n", "", CONTAINER("1.5"))), &fault));

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fixture.h"
 #include "kube/elector.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "store_fixture.h"
 
 /* Times a hundredth of the real ones. Nothing here asserts how long anything took: only what never was true. */
 static ElectorOptions options(const char *identity) {
@@ -90,7 +96,207 @@ static void a_release_hands_over_at_once(void) {
         fixture_end(&f);
 }
 
+static void times_must_be_in_order(void) {
+        bool leads = false;
+        Elector *e = NULL;
+        ElectorOptions o = options("a");
+        Fixture f;
+
+        fixture_begin(&f, 0);
+        o.lease = o.renew_deadline;
+        ASSERT_INT(elector_new(f.client, &o, on_change, &leads, &e), -EINVAL);
+        o = options("a");
+        o.retry = o.renew_deadline;
+        ASSERT_INT(elector_new(f.client, &o, on_change, &leads, &e), -EINVAL);
+        fixture_end(&f);
+}
+
+static const char lease_path[] = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/aliquot";
+
+static void get_lease(Fixture *f, Answer *a) {
+        unsigned before = a->n;
+
+        ASSERT_OK(kube_call(f->client, &(KubeRequest){.method = "GET", .path = lease_path}, on_answer, a,
+                            NULL));
+        TURN_UNTIL(f, a->n > before);
+        ASSERT_INT(a->status, 200);
+}
+
+/* What others wrote beside us stays; what we write is what client-go writes. */
+static void takes_over_what_was_released(void) {
+        bool leads = false, released = false;
+        ElectorOptions o = options("a");
+        Answer a = {0};
+        Elector *e;
+        Fixture f;
+
+        fixture_begin(&f, 0);
+        apply(&f,
+              "{\"apiVersion\":\"coordination.k8s.io/"
+              "v1\",\"kind\":\"Lease\",\"metadata\":{\"name\":\"aliquot\","
+              "\"namespace\":\"kube-system\",\"labels\":{\"mine\":\"1\"}},\"spec\":{\"holderIdentity\":\"\","
+              "\"leaseTransitions\":4}}");
+        ASSERT_OK(elector_new(f.client, &o, on_change, &leads, &e));
+        TURN_UNTIL(&f, leads);
+        ASSERT_TRUE(elector_is_leading(e));
+        get_lease(&f, &a);
+        ASSERT_CONTAINS(a.body, "\"mine\":\"1\"");
+        ASSERT_CONTAINS(a.body, "\"holderIdentity\":\"a\"");
+        ASSERT_CONTAINS(a.body, "\"leaseDurationSeconds\":2");
+        ASSERT_CONTAINS(a.body, "\"leaseTransitions\":5");
+        ASSERT_INT(elector_release(e, on_flag, &released), 0);
+        ASSERT_INT(elector_release(e, on_flag, &released), 1); /* once is enough */
+        TURN_UNTIL(&f, released);
+        get_lease(&f, &a);
+        ASSERT_CONTAINS(a.body, "\"holderIdentity\":\"\"");
+        ASSERT_CONTAINS(a.body, "\"leaseTransitions\":5");
+        ASSERT_FALSE(leads || elector_is_leading(e));
+        (void) elector_free(e);
+        fixture_end(&f);
+}
+
+/* Somebody else's Lease does not run out at first sight, however old it says it is. */
+static void an_old_lease_is_watched_for_a_whole_lease(void) {
+        bool leads = false;
+        ElectorOptions o = options("a");
+        usec_t seen;
+        Elector *e;
+        Fixture f;
+
+        fixture_begin(&f, 0);
+        apply(&f,
+              "{\"apiVersion\":\"coordination.k8s.io/"
+              "v1\",\"kind\":\"Lease\",\"metadata\":{\"name\":\"aliquot\","
+              "\"namespace\":\"kube-system\"},\"spec\":{\"holderIdentity\":\"b\",\"leaseDurationSeconds\":1,"
+              "\"renewTime\":\"2001-01-01T00:00:00.000000Z\"}}");
+        seen = clock_monotonic_usec();
+        ASSERT_OK(elector_new(f.client, &o, on_change, &leads, &e));
+        TURN_UNTIL(&f, leads);
+        ASSERT_TRUE(clock_monotonic_usec() - seen >= o.lease); /* a bound from below: the promise itself */
+        (void) elector_free(e);
+        fixture_end(&f);
+}
+
+/* Lost answers, conflicts and refusals within the deadline cost nothing. */
+static void bears_what_the_server_does_meanwhile(void) {
+        static const StoreFault faults[] = {
+                {.kind = STORE_FAULT_LOSE_ANSWER, .method = "PUT", .count = 1},
+                {.kind = STORE_FAULT_STATUS, .method = "PUT", .count = 1, .status = 409},
+                {.kind = STORE_FAULT_STATUS, .method = "PUT", .count = 1, .status = 500},
+                {.kind = STORE_FAULT_CUT, .method = "PUT", .count = 1},
+        };
+        bool leads = false;
+        ElectorOptions o = options("a");
+        char before[sizeof((Answer *) NULL)->body];
+        Elector *e;
+        Fixture f;
+        Answer a = {0};
+
+        o.lease = 3600 * USEC_PER_SEC; /* however slow the machine is, it does not run out */
+        o.renew_deadline = 1800 * USEC_PER_SEC;
+        fixture_begin(&f, 0);
+        ASSERT_OK(elector_new(f.client, &o, on_change, &leads, &e));
+        TURN_UNTIL(&f, leads);
+        for (size_t i = 0; i < ELEMENTSOF(faults); i++)
+                ASSERT_OK(store_inject(f.store, &faults[i]));
+        /* A renewal that succeeds changes the Lease: three of them are behind all of the faults. */
+        for (unsigned changes = 0; changes < 3;) {
+                (void) snprintf(before, sizeof before, "%s", a.body);
+                get_lease(&f, &a);
+                changes += strcmp(before, a.body) != 0;
+                ASSERT_TRUE(leads && elector_is_leading(e));
+        }
+        get_lease(&f, &a);
+        ASSERT_CONTAINS(a.body, "\"leaseTransitions\":0");
+        (void) elector_free(e);
+        fixture_end(&f);
+}
+
+typedef struct Owner {
+        Fixture *f;
+        Elector *elector;
+        unsigned n;
+        bool free_at;
+} Owner;
+
+static void on_change_free(void *userdata, bool leading) {
+        Owner *o = userdata;
+
+        o->n++;
+        if (leading != o->free_at)
+                return;
+        o->elector = elector_free(o->elector);
+        o->f->client = kube_client_free(o->f->client);
+}
+
+static void on_never(void *userdata) {
+        TEST_FAIL_("released by the dead");
+}
+
+static void dies_in_its_callback(void) {
+        for (unsigned leading = 0; leading < 2; leading++) {
+                ElectorOptions options_ = options("a");
+                Fixture f;
+                Owner o = {.f = &f, .free_at = leading == 1};
+
+                fixture_begin(&f, 0);
+                ASSERT_OK(elector_new(f.client, &options_, on_change_free, &o, &o.elector));
+                TURN_UNTIL(&f, o.n == 1);
+                if (o.elector)
+                        (void) elector_release(o.elector, on_never, NULL); /* it dies below this */
+                ASSERT_TRUE(!o.elector);
+                ASSERT_TRUE(sd_event_run(f.event, 1000) >= 0);
+                fixture_end(&f);
+        }
+}
+
+enum { OTHERS = 32 };
+
+static int on_other(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        ASSERT_FALSE(*(bool *) userdata);
+        return sd_event_source_set_enabled(source, SD_EVENT_OFF);
+}
+
+/* A process that was stopped wakes up with its deadline behind it and requests before it: the deadline comes first. */
+static void a_leader_that_slept_too_long_serves_nobody_before_it_stops(void) {
+        sd_event_source *others[OTHERS];
+        bool leads = false;
+        ElectorOptions o = options("a");
+        int fds[2];
+        Elector *e;
+        usec_t end;
+        Fixture f;
+
+        fixture_begin(&f, 0);
+        o.renew_deadline = 100000;
+        o.retry = 90000;
+        ASSERT_OK(elector_new(f.client, &o, on_change, &leads, &e));
+        TURN_UNTIL(&f, leads);
+        end = clock_monotonic_usec() + 2 * o.renew_deadline;
+        ASSERT_OK(pipe2(fds, O_CLOEXEC));
+        ASSERT_INT(write(fds[1], "x", 1), 1);
+        for (size_t i = 0; i < OTHERS; i++) {
+                int fd = dup(fds[0]); /* epoll takes a descriptor once */
+
+                ASSERT_TRUE(sd_event_add_io(f.event, &others[i], fd, EPOLLIN, on_other, &leads) >= 0);
+                ASSERT_OK(sd_event_source_set_io_fd_own(others[i], true));
+        }
+        while (clock_monotonic_usec() < end) /* what being stopped looks like from the loop */
+                ;
+        TURN_UNTIL(&f, !leads);
+        for (size_t i = 0; i < OTHERS; i++)
+                sd_event_source_disable_unref(others[i]);
+        (void) close(fds[0]);
+        (void) close(fds[1]);
+        (void) elector_free(e);
+        fixture_end(&f);
+}
+
 int main(void) {
         return TEST_MAIN(TEST(one_leads_and_the_other_takes_over_when_it_dies),
-                         TEST(a_leader_that_cannot_renew_stops), TEST(a_release_hands_over_at_once));
+                         TEST(a_leader_that_cannot_renew_stops), TEST(a_release_hands_over_at_once),
+                         TEST(times_must_be_in_order), TEST(takes_over_what_was_released),
+                         TEST(an_old_lease_is_watched_for_a_whole_lease),
+                         TEST(bears_what_the_server_does_meanwhile), TEST(dies_in_its_callback),
+                         TEST(a_leader_that_slept_too_long_serves_nobody_before_it_stops));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fixture.h"
-#include "kube/reflector-internal.h"
+#include "kube/reflector.h"
+#include "store_fixture.h"
 #include "wire/object.h"
 
 /* A view as an owner would keep it: names, with a mark for the compare. */
@@ -74,14 +74,17 @@ static const ReflectorHandler handler = {on_begin, on_object, on_end, on_trouble
 static void begin(Fixture *f, View *v, Reflector **ret, unsigned page, size_t history) {
         *v = (View){0};
         fixture_begin(f, history);
-        reflector_set_backoff_cap(2000);
+
         for (int i = 0; i < 7; i++) {
                 char name[16];
                 (void) snprintf(name, sizeof name, "p%d", i);
                 apply_pod(f, name);
         }
-        ASSERT_OK(reflector_new(f->client, &(ReflectorOptions){.path = "/api/v1/pods", .page = page},
-                                &handler, v, ret));
+        ASSERT_OK(reflector_new(
+                f->client,
+                &(ReflectorOptions){
+                        .path = "/api/v1/pods", .page = page, .backoff = 1000, .backoff_cap = 2000},
+                &handler, v, ret));
 }
 
 static bool has(const View *v, const char *name) {

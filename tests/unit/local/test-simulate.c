@@ -76,15 +76,13 @@ static void describes_its_cards(void) {
         ASSERT_INT(cards[0].uuid.len, 40);
 }
 
-static void gives_other_nodes_labels_alone(void) {
-        _cleanup_json_ json_t *n = json_pack("{s:{s:s, s:{s:s}}}", "metadata", "name", "n1", "labels",
-                                             "kubernetes.io/os", "plan9");
+static void gives_other_nodes_a_kubelets_labels_and_no_more(void) {
+        _cleanup_json_ json_t *n = json_pack("{s:{s:s}}", "metadata", "name", "n1");
 
         ASSERT_OK(simulate_node(n, NULL));
-        ASSERT_INT(json_object_size(n), 1);
-        ASSERT_INT(json_object_size(json_object_get(n, "metadata")), 2);
         ASSERT_TEXT(tree_text(n, "metadata", "labels", "kubernetes.io/hostname", NULL), "n1");
-        ASSERT_TEXT(tree_text(n, "metadata", "labels", "kubernetes.io/os", NULL), "plan9");
+        ASSERT_TRUE(!json_object_get(json_object_get(n, "metadata"), "annotations"));
+        ASSERT_TRUE(!json_object_get(n, "status"));
 }
 
 static void names_what_is_wrong(void) {
@@ -130,6 +128,6 @@ static void refuses_a_node_of_the_wrong_shape(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(offers_what_the_mode_offers), TEST(zeroes_what_another_mode_left),
-                         TEST(describes_its_cards), TEST(gives_other_nodes_labels_alone),
+                         TEST(describes_its_cards), TEST(gives_other_nodes_a_kubelets_labels_and_no_more),
                          TEST(names_what_is_wrong), TEST(refuses_a_node_of_the_wrong_shape));
 }

@@ -163,10 +163,11 @@ static void malformed_bodies_are_answered_with_the_path(void) {
                 {"{\"Pod\":{\"spec\":{\"containers\":7}},\"NodeNames\":[]}",
                  "Pod: pod: spec.containers: not an array"},
                 {"{\"Pod\":{},\"NodeNames\":{}}", "NodeNames: not an array"},
-                {"{\"Pod\":{},\"NodeNames\":[\"n1\",7]}", "NodeNames: [1]: not a string"},
+                {"{\"Pod\":{},\"NodeNames\":[\"n1\",7]}", "NodeNames[1]: not a string"},
                 {"{\"Pod\":{},\"Nodes\":{\"items\":[7]}}", "Nodes: items[0]: not an object"},
                 {"{\"Pod\":{},\"NodeNames\":[\"n1\"", "the text ends"},
                 {"{\"Pod\":{},\"NodeNames\":[]}x", "something follows"},
+                {"{\"Pod\":{},\"NodeNames\":[],\"nodeNames\":[]}", "NodeNames stand twice"},
         };
         Fixture f = setup();
 
@@ -268,6 +269,13 @@ static void preempt_keeps_nodes_that_would_fit(void) {
         ASSERT_TEXT(f.out.data, "{\"NodeNameToMetaVictims\":{}}");
         ASSERT_INT(post(&f, "preempt", args(pod_json("web"), "\"NodeNameToMetaVictims\":{\"cpu\":{}}")), 200);
         ASSERT_CONTAINS(f.out.data, "\"cpu\":{");
+        /* An escape in a name is the same name. */
+        ASSERT_INT(post(&f, "preempt",
+                        args(pod_json("x", .mem = "1"), "\"NodeNameToMetaVictims\":{\"\\u006e1\":{}}")),
+                   200);
+        ASSERT_INT(post(&f, "preempt", args(pod_json("web"), "\"NodeNameToMetaVictims\":{\"a\\\"b\":{}}")),
+                   200);
+        ASSERT_CONTAINS(f.out.data, "\"a\\\"b\":{");
         ASSERT_INT(post(&f, "preempt",
                         args(pod_json("x", .mem = "1"), "\"NodeNameToMetaVictims\":{\"n1\":{\"Pods\":[7]}}")),
                    400);

@@ -129,6 +129,21 @@ static void counts_init_containers_as_kubernetes_does(void) {
         ASSERT_INT(f.request.n_containers, 4);
         ASSERT_INT(f.request.containers[1].kind, CONTAINER_SIDECAR);
         arena_done(&f.arena);
+        /* The same, with 8 beside the sidecar: its moment is the largest. */
+        ASSERT_OK(read_request(
+                &f, "",
+                "\"initContainers\":[{\"name\":\"s\",\"restartPolicy\":\"Always\",\"resources\":{\"limits\":"
+                "{\"aliyun.com/gpu-mem\":2}}}," MEM(8) "],\"containers\":[" MEM(7) "]"));
+        ASSERT_INT(f.request.mem, 10);
+        arena_done(&f.arena);
+        /* init 3, sidecar 5, init 2 beside it: 7, although 2 is less than 3. */
+        ASSERT_OK(read_request(
+                &f, "",
+                "\"initContainers\":[" MEM(3) ",{\"name\":\"s\",\"restartPolicy\":\"Always\",\"resources\":"
+                                              "{\"limits\":{\"aliyun.com/gpu-mem\":5}}}," MEM(
+                                                      2) "],\"containers\":[" MEM(1) "]"));
+        ASSERT_INT(f.request.mem, 7);
+        arena_done(&f.arena);
 }
 
 static void refuses_with_object_value_and_rule(void) {

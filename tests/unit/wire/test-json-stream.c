@@ -187,6 +187,41 @@ static void endless_values_are_refused_early(void) {
         ASSERT_INT(log.n, 0);
 }
 
+/* Both kinds, cut everywhere: what is too long leaves a gap, and nothing of it stays in memory. */
+static void passes_over_long_values(void) {
+        static const struct {
+                JsonStreamKind kind;
+                const char *text, *values;
+                int expected;
+        } cases[] = {
+                {JSON_STREAM_VALUES, "{\"a\":1}\n{\"a\":\"long }{ \\\" \"}\n[2]\n12345678901234567890 7",
+                 "|{\"a\":1}\n|\n|[2]\n|\n|7\n", 0},
+                {JSON_STREAM_VALUES, "1234567890123456789", "|\n", 0},
+                {JSON_STREAM_LIST, "{\"items\":[{},{\"name\":\"0123456789\"},[]],\"m\":[0,1,2,3,4,5,6,7]}",
+                 "items|{}\nitems|\nitems|[]\nm|\n", 0},
+                {JSON_STREAM_LIST, "{\"items\":[[0,1,2,3,4,5,6,7", "", JSON_STREAM_E_MALFORMED},
+                {JSON_STREAM_LIST, "{\"a-key-of-many-bytes\":1}", "", JSON_STREAM_E_TOO_LONG},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++)
+                for (size_t cut = 1; cut <= strlen(cases[i].text); cut++) {
+                        _cleanup_(json_stream_freep) JsonStream *s = NULL;
+                        Str text = str_from(cases[i].text);
+                        Log log = {0};
+                        int r = 0;
+
+                        ASSERT_OK(json_stream_new(cases[i].kind, 10, log_value, &log, &s));
+                        json_stream_skip_long(s);
+                        for (size_t at = 0; at < text.len && r == 0; at += cut) {
+                                size_t n = text.len - at < cut ? text.len - at : cut;
+                                r = json_stream_feed(s, (Str){text.data + at, n}, NULL);
+                        }
+                        ASSERT_INT(r == 0 ? json_stream_finish(s, NULL) : r, cases[i].expected);
+                        ASSERT_STR(buf_str(&log.text), str_from(cases[i].values));
+                        buf_done(&log.text);
+                }
+}
+
 static void the_callback_stops_the_stream(void) {
         for (unsigned cut = 0; cut < 5; cut++) {
                 Log log = {.stop_after = 2};
@@ -262,7 +297,7 @@ int main(void) {
         return TEST_MAIN(TEST(cuts_a_watch_into_values), TEST(refuses_what_is_no_stream),
                          TEST(cuts_a_list_into_members_and_elements), TEST(refuses_what_is_no_list),
                          TEST(says_where_it_went_wrong), TEST(holds_the_length_limit),
-                         TEST(endless_values_are_refused_early), TEST(the_callback_stops_the_stream),
-                         TEST(values_within_a_piece_are_not_copied), TEST(long_values_at_every_alignment),
-                         TEST(random_text_is_cut_alike));
+                         TEST(endless_values_are_refused_early), TEST(passes_over_long_values),
+                         TEST(the_callback_stops_the_stream), TEST(values_within_a_piece_are_not_copied),
+                         TEST(long_values_at_every_alignment), TEST(random_text_is_cut_alike));
 }

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+
+#include "http/server.h"
+#include "store_fixture.h"
+
+static void gets_and_binds(void) {
+        KubeBinding binding = {.namespace_ = STR("default"),
+                               .name = STR("a"),
+                               .node = STR("n1"),
+                               .annotations = STR("{\"k\":\"v\"}")};
+        Answer a = {0};
+        Fixture f;
+
+        fixture_begin(&f, 0);
+        apply_node(&f, "n1");
+        apply_pod(&f, "a");
+        ASSERT_OK(kube_bind(f.client, &binding, on_answer, &a, NULL));
+        ASSERT_INT(a.n, 0); /* never before the call returns */
+        TURN_UNTIL(&f, a.n == 1);
+        ASSERT_INT(a.status, 201);
+        ASSERT_OK(kube_get_pod(f.client, STR("default"), STR("a"), on_answer, &a, NULL));
+        TURN_UNTIL(&f, a.n == 2);
+        ASSERT_INT(a.status, 200);
+        ASSERT_CONTAINS(a.body, "\"nodeName\":\"n1\"");
+        ASSERT_CONTAINS(a.body, "\"k\":\"v\"");
+        ASSERT_OK(kube_bind(f.client, &binding, on_answer, &a, NULL)); /* bound already */
+        TURN_UNTIL(&f, a.n == 3);
+        ASSERT_INT(a.outcome, KUBE_DONE);
+        ASSERT_INT(a.status, 409);
+        ASSERT_TEXT(a.reason, "Conflict");
+        ASSERT_CONTAINS(a.fault.text, "POST /api/v1/namespaces/default/pods/a/binding: HTTP 409 Conflict: ");
+        ASSERT_OK(kube_get_pod(f.client, STR("default"), STR("none"), on_answer, &a, NULL));
+        TURN_UNTIL(&f, a.n == 4);
+        ASSERT_INT(a.status, 404);
+        ASSERT_TEXT(a.reason, "NotFound");
+        ASSERT_FALSE(kube_reply_is_transient(&(KubeReply){.outcome = a.outcome, .status = a.status}));
+        fixture_end(&f);
+}
+
+static void patches_with_a_precondition(void) {
+        Answer a = {0};
+        Fixture f;
+        char version[64];
+        const char *path = "/api/v1/namespaces/default/pods/a", *at;
+
+        fixture_begin(&f, 0);
+        apply_pod(&f, "a");
+        ASSERT_OK(kube_get_pod(f.client, STR("default"), STR("a"), on_answer, &a, NULL));
+        TURN_UNTIL(&f, a.n == 1);
+        at = strstr(a.body, "\"resourceVersion\":\"");
+        ASSERT_TRUE(at != NULL);
+        (void) snprintf(version, sizeof version, "%.*s", (int) strcspn(at + 19, "\""), at + 19);
+        ASSERT_OK(kube_merge_patch(f.client, path, "", STR("{\"metadata\":{\"annotations\":{\"x\":\"1\"}}}"),
+                                   str_from(version), on_answer, &a, NULL));
+        TURN_UNTIL(&f, a.n == 2);
+        ASSERT_INT(a.status, 200);
+        /* The object has moved on: the same version again is a conflict, and no version is not. */
+        ASSERT_OK(kube_merge_patch(f.client, path, "", STR("{\"metadata\":{\"annotations\":{\"x\":\"2\"}}}"),
+                                   str_from(version), on_answer, &a, NULL));
+        TURN_UNTIL(&f, a.n == 3);
+        ASSERT_INT(a.status, 409);
+        ASSERT_OK(kube_merge_patch(f.client, path, "status", STR("{\"status\":{\"phase\":\"Running\"}}"),
+                                   STR(""), on_answer, &a, NULL));
+        TURN_UNTIL(&f, a.n == 4);
+        ASSERT_INT(a.status, 200);
+        ASSERT_CONTAINS(a.body, "\"Running\"");
+        ASSERT_OK(kube_merge_patch(f.client, path, "status", STR("{\"status\":{\"phase\":\"Failed\"}}"),
+                                   str_from(version), on_answer, &a, NULL));
+        TURN_UNTIL(&f, a.n == 5);
+        ASSERT_INT(a.status, 409);
+        fixture_end(&f);
+}
+
+static void tells_the_three_outcomes_apart(void) {
+        static const StoreFault busy = {
+                .kind = STORE_FAULT_STATUS, .count = 1, .status = 429, .retry_after = 3};
+        static const StoreFault broken = {.kind = STORE_FAULT_STATUS, .count = 1, .status = 500};
+        static const StoreFault lost = {.kind = STORE_FAULT_LOSE_ANSWER, .method = "POST", .count = 9};
+        KubeBinding binding = {.namespace_ = STR("default"), .name = STR("a"), .node = STR("n1")};
+        Answer a = {0};
+        Fixture f;
+
+        fixture_begin(&f, 0);
+        apply_node(&f, "n1");
+        apply_pod(&f, "a");
+        ASSERT_OK(store_inject(f.store, &busy));
+        ASSERT_OK(kube_get_pod(f.client, STR("default"), STR("a"), on_answer, &a, NULL));
+        TURN_UNTIL(&f, a.n == 1);
+        ASSERT_INT(a.status, 429);
+        ASSERT_TRUE(a.retry_after == 3 * USEC_PER_SEC);
+        ASSERT_TRUE(kube_reply_is_transient(&(KubeReply){.outcome = a.outcome, .status = a.status}));
+        ASSERT_OK(store_inject(f.store, &broken));
+        ASSERT_OK(kube_get_pod(f.client, STR("default"), STR("a"), on_answer, &a, NULL));
+        TURN_UNTIL(&f, a.n == 2);
+        ASSERT_INT(a.status, 500);
+
+        ASSERT_OK(store_inject(f.store, &lost));
+        ASSERT_OK(kube_bind(f.client, &binding, on_answer, &a, NULL));
+        TURN_UNTIL(&f, a.n == 3);
+        ASSERT_INT(a.outcome, KUBE_UNKNOWN);
+        ASSERT_OK(kube_get_pod(f.client, STR("default"), STR("a"), on_answer, &a, NULL));
+        TURN_UNTIL(&f, a.n == 4);
+        ASSERT_CONTAINS(a.body, "\"nodeName\":\"n1\""); /* it had been carried out */
+
+        ASSERT_OK(store_vanish(f.store, true));
+        ASSERT_OK(kube_get_pod(f.client, STR("default"), STR("a"), on_answer, &a, NULL));
+        TURN_UNTIL(&f, a.n == 5);
+        ASSERT_INT(a.outcome, KUBE_NOT_SENT);
+        ASSERT_CONTAINS(a.fault.text, "GET /api/v1/namespaces/default/pods/a: ");
+        ASSERT_OK(store_vanish(f.store, false));
+        ASSERT_OK(kube_get_pod(f.client, STR("default"), STR("a"), on_answer, &a, NULL));
+        TURN_UNTIL(&f, a.n == 6);
+        ASSERT_INT(a.status, 200);
+        fixture_end(&f);
+}
+
+static void a_slow_answer_is_unknown(void) {
+        static const StoreFault slow = {
+                .kind = STORE_FAULT_DELAY, .method = "POST", .count = 1, .delay_usec = 2000000};
+        KubeRequest request = {
+                .method = "POST",
+                .path = "/api/v1/nodes",
+                .timeout = 100000,
+                .body = STR("{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"n\"}}")};
+        Answer a = {0};
+        Fixture f;
+
+        fixture_begin(&f, 0);
+        ASSERT_OK(store_inject(f.store, &slow));
+        ASSERT_OK(kube_call(f.client, &request, on_answer, &a, NULL));
+        TURN_UNTIL(&f, a.n == 1);
+        ASSERT_INT(a.outcome, KUBE_UNKNOWN);
+        ASSERT_CONTAINS(a.fault.text, "it may have been carried out");
+        fixture_end(&f);
+}
+
+typedef struct Chain {
+        Fixture *f;
+        KubeCall *other;
+        unsigned done;
+} Chain;
+
+static void on_never(void *userdata, const KubeReply *reply) {
+        TEST_FAIL_("a cancelled call answered");
+}
+
+static void on_first(void *userdata, const KubeReply *reply) {
+        Chain *c = userdata;
+
+        c->done++;
+        c->other = kube_call_free(c->other);
+        if (c->done < 3)
+                ASSERT_OK(kube_get_pod(c->f->client, STR("default"), STR("a"), on_first, c, NULL));
+        else
+                c->f->client =
+                        kube_client_free(c->f->client); /* inside its own callback, with calls in flight */
+}
+
+static void calls_are_made_cancelled_and_freed_inside_callbacks(void) {
+        Chain c = {0};
+        Fixture f;
+
+        fixture_begin(&f, 0);
+        c.f = &f;
+        apply_pod(&f, "a");
+        ASSERT_OK(kube_get_pod(f.client, STR("default"), STR("a"), on_first, &c, NULL));
+        ASSERT_OK(store_inject(f.store, &(StoreFault){.kind = STORE_FAULT_DELAY,
+                                                      .path_prefix = "/api/v1/nodes",
+                                                      .count = 5,
+                                                      .delay_usec = 500000}));
+        ASSERT_OK(kube_call(f.client, &(KubeRequest){.method = "GET", .path = "/api/v1/nodes"}, on_never,
+                            NULL, &c.other));
+        ASSERT_OK(kube_call(f.client, &(KubeRequest){.method = "GET", .path = "/api/v1/nodes/x"}, on_never,
+                            NULL, NULL));
+        TURN_UNTIL(&f, !f.client);
+        ASSERT_INT(c.done, 3);
+        fixture_end(&f);
+}
+
+static void echo(void *userdata, HttpExchange *x, const HttpRequest *r) {
+        _cleanup_buf_ Buf text = BUF_NULL;
+
+        buf_appendf(&text, "%s %s %s " STR_FMT, r->method, r->path, r->content_type, STR_ARG(r->body));
+        http_respond(x, 200, "text/plain", buf_str(&text));
+}
+
+static void events_are_counted_not_repeated(void) {
+        KubeEventRecorder *r = NULL;
+        KubeEvent event = {.kind = "Pod",
+                           .namespace_ = STR("default"),
+                           .name = STR("a"),
+                           .uid = STR("u"),
+                           .type = "Warning",
+                           .reason = "Refused",
+                           .note = "no \"room\""};
+        Answer a = {0};
+        Fixture f;
+
+        fixture_begin(&f, 0);
+        ASSERT_OK(kube_event_recorder_new(f.client, "test", &r));
+        kube_event(r, &event);
+        for (unsigned wanted = 1; !strstr(a.body, "\"count\":1"); wanted++) {
+                ASSERT_OK(kube_call(f.client, &(KubeRequest){.method = "GET", .path = "/api/v1/events"},
+                                    on_answer, &a, NULL));
+                TURN_UNTIL(&f, a.n == wanted);
+        }
+        ASSERT_CONTAINS(a.body, "no \\\"room\\\"");
+        kube_event(r, &event);
+        for (unsigned wanted = a.n + 1; !strstr(a.body, "\"count\":2"); wanted++) {
+                ASSERT_OK(kube_call(f.client, &(KubeRequest){.method = "GET", .path = "/api/v1/events"},
+                                    on_answer, &a, NULL));
+                TURN_UNTIL(&f, a.n == wanted);
+        }
+        ASSERT_TRUE(!strstr(strstr(a.body, "\"involvedObject\"") + 1, "\"involvedObject\"")); /* one Event */
+        (void) kube_event_recorder_free(r);
+        fixture_end(&f);
+}
+
+/* What is sent, byte for byte, heard at a socket. */
+static void patch_body(Str patch, Str version, const char *expected) {
+        _cleanup_(sd_event_unrefp) sd_event *event = NULL;
+        _cleanup_(kube_config_freep) KubeConfig *config = NULL;
+        _cleanup_(http_server_freep) HttpServer *server = NULL;
+        HttpServerOptions options = {.listen = "127.0.0.1:0", .max_body = 10000};
+        Fixture f = {0};
+        Answer a = {0};
+        char url[64];
+
+        ASSERT_TRUE(sd_event_new(&event) >= 0);
+        f.event = event;
+        ASSERT_OK(http_server_new(event, &options, echo, NULL, &server, NULL));
+        (void) snprintf(url, sizeof url, "http://127.0.0.1:%u", http_server_port(server));
+        ASSERT_OK(kube_config_for_server(url, &config));
+        ASSERT_OK(kube_client_new(event, config, &f.client));
+        ASSERT_INT(kube_merge_patch(f.client, "/x", "status", patch, version, on_answer, &a, NULL),
+                   expected ? 0 : -EINVAL);
+        if (expected) {
+                TURN_UNTIL(&f, a.n == 1);
+                ASSERT_TEXT(a.body, expected);
+        }
+        (void) kube_client_free(f.client);
+}
+
+static void the_version_goes_into_the_patch(void) {
+        patch_body(STR("{}"), STR(""), "PATCH /x/status application/merge-patch+json {}");
+        patch_body(STR("{}"), STR("7"),
+                   "PATCH /x/status application/merge-patch+json {\"metadata\":{\"resourceVersion\":\"7\"}}");
+        patch_body(
+                STR(" { \"a\" : [1, 2] , \"metadata\" : { \"x\" : null , \"resourceVersion\" : \"1\" } } "),
+                STR("7"),
+                "PATCH /x/status application/merge-patch+json "
+                "{\"a\":[1, 2],\"metadata\":{\"resourceVersion\":\"7\",\"x\":null}}");
+        patch_body(STR("{\"a\":{\"metadata\":{}}}"), STR("7\"8"),
+                   "PATCH /x/status application/merge-patch+json "
+                   "{\"a\":{\"metadata\":{}},\"metadata\":{\"resourceVersion\":\"7\\\"8\"}}");
+        patch_body(STR("[]"), STR("7"), NULL);
+        patch_body(STR("{\"a\":"), STR("7"), NULL);
+        patch_body(STR("{\"metadata\":7}"), STR("7"), NULL);
+}
+
+static void names_lead_nowhere_else(void) {
+        static const char *const names[] = {"../../nodes/n", "a?watch=true", "a#b", "%2e%2e", "a b\r\nX: y"};
+        Answer a = {0};
+        Fixture f;
+
+        fixture_begin(&f, 0);
+        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+                ASSERT_OK(kube_get_pod(f.client, STR("default"), str_from(names[i]), on_answer, &a, NULL));
+                TURN_UNTIL(&f, a.n == i + 1);
+                ASSERT_INT(a.outcome, KUBE_DONE);
+                ASSERT_INT(a.status, 404);
+        }
+        fixture_end(&f);
+}
+
+/* An object in trouble is heard 25 times, and no more; its neighbour is still heard. */
+static void one_object_cannot_flood_the_server(void) {
+        KubeEventRecorder *r = NULL;
+        KubeEvent event = {.kind = "Pod",
+                           .namespace_ = STR("default"),
+                           .uid = STR("u"),
+                           .type = "Warning",
+                           .reason = "R"};
+        Fixture f;
+        char note[32];
+
+        fixture_begin(&f, 0);
+        ASSERT_OK(kube_event_recorder_new(f.client, "test", &r));
+        event.name = STR("a");
+        event.note = note;
+        for (int i = 0; i < 100; i++) {
+                (void) snprintf(note, sizeof note, "note %d", i);
+                kube_event(r, &event);
+        }
+        ASSERT_INT(kube_event_counters(r).created, 25);
+        ASSERT_INT(kube_event_counters(r).dropped, 75);
+        event.name = STR("b");
+        for (int i = 0; i < 10; i++) {
+                event.note = "the same";
+                kube_event(r, &event);
+        }
+        ASSERT_INT(kube_event_counters(r).created, 26);
+        TURN_UNTIL(&f, kube_event_counters(r).repeated ==
+                               1); /* nine repeats while the first was on its way: one patch */
+        (void) kube_event_recorder_free(r);
+        fixture_end(&f);
+}
+
+static void a_lost_event_is_counted_and_forgotten(void) {
+        static const StoreFault refused = {
+                .kind = STORE_FAULT_STATUS, .method = "POST", .count = 1, .status = 403};
+        KubeEventRecorder *r = NULL;
+        KubeEvent event = {.kind = "Node",
+                           .name = STR("n"),
+                           .uid = STR("u"),
+                           .type = "Normal",
+                           .reason = "R",
+                           .note = "x"};
+        Fixture f;
+
+        fixture_begin(&f, 0);
+        ASSERT_OK(store_inject(f.store, &refused));
+        ASSERT_OK(kube_event_recorder_new(f.client, "test", &r));
+        kube_event(r, &event);
+        TURN_UNTIL(&f, kube_event_counters(r).lost == 1);
+        kube_event(r, &event); /* created, not patched: the server knows nothing of it */
+        ASSERT_INT(kube_event_counters(r).created, 2);
+        (void) kube_event_recorder_free(r); /* with its call in flight */
+        ASSERT_TRUE(sd_event_run(f.event, 1000) >= 0);
+        fixture_end(&f);
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(gets_and_binds), TEST(patches_with_a_precondition),
+                         TEST(tells_the_three_outcomes_apart), TEST(a_slow_answer_is_unknown),
+                         TEST(calls_are_made_cancelled_and_freed_inside_callbacks),
+                         TEST(events_are_counted_not_repeated), TEST(the_version_goes_into_the_patch),
+                         TEST(names_lead_nowhere_else), TEST(one_object_cannot_flood_the_server),
+                         TEST(a_lost_event_is_counted_and_forgotten));
+}

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The whole scheduler in one loop with an API server: asked over HTTP as kube-scheduler asks it, while answers are lost,
+ * watches are cut and the API server is away. After each story another scheduler, started there and then, must report
+ * the same as the one that has lived through it. */
+
+#include <stdarg.h>
+
+#include "base/buf.h"
+#include "kube/client.h"
+#include "local/store.h"
+#include "scheduler/scheduler.h"
+#include "test.h"
+
+typedef struct Peer {
+        Scheduler *scheduler;
+        KubeConfig *config; /* of its extender */
+        KubeClient *client;
+} Peer;
+
+typedef struct Fixture {
+        sd_event *event;
+        Store *store;
+        KubeConfig *config;
+        KubeClient *client; /* of the store */
+        Peer us;
+} Fixture;
+
+#define TURN_UNTIL(f, condition)                                                                             \
+        do {                                                                                                 \
+                usec_t end_ = clock_monotonic_usec() + 20 * USEC_PER_SEC;                                    \
+                while (!(condition)) {                                                                       \
+                        if (clock_monotonic_usec() > end_)                                                   \
+                                TEST_FAIL_("never came true: %s", #condition);                               \
+                        ASSERT_TRUE(sd_event_run((f)->event, 100000) >= 0);                                  \
+                }                                                                                            \
+        } while (0)
+
+/* ---- calls ---- */
+
+typedef struct Answer {
+        bool done;
+        KubeOutcome outcome;
+        unsigned status;
+        Buf body;
+} Answer;
+
+static void on_answer(void *userdata, const KubeReply *reply) {
+        Answer *a = userdata;
+
+        a->done = true;
+        a->outcome = reply->outcome;
+        a->status = reply->status;
+        buf_append_str(&a->body, reply->body);
+        buf_append_char(&a->body, '\0');
+}
+
+static void send_to(KubeClient *client, const char *method, const char *path, const char *body, Answer *a) {
+        KubeRequest request = {.method = method, .path = path, .body = str_from(body)};
+
+        *a = (Answer){.body = BUF_NULL};
+        ASSERT_OK(kube_call(client, &request, on_answer, a, NULL));
+}
+
+static void call(Fixture *f, KubeClient *client, const char *method, const char *path, const char *body,
+                 Answer *a) {
+        send_to(client, method, path, body, a);
+        TURN_UNTIL(f, a->done);
+}
+
+/* The text of a 200; the caller frees it. */
+static char *ask(Fixture *f, const Peer *p, const char *method, const char *path, const char *body) {
+        Answer a;
+
+        call(f, p->client, method, path, body, &a);
+        ASSERT_INT(a.status, 200);
+        return buf_take(&a.body);
+}
+
+/* ---- the cluster ---- */
+
+static void apply(Fixture *f, const char *format, ...) {
+        char text[4096];
+        Fault fault = FAULT_NULL;
+        va_list args;
+
+        va_start(args, format);
+        (void) vsnprintf(text, sizeof text, format, args);
+        va_end(args);
+        if (store_apply(f->store, str_from(text), &fault) != 0)
+                TEST_FAIL_("%s", fault.text);
+}
+
+static void apply_node(Fixture *f, const char *name, unsigned cards) {
+        apply(f,
+              "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"%s\",\"labels\":{"
+              "\"ack.node.gpu.schedule\":\"cgpu\"}},\"status\":{\"allocatable\":{\"aliyun.com/"
+              "gpu-mem\":\"%u\","
+              "\"aliyun.com/gpu-count\":\"%u\"}}}",
+              name, cards * 15, cards);
+}
+
+static const char *pod_text(const char *name, unsigned mem) {
+        static char text[1024];
+
+        (void) snprintf(text, sizeof text,
+                        "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"%s\",\"namespace\":"
+                        "\"default\","
+                        "\"uid\":\"uid-%s\"},\"spec\":{\"containers\":[{\"name\":\"main\",\"image\":\"i\","
+                        "\"resources\":{"
+                        "\"limits\":{\"aliyun.com/gpu-mem\":\"%u\"}}}]}}",
+                        name, name, mem);
+        return text;
+}
+
+static char *get_pod(Fixture *f, const char *name) {
+        char path[256];
+        Answer a;
+
+        (void) snprintf(path, sizeof path, "/api/v1/namespaces/default/pods/%s", name);
+        call(f, f->client, "GET", path, "", &a);
+        ASSERT_INT(a.status, 200);
+        return buf_take(&a.body);
+}
+
+/* The UID that the store has given the pod: it may choose its own. */
+static void uid_of(Fixture *f, const char *name, char uid[static 128]) {
+        _cleanup_free_ char *pod = get_pod(f, name);
+        const char *at = strstr(pod, "\"uid\":\"");
+
+        ASSERT_TRUE(at != NULL);
+        (void) snprintf(uid, 128, "%.*s", (int) strcspn(at + 7, "\""), at + 7);
+}
+
+static void bind_body(Fixture *f, const char *pod, const char *node, char body[static 512]) {
+        char uid[128];
+
+        uid_of(f, pod, uid);
+        (void) snprintf(body, 512,
+                        "{\"PodName\":\"%s\",\"PodNamespace\":\"default\",\"PodUID\":\"%s\",\"Node\":\"%s\"}",
+                        pod, uid, node);
+}
+
+static char *bind_pod(Fixture *f, const char *pod, const char *node) {
+        char body[512];
+
+        bind_body(f, pod, node, body);
+        return ask(f, &f->us, "POST", "/gpushare-scheduler/bind", body);
+}
+
+#define ASSERT_BIND(f, pod, node, answer)                                                                    \
+        do {                                                                                                 \
+                _cleanup_free_ char *answer_ = bind_pod(f, pod, node);                                       \
+                ASSERT_CONTAINS(answer_, answer);                                                            \
+        } while (0)
+#define BOUND "{\"Error\":\"\"}"
+
+/* ---- beginning and end ---- */
+
+static Peer peer_start(Fixture *f, bool election, const char *identity) {
+        SchedulerOptions options = {.config = f->config,
+                                    .listen = "127.0.0.1:0",
+                                    .leader_election = election,
+                                    .identity = identity};
+        Fault fault = FAULT_NULL;
+        char url[64];
+        Peer p;
+
+        if (scheduler_new(f->event, &options, &p.scheduler, &fault) != 0)
+                TEST_FAIL_("%s", fault.text);
+        (void) snprintf(url, sizeof url, "http://127.0.0.1:%u", scheduler_port(p.scheduler));
+        ASSERT_OK(kube_config_for_server(url, &p.config));
+        ASSERT_OK(kube_client_new(f->event, p.config, &p.client));
+        return p;
+}
+
+static void peer_end(Peer *p) {
+        kube_client_free(p->client);
+        kube_config_free(p->config);
+        scheduler_free(p->scheduler);
+        *p = (Peer){0};
+}
+
+static void begin(Fixture *f) {
+        Fault fault = FAULT_NULL;
+
+        *f = (Fixture){0};
+        ASSERT_TRUE(sd_event_new(&f->event) >= 0);
+        ASSERT_OK(store_new(f->event, &(StoreOptions){0}, &f->store, &fault));
+        ASSERT_OK(kube_config_for_server(store_url(f->store), &f->config));
+        ASSERT_OK(kube_client_new(f->event, f->config, &f->client));
+        apply_node(f, "n1", 1);
+        apply_node(f, "n2", 2);
+        f->us = peer_start(f, false, NULL);
+        TURN_UNTIL(f, scheduler_is_ready(f->us.scheduler));
+}
+
+static char *inspect(Fixture *f, const Peer *p) {
+        return ask(f, p, "GET", "/gpushare-scheduler/inspect", "");
+}
+
+/* A scheduler that starts now, and ours as soon as its watch has caught up, say the same. */
+static void assert_restart_agrees(Fixture *f) {
+        usec_t end = clock_monotonic_usec() + 20 * USEC_PER_SEC;
+        Peer fresh = peer_start(f, false, NULL);
+        _cleanup_free_ char *theirs = NULL;
+
+        TURN_UNTIL(f, scheduler_is_ready(fresh.scheduler));
+        theirs = inspect(f, &fresh);
+        for (;;) {
+                _cleanup_free_ char *ours = inspect(f, &f->us);
+
+                if (strcmp(ours, theirs) == 0)
+                        break;
+                if (clock_monotonic_usec() > end)
+                        ASSERT_TEXT(ours, theirs);
+        }
+        peer_end(&fresh);
+}
+
+static void end(Fixture *f) {
+        assert_restart_agrees(f);
+        peer_end(&f->us);
+        kube_client_free(f->client);
+        kube_config_free(f->config);
+        store_free(f->store);
+        sd_event_unref(f->event);
+}
+
+static void inject(Fixture *f, StoreFaultKind kind, const char *method, const char *path, unsigned count,
+                   unsigned status) {
+        StoreFault fault = {
+                .kind = kind, .method = method, .path_prefix = path, .count = count, .status = status};
+
+        ASSERT_OK(store_inject(f->store, &fault));
+}
+
+/* ---- stories ---- */
+
+static void filters_prioritizes_and_binds(void) {
+        _cleanup_free_ char *filtered = NULL, *scores = NULL, *pod = NULL;
+        char args[2048];
+        Fixture f;
+
+        begin(&f);
+        apply(&f, "%s", pod_text("a", 4));
+        (void) snprintf(args, sizeof args, "{\"Pod\":%s,\"Nodes\":null,\"NodeNames\":[\"n1\",\"n2\"]}",
+                        pod_text("a", 4));
+        filtered = ask(&f, &f.us, "POST", "/gpushare-scheduler/filter", args);
+        ASSERT_CONTAINS(filtered, "\"NodeNames\":[\"n1\",\"n2\"]");
+        scores = ask(&f, &f.us, "POST", "/gpushare-scheduler/prioritize", args);
+        ASSERT_CONTAINS(scores, "{\"Host\":\"n1\",\"Score\":10},{\"Host\":\"n2\",\"Score\":9}");
+        ASSERT_BIND(&f, "a", "n1", BOUND);
+        pod = get_pod(&f, "a");
+        ASSERT_CONTAINS(pod, "\"nodeName\":\"n1\"");
+        ASSERT_CONTAINS(pod, "\"scheduler.framework.gpushare.allocation\":\"{\\\"0\\\":{\\\"0\\\":4}}\"");
+        ASSERT_CONTAINS(pod, "\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"false\"");
+        ASSERT_BIND(&f, "a", "n1", BOUND); /* the same again, as after a time-out */
+        ASSERT_BIND(&f, "a", "n2", "has been bound to node n1 already");
+        end(&f);
+}
+
+static void a_lost_answer_is_no_lost_slice(void) {
+        Fixture f;
+
+        begin(&f);
+        apply(&f, "%s", pod_text("a", 10));
+        apply(&f, "%s", pod_text("b", 10));
+        inject(&f, STORE_FAULT_LOSE_ANSWER, "POST", "/api/v1/namespaces/default/pods/a/binding", 1, 0);
+        ASSERT_BIND(&f, "a", "n1", BOUND);
+        ASSERT_BIND(&f, "b", "n1", "node n1: no card has 10 of gpu-mem free: gpu0 5 of 15");
+        end(&f);
+}
+
+static void a_lost_request_gives_back(void) {
+        Fixture f;
+
+        begin(&f);
+        apply(&f, "%s", pod_text("a", 10));
+        inject(&f, STORE_FAULT_CUT, "POST", "/api/v1/namespaces/default/pods/a/binding", 2, 0);
+        ASSERT_BIND(&f, "a", "n1", "\"Error\":\"");
+        for (;;) { /* the second look takes a second; then another try may go through */
+                _cleanup_free_ char *answer = bind_pod(&f, "a", "n1");
+
+                if (strcmp(answer, BOUND) == 0)
+                        break;
+                ASSERT_TRUE(sd_event_run(f.event, 100000) >= 0);
+        }
+        end(&f);
+}
+
+static void statuses_are_told_and_give_back(void) {
+        static const unsigned statuses[] = {400, 403, 409, 410, 422, 429};
+        Fixture f;
+
+        begin(&f);
+        apply(&f, "%s", pod_text("a", 15));
+        for (size_t i = 0; i < ELEMENTSOF(statuses); i++) {
+                inject(&f, STORE_FAULT_STATUS, "POST", "/api/v1/namespaces/default/pods/a/binding", 1,
+                       statuses[i]);
+                ASSERT_BIND(&f, "a", "n1", "\"Error\":\"");
+                assert_restart_agrees(&f);
+        }
+        ASSERT_BIND(&f, "a", "n1", BOUND);
+        end(&f);
+}
+
+static void a_pod_deleted_between_filter_and_bind(void) {
+        char body[512];
+        Answer a;
+        Fixture f;
+
+        begin(&f);
+        apply(&f, "%s", pod_text("a", 4));
+        bind_body(&f, "a", "n1", body);
+        call(&f, f.client, "DELETE", "/api/v1/namespaces/default/pods/a?gracePeriodSeconds=0", "", &a);
+        ASSERT_INT(a.status, 200);
+        buf_done(&a.body);
+        call(&f, f.us.client, "POST", "/gpushare-scheduler/bind", body, &a);
+        ASSERT_INT(a.status, 200);
+        ASSERT_CONTAINS(a.body.data, "\"Error\":\"");
+        ASSERT_FALSE(strcmp(a.body.data, BOUND) == 0);
+        buf_done(&a.body);
+        end(&f);
+}
+
+static void watches_are_cut_and_histories_forgotten(void) {
+        char name[16];
+        Fixture f;
+
+        begin(&f);
+        for (unsigned i = 0; i < 6; i++) {
+                (void) snprintf(name, sizeof name, "p%u", i);
+                inject(&f, STORE_FAULT_CUT_WATCH, NULL, "/api/v1/pods", 1, 0);
+                apply(&f, "%s", pod_text(name, 5));
+                if (i % 2)
+                        store_forget_history(f.store);
+                ASSERT_BIND(&f, name, i % 3 ? "n2" : "n1", BOUND);
+                assert_restart_agrees(&f);
+        }
+        end(&f);
+}
+
+static void the_api_server_goes_away_and_comes_back(void) {
+        char body[512];
+        Answer a;
+        Fixture f;
+
+        begin(&f);
+        apply(&f, "%s", pod_text("a", 4));
+        apply(&f, "%s", pod_text("b", 4));
+        ASSERT_BIND(&f, "a", "n1", BOUND);
+        bind_body(&f, "b", "n1", body);
+        store_vanish(f.store, true);
+        call(&f, f.us.client, "POST", "/gpushare-scheduler/bind", body, &a);
+        ASSERT_INT(a.status, 200);
+        ASSERT_CONTAINS(a.body.data, "\"Error\":\"");
+        ASSERT_FALSE(strcmp(a.body.data, BOUND) == 0);
+        buf_done(&a.body);
+        ASSERT_TRUE(scheduler_is_ready(f.us.scheduler)); /* what it knows is as good as before */
+        apply_node(&f, "n3", 4);                         /* meanwhile */
+        store_forget_history(f.store);
+        store_vanish(f.store, false);
+        assert_restart_agrees(&f);
+        for (;;) {
+                _cleanup_free_ char *answer = bind_pod(&f, "b", "n3");
+
+                if (strcmp(answer, BOUND) == 0)
+                        break;
+                ASSERT_TRUE(sd_event_run(f.event, 100000) >= 0);
+        }
+        end(&f);
+}
+
+static void a_hundred_at_once_never_overcommit(void) {
+        static char bodies[100][512];
+        Answer answers[100];
+        unsigned bound = 0;
+        char name[16];
+        Fixture f;
+
+        begin(&f);
+        for (unsigned i = 0; i < 100; i++) {
+                (void) snprintf(name, sizeof name, "p%u", i);
+                apply(&f, "%s", pod_text(name, 4));
+                bind_body(&f, name, i % 3 ? "n2" : "n1", bodies[i]);
+        }
+        inject(&f, STORE_FAULT_LOSE_ANSWER, "POST", "/api/v1/namespaces/default/pods/p", 3, 0);
+        for (unsigned i = 0; i < 100; i++)
+                send_to(f.us.client, "POST", "/gpushare-scheduler/bind", bodies[i], &answers[i]);
+        for (unsigned i = 0; i < 100; i++) {
+                TURN_UNTIL(&f, answers[i].done);
+                ASSERT_INT(answers[i].status, 200);
+                if (strcmp(answers[i].body.data, BOUND) == 0)
+                        bound++;
+                else
+                        ASSERT_CONTAINS(answers[i].body.data, "no card has 4 of gpu-mem free");
+                buf_done(&answers[i].body);
+        }
+        ASSERT_INT(bound, 9); /* three of 4 on each of three cards of 15 */
+        end(&f);
+}
+
+static void released(void *userdata) {
+        *(bool *) userdata = true;
+}
+
+static bool is_bound_by(Fixture *f, const Peer *p, const char *body) {
+        Answer a;
+        bool bound;
+
+        call(f, p->client, "POST", "/gpushare-scheduler/bind", body, &a);
+        ASSERT_INT(a.status, 200);
+        bound = strcmp(a.body.data, BOUND) == 0;
+        if (!bound)
+                ASSERT_CONTAINS(a.body.data, "this replica");
+        buf_done(&a.body);
+        return bound;
+}
+
+/* The second leader lists before it binds: what the first has bound, it knows. */
+static void leadership_is_handed_over(void) {
+        char body_a[512], body_b[512];
+        bool gone = false;
+        Peer first, second;
+        Fixture f;
+
+        begin(&f);
+        apply(&f, "%s", pod_text("a", 10));
+        apply(&f, "%s", pod_text("b", 5));
+        bind_body(&f, "a", "n1", body_a);
+        bind_body(&f, "b", "n1", body_b);
+        first = peer_start(&f, true, "first");
+        TURN_UNTIL(&f, scheduler_is_ready(first.scheduler));
+        while (!is_bound_by(&f, &first, body_a))
+                ASSERT_TRUE(sd_event_run(f.event, 100000) >= 0);
+        second = peer_start(&f, true, "second");
+        TURN_UNTIL(&f, scheduler_is_ready(second.scheduler));
+        ASSERT_FALSE(is_bound_by(&f, &second, body_b));
+        ASSERT_OK(scheduler_release(first.scheduler, released, &gone));
+        TURN_UNTIL(&f, gone);
+        ASSERT_FALSE(is_bound_by(&f, &first, body_b));
+        while (!is_bound_by(&f, &second, body_b))
+                ASSERT_TRUE(sd_event_run(f.event, 100000) >= 0);
+        peer_end(&first);
+        peer_end(&second);
+        end(&f);
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(filters_prioritizes_and_binds), TEST(a_lost_answer_is_no_lost_slice),
+                         TEST(a_lost_request_gives_back), TEST(statuses_are_told_and_give_back),
+                         TEST(a_pod_deleted_between_filter_and_bind),
+                         TEST(watches_are_cut_and_histories_forgotten),
+                         TEST(the_api_server_goes_away_and_comes_back),
+                         TEST(a_hundred_at_once_never_overcommit), TEST(leadership_is_handed_over));
+}

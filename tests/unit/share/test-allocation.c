@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Annotations to slices and back, in both forms, and the environment that comes of them. */
+
+#include "making.h"
+#include "share/allocation.h"
+#include "share/environment.h"
+
+typedef struct Fixture {
+        Arena arena;
+        GrantSpec spec;
+        Fault fault;
+} Fixture;
+
+#define MEM(name, n) "{\"name\":\"" name "\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"" #n "\"}}}"
+#define CORE(name, n, p)                                                                                     \
+        "{\"name\":\"" name "\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"" #n                     \
+        "\",\"aliyun.com/gpu-core.percentage\":\"" #p "\"}}}"
+#define ALLOCATION(text) "\"scheduler.framework.gpushare.allocation\":\"" text "\""
+#define COMPUTE(text)    "\"gpushare.alibabacloud.com/core-percentage\":\"" text "\""
+#define INIT(text)       "\"aliquot.dev/init-allocation\":\"" text "\""
+#define OLD_IDX(text)    "\"ALIYUN_COM_GPU_MEM_IDX\":\"" text "\""
+
+static int read_grant(Fixture *f, const char *annotations, const char *spec, const char *status) {
+        _cleanup_buf_ Buf json = BUF_NULL;
+        Pod pod;
+
+        *f = (Fixture){0};
+        buf_appendf(&json,
+                    "{\"metadata\":{\"name\":\"a\",\"namespace\":\"d\",\"uid\":\"u\",\"annotations\":{%s}},"
+                    "\"spec\":{%s},"
+                    "\"status\":{%s}}",
+                    annotations, spec, status);
+        if (pod_decode(arena_str(&f->arena, buf_str(&json)), &f->arena, &pod, &f->fault) != 0)
+                TEST_FAIL_("%s", f->fault.text);
+        return grant_spec_from_pod(&pod, &f->arena, &f->spec, &f->fault);
+}
+
+/* "kind container card mem core;" of each slice: 0 main, 1 init, 2 sidecar */
+static void assert_slices(const Fixture *f, const char *expected) {
+        _cleanup_buf_ Buf text = BUF_NULL;
+
+        for (size_t i = 0; i < f->spec.n_slices; i++) {
+                const Slice *s = &f->spec.slices[i];
+
+                buf_appendf(&text, "%u %u %u %u %u;", s->kind, s->container, s->card, s->mem, s->core);
+        }
+        ASSERT_STR(buf_str(&text), str_from(expected));
+}
+
+static void reads_each_form_and_falls_back(void) {
+        static const char two[] = "\"nodeName\":\"n\",\"containers\":[" MEM("a", 1) "," MEM("b", 7) "]";
+        static const char core[] = "\"nodeName\":\"n\",\"containers\":[" CORE("a", 2, 30) "]";
+        static const char init[] = "\"nodeName\":\"n\",\"initContainers\":[" CORE(
+                "i", 5, 50) ",{\"name\":\"s\",\"restartPolicy\":\"Always\"}],\"containers\":[" CORE("a", 2,
+                                                                                                    30) "]";
+        static const struct {
+                const char *annotations, *spec, *slices;
+                uint32_t pending, pending_core;
+                bool has_core;
+                const char *fault;
+        } cases[] = {
+                {ALLOCATION("{\\\"0\\\":{\\\"1\\\":1},\\\"1\\\":{\\\"1\\\":7}}"), two, "0 0 1 1 0;0 1 1 7 0;",
+                 0, 0, false, ""},
+                {ALLOCATION("{\\\"0\\\":{\\\"1\\\":9},\\\"4\\\":{\\\"2\\\":3}}") "," OLD_IDX("3"), two,
+                 "0 0 1 9 0;0 4 2 3 0;", 0, 0, false, ""}, /* not what was asked for, but what was given */
+                {ALLOCATION("{\\\"0\\\":{\\\"1\\\":2}}") "," COMPUTE("{\\\"0\\\":{\\\"1\\\":25}}"), core,
+                 "0 0 1 2 25;", 0, 0, true, ""},
+                {ALLOCATION("{\\\"0\\\":{\\\"1\\\":2}}"), core, "0 0 1 2 30;", 0, 0, true, ""},
+                {ALLOCATION("{\\\"0\\\":{\\\"1\\\":2}}") "," COMPUTE("30"), core, "0 0 1 2 30;", 0, 0, true,
+                 "annotation gpushare.alibabacloud.com/core-percentage: "},
+                {ALLOCATION("{\\\"0\\\":{\\\"1\\\":2}}") "," COMPUTE("{\\\"0\\\":{\\\"3\\\":25}}"), core,
+                 "0 0 1 2 0;0 0 3 0 25;", 0, 0, true, ""},
+                {ALLOCATION("{\\\"0\\\":{\\\"0\\\":2}}") "," COMPUTE("{\\\"0\\\":{\\\"0\\\":30}}") "," INIT(
+                         "{\\\"0\\\":{\\\"0\\\":5},\\\"1\\\":{\\\"0\\\":1},\\\"7\\\":{\\\"0\\\":1}}"),
+                 init, "1 0 0 5 50;2 1 0 1 0;1 7 0 1 0;0 0 0 2 30;", 0, 0, true, ""},
+                {INIT("{\\\"0\\\":{\\\"0\\\":5}}") "," ALLOCATION("{}"), init, "1 0 0 5 50;", 0, 0, true, ""},
+                {OLD_IDX("3"), two, "0 0 3 1 0;0 1 3 7 0;", 0, 0, false, ""},
+                {OLD_IDX("3") "," ALLOCATION("{}"), two, "0 0 3 1 0;0 1 3 7 0;", 0, 0, false, ""},
+                {OLD_IDX("3") "," ALLOCATION("{\\\"0\\\":{\\\"1\\\":-2}}"), two, "0 0 3 1 0;0 1 3 7 0;", 0, 0,
+                 false, "annotation scheduler.framework.gpushare.allocation: "},
+                {OLD_IDX("3") "," ALLOCATION("{\\\"0\\\":{\\\"1\\\":2}}") "," INIT("[]"), two,
+                 "0 0 3 1 0;0 1 3 7 0;", 0, 0, false, "annotation aliquot.dev/init-allocation: "},
+                {OLD_IDX("-1"), two, "", 8, 0, false, ""},
+                {OLD_IDX("256"), two, "", 8, 0, false,
+                 "annotation ALIYUN_COM_GPU_MEM_IDX is \"256\", must be a card index"},
+                {"", two, "", 8, 0, false, ""},
+                {"", init, "", 5, 50, true, ""},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                Fixture f;
+
+                ASSERT_OK(read_grant(&f, cases[i].annotations, cases[i].spec, "\"phase\":\"Running\""));
+                assert_slices(&f, cases[i].slices);
+                ASSERT_INT(f.spec.pending_mem, cases[i].pending);
+                ASSERT_INT(f.spec.pending_core, cases[i].pending_core);
+                ASSERT_INT(f.spec.has_core, cases[i].has_core);
+                ASSERT_CONTAINS(f.fault.text, cases[i].fault);
+                ASSERT_TRUE(cases[i].fault[0] != '\0' || f.fault.text[0] == '\0');
+                arena_done(&f.arena);
+        }
+}
+
+static void a_pod_holds_from_binding_until_its_containers_end(void) {
+        static const char bound[] = "\"nodeName\":\"n\",\"containers\":[" MEM("a", 1) "]";
+        static const struct {
+                const char *spec, *status;
+                int r;
+        } cases[] = {
+                {"\"containers\":[" MEM("a", 1) "]", "\"phase\":\"Pending\"", POD_GRANT_E_NONE},
+                {"\"nodeName\":\"n\",\"containers\":[{\"name\":\"x\"}]", "", POD_GRANT_E_NONE},
+                {bound, "", 0},
+                {bound, "\"phase\":\"Succeeded\"", POD_GRANT_E_NONE},
+                {bound, "\"phase\":\"Failed\",\"containerStatuses\":[{\"state\":{\"running\":{}}}]", 0},
+                {bound, "\"phase\":\"Failed\",\"containerStatuses\":[{\"state\":{\"terminated\":{}}}]",
+                 POD_GRANT_E_NONE},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                Fixture f;
+
+                ASSERT_INT(read_grant(&f, "", cases[i].spec, cases[i].status), cases[i].r);
+                arena_done(&f.arena);
+        }
+}
+
+static Str annotations_of(Ledger *l, const Slice *slices, size_t n, Buf *out) {
+        grant_annotations_write(slices, n, ledger_node_find(l, STR("n")), false, 1234567890123456789, out);
+        ASSERT_OK(buf_result(out));
+        return buf_str(out);
+}
+
+static void writes_both_forms_for_one_card_and_one_for_several(void) {
+        static const Slice one[] = {
+                {.kind = CONTAINER_INIT, .container = 0, .card = 1, .mem = 9, .core = 50},
+                {.kind = CONTAINER_SIDECAR, .container = 1, .card = 1, .mem = 2, .core = 10},
+                {.container = 1, .card = 1, .mem = 7, .core = 30},
+                {.container = 0, .card = 1, .mem = 1, .core = 5},
+        };
+        static const Slice several[] = {{.container = 0, .card = 3, .mem = 2},
+                                        {.container = 0, .card = 0, .mem = 2}};
+        _cleanup_(ledger_freep) Ledger *l = NULL;
+        _cleanup_buf_ Buf a = BUF_NULL, b = BUF_NULL;
+
+        ASSERT_OK(ledger_new(&l));
+        set_node(l, "n", "share", "", EQUAL(60, 4));
+        ASSERT_STR(
+                annotations_of(l, one, ELEMENTSOF(one), &a),
+                STR("{\"scheduler.framework.gpushare.allocation\":\"{\\\"0\\\":{\\\"1\\\":1},\\\"1\\\":{"
+                    "\\\"1\\\":7}}\","
+                    "\"gpushare.alibabacloud.com/"
+                    "core-percentage\":\"{\\\"0\\\":{\\\"1\\\":5},\\\"1\\\":{\\\"1\\\":30}}\","
+                    "\"aliquot.dev/init-allocation\":\"{\\\"0\\\":{\\\"1\\\":9},\\\"1\\\":{\\\"1\\\":2}}\","
+                    "\"scheduler.framework.gpushare.assigned\":\"false\","
+                    "\"scheduler.framework.gpushare.assume-time\":\"1234567890123456789\","
+                    "\"ALIYUN_COM_GPU_MEM_IDX\":\"1\",\"ALIYUN_COM_GPU_MEM_DEV\":\"15\",\"ALIYUN_COM_GPU_MEM_"
+                    "POD\":\"10\","
+                    "\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"false\",\"ALIYUN_COM_GPU_MEM_ASSUME_TIME\":"
+                    "\"1234567890123456789\"}"));
+        ASSERT_STR(
+                annotations_of(l, several, ELEMENTSOF(several), &b),
+                STR("{\"scheduler.framework.gpushare.allocation\":\"{\\\"0\\\":{\\\"0\\\":2,\\\"3\\\":2}}\","
+                    "\"scheduler.framework.gpushare.assigned\":\"false\","
+                    "\"scheduler.framework.gpushare.assume-time\":\"1234567890123456789\"}"));
+}
+
+/* ---- environment ---- */
+
+static void write_variable(void *userdata, const char *name, Str value) {
+        buf_appendf(userdata, "%s=" STR_FMT "\n", name, STR_ARG(value));
+}
+
+static void makes_the_environment_of_the_contract(void) {
+        static const CardInfo cards[] = {
+                {.index = 0, .units = 15, .uuid = STR("GPU-a")},
+                {.index = 1, .units = 15, .uuid = STR("GPU-b")},
+                {.index = 2, .units = 16},
+                {.index = 3, .units = 15, .uuid = STR("GPU-d")},
+        };
+        static const Slice one[] = {{.card = 2, .mem = 4}};
+        static const Slice four[] = {
+                {.card = 0, .mem = 2}, {.card = 1, .mem = 2}, {.card = 2, .mem = 2}, {.card = 3, .mem = 2}};
+        static const Slice unknown[] = {{.card = 9, .mem = 1}};
+        _cleanup_buf_ Buf a = BUF_NULL, b = BUF_NULL, c = BUF_NULL;
+
+        ASSERT_OK(environment_make(one, 1, 4, MEMORY_UNIT_GIB, cards, ELEMENTSOF(cards), write_variable, &a));
+        ASSERT_TEXT(a.data,
+                    "ALIYUN_COM_GPU_MEM_CONTAINER=4\nALIYUN_COM_GPU_MEM_DEV=16\nALIYUN_COM_GPU_MEM_POD=4\n"
+                    "ALIYUN_COM_GPU_MEM_IDX=2\nALIYUN_COM_GPU_MEM_UNIT=GiB\nNVIDIA_VISIBLE_DEVICES=\n");
+        ASSERT_OK(environment_make(four, 4, 8, (MemoryUnit){128}, cards, ELEMENTSOF(cards), write_variable,
+                                   &b));
+        ASSERT_TEXT(b.data,
+                    "ALIYUN_COM_GPU_MEM_CONTAINER=2\nALIYUN_COM_GPU_MEM_DEV=15\nALIYUN_COM_GPU_MEM_POD=8\n"
+                    "ALIYUN_COM_GPU_MEM_IDX=0,1,2,3\nALIYUN_COM_GPU_MEM_UNIT=128MiB\n"
+                    "NVIDIA_VISIBLE_DEVICES=GPU-a,GPU-b,GPU-d\n");
+        ASSERT_OK(environment_make(unknown, 1, 1, MEMORY_UNIT_GIB, cards, ELEMENTSOF(cards), write_variable,
+                                   &c));
+        ASSERT_CONTAINS(c.data, "ALIYUN_COM_GPU_MEM_DEV=0\n");
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(reads_each_form_and_falls_back),
+                         TEST(a_pod_holds_from_binding_until_its_containers_end),
+                         TEST(writes_both_forms_for_one_card_and_one_for_several),
+                         TEST(makes_the_environment_of_the_contract));
+}
