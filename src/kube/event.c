@@ -4,11 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-/* A failed allocation in a table loses one event, not the process. */
-#define HASH_NONFATAL_OOM        1
-#define uthash_nonfatal_oom(obj) ((obj)->unlinked = true)
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "kube/escape.h"
 #include "kube/timestamp.h"
 #include "wire/json_write.h"
@@ -35,7 +31,6 @@ typedef struct Said {
         uint64_t count, written; /* how often it was said; what the server has */
         usec_t last;
         KubeCall *call;
-        bool unlinked;
 } Said;
 
 typedef struct Object {
@@ -43,7 +38,6 @@ typedef struct Object {
         char *key;
         unsigned tokens;
         usec_t refilled;
-        bool unlinked;
 } Object;
 
 struct KubeEventRecorder {
@@ -126,7 +120,7 @@ static Object *object_add(KubeEventRecorder *r, char *key, usec_t now) {
         }
         *o = (Object){.key = key, .tokens = EVENT_BURST, .refilled = now};
         HASH_ADD_KEYPTR(hh, r->objects, o->key, strlen(o->key), o);
-        if (o->unlinked) {
+        if (!hash_added(o, hh)) {
                 object_free(o);
                 return NULL;
         }
@@ -302,7 +296,7 @@ static Said *said_add(KubeEventRecorder *r, char *key, const KubeEvent *e) {
                 return NULL;
         }
         HASH_ADD_KEYPTR(hh, r->said, s->key, strlen(s->key), s);
-        if (s->unlinked) {
+        if (!hash_added(s, hh)) {
                 said_free(s);
                 return NULL;
         }
@@ -324,7 +318,7 @@ static Said *said_find(KubeEventRecorder *r, const Buf *key, usec_t now) {
         }
         HASH_DEL(r->said, s);
         HASH_ADD_KEYPTR(hh, r->said, s->key, strlen(s->key), s);
-        if (!s->unlinked)
+        if (hash_added(s, hh))
                 return s;
         said_free(s);
         return NULL;

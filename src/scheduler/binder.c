@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/binder.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 
@@ -367,8 +368,10 @@ static int bind_reserve(Bind *bind, const Request *request, const Placement *p) 
                 .has_core = request->core > 0,
                 .app = request->app,
         };
-        int r = grant_new(bind->binder->options.view->ledger, &spec, &bind->pod->grant);
+        int r;
 
+        assert(!bind->pod->grant); /* it would be charged for ever */
+        r = grant_new(bind->binder->options.view->ledger, &spec, &bind->pod->grant);
         bind->pod->reserved = r == 0;
         return r;
 }
@@ -412,23 +415,32 @@ static void bind_refuse_request(Bind *bind, const Refusal *refusal) {
         bind_fail(bind, METRICS_BIND_REFUSED, buf_result(&text) == 0 ? text.data : "out of memory");
 }
 
+/* Where the pod is. The watch may have brought a grant while the answer, which did not know of it, was on its way. */
+static Str node_of(const Bind *bind, const Pod *pod) {
+        const Grant *grant = bind->pod->grant;
+
+        return str_is_empty(pod->node_name) && grant ? ledger_node_name(grant_node(grant)) : pod->node_name;
+}
+
 static void bind_fetched(Bind *bind, const Pod *pod) {
         View *v = bind->binder->options.view;
         Refusal refusal = {0};
         Request request = {0};
+        Str node;
         int r;
 
         r = view_pod_set(v, pod, REFLECTOR_MODIFIED);
         if (r == 0)
                 r = request_from_pod(pod, &v->arena, &request, &refusal);
+        node = node_of(bind, pod);
         if (r < 0)
                 bind_fail(bind, METRICS_BIND_REJECTED, "out of memory");
-        else if (!str_is_empty(pod->node_name) && str_eq(pod->node_name, bind->node))
+        else if (!str_is_empty(node) && str_eq(node, bind->node))
                 bind_succeed(bind, METRICS_BIND_ALREADY);
-        else if (!str_is_empty(pod->node_name))
+        else if (!str_is_empty(node))
                 bind_failf(bind, METRICS_BIND_ELSEWHERE,
                            POD_FMT " has been bound to node " STR_FMT " already", POD_ARG(bind),
-                           STR_ARG(pod->node_name));
+                           STR_ARG(node));
         else if (pod->meta.terminating)
                 bind_failf(bind, METRICS_BIND_REFUSED, POD_FMT " is being deleted", POD_ARG(bind));
         else if (r == REQUEST_E_REFUSED)

@@ -158,6 +158,10 @@ static Fence *fence_ensure(Fences *f, Str name, Str node) {
         fence->node = fence->name + name.len + 1;
         memcpy(fence->node, node.data, node.len);
         HASH_ADD_KEYPTR(hh, f->by_name, fence->name, name.len, fence);
+        if (!hash_added(fence, hh)) {
+                free(fence);
+                return NULL;
+        }
         return fence;
 }
 

@@ -6,8 +6,7 @@
  *   <node>-device-status   data.devices: YAML list of {deviceId: 0, deviceType: gpu, healthy: false}
  *   unhealthy-gpu-<node>   data.gpus: "0,2" */
 
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "share/ledger.h"
 
 typedef struct Fence Fence; /* one ConfigMap */

@@ -83,6 +83,10 @@ ViewPod *view_pod_ensure(View *v, Str uid) {
         pod->uid_len = (uint16_t) uid.len;
         pod->generation = v->kinds[VIEW_PODS].generation;
         HASH_ADD_KEYPTR(hh, v->pods, pod->uid, pod->uid_len, pod);
+        if (!hash_added(pod, hh)) {
+                free(pod);
+                return NULL;
+        }
         return pod;
 }
 

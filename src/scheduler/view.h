@@ -9,8 +9,7 @@
  * the API server has not confirmed, which a watch that lags behind must not take away, and the pod's own object, as
  * soon as it says where the pod is, replaces. */
 
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "kube/reflector.h"
 #include "scheduler/directory.h"
 #include "scheduler/fences.h"

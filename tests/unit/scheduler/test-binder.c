@@ -397,6 +397,33 @@ static void fetches_what_it_does_not_know(void) {
         teardown(&f);
 }
 
+/* Another replica has bound it between the GET's answer and now, and the watch has told. */
+static void what_was_fetched_may_be_older_than_the_view(void) {
+        static const char *const nodes[] = {"n2", "n3"};
+
+        for (size_t i = 0; i < ELEMENTSOF(nodes); i++) {
+                Fixture f = setup();
+                Answer a = {0};
+
+                start(&f);
+                ASSERT_TRUE(bind_pod(&f, "a", nodes[i], &a) != NULL);
+                see(&f, pod_json("a", .mem = "4", .node = "n2", .allocation = "{\\\"0\\\":{\\\"1\\\":4}}"));
+                fake_reply(fake_call(FAKE_GET), KUBE_DONE, 200, WAITING("a", "4"));
+                ASSERT_INT(fake_n_calls(), 0);
+                ASSERT_INT(a.n, 1);
+                if (i == 0)
+                        ASSERT_TEXT(a.error, "");
+                else
+                        ASSERT_CONTAINS(a.error, "has been bound to node n2 already");
+                ASSERT_USED(f.view, "n2", 0, 0);
+                ASSERT_USED(f.view, "n2", 1, 4);
+                feed(f.view, VIEW_PODS, REFLECTOR_DELETED,
+                     pod_json("a", .mem = "4", .node = "n2", .allocation = "{\\\"0\\\":{\\\"1\\\":4}}"));
+                ASSERT_USED(f.view, "n2", 1, 0);
+                teardown(&f);
+        }
+}
+
 static void what_was_fetched_may_not_be_bindable(void) {
         static const struct {
                 unsigned status;
@@ -621,16 +648,16 @@ static void a_restart_in_the_middle_of_anything(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(binds_with_one_call), TEST(a_refusal_of_the_api_server_gives_back),
-                         TEST(a_lost_answer_is_settled_by_a_get),
-                         TEST(the_reservation_stays_until_somebody_knows),
-                         TEST(not_bound_is_believed_the_second_time), TEST(bound_late_counts),
-                         TEST(a_conflict_that_is_not_bound_gives_back),
-                         TEST(bound_by_somebody_else_counts_where_it_is), TEST(a_pod_that_is_gone_gives_back),
-                         TEST(the_watch_may_say_it_first), TEST(deleted_while_it_is_being_bound),
-                         TEST(what_the_watch_replaced_is_not_given_back), TEST(fetches_what_it_does_not_know),
-                         TEST(what_was_fetched_may_not_be_bindable),
-                         TEST(pods_of_others_are_bound_without_annotations),
-                         TEST(refuses_with_a_reason_and_an_event), TEST(an_abandoned_bind_goes_on),
-                         TEST(a_hundred_binds_never_overcommit), TEST(a_restart_in_the_middle_of_anything));
+        return TEST_MAIN(
+                TEST(binds_with_one_call), TEST(a_refusal_of_the_api_server_gives_back),
+                TEST(a_lost_answer_is_settled_by_a_get), TEST(the_reservation_stays_until_somebody_knows),
+                TEST(not_bound_is_believed_the_second_time), TEST(bound_late_counts),
+                TEST(a_conflict_that_is_not_bound_gives_back),
+                TEST(bound_by_somebody_else_counts_where_it_is), TEST(a_pod_that_is_gone_gives_back),
+                TEST(the_watch_may_say_it_first), TEST(deleted_while_it_is_being_bound),
+                TEST(what_the_watch_replaced_is_not_given_back), TEST(fetches_what_it_does_not_know),
+                TEST(what_was_fetched_may_be_older_than_the_view), TEST(what_was_fetched_may_not_be_bindable),
+                TEST(pods_of_others_are_bound_without_annotations), TEST(refuses_with_a_reason_and_an_event),
+                TEST(an_abandoned_bind_goes_on), TEST(a_hundred_binds_never_overcommit),
+                TEST(a_restart_in_the_middle_of_anything));
 }
