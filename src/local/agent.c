@@ -38,8 +38,14 @@ static int patch_status(KubeClient *api, const char *path, const json_t *what, F
 
 /* --- a place for a pod that nobody placed ----------------------------------------------------------------------- */
 
+static bool is_pending(const json_t *pod) {
+        const char *phase = tree_text(pod, "status", "phase", NULL);
+
+        return !phase || strcmp(phase, "Pending") == 0;
+}
+
 /* The node's own books: what its pods hold by their annotations. */
-static int charge_pods(Ledger *ledger, const json_t *pods, Arena *arena) {
+static int charge_pods(Ledger *ledger, const json_t *pods, bool with_pending, Arena *arena) {
         const json_t *item;
         size_t i;
 
@@ -53,6 +59,8 @@ static int charge_pods(Ledger *ledger, const json_t *pods, Arena *arena) {
 
                 if (!copy.data)
                         return -ENOMEM;
+                if (is_pending(item) && !with_pending)
+                        continue;
                 if (pod_decode(copy, arena, &pod, NULL) != 0)
                         continue;
                 r = grant_spec_from_pod(&pod, arena, &spec, NULL);
@@ -86,6 +94,62 @@ static int choose(const LedgerNode *node, const Pod *pod, Arena *arena, Buf *ret
         return buf_result(ret_annotations);
 }
 
+static const LedgerCard *card_of(const LedgerNode *node, uint32_t index) {
+        const LedgerCard *cards = ledger_node_cards(node);
+
+        for (size_t i = 0; i < ledger_node_n_cards(node); i++)
+                if (cards[i].index == index && cards[i].units > 0)
+                        return &cards[i];
+        return NULL;
+}
+
+/* Annotations that came with the pod are obeyed where they can be: the cards are there, and what they give is not given
+ * to a pod that runs. */
+static int check_given(LedgerNode *node, Ledger *ledger, const GrantSpec *spec, Buf *reason) {
+        Grant *grant; /* dies with the ledger */
+        int r;
+
+        for (size_t i = 0; i < spec->n_slices; i++) {
+                if (card_of(node, spec->slices[i].card))
+                        continue;
+                buf_appendf(reason,
+                            "the pod's annotations give it gpu%u, a card that node \"" STR_FMT "\" has not",
+                            spec->slices[i].card, STR_ARG(spec->node));
+                return AGENT_E_REFUSED;
+        }
+        r = grant_new(ledger, spec, &grant);
+        for (size_t i = 0; r == 0 && i < spec->n_slices; i++) {
+                const LedgerCard *card = card_of(node, spec->slices[i].card);
+                uint32_t own = grant_mem_on_card(grant, card->index);
+
+                if (card->used <= card->units)
+                        continue;
+                buf_appendf(reason,
+                            "the pod's annotations give it %u of gpu-mem on gpu%u of node \"" STR_FMT
+                            "\", where pods that run hold %llu of %u",
+                            own, card->index, STR_ARG(spec->node), (unsigned long long) (card->used - own),
+                            card->units);
+                return AGENT_E_REFUSED;
+        }
+        return r;
+}
+
+static int place_or_check(Ledger *ledger, LedgerNode *node, const Pod *pod, const json_t *pods, Arena *arena,
+                          Buf *ret_annotations, Buf *reason) {
+        GrantSpec spec;
+        int r;
+
+        r = grant_spec_from_pod(pod, arena, &spec, NULL);
+        if (r < 0)
+                return r;
+        if (r == 0 && spec.n_slices > 0) {
+                r = charge_pods(ledger, pods, false, arena);
+                return r < 0 ? r : check_given(node, ledger, &spec, reason);
+        }
+        r = charge_pods(ledger, pods, true, arena);
+        return r < 0 ? r : choose(node, pod, arena, ret_annotations, reason);
+}
+
 static int place_on(const json_t *node_tree, const json_t *pods, const json_t *pod_tree, Buf *ret_annotations,
                     Buf *reason, Fault *fault) {
         _cleanup_free_ char *node_text = json_dumps(node_tree, JSON_COMPACT),
@@ -110,14 +174,12 @@ static int place_on(const json_t *node_tree, const json_t *pods, const json_t *p
                 buf_append_str(reason, str_from(fault ? fault->text : ""));
                 return r < 0 ? r : AGENT_E_REFUSED;
         }
-        r = charge_pods(ledger, pods, &arena);
         ledger_node = ledger_node_find(ledger, node.meta.name);
-        if (r == 0 && ledger_node)
-                r = choose(ledger_node, &pod, &arena, ret_annotations, reason);
-        return r;
+        return ledger_node ? place_or_check(ledger, ledger_node, &pod, pods, &arena, ret_annotations, reason)
+                           : 0;
 }
 
-/* Adds the annotations of a place on the pod's own node to `annotations`. */
+/* Adds the annotations of a place on the pod's own node to `annotations`, unless the pod brought a place with it. */
 static int place(KubeClient *api, const json_t *pod, json_t *annotations, Buf *reason, Fault *fault) {
         const char *node_name = tree_text(pod, "spec", "nodeName", NULL);
         _cleanup_json_ json_t *node = NULL, *pods = NULL, *given = NULL;
@@ -146,16 +208,18 @@ static bool has_annotation(const json_t *pod, const char *key) {
         return tree_text(pod, "metadata", "annotations", key, NULL) != NULL;
 }
 
-static int assign(KubeClient *api, const char *path, const json_t *pod, Buf *reason, Fault *fault) {
+static int assign(KubeClient *api, const char *path, const json_t *pod, bool scheduled, Buf *reason,
+                  Fault *fault) {
         _cleanup_json_ json_t *patch_tree = json_object();
         json_t *annotations = patch_tree ? tree_make(patch_tree, "metadata", "annotations", NULL) : NULL;
         int r = 0;
 
         if (!annotations)
                 return -ENOMEM;
-        if (!has_annotation(pod, ANNOTATION_ALLOCATION) && !has_annotation(pod, ANNOTATION_OLD_IDX))
+        if (!scheduled ||
+            (!has_annotation(pod, ANNOTATION_ALLOCATION) && !has_annotation(pod, ANNOTATION_OLD_IDX)))
                 r = place(api, pod, annotations, reason, fault);
-        else {
+        if (r == 0 && json_object_size(annotations) == 0) {
                 if (has_annotation(pod, ANNOTATION_ALLOCATION))
                         r = tree_set_text(annotations, ANNOTATION_ASSIGNED, "true");
                 if (r == 0 && has_annotation(pod, ANNOTATION_OLD_IDX))
@@ -204,21 +268,20 @@ static int set_failed(KubeClient *api, const char *path, const Buf *reason, Faul
         return patch_tree ? patch_status(api, path, patch_tree, fault) : -ENOMEM;
 }
 
-int agent_admit(KubeClient *api, const char *namespace_, const char *name, Buf *reason, Fault *fault) {
+int agent_admit(KubeClient *api, const char *namespace_, const char *name, bool scheduled, Buf *reason,
+                Fault *fault) {
         _cleanup_json_ json_t *pod = NULL;
         char path[PATH_MAX_TEXT];
-        const char *phase;
         int r;
 
         pod_path(namespace_, name, path);
         r = get(api, path, &pod, fault);
         if (r < 0)
                 return r;
-        phase = tree_text(pod, "status", "phase", NULL);
-        if (phase && strcmp(phase, "Pending") != 0)
+        if (!is_pending(pod))
                 return 0;
         if (predicates_is_managed(pod)) {
-                r = assign(api, path, pod, reason, fault);
+                r = assign(api, path, pod, scheduled, reason, fault);
                 if (r < 0)
                         return r;
                 if (r > 0) {

@@ -10,7 +10,10 @@
 
 enum { AGENT_E_REFUSED = 1 };
 
-/* Admits one pod that has a node. Pods that run already, and those that have ended, are left as they are. Returns 0,
+/* Admits one pod that has a node. One that was not `scheduled` may bring annotations of its own, which are held against
+ * the node's cards and the pods that run there; without any that decode the node places it. Pods that run already, and
+ * those that have ended, are left as they are. Returns 0,
  * AGENT_E_REFUSED with a sentence in *reason (the pod is then Failed, as after an admission error), or negative errno
  * with a fault. */
-int agent_admit(KubeClient *api, const char *namespace_, const char *name, Buf *reason, Fault *fault);
+int agent_admit(KubeClient *api, const char *namespace_, const char *name, bool scheduled, Buf *reason,
+                Fault *fault);

@@ -308,7 +308,7 @@ static bool node_exists(const Cluster *c, const char *name) {
         return false;
 }
 
-static int admit(Cluster *c, const json_t *pod, Fault *fault) {
+static int admit(Cluster *c, const json_t *pod, bool scheduled, Fault *fault) {
         const char *node = tree_text(pod, "spec", "nodeName", NULL);
         _cleanup_buf_ Buf reason = BUF_NULL;
         int r = AGENT_E_REFUSED;
@@ -317,7 +317,7 @@ static int admit(Cluster *c, const json_t *pod, Fault *fault) {
                 buf_appendf(&reason, "spec.nodeName \"%s\": no such node here", node);
         else
                 r = agent_admit(c->api, tree_text(pod, "metadata", "namespace", NULL),
-                                tree_text(pod, "metadata", "name", NULL), &reason, fault);
+                                tree_text(pod, "metadata", "name", NULL), scheduled, &reason, fault);
         return r == AGENT_E_REFUSED ? refuse(c, pod, &reason) : r;
 }
 
@@ -328,7 +328,7 @@ static int schedule(Cluster *c, Cycle *cycle, const json_t *pod, Fault *fault) {
         r = cycle_schedule(cycle, pod, &reason, fault);
         if (r == CYCLE_E_REFUSED)
                 return refuse(c, pod, &reason);
-        return r < 0 ? r : admit(c, pod, fault);
+        return r < 0 ? r : admit(c, pod, true, fault);
 }
 
 static bool has_node(const json_t *pod) {
@@ -353,7 +353,7 @@ static int settle_bound(Cluster *c, Cycle *cycle, const Queued *queue, size_t n,
                         continue;
                 r = cycle_charge(cycle, queue[i].pod);
                 if (r == 0 && is_pending(queue[i].pod))
-                        r = admit(c, queue[i].pod, fault);
+                        r = admit(c, queue[i].pod, false, fault);
         }
         return r;
 }

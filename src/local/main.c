@@ -86,8 +86,27 @@ static const struct argp parser = {
                "cannot be applied, 3 when something broke.",
 };
 
+/* Lines on standard error name what manifests say, which nobody has checked: it does not steer the terminal. */
+static void put_error(Str text) {
+        size_t clean = 0; /* where the run of characters begins that are not written yet */
+
+        for (size_t i = 0; text.data && i <= text.len; i++) {
+                char c = i < text.len ? text.data[i] : '\0';
+
+                if ((c < 0 || c >= ' ' || c == '\n') && c != 0x7f)
+                        continue;
+                (void) fwrite(text.data + clean, 1, i - clean,
+                              stderr); /* nowhere else to tell of a failure */
+                if (i < text.len)
+                        (void) fputc('?', stderr);
+                clean = i + 1;
+        }
+}
+
 static int say(int status, const Fault *fault, int r) {
-        (void) fprintf(stderr, "aliquot local: %s\n", *fault->text ? fault->text : strerror(-r));
+        (void) fputs("aliquot local: ", stderr);
+        put_error(str_from(*fault->text ? fault->text : strerror(-r)));
+        (void) fputc('\n', stderr);
         return status;
 }
 
@@ -101,11 +120,6 @@ static int put(const Buf *text) {
         if (text->len > 0 && fwrite(text->data, 1, text->len, stdout) != text->len)
                 return -errno;
         return fflush(stdout) != 0 ? -errno : 0;
-}
-
-static void put_error(const Buf *text) {
-        (void) fwrite(text->data ? text->data : "", 1, text->len,
-                      stderr); /* nowhere else to tell of a failure */
 }
 
 static int print_state(Cluster *c, const Options *o, Buf *out, Buf *notes, Fault *fault) {
@@ -128,7 +142,7 @@ static int run(const Options *o, const Manifests *manifests) {
         if (r == 0)
                 r = put(&out);
         cluster_print_refused(c, &notes);
-        put_error(&notes);
+        put_error(buf_str(&notes));
         if (r != 0)
                 return say_result(&fault, r);
         if (o->logs) {

@@ -125,6 +125,25 @@ static int take(Manifests *m, const Manifest *manifest, unsigned depth, Fault *f
         return keep(m, manifest);
 }
 
+/* jansson speaks to programmers ("without JSON_ALLOW_NUL"); its words end with what it stumbled over. */
+static void say_why(const json_error_t *error, Fault *fault) {
+        const char *near = strstr(error->text, " near ");
+
+        switch (json_error_code(error)) {
+        case json_error_null_character:
+        case json_error_null_byte_in_key:
+                (void) fault_set(fault, 0, "a string has a NUL character (\\u0000), must have none%s",
+                                 near ? near : "");
+                break;
+        case json_error_numeric_overflow:
+                (void) fault_set(fault, 0, "a number is too large, must be from %lld to %lld%s",
+                                 (long long) INT64_MIN, (long long) INT64_MAX, near ? near : "");
+                break;
+        default:
+                (void) fault_set(fault, 0, "%s", error->text);
+        }
+}
+
 static int on_document(void *userdata, Str json, unsigned line, Fault *fault) {
         Loading *loading = userdata;
         _cleanup_json_ json_t *object = NULL;
@@ -137,7 +156,7 @@ static int on_document(void *userdata, Str json, unsigned line, Fault *fault) {
         object = json_loadb(json.data, json.len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
         manifest = (Manifest){object, loading->file, loading->document, line};
         if (!object) {
-                (void) fault_set(fault, 0, "%s", error.text);
+                say_why(&error, fault);
                 return manifest_fault(&manifest, MANIFEST_E_MALFORMED, fault);
         }
         r = take(loading->manifests, &manifest, 0, fault);

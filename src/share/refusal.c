@@ -265,7 +265,7 @@ void refusal_format(const Refusal *r, Buf *out) {
         case REFUSAL_PODS_PER_CARD:
                 say(out, "the cards with room have reached ");
                 buf_append_u64(out, r->limit);
-                say(out, " pods per card");
+                say(out, " pods per card; free");
                 say_cards(r, out);
                 break;
         case REFUSAL_UNHEALTHY:

@@ -243,6 +243,21 @@ status: {allocatable: {aliyun.com/gpu-mem: "30", aliyun.com/gpu-count: "2"}}
                          {"0": {"0": 4}})
         self.assertEqual(objects["full"]["status"]["phase"], "Failed")
 
+    def test_annotations_that_contradict_the_node(self):
+        """They never reach a container as an empty NVIDIA_VISIBLE_DEVICES, and never give one slice twice."""
+        def given(name, text, mem=4):
+            meta = f"  annotations: {{scheduler.framework.gpushare.allocation: '{text}'}}"
+            return pod(name, mem, meta=meta, spec="  nodeName: n1")
+
+        done = self.apply(node("n1", "2xA:16GiB"), given("astray", '{"0":{"7":4}}'), given("first", '{"0":{"1":12}}'),
+                          given("second", '{"0":{"1":12}}'), given("rest", '{"0":{"1":4}}'), given("garbled", '{"0":'),
+                          status=1)
+        self.assertEqual(self.lines(done.stderr), [
+            """default/astray: the pod's annotations give it gpu7, a card that node "n1" has not""",
+            """default/second: the pod's annotations give it 12 of gpu-mem on gpu1 of node "n1", """
+            "where pods that run hold 12 of 16"])
+        self.assertEqual(self.lines(done.stdout)[1].split(), ["n1", "unknown", "4/16", "16/16", "20/32"])
+
     def test_standard_input_and_lists(self):
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [
             {"apiVersion": "v1", "kind": "Node", "metadata": {
@@ -344,6 +359,12 @@ class Input(Local):
         self.broken("\x01", "document 1")
         self.broken("apiVersion: v1\nkind: Pod\n", "metadata is missing")
 
+    def test_texts_are_for_people(self):
+        self.broken(pod("p", 99999999999999999999999), "a number is too large")
+        self.broken(pod('"a\\0b"', 1), "a string has a NUL character")
+        text = self.write(node("n1", "A:16GiB") + "\n---\n" + pod('"a\\e[2Jb"', 1))
+        self.assertIn('"a?[2Jb"', self.run_files(text, status=2).stderr)
+
     def test_invalid_objects(self):
         self.broken(pod("Upper_Case", 1), "document 1", "Upper_Case", "metadata.name")
         self.broken(pod("p", 1.5), "1.5")
@@ -436,11 +457,12 @@ class Containers(Local):
 
     @unittest.skipUnless(has_namespaces(), "no namespaces here")
     def test_nothing_is_left_behind(self):
-        self.logs(pod("p", 1, container="    command: [sh, -c, 'setsid sleep 98765 & sleep 98765']"),
+        seconds = f"98{os.getpid():07}"  # another run of this test may be going on
+        self.logs(pod("p", 1, container=f"    command: [sh, -c, 'setsid sleep {seconds} & sleep {seconds}']"),
                   options=["--logs-timeout=1"])
         for pid in children_of("sleep"):
             with open(f"/proc/{pid}/cmdline") as f:
-                self.assertNotIn("98765", f.read())
+                self.assertNotIn(seconds, f.read())
 
 
 class Repeats(Local):

@@ -131,9 +131,9 @@ static void what_does_not_concern_running_slices_is_in_force_at_once(void) {
         ASSERT_INT(card_at(l, "n", 2)->units, 15); /* 126 of 128 MiB */
         ASSERT_TRUE(place(l, "n", &r, words) != NULL);
         ASSERT_TRUE(!place(l, "n", &r, words));
-        ASSERT_TEXT(words,
-                    "the cards with room have reached 1 pods per card: gpu0 10 of 15 (full), gpu1 unhealthy, "
-                    "gpu2 10 of 15 (full)");
+        ASSERT_TEXT(words, "the cards with room have reached 1 pods per card; free: gpu0 10 of 15 (full), "
+                           "gpu1 unhealthy, "
+                           "gpu2 10 of 15 (full)");
         (void) grant_free(ledger_node_grants(ledger_node_find(l, STR("n"))));
         (void) grant_free(g);
         ASSERT_INT(card_at(l, "n", 0)->units, 126);

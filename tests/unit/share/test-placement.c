@@ -202,7 +202,7 @@ static void the_ceiling_of_pods_holds_on_isolated_nodes_only(void) {
         }
         ASSERT_TRUE(place(l, "share", &r, words) != NULL);
         ASSERT_TRUE(!place(l, "cgpu", &r, words));
-        ASSERT_TEXT(words, "the cards with room have reached 20 pods per card: gpu0 60 of 80 (full)");
+        ASSERT_TEXT(words, "the cards with room have reached 20 pods per card; free: gpu0 60 of 80 (full)");
 }
 
 static void whole_cards_stay_whole_across_nodes(void) {
