@@ -23,8 +23,7 @@
 enum {
         STREAM_QUEUE_MAX = 64 * 1024 * 1024,
         STREAM_BLOCK = 64 * 1024,
-        CONNECTION_MEMORY =
-                128 * 1024, /* request line, headers and the read buffer; untouched pages cost nothing */
+        CONNECTION_MEMORY = 32 * 1024, /* all of it is cleared after each request: more is slower */
         IDLE_TIMEOUT_SEC =
                 300, /* longer than Go's 90 s, so that the peer closes first and no request is lost */
         CONNECTIONS_DEFAULT = 1024,
@@ -78,7 +77,7 @@ struct HttpServer {
         HttpExchange *exchanges;
         size_t max_body, bodies; /* of one request, and of all that are here now */
         usec_t armed;            /* when the timer fires */
-        unsigned idle_turns;     /* "at once", one after another, with no input between */
+        unsigned idle_turns;     /* "at once", one after another, and nothing moved */
         uint16_t port;
         bool closing;
 };
@@ -255,6 +254,7 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
         HttpServer *s = userdata;
         HttpExchange *x = *state;
 
+        s->idle_turns = 0;
         if (!x) {
                 if (s->closing)
                         return MHD_NO;
@@ -313,7 +313,7 @@ static int server_set_timer(HttpServer *s, usec_t when) {
  * is set anew. So a request costs no system call for a timer.
  *
  * "At once" is a deferred source. libmicrohttpd 0.9.75 also says it of a TLS handshake that waits for the peer, for as
- * long as the peer likes: turns that follow no input slow down. */
+ * long as the peer likes: turns that move nothing slow down. */
 static int server_arm(HttpServer *s) {
         MHD_UNSIGNED_LONG_LONG milliseconds;
         usec_t now, when;
@@ -523,6 +523,7 @@ static ssize_t stream_read(void *userdata, uint64_t position, char *into, size_t
         HttpStream *s = userdata;
         size_t n;
 
+        s->exchange->server->idle_turns = 0;
         if (s->exchange->gone)
                 return MHD_CONTENT_READER_END_WITH_ERROR;
         if (http_stream_queued(s) == 0 && s->on_close && s->on_drain)
