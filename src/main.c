@@ -31,6 +31,11 @@ static void print_usage(FILE *out) {
                 out);
 }
 
+/* Words that did not reach their reader are no success. */
+static int said(void) {
+        return fflush(stdout) == 0 ? 0 : EXIT_BROKEN;
+}
+
 int main(int argc, char **argv) {
         const char *verb = argc > 1 ? argv[1] : "";
 
@@ -38,11 +43,11 @@ int main(int argc, char **argv) {
                 return EXIT_BROKEN;
         if (strcmp(verb, "--version") == 0) {
                 (void) printf("aliquot %s (built with %s)\n", ALIQUOT_VERSION, __VERSION__);
-                return 0;
+                return said();
         }
         if (strcmp(verb, "--help") == 0 || strcmp(verb, "-h") == 0) {
                 print_usage(stdout);
-                return 0;
+                return said();
         }
         for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
                 if (strcmp(verb, verbs[i].name) == 0)

@@ -87,7 +87,17 @@ static int verdict(const Feed *f, int r, Fault *fault) {
         return fault_wrap(fault, FEED_E_MALFORMED, "%s", f->source);
 }
 
+/* Some editors and shells put a byte order mark in front of a file; JSON has none. */
+static Str without_mark(Str bytes) {
+        static const Str mark = STR("\xef\xbb\xbf");
+
+        return str_has_prefix(bytes, mark) ? (Str){bytes.data + mark.len, bytes.len - mark.len} : bytes;
+}
+
 int feed_bytes(Feed *f, Str bytes, Fault *fault) {
+        if (!f->begun)
+                bytes = without_mark(bytes);
+        f->begun = true;
         return verdict(f, json_stream_feed(f->stream, bytes, fault), fault);
 }
 

@@ -23,8 +23,8 @@ typedef struct Feed {
         Str kind; /* of all items, once a typed list has said so */
         bool is_list;
         size_t n_items;
-        size_t n_left_out; /* objects that do not decode: warned of, and not in the report */
-        bool at_end;       /* everything was read, so that a fault means that something is missing */
+        size_t n_left_out;  /* objects that do not decode: warned of, and not in the report */
+        bool begun, at_end; /* everything was read, so that a fault means that something is missing */
 } Feed;
 
 /* Takes the members above the blank line as they are. 0 or -ENOMEM. */

@@ -226,6 +226,17 @@ static void say_too_small(const Refusal *r, Buf *out) {
         buf_append_u64(out, r->limit);
 }
 
+static void say_mode(ShareMode mode, Buf *out) {
+        if (mode == SHARE_MODE_NONE)
+                say(out, "the node has no label " LABEL_SCHEDULE);
+        else if (mode == SHARE_MODE_UNKNOWN)
+                say(out, "the node's label " LABEL_SCHEDULE " has a value that is no mode");
+        else {
+                say(out, "the node's mode is ");
+                say(out, share_mode_to_string(mode));
+        }
+}
+
 void refusal_format(const Refusal *r, Buf *out) {
         if (refusal_is_final(r->code)) {
                 say_about_pod(r, out);
@@ -236,8 +247,7 @@ void refusal_format(const Refusal *r, Buf *out) {
                 say(out, "the node is not known as a GPU node");
                 break;
         case REFUSAL_NODE_MODE:
-                say(out, "the node's mode is ");
-                say(out, r->node ? share_mode_to_string(r->node->now.mode) : "none");
+                say_mode(r->node ? r->node->now.mode : SHARE_MODE_NONE, out);
                 say(out, r->core > 0 ? ", compute percent needs core_mem"
                                      : ", gpu-mem needs share, cgpu or core_mem");
                 break;

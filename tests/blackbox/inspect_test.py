@@ -95,6 +95,9 @@ class FromFile(Inspect):
     def test_standard_input(self):
         self.assertEqual(self.run_program("--from", "-", stdin=mixed(pod(), node())), (0, SUMMARY, ""))
 
+    def test_byte_order_mark(self):
+        self.assertEqual(self.run_program("--from", "-", stdin="\ufeff" + mixed(pod(), node())), (0, SUMMARY, ""))
+
     def test_details_and_one_node(self):
         text = mixed(node(), node("other"), pod())
         status, out, _ = self.run_program("-d", "other", "--from", "-", stdin=text)

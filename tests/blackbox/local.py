@@ -411,6 +411,9 @@ class Input(Local):
                                   text=True, timeout=60)
         self.assertEqual(done.returncode, 3)
         self.assertIn("No space left", done.stderr)
+        for word in ("--help", "--version"):
+            with open("/dev/full", "w") as full:
+                self.assertEqual(subprocess.run([ALIQUOT, word], stdout=full, timeout=60).returncode, 3, word)
 
 
 class Containers(Local):
