@@ -17,18 +17,31 @@ bool args_key_is(Str raw, const char *field) {
 typedef struct Reading {
         JsonReader reader;
         Directory *directory;
-        DirectoryNode *previous;
         Arena *arena;
         const ArgsVisitor *visitor;
         int result;      /* of the pod; nonzero ends the reading */
         bool handed_out; /* the names */
+
+        /* Candidates wait here until there are enough of them to look up together. */
+        Str raws[DIRECTORY_BATCH], names[DIRECTORY_BATCH];
+        size_t n_waiting;
 } Reading;
 
-static void hand_out(Reading *g, Str raw, Str name) {
-        Candidate c = {.raw = raw, .name = name, .node = directory_find(g->directory, name, g->previous)};
+static void hand_out_waiting(Reading *g) {
+        DirectoryNode *nodes[DIRECTORY_BATCH];
 
-        g->previous = c.node;
-        g->visitor->candidate(g->visitor->userdata, &c);
+        directory_find_batch(g->directory, g->names, g->n_waiting, nodes);
+        for (size_t i = 0; i < g->n_waiting; i++)
+                g->visitor->candidate(g->visitor->userdata,
+                                      &(Candidate){.raw = g->raws[i], .name = g->names[i], .node = nodes[i]});
+        g->n_waiting = 0;
+}
+
+static void hand_out(Reading *g, Str raw, Str name) {
+        g->raws[g->n_waiting] = raw;
+        g->names[g->n_waiting++] = name;
+        if (g->n_waiting == DIRECTORY_BATCH)
+                hand_out_waiting(g);
 }
 
 /* A name with an escape in it is legal JSON and no node's name, but it is answered as it was written. */
@@ -57,6 +70,7 @@ static void read_names(Reading *g) {
                 if (raw.len >= 2)
                         hand_out(g, raw, plain_name(g, raw));
         }
+        hand_out_waiting(g);
 }
 
 static const JsonField name_fields[] = {{STR("name"), json_field_str, 0}};
@@ -85,6 +99,7 @@ static void read_items(Reading *g) {
                         return;
                 hand_out(g, (Str){start, (size_t) (g->reader.at - start)}, name);
         }
+        hand_out_waiting(g);
 }
 
 static void read_node_list(Reading *g) {

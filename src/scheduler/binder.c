@@ -384,7 +384,7 @@ static int bind_reserve(Bind *bind, const Request *request, const Placement *p) 
 
 static void bind_place(Bind *bind, const Request *request) {
         View *v = bind->binder->options.view;
-        DirectoryNode *node = directory_find(v->directory, bind->node, NULL);
+        DirectoryNode *node = directory_find(v->directory, bind->node);
         _cleanup_arena_ Arena arena = ARENA_NULL;
         _cleanup_buf_ Buf annotations = BUF_NULL;
         Refusal refusal = {.code = REFUSAL_NODE_UNKNOWN};

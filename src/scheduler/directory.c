@@ -132,7 +132,6 @@ int directory_put(Directory *d, Str name, LedgerNode *ledger_node, DirectoryNode
                 return -ENOMEM;
         *n = (DirectoryNode){.ledger_node = ledger_node, .hash = hash, .name_len = (uint16_t) name.len};
         memcpy(n->name, name.data, name.len);
-        n->follower = n;
         *slot_of(d, name, hash) = (DirectorySlot){hash, n};
         d->nodes[d->n++] = n;
         *ret = n;
@@ -159,21 +158,29 @@ void directory_remove(Directory *d, DirectoryNode *n) {
                 at++;
         d->nodes[at] = d->nodes[--d->n];
         close_hole(d, (size_t) (slot_of(d, directory_name(n), n->hash) - d->slots));
-        for (size_t i = 0; i < d->n; i++)
-                if (d->nodes[i]->follower == n)
-                        d->nodes[i]->follower = d->nodes[i];
         free(n);
 }
 
-DirectoryNode *directory_find(Directory *d, Str name, DirectoryNode *previous) {
-        DirectoryNode *n;
+DirectoryNode *directory_find(const Directory *d, Str name) {
+        return slot_of(d, name, name_hash(name))->node;
+}
 
-        if (previous && is_name(previous->follower, name))
-                return previous->follower;
-        n = slot_of(d, name, name_hash(name))->node;
-        if (n && previous)
-                previous->follower = n;
-        return n;
+void directory_find_batch(const Directory *d, const Str *names, size_t n, DirectoryNode **ret) {
+        LedgerNode *ledger_nodes[DIRECTORY_BATCH];
+        uint64_t hashes[DIRECTORY_BATCH];
+
+        for (size_t i = 0; i < n; i++) {
+                hashes[i] = name_hash(names[i]);
+                __builtin_prefetch(&d->slots[hashes[i] & d->mask]);
+        }
+        for (size_t i = 0; i < n; i++)
+                __builtin_prefetch(
+                        d->slots[hashes[i] & d->mask].node); /* mostly the right one; a guess costs nothing */
+        for (size_t i = 0; i < n; i++) {
+                ret[i] = slot_of(d, names[i], hashes[i])->node;
+                ledger_nodes[i] = ret[i] ? ret[i]->ledger_node : NULL;
+        }
+        ledger_prefetch(ledger_nodes, n);
 }
 
 size_t directory_size(const Directory *d) {

@@ -11,7 +11,6 @@ typedef struct Directory Directory;
 
 typedef struct DirectoryNode {
         LedgerNode *ledger_node;
-        struct DirectoryNode *follower; /* who was asked for next, last time; never NULL */
         uint64_t hash;
         uint32_t generation; /* of the list that it came by in; the owner's */
         uint8_t mode_told;   /* ShareMode that an Event was written about; the owner's */
@@ -27,8 +26,14 @@ Directory *directory_free(Directory *d);
 int directory_put(Directory *d, Str name, LedgerNode *ledger_node, DirectoryNode **ret);
 void directory_remove(Directory *d, DirectoryNode *n);
 
-/* previous: what the last look-up of the same series gave, NULL at its beginning. NULL for unknown names. */
-DirectoryNode *directory_find(Directory *d, Str name, DirectoryNode *previous);
+/* NULL for unknown names. */
+DirectoryNode *directory_find(const Directory *d, Str name);
+
+/* The same for several names. A look-up waits three times for memory, one wait behind the other; the waits of a batch
+ * overlap, and what the caller will look at first in each ledger node is on its way when this returns. n: at most
+ * DIRECTORY_BATCH. */
+enum { DIRECTORY_BATCH = 16 };
+void directory_find_batch(const Directory *d, const Str *names, size_t n, DirectoryNode **ret);
 
 size_t directory_size(const Directory *d);
 DirectoryNode *directory_at(const Directory *d,

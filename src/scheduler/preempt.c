@@ -120,7 +120,7 @@ static const Grant **grants_of(const Preempt *p, const Victims *v, const LedgerN
 
 /* 0: it would fit; PLACEMENT_E_REFUSED or -ENOMEM. */
 static int would_fit(const Preempt *p, Str name, const Victims *v) {
-        DirectoryNode *node = directory_find(p->context->view->directory, name, NULL);
+        DirectoryNode *node = directory_find(p->context->view->directory, name);
         const Grant **gone;
         Refusal refusal;
         size_t n;

@@ -341,7 +341,7 @@ static int node_object(View *v, ReflectorEvent event, Str object, Fault *fault) 
                 return r;
         if (event != REFLECTOR_DELETED)
                 return node_set(v, &node, event, fault);
-        n = directory_find(v->directory, node.meta.name, NULL);
+        n = directory_find(v->directory, node.meta.name);
         if (n)
                 forget_node(v, n);
         return 0;

@@ -58,6 +58,10 @@ size_t ledger_n_nodes(const Ledger *l);
 LedgerNode *ledger_node_at(const Ledger *l, size_t i); /* 0..n-1, in no stable order */
 
 Str ledger_node_name(const LedgerNode *n);
+
+/* Somebody will ask placement about these nodes next (NULLs are passed over): what it reads first is fetched for all of
+ * them at once. */
+void ledger_prefetch(LedgerNode *const *nodes, size_t n);
 ShareMode ledger_node_mode(const LedgerNode *n);
 PlacementPolicy ledger_node_policy(const LedgerNode *n);
 MemoryUnit ledger_node_unit(const LedgerNode *n);

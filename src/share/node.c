@@ -168,6 +168,19 @@ int ledger_node_set_fenced(Ledger *l, Str name, const uint32_t *cards, size_t n_
 
 /* ---- reading ---- */
 
+void ledger_prefetch(LedgerNode *const *nodes, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if (nodes[i])
+                        __builtin_prefetch(&nodes[i]->ledger); /* and slot beside it */
+        for (size_t i = 0; i < n; i++)
+                if (nodes[i]) {
+                        const NodeSummary *s = &nodes[i]->ledger->summaries[nodes[i]->slot];
+
+                        __builtin_prefetch(s);
+                        __builtin_prefetch((const char *) (s + 1) - 1);
+                }
+}
+
 Str ledger_node_name(const LedgerNode *n) {
         return (Str){n->name, n->name_len};
 }

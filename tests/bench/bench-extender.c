@@ -61,12 +61,27 @@ static pid_t echo_start(uint16_t port) {
 
 /* ---- the measurement ---- */
 
-static void args_json(Buf *out, unsigned nodes, size_t pod_bytes) {
+static unsigned common_factor(unsigned a, unsigned b) {
+        while (b != 0) {
+                unsigned rest = a % b;
+                a = b;
+                b = rest;
+        }
+        return a;
+}
+
+/* kube-scheduler sends candidates in no order, another one each time: a stride that shares no factor with their number. */
+static void args_json(Buf *out, unsigned nodes, size_t pod_bytes, unsigned turn) {
+        unsigned at = turn % nodes, stride = 1 + turn * 7919 % nodes;
+
+        while (common_factor(stride, nodes) != 1)
+                stride++;
+        buf_clear(out);
         buf_append_str(out, STR("{\"Pod\":"));
         bench_pod_json(out, 999999, -1, 0, pod_bytes);
         buf_append_str(out, STR(",\"Nodes\":null,\"NodeNames\":["));
-        for (unsigned i = 0; i < nodes; i++)
-                buf_appendf(out, "%s\"node-%05u\"", i > 0 ? "," : "", i);
+        for (unsigned i = 0; i < nodes; i++, at = (at + stride) % nodes)
+                buf_appendf(out, "%s\"node-%05u\"", i > 0 ? "," : "", at);
         buf_append_str(out, STR("]}"));
 }
 
@@ -116,7 +131,6 @@ int main(int argc, char **argv) {
         scheduler = bench_scheduler_start(argv[1], store_port, &port);
         echoer = echo_start(echo_port);
         load_wait_ready(echo_port, "/");
-        args_json(&args, nodes, 4096);
 
         a = load_dial(port);
         b = load_dial(echo_port);
@@ -127,6 +141,7 @@ int main(int argc, char **argv) {
                         load_samples_done(&base.filter), load_samples_done(&base.prioritize),
                                 load_samples_done(&base.both);
                 }
+                args_json(&args, nodes, 4096, i);
                 one_round(&a, buf_str(&args), &ours, "\"node-00000\"");
                 one_round(&b, buf_str(&args), &base, "\"node-00000\"");
         }

@@ -176,7 +176,7 @@ static void nodes_come_and_go(void) {
         feed(v, VIEW_PODS, REFLECTOR_ADDED,
              pod_json("a", .mem = "4", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":4}}"));
         feed(v, VIEW_NODES, REFLECTOR_DELETED, node_json("n1", "cgpu", 30, 2, ""));
-        ASSERT_FALSE(directory_find(v->directory, STR("n1"), NULL));
+        ASSERT_FALSE(directory_find(v->directory, STR("n1")));
         ASSERT_USED(v, "n1", 0, 4); /* its pod exists still */
         feed(v, VIEW_NODES, REFLECTOR_ADDED, node_json("n1", "cgpu", 30, 2, ""));
         ASSERT_USED(v, "n1", 0, 4);
@@ -184,7 +184,7 @@ static void nodes_come_and_go(void) {
         feed(v, VIEW_NODES, REFLECTOR_LISTED, node_json("n2", "share", 8, 1, ""));
         view_list_end(v, VIEW_NODES);
         ASSERT_INT(directory_size(v->directory), 1);
-        ASSERT_TRUE(directory_find(v->directory, STR("n2"), NULL));
+        ASSERT_TRUE(directory_find(v->directory, STR("n2")));
 }
 
 static void a_node_that_contradicts_itself_stays_as_it_was(void) {
@@ -340,7 +340,8 @@ static void a_restart_arrives_at_the_same_sums(void) {
 
 static void the_directory_keeps_its_names(void) {
         _cleanup_(directory_freep) Directory *d = NULL;
-        DirectoryNode *n, *previous = NULL;
+        DirectoryNode *n, *batch[DIRECTORY_BATCH];
+        Str names[DIRECTORY_BATCH];
         bool in[300] = {0};
         char name[32];
 
@@ -350,18 +351,21 @@ static void the_directory_keeps_its_names(void) {
                 unsigned i = (unsigned) rand() % ELEMENTSOF(in);
 
                 (void) snprintf(name, sizeof name, i % 3 ? "node-%u.example.org" : "n%u", i);
-                n = directory_find(d, str_from(name), previous);
+                n = directory_find(d, str_from(name));
+                for (size_t k = 0; k < DIRECTORY_BATCH; k++)
+                        names[k] = k == step % DIRECTORY_BATCH ? str_from(name) : STR("nobody");
+                directory_find_batch(d, names, DIRECTORY_BATCH, batch);
+                for (size_t k = 0; k < DIRECTORY_BATCH; k++)
+                        ASSERT_TRUE(batch[k] == (k == step % DIRECTORY_BATCH ? n : NULL));
                 ASSERT_INT(n != NULL, in[i]);
                 if (n)
                         ASSERT_STR(directory_name(n), str_from(name));
-                previous = n;
                 if (step % 2 == 0 && !in[i]) {
                         ASSERT_OK(directory_put(d, str_from(name), NULL, &n));
                         in[i] = true;
                 } else if (step % 2 == 1 && in[i] && rand() % 2) {
                         directory_remove(d, n);
                         in[i] = false;
-                        previous = NULL;
                 }
         }
         ASSERT_INT(directory_put(d, STR(""), NULL, &n), -E2BIG);

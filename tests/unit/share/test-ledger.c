@@ -287,7 +287,8 @@ static void a_node_without_count_has_one_card_and_one_without_memory_none(void) 
         ASSERT_INT(card_at(l, "rounded", 1)->units, 15);
         set_node(l, "plain", "", "", "}}");
         ASSERT_TRUE(!place(l, "plain", &r, words));
-        ASSERT_TEXT(words, "the node has no label ack.node.gpu.schedule, gpu-mem needs share, cgpu or core_mem");
+        ASSERT_TEXT(words,
+                    "the node has no label ack.node.gpu.schedule, gpu-mem needs share, cgpu or core_mem");
 }
 
 /* The last node moves into the slot of the one that goes, with everything that points at it. */
