@@ -428,8 +428,9 @@ class Containers(Local):
         self.assertEqual(list(logs), ["alpha/z/main", "default/a/main", "default/b/main", "default/plain/main"])
         self.assertEqual(logs["default/a/main"][5:7], ["NVIDIA_VISIBLE_DEVICES=all", "CGPU_DISABLE=true"])
         self.assertEqual(logs["default/b/main"][0], "ALIYUN_COM_GPU_MEM_CONTAINER=3")
-        self.assertEqual(logs["default/plain/main"],
-                         ["(no command in the manifest; the container only holds its slice)"])
+        if has_namespaces():
+            self.assertEqual(logs["default/plain/main"],
+                             ["(no command in the manifest; the container only holds its slice)"])
 
     @unittest.skipUnless(has_namespaces(), "no namespaces here")
     def test_commands(self):
