@@ -62,6 +62,10 @@ static void read_names(Reading *g) {
         while (json_array_next(&g->reader)) {
                 Str raw = {NULL, 0};
 
+                if (json_plain_name(&g->reader, &raw)) {
+                        hand_out(g, raw, (Str){raw.data + 1, raw.len - 2});
+                        continue;
+                }
                 if (json_peek(&g->reader) != JSON_STRING) {
                         json_fault(&g->reader, "not a string");
                         return;

@@ -261,6 +261,25 @@ void json_skip(JsonReader *r) {
         json_raw(r, &raw);
 }
 
+static bool is_name_byte(char c) {
+        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
+               (c >= 'A' && c <= 'Z');
+}
+
+bool json_plain_name(JsonReader *r, Str *ret_raw) {
+        const char *p = r->at;
+
+        if (p == r->end || *p != '"')
+                return false;
+        for (p++; p < r->end && is_name_byte(*p); p++)
+                ;
+        if (p == r->end || *p != '"')
+                return false;
+        *ret_raw = (Str){r->at, (size_t) (p + 1 - r->at)};
+        r->at = p + 1;
+        return true;
+}
+
 /* ---- the verdict ---- */
 
 enum { PATH_KEY_MAX = 64 }; /* a key is somebody else's text: no more of it than helps to find the place */

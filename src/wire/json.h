@@ -82,6 +82,10 @@ void json_i64(JsonReader *r,
               int64_t *ret); /* whole numbers only; 1.0 and 1e3 count, as 64-bit exact values */
 void json_u64(JsonReader *r, uint64_t *ret);
 
+/* The string that stands next, quotes included, when nothing but letters, digits, '.' and '-' is in it and no blank before it:
+ * what names look like in the long lists that programs write. Otherwise false, and the cursor stays. */
+bool json_plain_name(JsonReader *r, Str *ret_raw);
+
 /* Passes over one value of any type, with the whole grammar checked; *ret_raw is its text. */
 void json_skip(JsonReader *r);
 void json_raw(JsonReader *r, Str *ret_raw);

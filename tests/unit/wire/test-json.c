@@ -532,14 +532,37 @@ static void scans_agree(void) {
         }
 }
 
+static void plain_names_are_taken_whole_or_not_at_all(void) {
+        static const char *const others[] = {"\"a b\"", "\"a\\u0062\"", " \"a\"",  "\"a", "\"", "",
+                                             "7",       "\"\xc3\xa4\"", "\"a\nb\""};
+        Str raw = {NULL, 0};
+        JsonReader r;
+
+        json_init(&r, STR("[\"node-1.example\",\"\",\"N2\"]"));
+        ASSERT_TRUE(json_array_begin(&r));
+        ASSERT_TRUE(json_array_next(&r) && json_plain_name(&r, &raw));
+        ASSERT_STR(raw, STR("\"node-1.example\""));
+        ASSERT_TRUE(json_array_next(&r) && json_plain_name(&r, &raw));
+        ASSERT_STR(raw, STR("\"\""));
+        ASSERT_TRUE(json_array_next(&r) && json_plain_name(&r, &raw));
+        ASSERT_FALSE(json_array_next(&r));
+        ASSERT_OK(json_finish(&r, NULL));
+        for (size_t i = 0; i < ELEMENTSOF(others); i++) {
+                json_init(&r, str_from(others[i]));
+                ASSERT_FALSE(json_plain_name(&r, &raw));
+                ASSERT_TRUE(r.at == r.start);
+        }
+}
+
 int main(void) {
-        return TEST_MAIN(TEST(takes_what_the_grammar_has), TEST(refuses_what_it_has_not),
-                         TEST(holds_the_depth_limit), TEST(skipping_knows_arrays_from_objects_at_any_depth),
-                         TEST(unescapes_strings), TEST(replaces_what_is_no_character),
-                         TEST(keeps_plain_strings_where_they_are), TEST(reads_whole_numbers_exactly),
-                         TEST(reads_unsigned_numbers_exactly), TEST(compares_keys_with_escapes),
-                         TEST(names_the_path_of_a_fault), TEST(a_missing_key_is_none_of_the_members),
-                         TEST(replacements_find_room), TEST(long_keys_do_not_fill_the_fault),
-                         TEST(null_is_absent), TEST(raw_is_the_text_of_the_value),
-                         TEST(no_prefix_reads_outside), TEST(decodes_by_table), TEST(scans_agree));
+        return TEST_MAIN(TEST(plain_names_are_taken_whole_or_not_at_all), TEST(takes_what_the_grammar_has),
+                         TEST(refuses_what_it_has_not), TEST(holds_the_depth_limit),
+                         TEST(skipping_knows_arrays_from_objects_at_any_depth), TEST(unescapes_strings),
+                         TEST(replaces_what_is_no_character), TEST(keeps_plain_strings_where_they_are),
+                         TEST(reads_whole_numbers_exactly), TEST(reads_unsigned_numbers_exactly),
+                         TEST(compares_keys_with_escapes), TEST(names_the_path_of_a_fault),
+                         TEST(a_missing_key_is_none_of_the_members), TEST(replacements_find_room),
+                         TEST(long_keys_do_not_fill_the_fault), TEST(null_is_absent),
+                         TEST(raw_is_the_text_of_the_value), TEST(no_prefix_reads_outside),
+                         TEST(decodes_by_table), TEST(scans_agree));
 }
