@@ -40,3 +40,19 @@ malformed:
         out->len = begin;
         return false;
 }
+
+void base64_encode(Buf *out, Str bytes) {
+        static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+        for (size_t i = 0; i < bytes.len; i += 3) {
+                size_t n = bytes.len - i < 3 ? bytes.len - i : 3;
+                uint32_t bits = 0;
+                char four[4];
+
+                for (size_t k = 0; k < 3; k++)
+                        bits = bits << 8 | (k < n ? (uint8_t) bytes.data[i + k] : 0);
+                for (size_t k = 0; k < 4; k++)
+                        four[k] = k <= n ? digits[bits >> (18 - 6 * k) & 63] : '=';
+                buf_append(out, four, sizeof four);
+        }
+}

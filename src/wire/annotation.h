@@ -38,6 +38,12 @@
 #define ANNOTATION_HELD_SLICES     "aliquot.dev/held-slices"
 #define ANNOTATION_SIMULATED_CARDS "aliquot.dev/simulated-cards"
 
+/* On a mirror pod, the API's picture of a static pod: the UID that the kubelet knows the pod by. */
+#define ANNOTATION_MIRROR "kubernetes.io/config.mirror"
+
+/* On a node: slices are held here, so the agent must stay whatever the mode label says. */
+#define LABEL_HOLDS_SLICES "aliquot.dev/holds-slices"
+
 enum { ANNOTATION_E_MALFORMED = 1 };
 
 /* A card index over this is refused when read: no machine has so many, and an array is sized by it. */

@@ -90,7 +90,33 @@ static const JsonField limit_fields[] = {
         JSON_FIELD(ContainerDraft, container.gpu_core, RESOURCE_GPU_CORE, read_ask),
         JSON_FIELD(ContainerDraft, container.gpu_count, RESOURCE_GPU_COUNT, read_ask),
 };
-DECODER(read_limits, limit_fields)
+
+/* Extended resources have a domain; what Kubernetes itself counts has none, or its own. */
+static bool is_extended(Str raw) {
+        Str name = raw, domain = str_split(&name, '/');
+
+        return name.len > 0 && !str_eq(domain, STR("kubernetes.io"));
+}
+
+static void read_limits(JsonReader *r, Arena *arena, void *ret) {
+        ContainerDraft *c = ret;
+        Str key;
+
+        if (!json_object_begin(r))
+                return;
+        while (json_object_next(r, &key)) {
+                size_t i = 0;
+
+                while (i < ELEMENTSOF(limit_fields) && !json_key_eq(key, limit_fields[i].name))
+                        i++;
+                if (i < ELEMENTSOF(limit_fields)) {
+                        limit_fields[i].decode(r, arena, (char *) ret + limit_fields[i].offset);
+                        continue;
+                }
+                c->container.other_devices |= is_extended(key);
+                json_skip(r);
+        }
+}
 
 static const JsonField resources_fields[] = {JSON_NESTED("limits", read_limits)};
 DECODER(read_resources, resources_fields)
@@ -158,6 +184,7 @@ static const JsonField pod_annotation_fields[] = {
         JSON_FIELD(Pod, annotations.old_pod, ANNOTATION_OLD_POD, json_field_str),
         JSON_FIELD(Pod, annotations.old_assigned, ANNOTATION_OLD_ASSIGNED, json_field_str),
         JSON_FIELD(Pod, annotations.old_assume_time, ANNOTATION_OLD_ASSUME_TIME, json_field_str),
+        JSON_FIELD(Pod, annotations.mirror, ANNOTATION_MIRROR, json_field_str),
 };
 DECODER(read_pod_annotations, pod_annotation_fields)
 
@@ -287,6 +314,7 @@ DECODER(read_node_annotations, node_annotation_fields)
 static const JsonField node_label_fields[] = {
         JSON_FIELD(Node, mode, LABEL_SCHEDULE, json_field_str),
         JSON_FIELD(Node, placement, LABEL_PLACEMENT, json_field_str),
+        JSON_FIELD(Node, holds_slices, LABEL_HOLDS_SLICES, json_field_str),
         JSON_FIELD(Node, card_name, LABEL_CARD_NAME, json_field_str),
         JSON_FIELD(Node, card_mem, LABEL_CARD_MEM, json_field_str),
         JSON_FIELD(Node, card_count, LABEL_CARD_COUNT, json_field_str),

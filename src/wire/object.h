@@ -26,11 +26,13 @@ typedef struct PodContainer {
         ContainerKind kind;
         uint32_t index; /* in its own list */
         ResourceAsk gpu_mem, gpu_core, gpu_count;
+        bool other_devices; /* its limits name an extended resource that is not one of these */
 } PodContainer;
 
 typedef struct PodAnnotations {
         Str allocation, assigned, assume_time, core, init_allocation; /* current form */
         Str old_idx, old_dev, old_pod, old_assigned, old_assume_time; /* older form */
+        Str mirror; /* of a static pod: its UID on the node */
 } PodAnnotations;
 
 typedef struct ObjectMeta {
@@ -58,6 +60,7 @@ typedef struct Node {
         ObjectMeta meta;
         NodeAnnotations annotations;
         Str mode, placement;                                      /* LABEL_SCHEDULE, LABEL_PLACEMENT */
+        Str holds_slices;                                         /* LABEL_HOLDS_SLICES */
         Str card_name, card_mem, card_count;                      /* card labels */
         Str allocatable_mem, allocatable_count, allocatable_core; /* Quantities; empty when absent */
         Str internal_ip;                                          /* status.addresses, the first InternalIP */

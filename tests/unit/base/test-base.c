@@ -152,6 +152,17 @@ static void base64(void) {
                         TEST_FAIL_("\"%s\" is %s", cases[i].text, ok ? "accepted" : "refused");
                 ASSERT_STR(buf_str(&out), str_from(cases[i].bytes));
         }
+        for (size_t n = 0; n <= 256; n++) { /* there and back */
+                _cleanup_buf_ Buf text = BUF_NULL, back = BUF_NULL;
+                char bytes[256];
+
+                for (size_t i = 0; i < sizeof bytes; i++)
+                        bytes[i] = (char) (i * 37 + n);
+                base64_encode(&text, (Str){bytes, n});
+                ASSERT_INT(text.len, (n + 2) / 3 * 4);
+                ASSERT_TRUE(base64_decode(buf_str(&text), &back));
+                ASSERT_STR(buf_str(&back), ((Str){bytes, n}));
+        }
 }
 
 static void checked_arithmetic(void) {
