@@ -3,92 +3,54 @@
 
 #include <errno.h>
 
+#include "cards/cards.h"
 #include "share/mode.h"
 #include "share/unit.h"
 #include "wire/annotation.h"
 
-enum { MAX_CARDS = CARD_INDEX_MAX + 1 };
-
 typedef struct Machine {
-        CardInfo cards[MAX_CARDS];
-        char uuids[MAX_CARDS][48];
+        CardList list;
+        CardInfo cards[CARDS_MAX];
         uint32_t n_cards;
         MemoryUnit unit;
         uint64_t units; /* of all cards; 256 times 2^32 fits */
 } Machine;
 
-/* Ids of cards are made from the node's name, so that each run shows the same ones. */
-static void name_card(Machine *m, const char *node, uint32_t index) {
-        uint64_t a = str_hash64(str_from(node), index), b = str_hash64(str_from(node), a);
-
-        (void) snprintf(m->uuids[index], sizeof m->uuids[index], "GPU-%08x-%04x-%04x-%04x-%012llx",
-                        (unsigned) (a >> 32), (unsigned) (a >> 16) & 0xffff, (unsigned) a & 0xffff,
-                        (unsigned) (b >> 48), (unsigned long long) b & 0xffffffffffff);
+static void machine_free(Machine *m) {
+        card_list_done(&m->list);
+        free(m);
 }
 
-/* "4xMODEL:16160MiB" or "MODEL:16160MiB". An `x` behind the digits belongs to the count only when a model follows. */
-static int parse_group(Str group, Str *ret_model, uint32_t *ret_count, uint32_t *ret_mib) {
-        Str memory = group, model, after_x;
-        MemoryUnit mib;
-        uint32_t count = 1;
+DEFINE_CLEANUP(Machine *, machine_free)
 
-        model = str_trim(str_split(&memory, ':'));
-        memory = str_trim(memory);
-        after_x = model;
-        if (str_to_u32(str_split(&after_x, 'x'), &count))
-                model = after_x;
-        if (str_is_empty(model) || str_is_empty(memory) || count == 0 || memory_unit_parse(memory, &mib) != 0)
-                return SIMULATE_E_MALFORMED;
-        *ret_model = model;
-        *ret_count = count;
-        *ret_mib = mib.mib;
-        return 0;
-}
+static void describe_card(Machine *m, const MachineCard *c) {
+        CardInfo *info = &m->cards[m->n_cards++];
 
-static int add_group(Machine *m, const char *node, Str group, Fault *fault) {
-        uint32_t count, mib;
-        Str model;
-
-        if (parse_group(group, &model, &count, &mib) != 0)
-                return fault_set(fault, SIMULATE_E_MALFORMED,
-                                 ANNOTATION_SIMULATED_CARDS
-                                 ": \"" STR_FMT "\" must be COUNTxMODEL:MEMORY, as 4xTesla-V100:16160MiB",
-                                 STR_ARG(group));
-        if (count > MAX_CARDS - m->n_cards)
-                return fault_set(fault, SIMULATE_E_MALFORMED,
-                                 ANNOTATION_SIMULATED_CARDS ": \"" STR_FMT
-                                                            "\" makes more than %d cards of one node",
-                                 STR_ARG(group), MAX_CARDS);
-        for (; count > 0; count--) {
-                uint32_t index = m->n_cards++;
-
-                name_card(m, node, index);
-                m->cards[index] = (CardInfo){.index = index,
-                                             .units = card_units(mib, m->unit),
-                                             .mib = mib,
-                                             .numa = -1,
-                                             .healthy = true,
-                                             .uuid = str_from(m->uuids[index]),
-                                             .model = model};
-                m->units += m->cards[index].units;
-        }
-        return 0;
+        *info = (CardInfo){.index = c->index,
+                           .units = card_units(c->mib, m->unit),
+                           .mib = c->mib,
+                           .numa = c->numa,
+                           .healthy = c->healthy,
+                           .uuid = str_from(c->uuid),
+                           .model = str_from(c->model)};
+        m->units += info->units;
 }
 
 static int read_machine(const json_t *node, const char *groups, Machine *m, Fault *fault) {
         const char *unit = tree_text(node, "metadata", "annotations", ANNOTATION_UNIT, NULL);
         const char *name = tree_text(node, "metadata", "name", NULL);
-        Str rest = str_from(groups);
-        int r = 0;
+        int r;
 
         m->unit = MEMORY_UNIT_GIB;
         if (unit && memory_unit_parse(str_from(unit), &m->unit) != 0)
                 return fault_set(fault, SIMULATE_E_MALFORMED,
                                  ANNOTATION_UNIT " is \"%s\", must be GiB, MiB or a whole number of them",
                                  unit);
-        do
-                r = add_group(m, name ? name : "", str_split(&rest, ','), fault);
-        while (r == 0 && rest.data);
+        r = cards_simulate(str_from(groups), str_from(name), &m->list, fault);
+        if (r == CARDS_E_MALFORMED)
+                return fault_wrap(fault, SIMULATE_E_MALFORMED, ANNOTATION_SIMULATED_CARDS);
+        for (size_t i = 0; r == 0 && i < m->list.n; i++)
+                describe_card(m, &m->list.cards[i]);
         return r;
 }
 
@@ -196,7 +158,7 @@ static int write_kubelet_labels(json_t *node, Fault *fault) {
 
 int simulate_node(json_t *node, Fault *fault) {
         const json_t *groups = tree_at(node, "metadata", "annotations", ANNOTATION_SIMULATED_CARDS, NULL);
-        _cleanup_free_ Machine *m = NULL;
+        _cleanup_(machine_freep) Machine *m = NULL;
         int r;
 
         r = write_kubelet_labels(node, fault);

@@ -128,8 +128,11 @@ static void answer_put(StoreApi *a, const StoreRoute *route, const StoreCall *ca
 }
 
 static void answer_patch(StoreApi *a, const StoreRoute *route, const StoreCall *call, StoreReply *reply) {
-        if (admit_as(a, call, STR("application/merge-patch+json"), reply))
-                store_patch(a, route, buf_str(&a->admitted), reply);
+        bool strategic = is_media_type(call->content_type, STR("application/strategic-merge-patch+json"));
+
+        if (strategic ? admit(a, call->body, reply)
+                      : admit_as(a, call, STR("application/merge-patch+json"), reply))
+                store_patch(a, route, buf_str(&a->admitted), strategic, reply);
 }
 
 static void answer_delete(StoreApi *a, const StoreRoute *route, const StoreCall *call, StoreReply *reply) {

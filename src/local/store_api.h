@@ -67,7 +67,7 @@ void store_get(StoreApi *a, const StoreRoute *route, StoreReply *reply);
 void store_list(StoreApi *a, const StoreRoute *route, const StoreCall *call, StoreReply *reply);
 void store_create(StoreApi *a, const StoreRoute *where, Str object, StoreReply *reply);
 void store_update(StoreApi *a, const StoreRoute *route, Str object, StoreReply *reply);
-void store_patch(StoreApi *a, const StoreRoute *route, Str patch, StoreReply *reply);
+void store_patch(StoreApi *a, const StoreRoute *route, Str patch, bool strategic, StoreReply *reply);
 void store_delete(StoreApi *a, const StoreRoute *route, const StoreCall *call, Str body, StoreReply *reply);
 void store_bind(StoreApi *a, const StoreRoute *route, Str binding, StoreReply *reply);
 bool store_discover(const char *path, StoreReply *reply); /* false: not a discovery path */

@@ -69,7 +69,9 @@ static int merge_binding(Change *c, Str binding, Str node) {
         buf_append_str(&patch, STR("}}"));
         r = buf_result(&patch);
         buf_clear(&c->api->merged);
-        return r < 0 ? r : store_merge_patch(c->old->text, buf_str(&patch), &c->api->arena, &c->api->merged);
+        return r < 0 ? r
+                     : store_merge_patch(c->old->text, buf_str(&patch), false, &c->api->arena,
+                                         &c->api->merged);
 }
 
 static void succeed(StoreReply *reply, unsigned code) {

@@ -76,7 +76,7 @@ static Str apply_defaults(Change *c, Str object, Str *status) {
         if (!store_is_null(store_path(object, "spec.schedulerName")))
                 return object;
         buf_clear(&c->api->merged);
-        if (store_merge_patch(object, STR("{\"spec\":{\"schedulerName\":\"default-scheduler\"}}"),
+        if (store_merge_patch(object, STR("{\"spec\":{\"schedulerName\":\"default-scheduler\"}}"), false,
                               &c->api->arena, &c->api->merged) < 0)
                 return (Str){NULL, 0};
         return buf_str(&c->api->merged);

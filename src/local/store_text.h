@@ -55,6 +55,6 @@ bool store_same_but_version(const StoreKind *kind, Str a, Str b);
 /* A stored text under another version. */
 void store_renumber(const StoreKind *kind, Str text, uint64_t version, Buf *out);
 
-/* JSON merge patch (RFC 7386): appends what `target` (empty: nothing) becomes. Both admitted. Returns 0 or
- * -ENOMEM. */
-int store_merge_patch(Str target, Str patch, Arena *arena, Buf *out);
+/* JSON merge patch (RFC 7386): appends what `target` (empty: nothing) becomes. strategic: lists called conditions are merged
+ * by the type of their elements, as a strategic merge patch does. Both admitted. Returns 0 or -ENOMEM. */
+int store_merge_patch(Str target, Str patch, bool strategic, Arena *arena, Buf *out);

@@ -62,7 +62,7 @@ void store_update(StoreApi *a, const StoreRoute *route, Str object, StoreReply *
         replace(&c, object);
 }
 
-void store_patch(StoreApi *a, const StoreRoute *route, Str patch, StoreReply *reply) {
+void store_patch(StoreApi *a, const StoreRoute *route, Str patch, bool strategic, StoreReply *reply) {
         Change c = {.api = a, .route = route, .reply = reply};
         int r;
 
@@ -73,7 +73,7 @@ void store_patch(StoreApi *a, const StoreRoute *route, Str patch, StoreReply *re
                 return;
         }
         buf_clear(&a->merged);
-        r = store_merge_patch(c.old->text, patch, &a->arena, &a->merged);
+        r = store_merge_patch(c.old->text, patch, strategic, &a->arena, &a->merged);
         if (r < 0)
                 store_refuse_broken(reply, r);
         else

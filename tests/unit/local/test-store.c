@@ -210,8 +210,31 @@ static void merge_patches(void) {
                 _cleanup_arena_ Arena arena = ARENA_NULL;
                 _cleanup_buf_ Buf out = BUF_NULL;
 
-                ASSERT_OK(
-                        store_merge_patch(str_from(cases[i].target), str_from(cases[i].patch), &arena, &out));
+                ASSERT_OK(store_merge_patch(str_from(cases[i].target), str_from(cases[i].patch), false,
+                                            &arena, &out));
+                ASSERT_STR(buf_str(&out), str_from(cases[i].result));
+        }
+}
+
+static void strategic_patches(void) {
+        static const struct {
+                const char *target, *patch, *result;
+        } cases[] = {
+                {"{\"conditions\":[{\"type\":\"A\",\"s\":1},{\"type\":\"B\"}]}",
+                 "{\"conditions\":[{\"type\":\"A\",\"s\":2},{\"type\":\"C\"}]}",
+                 "{\"conditions\":[{\"type\":\"A\",\"s\":2},{\"type\":\"B\"},{\"type\":\"C\"}]}"},
+                {"{}", "{\"status\":{\"conditions\":[{\"type\":\"A\"}]}}",
+                 "{\"status\":{\"conditions\":[{\"type\":\"A\"}]}}"},
+                {"{\"other\":[1,2]}", "{\"other\":[3]}", "{\"other\":[3]}"},
+                {"{\"conditions\":[1]}", "{\"conditions\":[]}", "{\"conditions\":[1]}"},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_arena_ Arena arena = ARENA_NULL;
+                _cleanup_buf_ Buf out = BUF_NULL;
+
+                ASSERT_OK(store_merge_patch(str_from(cases[i].target), str_from(cases[i].patch), true, &arena,
+                                            &out));
                 ASSERT_STR(buf_str(&out), str_from(cases[i].result));
         }
 }
@@ -271,7 +294,7 @@ static void knows_media_types(void) {
         ASSERT_INT(call("POST", PODS, POD("a")), 201);
         ASSERT_INT(patch_as("application/merge-patch+json"), 200);
         ASSERT_INT(patch_as("application/merge-patch+json; charset=utf-8"), 200);
-        ASSERT_INT(patch_as("application/strategic-merge-patch+json"), 415);
+        ASSERT_INT(patch_as("application/strategic-merge-patch+json"), 200);
         ASSERT_INT(patch_as("application/json-patch+json"), 415);
         ASSERT_CONTAINS(body(), "UnsupportedMediaType");
         end();
@@ -698,8 +721,8 @@ static void discovers(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(creates), TEST(refuses), TEST(bounds_depth), TEST(accepts_quantities),
-                         TEST(merge_patches), TEST(patches), TEST(knows_media_types), TEST(updates),
-                         TEST(binds), TEST(replaces_the_scheduled_condition), TEST(deletes),
+                         TEST(merge_patches), TEST(strategic_patches), TEST(patches), TEST(knows_media_types),
+                         TEST(updates), TEST(binds), TEST(replaces_the_scheduled_condition), TEST(deletes),
                          TEST(does_not_bind_what_is_going), TEST(pages_show_one_moment), TEST(selects),
                          TEST(watches), TEST(watches_with_selectors), TEST(shows_what_left), TEST(forgets),
                          TEST(lists_in_a_watch_page_by_page), TEST(remembers_every_moment), TEST(discovers));
