@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What we use of NVML, declared by ourselves: nvml.h is not on the machines that build this, and the library is opened at run
+ * time. Names, numbers and layouts are those of NVIDIA's NVML reference (docs.nvidia.com/deploy/nvml-api); they have been
+ * stable since driver 390. */
+
+#include "base/fault.h"
+
+typedef struct NvmlDeviceHandle *NvmlDevice;
+typedef struct NvmlEventSetHandle *NvmlEventSet;
+
+enum {
+        NVML_SUCCESS = 0,
+        NVML_ERROR_TIMEOUT = 10,
+};
+
+enum { NVML_TEXT_SIZE = 96 }; /* NVML_DEVICE_UUID_V2_BUFFER_SIZE and NVML_DEVICE_NAME_V2_BUFFER_SIZE */
+enum { NVML_EVENT_XID = 8 };  /* nvmlEventTypeXidCriticalError */
+
+typedef struct NvmlMemory { /* nvmlMemory_t: `total` is what nvidia-smi shows */
+        unsigned long long total, free, used;
+} NvmlMemory;
+
+typedef struct NvmlPci { /* nvmlPciInfo_t */
+        char bus_id_legacy[16];
+        unsigned domain, bus, device, device_id, subsystem_id;
+        char bus_id[32];
+} NvmlPci;
+
+typedef struct NvmlEvent { /* nvmlEventData_t */
+        NvmlDevice device;
+        unsigned long long type, data;
+        unsigned gpu_instance, compute_instance;
+} NvmlEvent;
+
+/* member, needed by all, symbol, parameters; each returns an nvmlReturn_t, which is an int */
+#define NVML_CALLS(X)                                                                                        \
+        X(init, true, "nvmlInit_v2", (void) )                                                                \
+        X(shutdown, true, "nvmlShutdown", (void) )                                                           \
+        X(count, true, "nvmlDeviceGetCount_v2", (unsigned *ret))                                             \
+        X(handle, true, "nvmlDeviceGetHandleByIndex_v2", (unsigned index, NvmlDevice *ret))                  \
+        X(uuid, true, "nvmlDeviceGetUUID", (NvmlDevice d, char *ret, unsigned size))                         \
+        X(name, true, "nvmlDeviceGetName", (NvmlDevice d, char *ret, unsigned size))                         \
+        X(minor, true, "nvmlDeviceGetMinorNumber", (NvmlDevice d, unsigned *ret))                            \
+        X(memory, true, "nvmlDeviceGetMemoryInfo", (NvmlDevice d, NvmlMemory * ret))                         \
+        X(pci, true, "nvmlDeviceGetPciInfo_v3", (NvmlDevice d, NvmlPci * ret))                               \
+        X(mig, false, "nvmlDeviceGetMigMode", (NvmlDevice d, unsigned *ret_now, unsigned *ret_pending))      \
+        X(events_new, false, "nvmlEventSetCreate", (NvmlEventSet * ret))                                     \
+        X(events_free, false, "nvmlEventSetFree", (NvmlEventSet s))                                          \
+        X(events_add, false, "nvmlDeviceRegisterEvents",                                                     \
+          (NvmlDevice d, unsigned long long types, NvmlEventSet s))                                          \
+        X(events_wait, false, "nvmlEventSetWait_v2", (NvmlEventSet s, NvmlEvent * ret, unsigned msec))
+
+#define NVML_MEMBER(member, needed, symbol, parameters) int(*member) parameters;
+
+typedef struct Nvml {
+        NVML_CALLS(NVML_MEMBER)
+        const char *(*error_string)(int);
+} Nvml;
+
+enum { NVML_E_NONE = 1 };
+
+/* library: a path, or NULL for libnvidia-ml.so.1 by the loader's search and then in the library folders below host_root.
+ * Loaded for the life of the process. 0, or NVML_E_NONE with a fault. */
+int nvml_load(const char *library, const char *host_root, Nvml *ret, Fault *fault);
+
+const char *nvml_words(const Nvml *n, int r); /* never NULL */

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Where cards come from. NVML is loaded at run time in a child process with a deadline, because a hung driver must not
+ * hang the agent: a child that does not answer is killed, and what was known stays known. It goes on trying, with a
+ * back-off from 1 s to 60 s, and never leaves more than a few children behind that the kernel cannot end.
+ *
+ * A card that falls off the bus, or whose XIDs say that it is broken, keeps its place as an unhealthy one and returns by
+ * itself: docs/cards.md. The caller is single-threaded, as fork() without exec() demands. */
+
+#include <systemd/sd-event.h>
+
+#include "base/clock.h"
+#include "cards/cards.h"
+
+typedef struct CardSource CardSource;
+
+/* Called from the loop only, never from within a call below. card_source_rescan() may be called from them, _free() not. */
+typedef struct CardSourceHandler {
+        /* The first scan, and each change after it; the list is lent for the call. */
+        void (*on_cards)(void *userdata, const CardList *cards);
+        /* No driver, a hung one, an error. Said once, and again when the words change or a scan went well in between. */
+        void (*on_trouble)(void *userdata, const Fault *fault);
+} CardSourceHandler;
+
+typedef struct CardSourceOptions {
+        const char *library;   /* NULL: libnvidia-ml.so.1 by the loader's own search, then below host_root */
+        const char *host_root; /* where the host's root is seen, for /sys and /proc/driver; NULL: "/" */
+        usec_t deadline;       /* of one answer of the child; 0: 10 s */
+        usec_t rescan;         /* between two scans; 0: 30 s */
+        usec_t backoff;        /* before the second try, doubling up to 60 times it; 0: 1 s */
+        usec_t quiet;          /* without an XID of a broken card until a fence lifts; 0: 10 min */
+        const CardList *
+                known; /* of an earlier run, as card_list_read() gives it: indexes stay. NULL: none. Copied */
+        const CardList *simulated; /* not NULL: these, and no child. Copied */
+} CardSourceOptions;
+
+/* Starts the first scan. 0 or negative errno. */
+int card_source_new(sd_event *event, const CardSourceOptions *options, const CardSourceHandler *handler,
+                    void *userdata, CardSource **ret);
+CardSource *card_source_free(CardSource *s); /* and its child */
+
+/* Now, not at the next turn, and by a new session of the driver's, which also sees cards that were plugged in. */
+void card_source_rescan(CardSource *s);
+
+DEFINE_CLEANUP(CardSource *, card_source_free)

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* libnvidia-ml.so.1 for tests. The text file that FAKE_NVML names is read anew at every call, so that a test changes the
+ * machine while it runs; the list of cards alone is taken at nvmlInit, as the real library does. Lines:
+ *
+ *     card UUID MINOR MIB BUS NAME...     one card; BUS in hexadecimal; NAME to the end of the line
+ *     fail CALL CARD CODE                 CALL (init, count, handle, uuid, memory ...) of CARD (or *) answers CODE
+ *     hang CALL CARD | crash CALL CARD
+ *     count N                             nvmlDeviceGetCount says so
+ *     mig CARD                            MIG is on there
+ *     xid SERIAL CARD CODE                an event, told once per process and serial number
+ *     noevents                            no event sets */
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cards/nvml.h"
+
+enum { FAKE_CARDS_MAX = 400, FAKE_LINE = 512 };
+
+enum {
+        ERROR_UNINITIALIZED = 1,
+        ERROR_NOT_SUPPORTED = 3,
+        ERROR_NOT_FOUND = 6,
+};
+
+typedef struct FakeCard {
+        unsigned minor, bus, mib;
+        char uuid[256], name[256];
+} FakeCard;
+
+static FakeCard cards[FAKE_CARDS_MAX];
+static unsigned n_cards, n_sessions;
+static int last_serial;
+
+/* Calls back with each line of the file, without its end, until one answers true. */
+static bool each_line(bool (*line)(const char *text, void *userdata), void *userdata) {
+        const char *path = getenv("FAKE_NVML");
+        FILE *file = path ? fopen(path, "re") : NULL;
+        char text[FAKE_LINE];
+        bool found = false;
+
+        while (file && !found && fgets(text, sizeof text, file)) {
+                text[strcspn(text, "\n")] = '\0';
+                found = line(text, userdata);
+        }
+        if (file)
+                (void) fclose(file);
+        return found;
+}
+
+/* --- what happens at a call ------------------------------------------------------------------------------------- */
+
+typedef struct Call {
+        const char *name;
+        int card; /* -1: of no card */
+        int code;
+} Call;
+
+static bool is_about(const Call *c, const char *call, const char *card) {
+        return strcmp(call, c->name) == 0 &&
+               (strcmp(card, "*") == 0 || (int) strtol(card, NULL, 10) == c->card);
+}
+
+static bool match(const char *text, void *userdata) {
+        char verb[16], call[16], card[16];
+        Call *c = userdata;
+
+        if (sscanf(text, "%15s %15s %15s %d", verb, call, card, &c->code) < 3 || !is_about(c, call, card))
+                return false;
+        if (strcmp(verb, "hang") == 0)
+                for (;;)
+                        (void) pause();
+        if (strcmp(verb, "crash") == 0)
+                __builtin_trap();
+        return strcmp(verb, "fail") == 0;
+}
+
+static int enter(const char *name, int card) {
+        Call c = {name, card, 0};
+
+        return each_line(match, &c) ? c.code : NVML_SUCCESS;
+}
+
+static int enter_card(const char *name, NvmlDevice d) {
+        return enter(name, (int) ((FakeCard *) (void *) d - cards));
+}
+
+static FakeCard *card_of(NvmlDevice d) {
+        return (FakeCard *) (void *) d;
+}
+
+/* --- the library ------------------------------------------------------------------------------------------------ */
+
+int nvmlInit_v2(void);
+int nvmlShutdown(void);
+const char *nvmlErrorString(int r);
+int nvmlDeviceGetCount_v2(unsigned *ret);
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, NvmlDevice *ret);
+int nvmlDeviceGetUUID(NvmlDevice d, char *ret, unsigned size);
+int nvmlDeviceGetName(NvmlDevice d, char *ret, unsigned size);
+int nvmlDeviceGetMinorNumber(NvmlDevice d, unsigned *ret);
+int nvmlDeviceGetMemoryInfo(NvmlDevice d, NvmlMemory *ret);
+int nvmlDeviceGetPciInfo_v3(NvmlDevice d, NvmlPci *ret);
+int nvmlDeviceGetMigMode(NvmlDevice d, unsigned *ret_now, unsigned *ret_pending);
+int nvmlEventSetCreate(NvmlEventSet *ret);
+int nvmlEventSetFree(NvmlEventSet s);
+int nvmlDeviceRegisterEvents(NvmlDevice d, unsigned long long types, NvmlEventSet s);
+int nvmlEventSetWait_v2(NvmlEventSet s, NvmlEvent *ret, unsigned msec);
+
+static bool read_card(const char *text, void *userdata) {
+        FakeCard *c = &cards[n_cards];
+
+        if (sscanf(text, "card %255s %u %u %x %255[^\n]", c->uuid, &c->minor, &c->mib, &c->bus, c->name) == 5)
+                n_cards++;
+        return n_cards == FAKE_CARDS_MAX;
+}
+
+int nvmlInit_v2(void) {
+        int r = enter("init", -1);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        if (n_sessions++ == 0) {
+                n_cards = 0;
+                (void) each_line(read_card, NULL);
+        }
+        return NVML_SUCCESS;
+}
+
+int nvmlShutdown(void) {
+        if (n_sessions == 0)
+                return ERROR_UNINITIALIZED;
+        n_sessions--;
+        return NVML_SUCCESS;
+}
+
+const char *nvmlErrorString(int r) {
+        switch (r) {
+        case 9:
+                return "Driver Not Loaded";
+        case 15:
+                return "GPU is lost";
+        case 16:
+                return "GPU requires reset";
+        case 18:
+                return "Driver/library version mismatch";
+        default:
+                return r > 900 ? NULL : "Some Error";
+        }
+}
+
+static bool read_count(const char *text, void *userdata) {
+        return sscanf(text, "count %u", (unsigned *) userdata) == 1;
+}
+
+int nvmlDeviceGetCount_v2(unsigned *ret) {
+        int r = enter("count", -1);
+
+        *ret = n_cards;
+        (void) each_line(read_count, ret);
+        return r;
+}
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, NvmlDevice *ret) {
+        int r = enter("handle", (int) index);
+
+        if (r == NVML_SUCCESS && index >= n_cards)
+                r = ERROR_NOT_FOUND;
+        if (r == NVML_SUCCESS)
+                *ret = (NvmlDevice) (void *) &cards[index];
+        return r;
+}
+
+/* Cut where it must be, and without a NUL then: what a broken library could do. */
+static int give_text(int r, const char *text, char *ret, unsigned size) {
+        size_t n = strlen(text) + 1;
+
+        if (r == NVML_SUCCESS)
+                memcpy(ret, text, n < size ? n : size);
+        return r;
+}
+
+int nvmlDeviceGetUUID(NvmlDevice d, char *ret, unsigned size) {
+        return give_text(enter_card("uuid", d), card_of(d)->uuid, ret, size);
+}
+
+int nvmlDeviceGetName(NvmlDevice d, char *ret, unsigned size) {
+        return give_text(enter_card("name", d), card_of(d)->name, ret, size);
+}
+
+int nvmlDeviceGetMinorNumber(NvmlDevice d, unsigned *ret) {
+        *ret = card_of(d)->minor;
+        return enter_card("minor", d);
+}
+
+int nvmlDeviceGetMemoryInfo(NvmlDevice d, NvmlMemory *ret) {
+        *ret = (NvmlMemory){.total = (unsigned long long) card_of(d)->mib << 20 | 0xfffff};
+        return enter_card("memory", d);
+}
+
+int nvmlDeviceGetPciInfo_v3(NvmlDevice d, NvmlPci *ret) {
+        *ret = (NvmlPci){.bus = card_of(d)->bus};
+        return enter_card("pci", d);
+}
+
+static bool read_mig(const char *text, void *userdata) {
+        int card;
+
+        return sscanf(text, "mig %d", &card) == 1 && card == *(int *) userdata;
+}
+
+int nvmlDeviceGetMigMode(NvmlDevice d, unsigned *ret_now, unsigned *ret_pending) {
+        int card = (int) (card_of(d) - cards);
+
+        *ret_now = *ret_pending = each_line(read_mig, &card);
+        return *ret_now ? NVML_SUCCESS : ERROR_NOT_SUPPORTED;
+}
+
+static bool read_no_events(const char *text, void *userdata) {
+        return strcmp(text, "noevents") == 0;
+}
+
+int nvmlEventSetCreate(NvmlEventSet *ret) {
+        *ret = (NvmlEventSet) (void *) &last_serial;
+        return each_line(read_no_events, NULL) ? ERROR_NOT_SUPPORTED : NVML_SUCCESS;
+}
+
+int nvmlEventSetFree(NvmlEventSet s) {
+        return NVML_SUCCESS;
+}
+
+int nvmlDeviceRegisterEvents(NvmlDevice d, unsigned long long types, NvmlEventSet s) {
+        return types == NVML_EVENT_XID ? enter_card("register", d) : ERROR_NOT_SUPPORTED;
+}
+
+static bool read_xid(const char *text, void *userdata) {
+        NvmlEvent *e = userdata;
+        unsigned card;
+        int serial;
+
+        if (sscanf(text, "xid %d %u %llu", &serial, &card, &e->data) != 3 || serial <= last_serial ||
+            card >= n_cards)
+                return false;
+        last_serial = serial;
+        e->device = (NvmlDevice) (void *) &cards[card];
+        e->type = NVML_EVENT_XID;
+        return true;
+}
+
+int nvmlEventSetWait_v2(NvmlEventSet s, NvmlEvent *ret, unsigned msec) {
+        int r = enter("wait", -1);
+
+        if (r != NVML_SUCCESS || each_line(read_xid, ret))
+                return r;
+        (void) usleep(msec * 1000);
+        return NVML_ERROR_TIMEOUT;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Prints the CDI specification for cards as simulated by CARDS, with the driver found below ROOT:
+ *     show-cdi CARDS ROOT
+ *     show-cdi CARDS --simulate
+ * CARDS "" is no cards. */
+
+#include "cards/cdi.h"
+
+static int print(const char *cards, const char *root) {
+        _cleanup_(driver_files_done) DriverFiles driver = {0};
+        _cleanup_(card_list_done) CardList list = {0};
+        bool simulated = strcmp(root, "--simulate") == 0;
+        _cleanup_buf_ Buf text = BUF_NULL;
+        Fault fault = FAULT_NULL;
+        int r = 0;
+
+        if (cards[0] != '\0')
+                r = cards_simulate(str_from(cards), STR("node"), &list, &fault);
+        if (r == 0 && !simulated)
+                r = driver_files_find(root, &driver);
+        if (r != 0) {
+                (void) fprintf(stderr, "%s\n", r > 0 ? fault.text : strerror(-r));
+                return 3;
+        }
+        cdi_write(&list, &driver, simulated, &text);
+        if (text.len > 0)
+                printf("%s\n", text.data);
+        return buf_result(&text) < 0 ? 3 : 0;
+}
+
+int main(int argc, char **argv) {
+        return argc == 3 ? print(argv[1], argv[2]) : 2;
+}

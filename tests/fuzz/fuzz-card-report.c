@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Any bytes as the records of an NVML child: what is taken ends as a list whose rules hold, whatever the child says. */
+
+#include <assert.h>
+
+#include "cards/known.h"
+#include "cards/report.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static Known known;
+static CardScan scan;
+
+static void check(void) {
+        _cleanup_(card_list_done) CardList l = {0}, back = {0};
+        _cleanup_buf_ Buf text = BUF_NULL;
+
+        assert(known_list(&known, &l) == 0);
+        card_list_write(&l, &text);
+        assert(buf_result(&text) == 0);
+        assert(card_list_read(buf_str(&text), &back, NULL) == 0 && card_list_eq(&l, &back));
+}
+
+static void take(const Report *r, usec_t now) {
+        if (r->kind == REPORT_XID)
+                known_xid(&known, r->uuid, r->xid, r->session, now);
+        if (r->kind == REPORT_CARD && scan.n < CARDS_MAX)
+                report_card(r, &scan.seen[scan.n++]);
+        if (r->kind == REPORT_END) {
+                scan.session = r->session;
+                known_scan(&known, &scan, now);
+                scan.n = 0;
+                check();
+        }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        usec_t now = 0;
+
+        known_init(&known, 600 * USEC_PER_SEC, NULL);
+        scan.n = 0;
+        while (size > 0) {
+                size_t n = size < sizeof(Report) ? size : sizeof(Report);
+                Report r;
+
+                if (report_read(data, n, &r) == 0)
+                        take(&r, now += (usec_t) r.total * USEC_PER_SEC);
+                data += n;
+                size -= n;
+        }
+        known_scan(&known, &scan, now);
+        check();
+        return 0;
+}
