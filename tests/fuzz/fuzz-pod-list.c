@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Any bytes as an answer of PodResources: what is accepted is complete and within its limits. */
+
+#include <assert.h>
+
+#include "kubelet/podresources.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static uint64_t check_container(const ListedContainer *c, uint64_t sum) {
+        assert(c->name.len > 0);
+        for (size_t i = 0; i < c->n_devices; i++) {
+                assert(str_has_prefix(c->devices[i].resource, STR("aliyun.com/")));
+                for (size_t k = 0; k < i; k++)
+                        assert(!str_eq(c->devices[k].resource, c->devices[i].resource)); /* merged */
+                for (size_t k = 0; k < c->devices[i].n; k++) {
+                        assert(c->devices[i].ids[k].len > 0);
+                        sum = str_hash64(c->devices[i].ids[k], sum); /* every byte is there to be read */
+                }
+        }
+        return sum;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        Fault fault = FAULT_NULL;
+        uint64_t sum = 0;
+        PodList list;
+        int r;
+
+        r = pod_list_decode((Str){(const char *) data, size}, STR("aliyun.com/"), &arena, &list, &fault);
+        assert(r == 0 || (r == PODLIST_E_MALFORMED && fault.text[0] != '\0'));
+        for (size_t i = 0; r == 0 && i < list.n; i++) {
+                assert(list.pods[i].name.len > 0 && list.pods[i].namespace_.len > 0);
+                for (size_t k = 0; k < list.pods[i].n_containers; k++)
+                        sum = check_container(&list.pods[i].containers[k], sum);
+        }
+        __asm__ volatile("" : : "r"(sum));
+        return 0;
+}
