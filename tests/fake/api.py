@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A small client of the Kubernetes API for the tests, and the store server as a child."""
+
+import http.client
+import json
+import subprocess
+import threading
+import urllib.parse
+
+MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
+
+
+class ApiError(Exception):
+    def __init__(self, status, body):
+        super().__init__(f"{status}: {body.get('message', body) if isinstance(body, dict) else body}")
+        self.status = status
+
+
+class Api:
+    """One connection per thread; a broken one is made anew, and the call repeated only when it reads."""
+
+    def __init__(self, address):
+        self.address = address
+        self.local = threading.local()
+
+    def _connection(self):
+        if not getattr(self.local, "connection", None):
+            self.local.connection = http.client.HTTPConnection(self.address, timeout=30)
+        return self.local.connection
+
+    def call(self, method, path, body=None, kind="application/json"):
+        text = json.dumps(body) if body is not None else None
+        headers = {"Content-Type": kind} if text is not None else {}
+        for last in False, True:
+            connection = self._connection()
+            try:
+                connection.request(method, path, text, headers)
+                answer = connection.getresponse()
+                raw = answer.read()
+                break
+            except (OSError, http.client.HTTPException):
+                connection.close()
+                self.local.connection = None
+                if last or method != "GET":
+                    raise
+        try:
+            value = json.loads(raw)
+        except ValueError:
+            value = raw.decode(errors="replace")
+        if answer.status >= 300:
+            raise ApiError(answer.status, value)
+        return value
+
+    def get(self, path):
+        return self.call("GET", path)
+
+    def post(self, path, body):
+        return self.call("POST", path, body)
+
+    def patch(self, path, body, kind=MERGE):
+        return self.call("PATCH", path, body, kind)
+
+    def delete(self, path, grace=None, uid=None):
+        options = {}
+        if grace is not None:
+            options["gracePeriodSeconds"] = grace
+        if uid:
+            options["preconditions"] = {"uid": uid}
+        return self.call("DELETE", path, options)
+
+
+def pod_path(pod):
+    meta = pod["metadata"]
+    return f"/api/v1/namespaces/{meta.get('namespace', 'default')}/pods/{meta['name']}"
+
+
+class Watch(threading.Thread):
+    """List, then watch, for ever: on_list(items), on_event(type, object), both in this thread."""
+
+    def __init__(self, api, path, selector, on_list, on_event):
+        super().__init__(daemon=True)
+        self.api, self.path, self.selector = api, path, selector
+        self.on_list, self.on_event = on_list, on_event
+        self.stopping = threading.Event()
+        self.connection = None
+        self.start()
+
+    def run(self):
+        while not self.stopping.is_set():
+            try:
+                found = self.api.get(f"{self.path}?{self.selector}")
+                self.on_list(found["items"])
+                version = found["metadata"]["resourceVersion"]
+                while not self.stopping.is_set():
+                    version = self._follow(version)
+            except (OSError, http.client.HTTPException, ValueError, ApiError, AttributeError):
+                # AttributeError: closed from the other thread, in the middle of a line
+                self.stopping.wait(0.02)
+
+    def _follow(self, version):
+        self.connection = http.client.HTTPConnection(self.api.address, timeout=60)
+        try:
+            self.connection.request("GET", f"{self.path}?watch=1&{self.selector}&resourceVersion={version}")
+            answer = self.connection.getresponse()
+            if answer.status != 200:
+                raise ApiError(answer.status, answer.read().decode(errors="replace"))
+            while True:
+                line = answer.readline()
+                if not line:
+                    return version
+                event = json.loads(line)
+                if event["type"] == "ERROR":
+                    raise ApiError(event["object"].get("code", 500), event["object"])
+                version = event["object"]["metadata"]["resourceVersion"]
+                if event["type"] != "BOOKMARK" and not self.stopping.is_set():
+                    self.on_event(event["type"], event["object"])
+        finally:
+            self.connection.close()
+
+    def stop(self):
+        self.stopping.set()
+        connection = self.connection
+        if connection and connection.sock:
+            try:
+                connection.sock.shutdown(2)
+            except OSError:
+                pass
+        if threading.current_thread() is not self:
+            self.join(10)
+
+
+class StoreServer:
+    """The API server of the tests. tell() makes trouble: see store-server.c."""
+
+    def __init__(self, program):
+        self.process = subprocess.Popen([program, "127.0.0.1:0", "1000000"], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+        self.url = self.process.stdout.readline().strip()
+        self.address = urllib.parse.urlsplit(self.url).netloc
+        self.lock = threading.Lock()
+
+    def tell(self, line):
+        with self.lock:
+            self.process.stdin.write(line + "\n")
+            self.process.stdin.flush()
+            answer = self.process.stdout.readline()
+        if answer != "ok 0\n":
+            raise RuntimeError(f"store-server: {line}: {answer}")
+
+    def kubeconfig(self, path):
+        config = {"apiVersion": "v1", "kind": "Config", "current-context": "test",
+                  "clusters": [{"name": "test", "cluster": {"server": self.url}}],
+                  "users": [{"name": "test", "user": {}}],
+                  "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}]}
+        with open(path, "w") as f:
+            json.dump(config, f)  # JSON is YAML
+        return path
+
+    def stop(self):
+        self.process.stdin.close()
+        self.process.wait(20)
+        self.process.stdout.close()
