@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The node agent as an object in an event loop: the machine's cards, offered to the kubelet as devices, and who has which. */
+
+#include <systemd/sd-event.h>
+
+#include "kube/config.h"
+#include "node/admit.h"
+#include "share/unit.h"
+
+typedef struct Agent Agent;
+
+typedef struct AgentOptions {
+        const KubeConfig *config; /* outlives the agent, as do the texts */
+        const char *node_name;
+        const char *kubelet_dir, *state_dir, *cdi_dir, *cgroup_root, *host_root;
+        const char *metrics_listen; /* NULL: none */
+        const char *simulate;       /* CARDS; NULL: those of the machine */
+        const char *nvml;           /* NULL: libnvidia-ml.so.1 */
+        MemoryUnit unit;
+        DeviceAccess access;
+} AgentOptions;
+
+/* 0, or negative errno with a fault for people. */
+int agent_new(sd_event *event, const AgentOptions *options, Agent **ret, Fault *fault);
+Agent *agent_free(Agent *a);
+
+/* A clean end: where the node's label says that it shares no more, its gpu-count becomes 0 first. done is called once, when
+ * that is written or has taken too long. */
+void agent_stop(Agent *a, void (*done)(void *userdata), void *userdata);
+
+/* The verb `aliquot node`. Returns the exit code. */
+int node_main(int argc, char **argv);
+
+DEFINE_CLEANUP(Agent *, agent_free)

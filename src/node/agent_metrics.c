@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* /metrics, /healthz and /readyz of the node agent: the names of CONTRACT section 14, and counters of our own. */
+
+#include "node/agent-internal.h"
+
+enum { BODY_MAX = 4096, CONNECTIONS_MAX = 32 };
+
+/* Label values: backslash, quote and newline are escaped, as the text format wants. */
+static void label(Buf *out, const char *name, const char *value) {
+        buf_appendf(out, "%s%s=\"", out->data[out->len - 1] == '{' ? "" : ",", name);
+        for (const char *p = value; *p; p++) {
+                if (*p == '\n')
+                        buf_append_str(out, STR("\\n"));
+                else {
+                        if (*p == '"' || *p == '\\')
+                                buf_append_char(out, '\\');
+                        buf_append_char(out, *p);
+                }
+        }
+        buf_append_char(out, '"');
+}
+
+static void card_labels(const Agent *a, const MachineCard *c, Buf *out) {
+        char text[24];
+
+        buf_append_char(out, '{');
+        label(out, "UUID", c->uuid);
+        (void) snprintf(text, sizeof text, "nvidia%u", c->minor);
+        label(out, "device", text);
+        (void) snprintf(text, sizeof text, "%u", c->index);
+        label(out, "gpu", text);
+        label(out, "modelName", c->model);
+        label(out, "NodeName", a->o.node_name);
+}
+
+static void head(Buf *out, const char *name, const char *type, const char *help) {
+        buf_appendf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+/* ---- cards ---- */
+
+typedef struct CardSums {
+        uint64_t used, core;
+} CardSums;
+
+static CardSums sums_of(const Agent *a, uint32_t card) {
+        const LedgerNode *node = roster_ledger_node(&a->roster);
+        const LedgerCard *cards = node ? ledger_node_cards(node) : NULL;
+
+        for (size_t i = 0; node && i < ledger_node_n_cards(node); i++)
+                if (cards[i].index == card)
+                        return (CardSums){cards[i].used, cards[i].core_used};
+        return (CardSums){0};
+}
+
+enum { MODE_NONE = 0, MODE_SHARE = 2 };
+
+static void write_cards(const Agent *a, Buf *out) {
+        bool sharing = share_mode_has_memory(a->terms.mode);
+
+        head(out, "DCGM_CUSTOM_ALLOCATE_MODE", "gauge", "0 none, 1 exclusive, 2 share");
+        for (size_t i = 0; i < a->cards.n; i++) {
+                CardSums s = sums_of(a, a->cards.cards[i].index);
+
+                buf_append_str(out, STR("DCGM_CUSTOM_ALLOCATE_MODE"));
+                card_labels(a, &a->cards.cards[i], out);
+                buf_appendf(out, "} %d\n", sharing && s.used > 0 ? MODE_SHARE : MODE_NONE);
+        }
+        head(out, "DCGM_CUSTOM_DEV_FB_TOTAL", "gauge", "memory of the card in MiB");
+        for (size_t i = 0; i < a->cards.n; i++) {
+                buf_append_str(out, STR("DCGM_CUSTOM_DEV_FB_TOTAL"));
+                card_labels(a, &a->cards.cards[i], out);
+                buf_appendf(out, "} %u\n", a->cards.cards[i].mib);
+        }
+        head(out, "DCGM_CUSTOM_DEV_FB_ALLOCATED", "gauge",
+             "part of the card's memory that is given out, 0 to 1");
+        for (size_t i = 0; i < a->inventory.cards.n; i++) {
+                const CardInfo *info = &a->inventory.infos[i];
+
+                buf_append_str(out, STR("DCGM_CUSTOM_DEV_FB_ALLOCATED"));
+                card_labels(a, &a->inventory.cards.cards[i], out);
+                buf_appendf(out, "} %.6g\n",
+                            info->units > 0 ? (double) sums_of(a, info->index).used / info->units : 0.0);
+        }
+}
+
+/* ---- containers ---- */
+
+static void write_container(const Agent *a, const RosterPod *pod, const RosterContainer *c, const Slice *s,
+                            bool core, Buf *out) {
+        const CardInfo *info = inventory_card(&a->inventory, s->card);
+
+        if (!info || info->units == 0)
+                return;
+        buf_append_str(out, core ? STR("DCGM_CUSTOM_CONTAINER_CP_ALLOCATED")
+                                 : STR("DCGM_CUSTOM_CONTAINER_MEM_ALLOCATED"));
+        card_labels(a, &a->inventory.cards.cards[info - a->inventory.infos], out);
+        label(out, "NamespaceName", pod->namespace_);
+        label(out, "PodName", pod->name);
+        label(out, "ContainerName", c->name);
+        label(out, "AllocateMode", "share");
+        if (core)
+                buf_appendf(out, "} %.2f\n", s->core / 100.0);
+        else
+                buf_appendf(out, "} %u\n",
+                            s->mem <= info->units ? visible_mib(info->mib, s->mem, info->units) : info->mib);
+}
+
+static void write_pod(const Agent *a, const RosterPod *pod, bool core, Buf *out) {
+        const Slice *slices;
+        size_t n;
+
+        if (!pod->grant)
+                return;
+        slices = grant_slices(pod->grant, &n);
+        for (size_t i = 0; i < n; i++)
+                for (size_t k = 0; k < pod->n_containers; k++) {
+                        const RosterContainer *c = &pod->containers[k];
+
+                        if (c->index == slices[i].container &&
+                            (c->kind == CONTAINER_MAIN) == (slices[i].kind == CONTAINER_MAIN))
+                                write_container(a, pod, c, &slices[i], core, out);
+                }
+}
+
+static void write_containers(const Agent *a, Buf *out) {
+        head(out, "DCGM_CUSTOM_CONTAINER_MEM_ALLOCATED", "gauge", "memory of the container's slice in MiB");
+        for (const RosterPod *pod = a->roster.pods; pod; pod = pod->hh.next)
+                write_pod(a, pod, false, out);
+        head(out, "DCGM_CUSTOM_CONTAINER_CP_ALLOCATED", "gauge",
+             "compute of the container's slice, 0 to 1; 0 when it is not limited");
+        for (const RosterPod *pod = a->roster.pods; pod; pod = pod->hh.next)
+                write_pod(a, pod, true, out);
+}
+
+/* ---- our own ---- */
+
+static void write_counter(Buf *out, const char *name, const char *help, uint64_t value) {
+        head(out, name, "counter", help);
+        buf_appendf(out, "%s %llu\n", name, (unsigned long long) value);
+}
+
+static void write_own(const Agent *a, Buf *out) {
+        AdmitCounters admit = admit_counters(a->admit);
+        ProveCounters prove = prove_counters(a->prove);
+        PodResourcesCounters lists = pod_resources_counters(a->pod_resources);
+
+        write_counter(out, "aliquot_node_settled_total", "containers whose identity was settled at admission",
+                      admit.settled);
+        write_counter(out, "aliquot_node_placed_total", "pods that came without a place and got one here",
+                      admit.placed);
+        write_counter(out, "aliquot_node_unknown_total", "admissions of pods that nobody knew",
+                      admit.unknown);
+        write_counter(out, "aliquot_node_refused_total", "admissions that were refused", admit.refused);
+        write_counter(out, "aliquot_node_allocated_total", "Allocate calls that were answered",
+                      admit.allocated);
+        write_counter(out, "aliquot_node_strayed_total",
+                      "Allocate calls for other devices than were preferred", admit.strayed);
+        write_counter(out, "aliquot_node_proved_total", "container starts that were proved", prove.proved);
+        write_counter(out, "aliquot_node_waited_total", "container starts that had to wait", prove.waited);
+        write_counter(out, "aliquot_node_not_started_total", "container starts that were refused",
+                      prove.refused);
+        write_counter(out, "aliquot_node_lists_total", "PodResources lists", lists.lists);
+        write_counter(out, "aliquot_node_lists_limited_total",
+                      "PodResources lists that the kubelet's limit turned away", lists.limited);
+        write_counter(out, "aliquot_node_registrations_total", "registrations with the kubelet",
+                      a->counters.registrations);
+        write_counter(out, "aliquot_node_card_troubles_total", "scans of the cards that failed",
+                      a->counters.card_troubles);
+        head(out, "aliquot_node_dying_pods", "gauge", "pods that are gone and whose processes are not");
+        buf_appendf(out, "aliquot_node_dying_pods %zu\n", dying_count(a->dying));
+        head(out, "aliquot_node_patches_waiting", "gauge", "annotations of pods that are not written yet");
+        buf_appendf(out, "aliquot_node_patches_waiting %zu\n", teller_waiting(a->teller));
+}
+
+/* ---- the server ---- */
+
+static bool is_ready(const Agent *a) {
+        for (int kind = 0; kind < DEVICE_KINDS_; kind++)
+                if (!a->registered[kind])
+                        return false;
+        return a->roster.synced && a->cards_known;
+}
+
+static void on_request(void *userdata, HttpExchange *x, const HttpRequest *request) {
+        _cleanup_buf_ Buf out = BUF_NULL;
+        const Agent *a = userdata;
+        bool ready;
+
+        if (strcmp(request->method, "GET") != 0) {
+                http_respond_header(x, "Allow", "GET");
+                http_respond(x, 405, "text/plain", STR("only GET\n"));
+        } else if (strcmp(request->path, "/healthz") == 0)
+                http_respond(x, 200, "text/plain", STR("ok\n"));
+        else if (strcmp(request->path, "/readyz") == 0) {
+                ready = is_ready(a);
+                http_respond(x, ready ? 200 : 503, "text/plain",
+                             ready ? STR("ok\n")
+                                   : STR("not registered with the kubelet, or the pods not listed yet\n"));
+        } else if (strcmp(request->path, "/metrics") == 0) {
+                write_cards(a, &out);
+                write_containers(a, &out);
+                write_own(a, &out);
+                http_respond(x, buf_result(&out) == 0 ? 200 : 503, "text/plain; version=0.0.4",
+                             buf_str(&out));
+        } else
+                http_respond(x, 404, "text/plain", STR("there is /metrics, /healthz and /readyz\n"));
+}
+
+int agent_serve_metrics(Agent *a, Fault *fault) {
+        HttpServerOptions options = {
+                .listen = a->o.metrics_listen, .max_body = BODY_MAX, .max_connections = CONNECTIONS_MAX};
+
+        return http_server_new(a->event, &options, on_request, a, &a->metrics, fault);
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The verb `aliquot node`: options, objects, loop. */
+
+#include <argp.h>
+#include <errno.h>
+#include <signal.h>
+
+#include "base/log.h"
+#include "node/agent.h"
+#include "node/supervise.h"
+
+#define KUBELET_DIR "/var/lib/kubelet"
+#define STATE_DIR   "/var/lib/aliquot"
+#define CDI_DIR     "/var/run/cdi"
+#define CGROUP_ROOT "/sys/fs/cgroup"
+
+enum { EXIT_USAGE = 2, EXIT_BROKEN = 3 };
+enum {
+        KEY_KUBECONFIG = 256,
+        KEY_NODE_NAME,
+        KEY_KUBELET_DIR,
+        KEY_STATE_DIR,
+        KEY_CDI_DIR,
+        KEY_CGROUP_ROOT,
+        KEY_HOST_ROOT,
+        KEY_METRICS,
+        KEY_SIMULATE,
+        KEY_UNIT,
+        KEY_ACCESS,
+        KEY_NVML,
+        KEY_NO_SUPERVISOR,
+};
+
+static const struct argp_option option_table[] = {
+        {"kubeconfig", KEY_KUBECONFIG, "FILE", 0,
+         "how to reach the cluster (default: KUBECONFIG, then the pod's service account)", 0},
+        {"node-name", KEY_NODE_NAME, "N", 0, "the node that this is, as the cluster calls it (required)", 0},
+        {"kubelet-dir", KEY_KUBELET_DIR, "DIR", 0, "the kubelet's directory (default " KUBELET_DIR ")", 0},
+        {"state-dir", KEY_STATE_DIR, "DIR", 0, "what was given out is kept here (default " STATE_DIR ")", 0},
+        {"cdi-dir", KEY_CDI_DIR, "DIR", 0, "where the CDI specification is written (default " CDI_DIR ")", 0},
+        {"cgroup-root", KEY_CGROUP_ROOT, "DIR", 0,
+         "where the cgroup tree is mounted (default " CGROUP_ROOT ")", 0},
+        {"host-root", KEY_HOST_ROOT, "DIR", 0,
+         "where the host's root is seen, for the driver's files (default /)", 0},
+        {"metrics-listen", KEY_METRICS, "ADDR:PORT", 0, "serve /metrics, /healthz and /readyz (default: not)",
+         0},
+        {"simulate", KEY_SIMULATE, "CARDS", 0,
+         "offer these cards and ask no driver, as 4xTesla-V100-SXM2-16GB:16160MiB", 0},
+        {"gpu-mem-unit", KEY_UNIT, "UNIT", 0, "unit of aliyun.com/gpu-mem: GiB (default), 128MiB...", 0},
+        {"device-access", KEY_ACCESS, "cdi|runtime", 0,
+         "how a container gets its card: by CDI (default), or by NVIDIA_VISIBLE_DEVICES and the nvidia "
+         "runtime",
+         0},
+        {"nvml", KEY_NVML, "FILE", 0, "the NVML library (default libnvidia-ml.so.1)", 0},
+        {"no-supervisor", KEY_NO_SUPERVISOR, NULL, 0, "do not start the agent again when it was killed", 0},
+        {"verbose", 'v', NULL, 0, "log every step", 0},
+        {0},
+};
+
+typedef struct Options {
+        const char *kubeconfig;
+        AgentOptions agent;
+        bool alone;
+} Options;
+
+static error_t parse_paths(int key, const char *text, Options *o) {
+        switch (key) {
+        case KEY_KUBECONFIG:
+                o->kubeconfig = text;
+                return 0;
+        case KEY_KUBELET_DIR:
+                o->agent.kubelet_dir = text;
+                return 0;
+        case KEY_STATE_DIR:
+                o->agent.state_dir = text;
+                return 0;
+        case KEY_CDI_DIR:
+                o->agent.cdi_dir = text;
+                return 0;
+        case KEY_CGROUP_ROOT:
+                o->agent.cgroup_root = text;
+                return 0;
+        case KEY_HOST_ROOT:
+                o->agent.host_root = text;
+                return 0;
+        case KEY_NVML:
+                o->agent.nvml = text;
+                return 0;
+        default:
+                return ARGP_ERR_UNKNOWN;
+        }
+}
+
+static void parse_unit(const char *text, Options *o, struct argp_state *state) {
+        if (memory_unit_parse(str_from(text), &o->agent.unit) != 0)
+                argp_error(state, "--gpu-mem-unit is \"%s\", must be GiB, MiB or a whole number of them",
+                           text);
+}
+
+static void parse_access(const char *text, Options *o, struct argp_state *state) {
+        if (strcmp(text, "cdi") == 0)
+                o->agent.access = DEVICE_ACCESS_CDI;
+        else if (strcmp(text, "runtime") == 0)
+                o->agent.access = DEVICE_ACCESS_RUNTIME;
+        else
+                argp_error(state, "--device-access is \"%s\", must be cdi or runtime", text);
+}
+
+static void check_simulate(const char *text, Options *o, struct argp_state *state) {
+        CardList cards = {0};
+        Fault fault = FAULT_NULL;
+
+        if (cards_simulate(str_from(text), STR(""), &cards, &fault) != 0)
+                argp_error(state, "--simulate: %s", fault.text);
+        card_list_done(&cards);
+        o->agent.simulate = text;
+}
+
+static error_t parse_option(int key, char *text, struct argp_state *state) {
+        Options *o = state->input;
+
+        switch (key) {
+        case KEY_NODE_NAME:
+                o->agent.node_name = text;
+                return 0;
+        case KEY_METRICS:
+                o->agent.metrics_listen = text;
+                return 0;
+        case KEY_SIMULATE:
+                check_simulate(text, o, state);
+                return 0;
+        case KEY_UNIT:
+                parse_unit(text, o, state);
+                return 0;
+        case KEY_ACCESS:
+                parse_access(text, o, state);
+                return 0;
+        case KEY_NO_SUPERVISOR:
+                o->alone = true;
+                return 0;
+        case 'v':
+                log_set_level(LOG_LEVEL_DEBUG);
+                return 0;
+        case ARGP_KEY_ARG:
+                argp_error(state, "unexpected argument \"%s\"", text);
+                return EINVAL;
+        case ARGP_KEY_END:
+                if (!o->agent.node_name || o->agent.node_name[0] == '\0')
+                        argp_error(state, "--node-name is required");
+                return 0;
+        default:
+                return parse_paths(key, text, o);
+        }
+}
+
+static const struct argp parser = {
+        .options = option_table,
+        .parser = parse_option,
+        .doc = "The node agent: offers this machine's cards to the kubelet in slices, and gives each "
+               "container the slice "
+               "that its pod was promised.",
+};
+
+static void on_stopped(void *userdata) {
+        (void) sd_event_exit(userdata, 0);
+}
+
+static int on_signal(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata) {
+        log_info("ending signal=%u", info->ssi_signo);
+        agent_stop(userdata, on_stopped, sd_event_source_get_event(source));
+        return 0;
+}
+
+static int catch_signals(sd_event *event, Agent *a) {
+        sigset_t set;
+        int r;
+
+        if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || sigemptyset(&set) < 0 || sigaddset(&set, SIGTERM) < 0 ||
+            sigaddset(&set, SIGINT) < 0 || sigaddset(&set, SIGCHLD) < 0 ||
+            sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+                return -errno;
+        r = sd_event_add_signal(event, NULL, SIGTERM, on_signal, a);
+        return r < 0 ? r : sd_event_add_signal(event, NULL, SIGINT, on_signal, a);
+}
+
+static int broken(const char *what) {
+        (void) fprintf(stderr, "aliquot node: %s\n", what);
+        return EXIT_BROKEN;
+}
+
+static int block_child_signal(void) {
+        sigset_t set;
+
+        /* sd-event wants it blocked before the first child is watched. */
+        return sigemptyset(&set) < 0 || sigaddset(&set, SIGCHLD) < 0 || sigprocmask(SIG_BLOCK, &set, NULL) < 0
+                       ? -errno
+                       : 0;
+}
+
+static int run(void *userdata) {
+        _cleanup_(kube_config_freep) KubeConfig *config = NULL;
+        _cleanup_(sd_event_unrefp) sd_event *event = NULL;
+        _cleanup_(agent_freep) Agent *agent = NULL;
+        Options *o = userdata;
+        Fault fault = FAULT_NULL;
+        int r;
+
+        r = kube_config_load(o->kubeconfig, NULL, &config, &fault);
+        if (r != 0)
+                return broken(fault.text[0] ? fault.text : strerror(r < 0 ? -r : EINVAL));
+        r = block_child_signal();
+        if (r == 0)
+                r = sd_event_new(&event);
+        if (r < 0)
+                return broken(strerror(-r));
+        o->agent.config = config;
+        r = agent_new(event, &o->agent, &agent, &fault);
+        if (r < 0)
+                return broken(fault.text);
+        r = catch_signals(event, agent);
+        if (r < 0)
+                return broken(strerror(-r));
+        log_info("serving node=%s server=%s", o->agent.node_name, config->server);
+        r = sd_event_loop(event);
+        return r < 0 ? broken(strerror(-r)) : 0;
+}
+
+int node_main(int argc, char **argv) {
+        Options o = {.agent = {.kubelet_dir = KUBELET_DIR,
+                               .state_dir = STATE_DIR,
+                               .cdi_dir = CDI_DIR,
+                               .cgroup_root = CGROUP_ROOT,
+                               .host_root = "/",
+                               .unit = MEMORY_UNIT_GIB}};
+
+        argp_err_exit_status = EXIT_USAGE;
+        if (argp_parse(&parser, argc, argv, 0, NULL, &o) != 0)
+                return EXIT_USAGE;
+        return o.alone ? run(&o) : supervise(run, &o);
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the node object is to say, and what its Events say. */
+
+#include "base/log.h"
+#include "node/agent-internal.h"
+
+enum { HOLDERS_NAMED = 8 };
+
+void agent_warn(Agent *a, const char *reason, const Fault *note) {
+        if (strcmp(a->told.text, note->text) == 0)
+                return;
+        if (!a->node_uid) {
+                a->untold = *note;
+                a->untold_reason = reason;
+                return;
+        }
+        a->told = *note;
+        log_warning("%s: %s", reason, note->text);
+        kube_event(a->recorder, &(KubeEvent){.kind = "Node",
+                                             .name = str_from(a->o.node_name),
+                                             .uid = str_from(a->node_uid),
+                                             .type = "Warning",
+                                             .reason = reason,
+                                             .note = note->text});
+}
+
+static void list_holders(const Agent *a, Buf *out) {
+        size_t named = 0, more = 0;
+
+        for (const RosterPod *pod = a->roster.pods; pod; pod = pod->hh.next) {
+                if (!pod->grant)
+                        continue;
+                if (named == HOLDERS_NAMED) {
+                        more++;
+                        continue;
+                }
+                buf_appendf(out, "%s%s/%s", named++ > 0 ? ", " : "", pod->namespace_, pod->name);
+        }
+        if (more > 0)
+                buf_appendf(out, " and %zu more", more);
+        if (dying_count(a->dying) > 0)
+                buf_appendf(out, "%s%zu that are gone but whose processes are not", named > 0 ? ", and " : "",
+                            dying_count(a->dying));
+}
+
+/* Why something waits, in one sentence; "" when nothing does. Returns the condition's reason. */
+static const char *explain_pending(const Agent *a, Fault *ret) {
+        _cleanup_buf_ Buf holders = BUF_NULL, now = BUF_NULL, wanted = BUF_NULL;
+
+        if (a->unit_fault.text[0] != '\0' || a->wanted_fault.text[0] != '\0') {
+                *ret = a->unit_fault.text[0] != '\0' ? a->unit_fault : a->wanted_fault;
+                return "GPUMemoryUnitRefused";
+        }
+        if (!terms_pending(&a->terms) || !a->roster.synced)
+                return "";
+        list_holders(a, &holders);
+        if (a->terms.mode != a->terms.wanted_mode) {
+                (void) fault_set(
+                        ret, 0,
+                        "label " LABEL_SCHEDULE
+                        " asks for mode %s, mode %s stays until the last slice is gone; held by %.*s",
+                        share_mode_to_string(a->terms.wanted_mode), share_mode_to_string(a->terms.mode),
+                        STR_ARG(buf_str(&holders)));
+                return "GPUShareModeKept";
+        }
+        memory_unit_format(a->terms.unit, &now);
+        memory_unit_format(a->terms.wanted_unit, &wanted);
+        (void) fault_set(
+                ret, 0,
+                "gpu-mem unit %.*s is asked for, %.*s stays until the last slice is gone; held by %.*s",
+                STR_ARG(buf_str(&wanted)), STR_ARG(buf_str(&now)), STR_ARG(buf_str(&holders)));
+        return "GPUMemoryUnitKept";
+}
+
+typedef struct Texts {
+        Buf name, mem, count, cards, unit, held, gpu_count;
+} Texts;
+
+static void texts_done(Texts *t) {
+        buf_done(&t->name);
+        buf_done(&t->mem);
+        buf_done(&t->count);
+        buf_done(&t->cards);
+        buf_done(&t->unit);
+        buf_done(&t->held);
+        buf_done(&t->gpu_count);
+}
+
+enum { LABEL_MAX = 63 };
+
+static bool is_plain(char c) {
+        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* As ACK writes it, blanks as "-"; and so is all else that no label may have ("Quadro RTX 6000/8000"). */
+static void write_label(const char *text, Buf *out) {
+        for (const char *p = text; *p && out->len < LABEL_MAX; p++)
+                buf_append_char(out, is_plain(*p) || *p == '.' || *p == '_' ? *p : '-');
+        while (out->len > 0 && !is_plain(out->data[out->len - 1]))
+                out->data[--out->len] = '\0';
+}
+
+/* With cards of several kinds the labels, which have room for one, tell of the first. */
+static void write_texts(const Agent *a, Texts *t) {
+        const MachineCard *first = &a->cards.cards[0];
+
+        write_label(first->model, &t->name);
+        buf_appendf(&t->mem, "%uMiB", first->mib);
+        buf_append_u64(&t->count, a->cards.n);
+        cards_format(a->inventory.infos, a->inventory.cards.n, &t->cards);
+        memory_unit_format(a->terms.unit, &t->unit);
+}
+
+static const char *text_of(const Buf *b) {
+        return b->len > 0 && !b->broken ? b->data : "";
+}
+
+void agent_publish(Agent *a) {
+        _cleanup_(texts_done) Texts t = {0};
+        Fault why = FAULT_NULL;
+        NodeWords words = {0};
+        bool sharing = share_mode_has_memory(a->terms.mode);
+
+        words.condition_reason = explain_pending(a, &why);
+        words.condition_message = why.text;
+        dying_write(a->dying, &t.held);
+        words.held_slices = text_of(&t.held);
+        /* Said of every sharing node, because the DaemonSet stays where the label is: when somebody removes the mode's
+         * label, the node keeps its mode, and its agent must not go (the kubelet would refuse each pod from then on). */
+        if (a->roster.synced)
+                words.holds_slices = agent_holders(a) > 0 ? "true" : sharing ? "false" : "";
+        buf_append_u64(&t.gpu_count, sharing ? a->cards.n : 0);
+        if (a->cards_known)
+                words.gpu_count = text_of(&t.gpu_count);
+        if (a->cards_known && a->cards.n > 0) {
+                write_texts(a, &t);
+                words.card_name = text_of(&t.name);
+                words.card_mem = text_of(&t.mem);
+                words.card_count = text_of(&t.count);
+                words.cards = sharing ? text_of(&t.cards) : "";
+                if (sharing && !a->terms.users_unit) {
+                        words.unit = text_of(&t.unit);
+                        agent_said_unit(a, words.unit);
+                }
+        }
+        if (why.text[0] != '\0')
+                agent_warn(a, words.condition_reason, &why);
+        if (publisher_want(a->publisher, &words) < 0)
+                log_error("out of memory: the node object is put right later");
+}

@@ -1,0 +1,985 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`aliquot node` from outside: node_test.py ALIQUOT STORE_SERVER CLOCK_SHIM"""
+
+import os
+import signal
+import socket
+import struct
+import sys
+import threading
+import unittest
+
+from node_lab import (ALLOCATION, ASSIGNED, EIGHT_CARDS, GPU_CORE, GPU_MEM, INIT, Judge, Lab, NODE_PATH, PODS, by_card,
+                      container, create_many, demand, limit_files, parse, pod, shapes, time)
+from grpc_wire import PluginCalls, channel, dp, grpc  # found by node_lab
+from scheduler import annotations_for
+
+ALIQUOT, STORE, SHIM = sys.argv[1:4]
+del sys.argv[1:4]
+ONE_CARD = "1xTesla-V100-SXM2-16GB:16160MiB"
+TWO_CARDS = "2xTesla-V100-SXM2-16GB:16160MiB"
+
+
+class Node(unittest.TestCase):
+    def lab(self, **options):
+        lab = Lab(ALIQUOT, STORE, **options)
+        self.addCleanup(self.close, lab)
+        return lab
+
+    def close(self, lab):
+        lab.close()
+        self.assertEqual(lab.faults(), [], f"seed {lab.seed}\n{lab.log_tail()}")
+        self.assertIn(lab.code, (0, None), lab.log_tail())
+
+    def place(self, lab, obj, *cards):
+        """Creates it, bound to these cards as a scheduler would."""
+        made = lab.api.post(PODS, obj)
+        lab.bind(made, annotations_for(made, list(cards), lab.units))
+        return made["metadata"]["uid"]
+
+    def judged(self, lab, names=None):
+        """Every started container against its annotations."""
+        items = [o for o in lab.api.get(PODS)["items"] if names is None or o["metadata"]["name"] in names]
+        faults, n = Judge(lab).pods(items)
+        self.assertEqual(faults[:5], [], f"seed {lab.seed}: {len(faults)} of {n}\n{lab.log_tail()}")
+        return n
+
+    def run_to_end(self, lab, objects, timeout=60):
+        names = set(create_many(lab, objects))
+
+        def all_ended():
+            return all(o.get("status", {}).get("phase") in ("Succeeded", "Failed")
+                       for o in lab.api.get(PODS)["items"] if o["metadata"]["name"] in names)
+        lab.wait(all_ended, "all pods have ended", timeout)
+        return names
+
+
+class Crowd(Node):
+    def test_two_hundred_that_come_and_go(self):
+        lab = self.lab()
+        lab.schedule()
+        names = self.run_to_end(lab, [shapes(lab.rng, f"p{i}", life=(0.005, 0.04)) for i in range(200)])
+        self.assertGreaterEqual(self.judged(lab, names), 200)
+        self.assertEqual(lab.kubelet.rejections, [], f"seed {lab.seed}")
+        self.assertEqual(lab.kubelet.prestart_errors, [], f"seed {lab.seed}")
+        metrics = lab.metrics()
+        self.assertEqual(metrics["aliquot_node_unknown_total"], 0)
+        lab.wait(lambda: os.listdir(os.path.join(lab.state, "pods")) == [], "records of ended pods are gone")
+
+    def test_two_hundred_that_stay(self):
+        lab = self.lab(unit="128MiB", annotations={"aliquot.dev/max-pods-per-card": "100"})
+        lab.schedule(with_extender=True)
+        objects = [self.small(lab, i) for i in range(200)]
+        create_many(lab, objects)
+        lab.wait(lambda: all(o.get("status", {}).get("phase") == "Running" for o in lab.api.get(PODS)["items"]),
+                 "all run", 60)
+        self.assertGreaterEqual(self.judged(lab), 200)
+        self.assertEqual(lab.kubelet.rejections, [], f"seed {lab.seed}")
+        lab.wait(lambda: all(o["metadata"]["annotations"].get(ASSIGNED) == "true"
+                             for o in lab.api.get(PODS)["items"]), "all are assigned")
+        self.assertEqual(lab.node()["metadata"]["labels"].get("aliquot.dev/holds-slices"), "true")
+        self.agree(lab)
+
+    @staticmethod
+    def small(lab, i):
+        obj = shapes(lab.rng, f"p{i}")
+        for c in obj["spec"].get("initContainers", []) + obj["spec"]["containers"]:
+            limits = c["resources"]["limits"]
+            limits.pop(GPU_CORE, None)
+            if GPU_MEM in limits:
+                limits[GPU_MEM] = str(min(int(limits[GPU_MEM]), 4) // 2 * 2 or 2)
+        return obj
+
+    def agree(self, lab):
+        """Annotations, the extender's ledger, the kubelet's devices: the same sums on each card."""
+        items = lab.api.get(PODS)["items"]
+        sums = Judge(lab).sums(items)
+        devs = lab.inspect()["nodes"][0]["devs"]
+        self.assertEqual([d["totalGPU"] for d in devs], lab.units)
+        self.assertEqual([d["usedGPU"] for d in devs], sums)
+        given = [0] * len(lab.units)
+        for o in items:
+            ids = set()
+            for c in o["spec"].get("initContainers", []) + o["spec"]["containers"]:
+                ids |= lab.kubelet.manager.container_devices(o["metadata"]["uid"], c["name"], GPU_MEM) or set()
+            for card, n in by_card(ids).items():
+                given[card] += n
+        self.assertEqual(given, sums)
+
+    def test_share_mode(self):
+        lab = self.lab(mode="share")
+        lab.schedule()
+        objects = [pod(f"p{i}", container("main", 1 + i % 4), annotations={"fake/run-main": "0.01"}) for i in range(40)]
+        self.run_to_end(lab, objects)
+        self.assertEqual(self.judged(lab), 40)
+        self.assertEqual(lab.node()["status"]["allocatable"].get(GPU_CORE, "0"), "0")
+        self.assertEqual(lab.node()["status"]["allocatable"]["aliyun.com/gpu-count"], "8")
+        self.assertEqual(lab.kubelet.rejections, [])
+
+
+class Killed(Node):
+    def test_at_random(self):
+        lab = self.lab()
+        lab.schedule()
+        stop, kills, trouble = threading.Event(), [], []
+
+        def killer():
+            try:
+                while not stop.wait(lab.rng.uniform(0.05, 0.4)):
+                    kills.append(lab.restart_agent())
+            except AssertionError as error:
+                trouble.append(error)
+        thread = threading.Thread(target=killer)
+        names, made = set(), 0
+        thread.start()
+        try:
+            while made < 120 + len(lab.kubelet.rejections) and made < 400:  # a ReplicaSet makes new ones
+                batch = min(40, 120 + len(lab.kubelet.rejections) - made)
+                names |= self.run_to_end(lab, [shapes(lab.rng, f"p{made + i}", life=(0.02, 0.1)) for i in range(batch)])
+                made += batch
+        finally:
+            stop.set()
+            thread.join()
+        self.assertEqual(trouble, [])
+        self.assertGreater(len(kills), 3)
+        self.judged(lab, names)
+        outside = [r for r in lab.kubelet.rejections
+                   if not any(at <= r[0] <= at + gap for at, gap in kills)]
+        self.assertEqual(outside, [], f"seed {lab.seed}: rejected while nobody was killed")
+
+    def test_slices_are_not_lost(self):
+        lab = self.lab(unit="128MiB", annotations={"aliquot.dev/max-pods-per-card": "100"})
+        lab.schedule()
+        for i in range(60):
+            lab.create(pod(f"p{i}", container("main", 4), container("second", 2), annotations={"fake/linger": "1.5"}))
+            if i % 12 == 11:  # in the middle of what is left of the twelve
+                lab.wait(lambda: len({c.uid for c in lab.kubelet.runtime.started}) + len(lab.kubelet.rejections) > i - 4,
+                         "most of them run")
+                lab.restart_agent()
+        lab.wait(lambda: all(o.get("status", {}).get("phase") in ("Running", "Failed")
+                             for o in lab.api.get(PODS)["items"]), "all run", 60)
+        self.judged(lab)
+        lab.wait_ready()
+        living = [o for o in lab.api.get(PODS)["items"] if o["status"]["phase"] == "Running"]
+        self.assertGreater(len(living), 20)
+        for o in living:
+            lab.api.delete(f"{PODS}/{o['metadata']['name']}", grace=0)
+        lab.restart_agent()  # and what was deleted while nobody looked is known afterwards
+        lab.wait(lambda: len(lab.held()) == len(living), "slices of the dead are published")
+        for uid, dead in lab.held().items():
+            units = sum(n for shares in dead["allocation"].values() for n in shares.values())
+            self.assertEqual(units, 6, dead)
+            self.assertIn(uid, {o["metadata"]["uid"] for o in living})
+        lab.wait(lambda: lab.held() == {}, "and free when their processes have ended")
+
+    def test_the_supervisor_starts_it_again(self):
+        lab = self.lab(supervised=True)
+        uid = self.place(lab, pod("a", container("main", 3)), 2)
+        lab.wait_phase("a", "Running")
+        first = lab.agent.pid
+        self.assertNotEqual(first, lab.agent.process.pid)
+        lab.restart_agent()
+        lab.wait_ready()
+        self.assertNotEqual(lab.agent.pid, first)
+        self.place(lab, pod("b", container("main", 3)), 2)
+        lab.wait_phase("b", "Running")
+        self.assertEqual(lab.running(uid), ["main"])
+        self.judged(lab)
+
+    def test_clean_end_and_upgrade(self):
+        lab = self.lab()
+        self.place(lab, pod("a", container("main", 3, 10)), 6)
+        lab.wait_phase("a", "Running")
+        self.assertEqual(lab.agent.stop(), 0)
+        self.assertEqual(lab.phase("a"), "Running")
+        lab.start_agent()
+        lab.wait_ready()
+        self.place(lab, pod("b", container("main", 28, 90)), 6)
+        lab.wait_phase("b", "Running")
+        self.judged(lab)
+
+
+class Pods(Node):
+    def test_without_annotations_it_is_placed(self):
+        lab = self.lab(cards=TWO_CARDS)
+        self.place(lab, pod("full", container("main", 12)), 0)
+        lab.wait_phase("full", "Running")
+        made = lab.api.post(PODS, pod("stranger", container("main", 5, 10), scheduler="other"))
+        lab.bind(made, {})
+        lab.wait_phase("stranger", "Running")
+        lab.wait(lambda: lab.get("stranger")["metadata"]["annotations"].get(ASSIGNED) == "true", "it is annotated")
+        self.assertEqual(parse(lab.get("stranger"), ALLOCATION), {0: {1: 5}})
+        self.judged(lab)
+        made = lab.api.post(PODS, pod("toomuch", container("main", 11), scheduler="other"))
+        lab.bind(made, {})
+        lab.wait_phase("toomuch", "Failed")
+        self.assertEqual(lab.get("toomuch")["status"]["reason"], "UnexpectedAdmissionError")
+        self.assertIn("default/toomuch", lab.get("toomuch")["status"]["message"])
+
+    def test_with_a_node_name(self):
+        lab = self.lab(cards=TWO_CARDS)
+        lab.create(pod("direct", container("main", 2), nodeName="n1", scheduler="default-scheduler"))
+        lab.wait_phase("direct", "Running")
+        lab.wait(lambda: ALLOCATION in lab.get("direct")["metadata"]["annotations"], "it is annotated")
+        self.judged(lab)
+
+    def test_static_pod(self):
+        lab = self.lab(cards=TWO_CARDS)
+        uid = lab.kubelet.add_static(pod("web", container("main", 4), restartPolicy="Always"))
+        lab.wait(lambda: lab.running(uid) == ["main"], "it runs")
+        lab.wait(lambda: lab.get("web-n1")["metadata"]["annotations"].get(ASSIGNED) == "true", "its mirror says where")
+        mirror = lab.get("web-n1")
+        mirror["metadata"]["uid"] = uid
+        self.assertEqual(Judge(lab).pods([mirror]), ([], 1))
+        # A mirror that is deleted does not free what the static pod holds.
+        lab.api.delete(f"{PODS}/web-n1", grace=0)
+        lab.wait(lambda: uid in lab.held() or lab.metrics()["aliquot_node_dying_pods"] == 1, "it is still held")
+
+    def test_killed_before_its_place_was_written(self):
+        lab = self.lab(cards=TWO_CARDS)
+        lab.store.tell("fault status 12 PATCH /api/v1/namespaces/default/pods/stranger 500")
+        lab.store.tell("fault status 12 PATCH /api/v1/namespaces/default/pods/web-n1 500")
+        made = lab.api.post(PODS, pod("stranger", container("main", 5, 10), container("second", 2, 5), scheduler="other"))
+        lab.bind(made, {})
+        web = lab.kubelet.add_static(pod("web", container("main", 4)))
+        for uid, names in (made["metadata"]["uid"], ["main", "second"]), (web, ["main"]):
+            lab.wait(lambda: sorted(lab.running(uid)) == names, "it runs")
+        if ALLOCATION in lab.get("stranger")["metadata"].get("annotations", {}):
+            self.skipTest("so slow a machine that the agent was not refused often enough")
+        lab.agent.kill()
+        lab.start_agent()
+        lab.wait_ready()
+        for name in "stranger", "web-n1":
+            lab.wait(lambda: lab.get(name)["metadata"].get("annotations", {}).get(ASSIGNED) == "true", "it is annotated")
+        self.judged(lab, {"stranger"})
+
+    def test_mirror_that_is_made_again(self):
+        lab = self.lab(cards=TWO_CARDS)
+        uid = lab.kubelet.add_static(pod("web", container("main", 4), restartPolicy="Always"))
+        lab.wait(lambda: lab.running(uid) == ["main"], "it runs")
+        lab.wait(lambda: lab.get("web-n1")["metadata"]["annotations"].get(ASSIGNED) == "true", "its mirror says where")
+        mirror = lab.get("web-n1")
+        place = parse(mirror, ALLOCATION)
+        lab.api.delete(f"{PODS}/web-n1", grace=0)
+        lab.wait(lambda: lab.metrics()["aliquot_node_dying_pods"] == 1, "it is still held")
+        annotations = {k: v for k, v in mirror["metadata"]["annotations"].items() if k.startswith("kubernetes.io/")}
+        lab.api.post(PODS, {"apiVersion": "v1", "kind": "Pod", "spec": mirror["spec"], "metadata": {
+            "name": "web-n1", "namespace": "default", "annotations": annotations}})
+        lab.wait(lambda: lab.get("web-n1")["metadata"]["annotations"].get(ASSIGNED) == "true", "the new one says it too")
+        self.assertEqual(parse(lab.get("web-n1"), ALLOCATION), place)
+
+    def test_conflicts_with_others_that_write_it(self):
+        lab = self.lab(cards=TWO_CARDS)
+        lab.store.tell("fault status 2 PATCH /api/v1/namespaces/default/pods/a 409")
+        self.place(lab, pod("a", container("main", 2)), 1)
+        lab.wait(lambda: lab.get("a")["metadata"]["annotations"].get(ASSIGNED) == "true", "it is assigned all the same")
+
+    def test_unserviceable(self):
+        lab = self.lab(cards=TWO_CARDS)
+        obj = pod("odd", container("main", 3, 7), scheduler="other")
+        made = lab.api.post(PODS, obj)
+        lab.bind(made, {})
+        lab.wait_phase("odd", "Failed")
+        self.assertIn("multiple of 5", lab.get("odd")["status"]["message"])
+
+    def test_annotations_that_lie(self):
+        lab = self.lab(cards=TWO_CARDS)
+        for i, text in enumerate(('{"0":{"7":3}}', "rubbish", '{"0":{"0":99}}', '{"0":{}}', '{"5":{"0":3}}', "")):
+            made = lab.api.post(PODS, pod(f"lie{i}", container("main", 3)))
+            lab.bind(made, {ALLOCATION: text, ASSIGNED: "false"})
+        honest = self.place(lab, pod("honest", container("main", 6)), 1)
+        lab.wait(lambda: lab.running(honest), "the honest one runs")
+        lab.wait(lambda: all(lab.phase(f"lie{i}") in ("Failed", "Running") or lab.get(f"lie{i}")["status"].get(
+            "containerStatuses", [{}])[0].get("state", {}).get("waiting", {}).get("message") for i in range(6)),
+            "the others run where there is room, or say why not")
+        for c in lab.kubelet.runtime.started:
+            cards = by_card(c.devices[GPU_MEM])
+            self.assertEqual(len(cards), 1, c.pod)
+            self.assertEqual(c.options["env"]["ALIYUN_COM_GPU_MEM_IDX"], str(*cards))
+
+    def test_init_containers_of_two_cards(self):
+        lab = self.lab()
+        self.place(lab, pod("even", container("main", 6), init=[container("ini", 6)], cards=2), 1, 5)
+        lab.wait_phase("even", "Running")
+        self.assertEqual(self.judged(lab), 2)
+        # The kubelet takes any 4 of the 8: never on the wrong cards, and when not 2 and 2, it says so.
+        for i in range(3):
+            uid = self.place(lab, pod(f"less{i}", container("main", 4), init=[container("ini", 8)], cards=2), 2, 7)
+            lab.wait(lambda: lab.running(uid) or any(e[1] == f"default/less{i}" for e in lab.kubelet.prestart_errors),
+                     "it runs, or says why not")
+            lab.api.delete(f"{PODS}/less{i}", grace=1)
+            lab.wait(lambda: lab.get(f"less{i}") is None, "it is gone")
+        for error in lab.kubelet.prestart_errors:
+            self.assertIn("container main was given", error[3])
+        for c in lab.kubelet.runtime.started:
+            self.assertEqual(len(set(by_card(c.devices[GPU_MEM]).values())), 1, c.pod)
+
+    def test_unhappy_preference(self):
+        """The kubelet may take other devices than preferred: never a start on a wrong card."""
+        lab = self.lab()
+        manager = lab.kubelet.manager
+        original = manager._call_preferred
+        manager._call_preferred = lambda *a: (original(*a), set())[1]
+        uids = [self.place(lab, pod(f"p{i}", container("main", 2)), i) for i in range(4)]
+        lab.wait(lambda: len({e[1] for e in lab.kubelet.prestart_errors}) + len(lab.kubelet.runtime.started) >= 4,
+                 "each of them runs or was told why not")
+        self.judged(lab)
+        for error in lab.kubelet.prestart_errors:
+            self.assertRegex(error[3], r"container main was given .* by the kubelet, but its place is 2 of gpu")
+        self.assertTrue(uids)
+
+    def test_another_plugin_beside(self):
+        """Another plugin's resource in the same pod may end the admission between our two."""
+        from echo_plugin import EchoPlugin
+        lab = self.lab()
+        lab.schedule()
+        other = EchoPlugin(lab.kubelet_dir, "example.com/nic", [f"nic{n}" for n in range(2)]).start()
+        self.addCleanup(other.stop)
+        lab.wait(lambda: lab.kubelet.manager.is_serving("example.com/nic"), "the other plugin serves")
+        objects = []
+        for i in range(30):
+            obj = pod(f"p{i}", container("main", 2, 10), annotations={"fake/run-main": "0.01"})
+            obj["spec"]["containers"][0]["resources"]["limits"]["example.com/nic"] = "1"
+            objects.append(obj)
+        self.run_to_end(lab, objects)
+        self.judged(lab)
+        for _, key, _, message in lab.kubelet.rejections:
+            self.assertIn("example.com/nic", message)
+
+
+class Death(Node):
+    def test_a_new_pod_waits_for_the_old_ones_processes(self):
+        lab = self.lab(cards=ONE_CARD)
+        old = self.place(lab, pod("old", container("main", 15, 100), annotations={"fake/linger": "1.5"}), 0)
+        lab.wait_phase("old", "Running")
+        lab.api.delete(f"{PODS}/old", grace=0)
+        lab.wait(lambda: old in lab.held(), "its slice is published")
+        self.assertEqual(lab.held()[old]["allocation"], {"0": {"0": 15}})
+        self.assertEqual(lab.held()[old]["core"], {"0": {"0": 100}})
+        new = self.place(lab, pod("new", container("main", 15, 100)), 0)
+        lab.wait(lambda: lab.running(new), "the new one runs")
+        self.assertEqual(lab.running(old), [], "and the old one does not")
+        lab.wait(lambda: lab.held() == {}, "nothing is held by the dead")
+        self.judged(lab)  # and close() asks the judge of double allocation
+
+    def test_whoever_waits_may_end_the_dead(self):
+        """The one that waits at PreStart sees the last process end before the timer does: the books agree all the same."""
+        for _ in range(3):
+            lab = self.lab(cards=ONE_CARD)
+            old = self.place(lab, pod("old", container("main", 15), annotations={"fake/linger": "0.8"}), 0)
+            lab.wait_phase("old", "Running")
+            lab.api.delete(f"{PODS}/old", grace=0)
+            lab.wait(lambda: old in lab.held(), "its slice is published")
+            new = self.place(lab, pod("new", container("main", 15)), 0)
+            lab.wait(lambda: lab.running(new), "the new one runs")
+            lab.wait(lambda: lab.metrics()["aliquot_node_dying_pods"] == 0, "nobody is dying")
+            lab.wait(lambda: lab.node_annotation("aliquot.dev/held-slices") is None, "and the annotation is gone")
+            lab.api.delete(f"{PODS}/new", grace=1)
+            lab.wait(lambda: lab.node()["metadata"]["labels"].get("aliquot.dev/holds-slices") == "false", "no slice is held")
+
+    def test_it_says_whom_it_waits_for(self):
+        lab = self.lab(cards=ONE_CARD)
+        old = self.place(lab, pod("old", container("main", 15), annotations={"fake/linger": "7"}), 0)
+        lab.wait_phase("old", "Running")
+        lab.api.delete(f"{PODS}/old", grace=0)
+        lab.wait(lambda: old in lab.held(), "its slice is published")
+        new = self.place(lab, pod("new", container("main", 4)), 0)
+        lab.wait(lambda: lab.kubelet.prestart_errors, "it says so")
+        self.assertRegex(lab.kubelet.prestart_errors[0][3], r"default/new waits: processes of pod default/old")
+        lab.wait(lambda: lab.running(new), "and runs in the end")
+
+    def test_terminating_pods_keep_theirs(self):
+        lab = self.lab(cards=ONE_CARD)
+        lab.schedule()
+        lab.create(pod("old", container("main", 10), annotations={"fake/linger": "0.5"}))
+        lab.wait_phase("old", "Running")
+        lab.api.delete(f"{PODS}/old", grace=30)
+        new = lab.create(pod("new", container("main", 10)))
+        lab.wait(lambda: lab.running(new), "the new one runs")
+        self.assertEqual(lab.kubelet.rejections, [])
+        self.judged(lab)
+
+    def test_a_crowd_deleted_by_force(self):
+        lab = self.lab()
+        lab.schedule()
+        objects = [pod(f"p{i}", container("main", 1 + i % 5, 5 * (i % 3)), annotations={"fake/linger": "0.4"})
+                   for i in range(40)]
+        create_many(lab, objects)
+        lab.wait(lambda: sum(lab.phase(f"p{i}") == "Running" for i in range(40)) >= 20, "they run")
+        for i in range(40):
+            lab.api.delete(f"{PODS}/p{i}", grace=0)
+        create_many(lab, [pod(f"q{i}", container("main", 1 + i % 5)) for i in range(40)])
+        lab.wait(lambda: all(lab.phase(f"q{i}") == "Running" for i in range(40)), "the next ones run", 60)
+        self.judged(lab)
+        # One that was deleted before the kubelet came to it fails, and nobody is there to mind.
+        self.assertEqual([r for r in lab.kubelet.rejections if "is gone from the API server" not in r[3]], [])
+
+    def test_unknown_ones_beside_the_gone(self):
+        """The kubelet lists pods that are gone from the API server, of which it has not heard, and admits one of which our
+        watch has not heard: neither is taken for the other."""
+        lab = self.lab(cards=TWO_CARDS)
+        gone = [self.place(lab, pod(f"gone{i}", container("main", 1)), 0) for i in range(6)]
+        lab.wait(lambda: all(lab.running(uid) for uid in gone), "they run")
+        lab.kubelet.watch.stop()
+        for i in range(6):
+            lab.api.delete(f"{PODS}/gone{i}", grace=0)
+        lab.wait(lambda: set(lab.held()) == set(gone), "the agent knows that they are gone")
+        lab.store.tell("fault delay 2 GET /api/v1/pods 1500000")
+        lab.store.tell("fault cut-watch 1 - /api/v1/pods")
+        uid = self.place(lab, pod("new", container("main", 2, 10)), 1)
+        lab.kubelet.events.put(("ADDED", lab.get("new")))
+        lab.wait(lambda: lab.running(uid), "the new one runs")
+        self.assertEqual(lab.kubelet.rejections, [])
+        self.judged(lab, {"new"})
+
+    def test_one_that_ends_while_the_kubelet_lists(self):
+        """It is listed without devices, as the one that is admitted is."""
+        lab = self.lab(cards=TWO_CARDS)
+        manager = lab.kubelet.manager
+        for i in range(6):
+            ends = [self.place(lab, pod(f"ends{i}{k}", container("main", 2, 5)), 0) for k in range(3)]
+            lab.wait(lambda: all(lab.running(uid) for uid in ends), "they run")
+            made = lab.api.post(PODS, pod(f"new{i}", container("main", 3, 5), container("second", 2, 5)))
+            new = made["metadata"]["uid"]
+
+            def between():
+                if manager.container_devices(new, "main") and not manager.container_devices(new, "second"):
+                    for uid in ends:
+                        lab.kubelet.pods[uid].terminal = True
+            manager.between = between
+            lab.bind(made, annotations_for(made, [1], lab.units))
+            lab.wait(lambda: lab.running(new) == ["main", "second"], "the new one runs")
+            self.judged(lab, {f"new{i}"})
+            manager.between = lambda: None
+            for name in [f"ends{i}{k}" for k in range(3)] + [f"new{i}"]:
+                lab.api.delete(f"{PODS}/{name}", grace=0)
+            lab.wait(lambda: not lab.kubelet.runtime.running(), "all are gone")
+
+    def cgroups(self, style):
+        lab = self.lab(cards=ONE_CARD, style=style)
+        old = self.place(lab, pod("old", container("main", 8), annotations={"fake/linger": "0.7"}), 0)
+        lab.wait_phase("old", "Running")
+        lab.api.delete(f"{PODS}/old", grace=0)
+        lab.wait(lambda: old in lab.held(), "its slice is published")
+        new = self.place(lab, pod("new", container("main", 15)), 0)
+        lab.wait(lambda: lab.running(new), "the new one runs")
+        lab.wait(lambda: lab.held() == {}, "nothing is held by the dead")
+
+    def test_cgroup_v1(self):
+        self.cgroups("v1")
+
+    def test_cgroups_of_systemd(self):
+        self.cgroups("systemd")
+
+
+class KubeletRestarts(Node):
+    def test_registered_again(self):
+        lab = self.lab()
+        running = self.place(lab, pod("running", container("main", 4, 20)), 3)
+        lab.wait_phase("running", "Running")
+        lab.kubelet.restart(add_delay=0.3)
+        self.assertTrue(lab.kubelet.wait_serving(GPU_MEM, GPU_CORE))
+        self.place(lab, pod("later", container("main", 4, 20)), 3)
+        lab.wait_phase("later", "Running")
+        self.assertEqual(lab.running(running), ["main"])
+        self.assertEqual(lab.phase("running"), "Running")
+        self.judged(lab)
+
+    def test_backlog(self):
+        """Pods bound while the kubelet was away are admitted in any order."""
+        lab = self.lab(unit="128MiB")
+        lab.kubelet.stop()
+        for i in range(30):
+            self.place(lab, pod(f"p{i}", container("main", 1 + i % 7), container("second", 2)), i % 8)
+        lab.kubelet.start(add_delay=0.7)
+        lab.wait(lambda: all(lab.phase(f"p{i}") in ("Running", "Failed") for i in range(30)), "all run", 60)
+        self.assertEqual(lab.kubelet.rejections, [])
+        self.assertEqual(self.judged(lab), 60)
+
+    def test_in_the_middle_of_a_crowd(self):
+        lab = self.lab()
+        lab.schedule()
+        for i in range(60):
+            lab.create(shapes(lab.rng, f"p{i}", life=(0.02, 0.1)))
+        for _ in range(3):
+            time.sleep(lab.rng.uniform(0.05, 0.3))  # any moment will do
+            lab.kubelet.restart(add_delay=0.2)
+        lab.wait(lambda: all(o.get("status", {}).get("phase") in ("Succeeded", "Failed")
+                             for o in lab.api.get(PODS)["items"]), "all have ended", 60)
+        self.judged(lab)
+
+    def test_container_restart(self):
+        lab = self.lab()
+        uid = self.place(lab, pod("a", container("main", 4, 20), restartPolicy="Always"), 3)
+        lab.wait_phase("a", "Running")
+        lab.wait(lambda: lab.get("a")["metadata"]["annotations"][ASSIGNED] == "true", "assigned")
+        for trouble in None, "vanish":
+            before = lab.kubelet.runtime.of(uid, "main")
+            if trouble:
+                lab.store.tell(trouble)  # the API server is away: what was proved before starts again
+            lab.kubelet.finish(uid, "main", 1)
+            lab.wait(lambda: lab.kubelet.runtime.of(uid, "main") is not before, "it runs again")
+            self.assertEqual(lab.kubelet.runtime.of(uid, "main").devices, before.devices)
+        lab.store.tell("return")
+
+    def test_second_instance(self):
+        """An upgrade that starts the new one first: the kubelet disconnects the newer when the older ends."""
+        lab = self.lab()
+        old = lab.agent
+        lab.metrics_port = None
+        lab.start_agent()
+        lab.wait(lambda: len(lab.kubelet.manager.registrations) >= 4, "the second registers")
+        old.stop()
+        lab.wait_ready()
+        self.place(lab, pod("a", container("main", 3, 10)), 5)
+        lab.wait_phase("a", "Running")
+        self.judged(lab)
+
+
+class Lagging(Node):
+    """The kubelet hears of pods before the agent does, and of their end after it, or the other way round."""
+
+    def lagging(self, lab):
+        """Watches are cut, and come back in a while. Meanwhile tests tell the kubelet."""
+        lab.store.tell("fault delay 4 GET /api/v1/pods 2000000")
+        lab.store.tell("fault cut-watch 2 - /api/v1/pods")
+
+    def tell(self, lab, kind, obj):
+        lab.kubelet.events.put((kind, obj))
+
+    def place_and_tell(self, lab, obj, *cards):
+        uid = self.place(lab, obj, *cards)
+        self.tell(lab, "ADDED", lab.get(obj["metadata"]["name"]))
+        return uid
+
+    def test_another_pod_of_the_same_name(self):
+        lab = self.lab(cards=TWO_CARDS)
+        self.place(lab, pod("a", container("main", 4, 10)), 0)
+        lab.wait_phase("a", "Running")
+        self.lagging(lab)
+        old = lab.get("a")
+        lab.api.delete(f"{PODS}/a", grace=0)
+        self.tell(lab, "DELETED", old)
+        uid = self.place_and_tell(lab, pod("a", container("main", 4, 10)), 1)
+        lab.wait(lambda: lab.running(uid), "the new one runs")
+        self.assertEqual(lab.kubelet.prestart_errors, [])
+        self.judged(lab)
+
+    def test_a_third_one_is_gone(self):
+        """What was deleted by force, and is still listed, does not make another one fail."""
+        lab = self.lab(cards=TWO_CARDS)
+        kubelet = lab.kubelet
+        for name, size in ("with", 4), ("without", 0):
+            self.place(lab, pod(name, container("main", size)), 0)
+            lab.wait_phase(name, "Running")
+        remove, kubelet._remove = kubelet._remove, lambda obj: None
+        kubelet.manager.active_pods = lambda: kubelet._active_pods()[::-1]  # in any order
+        for name in "with", "without":
+            lab.api.delete(f"{PODS}/{name}", grace=0)
+        lab.wait(lambda: lab.held(), "the agent heard of it")
+        self.lagging(lab)
+        uid = self.place_and_tell(lab, pod("a", container("main", 4)), 1)
+        lab.wait(lambda: lab.running(uid) or kubelet.rejections, "it runs")
+        self.assertEqual(kubelet.rejections, [])
+        self.judged(lab)
+        kubelet._remove = remove
+
+    def test_the_ended_are_listed(self):
+        """Kubelets before 1.34 list pods that have ended, and those that they refused."""
+        lab = self.lab(cards=TWO_CARDS)
+        kubelet = lab.kubelet
+        made = lab.api.post(PODS, pod("toomuch", container("main", 16), scheduler="other"))
+        lab.bind(made, {})
+        lab.wait_phase("toomuch", "Failed")
+        ended = self.place(lab, pod("ended", container("main", 4), annotations={"fake/run-main": "0.01"}), 0)
+        lab.wait_phase("ended", "Succeeded")
+        gone = [(o["metadata"]["uid"], o) for o in (lab.get("ended"), lab.get("toomuch"))]
+        kubelet.manager.listed_pods = lambda: kubelet._active_pods() + gone
+        lab.wait(lambda: not lab.kubelet.runtime.running(ended), "it has ended")
+        for i in range(4):
+            uid = self.place(lab, pod(f"a{i}", container("main", 4)), 1 - i % 2)
+            lab.wait(lambda: lab.running(uid), "it runs")
+        self.assertEqual(kubelet.prestart_errors, [])
+        self.judged(lab)
+
+    def test_the_node_was_not_read(self):
+        self.not_read(self.lab(cards=TWO_CARDS))
+
+    def test_nor_the_checkpoint(self):
+        lab = self.lab(cards=TWO_CARDS)
+        lab.kubelet.manager._write_checkpoint = lambda: None
+        self.not_read(lab)
+
+    def not_read(self, lab):
+        lab.agent.kill()
+        lab.store.tell("fault delay 1 GET /api/v1/nodes 2000000")
+        lab.start_agent()
+        lab.kubelet.wait_serving(*lab.resources)
+        made = lab.api.post(PODS, pod("stranger", container("main", 5, 10), scheduler="other"))
+        lab.bind(made, {})
+        lab.wait_phase("stranger", "Running", "Failed")
+        self.assertEqual(lab.kubelet.rejections, [])
+        lab.wait(lambda: lab.get("stranger")["metadata"]["annotations"].get(ASSIGNED) == "true", "it is annotated")
+        self.judged(lab)
+
+
+class Changes(Node):
+    def events(self, lab):
+        return {(e["reason"], e.get("note") or e.get("message", "")) for path in
+                ("/api/v1/namespaces/default/events", "/apis/events.k8s.io/v1/namespaces/default/events")
+                for e in self.listed(lab, path)}
+
+    @staticmethod
+    def listed(lab, path):
+        try:
+            return lab.api.get(path)["items"]
+        except Exception:
+            return []  # this one is not served
+
+    def set_label(self, lab, mode):
+        lab.api.patch(NODE_PATH, {"metadata": {"labels": {"ack.node.gpu.schedule": mode}}})
+
+    def allocatable(self, lab, resource):
+        return lab.node()["status"]["allocatable"].get(resource)
+
+    def test_mode(self):
+        lab = self.lab()
+        self.place(lab, pod("a", container("main", 3, 10)), 5)
+        lab.wait_phase("a", "Running")
+        self.set_label(lab, "share")
+        lab.wait(lambda: lab.condition().get("status") == "True", "the condition says that it waits")
+        self.assertEqual(lab.condition()["reason"], "GPUShareModeKept")
+        self.assertIn("default/a", lab.condition()["message"])
+        self.assertEqual(self.allocatable(lab, GPU_CORE), "800")
+        lab.wait(lambda: any(r == "GPUShareModeKept" and "default/a" in n for r, n in self.events(lab)), "and an Event")
+        lab.restart_agent()
+        lab.wait_ready()
+        lab.wait(lambda: self.allocatable(lab, GPU_CORE) == "800", "nor does a restart change it")
+        lab.api.delete(f"{PODS}/a", grace=1)
+        lab.wait(lambda: self.allocatable(lab, GPU_CORE) == "0", "the last slice is gone: the mode is in force")
+        lab.wait(lambda: lab.condition().get("status") == "False", "and nothing is pending")
+        self.assertEqual(self.allocatable(lab, GPU_MEM), "184")
+
+    def test_to_whole_cards(self):
+        lab = self.lab()
+        self.set_label(lab, "default")
+        lab.wait(lambda: [self.allocatable(lab, r) for r in (GPU_MEM, GPU_CORE, "aliyun.com/gpu-count")] == ["0"] * 3,
+                 "nothing of ours is offered")
+        self.set_label(lab, "cgpu")
+        lab.wait(lambda: self.allocatable(lab, GPU_MEM) == "184" and self.allocatable(lab, "aliyun.com/gpu-count") == "8",
+                 "and again")
+        self.assertEqual(self.allocatable(lab, GPU_CORE), "0")
+
+    def test_label_deleted(self):
+        lab = self.lab()
+        lab.api.patch(NODE_PATH, {"metadata": {"labels": {"ack.node.gpu.schedule": None}}})
+        self.place(lab, pod("a", container("main", 3, 10)), 5)
+        lab.wait_phase("a", "Running")
+        self.assertEqual(self.allocatable(lab, GPU_MEM), "184", "it stays in its mode")
+
+    def test_unit(self):
+        lab = self.lab(cards=TWO_CARDS)
+        self.place(lab, pod("a", container("main", 3, 10)), 1)
+        lab.wait_phase("a", "Running")
+        lab.agent.stop()
+        lab.unit = "128MiB"
+        lab.start_agent()
+        lab.wait(lambda: lab.condition().get("status") == "True", "the condition says that it waits")
+        self.assertEqual(lab.condition()["reason"], "GPUMemoryUnitKept")
+        for text in "128MiB", "GiB", "default/a":
+            self.assertIn(text, lab.condition()["message"])
+        lab.wait_ready()
+        self.assertEqual(self.allocatable(lab, GPU_MEM), "30")
+        lab.api.delete(f"{PODS}/a", grace=1)
+        lab.wait(lambda: self.allocatable(lab, GPU_MEM) == "252", "the last slice is gone: the unit is in force")
+        lab.wait(lambda: lab.node_annotation("aliquot.dev/gpu-mem-unit") == "128MiB", "and said")
+        lab.units = [126, 126]
+        self.place(lab, pod("b", container("main", 100)), 1)
+        lab.wait_phase("b", "Running")
+        self.judged(lab, {"b"})
+
+    def test_unit_too_small(self):
+        lab = self.lab(cards="8xH200:144384MiB", unit="MiB", start=False)
+        lab.start_agent()
+        lab.wait(lambda: lab.condition().get("reason") == "GPUMemoryUnitRefused", "it is refused")
+        self.assertIn("the smallest unit that fits is", lab.condition()["message"])
+        self.assertTrue(lab.logged("nothing is offered"))
+        self.assertFalse(lab.kubelet.manager.is_serving(GPU_MEM))
+
+    def test_nodes_words(self):
+        lab = self.lab(cards=EIGHT_CARDS)
+        node = lab.node()
+        self.assertEqual(node["metadata"]["labels"]["aliyun.accelerator/nvidia_name"], "Tesla-V100-SXM2-16GB")
+        self.assertEqual(node["metadata"]["labels"]["aliyun.accelerator/nvidia_mem"], "16160MiB")
+        self.assertEqual(node["metadata"]["labels"]["aliyun.accelerator/nvidia_count"], "8")
+        self.assertEqual(lab.node_annotation("aliquot.dev/gpu-mem-unit"), "GiB")
+        lab.wait(lambda: lab.node()["status"]["allocatable"] == {GPU_MEM: "184", GPU_CORE: "800",
+                                                                 "aliyun.com/gpu-count": "8"}, "allocatable")
+        self.assertEqual(lab.node()["status"]["capacity"], lab.node()["status"]["allocatable"])
+
+
+class Trouble(Node):
+    """Bad input and bad luck: a clear line, no crash, nothing lost."""
+
+    def socket_path(self, lab, name="aliquot-gpu-mem.sock"):
+        return os.path.join(lab.kubelet_dir, "device-plugins", name)
+
+    def alive(self, lab, name="after"):
+        """It serves as before, and nobody had to start it again."""
+        self.assertIsNone(lab.agent.process.poll(), lab.log_tail())
+        uid = self.place(lab, pod(name, container("main", 2, 5)), len(lab.units) - 1)
+        lab.wait(lambda: lab.running(uid), "it serves as before")
+        self.judged(lab)
+
+    def test_hostile_frames(self):
+        lab = self.lab()
+        preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+        settings = b"\0\0\0\4\0\0\0\0\0"
+
+        def frame(kind, flags, stream, body=b"", length=None):
+            return struct.pack(">I", len(body) if length is None else length)[1:] + bytes([kind, flags]) + struct.pack(
+                ">I", stream) + body
+        attacks = [b"", b"\0" * 4096, b"GET / HTTP/1.1\r\n\r\n", preface[:10], preface + b"\xff" * 9000,
+                   preface + settings + frame(0, 0, 1, b"x"), preface + settings + frame(1, 4, 1, b"\xff" * 40),
+                   preface + settings + frame(0, 0, 0, b"", 0xffffff), preface + settings + frame(1, 4, 2, b"\x82"),
+                   preface + settings + frame(4, 0, 0, b"\0\4\xff\xff\xff\xff"), preface + settings + frame(8, 0, 0, b"\0" * 4),
+                   preface + settings + frame(9, 4, 1, b"\0" * 100), preface + settings + frame(6, 0, 0, b"12345678") * 2000,
+                   preface + settings + frame(1, 5, 1, b"\x82\x86\x84") + frame(3, 0, 1, b"\0\0\0\x08")]
+        attacks += [preface + settings + os.urandom(2000) for _ in range(20)]
+        for name in "aliquot-gpu-mem.sock", "aliquot-gpu-core.sock":
+            for attack in attacks:
+                with socket.socket(socket.AF_UNIX) as s:
+                    s.settimeout(1)
+                    s.connect(self.socket_path(lab, name))
+                    try:
+                        s.sendall(attack)
+                        s.recv(4096)
+                    except OSError:
+                        pass  # cut off, or left unanswered: both are fine
+        self.alive(lab)
+
+    def test_many_connections(self):
+        lab = self.lab()
+        crowd = []
+        for _ in range(300):
+            s = socket.socket(socket.AF_UNIX)
+            s.settimeout(5)
+            try:
+                s.connect(self.socket_path(lab))
+            except OSError:
+                s.close()
+                break
+            crowd.append(s)
+        self.alive(lab)
+        for s in crowd:
+            s.close()
+
+    def calls(self, lab, name="aliquot-gpu-mem.sock"):
+        c = channel(self.socket_path(lab, name))
+        self.addCleanup(c.close)
+        return c, PluginCalls(c)
+
+    def refused(self, call, request, *codes):
+        with self.assertRaises(grpc.RpcError) as caught:
+            call(request, timeout=15)
+        self.assertIn(caught.exception.code(), codes, caught.exception.details())
+        return caught.exception.details()
+
+    def allocation(self, *sets):
+        return dp.AllocateRequest(container_requests=[dp.ContainerAllocateRequest(devices_ids=s) for s in sets])
+
+    def test_wrong_devices(self):
+        lab = self.lab(cards=TWO_CARDS)
+        _, mem = self.calls(lab)
+        bad = grpc.StatusCode.INVALID_ARGUMENT
+        for ids in ([], ["9-0"], ["0-15"], ["0-99999999999999999999"], ["c0-1"], ["0-0", "0-0"], ["-1-3"], ["0-"], [""],
+                    ["0-1\x00"], ["0 -1"], ["00-1"], ["0-01"], ["x" * 70000], ["0-0"] * 10000):
+            self.refused(mem.allocate, self.allocation(ids), bad)
+            if ids:
+                self.refused(mem.prestart, dp.PreStartContainerRequest(devices_ids=ids), bad, grpc.StatusCode.UNAVAILABLE)
+        self.refused(mem.allocate, self.allocation(["0-0"], ["0-1"]), bad)
+        self.refused(mem.allocate, dp.AllocateRequest(), bad)
+        for available, size in ((["0-0"], 0), (["0-0"], 2), ([], 1), (["0-0"], -1), (["zz"], 1)):
+            request = dp.PreferredAllocationRequest()
+            request.container_requests.add(available_deviceIDs=available, allocation_size=size)
+            self.refused(mem.preferred, request, bad)
+        self.alive(lab)
+
+    def test_malformed_messages(self):
+        lab = self.lab(cards=TWO_CARDS)
+        c, _ = self.calls(lab)
+        for method in "GetPreferredAllocation", "Allocate", "PreStartContainer", "ListAndWatches", "../x":
+            call = c.unary_unary("/v1beta1.DevicePlugin/" + method, request_serializer=lambda b: b,
+                                 response_deserializer=lambda b: b)
+            for body in (b"\xff", b"\x0a\xff\xff\xff\xff\x0f", b"\x0a\x05\x0a\xf0\xf0\xf0\x0f", b"\x0b", b"\x08\x01",
+                         os.urandom(300)):
+                with self.assertRaises(grpc.RpcError) as caught:
+                    call(body, timeout=10)
+                self.assertIn(caught.exception.code(),
+                              (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.INTERNAL,
+                               grpc.StatusCode.UNAVAILABLE), method)
+        self.alive(lab)
+
+    def test_oversize_message(self):
+        lab = self.lab(cards=TWO_CARDS)
+        _, mem = self.calls(lab)
+        before = lab.agent.memory()
+        with self.assertRaises(grpc.RpcError):
+            mem.allocate(self.allocation(["0-%d" % n for n in range(3000000)]), timeout=30)
+        self.assertLess(lab.agent.memory() - before, 16 << 10)
+        self.alive(lab)
+
+    def test_allocate_twice(self):
+        lab = self.lab(cards=TWO_CARDS)
+        uid = self.place(lab, pod("a", container("main", 4)), 0)
+        lab.wait_phase("a", "Running")
+        ids = lab.kubelet.manager.container_devices(uid, "main", GPU_MEM)
+        _, mem = self.calls(lab)
+        for _ in range(3):
+            try:
+                mem.allocate(self.allocation(sorted(ids)), timeout=10)
+            except grpc.RpcError:
+                pass  # either will do, as long as nothing changes
+        lab.wait(lambda: lab.get("a")["metadata"]["annotations"][ASSIGNED] == "true", "assigned")
+        self.assertEqual(parse(lab.get("a"), ALLOCATION), {0: {0: 4}})
+        self.alive(lab)
+        self.place(lab, pod("rest", container("main", 11)), 0)
+        lab.wait_phase("rest", "Running")
+        self.judged(lab)
+
+    def test_prestart_of_nobodys_devices(self):
+        lab = self.lab(cards=TWO_CARDS)
+        _, mem = self.calls(lab)
+        text = self.refused(mem.prestart, dp.PreStartContainerRequest(devices_ids=["0-0", "0-1"]),
+                            grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.FAILED_PRECONDITION)
+        self.assertIn("2 of aliyun.com/gpu-mem", text)
+        self.alive(lab)
+
+    def test_cancelled_calls(self):
+        lab = self.lab(cards=TWO_CARDS)
+        _, mem = self.calls(lab)
+        for _ in range(20):
+            call = mem.prestart.future(dp.PreStartContainerRequest(devices_ids=["0-0"]), timeout=10)
+            call.cancel()
+        self.alive(lab)
+
+    def test_kubelet_vanishes_in_the_middle_of_a_call(self):
+        lab = self.lab(cards=TWO_CARDS)
+        for i in range(4):
+            # List is turned away for a while, so that GetPreferredAllocation is under way when the kubelet goes.
+            lab.kubelet.manager.limiter.tokens = -40.0
+            self.place(lab, pod(f"p{i}", container("main", 2)), i % 2)
+            time.sleep(0.1)  # more or less: any moment will do
+            lab.kubelet.restart()
+            self.assertTrue(lab.kubelet.wait_serving(GPU_MEM, GPU_CORE))
+        lab.wait(lambda: all(lab.phase(f"p{i}") in ("Running", "Failed") for i in range(4)), "they are admitted")
+        self.alive(lab)
+
+    def test_api_server_away(self):
+        lab = self.lab(cards=TWO_CARDS)
+        made = [lab.api.post(PODS, pod(f"p{i}", container("main", 3))) for i in range(4)]
+        for i, m in enumerate(made):
+            lab.bind(m, annotations_for(m, [i % 2], lab.units))
+        lab.store.tell("vanish")
+        lab.store.tell("return")
+        lab.wait(lambda: all(lab.phase(f"p{i}") in ("Running", "Failed") for i in range(4)), "they are admitted", 60)
+        self.judged(lab)
+        self.assertEqual(lab.kubelet.rejections, [])
+        self.alive(lab)
+
+    def test_api_server_with_faults(self):
+        lab = self.lab()
+        lab.schedule()
+        for fault in ("status 8 PATCH /api/v1/namespaces/default/pods 500", "lose 5 PATCH /api/v1/namespaces",
+                      "cut 5 PATCH /api/v1", "cut-watch 3 - /api/v1/pods", "status 3 PATCH /api/v1/nodes 429",
+                      "delay 10 PATCH /api/v1/namespaces 100000"):
+            lab.store.tell("fault " + fault)
+        names = self.run_to_end(lab, [shapes(lab.rng, f"p{i}", life=(0.02, 0.1)) for i in range(60)])
+        lab.store.tell("forget")
+        self.judged(lab, names)
+        self.assertEqual(lab.kubelet.rejections, [])
+        stays = lab.create(pod("stays", container("main", 2)))
+        lab.wait(lambda: lab.running(stays), "it runs")
+        lab.wait(lambda: lab.get("stays")["metadata"]["annotations"].get(ASSIGNED) == "true", "and is assigned")
+
+    def test_full_disk(self):
+        lab = self.lab(cards=TWO_CARDS)
+        limit_files(lab.agent.process.pid, 0)
+        uid = self.place(lab, pod("a", container("main", 2, 5)), 1)
+        lab.wait(lambda: lab.kubelet.prestart_errors, "it says why it does not start")
+        self.assertIn(lab.state, lab.kubelet.prestart_errors[0][3])
+        self.assertEqual(lab.running(uid), [])
+        self.assertIsNone(lab.agent.process.poll())
+        limit_files(lab.agent.process.pid, None)
+        lab.wait(lambda: lab.running(uid), "there is room again: it starts")
+        self.alive(lab)
+
+    def test_state_that_was_scribbled_over(self):
+        lab = self.lab(cards=TWO_CARDS)
+        uid = self.place(lab, pod("a", container("main", 2, 5)), 1)
+        lab.wait_phase("a", "Running")
+        lab.agent.stop()
+        for directory, _, files in os.walk(lab.state):
+            for name in files:
+                with open(os.path.join(directory, name), "wb") as f:
+                    f.write(lab.rng.choice([b"", b"{", b"\0" * 100, b'{"mode":7}', os.urandom(64)]))
+        lab.start_agent()
+        lab.wait_ready()
+        lab.api.delete(f"{PODS}/a", grace=0)
+        self.alive(lab)
+        self.assertEqual(lab.running(uid), [])
+
+    def test_clock_that_jumps(self):
+        if not os.path.exists(SHIM) or os.environ.get("ASAN_OPTIONS"):
+            self.skipTest("the shim must be the first library, and so must the sanitizer's")
+        lab = self.lab(cards=TWO_CARDS, preload=SHIM)
+
+        def jump(seconds):
+            with open(os.path.join(lab.dir, "clock"), "w") as f:
+                f.write(str(seconds))
+        for i, seconds in enumerate((86400 * 365, -86400 * 365 * 20, 0)):
+            jump(seconds)
+            uid = self.place(lab, pod(f"p{i}", container("main", 2, 5)), i % 2)
+            lab.wait(lambda: lab.running(uid), "it runs")
+        lab.wait(lambda: all(lab.get(f"p{i}")["metadata"]["annotations"][ASSIGNED] == "true" for i in range(3)),
+                 "assigned")
+        self.alive(lab)
+
+    def test_usage(self):
+        import subprocess
+
+        def run(*args):
+            done = subprocess.run([ALIQUOT, "node", *args], capture_output=True, text=True, timeout=20)
+            return done.returncode, done.stderr
+        for args, text in ((["--simulate", "8xA:1MiB"], "--node-name is required"),
+                           (["--node-name", "n", "--simulate", "many"], "--simulate"),
+                           (["--node-name", "n", "--gpu-mem-unit", "1.5GiB"], "--gpu-mem-unit"),
+                           (["--node-name", "n", "--device-access", "magic"], "cdi or runtime"),
+                           (["--node-name", "n", "more"], "more")):
+            code, said = run(*args)
+            self.assertEqual(code, 2, args)
+            self.assertIn(text, said)
+        code, said = run("--node-name", "n", "--kubeconfig", "/nonexistent", "--no-supervisor")
+        self.assertEqual(code, 3)
+        self.assertIn("/nonexistent", said)
+
+    def test_metrics_server(self):
+        lab = self.lab(cards=TWO_CARDS)
+        self.place(lab, pod("a", container("main", 3, 10)), 1)
+        lab.wait_phase("a", "Running")
+        metrics = lab.metrics()
+        fits = {k: v for k, v in metrics.items() if k.startswith("DCGM_CUSTOM_CONTAINER_MEM_ALLOCATED") and 'PodName="a"' in k}
+        self.assertEqual(list(fits.values()), [16160 * 3 // 15])
+        self.assertEqual(sorted(v for k, v in metrics.items() if k.startswith("DCGM_CUSTOM_DEV_FB_TOTAL")), [16160] * 2)
+
+    def test_ends_on_a_signal(self):
+        for supervised in False, True:
+            for number in signal.SIGTERM, signal.SIGINT:
+                lab = self.lab(cards=ONE_CARD, supervised=supervised)
+                lab.agent.process.send_signal(number)
+                self.assertEqual(lab.agent.process.wait(20), 0, (supervised, number))
+
+
+if __name__ == "__main__":
+    unittest.main(warnings="ignore")

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/choice.h"
+#include "node/device.h"
+#include "test.h"
+
+static void names_are_read_and_written(void) {
+        static const struct {
+                const char *text;
+                DeviceKind kind;
+                bool ours;
+        } cases[] = {
+                {"0-0", DEVICE_MEM, true},
+                {"3-17", DEVICE_MEM, true},
+                {"255-16777215", DEVICE_MEM, true},
+                {"c3-17", DEVICE_CORE, true},
+                {"256-0", DEVICE_MEM, false},
+                {"0-16777216", DEVICE_MEM, false},
+                {"c3-17", DEVICE_MEM, false},
+                {"3-17", DEVICE_CORE, false},
+                {"03-1", DEVICE_MEM, false},
+                {"3-01", DEVICE_MEM, false},
+                {"", DEVICE_MEM, false},
+                {"-", DEVICE_MEM, false},
+                {"3", DEVICE_MEM, false},
+                {"3-", DEVICE_MEM, false},
+                {"3-1-1", DEVICE_MEM, false},
+                {"+3-1", DEVICE_MEM, false},
+                {" 3-1", DEVICE_MEM, false},
+                {"c", DEVICE_CORE, false},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                char text[DEVICE_TEXT_MAX];
+                DeviceId id = 42;
+
+                if (!cases[i].ours) {
+                        ASSERT_INT(device_parse(str_from(cases[i].text), cases[i].kind, &id),
+                                   DEVICE_E_MALFORMED);
+                        ASSERT_INT(id, 42);
+                        continue;
+                }
+                ASSERT_OK(device_parse(str_from(cases[i].text), cases[i].kind, &id));
+                device_format(id, cases[i].kind, text);
+                ASSERT_TEXT(text, cases[i].text);
+        }
+}
+
+static void parse(const char *const *texts, size_t n, DeviceSet *ret) {
+        Str strs[32];
+
+        for (size_t i = 0; i < n; i++)
+                strs[i] = str_from(texts[i]);
+        ASSERT_OK(device_set_parse(strs, n, DEVICE_MEM, ret, NULL));
+}
+#define SET(name, ...)                                                                                       \
+        _cleanup_devices_ DeviceSet name = DEVICE_SET_NULL;                                                  \
+        do {                                                                                                 \
+                const char *const texts_[] = {__VA_ARGS__};                                                  \
+                parse(texts_, ELEMENTSOF(texts_), &(name));                                                  \
+        } while (0)
+
+static void sets_are_compared(void) {
+        uint32_t card, count;
+        size_t at = 0;
+
+        SET(a, "1-3", "0-2", "1-0");
+        SET(b, "0-2", "1-0", "1-3");
+        SET(part, "1-0");
+        SET(other, "2-0", "1-1");
+
+        ASSERT_TRUE(device_set_eq(&a, &b));
+        ASSERT_FALSE(device_set_eq(&a, &part));
+        ASSERT_TRUE(device_set_covers(&a, &part));
+        ASSERT_FALSE(device_set_covers(&part, &a));
+        ASSERT_TRUE(device_set_touches(&a, &part));
+        ASSERT_FALSE(device_set_touches(&a, &other));
+        ASSERT_TRUE(device_set_next_card(&a, &at, &card, &count) && card == 0 && count == 1);
+        ASSERT_TRUE(device_set_next_card(&a, &at, &card, &count) && card == 1 && count == 2);
+        ASSERT_FALSE(device_set_next_card(&a, &at, &card, &count));
+}
+
+static void a_device_twice_is_refused(void) {
+        Str twice[] = {STR("0-1"), STR("0-2"), STR("0-1")};
+        Fault fault = FAULT_NULL;
+        DeviceSet set = DEVICE_SET_NULL;
+
+        ASSERT_INT(device_set_parse(twice, 3, DEVICE_MEM, &set, &fault), DEVICE_E_MALFORMED);
+        ASSERT_CONTAINS(fault.text, "0-1");
+        ASSERT_TRUE(set.ids == NULL);
+}
+
+/* ---- which devices a container gets ---- */
+
+static bool holds_odd(void *userdata, DeviceKind kind, DeviceId id) {
+        return id % 2 == 1;
+}
+
+static int choose(const DeviceSet *available, const DeviceSet *must, const CardShare *shares, size_t n,
+                  DeviceSet *ret, Fault *fault) {
+        ChoiceAsk ask = {.kind = DEVICE_MEM,
+                         .available = available,
+                         .must_include = must,
+                         .shares = shares,
+                         .n_shares = n,
+                         .is_held = holds_odd};
+
+        return choose_devices(&ask, ret, fault);
+}
+
+static void the_cards_are_obeyed(void) {
+        CardShare shares[] = {{0, 1}, {2, 2}};
+        DeviceSet none = DEVICE_SET_NULL;
+        _cleanup_devices_ DeviceSet chosen = DEVICE_SET_NULL;
+
+        SET(available, "0-0", "0-2", "1-0", "1-2", "2-0", "2-2", "2-4");
+        SET(expected, "0-0", "2-0", "2-2");
+        ASSERT_OK(choose(&available, &none, shares, 2, &chosen, NULL));
+        ASSERT_TRUE(device_set_eq(&chosen, &expected));
+}
+
+static void what_must_be_included_goes_first_and_what_is_held_last(void) {
+        CardShare share = {0, 3};
+        _cleanup_devices_ DeviceSet chosen = DEVICE_SET_NULL, all = DEVICE_SET_NULL;
+
+        SET(available, "0-0", "0-1", "0-2", "0-3", "0-5");
+        SET(must, "0-3");
+        SET(expected, "0-0", "0-2", "0-3");
+        ASSERT_OK(choose(&available, &must, &share, 1, &chosen, NULL));
+        ASSERT_TRUE(device_set_eq(&chosen, &expected));
+        share.count = 5; /* held ones are better than a pod that fails: it will wait for their holder */
+        ASSERT_OK(choose(&available, &must, &share, 1, &all, NULL));
+        ASSERT_TRUE(device_set_eq(&all, &available));
+}
+
+static unsigned asked;
+
+static bool count_and_hold_none(void *userdata, DeviceKind kind, DeviceId id) {
+        asked++;
+        return false;
+}
+
+/* With a unit of MiB a card has more than a hundred thousand, and the kubelet stands still meanwhile. */
+static void holders_are_asked_for_no_more_than_is_wanted(void) {
+        static DeviceId ids[140000];
+        DeviceSet available = {ids, ELEMENTSOF(ids)}, none = DEVICE_SET_NULL;
+        _cleanup_devices_ DeviceSet chosen = DEVICE_SET_NULL;
+        CardShare share = {3, 7};
+        ChoiceAsk ask = {.available = &available,
+                         .must_include = &none,
+                         .shares = &share,
+                         .n_shares = 1,
+                         .is_held = count_and_hold_none};
+
+        for (uint32_t i = 0; i < ELEMENTSOF(ids); i++)
+                ids[i] = device_id(3, i);
+        ASSERT_OK(choose_devices(&ask, &chosen, NULL));
+        ASSERT_INT(asked, 7);
+}
+
+static void a_card_that_is_short_is_named(void) {
+        CardShare share = {1, 3};
+        DeviceSet none = DEVICE_SET_NULL, chosen = DEVICE_SET_NULL;
+        Fault fault = FAULT_NULL;
+
+        SET(available, "0-0", "0-2", "0-4", "1-0", "1-2");
+        ASSERT_INT(choose(&available, &none, &share, 1, &chosen, &fault), CHOICE_E_SHORT);
+        ASSERT_CONTAINS(fault.text, "gpu1 has 2");
+        ASSERT_TRUE(chosen.ids == NULL);
+}
+
+int main(void) {
+        return TEST_MAIN(
+                TEST(names_are_read_and_written), TEST(sets_are_compared), TEST(a_device_twice_is_refused),
+                TEST(the_cards_are_obeyed), TEST(what_must_be_included_goes_first_and_what_is_held_last),
+                TEST(holders_are_asked_for_no_more_than_is_wanted), TEST(a_card_that_is_short_is_named));
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The claim of docs/identity.md against a model of the kubelet: whatever comes in whatever order, each container's environment, its
+ * devices and its pod's annotation name the same cards, and no two living pods hold the same device. */
+
+#include "kubelet-model.h"
+#include "test.h"
+
+enum { STEPS = 2000, SEEDS = 4 };
+
+static ModelPod *any(bool (*wanted)(const ModelPod *)) {
+        size_t from = model.n_pods > 0 ? model_random((uint32_t) model.n_pods) : 0;
+
+        for (size_t i = 0; i < model.n_pods; i++) {
+                ModelPod *pod = &model.pods[(from + i) % model.n_pods];
+
+                if (wanted(pod))
+                        return pod;
+        }
+        return NULL;
+}
+
+static bool runs(const ModelPod *pod) {
+        return pod->in_api && pod->active && pod->processes;
+}
+static bool waits(const ModelPod *pod) {
+        return pod->in_api && pod->active && pod->admitted && !pod->processes;
+}
+static bool haunts(const ModelPod *pod) {
+        return !pod->in_api && pod->processes;
+}
+
+/* No device has two living holders; those that the kubelet gave on from the dead are not used before these have ended. */
+static void check_exclusive(void) {
+        for (size_t i = 0; i < model.n_pods; i++)
+                for (size_t k = 0; k < i; k++)
+                        for (size_t a = 0;
+                             runs(&model.pods[i]) && runs(&model.pods[k]) && a < model.pods[i].n; a++)
+                                for (size_t b = 0; b < model.pods[k].n; b++)
+                                        for (int kind = 0; kind < DEVICE_KINDS_; kind++)
+                                                ASSERT_FALSE(device_set_touches(
+                                                        &model.pods[i].containers[a].held[kind],
+                                                        &model.pods[k].containers[b].held[kind]));
+}
+
+static void start_new(bool kill) {
+        ModelPod *pod = model_make_pod();
+
+        if (!pod)
+                return;
+        ASSERT_TRUE(model_admit(pod, kill));
+        model_check(pod);
+        (void) model_prestart(pod);
+}
+
+static void step(void) {
+        ModelPod *pod;
+
+        switch (model_random(8)) {
+        case 0:
+        case 1:
+                pod = any(runs);
+                if (pod)
+                        model_finish(pod);
+                return;
+        case 2:
+                pod = any(runs);
+                if (pod && model_random(3) == 0)
+                        model_force_delete(pod);
+                return;
+        case 3:
+                pod = any(haunts);
+                if (pod)
+                        model_end_processes(pod);
+                return;
+        case 4:
+                pod = any(waits);
+                if (pod)
+                        (void) model_prestart(pod);
+                return;
+        case 5:
+                if (model_random(4) == 0)
+                        model_restart_agent();
+                return;
+        default:
+                start_new(model_random(10) == 0);
+        }
+}
+
+static void run(uint64_t seed) {
+        ModelPod *pod;
+
+        model_start(seed);
+        for (int i = 0; i < STEPS; i++) {
+                step();
+                check_exclusive();
+        }
+        while ((pod = any(haunts)))
+                model_end_processes(pod);
+        while ((pod = any(waits)))
+                ASSERT_TRUE(model_prestart(pod)); /* nobody is in their way any more */
+        ASSERT_INT(model.rejected, 0);
+        ASSERT_INT(model_dying(), 0);
+        while ((pod = any(runs)))
+                model_finish(pod);
+        ASSERT_INT(model_records(), 0); /* nothing is left behind */
+        model_end();
+}
+
+static void every_container_gets_its_cards(void) {
+        for (uint64_t seed = 1; seed <= SEEDS; seed++)
+                run(seed);
+}
+
+static void a_gone_checkpoint_changes_nothing(void) {
+        ModelPod *pod;
+
+        model_start(77);
+        model.checkpoint_gone = true;
+        for (int i = 0; i < 200; i++) {
+                pod = model_make_pod();
+                if (!pod)
+                        break;
+                if (pod->containers[0].kind == CONTAINER_INIT ||
+                    pod->n > 1) { /* only the checkpoint knows init containers */
+                        model_finish(pod);
+                        continue;
+                }
+                ASSERT_TRUE(model_admit(pod, false));
+                model_check(pod);
+                ASSERT_TRUE(model_prestart(pod));
+        }
+        model_end();
+}
+
+static void without_lists_the_books_tell(void) {
+        model_start(9);
+        model.never_lists = true;
+        for (int i = 0; i < 12; i++) {
+                ModelPod *pod = model_make_pod();
+
+                if (!pod)
+                        break;
+                ASSERT_TRUE(model_admit(pod, false));
+                model_check(pod);
+                ASSERT_TRUE(model_prestart(pod));
+        }
+        model_end();
+}
+
+static void stray_devices_do_not_start(void) {
+        ModelPod *pod;
+        int strayed = 0;
+
+        model_start(5);
+        model.ignore_preference = true;
+        for (int i = 0; i < 40; i++) {
+                bool right = true;
+
+                pod = model_make_pod();
+                if (!pod)
+                        break;
+                ASSERT_TRUE(model_admit(pod, false));
+                for (size_t k = 0; k < pod->n; k++)
+                        for (size_t d = 0; d < pod->containers[k].held[DEVICE_MEM].n; d++)
+                                right &= pod->cards == 1 &&
+                                         device_card(pod->containers[k].held[DEVICE_MEM].ids[d]) ==
+                                                 pod->place[0];
+                if (!right && pod->cards == 1) {
+                        ASSERT_FALSE(model_prestart(pod));
+                        strayed++;
+                }
+                model_finish(pod);
+        }
+        ASSERT_TRUE(strayed > 10);
+        model_end();
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(every_container_gets_its_cards), TEST(a_gone_checkpoint_changes_nothing),
+                         TEST(without_lists_the_books_tell), TEST(stray_devices_do_not_start));
+}
