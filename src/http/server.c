@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "http/listen.h"
+#include "http/tls.h"
 
 /* libmicrohttpd runs without threads of its own: its epoll descriptor is one source of our loop, its next
  * deadline another. A request travels through three states of its exchange:
@@ -19,6 +20,8 @@
  *
  * A suspended connection is not polled by libmicrohttpd, so that a peer that leaves would stay unnoticed:
  * while somebody wants to know, we watch the socket for its hang-up ourselves. */
+
+#define TLS_PRIORITIES "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 enum {
         STREAM_QUEUE_MAX = 64 * 1024 * 1024,
@@ -80,6 +83,7 @@ struct HttpServer {
         unsigned idle_turns;     /* "at once", one after another, and nothing moved */
         uint16_t port;
         bool closing;
+        TlsPair tls;
 };
 
 /* ---- exchanges ---- */
@@ -332,8 +336,28 @@ static int server_arm(HttpServer *s) {
         return server_set_timer(s, when);
 }
 
-static int server_turn(HttpServer *s) {
+/* GnuTLS asks for a certificate without telling on whose behalf. Handshakes go on inside MHD_run() alone, and there is one
+ * thread: the server whose turn it is. */
+static HttpServer *in_turn;
+
+static void server_run(HttpServer *s) {
+        HttpServer *outer = in_turn;
+
+        in_turn = s;
         (void) MHD_run(s->daemon); /* its errors concern single connections, which it closes */
+        in_turn = outer;
+}
+
+static int on_certificate(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
+                          gnutls_pcert_st **ret, unsigned *ret_n, gnutls_ocsp_data_st **ret_ocsp,
+                          unsigned *ret_n_ocsp, gnutls_privkey_t *ret_key, unsigned *ret_flags) {
+        *ret_ocsp = NULL;
+        *ret_n_ocsp = 0;
+        return in_turn ? tls_pair_retrieve(&in_turn->tls, ret, ret_n, ret_key, ret_flags) : -1;
+}
+
+static int server_turn(HttpServer *s) {
+        server_run(s);
         return server_arm(s);
 }
 
@@ -387,15 +411,16 @@ static void discard_log(void *userdata, const char *format, va_list args) {
 }
 
 static int server_start(HttpServer *s, const HttpServerOptions *o, int listen_fd) {
+        bool with_tls = o->tls || o->tls_cert;
         unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
         struct MHD_OptionItem tls[] = {
-                {MHD_OPTION_HTTPS_MEM_CERT, 0, (void *) (uintptr_t) o->tls_cert},
-                {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *) (uintptr_t) o->tls_key},
+                {MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, (void *) (uintptr_t) on_certificate},
+                {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *) (uintptr_t) TLS_PRIORITIES},
                 {MHD_OPTION_END, 0, NULL},
         };
         struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
 
-        if (o->tls_cert)
+        if (with_tls)
                 flags |= MHD_USE_TLS;
         s->daemon = MHD_start_daemon(flags, 0, NULL, NULL, on_request, s,                               //
                                      MHD_OPTION_EXTERNAL_LOGGER, discard_log, NULL,                     //
@@ -405,7 +430,7 @@ static int server_start(HttpServer *s, const HttpServerOptions *o, int listen_fd
                                      o->max_connections > 0 ? o->max_connections : CONNECTIONS_DEFAULT, //
                                      MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) CONNECTION_MEMORY,    //
                                      MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) IDLE_TIMEOUT_SEC,        //
-                                     MHD_OPTION_ARRAY, o->tls_cert ? tls : none, MHD_OPTION_END);
+                                     MHD_OPTION_ARRAY, with_tls ? tls : none, MHD_OPTION_END);
         return s->daemon ? 0 : -EIO;
 }
 
@@ -420,6 +445,11 @@ int http_server_new(sd_event *event, const HttpServerOptions *options, HttpHandl
         if (!options->tls_cert != !options->tls_key)
                 return fault_set(fault, -EINVAL,
                                  "a TLS certificate needs its key, and a key its certificate");
+        if (options->tls_cert) {
+                r = tls_pair_set(&s->tls, options->tls_cert, options->tls_key, fault);
+                if (r != 0)
+                        return r < 0 ? r : -EINVAL;
+        }
         fd = http_listen(options->listen, &s->port, fault);
         if (fd < 0)
                 return fd;
@@ -429,9 +459,7 @@ int http_server_new(sd_event *event, const HttpServerOptions *options, HttpHandl
         s->max_body = options->max_body;
         r = server_start(s, options, fd);
         if (r < 0)
-                return fault_set(fault, r, "the HTTP server on %s does not start%s", options->listen,
-                                 options->tls_cert ? "; is the TLS certificate in PEM form, with its key?"
-                                                   : "");
+                return fault_set(fault, r, "the HTTP server on %s does not start", options->listen);
         (void) TAKE_FD(fd); /* the daemon closes it */
         r = server_join(s);
         if (r < 0)
@@ -450,7 +478,7 @@ HttpServer *http_server_free(HttpServer *s) {
         for (HttpExchange *x = s->exchanges; x; x = x->next)
                 exchange_drop(x);
         if (s->daemon) {
-                (void) MHD_run(s->daemon);
+                server_run(s);
                 MHD_stop_daemon(s->daemon);
         }
         assert(!s->exchanges);
@@ -458,8 +486,15 @@ HttpServer *http_server_free(HttpServer *s) {
         sd_event_source_disable_unref(s->timer);
         sd_event_source_disable_unref(s->wake);
         sd_event_unref(s->event);
+        tls_pair_done(&s->tls);
         free(s);
         return NULL;
+}
+
+int http_server_set_certificate(HttpServer *s, const char *cert, const char *key, Fault *fault) {
+        int r = tls_pair_set(&s->tls, cert, key, fault);
+
+        return r > 0 ? HTTP_E_CERTIFICATE : r;
 }
 
 uint16_t http_server_port(const HttpServer *s) {

@@ -9,6 +9,8 @@
 #include "base/buf.h"
 #include "base/fault.h"
 
+enum { HTTP_E_CERTIFICATE = 1 };
+
 typedef struct HttpServer HttpServer;
 typedef struct HttpExchange HttpExchange; /* one request and the answer that is owed; dies with the answer */
 
@@ -27,6 +29,7 @@ typedef struct HttpServerOptions {
         size_t max_body; /* larger ones: 413, before they are buffered; 8 times it over all connections: 503 */
         unsigned max_connections;       /* 0: 1024 */
         const char *tls_cert, *tls_key; /* PEM text (not paths); both or neither */
+        bool tls;                       /* HTTPS whose certificate comes later: handshakes fail until then */
 } HttpServerOptions;
 
 /* 0, -EADDRINUSE and the like, -EINVAL for a malformed listen address (fault says which), -ENOMEM. */
@@ -34,6 +37,10 @@ int http_server_new(sd_event *event, const HttpServerOptions *options, HttpHandl
                     HttpServer **ret, Fault *fault);
 HttpServer *http_server_free(HttpServer *s); /* open exchanges are cut */
 uint16_t http_server_port(const HttpServer *s);
+
+/* The certificate (PEM, a chain if need be) that connections get from now on; those that are open keep theirs. Of a
+ * server made with TLS. 0, HTTP_E_CERTIFICATE with a fault, the old one staying, or -ENOMEM. */
+int http_server_set_certificate(HttpServer *s, const char *cert, const char *key, Fault *fault);
 
 /* One query parameter, decoded; NULL when absent. Lives as long as the exchange. */
 const char *http_query(HttpExchange *x, const char *name);
