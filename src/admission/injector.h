@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Sees to it that the API servers trust us: the caBundle of each webhook that points to our Service, in the two webhook
+ * configurations called `aliquot`, is ours. The leader writes it, again whenever somebody overwrites it, with the
+ * resourceVersion as a condition; everybody watches whether it is in place. Nothing else in the configurations is touched. */
+
+#include "base/fault.h"
+#include "kube/client.h"
+
+#define INJECTOR_NAME "aliquot" /* of both configurations */
+
+typedef struct Injector Injector;
+
+typedef struct InjectorOptions {
+        KubeClient *client; /* these outlive the injector */
+        const char *service_namespace, *service_name;
+        usec_t settled_after; /* how long the bundle must have stood before it counts as known; 0: 5 min */
+        void (*on_news)(void *userdata, const char *what);
+        void (*on_trouble)(void *userdata, const Fault *fault);
+        void *userdata;
+} InjectorOptions;
+
+/* 0 or -ENOMEM; nothing is called before this returns. */
+int injector_new(const InjectorOptions *options, Injector **ret);
+Injector *injector_free(Injector *i); /* before its client */
+
+void injector_set_leading(Injector *i, bool leading);
+int injector_set_bundle(Injector *i, const char *pem); /* 0 or -ENOMEM */
+
+/* Every configuration that exists has carried the present bundle for that long. API servers follow the configurations by
+ * a watch, which is a matter of milliseconds. */
+bool injector_is_settled(const Injector *i);
+
+DEFINE_CLEANUP(Injector *, injector_free)

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "admission/review.h"
+
+#include <stddef.h>
+
+#include "admission/judge.h"
+#include "base/base64.h"
+#include "wire/json_table.h"
+#include "wire/json_write.h"
+
+enum {
+        UID_MAX = 256,
+        MESSAGE_MAX = 2048, /* a quantity or a name may be as long as the body */
+        CODE_FORBIDDEN = 403,
+};
+
+#define API_VERSION "admission.k8s.io/v1"
+#define KIND        "AdmissionReview"
+
+typedef struct Review {
+        Str api_version, kind;
+        bool has_request;
+        Str uid, operation, sub_resource;
+        Str object_group, object_kind;
+        Str object, old_object; /* raw; empty when null or absent */
+} Review;
+
+#define DECODER(name, fields)                                                                                \
+        static void name(JsonReader *r, Arena *arena, void *ret) {                                           \
+                json_decode(r, arena, fields, ELEMENTSOF(fields), ret);                                      \
+        }
+
+static void read_object(JsonReader *r, Arena *arena, void *ret_str) {
+        if (json_peek(r) == JSON_NULL)
+                json_skip(r);
+        else
+                json_raw(r, ret_str);
+}
+
+static const JsonField kind_fields[] = {
+        JSON_FIELD(Review, object_group, "group", json_field_str),
+        JSON_FIELD(Review, object_kind, "kind", json_field_str),
+};
+DECODER(read_kind, kind_fields)
+
+static const JsonField request_fields[] = {
+        JSON_FIELD(Review, uid, "uid", json_field_str),
+        JSON_NESTED("kind", read_kind),
+        JSON_FIELD(Review, sub_resource, "subResource", json_field_str),
+        JSON_FIELD(Review, operation, "operation", json_field_str),
+        JSON_FIELD(Review, object, "object", read_object),
+        JSON_FIELD(Review, old_object, "oldObject", read_object),
+};
+
+static void read_request(JsonReader *r, Arena *arena, void *ret) {
+        Review *review = ret;
+
+        review->has_request = json_peek(r) == JSON_OBJECT;
+        json_decode(r, arena, request_fields, ELEMENTSOF(request_fields), ret);
+}
+
+static const JsonField review_fields[] = {
+        JSON_FIELD(Review, api_version, "apiVersion", json_field_str),
+        JSON_FIELD(Review, kind, "kind", json_field_str),
+        JSON_NESTED("request", read_request),
+};
+
+static int review_decode(Str body, Arena *arena, Review *ret, Fault *fault) {
+        Review v = {0};
+        JsonReader reader;
+        int r;
+
+        json_init(&reader, body);
+        json_decode(&reader, arena, review_fields, ELEMENTSOF(review_fields), &v);
+        r = json_finish(&reader, fault);
+        if (r != 0)
+                return r < 0 ? r : fault_wrap(fault, REVIEW_E_MALFORMED, "the review cannot be read");
+        if (!str_eq(v.kind, STR(KIND)) || !str_eq(v.api_version, STR(API_VERSION)))
+                return fault_set(fault, REVIEW_E_MALFORMED,
+                                 "the body is a \"%.*s\" of \"%.*s\", must be an " KIND " of " API_VERSION,
+                                 v.kind.len > 64 ? 64 : (int) v.kind.len, v.kind.data,
+                                 v.api_version.len > 64 ? 64 : (int) v.api_version.len, v.api_version.data);
+        if (!v.has_request)
+                return fault_set(fault, REVIEW_E_MALFORMED, "the review has no request");
+        if (str_is_empty(v.uid) || v.uid.len > UID_MAX)
+                return fault_set(fault, REVIEW_E_MALFORMED,
+                                 "request.uid has %zu characters, must have 1 to %d", v.uid.len, UID_MAX);
+        *ret = v;
+        return 0;
+}
+
+/* ---- the answer ---- */
+
+typedef struct Answer {
+        ReviewVerdict verdict;
+        Buf why; /* when refused */
+} Answer;
+
+static void write_refusal(JsonWriter *w, Buf *why) {
+        Str message = buf_str(why);
+
+        message.len = message.len < MESSAGE_MAX ? message.len : MESSAGE_MAX;
+        json_write_object(w, "status");
+        json_write_text(w, "status", "Failure");
+        json_write_str(w, "message", message);
+        json_write_text(w, "reason", "Forbidden");
+        json_write_i64(w, "code", CODE_FORBIDDEN);
+        json_write_object_end(w);
+}
+
+/* "add" replaces a member that is there (RFC 6902, 4.1): one patch for an absent name and for the default one. */
+static int write_patch(JsonWriter *w) {
+        _cleanup_buf_ Buf text = BUF_NULL;
+
+        base64_encode(&text, STR("[{\"op\":\"add\",\"path\":\"/spec/schedulerName\",\"value\":"
+                                 "\"" JUDGE_SCHEDULER "\"}]"));
+        json_write_text(w, "patchType", "JSONPatch");
+        json_write_str(w, "patch", buf_str(&text));
+        return buf_result(&text);
+}
+
+static int write_answer(const Review *v, Answer *a, Buf *out) {
+        JsonWriter w;
+        int r = 0;
+
+        json_write_init(&w, out);
+        json_write_object(&w, NULL);
+        json_write_text(&w, "apiVersion", API_VERSION);
+        json_write_text(&w, "kind", KIND);
+        json_write_object(&w, "response");
+        json_write_str(&w, "uid", v->uid);
+        json_write_bool(&w, "allowed", a->verdict != REVIEW_REFUSED);
+        if (a->verdict == REVIEW_REFUSED)
+                write_refusal(&w, &a->why);
+        if (a->verdict == REVIEW_PATCHED)
+                r = write_patch(&w);
+        json_write_object_end(&w);
+        json_write_object_end(&w);
+        return r < 0 ? r : buf_result(out);
+}
+
+/* ---- the decision ---- */
+
+/* 0: decoded. JUDGE_E_REFUSED: ours, but it cannot be read. SUBJECT_SKIP: none, or none of ours. */
+enum { SUBJECT_SKIP = 100 };
+
+static int read_subject(const SubjectKind *kind, Str json, Arena *arena, Subject *ret, Buf *why) {
+        Fault fault = FAULT_NULL;
+        int r;
+
+        if (str_is_empty(json))
+                return SUBJECT_SKIP;
+        r = subject_decode(kind, json, arena, ret, &fault);
+        if (r <= 0)
+                return r;
+        if (!subject_is_ours(json))
+                return SUBJECT_SKIP;
+        buf_append_str(why, str_from(fault.text));
+        return JUDGE_E_REFUSED;
+}
+
+static int mutate(const Review *v, const SubjectKind *kind, Arena *arena, Answer *a) {
+        Subject s;
+        int r;
+
+        if (!subject_kind_is_pod(kind) || !str_eq(v->operation, STR("CREATE")))
+                return 0;
+        r = read_subject(kind, v->object, arena, &s, &a->why);
+        if (r == 0 && judge_wants_scheduler(&s, arena))
+                a->verdict = REVIEW_PATCHED;
+        return r < 0 ? r : 0; /* what cannot be read is for the other task to refuse */
+}
+
+static int validate(const Review *v, const SubjectKind *kind, Arena *arena, Answer *a) {
+        bool update = str_eq(v->operation, STR("UPDATE"));
+        Subject s, old;
+        int r;
+
+        if (!update && !str_eq(v->operation, STR("CREATE")))
+                return 0;
+        r = read_subject(kind, v->object, arena, &s, &a->why);
+        if (r == 0) {
+                _cleanup_buf_ Buf unsaid = BUF_NULL;
+                int q = update ? read_subject(kind, v->old_object, arena, &old, &unsaid) : SUBJECT_SKIP;
+
+                if (q < 0)
+                        return q;
+                r = judge_subject(&s, q == 0 ? &old : NULL, subject_kind_path(kind), arena, &a->why);
+        }
+        if (r == JUDGE_E_REFUSED)
+                a->verdict = REVIEW_REFUSED;
+        return r < 0 ? r : 0;
+}
+
+static int decide(ReviewTask task, const Review *v, Arena *arena, Answer *a) {
+        const SubjectKind *kind = subject_kind_find(v->object_group, v->object_kind);
+
+        if (!kind || !str_is_empty(v->sub_resource))
+                return 0;
+        return task == REVIEW_MUTATE ? mutate(v, kind, arena, a) : validate(v, kind, arena, a);
+}
+
+int review_answer(ReviewTask task, Str body, Buf *out, ReviewVerdict *ret_verdict, Fault *fault) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        Answer a = {REVIEW_ALLOWED, BUF_NULL};
+        size_t begin = out->len;
+        Review v;
+        int r;
+
+        r = review_decode(body, &arena, &v, fault);
+        if (r != 0)
+                return r;
+        r = decide(task, &v, &arena, &a);
+        if (r == 0)
+                r = buf_result(&a.why);
+        if (r == 0)
+                r = write_answer(&v, &a, out);
+        buf_done(&a.why);
+        if (r < 0) {
+                out->len = begin;
+                return r;
+        }
+        *ret_verdict = a.verdict;
+        return 0;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What a review is about: a pod, or the pod template inside a workload. A template has the shape of a pod, so that one
+ * decoder and one set of rules serve both; the path in front of it makes the names of its fields right. */
+
+#include "wire/object.h"
+
+typedef struct SubjectKind SubjectKind;
+
+typedef struct Subject {
+        Pod pod; /* of the template when it is one; empty when the workload has none */
+        bool is_pod;
+        bool terminating; /* the object itself: only finalizers hold it */
+        bool is_mirror;   /* the kubelet's picture of a static pod, which runs whether it is let in or not */
+} Subject;
+
+enum { SUBJECT_E_MALFORMED = 1 };
+
+/* NULL when it is no kind that we judge. The version is not looked at: the path is the same in all. */
+const SubjectKind *subject_kind_find(Str group, Str kind);
+bool subject_kind_is_pod(const SubjectKind *k);
+const char *subject_kind_path(const SubjectKind *k); /* "", "spec.template." or longer */
+
+/* Views of json and arena. 0, SUBJECT_E_MALFORMED with a fault, or -ENOMEM. */
+int subject_decode(const SubjectKind *k, Str json, Arena *arena, Subject *ret, Fault *fault);
+
+/* Does the text name one of our resources at all? For what cannot be decoded. */
+bool subject_is_ours(Str json);

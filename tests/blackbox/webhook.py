@@ -1,0 +1,595 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The admission webhook from outside: `aliquot scheduler` against a small API server, asked over HTTPS as a real one asks."""
+
+import base64
+import http.client
+import http.server
+import json
+import os
+import queue
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import urllib.parse
+
+ALIQUOT = sys.argv.pop(1)
+SYSTEM = "/api/v1/namespaces/kube-system/"
+SECRET = SYSTEM + "secrets/aliquot-webhook-tls"
+HOOKS = "/apis/admissionregistration.k8s.io/v1/"
+MUTATING, VALIDATING = (HOOKS + kind + "webhookconfigurations/aliquot" for kind in ("mutating", "validating"))
+HOST = "aliquot-webhook.kube-system.svc"
+PREFIX = "/gpushare-scheduler/webhook/"
+OBJECT = re.compile(r"(?P<group>/api/v1|/apis/[^/]+/[^/]+)(/namespaces/(?P<ns>[^/]+))?/(?P<kind>[a-z]+)(/(?P<name>[^/]+))?$")
+
+
+def wait_for(what, condition, seconds=30):
+    """Polls; a test that waits so long has failed."""
+    end = time.monotonic() + seconds
+    while True:
+        answer = condition()
+        if answer:
+            return answer
+        if time.monotonic() > end:
+            raise AssertionError("never came true: " + what)
+        time.sleep(0.02)
+
+
+class Api:
+    """Objects by path, with versions, watches, the three ways of writing that are used, and refusals on demand."""
+
+    def __init__(self):
+        self.lock = threading.RLock()
+        self.objects, self.history, self.watches = {}, [], []
+        self.version, self.writes, self.refused = 0, [], {}
+        api = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *args):
+                pass
+
+            def do(self):
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                api.answer(self, self.command, urllib.parse.urlsplit(self.path), body)
+
+            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do
+
+        class Server(http.server.ThreadingHTTPServer):
+            daemon_threads = True
+
+            def handle_error(self, *args):
+                pass  # peers that are killed
+
+        self.server = Server(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = "http://127.0.0.1:%d" % self.server.server_port
+
+    def close(self):
+        with self.lock:
+            for _, events in self.watches:
+                events.put(None)
+        self.server.shutdown()
+        self.server.server_close()
+
+    # what tests do
+
+    def get(self, path):
+        with self.lock:
+            return json.loads(json.dumps(self.objects.get(path)))
+
+    def put(self, path, what):
+        with self.lock:
+            kind = "MODIFIED" if path in self.objects else "ADDED"
+            self.version += 1
+            what = json.loads(json.dumps(what))
+            what.setdefault("metadata", {}).update(name=path.rsplit("/", 1)[1], resourceVersion=str(self.version))
+            self.objects[path] = what
+            self.tell(kind, path, what)
+            return what
+
+    def delete(self, path):
+        with self.lock:
+            self.version += 1
+            what = self.objects.pop(path)
+            self.tell("DELETED", path, merge(what, {"metadata": {"resourceVersion": str(self.version)}}))
+
+    # what is asked
+
+    def tell(self, kind, path, what):
+        self.history.append((kind, path, what))
+        for wants, events in self.watches:
+            if wants(path, what):
+                events.put({"type": kind, "object": what})
+
+    @staticmethod
+    def selector(url, where):
+        query = dict(urllib.parse.parse_qsl(url.query))
+        fields = dict(part.split("=", 1) for part in query.get("fieldSelector", "").split(",") if part)
+        labels = dict(part.split("=", 1) for part in query.get("labelSelector", "").split(",") if part)
+
+        def wants(path, what):
+            at = OBJECT.match(path)
+            meta = what["metadata"]
+            return (at["group"] == where["group"] and at["kind"] == where["kind"] and
+                    where["ns"] in (None, at["ns"]) and
+                    fields.get("metadata.name", meta["name"]) == meta["name"] and
+                    all((meta.get("labels") or {}).get(k) == v for k, v in labels.items()))
+        return wants, query
+
+    @staticmethod
+    def respond(handler, status, what):
+        text = json.dumps(what).encode()
+        handler.send_response(status)
+        handler.send_header("Content-Type", "application/json")
+        handler.send_header("Content-Length", str(len(text)))
+        handler.end_headers()
+        handler.wfile.write(text)
+
+    def refuse(self, handler, status, reason):
+        self.respond(handler, status, {"kind": "Status", "status": "Failure", "code": status, "reason": reason,
+                                       "message": reason})
+
+    def answer(self, handler, method, url, body):
+        where = OBJECT.match(url.path)
+        for (refused, prefix), status in list(self.refused.items()):
+            if method == refused and url.path.startswith(prefix):
+                return self.refuse(handler, status, "Forbidden")
+        if not where:
+            return self.refuse(handler, 404, "NotFound")
+        if method != "GET":
+            with self.lock:
+                return self.write(handler, method, url.path, where, body)
+        if where["name"]:
+            what = self.get(url.path)
+            return self.respond(handler, 200, what) if what else self.refuse(handler, 404, "NotFound")
+        wants, query = self.selector(url, where)
+        if query.get("watch"):
+            return self.watch(handler, wants, int(query.get("resourceVersion", 0)))
+        with self.lock:
+            items = [what for path, what in self.objects.items() if wants(path, what)]
+            return self.respond(handler, 200, {"kind": "List", "metadata": {"resourceVersion": str(self.version)},
+                                               "items": items})
+
+    def watch(self, handler, wants, version):
+        events = queue.Queue()
+        with self.lock:
+            for kind, path, what in self.history:
+                if wants(path, what) and int(what["metadata"]["resourceVersion"]) > version:
+                    events.put({"type": kind, "object": what})
+            self.watches.append((wants, events))
+        handler.send_response(200)
+        handler.send_header("Content-Type", "application/json")
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        while True:
+            event = events.get()
+            if event is None:
+                handler.close_connection = True
+                return
+            line = json.dumps(event).encode() + b"\n"
+            handler.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
+            handler.wfile.flush()
+
+    def write(self, handler, method, path, where, body):
+        what = json.loads(body) if body else {}
+        if method == "POST":
+            path += "/" + (what["metadata"].get("name") or what["metadata"].get("generateName", "") + str(self.version))
+            if path in self.objects:
+                return self.refuse(handler, 409, "AlreadyExists")
+        elif path not in self.objects:
+            return self.refuse(handler, 404, "NotFound")
+        self.writes.append((method, path))
+        old = self.get(path)
+        if method == "PATCH" and handler.headers["Content-Type"] == "application/json-patch+json":
+            try:
+                what = json_patch(old, what)
+            except (KeyError, IndexError, AssertionError):
+                return self.refuse(handler, 422, "Invalid")
+        elif method == "PATCH":
+            wanted = what.get("metadata", {}).get("resourceVersion")
+            if wanted and wanted != old["metadata"]["resourceVersion"]:
+                return self.refuse(handler, 409, "Conflict")
+            what = merge(old, what)
+        elif method == "PUT" and what["metadata"].get("resourceVersion") != old["metadata"]["resourceVersion"]:
+            return self.refuse(handler, 409, "Conflict")
+        return self.respond(handler, 201 if method == "POST" else 200, self.put(path, what))
+
+
+def merge(into, patch):
+    if not isinstance(patch, dict):
+        return patch
+    into = dict(into) if isinstance(into, dict) else {}
+    for key, value in patch.items():
+        into.pop(key, None) if value is None else into.__setitem__(key, merge(into.get(key), value))
+    return into
+
+
+def json_patch(what, steps):
+    for step in steps:
+        *path, last = [part.replace("~1", "/").replace("~0", "~") for part in step["path"].split("/")[1:]]
+        at = what
+        for part in path:
+            at = at[int(part) if isinstance(at, list) else part]
+        if step["op"] == "test":
+            assert at[last] == step["value"]
+        else:
+            assert step["op"] == "add"
+            at[last] = step["value"]
+    return what
+
+
+def configuration():
+    ours = {"namespace": "kube-system", "name": "aliquot-webhook", "path": PREFIX + "x", "port": 443}
+    return {"metadata": {"labels": {"a": "b"}}, "webhooks": [
+        {"name": "one.aliquot.dev", "clientConfig": {"service": ours}, "failurePolicy": "Fail"},
+        {"name": "other.example.com", "clientConfig": {"url": "https://example.com", "caBundle": "T1RIRVI="}},
+        {"name": "two.aliquot.dev", "clientConfig": {"service": ours, "caBundle": "Cg=="}},
+    ]}
+
+
+class Replica:
+    """One `aliquot scheduler`."""
+
+    def __init__(self, test, *options, pod=None, listen="127.0.0.1:0"):
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("POD_", "KUBE"))}
+        if pod:
+            environment.update(POD_NAME=pod, POD_NAMESPACE="kube-system")
+        self.process = subprocess.Popen(
+            [ALIQUOT, "scheduler", "--kubeconfig", test.kubeconfig, "--listen", "127.0.0.1:0", "--webhook-listen",
+             listen, *options], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment)
+        self.log = []
+        self.reader = threading.Thread(target=lambda: self.log.extend(iter(self.process.stderr.readline, "")), daemon=True)
+        self.reader.start()
+        test.addCleanup(self.end)
+        self.port = int(self.logged(r" listening port=(\d+) server")[1])
+        self.webhook_port = int(self.logged(r"webhook listening port=(\d+)")[1])
+
+    def logged(self, pattern):
+        return wait_for(pattern, lambda: next(filter(None, (re.search(pattern, line) for line in self.log)), None))
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.terminate()
+        code = self.process.wait(20)
+        self.reader.join(20)
+        self.process.stderr.close()
+        if code:
+            raise AssertionError("exit %d: %s" % (code, "".join(self.log)))
+
+    def ask(self, path):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        return answer.status, text
+
+    def connect(self, authorities, host=HOST):
+        """A verified connection, as the API server makes it."""
+        context = ssl.create_default_context(cadata=authorities)
+        raw = socket.create_connection(("127.0.0.1", self.webhook_port), timeout=20)
+        try:
+            connection = http.client.HTTPConnection(host)
+            connection.sock = context.wrap_socket(raw, server_hostname=host)
+        except Exception:
+            raw.close()
+            raise
+        return connection
+
+    def serial(self):
+        """Of the certificate that a new connection gets; None when there is none."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        try:
+            with socket.create_connection(("127.0.0.1", self.webhook_port), timeout=20) as raw, \
+                    context.wrap_socket(raw) as tls:
+                return tls.getpeercert(True)
+        except ssl.SSLError:
+            return None
+
+
+def pod(limits, labels=None, **spec):
+    limits = {"aliyun.com/" + key: value for key, value in limits.items()}
+    return {"metadata": {"name": "a", "labels": labels or {}},
+            "spec": dict(spec, containers=[{"name": "main", "resources": {"limits": limits}}])}
+
+
+def post(connection, task, body, method="POST"):
+    if not isinstance(body, bytes):
+        body = json.dumps(body).encode()
+    connection.request(method, PREFIX + task + "?timeout=10s", body, {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    text = answer.read()
+    return answer.status, json.loads(text) if answer.status == 200 else text.decode()
+
+
+def review(connection, task, what, kind=("", "Pod"), operation="CREATE"):
+    status, answer = post(connection, task, {
+        "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1",
+        "request": {"uid": "7", "kind": {"group": kind[0], "version": "v1", "kind": kind[1]}, "operation": operation,
+                    "object": what, "oldObject": None}})
+    assert status == 200, (status, answer)
+    assert answer["response"]["uid"] == "7"
+    return answer["response"]
+
+
+class WebhookTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.api = Api()
+        self.addCleanup(self.api.close)
+        self.kubeconfig = os.path.join(self.folder, "config")
+        with open(self.kubeconfig, "w") as f:
+            json.dump({"current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+                       "clusters": [{"name": "c", "cluster": {"server": self.api.url}}],
+                       "users": [{"name": "u", "user": {}}]}, f)
+        self.api.put(MUTATING, configuration())
+        self.api.put(VALIDATING, configuration())
+
+    def data(self, key, default=""):
+        return base64.b64decode(((self.api.get(SECRET) or {}).get("data") or {}).get(key, default)).decode()
+
+    def authorities(self):
+        return wait_for("a CA", lambda: self.data("ca.crt"))
+
+    def injected(self):
+        """The bundle, once both configurations carry it wherever our Service is named."""
+        wanted = base64.b64encode(self.data("ca.crt").encode()).decode()
+        for path in MUTATING, VALIDATING:
+            now = self.api.get(path)
+            found = [hook["clientConfig"].get("caBundle") for hook in now["webhooks"]]
+            if found != [wanted, "T1RIRVI=", wanted]:
+                return None
+            for hook, was in zip(now["webhooks"], configuration()["webhooks"]):
+                hook["clientConfig"].pop("caBundle")
+                was["clientConfig"].pop("caBundle", None)
+                self.assertEqual(hook, was)
+            self.assertEqual(now["metadata"]["labels"], {"a": "b"})
+        return wanted
+
+    def ready(self, replica):
+        wait_for("ready", lambda: replica.ask("/readyz")[0] == 200)
+
+    def test_from_nothing(self):
+        replica = Replica(self, "--no-leader-election")
+        self.ready(replica)
+        authorities = self.authorities()
+        wait_for("the caBundle", self.injected)
+        self.assertEqual(self.api.get(SECRET)["type"], "kubernetes.io/tls")
+        for host in HOST, HOST + ".cluster.local", "aliquot-webhook.kube-system":
+            replica.connect(authorities, host).close()
+        with self.assertRaises(ssl.SSLCertVerificationError):
+            replica.connect(authorities, "aliquot-webhook.default.svc")
+        connection = replica.connect(authorities)
+        self.addCleanup(connection.close)
+        answer = review(connection, "mutate", pod({"gpu-mem": "8"}, schedulerName="default-scheduler"))
+        self.assertEqual((answer["allowed"], answer["patchType"]), (True, "JSONPatch"))
+        self.assertEqual(json.loads(base64.b64decode(answer["patch"])),
+                         [{"op": "add", "path": "/spec/schedulerName", "value": "ack-co-scheduler"}])
+        self.assertEqual(review(connection, "mutate", pod({})), {"uid": "7", "allowed": True})
+        answer = review(connection, "validate", {"spec": {"template": pod({"gpu-mem": 8, "gpu-core.percentage": 33})}},
+                        ("apps", "Deployment"))
+        self.assertFalse(answer["allowed"])
+        self.assertEqual(answer["status"]["message"],
+                         'spec.template.spec.containers[0].resources.limits["aliyun.com/gpu-core.percentage"]: container '
+                         '"main": aliyun.com/gpu-core.percentage is 33, must be a multiple of 5 from 5 to 100')
+        metrics = replica.ask("/metrics")[1]
+        for line in 'reviews_total{verdict="patched"} 1', 'reviews_total{verdict="refused"} 1':
+            self.assertIn(line, metrics)
+        self.assertIn("webhook_certificate_end_seconds", metrics)
+
+    def test_openssl_agrees(self):
+        replica = Replica(self, "--no-leader-election")
+        self.ready(replica)
+        for name, text in (("ca", self.authorities()), ("crt", self.data("tls.crt"))):
+            with open(os.path.join(self.folder, name), "w") as f:
+                f.write(text)
+        said = subprocess.run(["openssl", "verify", "-x509_strict", "-purpose", "sslserver", "-verify_hostname", HOST,
+                               "-CAfile", os.path.join(self.folder, "ca"), os.path.join(self.folder, "crt")],
+                              capture_output=True, text=True)
+        self.assertEqual((said.returncode, said.stderr), (0, ""), said.stdout + said.stderr)
+
+    def test_two_at_once_serve_one_certificate(self):
+        replicas = [Replica(self) for _ in range(2)]
+        for replica in replicas:
+            self.ready(replica)
+        wait_for("the caBundle", self.injected)
+        for replica in replicas:
+            replica.connect(self.authorities()).close()
+        self.assertEqual(replicas[0].serial(), replicas[1].serial())
+        self.assertEqual([w for w in self.api.writes if w[1] == SECRET], [("POST", SECRET)])
+
+    def test_a_secret_made_beforehand_is_filled(self):
+        self.api.refused[("POST", SYSTEM + "secrets")] = 403
+        self.api.put(SECRET, {"metadata": {"labels": {"keep": "me"}}, "type": "Opaque"})
+        replica = Replica(self)
+        self.ready(replica)
+        secret = self.api.get(SECRET)
+        self.assertEqual((secret["type"], secret["metadata"]["labels"]), ("Opaque", {"keep": "me"}))
+        replica.connect(self.authorities()).close()
+
+    def test_overwritten_bundles_come_back(self):
+        Replica(self, "--no-leader-election")
+        wait_for("the caBundle", self.injected)
+        for path in VALIDATING, MUTATING:
+            self.api.put(path, configuration())
+            wait_for("the caBundle", self.injected)
+        self.api.delete(MUTATING)
+        self.api.put(MUTATING, configuration())
+        wait_for("the caBundle", self.injected)
+
+    def test_a_refused_bundle_is_tried_again(self):
+        self.api.refused[("PATCH", HOOKS)] = 403
+        replica = Replica(self, "--no-leader-election")
+        replica.logged("mutatingwebhookconfigurations/aliquot: caBundle cannot be written: .* HTTP 403 Forbidden")
+        self.api.refused.clear()
+        wait_for("the caBundle", self.injected)
+
+    def test_renewed_while_connections_live(self):
+        replicas = [Replica(self) for _ in range(2)]
+        for replica in replicas:
+            self.ready(replica)
+        wait_for("the caBundle", self.injected)
+        authorities, old = self.authorities(), replicas[0].serial()
+        connections = [replica.connect(authorities) for replica in replicas]
+        secret = self.api.get(SECRET)
+        secret["data"]["tls.crt"] = ""
+        self.api.put(SECRET, secret)
+        for replica in replicas:
+            wait_for("another certificate", lambda: replica.serial() not in (None, old))
+            replica.connect(authorities).close()  # of the same CA
+        for connection in connections:
+            self.assertTrue(review(connection, "validate", pod({"gpu-mem": 8}))["allowed"])
+            connection.close()
+        self.assertEqual(self.authorities(), authorities)
+        self.assertEqual(replicas[0].serial(), replicas[1].serial())
+
+    def test_a_lost_authority_is_replaced(self):
+        replica = Replica(self, "--no-leader-election")
+        self.ready(replica)
+        wait_for("the caBundle", self.injected)
+        before, secret = self.authorities(), self.api.get(SECRET)
+        secret["data"].pop("ca.key")
+        self.api.put(SECRET, secret)
+        wait_for("another CA", lambda: self.data("ca.crt") not in ("", before) and self.injected())
+        self.assertTrue(self.authorities().endswith(before))  # what was served stays trusted
+        wait_for("its certificate", lambda: replica.serial() == ssl.PEM_cert_to_DER_cert(self.data("tls.crt")))
+        replica.connect(self.authorities()).close()
+
+    def test_an_authority_that_is_thrown_away_is_trusted_no_more(self):
+        replica = Replica(self, "--no-leader-election")
+        self.ready(replica)
+        wait_for("the caBundle", self.injected)
+        before, secret = self.authorities(), self.api.get(SECRET)
+        del secret["data"]["ca.crt"], secret["data"]["ca.key"]
+        self.api.put(SECRET, secret)
+        wait_for("another CA", lambda: self.data("ca.crt") not in ("", before) and self.injected())
+        self.assertNotIn(before, self.authorities())
+
+    def test_what_is_no_authority_is_not_announced(self):
+        replica = Replica(self, "--no-leader-election")
+        self.ready(replica)
+        wait_for("the caBundle", self.injected)
+        before, secret = self.authorities(), self.api.get(SECRET)
+        secret["data"]["ca.crt"] = base64.b64encode(b"junk").decode()
+        self.api.refused[("PATCH", SECRET)] = 403  # nobody mends it
+        self.api.put(SECRET, secret)
+        wait_for("refusals", lambda: sum("cannot be written" in line for line in replica.log) > 3)
+        del self.api.refused[("PATCH", SECRET)]
+        wait_for("another CA", lambda: self.data("ca.crt") not in ("", "junk", before) and self.injected())
+        told = [what for _, path, what in self.api.history if path in (MUTATING, VALIDATING)]
+        self.assertNotIn("anVuaw==", json.dumps(told))
+
+    def test_a_deleted_secret_comes_back_as_it_was(self):
+        replica = Replica(self, "--no-leader-election")
+        self.ready(replica)
+        secret, serial = self.api.get(SECRET), replica.serial()
+        self.api.delete(SECRET)
+        wait_for("the Secret", lambda: (self.api.get(SECRET) or {}).get("data") == secret["data"])
+        self.assertEqual(replica.serial(), serial)
+        replica.logged("was deleted")
+        replica.logged("writing back what is served")
+
+    def test_a_restart_takes_what_is_there(self):
+        first = Replica(self, "--no-leader-election")
+        self.ready(first)
+        serial = first.serial()
+        first.end()
+        second = Replica(self, "--no-leader-election")
+        self.ready(second)
+        self.assertEqual(second.serial(), serial)
+
+    def test_not_ready_without_a_certificate(self):
+        self.api.refused[("GET", SYSTEM + "secrets")] = 403
+        replica = Replica(self, "--no-leader-election")
+        replica.logged("Secret kube-system/aliquot-webhook-tls: cannot be followed: .* HTTP 403 Forbidden")
+        wait_for("the view", lambda: "certificate" in replica.ask("/readyz")[1])
+        self.assertEqual(replica.ask("/readyz"), (503, "the webhook has no certificate yet\n"))
+        self.assertIsNone(replica.serial())
+        self.api.refused.clear()
+        self.ready(replica)
+
+    def test_files(self):
+        cert, key = (os.path.join(self.folder, name) for name in ("crt", "key"))
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days",
+                        "2", "-subj", "/CN=x", "-addext", "subjectAltName=DNS:" + HOST, "-keyout", key, "-out", cert],
+                       check=True, capture_output=True)
+        replica = Replica(self, "--no-leader-election", "--webhook-tls-cert", cert, "--webhook-tls-key", key)
+        self.ready(replica)
+        with open(cert) as f:
+            connection = replica.connect(f.read())
+        self.assertTrue(review(connection, "validate", pod({"gpu-mem": 8}))["allowed"])
+        connection.close()
+        self.assertEqual(self.api.writes, [])
+        self.assertIsNone(self.api.get(SECRET))
+
+    def test_bad_requests(self):
+        replica = Replica(self, "--no-leader-election")
+        self.ready(replica)
+        connection = replica.connect(self.authorities())
+        self.addCleanup(connection.close)
+        for body in b"", b"{", b"\xff\xfe", b"null", b"[" * 100000, b"{}":
+            status, text = post(connection, "validate", body)
+            self.assertEqual((status, text.count("\n")), (400, 1), text)
+        self.assertEqual(post(connection, "validate", b"", "PUT")[0], 405)
+        self.assertEqual(post(connection, "else", b"{}")[0], 404)
+        self.assertEqual(post(connection, "../filter", b"{}")[0], 404)
+        large = b" " * (7 << 20)
+        self.assertEqual(post(connection, "validate", large)[0], 400)
+        connection.putrequest("POST", PREFIX + "validate")
+        connection.putheader("Content-Length", str(len(large) + 1))
+        connection.endheaders()  # refused by what it announces
+        self.assertEqual(connection.getresponse().status, 413)
+
+    def test_the_leader_wears_the_label(self):
+        pods = [SYSTEM + "pods/" + name for name in ("one", "two", "frozen")]
+        for path in pods:
+            self.api.put(path, {"metadata": {"namespace": "kube-system", "labels": {"app": "x"}}})
+        self.api.put(pods[2], {"metadata": {"labels": {"app": "x", "aliquot.dev/leader": "true"}}})
+
+        def labelled():
+            return [p.rsplit("/", 1)[1] for p in pods if "aliquot.dev/leader" in self.api.get(p)["metadata"]["labels"]]
+        one = Replica(self, pod="one")
+        wait_for("one leads", lambda: labelled() == ["one"])
+        two = Replica(self, pod="two")
+        self.ready(two)
+        self.assertEqual(labelled(), ["one"])
+        one.end()
+        wait_for("two leads", lambda: labelled() == ["two"])
+        self.assertTrue(all(self.api.get(p)["metadata"]["labels"]["app"] == "x" for p in pods))
+
+    def test_a_label_of_an_earlier_life_comes_off(self):
+        self.api.put(SYSTEM + "pods/one", {"metadata": {"labels": {"aliquot.dev/leader": "true"}}})
+        self.api.refused[("POST", "/apis/coordination.k8s.io")] = 403  # it cannot lead
+        Replica(self, pod="one")
+        wait_for("no label", lambda: not self.api.get(SYSTEM + "pods/one")["metadata"]["labels"])
+
+    def test_usage(self):
+        for options, said in ((["--webhook-service", "x"], "must be NAMESPACE/NAME"),
+                              (["--webhook-service", "a/B"], "must be NAMESPACE/NAME"),
+                              (["--webhook-service", "a/b/c"], "must be NAMESPACE/NAME"),
+                              (["--webhook-tls-cert", "x"], "go together")):
+            run = subprocess.run([ALIQUOT, "scheduler", *options], capture_output=True, text=True)
+            self.assertEqual(run.returncode, 2)
+            self.assertIn(said, run.stderr)
+        run = subprocess.run([ALIQUOT, "scheduler", "--kubeconfig", self.kubeconfig, "--listen", "127.0.0.1:0",
+                              "--webhook-listen", "127.0.0.1:0", "--webhook-tls-cert", "/nowhere", "--webhook-tls-key",
+                              "/nowhere"], capture_output=True, text=True)
+        self.assertEqual(run.returncode, 3)
+        self.assertIn("cannot read /nowhere", run.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Reviews as the API server sends them, and answers as it reads them. */
+
+#include "admission/review.h"
+#include "base/base64.h"
+#include "test.h"
+
+#define LIMITS(members)    "\"resources\":{\"limits\":{" members "}}"
+#define MAIN(members)      "{\"name\":\"main\"," LIMITS(members) "}"
+#define MEM(n)             "\"aliyun.com/gpu-mem\":\"" n "\""
+#define CORE(n)            "\"aliyun.com/gpu-core.percentage\":\"" n "\""
+#define COUNT(n)           "\"aliyun.com/gpu-count\":\"" n "\""
+#define SPEC(more, main)   "\"spec\":{" more "\"containers\":[" main "]}"
+#define META(labels)       "\"metadata\":{\"name\":\"a\",\"labels\":{" labels "}}"
+#define POD(labels, m)     "{" META(labels) "," SPEC("", m) "}"
+#define POD_WITH(more, m)  "{" META("") "," SPEC(more, m) "}"
+#define BOUND(labels, m)   "{" META(labels) "," SPEC("\"nodeName\":\"n1\",", m) "}"
+#define DEPLOYMENT(pod)    "{\"metadata\":{\"name\":\"d\"},\"spec\":{\"template\":" pod "}}"
+#define DEPLOYMENT_2(pod)  "{\"metadata\":{\"name\":\"d\"},\"spec\":{\"replicas\":2,\"template\":" pod "}}"
+#define CRON_JOB(template) "{\"spec\":{\"jobTemplate\":{\"spec\":{\"template\":" template "}}}}"
+#define PLAIN              "{\"name\":\"main\"}"
+
+typedef struct Case {
+        const char *operation, *group, *kind, *object, *old;
+        const char *why; /* it is refused; NULL: let in */
+} Case;
+
+static char *ask(ReviewTask task, const Case *c, ReviewVerdict *ret) {
+        Buf body = BUF_NULL, out = BUF_NULL;
+        Fault fault = FAULT_NULL;
+
+        buf_appendf(
+                &body,
+                "{\"kind\":\"AdmissionReview\",\"apiVersion\":\"admission.k8s.io/v1\",\"request\":{\"uid\":"
+                "\"u-1\",\"kind\":{\"group\":\"%s\",\"version\":\"v1\",\"kind\":\"%s\"},\"operation\":\"%s\","
+                "\"userInfo\":{},\"object\":%s,\"oldObject\":%s,\"dryRun\":true,\"options\":null}}",
+                c->group, c->kind, c->operation, c->object ? c->object : "null", c->old ? c->old : "null");
+        if (review_answer(task, buf_str(&body), &out, ret, &fault) != 0)
+                TEST_FAIL_("%s", fault.text);
+        buf_done(&body);
+        ASSERT_CONTAINS(out.data, "{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\","
+                                  "\"response\":{\"uid\":\"u-1\",\"allowed\":");
+        return buf_take(&out);
+}
+
+static void assert_judged(const Case *c) {
+        ReviewVerdict verdict;
+        _cleanup_free_ char *answer = ask(REVIEW_VALIDATE, c, &verdict);
+        _cleanup_buf_ Buf quoted = BUF_NULL, message = BUF_NULL;
+        const char *p;
+
+        if (!c->why) {
+                if (verdict != REVIEW_ALLOWED)
+                        TEST_FAIL_("%s %s is refused: %s", c->operation, c->object, answer);
+                ASSERT_CONTAINS(answer, "\"allowed\":true}}");
+                return;
+        }
+        if (verdict != REVIEW_REFUSED)
+                TEST_FAIL_("%s %s is let in", c->operation, c->object);
+        ASSERT_CONTAINS(answer, "\"allowed\":false,\"status\":{\"status\":\"Failure\",\"message\":\"");
+        ASSERT_CONTAINS(answer, "\"reason\":\"Forbidden\",\"code\":403}}}");
+        for (p = c->why; *p; p++) { /* quotes stand escaped in it */
+                if (*p == '"')
+                        buf_append_char(&quoted, '\\');
+                buf_append_char(&quoted, *p);
+        }
+        buf_appendf(&message, "\"message\":\"" STR_FMT "\",", STR_ARG(buf_str(&quoted)));
+        ASSERT_CONTAINS(answer, message.data);
+}
+
+static void refuses_what_can_never_run(void) {
+        static const Case cases[] = {
+                {"CREATE", "", "Pod", POD("", MAIN(MEM("8"))), NULL, NULL},
+                {"CREATE", "", "Pod", POD("", MAIN(MEM("8") "," CORE("30"))), NULL, NULL},
+                {"CREATE", "", "Pod", POD("", PLAIN), NULL, NULL},
+                {"CREATE", "", "Pod", POD("", MAIN(MEM("8") "," CORE("33"))), NULL,
+                 "spec.containers[0].resources.limits[\"aliyun.com/gpu-core.percentage\"]: container "
+                 "\"main\": "
+                 "aliyun.com/gpu-core.percentage is 33, must be a multiple of 5 from 5 to 100"},
+                {"CREATE", "", "Pod", POD("", MAIN(MEM("8") "," CORE("105"))), NULL,
+                 "spec.containers[0].resources.limits[\"aliyun.com/gpu-core.percentage\"]: container "
+                 "\"main\": "
+                 "aliyun.com/gpu-core.percentage is 105, must be a multiple of 5 from 5 to 100"},
+                {"CREATE", "", "Pod", POD("", MAIN(CORE("30"))), NULL,
+                 "spec.containers[0].resources.limits[\"aliyun.com/gpu-core.percentage\"]: container "
+                 "\"main\": "
+                 "aliyun.com/gpu-core.percentage is 30, must come together with aliyun.com/gpu-mem"},
+                {"CREATE", "", "Pod", POD("", PLAIN "," MAIN(MEM("99999999999999999999"))), NULL,
+                 "spec.containers[1].resources.limits[\"aliyun.com/gpu-mem\"]: container \"main\": "
+                 "aliyun.com/gpu-mem is 99999999999999999999, must be from 0 to 16843009"},
+                {"CREATE", "", "Pod", POD("", MAIN(MEM("1.5"))), NULL,
+                 "spec.containers[0].resources.limits[\"aliyun.com/gpu-mem\"]: container \"main\": "
+                 "aliyun.com/gpu-mem is 1.5, must be a whole number"},
+                {"CREATE", "", "Pod", POD(COUNT("3"), MAIN(MEM("8"))), NULL,
+                 "spec.containers[0].resources.limits[\"aliyun.com/gpu-mem\"]: container \"main\": "
+                 "aliyun.com/gpu-mem is 8, must be a multiple of 3, the number of cards by "
+                 "aliyun.com/gpu-count"},
+                {"CREATE", "", "Pod", POD(COUNT("two"), MAIN(MEM("8"))), NULL,
+                 "metadata.labels[\"aliyun.com/gpu-count\"]: label aliyun.com/gpu-count is \"two\", must be "
+                 "a "
+                 "whole number from 1 to 256"},
+                {"CREATE", "", "Pod", POD(COUNT("2"), MAIN(MEM("8") "," CORE("50"))), NULL,
+                 "metadata.labels[\"aliyun.com/gpu-count\"]: aliyun.com/gpu-count is 2, must be 1 or absent "
+                 "together with aliyun.com/gpu-core.percentage"},
+                {"CREATE", "", "Pod", POD(COUNT("2"), PLAIN), NULL,
+                 "metadata.labels[\"aliyun.com/gpu-count\"]: label aliyun.com/gpu-count is \"2\", must come "
+                 "together with aliyun.com/gpu-mem"},
+                {"CREATE", "", "Pod", POD("", MAIN(COUNT("2"))), NULL,
+                 "spec.containers[0].resources.limits[\"aliyun.com/gpu-count\"]: container \"main\": "
+                 "aliyun.com/gpu-count is 2, must come together with aliyun.com/gpu-mem"},
+                {"CREATE", "", "Pod",
+                 POD("", "{\"name\":\"one\"," LIMITS(MEM("1")) "}," MAIN(MEM("8") "," CORE("50"))), NULL,
+                 "spec.containers[1].resources.limits: containers \"one\" and \"main\" ask for different "
+                 "kinds "
+                 "of GPU resources, must all ask for aliyun.com/gpu-mem alone or all for aliyun.com/gpu-mem "
+                 "and "
+                 "aliyun.com/gpu-core.percentage"},
+                {"CREATE", "", "Pod",
+                 POD("",
+                     MAIN(MEM("8") "," CORE("60")) ",{\"name\":\"b\"," LIMITS(MEM("1") "," CORE("60")) "}"),
+                 NULL,
+                 "spec.containers: the pod's containers ask for 120 of aliyun.com/gpu-core.percentage "
+                 "together, "
+                 "must be at most 100, the whole of one card"},
+                {"CREATE", "", "Pod",
+                 "{\"spec\":{\"initContainers\":[" PLAIN "," MAIN(MEM("x")) "],\"containers\":[" PLAIN "]}}",
+                 NULL,
+                 "spec.initContainers[1].resources.limits[\"aliyun.com/gpu-mem\"]: container \"main\": "
+                 "aliyun.com/gpu-mem is x, must be a whole number"},
+                /* Whoever schedules it, and if somebody has placed it already: it cannot run. */
+                {"CREATE", "", "Pod", POD_WITH("\"schedulerName\":\"other\",", MAIN(MEM("x"))), NULL,
+                 "spec.containers[0].resources.limits[\"aliyun.com/gpu-mem\"]: container \"main\": "
+                 "aliyun.com/gpu-mem is x, must be a whole number"},
+                {"CREATE", "", "Pod", BOUND("", MAIN(MEM("4"))), NULL, NULL},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++)
+                assert_judged(&cases[i]);
+}
+
+/* The kubelet runs a static pod in any case: refused, it would only be invisible. */
+static void lets_mirror_pods_in(void) {
+        assert_judged(&(Case){"CREATE", "", "Pod",
+                              "{\"metadata\":{\"annotations\":{\"kubernetes.io/config.mirror\":\"x\"}}," SPEC(
+                                      "\"nodeName\":\"n1\",", MAIN(MEM("x"))) "}",
+                              NULL, NULL});
+}
+
+#define BAD_TEMPLATE POD("", MAIN(MEM("8") "," CORE("33")))
+#define BAD_TEXT                                                                                             \
+        "spec.containers[0].resources.limits[\"aliyun.com/gpu-core.percentage\"]: container \"main\": "      \
+        "aliyun.com/gpu-core.percentage is 33, must be a multiple of 5 from 5 to 100"
+
+static void judges_templates(void) {
+        static const struct {
+                const char *group, *kind;
+        } workloads[] = {{"apps", "Deployment"}, {"apps", "StatefulSet"},       {"apps", "DaemonSet"},
+                         {"apps", "ReplicaSet"}, {"", "ReplicationController"}, {"batch", "Job"}};
+
+        for (size_t i = 0; i < ELEMENTSOF(workloads); i++) {
+                const char *group = workloads[i].group, *kind = workloads[i].kind;
+
+                assert_judged(&(Case){"CREATE", group, kind, DEPLOYMENT(BAD_TEMPLATE), NULL,
+                                      "spec.template." BAD_TEXT});
+                assert_judged(
+                        &(Case){"CREATE", group, kind, DEPLOYMENT(POD("", MAIN(MEM("8")))), NULL, NULL});
+                assert_judged(&(Case){"CREATE", group, kind, DEPLOYMENT("null"), NULL, NULL});
+                assert_judged(&(Case){"CREATE", group, kind, "{\"spec\":null}", NULL, NULL});
+        }
+        assert_judged(&(Case){"CREATE", "batch", "CronJob", CRON_JOB(BAD_TEMPLATE), NULL,
+                              "spec.jobTemplate.spec.template." BAD_TEXT});
+        assert_judged(&(Case){"CREATE", "batch", "CronJob", CRON_JOB(POD("", MAIN(MEM("8")))), NULL, NULL});
+        assert_judged(
+                &(Case){"CREATE", "apps", "Deployment", DEPLOYMENT(POD(COUNT("3"), MAIN(MEM("8")))), NULL,
+                        "spec.template.spec.containers[0].resources.limits[\"aliyun.com/gpu-mem\"]: "
+                        "container \"main\": aliyun.com/gpu-mem is 8, must be a multiple of 3, the number "
+                        "of cards by aliyun.com/gpu-count"});
+        assert_judged(&(Case){"CREATE", "apps", "Deployment", DEPLOYMENT(POD(COUNT("3"), PLAIN)), NULL,
+                              "spec.template.metadata.labels[\"aliyun.com/gpu-count\"]: label "
+                              "aliyun.com/gpu-count is \"3\", must come together with aliyun.com/gpu-mem"});
+}
+
+static void other_kinds_pass(void) {
+        static const struct {
+                const char *group, *kind;
+        } others[] = {{"example.com", "Deployment"}, {"apps", "Pod"}, {"", "Binding"}, {"", ""}};
+
+        for (size_t i = 0; i < ELEMENTSOF(others); i++)
+                assert_judged(&(Case){"CREATE", others[i].group, others[i].kind, DEPLOYMENT(BAD_TEMPLATE),
+                                      NULL, NULL});
+}
+
+static void an_update_is_judged_by_what_it_changes(void) {
+        static const Case cases[] = {
+                /* What was let in before can be scaled; made worse or merely different it is judged. */
+                {"UPDATE", "apps", "Deployment", DEPLOYMENT_2(BAD_TEMPLATE), DEPLOYMENT(BAD_TEMPLATE), NULL},
+                {"UPDATE", "apps", "Deployment", DEPLOYMENT(BAD_TEMPLATE),
+                 DEPLOYMENT(POD("", MAIN(MEM("8")))), "spec.template." BAD_TEXT},
+                {"UPDATE", "apps", "Deployment", DEPLOYMENT(BAD_TEMPLATE), NULL, "spec.template." BAD_TEXT},
+                {"UPDATE", "apps", "Deployment",
+                 "{\"metadata\":{\"deletionTimestamp\":\"2026-11-21T00:00:00Z\"},\"spec\":{"
+                 "\"template\":" BAD_TEMPLATE "}}",
+                 DEPLOYMENT("null"), NULL},
+                {"DELETE", "apps", "Deployment", NULL, DEPLOYMENT(BAD_TEMPLATE), NULL},
+                {"CONNECT", "", "Pod", BAD_TEMPLATE, NULL, NULL},
+                /* Pods: labels are what can change. */
+                {"UPDATE", "", "Pod", BOUND(COUNT("2"), MAIN(MEM("8"))), BOUND(COUNT("2"), MAIN(MEM("8"))),
+                 NULL},
+                {"UPDATE", "", "Pod", BOUND("\"x\":\"y\"", MAIN(MEM("8"))), BOUND("", MAIN(MEM("8"))), NULL},
+                {"UPDATE", "", "Pod", BOUND(COUNT("4"), MAIN(MEM("8"))), BOUND(COUNT("2"), MAIN(MEM("8"))),
+                 "metadata.labels[\"aliyun.com/gpu-count\"]: label aliyun.com/gpu-count is \"4\", must stay "
+                 "\"2\" since the pod is bound to node n1"},
+                {"UPDATE", "", "Pod", BOUND("", MAIN(MEM("8"))), BOUND(COUNT("2"), MAIN(MEM("8"))),
+                 "metadata.labels[\"aliyun.com/gpu-count\"]: label aliyun.com/gpu-count is \"\", must stay "
+                 "\"2\" since the pod is bound to node n1"},
+                {"UPDATE", "", "Pod", POD(COUNT("4"), MAIN(MEM("8"))), POD(COUNT("2"), MAIN(MEM("8"))), NULL},
+                {"UPDATE", "", "Pod", POD(COUNT("3"), MAIN(MEM("8"))), POD(COUNT("2"), MAIN(MEM("8"))),
+                 "spec.containers[0].resources.limits[\"aliyun.com/gpu-mem\"]: container \"main\": "
+                 "aliyun.com/gpu-mem is 8, must be a multiple of 3, the number of cards by "
+                 "aliyun.com/gpu-count"},
+                {"UPDATE", "", "Pod", BOUND(COUNT("2"), PLAIN), BOUND("", PLAIN),
+                 "metadata.labels[\"aliyun.com/gpu-count\"]: label aliyun.com/gpu-count is \"2\", must come "
+                 "together with aliyun.com/gpu-mem"},
+                {"UPDATE", "", "Pod", BAD_TEMPLATE, BAD_TEMPLATE, NULL},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++)
+                assert_judged(&cases[i]);
+}
+
+static void subresources_pass(void) {
+        static const char body[] =
+                "{\"kind\":\"AdmissionReview\",\"apiVersion\":\"admission.k8s.io/"
+                "v1\",\"request\":{\"uid\":\"u\","
+                "\"kind\":{\"group\":\"\",\"version\":\"v1\",\"kind\":\"Pod\"},\"subResource\":\"resize\","
+                "\"operation\":\"UPDATE\",\"object\":" BAD_TEMPLATE "}}";
+        _cleanup_buf_ Buf out = BUF_NULL;
+        ReviewVerdict verdict;
+
+        ASSERT_OK(review_answer(REVIEW_VALIDATE, str_from(body), &out, &verdict, NULL));
+        ASSERT_INT(verdict, REVIEW_ALLOWED);
+}
+
+/* What cannot be read is refused when it may be ours. */
+static void refuses_what_it_cannot_read_if_it_is_ours(void) {
+        assert_judged(&(Case){"CREATE", "", "Pod", "{\"spec\":{\"containers\":\"none\"}}", NULL, NULL});
+        assert_judged(&(Case){"CREATE", "", "Pod", "\"x\"", NULL, NULL});
+        assert_judged(&(Case){"CREATE", "", "Pod", NULL, NULL, NULL});
+        assert_judged(&(Case){"CREATE", "", "Pod",
+                              "{\"spec\":{\"containers\":\"none\"},\"x\":{" MEM("1") "}}", NULL,
+                              "pod: spec.containers: not an array at byte 22"});
+        assert_judged(&(Case){"CREATE", "apps", "Deployment", "{\"spec\":[{" MEM("1") "}]}", NULL,
+                              "the Deployment cannot be read: spec: not an object at byte 8"});
+        assert_judged(&(Case){"UPDATE", "", "Pod", POD("", MAIN(MEM("1"))), "{\"spec\":7}", NULL});
+}
+
+static void gives_the_scheduler(void) {
+        static const struct {
+                Case review;
+                bool patched;
+        } cases[] = {
+                {{"CREATE", "", "Pod", POD("", MAIN(MEM("8")))}, true},
+                {{"CREATE", "", "Pod", POD_WITH("\"schedulerName\":\"default-scheduler\",", MAIN(MEM("8")))},
+                 true},
+                {{"CREATE", "", "Pod", POD_WITH("\"schedulerName\":\"\",", MAIN(CORE("30")))}, true},
+                {{"CREATE", "", "Pod",
+                  POD_WITH("\"affinity\":{\"nodeAffinity\":{}},\"schedulerName\":\"default-scheduler\",",
+                           MAIN(MEM("8")))},
+                 true},
+                {{"CREATE", "", "Pod", POD_WITH("\"schedulerName\":\"volcano\",", MAIN(MEM("8")))}, false},
+                {{"CREATE", "", "Pod", POD_WITH("\"schedulerName\":\"ack-co-scheduler\",", MAIN(MEM("8")))},
+                 false},
+                {{"CREATE", "", "Pod", POD("", PLAIN)}, false},
+                {{"CREATE", "", "Pod", POD("", MAIN(MEM("0")))}, false},
+                {{"CREATE", "", "Pod", BOUND("", MAIN(MEM("8")))}, false},
+                {{"UPDATE", "", "Pod", POD("", MAIN(MEM("8"))), POD("", MAIN(MEM("8")))}, false},
+                {{"CREATE", "apps", "Deployment", DEPLOYMENT(POD("", MAIN(MEM("8"))))}, false},
+                {{"CREATE", "", "Pod", "{\"spec\":{\"containers\":\"none\"},\"x\":{" MEM("1") "}}"}, false},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                ReviewVerdict verdict;
+                _cleanup_free_ char *answer = ask(REVIEW_MUTATE, &cases[i].review, &verdict);
+                _cleanup_buf_ Buf patch = BUF_NULL;
+                const char *at = strstr(answer, "\"patch\":\"");
+
+                if ((verdict == REVIEW_PATCHED) != cases[i].patched)
+                        TEST_FAIL_("%s: %s", cases[i].review.object, answer);
+                ASSERT_CONTAINS(answer, "\"allowed\":true");
+                ASSERT_TRUE((at != NULL) == cases[i].patched);
+                if (!at)
+                        continue;
+                ASSERT_CONTAINS(answer, "\"patchType\":\"JSONPatch\",");
+                ASSERT_TRUE(base64_decode((Str){at + 9, strcspn(at + 9, "\"")}, &patch));
+                ASSERT_STR(buf_str(&patch), STR("[{\"op\":\"add\",\"path\":\"/spec/"
+                                                "schedulerName\",\"value\":\"ack-co-scheduler\"}]"));
+        }
+}
+
+static void refuses_what_is_no_review(void) {
+#define HEAD "{\"kind\":\"AdmissionReview\",\"apiVersion\":\"admission.k8s.io/v1\""
+        static const struct {
+                const char *body, *why;
+        } cases[] = {
+                {"", "the review cannot be read"},
+                {"{", "the review cannot be read"},
+                {"null", "must be an AdmissionReview of admission.k8s.io/v1"},
+                {"[]", "not an object"},
+                {"{}", "must be an AdmissionReview of admission.k8s.io/v1"},
+                {"{\"kind\":\"AdmissionReview\",\"apiVersion\":\"admission.k8s.io/v1beta1\"}",
+                 "the body is a \"AdmissionReview\" of \"admission.k8s.io/v1beta1\""},
+                {HEAD "}", "the review has no request"},
+                {HEAD ",\"request\":null}", "the review has no request"},
+                {HEAD ",\"request\":{}}", "request.uid has 0 characters"},
+                {HEAD ",\"request\":{\"uid\":7}}", "request.uid: not a string"},
+                {HEAD ",\"request\":{\"uid\":\"u\"}} x", "the review cannot be read"},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_buf_ Buf out = BUF_NULL;
+                ReviewVerdict verdict = REVIEW_VERDICTS_;
+                Fault fault = FAULT_NULL;
+
+                ASSERT_INT(review_answer(REVIEW_VALIDATE, str_from(cases[i].body), &out, &verdict, &fault),
+                           REVIEW_E_MALFORMED);
+                ASSERT_CONTAINS(fault.text, cases[i].why);
+                ASSERT_INT(out.len, 0);
+                ASSERT_INT(verdict, REVIEW_VERDICTS_);
+        }
+}
+
+static void uid_at_the_limit(void) {
+        for (unsigned n = 256; n <= 257; n++) {
+                _cleanup_buf_ Buf body = BUF_NULL, out = BUF_NULL;
+                ReviewVerdict verdict;
+
+                buf_appendf(&body, HEAD ",\"request\":{\"uid\":\"%0*d\"}}", (int) n, 0);
+                ASSERT_INT(review_answer(REVIEW_MUTATE, buf_str(&body), &out, &verdict, NULL),
+                           n == 256 ? 0 : REVIEW_E_MALFORMED);
+        }
+}
+
+/* A message is for people: a value of a megabyte is cut. */
+static void long_values_are_cut(void) {
+        _cleanup_buf_ Buf object = BUF_NULL;
+        ReviewVerdict verdict;
+
+        buf_append_str(&object, STR("{\"spec\":{\"containers\":[{\"name\":\"m\",\"resources\":{\"limits\":{"
+                                    "\"aliyun.com/gpu-mem\":\""));
+        for (unsigned i = 0; i < 1 << 20; i++)
+                buf_append_char(&object, 'x');
+        buf_append_str(&object, STR("\"}}}]}}"));
+        {
+                _cleanup_free_ char *answer =
+                        ask(REVIEW_VALIDATE, &(Case){"CREATE", "", "Pod", object.data}, &verdict);
+
+                ASSERT_INT(verdict, REVIEW_REFUSED);
+                ASSERT_TRUE(strlen(answer) < 4096);
+        }
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(refuses_what_can_never_run), TEST(lets_mirror_pods_in), TEST(judges_templates),
+                         TEST(other_kinds_pass), TEST(an_update_is_judged_by_what_it_changes),
+                         TEST(subresources_pass), TEST(refuses_what_it_cannot_read_if_it_is_ours),
+                         TEST(gives_the_scheduler), TEST(refuses_what_is_no_review), TEST(uid_at_the_limit),
+                         TEST(long_values_are_cut));
+}
