@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "local/local.h"
+#include "node/agent.h"
 #include "scheduler/scheduler.h"
 
 enum { EXIT_USAGE = 2, EXIT_BROKEN = 3 };
@@ -18,6 +19,7 @@ static const struct {
         const char *summary;
 } verbs[] = {
         {"local", local_main, "a cluster in this process: apply manifests, place pods, show who got what"},
+        {"node", node_main, "the agent that offers this machine's cards to the kubelet, slice by slice"},
         {"scheduler", scheduler_main,
          "the extender that kube-scheduler asks where GPU pods fit, and binds them"},
 };

@@ -51,13 +51,21 @@ static unsigned on_healthz(Call *c) {
         return 200;
 }
 
+/* The route asks for a view in sync. */
 static unsigned on_readyz(Call *c) {
-        return on_healthz(c); /* the route asks for a view in sync: that is all there is to it */
+        const Extender *e = c->extender;
+        const char *why_not = e->why_not_ready ? e->why_not_ready(e->userdata) : NULL;
+
+        if (!why_not)
+                return on_healthz(c);
+        buf_append_str(c->out, str_from(why_not));
+        return 503;
 }
 
 static unsigned on_metrics(Call *c) {
         MetricsState state = {.leading = c->extender->leading,
-                              .binds_open = c->extender->binder ? binder_n_open(c->extender->binder) : 0};
+                              .binds_open = c->extender->binder ? binder_n_open(c->extender->binder) : 0,
+                              .webhook = c->extender->webhook};
 
         c->type = "text/plain; version=0.0.4; charset=utf-8";
         metrics_write(c->context.metrics, c->context.view, &state, c->out);

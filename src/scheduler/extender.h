@@ -4,6 +4,7 @@
 /* The HTTP face: CONTRACT section 9. Paths stand under /gpushare-scheduler; what probes and Prometheus ask for is
  * answered at the root as well, where they look for it. */
 
+#include "admission/webhook.h"
 #include "http/server.h"
 #include "scheduler/binder.h"
 #include "scheduler/verbs.h"
@@ -12,8 +13,11 @@ typedef struct Extender {
         View *view; /* these outlive it */
         Metrics *metrics;
         Binder *binder;
-        bool leading;      /* we may bind, as far as the election goes */
-        const bool *fresh; /* pods have been listed since then; NULL: always */
+        bool leading;                                 /* we may bind, as far as the election goes */
+        const bool *fresh;                            /* pods have been listed since then; NULL: always */
+        const char *(*why_not_ready)(void *userdata); /* a line, or NULL; asked by /readyz. NULL: nobody */
+        void *userdata;
+        const WebhookCounts *webhook; /* for /metrics; NULL: none */
         Promises promises;
         Buf out;
 } Extender;

@@ -7,16 +7,29 @@
 #include <malloc.h>
 #include <signal.h>
 
+#include "admission/webhook.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "scheduler/scheduler.h"
 
-#define LISTEN_DEFAULT "127.0.0.1:12345"
-#define RELEASE_MAX    (2 * USEC_PER_SEC) /* of waiting for the lease to be given back */
+#define LISTEN_DEFAULT    "127.0.0.1:12345"
+#define NAMESPACE_DEFAULT "kube-system"
+#define WEBHOOK_SERVICE   "aliquot-webhook"
+#define RELEASE_MAX       (2 * USEC_PER_SEC) /* of waiting for the lease to be given back */
 
 enum { EXIT_USAGE = 2, EXIT_BROKEN = 3 };
 enum { KEPT_BUFFER = 8 << 20 };
-enum { KEY_KUBECONFIG = 256, KEY_LISTEN, KEY_TLS_CERT, KEY_TLS_KEY, KEY_NO_LEADER_ELECTION };
+enum {
+        KEY_KUBECONFIG = 256,
+        KEY_LISTEN,
+        KEY_TLS_CERT,
+        KEY_TLS_KEY,
+        KEY_NO_LEADER_ELECTION,
+        KEY_WEBHOOK_LISTEN,
+        KEY_WEBHOOK_SERVICE,
+        KEY_WEBHOOK_TLS_CERT,
+        KEY_WEBHOOK_TLS_KEY,
+};
 
 static const struct argp_option option_table[] = {
         {"kubeconfig", KEY_KUBECONFIG, "FILE", 0,
@@ -27,6 +40,14 @@ static const struct argp_option option_table[] = {
         {"tls-key", KEY_TLS_KEY, "FILE", 0, "and this key (PEM)", 0},
         {"no-leader-election", KEY_NO_LEADER_ELECTION, NULL, 0,
          "bind without a Lease: there is one replica only", 0},
+        {"webhook-listen", KEY_WEBHOOK_LISTEN, "ADDR:PORT", 0,
+         "serve the admission webhook here, by HTTPS (default: no webhook)", 0},
+        {"webhook-service", KEY_WEBHOOK_SERVICE, "NAMESPACE/NAME", 0,
+         "the Service that the API server calls it by (default: " WEBHOOK_SERVICE " in our own namespace)",
+         0},
+        {"webhook-tls-cert", KEY_WEBHOOK_TLS_CERT, "FILE", 0,
+         "with this certificate (PEM; default: one of its own, kept in Secret " WEBHOOK_SECRET ")", 0},
+        {"webhook-tls-key", KEY_WEBHOOK_TLS_KEY, "FILE", 0, "and this key (PEM)", 0},
         {"verbose", 'v', NULL, 0, "log every step", 0},
         {0},
 };
@@ -35,6 +56,28 @@ typedef struct Options {
         const char *kubeconfig;
         SchedulerOptions scheduler;
 } Options;
+
+/* Both are DNS labels, as Kubernetes has it, and become part of names and paths. */
+static bool is_label(Str s) {
+        for (size_t i = 0; i < s.len; i++)
+                if (!((s.data[i] >= 'a' && s.data[i] <= 'z') || (s.data[i] >= '0' && s.data[i] <= '9') ||
+                      (s.data[i] == '-' && i > 0 && i + 1 < s.len)))
+                        return false;
+        return s.len > 0 && s.len <= 63;
+}
+
+static error_t parse_service(Options *o, char *text, struct argp_state *state) {
+        char *slash = strchr(text, '/');
+
+        if (!slash || !is_label((Str){text, (size_t) (slash - text)}) || !is_label(str_from(slash + 1))) {
+                argp_error(state, "--webhook-service is \"%s\", must be NAMESPACE/NAME", text);
+                return EINVAL;
+        }
+        *slash = '\0';
+        o->scheduler.webhook_namespace = text;
+        o->scheduler.webhook_service = slash + 1;
+        return 0;
+}
 
 static error_t parse_option(int key, char *text, struct argp_state *state) {
         Options *o = state->input;
@@ -55,6 +98,17 @@ static error_t parse_option(int key, char *text, struct argp_state *state) {
         case KEY_NO_LEADER_ELECTION:
                 o->scheduler.leader_election = false;
                 return 0;
+        case KEY_WEBHOOK_LISTEN:
+                o->scheduler.webhook_listen = text;
+                return 0;
+        case KEY_WEBHOOK_SERVICE:
+                return parse_service(o, text, state);
+        case KEY_WEBHOOK_TLS_CERT:
+                o->scheduler.webhook_tls_cert = text;
+                return 0;
+        case KEY_WEBHOOK_TLS_KEY:
+                o->scheduler.webhook_tls_key = text;
+                return 0;
         case 'v':
                 log_set_level(LOG_LEVEL_DEBUG);
                 return 0;
@@ -64,6 +118,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state) {
         case ARGP_KEY_END:
                 if (!o->scheduler.tls_cert != !o->scheduler.tls_key)
                         argp_error(state, "--tls-cert and --tls-key go together");
+                if (!o->scheduler.webhook_tls_cert != !o->scheduler.webhook_tls_key)
+                        argp_error(state, "--webhook-tls-cert and --webhook-tls-key go together");
                 return 0;
         default:
                 return ARGP_ERR_UNKNOWN;
@@ -74,7 +130,8 @@ static const struct argp parser = {
         .options = option_table,
         .parser = parse_option,
         .doc = "The scheduler extender: tells kube-scheduler which nodes and cards have room, and binds pods "
-               "to them.",
+               "to them. And the admission webhook, which gives pods their scheduler and refuses what can "
+               "never run.",
 };
 
 static void on_released(void *userdata) {
@@ -112,6 +169,24 @@ static int broken(const char *what) {
         return EXIT_BROKEN;
 }
 
+/* Set by the manifest from the downward API; without them we run in no pod, and the usual namespace is meant. */
+static void set_place(SchedulerOptions *o) {
+        const char *pod = getenv("POD_NAME"), *namespace_ = getenv("POD_NAMESPACE");
+
+        o->namespace_ = namespace_ && *namespace_ ? namespace_ : NAMESPACE_DEFAULT;
+        o->pod = pod && *pod ? pod : NULL;
+        if (o->webhook_service)
+                return;
+        o->webhook_namespace = o->namespace_;
+        o->webhook_service = WEBHOOK_SERVICE;
+}
+
+static void log_ports(const Scheduler *s, const KubeConfig *config) {
+        log_info("listening port=%u server=%s", scheduler_port(s), config->server);
+        if (scheduler_webhook_port(s) > 0)
+                log_info("webhook listening port=%u", scheduler_webhook_port(s));
+}
+
 static int run(Options *o) {
         _cleanup_(kube_config_freep) KubeConfig *config = NULL;
         _cleanup_(sd_event_unrefp) sd_event *event = NULL;
@@ -126,13 +201,14 @@ static int run(Options *o) {
         if (r < 0)
                 return broken(strerror(-r));
         o->scheduler.config = config;
+        set_place(&o->scheduler);
         r = scheduler_new(event, &o->scheduler, &scheduler, &fault);
         if (r < 0)
                 return broken(fault.text);
         r = catch_signals(event, scheduler);
         if (r < 0)
                 return broken(strerror(-r));
-        log_info("listening port=%u server=%s", scheduler_port(scheduler), config->server);
+        log_ports(scheduler, config);
         r = sd_event_loop(event);
         return r < 0 ? broken(strerror(-r)) : 0;
 }

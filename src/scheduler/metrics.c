@@ -152,6 +152,21 @@ static void write_view(const ViewStats *s, Buf *out) {
         }
 }
 
+static void write_webhook(const WebhookCounts *c, Buf *out) {
+        static const char *const verdicts[REVIEW_VERDICTS_] = {
+                [REVIEW_ALLOWED] = "allowed", [REVIEW_PATCHED] = "patched", [REVIEW_REFUSED] = "refused"};
+
+        write_head("reviews_total", "Admission reviews by what was answered.", "counter", out);
+        for (int i = 0; i < REVIEW_VERDICTS_; i++)
+                write_counter("reviews_total", "verdict", verdicts[i], c->verdicts[i], out);
+        write_counter("reviews_total", "verdict", "malformed", c->malformed, out);
+        if (c->certificate_end == 0)
+                return;
+        write_head("webhook_certificate_end_seconds", "When the webhook's certificate runs out, since 1970.",
+                   "gauge", out);
+        buf_appendf(out, PREFIX "webhook_certificate_end_seconds %lld\n", (long long) c->certificate_end);
+}
+
 /* ---- histograms ---- */
 
 static void write_histogram(const char *handler, const Histogram *h, Buf *out) {
@@ -177,6 +192,8 @@ void metrics_write(const Metrics *m, const View *v, const MetricsState *state, B
         write_gauges(&sums, out);
         write_counters(m, out);
         write_view(&v->stats, out);
+        if (state->webhook)
+                write_webhook(state->webhook, out);
         write_head("handler_seconds", "Time from request to answer; bind includes the API server's.",
                    "histogram", out);
         for (int i = 0; i < METRICS_HANDLER_MAX_; i++)

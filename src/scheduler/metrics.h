@@ -4,6 +4,7 @@
 /* What /metrics shows, in Prometheus' text format. Counters live here and are counted by whoever does the thing;
  * gauges are sums of the ledger, taken when they are asked for. */
 
+#include "admission/webhook.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "scheduler/view.h"
@@ -55,6 +56,7 @@ void metrics_observe(Histogram *h, usec_t elapsed);
 typedef struct MetricsState {
         bool leading;
         uint64_t binds_open;
+        const WebhookCounts *webhook; /* NULL: there is none */
 } MetricsState;
 
 void metrics_write(const Metrics *m, const View *v, const MetricsState *state, Buf *out);

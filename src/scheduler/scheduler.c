@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <limits.h>
 
-#include "base/file.h"
+#include "admission/webhook.h"
 #include "base/log.h"
+#include "http/reload.h"
 #include "kube/elector.h"
 #include "scheduler/extender.h"
 #include "scheduler/follower.h"
+#include "scheduler/leader_label.h"
 
 /* Names of the Deployment that runs us, and of what it writes. */
 #define COMPONENT       "aliquot-scheduler"
@@ -17,7 +19,6 @@
 #define REASON_UNSERVED "GPUShareModeNotServed"
 
 enum {
-        PEM_MAX = 1 << 20,
         /* Nodes instead of NodeNames, 5,000 of them at 10 KiB, or the victims of a preemption with all their pods. */
         BODY_MAX = 64 << 20,
         CONNECTIONS_MAX = 512,
@@ -31,6 +32,9 @@ struct Scheduler {
         Binder *binder;
         Extender extender;
         HttpServer *server;
+        HttpReload *reload; /* of its certificate */
+        Webhook *webhook;   /* NULL: not asked for */
+        LeaderLabel *label; /* NULL: we run in no pod */
         Follower *follower;
         Elector *elector;
         char identity[HOST_NAME_MAX + 32];
@@ -53,10 +57,18 @@ static void on_unserved_mode(void *userdata, const Node *node, ShareMode mode) {
                                                      .note = note.text});
 }
 
+static void tell_leading(Scheduler *s, bool leading) {
+        if (s->webhook)
+                webhook_set_leading(s->webhook, leading);
+        if (s->label)
+                leader_label_set(s->label, leading);
+}
+
 static void on_leading(void *userdata, bool leading) {
         Scheduler *s = userdata;
 
         log_info("leading=%s identity=%s", leading ? "true" : "false", s->identity);
+        tell_leading(s, leading);
         if (leading) {
                 view_forget_told(s->view);
                 if (follower_list_again(s->follower) < 0) {
@@ -69,33 +81,64 @@ static void on_leading(void *userdata, bool leading) {
 
 /* ---- building ---- */
 
-static int read_pem(const char *path, Buf *into, Fault *fault) {
-        int r;
+static void on_news(void *userdata, const char *what) {
+        log_info("%s", what);
+}
 
-        if (!path)
-                return 0;
-        r = file_read(path, PEM_MAX, into);
-        return r < 0 ? fault_set(fault, r, "cannot read %s: %s", path, strerror(-r)) : 0;
+static void on_trouble(void *userdata, const Fault *fault) {
+        log_warning("%s", fault->text);
 }
 
 static int serve(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault *fault) {
-        _cleanup_buf_ Buf cert = BUF_NULL, key = BUF_NULL;
-        HttpServerOptions options = {
-                .listen = o->listen, .max_body = BODY_MAX, .max_connections = CONNECTIONS_MAX};
+        HttpServerOptions options = {.listen = o->listen,
+                                     .max_body = BODY_MAX,
+                                     .max_connections = CONNECTIONS_MAX,
+                                     .tls = o->tls_cert != NULL};
+        HttpReloadOptions files = {
+                .cert = o->tls_cert, .key = o->tls_key, .on_news = on_news, .on_trouble = on_trouble};
         int r;
 
-        r = read_pem(o->tls_cert, &cert, fault);
-        if (r < 0)
-                return r;
-        r = read_pem(o->tls_key, &key, fault);
-        if (r < 0)
-                return r;
-        options.tls_cert = o->tls_cert ? cert.data : NULL;
-        options.tls_key = o->tls_key ? key.data : NULL;
         s->extender.view = s->view;
         s->extender.metrics = &s->metrics;
         s->extender.binder = s->binder;
-        return http_server_new(event, &options, extender_handle, &s->extender, &s->server, fault);
+        r = http_server_new(event, &options, extender_handle, &s->extender, &s->server, fault);
+        if (r < 0 || !o->tls_cert)
+                return r;
+        files.server = s->server;
+        r = http_reload_new(event, &files, &s->reload, fault);
+        return r > 0 ? -EINVAL : r;
+}
+
+static const char *why_not_ready(void *userdata) {
+        const Scheduler *s = userdata;
+
+        return s->webhook && !webhook_is_ready(s->webhook) ? "the webhook has no certificate yet\n" : NULL;
+}
+
+/* A replica without a certificate is not ready: the API server, which is sent to any that is, could not call it. */
+static int serve_webhook(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault *fault) {
+        WebhookOptions options = {
+                .event = event,
+                .client = s->client,
+                .listen = o->webhook_listen,
+                .service_namespace = o->webhook_namespace,
+                .service_name = o->webhook_service,
+                .tls_cert = o->webhook_tls_cert,
+                .tls_key = o->webhook_tls_key,
+                .on_news = on_news,
+                .on_trouble = on_trouble,
+        };
+        int r;
+
+        if (!o->webhook_listen)
+                return 0;
+        r = webhook_new(&options, &s->webhook, fault);
+        if (r < 0)
+                return r;
+        s->extender.why_not_ready = why_not_ready;
+        s->extender.userdata = s;
+        s->extender.webhook = webhook_counts(s->webhook);
+        return 0;
 }
 
 static int follow(Scheduler *s) {
@@ -110,9 +153,13 @@ static int follow(Scheduler *s) {
         return 0;
 }
 
+static const char *lease_namespace(const SchedulerOptions *o) {
+        return o->namespace_ ? o->namespace_ : LEASE_NAMESPACE;
+}
+
 static int elect(Scheduler *s, const SchedulerOptions *o) {
         ElectorOptions options = {
-                .namespace_ = o->namespace_ ? o->namespace_ : LEASE_NAMESPACE,
+                .namespace_ = lease_namespace(o),
                 .name = LEASE_NAME,
                 .identity = s->identity,
         };
@@ -120,6 +167,7 @@ static int elect(Scheduler *s, const SchedulerOptions *o) {
 
         if (!o->leader_election) {
                 s->extender.leading = true;
+                tell_leading(s, true);
                 return 0;
         }
         (void) gethostname(host,
@@ -131,9 +179,13 @@ static int elect(Scheduler *s, const SchedulerOptions *o) {
         return elector_new(s->client, &options, on_leading, s, &s->elector);
 }
 
+/* A process that was frozen finds requests beside the timer that would tell it that its lease has run out, and may be given
+ * them first: so the clock is asked, and not only what we have been told. */
 static const char *may_not_bind(void *userdata) {
         const Scheduler *s = userdata;
 
+        if (s->extender.leading && s->elector && !elector_is_leading(s->elector))
+                return "this replica's lease has run out, and it does not bind";
         return extender_may_not_bind(&s->extender);
 }
 
@@ -160,6 +212,10 @@ static int build(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault
         if (r == 0)
                 r = serve(s, event, o, fault);
         if (r == 0)
+                r = serve_webhook(s, event, o, fault);
+        if (r == 0 && o->pod)
+                r = leader_label_new(s->client, lease_namespace(o), o->pod, &s->label);
+        if (r == 0)
                 r = follow(s);
         return r < 0 ? r : elect(s, o);
 }
@@ -183,6 +239,9 @@ Scheduler *scheduler_free(Scheduler *s) {
                 return NULL;
         elector_free(s->elector);
         follower_free(s->follower);
+        leader_label_free(s->label);
+        webhook_free(s->webhook);
+        http_reload_free(s->reload);
         http_server_free(s->server); /* cuts open exchanges, which lets go of their binds */
         binder_free(s->binder);
         extender_done(&s->extender);
@@ -197,11 +256,16 @@ uint16_t scheduler_port(const Scheduler *s) {
         return http_server_port(s->server);
 }
 
+uint16_t scheduler_webhook_port(const Scheduler *s) {
+        return s->webhook ? webhook_port(s->webhook) : 0;
+}
+
 bool scheduler_is_ready(const Scheduler *s) {
-        return view_in_sync(s->view);
+        return view_in_sync(s->view) && !why_not_ready((void *) (uintptr_t) s);
 }
 
 int scheduler_release(Scheduler *s, void (*done)(void *userdata), void *userdata) {
         s->extender.leading = false;
+        tell_leading(s, false);
         return s->elector && elector_is_leading(s->elector) ? elector_release(s->elector, done, userdata) : 1;
 }

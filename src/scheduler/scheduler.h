@@ -2,7 +2,8 @@
 #pragma once
 
 /* The extender of CONTRACT section 9 as an object in an event loop: a view of the cluster that follows the API
- * server, the ledger made from it, and the HTTP face that kube-scheduler calls. */
+ * server, the ledger made from it, and the HTTP face that kube-scheduler calls. Beside it, if asked for, the admission
+ * webhook. */
 
 #include <systemd/sd-event.h>
 
@@ -17,14 +18,22 @@ typedef struct SchedulerOptions {
         const char *tls_cert, *tls_key; /* files; both or neither */
         bool leader_election;
         const char *identity;   /* of the Lease; NULL: host name and pid */
-        const char *namespace_; /* of the Lease; NULL: kube-system */
-} SchedulerOptions;
+        const char *namespace_; /* of the Lease and of the pod; NULL: kube-system */
+        const char *pod;        /* that we run in, which gets the leader's label; NULL: none */
+
+        const char *webhook_listen;                      /* "ADDR:PORT"; NULL: no webhook */
+        const char *webhook_namespace, *webhook_service; /* of its Service */
+        const char *webhook_tls_cert, *webhook_tls_key;  /* files; NULL: kept in a Secret */
+} SchedulerOptions;                                      /* whose texts outlive the scheduler */
 
 /* 0, or negative errno with a fault for people. */
 int scheduler_new(sd_event *event, const SchedulerOptions *options, Scheduler **ret, Fault *fault);
 Scheduler *scheduler_free(Scheduler *s);
 uint16_t scheduler_port(const Scheduler *s);
-bool scheduler_is_ready(const Scheduler *s); /* what /readyz answers: the view is in sync */
+uint16_t scheduler_webhook_port(const Scheduler *s); /* 0: none */
+
+/* What /readyz answers: the view is in sync, and the webhook, if there is one, has a certificate. */
+bool scheduler_is_ready(const Scheduler *s);
 
 /* Stops binding and gives the lease to whoever wants it; done is called when that is known or has failed. Returns 0, 1
  * when there is nothing to give (done is not called then), or negative errno. */

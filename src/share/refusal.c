@@ -135,14 +135,20 @@ static void say_no_room(const Refusal *r, Buf *out) {
         say_cards(r, out);
 }
 
+/* The label's, or that of a limit. */
+static void say_count(const Refusal *r, Buf *out) {
+        if (!str_is_empty(r->container)) {
+                say_asked(r, RESOURCE_GPU_COUNT, out);
+                return;
+        }
+        say(out, "label " LABEL_POD_COUNT " is \"");
+        buf_append_str(out, r->text);
+        say(out, "\"");
+}
+
 /* The label, a limit, or two that contradict each other. */
 static void say_bad_count(const Refusal *r, Buf *out) {
-        if (str_is_empty(r->container)) {
-                say(out, "label " LABEL_POD_COUNT " is \"");
-                buf_append_str(out, r->text);
-                say(out, "\"");
-        } else
-                say_asked(r, RESOURCE_GPU_COUNT, out);
+        say_count(r, out);
         if (r->cards == 0) {
                 say(out, ", must be a whole number from 1 to 256");
                 return;
@@ -204,7 +210,7 @@ static void say_about_pod(const Refusal *r, Buf *out) {
                 say(out, ", must be 1 or absent together with " RESOURCE_GPU_CORE);
                 break;
         case REFUSAL_COUNT_WITHOUT_MEM:
-                say_asked(r, RESOURCE_GPU_COUNT, out);
+                say_count(r, out);
                 say(out, ", must come together with " RESOURCE_GPU_MEM);
                 break;
         default:
