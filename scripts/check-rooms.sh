@@ -10,9 +10,14 @@ BEGIN {
         may["share"] = "base wire"
         may["http"] = "base"
         may["kube"] = "base wire"
-        may["scheduler"] = "base wire share http kube"
+        may["rpc"] = "base"
+        may["cards"] = "base wire share"
+        may["kubelet"] = "base wire rpc"
+        may["admission"] = "base wire share http kube"
+        may["scheduler"] = "base wire share http kube admission"
+        may["node"] = "base wire share http kube rpc cards kubelet"
         may["inspect"] = "base wire share"
-        may["local"] = "base wire share http kube scheduler inspect"
+        may["local"] = "base wire share http kube cards scheduler inspect"
 }
 match($0, /^[ \t]*#[ \t]*include[ \t]*"[a-z_]+\//) {
         split(FILENAME, path, "/")
