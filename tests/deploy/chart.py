@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The Helm chart against the kustomizations, object by object, and its refusals. HELM and KUBECTL name the programs."""
+
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+
+try:
+    import yaml
+    from manifests import identity, kustomization
+except ModuleNotFoundError as e:
+    print(f"skipped: {e.name} is not there (Debian: python3-yaml)")
+    sys.exit(77)
+
+ROOT = os.path.abspath(sys.argv.pop(1))
+CHART = os.path.join(ROOT, "deploy/helm/aliquot")
+HELM = shutil.which(os.environ.get("HELM", "helm"))
+KUBECTL = shutil.which(os.environ.get("KUBECTL", "kubectl"))
+IMAGES = ["--set", "images.aliquot=aliquot,images.kubeScheduler=kube-scheduler"]
+
+
+def read(text):
+    return {identity(o): o for o in yaml.safe_load_all(text) if o}
+
+
+def helm(*arguments):
+    return subprocess.run([HELM, "template", "aliquot", CHART, "--namespace", "kube-system", *arguments],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def parsed_configuration(objects):
+    """as kube-scheduler reads it: without comments"""
+    for o in objects.values():
+        if o["kind"] == "ConfigMap":
+            o["data"] = {k: yaml.safe_load(v) for k, v in o["data"].items()}
+    return objects
+
+
+@unittest.skipUnless(KUBECTL, "there is no kubectl")
+class Kustomize(unittest.TestCase):
+    def test_reads_as_our_own_reader_does(self):
+        for name in ("base", "older"):
+            folder = os.path.join(ROOT, "deploy/kustomize", name)
+            p = subprocess.run([KUBECTL, "kustomize", folder], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            self.assertEqual((p.returncode, p.stderr), (0, ""))
+            self.assertEqual(read(p.stdout), kustomization(folder))
+
+
+@unittest.skipUnless(HELM, "there is no helm")
+class Chart(unittest.TestCase):
+    maxDiff = None
+
+    def rendered(self, *arguments):
+        p = helm(*arguments)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        return read(p.stdout)
+
+    def refused(self, word, *arguments):
+        p = helm(*arguments)
+        self.assertNotEqual(p.returncode, 0)
+        self.assertIn(word, p.stderr)
+
+    def same(self, name, *arguments):
+        ours = parsed_configuration(kustomization(os.path.join(ROOT, "deploy/kustomize", name)))
+        theirs = parsed_configuration(self.rendered(*IMAGES, *arguments))
+        self.assertEqual(theirs.keys(), ours.keys())
+        for key, o in ours.items():
+            self.assertEqual(theirs[key], o, key)
+
+    def test_same_objects(self):
+        self.same("base", "--kube-version", "1.28.0", "--set", "deviceAccess=cdi")
+        self.same("base", "--kube-version", "1.29.0")
+        self.same("base", "--kube-version", "v1.36.2-vendor.1")
+
+    def test_same_objects_older(self):
+        self.same("older", "--kube-version", "1.27.16")
+        self.same("older", "--kube-version", "1.22.0")
+
+    def test_conditions_by_hand(self):
+        def has(objects):
+            return "matchConditions" in objects["MutatingWebhookConfiguration", "", "aliquot"]["webhooks"][0]
+        self.assertFalse(has(self.rendered(*IMAGES, "--kube-version", "1.30.0", "--set", "webhook.matchConditions=false")))
+        self.assertTrue(has(self.rendered(*IMAGES, "--kube-version", "1.27.0", "--set", "webhook.matchConditions=true")))
+
+    def test_values_arrive(self):
+        cards = "2xTesla-V100-SXM2-16GB:16160MiB"
+        o = self.rendered(*IMAGES, "--set", "policy=3,gpuMemoryUnit=128MiB,deviceAccess=runtime,images.pullSecrets[0].name=s,scheduler.replicas=1",
+                          "--set-string", "simulate=" + cards)
+        pod = o["DaemonSet", "kube-system", "gpushare-device-plugin-ds"]["spec"]["template"]["spec"]
+        for argument in ("--policy=3", "--gpu-mem-unit=128MiB", "--device-access=runtime", "--simulate=" + cards):
+            self.assertIn(argument, pod["containers"][0]["args"])
+        self.assertEqual(pod["imagePullSecrets"], [{"name": "s"}])
+        self.assertEqual(o["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["replicas"], 1)
+
+    def test_refusals(self):
+        self.refused("images.kubeScheduler")
+        for value in ("policy=6", "policy=-1", "gpuMemoryUnit=128", "gpuMemoryUnit=0GiB", "deviceAccess=vfio", "polcy=3"):
+            with self.subTest(value=value):
+                self.refused(value.split("=")[0], *IMAGES, "--set", value)
+        self.refused("1.21", *IMAGES, "--kube-version", "1.21.0")
+
+
+if __name__ == "__main__":
+    for program, name in ((HELM, "helm"), (KUBECTL, "kubectl")):
+        if not program:
+            print(f"there is no {name} here: what needs it is skipped")
+    if not HELM and not KUBECTL:
+        sys.exit(77)
+    result = unittest.main(exit=False).result
+    sys.exit(1 if not result.wasSuccessful() else 0 if HELM else 77)

@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What scripts/image.py writes: digests, sameness, that nothing the programs need is missing, and that they run in it."""
+
+import gzip
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+
+BUILD = os.path.abspath(sys.argv.pop(1))
+SCRIPT = os.path.join(os.path.abspath(sys.argv.pop(1)), "scripts/image.py")
+
+for tool in ("dpkg-query", "ldd", "strip", "readelf"):
+    if not shutil.which(tool):
+        print(f"skipped: there is no {tool} here")
+        sys.exit(77)
+
+
+def make(*arguments, **environment):
+    return subprocess.run([SCRIPT, *arguments], env={**os.environ, **environment}, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True)
+
+
+class Image(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.path = os.path.join(cls.folder.name, "a.tar")
+        p = make(BUILD, cls.path, "example.test:5000/team/aliquot:9.9", SOURCE_DATE_EPOCH="1700000000")
+        assert p.returncode == 0, p.stdout
+        with tarfile.open(cls.path) as tar:
+            cls.files = {m.name: tar.extractfile(m).read() for m in tar if m.isfile()}
+        cls.index = json.loads(cls.files["index.json"])
+        (cls.manifest_entry,) = cls.index["manifests"]
+        cls.manifest = json.loads(cls.blob(cls.manifest_entry))
+        cls.config = json.loads(cls.blob(cls.manifest["config"]))
+        (cls.layer,) = cls.manifest["layers"]
+        cls.rootfs = os.path.join(cls.folder.name, "rootfs")
+        cls.members = {}
+        layer = os.path.join(cls.folder.name, "layer.tar")
+        with open(layer, "wb") as f:
+            f.write(gzip.decompress(cls.blob(cls.layer)))
+        with tarfile.open(layer) as tar:
+            cls.members = {m.name: m for m in tar}
+            tar.extractall(cls.rootfs)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    @classmethod
+    def blob(cls, descriptor):
+        return cls.files["blobs/" + descriptor["digest"].replace(":", "/")]
+
+    def test_digests(self):
+        for d in (self.manifest_entry, self.manifest["config"], self.layer):
+            self.assertEqual(d["digest"], "sha256:" + hashlib.sha256(self.blob(d)).hexdigest())
+            self.assertEqual(d["size"], len(self.blob(d)))
+        self.assertEqual(len([name for name in self.files if name.startswith("blobs/")]), 3)
+        unpacked = gzip.decompress(self.blob(self.layer))
+        self.assertEqual(self.config["rootfs"]["diff_ids"], ["sha256:" + hashlib.sha256(unpacked).hexdigest()])
+
+    def test_names(self):
+        self.assertEqual(self.manifest_entry["annotations"], {
+            "org.opencontainers.image.ref.name": "9.9", "io.containerd.image.name": "example.test:5000/team/aliquot:9.9"})
+        (docker,) = json.loads(self.files["manifest.json"])
+        self.assertEqual(docker["RepoTags"], ["example.test:5000/team/aliquot:9.9"])
+        self.assertEqual(json.loads(self.files["oci-layout"]), {"imageLayoutVersion": "1.0.0"})
+        for name in [docker["Config"], *docker["Layers"]]:
+            self.assertIn(name, self.files)
+
+    def test_configuration(self):
+        self.assertEqual(self.config["config"]["Entrypoint"], ["/usr/bin/aliquot"])
+        self.assertEqual(self.config["config"]["User"], "65532:65532")
+        self.assertEqual(self.config["created"], "2023-11-14T22:13:20Z")
+
+    def test_same_bytes_again(self):
+        again = os.path.join(self.folder.name, "b.tar")
+        p = make(BUILD, again, "example.test:5000/team/aliquot:9.9", SOURCE_DATE_EPOCH="1700000000", TZ="Asia/Shanghai")
+        self.assertEqual(p.returncode, 0, p.stdout)
+        with open(self.path, "rb") as a, open(again, "rb") as b:
+            self.assertEqual(hashlib.sha256(a.read()).digest(), hashlib.sha256(b.read()).digest())
+
+    def test_members(self):
+        self.assertEqual(list(self.members), sorted(self.members))
+        for m in self.members.values():
+            self.assertEqual((m.uid, m.gid, m.uname, m.gname, m.mtime), (0, 0, "", "", 1700000000), m.name)
+            self.assertTrue(m.isfile() or m.isdir() or m.issym(), m.name)
+            self.assertFalse(m.mode & 0o6022 and not m.issym() and m.name != "tmp", m.name)
+            if m.issym():
+                self.assertTrue(os.path.isdir(os.path.join(self.rootfs, m.linkname.lstrip("/"))), m.name)
+
+    def test_every_library_is_there(self):
+        folders = [os.path.dirname(name) for name in self.members if name.endswith("/libc.so.6")]
+        self.assertEqual(len(folders), 1)
+        there = set(os.listdir(os.path.join(self.rootfs, folders[0]))) | set(os.listdir(os.path.join(self.rootfs, "usr/lib64")))
+        # What the driver's NVML is linked with.
+        self.assertLessEqual({"libpthread.so.0", "libdl.so.2", "libm.so.6", "libc.so.6", "librt.so.1"}, there)
+        for name, m in self.members.items():
+            path = os.path.join(self.rootfs, name)
+            if not m.isfile() or not ("/lib" in name and ".so" in name or name.startswith("usr/bin/")):
+                continue
+            p = subprocess.run(["readelf", "-d", path], stdout=subprocess.PIPE, text=True, check=True)
+            for needed in re.findall(r"\(NEEDED\).*\[(.*)\]", p.stdout):
+                self.assertIn(needed, there, name)
+
+    def test_licences(self):
+        packages = os.listdir(os.path.join(self.rootfs, "var/lib/dpkg/status.d"))
+        self.assertIn("libc6", packages)
+        for package in packages:
+            self.assertTrue(os.path.getsize(os.path.join(self.rootfs, "usr/share/doc", package, "copyright")) > 0, package)
+
+    def test_programs_run_in_it(self):
+        enter = ["chroot"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "chroot"]
+        if subprocess.run([*enter, "/", "true"], stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("neither root nor user namespaces here")
+        with open(os.path.join(self.rootfs, "usr/bin/aliquot"), "rb") as program:
+            if b"__asan_init" in program.read():
+                self.skipTest("a sanitized program ends where there is no /proc")
+        for arguments in (["/usr/bin/aliquot", "--version"], ["/usr/bin/kubectl-inspect-cgpu", "--help"]):
+            p = subprocess.run([*enter, self.rootfs, *arguments], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
+            self.assertEqual(p.returncode, 0, p.stdout)
+
+    def test_rootfs_is_the_layer(self):
+        folder = os.path.join(self.folder.name, "again")
+        p = make("--rootfs", BUILD, folder, SOURCE_DATE_EPOCH="1700000000")
+        self.assertEqual(p.returncode, 0, p.stdout)
+        self.assertEqual(subprocess.run(["diff", "-r", "--no-dereference", folder, self.rootfs]).returncode, 0)
+
+    def test_bad_names(self):
+        for name in ("aliquot", ":1", "host:5000/aliquot"):
+            p = make(BUILD, os.path.join(self.folder.name, "c.tar"), name)
+            self.assertNotEqual(p.returncode, 0, name)
+            self.assertIn("NAME:TAG", p.stdout)
+            self.assertFalse(os.path.exists(os.path.join(self.folder.name, "c.tar")))
+
+
+if __name__ == "__main__":
+    unittest.main()

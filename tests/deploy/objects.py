@@ -1,0 +1,354 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The objects of deploy/ against the contract, against each other, and against what the programs take. Needs no cluster."""
+
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+try:
+    import yaml
+    from manifests import kustomization, load
+except ModuleNotFoundError as e:
+    print(f"skipped: {e.name} is not there (Debian: python3-yaml)")
+    sys.exit(77)
+
+PROGRAM = os.path.abspath(sys.argv.pop(1))
+ROOT = os.path.abspath(sys.argv.pop(1))
+KUSTOMIZE = os.path.join(ROOT, "deploy/kustomize")
+CHART = os.path.join(ROOT, "deploy/helm/aliquot")
+
+# Roles that Kubernetes itself makes.
+SYSTEM_ROLES = {("ClusterRole", "system:kube-scheduler"), ("ClusterRole", "system:volume-scheduler"),
+                ("Role", "extension-apiserver-authentication-reader")}
+CLUSTER_WIDE = {"ClusterRole", "ClusterRoleBinding", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
+
+
+def files(folder, *suffixes):
+    for at, _, names in os.walk(folder):
+        yield from (os.path.join(at, name) for name in names if name.endswith(suffixes))
+
+
+def text(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read()
+
+
+class Case(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.base = kustomization(os.path.join(KUSTOMIZE, "base"))
+        cls.older = kustomization(os.path.join(KUSTOMIZE, "older"))
+
+    def of(self, kind, name=None):
+        found = [o for o in self.base.values() if o["kind"] == kind and name in (None, o["metadata"]["name"])]
+        if name is None:
+            return found
+        self.assertEqual(len(found), 1, (kind, name))
+        return found[0]
+
+    def workloads(self):
+        return self.of("DaemonSet") + self.of("Deployment")
+
+    def container(self, kind, name):
+        return self.of(kind, name)["spec"]["template"]["spec"]["containers"][0]
+
+
+class References(Case):
+    def test_every_file_is_listed(self):
+        listed = set()
+        for path in files(os.path.join(ROOT, "deploy"), "kustomization.yaml"):
+            (k,) = load(path)
+            names = k["resources"] + [p["path"] for p in k.get("patches", []) if "path" in p]
+            listed |= {os.path.normpath(os.path.join(os.path.dirname(path), name)) for name in names}
+        folders = [KUSTOMIZE, os.path.join(CHART, "objects")]
+        there = {p for folder in folders for p in files(folder, ".yaml") if not p.endswith("kustomization.yaml")}
+        self.assertEqual(there, {p for p in listed if not os.path.isdir(p)})
+
+    def test_namespace(self):
+        for o in self.base.values():
+            wanted = None if o["kind"] in CLUSTER_WIDE else "kube-system"
+            self.assertEqual(o["metadata"].get("namespace"), wanted, o["metadata"]["name"])
+
+    def test_service_accounts(self):
+        accounts = {o["metadata"]["name"] for o in self.of("ServiceAccount")}
+        used = {w["spec"]["template"]["spec"]["serviceAccountName"] for w in self.workloads()}
+        bound = set()
+        for binding in self.of("ClusterRoleBinding") + self.of("RoleBinding"):
+            role = binding["roleRef"]["kind"], binding["roleRef"]["name"]
+            ours = {(o["kind"], o["metadata"]["name"]) for o in self.of("ClusterRole") + self.of("Role")}
+            self.assertIn(role, ours | SYSTEM_ROLES)
+            for subject in binding["subjects"]:
+                self.assertEqual((subject["kind"], subject["namespace"]), ("ServiceAccount", "kube-system"))
+                bound.add(subject["name"])
+        self.assertEqual(accounts, used)
+        self.assertEqual(accounts, bound)
+
+    def test_selectors(self):
+        pods = [w["spec"]["template"]["metadata"]["labels"] for w in self.workloads()]
+        for w in self.workloads():
+            chosen = w["spec"]["selector"]["matchLabels"]
+            self.assertEqual(sum(chosen.items() <= labels.items() for labels in pods), 1, w["metadata"]["name"])
+            self.assertLessEqual(chosen.items(), w["spec"]["template"]["metadata"]["labels"].items())
+        for o in self.of("PodDisruptionBudget"):
+            chosen = o["spec"]["selector"]["matchLabels"]
+            self.assertEqual(sum(chosen.items() <= labels.items() for labels in pods), 1)
+        for s in self.of("Service"):
+            chosen = {k: v for k, v in s["spec"]["selector"].items() if k != "aliquot.dev/leader"}
+            self.assertEqual(sum(chosen.items() <= labels.items() for labels in pods), 1, s["metadata"]["name"])
+
+    def test_ports(self):
+        names = {p["name"] for p in self.container("Deployment", "aliquot-scheduler")["ports"]}
+        for s in self.of("Service"):
+            self.assertLessEqual({p["targetPort"] for p in s["spec"]["ports"]}, names)
+        for rule in self.of("NetworkPolicy", "aliquot-scheduler")["spec"]["ingress"]:
+            self.assertLessEqual({p["port"] for p in rule["ports"]}, names)
+        for w in self.workloads():
+            c = w["spec"]["template"]["spec"]["containers"][0]
+            for probe in ("readinessProbe", "livenessProbe"):
+                self.assertIn(c[probe]["httpGet"]["port"], {p["name"] for p in c["ports"]})
+
+    def test_volumes(self):
+        for w in self.workloads():
+            pod = w["spec"]["template"]["spec"]
+            volumes = {v["name"]: v for v in pod.get("volumes", [])}
+            self.assertEqual(volumes.keys(), {m["name"] for m in pod["containers"][0].get("volumeMounts", [])})
+            for v in volumes.values():
+                if "configMap" in v:
+                    self.of("ConfigMap", v["configMap"]["name"])
+
+
+class Contract(Case):
+    def test_node_agent(self):
+        d = self.of("DaemonSet", "gpushare-device-plugin-ds")
+        pod = d["spec"]["template"]["spec"]
+        self.assertEqual(pod["priorityClassName"], "system-node-critical")
+        self.assertTrue(pod["hostPID"])
+        self.assertEqual(pod["tolerations"], [{"operator": "Exists"}])
+        self.assertEqual(d["spec"]["updateStrategy"], {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}})
+        terms = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+        self.assertEqual([t["matchExpressions"] for t in terms], [
+            [{"key": "ack.node.gpu.schedule", "operator": "In", "values": ["share", "cgpu", "core_mem"]}],
+            [{"key": "aliquot.dev/holds-slices", "operator": "Exists"}]])
+
+    def test_paths_of_the_node_agent_are_mounted(self):
+        c = self.container("DaemonSet", "gpushare-device-plugin-ds")
+        mounts = [m["mountPath"] for m in c["volumeMounts"]]
+        flags = dict(a[2:].split("=", 1) for a in c["args"] if "=" in a)
+        for path in (flags["state-dir"], flags["cdi-dir"], flags["host-root"], flags["kubelet-dir"] + "/device-plugins",
+                     flags["kubelet-dir"] + "/pod-resources"):
+            self.assertIn(path, mounts)
+        self.assertTrue(flags["cgroup-root"].startswith(flags["host-root"] + "/"))
+        # What outlives the agent lies on the host under the very same path.
+        volumes = {v["name"]: v["hostPath"]["path"] for v in self.of("DaemonSet")[0]["spec"]["template"]["spec"]["volumes"]}
+        for m in c["volumeMounts"]:
+            self.assertEqual(volumes[m["name"]], "/" if m["name"] == "host" else m["mountPath"])
+            self.assertEqual(m.get("readOnly", False), m["name"] == "host")
+
+    def test_only_the_node_agent_is_root(self):
+        for d in self.of("Deployment"):
+            pod = d["spec"]["template"]["spec"]
+            self.assertTrue(pod["securityContext"]["runAsNonRoot"])
+            self.assertEqual(pod["securityContext"]["seccompProfile"], {"type": "RuntimeDefault"})
+            self.assertEqual(pod["containers"][0]["securityContext"], {
+                "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}})
+
+    def test_extender(self):
+        for objects, version in ((self.base, "v1"), (self.older, "v1beta2")):
+            c = yaml.safe_load(objects["ConfigMap", "kube-system", "aliquot-kube-scheduler"]["data"]["config.yaml"])
+            self.assertEqual(c.pop("apiVersion"), "kubescheduler.config.k8s.io/" + version)
+            self.assertEqual(c.pop("kind"), "KubeSchedulerConfiguration")
+            self.assertEqual(c.pop("percentageOfNodesToScore"), 100)
+            self.assertEqual(c.pop("profiles"), [{"schedulerName": "ack-co-scheduler"}])
+            election = c.pop("leaderElection")
+            self.assertTrue(election["leaderElect"])
+            (lease,) = [r for r in self.of("Role", "aliquot-kube-scheduler")["rules"] if "resourceNames" in r]
+            self.assertEqual(lease["resourceNames"], [election["resourceName"]])
+            (e,) = c.pop("extenders")
+            self.assertEqual(c, {})
+            service = self.of("Service", "aliquot-extender")
+            self.assertEqual(e["urlPrefix"], "http://aliquot-extender.kube-system.svc:%d/gpushare-scheduler" %
+                             service["spec"]["ports"][0]["port"])
+            self.assertEqual([e[verb + "Verb"] for verb in ("filter", "prioritize", "bind", "preempt")],
+                             ["filter", "prioritize", "bind", "preempt"])
+            self.assertTrue(e["nodeCacheCapable"])
+            self.assertFalse(e["ignorable"])
+            self.assertGreater(e["weight"] * 10, 1200)
+            self.assertEqual(e["managedResources"], [
+                {"name": name, "ignoredByScheduler": False}
+                for name in ("aliyun.com/gpu-mem", "aliyun.com/gpu-core.percentage", "aliyun.com/gpu-count")])
+
+    def test_rules_are_narrow(self):
+        for role in self.of("ClusterRole") + self.of("Role"):
+            for rule in role["rules"]:
+                self.assertNotIn("*", rule["verbs"] + rule["resources"] + rule["apiGroups"])
+                self.assertNotIn("delete", rule["verbs"])
+                if rule["resources"] in (["secrets"], ["leases"]) and rule["verbs"] != ["create"]:
+                    self.assertEqual(len(rule["resourceNames"]), 1)
+
+    def test_rules_are_enough(self):
+        """What a program calls, its role allows: each of these functions is one call of the API."""
+        calls = {"kube_get_pod": ("pods", "get"), "kube_bind": ("pods/binding", "create"),
+                 "kube_event": ("events", "create"), "kube_event_recorder_new": ("events", "patch")}
+        for name, rooms in (("aliquot-node", ["node"]), ("aliquot-scheduler", ["scheduler", "admission"])):
+            source = "".join(text(path) for room in rooms for path in files(os.path.join(ROOT, "src", room), ".c"))
+            allowed = {(resource, verb) for rule in self.of("ClusterRole", name)["rules"]
+                       for resource in rule["resources"] for verb in rule["verbs"]}
+            for function, needed in calls.items():
+                if re.search(rf"\b{function}\(", source):
+                    self.assertIn(needed, allowed, f"{name}: {function}")
+
+    def test_rules_are_documented(self):
+        page = text(os.path.join(ROOT, "docs/install.md"))
+        rows = [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| `aliquot-")]
+        documented = {(row[0], row[1].replace("`", ""), row[2]) for row in rows}
+        self.assertTrue(all(row[3] for row in rows))
+        used = set()
+        for role in self.of("ClusterRole") + self.of("Role"):
+            where = "" if role["kind"] == "ClusterRole" else " in kube-system"
+            for rule in role["rules"]:
+                names = " " + " ".join(rule["resourceNames"]) if "resourceNames" in rule else ""
+                used |= {(role["metadata"]["name"], resource + names + where, " ".join(rule["verbs"])) for resource in rule["resources"]}
+        self.assertEqual(used, documented)
+
+
+class Webhooks(Case):
+    def configurations(self, objects):
+        return [o for o in objects.values() if o["kind"].endswith("WebhookConfiguration")]
+
+    def test_common(self):
+        for objects in (self.base, self.older):
+            found = self.configurations(objects)
+            self.assertEqual(sorted(o["kind"] for o in found), ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"])
+            for o in found:
+                self.assertEqual(o["metadata"]["name"], "aliquot")
+                verb = "mutate" if o["kind"].startswith("Mutating") else "validate"
+                for hook in o["webhooks"]:
+                    self.assertEqual(hook["clientConfig"], {"service": {
+                        "namespace": "kube-system", "name": "aliquot-webhook", "port": 443,
+                        "path": "/gpushare-scheduler/webhook/" + verb}})
+                    self.assertEqual((hook["sideEffects"], hook["admissionReviewVersions"]), ("None", ["v1"]))
+                    self.assertEqual(hook["namespaceSelector"]["matchExpressions"][0]["values"], ["kube-system"])
+        self.assertEqual(self.of("Service", "aliquot-webhook")["spec"]["ports"][0]["port"], 443)
+
+    def matched(self, o):
+        return {(hook["name"], resource, op) for hook in o["webhooks"] for rule in hook["rules"]
+                for resource in rule["resources"] for op in rule["operations"]}
+
+    def test_rules(self):
+        templates = ["replicationcontrollers", "deployments", "statefulsets", "daemonsets", "replicasets", "jobs"]
+        both = ("CREATE", "UPDATE")
+        for objects in (self.base, self.older):
+            m, v = sorted(self.configurations(objects), key=lambda o: o["kind"])
+            self.assertEqual(self.matched(m), {("pods.aliquot.dev", "pods", "CREATE")})
+            self.assertEqual(self.matched(v), {("pods.aliquot.dev", "pods", op) for op in both} |
+                             {("templates.aliquot.dev", t, op) for t in templates for op in both} |
+                             {("cronjobs.aliquot.dev", "cronjobs", op) for op in both})
+
+    def test_a_webhook_that_is_down_stops_nobody_else(self):
+        for o in self.configurations(self.base):
+            for hook in o["webhooks"]:
+                self.assertIn("asks-for-a-share", [c["name"] for c in hook["matchConditions"]])
+                self.assertEqual(hook["failurePolicy"], "Fail" if o["kind"].startswith("Mutating") else "Ignore")
+        for o in self.configurations(self.older):
+            for hook in o["webhooks"]:
+                self.assertEqual(hook["failurePolicy"], "Ignore")
+                self.assertNotIn("matchConditions", hook)
+                self.assertEqual(hook["objectSelector"]["matchExpressions"][0]["key"], "aliquot.dev/webhook")
+
+    def test_conditions_ask_the_same_of_every_shape(self):
+        asks = set()
+        for o in self.configurations(self.base):
+            for hook in o["webhooks"]:
+                (e,) = [c["expression"] for c in hook["matchConditions"] if c["name"] == "asks-for-a-share"]
+                e = " ".join(e.replace("object.spec.jobTemplate.spec.template.", "object.").replace("object.spec.template.", "object.").split())
+                e = e.replace("has(object.spec.jobTemplate.spec) && ", "").replace("has(object.spec.jobTemplate.spec.template) && ", "")
+                e = e.replace("has(object.spec.template) && ", "").replace("has(object.metadata) && ", "")
+                asks.add(re.sub(r"^has\(object\.spec\) && \( (.*)\)$", r"\1", e))
+        self.assertEqual(len(asks), 1, asks)
+        for resource in ("gpu-mem", "gpu-core.percentage", "gpu-count"):
+            self.assertIn(f"'aliyun.com/{resource}'", min(asks))
+
+
+class Programs(Case):
+    def run_args(self, args):
+        args = [a.replace("$(NODE_NAME)", "n1") for a in args]
+        environment = {"PATH": os.environ["PATH"], "KUBECONFIG": "/nonexistent/kubeconfig"}
+        return subprocess.run([PROGRAM, *args], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=30)
+
+    def test_args_parse(self):
+        """Every argument is taken; what ends the program is that there is no cluster."""
+        for kind, name in (("DaemonSet", "gpushare-device-plugin-ds"), ("Deployment", "aliquot-scheduler")):
+            with self.subTest(name=name):
+                p = self.run_args(self.container(kind, name)["args"])
+                self.assertEqual(p.returncode, 3, p.stdout)
+                self.assertIn("/nonexistent/kubeconfig", p.stdout)
+
+    def test_args_that_only_the_chart_sets(self):
+        p = self.run_args(self.container("DaemonSet", "gpushare-device-plugin-ds")["args"] + ["--simulate=2xTesla-V100-SXM2-16GB:16160MiB"])
+        self.assertEqual(p.returncode, 3, p.stdout)
+
+
+class Text(Case):
+    def test_no_registry(self):
+        """Where images come from is for each cluster to say."""
+        host = re.compile(r"\b[a-z0-9-]+(\.[a-z0-9-]+)*\.(io|com|cn|org|net|dev)(:\d+)?/[\w./-]+:(v?\d|latest)|registry\.|docker\.io|\bghcr\b|\bquay\b")
+        for path in list(files(os.path.join(ROOT, "deploy"), ".yaml", ".json")) + [os.path.join(ROOT, "Dockerfile")]:
+            for number, line in enumerate(text(path).splitlines(), 1):
+                self.assertIsNone(host.search(line), f"{path}:{number}: {line}")
+
+    def test_images_have_plain_names(self):
+        self.assertEqual({w["spec"]["template"]["spec"]["containers"][0]["image"] for w in self.workloads()}, {"aliquot", "kube-scheduler"})
+
+
+class Values(Case):
+    """What can be said of the chart without helm; tests/deploy/chart.py says the rest where helm is."""
+
+    def leaves(self, value, path=()):
+        if not isinstance(value, dict) or path and path[-1] in ("resources", "affinity"):
+            return {path}
+        return set().union(*(self.leaves(v, path + (k,)) for k, v in value.items()))
+
+    def test_all_values_are_used_and_there(self):
+        (values,) = load(os.path.join(CHART, "values.yaml"))
+        used = {tuple(m.split(".")) for path in files(os.path.join(CHART, "templates"), ".yaml") for m in re.findall(r"\.Values\.([\w.]+)", text(path))}
+        self.assertEqual(used, self.leaves(values))
+
+    def test_schema_knows_the_values(self):
+        (schema,) = load(os.path.join(CHART, "values.schema.json"))  # JSON is YAML
+        (values,) = load(os.path.join(CHART, "values.yaml"))
+
+        def known(value, s, path):
+            s = schema["definitions"]["deployment"] if "$ref" in s else s
+            if "properties" in s:
+                self.assertFalse(s["additionalProperties"])
+                for k, v in value.items():
+                    self.assertIn(k, s["properties"], path)
+                    known(v, s["properties"][k], path + [k])
+        known(values, schema, [])
+
+    def test_defaults_are_those_of_kustomize(self):
+        (values,) = load(os.path.join(CHART, "values.yaml"))
+        for key, kind, name in (("node", "DaemonSet", "gpushare-device-plugin-ds"), ("scheduler", "Deployment", "aliquot-scheduler"),
+                                ("kubeScheduler", "Deployment", "aliquot-kube-scheduler")):
+            o = self.of(kind, name)["spec"]
+            self.assertEqual(values[key]["resources"], o["template"]["spec"]["containers"][0]["resources"])
+            self.assertEqual(values[key]["affinity"], o["template"]["spec"]["affinity"])
+            self.assertEqual(values[key].get("replicas"), o.get("replicas"))
+        args = self.container("DaemonSet", "gpushare-device-plugin-ds")["args"]
+        self.assertEqual(values["deviceAccess"], "auto")
+        self.assertIn(f"--gpu-mem-unit={values['gpuMemoryUnit']}", args)
+        self.assertEqual(values["policy"], 5)  # native: what a node agent does without being told
+        self.assertEqual([a for a in args if "policy" in a], [])
+
+    def test_version(self):
+        (chart,) = load(os.path.join(CHART, "Chart.yaml"))
+        (values,) = load(os.path.join(CHART, "values.yaml"))
+        version = subprocess.run([PROGRAM, "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()[1]
+        self.assertEqual((chart["version"], chart["appVersion"], values["images"]["aliquot"]), (version, version, "aliquot:" + version))
+
+
+if __name__ == "__main__":
+    unittest.main()
