@@ -11,7 +11,7 @@ SANITIZED = ASAN_OPTIONS=strict_string_checks=1:detect_stack_use_after_return=1 
         LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp:print_suppressions=0 $(PLAIN)
 TEST = meson test --print-errorlogs
 
-.PHONY: all help demo test bench lint format asan tsan fuzz coverage install clean e2e gpu-test
+.PHONY: all help demo test bench lint format asan tsan fuzz coverage image install clean e2e gpu-test
 
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
@@ -20,6 +20,7 @@ help:
 	@echo "make            build the programs into $(BUILD)/"
 	@echo "make demo       the main job on this machine, without a GPU and without a cluster"
 	@echo "make test       unit tests, black-box tests, fuzz corpora"
+	@echo "make e2e        the whole on the cluster that KUBECONFIG names: tests/e2e/README.md"
 	@echo "make bench      the figures of docs/benchmarks.md on this machine"
 	@echo "make lint       layout, clang-tidy, cppcheck, rooms, ceilings, words"
 	@echo "make format     apply the layout"
@@ -27,6 +28,7 @@ help:
 	@echo "make tsan       tests under ThreadSanitizer"
 	@echo "make fuzz       every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
 	@echo "make coverage   lines that the tests reach"
+	@echo "make image      build/aliquot-image.tar, an OCI archive; IMAGE=NAME:TAG names it"
 	@echo "make install    with DESTDIR; make clean"
 	@echo "demo and test install the Debian packages they need; the others say what they miss."
 
@@ -89,15 +91,18 @@ build-coverage/build.ninja:
 	@scripts/deps.sh build test
 	meson setup build-coverage -Db_coverage=true
 
+image: all
+	@scripts/image.py $(BUILD) $(BUILD)/aliquot-image.tar $(IMAGE)
+
 install: all
 	meson install -C $(BUILD)
 
 clean:
 	rm -rf $(BUILD) build-asan build-tsan build-fuzz build-coverage
 
-# 77 is "skipped" to every harness that counts. Both name what is missing, because nothing runs yet.
-e2e:
-	@echo "e2e: there is no end-to-end suite yet; the node agent that it needs does not exist" >&2; exit 77
+# Against the cluster that KUBECONFIG names: tests/e2e/README.md. 77 is "skipped" to every harness that counts.
+e2e: all
+	@python3 tests/e2e/run.py
 
 gpu-test:
 	@echo "gpu-test: there is no GPU suite yet; the gate that it needs does not exist" >&2; exit 77

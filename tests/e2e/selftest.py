@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The audit of the end-to-end tests finds the faults that it is there for. Needs no cluster."""
+
+import copy
+import json
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import audit  # noqa: E402
+import kube  # noqa: E402
+
+CARDS = {i: {"index": i, "uuid": f"GPU-{i}", "units": 15} for i in range(3)}
+
+
+def made(init=(), main=((2, None),), labels=None, **notes):
+    """A pod on card 1 with all that belongs to it; notes replace annotations."""
+    first = [kube.container(f"i{n}", mem) for n, mem in enumerate(init)]
+    rest = [kube.container(f"m{n}", mem, core) for n, (mem, core) in enumerate(main)]
+    p = kube.pod("p", *rest, init=first, labels=labels)
+    p["metadata"]["uid"] = "u"
+    p["status"] = {"phase": "Running"}
+    units = sum(mem for mem, _ in main)
+    p["metadata"]["annotations"] = {
+        audit.ALLOCATION: json.dumps({str(n): {"1": mem} for n, (mem, _) in enumerate(main)}),
+        audit.INIT: json.dumps({str(n): {"1": mem} for n, mem in enumerate(init)}),
+        audit.CORE_ALLOCATION: json.dumps({str(n): {"1": core} for n, (_, core) in enumerate(main) if core}),
+        audit.ASSIGNED: "true", "ALIYUN_COM_GPU_MEM_IDX": "1", "ALIYUN_COM_GPU_MEM_POD": str(units),
+        "ALIYUN_COM_GPU_MEM_DEV": "15", **notes}
+    return p
+
+
+def seen(units=2, **other):
+    return {("p", "m0"): {"ALIYUN_COM_GPU_MEM_CONTAINER": str(units), "ALIYUN_COM_GPU_MEM_DEV": "15",
+                          "ALIYUN_COM_GPU_MEM_IDX": "1", "ALIYUN_COM_GPU_MEM_POD": str(units),
+                          "NVIDIA_VISIBLE_DEVICES": "GPU-1", **other}}
+
+
+def ledger(**pods):
+    return {"nodes": [{"name": "n", "devs": [
+        {"id": i, "usedGPU": sum(pods.values()) if i == 1 else 0,
+         "pods": [{"name": name, "namespace": kube.NAMESPACE, "usedGPU": n} for name, n in pods.items()] if i == 1 else []}
+        for i in CARDS]}]}
+
+
+class Audit(unittest.TestCase):
+    def audit(self, p, env=None, given=None):
+        a = audit.PodAudit(p, CARDS)
+        if env is not None:
+            a.check_environment(env)
+        if given is not None:
+            a.check_devices(given)
+        return a
+
+    def assert_fault(self, word, a):
+        self.assertTrue(any(word in f for f in a.faults), a.faults)
+
+    def test_right_is_right(self):
+        given = {("u", "m0", kube.MEM): ["1-3", "1-7"]}
+        self.assertEqual(self.audit(made(), seen(), given).faults, [])
+
+    def test_wrong_environment(self):
+        for name, value in (("ALIYUN_COM_GPU_MEM_IDX", "2"), ("NVIDIA_VISIBLE_DEVICES", "GPU-2"),
+                            ("ALIYUN_COM_GPU_MEM_CONTAINER", "3"), ("ALIYUN_COM_GPU_MEM_POD", "4")):
+            self.assert_fault(name, self.audit(made(), seen(**{name: value})))
+
+    def test_silence(self):
+        self.assert_fault("reported nothing", self.audit(made(), {}))
+
+    def test_devices_of_another_card(self):
+        self.assert_fault("devices", self.audit(made(), given={("u", "m0", kube.MEM): ["1-3", "2-7"]}))
+
+    def test_too_few_devices(self):
+        self.assert_fault("gave 1", self.audit(made(), given={("u", "m0", kube.MEM): ["1-3"]}))
+        self.assert_fault("gave 0", self.audit(made(), given={}))
+
+    def test_compute_of_another_card(self):
+        given = {("u", "m0", kube.MEM): ["1-0", "1-1"], ("u", "m0", kube.CORE): [f"c2-{i}" for i in range(5)]}
+        self.assert_fault("compute", self.audit(made(main=((2, 5),)), given=given))
+
+    def test_annotation_against_the_spec(self):
+        self.assert_fault("asks for 2", self.audit(made(**{audit.ALLOCATION: '{"0":{"1":3}}'})))
+        self.assert_fault("asks for 2", self.audit(made(**{audit.ALLOCATION: "{}"})))
+        self.assert_fault("cards", self.audit(made(main=((2, None), (1, None)), **{
+            audit.ALLOCATION: '{"0":{"1":2},"1":{"2":1}}'})))
+        self.assert_fault("uneven", self.audit(made(main=((4, None),), labels={kube.COUNT: "2"}, **{
+            audit.ALLOCATION: '{"0":{"1":3,"2":1}}'})))
+        self.assert_fault("not on the node", self.audit(made(**{audit.ALLOCATION: '{"0":{"9":2}}'})))
+        self.assert_fault("%", self.audit(made(main=((2, 30),), **{audit.CORE_ALLOCATION: '{"0":{"1":25}}'})))
+
+    def test_ledger(self):
+        a = [self.audit(made())]
+        self.assertEqual(audit.check_ledger(a, ledger(p=2), "n"), [])
+        self.assertIn("card 1", audit.check_ledger(a, ledger(p=3), "n")[0])
+        self.assertIn("card 1", audit.check_ledger(a, ledger(p=2, ghost=1), "n")[0])
+        self.assertIn("card 1", audit.check_ledger(a, ledger(), "n")[0])
+        self.assertIn("does not know", audit.check_ledger(a, ledger(), "other")[0])
+        self.assertTrue(any("given out" in f for f in audit.check_ledger(a, ledger(p=16), "n")))
+
+    def test_twice(self):
+        p, q = made(), copy.deepcopy(made())
+        q["metadata"]["uid"] = "v"
+        given = {("u", "m0", kube.MEM): ["1-3"], ("v", "m0", kube.MEM): ["1-3"]}
+        self.assertEqual(len(audit.twice([p, q], given)), 1)
+        q["status"]["phase"] = "Failed"
+        self.assertEqual(audit.twice([p, q], given), [])
+
+    def test_units_of_a_pod(self):
+        self.assertEqual(self.audit(made(init=(6,))).units(), 2)
+        self.assertEqual(self.audit(made(init=(6,))).total(), 6)
+        self.assertEqual(self.audit(made(init=(6,))).faults, [])
+
+
+if __name__ == "__main__":
+    unittest.main()
