@@ -6,6 +6,8 @@
  * are read, and whoever reads it must be able to live without. Its checksum is over a dump of a Go structure and is not
  * checked. Entries of pods that are gone stay in it until the kubelet's next allocation. */
 
+#include <sys/stat.h>
+
 #include "base/arena.h"
 #include "base/fault.h"
 #include "base/str.h"
@@ -29,3 +31,18 @@ int checkpoint_decode(Str json, Str prefix, Arena *arena, Checkpoint *ret, Fault
 /* The file, at most 64 MiB. Also CHECKPOINT_E_NONE when there is no such file, or negative errno. */
 enum { CHECKPOINT_E_NONE = 2 };
 int checkpoint_load(const char *path, Str prefix, Arena *arena, Checkpoint *ret, Fault *fault);
+
+/* The file as it was last read, for whoever looks at it again and again: it is parsed only when it is another one (the kubelet
+ * replaces it by a rename). A zeroed one with its path and prefix is ready; done frees what was read and leaves it ready. */
+typedef struct CheckpointFile {
+        const char *path; /* outlives it, as does prefix */
+        Str prefix;
+        Arena arena;
+        Checkpoint seen;
+        struct stat of;
+        bool is_seen;
+} CheckpointFile;
+
+/* *ret lives until the next look. Errors of checkpoint_load. */
+int checkpoint_file_look(CheckpointFile *f, const Checkpoint **ret, Fault *fault);
+void checkpoint_file_done(CheckpointFile *f);

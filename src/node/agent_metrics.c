@@ -168,6 +168,8 @@ static void write_own(const Agent *a, Buf *out) {
                       a->counters.registrations);
         write_counter(out, "aliquot_node_card_troubles_total", "scans of the cards that failed",
                       a->counters.card_troubles);
+        head(out, "aliquot_node_starts_waiting", "gauge", "container starts that wait now");
+        buf_appendf(out, "aliquot_node_starts_waiting %zu\n", prove.waiting);
         head(out, "aliquot_node_dying_pods", "gauge", "pods that are gone and whose processes are not");
         buf_appendf(out, "aliquot_node_dying_pods %zu\n", dying_count(a->dying));
         head(out, "aliquot_node_patches_waiting", "gauge", "annotations of pods that are not written yet");

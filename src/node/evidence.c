@@ -4,7 +4,6 @@
 #include <errno.h>
 
 #include "base/log.h"
-#include "kubelet/checkpoint.h"
 
 #define PREFIX STR("aliyun.com/")
 
@@ -22,6 +21,10 @@ void evidence_done(Evidence *e) {
         free(e->namespace_);
         free(e->name);
         *e = (Evidence){0};
+}
+
+CheckpointFile evidence_file(const char *path) {
+        return (CheckpointFile){.path = path, .prefix = PREFIX};
 }
 
 static int add_container(Evidence *e, Str name) {
@@ -143,22 +146,21 @@ static int take_entries(const Checkpoint *c, Str uid, DeviceKind kind, const Dev
         return r < 0 ? r : 0;
 }
 
-int evidence_from_checkpoint(const char *path, const Roster *roster, DeviceKind kind, const DeviceSet *set,
-                             Evidence *ret, Fault *fault) {
+int evidence_from_checkpoint(CheckpointFile *file, const Roster *roster, DeviceKind kind,
+                             const DeviceSet *set, Evidence *ret, Fault *fault) {
         _cleanup_(evidence_done) Evidence e = {0};
-        _cleanup_arena_ Arena arena = ARENA_NULL;
-        Checkpoint c;
+        const Checkpoint *c;
         Str uid = {0};
         int r;
 
-        r = checkpoint_load(path, PREFIX, &arena, &c, fault);
+        r = checkpoint_file_look(file, &c, fault);
         if (r != 0)
                 return r == -ENOMEM ? r : EVIDENCE_E_NONE;
-        r = find_uid(&c, roster, kind, set, &uid, fault);
+        r = find_uid(c, roster, kind, set, &uid, fault);
         if (r != 0)
                 return r;
         e.uid = str_dup(uid);
-        r = e.uid ? take_entries(&c, uid, kind, set, &e) : -ENOMEM;
+        r = e.uid ? take_entries(c, uid, kind, set, &e) : -ENOMEM;
         if (r < 0)
                 return r;
         *ret = e;
@@ -287,20 +289,19 @@ static int adopt_entry(const CheckpointEntry *entry, const RosterPod *pod, Recor
                             entry->container, init, kind, &set);
 }
 
-int evidence_adopt(const char *path, const Roster *roster, Records *records, Fault *fault) {
-        _cleanup_arena_ Arena arena = ARENA_NULL;
-        Checkpoint c;
+int evidence_adopt(CheckpointFile *file, const Roster *roster, Records *records, Fault *fault) {
+        const Checkpoint *c;
         int r;
 
-        r = checkpoint_load(path, PREFIX, &arena, &c, fault);
+        r = checkpoint_file_look(file, &c, fault);
         if (r != 0)
                 return r == -ENOMEM ? r : EVIDENCE_E_NONE;
-        for (size_t i = 0; r == 0 && i < c.n; i++) {
-                const RosterPod *pod = roster_find(roster, c.entries[i].pod_uid);
+        for (size_t i = 0; r == 0 && i < c->n; i++) {
+                const RosterPod *pod = roster_find(roster, c->entries[i].pod_uid);
 
                 if (!pod || !pod->grant)
                         continue;
-                r = adopt_entry(&c.entries[i], pod, records);
+                r = adopt_entry(&c->entries[i], pod, records);
         }
         return r;
 }

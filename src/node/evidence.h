@@ -4,6 +4,7 @@
 /* Who holds a set of devices, by the kubelet's own word. The checkpoint knows UIDs and init containers and costs no call;
  * List is what the kubelet promises to keep. Sets are compared as a whole: a container has exactly these or is not meant. */
 
+#include "kubelet/checkpoint.h"
 #include "kubelet/podresources.h"
 #include "node/records.h"
 #include "node/roster.h"
@@ -22,6 +23,9 @@ typedef struct Evidence {
 
 void evidence_done(Evidence *e);
 
+/* Of our resources alone. */
+CheckpointFile evidence_file(const char *path);
+
 enum {
         EVIDENCE_E_NONE = 1, /* nobody; fault says what was looked at */
         EVIDENCE_E_TWICE,    /* two living pods: the kubelet gave them out twice (kubernetes#137534) */
@@ -30,12 +34,12 @@ enum {
 
 /* Entries of pods that are gone stay in the checkpoint for a while: living is who is in the roster and holds something, or
  * who is not known from the API server at all. Also -ENOMEM. */
-int evidence_from_checkpoint(const char *path, const Roster *roster, DeviceKind kind, const DeviceSet *set,
-                             Evidence *ret, Fault *fault);
+int evidence_from_checkpoint(CheckpointFile *file, const Roster *roster, DeviceKind kind,
+                             const DeviceSet *set, Evidence *ret, Fault *fault);
 int evidence_from_list(const PodList *list, DeviceKind kind, const DeviceSet *set, Evidence *ret);
 
 /* A pod without a place gets the one that its devices name: those of all its containers. 0, EVIDENCE_E_UNEVEN, -ENOMEM. */
 int evidence_place(const RecordContainer *all, size_t n_all, Roster *roster, RosterPod *pod, Fault *fault);
 
 /* Living pods that the checkpoint knows and the records do not are taken into them. 0, EVIDENCE_E_NONE, -ENOMEM. */
-int evidence_adopt(const char *path, const Roster *roster, Records *records, Fault *fault);
+int evidence_adopt(CheckpointFile *file, const Roster *roster, Records *records, Fault *fault);

@@ -4,7 +4,6 @@
 #include <errno.h>
 
 #include "base/log.h"
-#include "kubelet/checkpoint.h"
 #include "node/evidence.h"
 
 #define PATIENCE     (5 * USEC_PER_SEC)
@@ -30,6 +29,8 @@ typedef struct Proof {
 struct Prove {
         ProveOptions o;
         Proof *proofs;
+        CheckpointFile
+                checkpoint; /* many may wait, and look again ten times a second: it is parsed when it changes */
         ProveCounters counters;
 };
 
@@ -41,11 +42,14 @@ int prove_new(const ProveOptions *options, Prove **ret) {
         p->o = *options;
         if (p->o.patience == 0)
                 p->o.patience = PATIENCE;
+        p->checkpoint = evidence_file(p->o.checkpoint);
         *ret = p;
         return 0;
 }
 
 static void proof_free(Proof *proof) {
+        Prove *p = proof->prove;
+
         *proof->link = proof->next;
         if (proof->next)
                 proof->next->link = proof->link;
@@ -54,6 +58,8 @@ static void proof_free(Proof *proof) {
         sd_event_source_disable_unref(proof->again);
         device_set_done(&proof->set);
         free(proof);
+        if (!p->proofs)
+                checkpoint_file_done(&p->checkpoint); /* its memory is not for nothing */
 }
 
 Prove *prove_free(Prove *p) {
@@ -66,7 +72,11 @@ Prove *prove_free(Prove *p) {
 }
 
 ProveCounters prove_counters(const Prove *p) {
-        return p->counters;
+        ProveCounters counters = p->counters;
+
+        for (const Proof *proof = p->proofs; proof; proof = proof->next)
+                counters.waiting++;
+        return counters;
 }
 
 /* ---- one attempt: 0 proved, or why not yet, or why not at all ---- */
@@ -210,13 +220,14 @@ static bool is_on_record(const Proof *proof, const Evidence *e) {
 }
 
 static int attempt(Proof *proof, Fault *fault) {
-        const ProveOptions *o = &proof->prove->o;
+        Prove *p = proof->prove;
+        const ProveOptions *o = &p->o;
         _cleanup_(evidence_done) Evidence found = {0};
         const Evidence *e = &found;
         RosterPod *pod;
         int r;
 
-        r = evidence_from_checkpoint(o->checkpoint, o->roster, proof->kind, &proof->set, &found, fault);
+        r = evidence_from_checkpoint(&p->checkpoint, o->roster, proof->kind, &proof->set, &found, fault);
         if (r == EVIDENCE_E_NONE) {
                 if (proof->listed.n_containers == 0)
                         return fault_wrap(fault, PROOF_E_LIST, "%zu of %s", proof->set.n,
@@ -381,7 +392,9 @@ void prove_adopt(Prove *p) {
         Fault fault = FAULT_NULL;
         int r;
 
-        r = evidence_adopt(p->o.checkpoint, p->o.roster, p->o.records, &fault);
+        r = evidence_adopt(&p->checkpoint, p->o.roster, p->o.records, &fault);
+        if (!p->proofs)
+                checkpoint_file_done(&p->checkpoint);
         if (r < 0)
                 log_error("out of memory: the kubelet's checkpoint was not compared");
         else if (r > 0)

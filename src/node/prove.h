@@ -31,6 +31,7 @@ typedef struct ProveOptions {
 
 typedef struct ProveCounters {
         uint64_t proved, waited, refused;
+        size_t waiting; /* now */
 } ProveCounters;
 
 int prove_new(const ProveOptions *options, Prove **ret); /* 0 or -ENOMEM */

@@ -181,7 +181,7 @@ class Lab:
         self.logs.append(self.agent.log)
         return self.agent
 
-    def wait_ready(self, timeout=20):
+    def wait_ready(self, timeout=60):
         if not self.kubelet.wait_serving(*self.resources, timeout=timeout):
             raise AssertionError("the agent does not register:\n" + self.log_tail())
         self.wait(lambda: self.ready() == 200, "ready", timeout)
@@ -193,7 +193,7 @@ class Lab:
         self.agent.kill()
         if not self.supervised:
             self.start_agent()
-        if not manager.wait_for(lambda: manager.is_registered_since(at, *self.resources), 20):
+        if not manager.wait_for(lambda: manager.is_registered_since(at, *self.resources), 60):
             raise AssertionError("the agent does not register again:\n" + self.log_tail())
         return at, time.monotonic() - at
 
@@ -285,11 +285,11 @@ class Lab:
     def running(self, uid):
         return [c.name for c in self.kubelet.runtime.running(uid)]
 
-    def wait(self, condition, what, timeout=30):
+    def wait(self, condition, what, timeout=120):
         if not self.kubelet.wait(condition, timeout):
             raise AssertionError(f"not within {timeout} s: {what} (seed {self.seed})\n{self.log_tail()}")
 
-    def wait_phase(self, name, *phases, timeout=30):
+    def wait_phase(self, name, *phases, timeout=120):
         self.wait(lambda: self.phase(name) in phases, f"{name} is {phases}", timeout)
 
     def faults(self):

@@ -4,7 +4,7 @@ containers in workers of their own, and writes their status. What the devices ha
 
 What a container does is said by annotations of its pod: `fake/run-CONTAINER: SECONDS` (0: ends at once; absent: init
 containers end at once, others run until they are told), `fake/linger: SECONDS` (processes live on so long after they were
-told to end)."""
+told to end; `until-let-go`: until let_go() is called)."""
 
 import collections
 import hashlib
@@ -93,6 +93,7 @@ class Kubelet:
         self.fixed_disconnect = fixed_disconnect
         self.runtime = Runtime(cgroup_root, style)
         self.life = Timers(self._guarded)  # of processes: they outlive this kubelet
+        self.lingering = []       # what ends those that live until let_go()
         self.static = {}          # uid -> manifest
         self.condition = threading.Condition()
         self.pods = {}            # uid -> Pod
@@ -233,7 +234,7 @@ class Kubelet:
             self.first = False
             for c in self.runtime.running():
                 if c.uid not in self.pods:
-                    self._end_later(c.uid, 0.0)
+                    self.life.after(0, self._forget, c.uid)
 
     def _take(self, obj):
         if MIRROR in obj["metadata"].get("annotations", {}):
@@ -285,14 +286,28 @@ class Kubelet:
                 return
             del self.pods[pod.uid]  # its devices are free from here on
         pod.gone = True
-        self._end_later(pod.uid, float(pod.annotation("fake/linger") or 0))
 
-    def _end_later(self, uid, seconds):
-        def end():
-            self.runtime.remove_pod(uid)
-            self.runtime.forget(uid)
-            self._notify()
-        self.life.after(seconds, end)
+        self._linger(pod, lambda: self._forget(pod.uid))
+
+    def _forget(self, uid):
+        self.runtime.remove_pod(uid)
+        self.runtime.forget(uid)
+        self._notify()
+
+    def _linger(self, pod, end):
+        linger = pod.annotation("fake/linger") or "0"
+        if linger == "until-let-go":
+            with self.condition:
+                self.lingering.append(end)
+        else:
+            self.life.after(float(linger), end)
+
+    def let_go(self):
+        """Ends the processes that live on until this is called."""
+        with self.condition:
+            ends, self.lingering = self.lingering, []
+        for end in ends:
+            self.life.after(0, end)
 
     def add_static(self, obj):
         """A manifest in the kubelet's own directory. Returns the UID that the kubelet gives it."""
@@ -435,15 +450,13 @@ class Kubelet:
     def _terminate(self, pod):
         running = self.runtime.running(pod.uid)
         if running:
-            linger = float(pod.annotation("fake/linger") or 0)
-
             def end():
                 for c in running:
                     self.runtime.end(c, 143)
                 self._work(pod)
             if not getattr(pod, "told_to_end", False):
                 pod.told_to_end = True
-                self.life.after(linger, end)
+                self._linger(pod, end)
             return
         pod.ended = True
         self.runtime.remove_pod(pod.uid)

@@ -185,8 +185,50 @@ static void loads_files(void) {
         ASSERT_OK(rmdir(dir));
 }
 
+/* As the kubelet writes it: a new file, and a rename. */
+static void replace_file(const char *dir, const char *path, const char *text, size_t size) {
+        char draft[64];
+        int fd;
+
+        (void) snprintf(draft, sizeof draft, "%s/draft", dir);
+        fd = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        ASSERT_INT(write(fd, text, size), size);
+        ASSERT_OK(close(fd));
+        ASSERT_OK(rename(draft, path));
+}
+
+static void looks_again_only_at_another_file(void) {
+        char dir[] = "/tmp/aliquot-checkpoint-XXXXXX", path[64];
+        static const char other[] =
+                "{\"Data\":{\"PodDeviceEntries\":null,\"RegisteredDevices\":{}},\"Checksum\":1}";
+        const Checkpoint *first, *second;
+        CheckpointFile file = {.path = path, .prefix = PREFIX};
+        Fault fault = FAULT_NULL;
+
+        ASSERT_TRUE(mkdtemp(dir) != NULL);
+        (void) snprintf(path, sizeof path, "%s/f", dir);
+        ASSERT_INT(checkpoint_file_look(&file, &first, &fault), CHECKPOINT_E_NONE);
+        replace_file(dir, path, sample, sizeof sample - 1);
+        ASSERT_OK(checkpoint_file_look(&file, &first, &fault));
+        ASSERT_STR(first->entries[1].container, STR("ini"));
+        first->entries[1].container = STR("seen");
+        ASSERT_OK(checkpoint_file_look(&file, &second, &fault));
+        ASSERT_STR(second->entries[1].container, STR("seen"));
+        replace_file(dir, path, sample, sizeof sample - 1);
+        ASSERT_OK(checkpoint_file_look(&file, &second, &fault));
+        ASSERT_STR(second->entries[1].container, STR("ini"));
+        replace_file(dir, path, other, sizeof other - 1);
+        ASSERT_OK(checkpoint_file_look(&file, &second, &fault));
+        ASSERT_INT(second->n, 0);
+        checkpoint_file_done(&file);
+        ASSERT_OK(checkpoint_file_look(&file, &second, &fault));
+        ASSERT_OK(unlink(path));
+        ASSERT_INT(checkpoint_file_look(&file, &second, &fault), CHECKPOINT_E_NONE);
+        ASSERT_OK(rmdir(dir));
+}
+
 int main(void) {
         return TEST_MAIN(TEST(reads_entries), TEST(reads_the_old_form), TEST(order_of_members_is_free),
                          TEST(empty_is_an_answer), TEST(refuses_what_is_none), TEST(every_cut_is_malformed),
-                         TEST(has_limits), TEST(loads_files));
+                         TEST(has_limits), TEST(loads_files), TEST(looks_again_only_at_another_file));
 }
