@@ -34,6 +34,8 @@ void roster_done(Roster *r) {
                 HASH_DELETE(hh, r->pods, pod);
                 pod_free(pod);
         }
+        for (size_t i = 0; i < ROSTER_BURIED; i++)
+                free(r->buried[i]);
         ledger_free(r->ledger);
         arena_done(&r->arena);
         free(r->node_name);
@@ -152,9 +154,26 @@ static int make_pod(Roster *r, const Pod *object, RosterPod **ret) {
 
 /* ---- coming and going ---- */
 
+/* A UID never comes back. But an object that was asked for by name may arrive after the watch has told of its end, and a list
+ * may come from a server that is behind: it would stand here as living until the next list. */
+static void bury(Roster *r, RosterPod *pod) {
+        char **place = &r->buried[r->n_buried++ % ROSTER_BURIED];
+
+        free(*place);
+        *place = TAKE_PTR(pod->api_uid);
+}
+
+static bool is_buried(const Roster *r, Str api_uid) {
+        for (size_t i = 0; i < ROSTER_BURIED && r->buried[i]; i++)
+                if (str_eq(str_from(r->buried[i]), api_uid))
+                        return true;
+        return false;
+}
+
 static void drop(Roster *r, RosterPod *pod) {
         char *uid = TAKE_PTR(pod->uid); /* told to the owner when the books say so already */
 
+        bury(r, pod);
         HASH_DELETE(hh, r->pods, pod);
         pod_free(pod);
         if (r->on_pod)
@@ -200,6 +219,8 @@ static int take_object(Roster *r, ReflectorEvent event, const Pod *object) {
                         drop(r, pod);
                 return 0;
         }
+        if (is_buried(r, object->meta.uid))
+                return 0;
         e = make_pod(r, object, &pod);
         return e < 0 ? e : put(r, pod);
 }

@@ -34,9 +34,14 @@ typedef struct RosterPod {
         uint32_t generation;
 } RosterPod;
 
+enum { ROSTER_BURIED = 64 };
+
 typedef struct Roster {
         Ledger *ledger;
         RosterPod *pods;
+        char *buried
+                [ROSTER_BURIED]; /* api_uid of the last that went: an answer that is older than their end changes nothing */
+        size_t n_buried; /* ever */
         char *node_name;
         uint32_t generation;
         bool listing, synced, blurred;

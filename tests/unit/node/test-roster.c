@@ -100,6 +100,29 @@ static void a_list_drops_what_did_not_come_by(void) {
         end();
 }
 
+/* An answer to a GET may arrive after the watch has told of the pod's end. */
+static void the_gone_stay_gone(void) {
+        static char text[512];
+
+        begin();
+        put(REFLECTOR_ADDED, POD("a", "a", "", "", MAIN("4")));
+        put(REFLECTOR_DELETED, POD("a", "a", "", "", MAIN("4")));
+        put(REFLECTOR_MODIFIED, POD("a", "a", "", "", MAIN("4")));
+        ASSERT_TRUE(find("a") == NULL);
+        put(REFLECTOR_ADDED, POD("a", "a2", "", "", MAIN("4"))); /* another one of its name */
+        ASSERT_TRUE(find("a2") != NULL);
+        for (int i = 0; i < 2 * ROSTER_BURIED; i++) {
+                (void) snprintf(text, sizeof text, POD("g%d", "g%d", "", "", MAIN("4")), i, i);
+                put(REFLECTOR_ADDED, text);
+                put(REFLECTOR_DELETED, text);
+        }
+        put(REFLECTOR_MODIFIED, text);
+        (void) snprintf(text, sizeof text, "g%d", 2 * ROSTER_BURIED - 1);
+        ASSERT_TRUE(find(text) == NULL);
+        ASSERT_TRUE(find("a2") != NULL);
+        end();
+}
+
 static void pods_of_other_nodes_are_passed_over(void) {
         begin();
         put(REFLECTOR_ADDED, "{\"metadata\":{\"name\":\"x\",\"namespace\":\"d\",\"uid\":\"u9\"},\"spec\":{"
@@ -192,8 +215,8 @@ static void other_devices_are_seen(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(pods_come_and_go), TEST(others_are_known_by_name),
-                         TEST(a_list_drops_what_did_not_come_by), TEST(pods_of_other_nodes_are_passed_over),
-                         TEST(static_pods_go_by_the_kubelets_uid),
+                         TEST(a_list_drops_what_did_not_come_by), TEST(the_gone_stay_gone),
+                         TEST(pods_of_other_nodes_are_passed_over), TEST(static_pods_go_by_the_kubelets_uid),
                          TEST(the_nodes_own_place_stands_until_it_is_shown),
                          TEST(what_can_never_be_served_says_why), TEST(shares_follow_the_cards),
                          TEST(other_devices_are_seen));
