@@ -6,6 +6,9 @@ set -euo pipefail
 "$(dirname "$0")/sources.sh" c h | { grep '^src/.*/' || true; } | xargs -r -d '\n' awk '
 BEGIN {
         may["base"] = ""
+        may["rm"] = ""
+        may["slice"] = "base"
+        may["gate"] = "base rm slice"
         may["wire"] = "base"
         may["share"] = "base wire"
         may["http"] = "base"
@@ -16,6 +19,8 @@ BEGIN {
         may["admission"] = "base wire share http kube"
         may["scheduler"] = "base wire share http kube admission"
         may["node"] = "base wire share http kube rpc cards kubelet"
+        may["sim"] = "base wire share cards rm"
+        may["run"] = "base rm slice"
         may["inspect"] = "base wire share"
         may["local"] = "base wire share http kube cards scheduler inspect"
 }
