@@ -7,7 +7,7 @@
  *   counters   written by the processes of the container, which may scribble over it: whoever is outside never maps it, never
  *              believes it, and reads it with pread
  *
- * A process owns a row of the counters as long as it lives: an OFD lock on one byte, held by its mapping of the file (no
+ * A process owns a row of the counters as long as it lives: an OFD lock on its first byte, held by its mapping of the file (no
  * descriptor stays open), inherited over fork and gone at exec and at death, as the driver's own files are. A reservation is one
  * compare-and-swap on the used word, which names the lane (one of a row's four, so that four threads need not wait for each
  * other) and the operation that changed it last; whoever changes it next notes that first. So it can be told of every killed
@@ -58,18 +58,18 @@ typedef struct SliceLimits {
         uint8_t reserved[3656];
 } SliceLimits;
 
+/* The three words are laid out in word.h. Only the row's owner writes a lane; only others write what they noted of it, so that
+ * stands in a cache line of its own. What a row holds is the sum over its lanes: memory that was reserved through one may be
+ * released through another, and a single lane's share of it means nothing. */
 typedef struct SliceLane {
-        _Atomic uint64_t
-                operation; /* what its owner is about to do: sequence and signed number of units; 0 units: nothing */
-        _Atomic uint64_t
-                held; /* signed units that it holds, and the sequence of the last operation in them */
-        _Atomic uint32_t noted; /* sequence of its last operation that was seen in the used word */
-        uint32_t reserved;
-        uint64_t reserved2;
+        _Atomic uint64_t operation; /* what its owner is about to do; 0 units: nothing */
+        _Atomic uint64_t held;      /* units, signed, and the sequence of the last operation in them */
 } SliceLane;
 
 typedef struct SliceRow {
         SliceLane lanes[SLICE_LANES];
+        _Atomic uint32_t noted[SLICE_LANES]; /* sequence of a lane's last operation that was seen in `used` */
+        uint8_t reserved[48];
 } SliceRow;
 
 typedef struct SliceCounters {
@@ -88,7 +88,11 @@ _Static_assert(sizeof(SliceLimits) == 4096, "SliceLimits");
 _Static_assert(offsetof(SliceLimits, limit) == 24, "limit");
 _Static_assert(offsetof(SliceLimits, uuid) == 64, "uuid");
 _Static_assert(offsetof(SliceLimits, container) == 184, "container");
-_Static_assert(sizeof(SliceLane) == 32, "SliceLane");
+_Static_assert(offsetof(SliceLimits, generation) == 16, "generation");
+_Static_assert(offsetof(SliceLimits, ctl) == 112, "ctl");
+_Static_assert(sizeof(SliceLane) == 16, "SliceLane");
+_Static_assert(offsetof(SliceRow, noted) == 64, "noted");
+_Static_assert(sizeof(SliceRow) == 128, "SliceRow");
 _Static_assert(offsetof(SliceCounters, used) == 16, "used");
 _Static_assert(offsetof(SliceCounters, rows) == 128, "rows");
 _Static_assert(sizeof(SliceCounters) == 128 + SLICE_ROWS * 128, "SliceCounters");

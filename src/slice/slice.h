@@ -5,6 +5,8 @@
 
 #include "slice/page.h"
 
+enum { SLICE_PATH = 256 };
+
 typedef struct Slice {
         const SliceLimits *limits;
         SliceCounters *counters;
@@ -12,23 +14,32 @@ typedef struct Slice {
         _Atomic uint32_t busy[SLICE_LANES]; /* taken by a thread of this process */
         _Atomic uint64_t
                 last_reap; /* CLOCK_MONOTONIC_COARSE, ns: nobody is looked for twice in one millisecond */
+        _Atomic uint64_t
+                last_limit; /* bytes; what holds while the agent is in the middle of writing another */
+        uint64_t dev, ino;  /* of counters: reaping opens them again, and must get the same */
+        char path[SLICE_PATH];
 } Slice;
 
-/* Maps both files of a directory and takes a row. In a child of fork the parent's row must not be used: whoever notices the fork
- * opens again and leaves the old mappings where they are, because they stand for what the parent and the child share.
+/* Maps both files of a directory and takes a row. No descriptor stays open. In a child of fork the parent's row must not be used:
+ * whoever notices the fork opens again and leaves the old mappings where they are, because they stand for what the parent and the
+ * child share.
  * 0; -EPROTO: not a slice page, another major version, or shorter than it must be; -EUSERS: no row is free, even after reaping;
- * other negative errno of open, mmap and fcntl. ret is untouched on failure. */
+ * -ENAMETOOLONG: directory/counters does not fit SLICE_PATH; other negative errno of open, fstat, mmap and fcntl (-EINVAL: a
+ * kernel without OFD locks, before 3.15). ret is untouched on failure. */
 int slice_open(const char *directory, Slice *ret);
 void slice_close(
         Slice *s); /* what the row still holds comes back when the last copy of the mapping is gone */
 
 /* 0, or -ENOMEM: the container would hold more than its limit, even after what killed processes held came back. bytes are rounded
- * up to SLICE_UNIT. Never blocks, never allocates, keeps errno; a few dozen instructions when there is room. */
+ * up to SLICE_UNIT. Never allocates, keeps errno; a few dozen instructions when there is room. May be called by any thread and
+ * in signal handlers. Waits only when four other threads of the process are in the middle of it; after ten seconds of that the
+ * answer is -ENOMEM, too, and a release is left to the end of the process. */
 int slice_reserve(Slice *s, uint64_t bytes);
 void slice_release(Slice *s, uint64_t bytes);
 
-uint64_t slice_limit(const Slice *s); /* bytes; what the agent says now */
-uint64_t slice_used(const Slice *s);  /* bytes, by all processes of the container */
+uint64_t slice_limit(Slice *s); /* bytes; what the agent says now */
+uint64_t slice_used(
+        const Slice *s); /* bytes, by all processes of the container, the dead who were not reaped included */
 
-/* Gives back what dead processes held. Returns how many rows were freed. */
+/* Gives back what dead processes held, at once. Returns how many rows were freed. */
 unsigned slice_reap(Slice *s);

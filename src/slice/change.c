@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "slice/change.h"
+
+#include <errno.h>
+
+#include "slice/word.h"
+
+/* Tests compile this file with a SLICE_STEP() of their own that kills the process, or lets another one go on: it stands between
+ * every two accesses to what is shared, with what was last seen. */
+#ifndef SLICE_STEP
+#define SLICE_STEP(seen) ((void) 0)
+#endif
+
+enum { TRIES = 1 << 20 };
+
+/* A try fails only because somebody else's went through: among 64 processes a million fail with a probability of
+ * (63/64)^1048576, which is zero. */
+
+static inline void relax(void) {
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#elif defined(__aarch64__)
+        __asm__ volatile("yield");
+#endif
+}
+
+/* Writes down the operation that the used word w names, before it is gone from there. False: w is not the used word any more.
+ *
+ * That w still stands after the old note was read, and that the note is swapped from this old one, keeps a slow writer from
+ * setting it back: while w stands nobody can have noted anything later of this lane.
+ *
+ * An operation of the writer's own lane is over and needs no note; it is kept up to date all the same, without a swap, so that
+ * a note is never older than the last two operations and cannot be mistaken for one 2^22 operations later. */
+static bool note(SliceCounters *c, uint64_t w, uint32_t own) {
+        uint32_t lane = slice_used_lane(w), sequence = slice_word_sequence(w);
+        _Atomic uint32_t *noted = &c->rows[lane / SLICE_LANES].noted[lane % SLICE_LANES];
+        uint32_t old = atomic_load_explicit(noted, memory_order_acquire);
+
+        SLICE_STEP(old);
+        if (old == sequence)
+                return true;
+        if (lane == own) {
+                atomic_store_explicit(noted, sequence, memory_order_release);
+                SLICE_STEP(0);
+                return true;
+        }
+        if (atomic_load_explicit(&c->used, memory_order_acquire) != w)
+                return false;
+        SLICE_STEP(1);
+        if (!atomic_compare_exchange_strong(noted, &old, sequence) && old != sequence)
+                return false;
+        SLICE_STEP(2);
+        return true;
+}
+
+static void raise_peak(SliceCounters *c, uint64_t units) {
+        uint64_t peak = atomic_load_explicit(&c->peak, memory_order_relaxed);
+
+        for (unsigned i = 0; i < TRIES && units > peak; i++)
+                if (atomic_compare_exchange_weak_explicit(&c->peak, &peak, units, memory_order_relaxed,
+                                                          memory_order_relaxed))
+                        return;
+}
+
+static int swap_used(SliceCounters *c, uint32_t lane, uint32_t sequence, int64_t units, uint64_t limit) {
+        for (unsigned i = 0; i < TRIES; i++) {
+                uint64_t w = atomic_load_explicit(&c->used, memory_order_acquire);
+                uint64_t sum = slice_used_units(w) + (uint64_t) units;
+
+                SLICE_STEP(w);
+                if (units > 0 && sum > limit)
+                        return -ENOMEM;
+                if (note(c, w, lane) &&
+                    atomic_compare_exchange_strong(&c->used, &w,
+                                                   slice_used_word((uint32_t) sum, lane, sequence))) {
+                        SLICE_STEP(0);
+                        if (units > 0)
+                                raise_peak(c, (uint32_t) sum);
+                        return 0;
+                }
+                relax();
+        }
+        return -ENOMEM;
+}
+
+/* A refused operation leaves its sequence to the next one: so none is ever used again before 2^22 others of its lane have stood in
+ * the used word. */
+int slice_change(SliceCounters *c, uint32_t lane, int64_t units, uint64_t limit) {
+        SliceLane *l = &c->rows[lane / SLICE_LANES].lanes[lane % SLICE_LANES];
+        uint64_t held = atomic_load_explicit(&l->held, memory_order_relaxed);
+        uint32_t sequence = slice_sequence_after(slice_word_sequence(held));
+        int r;
+
+        SLICE_STEP(held);
+        atomic_store_explicit(&l->operation, slice_word((uint64_t) units, sequence), memory_order_release);
+        SLICE_STEP(0);
+        r = swap_used(c, lane, sequence, units, limit);
+        if (r == 0) {
+                atomic_store_explicit(
+                        &l->held, slice_word((uint64_t) slice_word_units(held) + (uint64_t) units, sequence),
+                        memory_order_release);
+                SLICE_STEP(0);
+        }
+        atomic_store_explicit(&l->operation, slice_word(0, sequence), memory_order_release);
+        SLICE_STEP(1);
+        return r;
+}
+
+/* The used word is read before the note: what has left the first has entered the second. */
+static bool went_through(SliceCounters *c, uint32_t lane, uint32_t sequence) {
+        uint64_t w = atomic_load_explicit(&c->used, memory_order_acquire);
+        uint32_t noted;
+
+        SLICE_STEP(w);
+        if (slice_used_lane(w) == lane && slice_word_sequence(w) == sequence)
+                return true;
+        noted = atomic_load_explicit(&c->rows[lane / SLICE_LANES].noted[lane % SLICE_LANES],
+                                     memory_order_acquire);
+        SLICE_STEP(noted);
+        return noted == sequence;
+}
+
+static void recover_lane(SliceCounters *c, uint32_t lane) {
+        SliceLane *l = &c->rows[lane / SLICE_LANES].lanes[lane % SLICE_LANES];
+        uint64_t operation = atomic_load_explicit(&l->operation, memory_order_acquire);
+        uint64_t held = atomic_load_explicit(&l->held, memory_order_acquire);
+        uint32_t sequence = slice_word_sequence(operation);
+
+        SLICE_STEP(operation ^ held);
+        if (slice_word_units(operation) == 0)
+                return;
+        if (slice_word_sequence(held) != sequence && went_through(c, lane, sequence)) {
+                uint64_t units = (uint64_t) slice_word_units(held) + (uint64_t) slice_word_units(operation);
+
+                atomic_store_explicit(&l->held, slice_word(units, sequence), memory_order_release);
+                SLICE_STEP(0);
+        }
+        atomic_store_explicit(&l->operation, slice_word(0, sequence), memory_order_release);
+        SLICE_STEP(1);
+}
+
+/* All at once, and not lane by lane: one lane alone may hold more than the row, and what it gave back too much others would take
+ * in the meantime. What the lanes hold then adds up to nothing, and the row's next owner goes on from there. */
+void slice_recover(SliceCounters *c, uint32_t row) {
+        int64_t held;
+
+        for (uint32_t i = 0; i < SLICE_LANES; i++)
+                recover_lane(c, row * SLICE_LANES + i);
+        held = slice_row_held(&c->rows[row]);
+        if (held != 0)
+                (void) slice_change(c, row * SLICE_LANES, -held,
+                                    SLICE_NO_LIMIT); /* without a limit nothing is over it */
+}
+
+int64_t slice_row_held(const SliceRow *row) {
+        uint64_t sum = 0;
+
+        for (unsigned i = 0; i < SLICE_LANES; i++)
+                sum += (uint64_t) slice_word_units(
+                        atomic_load_explicit(&row->lanes[i].held, memory_order_relaxed));
+        return slice_word_units(slice_word(sum, 0));
+}
+
+bool slice_row_at_rest(const SliceRow *row) {
+        for (unsigned i = 0; i < SLICE_LANES; i++)
+                if (slice_word_units(atomic_load_explicit(&row->lanes[i].operation, memory_order_relaxed)) !=
+                    0)
+                        return false;
+        return slice_row_held(row) == 0;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "slice/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "slice/change.h"
+#include "slice/word.h"
+
+/* ---- reading ---- */
+
+/* A name that leads elsewhere, or to something that is no file, is not ours. */
+static int open_file(int directory, const char *name, int flags, int *ret) {
+        _cleanup_close_ int fd =
+                openat(directory, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
+        struct stat st;
+
+        if (fd < 0)
+                return errno == ELOOP || errno == ENXIO ? SLICE_FILES_E_DAMAGED : -errno;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (!S_ISREG(st.st_mode))
+                return SLICE_FILES_E_DAMAGED;
+        *ret = TAKE_FD(fd);
+        return 0;
+}
+
+/* All of it, or it is damaged: it may be cut short between any two calls. */
+static int read_whole(int fd, void *into, size_t size) {
+        size_t done = 0;
+
+        while (done < size) {
+                ssize_t n = pread(fd, (char *) into + done, size - done, (off_t) done);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                if (n == 0)
+                        return SLICE_FILES_E_DAMAGED;
+                done += (size_t) n;
+        }
+        return 0;
+}
+
+static int write_at(int fd, const void *bytes, size_t size, size_t at) {
+        size_t done = 0;
+
+        while (done < size) {
+                ssize_t n = pwrite(fd, (const char *) bytes + done, size - done, (off_t) (at + done));
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                done += (size_t) n;
+        }
+        return 0;
+}
+
+static int read_limits(int fd, SliceLimits *ret) {
+        int r = read_whole(fd, ret, sizeof *ret);
+
+        if (r != 0)
+                return r;
+        return ret->magic == SLICE_LIMITS_MAGIC && ret->major == SLICE_MAJOR && ret->size >= sizeof *ret
+                       ? 0
+                       : SLICE_FILES_E_DAMAGED;
+}
+
+static int read_counters(int fd, SliceCounters *ret) {
+        int r = read_whole(fd, ret, sizeof *ret);
+
+        if (r != 0)
+                return r;
+        return ret->magic == SLICE_COUNTERS_MAGIC && ret->major == SLICE_MAJOR && ret->size >= sizeof *ret
+                       ? 0
+                       : SLICE_FILES_E_DAMAGED;
+}
+
+int slice_files_limits(int directory, SliceLimits *ret) {
+        _cleanup_close_ int fd = -1;
+        SliceLimits limits;
+        int r = open_file(directory, "limits", O_RDONLY, &fd);
+
+        if (r == 0)
+                r = read_limits(fd, &limits);
+        if (r != 0)
+                return r;
+        limits.uuid[sizeof limits.uuid - 1] = '\0'; /* whoever wrote it */
+        limits.container[sizeof limits.container - 1] = '\0';
+        memcpy(ret, &limits, sizeof limits);
+        return 0;
+}
+
+/* ---- the report ---- */
+
+/* 1: somebody has the lock of one of these bytes. The question is allowed on a descriptor that is open for reading only. */
+static int locked(int fd, size_t at, size_t size) {
+        struct flock lock = {
+                .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t) at, .l_len = (off_t) size};
+
+        if (fcntl(fd, F_OFD_GETLK, &lock) < 0)
+                return -errno;
+        return lock.l_type != F_UNLCK;
+}
+
+static int find_alive(int fd, SliceReport *report) {
+        int r = locked(fd, offsetof(SliceCounters, rows), sizeof(SliceRow[SLICE_ROWS]));
+
+        for (size_t i = 0; r > 0 && i < SLICE_ROWS; i++) {
+                r = locked(fd, offsetof(SliceCounters, rows) + i * sizeof(SliceRow), 1);
+                if (r < 0)
+                        return r;
+                report->alive[i] = r == 1;
+                report->n_alive += report->alive[i];
+                r = 1;
+        }
+        return r < 0 ? r : 0;
+}
+
+static uint64_t bytes_of(uint64_t units) {
+        return (units > SLICE_MAX_UNITS ? SLICE_MAX_UNITS : units) * SLICE_UNIT;
+}
+
+/* What the dead hold may be anything where the counters were written over: never more than is used. */
+static void add_up(const SliceCounters *c, SliceReport *report) {
+        int64_t dead = 0;
+
+        report->used = bytes_of(slice_used_units(atomic_load_explicit(&c->used, memory_order_relaxed)));
+        report->peak = bytes_of(atomic_load_explicit(&c->peak, memory_order_relaxed));
+        report->refused = atomic_load_explicit(&c->refused, memory_order_relaxed);
+        for (size_t i = 0; i < SLICE_ROWS; i++) {
+                int64_t units = slice_row_held(&c->rows[i]); /* 42 bits */
+
+                report->held[i] = units * SLICE_UNIT;
+                if (!report->alive[i])
+                        dead += report->held[i] / SLICE_ROWS; /* the sum of 256 such numbers fits */
+        }
+        dead *= SLICE_ROWS;
+        report->dead = dead < 0 ? 0 : (uint64_t) dead > report->used ? report->used : (uint64_t) dead;
+}
+
+/* The living are asked for first: who dies in between is then counted as alive with what it held, and not as dead with what a
+ * living one has since reserved. */
+int slice_files_read(int directory, SliceReport *ret) {
+        _cleanup_close_ int fd = -1;
+        SliceReport report = {.n_alive = 0};
+        SliceCounters counters;
+        int r = open_file(directory, "counters", O_RDONLY, &fd);
+
+        if (r == 0)
+                r = find_alive(fd, &report);
+        if (r == 0)
+                r = read_counters(fd, &counters);
+        if (r != 0)
+                return r;
+        add_up(&counters, &report);
+        *ret = report;
+        return 0;
+}
+
+/* ---- making ---- */
+
+/* Whoever planted something under the name of the file to be renamed does not get it written to. */
+static int write_beside(int directory, const char *name, const void *bytes, size_t size, mode_t mode) {
+        _cleanup_close_ int fd = -1;
+
+        if (unlinkat(directory, name, 0) < 0 && errno != ENOENT)
+                return -errno;
+        fd = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd < 0)
+                return -errno;
+        if (fchmod(fd, mode) < 0) /* past our umask */
+                return -errno;
+        return write_at(fd, bytes, size, 0);
+}
+
+static int replace(int directory, const char *name, const void *bytes, size_t size, mode_t mode,
+                   Fault *fault) {
+        char beside[32];
+        int r;
+
+        (void) snprintf(beside, sizeof beside, "%s.new", name); /* both names are ours, and short */
+        r = write_beside(directory, beside, bytes, size, mode);
+        if (r == 0 && renameat(directory, beside, directory, name) < 0)
+                r = -errno;
+        if (r == 0)
+                return 0;
+        (void) unlinkat(directory, beside, 0); /* half a page is of no use */
+        return fault_set(fault, r, "cannot write the slice's %s: %s", name, strerror(-r));
+}
+
+static int make_limits(int directory, const SliceSpec *spec, Fault *fault) {
+        SliceLimits l = {.magic = SLICE_LIMITS_MAGIC,
+                         .major = SLICE_MAJOR,
+                         .minor = SLICE_MINOR,
+                         .size = sizeof l,
+                         .limit = spec->limit,
+                         .card_bytes = spec->card_bytes,
+                         .group_bytes = spec->group_bytes,
+                         .card = spec->card,
+                         .core_percent = spec->core_percent,
+                         .flags = spec->flags,
+                         .ctl = spec->ctl,
+                         .device = spec->device,
+                         .uvm = spec->uvm};
+
+        if (strlen(spec->uuid) >= sizeof l.uuid)
+                return fault_set(fault, -EINVAL, "uuid of card %u is longer than %zu characters: %s",
+                                 spec->card, sizeof l.uuid - 1, spec->uuid);
+        (void) snprintf(l.uuid, sizeof l.uuid, "%s", spec->uuid);
+        (void) snprintf(l.container, sizeof l.container, "%s", spec->container); /* cut: it is for people */
+        return replace(directory, "limits", &l, sizeof l, 0644, fault);
+}
+
+static int keep_counters(int directory) {
+        _cleanup_close_ int fd = -1;
+        SliceCounters counters;
+        int r = open_file(directory, "counters", O_RDONLY, &fd);
+
+        return r == 0 ? read_counters(fd, &counters) : r;
+}
+
+static int make_counters(int directory, Fault *fault) {
+        SliceCounters c;
+        int r = keep_counters(directory);
+
+        if (r == 0)
+                return 0;
+        if (r < 0 && r != -ENOENT)
+                return fault_set(fault, r, "cannot read the slice's counters: %s", strerror(-r));
+        memset(&c, 0, sizeof c);
+        c.magic = SLICE_COUNTERS_MAGIC;
+        c.major = SLICE_MAJOR;
+        c.minor = SLICE_MINOR;
+        c.size = sizeof c;
+        return replace(directory, "counters", &c, sizeof c, 0666, fault); /* any user of the container */
+}
+
+/* limits last: with it the slice is there. */
+int slice_files_make(int directory, const SliceSpec *spec, Fault *fault) {
+        int r = make_counters(directory, fault);
+
+        return r < 0 ? r : make_limits(directory, spec, fault);
+}
+
+/* Odd while it is written. Generation and limit lie side by side and go out in one write, so that a process killed between the two
+ * writes leaves the new limit behind, and an odd generation, which the next write makes even. */
+static int write_limit(int fd, uint64_t generation, uint64_t bytes) {
+        uint64_t words[2] = {generation | 1, bytes};
+        int r;
+
+        _Static_assert(offsetof(SliceLimits, limit) == offsetof(SliceLimits, generation) + sizeof(uint64_t),
+                       "one write");
+        if (generation % 2 == 1)
+                words[0] += 2;
+        r = write_at(fd, words, sizeof words, offsetof(SliceLimits, generation));
+        words[0]++;
+        return r < 0 ? r : write_at(fd, words, sizeof words[0], offsetof(SliceLimits, generation));
+}
+
+int slice_files_set_limit(int directory, uint64_t bytes, Fault *fault) {
+        _cleanup_close_ int fd = -1;
+        SliceLimits limits;
+        int r = open_file(directory, "limits", O_RDWR, &fd);
+
+        if (r == 0)
+                r = read_limits(fd, &limits);
+        if (r == 0)
+                r = write_limit(fd, atomic_load_explicit(&limits.generation, memory_order_relaxed), bytes);
+        if (r > 0)
+                return fault_set(fault, r, "the slice's limits are not a page of version %d", SLICE_MAJOR);
+        return r < 0 ? fault_set(fault, r, "cannot write the slice's limits: %s", strerror(-r)) : 0;
+}

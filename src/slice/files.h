@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The two files of a slice from outside: the node agent, `aliquot run` and `aliquot smi` make and read them. What the container can
+ * write is never mapped and never believed: it is read with pread, cut short or full of anything as it may be. All functions take
+ * the descriptor of the directory, so that no path is walked that a tenant could have changed.
+ *
+ * limits is written by one process at a time, the one that makes the slice. */
+
+#include "base/fault.h"
+#include "slice/page.h"
+
+typedef struct SliceSpec {
+        uint64_t limit, card_bytes, group_bytes; /* bytes, as in SliceLimits */
+        uint32_t card, core_percent, flags;
+        const char *uuid;      /* shorter than SLICE_UUID */
+        const char *container; /* for people; cut where it is too long */
+        SliceFile ctl, device, uvm;
+} SliceSpec;
+
+typedef struct SliceReport {
+        uint64_t used; /* bytes, as the counters say */
+        uint64_t dead; /* of these, of rows whose process is gone: they come back when somebody needs them */
+        uint64_t peak; /* bytes */
+        uint64_t refused; /* reservations */
+        uint32_t n_alive; /* rows */
+        bool alive[SLICE_ROWS];
+        int64_t held[SLICE_ROWS]; /* bytes; below zero when a process gave back what another one took */
+} SliceReport;
+
+enum {
+        SLICE_FILES_E_DAMAGED = 1, /* not a slice page of this major version, or cut short */
+};
+
+/* Makes both files. limits is replaced as a whole: who has mapped it keeps the old one. counters that are good stay as they are,
+ * because a container may be running on them; others are replaced, never written over. 0, or negative errno with a fault: -EINVAL a
+ * uuid that is too long, else of the file that could not be made. */
+int slice_files_make(int directory, const SliceSpec *spec, Fault *fault);
+
+/* Says another limit in the file that is there, because containers have it mounted. Bytes that are held above it stay; nothing is
+ * reserved until they are fewer. 0, SLICE_FILES_E_DAMAGED with a fault, or negative errno with a fault. */
+int slice_files_set_limit(int directory, uint64_t bytes, Fault *fault);
+
+/* 0, SLICE_FILES_E_DAMAGED, or negative errno of open, fstat, pread and fcntl; ret is untouched then. */
+int slice_files_limits(int directory, SliceLimits *ret);
+int slice_files_read(int directory, SliceReport *ret);

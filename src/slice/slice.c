@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "slice/slice.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/sys.h"
+#include "slice/change.h"
+#include "slice/word.h"
+
+/* This runs as a guest: raw system calls only, and nothing that a compiler makes a call of memcpy() or memset(), which carry
+ * symbol versions that old systems do not have. tests/unit/slice/symbols.sh looks at what the objects ask for. */
+
+enum {
+        LIMIT_TRIES = 64,     /* the agent's two writes lie some microseconds apart */
+        LANE_TURNS = 64,      /* another thread is about to be done: let it */
+        LANE_WAITS = 10000,   /* milliseconds: it was stopped, or has a lower priority than we */
+        REAP_PAUSE = 1000000, /* ns */
+};
+
+/* ---- the files ---- */
+
+static int join_path(const char *directory, const char *name, char path[SLICE_PATH]) {
+        size_t n = 0;
+
+        for (const char *p = directory; *p && n < SLICE_PATH; p++)
+                path[n++] = *p;
+        for (const char *p = name; n < SLICE_PATH && (path[n] = *p); p++)
+                n++;
+        return n < SLICE_PATH ? 0 : -ENAMETOOLONG;
+}
+
+/* O_NONBLOCK: what is no file, and would make us wait, is found out afterwards. */
+static long open_file(const char *path, int flags) {
+        return sys_call(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
+}
+
+/* Regular and long enough: the end of a file is the only thing that a mapping cannot stand. */
+static int check_file(long fd, size_t size, struct stat *ret) {
+        long r = sys_call(SYS_fstat, fd, ret);
+
+        if (r < 0)
+                return (int) r;
+        return S_ISREG(ret->st_mode) && ret->st_size >= (off_t) size ? 0 : -EPROTO;
+}
+
+static int map_file(long fd, size_t size, int protection, struct stat *st, void **ret) {
+        int r = check_file(fd, size, st);
+        long p;
+
+        if (r < 0)
+                return r;
+        p = sys_call(SYS_mmap, 0, size, protection, MAP_SHARED, fd, 0);
+        if (p < 0 && p > -4096)
+                return (int) p;
+        *ret = (void *) p;
+        return 0;
+}
+
+static void unmap(const void *p, size_t size) {
+        if (p)
+                (void) sys_call(SYS_munmap, p, size); /* fails only for what is no mapping */
+}
+
+static bool limits_good(const SliceLimits *l) {
+        return l->magic == SLICE_LIMITS_MAGIC && l->major == SLICE_MAJOR && l->size >= sizeof *l;
+}
+
+static bool counters_good(const SliceCounters *c) {
+        return c->magic == SLICE_COUNTERS_MAGIC && c->major == SLICE_MAJOR && c->size >= sizeof *c;
+}
+
+/* ---- rows ---- */
+
+/* The lock is the open file's, not the process's: it lasts until the last copy of the mapping is gone. */
+static long lock_row(long fd, uint32_t row, short type) {
+        struct flock lock = {.l_type = type,
+                             .l_whence = SEEK_SET,
+                             .l_start = (off_t) (offsetof(SliceCounters, rows) + row * sizeof(SliceRow)),
+                             .l_len = 1};
+
+        return sys_call(SYS_fcntl, fd, F_OFD_SETLK, &lock);
+}
+
+/* First a row that nobody holds anything in, then any that can be had, which brings its bytes back. Everybody begins at another
+ * one: 64 processes that start together then ask once each, and not 32 times. */
+static int take_row(long fd, SliceCounters *c, uint32_t *ret) {
+        uint32_t start = (uint32_t) sys_call(SYS_getpid);
+        long r = 0;
+
+        for (uint32_t i = 0; i < 2 * SLICE_ROWS; i++) {
+                uint32_t row = (start + i) % SLICE_ROWS;
+
+                if (i < SLICE_ROWS && !slice_row_at_rest(&c->rows[row]))
+                        continue;
+                r = lock_row(fd, row, F_WRLCK);
+                if (r == -EAGAIN || r == -EACCES)
+                        continue;
+                if (r < 0)
+                        return (int) r;
+                slice_recover(c, row);
+                *ret = row;
+                return 0;
+        }
+        return -EUSERS;
+}
+
+static long open_again(const Slice *s) {
+        struct stat st;
+        long fd = open_file(s->path, O_RDWR);
+
+        if (fd < 0)
+                return fd;
+        if (check_file(fd, sizeof(SliceCounters), &st) == 0 && st.st_dev == s->dev && st.st_ino == s->ino)
+                return fd;
+        (void) sys_call(SYS_close, fd); /* nothing was written */
+        return -ESTALE;
+}
+
+unsigned slice_reap(Slice *s) {
+        unsigned freed = 0;
+        long fd = -1;
+
+        for (uint32_t row = 0; row < SLICE_ROWS; row++) {
+                if (row == s->row || slice_row_at_rest(&s->counters->rows[row]))
+                        continue;
+                if (fd < 0)
+                        fd = open_again(s);
+                if (fd < 0)
+                        return 0; /* no descriptor is to be had, or we were moved to another root: the next one will */
+                if (lock_row(fd, row, F_WRLCK) < 0)
+                        continue;
+                if (!slice_row_at_rest(&s->counters->rows[row])) {
+                        slice_recover(s->counters, row);
+                        freed++;
+                }
+                (void) lock_row(fd, row,
+                                F_UNLCK); /* before close: a child of fork may have the descriptor, too */
+        }
+        if (fd >= 0)
+                (void) sys_call(SYS_close, fd);
+        return freed;
+}
+
+static void reap_now_and_then(Slice *s) {
+        struct timespec now = {0, 0};
+        uint64_t last = atomic_load_explicit(&s->last_reap, memory_order_relaxed), nsec;
+
+        (void) sys_call(SYS_clock_gettime, CLOCK_MONOTONIC_COARSE,
+                        &now); /* the clock is there since 2.6.32 */
+        nsec = (uint64_t) now.tv_sec * UINT64_C(1000000000) + (uint64_t) now.tv_nsec;
+        if (nsec - last >= REAP_PAUSE && atomic_compare_exchange_strong(&s->last_reap, &last, nsec))
+                (void) slice_reap(s);
+}
+
+/* ---- opening ---- */
+
+static int map_limits(const char *directory, const SliceLimits **ret) {
+        struct stat st;
+        char path[SLICE_PATH];
+        void *p = NULL;
+        int r = join_path(directory, "/limits", path);
+        long fd = r < 0 ? r : open_file(path, O_RDONLY);
+
+        if (fd < 0)
+                return (int) fd;
+        r = map_file(fd, sizeof(SliceLimits), PROT_READ, &st, &p);
+        (void) sys_call(SYS_close, fd); /* only read from */
+        if (r < 0)
+                return r;
+        *ret = p;
+        return limits_good(*ret) ? 0 : -EPROTO;
+}
+
+static int map_counters(const char *directory, struct stat *st, Slice *ret) {
+        void *p = NULL;
+        int r = join_path(directory, "/counters", ret->path);
+        long fd = r < 0 ? r : open_file(ret->path, O_RDWR);
+
+        if (fd < 0)
+                return (int) fd;
+        r = map_file(fd, sizeof(SliceCounters), PROT_READ | PROT_WRITE, st, &p);
+        if (r == 0) {
+                ret->counters = p;
+                r = counters_good(ret->counters) ? take_row(fd, ret->counters, &ret->row) : -EPROTO;
+        }
+        (void) sys_call(SYS_close, fd); /* the mapping keeps the open file, and with it the lock */
+        return r;
+}
+
+static bool read_limit(Slice *s, uint64_t *ret) {
+        for (unsigned i = 0; i < LIMIT_TRIES; i++) {
+                uint64_t before = atomic_load_explicit(&s->limits->generation, memory_order_acquire);
+                uint64_t limit = __atomic_load_n(&s->limits->limit, __ATOMIC_RELAXED);
+
+                atomic_thread_fence(memory_order_acquire);
+                *ret = limit;
+                if (before % 2 == 0 &&
+                    before == atomic_load_explicit(&s->limits->generation, memory_order_relaxed))
+                        return true;
+        }
+        return false;
+}
+
+/* An agent that was killed between its two writes leaves the generation odd, and the limit, a single word, whole: so what was read
+ * last is good for a process that starts now. */
+static void first_limit(Slice *s) {
+        uint64_t limit = 0;
+
+        for (unsigned i = 0; i < LIMIT_TRIES && !read_limit(s, &limit); i++)
+                (void) sys_call(SYS_sched_yield);
+        atomic_store_explicit(&s->last_limit, limit, memory_order_relaxed);
+}
+
+int slice_open(const char *directory, Slice *ret) {
+        struct stat st;
+        Slice s;
+        int r;
+
+        s.limits = NULL;
+        s.counters = NULL;
+        r = map_limits(directory, &s.limits);
+        if (r == 0)
+                r = map_counters(directory, &st, &s);
+        if (r < 0) {
+                unmap(s.limits, sizeof *s.limits);
+                unmap(s.counters, sizeof *s.counters);
+                return r;
+        }
+        ret->limits = s.limits;
+        ret->counters = s.counters;
+        ret->row = s.row;
+        ret->dev = st.st_dev;
+        ret->ino = st.st_ino;
+        for (size_t i = 0; i < SLICE_LANES; i++)
+                atomic_init(&ret->busy[i], 0);
+        for (size_t i = 0; i < SLICE_PATH && (i == 0 || s.path[i - 1]); i++)
+                ret->path[i] = s.path[i];
+        atomic_init(&ret->last_reap, 0);
+        first_limit(ret);
+        return 0;
+}
+
+void slice_close(Slice *s) {
+        unmap(s->limits, sizeof *s->limits);
+        unmap(s->counters, sizeof *s->counters);
+        s->limits = NULL;
+        s->counters = NULL;
+}
+
+/* ---- reserving ---- */
+
+static void pause_turn(unsigned turn) {
+        struct timespec millisecond = {0, 1000000};
+
+        if (turn < LANE_TURNS)
+                (void) sys_call(SYS_sched_yield);
+        else
+                (void) sys_call(SYS_nanosleep, &millisecond,
+                                0); /* a signal ends it early, which does no harm */
+}
+
+/* A lane is a try-lock: a signal handler that comes in between finds another one. SLICE_LANES when none came free, because the
+ * threads that have them were stopped, or left by longjmp(). */
+static uint32_t take_lane(Slice *s) {
+        for (unsigned turn = 0; turn < LANE_TURNS + LANE_WAITS; turn++) {
+                for (uint32_t i = 0; i < SLICE_LANES; i++)
+                        if (atomic_load_explicit(&s->busy[i], memory_order_relaxed) == 0 &&
+                            atomic_exchange_explicit(&s->busy[i], 1, memory_order_acquire) == 0)
+                                return i;
+                pause_turn(turn);
+        }
+        return SLICE_LANES;
+}
+
+static int change(Slice *s, int64_t units, uint64_t limit) {
+        uint32_t lane = take_lane(s);
+        int r;
+
+        if (lane == SLICE_LANES)
+                return -ENOMEM;
+        r = slice_change(s->counters, s->row * SLICE_LANES + lane, units, limit);
+        atomic_store_explicit(&s->busy[lane], 0, memory_order_release);
+        return r;
+}
+
+static uint64_t units_of(uint64_t bytes) {
+        return bytes / SLICE_UNIT + (bytes % SLICE_UNIT != 0);
+}
+
+int slice_reserve(Slice *s, uint64_t bytes) {
+        uint64_t units = units_of(bytes), limit = slice_limit(s) / SLICE_UNIT;
+        int r = -ENOMEM;
+
+        if (limit > SLICE_MAX_UNITS)
+                limit = SLICE_MAX_UNITS;
+        if (units == 0)
+                return 0;
+        if (units <= limit) {
+                r = change(s, (int64_t) units, limit);
+                if (r < 0) {
+                        reap_now_and_then(s);
+                        r = change(s, (int64_t) units, limit);
+                }
+        }
+        if (r < 0)
+                atomic_fetch_add_explicit(&s->counters->refused, 1, memory_order_relaxed);
+        return r;
+}
+
+void slice_release(Slice *s, uint64_t bytes) {
+        uint64_t units = units_of(bytes);
+
+        if (units > 0 && units <= SLICE_MAX_UNITS) /* more was never reserved */
+                (void) change(s, -(int64_t) units, SLICE_NO_LIMIT);
+}
+
+uint64_t slice_limit(Slice *s) {
+        uint64_t limit, last = atomic_load_explicit(&s->last_limit, memory_order_relaxed);
+
+        if (!read_limit(s, &limit))
+                return last;
+        if (limit != last)
+                atomic_store_explicit(&s->last_limit, limit, memory_order_relaxed);
+        return limit;
+}
+
+uint64_t slice_used(const Slice *s) {
+        uint64_t used = atomic_load_explicit(&s->counters->used, memory_order_relaxed);
+
+        return (uint64_t) slice_used_units(used) * SLICE_UNIT;
+}
