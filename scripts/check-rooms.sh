@@ -20,7 +20,7 @@ BEGIN {
         may["scheduler"] = "base wire share http kube admission"
         may["node"] = "base wire share http kube rpc cards kubelet"
         may["sim"] = "base wire share cards rm"
-        may["run"] = "base rm slice"
+        may["run"] = "base slice cards"
         may["inspect"] = "base wire share"
         may["local"] = "base wire share http kube cards scheduler inspect"
 }
