@@ -6,7 +6,7 @@
 #include "pages.h"
 #include "step.h"
 
-enum { LIMIT = 16, BEFORE = 5 };
+enum { LIMIT = 16, OURS = 1, BEFORE = 5 }; /* units; OURS are the one's who looks on */
 
 /* The step at which this process is killed; 0: never. */
 static unsigned countdown;
@@ -73,7 +73,12 @@ static Fate die_opening(const Pages *p, unsigned n) {
         return fate(pid);
 }
 
-static const int64_t changes[] = {3, LIMIT - BEFORE, LIMIT, -1, -BEFORE};
+static const int64_t changes[] = {3, LIMIT - OURS - BEFORE, LIMIT, -1, -BEFORE};
+
+static void change_used(Slice *s) {
+        slice_release(s, OURS * SLICE_UNIT);
+        ASSERT_OK(slice_reserve(s, OURS * SLICE_UNIT));
+}
 
 /* Others change the used word before anybody looks, so that only the note tells; or nobody does. */
 static void killed_at_every_step(void) {
@@ -82,17 +87,16 @@ static void killed_at_every_step(void) {
         Slice s;
 
         ASSERT_OK(slice_open(p.path, &s));
+        ASSERT_OK(slice_reserve(&s, OURS * SLICE_UNIT));
         for (size_t i = 0; i < ELEMENTSOF(changes) * 2; i++)
                 for (unsigned n = 1;; n++) {
                         Fate f = die_changing(&p, changes[i / 2], n);
 
                         ASSERT_TRUE(slice_used(&s) <= LIMIT * SLICE_UNIT);
-                        if (i % 2 == 1) {
-                                slice_release(&s, SLICE_UNIT);
-                                ASSERT_OK(slice_reserve(&s, SLICE_UNIT));
-                        }
-                        pages_reap_to(&s, 0);
-                        ASSERT_TRUE(slice_row_at_rest(&s.counters->rows[s.row]));
+                        if (i % 2 == 1)
+                                change_used(&s);
+                        pages_reap_to(&s, OURS * SLICE_UNIT);
+                        ASSERT_INT(slice_row_held(&s.counters->rows[s.row]), OURS);
                         if (f == SURVIVED)
                                 break;
                         n_killed++;
@@ -110,16 +114,15 @@ static void reaper_killed_at_every_step(void) {
         Slice s;
 
         ASSERT_OK(slice_open(p.path, &s));
+        ASSERT_OK(slice_reserve(&s, OURS * SLICE_UNIT));
         for (size_t i = 0; i < ELEMENTSOF(changes); i++)
                 for (unsigned n = 1, m = 1;; m++) {
                         dying = die_changing(&p, changes[i], n);
-                        if (m % 2 == 1) {
-                                slice_release(&s, SLICE_UNIT);
-                                ASSERT_OK(slice_reserve(&s, SLICE_UNIT));
-                        }
+                        if (m % 2 == 1)
+                                change_used(&s);
                         reaping = die_reaping(&p, m);
                         n_killed += reaping == KILLED;
-                        pages_reap_to(&s, 0);
+                        pages_reap_to(&s, OURS * SLICE_UNIT);
                         if (reaping == SURVIVED && dying == SURVIVED)
                                 break;
                         if (reaping == SURVIVED) {

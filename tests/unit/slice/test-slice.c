@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 
 #include "pages.h"
 
