@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "slice/crowd.h"
+#include "crowd.h"
 
 #include <errno.h>
 #include <poll.h>
 
 #include "pages.h"
-#include "slice/step.h"
+#include "step.h"
 
 enum {
         MAX_PROCESSES = 128,
