@@ -4,7 +4,7 @@
 /* The cards of this machine for a command that is about to run on one of them, by NVML's word: asked once, in this process. */
 
 #include "base/fault.h"
-#include "run/board.h"
+#include "slice/board.h"
 
 typedef struct RunCard {
         uint32_t index; /* NVML's */

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "run/board.h"
+#include "slice/board.h"
 #include "run/processes.h"
 
 #define MIB (UINT64_C(1) << 20)

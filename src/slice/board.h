@@ -16,6 +16,7 @@
 enum { BOARD_CARDS = 32, BOARD_ID = 128, BOARD_OWNER = 256, BOARD_PATH = 4096 };
 
 #define BOARD_DEFAULT "/run/aliquot/slices"
+#define BOARD_AGENT   "agent " /* how the owner of the agent's slices begins; others begin with "run " */
 
 typedef struct BoardSlice {
         char id[BOARD_ID];
@@ -53,3 +54,10 @@ int board_each(Board *b, int (*visit)(void *userdata, const BoardSlice *slice), 
 int board_put(Board *b, const char *id, const char *owner, const SliceSpec *specs, size_t n, int *ret_owner,
               Fault *fault);
 void board_drop(Board *b, const char *id);
+
+/* The node agent's: the directory and its pages are made where they are missing, limits are said anew, good counters stay. Nobody
+ * holds a lock: it stands until the agent takes it away. 0 or negative errno with a fault. */
+int board_renew(Board *b, const char *id, const char *owner, const SliceSpec *specs, size_t n, Fault *fault);
+
+/* Drops the agent's slices that keep() does not want. 0 or negative errno when the board cannot be read. */
+int board_sweep(Board *b, bool (*keep)(void *userdata, const char *id), void *userdata);

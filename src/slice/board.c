@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/board.h"
+#include "slice/board.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -130,7 +130,7 @@ static bool read_owner(int dir, BoardSlice *slice) {
         n = read(fd, slice->owner, sizeof slice->owner - 1);
         slice->owner[n > 0 ? n : 0] = '\0';
         slice->owner[strcspn(slice->owner, "\n")] = '\0';
-        return strncmp(slice->owner, "run ", 4) != 0 || is_locked(fd);
+        return strncmp(slice->owner, BOARD_AGENT, strlen(BOARD_AGENT)) == 0 || is_locked(fd);
 }
 
 static void read_card(int dir, uint32_t number, BoardSlice *slice) {
@@ -181,6 +181,7 @@ void board_drop(Board *b, const char *id) {
                 (void) snprintf(name, sizeof name, "%u", i);
                 remove_card(dir, name);
         }
+        (void) unlinkat(dir, OWNER ".new", 0);
         (void) unlinkat(dir, OWNER, 0);
         (void) unlinkat(b->fd, id, AT_REMOVEDIR);
 }
@@ -236,6 +237,7 @@ static int put_owner(int dir, const char *owner, int *ret, Fault *fault) {
         return 0;
 }
 
+/* Directories that are there already are used again. */
 static int put_cards(int dir, const SliceSpec *specs, size_t n, Fault *fault) {
         for (size_t i = 0; i < n; i++) {
                 _cleanup_close_ int fd = -1;
@@ -278,5 +280,61 @@ int board_put(Board *b, const char *id, const char *owner, const SliceSpec *spec
                 return r;
         }
         *ret_owner = TAKE_FD(held);
+        return 0;
+}
+
+static int write_owner(int dir, const char *owner, Fault *fault) {
+        _cleanup_close_ int fd =
+                openat(dir, OWNER ".new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+
+        if (fd < 0 || dprintf(fd, "%s\n", owner) < 0 || renameat(dir, OWNER ".new", dir, OWNER) < 0)
+                return fault_set(fault, -errno, "cannot write the slice's owner: %s", strerror(errno));
+        return 0;
+}
+
+int board_renew(Board *b, const char *id, const char *owner, const SliceSpec *specs, size_t n, Fault *fault) {
+        _cleanup_close_ int dir = -1;
+        int r;
+
+        if (n > BOARD_CARDS)
+                return fault_set(fault, -E2BIG, "slice %s: more than %d cards", id, BOARD_CARDS);
+        if (mkdirat(b->fd, id, 0755) < 0 && errno != EEXIST)
+                return fault_set(fault, -errno, "cannot make slice %s in %s: %s", id, b->path,
+                                 strerror(errno));
+        dir = openat(b->fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (dir < 0)
+                return fault_set(fault, -errno, "cannot open slice %s in %s: %s", id, b->path,
+                                 strerror(errno));
+        r = write_owner(dir, owner, fault);
+        return r < 0 ? r : put_cards(dir, specs, n, fault);
+}
+
+static bool is_agents(Board *b, const char *id) {
+        char path[BOARD_ID + sizeof OWNER + 1], text[sizeof BOARD_AGENT] = "";
+        _cleanup_close_ int fd = -1;
+
+        (void) snprintf(path, sizeof path, "%s/" OWNER, id);
+        fd = openat(b->fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        return fd >= 0 && read(fd, text, strlen(BOARD_AGENT)) == (ssize_t) strlen(BOARD_AGENT) &&
+               strcmp(text, BOARD_AGENT) == 0;
+}
+
+int board_sweep(Board *b, bool (*keep)(void *userdata, const char *id), void *userdata) {
+        int fd = openat(b->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
+        const struct dirent *entry;
+
+        if (!entries) {
+                int r = -errno;
+
+                if (fd >= 0)
+                        (void) close(fd);
+                return r;
+        }
+        while ((entry = readdir(entries)))
+                if (entry->d_name[0] != '.' && strlen(entry->d_name) < BOARD_ID &&
+                    is_agents(b, entry->d_name) && !keep(userdata, entry->d_name))
+                        board_drop(b, entry->d_name);
+        (void) closedir(entries);
         return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/board.h"
+#include "slice/board.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -136,6 +136,41 @@ static void the_agents_stand_until_it_takes_them_away(void) {
         board_done(&b);
 }
 
+static bool keep_pod(void *userdata, const char *id) {
+        return strcmp(id, "pod") == 0;
+}
+
+static void the_agent_says_its_slices_anew(void) {
+        SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
+        static Slice slice;
+        Fault fault = FAULT_NULL;
+        char directory[256];
+        Board b;
+        int run;
+
+        begin();
+        b = open_board();
+        ASSERT_OK(board_renew(&b, "pod", "agent d/a/main", &spec, 1, &fault));
+        ASSERT_OK(board_renew(&b, "gone", "agent d/b/main", &spec, 1, &fault));
+        run = put(&b, "one", "run 1 x");
+        (void) snprintf(directory, sizeof directory, "%s/pod/0", path);
+        ASSERT_OK(slice_open(directory, &slice));
+        ASSERT_OK(slice_reserve(&slice, 8192));
+        spec.limit = 2 << 20;
+        ASSERT_OK(board_renew(&b, "pod", "agent d/a/main", &spec, 1, &fault));
+        ASSERT_INT(slice_used(&slice), 8192);
+        ASSERT_OK(slice_reserve(&slice, 4096));
+        slice_close(&slice);
+        ASSERT_OK(slice_open(directory, &slice)); /* the container's next start sees what is said now */
+        ASSERT_INT(slice_limit(&slice), 2 << 20);
+        slice_close(&slice);
+        ASSERT_OK(board_sweep(&b, keep_pod, NULL));
+        ASSERT_TRUE(is_there("pod") && !is_there("gone") && is_there("one"));
+        ASSERT_OK(close(run));
+        board_drop(&b, "pod");
+        board_done(&b);
+}
+
 static void what_cannot_be_read_is_passed_over(void) {
         Fault fault = FAULT_NULL;
         char text[256];
@@ -180,5 +215,6 @@ static void names_are_not_taken_twice(void) {
 int main(void) {
         return TEST_MAIN(TEST(slices_live_as_long_as_their_owner), TEST(or_as_any_process_that_has_them),
                          TEST(the_agents_stand_until_it_takes_them_away),
-                         TEST(what_cannot_be_read_is_passed_over), TEST(names_are_not_taken_twice));
+                         TEST(the_agent_says_its_slices_anew), TEST(what_cannot_be_read_is_passed_over),
+                         TEST(names_are_not_taken_twice));
 }
