@@ -241,14 +241,14 @@ static int put_owner(int dir, const char *owner, int *ret, Fault *fault) {
 static int put_cards(int dir, const SliceSpec *specs, size_t n, Fault *fault) {
         for (size_t i = 0; i < n; i++) {
                 _cleanup_close_ int fd = -1;
-                char name[16];
+                char name[24];
                 int r;
 
                 (void) snprintf(name, sizeof name, "%zu", i);
-                if (mkdirat(dir, name, 0755) < 0)
+                if (mkdirat(dir, name, 0755) < 0 && errno != EEXIST)
                         return fault_set(fault, -errno, "cannot make a slice's directory: %s",
                                          strerror(errno));
-                fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+                fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
                 if (fd < 0)
                         return fault_set(fault, -errno, "cannot open a slice's directory: %s",
                                          strerror(errno));
