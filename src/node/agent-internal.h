@@ -40,6 +40,7 @@ struct Agent {
         CardList cards;
         bool cards_known;
         Inventory inventory;
+        Isolation isolation;
         Terms terms;
         Fault unit_fault;   /* why the unit in force will not do; "" when it will */
         Fault wanted_fault; /* and the one that is wanted */

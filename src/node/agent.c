@@ -126,6 +126,7 @@ static void on_pods_end(void *userdata) {
         if (first)
                 prove_adopt(a->prove);
         dying_sweep(a->dying);
+        isolation_sweep(&a->isolation, &a->records);
         agent_settle(a);
         prove_wake(a->prove);
 }
@@ -140,6 +141,8 @@ static void on_pod_change(void *userdata, Str uid, RosterPod *pod) {
                 prove_recall(a->prove, pod);
         if (a->roster.listing)
                 return;
+        if (!pod)
+                isolation_sweep(&a->isolation, &a->records);
         agent_settle(a);
         prove_wake(a->prove);
 }
@@ -147,6 +150,7 @@ static void on_pod_change(void *userdata, Str uid, RosterPod *pod) {
 static void on_dying_change(void *userdata) {
         Agent *a = userdata;
 
+        isolation_sweep(&a->isolation, &a->records);
         agent_settle(a);
 }
 
@@ -307,6 +311,12 @@ static int open_state(Agent *a, Fault *fault) {
                 r = make_directory(a->o.state_dir, 0700, fault);
         if (r == 0 && a->o.access == DEVICE_ACCESS_CDI)
                 r = make_directory(a->o.cdi_dir, 0755, fault);
+        if (r == 0)
+                r = isolation_init(&a->isolation,
+                                   &(IsolationOptions){.slices = a->o.slices,
+                                                       .state_dir = a->o.state_dir,
+                                                       .gate = a->o.gate,
+                                                       .ignores_disable = a->o.ignores_disable});
         return r < 0 ? r : records_open(&a->records, a->records_dir, fault);
 }
 
@@ -338,6 +348,7 @@ static int build_identity(Agent *a) {
                                .pod_resources = a->pod_resources,
                                .client = a->client,
                                .teller = a->teller,
+                               .isolation = &a->isolation,
                                .access = a->o.access};
         prove = (ProveOptions){.event = a->event,
                                .roster = &a->roster,
@@ -346,6 +357,7 @@ static int build_identity(Agent *a) {
                                .pod_resources = a->pod_resources,
                                .teller = a->teller,
                                .dying = a->dying,
+                               .isolation = &a->isolation,
                                .checkpoint = a->checkpoint};
         r = admit_new(&admit, &a->admit);
         return r < 0 ? r : prove_new(&prove, &a->prove);
@@ -453,6 +465,7 @@ Agent *agent_free(Agent *a) {
         roster_done(&a->roster);
         records_done(&a->records);
         inventory_done(&a->inventory);
+        isolation_done(&a->isolation);
         card_list_done(&a->cards);
         sd_event_source_disable_unref(a->list_again);
         sd_event_source_disable_unref(a->last_wait);

@@ -20,6 +20,8 @@ typedef struct AgentOptions {
         const char *nvml;           /* NULL: libnvidia-ml.so.1 */
         MemoryUnit unit;
         DeviceAccess access;
+        const char *slices, *gate; /* as in node/isolation.h */
+        bool ignores_disable;
 } AgentOptions;
 
 /* 0, or negative errno with a fault for people. */

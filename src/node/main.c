@@ -29,6 +29,9 @@ enum {
         KEY_UNIT,
         KEY_ACCESS,
         KEY_NVML,
+        KEY_SLICES,
+        KEY_GATE,
+        KEY_IGNORE_DISABLE,
         KEY_NO_SUPERVISOR,
 };
 
@@ -53,6 +56,11 @@ static const struct argp_option option_table[] = {
          "runtime",
          0},
         {"nvml", KEY_NVML, "FILE", 0, "the NVML library (default libnvidia-ml.so.1)", 0},
+        {"slices-dir", KEY_SLICES, "DIR", 0, "slice pages are made here (default " BOARD_DEFAULT ")", 0},
+        {"gate", KEY_GATE, "FILE", 0,
+         "libaliquot.so for isolated containers (default: beside this program, or ../lib/aliquot)", 0},
+        {"ignore-cgpu-disable", KEY_IGNORE_DISABLE, NULL, 0, "isolate containers that say CGPU_DISABLE, too",
+         0},
         {"no-supervisor", KEY_NO_SUPERVISOR, NULL, 0, "do not start the agent again when it was killed", 0},
         {"verbose", 'v', NULL, 0, "log every step", 0},
         {0},
@@ -86,6 +94,12 @@ static error_t parse_paths(int key, const char *text, Options *o) {
                 return 0;
         case KEY_NVML:
                 o->agent.nvml = text;
+                return 0;
+        case KEY_SLICES:
+                o->agent.slices = text;
+                return 0;
+        case KEY_GATE:
+                o->agent.gate = text;
                 return 0;
         default:
                 return ARGP_ERR_UNKNOWN;
@@ -135,6 +149,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state) {
                 return 0;
         case KEY_ACCESS:
                 parse_access(text, o, state);
+                return 0;
+        case KEY_IGNORE_DISABLE:
+                o->agent.ignores_disable = true;
                 return 0;
         case KEY_NO_SUPERVISOR:
                 o->alone = true;
@@ -231,6 +248,7 @@ int node_main(int argc, char **argv) {
                                .state_dir = STATE_DIR,
                                .cdi_dir = CDI_DIR,
                                .cgroup_root = CGROUP_ROOT,
+                               .slices = BOARD_DEFAULT,
                                .host_root = "/",
                                .unit = MEMORY_UNIT_GIB}};
 

@@ -89,6 +89,22 @@ void board_done(Board *b) {
         *b = BOARD_NULL;
 }
 
+int board_refresh(Board *b, Fault *fault) {
+        struct stat here, there;
+        Board again;
+        int r;
+
+        if (b->fd >= 0 && fstat(b->fd, &here) == 0 && stat(b->path, &there) == 0 &&
+            here.st_dev == there.st_dev && here.st_ino == there.st_ino)
+                return 0;
+        r = board_open(&again, b->path, true, fault);
+        if (r < 0)
+                return r;
+        board_done(b);
+        *b = again;
+        return 0;
+}
+
 int board_lock(Board *b, Fault *fault) {
         _cleanup_close_ int fd = openat(b->fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         int r;

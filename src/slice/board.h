@@ -42,6 +42,10 @@ typedef struct Board {
 int board_open(Board *b, const char *path, bool make, Fault *fault);
 void board_done(Board *b);
 
+/* What is mounted by its path must be where the path leads: /run is cleaned by others. Opens, and makes, the board again when another
+ * directory, or none, stands there now. 0 or negative errno with a fault. */
+int board_refresh(Board *b, Fault *fault);
+
 int board_lock(Board *b, Fault *fault); /* waits; 0 or negative errno */
 void board_unlock(Board *b);
 

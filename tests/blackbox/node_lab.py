@@ -148,8 +148,11 @@ class Lab:
         self.api = Api(self.store.address)
         self.kubeconfig = self.store.kubeconfig(os.path.join(self.dir, "kubeconfig"))
         self.cgroup = os.path.join(self.dir, "cgroup")
-        self.kubelet_dir, self.state, self.cdi = (os.path.join(self.dir, d) for d in ("kubelet", "state", "cdi"))
+        self.kubelet_dir, self.state, self.cdi, self.slices, self.gate = (
+            os.path.join(self.dir, d) for d in ("kubelet", "state", "cdi", "slices", "gate.so"))
         os.mkdir(self.kubelet_dir)
+        with open(self.gate, "w") as f:
+            f.write("what is loaded into containers, first version")
         self.api.post("/api/v1/nodes", {"metadata": {"name": NODE, "labels": {"ack.node.gpu.schedule": mode},
                                                      "annotations": dict({"aliquot.dev/allow-mixed": "true"},
                                                                          **(annotations or {}))}})
@@ -168,7 +171,7 @@ class Lab:
         self.metrics_port = getattr(self, "metrics_port", None) or free_port()
         command = [self.aliquot, "node", "--kubeconfig", self.kubeconfig, "--node-name", NODE, "--kubelet-dir",
                    self.kubelet_dir, "--state-dir", self.state, "--cdi-dir", self.cdi, "--cgroup-root", self.cgroup,
-                   "--simulate", self.cards, "--gpu-mem-unit", self.unit, "--metrics-listen",
+                   "--slices-dir", self.slices, "--gate", self.gate, "--simulate", self.cards, "--gpu-mem-unit", self.unit, "--metrics-listen",
                    f"127.0.0.1:{self.metrics_port}"] + self.extra
         return command if self.supervised else command + ["--no-supervisor"] + os.environ.get("ALIQUOT_OPTIONS", "").split()
 
