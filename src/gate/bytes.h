@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Numbers out of bytes of any alignment, without a call to libc: the machines that are known here are little endian, as the
+ * driver's structures are. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "little endian");
+
+typedef uint32_t __attribute__((aligned(1), may_alias)) Loose32;
+typedef uint64_t __attribute__((aligned(1), may_alias)) Loose64;
+
+static inline uint32_t get32(const void *p) {
+        return *(const Loose32 *) p;
+}
+static inline uint64_t get64(const void *p) {
+        return *(const Loose64 *) p;
+}
+static inline void put32(void *p, uint32_t value) {
+        *(Loose32 *) p = value;
+}
+static inline void put64(void *p, uint64_t value) {
+        *(Loose64 *) p = value;
+}
+
+static inline void bytes_copy(void *to, const void *from, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                ((uint8_t *) to)[i] = ((const uint8_t *) from)[i];
+}
+static inline void bytes_clear(void *to, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                ((uint8_t *) to)[i] = 0;
+}
