@@ -6,11 +6,9 @@
 enum {
         PAGE_BIG = 64 * 1024,
         PAGE_HUGE = 2 * 1024 * 1024,
-        HEAP_VIRTUAL = 0x80000,     /* NVOS32_ALLOC_FLAGS_VIRTUAL: addresses only */
-        HEAP_PLACE = 3 << 25,       /* NVOS32_ATTR_LOCATION: 0 is the card */
-        HEAP_BY_PITCH_ATTR = 64,    /* where functions differ from AllocSize */
-        HEAP_BY_PITCH_HEIGHT = 56,
+        HEAP_BY_PITCH_HEIGHT = 56, /* where AllocTiledPitchHeight differs from AllocSize */
         HEAP_BY_PITCH_PITCH = 60,
+        HEAP_BY_PITCH_ATTR = 64,
 };
 #define BYTES_MAX (UINT64_C(1) << 50) /* no card has a pebibyte, and sums of such sizes do not overflow */
 
@@ -93,11 +91,8 @@ static void set_bytes(RmAsk *ask, uint64_t bytes) {
 }
 
 static void decode_memory(const uint8_t *p, RmAsk *ask) {
-        uint64_t limit = get64(p + offsetof(RmAllocMemory, limit));
-
-        ask->what = get32(p + offsetof(RmAllocMemory, class_)) == RM_CLASS_MEMORY_LOCAL ? RM_NEW_MEMORY : RM_OTHER;
+        ask->what = get32(p + offsetof(RmAllocMemory, class_)) == RM_CLASS_MEMORY_LOCAL ? RM_TELL_LIMIT : RM_OTHER;
         set_new(ask, get32(p), get32(p + offsetof(RmAllocMemory, parent)), get32(p + offsetof(RmAllocMemory, new)));
-        set_bytes(ask, limit == UINT64_MAX ? limit : limit + 1);
 }
 
 /* The driver multiplies a 32-bit height by a signed pitch, in 64 bits: a pitch below zero becomes a size that cannot be. */
@@ -113,8 +108,9 @@ static uint64_t pitch_bytes(const uint8_t *p) {
 static void decode_heap_alloc(const uint8_t *p, uint32_t function, RmAsk *ask) {
         bool pitch = function == RM_HEAP_ALLOC_PITCH_HEIGHT;
         uint32_t attr = get32(p + (pitch ? (size_t) HEAP_BY_PITCH_ATTR : offsetof(RmHeap, attr)));
+        uint32_t location = attr >> RM_ATTR_LOCATION_SHIFT & RM_ATTR_LOCATION_MASK;
 
-        if ((get32(p + offsetof(RmHeap, flags)) & HEAP_VIRTUAL) || (attr & HEAP_PLACE))
+        if ((get32(p + offsetof(RmHeap, flags)) & RM_FLAG_VIRTUAL) || location != RM_ATTR_LOCATION_VIDMEM)
                 return; /* addresses, or the machine's own memory */
         ask->what = RM_NEW_MEMORY;
         set_bytes(ask, pitch ? pitch_bytes(p) : get64(p + offsetof(RmHeap, size)));
@@ -235,6 +231,7 @@ bool rm_needs_card(const RmAsk *ask) {
         case RM_TELL_FB_LIST:
         case RM_TELL_REGIONS:
         case RM_TELL_HEAP:
+        case RM_TELL_LIMIT:
                 return true;
         default:
                 return false;
@@ -256,7 +253,6 @@ RmVerdict rm_admit(const RmAsk *ask, const RmKnown *known) {
         case RM_NEW_CLIENT:
         case RM_NEW_DEVICE:
         case RM_NEW_SUBDEVICE:
-        case RM_EXPORT:
                 return (RmVerdict){.action = RM_REMEMBER};
         case RM_FREE_OBJECT:
                 return (RmVerdict){.action = RM_FORGET};
@@ -267,6 +263,7 @@ RmVerdict rm_admit(const RmAsk *ask, const RmKnown *known) {
         case RM_TELL_FB_LIST:
         case RM_TELL_REGIONS:
         case RM_TELL_HEAP:
+        case RM_TELL_LIMIT:
                 return (RmVerdict){.action = known && known->sliced ? RM_REWRITE : RM_FORWARD};
         case RM_SCHEDULE: /* what the driver says to who may not */
                 return (RmVerdict){.action = RM_REFUSE, .status = RM_ERR_INSUFFICIENT_PERMISSIONS};
@@ -313,21 +310,10 @@ uint32_t rm_new_handle(const RmAsk *ask, const void *outer) {
         return get32((const uint8_t *) outer + at); /* the other three have it where RM_ALLOC has it */
 }
 
-/* An allocation answers with the limit that was asked, or with one rounded up; a question with the heap's. */
-static uint64_t taken_memory(const RmAsk *ask, uint64_t limit) {
-        uint64_t bytes = limit == UINT64_MAX ? 0 : limit + 1;
-
-        if (bytes == ask->bytes)
-                return rm_round(bytes);
-        return bytes == rm_round(ask->bytes) ? bytes : 0;
-}
-
 uint64_t rm_taken(const RmAsk *ask, const void *outer, const void *inner, uint32_t n) {
         size_t at = offsetof(RmMemoryParams, size);
         uint64_t bytes = 0;
 
-        if (ask->nr == RM_ESC_ALLOC_MEMORY)
-                return taken_memory(ask, get64((const uint8_t *) outer + offsetof(RmAllocMemory, limit)));
         if (ask->nr == RM_ESC_VID_HEAP_CONTROL)
                 bytes = get64((const uint8_t *) outer + offsetof(RmHeap, size));
         else if (n >= at + 8)
@@ -335,11 +321,4 @@ uint64_t rm_taken(const RmAsk *ask, const void *outer, const void *inner, uint32
         if (bytes < ask->bytes || bytes > BYTES_MAX)
                 bytes = rm_round(ask->bytes); /* an answer that cannot be */
         return bytes > 0 ? bytes : PAGE_BIG;
-}
-
-void rm_hide_heap(void *outer, uint64_t limit) {
-        uint8_t *at = (uint8_t *) outer + offsetof(RmAllocMemory, limit);
-
-        if (get64(at) >= limit)
-                put64(at, limit > 0 ? limit - 1 : 0);
 }

@@ -4,8 +4,9 @@
 /* What the driver is being asked for, and what to do about it. Pure: no I/O, no state, no pointer is followed; the gate inside the
  * container decides with it, and a supervisor outside can.
  *
- * Memory comes through three doors: RM_ALLOC of class 0x40, the functions of RM_VID_HEAP_CONTROL that become such an allocation, and,
- * in drivers of old, RM_ALLOC_MEMORY of class 0x40. Amounts are bytes. */
+ * Memory of the card comes through RM_ALLOC of class 0x40, through the functions of RM_VID_HEAP_CONTROL that become such an
+ * allocation, and by duplicates and imports of what another process got. RM_ALLOC_MEMORY of class 0x40, a third door by its name, gives
+ * none: it tells the size of the heap. Amounts are bytes. */
 
 #include <stdbool.h>
 
@@ -31,6 +32,7 @@ typedef enum RmWhat {
         RM_TELL_FB_LIST,
         RM_TELL_REGIONS,
         RM_TELL_HEAP,
+        RM_TELL_LIMIT,
         RM_SCHEDULE,   /* sets how the card's time is shared */
 } RmWhat;
 
@@ -90,7 +92,5 @@ uint32_t rm_status(const RmAsk *ask, const void *outer);
 void rm_set_status(const RmAsk *ask, void *outer, uint32_t status);
 uint32_t rm_new_handle(const RmAsk *ask, const void *outer); /* 0: it is not told */
 
-/* What was really taken, from the driver's answer; never less than a page. 0: the call took nothing, it was a question
- * (RM_ALLOC_MEMORY of class 0x40 tells the heap's size in the drivers known), and rm_hide_heap() belongs to it. */
+/* What was really taken, from the driver's answer; never less than what was asked, and never 0. */
 uint64_t rm_taken(const RmAsk *ask, const void *outer, const void *inner, uint32_t n);
-void rm_hide_heap(void *outer, uint64_t limit);

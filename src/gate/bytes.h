@@ -26,10 +26,20 @@ static inline void put64(void *p, uint64_t value) {
 }
 
 static inline void bytes_copy(void *to, const void *from, size_t n) {
-        for (size_t i = 0; i < n; i++)
-                ((uint8_t *) to)[i] = ((const uint8_t *) from)[i];
+        uint8_t *t = to;
+        const uint8_t *f = from;
+
+        for (; n >= 8; n -= 8, t += 8, f += 8)
+                put64(t, get64(f));
+        for (; n > 0; n--)
+                *t++ = *f++;
 }
+
 static inline void bytes_clear(void *to, size_t n) {
-        for (size_t i = 0; i < n; i++)
-                ((uint8_t *) to)[i] = 0;
+        uint8_t *t = to;
+
+        for (; n >= 8; n -= 8, t += 8)
+                put64(t, 0);
+        for (; n > 0; n--)
+                *t++ = 0;
 }
