@@ -125,22 +125,22 @@ static uint64_t bytes_of(uint64_t units) {
         return (units > SLICE_MAX_UNITS ? SLICE_MAX_UNITS : units) * SLICE_UNIT;
 }
 
-/* What the dead hold may be anything where the counters were written over: never more than is used. */
+/* What the dead hold may be anything where the counters were written over: it is said to be no more than what is used. */
 static void add_up(const SliceCounters *c, SliceReport *report) {
-        int64_t dead = 0;
+        int64_t units, dead = 0; /* 256 numbers of 42 bits */
 
         report->used = bytes_of(slice_used_units(atomic_load_explicit(&c->used, memory_order_relaxed)));
         report->peak = bytes_of(atomic_load_explicit(&c->peak, memory_order_relaxed));
         report->refused = atomic_load_explicit(&c->refused, memory_order_relaxed);
         for (size_t i = 0; i < SLICE_ROWS; i++) {
-                int64_t units = slice_row_held(&c->rows[i]); /* 42 bits */
-
+                units = slice_row_held(&c->rows[i]);
                 report->held[i] = units * SLICE_UNIT;
                 if (!report->alive[i])
-                        dead += report->held[i] / SLICE_ROWS; /* the sum of 256 such numbers fits */
+                        dead += units;
         }
-        dead *= SLICE_ROWS;
-        report->dead = dead < 0 ? 0 : (uint64_t) dead > report->used ? report->used : (uint64_t) dead;
+        report->dead = dead > 0 ? bytes_of((uint64_t) dead) : 0;
+        if (report->dead > report->used)
+                report->dead = report->used;
 }
 
 /* The living are asked for first: who dies in between is then counted as alive with what it held, and not as dead with what a

@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What a process sees of its slice: exact boundaries, rows and their locks, pages that are not what they should be. */
+
+#include <errno.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+
+#include "pages.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+/* ---- boundaries ---- */
+
+static void limit_is_exact(void) {
+        Pages p = pages_make(10 * SLICE_UNIT);
+        Slice s;
+
+        ASSERT_OK(slice_open(p.path, &s));
+        ASSERT_INT(slice_limit(&s), 10 * SLICE_UNIT);
+        ASSERT_OK(slice_reserve(&s, 9 * SLICE_UNIT));
+        ASSERT_INT(slice_reserve(&s, SLICE_UNIT + 1), -ENOMEM);
+        ASSERT_OK(slice_reserve(&s, 1)); /* a whole unit */
+        ASSERT_INT(slice_used(&s), 10 * SLICE_UNIT);
+        ASSERT_INT(slice_reserve(&s, 1), -ENOMEM);
+        ASSERT_OK(slice_reserve(&s, 0));
+        slice_release(&s, 0);
+        slice_release(&s, 1);
+        ASSERT_OK(slice_reserve(&s, SLICE_UNIT));
+        slice_release(&s, 10 * SLICE_UNIT);
+        ASSERT_INT(slice_used(&s), 0);
+        ASSERT_INT(pages_report(&p).refused, 2);
+        ASSERT_INT(pages_report(&p).peak, 10 * SLICE_UNIT);
+        slice_close(&s);
+        pages_remove(&p);
+}
+
+/* A limit that is not whole units: the part of one is not given out. */
+static void limit_between_units(void) {
+        Pages p = pages_make(2 * SLICE_UNIT + SLICE_UNIT - 1);
+        Slice s;
+
+        ASSERT_OK(slice_open(p.path, &s));
+        ASSERT_INT(slice_limit(&s), 3 * SLICE_UNIT - 1);
+        ASSERT_INT(slice_reserve(&s, 3 * SLICE_UNIT - 1), -ENOMEM);
+        ASSERT_OK(slice_reserve(&s, 2 * SLICE_UNIT));
+        slice_close(&s);
+        pages_remove(&p);
+}
+
+static void sizes_that_overflow(void) {
+        static const uint64_t sizes[] = {UINT64_MAX, UINT64_MAX - SLICE_UNIT, UINT64_C(1) << 63,
+                                         UINT64_C(1) << 44, (UINT64_C(1) << 44) + 1};
+        Pages p = pages_make(UINT64_MAX);
+        Slice s;
+
+        ASSERT_OK(slice_open(p.path, &s));
+        for (size_t i = 0; i < ELEMENTSOF(sizes); i++) {
+                ASSERT_INT(slice_reserve(&s, sizes[i]), -ENOMEM);
+                slice_release(&s, sizes[i]);
+                ASSERT_INT(slice_used(&s), 0);
+        }
+        ASSERT_OK(slice_reserve(&s, (UINT64_C(1) << 44) - SLICE_UNIT)); /* the most that can be counted */
+        ASSERT_INT(slice_reserve(&s, 1), -ENOMEM);
+        slice_release(&s, (UINT64_C(1) << 44) - SLICE_UNIT);
+        ASSERT_INT(slice_used(&s), 0);
+        slice_close(&s);
+        pages_remove(&p);
+}
+
+static void limit_of_nothing(void) {
+        Pages p = pages_make(0);
+        Slice s;
+
+        ASSERT_OK(slice_open(p.path, &s));
+        ASSERT_INT(slice_reserve(&s, 1), -ENOMEM);
+        ASSERT_OK(slice_reserve(&s, 0));
+        slice_close(&s);
+        pages_remove(&p);
+}
+
+/* Sequences wrap; nothing depends on how many operations there were. */
+static void sequences_wrap(void) {
+        Pages p = pages_make(4 * SLICE_UNIT);
+        Slice s;
+
+        ASSERT_OK(slice_open(p.path, &s));
+        for (uint32_t i = 0; i < SLICE_SEQUENCE_MASK / 2 + 10; i++) {
+                ASSERT_OK(slice_reserve(&s, 3 * SLICE_UNIT));
+                slice_release(&s, 3 * SLICE_UNIT);
+        }
+        ASSERT_INT(slice_used(&s), 0);
+        ASSERT_INT(slice_word_sequence(s.counters->rows[s.row].lanes[0].held), 18);
+        slice_close(&s);
+        pages_remove(&p);
+}
+
+static void errno_is_kept(void) {
+        Pages p = pages_make(SLICE_UNIT);
+        Slice s;
+
+        errno = EXDEV;
+        ASSERT_OK(slice_open(p.path, &s));
+        ASSERT_INT(slice_reserve(&s, 2 * SLICE_UNIT), -ENOMEM);
+        ASSERT_OK(slice_reserve(&s, SLICE_UNIT));
+        ASSERT_INT(slice_reserve(&s, SLICE_UNIT), -ENOMEM);
+        slice_release(&s, SLICE_UNIT);
+        ASSERT_INT(errno, EXDEV);
+        slice_close(&s);
+        pages_remove(&p);
+}
+
+/* ---- the limit, while we run ---- */
+
+static void limit_changes(void) {
+        Pages p = pages_make(4 * SLICE_UNIT);
+        Fault fault = FAULT_NULL;
+        Slice s;
+
+        ASSERT_OK(slice_open(p.path, &s));
+        ASSERT_OK(slice_reserve(&s, 4 * SLICE_UNIT));
+        ASSERT_OK(slice_files_set_limit(p.directory, 5 * SLICE_UNIT, &fault));
+        ASSERT_INT(slice_limit(&s), 5 * SLICE_UNIT);
+        ASSERT_OK(slice_reserve(&s, SLICE_UNIT));
+        ASSERT_OK(slice_files_set_limit(p.directory, 3 * SLICE_UNIT, &fault));
+        slice_release(&s, 2 * SLICE_UNIT);
+        ASSERT_INT(slice_reserve(&s, SLICE_UNIT), -ENOMEM); /* 3 are held yet */
+        slice_release(&s, SLICE_UNIT);
+        ASSERT_OK(slice_reserve(&s, SLICE_UNIT));
+        slice_close(&s);
+        pages_remove(&p);
+}
+
+/* The agent was killed in the middle: what was read last holds, and a process that starts takes what is there. */
+static void limit_is_never_written_to_the_end(void) {
+        Pages p = pages_make(4 * SLICE_UNIT);
+        uint64_t words[2] = {3, 8 * SLICE_UNIT};
+        Fault fault = FAULT_NULL;
+        Slice s, later;
+
+        ASSERT_OK(slice_open(p.path, &s));
+        pages_write(&p, "limits", words, sizeof words, offsetof(SliceLimits, generation));
+        ASSERT_INT(slice_limit(&s), 4 * SLICE_UNIT);
+        ASSERT_OK(slice_open(p.path, &later));
+        ASSERT_INT(slice_limit(&later), 8 * SLICE_UNIT);
+        ASSERT_OK(slice_files_set_limit(p.directory, 6 * SLICE_UNIT, &fault)); /* the next agent */
+        ASSERT_INT(slice_limit(&s), 6 * SLICE_UNIT);
+        ASSERT_INT(slice_limit(&later), 6 * SLICE_UNIT);
+        slice_close(&s);
+        slice_close(&later);
+        pages_remove(&p);
+}
+
+/* ---- rows ---- */
+
+static size_t open_descriptors(void) {
+        DIR *directory = opendir("/proc/self/fd");
+        size_t n = 0;
+
+        ASSERT_TRUE(directory != NULL);
+        while (readdir(directory))
+                n++;
+        (void) closedir(directory);
+        return n;
+}
+
+static void every_row_is_taken(void) {
+        static Slice all[SLICE_ROWS];
+        Pages p = pages_make(SLICE_ROWS * SLICE_UNIT);
+        size_t before = open_descriptors();
+        Slice one_more;
+
+        for (size_t i = 0; i < SLICE_ROWS; i++) {
+                ASSERT_OK(slice_open(p.path, &all[i]));
+                ASSERT_OK(slice_reserve(&all[i], SLICE_UNIT));
+        }
+        ASSERT_INT(open_descriptors(), before);
+        ASSERT_INT(slice_open(p.path, &one_more), -EUSERS);
+        ASSERT_INT(pages_report(&p).n_alive, SLICE_ROWS);
+        ASSERT_INT(slice_reserve(&all[0], SLICE_UNIT), -ENOMEM);
+        slice_close(&all[77]);
+        ASSERT_INT(pages_report(&p).dead, SLICE_UNIT);
+        ASSERT_OK(slice_open(p.path, &one_more)); /* recovers the only one that can be had */
+        ASSERT_INT(one_more.row, all[77].row);
+        ASSERT_INT(slice_used(&one_more), (SLICE_ROWS - 1) * SLICE_UNIT);
+        ASSERT_OK(slice_reserve(&one_more, SLICE_UNIT));
+        slice_close(&one_more);
+        for (size_t i = 0; i < SLICE_ROWS; i++)
+                if (i != 77)
+                        slice_close(&all[i]);
+        ASSERT_INT(pages_report(&p).n_alive, 0);
+        ASSERT_INT(pages_report(&p).dead, SLICE_ROWS * SLICE_UNIT);
+        pages_remove(&p);
+}
+
+/* Every process of the child holds on to a pipe of which the parent waits for the end. */
+static void await_end(int fd) {
+        char byte;
+
+        ASSERT_INT(read(fd, &byte, 1), 0);
+}
+
+static void say(int fd) {
+        ASSERT_INT(write(fd, "x", 1), 1);
+}
+
+static void hear(int fd) {
+        char byte;
+
+        ASSERT_INT(read(fd, &byte, 1), 1);
+}
+
+static void death_frees_a_row(void) {
+        Pages p = pages_make(4 * SLICE_UNIT);
+        int said[2];
+        Slice s;
+        pid_t pid;
+
+        ASSERT_OK(slice_open(p.path, &s));
+        ASSERT_OK(pipe2(said, O_CLOEXEC));
+        pid = pages_fork();
+        if (pid == 0) {
+                Slice mine;
+
+                ASSERT_OK(slice_open(p.path, &mine));
+                ASSERT_OK(slice_reserve(&mine, 3 * SLICE_UNIT));
+                say(said[1]);
+                for (;;)
+                        (void) pause();
+        }
+        hear(said[0]);
+        ASSERT_INT(pages_report(&p).n_alive, 2);
+        ASSERT_INT(slice_reap(&s), 0); /* it lives */
+        ASSERT_INT(slice_reserve(&s, 2 * SLICE_UNIT), -ENOMEM);
+        ASSERT_OK(kill(pid, SIGKILL));
+        (void) pages_wait(pid);
+        pages_reap_to(&s, 0);
+        ASSERT_INT(pages_report(&p).n_alive, 1);
+        ASSERT_OK(slice_reserve(&s, 4 * SLICE_UNIT));
+        slice_close(&s);
+        (void) close(said[0]);
+        (void) close(said[1]);
+        pages_remove(&p);
+}
+
+/* Whoever hits the limit reaps by himself. */
+static void refusal_reaps(void) {
+        Pages p = pages_make(4 * SLICE_UNIT);
+        time_t end = time(NULL) + PAGES_DEADLINE;
+        Slice s;
+        pid_t pid = pages_fork();
+        int r;
+
+        if (pid == 0) {
+                ASSERT_OK(slice_open(p.path, &s));
+                ASSERT_OK(slice_reserve(&s, 4 * SLICE_UNIT));
+                _exit(0);
+        }
+        ASSERT_CHILD_OK(pid);
+        ASSERT_OK(slice_open(p.path, &s));
+        while ((r = slice_reserve(&s, SLICE_UNIT)) == -ENOMEM && time(NULL) < end)
+                (void) sched_yield();
+        ASSERT_OK(r);
+        ASSERT_INT(slice_used(&s), SLICE_UNIT);
+        slice_close(&s);
+        pages_remove(&p);
+}
+
+/* The lock belongs to the mapping that parent and child share: the row lives as long as one of them. */
+static void fork_keeps_a_row(void) {
+        Pages p = pages_make(4 * SLICE_UNIT);
+        int said[2], go[2], gone[2];
+        Slice s;
+        pid_t pid;
+
+        ASSERT_OK(slice_open(p.path, &s));
+        ASSERT_OK(pipe2(said, O_CLOEXEC) | pipe2(go, O_CLOEXEC) | pipe2(gone, O_CLOEXEC));
+        pid = pages_fork();
+        if (pid == 0) {
+                Slice parent;
+
+                (void) close(go[1]); /* if the test ends early, nobody waits for ever */
+                slice_close(&s);
+                ASSERT_OK(slice_open(p.path, &parent));
+                ASSERT_OK(slice_reserve(&parent, 3 * SLICE_UNIT));
+                if (fork() == 0) { /* it lives on, with the mapping and without a parent */
+                        say(said[1]);
+                        hear(go[0]);
+                        _exit(0);
+                }
+                _exit(0);
+        }
+        ASSERT_CHILD_OK(pid);
+        (void) close(gone[1]);
+        hear(said[0]);
+        ASSERT_INT(slice_reap(&s), 0);
+        ASSERT_INT(slice_used(&s), 3 * SLICE_UNIT);
+        ASSERT_INT(pages_report(&p).dead, 0);
+        say(go[1]);
+        await_end(gone[0]); /* the grandchild had the other end */
+        pages_reap_to(&s, 0);
+        slice_close(&s);
+        for (size_t i = 0; i < 2; i++) {
+                (void) close(said[i]);
+                (void) close(go[i]);
+        }
+        (void) close(gone[0]);
+        pages_remove(&p);
+}
+
+/* What exec leaves behind the driver has freed, and so do we; the process lives on and has a row of nobody. */
+static void exec_frees_a_row(void) {
+        Pages p = pages_make(4 * SLICE_UNIT);
+        int in[2], out[2];
+        char byte;
+        Slice s;
+        pid_t pid;
+
+        ASSERT_OK(slice_open(p.path, &s));
+        ASSERT_OK(pipe2(in, O_CLOEXEC) | pipe2(out, O_CLOEXEC));
+        pid = pages_fork();
+        if (pid == 0) {
+                ASSERT_OK(slice_open(p.path, &s));
+                ASSERT_OK(slice_reserve(&s, 3 * SLICE_UNIT));
+                ASSERT_TRUE(dup2(in[0], STDIN_FILENO) >= 0 && dup2(out[1], STDOUT_FILENO) >= 0);
+                (void) execl("/bin/cat", "cat", (char *) NULL);
+                _exit(1);
+        }
+        say(in[1]);
+        ASSERT_INT(read(out[0], &byte, 1), 1); /* cat runs */
+        pages_reap_to(&s, 0);
+        ASSERT_INT(pages_report(&p).n_alive, 1);
+        (void) close(in[1]);
+        ASSERT_CHILD_OK(pid);
+        slice_close(&s);
+        (void) close(in[0]);
+        (void) close(out[0]);
+        (void) close(out[1]);
+        pages_remove(&p);
+}
+
+/* Memory that one process reserved and another one released: both rows stay exact, and one is below zero. */
+static void released_by_another(void) {
+        Pages p = pages_make(4 * SLICE_UNIT);
+        Slice one, other;
+
+        ASSERT_OK(slice_open(p.path, &one));
+        ASSERT_OK(slice_open(p.path, &other));
+        ASSERT_OK(slice_reserve(&one, 4 * SLICE_UNIT));
+        slice_release(&other, 4 * SLICE_UNIT);
+        ASSERT_INT(slice_used(&one), 0);
+        ASSERT_INT(pages_report(&p).held[other.row], -4 * SLICE_UNIT);
+        slice_close(&other);
+        ASSERT_INT(slice_reap(&one), 1);
+        ASSERT_INT(slice_used(&one), 4 * SLICE_UNIT);
+        slice_release(&one, 4 * SLICE_UNIT);
+        slice_close(&one);
+        pages_remove(&p);
+}
+
+/* Nobody may be reaped without a descriptor, or through another file of the same name. */
+static void reaping_needs_the_same_file(void) {
+        Pages p = pages_make(4 * SLICE_UNIT);
+        SliceSpec spec = pages_spec(4 * SLICE_UNIT);
+        struct rlimit many, none;
+        Fault fault = FAULT_NULL;
+        Slice s, dead;
+
+        ASSERT_OK(slice_open(p.path, &s));
+        ASSERT_OK(slice_open(p.path, &dead));
+        ASSERT_OK(slice_reserve(&dead, SLICE_UNIT));
+        slice_close(&dead);
+        ASSERT_OK(getrlimit(RLIMIT_NOFILE, &many));
+        none = (struct rlimit){0, many.rlim_max};
+        ASSERT_OK(setrlimit(RLIMIT_NOFILE, &none));
+        ASSERT_INT(slice_reap(&s), 0);
+        ASSERT_INT(slice_open(p.path, &dead), -EMFILE);
+        ASSERT_OK(setrlimit(RLIMIT_NOFILE, &many));
+        ASSERT_OK(unlinkat(p.directory, "counters", 0));
+        ASSERT_INT(slice_reap(&s), 0);
+        ASSERT_OK(slice_files_make(p.directory, &spec, &fault));
+        ASSERT_INT(slice_reap(&s), 0);
+        ASSERT_INT(slice_used(&s), SLICE_UNIT);
+        ASSERT_OK(slice_reserve(&s, 3 * SLICE_UNIT)); /* the old mapping serves on */
+        slice_close(&s);
+        pages_remove(&p);
+}
+
+/* ---- signal handlers ---- */
+
+static Slice *handled;
+static volatile sig_atomic_t n_handled;
+
+static void on_signal(int number) {
+        if (slice_reserve(handled, SLICE_UNIT) == 0)
+                slice_release(handled, SLICE_UNIT);
+        n_handled++;
+}
+
+/* Whatever it interrupts, the handler finds a lane. */
+static void signal_in_between(void) {
+        Pages p = pages_make(8 * SLICE_UNIT);
+        struct itimerval often = {{0, 100}, {0, 100}}, never = {{0, 0}, {0, 0}};
+        struct sigaction act = {.sa_handler = on_signal};
+        Slice s;
+
+        ASSERT_OK(slice_open(p.path, &s));
+        handled = &s;
+        ASSERT_OK(sigaction(SIGALRM, &act, NULL));
+        ASSERT_OK(setitimer(ITIMER_REAL, &often, NULL));
+        while (n_handled < 200) {
+                ASSERT_OK(slice_reserve(&s, 3 * SLICE_UNIT));
+                slice_release(&s, 3 * SLICE_UNIT);
+        }
+        ASSERT_OK(setitimer(ITIMER_REAL, &never, NULL));
+        ASSERT_INT(slice_used(&s), 0);
+        ASSERT_INT(pages_report(&p).held[s.row], 0);
+        slice_close(&s);
+        pages_remove(&p);
+}
+
+/* ---- pages that are not what they should be ---- */
+
+static int open_and_close(const Pages *p) {
+        Slice s;
+        int r = slice_open(p->path, &s);
+
+        if (r == 0)
+                slice_close(&s);
+        return r;
+}
+
+static int open_with(const char *name, size_t at, uint64_t value, size_t size) {
+        Pages p = pages_make(SLICE_UNIT);
+        int r;
+
+        pages_write(&p, name, &value, size, at);
+        r = open_and_close(&p);
+        pages_remove(&p);
+        return r;
+}
+
+static int open_cut(const char *name, off_t length) {
+        Pages p = pages_make(SLICE_UNIT);
+        int fd = openat(p.directory, name, O_WRONLY | O_CLOEXEC), r;
+
+        ASSERT_TRUE(fd >= 0);
+        ASSERT_OK(ftruncate(fd, length));
+        (void) close(fd);
+        r = open_and_close(&p);
+        pages_remove(&p);
+        return r;
+}
+
+static void versions(void) {
+        ASSERT_INT(open_with("limits", offsetof(SliceLimits, magic), 1, 8), -EPROTO);
+        ASSERT_INT(open_with("limits", offsetof(SliceLimits, major), 2, 2), -EPROTO);
+        ASSERT_INT(open_with("limits", offsetof(SliceLimits, major), 0, 2), -EPROTO);
+        ASSERT_INT(open_with("limits", offsetof(SliceLimits, minor), 7, 2), 0);
+        ASSERT_INT(open_with("limits", offsetof(SliceLimits, size), 4095, 4), -EPROTO);
+        ASSERT_INT(open_with("limits", offsetof(SliceLimits, size), 8192, 4), 0);
+        ASSERT_INT(open_with("counters", offsetof(SliceCounters, magic), 1, 8), -EPROTO);
+        ASSERT_INT(open_with("counters", offsetof(SliceCounters, major), 2, 2), -EPROTO);
+        ASSERT_INT(open_with("counters", offsetof(SliceCounters, minor), 7, 2), 0);
+        ASSERT_INT(open_with("counters", offsetof(SliceCounters, size), 0, 4), -EPROTO);
+        ASSERT_INT(open_cut("limits", sizeof(SliceLimits) - 1), -EPROTO);
+        ASSERT_INT(open_cut("limits", 0), -EPROTO);
+        ASSERT_INT(open_cut("limits", 2 * sizeof(SliceLimits)), 0);
+        ASSERT_INT(open_cut("counters", sizeof(SliceCounters) - 1), -EPROTO);
+        ASSERT_INT(open_cut("counters", 0), -EPROTO);
+        ASSERT_INT(open_cut("counters", sizeof(SliceCounters) + 1), 0);
+}
+
+static void places(void) {
+        Pages p = pages_make(SLICE_UNIT);
+        char path[SLICE_PATH + 16];
+        Slice s;
+
+        ASSERT_INT(slice_open("/nowhere", &s), -ENOENT);
+        memset(path, '/', sizeof path);
+        memcpy(path, p.path, strlen(p.path));
+        path[SLICE_PATH - sizeof "/counters" + 1] = '\0';
+        ASSERT_INT(slice_open(path, &s), -ENAMETOOLONG);
+        path[SLICE_PATH - sizeof "/counters"] = '\0'; /* the longest */
+        ASSERT_OK(slice_open(path, &s));
+        slice_close(&s);
+        ASSERT_OK(unlinkat(p.directory, "counters", 0));
+        ASSERT_INT(slice_open(p.path, &s), -ENOENT);
+        ASSERT_OK(mkfifoat(p.directory, "counters", 0666));
+        ASSERT_INT(slice_open(p.path, &s), -EPROTO); /* and did not wait for anybody */
+        pages_remove(&p);
+}
+
+static uint64_t next_random(uint64_t *state) {
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        return *state;
+}
+
+static void scribble(SliceCounters *c, uint64_t *state, size_t n) {
+        uint64_t *words = (uint64_t *) (void *) c;
+
+        for (size_t i = 0; i < n; i++)
+                words[2 + next_random(state) % (sizeof *c / 8 - 2)] = next_random(state);
+}
+
+static void use(Slice *s, uint64_t *state) {
+        uint64_t bytes = next_random(state) % (64 * MIB);
+
+        if (slice_reserve(s, bytes) == 0)
+                slice_release(s, bytes);
+        slice_release(s, next_random(state));
+        (void) slice_reap(s);
+        (void) slice_used(s);
+}
+
+/* Any contents: it ends, and nothing but the container's own sums is wrong. */
+static void counters_full_of_anything(void) {
+        Pages p = pages_make(64 * MIB);
+        uint64_t state = UINT64_C(20261121);
+        Slice s, other;
+
+        ASSERT_OK(slice_open(p.path, &s));
+        for (unsigned i = 0; i < 200; i++) {
+                scribble(s.counters, &state, 1000);
+                use(&s, &state);
+                (void) pages_report(&p);
+                if (slice_open(p.path, &other) == 0) {
+                        use(&other, &state);
+                        slice_close(&other);
+                }
+        }
+        slice_close(&s);
+        pages_remove(&p);
+}
+
+static void counters_scribbled_over_meanwhile(void) {
+        Pages p = pages_make(64 * MIB);
+        uint64_t state = 1;
+        Slice s;
+        pid_t pid = pages_fork();
+
+        if (pid == 0) {
+                ASSERT_OK(slice_open(p.path, &s));
+                for (;;) {
+                        scribble(s.counters, &state, 64);
+                        atomic_store(&s.counters->used, next_random(&state));
+                }
+        }
+        ASSERT_OK(slice_open(p.path, &s));
+        for (unsigned i = 0; i < 3000; i++) {
+                use(&s, &state);
+                if (i % 100 == 0)
+                        (void) pages_report(&p);
+        }
+        ASSERT_OK(kill(pid, SIGKILL));
+        (void) pages_wait(pid);
+        slice_close(&s);
+        pages_remove(&p);
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(limit_is_exact), TEST(limit_between_units), TEST(sizes_that_overflow),
+                         TEST(limit_of_nothing), TEST(sequences_wrap), TEST(errno_is_kept),
+                         TEST(limit_changes), TEST(limit_is_never_written_to_the_end),
+                         TEST(every_row_is_taken), TEST(death_frees_a_row), TEST(refusal_reaps),
+                         TEST(fork_keeps_a_row), TEST(exec_frees_a_row), TEST(released_by_another),
+                         TEST(reaping_needs_the_same_file), TEST(signal_in_between), TEST(versions),
+                         TEST(places), TEST(counters_full_of_anything),
+                         TEST(counters_scribbled_over_meanwhile));
+}
