@@ -143,6 +143,13 @@ static int take_inner(Call *c) {
 
 /* ---- objects without bytes ---- */
 
+/* Which card it is, now that the call came in on a file on which it can be asked; some others do not. */
+static void learn_card(const Call *c, uint32_t device) {
+        ObjectSeat seat = objects_seat(&c->g->objects, c->ask.client, device);
+
+        (void) gate_card(c->g, c->fd, &seat); /* not told: asked again when it matters */
+}
+
 static long remember(Call *c) {
         static const uint8_t kinds[] = {
                 [RM_NEW_CLIENT] = OBJECT_CLIENT,
@@ -160,6 +167,8 @@ static long remember(Call *c) {
                 c->seat = (ObjectSeat){.client = object, .card = OBJECTS_NO_CARD};
         (void) objects_add(&c->g->objects, &c->seat, object, kinds[c->ask.what], 0, 0, &freed); /* else it is asked for */
         gate_give_back(c->g, &freed);
+        if (c->ask.what == RM_NEW_DEVICE)
+                learn_card(c, object);
         return answer(c, r);
 }
 

@@ -274,6 +274,39 @@ static uint32_t pid_info(Control *k, void *params) {
         return RM_OK;
 }
 
+/* ---- memory objects ---- */
+
+static void surface_entry(const Control *k, RmFbEntry *e) {
+        uint64_t bytes = k->object->block ? k->object->block->bytes : 0;
+
+        if (e->index == RM_SURFACE_SIZE_LO)
+                e->data = (uint32_t) bytes;
+        else if (e->index == RM_SURFACE_SIZE_HI)
+                e->data = (uint32_t) (bytes >> 32);
+        else if (e->index == RM_SURFACE_PLACE)
+                e->data = RM_PLACE_CARD;
+        else
+                e->data = 0;
+}
+
+/* memCtrlCmdGetSurfaceInfoLvm(): a list at a pointer, as long as it is said to be. */
+static uint32_t surface_info(Control *k, void *params) {
+        const RmSurfaceInfo *p = params;
+        SimCaller *caller = k->call->caller;
+        RmFbEntry entry;
+
+        for (uint32_t i = 0; i < p->n; i++) {
+                uint64_t at = p->list + i * sizeof entry;
+
+                if (i >= RM_FB_LIST_MAX || caller->read(caller, at, &entry, sizeof entry) < 0)
+                        return RM_ERR_INVALID_ADDRESS;
+                surface_entry(k, &entry);
+                if (caller->write(caller, at, &entry, sizeof entry) < 0)
+                        return RM_ERR_INVALID_ADDRESS;
+        }
+        return RM_OK;
+}
+
 /* ---- which is which ---- */
 
 static const struct {
@@ -293,6 +326,7 @@ static const struct {
         {RM_CTRL_FB_INFO, RM_CLASS_SUBDEVICE, sizeof(RmFbInfo), fb_info},
         {RM_CTRL_FB_INFO_V2, RM_CLASS_SUBDEVICE, sizeof(RmFbInfoV2), fb_info_v2},
         {RM_CTRL_FB_REGION_INFO, RM_CLASS_SUBDEVICE, sizeof(RmFbRegions), fb_region_info},
+        {RM_CTRL_SURFACE_INFO, RM_CLASS_MEMORY_LOCAL, sizeof(RmSurfaceInfo), surface_info},
 };
 
 enum { CONTROLS = sizeof controls / sizeof *controls, PARAMS_MAX = sizeof(RmPidInfos) };
