@@ -19,13 +19,12 @@
 #include "slice/files.h"
 #include "slice/slice.h"
 
-enum { MAX_PROCESSES = 64, UNITS = 512 };
+enum { UNITS = 512 };
 
 typedef struct Shared { /* in memory of all processes */
         _Atomic uint64_t word __attribute__((aligned(64)));
         _Atomic uint32_t ready __attribute__((aligned(64)));
         _Atomic uint32_t go;
-        uint64_t nsec[MAX_PROCESSES];
 } Shared;
 
 static Shared *shared;
@@ -112,8 +111,7 @@ static void open_and_close(Slice *s, uint64_t n) {
 
 /* ---- many at once ---- */
 
-static void child(void (*what)(Slice *, uint64_t), size_t i, uint64_t n) {
-        uint64_t start;
+static void child(void (*what)(Slice *, uint64_t), uint64_t n) {
         Slice s;
 
         require(slice_open(directory, &s) == 0, "open");
@@ -121,15 +119,13 @@ static void child(void (*what)(Slice *, uint64_t), size_t i, uint64_t n) {
         (void) atomic_fetch_add(&shared->ready, 1);
         while (!atomic_load(&shared->go))
                 (void) usleep(100);
-        start = clock_nsec(CLOCK_MONOTONIC);
         what(&s, n);
-        shared->nsec[i] = clock_nsec(CLOCK_MONOTONIC) - start;
         _exit(0);
 }
 
 /* ns of machine time for one: the time that it took all, divided by what all did. */
 static double measure(void (*what)(Slice *, uint64_t), size_t n_processes, uint64_t n) {
-        uint64_t start;
+        uint64_t each = n / n_processes, start;
         int status;
 
         atomic_store(&shared->ready, 0);
@@ -139,7 +135,7 @@ static double measure(void (*what)(Slice *, uint64_t), size_t n_processes, uint6
 
                 require(pid >= 0, "fork");
                 if (pid == 0)
-                        child(what, i, n / n_processes);
+                        child(what, each);
         }
         while (atomic_load(&shared->ready) < n_processes)
                 (void) usleep(1000);
@@ -147,7 +143,7 @@ static double measure(void (*what)(Slice *, uint64_t), size_t n_processes, uint6
         atomic_store(&shared->go, 1);
         for (size_t i = 0; i < n_processes; i++)
                 require(wait(&status) > 0 && status == 0, "a process failed");
-        return (double) (clock_nsec(CLOCK_MONOTONIC) - start) / (double) (n / n_processes * n_processes);
+        return (double) (clock_nsec(CLOCK_MONOTONIC) - start) / (double) (each * n_processes);
 }
 
 static void pairs(size_t n_processes) {

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+
+#include "gate/admit.h"
+#include "gate/bytes.h"
+#include "gate/gate.h"
+#include "gate/peek.h"
+#include "gate/rewrite.h"
+
+/* One metered call. The driver is asked with copies of the parameters: what was decided on is what it gets, and its answer is known also
+ * where the application's memory cannot be written, when the driver would have done the work and said EFAULT. Only what the driver
+ * changed is written back. */
+
+typedef struct Call {
+        Gate *g;
+        int fd;
+        unsigned long request; /* the direct one, also for what came by XFER_CMD */
+        uint64_t argument;
+        RmAsk ask;
+        ObjectSeat seat;
+        int card;         /* GATE_NO_CARD: not asked for, or none */
+        uint32_t n_inner; /* 0: the driver reads the application's own */
+        uint8_t outer[RM_OUTER_MAX] __attribute__((aligned(8)));
+        uint8_t sent[RM_OUTER_MAX] __attribute__((aligned(8)));
+        uint8_t inner[RM_INNER_MAX] __attribute__((aligned(8)));
+        uint8_t inner_sent[RM_INNER_MAX] __attribute__((aligned(8)));
+} Call;
+
+/* From the first to the last changed word; both are within the structure, because the driver writes nowhere else. */
+static int write_changes(uint64_t to, const uint8_t *now, const uint8_t *before, uint32_t n) {
+        uint32_t first = 0, last = n / 4;
+
+        while (first < last && get32(now + first * 4) == get32(before + first * 4))
+                first++;
+        while (last > first && get32(now + last * 4 - 4) == get32(before + last * 4 - 4))
+                last--;
+        return first == last ? 0 : poke(to + first * 4, now + first * 4, (last - first) * 4);
+}
+
+static long answer(Call *c, long r) {
+        if (r < 0)
+                return r;
+        if (c->n_inner > 0 && rm_status(&c->ask, c->outer) == RM_OK &&
+            write_changes(c->ask.params, c->inner, c->inner_sent, c->n_inner) < 0)
+                rm_set_status(&c->ask, c->outer, RM_ERR_INVALID_ADDRESS); /* the object is there, as with the driver */
+        return write_changes(c->argument, c->outer, c->sent, c->ask.size) < 0 ? -EFAULT : r;
+}
+
+static long refuse(Call *c, uint32_t status) {
+        bytes_copy(c->outer, c->sent, c->ask.size);
+        bytes_copy(c->inner, c->inner_sent, c->n_inner);
+        rm_set_status(&c->ask, c->outer, status);
+        return answer(c, 0);
+}
+
+/* The structure that the driver reads has a pointer to the parameters: ours, while it is being asked. */
+static long ask_driver(Call *c) {
+        uint8_t *params = c->outer + offsetof(RmAlloc, params);
+        long r;
+
+        if (c->n_inner > 0)
+                put64(params, (uint64_t) (uintptr_t) c->inner);
+        r = gate_driver(c->fd, c->request, c->outer);
+        if (c->n_inner > 0)
+                put64(params, c->ask.params);
+        return r;
+}
+
+static bool driver_agreed(const Call *c, long r) {
+        return r >= 0 && rm_status(&c->ask, c->outer) == RM_OK;
+}
+
+static void free_again(Call *c, uint32_t object) {
+        RmFree f = {.root = c->ask.client, .parent = c->ask.parent, .old = object};
+
+        (void) gate_driver(c->fd, RM_IOCTL(RM_ESC_FREE, sizeof f), &f); /* if not, the audit sees it */
+}
+
+/* A card whose slice is not good has one of nothing. */
+static RmKnown known_of(Gate *g, int card) {
+        GateCard *c = card >= 0 ? &g->cards[card] : NULL;
+
+        if (!c || !c->good)
+                return (RmKnown){.sliced = c != NULL};
+        return (RmKnown){.sliced = true, .limit = slice_limit(&c->slice), .group_bytes = c->slice.limits->group_bytes};
+}
+
+/* ---- memory and channel groups ---- */
+
+/* The driver took more than it was charged for, because its pages are larger than was known: the rest is charged, too. Where the
+ * slice has no room for it the object goes again: a limit that a rounding may pass is none. */
+static int settle(Call *c, uint64_t charged, uint64_t taken) {
+        if (taken > charged)
+                return gate_reserve(c->g, c->card, taken - charged, c->fd, c->ask.client);
+        if (taken < charged)
+                slice_release(&c->g->cards[c->card].slice, charged - taken);
+        return 0;
+}
+
+static long allocate(Call *c, uint64_t bytes) {
+        ObjectBytes freed = {.any = false};
+        uint64_t taken = bytes;
+        uint32_t object;
+        long r;
+
+        if (bytes == 0)
+                return answer(c, ask_driver(c));
+        if (gate_reserve(c->g, c->card, bytes, c->fd, c->ask.client) < 0) {
+                gate_say(c->g, "refused: no room in the slice", bytes, (uint64_t) c->card);
+                return refuse(c, RM_ERR_NO_MEMORY);
+        }
+        r = ask_driver(c);
+        if (!driver_agreed(c, r)) {
+                slice_release(&c->g->cards[c->card].slice, bytes);
+                return answer(c, r);
+        }
+        object = rm_new_handle(&c->ask, c->outer);
+        if (c->ask.what == RM_NEW_MEMORY)
+                taken = rm_taken(&c->ask, c->outer, c->inner, c->n_inner);
+        if (settle(c, bytes, taken) < 0) {
+                free_again(c, object);
+                slice_release(&c->g->cards[c->card].slice, bytes);
+                return refuse(c, RM_ERR_NO_MEMORY);
+        }
+        c->seat.card = (uint8_t) c->card;
+        (void) objects_add(&c->g->objects, &c->seat, object, OBJECT_LEAF, taken, 0, &freed); /* else charged to the end */
+        return answer(c, r);
+}
+
+/* A copy of the parameters, of which the driver knows how long they are. */
+static int take_inner(Call *c) {
+        uint32_t least = c->ask.what == RM_NEW_MEMORY ? offsetof(RmMemoryParams, numa_node) : 4;
+
+        c->n_inner = (uint32_t) peek_some(c->inner, c->ask.params, sizeof c->inner) & ~3u;
+        if (c->n_inner < least) {
+                c->n_inner = 0;
+                return -EFAULT;
+        }
+        bytes_copy(c->inner_sent, c->inner, c->n_inner);
+        rm_decode_inner(&c->ask, c->inner, c->n_inner);
+        return 0;
+}
+
+/* ---- objects without bytes ---- */
+
+/* Which card it is, now that the call came in on a file on which it can be asked; some others do not. */
+static void learn_card(const Call *c, uint32_t device) {
+        ObjectSeat seat = objects_seat(&c->g->objects, c->ask.client, device);
+
+        (void) gate_card(c->g, c->fd, &seat); /* not told: asked again when it matters */
+}
+
+static long remember(Call *c) {
+        static const uint8_t kinds[] = {
+                [RM_NEW_CLIENT] = OBJECT_CLIENT,
+                [RM_NEW_DEVICE] = OBJECT_DEVICE,
+                [RM_NEW_SUBDEVICE] = OBJECT_SUBDEVICE,
+        };
+        ObjectBytes freed = {.any = false};
+        long r = ask_driver(c);
+        uint32_t object;
+
+        if (!driver_agreed(c, r))
+                return answer(c, r);
+        object = rm_new_handle(&c->ask, c->outer);
+        if (c->ask.what == RM_NEW_CLIENT)
+                c->seat = (ObjectSeat){.client = object, .card = OBJECTS_NO_CARD};
+        (void) objects_add(&c->g->objects, &c->seat, object, kinds[c->ask.what], 0, 0, &freed); /* else it is asked for */
+        gate_give_back(c->g, &freed);
+        if (c->ask.what == RM_NEW_DEVICE)
+                learn_card(c, object);
+        return answer(c, r);
+}
+
+static long forget(Call *c) {
+        bool root = c->ask.object == c->ask.client, known = true;
+        ObjectBytes freed = {.any = false};
+        ObjectMark mark;
+        long r;
+
+        if (root)
+                mark = objects_client(&c->g->objects, c->ask.client);
+        else
+                known = objects_find(&c->g->objects, c->ask.client, c->ask.object, &mark);
+        r = ask_driver(c);
+        if (known && driver_agreed(c, r)) {
+                objects_forget(&c->g->objects, &mark, &freed);
+                gate_give_back(c->g, &freed);
+        }
+        return answer(c, r);
+}
+
+/* ---- what came from elsewhere ---- */
+
+/* Bytes of the card behind an object; 0 where it is none of the card's memory. */
+static uint64_t measure(const Call *c, uint32_t object) {
+        RmFbEntry list[] = {{.index = RM_SURFACE_SIZE_LO}, {.index = RM_SURFACE_SIZE_HI}, {.index = RM_SURFACE_PLACE}};
+        RmSurfaceInfo info = {.n = 3, .list = (uint64_t) (uintptr_t) list};
+        RmControl control = {.client = c->ask.client, .object = object, .cmd = RM_CTRL_SURFACE_INFO,
+                             .params = (uint64_t) (uintptr_t) &info, .params_size = sizeof info,
+                             .status = RM_ERR_INVALID_ARGUMENT};
+
+        if (gate_driver(c->fd, RM_IOCTL(RM_ESC_CONTROL, sizeof control), &control) < 0 || control.status != RM_OK ||
+            list[2].data != RM_PLACE_CARD)
+                return 0;
+        return (uint64_t) list[1].data << 32 | list[0].data;
+}
+
+/* Another process's memory counts here as well, for as long as it is here: nobody in this process can know whether the other one still
+ * has it. So it is counted twice while both have it, and never not at all. */
+static bool charge_foreign(Call *c, uint32_t object) {
+        ObjectBytes freed = {.any = false};
+        uint64_t bytes = measure(c, object);
+        int card = bytes > 0 ? gate_card(c->g, c->fd, &c->seat) : GATE_NO_CARD;
+
+        if (bytes == 0)
+                return true;
+        if (!known_of(c->g, card).limit || gate_reserve(c->g, card, bytes, c->fd, c->ask.client) < 0) {
+                free_again(c, object);
+                return false;
+        }
+        c->seat.card = (uint8_t) card;
+        (void) objects_add(&c->g->objects, &c->seat, object, OBJECT_LEAF, bytes, 0, &freed); /* else charged until the end */
+        return true;
+}
+
+static long duplicate_leaf(Call *c, const Object *source, uint32_t share) {
+        ObjectBytes freed = {.any = false};
+        uint64_t bytes = (uint64_t) source->units * SLICE_UNIT;
+        long r = ask_driver(c);
+
+        c->seat.card = source->card;
+        if (driver_agreed(c, r))
+                (void) objects_add(&c->g->objects, &c->seat, rm_new_handle(&c->ask, c->outer), OBJECT_LEAF, bytes, share,
+                                   &freed); /* else charged until the end */
+        else
+                objects_drop_share(&c->g->objects, share, source->card, bytes, &freed);
+        gate_give_back(c->g, &freed);
+        return answer(c, r);
+}
+
+static long duplicate(Call *c) {
+        ObjectBytes freed = {.any = false};
+        ObjectMark mark;
+        Object source;
+        uint32_t share = objects_share(&c->g->objects, c->ask.source_client, c->ask.source_object, &source);
+        bool known;
+        long r;
+
+        if (share != 0)
+                return duplicate_leaf(c, &source, share);
+        known = objects_find(&c->g->objects, c->ask.source_client, c->ask.source_object, &mark) &&
+                mark.object.kind != OBJECT_LEAF;
+        r = ask_driver(c);
+        if (!driver_agreed(c, r))
+                return answer(c, r);
+        if (known)
+                (void) objects_add(&c->g->objects, &c->seat, rm_new_handle(&c->ask, c->outer), mark.object.kind, 0, 0,
+                                   &freed); /* else it is asked for */
+        else if (!charge_foreign(c, rm_new_handle(&c->ask, c->outer)))
+                return refuse(c, RM_ERR_NO_MEMORY);
+        gate_give_back(c->g, &freed);
+        return answer(c, r);
+}
+
+/* The new object's handle stands in the application's parameters. */
+static long import(Call *c) {
+        RmImport params;
+        long r = ask_driver(c);
+
+        if (!driver_agreed(c, r) || c->ask.params_size < sizeof params || peek(&params, c->ask.params, sizeof params) < 0)
+                return answer(c, r);
+        c->ask.parent = params.parent ? params.parent : params.device;
+        c->seat = objects_seat(&c->g->objects, c->ask.client, c->ask.parent);
+        if (!charge_foreign(c, params.object))
+                return refuse(c, RM_ERR_NO_MEMORY);
+        return answer(c, r);
+}
+
+/* ---- questions ---- */
+
+static void rewrite_list(const RewriteView *view, uint64_t list, uint32_t n) {
+        for (uint32_t i = 0; i < n; i++) {
+                uint64_t at = list + i * sizeof(RmFbEntry);
+                uint32_t data;
+                RmFbEntry entry;
+
+                if (peek(&entry, at, sizeof entry) < 0)
+                        return;
+                data = rewrite_fb(view, entry.index, entry.data);
+                if (data != entry.data)
+                        (void) poke(at + offsetof(RmFbEntry, data), &data, sizeof data); /* it was there for the driver */
+        }
+}
+
+static void rewrite_fb_list(const Call *c, const RewriteView *view) {
+        bool inline_ = c->ask.what == RM_TELL_FB;
+        uint32_t head = inline_ ? offsetof(RmFbInfoV2, list) : sizeof(RmFbInfo), n;
+        RmFbInfo info = {.n = 0};
+
+        if (c->ask.params_size < head || peek(&info, c->ask.params, head) < 0)
+                return;
+        n = info.n;
+        if (inline_ && n > (c->ask.params_size - head) / sizeof(RmFbEntry))
+                n = (c->ask.params_size - head) / (uint32_t) sizeof(RmFbEntry);
+        rewrite_list(view, inline_ ? c->ask.params + head : info.list, n < 1024 ? n : 1024);
+}
+
+static void rewrite_region_list(const Call *c, const RewriteView *view) {
+        uint8_t regions[sizeof(RmFbRegions)] __attribute__((aligned(8)));
+        uint32_t n = c->ask.params_size < sizeof regions ? c->ask.params_size : (uint32_t) sizeof regions;
+
+        if (peek(regions, c->ask.params, n) < 0)
+                return;
+        rewrite_regions(view, regions, n);
+        (void) poke(c->ask.params, regions, n); /* it was there for the driver */
+}
+
+static long tell(Call *c) {
+        GateCard *card = &c->g->cards[c->card];
+        RewriteView view = {.limit = 0};
+        long r = ask_driver(c);
+
+        if (!driver_agreed(c, r))
+                return answer(c, r);
+        if (card->good)
+                view = (RewriteView){.limit = slice_limit(&card->slice), .used = slice_used(&card->slice)};
+        if (c->ask.what == RM_TELL_HEAP)
+                rewrite_heap(&view, c->outer);
+        else if (c->ask.what == RM_TELL_LIMIT)
+                rewrite_limit(&view, c->outer);
+        else if (c->ask.what == RM_TELL_REGIONS)
+                rewrite_region_list(c, &view);
+        else
+                rewrite_fb_list(c, &view);
+        return answer(c, r);
+}
+
+/* ---- the call ---- */
+
+static RmVerdict judge(Call *c) {
+        RmKnown known;
+
+        c->seat = objects_seat(&c->g->objects, c->ask.client, c->ask.parent);
+        if (!rm_needs_card(&c->ask))
+                return rm_admit(&c->ask, NULL);
+        c->card = gate_card(c->g, c->fd, &c->seat);
+        known = known_of(c->g, c->card);
+        if (c->ask.nr == RM_ESC_ALLOC && c->ask.params != 0 && take_inner(c) < 0)
+                return (RmVerdict){.action = RM_REFUSE, .status = RM_ERR_INVALID_ADDRESS};
+        return rm_admit(&c->ask, &known);
+}
+
+static long refuse_by(Call *c, const RmVerdict *verdict) {
+        if (c->card >= 0 && c->g->cards[c->card].good && verdict->status == RM_ERR_NO_MEMORY)
+                atomic_fetch_add_explicit(&c->g->cards[c->card].slice.counters->refused, 1, memory_order_relaxed);
+        gate_say(c->g, "refused, with status", c->ask.bytes, verdict->status);
+        return refuse(c, verdict->status);
+}
+
+static long act(Call *c) {
+        RmVerdict verdict = judge(c);
+
+        switch (verdict.action) {
+        case RM_CHARGE:
+                return allocate(c, verdict.bytes);
+        case RM_REFUSE:
+                return refuse_by(c, &verdict);
+        case RM_REMEMBER:
+                return remember(c);
+        case RM_FORGET:
+                return forget(c);
+        case RM_MEASURE:
+                return c->ask.what == RM_IMPORT ? import(c) : duplicate(c);
+        case RM_REWRITE:
+                return tell(c);
+        case RM_FORWARD:
+        default:
+                return answer(c, ask_driver(c));
+        }
+}
+
+long gate_call(Gate *g, int fd, unsigned long request, uint64_t argument, uint32_t nr, uint32_t size) {
+        Call c;
+
+        if (peek(c.outer, argument, size) < 0)
+                return GATE_NOT_OURS;
+        rm_decode(nr, size, c.outer, &c.ask);
+        if (c.ask.what == RM_OTHER || gate_file(g, fd) != GATE_FILE_RM)
+                return GATE_NOT_OURS;
+        bytes_copy(c.sent, c.outer, size);
+        c.g = g;
+        c.fd = fd;
+        c.request = request;
+        c.argument = argument;
+        c.card = GATE_NO_CARD;
+        c.n_inner = 0;
+        return act(&c);
+}

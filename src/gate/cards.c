@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+
+#include "gate/bytes.h"
+#include "gate/gate.h"
+
+/* Our own calls of the driver, on the application's descriptor and with its client: nothing stays of them. */
+
+static uint32_t control(int fd, uint32_t client, uint32_t object, uint32_t cmd, void *params, uint32_t size) {
+        RmControl c = {.client = client, .object = object, .cmd = cmd, .params = (uint64_t) (uintptr_t) params,
+                       .params_size = size, .status = RM_ERR_INVALID_ARGUMENT};
+
+        return gate_driver(fd, RM_IOCTL(RM_ESC_CONTROL, sizeof c), &c) < 0 ? RM_ERR_INVALID_ARGUMENT : c.status;
+}
+
+/* Any subdevice tells, and a device has at least the first one. The driver chooses the handle. */
+static uint32_t make_subdevice(int fd, uint32_t client, uint32_t device) {
+        RmSubdeviceParams params = {.subdevice = 0};
+        RmAlloc a = {.root = client, .parent = device, .class_ = RM_CLASS_SUBDEVICE,
+                     .params = (uint64_t) (uintptr_t) &params, .params_size = sizeof params,
+                     .status = RM_ERR_INVALID_ARGUMENT};
+
+        if (gate_driver(fd, RM_IOCTL(RM_ESC_ALLOC, sizeof a), &a) < 0 || a.status != RM_OK)
+                return 0;
+        return a.new;
+}
+
+static void free_object(int fd, uint32_t client, uint32_t parent, uint32_t object) {
+        RmFree f = {.root = client, .parent = parent, .old = object};
+
+        (void) gate_driver(fd, RM_IOCTL(RM_ESC_FREE, sizeof f), &f); /* else it goes with its device */
+}
+
+static bool same_text(const char *a, const uint8_t *b, uint32_t n) {
+        for (uint32_t i = 0; i < SLICE_UUID && i < n; i++) {
+                if (a[i] != (char) b[i])
+                        return false;
+                if (a[i] == '\0')
+                        return i > 0;
+        }
+        return false;
+}
+
+static int by_uuid(const Gate *g, const RmGidInfo *gid) {
+        for (uint32_t i = 0; i < GATE_CARDS && i < g->n_cards; i++)
+                if (g->cards[i].there && same_text(g->cards[i].uuid, gid->data, sizeof gid->data))
+                        return (int) i;
+        return GATE_NO_CARD;
+}
+
+static uint32_t ask_uuid(int fd, uint32_t client, uint32_t subdevice, RmGidInfo *gid) {
+        bytes_clear(gid, sizeof *gid);
+        gid->flags = RM_GID_ASCII;
+        return control(fd, client, subdevice, RM_CTRL_GID_INFO, gid, sizeof *gid);
+}
+
+static int ask_card(Gate *g, int fd, const ObjectSeat *seat) {
+        uint32_t subdevice, status;
+        RmGidInfo gid;
+
+        status = ask_uuid(fd, seat->client, seat->parent, &gid);
+        if (status != RM_OK) { /* not a subdevice: a device, then */
+                subdevice = make_subdevice(fd, seat->client, seat->parent);
+                if (subdevice == 0)
+                        return g->n_cards == 1 && g->cards[0].there ? 0 : GATE_NO_CARD;
+                status = ask_uuid(fd, seat->client, subdevice, &gid);
+                free_object(fd, seat->client, seat->parent, subdevice);
+        }
+        if (status == RM_OK)
+                return by_uuid(g, &gid);
+        return g->n_cards == 1 && g->cards[0].there ? 0 : GATE_NO_CARD;
+}
+
+int gate_card(Gate *g, int fd, ObjectSeat *seat) {
+        int card;
+
+        if (seat->card < GATE_CARDS)
+                return seat->card;
+        card = ask_card(g, fd, seat);
+        if (card >= 0)
+                objects_set_card(&g->objects, seat, (uint8_t) card);
+        return card;
+}
+
+/* ---- bytes ---- */
+
+void gate_give_back(Gate *g, const ObjectBytes *bytes) {
+        if (!bytes->any)
+                return;
+        for (uint32_t i = 0; i < GATE_CARDS; i++)
+                if (bytes->card[i] > 0 && g->cards[i].good)
+                        slice_release(&g->cards[i].slice, bytes->card[i]);
+}
+
+/* A client dies with its open file, which we do not watch. A duplicate of an object that does not exist is asked for: where the source
+ * client lives, the driver says that there is no such object, and no client otherwise, whichever file the call comes in on. The first
+ * question, about the asking client itself, shows that the driver answers so. */
+static uint32_t ask_client(int fd, uint32_t client, uint32_t about) {
+        RmDup d = {.client = client, .parent = client, .source_client = about, .status = RM_ERR_INVALID_ARGUMENT};
+
+        return gate_driver(fd, RM_IOCTL(RM_ESC_DUP_OBJECT, sizeof d), &d) < 0 ? RM_ERR_INVALID_ARGUMENT : d.status;
+}
+
+static void drop_stale_clients(Gate *g, int fd, uint32_t client) {
+        uint32_t clients[64];
+        unsigned n = objects_clients(&g->objects, clients, sizeof clients / sizeof clients[0]);
+        ObjectBytes freed = {.any = false};
+
+        if (ask_client(fd, client, client) != RM_ERR_OBJECT_NOT_FOUND)
+                return;
+        for (unsigned i = 0; i < n; i++) {
+                ObjectMark mark = objects_client(&g->objects, clients[i]);
+                uint32_t status = clients[i] == client ? RM_OK : ask_client(fd, client, clients[i]);
+
+                if (status == RM_ERR_INVALID_CLIENT || status == RM_ERR_INVALID_OBJECT_HANDLE)
+                        objects_forget(&g->objects, &mark, &freed);
+        }
+        gate_give_back(g, &freed);
+}
+
+int gate_reserve(Gate *g, int card, uint64_t bytes, int fd, uint32_t client) {
+        Slice *slice = &g->cards[card].slice;
+        int r = slice_reserve(slice, bytes);
+
+        if (r == 0 || atomic_load_explicit(&g->objects.clients, memory_order_relaxed) <= 1)
+                return r;
+        drop_stale_clients(g, fd, client);
+        return slice_reserve(slice, bytes);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <sys/stat.h>
+
+#include "gate/gate.h"
+
+/* gnu_dev_makedev() and its kin are functions of libc; the encoding is the kernel's. */
+static uint32_t major_of(uint64_t rdev) {
+        return (uint32_t) (rdev >> 8 & 0xFFF) | (uint32_t) (rdev >> 32 & 0xFFFFF000u);
+}
+
+static bool same(const SliceFile *file, const struct stat *st) {
+        if (file->rdev != 0)
+                return S_ISCHR(st->st_mode) && file->rdev == st->st_rdev;
+        return file->ino != 0 && file->ino == st->st_ino && file->dev == st->st_dev;
+}
+
+/* All cards of the machine have the driver's major: one that is not of this container is metered, too, and refused. */
+GateFile gate_file(const Gate *g, int fd) {
+        struct stat st;
+
+        if (sys_call(SYS_fstat, fd, &st) < 0)
+                return GATE_FILE_OTHER;
+        if (S_ISCHR(st.st_mode) && major_of(st.st_rdev) == RM_MAJOR)
+                return GATE_FILE_RM;
+        for (uint32_t i = 0; i < GATE_CARDS && i < g->n_cards; i++) {
+                const GateCard *card = &g->cards[i];
+
+                if (same(&card->ctl, &st) || same(&card->device, &st))
+                        return GATE_FILE_RM;
+                if (same(&card->uvm, &st))
+                        return GATE_FILE_UVM;
+        }
+        return GATE_FILE_OTHER;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the gate knows in one process: the slices that are mounted here, which files are the driver's, and what the process holds.
+ * Made on the first call that could be for the driver, never before; in a child of fork made again, on the parent's knowledge. */
+
+#include <stddef.h>
+
+#include "gate/objects.h"
+#include "gate/uvm.h"
+#include "rm/rm.h"
+#include "slice/slice.h"
+
+enum {
+        GATE_CARDS = OBJECTS_CARDS,
+        GATE_NO_CARD = -1,
+};
+
+typedef enum GateFile { GATE_FILE_OTHER = 0, GATE_FILE_RM, GATE_FILE_UVM } GateFile;
+
+typedef struct GateCard {
+        bool there; /* there is a directory: the card belongs to this container, and its memory is limited */
+        bool good;  /* its slice is open; otherwise nothing is allocated on it, and it is shown as empty */
+        Slice slice;
+        SliceFile ctl, device, uvm;
+        char uuid[SLICE_UUID];
+} GateCard;
+
+typedef struct Gate {
+        _Atomic uintptr_t *stage; /* in a page that a child of fork gets empty: new, ready, or the thread that makes it */
+        bool by_pid;              /* the kernel cannot do that */
+        bool log;
+        long pid;
+        uint32_t n_cards; /* of those below, in no order that matters */
+        Objects objects;
+        Uvm uvm;
+        GateCard cards[GATE_CARDS];
+} Gate;
+
+/* NULL: nothing is isolated here, all is forwarded. The first answer stays, except that a child of fork gets its own. */
+Gate *gate_get(void);
+
+/* Below ---- for the gate's own parts ---- */
+
+GateFile gate_file(const Gate *g, int fd);
+
+/* The card that a device or subdevice belongs to, by its UUID, as the driver tells it; GATE_NO_CARD: none with a slice here. Asks
+ * through fd with objects of its own, which are gone afterwards. Where the driver does not tell and there is one slice only, that. */
+int gate_card(Gate *g, int fd, ObjectSeat *seat);
+
+/* Reserves, and looks first for what stale clients still count. 0 or -ENOMEM. */
+int gate_reserve(Gate *g, int card, uint64_t bytes, int fd, uint32_t client);
+void gate_give_back(Gate *g, const ObjectBytes *bytes);
+
+/* One metered call: the request is the one that asks the driver directly. What the system call returns, or GATE_NOT_OURS: it is
+ * nothing that matters here, or its parameters cannot be read, and the application's own call goes to the kernel as it is. */
+#define GATE_NOT_OURS (-65536L)
+long gate_call(Gate *g, int fd, unsigned long request, uint64_t argument, uint32_t nr, uint32_t size);
+
+/* To stderr, when ALIQUOT_LOG is 2 and above: a line of a text and up to two numbers. */
+void gate_say(const Gate *g, const char *text, uint64_t a, uint64_t b);
+
+static inline long gate_driver(int fd, unsigned long request, const void *argument) {
+        return sys_call(SYS_ioctl, fd, request, argument);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/types.h>
+
+#include "gate/admit.h"
+#include "gate/gate.h"
+#include "gate/peek.h"
+
+/* The names that this library puts before libc's. In a process that never asks the driver for anything they are a few instructions
+ * and the system call. */
+
+#define EXPORTED __attribute__((visibility("default")))
+
+enum {
+        UVM_INITIALIZE = 0x30000001, /* the first thing that is said to a uvm file: before it nobody maps memory of it */
+        PAGE = 4096,
+};
+
+extern int *__errno_location(void) __attribute__((weak));
+
+static _Atomic int uvm_seen;
+
+static long with_errno(long r) {
+        if (r >= 0 || r < -4095)
+                return r;
+        if (&__errno_location)
+                *__errno_location() = (int) -r;
+        return -1;
+}
+
+/* ---- ioctl ---- */
+
+/* XFER_CMD is another way to say the same: the number, the size and the pointer stand in memory. */
+static long metered_ioctl(int fd, unsigned long request, uint64_t argument) {
+        uint32_t nr = rm_ioctl_nr(request), size = rm_ioctl_size(request);
+        Gate *g = gate_get();
+        RmXfer xfer;
+
+        if (!g)
+                return GATE_NOT_OURS;
+        if (nr != RM_ESC_XFER_CMD)
+                return gate_call(g, fd, request, argument, nr, size);
+        if (peek(&xfer, argument, sizeof xfer) < 0 || !rm_metered(xfer.cmd, xfer.size))
+                return GATE_NOT_OURS;
+        return gate_call(g, fd, RM_IOCTL(xfer.cmd, xfer.size), xfer.ptr, xfer.cmd, xfer.size);
+}
+
+static long hook_ioctl(int fd, unsigned long request, uint64_t argument) {
+        uint32_t nr = rm_ioctl_nr(request), size = rm_ioctl_size(request);
+        long r = GATE_NOT_OURS;
+
+        if ((uint32_t) request == UVM_INITIALIZE)
+                atomic_store_explicit(&uvm_seen, 1, memory_order_relaxed);
+        if (rm_metered(nr, size) || (nr == RM_ESC_XFER_CMD && size == sizeof(RmXfer)))
+                r = metered_ioctl(fd, request, argument);
+        return r == GATE_NOT_OURS ? sys_call(SYS_ioctl, fd, request, argument) : r;
+}
+
+/* The third argument is a pointer or a number; where there is none, what is taken is not looked at by anybody. */
+EXPORTED int ioctl(int fd, unsigned long request, ...);
+EXPORTED int ioctl(int fd, unsigned long request, ...) {
+        void *argument;
+        va_list more;
+
+        va_start(more, request);
+        argument = va_arg(more, void *);
+        va_end(more);
+        return (int) with_errno(hook_ioctl(fd, request, (uint64_t) (uintptr_t) argument));
+}
+
+/* ---- mmap ---- */
+
+static long raw_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
+        return sys_call(SYS_mmap, address, length, protection, flags, fd, offset);
+}
+
+static bool failed(long r) {
+        return r < 0 && r > -4096;
+}
+
+/* Whatever of a range was managed memory no longer is. */
+static void release_range(Gate *g, uint64_t start, uint64_t end) {
+        UvmRange part;
+
+        while (uvm_take(&g->uvm, start, end, &part))
+                if (g->cards[part.card].good)
+                        slice_release(&g->cards[part.card].slice, part.end - part.start);
+}
+
+/* The slice with the most room. */
+static uint32_t roomiest(Gate *g) {
+        uint64_t best = 0;
+        uint32_t card = 0;
+
+        for (uint32_t i = 0; i < g->n_cards && i < GATE_CARDS; i++) {
+                uint64_t limit = g->cards[i].good ? slice_limit(&g->cards[i].slice) : 0;
+                uint64_t used = limit > 0 ? slice_used(&g->cards[i].slice) : 0;
+
+                if (used < limit && limit - used > best) {
+                        best = limit - used;
+                        card = i;
+                }
+        }
+        return card;
+}
+
+static long map_managed(Gate *g, void *address, size_t length, int protection, int flags, int fd, off_t offset) {
+        uint64_t bytes = ((uint64_t) length + PAGE - 1) & ~(uint64_t) (PAGE - 1);
+        uint32_t card = roomiest(g);
+        Slice *slice = &g->cards[card].slice;
+        long r;
+
+        if (bytes < length || !g->cards[card].good || slice_reserve(slice, bytes) < 0) {
+                gate_say(g, "refused: managed memory", length, card);
+                return -ENOMEM;
+        }
+        r = raw_mmap(address, length, protection, flags, fd, offset);
+        if (failed(r)) {
+                slice_release(slice, bytes);
+                return r;
+        }
+        release_range(g, (uint64_t) r, (uint64_t) r + bytes); /* what was there before, with MAP_FIXED */
+        (void) uvm_add(&g->uvm, (uint64_t) r, (uint64_t) r + bytes, card); /* else charged until the end */
+        return r;
+}
+
+static long hook_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
+        Gate *g = atomic_load_explicit(&uvm_seen, memory_order_relaxed) ? gate_get() : NULL;
+        long r;
+
+        if (!g)
+                return raw_mmap(address, length, protection, flags, fd, offset);
+        if (fd >= 0 && protection != PROT_NONE && !(flags & MAP_ANONYMOUS) && gate_file(g, fd) == GATE_FILE_UVM)
+                return map_managed(g, address, length, protection, flags, fd, offset);
+        r = raw_mmap(address, length, protection, flags, fd, offset);
+        if ((flags & MAP_FIXED) && !failed(r))
+                release_range(g, (uint64_t) r, (uint64_t) r + length);
+        return r;
+}
+
+EXPORTED void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset);
+EXPORTED void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
+        return (void *) with_errno(hook_mmap(address, length, protection, flags, fd, offset));
+}
+
+EXPORTED void *mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset);
+EXPORTED void *mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
+        return (void *) with_errno(hook_mmap(address, length, protection, flags, fd, offset));
+}
+
+/* The bytes go back before the pages do: a thread that maps the same addresses meanwhile must not have its own taken for these. The
+ * call fails only where nothing is mapped or an address is odd, which is looked at here. */
+static long hook_munmap(void *address, size_t length) {
+        Gate *g = atomic_load_explicit(&uvm_seen, memory_order_relaxed) ? gate_get() : NULL;
+        uint64_t start = (uint64_t) (uintptr_t) address;
+
+        if (g && start % PAGE == 0 && length > 0 && start + length > start)
+                release_range(g, start, start + ((length + PAGE - 1) & ~(uint64_t) (PAGE - 1)));
+        return sys_call(SYS_munmap, address, length);
+}
+
+EXPORTED int munmap(void *address, size_t length);
+EXPORTED int munmap(void *address, size_t length) {
+        return (int) with_errno(hook_munmap(address, length));
+}

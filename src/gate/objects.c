@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gate/objects.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <sys/mman.h>
+
+enum {
+        UNIT = 4096,
+        TABLE_MIN = 64,
+        TABLE_MAX = 1 << 26,
+        SHARES_MIN = 512,
+};
+
+static void *map(size_t size) {
+        long p = sys_call(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        return p < 0 && p > -4096 ? NULL : (void *) p;
+}
+
+static void unmap(void *p, size_t size) {
+        if (p)
+                (void) sys_call(SYS_munmap, p, size); /* it is ours: this does not fail */
+}
+
+/* ---- one shard: a client's objects are all in the same one, so that one lock covers whatever belongs together ---- */
+
+static ObjectShard *shard_of(Objects *o, uint32_t client) {
+        return &o->shards[(client * 2654435761u) >> 29];
+}
+
+_Static_assert(OBJECTS_SHARDS == 8, "shard_of() takes three bits");
+
+static uint32_t slot_of(const ObjectShard *s, uint32_t client, uint32_t handle) {
+        uint64_t key = ((uint64_t) client << 32 | handle) * UINT64_C(0x9E3779B97F4A7C15);
+
+        return (uint32_t) (key >> 32) & (s->size - 1);
+}
+
+static void put(ObjectShard *s, const Object *object) {
+        uint32_t at = slot_of(s, object->client, object->handle);
+
+        while (s->table[at].kind != 0)
+                at = (at + 1) & (s->size - 1);
+        s->table[at] = *object;
+        s->n++;
+}
+
+static int grow(ObjectShard *s) {
+        ObjectShard bigger = {.size = s->size == 0 ? TABLE_MIN : s->size * 2};
+
+        if (s->size >= TABLE_MAX)
+                return -ENOMEM;
+        bigger.table = map(bigger.size * sizeof(Object));
+        if (!bigger.table)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < s->size; i++)
+                if (s->table[i].kind != 0)
+                        put(&bigger, &s->table[i]);
+        unmap(s->table, s->size * sizeof(Object));
+        s->table = bigger.table;
+        s->size = bigger.size;
+        return 0;
+}
+
+/* Three quarters full is full: a search ends at an empty place. */
+static int insert(ObjectShard *s, const Object *object) {
+        if (s->n + s->n / 3 + 1 >= s->size && grow(s) < 0 && s->n + 1 >= s->size)
+                return -ENOMEM;
+        put(s, object);
+        return 0;
+}
+
+/* Those behind it that would not be found across the gap move into it. */
+static void take_out(ObjectShard *s, uint32_t at) {
+        uint32_t mask = s->size - 1, gap = at;
+
+        for (uint32_t i = (at + 1) & mask; s->table[i].kind != 0; i = (i + 1) & mask) {
+                uint32_t home = slot_of(s, s->table[i].client, s->table[i].handle);
+
+                if (((i - home) & mask) >= ((i - gap) & mask)) {
+                        s->table[gap] = s->table[i];
+                        gap = i;
+                }
+        }
+        s->table[gap] = (Object){0};
+        s->n--;
+}
+
+/* Serials go round after 2^32 objects; what is compared was made within the same half of that. */
+static bool newer(uint32_t a, uint32_t b) {
+        return (int32_t) (a - b) > 0;
+}
+
+static Object *find(const ObjectShard *s, uint32_t client, uint32_t handle) {
+        Object *best = NULL;
+
+        if (s->size == 0 || handle == 0)
+                return NULL;
+        for (uint32_t i = slot_of(s, client, handle); s->table[i].kind != 0; i = (i + 1) & (s->size - 1)) {
+                Object *e = &s->table[i];
+
+                if (e->client == client && e->handle == handle && (!best || newer(e->serial, best->serial)))
+                        best = e;
+        }
+        return best;
+}
+
+static uint32_t next_serial(Objects *o) {
+        uint32_t serial = atomic_fetch_add_explicit(&o->serial, 1, memory_order_relaxed) + 1;
+
+        return serial != 0 ? serial : atomic_fetch_add_explicit(&o->serial, 1, memory_order_relaxed) + 1;
+}
+
+/* ---- shares ---- */
+
+static int grow_shares(ObjectShares *s) {
+        uint32_t size = s->size == 0 ? SHARES_MIN : s->size * 2;
+        uint32_t *refs = size < TABLE_MAX ? map(size * sizeof *refs) : NULL;
+
+        if (!refs)
+                return -ENOMEM;
+        for (uint32_t i = 1; i <= s->n && s->refs; i++)
+                refs[i] = s->refs[i];
+        unmap(s->refs, s->size * sizeof *refs);
+        s->refs = refs;
+        s->size = size;
+        return 0;
+}
+
+/* Its first two holders: the leaf that was alone, and who asks. 0: no memory. Number 0 is nobody's. */
+static uint32_t new_share(ObjectShares *s) {
+        uint32_t share = 0;
+
+        if (!spin_take(&s->lock))
+                return 0;
+        if (s->free != 0) {
+                share = s->free;
+                s->free = s->refs[share];
+        } else if (s->n + 1 < s->size || grow_shares(s) == 0) {
+                share = ++s->n;
+        }
+        if (share != 0)
+                s->refs[share] = 2;
+        spin_drop(&s->lock);
+        return share;
+}
+
+static bool add_ref(ObjectShares *s, uint32_t share) {
+        if (!spin_take(&s->lock))
+                return false;
+        s->refs[share]++;
+        spin_drop(&s->lock);
+        return true;
+}
+
+/* true: it was the last. */
+static bool drop_ref(ObjectShares *s, uint32_t share) {
+        bool last;
+
+        if (!spin_take(&s->lock))
+                return false;
+        last = --s->refs[share] == 0;
+        if (last) {
+                s->refs[share] = s->free;
+                s->free = share;
+        }
+        spin_drop(&s->lock);
+        return last;
+}
+
+static void give_back(Objects *o, const Object *e, ObjectBytes *freed) {
+        if (e->units == 0 || e->card >= OBJECTS_CARDS)
+                return;
+        if (e->share != 0 && !drop_ref(&o->shares, e->share))
+                return;
+        freed->card[e->card] += (uint64_t) e->units * UNIT;
+        freed->any = true;
+}
+
+uint32_t objects_share(Objects *o, uint32_t client, uint32_t handle, Object *ret) {
+        ObjectShard *s = shard_of(o, client);
+        uint32_t share = 0;
+        Object *e;
+
+        if (!spin_take(&s->lock))
+                return 0;
+        e = find(s, client, handle);
+        if (e && e->kind == OBJECT_LEAF) {
+                if (e->share == 0)
+                        share = e->share = new_share(&o->shares);
+                else if (add_ref(&o->shares, e->share))
+                        share = e->share;
+                *ret = *e;
+        }
+        spin_drop(&s->lock);
+        return share;
+}
+
+void objects_drop_share(Objects *o, uint32_t share, uint8_t card, uint64_t bytes, ObjectBytes *freed) {
+        Object holder = {.share = share, .card = card, .units = (uint32_t) (bytes / UNIT)};
+
+        give_back(o, &holder, freed);
+}
+
+/* ---- making and freeing ---- */
+
+static void seat_below(ObjectSeat *seat, const Object *parent) {
+        for (unsigned i = 0; i < 3; i++)
+                seat->up[i] = parent->up[i];
+        if (parent->kind >= OBJECT_CLIENT && parent->kind <= OBJECT_SUBDEVICE)
+                seat->up[parent->kind - OBJECT_CLIENT] = parent->serial;
+        seat->card = parent->card;
+        seat->known = true;
+}
+
+static ObjectSeat seat_in(const ObjectShard *s, uint32_t client, uint32_t parent) {
+        ObjectSeat seat = {.client = client, .parent = parent, .card = OBJECTS_NO_CARD};
+        const Object *e = find(s, client, parent), *root = find(s, client, client);
+
+        if (e)
+                seat_below(&seat, e);
+        else if (root)
+                seat.up[0] = root->serial;
+        return seat;
+}
+
+ObjectSeat objects_seat(Objects *o, uint32_t client, uint32_t parent) {
+        ObjectShard *s = shard_of(o, client);
+        ObjectSeat seat = {.client = client, .parent = parent, .card = OBJECTS_NO_CARD};
+
+        if (!spin_take(&s->lock))
+                return seat;
+        seat = seat_in(s, client, parent);
+        spin_drop(&s->lock);
+        return seat;
+}
+
+static bool below(const Object *e, uint32_t serial) {
+        return e->up[0] == serial || e->up[1] == serial || e->up[2] == serial;
+}
+
+/* Those of a freed client of which it was not known that they are its. */
+static bool orphan_of(const Object *e, const ObjectMark *mark) {
+        return mark->object.kind == OBJECT_CLIENT && e->client == mark->object.handle && e->up[0] == 0 &&
+               e->kind != OBJECT_CLIENT && !newer(e->serial, mark->now);
+}
+
+static bool goes_with(const Object *e, const ObjectMark *mark) {
+        if (e->serial == mark->object.serial && e->client == mark->object.client)
+                return true;
+        return mark->object.kind != OBJECT_LEAF && (below(e, mark->object.serial) || orphan_of(e, mark));
+}
+
+static void forget_at(Objects *o, ObjectShard *s, uint32_t at, ObjectBytes *freed) {
+        give_back(o, &s->table[at], freed);
+        if (s->table[at].kind == OBJECT_CLIENT)
+                atomic_fetch_sub_explicit(&o->clients, 1, memory_order_relaxed);
+        take_out(s, at);
+}
+
+static void forget_leaf(Objects *o, ObjectShard *s, const ObjectMark *mark, ObjectBytes *freed) {
+        uint32_t i = slot_of(s, mark->object.client, mark->object.handle);
+
+        for (; s->table[i].kind != 0; i = (i + 1) & (s->size - 1))
+                if (goes_with(&s->table[i], mark)) {
+                        forget_at(o, s, i, freed);
+                        return;
+                }
+}
+
+/* take_out() moves others towards the gap, so the same place is looked at again. What comes round the table's end into a gap there
+ * was seen at its beginning, and stays. */
+static void forget_in(Objects *o, ObjectShard *s, const ObjectMark *mark, ObjectBytes *freed) {
+        if (s->size == 0)
+                return;
+        if (mark->object.kind == OBJECT_LEAF) {
+                forget_leaf(o, s, mark, freed);
+                return;
+        }
+        for (uint32_t i = 0; i < s->size; i++)
+                while (s->table[i].kind != 0 && goes_with(&s->table[i], mark))
+                        forget_at(o, s, i, freed);
+}
+
+static Object make(Objects *o, const ObjectSeat *seat, uint32_t handle, ObjectKind kind) {
+        return (Object){.client = seat->client,
+                        .handle = handle,
+                        .serial = next_serial(o),
+                        .up = {seat->up[0], seat->up[1], seat->up[2]},
+                        .kind = (uint8_t) kind,
+                        .card = seat->card};
+}
+
+/* One that nobody knows has a serial that nothing is below of, and orphans all the same. */
+static ObjectMark client_in(Objects *o, const ObjectShard *s, uint32_t client) {
+        const Object *e = find(s, client, client);
+        ObjectMark mark = {.object = {.client = client, .handle = client, .kind = OBJECT_CLIENT}};
+
+        mark.object.serial = e ? e->serial : next_serial(o);
+        mark.now = atomic_load_explicit(&o->serial, memory_order_relaxed);
+        return mark;
+}
+
+static bool still_there(const ObjectShard *s, uint32_t serial) {
+        for (uint32_t i = 0; i < s->size; i++)
+                if (s->table[i].serial == serial && s->table[i].kind != 0 && s->table[i].kind != OBJECT_LEAF)
+                        return true;
+        return serial == 0;
+}
+
+/* The parent was freed while the driver made the child. Either the driver has freed that, too, or there is a new parent with the
+ * same handle; where neither can be told, the client keeps it. */
+static void sit_down(const ObjectShard *s, ObjectSeat *seat) {
+        const Object *parent = find(s, seat->client, seat->parent);
+        uint32_t top = seat->up[2] ? seat->up[2] : seat->up[1] ? seat->up[1] : seat->up[0];
+        uint8_t card = seat->card;
+
+        if (!seat->known || (parent && parent->serial == top) || still_there(s, top))
+                return;
+        *seat = seat_in(s, seat->client, seat->parent);
+        if (seat->card == OBJECTS_NO_CARD)
+                seat->card = card;
+}
+
+int objects_add(Objects *o, const ObjectSeat *seat, uint32_t handle, ObjectKind kind, uint64_t bytes, uint32_t share,
+                ObjectBytes *freed) {
+        ObjectShard *s = shard_of(o, seat->client);
+        ObjectSeat at = *seat;
+        ObjectMark mark;
+        Object object;
+        int r;
+
+        if (!spin_take(&s->lock))
+                return -ENOMEM;
+        if (kind == OBJECT_CLIENT) {
+                mark = client_in(o, s, seat->client);
+                forget_in(o, s, &mark, freed);
+        } else {
+                sit_down(s, &at);
+        }
+        object = make(o, &at, handle, kind);
+        object.units = (uint32_t) (bytes / UNIT);
+        object.share = share;
+        r = insert(s, &object);
+        if (r == 0 && (kind == OBJECT_CLIENT || object.up[0] == 0)) /* an orphan may be of any client: count it as one */
+                atomic_fetch_add_explicit(&o->clients, 1, memory_order_relaxed);
+        spin_drop(&s->lock);
+        return r;
+}
+
+bool objects_find(Objects *o, uint32_t client, uint32_t handle, ObjectMark *ret) {
+        ObjectShard *s = shard_of(o, client);
+        const Object *e;
+
+        if (!spin_take(&s->lock))
+                return false;
+        e = find(s, client, handle);
+        if (e)
+                *ret = (ObjectMark){.object = *e, .now = atomic_load_explicit(&o->serial, memory_order_relaxed)};
+        spin_drop(&s->lock);
+        return e != NULL;
+}
+
+void objects_forget(Objects *o, const ObjectMark *mark, ObjectBytes *freed) {
+        ObjectShard *s = shard_of(o, mark->object.client);
+
+        if (!spin_take(&s->lock))
+                return;
+        forget_in(o, s, mark, freed);
+        spin_drop(&s->lock);
+}
+
+void objects_set_card(Objects *o, ObjectSeat *seat, uint8_t card) {
+        ObjectShard *s = shard_of(o, seat->client);
+        Object *e;
+
+        seat->card = card;
+        if (seat->parent == 0 || !spin_take(&s->lock))
+                return;
+        e = find(s, seat->client, seat->parent);
+        if (e) {
+                e->card = card;
+        } else {
+                Object object = make(o, seat, seat->parent, OBJECT_DEVICE);
+
+                object.up[1] = object.up[2] = 0;
+                if (insert(s, &object) == 0) {
+                        seat->up[1] = object.serial;
+                        seat->known = true;
+                        if (object.up[0] == 0)
+                                atomic_fetch_add_explicit(&o->clients, 1, memory_order_relaxed);
+                }
+        }
+        spin_drop(&s->lock);
+}
+
+/* ---- clients ---- */
+
+static unsigned note_client(uint32_t *ret, unsigned n, unsigned max, uint32_t client) {
+        for (unsigned i = 0; i < n; i++)
+                if (ret[i] == client)
+                        return n;
+        if (n < max)
+                ret[n++] = client;
+        return n;
+}
+
+unsigned objects_clients(Objects *o, uint32_t *ret, unsigned max) {
+        unsigned n = 0;
+
+        for (unsigned k = 0; k < OBJECTS_SHARDS; k++) {
+                ObjectShard *s = &o->shards[k];
+
+                if (!spin_take(&s->lock))
+                        continue;
+                for (uint32_t i = 0; i < s->size && n < max; i++)
+                        if (s->table[i].kind == OBJECT_CLIENT || (s->table[i].kind != 0 && s->table[i].up[0] == 0))
+                                n = note_client(ret, n, max, s->table[i].client);
+                spin_drop(&s->lock);
+        }
+        return n;
+}
+
+ObjectMark objects_client(Objects *o, uint32_t client) {
+        ObjectShard *s = shard_of(o, client);
+        ObjectMark mark = {.object = {.client = client, .handle = client, .kind = OBJECT_CLIENT}};
+
+        if (!spin_take(&s->lock))
+                return mark;
+        mark = client_in(o, s, client);
+        spin_drop(&s->lock);
+        return mark;
+}
+
+void objects_after_fork(Objects *o) {
+        bool all = atomic_load_explicit(&o->shares.lock.owner, memory_order_relaxed) != 0;
+
+        for (unsigned k = 0; k < OBJECTS_SHARDS; k++) {
+                ObjectShard *s = &o->shards[k];
+
+                if (!all && atomic_load_explicit(&s->lock.owner, memory_order_relaxed) == 0)
+                        continue;
+                s->table = NULL; /* its memory stays: who knows what was being done to it */
+                s->size = s->n = 0;
+                atomic_fetch_add_explicit(&o->clients, 1, memory_order_relaxed);
+                spin_drop(&s->lock);
+        }
+        if (all) {
+                o->shares.refs = NULL;
+                o->shares.size = o->shares.n = o->shares.free = 0;
+                spin_drop(&o->shares.lock);
+        }
+}

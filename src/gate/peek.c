@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gate/peek.h"
+
+#include <errno.h>
+#include <sys/uio.h>
+
+#include "base/sys.h"
+#include "gate/bytes.h"
+#include "gate/spin.h"
+
+enum {
+        PAGE = 4096, /* the smallest there is */
+        STACK_MAX = 8 * 1024 * 1024,
+        BLOCK_ONE_SIGNAL = -1, /* no way to change a mask: the call reads its argument and then says EINVAL */
+};
+
+/* Where the main thread's stack ends; of the oldest symbol version there is. */
+extern void *__libc_stack_end __attribute__((weak));
+
+/* A thread's own data lies at the end of its stack when the libc has made that, and the main thread's elsewhere. */
+static uintptr_t stack_end(uintptr_t frame) {
+        uintptr_t self = spin_self() - 1, last = &__libc_stack_end ? (uintptr_t) __libc_stack_end : 0;
+
+        if (last > frame && last - frame < STACK_MAX)
+                return last;
+        if (self > frame && self - frame < STACK_MAX)
+                return self;
+        return (frame | (PAGE - 1)) + 1;
+}
+
+static int on_stack(uint64_t address, size_t n) {
+        uintptr_t frame = (uintptr_t) __builtin_frame_address(0), end = stack_end(frame);
+
+        if (end < (frame | (PAGE - 1)) + 1)
+                end = (frame | (PAGE - 1)) + 1;
+        return address >= frame && address < end && n <= end - address;
+}
+
+/* The kernel reads or writes 8 bytes there and does nothing else. */
+static int try_page(uint64_t address, int writing) {
+        long r = writing ? sys_call(SYS_rt_sigprocmask, 0, 0, address, 8)
+                         : sys_call(SYS_rt_sigprocmask, BLOCK_ONE_SIGNAL, address, 0, 8);
+
+        return r == -EFAULT ? -EFAULT : 0;
+}
+
+/* Less than 8 bytes are only tried for reading: what lies beside them is not ours to touch. */
+static int try_pages(uint64_t address, size_t n, int writing) {
+        uint64_t last = address + n - 1;
+        int r = 0;
+
+        if (last < address)
+                return -EFAULT;
+        if (n < 8)
+                return try_page(address & ~UINT64_C(7), 0) | try_page(last & ~UINT64_C(7), 0);
+        for (uint64_t page = address; r == 0 && page < last; page = (page | (PAGE - 1)) + 1)
+                r = try_page(page + 7 <= last ? page : last - 7, writing);
+        return r;
+}
+
+static int kernel_copies(long nr, void *ours, uint64_t theirs, size_t n) {
+        struct iovec local = {.iov_base = ours, .iov_len = n}, remote;
+        long r;
+
+        remote.iov_base = (void *) (uintptr_t) theirs;
+        remote.iov_len = n;
+        r = sys_call(nr, sys_call(SYS_getpid), &local, 1, &remote, 1, 0);
+        if (r == -ENOSYS || r == -EPERM)
+                return -ENOSYS;
+        return r == (long) n ? 0 : -EFAULT;
+}
+
+int peek(void *to, uint64_t from, size_t n) {
+        int r;
+
+        if (!on_stack(from, n)) {
+                r = kernel_copies(SYS_process_vm_readv, to, from, n);
+                if (r != -ENOSYS)
+                        return r;
+                r = try_pages(from, n, 0);
+                if (r < 0)
+                        return r;
+        }
+        bytes_copy(to, (const void *) (uintptr_t) from, n);
+        return 0;
+}
+
+int poke(uint64_t to, const void *from, size_t n) {
+        int r;
+
+        if (!on_stack(to, n)) {
+                union {
+                        const void *from;
+                        void *to;
+                } ours = {.from = from}; /* it is only read from */
+
+                r = kernel_copies(SYS_process_vm_writev, ours.to, to, n);
+                if (r != -ENOSYS)
+                        return r;
+                r = try_pages(to, n, 1);
+                if (r < 0)
+                        return r;
+        }
+        bytes_copy((void *) (uintptr_t) to, from, n);
+        return 0;
+}
+
+size_t peek_some(void *to, uint64_t from, size_t n) {
+        size_t left = PAGE - (size_t) (from & (PAGE - 1));
+
+        bytes_clear(to, n);
+        if (peek(to, from, n) == 0)
+                return n;
+        /* What follows the structure may be the end of what is mapped. */
+        if (left < n && peek(to, from, left) == 0)
+                return left;
+        return 0;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The caller's memory, which may be anything: not there, not readable, not writable. The kernel would answer EFAULT; so do we.
+ *
+ * What lies in the page of our own stack frame, or between it and the end of this thread's stack, is there: it costs nothing. For the
+ * rest the kernel copies (process_vm_readv and _writev on ourselves), which cannot fault; where a sandbox forbids that, a page is
+ * tried by a harmless system call first.
+ *
+ * 0, or -EFAULT: nothing, or a part, was copied. n is at most RM_INNER_MAX. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+int peek(void *to, uint64_t from, size_t n);
+int poke(uint64_t to, const void *from, size_t n);
+
+/* As many of n bytes as there are, in steps of 8. Returns the number; what is missing is zero. */
+size_t peek_some(void *to, uint64_t from, size_t n);

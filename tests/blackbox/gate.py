@@ -1,0 +1,918 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""libaliquot.so in processes that ask the simulated driver for memory, by the driver's own calls.
+
+    gate.py LIBRARY SIMULATOR [TEST...]
+
+A program under test is this file again, with the library preloaded: `gate.py --inside NAME` runs the function of that name.
+"""
+import contextlib
+import ctypes
+import errno
+import json
+import mmap
+import os
+import random
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+PATIENCE = 120  # seconds until a wait counts as failed; no test asserts that something was fast
+MIB = 1 << 20
+OK, NO_MEMORY, NO_PERMISSION = 0, 0x51, 0x1B
+LOCAL, DEVICE, SUBDEVICE, GROUP, SYSTEM = 0x40, 0x80, 0x2080, 0xA06C, 0x3E
+FB_INFO, FB_INFO_V2, FB_REGIONS, GID, SET_TIMESLICE = 0x20801301, 0x20801303, 0x20801320, 0x2080014A, 0xA06C0103
+BAD = 0xDEAD000  # nothing is mapped there
+
+
+# ---- the driver's calls, from inside ------------------------------------------------------------------------------
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC.ioctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p]
+LIBC.mmap.restype = ctypes.c_void_p
+LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+LIBC.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+
+
+def raw_ioctl(fd, number, size, address):
+    """0 or a negative errno."""
+    request = 0xC0000000 | size << 16 | ord("F") << 8 | number
+    return 0 if LIBC.ioctl(fd, request, address) >= 0 else -ctypes.get_errno()
+
+
+def address_of(buffer):
+    return ctypes.addressof(buffer)
+
+
+def packed(layout, *values):
+    return ctypes.create_string_buffer(struct.pack(layout, *values), struct.calcsize(layout))
+
+
+def call(fd, number, layout, *values):
+    """The structure after the call; the driver must not answer with an errno."""
+    buffer = packed(layout, *values)
+    r = raw_ioctl(fd, number, len(buffer), address_of(buffer))
+    if r < 0:
+        raise OSError(-r, os.strerror(-r))
+    return struct.unpack(layout, buffer.raw)
+
+
+ALLOC, FREE, CONTROL, DUP, HEAP, MEMORY, XFER = 0x2B, 0x29, 0x2A, 0x34, 0x4A, 0x27, 211
+L_ALLOC, L_RIGHTS, L_FREE, L_CONTROL, L_DUP = "<IIIIQII", "<IIIIQQIIII", "<IIII", "<IIIIQII", "<IIIIIII"
+L_MEMORY_PARAMS = "<IIIIIiIIIIIIQQQQQQQIIIIiI"
+
+
+def memory_params(size, owner=1):
+    return packed(L_MEMORY_PARAMS, owner, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, size, 0, 0, 0, 0, 0, 0, 0, 0, -1, 0)
+
+
+def size_in(params):
+    return struct.unpack_from("<Q", params.raw, 64)[0]
+
+
+class Refused(Exception):
+    """A status that is not OK."""
+
+    def __init__(self, status):
+        super().__init__("status %#x" % status)
+        self.status = status
+
+
+def ok(status):
+    if status != OK:
+        raise Refused(status)
+
+
+class Client:
+    """A client of the driver on an open file of its own, with a device and a subdevice of one card."""
+
+    def __init__(self, directory=None, card=0, share=None):
+        self.directory = directory or os.environ["SIM_DIR"]
+        self.fd = share.fd if share else os.open(self.directory + "/nvidiactl", os.O_RDWR | os.O_CLOEXEC)
+        self.root = self.allocate(0, 0, 0x41)
+        self.device = self.allocate(self.root, self.root, DEVICE, packed("<IIIIIIQQQII", card, *[0] * 10))
+        self.subdevice = self.allocate(self.root, self.device, SUBDEVICE, packed("<I", 0))
+
+    def allocate(self, root, parent, class_, params=None, handle=0, rights=False):
+        at, n = (address_of(params), len(params)) if params else (0, 0)
+        if rights:
+            answer = call(self.fd, ALLOC, L_RIGHTS, root, parent, handle, class_, at, 0, n, 0, 0, 0)
+            ok(answer[8])
+        else:
+            answer = call(self.fd, ALLOC, L_ALLOC, root, parent, handle, class_, at, n, 0)
+            ok(answer[6])
+        return answer[2]
+
+    def memory(self, size, handle=0, parent=None, rights=False):
+        return self.allocate(self.root, parent or self.device, LOCAL, memory_params(size), handle, rights)
+
+    def heap(self, size, function=2, handle=0, virtual=False, pci=False, pitch=None):
+        """The other door. Returns handle and size."""
+        b = bytearray(184)
+        struct.pack_into("<III", b, 0, self.root, self.device, function)
+        struct.pack_into("<III", b, 40, 1, handle, 0)
+        struct.pack_into("<I", b, 52, (0x4000 if handle else 0) | (0x80000 if virtual else 0))
+        if function == 6:
+            struct.pack_into("<Ii", b, 56, *pitch)
+        else:
+            struct.pack_into("<I", b, 56, 1 << 25 if pci else 0)
+            struct.pack_into("<Q", b, 88, size)
+        buffer = ctypes.create_string_buffer(bytes(b), 184)
+        r = raw_ioctl(self.fd, HEAP, 184, address_of(buffer))
+        if r < 0:
+            raise OSError(-r, os.strerror(-r))
+        ok(struct.unpack_from("<I", buffer.raw, 20)[0])
+        return struct.unpack_from("<I", buffer.raw, 44)[0], struct.unpack_from("<Q", buffer.raw, 88)[0]
+
+    def heap_free(self, handle):
+        b = bytearray(184)
+        struct.pack_into("<III", b, 0, self.root, self.device, 3)
+        struct.pack_into("<III", b, 40, 1, handle, 1)
+        buffer = ctypes.create_string_buffer(bytes(b), 184)
+        assert raw_ioctl(self.fd, HEAP, 184, address_of(buffer)) == 0
+        ok(struct.unpack_from("<I", buffer.raw, 20)[0])
+
+    def heap_info(self):
+        b = bytearray(184)
+        struct.pack_into("<III", b, 0, self.root, self.device, 5)
+        buffer = ctypes.create_string_buffer(bytes(b), 184)
+        assert raw_ioctl(self.fd, HEAP, 184, address_of(buffer)) == 0
+        ok(struct.unpack_from("<I", buffer.raw, 20)[0])
+        return struct.unpack_from("<QQ", buffer.raw, 24) + struct.unpack_from("<Q", buffer.raw, 56)
+
+    def free(self, handle, root=None):
+        ok(call(self.fd, FREE, L_FREE, root or self.root, 0, handle, 0)[3])
+
+    def dup(self, source, handle, to=0):
+        answer = call(self.fd, DUP, L_DUP, self.root, self.device, to, source, handle, 0, 0)
+        ok(answer[6])
+        return answer[2]
+
+    def control(self, object_, command, params):
+        answer = call(self.fd, CONTROL, L_CONTROL, self.root, object_, command, 0, address_of(params), len(params), 0)
+        ok(answer[6])
+        return params.raw
+
+    def fb(self, *indices):
+        """KiB by index, through the list that is inline."""
+        params = ctypes.create_string_buffer(1028)
+        struct.pack_into("<I", params, 0, len(indices))
+        for i, index in enumerate(indices):
+            struct.pack_into("<II", params, 4 + 8 * i, index, 0)
+        raw = self.control(self.subdevice, FB_INFO_V2, params)
+        return [struct.unpack_from("<II", raw, 4 + 8 * i)[1] for i in range(len(indices))]
+
+    def fb_list(self, *indices):
+        """The same through the list at a pointer."""
+        entries = packed("<%dI" % (2 * len(indices)), *[x for index in indices for x in (index, 0)])
+        self.control(self.subdevice, FB_INFO, packed("<IIQ", len(indices), 0, address_of(entries)))
+        return list(struct.unpack("<%dI" % (2 * len(indices)), entries.raw)[1::2])
+
+
+def say(**words):
+    print(json.dumps(words), flush=True)
+
+
+def status_of(what, *arguments, **options):
+    """The driver's status, or a negative errno."""
+    try:
+        what(*arguments, **options)
+    except Refused as refused:
+        return refused.status
+    except OSError as error:
+        return -error.errno
+    return OK
+
+
+# ---- programs under test: each prints lines of JSON ------------------------------------------------------------------
+
+INSIDE = {}
+
+
+def inside(function):
+    INSIDE[function.__name__] = function
+    return function
+
+
+def wait_for_word():
+    """The test says when to go on."""
+    return sys.stdin.readline().strip()
+
+
+@inside
+def doors():
+    """Memory by each door up to the limit and one step over it."""
+    c = Client()
+    a = c.memory(60 * MIB)
+    b, size = c.heap(20 * MIB)
+    d, pitched = c.heap(0, function=6, pitch=(1024, 4096))
+    e, ranged = c.heap(10 * MIB, function=14)
+    say(over=status_of(c.memory, 7 * MIB), rights=status_of(c.memory, 7 * MIB, rights=True),
+        heap=status_of(c.heap, 7 * MIB), sizes=[size, pitched, ranged])
+    say(rest=status_of(c.memory, 6 * MIB), one_more=status_of(c.memory, 1))
+    say(virtual=status_of(c.heap, 500 * MIB, virtual=True), system=status_of(c.heap, 500 * MIB, pci=True),
+        negative=status_of(c.heap, 0, function=6, pitch=(1, -1)),
+        huge=[status_of(c.memory, n) for n in (1 << 63, (1 << 64) - 1, 1 << 50)])
+    c.heap_free(b)
+    say(freed=status_of(c.memory, 20 * MIB))
+    for handle in (a, d, e):
+        c.free(handle)
+    wait_for_word()
+
+
+@inside
+def trees():
+    """What goes with a device, with a client, and with a file."""
+    c = Client()
+    c.memory(10 * MIB)
+    c.memory(10 * MIB, parent=c.subdevice)
+    c.free(c.device)
+    say(device=True)
+    wait_for_word()
+    d = Client(share=c)
+    d.memory(20 * MIB)
+    d.free(d.root, root=d.root)
+    say(client=True)
+    wait_for_word()
+    e = Client()
+    e.memory(90 * MIB)
+    os.close(e.fd)
+    # Nobody told the gate; before it refuses it must find out.
+    f = Client()
+    say(closed=status_of(f.memory, 90 * MIB), over=status_of(f.memory, 20 * MIB))
+    kept = Client()
+    kept.memory(4 * MIB)
+    other = os.dup(kept.fd)
+    os.close(kept.fd)
+    say(kept=status_of(f.memory, 8 * MIB), fits=status_of(f.memory, 6 * MIB))
+    os.close(other)
+    say(gone=status_of(f.memory, 4 * MIB))
+    wait_for_word()
+
+
+@inside
+def handles():
+    """Handles that are chosen by the client, used again, freed twice, and unknown."""
+    c = Client()
+    for _ in range(300):
+        c.memory(50 * MIB, handle=0xCAFE0001)
+        c.free(0xCAFE0001)
+    say(twice=status_of(c.free, 0xCAFE0001), unknown=status_of(c.free, 0xCAFE0002))
+    c.memory(50 * MIB, handle=0xCAFE0001)
+    say(again=status_of(c.memory, 10 * MIB, handle=0xCAFE0001))
+    wait_for_word()
+    say(parent=status_of(c.memory, 10 * MIB, parent=0x12345678))
+    stranger = Client(share=c)
+    stranger.root = 0x99999999
+    say(client=status_of(stranger.memory, 10 * MIB))
+    wait_for_word()
+
+
+@inside
+def duplicates():
+    c = Client()
+    d = Client(share=c)
+    a = c.memory(40 * MIB)
+    b = d.dup(c.root, a)
+    e = d.dup(d.root, b)
+    say(one=True)
+    wait_for_word()
+    c.free(a)
+    d.free(b)
+    say(last=True)
+    wait_for_word()
+    d.free(e)
+    say(none=True)
+    wait_for_word()
+
+
+@inside
+def foreign_owner():
+    c = Client()
+    a = c.memory(30 * MIB)
+    say(client=c.root, handle=a)
+    wait_for_word()
+    c.free(a)
+    say(freed=True)
+    wait_for_word()
+
+
+@inside
+def foreign():
+    """Memory of another process of the container, and of one without the gate."""
+    client, handle = (int(word) for word in wait_for_word().split())
+    c = Client()
+    a = c.dup(client, handle)
+    say(mine=True)
+    wait_for_word()
+    c.free(a)
+    c.memory(50 * MIB)
+    say(full=status_of(c.dup, client, handle))
+    wait_for_word()
+
+
+@inside
+def cards():
+    """A limit of its own for each card, and none of a third one."""
+    found = [Client(card=i) for i in range(3)]
+    say(over=[status_of(c.memory, 200 * MIB) for c in found], fits=[status_of(c.memory, 40 * MIB) for c in found],
+        second=[status_of(c.memory, 60 * MIB) for c in found], totals=[c.fb(8)[0] for c in found])
+    say(subdevices=[status_of(c.memory, 4 * MIB, parent=c.subdevice) for c in found])
+    wait_for_word()
+
+
+@inside
+def questions():
+    c = Client()
+    c.memory(30 * MIB)
+    indices = (7, 8, 9, 0xA, 0x20, 0x16, 0x12, 0x11)
+    say(inline=c.fb(*indices), pointer=c.fb_list(*indices), heap=c.heap_info())
+    regions = ctypes.create_string_buffer(904)
+    raw = c.control(c.subdevice, FB_REGIONS, regions)
+    n = struct.unpack_from("<I", raw)[0]
+    say(regions=[list(struct.unpack_from("<QQ", raw, 8 + 56 * i)) for i in range(n)])
+    device = os.open(c.directory + "/nvidia0", os.O_RDWR | os.O_CLOEXEC)
+    register = ctypes.create_string_buffer(struct.pack("<i", c.fd), 4)
+    assert raw_ioctl(device, 201, 4, address_of(register)) == 0
+    answer = call(device, MEMORY, "<IIIIIIQQIIiI", c.root, c.device, 0, LOCAL, 1 << 16, 0, 0, 0, 0, 0, -1, 0)
+    say(limit=answer[7] + 1, status=answer[8])
+    wait_for_word()
+
+
+@inside
+def groups():
+    c = Client()
+    params = ctypes.create_string_buffer(64)
+    made = [c.allocate(c.root, c.device, GROUP, params)]
+    say(one=True)
+    wait_for_word()
+    while True:
+        status = status_of(lambda: made.append(c.allocate(c.root, c.device, GROUP, params)))
+        if status != OK:
+            break
+    say(n=len(made), status=status)
+    say(timeslice=status_of(c.control, made[0], SET_TIMESLICE, packed("<Q", 1000)))
+    for group in made:
+        c.free(group)
+    wait_for_word()
+
+
+@inside
+def hostile():
+    c = Client()
+    fd = c.fd
+    say(null=[raw_ioctl(fd, n, s, None) for n, s in ((ALLOC, 32), (ALLOC, 48), (FREE, 16), (CONTROL, 32), (HEAP, 184),
+                                                     (DUP, 28), (XFER, 16))],
+        unmapped=[raw_ioctl(fd, n, s, BAD) for n, s in ((ALLOC, 32), (CONTROL, 32), (HEAP, 184), (XFER, 16))],
+        high=[raw_ioctl(fd, n, s, (1 << 64) - 8) for n, s in ((ALLOC, 32), (CONTROL, 32), (HEAP, 184), (XFER, 16))])
+
+    def alloc(params, n=128):
+        return call(fd, ALLOC, L_ALLOC, c.root, c.device, 0, LOCAL, params, n, 0)[6]
+
+    say(params=[alloc(p) for p in (0, BAD, 8, (1 << 64) - 8)])
+    pages = mmap.mmap(-1, 3 * 4096)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+    assert LIBC.munmap(base + 4096, 4096) == 0
+    good = memory_params(4 * MIB).raw
+    ctypes.memmove(base + 4096 - 128, good, 128)
+    say(edge=alloc(base + 4096 - 128), cut=alloc(base + 4096 - 64), misaligned=alloc(address_of(memory_params(MIB)) | 1))
+    # Read-only: the driver would have made the object and said EFAULT.
+    ctypes.memmove(base, good, 128)
+    LIBC.mprotect(ctypes.c_void_p(base), 4096, 1)
+    say(read_only=alloc(base))
+    outer = struct.pack(L_ALLOC, c.root, c.device, 0xCAFE0077, LOCAL, address_of(memory_params(4 * MIB)), 128, 0)
+    ctypes.memmove(base + 8192, outer, 32)
+    LIBC.mprotect(ctypes.c_void_p(base + 8192), 4096, 1)
+    say(outer=raw_ioctl(fd, ALLOC, 32, base + 8192))
+    wait_for_word()
+    # Lists that say they are longer than they are.
+    lie = ctypes.create_string_buffer(1028)
+    struct.pack_into("<I", lie, 0, 0xFFFFFFFF)
+    say(lie=status_of(c.control, c.subdevice, FB_INFO_V2, lie))
+    say(pointers=[status_of(c.control, c.subdevice, FB_INFO, packed("<IIQ", n, 0, p))
+                  for n, p in ((1, 0), (1, BAD), (0xFFFFFFFF, BAD), (0, BAD), (2, (1 << 64) - 8))],
+        short=[status_of(c.control, c.subdevice, command, ctypes.create_string_buffer(n))
+               for command in (FB_INFO, FB_INFO_V2, FB_REGIONS) for n in (1, 4, 8)])
+    wild = random.Random(7)
+    for _ in range(3000):
+        number, size = wild.choice(((ALLOC, 32), (ALLOC, 48), (FREE, 16), (CONTROL, 32), (HEAP, 184), (DUP, 28), (0x28, 20)))
+        words = [wild.choice((0, 1, LOCAL, 2, 6, 14, 0xFFFFFFFF, BAD, c.root, FB_INFO, FB_INFO_V2, wild.getrandbits(32)))
+                 for _ in range(size // 4)]
+        if number != FREE and words[0] == c.root and words[2] == c.root:
+            continue
+        raw_ioctl(fd, number, size, address_of(packed("<%dI" % (size // 4), *words)))
+    say(alive=True)
+    wait_for_word()
+
+
+@inside
+def xfer():
+    """The same call, wrapped."""
+    c = Client()
+
+    def wrapped(number, size, address):
+        return raw_ioctl(c.fd, XFER, 16, address_of(packed("<IIQ", number, size, address)))
+
+    params = memory_params(60 * MIB)
+    inner = packed(L_ALLOC, c.root, c.device, 0, LOCAL, address_of(params), 128, 0)
+    say(first=wrapped(ALLOC, 32, address_of(inner)), status=struct.unpack(L_ALLOC, inner.raw)[6], size=size_in(params))
+    wait_for_word()
+    again = packed(L_ALLOC, c.root, c.device, 0, LOCAL, address_of(params), 128, 0)
+    say(second=wrapped(ALLOC, 32, address_of(again)), status=struct.unpack(L_ALLOC, again.raw)[6])
+    say(bad=[wrapped(ALLOC, 32, BAD), wrapped(ALLOC, 31, address_of(again)), wrapped(ALLOC, 1 << 30, address_of(again)),
+             wrapped(0x12B, 32, address_of(again))])
+    free = packed(L_FREE, c.root, 0, struct.unpack(L_ALLOC, inner.raw)[2], 0)
+    say(freed=wrapped(FREE, 16, address_of(free)))
+    wait_for_word()
+
+
+@inside
+def hold():
+    c = Client()
+    say(status=status_of(c.memory, int(os.environ.get("HOLD", "40")) * MIB))
+    wait_for_word()
+
+
+@inside
+def forks():
+    """A child has its own row; what it inherited stays charged while either lives."""
+    c = Client()
+    a = c.memory(30 * MIB)
+    stop = threading.Event()
+
+    def churn():
+        mine = Client(share=c)
+        while not stop.is_set():
+            mine.free(mine.memory(MIB))
+
+    threads = [threading.Thread(target=churn) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    children = []
+    for _ in range(8):
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(PATIENCE)
+            d = Client()
+            d.free(d.memory(2 * MIB))
+            with contextlib.suppress(Refused):
+                for _ in range(3):
+                    d.memory(MIB)
+            os._exit(0)
+        children.append(pid)
+    codes = [os.waitpid(pid, 0)[1] for pid in children]
+    stop.set()
+    for thread in threads:
+        thread.join()
+    say(codes=codes)
+    wait_for_word()
+    pid = os.fork()
+    if pid == 0:
+        c.free(a)  # inherited
+        os._exit(0)
+    os.waitpid(pid, 0)
+    say(inherited=True)
+    wait_for_word()
+
+
+@inside
+def managed():
+    """Mappings of the uvm file, as libcuda makes them. Any file that the limits page names will do."""
+    fd = os.open(os.environ["UVM_FILE"], os.O_RDWR | os.O_CLOEXEC)
+    LIBC.ioctl(fd, 0x30000001, address_of(ctypes.create_string_buffer(16)))
+    none, read_write, shared, private_anonymous, fixed = 0, 3, 1, 0x22, 0x10
+
+    def map_(n, protection=read_write, flags=shared, at=0, file=fd):
+        p = LIBC.mmap(at, n, protection, flags, file, 0)
+        return -ctypes.get_errno() if p == 0xFFFFFFFFFFFFFFFF else p
+
+    space = map_(400 * MIB, none, private_anonymous, 0, -1)
+    say(space=space > 0, reserved=map_(400 * MIB, none) > 0)
+    wait_for_word()
+    at = map_(64 * MIB, flags=shared | fixed, at=space)
+    say(mapped=at == space, over=map_(64 * MIB))
+    wait_for_word()
+    LIBC.munmap(at + 16 * MIB, 16 * MIB)
+    say(hole=True)
+    wait_for_word()
+    map_(8 * MIB, none, private_anonymous | fixed, at, -1)
+    say(covered=True)
+    wait_for_word()
+    LIBC.munmap(space, 400 * MIB)
+    say(gone=True)
+    wait_for_word()
+
+
+@inside
+def crowd():
+    """One of many that race for one slice until told to stop, and never see a total over the limit."""
+    c = Client()
+    wild = random.Random(os.getpid())
+    held, refused, done = [], 0, 0
+    sizes = (64 * 1024, 100 * 1024, MIB, 2 * MIB + 1, 5 * MIB)
+    say(ready=True)
+    deadline = time.monotonic() + PATIENCE
+    while done < 400 and time.monotonic() < deadline:
+        done += 1
+        if held and wild.random() < 0.45:
+            c.free(held.pop(wild.randrange(len(held))))
+            continue
+        status = status_of(lambda: held.append(c.memory(wild.choice(sizes))))
+        assert status in (OK, NO_MEMORY), hex(status)
+        refused += status != OK
+    say(refused=refused, done=done)
+    wait_for_word()
+
+
+if len(sys.argv) > 2 and sys.argv[1] == "--inside":
+    INSIDE[sys.argv[2]]()
+    os._exit(0)  # without the interpreter's own end, which frees nothing of the driver's
+
+
+# ---- the tests, outside --------------------------------------------------------------------------------------------
+
+LIBRARY, SIMULATOR = sys.argv[1:3]
+
+
+def skip(why):
+    print("gate.py: " + why, file=sys.stderr)
+    sys.exit(77)
+
+
+class Simulator:
+    """aliquot-sim, mounted; and slices of its cards."""
+
+    def __init__(self, cards):
+        self.base = tempfile.mkdtemp(prefix="gate-")
+        self.dir = self.base + "/dev"
+        os.mkdir(self.dir)
+        self.process = subprocess.Popen([SIMULATOR, "--cards", cards, "--dir", self.dir, "--foreground"],
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.ready = self.process.stdout.readline().strip() == "ready"
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait(PATIENCE)
+        self.process.stdout.close()
+        self.process.stderr.close()
+        subprocess.run(["umount", "-l", self.dir], stderr=subprocess.DEVNULL, check=False)
+        shutil.rmtree(self.base, ignore_errors=True)
+
+    def uuid(self, card):
+        c = Client(self.dir, card)
+        raw = c.control(c.subdevice, GID, ctypes.create_string_buffer(268))
+        os.close(c.fd)
+        return raw[12:12 + 40]
+
+    def held(self, card=0):
+        """Bytes that the driver has given out of a card."""
+        c = Client(self.dir, card)
+        total, free = (value * 1024 for value in c.fb(8, 0x16))
+        os.close(c.fd)
+        return total - free
+
+    def slices(self, *limits, group=0, uvm=None):
+        """A directory of slices: limit in MiB by position, None for a card without one."""
+        base = tempfile.mkdtemp(dir=self.base)
+        for card, limit in enumerate(limits):
+            if limit is None:
+                continue
+            directory = "%s/%d" % (base, card)
+            os.mkdir(directory)
+            page = bytearray(4096)
+            struct.pack_into("<QHHIQQQQ", page, 0, 0x54494D494C514C41, 1, 0, 4096, 2, limit * MIB, 1 << 40, group)
+            struct.pack_into("<I", page, 52, card)
+            page[64:64 + 40] = self.uuid(card)
+            files = [self.dir + "/nvidiactl", self.dir + "/nvidia%d" % card, uvm or self.dir + "/nvidia-uvm"]
+            for i, name in enumerate(files):
+                st = os.stat(name)
+                struct.pack_into("<QQQ", page, 112 + 24 * i, 0, st.st_dev, st.st_ino)
+            with open(directory + "/limits", "wb") as f:
+                f.write(page)
+            counters = bytearray(128 + 256 * 128)
+            struct.pack_into("<QHHI", counters, 0, 0x544E554F43514C41, 1, 0, len(counters))
+            with open(directory + "/counters", "wb") as f:
+                f.write(counters)
+        return base
+
+
+def used(slices, card=0):
+    with open("%s/%d/counters" % (slices, card), "rb") as f:
+        return (struct.unpack_from("<Q", f.read(24), 16)[0] >> UNITS_SHIFT) * 4096
+
+
+UNITS_SHIFT = 32
+
+
+class Program:
+    """A program under test, and its words."""
+
+    def __init__(self, name, slices, simulator, **environment):
+        self.process = subprocess.Popen(
+            [sys.executable, os.path.abspath(__file__), "--inside", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            text=True, env=dict(os.environ, LD_PRELOAD=LIBRARY, ALIQUOT_SLICES=slices, SIM_DIR=simulator.dir, **environment))
+
+    def hear(self):
+        if not select.select([self.process.stdout], [], [], PATIENCE)[0]:
+            raise AssertionError("the program says nothing")
+        line = self.process.stdout.readline()
+        if not line:
+            raise AssertionError("the program ended with %s" % self.process.wait())
+        return json.loads(line)
+
+    def go_on(self, word=""):
+        self.process.stdin.write(word + "\n")
+        self.process.stdin.flush()
+
+    def end(self):
+        self.go_on()
+        code = self.process.wait(PATIENCE)
+        self.close()
+        return code
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait(PATIENCE)
+        self.close()
+
+    def close(self):
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        self.process.stdout.close()
+
+
+class GateTest(unittest.TestCase):
+    maxDiff = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.sim = Simulator("3xTesla-V100-SXM2-16GB:16160MiB")
+        if not cls.sim.ready:
+            why = cls.sim.process.communicate()[1].strip()
+            cls.sim.close()
+            skip("the simulated driver cannot be mounted here: " + why)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.sim.close()
+
+    def run_program(self, name, slices, **environment):
+        program = Program(name, slices, self.sim, **environment)
+        self.addCleanup(program.kill)
+        return program
+
+    def assert_at_rest(self, slices, card=0):
+        """Nothing is counted, because nothing is held: a dead process's row is given back by the next one that asks."""
+        with self.subTest("at rest"):
+            program = self.run_program("hold", slices, HOLD="100")
+            self.assertEqual(program.hear(), {"status": OK})
+            self.assertEqual(used(slices, card), 100 * MIB)
+            program.end()
+
+    def test_doors(self):
+        slices = self.sim.slices(100)
+        program = self.run_program("doors", slices)
+        self.assertEqual(program.hear(), {"over": NO_MEMORY, "rights": NO_MEMORY, "heap": NO_MEMORY,
+                                          "sizes": [20 * MIB, 4 * MIB, 10 * MIB]})
+        self.assertEqual(program.hear(), {"rest": OK, "one_more": NO_MEMORY})
+        words = program.hear()
+        self.assertEqual((words["virtual"], words["system"]), (OK, OK))
+        self.assertEqual([words["negative"]] + words["huge"], [NO_MEMORY] * 4)
+        self.assertEqual(program.hear(), {"freed": OK})
+        program.end()
+        self.assertEqual(self.sim.held(), 0)
+        self.assert_at_rest(slices)
+
+    def test_trees(self):
+        slices = self.sim.slices(100)
+        program = self.run_program("trees", slices)
+        for word in ("device", "client"):
+            self.assertEqual(program.hear(), {word: True})
+            self.assertEqual((used(slices), self.sim.held()), (0, 0))
+            program.go_on()
+        self.assertEqual(program.hear(), {"closed": OK, "over": NO_MEMORY})
+        self.assertEqual(program.hear(), {"kept": NO_MEMORY, "fits": OK})
+        self.assertEqual(program.hear(), {"gone": OK})
+        self.assertEqual(used(slices), 100 * MIB)
+        self.assertEqual(self.sim.held(), 100 * MIB)
+        program.end()
+        self.assert_at_rest(slices)
+
+    def test_handles(self):
+        slices = self.sim.slices(100)
+        program = self.run_program("handles", slices)
+        self.assertEqual(program.hear(), {"twice": OK, "unknown": OK})
+        words = program.hear()
+        self.assertNotEqual(words["again"], OK)
+        self.assertEqual((used(slices), self.sim.held()), (50 * MIB, 50 * MIB))
+        program.go_on()
+        self.assertNotEqual(program.hear()["parent"], OK)
+        self.assertNotEqual(program.hear()["client"], OK)
+        self.assertEqual(used(slices), 50 * MIB)
+        program.end()
+
+    def test_duplicates(self):
+        slices = self.sim.slices(100)
+        program = self.run_program("duplicates", slices)
+        for word, bytes_ in (("one", 40 * MIB), ("last", 40 * MIB), ("none", 0)):
+            self.assertEqual(program.hear(), {word: True})
+            self.assertEqual((used(slices), self.sim.held()), (bytes_, bytes_))
+            program.go_on()
+        program.end()
+
+    def test_foreign_memory(self):
+        slices = self.sim.slices(100)
+        owner = self.run_program("foreign_owner", slices)
+        words = owner.hear()
+        program = self.run_program("foreign", slices)
+        program.go_on("%(client)d %(handle)d" % words)
+        self.assertEqual(program.hear(), {"mine": True})
+        self.assertEqual((used(slices), self.sim.held()), (60 * MIB, 30 * MIB))
+        owner.go_on()
+        self.assertEqual(owner.hear(), {"freed": True})
+        self.assertEqual((used(slices), self.sim.held()), (30 * MIB, 30 * MIB))
+        owner.end()
+        stranger = Client(self.sim.dir)
+        self.addCleanup(os.close, stranger.fd)
+        program.kill()
+        program = self.run_program("foreign", slices)
+        program.go_on("%d %d" % (stranger.root, stranger.memory(60 * MIB)))
+        self.assertEqual(program.hear(), {"mine": True})
+        self.assertEqual(used(slices), 60 * MIB)
+        program.go_on()
+        self.assertEqual(program.hear(), {"full": NO_MEMORY})
+        self.assertEqual(used(slices), 50 * MIB)
+        program.end()
+
+    def test_cards(self):
+        slices = self.sim.slices(100, 50, None)
+        program = self.run_program("cards", slices)
+        self.assertEqual(program.hear(), {"over": [NO_MEMORY] * 3, "fits": [OK, OK, NO_MEMORY], "second": [OK, NO_MEMORY, NO_MEMORY],
+                                          "totals": [100 * 1024, 50 * 1024, 16160 * 1024]})
+        self.assertEqual(program.hear(), {"subdevices": [NO_MEMORY, OK, NO_MEMORY]})
+        self.assertEqual((used(slices, 0), used(slices, 1)), (100 * MIB, 44 * MIB))
+        self.assertEqual([self.sim.held(i) for i in range(3)], [100 * MIB, 44 * MIB, 0])
+        program.end()
+
+    def test_questions(self):
+        slices = self.sim.slices(100)
+        program = self.run_program("questions", slices)
+        words = program.hear()
+        total, free = 100 * 1024, 70 * 1024
+        self.assertEqual(words["inline"], [total] * 5 + [free] * 2 + [0])
+        self.assertEqual(words["pointer"], words["inline"])
+        self.assertEqual(words["heap"], [100 * MIB, 70 * MIB, 70 * MIB])
+        self.assertEqual(program.hear(), {"regions": [[0, 100 * MIB - 1]]})
+        self.assertEqual(program.hear(), {"limit": 100 * MIB, "status": OK})
+        self.assertEqual(used(slices), 30 * MIB)
+        program.end()
+
+    def test_groups(self):
+        slices = self.sim.slices(100, group=10 * MIB)
+        program = self.run_program("groups", slices)
+        self.assertEqual(program.hear(), {"one": True})
+        self.assertEqual(used(slices), 10 * MIB)
+        program.go_on()
+        self.assertEqual(program.hear(), {"n": 10, "status": NO_MEMORY})
+        self.assertEqual(program.hear(), {"timeslice": NO_PERMISSION})
+        program.end()
+
+    def test_hostile(self):
+        slices = self.sim.slices(100)
+        program = self.run_program("hostile", slices)
+        words = program.hear()
+        self.assertEqual(words, {"null": [-errno.EFAULT] * 7, "unmapped": [-errno.EFAULT] * 4, "high": [-errno.EFAULT] * 4})
+        self.assertNotIn(OK, program.hear()["params"])
+        words = program.hear()
+        self.assertEqual(words["edge"], OK)
+        self.assertNotEqual(words["cut"], OK)
+        self.assertNotEqual(program.hear()["read_only"], OK)
+        self.assertEqual(program.hear(), {"outer": -errno.EFAULT})
+        self.assertEqual(used(slices), self.sim.held())
+        program.go_on()
+        program.hear()
+        words = program.hear()
+        self.assertNotIn(OK, words["short"])
+        self.assertEqual(program.hear(), {"alive": True})
+        self.assertEqual(used(slices), self.sim.held())
+        program.end()
+        self.assertEqual(self.sim.held(), 0)
+        self.assert_at_rest(slices)
+
+    def test_xfer(self):
+        slices = self.sim.slices(100)
+        program = self.run_program("xfer", slices)
+        self.assertEqual(program.hear(), {"first": 0, "status": OK, "size": 60 * MIB})
+        self.assertEqual(used(slices), 60 * MIB)
+        program.go_on()
+        self.assertEqual(program.hear(), {"second": 0, "status": NO_MEMORY})
+        self.assertNotIn(0, program.hear()["bad"])
+        self.assertEqual(program.hear(), {"freed": 0})
+        self.assertEqual((used(slices), self.sim.held()), (0, 0))
+        program.end()
+
+    def test_killed(self):
+        slices = self.sim.slices(100)
+        for _ in range(3):
+            program = self.run_program("hold", slices, HOLD="100")
+            self.assertEqual(program.hear(), {"status": OK})
+            program.kill()
+        self.assert_at_rest(slices)
+
+    def test_no_good_slice(self):
+        """A page of another version, none at all, or one that is cut short: nothing is allocated."""
+        for damage in ("version", "counters", "cut"):
+            slices = self.sim.slices(100)
+            name = slices + "/0/" + ("limits" if damage == "version" else "counters")
+            if damage == "counters":
+                os.unlink(name)
+            elif damage == "cut":
+                os.truncate(name, 100)
+            else:
+                with open(name, "r+b") as f:
+                    f.seek(8)
+                    f.write(b"\7")
+            program = self.run_program("hold", slices)
+            self.assertEqual(program.hear(), {"status": NO_MEMORY}, damage)
+            program.end()
+
+    def test_forks(self):
+        slices = self.sim.slices(100)
+        program = self.run_program("forks", slices)
+        self.assertEqual(program.hear(), {"codes": [0] * 8})
+        program.go_on()
+        self.assertEqual(program.hear(), {"inherited": True})
+        program.end()
+        self.assertEqual(self.sim.held(), 0)
+        self.assert_at_rest(slices)
+
+    def test_managed(self):
+        uvm = self.sim.base + "/uvm"
+        with open(uvm, "wb") as f:
+            f.truncate(400 * MIB)
+        slices = self.sim.slices(100, uvm=uvm)
+        program = self.run_program("managed", slices, UVM_FILE=uvm)
+        self.assertEqual(program.hear(), {"space": True, "reserved": True})
+        self.assertEqual(used(slices), 0)
+        program.go_on()
+        self.assertEqual(program.hear(), {"mapped": True, "over": -errno.ENOMEM})
+        for word, mib in (("hole", 64), ("covered", 48), ("gone", 40)):
+            self.assertEqual(used(slices), mib * MIB)
+            program.go_on()
+            self.assertEqual(program.hear(), {word: True})
+        self.assertEqual(used(slices), 0)
+        program.end()
+
+    def test_crowd(self):
+        """Many at once, some of them killed in the middle; the driver never has more out than the limit."""
+        slices = self.sim.slices(100)
+        crowd = [self.run_program("crowd", slices) for _ in range(64)]
+        for program in crowd:
+            self.assertEqual(program.hear(), {"ready": True})
+        wild = random.Random(3)
+        for program in wild.sample(crowd, 16):
+            self.assertLessEqual(self.sim.held(), 100 * MIB)
+            program.kill()
+            crowd.remove(program)
+        refused = 0
+        for program in crowd:
+            refused += program.hear()["refused"]
+            self.assertLessEqual(self.sim.held(), 100 * MIB)
+        self.assertGreater(refused, 0)
+        for program in crowd:
+            program.end()
+        self.assertEqual(self.sim.held(), 0)
+        self.assert_at_rest(slices)
+
+    def test_without_slices(self):
+        """No slices: the driver's own answers."""
+        program = self.run_program("hold", "/nonexistent", HOLD="500")
+        self.assertEqual(program.hear(), {"status": OK})
+        program.end()
+
+
+def alone():
+    """In a mount namespace of our own, so that whatever happens nothing stays mounted."""
+    if os.environ.get("GATE_ALONE") or LIBC.unshare(0x00020000) == 0:
+        LIBC.mount(None, b"/", None, 0x4000 | 0x40000, None)
+        return
+    arguments = ["unshare", "--user", "--map-root-user", "--mount", sys.executable] + sys.argv
+    if not shutil.which("unshare"):
+        skip("no private mount namespace is to be had")
+    os.environ["GATE_ALONE"] = "1"
+    os.execvp(arguments[0], arguments)
+
+
+if __name__ == "__main__":
+    if not os.path.exists("/dev/fuse"):
+        skip("there is no /dev/fuse here")
+    alone()
+    unittest.main(argv=[sys.argv[0]] + sys.argv[3:], verbosity=2)
