@@ -32,6 +32,9 @@ enum {
         KEY_SLICES,
         KEY_GATE,
         KEY_IGNORE_DISABLE,
+        KEY_ON_EXCESS,
+        KEY_CENSUS,
+        KEY_PROC,
         KEY_NO_SUPERVISOR,
 };
 
@@ -61,6 +64,13 @@ static const struct argp_option option_table[] = {
          "libaliquot.so for isolated containers (default: beside this program, or ../lib/aliquot)", 0},
         {"ignore-cgpu-disable", KEY_IGNORE_DISABLE, NULL, 0, "isolate containers that say CGPU_DISABLE, too",
          0},
+        {"on-excess", KEY_ON_EXCESS, "report|kill", 0,
+         "what becomes of a pod that holds more than its slice: an Event (default), or its processes are "
+         "killed, too",
+         0},
+        {"census", KEY_CENSUS, "MS", 0, "how often the driver is asked what processes hold (default 1000)",
+         0},
+        {"proc", KEY_PROC, "DIR", 0, "where the host's processes are seen (default /proc)", 0},
         {"no-supervisor", KEY_NO_SUPERVISOR, NULL, 0, "do not start the agent again when it was killed", 0},
         {"verbose", 'v', NULL, 0, "log every step", 0},
         {0},
@@ -97,6 +107,9 @@ static error_t parse_paths(int key, const char *text, Options *o) {
                 return 0;
         case KEY_SLICES:
                 o->agent.slices = text;
+                return 0;
+        case KEY_PROC:
+                o->agent.proc = text;
                 return 0;
         case KEY_GATE:
                 o->agent.gate = text;
@@ -152,6 +165,17 @@ static error_t parse_option(int key, char *text, struct argp_state *state) {
                 return 0;
         case KEY_IGNORE_DISABLE:
                 o->agent.ignores_disable = true;
+                return 0;
+        case KEY_ON_EXCESS:
+                if (strcmp(text, "report") != 0 && strcmp(text, "kill") != 0)
+                        argp_error(state, "--on-excess is \"%s\", must be report or kill", text);
+                o->agent.kills_excess = strcmp(text, "kill") == 0;
+                return 0;
+        case KEY_CENSUS:
+                if (!str_to_u64(str_from(text), &o->agent.census) || o->agent.census == 0 ||
+                    o->agent.census > 3600000)
+                        argp_error(state, "--census is \"%s\", must be milliseconds, 1 to 3600000", text);
+                o->agent.census *= USEC_PER_MSEC;
                 return 0;
         case KEY_NO_SUPERVISOR:
                 o->alone = true;

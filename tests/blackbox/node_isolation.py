@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `aliquot node` gives an isolated container: node_isolation.py ALIQUOT STORE_SERVER CLOCK_SHIM"""
+"""What `aliquot node` gives an isolated container: node_isolation.py ALIQUOT STORE_SERVER CLOCK_SHIM NVML"""
 
 import os
 import struct
+import subprocess
+import sys
 import unittest
 
 from node_test import Node, ONE_CARD, PODS, TWO_CARDS, container, pod
 
+NVML = sys.argv.pop(1)
 INSIDE = "/run/aliquot"
 MIB = 1 << 20
 
@@ -184,6 +187,93 @@ class Isolation(Node):
         self.assertEqual(lab.running(uid), [])
         os.unlink(lab.slices)
         self.started(lab, uid)
+
+
+class Audit(Node):
+    """Processes are made up: what the driver says of them, and in which pod's cgroup they are."""
+
+    def audited(self, *extra):
+        lab = self.lab(cards=TWO_CARDS, nvml=NVML, start=False)
+        lab.proc = os.path.join(lab.dir, "proc")
+        os.mkdir(lab.proc)
+        lab.extra += ["--census", "20", "--proc", lab.proc, *extra]
+        lab.start_agent()
+        lab.wait_ready()
+        return lab
+
+    def process(self, lab, pid, uid, style="/kubepods/burstable/pod%s/0123"):
+        os.mkdir(os.path.join(lab.proc, str(pid)))
+        with open(os.path.join(lab.proc, str(pid), "cgroup"), "w") as f:
+            f.write("12:pids:/\n0::" + style % uid + "\n")
+
+    def excesses(self, lab):
+        return lab.metrics()["aliquot_node_excesses_total"]
+
+    def notes(self, lab):
+        return [e.get("note") or e.get("message", "") for e in lab.api.get("/api/v1/namespaces/default/events")["items"]
+                if e["reason"] == "GPUMemoryExceeded"]
+
+    def used(self, lab, name):
+        return sum(v for k, v in lab.metrics().items() if k.startswith("DCGM_CUSTOM_PROCESS_MEM_USED") and
+                   f'PodName="{name}"' in k)
+
+    def censuses(self, lab, n=5):
+        """So many more, at least: the driver is asked each time."""
+        for i in range(n):
+            lab.machine([*lab.told, (1, 900 + i, 7 + i)])
+            lab.wait(lambda: self.used(lab, "") == 7 + i, "another census")
+
+    def tell(self, lab, *processes):
+        lab.told = processes
+        lab.machine(processes)
+
+    def test_over_the_slice(self):
+        lab = self.audited()
+        a = self.place(lab, pod("a", container("main", 2), container("second", 3)), 1)
+        b = self.place(lab, pod("b", container("main", 4)), 1)
+        for uid, name in (a, "main"), (a, "second"), (b, "main"):
+            lab.wait(lambda: name in lab.running(uid), "they run")
+        slice_a = 2154 + 16160 * 3 // 15
+        self.process(lab, 101, a)
+        self.process(lab, 102, a.replace("-", "_"), "/../kubepods-burstable-pod%s.slice/cri-containerd-0123.scope")
+        self.process(lab, 103, b)
+        self.tell(lab, (1, 101, 2000), (1, 102, slice_a - 2000 + 64), (1, 103, 4000))
+        self.censuses(lab)
+        self.assertEqual(self.excesses(lab), 0, "64 MiB above are not yet too many")
+        self.assertEqual(self.used(lab, "a"), slice_a + 64)
+        self.tell(lab, (1, 101, 2000), (1, 102, slice_a - 2000 + 65), (1, 103, 4000))
+        lab.wait(lambda: self.excesses(lab) == 1, "one more is")
+        lab.wait(lambda: self.notes(lab), "an Event says so")
+        self.assertRegex(self.notes(lab)[0], f"holds {slice_a + 65} MiB of gpu1, and its slice is {slice_a} MiB: process 10[12] ")
+        self.censuses(lab)
+        self.assertEqual(self.excesses(lab), 1, "told once")
+        self.tell(lab, (1, 101, 2000), (1, 103, 4000))
+        self.censuses(lab)
+        self.tell(lab, (1, 101, 9000), (1, 103, 4000))
+        lab.wait(lambda: self.excesses(lab) == 2, "and once more when it was over in between")
+
+    def test_disabled_ones_may(self):
+        lab = self.audited()
+        uid = self.place(lab, pod("a", container("main", 2, env=[{"name": "CGPU_DISABLE", "value": "1"}])), 1)
+        lab.wait(lambda: lab.running(uid), "it runs")
+        self.process(lab, 101, uid)
+        self.tell(lab, (1, 101, 12000))
+        self.censuses(lab)
+        self.assertEqual(self.excesses(lab), 0)
+        self.assertEqual(self.used(lab, "a"), 12000)
+
+    def test_killed_where_that_is_wished(self):
+        lab = self.audited("--on-excess", "kill")
+        uid = self.place(lab, pod("a", container("main", 2)), 1)
+        lab.wait(lambda: lab.running(uid), "it runs")
+        guilty, other = (subprocess.Popen(["sleep", "600"]) for _ in range(2))
+        self.addCleanup(lambda: [p.kill() or p.wait() for p in (guilty, other)])
+        self.process(lab, guilty.pid, uid)
+        self.process(lab, other.pid, "0" * 36)
+        self.tell(lab, (1, guilty.pid, 9000), (1, other.pid, 9000))
+        self.assertEqual(guilty.wait(120), -9)
+        self.assertIsNone(other.poll())
+        lab.wait(lambda: any("were killed" in n for n in self.notes(lab)), "an Event says so")
 
 
 if __name__ == "__main__":
