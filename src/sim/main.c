@@ -119,7 +119,7 @@ static int to_background(void) {
         if (pid > 0)
                 _exit(EXIT_DONE);
         (void) setsid(); /* a child is no leader yet */
-        if (dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
+        if (dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0)
                 return -errno;
         return 0;
 }

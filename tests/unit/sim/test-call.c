@@ -209,7 +209,7 @@ static void frees(void) {
         sim_done(&sim);
 }
 
-static uint32_t dup(Program *p, uint32_t to, uint32_t from, uint32_t source) {
+static uint32_t duplicate(Program *p, uint32_t to, uint32_t from, uint32_t source) {
         RmDup d = {.client = to, .parent = 1, .object = 9, .source_client = from, .source_object = source};
 
         ASSERT_OK(program_call(p, RM_ESC_DUP_OBJECT, &d, sizeof d));
@@ -226,10 +226,10 @@ static void duplicates_between_programs(void) {
         c = program_start(&p, 0);
         d = program_start(&q, 0);
         ASSERT_INT(program_memory(&p, c, 3, 2 * MIB), RM_OK);
-        ASSERT_INT(dup(&q, d, c, 3), RM_OK);
-        ASSERT_INT(dup(&q, d, c, 3), RM_ERR_INSERT_DUPLICATE_NAME);
-        ASSERT_INT(dup(&q, d, 5, 3), RM_ERR_INVALID_OBJECT_HANDLE);
-        ASSERT_INT(dup(&q, c, d, 9), RM_ERR_INVALID_CLIENT);
+        ASSERT_INT(duplicate(&q, d, c, 3), RM_OK);
+        ASSERT_INT(duplicate(&q, d, c, 3), RM_ERR_INSERT_DUPLICATE_NAME);
+        ASSERT_INT(duplicate(&q, d, 5, 3), RM_ERR_INVALID_OBJECT_HANDLE);
+        ASSERT_INT(duplicate(&q, c, d, 9), RM_ERR_INVALID_CLIENT);
         sim_file_close(p.ctl);
         ASSERT_INT(sim.cards[0].used, 2 * MIB);
         ASSERT_INT(program_free(&q, d, 9), RM_OK);

@@ -7,8 +7,8 @@
 static Sim sim;
 
 static void tells_the_cards(void) {
-        RmAttachedIds ids;
-        RmProbedIds probed;
+        RmAttachedIds ids = {0};
+        RmProbedIds probed = {0};
         RmIdInfo info = {0};
         RmIdInfoV2 v2 = {.gpu = 0x200};
         Program p;
@@ -39,7 +39,7 @@ static void tells_the_cards(void) {
 }
 
 static void tells_names(void) {
-        RmNameString name;
+        RmNameString name = {0};
         RmGidInfo gid = {0};
         Program p;
         uint32_t c;
@@ -81,7 +81,7 @@ static void tells_memory(void) {
         RmFbInfo list = {.n = 2, .list = NESTED_AT + 4096};
         RmFbEntry entries[2] = {{RM_FB_HEAP_FREE, 0}, {RM_FB_TOTAL_RAM_SIZE, 0}};
         RmFbInfoV2 none = {0};
-        RmFbRegions regions;
+        RmFbRegions regions = {0};
         Program p;
         uint32_t c;
 
@@ -189,7 +189,7 @@ static uint32_t control(Program *p, RmControl k) {
 }
 
 static void controls_that_are_none(void) {
-        RmNameString name;
+        RmNameString name = {0};
         RmFbInfoV2 info = {.n = 1};
         Program p, q;
         uint32_t c;
