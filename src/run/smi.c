@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "slice/board.h"
 #include "run/processes.h"
+#include "slice/board.h"
 
 #define MIB (UINT64_C(1) << 20)
 #define CONTAINER                                                                                            \
