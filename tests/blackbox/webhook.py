@@ -274,6 +274,14 @@ class Replica:
         connection.close()
         return answer.status, text
 
+    def kept(self, path):
+        """None, or "close" where the answer ends the connection."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection.request("GET", path)
+        found = connection.getresponse().getheader("Connection")
+        connection.close()
+        return found
+
     def connect(self, authorities, host=HOST):
         """A verified connection, as the API server makes it."""
         context = ssl.create_default_context(cadata=authorities)
@@ -569,6 +577,33 @@ class WebhookTest(unittest.TestCase):
         one.end()
         wait_for("two leads", lambda: labelled() == ["two"])
         self.assertTrue(all(self.api.get(p)["metadata"]["labels"]["app"] == "x" for p in pods))
+
+    def test_a_pod_answers_on_at_its_end(self):
+        """Whoever was sent to it before the Services knew is answered, and sent elsewhere."""
+        path = SYSTEM + "pods/one"
+        self.api.put(path, {"metadata": {"labels": {}}})
+        one = Replica(self, pod="one")
+        wait_for("it leads", lambda: self.api.get(path)["metadata"]["labels"])
+        self.assertIsNone(one.kept("/version"))
+        connections = [one.connect(self.authorities()) for _ in range(2)]
+        for connection in connections:
+            self.addCleanup(connection.close)
+            self.assertTrue(review(connection, "validate", pod({}))["allowed"])
+            self.assertIsNotNone(connection.sock)
+        one.process.terminate()
+        wait_for("no label", lambda: not self.api.get(path)["metadata"]["labels"])
+        for connection in [*connections, one.connect(self.authorities())]:
+            self.assertTrue(review(connection, "validate", pod({}))["allowed"])
+            self.assertIsNone(connection.sock)
+        self.assertEqual(one.kept("/version"), "close")
+        one.end()  # a second signal, and an exit status of 0
+
+    def test_who_does_not_lead_keeps_no_connection(self):
+        """kube-scheduler would stay on it, whomever the Service selects."""
+        replicas = [Replica(self) for _ in range(2)]
+        wait_for("one leads", lambda: any(any("leading=true" in line for line in r.log) for r in replicas))
+        leads = [any("leading=true" in line for line in r.log) for r in replicas]
+        self.assertEqual([r.kept("/version") for r in replicas], [None if l else "close" for l in leads])
 
     def test_a_label_of_an_earlier_life_comes_off(self):
         self.api.put(SYSTEM + "pods/one", {"metadata": {"labels": {"aliquot.dev/leader": "true"}}})
