@@ -273,5 +273,5 @@ int scheduler_release(Scheduler *s, void (*done)(void *userdata), void *userdata
         tell_leading(s, false);
         if (s->webhook)
                 webhook_drain(s->webhook);
-        return s->elector && elector_is_leading(s->elector) ? elector_release(s->elector, done, userdata) : 1;
+        return s->elector ? elector_release(s->elector, done, userdata) : 1;
 }

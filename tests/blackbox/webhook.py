@@ -23,6 +23,7 @@ import urllib.parse
 ALIQUOT = sys.argv.pop(1)
 SYSTEM = "/api/v1/namespaces/kube-system/"
 SECRET = SYSTEM + "secrets/aliquot-webhook-tls"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/aliquot-scheduler"
 HOOKS = "/apis/admissionregistration.k8s.io/v1/"
 MUTATING, VALIDATING = (HOOKS + kind + "webhookconfigurations/aliquot" for kind in ("mutating", "validating"))
 HOST = "aliquot-webhook.kube-system.svc"
@@ -597,6 +598,19 @@ class WebhookTest(unittest.TestCase):
             self.assertIsNone(connection.sock)
         self.assertEqual(one.kept("/version"), "close")
         one.end()  # a second signal, and an exit status of 0
+
+    def test_a_pod_that_ends_takes_no_lease(self):
+        """It would end before it gives it back, and nobody would lead for 15 s."""
+        held = {"spec": {"holderIdentity": "other", "leaseDurationSeconds": 3600, "leaseTransitions": 1}}
+        self.api.put(LEASE, held)
+        self.api.put(SYSTEM + "pods/one", {"metadata": {"labels": {}}})
+        one = Replica(self, pod="one")
+        self.ready(one)
+        one.process.terminate()
+        one.logged("ending signal")
+        self.api.put(LEASE, {"spec": dict(held["spec"], holderIdentity="")})
+        self.assertEqual(one.process.wait(20), 0)
+        self.assertEqual(self.api.get(LEASE)["spec"]["holderIdentity"], "")
 
     def test_who_does_not_lead_keeps_no_connection(self):
         """kube-scheduler would stay on it, whomever the Service selects."""
