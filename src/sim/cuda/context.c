@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "sim/cuda/array.h"
 #include "sim/cuda/memory.h"
 #include "sim/cuda/module.h"
 #include "sim/cuda/pool.h"
@@ -124,6 +125,7 @@ void context_end(CUcontext c) {
         modules_end_context(c);
         streams_end_context(c);
         range_end_context(c);
+        arrays_end_context(c);
         heap_done(c->heap);
         if (is_last_of_device(c)) /* the pools' free memory would help nobody any more */
                 memory_reclaim(c->device);

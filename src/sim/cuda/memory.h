@@ -40,6 +40,7 @@ typedef enum RangeKind {
         RANGE_IPC,
         RANGE_EXTERNAL,
         RANGE_MODULE,
+        RANGE_ARRAY, /* goes with its array */
         RANGE_MANAGED,
         RANGE_HOST,
         RANGE_REGISTERED,

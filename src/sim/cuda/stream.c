@@ -360,18 +360,27 @@ CUresult stream_wait(CUstream s) {
         return fault;
 }
 
-CUresult context_wait(CUcontext c) {
+static CUresult wait_for_streams(CUcontext c, bool all) {
         CUstream s = c->streams;
 
         while (s) { /* from the first one again: while the lock was gone the list may have changed */
-                if (stream_is_idle(s)) {
+                if (stream_is_idle(s) || (!all && s->flags & CU_STREAM_NON_BLOCKING)) {
                         s = s->next;
                         continue;
                 }
                 (void) stream_wait(s);
                 s = c->streams;
         }
+        pools_relax(c->device);
         return c->fault;
+}
+
+CUresult context_wait(CUcontext c) {
+        return wait_for_streams(c, true);
+}
+
+CUresult blocking_wait(CUcontext c) {
+        return wait_for_streams(c, false);
 }
 
 void streams_end_context(CUcontext c) {

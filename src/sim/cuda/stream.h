@@ -110,8 +110,9 @@ CUstream stream_new(CUcontext c, unsigned flags, int priority); /* NULL: no memo
 void stream_drop(CUstream s);
 CUresult stream_submit(CUstream s, const Work *w);
 bool stream_is_idle(CUstream s);
-CUresult stream_wait(CUstream s);   /* lets go of the lock meanwhile */
-CUresult context_wait(CUcontext c); /* all its streams */
+CUresult stream_wait(CUstream s);    /* lets go of the lock meanwhile */
+CUresult context_wait(CUcontext c);  /* all its streams */
+CUresult blocking_wait(CUcontext c); /* those that the stream 0 waits for, and itself */
 CUstream stream_of_thread(CUcontext c);
 void streams_end_context(CUcontext c);
 void wait_until(uint64_t ns); /* without the lock */
@@ -124,7 +125,9 @@ CUresult work_do(const Work *w);    /* what it does to memory: ILLEGAL_ADDRESS *
 
 /* Whether calls that wait or allocate must be refused now; invalidates the captures that they would break. */
 CUresult capture_refuse(CUcontext c);
+CUresult capture_refuse_in(CUstream s); /* the same for a call that concerns this stream only */
 CUresult capture_add(CUstream s, const Work *w);
+CUresult capture_alloc(CUstream s, size_t size, CUdeviceptr *ret); /* a node that allocates */
 void capture_drop(Capture *c);
 CUresult capture_join(CUstream s, CUevent e);   /* cuStreamWaitEvent with an event of a capture */
 CUresult capture_record(CUstream s, CUevent e); /* cuEventRecord in a captured stream */
