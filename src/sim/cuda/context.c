@@ -127,8 +127,10 @@ void context_end(CUcontext c) {
         range_end_context(c);
         arrays_end_context(c);
         heap_done(c->heap);
-        if (is_last_of_device(c)) /* the pools' free memory would help nobody any more */
+        if (is_last_of_device(c)) { /* what is kept would help nobody any more */
+                graph_memory_end_device(c->device);
                 memory_reclaim(c->device);
+        }
         free(c->heap);
         c->heap = NULL;
         free_objects(c);

@@ -38,4 +38,5 @@ void graph_memory_drop(GraphMemory *m);
 CUresult graph_memory_begin(GraphMemory *m); /* INVALID_VALUE when it lives already */
 void graph_memory_end(GraphMemory *m);
 GraphMemory *graph_memory_find(CUdeviceptr at);
-void graph_memory_trim(const Device *d);
+void graph_memory_trim(Device *d);
+void graph_memory_end_device(const Device *d); /* all that lives: nobody is left to use it */

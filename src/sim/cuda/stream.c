@@ -154,7 +154,7 @@ static void do_timed(CUstream s, const Work *w) {
 
         switch (w->kind) {
         case WORK_KERNEL:
-                s->end = later(s->end, now) + w->ns;
+                s->end = later(s->end, now) + w->kernel.ns;
                 return;
         case WORK_RECORD:
                 w->event.event->done = w->event.turn;
@@ -302,6 +302,10 @@ static CUresult order_behind(CUstream s, CUstream other) {
 
         if (other == s || other->flags & CU_STREAM_NON_BLOCKING)
                 return CUDA_SUCCESS;
+        if (other->capture) {
+                other->capture->status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+                return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+        }
         if (!other->first && !s->first) {
                 s->end = later(s->end, other->end);
                 return CUDA_SUCCESS;

@@ -45,7 +45,10 @@ typedef struct Work {
         union {
                 Copy copy;
                 Fill fill;
-                uint64_t ns; /* of a kernel */
+                struct {
+                        uint64_t ns;
+                        CUDA_KERNEL_NODE_PARAMS params;
+                } kernel;
                 struct {
                         CUhostFn run;
                         CUstreamCallback call;
@@ -70,8 +73,10 @@ typedef struct Work {
 } Work;
 
 typedef struct Capture { /* shared by all streams that take part */
-        unsigned users, mode;
-        int status; /* CU_STREAM_CAPTURE_STATUS_* */
+        unsigned users;
+        int mode;
+        pthread_t thread; /* that began it */
+        int status;       /* CU_STREAM_CAPTURE_STATUS_* */
         uint64_t id;
         CUgraph graph;
         CUstream origin;
