@@ -60,6 +60,9 @@ typedef struct RmControl { /* NVOS54_PARAMETERS */
         uint32_t params_size, status;
 } RmControl;
 
+/* Not a door to memory of the card, whatever the class: for 0x40 the driver makes an object without memory (0x70; for a
+ * privileged caller one that shows all of the card, 0xC2) and answers in limit how much the card has, less one
+ * (rmapi_deprecated_allocmemory.c). */
 typedef struct RmAllocMemory { /* nv_ioctl_nvos02_parameters_with_fd */
         uint32_t root, parent, new, class_, flags, pad0;
         uint64_t memory, limit; /* limit: size - 1 */
@@ -91,6 +94,8 @@ typedef struct RmXfer { /* nv_ioctl_xfer_t: the real number, size and pointer */
         uint64_t ptr;
 } RmXfer;
 
+enum { RM_XFER_MAX = 16384 }; /* NV_ABSOLUTE_MAX_IOCTL_SIZE */
+
 /* ---- classes ---- */
 
 enum {
@@ -99,15 +104,41 @@ enum {
         RM_CLASS_ROOT_CLIENT = 0x41,
         RM_CLASS_MEMORY_SYSTEM = 0x3E,
         RM_CLASS_MEMORY_LOCAL = 0x40, /* the only one that gives an unprivileged process memory of the card */
+        RM_CLASS_MEMORY_DYNAMIC = 0x70, /* addresses */
         RM_CLASS_DEVICE = 0x80,
         RM_CLASS_SUBDEVICE = 0x2080,
         RM_CLASS_MEMORY_VIRTUAL = 0x50A0,
+        RM_CLASS_VASPACE = 0x90F1,
         RM_CLASS_CHANNEL_GROUP = 0xA06C,
+};
+
+/* The channels (GPFIFO) of all generations since Kepler: 0xA06F, 0xB06F, 0xC06F, 0xC36F, 0xC46F, 0xC56F, 0xC86F... */
+static inline int rm_class_is_channel(uint32_t class_) {
+        return class_ >= 0xA000 && class_ <= 0xFFFF && (class_ & 0xFFu) == 0x6F;
+}
+
+/* Of flags and attr, in RmMemoryParams and RmHeap alike: NVOS32_ALLOC_FLAGS_*, NVOS32_ATTR_*. */
+enum {
+        RM_FLAG_HANDLE_GIVEN = 0x4000, /* RmHeap: memory is in; otherwise the driver makes a handle */
+        RM_FLAG_VIRTUAL = 0x80000,     /* addresses, not memory */
+        RM_ATTR_PAGE_SHIFT = 23,
+        RM_ATTR_PAGE_MASK = 3,
+        RM_ATTR_PAGE_DEFAULT = 0,
+        RM_ATTR_PAGE_4KB = 1,
+        RM_ATTR_PAGE_BIG = 2,
+        RM_ATTR_PAGE_HUGE = 3,
+        RM_ATTR_LOCATION_SHIFT = 25,
+        RM_ATTR_LOCATION_MASK = 3,
+        RM_ATTR_LOCATION_VIDMEM = 0,
+        RM_ATTR_LOCATION_PCI = 1,
+        RM_ATTR2_HUGE_SHIFT = 20, /* what HUGE means: 0 and 1 are 2 MiB */
+        RM_ATTR2_HUGE_MASK = 3,
 };
 
 typedef struct
         RmMemoryParams { /* NV_MEMORY_ALLOCATION_PARAMS, for class 0x40; some versions end before numa_node */
-        uint32_t owner, type, flags, width, height;
+        uint32_t owner;  /* 0, ~0 and 0xDEAF0000 to 0xDEAF0003 are INVALID_OWNER */
+        uint32_t type, flags, width, height;
         int32_t pitch;
         uint32_t attr, attr2, format, compr, zcull, pad0;
         uint64_t range_low, range_high;
@@ -145,9 +176,12 @@ enum {
         RM_CTRL_ATTACHED_IDS = 0x201,
         RM_CTRL_ID_INFO = 0x202,
         RM_CTRL_ID_INFO_V2 = 0x205,
+        RM_CTRL_PROBED_IDS = 0x214,
+        RM_CTRL_NAME_STRING = 0x20800110,
         RM_CTRL_GID_INFO = 0x2080014A,
         RM_CTRL_PIDS = 0x2080018D,
         RM_CTRL_PID_INFO = 0x2080018E,
+        RM_CTRL_CTX_BUFFER_SIZE = 0x20801218,
         RM_CTRL_FB_INFO = 0x20801301,
         RM_CTRL_FB_INFO_V2 = 0x20801303,
         RM_CTRL_FB_REGION_INFO = 0x20801320,
@@ -168,6 +202,9 @@ typedef struct RmIdInfoV2 { /* NV0000_CTRL_GPU_GET_ID_INFO_V2_PARAMS */
         int32_t numa;
 } RmIdInfoV2;
 
+/* Format of GID info, bits 0 and 1 of its flags: "GPU-..." with its NUL (41 bytes), or 16 bytes in the order of the text. */
+enum { RM_GID_ASCII = 0, RM_GID_BINARY = 2, RM_GID_FORMAT_MASK = 3 };
+
 typedef struct RmGidInfo { /* NV2080_CTRL_GPU_GET_GID_INFO_PARAMS */
         uint32_t index, flags, length;
         uint8_t data[256];
@@ -179,9 +216,13 @@ enum {
         RM_FB_TOTAL_RAM_SIZE = 0x08,
         RM_FB_HEAP_SIZE = 0x09,
         RM_FB_MAPPABLE_HEAP_SIZE = 0x0A,
+        RM_FB_HEAP_BASE = 0x11,
         RM_FB_LARGEST_FREE_REGION = 0x12,
+        RM_FB_LARGEST_FREE_REGION_BASE = 0x13,
         RM_FB_HEAP_FREE = 0x16,
+        RM_FB_HEAP_START = 0x1E,
         RM_FB_USABLE_RAM_SIZE = 0x20,
+        RM_FB_INDEX_MAX = 0x3B, /* of 595 */
 };
 
 typedef struct RmFbEntry {
@@ -217,11 +258,22 @@ typedef struct RmFbRegions { /* NV2080_CTRL_CMD_FB_GET_FB_REGION_INFO_PARAMS */
 
 enum {
         RM_OK = 0x0,
+        RM_ERR_ILLEGAL_ACTION = 0x16,
+        RM_ERR_INSERT_DUPLICATE_NAME = 0x19,
+        RM_ERR_INSUFFICIENT_RESOURCES = 0x1A,
+        RM_ERR_INSUFFICIENT_PERMISSIONS = 0x1B,
+        RM_ERR_INVALID_ADDRESS = 0x1E,
         RM_ERR_INVALID_ARGUMENT = 0x1F,
+        RM_ERR_INVALID_CHANNEL = 0x21,
         RM_ERR_INVALID_CLASS = 0x22,
         RM_ERR_INVALID_CLIENT = 0x23,
+        RM_ERR_INVALID_DEVICE = 0x26,
+        RM_ERR_INVALID_FLAGS = 0x29,
         RM_ERR_INVALID_OBJECT_HANDLE = 0x33,
         RM_ERR_INVALID_OBJECT_PARENT = 0x36,
+        RM_ERR_INVALID_OWNER = 0x39,
+        RM_ERR_INVALID_PARAMETER = 0x3B,
+        RM_ERR_INVALID_STATE = 0x40,
         RM_ERR_NO_MEMORY = 0x51,
         RM_ERR_NOT_SUPPORTED = 0x56,
         RM_ERR_OBJECT_NOT_FOUND = 0x57,

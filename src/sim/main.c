@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* `aliquot-sim`: a driver without cards, for programs that speak to one. */
+
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+
+#include "base/file.h"
+#include "sim/serve.h"
+
+enum { EXIT_DONE, EXIT_ANSWER_NO, EXIT_USAGE, EXIT_BROKEN };
+
+enum { KEY_CARDS = 0x100, KEY_DIR, KEY_FOREGROUND, KEY_NAME, KEY_RESERVED, KEY_STATUS, KEY_VERSION };
+
+typedef struct Options {
+        const char *cards, *dir, *name, *status;
+        uint32_t reserved_mib;
+        bool foreground;
+} Options;
+
+static const struct argp_option options_table[] = {
+        {"cards", KEY_CARDS, "CARDS", 0,
+         "what there is: 4xTesla-V100-SXM2-16GB:16160MiB, groups separated by commas", 0},
+        {"dir", KEY_DIR, "DIR", 0, "an empty directory, where nvidiactl, nvidia0... will be", 0},
+        {"foreground", KEY_FOREGROUND, NULL, 0, "do not go to the background when it is mounted", 0},
+        {"name", KEY_NAME, "NODE", 0,
+         "the node's name, which the cards' UUIDs are made from (default: localhost)", 0},
+        {"reserved", KEY_RESERVED, "MIB", 0, "what the driver keeps of each card for itself (default 0)", 0},
+        {"status", KEY_STATUS, "DIR", 0,
+         "print as JSON who holds what of the cards that are mounted there, and end", 0},
+        {"version", KEY_VERSION, NULL, 0, "print the version", 0},
+        {0},
+};
+
+static error_t check_options(const Options *o, struct argp_state *state) {
+        if (!o->status && (!o->cards || !o->dir))
+                argp_error(state, "--cards and --dir, or --status, must be given");
+        return 0;
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state) {
+        Options *o = state->input;
+
+        switch (key) {
+        case KEY_CARDS:
+                o->cards = arg;
+                return 0;
+        case KEY_DIR:
+                o->dir = arg;
+                return 0;
+        case KEY_FOREGROUND:
+                o->foreground = true;
+                return 0;
+        case KEY_NAME:
+                o->name = arg;
+                return 0;
+        case KEY_RESERVED:
+                if (!str_to_u32(str_from(arg), &o->reserved_mib))
+                        argp_error(state, "--reserved is \"%s\", must be a number of MiB", arg);
+                return 0;
+        case KEY_STATUS:
+                o->status = arg;
+                return 0;
+        case KEY_VERSION:
+                (void) printf("aliquot-sim %s (built with %s)\n", ALIQUOT_VERSION, __VERSION__);
+                exit(fflush(stdout) == 0 ? EXIT_DONE : EXIT_BROKEN);
+        case ARGP_KEY_ARG:
+                argp_error(state, "unexpected argument \"%s\"", arg);
+                return 0;
+        case ARGP_KEY_END:
+                return check_options(o, state);
+        default:
+                return ARGP_ERR_UNKNOWN;
+        }
+}
+
+static const struct argp parser = {
+        .options = options_table,
+        .parser = parse_option,
+        .doc = "Stands in for NVIDIA's kernel driver where there is none: system calls of any process on the "
+               "files in DIR "
+               "are answered as the driver would.\v"
+               "Prints \"ready\" when it is mounted; SIGTERM unmounts it and ends. Needs FUSE and the right "
+               "to mount: root, "
+               "or root of a user namespace. Exit status: 0 done, 2 for wrong usage, 3 when something broke.",
+};
+
+static int say(int status, const char *text) {
+        (void) fprintf(stderr, "aliquot-sim: %s\n", text);
+        return status;
+}
+
+static int print_status(const char *dir) {
+        _cleanup_buf_ Buf path = BUF_NULL, text = BUF_NULL;
+        int r;
+
+        buf_appendf(&path, "%s/status", dir);
+        r = buf_result(&path);
+        if (r == 0)
+                r = file_read(path.data, 1 << 30, &text);
+        if (r < 0) {
+                (void) fprintf(stderr, "aliquot-sim: %s: %s\n", dir, strerror(-r));
+                return EXIT_BROKEN;
+        }
+        if (fwrite(text.data, 1, text.len, stdout) != text.len || fflush(stdout) != 0)
+                return say(EXIT_BROKEN, strerror(errno));
+        return EXIT_DONE;
+}
+
+/* The parent goes, so that whoever started it may go on; what serves has no terminal and keeps none open. */
+static int to_background(void) {
+        _cleanup_close_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+        pid_t pid = null < 0 ? -1 : fork();
+
+        if (pid < 0)
+                return -errno;
+        if (pid > 0)
+                _exit(EXIT_DONE);
+        (void) setsid(); /* a child is no leader yet */
+        if (dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0)
+                return -errno;
+        return 0;
+}
+
+static int ready(const Options *o) {
+        if (puts("ready") < 0 || fflush(stdout) != 0)
+                return -errno;
+        return o->foreground ? 0 : to_background();
+}
+
+static int serve(const Options *o, Sim *sim) {
+        _cleanup_(sim_server_freep) SimServer *server = NULL;
+        Fault fault = FAULT_NULL;
+        int r;
+
+        if (sim_server_new(sim, o->dir, &server, &fault) < 0)
+                return say(EXIT_BROKEN, fault.text);
+        r = ready(o);
+        if (r == 0)
+                r = sim_server_run(server);
+        return r < 0 ? say(EXIT_BROKEN, strerror(-r)) : EXIT_DONE;
+}
+
+/* Signals that end the server are taken by its loop. */
+static int block_signals(void) {
+        sigset_t set;
+
+        (void) sigemptyset(&set);
+        (void) sigaddset(&set, SIGTERM);
+        (void) sigaddset(&set, SIGINT);
+        if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+                return -errno;
+        return 0;
+}
+
+static int start(const Options *o) {
+        _cleanup_(card_list_done) CardList cards = {0};
+        Fault fault = FAULT_NULL;
+        Sim sim;
+        int r;
+
+        r = cards_simulate(str_from(o->cards), str_from(o->name), &cards, &fault);
+        if (r > 0)
+                return say(EXIT_USAGE, fault.text);
+        if (r == 0)
+                r = sim_init(&sim, &cards, (uint64_t) o->reserved_mib << 20);
+        if (r == -E2BIG)
+                return say(EXIT_USAGE, "a driver has at most 32 cards");
+        if (r == -ERANGE)
+                return say(EXIT_USAGE, "--reserved is more than a card has");
+        if (r < 0)
+                return say(EXIT_BROKEN, strerror(-r));
+        r = serve(o, &sim);
+        sim_done(&sim);
+        return r;
+}
+
+int main(int argc, char **argv) {
+        Options o = {.name = "localhost"};
+
+        if (file_hold_standard() < 0)
+                return EXIT_BROKEN;
+        argp_err_exit_status = EXIT_USAGE;
+        if (argp_parse(&parser, argc, argv, 0, NULL, &o) != 0)
+                return EXIT_USAGE;
+        if (o.status)
+                return print_status(o.status);
+        if (block_signals() < 0)
+                return say(EXIT_BROKEN, strerror(errno));
+        return start(&o);
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/nsfs.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+
+#include "base/cleanup.h"
+#include "base/str.h"
+
+enum { PATH_SIZE = 64, STATUS_SIZE = 4096, LEVELS_MAX = 33 }; /* MAX_PID_NS_LEVEL of the kernel is 32 */
+
+/* ---- memory ---- */
+
+/* A transfer stops at the first page that is not there; the rest of the range need not be tried. */
+static int moved(ssize_t r, size_t n) {
+        return r >= 0 && (size_t) r == n ? 0 : -EFAULT;
+}
+
+static const SimProcessCaller *process(const SimCaller *c) {
+        return (const SimProcessCaller *) c;
+}
+
+static int read_memory(SimCaller *c, uint64_t at, void *to, size_t n) {
+        struct iovec here = {to, n}, there = {(void *) at, n};
+
+        return moved(process_vm_readv(process(c)->tid, &here, 1, &there, 1, 0), n);
+}
+
+static int write_memory(SimCaller *c, uint64_t at, const void *from, size_t n) {
+        struct iovec here = {(void *) from, n}, there = {(void *) at, n};
+
+        return moved(process_vm_writev(process(c)->tid, &here, 1, &there, 1, 0), n);
+}
+
+/* ---- pids ---- */
+
+static PidSpace space_of(int fd) {
+        struct stat st;
+
+        return fd >= 0 && fstat(fd, &st) == 0 ? (PidSpace){st.st_dev, st.st_ino} : (PidSpace){0};
+}
+
+static bool same_space(PidSpace a, PidSpace b) {
+        return a.ino != 0 && a.dev == b.dev && a.ino == b.ino;
+}
+
+static int open_space(pid_t pid) {
+        char path[PATH_SIZE];
+
+        (void) snprintf(path, sizeof path, "/proc/%d/ns/pid", (int) pid); /* it fits */
+        return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* The words behind "KEY:" in /proc/PID/status; empty when they cannot be had. */
+static Str status_line(pid_t pid, const char *key, char text[static STATUS_SIZE]) {
+        char path[PATH_SIZE];
+        _cleanup_close_ int fd = -1;
+        ssize_t n;
+        Str rest, line;
+
+        (void) snprintf(path, sizeof path, "/proc/%d/status", (int) pid); /* it fits */
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        n = fd < 0 ? -1 : read(fd, text, STATUS_SIZE);
+        rest = (Str){text, n > 0 ? (size_t) n : 0};
+        while (rest.len > 0) {
+                line = str_split(&rest, '\n');
+                if (str_eq(str_split(&line, ':'), str_from(key)))
+                        return str_trim(line);
+        }
+        return (Str){0};
+}
+
+/* The kernel names the thread that calls. */
+static uint32_t pid_of(SimCaller *c) {
+        const SimProcessCaller *p = process(c);
+        char text[STATUS_SIZE];
+        uint32_t pid;
+
+        if (p->mount->proc && str_to_u32(status_line(p->tid, "Tgid", text), &pid))
+                return pid;
+        return (uint32_t) p->tid;
+}
+
+/* How many levels the namespace of a process is below `above`; -1 when it is not below it. */
+static int levels_below(pid_t pid, PidSpace above) {
+        int fd = open_space(pid), levels = 0;
+
+        while (fd >= 0 && levels < LEVELS_MAX && !same_space(space_of(fd), above)) {
+                int up = ioctl(fd, NS_GET_PARENT);
+
+                (void) close(fd); /* nothing was written that a late error could concern */
+                fd = up;
+                levels++;
+        }
+        if (fd < 0)
+                return -1;
+        (void) close(fd); /* as above */
+        return levels < LEVELS_MAX ? levels : -1;
+}
+
+/* NSpid has the pid of a process in each namespace, from that of /proc down to its own. */
+static uint32_t nth_from_end(Str words, int back) {
+        uint32_t found[LEVELS_MAX] = {0};
+        int n = 0;
+
+        while (words.len > 0 && n < LEVELS_MAX) {
+                Str word = str_trim(str_split(&words, '\t'));
+
+                if (!str_to_u32(word, &found[n++]))
+                        return 0;
+        }
+        return back < n ? found[n - 1 - back] : 0;
+}
+
+static uint32_t pid_seen(SimCaller *c, uint32_t pid) {
+        SimProcessCaller *p = (SimProcessCaller *) c;
+        char text[STATUS_SIZE];
+        int levels;
+
+        if (!p->mount->proc)
+                return pid;
+        if (p->pids.ino == 0) {
+                _cleanup_close_ int fd = open_space(p->tid);
+
+                p->pids = space_of(fd);
+        }
+        if (same_space(p->pids, p->mount->pids))
+                return pid;
+        levels = levels_below((pid_t) pid, p->pids);
+        return levels < 0 ? 0 : nth_from_end(status_line((pid_t) pid, "NSpid", text), levels);
+}
+
+/* ---- descriptors ---- */
+
+/* Asks for what the kernel knows already: a question to the file system would wait for this very thread. */
+static bool is_ctl(SimCaller *c, int fd) {
+        const SimProcessCaller *p = process(c);
+        char path[PATH_SIZE];
+        struct statx st;
+
+        (void) snprintf(path, sizeof path, "/proc/%d/fd/%d", (int) p->tid, fd); /* it fits */
+        return fd >= 0 && p->mount->proc && statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, &st) == 0 &&
+               makedev(st.stx_dev_major, st.stx_dev_minor) == p->mount->dev && st.stx_ino == p->mount->ctl;
+}
+
+/* A container runtime may have left the /proc of the namespace above. */
+static bool proc_is_ours(void) {
+        char link[PATH_SIZE];
+        ssize_t n = readlink("/proc/self", link, sizeof link);
+        uint32_t pid;
+
+        return n > 0 && (size_t) n < sizeof link && str_to_u32((Str){link, (size_t) n}, &pid) &&
+               pid == (uint32_t) getpid();
+}
+
+int sim_mount_init(SimMount *m, const char *dir, uint64_t ctl) {
+        _cleanup_close_ int fd = open_space(getpid());
+        struct statx st;
+
+        if (statx(AT_FDCWD, dir, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_INO, &st) < 0)
+                return -errno;
+        *m = (SimMount){.dev = makedev(st.stx_dev_major, st.stx_dev_minor),
+                        .ctl = ctl,
+                        .pids = space_of(fd),
+                        .proc = proc_is_ours()};
+        return 0;
+}
+
+void sim_process_caller_init(SimProcessCaller *p, const SimMount *m, pid_t tid, uint32_t uid) {
+        *p = (SimProcessCaller){.caller = {.uid = uid,
+                                           .read = read_memory,
+                                           .write = write_memory,
+                                           .pid = pid_of,
+                                           .pid_seen = pid_seen,
+                                           .is_ctl = is_ctl},
+                                .mount = m,
+                                .tid = tid};
+}

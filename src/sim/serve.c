@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/serve.h"
+
+#define FUSE_USE_VERSION 35
+#include <errno.h>
+#include <fuse_lowlevel.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+
+#include "sim/call.h"
+#include "sim/process.h"
+#include "sim/status.h"
+
+enum {
+        NAME_SIZE = 32,
+        BACKGROUND_MAX = 65535,
+};
+static const double FOREVER = 86400 * 365.0; /* nothing that the kernel may keep ever changes */
+
+/* An open file of ours: one of the driver's, or the text of status as it was when it was opened. */
+typedef struct Opened {
+        SimFile *file; /* NULL for status */
+        Buf text;
+        struct Opened *next, **link;
+} Opened;
+
+struct SimServer {
+        Sim *sim;
+        struct fuse_session *session;
+        struct fuse_buf buf;
+        SimMount mount;
+        Opened *opened;
+        uid_t uid;
+        bool mounted;
+};
+
+static SimServer *server_of(fuse_req_t req) {
+        return fuse_req_userdata(req);
+}
+
+/* Whoever asked is gone when an answer cannot be delivered. */
+static void refuse(fuse_req_t req, int error) {
+        (void) fuse_reply_err(req, error);
+}
+
+/* ---- names and attributes ---- */
+
+static const struct {
+        fuse_ino_t ino;
+        const char *name;
+} fixed[] = {
+        {SIM_INODE_CTL, "nvidiactl"},
+        {SIM_INODE_UVM, "nvidia-uvm"},
+        {SIM_INODE_UVM_TOOLS, "nvidia-uvm-tools"},
+        {SIM_INODE_STATUS, "status"},
+};
+
+enum { FIXED = sizeof fixed / sizeof *fixed };
+
+/* The n-th name of the directory; false behind the last one. */
+static bool entry_at(const Sim *s, size_t n, fuse_ino_t *ret_ino, char name[static NAME_SIZE]) {
+        if (n < FIXED) {
+                *ret_ino = fixed[n].ino;
+                (void) snprintf(name, NAME_SIZE, "%s", fixed[n].name); /* it fits */
+                return true;
+        }
+        if (n - FIXED >= s->n_cards)
+                return false;
+        *ret_ino = SIM_INODE_CARDS + (n - FIXED);
+        (void) snprintf(name, NAME_SIZE, "nvidia%u", s->cards[n - FIXED].about.minor); /* it fits */
+        return true;
+}
+
+static bool is_card(const Sim *s, fuse_ino_t ino) {
+        return ino >= SIM_INODE_CARDS && ino - SIM_INODE_CARDS < s->n_cards;
+}
+
+/* Size 0, whatever is written or set: a page of a mapping that this process would have to fill does not exist. */
+static bool attributes(const SimServer *v, fuse_ino_t ino, struct stat *ret) {
+        *ret = (struct stat){
+                .st_ino = ino, .st_nlink = 1, .st_uid = v->uid, .st_gid = getgid(), .st_blksize = 4096};
+        if (ino == SIM_INODE_ROOT) {
+                ret->st_mode = S_IFDIR | 0755;
+                ret->st_nlink = 2;
+                return true;
+        }
+        ret->st_mode = S_IFREG | (ino == SIM_INODE_STATUS ? 0400 : 0666);
+        return is_card(v->sim, ino) || (ino > SIM_INODE_ROOT && ino <= SIM_INODE_STATUS);
+}
+
+static void on_lookup(fuse_req_t req, fuse_ino_t parent, const char *wanted) {
+        const SimServer *v = server_of(req);
+        struct fuse_entry_param e = {.attr_timeout = FOREVER, .entry_timeout = FOREVER};
+        char name[NAME_SIZE];
+
+        for (size_t i = 0; parent == SIM_INODE_ROOT && entry_at(v->sim, i, &e.ino, name); i++)
+                if (strcmp(name, wanted) == 0 && attributes(v, e.ino, &e.attr)) {
+                        (void) fuse_reply_entry(req, &e); /* as in refuse() */
+                        return;
+                }
+        refuse(req, ENOENT);
+}
+
+static void on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
+        struct stat st;
+
+        if (!attributes(server_of(req), ino, &st))
+                refuse(req, ENOENT);
+        else
+                (void) fuse_reply_attr(req, &st, FOREVER); /* as in refuse() */
+}
+
+/* O_TRUNC and touch(1) work on a device, and do nothing. */
+static void on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *wish, int what,
+                       struct fuse_file_info *fi) {
+        const int harmless = FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW |
+                             FUSE_SET_ATTR_MTIME_NOW | FUSE_SET_ATTR_CTIME;
+
+        if ((what & ~(harmless | FUSE_SET_ATTR_SIZE)) != 0)
+                refuse(req, EPERM);
+        else if ((what & FUSE_SET_ATTR_SIZE) && wish->st_size != 0)
+                refuse(req, EINVAL);
+        else
+                on_getattr(req, ino, fi);
+}
+
+static void on_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t at, struct fuse_file_info *fi) {
+        const SimServer *v = server_of(req);
+        char name[NAME_SIZE], page[4096];
+        struct stat st = {.st_mode = S_IFREG};
+        size_t used = 0, room = size < sizeof page ? size : sizeof page;
+
+        if (ino != SIM_INODE_ROOT) {
+                refuse(req, ENOTDIR);
+                return;
+        }
+        for (size_t i = (size_t) at; entry_at(v->sim, i, &st.st_ino, name); i++) {
+                size_t n = fuse_add_direntry(req, page + used, room - used, name, &st, (off_t) i + 1);
+
+                if (n > room - used)
+                        break;
+                used += n;
+        }
+        (void) fuse_reply_buf(req, page, used); /* as in refuse() */
+}
+
+/* ---- open files ---- */
+
+static SimFile *open_file(const SimServer *v, fuse_ino_t ino) {
+        switch (ino) {
+        case SIM_INODE_CTL:
+                return sim_file_open(v->sim, SIM_FILE_CTL, SIM_CARDS_MAX);
+        case SIM_INODE_UVM:
+                return sim_file_open(v->sim, SIM_FILE_UVM, SIM_CARDS_MAX);
+        case SIM_INODE_UVM_TOOLS:
+                return sim_file_open(v->sim, SIM_FILE_UVM_TOOLS, SIM_CARDS_MAX);
+        default:
+                return sim_file_open(v->sim, SIM_FILE_CARD, (uint32_t) (ino - SIM_INODE_CARDS));
+        }
+}
+
+static void opened_free(Opened *o) {
+        if (o->file)
+                sim_file_close(o->file);
+        buf_done(&o->text);
+        if (o->link) {
+                *o->link = o->next;
+                if (o->next)
+                        o->next->link = o->link;
+        }
+        free(o);
+}
+
+static Opened *opened_new(SimServer *v, fuse_ino_t ino) {
+        Opened *o = calloc(1, sizeof *o);
+
+        if (!o)
+                return NULL;
+        if (ino == SIM_INODE_STATUS)
+                sim_status_write(v->sim, &o->text);
+        else
+                o->file = open_file(v, ino);
+        if (buf_result(&o->text) < 0 || (ino != SIM_INODE_STATUS && !o->file)) {
+                opened_free(o);
+                return NULL;
+        }
+        o->next = v->opened;
+        o->link = &v->opened;
+        if (o->next)
+                o->next->link = &o->next;
+        v->opened = o;
+        return o;
+}
+
+/* Who may read status is decided here, because the kernel checks no modes on this file system. */
+static void on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
+        SimServer *v = server_of(req);
+        uid_t uid = fuse_req_ctx(req)->uid;
+        Opened *o;
+
+        if (ino == SIM_INODE_STATUS && uid != v->uid && uid != 0) {
+                refuse(req, EACCES);
+                return;
+        }
+        o = opened_new(v, ino);
+        if (!o) {
+                refuse(req, ENOMEM);
+                return;
+        }
+        fi->fh = (uintptr_t) o;
+        fi->direct_io = 1;
+        if (fuse_reply_open(req, fi) == -ENOENT) /* interrupted: there will be no release */
+                opened_free(o);
+}
+
+static Opened *opened_of(const struct fuse_file_info *fi) {
+        return (Opened *) (uintptr_t) fi->fh;
+}
+
+static void on_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
+        opened_free(opened_of(fi));
+        refuse(req, 0);
+}
+
+static void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t at, struct fuse_file_info *fi) {
+        Str text = buf_str(&opened_of(fi)->text);
+        size_t from = (uint64_t) at < text.len ? (size_t) at : text.len;
+        size_t n = text.len - from < size ? text.len - from : size;
+
+        if (opened_of(fi)->file)
+                refuse(req, EINVAL);
+        else
+                (void) fuse_reply_buf(req, n > 0 ? text.data + from : NULL, n); /* as in refuse() */
+}
+
+static void on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t n, off_t at,
+                     struct fuse_file_info *fi) {
+        refuse(req, EINVAL);
+}
+
+/* The kernel brings the parameters along only when the number says so; they are fetched and put back here in any case. A caller
+ * that this process cannot see, in a pid namespace beside or above its own, has no memory that could be read. */
+static void on_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg, struct fuse_file_info *fi,
+                     unsigned flags, const void *in, size_t in_size, size_t out_size) {
+        const SimServer *v = server_of(req);
+        const struct fuse_ctx *ctx = fuse_req_ctx(req);
+        SimProcessCaller who;
+        int r;
+
+        if (!opened_of(fi)->file || (flags & (FUSE_IOCTL_COMPAT | FUSE_IOCTL_DIR))) {
+                refuse(req, ENOTTY);
+                return;
+        }
+        if (ctx->pid <= 0) {
+                refuse(req, EACCES);
+                return;
+        }
+        sim_process_caller_init(&who, &v->mount, ctx->pid, ctx->uid);
+        r = sim_call(opened_of(fi)->file, &who.caller, cmd, (uintptr_t) arg);
+        if (r < 0)
+                refuse(req, -r);
+        else
+                (void) fuse_reply_ioctl(req, r, NULL, 0); /* as in refuse() */
+}
+
+/* A close reaches us without its process waiting for the answer. With room for all of them the kernel hands them over in order,
+ * before any call that comes after: to a process, closing has taken effect when it returns. */
+static void on_init(void *userdata, struct fuse_conn_info *conn) {
+        conn->max_background = conn->congestion_threshold = BACKGROUND_MAX;
+}
+
+static const struct fuse_lowlevel_ops operations = {
+        .init = on_init,
+        .lookup = on_lookup,
+        .getattr = on_getattr,
+        .setattr = on_setattr,
+        .readdir = on_readdir,
+        .open = on_open,
+        .release = on_release,
+        .read = on_read,
+        .write = on_write,
+        .ioctl = on_ioctl,
+};
+
+/* ---- the server ---- */
+
+static int mount_at(SimServer *v, const char *dir, Fault *fault) {
+        char name[] = "aliquot-sim", o[] = "-o", options[] = "allow_other,fsname=aliquot-sim,subtype=aliquot";
+        char *argv[] = {name, o, options, NULL};
+        struct fuse_args args = FUSE_ARGS_INIT(3, argv);
+        int r;
+
+        v->session = fuse_session_new(&args, &operations, sizeof operations, v);
+        fuse_opt_free_args(&args);
+        if (!v->session)
+                return fault_set(fault, -ENOMEM, "no FUSE session");
+        if (fuse_session_mount(v->session, dir) != 0)
+                return fault_set(fault, -EPERM, "cannot mount at %s", dir);
+        v->mounted = true;
+        r = sim_mount_init(&v->mount, dir, SIM_INODE_CTL);
+        return r < 0 ? fault_set(fault, r, "%s: %s", dir, strerror(-r)) : 0;
+}
+
+int sim_server_new(Sim *s, const char *dir, SimServer **ret, Fault *fault) {
+        _cleanup_(sim_server_freep) SimServer *v = calloc(1, sizeof *v);
+        int r;
+
+        if (!v)
+                return fault_set(fault, -ENOMEM, "out of memory");
+        v->sim = s;
+        v->uid = getuid();
+        r = mount_at(v, dir, fault);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(v);
+        return 0;
+}
+
+/* One request, or the news that there is no file system any more. */
+static int serve_one(SimServer *v) {
+        int r = fuse_session_receive_buf(v->session, &v->buf);
+
+        if (r > 0)
+                fuse_session_process_buf(v->session, &v->buf);
+        return r == -EINTR || r == -EAGAIN ? 1 : r;
+}
+
+int sim_server_run(SimServer *v) {
+        _cleanup_close_ int signals = -1;
+        sigset_t set;
+        int r;
+
+        (void) sigemptyset(&set);
+        (void) sigaddset(&set, SIGTERM);
+        (void) sigaddset(&set, SIGINT);
+        signals = signalfd(-1, &set, SFD_CLOEXEC);
+        if (signals < 0)
+                return -errno;
+        do {
+                struct pollfd fds[] = {{.fd = fuse_session_fd(v->session), .events = POLLIN},
+                                       {.fd = signals, .events = POLLIN}};
+
+                if (poll(fds, 2, -1) < 0)
+                        return -errno;
+                if (fds[1].revents)
+                        return 0;
+                r = serve_one(v);
+        } while (r > 0 && !fuse_session_exited(v->session));
+        return r < 0 && r != -ENODEV ? r : 0;
+}
+
+void sim_server_free(SimServer *v) {
+        if (!v)
+                return;
+        if (v->mounted)
+                fuse_session_unmount(v->session);
+        while (v->opened)
+                opened_free(v->opened);
+        if (v->session)
+                fuse_session_destroy(v->session);
+        free(v->buf.mem);
+        free(v);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The simulated driver as a file system (FUSE): nvidiactl, nvidiaN, nvidia-uvm, nvidia-uvm-tools, and status. The kernel does
+ * what only it can do: it brings the system calls of any process, and counts the copies of an open file over dup, fork,
+ * passing and death. One thread: the calls are answered one after the other, and none waits. */
+
+#include "base/fault.h"
+#include "sim/sim.h"
+
+/* Inodes never change: who recognises the files by device and inode need not look again. */
+enum {
+        SIM_INODE_ROOT = 1,
+        SIM_INODE_CTL,
+        SIM_INODE_UVM,
+        SIM_INODE_UVM_TOOLS,
+        SIM_INODE_STATUS,
+        SIM_INODE_CARDS = 16, /* that of nvidia0 */
+};
+
+typedef struct SimServer SimServer;
+
+/* Mounts at dir. Others than the one who mounts may use it, as far as the kernel permits. 0 or negative errno, fault with the
+ * sentence; s must live as long as the server. */
+int sim_server_new(Sim *s, const char *dir, SimServer **ret, Fault *fault);
+
+/* Answers until SIGTERM or SIGINT comes, or somebody unmounts it. The two are blocked by the caller. 0 or negative errno. */
+int sim_server_run(SimServer *server);
+
+/* Unmounts, and closes what is open: files of processes that still have them answer ENOTCONN from now on. */
+void sim_server_free(SimServer *server);
+DEFINE_CLEANUP(SimServer *, sim_server_free)
