@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "sim/cuda/api.h"
 #include "sim/cuda/names.h"
 
 /* cuGetProcAddress: the newest form of a function that is not newer than the version asked for. */

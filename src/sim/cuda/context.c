@@ -16,7 +16,6 @@ static __thread unsigned depth;
 /* --- the driver's objects --------------------------------------------------------------------------------------- */
 
 enum {
-        CLASS_SPACE = 0x90F1,   /* FERMI_VASPACE_A */
         CLASS_CHANNEL = 0xC36F, /* VOLTA_CHANNEL_GPFIFO_A */
         CLASS_COMPUTE = 0xC3C0, /* VOLTA_COMPUTE_A */
 };
@@ -25,7 +24,7 @@ enum {
 static uint32_t make_objects(CUcontext c) {
         Driver *d = &state.driver;
         const DriverCard *card = c->device->card;
-        uint32_t compute, status = driver_alloc(d, card->device, CLASS_SPACE, NULL, 0, &c->space);
+        uint32_t compute, status = driver_alloc(d, card->device, RM_CLASS_VASPACE, NULL, 0, &c->space);
 
         if (status == RM_OK)
                 status = driver_alloc(d, card->device, RM_CLASS_CHANNEL_GROUP, NULL, 0, &c->group);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/cuda/host.h"
 
-#include <errno.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -161,9 +160,23 @@ CUDA_API CUresult cuMemHostGetFlags(unsigned *ret, void *p) {
 
 /* --- managed ---------------------------------------------------------------------------------------------------- */
 
+/* A file system in user space may share no pages. Asked once, by a raw call: it is no memory yet. */
+static int sharing(void) {
+        static int flag;
+        long p;
+
+        if (flag != 0)
+                return flag;
+        p = syscall(SYS_mmap, NULL, (size_t) PAGE, PROT_NONE, MAP_SHARED, state.uvm, 0L);
+        flag = p == -1 ? MAP_PRIVATE : MAP_SHARED;
+        if (p != -1)
+                (void) syscall(SYS_munmap, p, (size_t) PAGE);
+        return flag;
+}
+
 /* The mapping at an address that is its own offset is what the real one makes, too. */
 static bool announce(CUdeviceptr at, size_t size) {
-        void *p = mmap((void *) (uintptr_t) at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+        void *p = mmap((void *) (uintptr_t) at, size, PROT_READ | PROT_WRITE, sharing() | MAP_FIXED,
                        state.uvm, (off_t) at);
 
         return p != MAP_FAILED;

@@ -10,9 +10,6 @@
  *
  * The list makes the map of exports, and what cuGetProcAddress() finds. What is not here is not there. */
 
-#include <stdbool.h>
-
-#include "sim/cuda/api.h"
 #include "sim/cuda/names_context.h"
 #include "sim/cuda/names_copy.h"
 #include "sim/cuda/names_graph.h"

@@ -6,7 +6,7 @@
 #include <sys/ioctl.h>
 #include <time.h>
 
-#include "sim/user/query.h"
+#include "rm/uvm.h"
 
 State state = {.lock = PTHREAD_MUTEX_INITIALIZER,
                .progress = PTHREAD_COND_INITIALIZER,
@@ -145,11 +145,11 @@ CUresult state_device(CUdevice ordinal, Device **ret) {
 /* --- the whole -------------------------------------------------------------------------------------------------- */
 
 static void open_uvm(void) {
-        RmUvmInitialize p = {.flags = 0};
+        UvmInitialize p = {.flags = 0};
 
         state.uvm = driver_open_file("nvidia-uvm");
         if (state.uvm >= 0)
-                (void) ioctl(state.uvm, (unsigned long) RM_UVM_INITIALIZE, &p);
+                (void) ioctl(state.uvm, (unsigned long) UVM_INITIALIZE_CMD, &p);
 }
 
 CUresult state_init(void) {

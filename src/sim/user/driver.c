@@ -9,7 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "sim/user/query.h"
+#include "rm/query.h"
 
 enum { FIRST_HANDLE = 0x5C000001 }; /* what the real libcuda begins with */
 
@@ -154,7 +154,7 @@ static uint32_t describe(Driver *d, DriverCard *c) {
         take_uuid(c, &gid);
         status = driver_control(d, c->subdevice, RM_CTRL_NAME_STRING, &name, sizeof name);
         if (status == RM_OK)
-                memcpy(c->name, name.text, strnlen(name.text, sizeof c->name - 1));
+                memcpy(c->name, name.name, strnlen((const char *) name.name, sizeof c->name - 1));
         return status;
 }
 
@@ -205,15 +205,16 @@ static void add_card(Driver *d, uint32_t gpu) {
 }
 
 static uint32_t find_cards(Driver *d) {
-        uint32_t gpus[RM_ATTACHED_MAX], status;
+        RmAttachedIds ids;
+        uint32_t status;
 
         for (size_t i = 0; i < RM_ATTACHED_MAX; i++)
-                gpus[i] = RM_GPU_ID_NONE;
-        status = driver_control(d, d->client, RM_CTRL_ATTACHED_IDS, gpus, sizeof gpus);
+                ids.gpus[i] = RM_GPU_ID_NONE;
+        status = driver_control(d, d->client, RM_CTRL_ATTACHED_IDS, &ids, sizeof ids);
         if (status != RM_OK)
                 return status;
-        for (size_t i = 0; i < RM_ATTACHED_MAX && gpus[i] != RM_GPU_ID_NONE; i++)
-                add_card(d, gpus[i]);
+        for (size_t i = 0; i < RM_ATTACHED_MAX && ids.gpus[i] != RM_GPU_ID_NONE; i++)
+                add_card(d, ids.gpus[i]);
         return RM_OK;
 }
 
@@ -227,7 +228,7 @@ uint32_t driver_open(Driver *d) {
         if (d->ctl < 0)
                 return DRIVER_E_FILE;
         if (call(d->ctl, RM_ESC_CHECK_VERSION, &version, sizeof version) == 0)
-                memcpy(d->version, version.text, strnlen(version.text, sizeof d->version - 1));
+                memcpy(d->version, version.version, strnlen(version.version, sizeof d->version - 1));
         status = driver_alloc(d, 0, RM_CLASS_ROOT_CLIENT, NULL, 0, &client);
         d->client = client;
         if (status == RM_OK)
