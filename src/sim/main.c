@@ -150,6 +150,7 @@ static int block_signals(void) {
         (void) sigemptyset(&set);
         (void) sigaddset(&set, SIGTERM);
         (void) sigaddset(&set, SIGINT);
+        (void) sigaddset(&set, SIGHUP);
         if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || sigprocmask(SIG_BLOCK, &set, NULL) < 0)
                 return -errno;
         return 0;

@@ -5,7 +5,7 @@
 
 #include "machine.h"
 
-enum { FILES = 6, STEPS = 60000, HANDLES = 24, MODEL = 512 };
+enum { FILES = 6, STEPS = 60000, HANDLES = 40, CLIENTS = 16, MODEL = 512 };
 
 typedef struct Piece { /* one allocation, and by how many objects it is referred to */
         SimBlock *block;
@@ -17,6 +17,7 @@ typedef struct Piece { /* one allocation, and by how many objects it is referred
 static Sim sim;
 static SimFile *files[FILES];
 static uint64_t state;
+static unsigned n_dups, n_full;
 
 static uint64_t below(uint64_t n) {
         state ^= state << 13;
@@ -81,51 +82,60 @@ static uint32_t some_class(void) {
         return classes[below(sizeof classes / sizeof *classes)];
 }
 
-static uint32_t some_handle(const SimClient *c) {
-        uint64_t n = below(HANDLES + 2);
+/* 1 to 4 are devices and their subdevices, as often as not. */
+static uint32_t some_parent(const SimClient *c) {
+        return below(4) > 0    ? (uint32_t) below(4) + 1
+               : below(8) == 0 ? c->handle
+                               : (uint32_t) below(HANDLES) + 1;
+}
 
-        return n == HANDLES ? c->handle : n == HANDLES + 1 ? 0 : (uint32_t) n + 1;
+static uint32_t some_handle(void) {
+        return (uint32_t) below(HANDLES + 1); /* 0: one that is made */
+}
+
+static void new_client(SimFile *f) {
+        SimClient *c;
+
+        if (!f || HASH_COUNT(sim.clients) >= CLIENTS ||
+            sim_client_new(f, 0, (SimProcess){(uint32_t) below(3), (uint32_t) below(2)}, &c) != RM_OK)
+                return;
+        for (uint32_t card = 0; card < 2; card++) {
+                ASSERT_INT(machine_new(c, c->handle, 2 * card + 1, RM_CLASS_DEVICE, card, 0), RM_OK);
+                ASSERT_INT(machine_new(c, 2 * card + 1, 2 * card + 2, RM_CLASS_SUBDEVICE, 0, 0), RM_OK);
+        }
+}
+
+static void free_something(SimClient *c) {
+        SimObject *o = sim_object_find(c, some_handle());
+
+        if (o && o->parent && (o->handle > 4 || below(100) == 0))
+                sim_object_free(o);
 }
 
 static void step(void) {
         SimFile **f = &files[below(FILES)];
         SimClient *c = some_client(), *d = some_client();
+        uint64_t what = below(400);
         SimObject *o;
+        uint32_t status;
 
-        switch (below(20)) {
-        case 0:
-                if (*f)
-                        sim_file_close(*f);
-                *f = machine_open(&sim);
-                return;
-        case 1:
-        case 2:
-                if (*f && HASH_COUNT(sim.clients) < 16)
-                        (void) sim_client_new(*f, 0, (SimProcess){(uint32_t) below(3), (uint32_t) below(2)},
-                                              &c);
-                return;
-        case 3:
-        case 4:
-        case 5:
-                o = c ? sim_object_find(c, some_handle(c)) : NULL;
-                if (o && o->parent)
-                        sim_object_free(o);
-                return;
-        case 6:
-                if (c && below(4) == 0)
-                        sim_client_free(c);
-                return;
-        case 7:
-        case 8:
-        case 9:
-                if (c && d)
-                        (void) sim_object_dup(c, some_handle(c), some_handle(c), d, some_handle(d),
-                                              &o); /* or refused */
-                return;
-        default:
-                if (c)
-                        (void) machine_new(c, some_handle(c), some_handle(c), some_class(),
-                                           (uint32_t) below(3), (below(64) + 1) * 64 * KIB); /* or refused */
+        if (what == 0 && *f) {
+                sim_file_close(*f);
+                *f = NULL;
+        } else if (what < 10) {
+                *f = *f ? *f : machine_open(&sim);
+                new_client(*f);
+        } else if (what < 12 && c) {
+                sim_client_free(c);
+        } else if (what < 100 && c) {
+                free_something(c);
+        } else if (what < 200 && c) {
+                status = sim_object_dup(c, some_parent(c), some_handle(), d, some_handle(), &o);
+                n_dups += status == RM_OK;
+        } else if (c) {
+                status = machine_new(c, some_parent(c), some_handle(), some_class(), (uint32_t) below(3),
+                                     (below(256) + 1) * 64 * KIB);
+                n_full += status == RM_ERR_NO_MEMORY;
         }
 }
 
@@ -140,6 +150,9 @@ static void sums_hold_whatever_comes(void) {
         for (int i = 0; i < FILES; i++)
                 if (files[i])
                         sim_file_close(files[i]);
+        printf("%u duplicates, %u times full\n", n_dups, n_full);
+        ASSERT_TRUE(n_dups > STEPS / 100 &&
+                    n_full > STEPS / 100); /* otherwise it went where little happens */
         ASSERT_INT(sim.n_objects, 0);
         ASSERT_INT(sim.cards[0].used + sim.cards[1].used, 0);
         ASSERT_INT(sim_card_largest(&sim.cards[0]).bytes, 256 * MIB);
