@@ -100,7 +100,7 @@ void block_drop(Block *b) {
         (void) driver_free(&state.driver, b->object);
         if (b->own_file)
                 (void) close(b->fd);
-        else
+        else if (!b->shown)
                 (void) fallocate(b->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) b->offset,
                                  (off_t) b->size);
         free(b);

@@ -4,4 +4,7 @@
 
 #include "sim/cuda/names.h"
 #define EXPORT(name, symbol, version, twin) symbol;
-EXPORTS { global: SERVED(EXPORT) local: *; };
+EXPORTS {
+global:
+        SERVED(EXPORT) local : *;
+};

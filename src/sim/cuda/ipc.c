@@ -37,6 +37,7 @@ CUDA_API CUresult cuIpcGetMemHandle(CUipcMemHandle *ret, CUdeviceptr at) {
                 return CUDA_ERROR_INVALID_VALUE;
         if (fstat(range->block->fd, &s) < 0)
                 return CUDA_ERROR_OPERATING_SYSTEM;
+        range->block->shown = true;
         body.object = range->block->object;
         body.fd = range->block->fd;
         body.delta = (uint32_t) (range->start - chunk_start(range->chunk));

@@ -17,6 +17,7 @@ typedef struct Block {
         int fd;
         uint64_t offset;
         bool own_file;
+        bool shown; /* to other processes: its contents stay when it is freed here */
 } Block;
 
 /* OUT_OF_MEMORY after everything that was kept for later use was given back and the driver asked once more. */

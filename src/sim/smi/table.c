@@ -6,7 +6,7 @@
 
 /* The table of the 5xx drivers, 91 columns wide, as scripts have been cutting it up for years. */
 
-enum { NAME_WIDTH = 25, PROCESS_WIDTH = 38 };
+enum { NAME_WIDTH = 25, PROCESS_WIDTH = 37 };
 
 static unsigned long long mib(unsigned long long bytes) {
         return bytes >> 20;
@@ -70,7 +70,7 @@ static void print_process(const Smi *s, unsigned index, const NvmlProcess2 *p, F
         else
                 (void) snprintf(shown, sizeof shown, "%s", name);
         (void) snprintf(memory, sizeof memory, "%lluMiB", mib(p->memory));
-        (void) fprintf(out, "| %4u   N/A  N/A %15u      C   %-38s %9s  |\n", index, p->pid, shown, memory);
+        (void) fprintf(out, "| %4u   N/A  N/A %15u      C   %-37s %8s |\n", index, p->pid, shown, memory);
 }
 
 void smi_print_table(const Smi *s, FILE *out) {
