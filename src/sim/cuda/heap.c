@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "sim/cuda/memory.h"
+
+/* As the real libcuda does it: small pieces share chunks of a large page, in units of 512 bytes; larger ones have chunks of
+ * their own. */
+
+enum {
+        UNIT = 512,
+        UNITS = GRANULE / UNIT,
+        SMALL = 1 << 20, /* the largest piece that shares a chunk */
+};
+
+struct Chunk {
+        Chunk *next;
+        Block *block;
+        CUdeviceptr start;
+        size_t size;
+        bool shared;
+        unsigned used; /* units, or 1 */
+        uint64_t taken[UNITS / 64];
+};
+
+Block *chunk_block(const Chunk *c) {
+        return c->block;
+}
+
+CUdeviceptr chunk_start(const Chunk *c) {
+        return c->start;
+}
+
+/* --- chunks ----------------------------------------------------------------------------------------------------- */
+
+static void count(Heap *h, int64_t reserved, int64_t used) {
+        h->reserved += (uint64_t) reserved;
+        h->used += (uint64_t) used;
+        if (h->reserved > h->reserved_high)
+                h->reserved_high = h->reserved;
+        if (h->used > h->used_high)
+                h->used_high = h->used;
+}
+
+static CUresult chunk_new(Heap *h, size_t size, bool shared, Chunk **ret) {
+        Chunk *c = calloc(1, sizeof *c);
+        CUresult r;
+
+        if (!c)
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        c->size = size;
+        c->shared = shared;
+        r = block_new(h->device, size, false, &c->block);
+        if (r == CUDA_SUCCESS) {
+                c->start = address_take(size, GRANULE, 0);
+                r = c->start != 0 ? block_map(c->block, c->start, size, 0) : CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        if (r != CUDA_SUCCESS) {
+                block_drop(c->block);
+                if (c->start != 0)
+                        address_drop(c->start, size);
+                free(c);
+                return r;
+        }
+        c->next = h->chunks;
+        h->chunks = c;
+        count(h, (int64_t) size, 0);
+        *ret = c;
+        return CUDA_SUCCESS;
+}
+
+static void chunk_free(Heap *h, Chunk *c) {
+        for (Chunk **at = &h->chunks; *at; at = &(*at)->next)
+                if (*at == c) {
+                        *at = c->next;
+                        break;
+                }
+        address_drop(c->start, c->size);
+        block_drop(c->block);
+        count(h, -(int64_t) c->size, 0);
+        free(c);
+}
+
+/* --- units of a shared chunk ------------------------------------------------------------------------------------ */
+
+static bool is_taken(const Chunk *c, unsigned unit) {
+        return (c->taken[unit / 64] >> unit % 64 & 1) != 0;
+}
+
+static void set_taken(Chunk *c, unsigned from, unsigned n, bool taken) {
+        for (unsigned i = from; i < from + n; i++) {
+                uint64_t bit = 1ull << i % 64;
+
+                c->taken[i / 64] = taken ? c->taken[i / 64] | bit : c->taken[i / 64] & ~bit;
+        }
+        c->used = taken ? c->used + n : c->used - n;
+}
+
+/* The first run of free units; UNITS when there is none. */
+static unsigned find_room(const Chunk *c, unsigned n) {
+        unsigned run = 0;
+
+        for (unsigned i = 0; i < UNITS; i++) {
+                run = is_taken(c, i) ? 0 : run + 1;
+                if (run == n)
+                        return i + 1 - n;
+        }
+        return UNITS;
+}
+
+static CUresult alloc_small(Heap *h, size_t size, CUdeviceptr *ret, Chunk **ret_chunk) {
+        unsigned n = (unsigned) ((size + UNIT - 1) / UNIT), at = UNITS;
+        Chunk *c;
+
+        for (c = h->chunks; c; c = c->next)
+                if (c->shared && UNITS - c->used >= n) {
+                        at = find_room(c, n);
+                        if (at < UNITS)
+                                break;
+                }
+        if (!c) {
+                CUresult r = chunk_new(h, GRANULE, true, &c);
+
+                if (r != CUDA_SUCCESS)
+                        return r;
+                at = 0;
+        }
+        set_taken(c, at, n, true);
+        count(h, 0, (int64_t) n * UNIT);
+        *ret = c->start + (CUdeviceptr) at * UNIT;
+        *ret_chunk = c;
+        return CUDA_SUCCESS;
+}
+
+/* --- the heap --------------------------------------------------------------------------------------------------- */
+
+/* A free chunk that is large enough and wastes no more than it gives. */
+static Chunk *find_kept(const Heap *h, size_t size) {
+        Chunk *best = NULL;
+
+        for (Chunk *c = h->chunks; c; c = c->next)
+                if (!c->shared && c->used == 0 && c->size >= size && c->size / 2 <= size &&
+                    (!best || c->size < best->size))
+                        best = c;
+        return best;
+}
+
+CUresult heap_alloc(Heap *h, size_t size, CUdeviceptr *ret, Chunk **ret_chunk) {
+        Chunk *c;
+        CUresult r;
+
+        if (size <= SMALL)
+                return alloc_small(h, size, ret, ret_chunk);
+        if (size > SIZE_MAX - GRANULE)
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        size = (size + GRANULE - 1) / GRANULE * GRANULE;
+        c = find_kept(h, size);
+        if (!c) {
+                r = chunk_new(h, size, false, &c);
+                if (r != CUDA_SUCCESS)
+                        return r;
+        }
+        c->used = 1;
+        count(h, 0, (int64_t) c->size);
+        *ret = c->start;
+        *ret_chunk = c;
+        return CUDA_SUCCESS;
+}
+
+void heap_free(Heap *h, Chunk *c, CUdeviceptr at, size_t size) {
+        if (c->shared) {
+                unsigned n = (unsigned) ((size + UNIT - 1) / UNIT);
+
+                set_taken(c, (unsigned) ((at - c->start) / UNIT), n, false);
+                count(h, 0, -(int64_t) n * UNIT);
+        } else {
+                c->used = 0;
+                count(h, 0, -(int64_t) c->size);
+        }
+        if (c->used == 0 && !h->keeps)
+                chunk_free(h, c);
+}
+
+void heap_trim(Heap *h, uint64_t keep) {
+        Chunk *next;
+
+        for (Chunk *c = h->chunks; c && h->reserved > keep; c = next) {
+                next = c->next;
+                if (c->used == 0)
+                        chunk_free(h, c);
+        }
+}
+
+void heap_done(Heap *h) {
+        while (h->chunks)
+                chunk_free(h, h->chunks);
+}

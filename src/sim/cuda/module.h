@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Modules, libraries and their functions. Any image is taken, and any name is found in it: there is no code. A function whose
+ * name contains `sleep_us` runs as many microseconds as its first argument (32 bits) says, every other one 5. */
+
+#include "sim/cuda/memory.h"
+
+enum { KERNEL_NSEC = 5000 };
+
+typedef struct CUfunc_st { /* a CUkernel is the same: launches take either */
+        CUfunction next;
+        CUmodule module;
+        char *name;
+        bool sleeps;
+        int attributes[16];
+        int block[3];
+        unsigned char parameters[16]; /* of cuParamSet*() */
+} CUfunc_st;
+
+typedef struct CUmod_st { /* a CUlibrary is the same, with no context of its own */
+        CUmodule next;
+        CUcontext context;
+        CUfunction functions;
+} CUmod_st;
+
+CUresult function_check(CUfunction f);
+uint64_t function_time(CUfunction f, void **params, void **extra);
+void modules_end_context(CUcontext c);

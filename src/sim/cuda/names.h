@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Everything that the simulated libcuda.so.1 serves, one list: X(name, symbol, version, twin).
+ *
+ * name      what cuGetProcAddress() is asked for
+ * symbol    what is exported
+ * version   of CUDA that brought this form of the function, as 12020
+ * twin      the form for programs that were built with one default stream per thread
+ *
+ * The list makes the map of exports, and what cuGetProcAddress() finds. What is not here is not there. */
+
+#include "sim/cuda/names_context.h"
+#include "sim/cuda/names_copy.h"
+#include "sim/cuda/names_graph.h"
+#include "sim/cuda/names_memory.h"
+#include "sim/cuda/names_stream.h"
+
+#define SERVED(X) SERVED_CONTEXT(X) SERVED_MEMORY(X) SERVED_COPY(X) SERVED_STREAM(X) SERVED_GRAPH(X)

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What one process knows of its cards: devices, contexts, and the lock that every call holds. A function that is exported begins
+ * with LOCKED and has nothing but inner functions below it, which never lock; who waits lets go of the lock meanwhile. After
+ * fork() the child has no driver: every call answers CUDA_ERROR_NOT_INITIALIZED, as with the real one. */
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "base/cleanup.h"
+#include "sim/cuda/api.h"
+#include "sim/user/driver.h"
+
+enum {
+        DRIVER_VERSION = 13000,
+        CONTEXT_PARTS = 4, /* memory objects of a context */
+        GRANULE = 2 << 20, /* of large allocations: a large page */
+};
+
+/* Card memory that a context takes for itself, as large as that of the real one, but never more than a 16th of the card as the
+ * process sees it: a small slice must leave room for work. */
+#define CONTEXT_BYTES (300ull << 20)
+
+typedef struct Pool Pool;
+typedef struct Heap Heap;
+
+typedef struct Device {
+        int ordinal;
+        DriverCard *card;
+        int major, minor; /* compute capability */
+        int processors;
+        CUcontext primary;
+        unsigned primary_users, primary_flags;
+        CUmemoryPool default_pool, pool; /* made when first asked for */
+        uint64_t graph_used, graph_used_high, graph_reserved, graph_reserved_high;
+} Device;
+
+typedef struct CUctx_st {
+        CUcontext next; /* all that ever were: a handle of a dead one is told from a good one */
+        bool alive;
+        Device *device;
+        unsigned flags, api_version;
+        uint64_t id;
+        size_t limits[CU_LIMIT_MAX];
+        int cache_config, shared_config;
+        uint32_t space, group, channel, parts[CONTEXT_PARTS];
+        Heap *heap;
+        CUstream legacy; /* the stream 0 */
+        CUstream streams;
+        CUmodule modules;
+        CUresult fault; /* sticks until the context's end */
+} CUctx_st;
+
+typedef struct State {
+        pthread_mutex_t lock;
+        pthread_cond_t progress; /* some stream's queue has moved */
+        bool ready, forked;
+        Driver driver;
+        int uvm;
+        unsigned n;
+        Device devices[DRIVER_CARDS];
+        CUcontext contexts;
+        uint64_t next_id; /* of contexts, streams, allocations */
+} State;
+
+extern State state;
+
+int state_lock(void);
+void state_unlock(const int *unused);
+#define LOCKED _cleanup_(state_unlock) _unused_ int locked_ = state_lock()
+
+CUresult state_init(void);  /* cuInit */
+CUresult state_check(void); /* NOT_INITIALIZED, or nothing */
+CUresult state_device(CUdevice ordinal, Device **ret);
+CUresult from_status(uint32_t status); /* of the driver */
+
+/* Of the calling thread; INVALID_CONTEXT when there is none, and the context's fault when it has one. */
+CUresult context_enter(CUcontext *ret);
+CUresult context_check(CUcontext c); /* a handle that somebody gave us; not NULL */
+CUresult context_new(Device *device, unsigned flags, CUcontext *ret);
+void context_end(CUcontext c); /* waits for nothing; everything that it has goes */
+void context_push(CUcontext c);
+
+uint64_t clock_now(void); /* ns, CLOCK_MONOTONIC */

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/cuda/stream.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#include "sim/cuda/memory.h"
+#include "sim/cuda/pool.h"
+
+enum { POLL_NSEC = 100 * 1000 }; /* between two looks at a word in memory that a stream waits for */
+
+/* --- time ------------------------------------------------------------------------------------------------------- */
+
+void wait_until(uint64_t ns) {
+        struct timespec t = {.tv_sec = (time_t) (ns / 1000000000u), .tv_nsec = (long) (ns % 1000000000u)};
+
+        while (clock_now() < ns)
+                if (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) != EINTR)
+                        return;
+}
+
+static uint64_t later(uint64_t a, uint64_t b) {
+        return a > b ? a : b;
+}
+
+/* --- streams ---------------------------------------------------------------------------------------------------- */
+
+CUstream stream_new(CUcontext c, unsigned flags, int priority) {
+        CUstream s = calloc(1, sizeof *s);
+
+        if (!s)
+                return NULL;
+        s->users = 1;
+        s->alive = true;
+        s->context = c;
+        s->flags = flags;
+        s->priority = priority;
+        s->id = ++state.next_id;
+        s->last = &s->first;
+        s->next = c->streams;
+        c->streams = s;
+        return s;
+}
+
+static CUstream stream_use(CUstream s) {
+        s->users++;
+        return s;
+}
+
+void stream_drop(CUstream s) {
+        if (--s->users > 0)
+                return;
+        for (CUstream *at = &s->context->streams; *at; at = &(*at)->next)
+                if (*at == s) {
+                        *at = s->next;
+                        break;
+                }
+        if (s->capture)
+                capture_drop(s->capture);
+        free(s->tips);
+        free(s);
+}
+
+/* --- the streams of threads ------------------------------------------------------------------------------------- */
+
+/* One per thread and context; it goes with the context, not with the thread: nobody can tell the difference. */
+static __thread struct {
+        CUcontext context;
+        CUstream stream;
+} of_thread[8];
+
+CUstream stream_of_thread(CUcontext c) {
+        static __thread unsigned next;
+
+        for (size_t i = 0; i < ELEMENTSOF(of_thread); i++)
+                if (of_thread[i].context == c && c)
+                        return of_thread[i].stream;
+        of_thread[next % ELEMENTSOF(of_thread)].context = c;
+        of_thread[next % ELEMENTSOF(of_thread)].stream = stream_new(c, CU_STREAM_DEFAULT, 0);
+        return of_thread[next++ % ELEMENTSOF(of_thread)].stream;
+}
+
+static bool is_known(CUcontext c, CUstream s) {
+        for (CUstream at = c->streams; at; at = at->next)
+                if (at == s)
+                        return at->alive;
+        return false;
+}
+
+CUresult stream_enter(CUstream handle, CUcontext *ret_context, CUstream *ret) {
+        CUcontext c;
+        CUresult r = context_enter(&c);
+
+        if (r != CUDA_SUCCESS)
+                return r;
+        *ret_context = c;
+        if (!handle || handle == CU_STREAM_LEGACY) {
+                *ret = c->legacy;
+                return CUDA_SUCCESS;
+        }
+        if (handle == CU_STREAM_PER_THREAD) {
+                *ret = stream_of_thread(c);
+                return *ret ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        *ret = handle;
+        if (is_known(c, handle))
+                return CUDA_SUCCESS;
+        for (CUcontext other = state.contexts; other;
+             other = other->next) /* a stream brings its context along */
+                if (other->alive && is_known(other, handle)) {
+                        *ret_context = other;
+                        return other->fault;
+                }
+        return CUDA_ERROR_INVALID_HANDLE;
+}
+
+/* --- one piece of work ------------------------------------------------------------------------------------------ */
+
+static bool word_has(const Work *w) {
+        uint64_t have, mask = w->word.wide ? UINT64_MAX : UINT32_MAX, value = w->word.value & mask;
+
+        have = w->word.wide ? __atomic_load_n((uint64_t *) (uintptr_t) w->word.at, __ATOMIC_ACQUIRE)
+                            : __atomic_load_n((uint32_t *) (uintptr_t) w->word.at, __ATOMIC_ACQUIRE);
+        switch (w->word.flags & 3) {
+        case CU_STREAM_WAIT_VALUE_GEQ:
+                return w->word.wide ? (int64_t) (have - value) >= 0 : (int32_t) (have - value) >= 0;
+        case CU_STREAM_WAIT_VALUE_EQ:
+                return have == value;
+        case CU_STREAM_WAIT_VALUE_AND:
+                return (have & value) != 0;
+        default:
+                return (~(have | value) & mask) != 0;
+        }
+}
+
+static bool can_be_done(const Work *w) {
+        switch (w->kind) {
+        case WORK_WAIT:
+                return w->event.event->done >= w->event.turn;
+        case WORK_AFTER:
+                return w->after.stream->done >= w->after.done;
+        case WORK_WORD_WAIT:
+                return !range_covers(w->word.at, w->word.wide ? 8 : 4) || word_has(w);
+        default:
+                return true;
+        }
+}
+
+static void do_timed(CUstream s, const Work *w) {
+        uint64_t now = clock_now();
+        CUresult r;
+
+        switch (w->kind) {
+        case WORK_KERNEL:
+                s->end = later(s->end, now) + w->kernel.ns;
+                return;
+        case WORK_RECORD:
+                w->event.event->done = w->event.turn;
+                w->event.event->time = later(s->end, now);
+                return;
+        case WORK_WAIT:
+                s->end = later(s->end, w->event.event->time);
+                return;
+        case WORK_AFTER:
+                s->end = later(s->end, w->after.stream->end);
+                return;
+        default:
+                r = work_do(w);
+                if (r != CUDA_SUCCESS && s->context->fault == CUDA_SUCCESS)
+                        s->context->fault = r;
+        }
+}
+
+static void work_drop(const Work *w) {
+        if (w->kind == WORK_WAIT || w->kind == WORK_RECORD)
+                event_drop(w->event.event);
+        else if (w->kind == WORK_AFTER)
+                stream_drop(w->after.stream);
+}
+
+/* --- the queue -------------------------------------------------------------------------------------------------- */
+
+/* With the lock, which it lets go of while somebody else's function runs. */
+static void do_host(CUstream s, const Work *w) {
+        CUresult fault = s->context->fault;
+        uint64_t end = s->end;
+
+        state_unlock(NULL);
+        wait_until(end);
+        if (w->kind == WORK_HOST)
+                w->host.run(w->host.data);
+        else
+                w->host.call(s == s->context->legacy ? NULL : s, fault, w->host.data);
+        (void) state_lock();
+        s->end = later(s->end, clock_now());
+}
+
+static void wait_for_progress(const Work *w) {
+        struct timespec t;
+
+        if (w->kind != WORK_WORD_WAIT) {
+                (void) pthread_cond_wait(&state.progress, &state.lock);
+                return;
+        }
+        (void) clock_gettime(CLOCK_REALTIME, &t);
+        t.tv_nsec += POLL_NSEC;
+        if (t.tv_nsec >= 1000000000) {
+                t.tv_nsec -= 1000000000;
+                t.tv_sec++;
+        }
+        (void) pthread_cond_timedwait(&state.progress, &state.lock, &t);
+}
+
+static void *work_off(void *argument) {
+        CUstream s = argument;
+
+        (void) state_lock();
+        while (s->first) {
+                Work *w = s->first;
+
+                if (!can_be_done(w)) {
+                        wait_for_progress(w);
+                        continue;
+                }
+                if (w->kind == WORK_HOST || w->kind == WORK_CALLBACK)
+                        do_host(s, w);
+                else
+                        do_timed(s, w);
+                s->first = w->next;
+                if (!s->first)
+                        s->last = &s->first;
+                s->done++;
+                work_drop(w);
+                free(w);
+                (void) pthread_cond_broadcast(&state.progress);
+        }
+        s->running = false;
+        (void) pthread_cond_broadcast(&state.progress);
+        stream_drop(s);
+        state_unlock(NULL);
+        return NULL;
+}
+
+/* The process's signals are not for this thread. */
+static CUresult start_thread(CUstream s) {
+        pthread_attr_t attributes;
+        sigset_t all, before;
+        pthread_t thread;
+        int r;
+
+        (void) sigfillset(&all);
+        (void) pthread_sigmask(SIG_SETMASK, &all, &before);
+        (void) pthread_attr_init(&attributes);
+        (void) pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+        r = pthread_create(&thread, &attributes, work_off, s);
+        (void) pthread_attr_destroy(&attributes);
+        (void) pthread_sigmask(SIG_SETMASK, &before, NULL);
+        if (r != 0)
+                return CUDA_ERROR_OPERATING_SYSTEM;
+        s->running = true;
+        (void) stream_use(s);
+        return CUDA_SUCCESS;
+}
+
+static CUresult enqueue(CUstream s, const Work *w) {
+        Work *copy = malloc(sizeof *copy);
+
+        if (!copy)
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        *copy = *w;
+        copy->next = NULL;
+        if (!s->running) {
+                CUresult r = start_thread(s);
+
+                if (r != CUDA_SUCCESS) {
+                        free(copy);
+                        return r;
+                }
+        }
+        if (w->kind == WORK_WAIT || w->kind == WORK_RECORD)
+                (void) event_use(w->event.event);
+        else if (w->kind == WORK_AFTER)
+                (void) stream_use(w->after.stream);
+        *s->last = copy;
+        s->last = &copy->next;
+        s->given++;
+        return CUDA_SUCCESS;
+}
+
+static CUresult give(CUstream s, const Work *w) {
+        if (s->first || w->kind == WORK_HOST || w->kind == WORK_CALLBACK || !can_be_done(w))
+                return enqueue(s, w);
+        do_timed(s, w);
+        return CUDA_SUCCESS;
+}
+
+/* The stream 0 and those that are not CU_STREAM_NON_BLOCKING wait for each other. */
+static CUresult order_behind(CUstream s, CUstream other) {
+        const Work w = {.kind = WORK_AFTER, .after = {other, other->given}};
+
+        if (other == s || other->flags & CU_STREAM_NON_BLOCKING)
+                return CUDA_SUCCESS;
+        if (other->capture) {
+                other->capture->status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+                return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+        }
+        if (!other->first && !s->first) {
+                s->end = later(s->end, other->end);
+                return CUDA_SUCCESS;
+        }
+        return give(s, &w);
+}
+
+static CUresult order(CUstream s) {
+        CUcontext c = s->context;
+        CUresult r = CUDA_SUCCESS;
+
+        if (s->flags & CU_STREAM_NON_BLOCKING)
+                return CUDA_SUCCESS;
+        if (s != c->legacy)
+                return order_behind(s, c->legacy);
+        for (CUstream other = c->streams; other && r == CUDA_SUCCESS; other = other->next)
+                r = order_behind(s, other);
+        return r;
+}
+
+CUresult stream_submit(CUstream s, const Work *w) {
+        CUresult r;
+
+        if (s->capture)
+                return capture_add(s, w);
+        r = work_check(w);
+        if (r == CUDA_SUCCESS)
+                r = order(s);
+        return r == CUDA_SUCCESS ? give(s, w) : r;
+}
+
+/* --- waiting ---------------------------------------------------------------------------------------------------- */
+
+bool stream_is_idle(CUstream s) {
+        return !s->first && s->end <= clock_now();
+}
+
+CUresult stream_wait(CUstream s) {
+        CUresult fault;
+
+        (void) stream_use(s);
+        while (!stream_is_idle(s)) {
+                uint64_t end = s->end;
+
+                if (s->first) {
+                        (void) pthread_cond_wait(&state.progress, &state.lock);
+                        continue;
+                }
+                state_unlock(NULL);
+                wait_until(end);
+                (void) state_lock();
+        }
+        fault = s->context->fault;
+        pools_relax(s->context->device);
+        stream_drop(s);
+        return fault;
+}
+
+static CUresult wait_for_streams(CUcontext c, bool all) {
+        CUstream s = c->streams;
+
+        while (s) { /* from the first one again: while the lock was gone the list may have changed */
+                if (stream_is_idle(s) || (!all && s->flags & CU_STREAM_NON_BLOCKING)) {
+                        s = s->next;
+                        continue;
+                }
+                (void) stream_wait(s);
+                s = c->streams;
+        }
+        pools_relax(c->device);
+        return c->fault;
+}
+
+CUresult context_wait(CUcontext c) {
+        return wait_for_streams(c, true);
+}
+
+CUresult blocking_wait(CUcontext c) {
+        return wait_for_streams(c, false);
+}
+
+void streams_end_context(CUcontext c) {
+        CUstream next;
+
+        for (CUstream s = c->streams; s; s = next) {
+                next = s->next;
+                if (s->alive) {
+                        s->alive = false;
+                        stream_drop(s);
+                }
+        }
+        c->legacy = NULL;
+}

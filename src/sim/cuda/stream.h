@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Streams: work in order, on a timeline of its own. What a piece of work does to memory is done at once, in the order of the
+ * calls, and the time that it would take is added to the stream's `end`; only who synchronises waits for that moment. Work that
+ * must not be done yet (a host function, a wait for what has not happened) begins a queue, which a thread works off; what
+ * comes behind it queues up, so that order holds. While a stream is being captured, work becomes nodes of a graph. */
+
+#include "sim/cuda/api_graph.h"
+#include "sim/cuda/api_launch.h"
+#include "sim/cuda/state.h"
+
+typedef struct Copy { /* addresses are those of the first byte; pitches in bytes */
+        CUdeviceptr to, from;
+        size_t width, height, depth, to_pitch, to_slice, from_pitch, from_slice;
+        bool to_card, from_card; /* must be memory of a card when it is done */
+} Copy;
+
+typedef struct Fill {
+        CUdeviceptr to;
+        uint32_t value;
+        unsigned element;            /* 1, 2 or 4 bytes */
+        size_t width, height, pitch; /* width in elements */
+} Fill;
+
+typedef enum WorkKind {
+        WORK_NOTHING,
+        WORK_COPY,
+        WORK_FILL,
+        WORK_KERNEL,
+        WORK_HOST,
+        WORK_CALLBACK,
+        WORK_RECORD,
+        WORK_WAIT,  /* for an event */
+        WORK_AFTER, /* what another stream had by then */
+        WORK_WORD_WAIT,
+        WORK_WORD_WRITE,
+        WORK_FREE, /* of a range by its start */
+        WORK_KINDS,
+} WorkKind;
+
+typedef struct Work {
+        WorkKind kind;
+        struct Work *next;
+        union {
+                Copy copy;
+                Fill fill;
+                struct {
+                        uint64_t ns;
+                        CUDA_KERNEL_NODE_PARAMS params;
+                } kernel;
+                struct {
+                        CUhostFn run;
+                        CUstreamCallback call;
+                        void *data;
+                } host;
+                struct {
+                        CUevent event;
+                        uint64_t turn;
+                } event;
+                struct {
+                        CUstream stream;
+                        uint64_t done;
+                } after;
+                struct {
+                        CUdeviceptr at;
+                        uint64_t value;
+                        unsigned flags;
+                        bool wide;
+                } word;
+                CUdeviceptr address;
+        };
+} Work;
+
+typedef struct Capture { /* shared by all streams that take part */
+        unsigned users;
+        int mode;
+        pthread_t thread; /* that began it */
+        int status;       /* CU_STREAM_CAPTURE_STATUS_* */
+        uint64_t id;
+        CUgraph graph;
+        CUstream origin;
+        bool own_graph; /* made by the capture */
+} Capture;
+
+typedef struct CUstream_st {
+        CUstream next;
+        unsigned users;
+        bool alive, running; /* running: its thread */
+        CUcontext context;
+        unsigned flags;
+        int priority;
+        uint64_t id, end;     /* ns */
+        uint64_t given, done; /* pieces of work that were queued */
+        Work *first, **last;
+        Capture *capture;
+        CUgraphNode *tips; /* what the next captured node depends on */
+        size_t n_tips;
+        char attributes[16][64];
+} CUstream_st;
+
+typedef struct CUevent_st {
+        unsigned users, flags;
+        CUcontext context;
+        uint64_t given, done; /* times it was recorded, and how many of those have come to pass */
+        uint64_t time;        /* ns */
+        Capture *capture;     /* recorded last in a stream that was being captured */
+        CUgraphNode *tips;
+        size_t n_tips;
+} CUevent_st;
+
+/* A handle as the API takes it: 0, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or one of ours; of the current context. */
+CUresult stream_enter(CUstream handle, CUcontext *ret_context, CUstream *ret);
+CUstream stream_new(CUcontext c, unsigned flags, int priority); /* NULL: no memory */
+void stream_drop(CUstream s);
+CUresult stream_submit(CUstream s, const Work *w);
+bool stream_is_idle(CUstream s);
+CUresult stream_wait(CUstream s);    /* lets go of the lock meanwhile */
+CUresult context_wait(CUcontext c);  /* all its streams */
+CUresult blocking_wait(CUcontext c); /* those that the stream 0 waits for, and itself */
+CUstream stream_of_thread(CUcontext c);
+void streams_end_context(CUcontext c);
+void wait_until(uint64_t ns); /* without the lock */
+
+CUevent event_use(CUevent e);
+void event_drop(CUevent e);
+
+CUresult work_check(const Work *w); /* before it is given: INVALID_VALUE */
+CUresult work_do(const Work *w);    /* what it does to memory: ILLEGAL_ADDRESS */
+
+/* Whether calls that wait or allocate must be refused now; invalidates the captures that they would break. */
+CUresult capture_refuse(CUcontext c);
+CUresult capture_refuse_in(CUstream s); /* the same for a call that concerns this stream only */
+CUresult capture_add(CUstream s, const Work *w);
+CUresult capture_alloc(CUstream s, size_t size, CUdeviceptr *ret); /* a node that allocates */
+void capture_drop(Capture *c);
+CUresult capture_join(CUstream s, CUevent e);   /* cuStreamWaitEvent with an event of a capture */
+CUresult capture_record(CUstream s, CUevent e); /* cuEventRecord in a captured stream */

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "sim/cuda/api_memory.h"
+#include "sim/cuda/share.h"
+
+/* Virtual memory management: addresses, memory, and the mapping of one onto the other, each with a life of its own. A handle is a
+ * Physical; memory goes when the handle is released and the last mapping of it is gone. */
+
+typedef struct Physical {
+        struct Physical *next;
+        unsigned handles; /* what cuMemRelease() takes back one by one */
+        Block *block;
+        CUmemAllocationProp prop;
+} Physical;
+
+typedef struct Reservation {
+        struct Reservation *next;
+        CUdeviceptr start;
+        size_t size;
+} Reservation;
+
+static Physical *physicals;
+static Reservation *reservations;
+
+static CUresult find_physical(CUmemGenericAllocationHandle handle, Physical **ret) {
+        for (Physical *p = physicals; p; p = p->next)
+                if ((CUmemGenericAllocationHandle) (uintptr_t) p == handle && p->handles > 0) {
+                        *ret = p;
+                        return CUDA_SUCCESS;
+                }
+        return CUDA_ERROR_INVALID_VALUE;
+}
+
+static Reservation *find_reservation(CUdeviceptr at, size_t size) {
+        for (Reservation *r = reservations; r; r = r->next)
+                if (at >= r->start && at - r->start < r->size && size <= r->size - (at - r->start))
+                        return r;
+        return NULL;
+}
+
+static bool is_mapped(const Block *b, CUdeviceptr at, size_t size) {
+        for (CUdeviceptr p = at; p < at + size;) {
+                const Range *r = range_find(p);
+
+                if (!r) {
+                        p += GRANULE;
+                        continue;
+                }
+                if (!b || r->block == b)
+                        return true;
+                p = r->start + r->size;
+        }
+        return false;
+}
+
+/* --- addresses -------------------------------------------------------------------------------------------------- */
+
+CUDA_API CUresult cuMemAddressReserve(CUdeviceptr *ret, size_t size, size_t alignment, CUdeviceptr wish,
+                                      unsigned long long flags) {
+        LOCKED;
+        CUresult r = state_check();
+        Reservation *v;
+
+        if (r != CUDA_SUCCESS)
+                return r;
+        if (!ret || size == 0 || size % GRANULE != 0 || flags != 0 || (alignment & (alignment - 1)) != 0)
+                return CUDA_ERROR_INVALID_VALUE;
+        v = calloc(1, sizeof *v);
+        if (!v)
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        v->size = size;
+        v->start = address_take(size, alignment > GRANULE ? alignment : GRANULE, wish);
+        if (v->start == 0) {
+                free(v);
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        v->next = reservations;
+        reservations = v;
+        *ret = v->start;
+        return CUDA_SUCCESS;
+}
+
+CUDA_API CUresult cuMemAddressFree(CUdeviceptr at, size_t size) {
+        LOCKED;
+        CUresult r = state_check();
+
+        if (r != CUDA_SUCCESS)
+                return r;
+        for (Reservation **link = &reservations; *link; link = &(*link)->next) {
+                Reservation *v = *link;
+
+                if (v->start != at || v->size != size)
+                        continue;
+                if (is_mapped(NULL, at, size))
+                        return CUDA_ERROR_INVALID_VALUE;
+                *link = v->next;
+                address_drop(at, size);
+                free(v);
+                return CUDA_SUCCESS;
+        }
+        return CUDA_ERROR_INVALID_VALUE;
+}
+
+/* --- memory ----------------------------------------------------------------------------------------------------- */
+
+static CUresult check_prop(const CUmemAllocationProp *prop, Device **ret) {
+        if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
+            prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+                return CUDA_ERROR_INVALID_VALUE;
+        if (prop->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+                return CUDA_ERROR_NOT_SUPPORTED;
+        return state_device(prop->location.id, ret);
+}
+
+static CUresult add_physical(Block *b, const CUmemAllocationProp *prop, CUmemGenericAllocationHandle *ret) {
+        Physical *p = calloc(1, sizeof *p);
+
+        if (!p) {
+                block_drop(b);
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        *p = (Physical){.next = physicals, .handles = 1, .block = b, .prop = *prop};
+        physicals = p;
+        *ret = (CUmemGenericAllocationHandle) (uintptr_t) p;
+        return CUDA_SUCCESS;
+}
+
+CUDA_API CUresult cuMemCreate(CUmemGenericAllocationHandle *ret, size_t size, const CUmemAllocationProp *prop,
+                              unsigned long long flags) {
+        LOCKED;
+        CUresult r = state_check();
+        Device *d;
+        Block *b;
+
+        if (r == CUDA_SUCCESS)
+                r = check_prop(prop, &d);
+        if (r != CUDA_SUCCESS)
+                return r;
+        if (!ret || size == 0 || size % GRANULE != 0 || flags != 0)
+                return CUDA_ERROR_INVALID_VALUE;
+        r = prop->requestedHandleTypes != 0 ? share_new(d, size, &b) : block_new(d, size, false, &b);
+        return r == CUDA_SUCCESS ? add_physical(b, prop, ret) : r;
+}
+
+/* The handle stays known as long as memory is mapped by it: cuMemRetainAllocationHandle() may bring it back. */
+static void sweep(Physical *p) {
+        if (p->handles > 0 || p->block->users > 1)
+                return;
+        for (Physical **link = &physicals; *link; link = &(*link)->next)
+                if (*link == p) {
+                        *link = p->next;
+                        break;
+                }
+        block_drop(p->block);
+        free(p);
+}
+
+CUDA_API CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+        LOCKED;
+        Physical *p;
+        CUresult r = state_check();
+
+        if (r == CUDA_SUCCESS)
+                r = find_physical(handle, &p);
+        if (r != CUDA_SUCCESS)
+                return r;
+        p->handles--;
+        sweep(p);
+        return CUDA_SUCCESS;
+}
+
+CUDA_API CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *ret, void *at) {
+        LOCKED;
+        const Range *range = range_find((CUdeviceptr) (uintptr_t) at);
+
+        if (!ret || !range || range->kind != RANGE_MAPPED)
+                return CUDA_ERROR_INVALID_VALUE;
+        ((Physical *) range->owner)->handles++;
+        *ret = (CUmemGenericAllocationHandle) (uintptr_t) range->owner;
+        return CUDA_SUCCESS;
+}
+
+CUDA_API CUresult cuMemGetAllocationGranularity(size_t *ret, const CUmemAllocationProp *prop, int option) {
+        LOCKED;
+        Device *d;
+        CUresult r = state_check();
+
+        if (r == CUDA_SUCCESS)
+                r = check_prop(prop, &d);
+        if (r != CUDA_SUCCESS)
+                return r;
+        if (!ret || option < CU_MEM_ALLOC_GRANULARITY_MINIMUM ||
+            option > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
+                return CUDA_ERROR_INVALID_VALUE;
+        *ret = GRANULE;
+        return CUDA_SUCCESS;
+}
+
+CUDA_API CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *ret,
+                                                         CUmemGenericAllocationHandle handle) {
+        LOCKED;
+        Physical *p;
+        CUresult r = find_physical(handle, &p);
+
+        if (r == CUDA_SUCCESS)
+                *ret = p->prop;
+        return r;
+}
+
+/* --- mappings --------------------------------------------------------------------------------------------------- */
+
+CUDA_API CUresult cuMemMap(CUdeviceptr at, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+                           unsigned long long flags) {
+        LOCKED;
+        Range range = {.kind = RANGE_MAPPED, .start = at, .size = size};
+        Physical *p;
+        CUresult r = state_check();
+
+        if (r == CUDA_SUCCESS)
+                r = find_physical(handle, &p);
+        if (r != CUDA_SUCCESS)
+                return r;
+        if (flags != 0 || size == 0 || at % GRANULE != 0 || size % GRANULE != 0 || offset % GRANULE != 0 ||
+            offset > p->block->size || size > p->block->size - offset || !find_reservation(at, size))
+                return CUDA_ERROR_INVALID_VALUE;
+        range.device = p->block->device;
+        range.block = p->block;
+        range.owner = p;
+        if (is_mapped(NULL, at, size) || !range_add(&range))
+                return CUDA_ERROR_INVALID_VALUE;
+        r = block_map(p->block, at, size, offset);
+        if (r != CUDA_SUCCESS) {
+                range_remove(range_find(at));
+                return r;
+        }
+        (void) block_use(p->block);
+        (void) mprotect((void *) (uintptr_t) at, size, PROT_NONE); /* until access is granted */
+        return CUDA_SUCCESS;
+}
+
+/* Whether [at, at + size) is made of whole mappings. */
+static bool is_whole(CUdeviceptr at, size_t size) {
+        while (size > 0) {
+                const Range *r = range_find(at);
+
+                if (!r || r->kind != RANGE_MAPPED || r->start != at || r->size > size)
+                        return false;
+                at += r->size;
+                size -= r->size;
+        }
+        return true;
+}
+
+CUDA_API CUresult cuMemUnmap(CUdeviceptr at, size_t size) {
+        LOCKED;
+        CUresult r = state_check();
+
+        if (r != CUDA_SUCCESS)
+                return r;
+        if (size == 0 || !is_whole(at, size))
+                return CUDA_ERROR_INVALID_VALUE;
+        address_clear(at, size);
+        while (size > 0) {
+                Range *range = range_find(at);
+                Physical *p = range->owner;
+
+                at += range->size;
+                size -= range->size;
+                range_remove(range);
+                block_drop(p->block);
+                sweep(p);
+        }
+        return CUDA_SUCCESS;
+}
+
+static int protection(int flags) {
+        if (flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
+                return PROT_READ;
+        return flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? PROT_READ | PROT_WRITE : PROT_NONE;
+}
+
+/* What any of the named places may do is done with one protection: they are all this process. */
+CUDA_API CUresult cuMemSetAccess(CUdeviceptr at, size_t size, const CUmemAccessDesc *list, size_t n) {
+        LOCKED;
+        CUresult r = state_check();
+        int flags = 0;
+
+        if (r != CUDA_SUCCESS)
+                return r;
+        if (!list || n == 0 || size == 0 || !is_whole(at, size))
+                return CUDA_ERROR_INVALID_VALUE;
+        for (size_t i = 0; i < n; i++)
+                flags |= list[i].flags;
+        if (mprotect((void *) (uintptr_t) at, size, protection(flags)) < 0)
+                return CUDA_ERROR_OPERATING_SYSTEM;
+        for (CUdeviceptr p = at; p < at + size;) {
+                Range *range = range_find(p);
+
+                range->access = flags;
+                p += range->size;
+        }
+        return CUDA_SUCCESS;
+}
+
+CUDA_API CUresult cuMemGetAccess(unsigned long long *ret, const CUmemLocation *location, CUdeviceptr at) {
+        LOCKED;
+        const Range *range = range_find(at);
+
+        if (!ret || !location || !range || range->kind != RANGE_MAPPED)
+                return CUDA_ERROR_INVALID_VALUE;
+        *ret = (unsigned long long) range->access;
+        return CUDA_SUCCESS;
+}
+
+/* --- other processes -------------------------------------------------------------------------------------------- */
+
+CUDA_API CUresult cuMemExportToShareableHandle(void *ret, CUmemGenericAllocationHandle handle, int type,
+                                               unsigned long long flags) {
+        LOCKED;
+        Physical *p;
+        CUresult r = state_check();
+        int fd;
+
+        if (r == CUDA_SUCCESS)
+                r = find_physical(handle, &p);
+        if (r != CUDA_SUCCESS)
+                return r;
+        if (!ret || flags != 0 || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || !p->block->own_file)
+                return CUDA_ERROR_INVALID_VALUE;
+        fd = fcntl(p->block->fd, F_DUPFD_CLOEXEC, 0);
+        if (fd < 0)
+                return CUDA_ERROR_OPERATING_SYSTEM;
+        *(int *) ret = fd;
+        return CUDA_SUCCESS;
+}
+
+CUDA_API CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *ret, void *handle, int type) {
+        LOCKED;
+        CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                    .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+        CUresult r = state_check();
+        Block *b;
+
+        if (r != CUDA_SUCCESS)
+                return r;
+        if (!ret || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+                return CUDA_ERROR_INVALID_VALUE;
+        r = share_import((int) (intptr_t) handle, &b);
+        if (r != CUDA_SUCCESS)
+                return r;
+        prop.location.id = b->device->ordinal;
+        return add_physical(b, &prop, ret);
+}

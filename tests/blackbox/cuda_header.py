@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What src/sim/cuda declares, against NVIDIA's own headers, where a machine has them (CUDA_HOME, or /usr/local/cuda): every constant,
+the size of every structure and the place of every member, and every name and version that is served.
+
+    cuda_header.py SOURCE_ROOT
+"""
+import glob
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = sys.argv[1]
+INCLUDE = os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "include")
+OURS = sorted(glob.glob(os.path.join(ROOT, "src/sim/cuda/api*.h"))) + [os.path.join(ROOT, "src/sim/cuda/errors.h")]
+
+# Where ours differ on purpose: several structures of NVIDIA's in one, or an older one under its own name.
+MEMBERS = {
+    "CUmemAllocationProp": {"compressionType": "allocFlags.compressionType",
+                            "gpuDirectRDMACapable": "allocFlags.gpuDirectRDMACapable", "usage": "allocFlags.usage",
+                            "reserved": "allocFlags.reserved"},
+}
+SKIPPED = {"CUgraphNodeParams": {"flags", "copyCtx", "copyParams", "graph", "event", "free", "reserved"},
+           "CUlaunchAttribute": {"align"},
+           "CUDA_EXTERNAL_MEMORY_HANDLE_DESC": {"handle", "name", "nvSciBufObject", "fd"},
+           "CUDA_KERNEL_NODE_PARAMS": set(), "CUstreamBatchMemOpParams": {"address", "value", "value64", "flags", "alias"},
+           "CUipcMemHandle": set()}
+
+
+def without_comments(path):
+    with open(path) as f:
+        return re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S)
+
+
+def constants():
+    names = set()
+    for path in OURS:
+        text = without_comments(path)
+        names |= set(re.findall(r"^\s*(CUD?A?_\w+) = ", text, re.M)) | set(re.findall(r"X\((CUDA_\w+),", text))
+    return sorted(names)
+
+
+def structures():
+    """Name -> members, of those that are declared with their name at the end."""
+    found = {}
+    for path in OURS:
+        for name, body in re.findall(r"^typedef (?:struct|union) (\w+) \{\n(.*?)^\} \1;", without_comments(path), re.M | re.S):
+            flat = re.sub(r"(?:struct|union) \{(.*?)\} ?(\w*);", r"\1 int \2;" if False else r"\1", body, flags=re.S)
+            members = set()
+            for declaration in flat.split(";"):
+                for part in declaration.split(","):
+                    m = re.search(r"(\w+)\s*(?:\[[^\]]*\])*\s*$", part.strip())
+                    if m:
+                        members.add(m.group(1))
+            found[name] = members - SKIPPED.get(name, set())
+    return found
+
+
+def program(header, names, shapes):
+    lines = ["#include <stddef.h>", "#include <stdio.h>", header, "int main(void) {"]
+    lines += ['printf("%s %%lld\\n", (long long) %s);' % (n, n) for n in names]
+    for name, members in sorted(shapes.items()):
+        lines.append('printf("sizeof %s %%zu\\n", sizeof(%s));' % (name, name))
+        for member in sorted(members):
+            member = MEMBERS.get(name, {}).get(member, member)
+            lines.append('printf("%s.%s %%zu\\n", offsetof(%s, %s));' % (name, member, name, member))
+    return "\n".join(lines + ["return 0; }", ""])
+
+
+def run(text, *flags):
+    with tempfile.TemporaryDirectory() as folder:
+        with open(folder + "/p.c", "w") as f:
+            f.write(text)
+        p = subprocess.run([os.environ.get("CC", "cc"), "-std=gnu11", "-w", "-o", folder + "/p", folder + "/p.c", *flags],
+                           capture_output=True, text=True)
+        if p.returncode != 0:
+            raise AssertionError(p.stderr)
+        return subprocess.run([folder + "/p"], check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def served():
+    rows = []
+    for path in glob.glob(os.path.join(ROOT, "src/sim/cuda/names_*.h")):
+        rows += re.findall(r"X\((\w+), (\w+), (\d+), (true|false)\)", without_comments(path))
+    return rows
+
+
+class Header(unittest.TestCase):
+    def test_numbers_and_layouts(self):
+        names, shapes = constants(), structures()
+        self.assertGreater(len(names), 150)
+        self.assertGreater(len(shapes), 25)
+        ours = run(program("".join('#include "%s"\n' % p for p in OURS), names, shapes), "-I", os.path.join(ROOT, "src"))
+        theirs = run(program("#include <cuda.h>", names, shapes), "-I", INCLUDE)
+        self.assertEqual([line for line in zip(ours, theirs) if line[0] != line[1]], [])
+
+    def test_names_and_versions(self):
+        with open(os.path.join(INCLUDE, "cudaTypedefs.h")) as f:
+            types = set(re.findall(r"\*PFN_(\w+?)_v(\d+)(_ptds|_ptsz)?\)", f.read()))
+        elsewhere = {("cuProfilerStart", "4000", ""), ("cuProfilerStop", "4000", ""),  # cudaProfiler.h
+                     ("cuGraphInstantiate", "12000", ""),  # a macro of cuda.h
+                     ("cuGetProcAddress", "12000", "_ptsz")}
+        wrong = []
+        for name, symbol, version, twin in served():
+            suffix = re.search(r"(_ptds|_ptsz)?$", symbol).group(0)
+            if (suffix != "") != (twin == "true") or (name, version, suffix) not in types | elsewhere:
+                wrong.append((name, symbol, version))
+        self.assertEqual(wrong, [])
+
+    def test_what_programs_link_to(self):
+        """For each function that is served, the symbol that cuda.h makes of its name."""
+        with open(os.path.join(INCLUDE, "cuda.h")) as f:
+            text = f.read()
+        now = dict(re.findall(r"^\s*#define (cu[A-Z]\w*)\s+(cu\w+)\s*$", text, re.M))
+        symbols = {row[1] for row in served()}
+        missing = [(name, symbol) for name, symbol in now.items()
+                   if name in {row[0] for row in served()} and symbol not in symbols]
+        self.assertEqual(missing, [])
+        twins = re.findall(r"^\s*#define (cu\w+)\s+__CUDA_API_PT([DS])([SZ])\((cu\w+)\)", text, re.M)
+        missing = [name for name, a, b, base in twins
+                   if base in symbols and base + "_pt" + a.lower() + b.lower() not in symbols]
+        self.assertEqual(missing, [])
+
+
+if __name__ == "__main__":
+    if not os.path.exists(os.path.join(INCLUDE, "cuda.h")):
+        print("skipped: no cuda.h in " + INCLUDE)
+        sys.exit(77)
+    unittest.main(argv=[sys.argv[0]] + sys.argv[2:])
