@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char *const places[] = {"", "/../lib/aliquot", "/../lib/x86_64-linux-gnu/aliquot",
+static const char *const places[] = {"", "/src", "/../lib/aliquot", "/../lib/x86_64-linux-gnu/aliquot",
                                      "/../lib/aarch64-linux-gnu/aliquot", "/../lib64/aliquot"};
 
 static int own_directory(char *ret, size_t size, Fault *fault) {
