@@ -8,8 +8,7 @@
 #include "gate/rewrite.h"
 
 /* One metered call. The driver is asked with copies of the parameters: what was decided on is what it gets, and its answer is known also
- * where the application's memory cannot be written, when the driver would have done the work and said EFAULT. Only what the driver
- * changed is written back. */
+ * where the application's memory cannot be written, when the driver would have done the work and said EFAULT. */
 
 typedef struct Call {
         Gate *g;
@@ -26,7 +25,8 @@ typedef struct Call {
         uint8_t inner_sent[RM_INNER_MAX] __attribute__((aligned(8)));
 } Call;
 
-/* From the first to the last changed word; both are within the structure, because the driver writes nowhere else. */
+/* How long the inner structure is, only the driver knows: what it changed is written back, from the first to the last such word. The
+ * outer one is written as a whole, as the driver does. */
 static int write_changes(uint64_t to, const uint8_t *now, const uint8_t *before, uint32_t n) {
         uint32_t first = 0, last = n / 4;
 
@@ -43,7 +43,7 @@ static long answer(Call *c, long r) {
         if (c->n_inner > 0 && rm_status(&c->ask, c->outer) == RM_OK &&
             write_changes(c->ask.params, c->inner, c->inner_sent, c->n_inner) < 0)
                 rm_set_status(&c->ask, c->outer, RM_ERR_INVALID_ADDRESS); /* the object is there, as with the driver */
-        return write_changes(c->argument, c->outer, c->sent, c->ask.size) < 0 ? -EFAULT : r;
+        return poke(c->argument, c->outer, c->ask.size) < 0 ? -EFAULT : r;
 }
 
 static long refuse(Call *c, uint32_t status) {
