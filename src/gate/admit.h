@@ -14,7 +14,7 @@
 
 enum {
         RM_OUTER_MAX = 184, /* the longest structure that is decoded here: RmHeap */
-        RM_INNER_MAX = 256, /* parameters of memory and of channel groups: 32 to 128 bytes in the drivers known */
+        RM_INNER_MAX = 160, /* parameters of memory and of channel groups: 32 to 128 bytes in the drivers known */
 };
 
 typedef enum RmWhat {

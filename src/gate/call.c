@@ -28,13 +28,13 @@ typedef struct Call {
 /* How long the inner structure is, only the driver knows: what it changed is written back, from the first to the last such word. The
  * outer one is written as a whole, as the driver does. */
 static int write_changes(uint64_t to, const uint8_t *now, const uint8_t *before, uint32_t n) {
-        uint32_t first = 0, last = n / 4;
+        uint32_t first = 0, last = n & ~7u;
 
-        while (first < last && get32(now + first * 4) == get32(before + first * 4))
-                first++;
-        while (last > first && get32(now + last * 4 - 4) == get32(before + last * 4 - 4))
-                last--;
-        return first == last ? 0 : poke(to + first * 4, now + first * 4, (last - first) * 4);
+        while (first < last && get64(now + first) == get64(before + first))
+                first += 8;
+        while (last > first && get64(now + last - 8) == get64(before + last - 8))
+                last -= 8;
+        return first == last ? 0 : poke(to + first, now + first, last - first);
 }
 
 static long answer(Call *c, long r) {
@@ -98,11 +98,12 @@ static int settle(Call *c, uint64_t charged, uint64_t taken) {
 }
 
 static long allocate(Call *c, uint64_t bytes) {
-        ObjectBytes freed = {.any = false};
+        ObjectBytes freed;
         uint64_t taken = bytes;
         uint32_t object;
         long r;
 
+        object_bytes_none(&freed);
         if (bytes == 0)
                 return answer(c, ask_driver(c));
         if (gate_reserve(c->g, c->card, bytes, c->fd, c->ask.client) < 0) {
@@ -129,9 +130,9 @@ static long allocate(Call *c, uint64_t bytes) {
 
 /* A copy of the parameters, of which the driver knows how long they are. */
 static int take_inner(Call *c) {
-        uint32_t least = c->ask.what == RM_NEW_MEMORY ? offsetof(RmMemoryParams, numa_node) : 4;
+        uint32_t least = c->ask.what == RM_NEW_MEMORY ? offsetof(RmMemoryParams, numa_node) : 8;
 
-        c->n_inner = (uint32_t) peek_some(c->inner, c->ask.params, sizeof c->inner) & ~3u;
+        c->n_inner = (uint32_t) peek_some(c->inner, c->ask.params, sizeof c->inner) & ~7u;
         if (c->n_inner < least) {
                 c->n_inner = 0;
                 return -EFAULT;
@@ -156,10 +157,11 @@ static long remember(Call *c) {
                 [RM_NEW_DEVICE] = OBJECT_DEVICE,
                 [RM_NEW_SUBDEVICE] = OBJECT_SUBDEVICE,
         };
-        ObjectBytes freed = {.any = false};
+        ObjectBytes freed;
         long r = ask_driver(c);
         uint32_t object;
 
+        object_bytes_none(&freed);
         if (!driver_agreed(c, r))
                 return answer(c, r);
         object = rm_new_handle(&c->ask, c->outer);
@@ -174,10 +176,11 @@ static long remember(Call *c) {
 
 static long forget(Call *c) {
         bool root = c->ask.object == c->ask.client, known = true;
-        ObjectBytes freed = {.any = false};
+        ObjectBytes freed;
         ObjectMark mark;
         long r;
 
+        object_bytes_none(&freed);
         if (root)
                 mark = objects_client(&c->g->objects, c->ask.client);
         else
@@ -209,10 +212,11 @@ static uint64_t measure(const Call *c, uint32_t object) {
 /* Another process's memory counts here as well, for as long as it is here: nobody in this process can know whether the other one still
  * has it. So it is counted twice while both have it, and never not at all. */
 static bool charge_foreign(Call *c, uint32_t object) {
-        ObjectBytes freed = {.any = false};
+        ObjectBytes freed;
         uint64_t bytes = measure(c, object);
         int card = bytes > 0 ? gate_card(c->g, c->fd, &c->seat) : GATE_NO_CARD;
 
+        object_bytes_none(&freed);
         if (bytes == 0)
                 return true;
         if (!known_of(c->g, card).limit || gate_reserve(c->g, card, bytes, c->fd, c->ask.client) < 0) {
@@ -225,10 +229,11 @@ static bool charge_foreign(Call *c, uint32_t object) {
 }
 
 static long duplicate_leaf(Call *c, const Object *source, uint32_t share) {
-        ObjectBytes freed = {.any = false};
+        ObjectBytes freed;
         uint64_t bytes = (uint64_t) source->units * SLICE_UNIT;
         long r = ask_driver(c);
 
+        object_bytes_none(&freed);
         c->seat.card = source->card;
         if (driver_agreed(c, r))
                 (void) objects_add(&c->g->objects, &c->seat, rm_new_handle(&c->ask, c->outer), OBJECT_LEAF, bytes, share,
@@ -240,13 +245,14 @@ static long duplicate_leaf(Call *c, const Object *source, uint32_t share) {
 }
 
 static long duplicate(Call *c) {
-        ObjectBytes freed = {.any = false};
+        ObjectBytes freed;
         ObjectMark mark;
         Object source;
         uint32_t share = objects_share(&c->g->objects, c->ask.source_client, c->ask.source_object, &source);
         bool known;
         long r;
 
+        object_bytes_none(&freed);
         if (share != 0)
                 return duplicate_leaf(c, &source, share);
         known = objects_find(&c->g->objects, c->ask.source_client, c->ask.source_object, &mark) &&

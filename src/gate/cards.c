@@ -85,11 +85,11 @@ int gate_card(Gate *g, int fd, ObjectSeat *seat) {
 /* ---- bytes ---- */
 
 void gate_give_back(Gate *g, const ObjectBytes *bytes) {
-        if (!bytes->any)
-                return;
-        for (uint32_t i = 0; i < GATE_CARDS; i++)
-                if (bytes->card[i] > 0 && g->cards[i].good)
+        for (uint32_t left = bytes->cards, i; left != 0; left &= left - 1) {
+                i = (uint32_t) __builtin_ctz(left);
+                if (g->cards[i].good)
                         slice_release(&g->cards[i].slice, bytes->card[i]);
+        }
 }
 
 /* A client dies with its open file, which we do not watch. A duplicate of an object that does not exist is asked for: where the source
@@ -104,8 +104,9 @@ static uint32_t ask_client(int fd, uint32_t client, uint32_t about) {
 static void drop_stale_clients(Gate *g, int fd, uint32_t client) {
         uint32_t clients[64];
         unsigned n = objects_clients(&g->objects, clients, sizeof clients / sizeof clients[0]);
-        ObjectBytes freed = {.any = false};
+        ObjectBytes freed;
 
+        object_bytes_none(&freed);
         if (ask_client(fd, client, client) != RM_ERR_OBJECT_NOT_FOUND)
                 return;
         for (unsigned i = 0; i < n; i++) {

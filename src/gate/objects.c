@@ -174,8 +174,10 @@ static void give_back(Objects *o, const Object *e, ObjectBytes *freed) {
                 return;
         if (e->share != 0 && !drop_ref(&o->shares, e->share))
                 return;
+        if (!(freed->cards >> e->card & 1))
+                freed->card[e->card] = 0;
+        freed->cards |= 1u << e->card;
         freed->card[e->card] += (uint64_t) e->units * UNIT;
-        freed->any = true;
 }
 
 uint32_t objects_share(Objects *o, uint32_t client, uint32_t handle, Object *ret) {

@@ -66,11 +66,15 @@ typedef struct ObjectSeat {
         uint8_t card;
 } ObjectSeat;
 
-/* What is given back, per card. */
+/* What is given back. Of cards whose bit is not set nothing was written. */
 typedef struct ObjectBytes {
+        uint32_t cards;
         uint64_t card[OBJECTS_CARDS];
-        bool any;
 } ObjectBytes;
+
+static inline void object_bytes_none(ObjectBytes *b) {
+        b->cards = 0;
+}
 
 ObjectSeat objects_seat(Objects *o, uint32_t client, uint32_t parent);
 

@@ -6,6 +6,7 @@
 
 #include "gate/bytes.h"
 #include "gate/gate.h"
+#include "gate/peek.h"
 
 /* Where the agent mounts the slices; a directory of another name serves `aliquot run` and tests, and is believed only where nothing is
  * mounted, and never in a program with rights of its own. */
@@ -192,6 +193,7 @@ static Gate *make(Gate *g) {
                 stage = STAGE_NEW;
                 if (atomic_compare_exchange_strong(g->stage, &stage, self)) {
                         g->pid = sys_call(SYS_getpid);
+                        peek_process(g->pid);
                         fill(g);
                         atomic_store_explicit(g->stage, STAGE_READY, memory_order_release);
                 } else if (stage == self) {
