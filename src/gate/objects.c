@@ -218,12 +218,15 @@ static void seat_below(ObjectSeat *seat, const Object *parent) {
 
 static ObjectSeat seat_in(const ObjectShard *s, uint32_t client, uint32_t parent) {
         ObjectSeat seat = {.client = client, .parent = parent, .card = OBJECTS_NO_CARD};
-        const Object *e = find(s, client, parent), *root = find(s, client, client);
+        const Object *e = find(s, client, parent);
 
-        if (e)
+        if (e) {
                 seat_below(&seat, e);
-        else if (root)
-                seat.up[0] = root->serial;
+                return seat;
+        }
+        e = find(s, client, client);
+        if (e)
+                seat.up[0] = e->serial;
         return seat;
 }
 
