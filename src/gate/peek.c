@@ -42,9 +42,10 @@ static int on_stack(uint64_t address, size_t n) {
         return address >= frame && address < end && n <= end - address;
 }
 
-/* The kernel reads or writes 8 bytes there and does nothing else. */
+/* The kernel reads or writes 8 bytes there and does nothing else. Address 0 would tell it that there is nothing to read. */
 static int try_page(uint64_t address, int writing) {
-        long r = writing ? sys_call(SYS_rt_sigprocmask, 0, 0, address, 8)
+        long r = address == 0 ? -EFAULT
+                 : writing    ? sys_call(SYS_rt_sigprocmask, 0, 0, address, 8)
                          : sys_call(SYS_rt_sigprocmask, BLOCK_ONE_SIGNAL, address, 0, 8);
 
         return r == -EFAULT ? -EFAULT : 0;
@@ -59,7 +60,7 @@ static int try_pages(uint64_t address, size_t n, int writing) {
                 return -EFAULT;
         if (n < 8)
                 return try_page(address & ~UINT64_C(7), 0) | try_page(last & ~UINT64_C(7), 0);
-        for (uint64_t page = address; r == 0 && page < last; page = (page | (PAGE - 1)) + 1)
+        for (uint64_t page = address; r == 0 && page <= last; page = (page | (PAGE - 1)) + 1)
                 r = try_page(page + 7 <= last ? page : last - 7, writing);
         return r;
 }
