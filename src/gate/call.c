@@ -6,6 +6,7 @@
 #include "gate/gate.h"
 #include "gate/peek.h"
 #include "gate/rewrite.h"
+#include "rm/travel.h"
 
 /* One metered call. The driver is asked with copies of the parameters: what was decided on is what it gets, and its answer is known also
  * where the application's memory cannot be written, when the driver would have done the work and said EFAULT. */
@@ -42,7 +43,8 @@ static long answer(Call *c, long r) {
                 return r;
         if (c->n_inner > 0 && rm_status(&c->ask, c->outer) == RM_OK &&
             write_changes(c->ask.params, c->inner, c->inner_sent, c->n_inner) < 0)
-                rm_set_status(&c->ask, c->outer, RM_ERR_INVALID_ADDRESS); /* the object is there, as with the driver */
+                rm_set_status(&c->ask, c->outer,
+                              RM_ERR_INVALID_ADDRESS); /* the object is there, as with the driver */
         return poke(c->argument, c->outer, c->ask.size) < 0 ? -EFAULT : r;
 }
 
@@ -82,7 +84,8 @@ static RmKnown known_of(Gate *g, int card) {
 
         if (!c || !c->good)
                 return (RmKnown){.sliced = c != NULL};
-        return (RmKnown){.sliced = true, .limit = slice_limit(&c->slice), .group_bytes = c->slice.limits->group_bytes};
+        return (RmKnown){
+                .sliced = true, .limit = slice_limit(&c->slice), .group_bytes = c->slice.limits->group_bytes};
 }
 
 /* ---- memory and channel groups ---- */
@@ -124,7 +127,8 @@ static long allocate(Call *c, uint64_t bytes) {
                 return refuse(c, RM_ERR_NO_MEMORY);
         }
         c->seat.card = (uint8_t) c->card;
-        (void) objects_add(&c->g->objects, &c->seat, object, OBJECT_LEAF, taken, 0, &freed); /* else charged to the end */
+        (void) objects_add(&c->g->objects, &c->seat, object, OBJECT_LEAF, taken, 0,
+                           &freed); /* else charged to the end */
         return answer(c, r);
 }
 
@@ -167,7 +171,8 @@ static long remember(Call *c) {
         object = rm_new_handle(&c->ask, c->outer);
         if (c->ask.what == RM_NEW_CLIENT)
                 c->seat = (ObjectSeat){.client = object, .card = OBJECTS_NO_CARD};
-        (void) objects_add(&c->g->objects, &c->seat, object, kinds[c->ask.what], 0, 0, &freed); /* else it is asked for */
+        (void) objects_add(&c->g->objects, &c->seat, object, kinds[c->ask.what], 0, 0,
+                           &freed); /* else it is asked for */
         gate_give_back(c->g, &freed);
         if (c->ask.what == RM_NEW_DEVICE)
                 learn_card(c, object);
@@ -197,14 +202,18 @@ static long forget(Call *c) {
 
 /* Bytes of the card behind an object; 0 where it is none of the card's memory. */
 static uint64_t measure(const Call *c, uint32_t object) {
-        RmFbEntry list[] = {{.index = RM_SURFACE_SIZE_LO}, {.index = RM_SURFACE_SIZE_HI}, {.index = RM_SURFACE_PLACE}};
+        RmFbEntry list[] = {
+                {.index = RM_SURFACE_SIZE_LO}, {.index = RM_SURFACE_SIZE_HI}, {.index = RM_SURFACE_PLACE}};
         RmSurfaceInfo info = {.n = 3, .list = (uint64_t) (uintptr_t) list};
-        RmControl control = {.client = c->ask.client, .object = object, .cmd = RM_CTRL_SURFACE_INFO,
-                             .params = (uint64_t) (uintptr_t) &info, .params_size = sizeof info,
+        RmControl control = {.client = c->ask.client,
+                             .object = object,
+                             .cmd = RM_CTRL_SURFACE_INFO,
+                             .params = (uint64_t) (uintptr_t) &info,
+                             .params_size = sizeof info,
                              .status = RM_ERR_INVALID_ARGUMENT};
 
-        if (gate_driver(c->fd, RM_IOCTL(RM_ESC_CONTROL, sizeof control), &control) < 0 || control.status != RM_OK ||
-            list[2].data != RM_PLACE_CARD)
+        if (gate_driver(c->fd, RM_IOCTL(RM_ESC_CONTROL, sizeof control), &control) < 0 ||
+            control.status != RM_OK || list[2].data != RM_PLACE_CARD)
                 return 0;
         return (uint64_t) list[1].data << 32 | list[0].data;
 }
@@ -224,7 +233,8 @@ static bool charge_foreign(Call *c, uint32_t object) {
                 return false;
         }
         c->seat.card = (uint8_t) card;
-        (void) objects_add(&c->g->objects, &c->seat, object, OBJECT_LEAF, bytes, 0, &freed); /* else charged until the end */
+        (void) objects_add(&c->g->objects, &c->seat, object, OBJECT_LEAF, bytes, 0,
+                           &freed); /* else charged until the end */
         return true;
 }
 
@@ -236,8 +246,8 @@ static long duplicate_leaf(Call *c, const Object *source, uint32_t share) {
         object_bytes_none(&freed);
         c->seat.card = source->card;
         if (driver_agreed(c, r))
-                (void) objects_add(&c->g->objects, &c->seat, rm_new_handle(&c->ask, c->outer), OBJECT_LEAF, bytes, share,
-                                   &freed); /* else charged until the end */
+                (void) objects_add(&c->g->objects, &c->seat, rm_new_handle(&c->ask, c->outer), OBJECT_LEAF,
+                                   bytes, share, &freed); /* else charged until the end */
         else
                 objects_drop_share(&c->g->objects, share, source->card, bytes, &freed);
         gate_give_back(c->g, &freed);
@@ -261,8 +271,8 @@ static long duplicate(Call *c) {
         if (!driver_agreed(c, r))
                 return answer(c, r);
         if (known)
-                (void) objects_add(&c->g->objects, &c->seat, rm_new_handle(&c->ask, c->outer), mark.object.kind, 0, 0,
-                                   &freed); /* else it is asked for */
+                (void) objects_add(&c->g->objects, &c->seat, rm_new_handle(&c->ask, c->outer),
+                                   mark.object.kind, 0, 0, &freed); /* else it is asked for */
         else if (!charge_foreign(c, rm_new_handle(&c->ask, c->outer)))
                 return refuse(c, RM_ERR_NO_MEMORY);
         gate_give_back(c->g, &freed);
@@ -274,7 +284,8 @@ static long import(Call *c) {
         RmImport params;
         long r = ask_driver(c);
 
-        if (!driver_agreed(c, r) || c->ask.params_size < sizeof params || peek(&params, c->ask.params, sizeof params) < 0)
+        if (!driver_agreed(c, r) || c->ask.params_size < sizeof params ||
+            peek(&params, c->ask.params, sizeof params) < 0)
                 return answer(c, r);
         c->ask.parent = params.parent ? params.parent : params.device;
         c->seat = objects_seat(&c->g->objects, c->ask.client, c->ask.parent);
@@ -295,7 +306,8 @@ static void rewrite_list(const RewriteView *view, uint64_t list, uint32_t n) {
                         return;
                 data = rewrite_fb(view, entry.index, entry.data);
                 if (data != entry.data)
-                        (void) poke(at + offsetof(RmFbEntry, data), &data, sizeof data); /* it was there for the driver */
+                        (void) poke(at + offsetof(RmFbEntry, data), &data,
+                                    sizeof data); /* it was there for the driver */
         }
 }
 
@@ -359,7 +371,8 @@ static RmVerdict judge(Call *c) {
 
 static long refuse_by(Call *c, const RmVerdict *verdict) {
         if (c->card >= 0 && c->g->cards[c->card].good && verdict->status == RM_ERR_NO_MEMORY)
-                atomic_fetch_add_explicit(&c->g->cards[c->card].slice.counters->refused, 1, memory_order_relaxed);
+                atomic_fetch_add_explicit(&c->g->cards[c->card].slice.counters->refused, 1,
+                                          memory_order_relaxed);
         gate_say(c->g, "refused, with status", c->ask.bytes, verdict->status);
         return refuse(c, verdict->status);
 }

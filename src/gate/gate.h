@@ -27,8 +27,9 @@ typedef struct GateCard {
 } GateCard;
 
 typedef struct Gate {
-        _Atomic uintptr_t *stage; /* in a page that a child of fork gets empty: new, ready, or the thread that makes it */
-        bool by_pid;              /* the kernel cannot do that */
+        _Atomic uintptr_t *
+                stage; /* in a page that a child of fork gets empty: new, ready, or the thread that makes it */
+        bool by_pid;   /* the kernel cannot do that */
         bool log;
         long pid;
         uint32_t n_cards; /* of those below, in no order that matters */

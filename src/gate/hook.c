@@ -14,7 +14,8 @@
 #define EXPORTED __attribute__((visibility("default")))
 
 enum {
-        UVM_INITIALIZE = 0x30000001, /* the first thing that is said to a uvm file: before it nobody maps memory of it */
+        UVM_INITIALIZE =
+                0x30000001, /* the first thing that is said to a uvm file: before it nobody maps memory of it */
         PAGE = 4096,
 };
 
@@ -106,7 +107,8 @@ static uint32_t roomiest(Gate *g) {
         return card;
 }
 
-static long map_managed(Gate *g, void *address, size_t length, int protection, int flags, int fd, off_t offset) {
+static long map_managed(Gate *g, void *address, size_t length, int protection, int flags, int fd,
+                        off_t offset) {
         uint64_t bytes = ((uint64_t) length + PAGE - 1) & ~(uint64_t) (PAGE - 1);
         uint32_t card = roomiest(g);
         Slice *slice = &g->cards[card].slice;
@@ -132,7 +134,8 @@ static long hook_mmap(void *address, size_t length, int protection, int flags, i
 
         if (!g)
                 return raw_mmap(address, length, protection, flags, fd, offset);
-        if (fd >= 0 && protection != PROT_NONE && !(flags & MAP_ANONYMOUS) && gate_file(g, fd) == GATE_FILE_UVM)
+        if (fd >= 0 && protection != PROT_NONE && !(flags & MAP_ANONYMOUS) &&
+            gate_file(g, fd) == GATE_FILE_UVM)
                 return map_managed(g, address, length, protection, flags, fd, offset);
         r = raw_mmap(address, length, protection, flags, fd, offset);
         if ((flags & MAP_FIXED) && !failed(r))

@@ -46,7 +46,7 @@ static int on_stack(uint64_t address, size_t n) {
 static int try_page(uint64_t address, int writing) {
         long r = address == 0 ? -EFAULT
                  : writing    ? sys_call(SYS_rt_sigprocmask, 0, 0, address, 8)
-                         : sys_call(SYS_rt_sigprocmask, BLOCK_ONE_SIGNAL, address, 0, 8);
+                              : sys_call(SYS_rt_sigprocmask, BLOCK_ONE_SIGNAL, address, 0, 8);
 
         return r == -EFAULT ? -EFAULT : 0;
 }

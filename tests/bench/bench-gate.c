@@ -93,7 +93,11 @@ static double now(void) {
 
 static uint32_t allocate(RmAlloc *a, RmMemoryParams *p, uint64_t size) {
         *p = (RmMemoryParams){.owner = 1, .size = size};
-        *a = (RmAlloc){.root = CLIENT, .parent = 0x80, .class_ = RM_CLASS_MEMORY_LOCAL, .params = (uintptr_t) p, .params_size = sizeof *p};
+        *a = (RmAlloc){.root = CLIENT,
+                       .parent = 0x80,
+                       .class_ = RM_CLASS_MEMORY_LOCAL,
+                       .params = (uintptr_t) p,
+                       .params_size = sizeof *p};
         require(ioctl(device, RM_IOCTL(RM_ESC_ALLOC, sizeof *a), a) == 0, "alloc");
         return a->status;
 }
@@ -198,7 +202,8 @@ static void report(unsigned n, uint64_t pairs) {
         plain = in_processes(n, pair_plain);
         with_fstat = in_processes(n, pair_fstat);
         gate = in_processes(n, pair_gate);
-        (void) printf("%2u processes: alloc + free %6.0f ns through the gate, %6.0f with two fstat, %6.0f without: +%.0f ns a call "
+        (void) printf("%2u processes: alloc + free %6.0f ns through the gate, %6.0f with two fstat, %6.0f "
+                      "without: +%.0f ns a call "
                       "beside its fstat\n",
                       n, gate, with_fstat, plain, (gate - with_fstat) / 2);
         (void) fflush(stdout); /* before the next fork */
@@ -214,8 +219,8 @@ int main(int argc, char **argv) {
         report(8, n_pairs / 4);
         report(64, n_pairs / 32);
         n_pairs = 100000;
-        (void) printf("refusal: %.0f ns by size, %.0f ns by the page, with its fstat\n", in_processes(1, refusal),
-                      in_processes(1, full));
+        (void) printf("refusal: %.0f ns by size, %.0f ns by the page, with its fstat\n",
+                      in_processes(1, refusal), in_processes(1, full));
         params_on_heap = true;
         (void) printf("parameters not on the stack: alloc + free %.0f ns\n", in_processes(1, pair_gate));
         remove_slice();

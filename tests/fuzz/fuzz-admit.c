@@ -39,7 +39,8 @@ static void check_verdict(const RmAsk *ask, const RmKnown *known) {
                 require(v.action == RM_CHARGE || v.action == RM_REFUSE);
 }
 
-static void check_answer(const RmAsk *ask, uint8_t *outer, const uint8_t *inner, uint32_t n, const RmKnown *known) {
+static void check_answer(const RmAsk *ask, uint8_t *outer, const uint8_t *inner, uint32_t n,
+                         const RmKnown *known) {
         RewriteView view = {.limit = known->limit, .used = known->group_bytes};
 
         rm_set_status(ask, outer, RM_ERR_NO_MEMORY);
@@ -57,7 +58,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         static const uint8_t sizes[] = {32, 48, 16, 56, 184, 28, 20};
         uint8_t *head = part(&data, &size, 8), *outer, *inner;
         uint32_t n_outer = sizes[head[1] % sizeof sizes], n_inner = head[2] % (RM_INNER_MAX + 1);
-        RmKnown known = {.sliced = head[3] & 1, .limit = (uint64_t) head[4] << 22, .group_bytes = (uint64_t) head[5] << 16};
+        RmKnown known = {.sliced = head[3] & 1,
+                         .limit = (uint64_t) head[4] << 22,
+                         .group_bytes = (uint64_t) head[5] << 16};
         RewriteView view = {.limit = known.limit, .used = known.group_bytes};
         RmAsk ask;
 

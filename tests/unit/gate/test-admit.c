@@ -23,8 +23,9 @@ static RmAsk alloc_of(uint32_t class_, uint64_t bytes) {
 
 /* Golden bytes: a call as it stands in memory, little endian. */
 static void decodes_bytes(void) {
-        static const uint8_t alloc[32] = {0x01, 0, 0xD0, 0xC1, 0x02, 0, 0, 0x5C, 0x03, 0, 0, 0x5C, 0x40, 0, 0, 0,
-                                          0x00, 0x10, 0, 0, 0, 0, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0};
+        static const uint8_t alloc[32] = {0x01, 0,    0xD0, 0xC1, 0x02, 0,    0,    0x5C, 0x03, 0, 0,
+                                          0x5C, 0x40, 0,    0,    0,    0x00, 0x10, 0,    0,    0, 0,
+                                          0,    0,    0x80, 0,    0,    0,    0,    0,    0,    0};
         uint8_t inner[128] = {[64] = 0x00, 0x00, 0x30};
         RmAsk ask = decode(0x2B, 32, alloc);
 
@@ -44,9 +45,10 @@ static void knows_sizes(void) {
         static const struct {
                 uint32_t nr, size;
                 bool metered;
-        } cases[] = {{0x2B, 32, true},  {0x2B, 48, true},  {0x2B, 40, false}, {0x29, 16, true}, {0x29, 32, false},
-                     {0x2A, 32, true},  {0x27, 56, true},  {0x27, 48, false}, {0x4A, 184, true}, {0x34, 28, true},
-                     {0x28, 20, true},  {0x13, 0, false},  {0, 0, false},     {0xFF, 32, false}};
+        } cases[] = {{0x2B, 32, true},  {0x2B, 48, true}, {0x2B, 40, false}, {0x29, 16, true},
+                     {0x29, 32, false}, {0x2A, 32, true}, {0x27, 56, true},  {0x27, 48, false},
+                     {0x4A, 184, true}, {0x34, 28, true}, {0x28, 20, true},  {0x13, 0, false},
+                     {0, 0, false},     {0xFF, 32, false}};
 
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
                 ASSERT_INT(rm_metered(cases[i].nr, cases[i].size), cases[i].metered);
@@ -56,9 +58,10 @@ static void knows_classes(void) {
         static const struct {
                 uint32_t class_;
                 RmWhat what;
-        } cases[] = {{0, RM_NEW_CLIENT},    {1, RM_NEW_CLIENT}, {0x41, RM_NEW_CLIENT},   {0x80, RM_NEW_DEVICE},
-                     {0x2080, RM_NEW_SUBDEVICE}, {0x40, RM_NEW_MEMORY}, {0xA06C, RM_NEW_GROUP}, {0x3E, RM_OTHER},
-                     {0x50A0, RM_OTHER},    {0x70, RM_OTHER},   {0xFFFFFFFF, RM_OTHER}};
+        } cases[] = {{0, RM_NEW_CLIENT},     {1, RM_NEW_CLIENT},         {0x41, RM_NEW_CLIENT},
+                     {0x80, RM_NEW_DEVICE},  {0x2080, RM_NEW_SUBDEVICE}, {0x40, RM_NEW_MEMORY},
+                     {0xA06C, RM_NEW_GROUP}, {0x3E, RM_OTHER},           {0x50A0, RM_OTHER},
+                     {0x70, RM_OTHER},       {0xFFFFFFFF, RM_OTHER}};
 
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
                 ASSERT_INT(alloc_of(cases[i].class_, MIB).what, cases[i].what);
@@ -129,7 +132,8 @@ static void rounds_as_the_driver(void) {
 
 static void admits_up_to_the_limit(void) {
         RmKnown known = {.sliced = true, .limit = 10 * MIB, .group_bytes = MIB}, none = {.sliced = false};
-        RmAsk fits = alloc_of(0x40, 10 * MIB), over = alloc_of(0x40, 10 * MIB + 1), wild = alloc_of(0x40, UINT64_MAX);
+        RmAsk fits = alloc_of(0x40, 10 * MIB), over = alloc_of(0x40, 10 * MIB + 1),
+              wild = alloc_of(0x40, UINT64_MAX);
         RmAsk group = alloc_of(0xA06C, 0);
         RmVerdict v = rm_admit(&fits, &known);
 
@@ -193,8 +197,8 @@ static void finds_status_and_handle(void) {
         uint8_t outer[RM_OUTER_MAX];
         static const struct {
                 uint32_t nr, size, status, handle;
-        } cases[] = {{0x2B, 32, 28, 8}, {0x2B, 48, 40, 8}, {0x27, 56, 40, 8}, {0x28, 20, 16, 8}, {0x29, 16, 12, 8},
-                     {0x2A, 32, 28, 8}, {0x34, 28, 24, 8}, {0x4A, 184, 20, 44}};
+        } cases[] = {{0x2B, 32, 28, 8}, {0x2B, 48, 40, 8}, {0x27, 56, 40, 8}, {0x28, 20, 16, 8},
+                     {0x29, 16, 12, 8}, {0x2A, 32, 28, 8}, {0x34, 28, 24, 8}, {0x4A, 184, 20, 44}};
 
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
                 RmAsk ask = {.nr = cases[i].nr, .size = cases[i].size};
@@ -210,8 +214,9 @@ static void finds_status_and_handle(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(decodes_bytes), TEST(knows_sizes), TEST(knows_classes), TEST(takes_the_client_for_the_parent),
-                         TEST(object_makes_no_memory), TEST(decodes_the_heap), TEST(rounds_as_the_driver),
-                         TEST(admits_up_to_the_limit), TEST(refuses_scheduling), TEST(forwards_the_rest),
-                         TEST(believes_the_answer), TEST(finds_status_and_handle));
+        return TEST_MAIN(TEST(decodes_bytes), TEST(knows_sizes), TEST(knows_classes),
+                         TEST(takes_the_client_for_the_parent), TEST(object_makes_no_memory),
+                         TEST(decodes_the_heap), TEST(rounds_as_the_driver), TEST(admits_up_to_the_limit),
+                         TEST(refuses_scheduling), TEST(forwards_the_rest), TEST(believes_the_answer),
+                         TEST(finds_status_and_handle));
 }

@@ -15,7 +15,8 @@ static void take_back(const ObjectBytes *freed) {
                 }
 }
 
-static void add(uint32_t client, uint32_t parent, uint32_t handle, ObjectKind kind, uint8_t card, uint64_t bytes) {
+static void add(uint32_t client, uint32_t parent, uint32_t handle, ObjectKind kind, uint8_t card,
+                uint64_t bytes) {
         ObjectSeat seat = objects_seat(&objects, client, parent);
         ObjectBytes freed;
 
@@ -268,8 +269,11 @@ static void model_add(uint32_t c, uint32_t i) {
         *t = (Thing){.there = true, .parent = parent};
         t->card = (uint8_t) (i <= 2 ? i : model[c][parent].card);
         t->bytes = i <= 6 ? 0 : (1 + random_below(1000)) * (uint64_t) UNIT;
-        add(client, parent == 0 ? client : parent, i, i <= 2 ? OBJECT_DEVICE : i <= 6 ? OBJECT_SUBDEVICE : OBJECT_LEAF, t->card,
-            t->bytes);
+        add(client, parent == 0 ? client : parent, i,
+            i <= 2   ? OBJECT_DEVICE
+            : i <= 6 ? OBJECT_SUBDEVICE
+                     : OBJECT_LEAF,
+            t->card, t->bytes);
 }
 
 static void agrees_with_a_model(void) {
@@ -300,8 +304,9 @@ static void agrees_with_a_model(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(frees_what_is_below), TEST(tells_the_new_one_from_the_old), TEST(a_parent_that_went_meanwhile),
-                         TEST(a_client_comes_again), TEST(duplicates_share), TEST(lists_clients), TEST(learns_parents),
+        return TEST_MAIN(TEST(frees_what_is_below), TEST(tells_the_new_one_from_the_old),
+                         TEST(a_parent_that_went_meanwhile), TEST(a_client_comes_again),
+                         TEST(duplicates_share), TEST(lists_clients), TEST(learns_parents),
                          TEST(a_child_forgets_what_was_being_changed), TEST(does_not_wait_for_itself),
                          TEST(agrees_with_a_model));
 }

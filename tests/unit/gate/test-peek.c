@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sys/syscall.h>
 
 #include "gate/peek.h"
@@ -39,7 +39,8 @@ static void copies(void) {
 }
 
 static void faults(void) {
-        static const uint64_t bad[] = {0, 8, 0xDEAD000, UINT64_C(1) << 47, UINT64_C(0xFFFF800000000000), UINT64_MAX - 7, UINT64_MAX};
+        static const uint64_t bad[] = {
+                0, 8, 0xDEAD000, UINT64_C(1) << 47, UINT64_C(0xFFFF800000000000), UINT64_MAX - 7, UINT64_MAX};
         char *p = hole(), got[160];
 
         for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

@@ -26,8 +26,8 @@ static void free_is_what_is_left(void) {
 
 static void others_stay(void) {
         for (uint32_t index = 0; index < 0x40; index++)
-                if (index != 0x07 && index != 0x08 && index != 0x09 && index != 0x0A && index != 0x20 && index != 0x16 &&
-                    index != 0x12)
+                if (index != 0x07 && index != 0x08 && index != 0x09 && index != 0x0A && index != 0x20 &&
+                    index != 0x16 && index != 0x12)
                         ASSERT_INT(rewrite_fb(&view, index, 0xFFFFFFFF), 0xFFFFFFFF);
 }
 
@@ -74,6 +74,6 @@ static void heap_and_limit(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(totals_are_the_limit), TEST(free_is_what_is_left), TEST(others_stay), TEST(regions_end_at_the_limit),
-                         TEST(regions_that_lie), TEST(heap_and_limit));
+        return TEST_MAIN(TEST(totals_are_the_limit), TEST(free_is_what_is_left), TEST(others_stay),
+                         TEST(regions_end_at_the_limit), TEST(regions_that_lie), TEST(heap_and_limit));
 }
