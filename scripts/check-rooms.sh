@@ -18,9 +18,9 @@ BEGIN {
         may["kubelet"] = "base wire rpc"
         may["admission"] = "base wire share http kube"
         may["scheduler"] = "base wire share http kube admission"
-        may["node"] = "base wire share http kube rpc cards kubelet"
+        may["node"] = "base wire share http kube rpc cards kubelet slice"
         may["sim"] = "base wire share cards rm"
-        may["run"] = "base rm slice"
+        may["run"] = "base slice cards"
         may["inspect"] = "base wire share"
         may["local"] = "base wire share http kube cards scheduler inspect"
 }

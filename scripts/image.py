@@ -21,7 +21,8 @@ import sys
 import tarfile
 import tempfile
 
-PROGRAMS = ["aliquot", "kubectl-inspect-cgpu"]
+PROGRAMS = ["aliquot", "aliquot-run", "aliquot-smi", "kubectl-inspect-cgpu"]
+GATE = "libaliquot.so"  # what the node agent installs for isolated containers
 # Of glibc, and linked by nobody here: libnvidia-ml.so.1, which comes with the host's driver, asks for them by name.
 FOR_NVML = ["libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0", "librt.so.1"]
 USER = 65532
@@ -100,6 +101,7 @@ def contents(build):
     entries.update({path: (None, target) for path, target in LINKS.items()})
     entries.update({f"usr/bin/{name}": (0o755, stripped(path)) for name, path in zip(PROGRAMS, programs)})
     entries.update({path.lstrip("/"): (0o755, read(there)) for path, there in libs.items()})
+    entries[f"usr/lib/aliquot/{GATE}"] = (0o755, read(os.path.join(build, GATE)))
     entries["usr/share/doc/aliquot/copyright"] = (0o644, read(os.path.join(root, "LICENSE")))
     entries.update(packages(libs.values()))
     for path in list(entries):

@@ -2,8 +2,10 @@
 
 /* `aliquot VERB ...`: the daemons are verbs of one program, each in its own room. */
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -13,6 +15,28 @@
 
 enum { EXIT_USAGE = 2, EXIT_BROKEN = 3 };
 
+/* What travels alone is a program of its own, found beside this one. */
+static int become(const char *program, char **argv) {
+        char path[4096];
+        ssize_t n = readlink("/proc/self/exe", path, sizeof path - 32);
+
+        path[n > 0 ? n : 0] = '\0';
+        if (strrchr(path, '/'))
+                (void) snprintf(strrchr(path, '/') + 1, 32, "%s", program);
+        (void) execv(path, argv);
+        (void) execvp(program, argv);
+        (void) fprintf(stderr, "aliquot: cannot run %s: %s\n", program, strerror(errno));
+        return EXIT_BROKEN;
+}
+
+static int run_main(int argc, char **argv) {
+        return become("aliquot-run", argv);
+}
+
+static int smi_main(int argc, char **argv) {
+        return become("aliquot-smi", argv);
+}
+
 static const struct {
         const char *name;
         int (*main)(int argc, char **argv);
@@ -20,8 +44,10 @@ static const struct {
 } verbs[] = {
         {"local", local_main, "a cluster in this process: apply manifests, place pods, show who got what"},
         {"node", node_main, "the agent that offers this machine's cards to the kubelet, slice by slice"},
+        {"run", run_main, "a command in a slice of a card, on one machine and without Kubernetes"},
         {"scheduler", scheduler_main,
          "the extender that kube-scheduler asks where GPU pods fit, and binds them"},
+        {"smi", smi_main, "the slices of this machine: who has what, and what is used"},
 };
 
 static void print_usage(FILE *out) {

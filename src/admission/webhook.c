@@ -241,6 +241,10 @@ void webhook_set_leading(Webhook *w, bool leading) {
         keeper_set_leading(w->keeper, leading);
 }
 
+void webhook_drain(Webhook *w) {
+        http_server_keep_alive(w->server, false);
+}
+
 uint16_t webhook_port(const Webhook *w) {
         return http_server_port(w->server);
 }

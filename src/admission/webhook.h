@@ -41,6 +41,9 @@ Webhook *webhook_free(Webhook *w); /* before its client */
 /* The leader renews the certificate and writes the caBundle. */
 void webhook_set_leading(Webhook *w, bool leading);
 
+/* The end is near: every answer ends its connection, so that the API server goes to the others. */
+void webhook_drain(Webhook *w);
+
 uint16_t webhook_port(const Webhook *w);
 bool webhook_is_ready(const Webhook *w); /* has a certificate */
 const WebhookCounts *webhook_counts(const Webhook *w);

@@ -12,6 +12,7 @@ typedef struct NvmlEventSetHandle *NvmlEventSet;
 
 enum {
         NVML_SUCCESS = 0,
+        NVML_ERROR_INSUFFICIENT_SIZE = 7,
         NVML_ERROR_TIMEOUT = 10,
 };
 
@@ -27,6 +28,12 @@ typedef struct NvmlPci { /* nvmlPciInfo_t */
         unsigned domain, bus, device, device_id, subsystem_id;
         char bus_id[32];
 } NvmlPci;
+
+typedef struct NvmlProcess {      /* nvmlProcessInfo_t as _v2 and _v3 of the calls have it */
+        unsigned pid;             /* of the caller's pid namespace */
+        unsigned long long bytes; /* all ones: not known */
+        unsigned gpu_instance, compute_instance;
+} NvmlProcess;
 
 typedef struct NvmlEvent { /* nvmlEventData_t */
         NvmlDevice device;
@@ -46,6 +53,10 @@ typedef struct NvmlEvent { /* nvmlEventData_t */
         X(memory, true, "nvmlDeviceGetMemoryInfo", (NvmlDevice d, NvmlMemory * ret))                         \
         X(pci, true, "nvmlDeviceGetPciInfo_v3", (NvmlDevice d, NvmlPci * ret))                               \
         X(mig, false, "nvmlDeviceGetMigMode", (NvmlDevice d, unsigned *ret_now, unsigned *ret_pending))      \
+        X(compute, false, "nvmlDeviceGetComputeRunningProcesses_v3",                                         \
+          (NvmlDevice d, unsigned *count, NvmlProcess *ret))                                                 \
+        X(graphics, false, "nvmlDeviceGetGraphicsRunningProcesses_v3",                                       \
+          (NvmlDevice d, unsigned *count, NvmlProcess *ret))                                                 \
         X(events_new, false, "nvmlEventSetCreate", (NvmlEventSet * ret))                                     \
         X(events_free, false, "nvmlEventSetFree", (NvmlEventSet s))                                          \
         X(events_add, false, "nvmlDeviceRegisterEvents",                                                     \

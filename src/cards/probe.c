@@ -14,6 +14,7 @@ enum {
         EVENTS_PER_TURN = 64,
         EVENT_WAIT_MSEC = 10, /* of each look for events; between looks the socket is listened to */
         NUMA_FILE_MAX = 64,
+        PROCESSES_MAX = 1024, /* of one card */
 };
 
 typedef struct ProbeCard {
@@ -35,6 +36,8 @@ typedef struct Probe {
         char deaf[160];             /* why no card is watched */
         ProbeCard cards[CARDS_MAX]; /* of the last scan, to name those that events are about */
         size_t n_cards;
+        usec_t counted; /* when the last census was */
+        NvmlProcess processes[PROCESSES_MAX];
 } Probe;
 
 static int say(const Probe *p, const Report *r) {
@@ -262,7 +265,7 @@ static int scan(Probe *p, const ProbeRequest *q) {
         if (r < 0)
                 return r;
         watch(p);
-        end = (Report){.kind = REPORT_END, .request = q->request, .session = p->session, .total = total};
+        end = (Report){.kind = REPORT_END, .request = q->request, .session = p->session, .number = total};
         (void) snprintf(end.text, sizeof end.text, "%s", p->deaf);
         return say(p, &end);
 }
@@ -270,7 +273,7 @@ static int scan(Probe *p, const ProbeRequest *q) {
 /* --- events ----------------------------------------------------------------------------------------------------- */
 
 static int say_xid(const Probe *p, const NvmlEvent *e) {
-        Report r = {.kind = REPORT_XID, .session = p->session, .xid = e->data};
+        Report r = {.kind = REPORT_XID, .session = p->session, .value = e->data};
 
         for (size_t i = 0; i < p->n_cards; i++)
                 if (p->cards[i].device == e->device) {
@@ -301,6 +304,81 @@ static int look_for_events(Probe *p) {
         return 0;
 }
 
+/* --- what processes hold ---------------------------------------------------------------------------------------- */
+
+typedef int (*ListProcesses)(NvmlDevice d, unsigned *count, NvmlProcess *ret);
+
+/* Adds to the first n. One that computes and draws stands in both lists, with the same bytes. */
+static int list_processes(Probe *p, NvmlDevice device, ListProcesses list, unsigned *n) {
+        unsigned count = PROCESSES_MAX - *n, found;
+        int r;
+
+        if (!list || count == 0)
+                return NVML_SUCCESS;
+        r = list(device, &count, p->processes + *n);
+        if (r != NVML_SUCCESS &&
+            r != NVML_ERROR_INSUFFICIENT_SIZE) /* more than there is room for: those that there are */
+                return r;
+        found = *n;
+        for (unsigned i = *n; i < PROCESSES_MAX && i < *n + count; i++) {
+                unsigned k = 0;
+
+                while (k < found && p->processes[k].pid != p->processes[i].pid)
+                        k++;
+                if (k == found)
+                        p->processes[found++] = p->processes[i];
+        }
+        *n = found;
+        return NVML_SUCCESS;
+}
+
+static int say_processes(Probe *p, const ProbeCard *c, Report *end) {
+        unsigned n = 0;
+        int r;
+
+        r = list_processes(p, c->device, p->nvml.compute, &n);
+        if (r == NVML_SUCCESS)
+                r = list_processes(p, c->device, p->nvml.graphics, &n);
+        if (r != NVML_SUCCESS)
+                (void) snprintf(end->text, sizeof end->text, "%.40s: %.100s", c->uuid,
+                                nvml_words(&p->nvml, r));
+        r = 0;
+        for (unsigned i = 0; r == 0 && i < n; i++) {
+                Report one = {.kind = REPORT_PROCESS,
+                              .session = p->session,
+                              .number = p->processes[i].pid,
+                              .value = p->processes[i].bytes};
+
+                memcpy(one.uuid, c->uuid, sizeof one.uuid);
+                r = say(p, &one);
+        }
+        return r;
+}
+
+static int count_processes(Probe *p) {
+        Report end = {.kind = REPORT_CENSUS, .session = p->session};
+        usec_t now = clock_monotonic_usec();
+        int r = 0;
+
+        if (p->o->census == 0 || !p->open || now - p->counted < p->o->census)
+                return 0;
+        p->counted = now;
+        for (size_t i = 0; r == 0 && i < p->n_cards; i++)
+                r = say_processes(p, &p->cards[i], &end);
+        return r < 0 ? r : say(p, &end);
+}
+
+/* --- the loop --------------------------------------------------------------------------------------------------- */
+
+/* Milliseconds until there is something to do by itself; -1: never. */
+static int patience(const Probe *p) {
+        usec_t turn = p->watching ? p->o->turn : 0;
+
+        if (p->open && p->o->census > 0 && (turn == 0 || p->o->census < turn))
+                turn = p->o->census;
+        return turn > 0 ? (int) (turn / USEC_PER_MSEC) : -1;
+}
+
 /* 1: a request was answered. 0: none came. Negative: the other end is gone, or talks nonsense. */
 static int serve(Probe *p) {
         struct pollfd ready = {.fd = p->fd, .events = POLLIN};
@@ -308,7 +386,7 @@ static int serve(Probe *p) {
         ssize_t n;
         int r;
 
-        r = poll(&ready, 1, p->watching ? (int) (p->o->turn / USEC_PER_MSEC) : -1);
+        r = poll(&ready, 1, patience(p));
         if (r <= 0)
                 return r < 0 && errno != EINTR ? -errno : 0;
         n = recv(p->fd, &q, sizeof q, 0);
@@ -332,6 +410,8 @@ int probe_run(int fd, const ProbeOptions *options) {
                 r = serve(p);
                 if (r == 0 && p->watching)
                         r = look_for_events(p);
+                if (r == 0)
+                        r = count_processes(p);
         }
         return r == -EPIPE ? 0 : 1;
 }

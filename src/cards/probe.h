@@ -12,6 +12,7 @@ typedef struct ProbeOptions {
         const char *library;   /* as nvml_load() takes it */
         const char *host_root; /* "" for "/" */
         usec_t turn;           /* between two looks for XIDs; 1 ms at least */
+        usec_t census;         /* between two counts of what processes hold; 0: none */
 } ProbeOptions;
 
 /* Serves requests on the socket until the other end closes it. Returns the exit status of the process. */

@@ -6,7 +6,8 @@
  *
  *     agent  ProbeRequest
  *     child  READY, CARD for each card, END      or FAILED at any point: the child is of no more use
- *     child  XID, ALARM                          at any time, unasked */
+ *     child  XID, ALARM                          at any time, unasked
+ *     child  PROCESS for each, CENSUS            once per turn, unasked, where it was wished */
 
 #include "cards/cards.h"
 
@@ -20,10 +21,12 @@ typedef struct ProbeRequest {
 typedef enum ReportKind {
         REPORT_READY = 1, /* the library is initialised */
         REPORT_CARD,
-        REPORT_END,    /* text: why there are no XIDs; "" when there are */
-        REPORT_FAILED, /* text: of the whole scan */
-        REPORT_XID,    /* request 0 */
-        REPORT_ALARM,  /* request 0: something is wrong, a scan will tell what */
+        REPORT_END,     /* text: why there are no XIDs; "" when there are */
+        REPORT_FAILED,  /* text: of the whole scan */
+        REPORT_XID,     /* request 0 */
+        REPORT_ALARM,   /* request 0: something is wrong, a scan will tell what */
+        REPORT_PROCESS, /* request 0: one of a card */
+        REPORT_CENSUS, /* request 0: these were all of them; text: why one card or another does not tell, or "" */
         REPORT_KINDS_,
 } ReportKind;
 
@@ -34,8 +37,9 @@ typedef struct Report {
         uint32_t position; /* CARD: NVML's index */
         uint32_t minor, mib;
         int32_t numa;
-        uint32_t total; /* END: cards of the driver, of which CARDS_MAX are reported at most */
-        uint64_t xid;
+        uint32_t
+                number; /* END: cards of the driver, of which CARDS_MAX are reported at most; PROCESS: its pid */
+        uint64_t value; /* XID: which; PROCESS: bytes */
         char uuid[64];
         char model[96];
         char pci[24];

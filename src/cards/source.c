@@ -56,6 +56,8 @@ struct CardSource {
         bool fresh, again; /* the next scan by a new session; at once when this one has ended */
         CardScan scan;     /* as far as it has come */
         Known known;
+        CardUsage *usage; /* CARD_USAGE_MAX of them; NULL: nobody asks */
+        size_t n_usage;
 
         CardList published;
         bool has_published, told_deaf;
@@ -163,6 +165,7 @@ static void back_off(CardSource *s) {
 /* The child is of no more use: away with it, and another one later. */
 static void drop_child(CardSource *s, bool by_itself) {
         s->io = sd_event_source_disable_unref(s->io);
+        s->n_usage = 0; /* half a census is none */
         card_child_kill(&s->child);
         wait_for_end(s, by_itself);
         s->session_base = s->session;
@@ -227,9 +230,9 @@ static void end_scan(CardSource *s, const Report *r) {
         known_scan(&s->known, &s->scan, clock_monotonic_usec());
         s->backoff = 0;
         s->told[0] = '\0';
-        if (r->total > CARDS_MAX && r->total != s->told_total)
-                tell(s, "the driver has %u cards; the first %d are used", r->total, CARDS_MAX);
-        s->told_total = r->total;
+        if (r->number > CARDS_MAX && r->number != s->told_total)
+                tell(s, "the driver has %u cards; the first %d are used", r->number, CARDS_MAX);
+        s->told_total = r->number;
         if (r->text[0] != '\0' && !s->told_deaf) {
                 s->told_deaf = true;
                 tell(s,
@@ -248,10 +251,29 @@ static void look_again(CardSource *s) {
 
 /* An XID that fences nothing is no reason: a tenant could have us scan without end. */
 static void take_xid(CardSource *s, const Report *r) {
-        if (!known_xid(&s->known, r->uuid, r->xid, s->session, clock_monotonic_usec()))
+        if (!known_xid(&s->known, r->uuid, r->value, s->session, clock_monotonic_usec()))
                 return;
         publish(s); /* known cards have been published */
         look_again(s);
+}
+
+static void take_process(CardSource *s, const Report *r) {
+        CardUsage *u;
+
+        if (!s->usage || s->n_usage == CARD_USAGE_MAX)
+                return;
+        u = &s->usage[s->n_usage++];
+        u->pid = r->number;
+        u->bytes = r->value;
+        memcpy(u->uuid, r->uuid, sizeof u->uuid);
+}
+
+static void take_census(CardSource *s) {
+        size_t n = s->n_usage;
+
+        s->n_usage = 0;
+        if (s->usage)
+                s->handler.on_usage(s->userdata, s->usage, n);
 }
 
 static bool take_answer(CardSource *s, const Report *r) {
@@ -288,6 +310,10 @@ static bool take(CardSource *s, const void *bytes, size_t n) {
                 take_xid(s, &r);
         else if (r.kind == REPORT_ALARM)
                 look_again(s);
+        else if (r.kind == REPORT_PROCESS)
+                take_process(s, &r);
+        else if (r.kind == REPORT_CENSUS)
+                take_census(s);
         else
                 return take_answer(s, &r);
         return true;
@@ -352,6 +378,8 @@ static void set_options(CardSource *s, const CardSourceOptions *o) {
         s->o.quiet = o->quiet > 0 ? o->quiet : 600 * USEC_PER_SEC;
         s->probe.library = s->library;
         s->probe.host_root = s->host_root;
+        if (s->usage)
+                s->probe.census = o->census > TURN_MIN ? o->census : USEC_PER_SEC;
         s->probe.turn = s->o.rescan < TURN_MAX ? s->o.rescan : TURN_MAX;
         s->probe.turn = s->probe.turn > TURN_MIN ? s->probe.turn : TURN_MIN;
         s->scans_until_fresh = FRESH_EVERY; /* the first session is a new one */
@@ -394,6 +422,11 @@ int card_source_new(sd_event *event, const CardSourceOptions *options, const Car
         r = copy_texts(s, options);
         if (r < 0)
                 return r;
+        if (handler->on_usage && !options->simulated) {
+                s->usage = calloc(CARD_USAGE_MAX, sizeof *s->usage);
+                if (!s->usage)
+                        return -ENOMEM;
+        }
         set_options(s, options);
         if (options->simulated) {
                 r = card_list_copy(options->simulated, &s->published);
@@ -424,6 +457,7 @@ CardSource *card_source_free(CardSource *s) {
         sd_event_source_disable_unref(s->once);
         sd_event_unref(s->event);
         card_list_done(&s->published);
+        free(s->usage);
         free(s->library);
         free(s->host_root);
         free(s);

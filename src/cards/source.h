@@ -15,12 +15,22 @@
 
 typedef struct CardSource CardSource;
 
+enum { CARD_USAGE_MAX = 4096 };
+
+typedef struct CardUsage {
+        char uuid[64];
+        uint32_t pid;   /* of our pid namespace */
+        uint64_t bytes; /* UINT64_MAX: the driver does not know */
+} CardUsage;
+
 /* Called from the loop only, never from within a call below. card_source_rescan() may be called from them, _free() not. */
 typedef struct CardSourceHandler {
         /* The first scan, and each change after it; the list is lent for the call. */
         void (*on_cards)(void *userdata, const CardList *cards);
         /* No driver, a hung one, an error. Said once, and again when the words change or a scan went well in between. */
         void (*on_trouble)(void *userdata, const Fault *fault);
+        /* What each process holds of each card, as the driver says; lent for the call. NULL: nobody asks. */
+        void (*on_usage)(void *userdata, const CardUsage *usage, size_t n);
 } CardSourceHandler;
 
 typedef struct CardSourceOptions {
@@ -29,6 +39,7 @@ typedef struct CardSourceOptions {
         usec_t deadline;       /* of one answer of the child; 0: 10 s */
         usec_t rescan;         /* between two scans; 0: 30 s */
         usec_t backoff;        /* before the second try, doubling up to 60 times it; 0: 1 s */
+        usec_t census;         /* between two calls of on_usage; 0: 1 s */
         usec_t quiet;          /* without an XID of a broken card until a fence lifts; 0: 10 min */
         const CardList *
                 known; /* of an earlier run, as card_list_read() gives it: indexes stay. NULL: none. Copied */

@@ -107,20 +107,40 @@ static bool path_of(const char *directory, unsigned n, const char *file, char pa
         return true;
 }
 
-/* Who the card is, also where the slice cannot be opened: its driver's files must be known to be refused. */
-static void read_identity(const char *directory, unsigned n, GateCard *card) {
-        SliceLimits limits;
+static bool read_limits(const char *directory, unsigned n, SliceLimits *ret) {
         char path[PATH_SIZE];
         long fd, r;
 
         if (!path_of(directory, n, "/limits", path))
-                return;
+                return false;
         fd = sys_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
         if (fd < 0)
-                return;
-        r = sys_call(SYS_read, fd, &limits, sizeof limits);
+                return false;
+        r = sys_call(SYS_read, fd, ret, sizeof *ret);
         (void) sys_call(SYS_close, fd); /* only read from */
-        if (r != (long) sizeof limits || limits.magic != SLICE_LIMITS_MAGIC)
+        return r == (long) sizeof *ret && ret->magic == SLICE_LIMITS_MAGIC;
+}
+
+/* The node says so in the pages: the environment of the container is not asked. */
+static bool is_open(const char *directory) {
+        SliceLimits limits;
+        unsigned found = 0;
+
+        for (unsigned n = 0; n < GATE_CARDS; n++) {
+                if (!read_limits(directory, n, &limits))
+                        continue;
+                if (!(limits.flags & SLICE_FLAG_OPEN))
+                        return false;
+                found++;
+        }
+        return found > 0;
+}
+
+/* Who the card is, also where the slice cannot be opened: its driver's files must be known to be refused. */
+static void read_identity(const char *directory, unsigned n, GateCard *card) {
+        SliceLimits limits;
+
+        if (!read_limits(directory, n, &limits))
                 return;
         card->ctl = limits.ctl;
         card->device = limits.device;
@@ -212,12 +232,15 @@ Gate *gate_get(void) {
                 return g;
         if (atomic_load_explicit(&off, memory_order_relaxed))
                 return NULL;
-        if (!g && !slices_directory()) {
-                atomic_store_explicit(&off, 1, memory_order_relaxed);
-                return NULL;
-        }
-        if (!g)
+        if (!g) {
+                const char *directory = slices_directory();
+
+                if (!directory || is_open(directory)) {
+                        atomic_store_explicit(&off, 1, memory_order_relaxed);
+                        return NULL;
+                }
                 g = new_gate();
+        }
         return g ? make(g) : NULL;
 }
 

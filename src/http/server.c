@@ -82,7 +82,7 @@ struct HttpServer {
         usec_t armed;            /* when the timer fires */
         unsigned idle_turns;     /* "at once", one after another, and nothing moved */
         uint16_t port;
-        bool closing;
+        bool closing, ending; /* of the server, and of each connection with its next answer */
         TlsPair tls;
 };
 
@@ -501,6 +501,10 @@ uint16_t http_server_port(const HttpServer *s) {
         return s->port;
 }
 
+void http_server_keep_alive(HttpServer *s, bool keep) {
+        s->ending = !keep;
+}
+
 /* ---- answers ---- */
 
 const char *http_query(HttpExchange *x, const char *name) {
@@ -520,6 +524,8 @@ static void exchange_answer(HttpExchange *x, unsigned status, const char *conten
                 return;
         }
         (void) MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
+        if (x->server->ending)
+                (void) MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
         if (x->header.name && x->header.value)
                 (void) MHD_add_response_header(response, x->header.name, x->header.value);
         x->response = response;

@@ -38,6 +38,9 @@ int http_server_new(sd_event *event, const HttpServerOptions *options, HttpHandl
 HttpServer *http_server_free(HttpServer *s); /* open exchanges are cut */
 uint16_t http_server_port(const HttpServer *s);
 
+/* false: every answer from now on ends its connection, so that peers choose anew whom they call; true at first. */
+void http_server_keep_alive(HttpServer *s, bool keep);
+
 /* The certificate (PEM, a chain if need be) that connections get from now on; those that are open keep theirs. Of a
  * server made with TLS. 0, HTTP_E_CERTIFICATE with a fault, the old one staying, or -ENOMEM. */
 int http_server_set_certificate(HttpServer *s, const char *cert, const char *key, Fault *fault);

@@ -45,6 +45,7 @@ struct Elector {
         Buf version;     /* the resourceVersion that was seen last... */
         usec_t observed; /* ...and when it was new to us */
         usec_t sent;     /* the write in flight */
+        bool taking;     /* it makes us the leader, or keeps us so; else it gives back */
         usec_t renewed;  /* the last write that succeeded: when it was sent */
 
         void (*released)(void *userdata);
@@ -186,7 +187,7 @@ static bool has_run_out(const Elector *e, const Lease *lease) {
 
 static void on_written(void *userdata, const KubeReply *reply);
 
-static int write_lease(Elector *e, const Lease *lease, bool create) {
+static int write_lease(Elector *e, const Lease *lease, bool create, bool taking) {
         _cleanup_buf_ Buf body = BUF_NULL;
         KubeRequest request = {
                 .method = create ? "POST" : "PUT",
@@ -199,6 +200,7 @@ static int write_lease(Elector *e, const Lease *lease, bool create) {
                 return -ENOMEM;
         request.body = buf_str(&body);
         e->sent = now_usec();
+        e->taking = taking;
         return kube_call(e->client, &request, on_written, e, &e->call);
 }
 
@@ -216,7 +218,7 @@ static int take(Elector *e, const Lease *from) {
         lease.holder = str_from(e->identity);
         lease.renew_time = str_from(now.text);
         lease.duration_sec = (int64_t) ((e->lease + USEC_PER_SEC - 1) / USEC_PER_SEC);
-        return write_lease(e, &lease, from == NULL);
+        return write_lease(e, &lease, from == NULL, true);
 }
 
 static int give_back(Elector *e, const Lease *from) {
@@ -226,7 +228,7 @@ static int give_back(Elector *e, const Lease *from) {
         lease.holder = STR("");
         lease.renew_time = str_from(now.text);
         lease.duration_sec = 1; /* nobody holds it; the field may not be 0 */
-        return write_lease(e, &lease, false);
+        return write_lease(e, &lease, false, false);
 }
 
 static void released(Elector *e) {
@@ -238,13 +240,17 @@ static void on_written(void *userdata, const KubeReply *reply) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Elector *e = userdata;
         bool written = reply->outcome == KUBE_DONE && (reply->status == 200 || reply->status == 201);
+        bool taking = e->taking;
         Lease lease;
 
         enter(e);
         e->call = NULL;
+        e->taking = false;
         if (!written || learn(e, reply, &arena, &lease) != 0)
                 buf_clear(&e->known); /* before the next write it is read again */
-        if (e->state == ELECTOR_RELEASING && (written || now_usec() >= e->release_until))
+        if (e->state == ELECTOR_RELEASING && taking)
+                attempt(e); /* what we asked for before we went: back with it, if we got it */
+        else if (e->state == ELECTOR_RELEASING && (written || now_usec() >= e->release_until))
                 released(e);
         else if (reply->outcome == KUBE_DONE && reply->status == 409 && e->state != ELECTOR_FOLLOWING)
                 attempt(e); /* at once: is it still ours? */
@@ -320,20 +326,19 @@ static int on_next(sd_event_source *source, uint64_t usec, void *userdata) {
 }
 
 int elector_release(Elector *e, void (*done)(void *userdata), void *userdata) {
-        bool held = e->state == ELECTOR_LEADING;
+        bool asked = e->call && e->taking, held = asked || e->state == ELECTOR_LEADING;
 
         if (e->state == ELECTOR_RELEASING || e->state == ELECTOR_RELEASED)
                 return 1;
-        if (e->call)
-                buf_clear(&e->known); /* a renewal may yet be carried out */
-        e->call = kube_call_free(e->call);
+        if (!asked) /* else what became of it is waited for: it may be carried out whether we listen or not */
+                e->call = kube_call_free(e->call);
         (void) sd_event_source_set_enabled(e->next, SD_EVENT_OFF); /* fails only for a dead source */
         e->released = done;
         e->released_userdata = userdata;
         e->release_until = now_usec() + e->renew_deadline;
         enter(e);
         set_state(e, held ? ELECTOR_RELEASING : ELECTOR_RELEASED);
-        if (held && !e->doomed)
+        if (held && !asked && !e->doomed)
                 attempt(e);
         leave(e);
         return held ? 0 : 1;

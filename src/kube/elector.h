@@ -26,7 +26,7 @@ Elector *elector_free(Elector *e);
 /* Looks at the clock: the answer is right also where the loop was held up, or the machine slept. */
 bool elector_is_leading(const Elector *e);
 
-/* Stops running and leading (on_change, if it was), and empties holderIdentity, so that the next one need not wait for
+/* Stops running, also who only runs, and leading (on_change, if it was), and empties holderIdentity, so that the next one need not wait for
  * the lease to run out. Returns 0: done is called once, from the loop, when that is written or has failed for good
  * (renew_deadline); or 1: there was nothing to give back, and done is not called; or -ENOMEM. */
 int elector_release(Elector *e, void (*done)(void *userdata), void *userdata);

@@ -658,6 +658,7 @@ void admit_allocate(Admit *a, DeviceKind kind, RpcCall *call, PluginIds ids) {
                 .roster = a->o.roster,
                 .records = a->o.records,
                 .inventory = a->o.inventory,
+                .isolation = a->o.isolation,
                 .turn = &a->turn,
                 .with_cdi = a->o.access == DEVICE_ACCESS_CDI,
         };

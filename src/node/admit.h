@@ -12,7 +12,7 @@
 #include "kube/client.h"
 #include "kubelet/plugin.h"
 #include "kubelet/podresources.h"
-#include "node/inventory.h"
+#include "node/isolation.h"
 #include "node/records.h"
 #include "node/teller.h"
 
@@ -31,6 +31,7 @@ typedef struct AdmitOptions {
         PodResources *pod_resources;
         KubeClient *client;
         Teller *teller;
+        const Isolation *isolation; /* NULL: none */
         DeviceAccess access;
 } AdmitOptions;
 

@@ -9,6 +9,7 @@
 #include "kube/event.h"
 #include "kube/reflector.h"
 #include "node/agent.h"
+#include "node/audit.h"
 #include "node/dying.h"
 #include "node/prove.h"
 #include "node/publisher.h"
@@ -40,6 +41,8 @@ struct Agent {
         CardList cards;
         bool cards_known;
         Inventory inventory;
+        Isolation isolation;
+        Audit *audit;
         Terms terms;
         Fault unit_fault;   /* why the unit in force will not do; "" when it will */
         Fault wanted_fault; /* and the one that is wanted */

@@ -126,6 +126,7 @@ static void on_pods_end(void *userdata) {
         if (first)
                 prove_adopt(a->prove);
         dying_sweep(a->dying);
+        isolation_sweep(&a->isolation, &a->records);
         agent_settle(a);
         prove_wake(a->prove);
 }
@@ -140,6 +141,8 @@ static void on_pod_change(void *userdata, Str uid, RosterPod *pod) {
                 prove_recall(a->prove, pod);
         if (a->roster.listing)
                 return;
+        if (!pod)
+                isolation_sweep(&a->isolation, &a->records);
         agent_settle(a);
         prove_wake(a->prove);
 }
@@ -147,6 +150,7 @@ static void on_pod_change(void *userdata, Str uid, RosterPod *pod) {
 static void on_dying_change(void *userdata) {
         Agent *a = userdata;
 
+        isolation_sweep(&a->isolation, &a->records);
         agent_settle(a);
 }
 
@@ -242,7 +246,36 @@ static void on_card_trouble(void *userdata, const Fault *fault) {
         agent_warn(a, "GPUDriverTrouble", fault);
 }
 
-static const CardSourceHandler card_handler = {on_cards, on_card_trouble};
+static void on_usage(void *userdata, const CardUsage *usage, size_t n) {
+        Agent *a = userdata;
+
+        audit_take(a->audit, usage, n);
+}
+
+static const CardSourceHandler card_handler = {on_cards, on_card_trouble, on_usage};
+
+/* The gate was passed by: by accident (a static program, raw system calls), or on purpose. */
+static void on_excess(void *userdata, const AuditExcess *excess) {
+        Agent *a = userdata;
+        Fault note = FAULT_NULL;
+        size_t killed = a->o.kills_excess ? audit_kill(a->audit, excess) : 0;
+
+        (void) fault_set(
+                &note, 0,
+                "holds %llu MiB of gpu%u, and its slice is %llu MiB: process %u%s is not held by the gate%s",
+                (unsigned long long) (excess->used >> 20), excess->card,
+                (unsigned long long) (excess->limit >> 20), excess->n_pids > 0 ? excess->pids[0] : 0,
+                excess->n_pids > 1 ? " or another one of the pod" : "",
+                killed > 0 ? "; its processes were killed" : "");
+        log_warning("pod=%s/%s %s", excess->pod->namespace_, excess->pod->name, note.text);
+        kube_event(a->recorder, &(KubeEvent){.kind = "Pod",
+                                             .namespace_ = str_from(excess->pod->namespace_),
+                                             .name = str_from(excess->pod->name),
+                                             .uid = str_from(excess->pod->api_uid),
+                                             .type = "Warning",
+                                             .reason = "GPUMemoryExceeded",
+                                             .note = note.text});
+}
 
 /* ---- what an earlier run knew ---- */
 
@@ -307,6 +340,12 @@ static int open_state(Agent *a, Fault *fault) {
                 r = make_directory(a->o.state_dir, 0700, fault);
         if (r == 0 && a->o.access == DEVICE_ACCESS_CDI)
                 r = make_directory(a->o.cdi_dir, 0755, fault);
+        if (r == 0)
+                r = isolation_init(&a->isolation,
+                                   &(IsolationOptions){.slices = a->o.slices,
+                                                       .state_dir = a->o.state_dir,
+                                                       .gate = a->o.gate,
+                                                       .ignores_disable = a->o.ignores_disable});
         return r < 0 ? r : records_open(&a->records, a->records_dir, fault);
 }
 
@@ -338,6 +377,7 @@ static int build_identity(Agent *a) {
                                .pod_resources = a->pod_resources,
                                .client = a->client,
                                .teller = a->teller,
+                               .isolation = &a->isolation,
                                .access = a->o.access};
         prove = (ProveOptions){.event = a->event,
                                .roster = &a->roster,
@@ -346,7 +386,17 @@ static int build_identity(Agent *a) {
                                .pod_resources = a->pod_resources,
                                .teller = a->teller,
                                .dying = a->dying,
+                               .isolation = &a->isolation,
                                .checkpoint = a->checkpoint};
+        r = audit_new(&(AuditOptions){.roster = &a->roster,
+                                      .records = &a->records,
+                                      .inventory = &a->inventory,
+                                      .proc = a->o.proc,
+                                      .on_excess = on_excess,
+                                      .userdata = a},
+                      &a->audit);
+        if (r < 0)
+                return r;
         r = admit_new(&admit, &a->admit);
         return r < 0 ? r : prove_new(&prove, &a->prove);
 }
@@ -372,6 +422,7 @@ static int build_source(Agent *a, Fault *fault) {
                 .library = a->o.nvml,
                 .host_root = a->o.host_root,
                 .known = a->cards_known ? &a->cards : NULL,
+                .census = a->o.census,
         };
         int r;
 
@@ -453,6 +504,8 @@ Agent *agent_free(Agent *a) {
         roster_done(&a->roster);
         records_done(&a->records);
         inventory_done(&a->inventory);
+        isolation_done(&a->isolation);
+        audit_free(a->audit);
         card_list_done(&a->cards);
         sd_event_source_disable_unref(a->list_again);
         sd_event_source_disable_unref(a->last_wait);

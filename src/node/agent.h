@@ -20,6 +20,11 @@ typedef struct AgentOptions {
         const char *nvml;           /* NULL: libnvidia-ml.so.1 */
         MemoryUnit unit;
         DeviceAccess access;
+        const char *slices, *gate; /* as in node/isolation.h */
+        bool ignores_disable;
+        bool kills_excess; /* else it is only told */
+        usec_t census;     /* 0: 1 s */
+        const char *proc;  /* where processes are looked up */
 } AgentOptions;
 
 /* 0, or negative errno with a fault for people. */

@@ -134,6 +134,38 @@ static void write_containers(const Agent *a, Buf *out) {
                 write_pod(a, pod, true, out);
 }
 
+/* ---- processes ---- */
+
+typedef struct ProcessLines {
+        const Agent *agent;
+        Buf *out;
+} ProcessLines;
+
+static void write_process(void *userdata, const AuditProcess *process) {
+        const ProcessLines *lines = userdata;
+        const Agent *a = lines->agent;
+        char pid[16];
+
+        for (size_t i = 0; i < a->cards.n; i++) {
+                if (a->cards.cards[i].index != process->card)
+                        continue;
+                (void) snprintf(pid, sizeof pid, "%u", process->pid);
+                buf_append_str(lines->out, STR("DCGM_CUSTOM_PROCESS_MEM_USED"));
+                card_labels(a, &a->cards.cards[i], lines->out);
+                label(lines->out, "NamespaceName", process->pod ? process->pod->namespace_ : "");
+                label(lines->out, "PodName", process->pod ? process->pod->name : "");
+                label(lines->out, "ProcessId", pid);
+                label(lines->out, "AllocateMode", process->pod ? "share" : "none");
+                buf_appendf(lines->out, "} %llu\n", (unsigned long long) (process->bytes >> 20));
+        }
+}
+
+static void write_processes(const Agent *a, Buf *out) {
+        head(out, "DCGM_CUSTOM_PROCESS_MEM_USED", "gauge",
+             "memory that the process holds of the card, in MiB, as the driver says");
+        audit_each(a->audit, write_process, &(ProcessLines){.agent = a, .out = out});
+}
+
 /* ---- our own ---- */
 
 static void write_counter(Buf *out, const char *name, const char *help, uint64_t value) {
@@ -168,6 +200,8 @@ static void write_own(const Agent *a, Buf *out) {
                       a->counters.registrations);
         write_counter(out, "aliquot_node_card_troubles_total", "scans of the cards that failed",
                       a->counters.card_troubles);
+        write_counter(out, "aliquot_node_excesses_total", "pods that held more than their slice",
+                      audit_excesses(a->audit));
         head(out, "aliquot_node_starts_waiting", "gauge", "container starts that wait now");
         buf_appendf(out, "aliquot_node_starts_waiting %zu\n", prove.waiting);
         head(out, "aliquot_node_dying_pods", "gauge", "pods that are gone and whose processes are not");
@@ -203,6 +237,7 @@ static void on_request(void *userdata, HttpExchange *x, const HttpRequest *reque
         } else if (strcmp(request->path, "/metrics") == 0) {
                 write_cards(a, &out);
                 write_containers(a, &out);
+                write_processes(a, &out);
                 write_own(a, &out);
                 http_respond(x, buf_result(&out) == 0 ? 200 : 503, "text/plain; version=0.0.4",
                              buf_str(&out));

@@ -173,16 +173,20 @@ static void answer_memory(const Allocator *a, const DeviceSet *set, const Roster
         const Inventory *v = a->inventory;
         Slice slices[CARD_INDEX_MAX + 1];
         const char *cdi[CARD_INDEX_MAX + 1];
+        PluginMount mounts[ISOLATION_MOUNTS];
         size_t n = make_slices(set, slices);
         Environment e = {.arena = ARENA_NULL};
-        PluginAllocation answer = {.environment = e.variables, .cdi_devices = cdi};
+        PluginAllocation answer = {.environment = e.variables, .cdi_devices = cdi, .mounts = mounts};
+        int n_mounts = a->isolation ? isolation_mounts(a->isolation, v, set, &e.arena, mounts) : 0;
 
-        if (environment_make(slices, n, pod ? roster_pod_units(pod) : (uint32_t) set->n, v->unit, v->infos,
-                             v->cards.n, add_variable, &e) < 0) {
+        if (n_mounts < 0 || environment_make(slices, n, pod ? roster_pod_units(pod) : (uint32_t) set->n,
+                                             v->unit, v->infos, v->cards.n, add_variable, &e) < 0) {
+                arena_done(&e.arena);
                 rpc_fail(call, RPC_RESOURCE_EXHAUSTED, "out of memory");
                 return;
         }
         answer.n_environment = e.n;
+        answer.n_mounts = (size_t) n_mounts;
         answer.n_cdi_devices = list_cdi(a, slices, n, &e, cdi);
         plugin_answer_allocate(call, &answer);
         arena_done(&e.arena);

@@ -5,7 +5,7 @@
  * kubelet's main loop stands still meanwhile. */
 
 #include "kubelet/plugin.h"
-#include "node/inventory.h"
+#include "node/isolation.h"
 #include "node/records.h"
 #include "node/roster.h"
 
@@ -34,6 +34,7 @@ typedef struct Allocator {
         const Roster *roster;
         Records *records;
         const Inventory *inventory;
+        const Isolation *isolation; /* NULL: none */
         Turn *turn;
         bool with_cdi;
 } Allocator;

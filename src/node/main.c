@@ -29,6 +29,12 @@ enum {
         KEY_UNIT,
         KEY_ACCESS,
         KEY_NVML,
+        KEY_SLICES,
+        KEY_GATE,
+        KEY_IGNORE_DISABLE,
+        KEY_ON_EXCESS,
+        KEY_CENSUS,
+        KEY_PROC,
         KEY_NO_SUPERVISOR,
 };
 
@@ -53,6 +59,18 @@ static const struct argp_option option_table[] = {
          "runtime",
          0},
         {"nvml", KEY_NVML, "FILE", 0, "the NVML library (default libnvidia-ml.so.1)", 0},
+        {"slices-dir", KEY_SLICES, "DIR", 0, "slice pages are made here (default " BOARD_DEFAULT ")", 0},
+        {"gate", KEY_GATE, "FILE", 0,
+         "libaliquot.so for isolated containers (default: beside this program, or ../lib/aliquot)", 0},
+        {"ignore-cgpu-disable", KEY_IGNORE_DISABLE, NULL, 0, "isolate containers that say CGPU_DISABLE, too",
+         0},
+        {"on-excess", KEY_ON_EXCESS, "report|kill", 0,
+         "what becomes of a pod that holds more than its slice: an Event (default), or its processes are "
+         "killed, too",
+         0},
+        {"census", KEY_CENSUS, "MS", 0, "how often the driver is asked what processes hold (default 1000)",
+         0},
+        {"proc", KEY_PROC, "DIR", 0, "where the host's processes are seen (default /proc)", 0},
         {"no-supervisor", KEY_NO_SUPERVISOR, NULL, 0, "do not start the agent again when it was killed", 0},
         {"verbose", 'v', NULL, 0, "log every step", 0},
         {0},
@@ -86,6 +104,15 @@ static error_t parse_paths(int key, const char *text, Options *o) {
                 return 0;
         case KEY_NVML:
                 o->agent.nvml = text;
+                return 0;
+        case KEY_SLICES:
+                o->agent.slices = text;
+                return 0;
+        case KEY_PROC:
+                o->agent.proc = text;
+                return 0;
+        case KEY_GATE:
+                o->agent.gate = text;
                 return 0;
         default:
                 return ARGP_ERR_UNKNOWN;
@@ -135,6 +162,20 @@ static error_t parse_option(int key, char *text, struct argp_state *state) {
                 return 0;
         case KEY_ACCESS:
                 parse_access(text, o, state);
+                return 0;
+        case KEY_IGNORE_DISABLE:
+                o->agent.ignores_disable = true;
+                return 0;
+        case KEY_ON_EXCESS:
+                if (strcmp(text, "report") != 0 && strcmp(text, "kill") != 0)
+                        argp_error(state, "--on-excess is \"%s\", must be report or kill", text);
+                o->agent.kills_excess = strcmp(text, "kill") == 0;
+                return 0;
+        case KEY_CENSUS:
+                if (!str_to_u64(str_from(text), &o->agent.census) || o->agent.census == 0 ||
+                    o->agent.census > 3600000)
+                        argp_error(state, "--census is \"%s\", must be milliseconds, 1 to 3600000", text);
+                o->agent.census *= USEC_PER_MSEC;
                 return 0;
         case KEY_NO_SUPERVISOR:
                 o->alone = true;
@@ -231,6 +272,7 @@ int node_main(int argc, char **argv) {
                                .state_dir = STATE_DIR,
                                .cdi_dir = CDI_DIR,
                                .cgroup_root = CGROUP_ROOT,
+                               .slices = BOARD_DEFAULT,
                                .host_root = "/",
                                .unit = MEMORY_UNIT_GIB}};
 

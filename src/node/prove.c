@@ -183,6 +183,18 @@ static int keep_record(const Proof *proof, const RosterPod *pod, const RosterCon
                      : 0;
 }
 
+/* The last thing before it starts, and what it does not start without. */
+static int isolate(const Proof *proof, const RosterPod *pod, const RosterContainer *c, Fault *fault) {
+        const ProveOptions *o = &proof->prove->o;
+
+        if (!o->isolation || proof->kind != DEVICE_MEM)
+                return 0;
+        if (isolation_prepare(o->isolation, o->inventory, pod, c, &proof->set, fault) != 0)
+                return fault_wrap(fault, PROOF_E_WAIT, "pod %s/%s: container %s", pod->namespace_, pod->name,
+                                  c->name);
+        return 0;
+}
+
 static int prove_pod(Proof *proof, RosterPod *pod, const Evidence *e, Fault *fault) {
         const RosterContainer *c = NULL;
         int r;
@@ -204,6 +216,8 @@ static int prove_pod(Proof *proof, RosterPod *pod, const Evidence *e, Fault *fau
                 r = check_holder(proof, pod, fault);
         if (r == 0)
                 r = keep_record(proof, pod, c, fault);
+        if (r == 0)
+                r = isolate(proof, pod, c, fault);
         if (r == 0)
                 teller_assigned(proof->prove->o.teller, pod);
         return r;

@@ -11,7 +11,7 @@
 #include "kubelet/plugin.h"
 #include "kubelet/podresources.h"
 #include "node/dying.h"
-#include "node/inventory.h"
+#include "node/isolation.h"
 #include "node/records.h"
 #include "node/teller.h"
 
@@ -25,6 +25,7 @@ typedef struct ProveOptions {
         PodResources *pod_resources;
         Teller *teller;
         Dying *dying;
+        Isolation *isolation;   /* NULL: none */
         const char *checkpoint; /* path of kubelet_internal_checkpoint */
         usec_t patience;        /* before "not yet" is said; 0: 5 s */
 } ProveOptions;

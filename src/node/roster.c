@@ -86,8 +86,12 @@ static int take_request(RosterPod *pod, const Pod *object, const Request *reques
                 const PodContainer *named = container_of(object, from->kind, from->index);
                 RosterContainer *to = &pod->containers[pod->n_containers];
 
-                *to = (RosterContainer){str_dup(named ? named->name : STR("")), from->kind, from->index,
-                                        from->mem, from->core};
+                *to = (RosterContainer){str_dup(named ? named->name : STR("")),
+                                        from->kind,
+                                        from->index,
+                                        from->mem,
+                                        from->core,
+                                        named && named->not_isolated};
                 if (!to->name)
                         return -ENOMEM;
         }

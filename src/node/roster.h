@@ -16,6 +16,7 @@ typedef struct RosterContainer {
         ContainerKind kind;
         uint32_t index;
         uint32_t mem, core; /* asked for: units of each card, percent */
+        bool not_isolated;  /* it says CGPU_DISABLE */
 } RosterContainer;
 
 typedef struct RosterPod {

@@ -16,6 +16,7 @@
 #define NAMESPACE_DEFAULT "kube-system"
 #define WEBHOOK_SERVICE   "aliquot-webhook"
 #define RELEASE_MAX       (2 * USEC_PER_SEC) /* of waiting for the lease to be given back */
+#define DRAIN             (5 * USEC_PER_SEC) /* of answering on, in a pod */
 
 enum { EXIT_USAGE = 2, EXIT_BROKEN = 3 };
 enum { KEPT_BUFFER = 8 << 20 };
@@ -56,6 +57,11 @@ typedef struct Options {
         const char *kubeconfig;
         SchedulerOptions scheduler;
 } Options;
+
+typedef struct End {
+        Scheduler *scheduler;
+        bool in_pod, begun;
+} End;
 
 /* Both are DNS labels, as Kubernetes has it, and become part of names and paths. */
 static bool is_label(Str s) {
@@ -138,30 +144,42 @@ static void on_released(void *userdata) {
         (void) sd_event_exit(userdata, 0);
 }
 
-static int on_release_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
-        return sd_event_exit(sd_event_source_get_event(source), 0); /* the lease runs out by itself */
+static void on_released_in_pod(void *userdata) {
+        /* on_time ends it */
 }
 
-/* A clean end gives the lease back, so that the next leader need not wait for it to run out. */
+static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {
+        /* A lease that was not given back runs out by itself. */
+        return sd_event_exit(sd_event_source_get_event(source), 0);
+}
+
+/* A clean end gives the lease back, so that the next leader need not wait for it to run out. A pod is told of its end at the
+ * moment when all nodes are told to call others, and is called until they have heard. A second signal is meant. */
 static int on_signal(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata) {
         sd_event *event = sd_event_source_get_event(source);
+        End *end = userdata;
+        int r;
 
         log_info("ending signal=%u", info->ssi_signo);
-        if (scheduler_release(userdata, on_released, event) != 0)
+        if (end->begun)
                 return sd_event_exit(event, 0);
-        return sd_event_add_time_relative(event, NULL, CLOCK_MONOTONIC, RELEASE_MAX, 0, on_release_timeout,
-                                          NULL);
+        end->begun = true;
+        r = scheduler_release(end->scheduler, end->in_pod ? on_released_in_pod : on_released, event);
+        if (r != 0 && !end->in_pod)
+                return sd_event_exit(event, 0);
+        return sd_event_add_time_relative(event, NULL, CLOCK_MONOTONIC, end->in_pod ? DRAIN : RELEASE_MAX, 0,
+                                          on_time, NULL);
 }
 
-static int catch_signals(sd_event *event, Scheduler *s) {
+static int catch_signals(sd_event *event, End *end) {
         sigset_t set;
         int r;
 
         if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || sigemptyset(&set) < 0 || sigaddset(&set, SIGTERM) < 0 ||
             sigaddset(&set, SIGINT) < 0 || sigprocmask(SIG_BLOCK, &set, NULL) < 0)
                 return -errno;
-        r = sd_event_add_signal(event, NULL, SIGTERM, on_signal, s);
-        return r < 0 ? r : sd_event_add_signal(event, NULL, SIGINT, on_signal, s);
+        r = sd_event_add_signal(event, NULL, SIGTERM, on_signal, end);
+        return r < 0 ? r : sd_event_add_signal(event, NULL, SIGINT, on_signal, end);
 }
 
 static int broken(const char *what) {
@@ -192,6 +210,7 @@ static int run(Options *o) {
         _cleanup_(sd_event_unrefp) sd_event *event = NULL;
         _cleanup_(scheduler_freep) Scheduler *scheduler = NULL;
         Fault fault = FAULT_NULL;
+        End end = {0};
         int r;
 
         r = kube_config_load(o->kubeconfig, NULL, &config, &fault);
@@ -205,7 +224,8 @@ static int run(Options *o) {
         r = scheduler_new(event, &o->scheduler, &scheduler, &fault);
         if (r < 0)
                 return broken(fault.text);
-        r = catch_signals(event, scheduler);
+        end = (End){.scheduler = scheduler, .in_pod = o->scheduler.pod != NULL};
+        r = catch_signals(event, &end);
         if (r < 0)
                 return broken(strerror(-r));
         log_ports(scheduler, config);

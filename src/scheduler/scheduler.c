@@ -57,7 +57,10 @@ static void on_unserved_mode(void *userdata, const Node *node, ShareMode mode) {
                                                      .note = note.text});
 }
 
+/* kube-scheduler would stay with us on the connection that it has, whomever the Service names now: so who does not lead
+ * keeps none. */
 static void tell_leading(Scheduler *s, bool leading) {
+        http_server_keep_alive(s->server, leading);
         if (s->webhook)
                 webhook_set_leading(s->webhook, leading);
         if (s->label)
@@ -170,6 +173,7 @@ static int elect(Scheduler *s, const SchedulerOptions *o) {
                 tell_leading(s, true);
                 return 0;
         }
+        http_server_keep_alive(s->server, false);
         (void) gethostname(host,
                            sizeof host - 1); /* the pid tells replicas on one host apart, the host the rest */
         if (o->identity)
@@ -267,5 +271,7 @@ bool scheduler_is_ready(const Scheduler *s) {
 int scheduler_release(Scheduler *s, void (*done)(void *userdata), void *userdata) {
         s->extender.leading = false;
         tell_leading(s, false);
-        return s->elector && elector_is_leading(s->elector) ? elector_release(s->elector, done, userdata) : 1;
+        if (s->webhook)
+                webhook_drain(s->webhook);
+        return s->elector ? elector_release(s->elector, done, userdata) : 1;
 }

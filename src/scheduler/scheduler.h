@@ -35,7 +35,7 @@ uint16_t scheduler_webhook_port(const Scheduler *s); /* 0: none */
 /* What /readyz answers: the view is in sync, and the webhook, if there is one, has a certificate. */
 bool scheduler_is_ready(const Scheduler *s);
 
-/* Stops binding and gives the lease to whoever wants it; done is called when that is known or has failed. Returns 0, 1
+/* Stops binding, stops wanting the lease, and gives it to whoever wants it; done is called when that is known or has failed. Returns 0, 1
  * when there is nothing to give (done is not called then), or negative errno. */
 int scheduler_release(Scheduler *s, void (*done)(void *userdata), void *userdata);
 

@@ -119,7 +119,7 @@ static int to_background(void) {
         if (pid > 0)
                 _exit(EXIT_DONE);
         (void) setsid(); /* a child is no leader yet */
-        if (dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
+        if (dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0)
                 return -errno;
         return 0;
 }
@@ -150,6 +150,7 @@ static int block_signals(void) {
         (void) sigemptyset(&set);
         (void) sigaddset(&set, SIGTERM);
         (void) sigaddset(&set, SIGINT);
+        (void) sigaddset(&set, SIGHUP);
         if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || sigprocmask(SIG_BLOCK, &set, NULL) < 0)
                 return -errno;
         return 0;

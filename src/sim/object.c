@@ -192,28 +192,27 @@ static uint32_t check_copy(const SimObject *source, const SimObject *parent) {
         return RM_ERR_INVALID_OBJECT_PARENT;
 }
 
-uint32_t sim_object_dup(SimClient *c, uint32_t parent_handle, uint32_t wanted, SimClient *from,
-                        uint32_t source_handle, SimObject **ret) {
-        SimObject *source = sim_object_find(from, source_handle), *parent = sim_object_find(c, parent_handle),
-                  *o;
+uint32_t sim_object_dup(SimClient *c, uint32_t parent, uint32_t wanted, SimClient *from, uint32_t source,
+                        SimObject **ret) {
+        SimObject *what = sim_object_find(from, source), *below = sim_object_find(c, parent), *o;
         uint32_t status, handle;
         SimBlock *block;
 
-        if (!source || !parent)
+        if (!what || !below)
                 return RM_ERR_OBJECT_NOT_FOUND;
-        if (!can_copy(source))
+        if (!can_copy(what))
                 return RM_ERR_INVALID_ARGUMENT;
         status = assign_handle(c, wanted, &handle);
         if (status == RM_OK && c != from && c->uid != from->uid)
                 status = RM_ERR_INSUFFICIENT_PERMISSIONS;
         if (status == RM_OK)
-                status = check_copy(source, parent);
-        if (status == RM_OK && parent->depth >= SIM_DEPTH_MAX)
+                status = check_copy(what, below);
+        if (status == RM_OK && below->depth >= SIM_DEPTH_MAX)
                 status = RM_ERR_ILLEGAL_ACTION;
         if (status != RM_OK)
                 return status;
-        block = source->block ? sim_block_ref(source->block) : NULL;
-        o = object_new(c, parent, handle, source->class_, parent->card, block);
+        block = what->block ? sim_block_ref(what->block) : NULL;
+        o = object_new(c, below, handle, what->class_, below->card, block);
         if (!o) {
                 (void) sim_block_unref(block); /* it is always NULL */
                 return RM_ERR_INSUFFICIENT_RESOURCES;

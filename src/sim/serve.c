@@ -334,6 +334,7 @@ int sim_server_run(SimServer *v) {
         (void) sigemptyset(&set);
         (void) sigaddset(&set, SIGTERM);
         (void) sigaddset(&set, SIGINT);
+        (void) sigaddset(&set, SIGHUP);
         signals = signalfd(-1, &set, SFD_CLOEXEC);
         if (signals < 0)
                 return -errno;

@@ -24,9 +24,9 @@ typedef struct SimServer SimServer;
  * sentence; s must live as long as the server. */
 int sim_server_new(Sim *s, const char *dir, SimServer **ret, Fault *fault);
 
-/* Answers until SIGTERM or SIGINT comes, or somebody unmounts it. The two are blocked by the caller. 0 or negative errno. */
-int sim_server_run(SimServer *server);
+/* Answers until SIGTERM, SIGINT or SIGHUP comes, or somebody unmounts it. The caller has blocked them. 0 or negative errno. */
+int sim_server_run(SimServer *v);
 
 /* Unmounts, and closes what is open: files of processes that still have them answer ENOTCONN from now on. */
-void sim_server_free(SimServer *server);
+void sim_server_free(SimServer *v);
 DEFINE_CLEANUP(SimServer *, sim_server_free)

@@ -92,8 +92,8 @@ typedef struct SimWish {
 
 /* Nothing is changed unless it answers RM_OK. */
 uint32_t sim_object_new(SimClient *c, const SimWish *wish, SimObject **ret);
-/* One more reference to what `source` is, below an object of `c`. */
-uint32_t sim_object_dup(SimClient *c, uint32_t parent, uint32_t handle, SimClient *from, uint32_t source,
+/* One more reference to what `source` of another client, or the same, is, below the object `parent` of c. */
+uint32_t sim_object_dup(SimClient *c, uint32_t parent, uint32_t wanted, SimClient *from, uint32_t source,
                         SimObject **ret);
 void sim_object_free(
         SimObject *o); /* and all below it; not a client's own object: sim_client_free() does that */

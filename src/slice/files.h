@@ -10,6 +10,9 @@
 #include "base/fault.h"
 #include "slice/page.h"
 
+/* What is charged for a channel group unless somebody knows better: a guess until it is read from a card. */
+#define SLICE_GROUP_BYTES (UINT64_C(2) << 20)
+
 typedef struct SliceSpec {
         uint64_t limit, card_bytes, group_bytes; /* bytes, as in SliceLimits */
         uint32_t card, core_percent, flags;

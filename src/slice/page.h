@@ -33,6 +33,9 @@ enum {
 #define SLICE_LIMITS_MAGIC   0x54494D494C514C41ull /* "ALQLIMIT" */
 #define SLICE_COUNTERS_MAGIC 0x544E554F43514C41ull /* "ALQCOUNT" */
 
+/* SliceLimits.flags. Nothing is counted or refused: the container said CGPU_DISABLE, and its node allows it. */
+enum { SLICE_FLAG_OPEN = 1 };
+
 /* How the gate knows the driver's files: the real ones by their device number, simulated ones by file system and inode. */
 typedef struct SliceFile {
         uint64_t rdev;     /* 0: a simulated one */

@@ -121,10 +121,34 @@ static void read_limits(JsonReader *r, Arena *arena, void *ret) {
 static const JsonField resources_fields[] = {JSON_NESTED("limits", read_limits)};
 DECODER(read_resources, resources_fields)
 
+typedef struct Variable {
+        Str name, value; /* a value that comes from elsewhere is "" here */
+} Variable;
+
+static const JsonField variable_fields[] = {
+        JSON_FIELD(Variable, name, "name", json_field_str),
+        JSON_FIELD(Variable, value, "value", json_field_str),
+};
+
+static void read_environment(JsonReader *r, Arena *arena, void *ret) {
+        ContainerDraft *c = ret;
+
+        if (!json_array_begin(r))
+                return;
+        while (json_array_next(r)) {
+                Variable v = {0};
+
+                json_decode(r, arena, variable_fields, ELEMENTSOF(variable_fields), &v);
+                if (str_eq(v.name, STR("CGPU_DISABLE"))) /* the last one counts, as in a process */
+                        c->container.not_isolated = str_eq(v.value, STR("true")) || str_eq(v.value, STR("1"));
+        }
+}
+
 static const JsonField container_fields[] = {
         JSON_FIELD(ContainerDraft, container.name, "name", json_field_str),
         JSON_FIELD(ContainerDraft, restart_policy, "restartPolicy", json_field_str),
         JSON_NESTED("resources", read_resources),
+        JSON_NESTED("env", read_environment),
 };
 
 static bool list_grow(JsonReader *r, Arena *arena, ContainerList *list) {

@@ -27,6 +27,7 @@ typedef struct PodContainer {
         uint32_t index; /* in its own list */
         ResourceAsk gpu_mem, gpu_core, gpu_count;
         bool other_devices; /* its limits name an extended resource that is not one of these */
+        bool not_isolated;  /* its environment says CGPU_DISABLE */
 } PodContainer;
 
 typedef struct PodAnnotations {

@@ -137,19 +137,24 @@ class Agent:
 
 class Lab:
     def __init__(self, aliquot, store, seed=None, cards=EIGHT_CARDS, unit="GiB", mode="core_mem", style="v2",
-                 supervised=False, annotations=None, retry=(0.05, 0.3), extra=(), preload=None, start=True, **kubelet):
+                 supervised=False, annotations=None, retry=(0.05, 0.3), extra=(), preload=None, nvml=None, start=True, **kubelet):
         self.seed = random.randrange(1 << 32) if seed is None else seed
         self.rng = random.Random(self.seed)
         self.aliquot, self.cards, self.unit = aliquot, cards, unit
         self.supervised, self.extra, self.preload = supervised, list(extra), preload
         self.units = [mib // unit_mib(unit) for mib in card_mib(cards)]
+        self.nvml = nvml
         self.dir = tempfile.mkdtemp(prefix="aliquot-node-")
         self.store = StoreServer(store)
         self.api = Api(self.store.address)
         self.kubeconfig = self.store.kubeconfig(os.path.join(self.dir, "kubeconfig"))
         self.cgroup = os.path.join(self.dir, "cgroup")
-        self.kubelet_dir, self.state, self.cdi = (os.path.join(self.dir, d) for d in ("kubelet", "state", "cdi"))
+        self.kubelet_dir, self.state, self.cdi, self.slices, self.gate = (
+            os.path.join(self.dir, d) for d in ("kubelet", "state", "cdi", "slices", "gate.so"))
         os.mkdir(self.kubelet_dir)
+        with open(self.gate, "w") as f:
+            f.write("what is loaded into containers, first version")
+        self.machine(())
         self.api.post("/api/v1/nodes", {"metadata": {"name": NODE, "labels": {"ack.node.gpu.schedule": mode},
                                                      "annotations": dict({"aliquot.dev/allow-mixed": "true"},
                                                                          **(annotations or {}))}})
@@ -162,18 +167,28 @@ class Lab:
             self.start_agent()
             self.wait_ready()
 
+    # ---- the driver ----
+
+    def machine(self, processes):
+        """What the made-up NVML says, where there is one: the cards, and (card, pid, MiB) of processes."""
+        text = "".join(f"card GPU-{i} {i} {mib} {16 + i:x} Tesla V100\n" for i, mib in enumerate(card_mib(self.cards)))
+        with open(os.path.join(self.dir, "nvml.new"), "w") as f:
+            f.write(text + "".join("process %d %d %d\n" % p for p in processes))
+        os.rename(os.path.join(self.dir, "nvml.new"), os.path.join(self.dir, "nvml"))
+
     # ---- the agent ----
 
     def command(self):
         self.metrics_port = getattr(self, "metrics_port", None) or free_port()
         command = [self.aliquot, "node", "--kubeconfig", self.kubeconfig, "--node-name", NODE, "--kubelet-dir",
                    self.kubelet_dir, "--state-dir", self.state, "--cdi-dir", self.cdi, "--cgroup-root", self.cgroup,
-                   "--simulate", self.cards, "--gpu-mem-unit", self.unit, "--metrics-listen",
+                   "--slices-dir", self.slices, "--gate", self.gate, "--gpu-mem-unit", self.unit, "--metrics-listen",
                    f"127.0.0.1:{self.metrics_port}"] + self.extra
+        command += ["--nvml", self.nvml] if self.nvml else ["--simulate", self.cards]
         return command if self.supervised else command + ["--no-supervisor"] + os.environ.get("ALIQUOT_OPTIONS", "").split()
 
     def start_agent(self, preexec=None):
-        env = dict(os.environ, CLOCK_SHIM_FILE=os.path.join(self.dir, "clock"))
+        env = dict(os.environ, CLOCK_SHIM_FILE=os.path.join(self.dir, "clock"), FAKE_NVML=os.path.join(self.dir, "nvml"))
         if self.preload:
             env["LD_PRELOAD"] = self.preload
         self.agent = Agent(self.command(), env, preexec)

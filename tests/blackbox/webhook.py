@@ -23,6 +23,7 @@ import urllib.parse
 ALIQUOT = sys.argv.pop(1)
 SYSTEM = "/api/v1/namespaces/kube-system/"
 SECRET = SYSTEM + "secrets/aliquot-webhook-tls"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/aliquot-scheduler"
 HOOKS = "/apis/admissionregistration.k8s.io/v1/"
 MUTATING, VALIDATING = (HOOKS + kind + "webhookconfigurations/aliquot" for kind in ("mutating", "validating"))
 HOST = "aliquot-webhook.kube-system.svc"
@@ -273,6 +274,14 @@ class Replica:
         text = answer.read().decode()
         connection.close()
         return answer.status, text
+
+    def kept(self, path):
+        """None, or "close" where the answer ends the connection."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection.request("GET", path)
+        found = connection.getresponse().getheader("Connection")
+        connection.close()
+        return found
 
     def connect(self, authorities, host=HOST):
         """A verified connection, as the API server makes it."""
@@ -569,6 +578,46 @@ class WebhookTest(unittest.TestCase):
         one.end()
         wait_for("two leads", lambda: labelled() == ["two"])
         self.assertTrue(all(self.api.get(p)["metadata"]["labels"]["app"] == "x" for p in pods))
+
+    def test_a_pod_answers_on_at_its_end(self):
+        """Whoever was sent to it before the Services knew is answered, and sent elsewhere."""
+        path = SYSTEM + "pods/one"
+        self.api.put(path, {"metadata": {"labels": {}}})
+        one = Replica(self, pod="one")
+        wait_for("it leads", lambda: self.api.get(path)["metadata"]["labels"])
+        self.assertIsNone(one.kept("/version"))
+        connections = [one.connect(self.authorities()) for _ in range(2)]
+        for connection in connections:
+            self.addCleanup(connection.close)
+            self.assertTrue(review(connection, "validate", pod({}))["allowed"])
+            self.assertIsNotNone(connection.sock)
+        one.process.terminate()
+        wait_for("no label", lambda: not self.api.get(path)["metadata"]["labels"])
+        for connection in [*connections, one.connect(self.authorities())]:
+            self.assertTrue(review(connection, "validate", pod({}))["allowed"])
+            self.assertIsNone(connection.sock)
+        self.assertEqual(one.kept("/version"), "close")
+        one.end()  # a second signal, and an exit status of 0
+
+    def test_a_pod_that_ends_takes_no_lease(self):
+        """It would end before it gives it back, and nobody would lead for 15 s."""
+        held = {"spec": {"holderIdentity": "other", "leaseDurationSeconds": 3600, "leaseTransitions": 1}}
+        self.api.put(LEASE, held)
+        self.api.put(SYSTEM + "pods/one", {"metadata": {"labels": {}}})
+        one = Replica(self, pod="one")
+        self.ready(one)
+        one.process.terminate()
+        one.logged("ending signal")
+        self.api.put(LEASE, {"spec": dict(held["spec"], holderIdentity="")})
+        self.assertEqual(one.process.wait(20), 0)
+        self.assertEqual(self.api.get(LEASE)["spec"]["holderIdentity"], "")
+
+    def test_who_does_not_lead_keeps_no_connection(self):
+        """kube-scheduler would stay on it, whomever the Service selects."""
+        replicas = [Replica(self) for _ in range(2)]
+        wait_for("one leads", lambda: any(any("leading=true" in line for line in r.log) for r in replicas))
+        leads = [any("leading=true" in line for line in r.log) for r in replicas]
+        self.assertEqual([r.kept("/version") for r in replicas], [None if l else "close" for l in leads])
 
     def test_a_label_of_an_earlier_life_comes_off(self):
         self.api.put(SYSTEM + "pods/one", {"metadata": {"labels": {"aliquot.dev/leader": "true"}}})

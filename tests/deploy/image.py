@@ -111,6 +111,9 @@ class Image(unittest.TestCase):
             for needed in re.findall(r"\(NEEDED\).*\[(.*)\]", p.stdout):
                 self.assertIn(needed, there, name)
 
+    def test_the_gate_is_where_the_agent_looks(self):
+        self.assertIn("usr/lib/aliquot/libaliquot.so", self.members)
+
     def test_licences(self):
         packages = os.listdir(os.path.join(self.rootfs, "var/lib/dpkg/status.d"))
         self.assertIn("libc6", packages)

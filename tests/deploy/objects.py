@@ -137,7 +137,7 @@ class Contract(Case):
         c = self.container("DaemonSet", "gpushare-device-plugin-ds")
         mounts = [m["mountPath"] for m in c["volumeMounts"]]
         flags = dict(a[2:].split("=", 1) for a in c["args"] if "=" in a)
-        for path in (flags["state-dir"], flags["cdi-dir"], flags["host-root"], flags["kubelet-dir"] + "/device-plugins",
+        for path in (flags["state-dir"], "/run/aliquot", flags["cdi-dir"], flags["host-root"], flags["kubelet-dir"] + "/device-plugins",
                      flags["kubelet-dir"] + "/pod-resources"):
             self.assertIn(path, mounts)
         self.assertTrue(flags["cgroup-root"].startswith(flags["host-root"] + "/"))

@@ -82,12 +82,9 @@ class Unit(suite.Scenario):
 
     def setUp(self):
         super().setUp()
-        if not isinstance(suite.World.programs, programs.Host):
-            self.skipTest("the unit is changed by restarting the agent with another option: with E2E_HOST=1 only")
-
-    def restart_with(self, unit):
-        suite.World.programs.unit = unit
-        suite.World.programs.restart_agent()
+        self.restart_with = suite.World.programs.restart_with_unit
+        if suite.World.programs.what == "deployed before":
+            self.skipTest("the unit is an option of the agent: what others have deployed is not changed")
 
     def unit(self):
         return kube.get("node", suite.World.node)["metadata"]["annotations"].get("aliquot.dev/gpu-mem-unit")

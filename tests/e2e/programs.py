@@ -119,6 +119,10 @@ class Host:
         self.stop_agent()
         self.start_agent()
 
+    def restart_with_unit(self, unit):
+        self.unit = unit
+        self.restart_agent()
+
     def stop_agent(self):
         if self.agent and self.agent.poll() is None:
             self.agent.terminate()
@@ -207,7 +211,7 @@ class Deployed:
     def start(self):
         if not self.image:
             return
-        self.made = None if self.overlay else self.write_overlay()
+        self.made, self.stopped = None if self.overlay else self.write_overlay(), False
         kube.kubectl("apply", "-k", self.overlay or self.made)
         for what in (f"daemonset/{DAEMONSET}", "deployment/aliquot-scheduler", "deployment/aliquot-kube-scheduler"):
             kube.kubectl("rollout", "status", what, "-n", SYSTEM, "--timeout=120s", timeout=150)
@@ -243,6 +247,17 @@ class Deployed:
 
     def restart_agent(self):
         kube.kubectl("rollout", "restart", f"daemonset/{DAEMONSET}", "-n", SYSTEM)
+        self.wait_rolled()
+
+    def restart_with_unit(self, unit):
+        """As a user changes it: a patch of the DaemonSet."""
+        args = kube.get("daemonset", DAEMONSET, namespace=SYSTEM)["spec"]["template"]["spec"]["containers"][0]["args"]
+        at = [i for i, a in enumerate(args) if a.startswith("--gpu-mem-unit=")][-1]
+        kube.kubectl("patch", "daemonset", DAEMONSET, "-n", SYSTEM, "--type=json", "-p", json.dumps(
+            [{"op": "replace", "path": f"/spec/template/spec/containers/0/args/{at}", "value": f"--gpu-mem-unit={unit}"}]))
+        self.wait_rolled()
+
+    def wait_rolled(self):
         kube.kubectl("rollout", "status", f"daemonset/{DAEMONSET}", "-n", SYSTEM, "--timeout=120s", timeout=150)
 
     def stop(self):

@@ -9,7 +9,8 @@
  *     count N                             nvmlDeviceGetCount says so
  *     mig CARD                            MIG is on there
  *     xid SERIAL CARD CODE                an event, told once per process and serial number
- *     noevents                            no event sets */
+ *     noevents                            no event sets
+ *     process CARD PID MIB                a process that computes there; `draws CARD PID MIB`: that draws */
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -106,6 +107,8 @@ int nvmlDeviceGetMinorNumber(NvmlDevice d, unsigned *ret);
 int nvmlDeviceGetMemoryInfo(NvmlDevice d, NvmlMemory *ret);
 int nvmlDeviceGetPciInfo_v3(NvmlDevice d, NvmlPci *ret);
 int nvmlDeviceGetMigMode(NvmlDevice d, unsigned *ret_now, unsigned *ret_pending);
+int nvmlDeviceGetComputeRunningProcesses_v3(NvmlDevice d, unsigned *count, NvmlProcess *ret);
+int nvmlDeviceGetGraphicsRunningProcesses_v3(NvmlDevice d, unsigned *count, NvmlProcess *ret);
 int nvmlEventSetCreate(NvmlEventSet *ret);
 int nvmlEventSetFree(NvmlEventSet s);
 int nvmlDeviceRegisterEvents(NvmlDevice d, unsigned long long types, NvmlEventSet s);
@@ -218,6 +221,47 @@ int nvmlDeviceGetMigMode(NvmlDevice d, unsigned *ret_now, unsigned *ret_pending)
 
         *ret_now = *ret_pending = each_line(read_mig, &card);
         return *ret_now ? NVML_SUCCESS : ERROR_NOT_SUPPORTED;
+}
+
+typedef struct Listing {
+        const char *verb;
+        int card;
+        unsigned n, room;
+        NvmlProcess *processes;
+} Listing;
+
+static bool read_process(const char *text, void *userdata) {
+        Listing *l = userdata;
+        unsigned pid, mib;
+        char verb[16];
+        int card;
+
+        if (sscanf(text, "%15s %d %u %u", verb, &card, &pid, &mib) != 4 || strcmp(verb, l->verb) != 0 ||
+            card != l->card)
+                return false;
+        if (l->n < l->room)
+                l->processes[l->n] = (NvmlProcess){.pid = pid, .bytes = (unsigned long long) mib << 20};
+        l->n++;
+        return false;
+}
+
+static int list_processes(NvmlDevice d, const char *verb, unsigned *count, NvmlProcess *ret) {
+        Listing l = {verb, (int) (card_of(d) - cards), 0, *count, ret};
+        int r = enter_card("processes", d);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        (void) each_line(read_process, &l);
+        *count = l.n;
+        return l.n > l.room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(NvmlDevice d, unsigned *count, NvmlProcess *ret) {
+        return list_processes(d, "process", count, ret);
+}
+
+int nvmlDeviceGetGraphicsRunningProcesses_v3(NvmlDevice d, unsigned *count, NvmlProcess *ret) {
+        return list_processes(d, "draws", count, ret);
 }
 
 static bool read_no_events(const char *text, void *userdata) {

@@ -105,6 +105,9 @@ class Runtime:
             if before and before.running:
                 return before  # of a kubelet that was killed, and had asked for it
             c = Container(uid, pod, name, len(self.started) + 1, devices, options)
+            for inside, (host, _) in options.get("mounts", {}).items():
+                if not os.path.exists(host):  # a runtime would not start it
+                    self.violations.append(f"{pod}/{name}: {host} is to be mounted on {inside}, and is not there")
             for resource, ids in devices.items():
                 for i in ids:
                     other = self.holders.get((resource, i))

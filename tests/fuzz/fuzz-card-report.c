@@ -24,7 +24,7 @@ static void check(void) {
 
 static void take(const Report *r, usec_t now) {
         if (r->kind == REPORT_XID)
-                known_xid(&known, r->uuid, r->xid, r->session, now);
+                known_xid(&known, r->uuid, r->value, r->session, now);
         if (r->kind == REPORT_CARD && scan.n < CARDS_MAX)
                 report_card(r, &scan.seen[scan.n++]);
         if (r->kind == REPORT_END) {
@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 Report r;
 
                 if (report_read(data, n, &r) == 0)
-                        take(&r, now += (usec_t) r.total * USEC_PER_SEC);
+                        take(&r, now += (usec_t) r.number * USEC_PER_SEC);
                 data += n;
                 size -= n;
         }

@@ -142,6 +142,34 @@ static void answers_on_keep_alive(void) {
         fixture_end(&f);
 }
 
+static void ends_connections_with_their_answer(void) {
+        _cleanup_buf_ Buf got = BUF_NULL;
+        Fixture f;
+        int fd;
+
+        fixture_begin(&f);
+        fd = dial(&f);
+        say(fd, "GET /other HTTP/1.1\r\nHost: x\r\n\r\n");
+        hear(&f, fd, "slow down", &got);
+        http_server_keep_alive(f.server, false);
+        buf_clear(&got);
+        say(fd, "GET /other HTTP/1.1\r\nHost: x\r\n\r\n");
+        hear(&f, fd, NULL, &got);
+        ASSERT_CONTAINS(got.data, "slow down");
+        ASSERT_CONTAINS(got.data, "Connection: close");
+        (void) close(fd);
+        http_server_keep_alive(f.server, true);
+        fd = dial(&f);
+        for (int i = 0; i < 2; i++) {
+                buf_clear(&got);
+                say(fd, "GET /other HTTP/1.1\r\nHost: x\r\n\r\n");
+                hear(&f, fd, "slow down", &got);
+        }
+        ASSERT_INT(f.requests, 4);
+        (void) close(fd);
+        fixture_end(&f);
+}
+
 static void takes_a_byte_at_a_time(void) {
         static const char text[] = "POST /now HTTP/1.1\r\nHost: x\r\nContent-Length: 11\r\n\r\nbyte by one";
         _cleanup_buf_ Buf got = BUF_NULL;
@@ -398,9 +426,10 @@ static void refuses_bad_addresses(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(answers_on_keep_alive), TEST(takes_a_byte_at_a_time),
-                         TEST(refuses_a_body_over_the_limit), TEST(refuses_bodies_that_are_too_many_together),
-                         TEST(answers_later), TEST(notices_a_peer_that_leaves), TEST(streams), TEST(cuts),
+        return TEST_MAIN(TEST(answers_on_keep_alive), TEST(ends_connections_with_their_answer),
+                         TEST(takes_a_byte_at_a_time), TEST(refuses_a_body_over_the_limit),
+                         TEST(refuses_bodies_that_are_too_many_together), TEST(answers_later),
+                         TEST(notices_a_peer_that_leaves), TEST(streams), TEST(cuts),
                          TEST(dies_with_open_exchanges), TEST(an_answer_ends_the_interest),
                          TEST(garbage_changes_nothing), TEST(a_silent_handshake_costs_nothing),
                          TEST(refuses_bad_addresses));

@@ -96,6 +96,46 @@ static void a_release_hands_over_at_once(void) {
         fixture_end(&f);
 }
 
+static const char lease_path[] = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/aliquot";
+
+static void get_lease(Fixture *f, Answer *a) {
+        unsigned before = a->n;
+
+        ASSERT_OK(kube_call(f->client, &(KubeRequest){.method = "GET", .path = lease_path}, on_answer, a,
+                            NULL));
+        TURN_UNTIL(f, a->n > before);
+        ASSERT_INT(a->status, 200);
+}
+
+/* Also who is about to get the lease, and does not know it yet, leaves nothing behind. */
+static void a_release_at_any_moment_leaves_it_free(void) {
+        bool led = false;
+
+        for (unsigned turns = 0; !led; turns++) {
+                bool leads = false, released = false;
+                ElectorOptions o = options("a");
+                Answer a = {0};
+                Elector *e;
+                Fixture f;
+
+                ASSERT_TRUE(turns < 1000);
+                fixture_begin(&f, 0);
+                apply(&f,
+                      "{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\",\"metadata\":{\"name\":"
+                      "\"aliquot\",\"namespace\":\"kube-system\"},\"spec\":{\"holderIdentity\":\"\"}}");
+                ASSERT_OK(elector_new(f.client, &o, on_change, &leads, &e));
+                for (unsigned i = 0; i < turns; i++)
+                        ASSERT_TRUE(sd_event_run(f.event, 100000) >= 0);
+                led = leads;
+                if (elector_release(e, on_flag, &released) == 0)
+                        TURN_UNTIL(&f, released);
+                get_lease(&f, &a);
+                ASSERT_CONTAINS(a.body, "\"holderIdentity\":\"\"");
+                (void) elector_free(e);
+                fixture_end(&f);
+        }
+}
+
 static void times_must_be_in_order(void) {
         bool leads = false;
         Elector *e = NULL;
@@ -109,17 +149,6 @@ static void times_must_be_in_order(void) {
         o.retry = o.renew_deadline;
         ASSERT_INT(elector_new(f.client, &o, on_change, &leads, &e), -EINVAL);
         fixture_end(&f);
-}
-
-static const char lease_path[] = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/aliquot";
-
-static void get_lease(Fixture *f, Answer *a) {
-        unsigned before = a->n;
-
-        ASSERT_OK(kube_call(f->client, &(KubeRequest){.method = "GET", .path = lease_path}, on_answer, a,
-                            NULL));
-        TURN_UNTIL(f, a->n > before);
-        ASSERT_INT(a->status, 200);
 }
 
 /* What others wrote beside us stays; what we write is what client-go writes. */
@@ -295,8 +324,8 @@ static void a_leader_that_slept_too_long_serves_nobody_before_it_stops(void) {
 int main(void) {
         return TEST_MAIN(TEST(one_leads_and_the_other_takes_over_when_it_dies),
                          TEST(a_leader_that_cannot_renew_stops), TEST(a_release_hands_over_at_once),
-                         TEST(times_must_be_in_order), TEST(takes_over_what_was_released),
-                         TEST(an_old_lease_is_watched_for_a_whole_lease),
+                         TEST(a_release_at_any_moment_leaves_it_free), TEST(times_must_be_in_order),
+                         TEST(takes_over_what_was_released), TEST(an_old_lease_is_watched_for_a_whole_lease),
                          TEST(bears_what_the_server_does_meanwhile), TEST(dies_in_its_callback),
                          TEST(a_leader_that_slept_too_long_serves_nobody_before_it_stops));
 }

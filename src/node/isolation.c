@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/isolation.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "node/state_file.h"
+
+#define MIB     (UINT64_C(1) << 20)
+#define INSIDE  "/run/aliquot" /* where the gate looks, inside the container */
+#define LIBRARY INSIDE "/libaliquot.so"
+
+enum { GATE_MAX = 16 << 20, NVIDIA_MAJOR = 195, NVIDIA_CTL = 255 };
+
+/* ---- the gate ---- */
+
+/* Beside this program, as a build leaves it, or where an installation has it. */
+static int read_gate(const char *given, Buf *into, Fault *fault) {
+        static const char *const places[] = {"", "/../lib/aliquot", "/../lib/x86_64-linux-gnu/aliquot",
+                                             "/../lib/aarch64-linux-gnu/aliquot", "/../lib64/aliquot"};
+        char own[4000], path[4096];
+        ssize_t n;
+        int r;
+
+        if (given) {
+                r = file_read(given, GATE_MAX, into);
+                return r < 0 ? fault_set(fault, r, "cannot read the gate %s: %s", given, strerror(-r)) : 0;
+        }
+        n = readlink("/proc/self/exe", own, sizeof own - 1);
+        own[n > 0 ? n : 0] = '\0';
+        if (strrchr(own, '/'))
+                *strrchr(own, '/') = '\0';
+        for (size_t i = 0; i < ELEMENTSOF(places); i++) {
+                (void) snprintf(path, sizeof path, "%s%s/libaliquot.so", own, places[i]);
+                r = file_read(path, GATE_MAX, into);
+                if (r != -ENOENT)
+                        return r < 0 ? fault_set(fault, r, "cannot read the gate %s: %s", path, strerror(-r))
+                                     : 0;
+        }
+        return fault_set(fault, -ENOENT, "the gate libaliquot.so is neither beside %s nor in ../lib/aliquot",
+                         own);
+}
+
+static bool is_same(const char *path, const Buf *text) {
+        _cleanup_buf_ Buf there = BUF_NULL;
+
+        return file_read(path, GATE_MAX, &there) == 0 && str_eq(buf_str(&there), buf_str(text));
+}
+
+/* Renamed over the old one, whose containers keep it; one that starts again gets the new one by the same path. */
+static int install(const char *path, const Buf *text, Fault *fault) {
+        int r;
+
+        if (is_same(path, text))
+                return 0;
+        r = state_file_write(path, text, fault);
+        if (r == 0 && chmod(path, 0755) < 0)
+                r = fault_set(fault, -errno, "cannot let containers read %s: %s", path, strerror(errno));
+        return r;
+}
+
+static int install_all(Isolation *i, const IsolationOptions *o, Fault *fault) {
+        _cleanup_buf_ Buf gate = BUF_NULL, preload = BUF_NULL, directory = BUF_NULL;
+        int r;
+
+        r = read_gate(o->gate, &gate, fault);
+        if (r < 0)
+                return r;
+        buf_appendf(&directory, "%s/gate", o->state_dir);
+        buf_append_str(&preload, STR(LIBRARY "\n"));
+        if (buf_result(&directory) < 0 || buf_result(&preload) < 0)
+                return -ENOMEM;
+        if (mkdir(directory.data, 0755) < 0 && errno != EEXIST)
+                return fault_set(fault, -errno, "cannot make %s: %s", directory.data, strerror(errno));
+        r = install(i->gate, &gate, fault);
+        return r < 0 ? r : install(i->preload, &preload, fault);
+}
+
+static char *path_of(const char *directory, const char *name) {
+        Buf path = BUF_NULL;
+
+        buf_appendf(&path, "%s/%s", directory, name);
+        return buf_take(&path);
+}
+
+int isolation_init(Isolation *i, const IsolationOptions *o) {
+        *i = (Isolation){.board = BOARD_NULL, .ignores_disable = o->ignores_disable};
+        i->gate = path_of(o->state_dir, "gate/libaliquot.so");
+        i->preload = path_of(o->state_dir, "gate/ld.so.preload");
+        if (!i->gate || !i->preload)
+                return -ENOMEM;
+        if (install_all(i, o, &i->trouble) == 0)
+                (void) board_open(&i->board, o->slices, true, &i->trouble);
+        if (i->trouble.text[0])
+                log_warning("isolated containers will not start: %s", i->trouble.text);
+        return 0;
+}
+
+void isolation_done(Isolation *i) {
+        board_done(&i->board);
+        free(i->gate);
+        free(i->preload);
+        *i = (Isolation){.board = BOARD_NULL};
+}
+
+/* ---- names ---- */
+
+/* Nobody else has the same devices as long as this one lives. FNV-1a tells sets apart that begin alike. */
+static void write_id(const DeviceSet *mem, char ret[static BOARD_ID]) {
+        uint64_t hash = UINT64_C(0xCBF29CE484222325);
+
+        for (size_t i = 0; i < mem->n; i++)
+                hash = (hash ^ mem->ids[i]) * UINT64_C(0x100000001B3);
+        (void) snprintf(ret, BOARD_ID, "gpu%u-%zu-%016llx", mem->n > 0 ? device_card(mem->ids[0]) : 0, mem->n,
+                        (unsigned long long) hash);
+}
+
+/* ---- Allocate ---- */
+
+typedef struct Mounts {
+        PluginMount *mounts;
+        int n;
+        Arena *arena;
+} Mounts;
+
+static bool add(Mounts *m, bool read_only, const char *inside, const char *format, ...) _printf_(4, 5);
+static bool add(Mounts *m, bool read_only, const char *inside, const char *format, ...) {
+        char host[4096];
+        Str to, from;
+        va_list ap;
+
+        va_start(ap, format);
+        (void) vsnprintf(host, sizeof host, format, ap);
+        va_end(ap);
+        to = arena_str(m->arena, str_from(inside));
+        from = arena_str(m->arena, str_from(host));
+        if (!to.data || !from.data)
+                return false;
+        m->mounts[m->n++] =
+                (PluginMount){.container_path = to.data, .host_path = from.data, .read_only = read_only};
+        return true;
+}
+
+static bool add_card(Mounts *m, const char *board, const char *id, unsigned number) {
+        char limits[64], counters[64];
+
+        (void) snprintf(limits, sizeof limits, INSIDE "/slice/%u/limits", number);
+        (void) snprintf(counters, sizeof counters, INSIDE "/slice/%u/counters", number);
+        return add(m, true, limits, "%s/%s/%u/limits", board, id, number) &&
+               add(m, false, counters, "%s/%s/%u/counters", board, id, number);
+}
+
+int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *mem, Arena *arena,
+                     PluginMount ret[static ISOLATION_MOUNTS]) {
+        Mounts m = {.mounts = ret, .arena = arena};
+        uint32_t card, count;
+        unsigned number = 0;
+        char id[BOARD_ID];
+        size_t at = 0;
+
+        if (!share_mode_is_isolated(v->mode) || i->trouble.text[0])
+                return 0; /* PreStart says what the trouble is, and does not let it start */
+        write_id(mem, id);
+        if (!add(&m, true, LIBRARY, "%s", i->gate) || !add(&m, true, "/etc/ld.so.preload", "%s", i->preload))
+                return -ENOMEM;
+        while (number < BOARD_CARDS && device_set_next_card(mem, &at, &card, &count))
+                if (!add_card(&m, i->board.path, id, number++))
+                        return -ENOMEM;
+        return m.n;
+}
+
+/* ---- PreStart ---- */
+
+static SliceFile device(unsigned minor_) {
+        return (SliceFile){.rdev = makedev(NVIDIA_MAJOR, minor_)};
+}
+
+/* It has a major of its own choosing, and is there only when its module is loaded. */
+static SliceFile uvm_device(void) {
+        struct stat st;
+
+        return stat("/dev/nvidia-uvm", &st) == 0 && S_ISCHR(st.st_mode) ? (SliceFile){.rdev = st.st_rdev}
+                                                                        : (SliceFile){0};
+}
+
+static const MachineCard *machine_card(const Inventory *v, uint32_t index) {
+        for (size_t i = 0; i < v->cards.n; i++)
+                if (v->cards.cards[i].index == index)
+                        return &v->cards.cards[i];
+        return NULL;
+}
+
+static int describe(const Isolation *i, const Inventory *v, const RosterContainer *c, uint32_t index,
+                    uint32_t units, SliceSpec *ret, Fault *fault) {
+        const MachineCard *card = machine_card(v, index);
+        uint32_t dev = card ? card_units(card->mib, v->unit) : 0;
+        bool open = c->not_isolated && !i->ignores_disable;
+
+        if (!card || dev == 0 || units > dev)
+                return fault_set(fault, ISOLATION_E_MISSING, "gpu%u has no %u units here", index, units);
+        *ret = (SliceSpec){
+                .limit = MIB * (open ? card->mib : visible_mib(card->mib, units, dev)),
+                .card_bytes = MIB * card->mib,
+                .group_bytes = SLICE_GROUP_BYTES,
+                .card = index,
+                .core_percent = v->mode == SHARE_MODE_CORE_MEM ? c->core : 0,
+                .flags = open ? SLICE_FLAG_OPEN : 0,
+                .uuid = card->uuid,
+                .ctl = device(NVIDIA_CTL),
+                .device = device(card->minor),
+                .uvm = uvm_device(),
+        };
+        return 0;
+}
+
+int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, const RosterContainer *c,
+                      const DeviceSet *mem, Fault *fault) {
+        char id[BOARD_ID], name[512], owner[600];
+        SliceSpec specs[BOARD_CARDS];
+        uint32_t card, count;
+        size_t at = 0, n = 0;
+        int r = 0;
+
+        if (!share_mode_is_isolated(v->mode))
+                return 0;
+        if (i->trouble.text[0])
+                return fault_set(fault, ISOLATION_E_MISSING, "it cannot be isolated: %s", i->trouble.text);
+        if (access(i->gate, R_OK) < 0 || access(i->preload, R_OK) < 0)
+                return fault_set(fault, ISOLATION_E_MISSING, "it cannot be isolated: %s or %s is missing",
+                                 i->gate, i->preload);
+        (void) snprintf(name, sizeof name, "%s/%s/%s", pod->namespace_, pod->name, c->name);
+        while (r == 0 && n < BOARD_CARDS && device_set_next_card(mem, &at, &card, &count)) {
+                r = describe(i, v, c, card, count, &specs[n], fault);
+                specs[n++].container = name;
+        }
+        if (r != 0)
+                return r;
+        r = board_refresh(&i->board, fault);
+        if (r < 0)
+                return r;
+        write_id(mem, id);
+        (void) snprintf(owner, sizeof owner, BOARD_AGENT "%s", name);
+        return board_renew(&i->board, id, owner, specs, n, fault);
+}
+
+/* ---- and after ---- */
+
+static bool is_named(void *userdata, const char *id) {
+        const Records *records = userdata;
+        char named[BOARD_ID];
+
+        for (const Record *record = records->by_uid; record; record = record->hh.next)
+                for (size_t k = 0; k < record->n_containers; k++) {
+                        write_id(&record->containers[k].given[DEVICE_MEM], named);
+                        if (strcmp(named, id) == 0)
+                                return true;
+                }
+        return false;
+}
+
+void isolation_sweep(Isolation *i, const Records *records) {
+        if (i->board.fd >= 0 && board_sweep(&i->board, is_named, (void *) records) < 0)
+                log_warning("the board of slices in %s cannot be read", i->board.path);
+}

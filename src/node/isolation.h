@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What an isolated container is given beside its card: its slice pages, and the gate that keeps to them. Both are mounted, and
+ * mounts are named in Allocate, before it is sure whose the devices are. So the slice on the board is called by the devices,
+ * which nobody else has, and is written in PreStart, once the identity is proved.
+ *
+ * A container whose page or gate cannot be made does not start: isolation fails closed. */
+
+#include "base/arena.h"
+#include "node/inventory.h"
+#include "node/records.h"
+#include "node/roster.h"
+#include "slice/board.h"
+
+typedef struct IsolationOptions {
+        const char *slices;    /* the board */
+        const char *state_dir; /* the gate is installed in its folder `gate`; the same path on the host */
+        const char *gate;      /* libaliquot.so to install; NULL: the one beside this program */
+        bool ignores_disable;  /* CGPU_DISABLE is not honoured on this node */
+} IsolationOptions;
+
+typedef struct Isolation {
+        Board board;
+        char *gate, *preload; /* on the host; owned */
+        bool ignores_disable;
+        Fault trouble; /* why no isolated container can start; "" when they can */
+} Isolation;
+
+/* Installs the gate by rename: running containers keep the one that they have. What is wrong is kept for those it concerns. 0 or
+ * -ENOMEM; done in either case. */
+int isolation_init(Isolation *i, const IsolationOptions *options);
+void isolation_done(Isolation *i);
+
+/* For the answer to Allocate; none where the mode does not isolate. ret has room for ISOLATION_MOUNTS; texts are in the arena.
+ * Returns how many, or -ENOMEM. */
+enum { ISOLATION_MOUNTS = 2 + 2 * BOARD_CARDS };
+int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *mem, Arena *arena,
+                     PluginMount ret[static ISOLATION_MOUNTS]);
+
+/* Writes the pages of a container that is about to start. 0, ISOLATION_E_MISSING or negative errno, both with a fault. */
+enum { ISOLATION_E_MISSING = 1 };
+int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, const RosterContainer *c,
+                      const DeviceSet *mem, Fault *fault);
+
+/* Slices that no record names any more are taken off the board. */
+void isolation_sweep(Isolation *i, const Records *records);

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "slice/board.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define OWNER "owner"
+
+/* ---- the directory ---- */
+
+/* Of a user who is not root: nobody else may have put it there. */
+static int check_own(int fd, const char *path, Fault *fault) {
+        struct stat st;
+
+        if (fstat(fd, &st) < 0)
+                return fault_set(fault, -errno, "cannot look at %s: %s", path, strerror(errno));
+        if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022) != 0)
+                return fault_set(fault, -EACCES, "%s belongs to somebody else, or others may write to it",
+                                 path);
+        return 0;
+}
+
+static void default_path(char *ret, size_t size) {
+        const char *runtime = getenv("XDG_RUNTIME_DIR");
+
+        if (geteuid() == 0)
+                (void) snprintf(ret, size, "%s", BOARD_DEFAULT);
+        else if (runtime && runtime[0] == '/')
+                (void) snprintf(ret, size, "%s/aliquot/slices", runtime);
+        else
+                (void) snprintf(ret, size, "/tmp/aliquot-%u/slices", (unsigned) geteuid());
+}
+
+static int make_path(const char *path, Fault *fault) {
+        char part[BOARD_PATH];
+        size_t n = strlen(path);
+
+        if (n >= sizeof part)
+                return fault_set(fault, -ENAMETOOLONG, "the path is too long: %s", path);
+        memcpy(part, path, n + 1);
+        for (size_t i = 1; i <= n; i++) {
+                if (part[i] != '/' && part[i] != '\0')
+                        continue;
+                part[i] = '\0';
+                if (mkdir(part, 0755) < 0 && errno != EEXIST)
+                        return fault_set(fault, -errno, "cannot make %s: %s", part, strerror(errno));
+                if (i < n)
+                        part[i] = '/';
+        }
+        return 0;
+}
+
+int board_open(Board *b, const char *path, bool make, Fault *fault) {
+        _cleanup_close_ int fd = -1;
+        char own[BOARD_PATH];
+        int r = 0;
+
+        if (!path) {
+                default_path(own, sizeof own);
+                path = own;
+        }
+        if (make)
+                r = make_path(path, fault);
+        if (r < 0)
+                return r;
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (fd < 0)
+                return fault_set(fault, -errno, "cannot open %s: %s", path, strerror(errno));
+        if (make)
+                r = check_own(fd, path, fault);
+        if (r < 0)
+                return r;
+        *b = (Board){.fd = TAKE_FD(fd), .lock = -1};
+        (void) snprintf(b->path, sizeof b->path, "%s", path);
+        return 0;
+}
+
+void board_done(Board *b) {
+        board_unlock(b);
+        if (b->fd >= 0)
+                (void) close(b->fd);
+        *b = BOARD_NULL;
+}
+
+int board_refresh(Board *b, Fault *fault) {
+        struct stat here, there;
+        Board again;
+        int r;
+
+        if (b->fd >= 0 && fstat(b->fd, &here) == 0 && stat(b->path, &there) == 0 &&
+            here.st_dev == there.st_dev && here.st_ino == there.st_ino)
+                return 0;
+        r = board_open(&again, b->path, true, fault);
+        if (r < 0)
+                return r;
+        board_done(b);
+        *b = again;
+        return 0;
+}
+
+int board_lock(Board *b, Fault *fault) {
+        _cleanup_close_ int fd = openat(b->fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        int r;
+
+        if (fd < 0)
+                return fault_set(fault, -errno, "cannot open the board's lock: %s", strerror(errno));
+        do
+                r = flock(fd, LOCK_EX);
+        while (r < 0 && errno == EINTR);
+        if (r < 0)
+                return fault_set(fault, -errno, "cannot lock the board: %s", strerror(errno));
+        b->lock = TAKE_FD(fd);
+        return 0;
+}
+
+void board_unlock(Board *b) {
+        if (b->lock >= 0)
+                (void) close(b->lock);
+        b->lock = -1;
+}
+
+/* ---- one slice ---- */
+
+/* The owner's lock is one of the open file, so that it is told apart from one's own within a process. */
+static bool is_locked(int fd) {
+        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+
+        return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+/* Returns whether somebody has it. The agent's are there as long as the agent lets them stand: they begin with another word. */
+static bool read_owner(int dir, BoardSlice *slice) {
+        _cleanup_close_ int fd = openat(dir, OWNER, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        ssize_t n;
+
+        slice->owner[0] = '\0';
+        if (fd < 0)
+                return false;
+        n = read(fd, slice->owner, sizeof slice->owner - 1);
+        slice->owner[n > 0 ? n : 0] = '\0';
+        slice->owner[strcspn(slice->owner, "\n")] = '\0';
+        return strncmp(slice->owner, BOARD_AGENT, strlen(BOARD_AGENT)) == 0 || is_locked(fd);
+}
+
+static void read_card(int dir, uint32_t number, BoardSlice *slice) {
+        _cleanup_close_ int fd = -1;
+        char name[16];
+        size_t at = slice->n_cards;
+
+        (void) snprintf(name, sizeof name, "%u", number);
+        fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (fd < 0 || slice_files_limits(fd, &slice->cards[at].limits) != 0)
+                return;
+        if (slice_files_read(fd, &slice->cards[at].report) != 0) /* the container's own doing */
+                memset(&slice->cards[at].report, 0, sizeof slice->cards[at].report);
+        slice->cards[at].number = number;
+        slice->n_cards++;
+}
+
+static bool lives(int dir, BoardSlice *slice) {
+        bool owned = read_owner(dir, slice);
+
+        slice->n_cards = 0;
+        for (uint32_t i = 0; i < BOARD_CARDS; i++)
+                read_card(dir, i, slice);
+        for (uint32_t i = 0; i < slice->n_cards; i++)
+                owned |= slice->cards[i].report.n_alive > 0;
+        return owned;
+}
+
+/* ---- throwing away ---- */
+
+static void remove_card(int dir, const char *name) {
+        _cleanup_close_ int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+        if (fd >= 0) {
+                (void) unlinkat(fd, "limits", 0);
+                (void) unlinkat(fd, "counters", 0);
+        }
+        (void) unlinkat(dir, name, AT_REMOVEDIR);
+}
+
+void board_drop(Board *b, const char *id) {
+        _cleanup_close_ int dir = openat(b->fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        char name[16];
+
+        if (dir < 0)
+                return;
+        for (uint32_t i = 0; i < BOARD_CARDS; i++) {
+                (void) snprintf(name, sizeof name, "%u", i);
+                remove_card(dir, name);
+        }
+        (void) unlinkat(dir, OWNER ".new", 0);
+        (void) unlinkat(dir, OWNER, 0);
+        (void) unlinkat(b->fd, id, AT_REMOVEDIR);
+}
+
+/* ---- all of them ---- */
+
+static int visit_one(Board *b, const char *id, int (*visit)(void *userdata, const BoardSlice *slice),
+                     void *userdata) {
+        _cleanup_close_ int dir = openat(b->fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        _cleanup_free_ BoardSlice *slice = NULL;
+
+        if (dir < 0)
+                return 0;
+        slice = calloc(1, sizeof *slice);
+        if (!slice)
+                return -ENOMEM;
+        (void) snprintf(slice->id, sizeof slice->id, "%s", id);
+        if (lives(dir, slice))
+                return visit(userdata, slice);
+        if (b->lock >= 0)
+                board_drop(b, id);
+        return 0;
+}
+
+int board_each(Board *b, int (*visit)(void *userdata, const BoardSlice *slice), void *userdata) {
+        int fd = openat(b->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
+        const struct dirent *entry;
+        int r = 0;
+
+        if (!entries) {
+                r = -errno;
+                if (fd >= 0)
+                        (void) close(fd);
+                return r;
+        }
+        while (r == 0 && (entry = readdir(entries)))
+                if (entry->d_name[0] != '.' && strlen(entry->d_name) < BOARD_ID)
+                        r = visit_one(b, entry->d_name, visit, userdata);
+        (void) closedir(entries);
+        return r;
+}
+
+/* ---- a new one ---- */
+
+static int put_owner(int dir, const char *owner, int *ret, Fault *fault) {
+        _cleanup_close_ int fd = openat(dir, OWNER, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+
+        if (fd < 0 || fcntl(fd, F_OFD_SETLK, &lock) < 0 || dprintf(fd, "%s\n", owner) < 0)
+                return fault_set(fault, -errno, "cannot write the slice's owner: %s", strerror(errno));
+        *ret = TAKE_FD(fd);
+        return 0;
+}
+
+/* Directories that are there already are used again. */
+static int put_cards(int dir, const SliceSpec *specs, size_t n, Fault *fault) {
+        for (size_t i = 0; i < n; i++) {
+                _cleanup_close_ int fd = -1;
+                char name[24];
+                int r;
+
+                (void) snprintf(name, sizeof name, "%zu", i);
+                if (mkdirat(dir, name, 0755) < 0 && errno != EEXIST)
+                        return fault_set(fault, -errno, "cannot make a slice's directory: %s",
+                                         strerror(errno));
+                fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+                if (fd < 0)
+                        return fault_set(fault, -errno, "cannot open a slice's directory: %s",
+                                         strerror(errno));
+                r = slice_files_make(fd, &specs[i], fault);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int board_put(Board *b, const char *id, const char *owner, const SliceSpec *specs, size_t n, int *ret_owner,
+              Fault *fault) {
+        _cleanup_close_ int dir = -1, held = -1;
+        int r;
+
+        if (n > BOARD_CARDS || strlen(id) >= BOARD_ID)
+                return fault_set(fault, -E2BIG, "slice %s: more than %d cards, or a longer name than %d", id,
+                                 BOARD_CARDS, BOARD_ID - 1);
+        if (mkdirat(b->fd, id, 0755) < 0)
+                return fault_set(fault, -errno, "cannot make slice %s: %s", id, strerror(errno));
+        dir = openat(b->fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        r = dir < 0 ? fault_set(fault, -errno, "cannot open slice %s: %s", id, strerror(errno)) : 0;
+        if (r == 0)
+                r = put_owner(dir, owner, &held, fault);
+        if (r == 0)
+                r = put_cards(dir, specs, n, fault);
+        if (r < 0) {
+                board_drop(b, id);
+                return r;
+        }
+        *ret_owner = TAKE_FD(held);
+        return 0;
+}
+
+static int write_owner(int dir, const char *owner, Fault *fault) {
+        _cleanup_close_ int fd =
+                openat(dir, OWNER ".new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+
+        if (fd < 0 || dprintf(fd, "%s\n", owner) < 0 || renameat(dir, OWNER ".new", dir, OWNER) < 0)
+                return fault_set(fault, -errno, "cannot write the slice's owner: %s", strerror(errno));
+        return 0;
+}
+
+int board_renew(Board *b, const char *id, const char *owner, const SliceSpec *specs, size_t n, Fault *fault) {
+        _cleanup_close_ int dir = -1;
+        int r;
+
+        if (n > BOARD_CARDS)
+                return fault_set(fault, -E2BIG, "slice %s: more than %d cards", id, BOARD_CARDS);
+        if (mkdirat(b->fd, id, 0755) < 0 && errno != EEXIST)
+                return fault_set(fault, -errno, "cannot make slice %s in %s: %s", id, b->path,
+                                 strerror(errno));
+        dir = openat(b->fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (dir < 0)
+                return fault_set(fault, -errno, "cannot open slice %s in %s: %s", id, b->path,
+                                 strerror(errno));
+        r = write_owner(dir, owner, fault);
+        return r < 0 ? r : put_cards(dir, specs, n, fault);
+}
+
+static bool is_agents(Board *b, const char *id) {
+        char path[BOARD_ID + sizeof OWNER + 1], text[sizeof BOARD_AGENT] = "";
+        _cleanup_close_ int fd = -1;
+
+        (void) snprintf(path, sizeof path, "%s/" OWNER, id);
+        fd = openat(b->fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        return fd >= 0 && read(fd, text, strlen(BOARD_AGENT)) == (ssize_t) strlen(BOARD_AGENT) &&
+               strcmp(text, BOARD_AGENT) == 0;
+}
+
+int board_sweep(Board *b, bool (*keep)(void *userdata, const char *id), void *userdata) {
+        int fd = openat(b->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
+        const struct dirent *entry;
+
+        if (!entries) {
+                int r = -errno;
+
+                if (fd >= 0)
+                        (void) close(fd);
+                return r;
+        }
+        while ((entry = readdir(entries)))
+                if (entry->d_name[0] != '.' && strlen(entry->d_name) < BOARD_ID &&
+                    is_agents(b, entry->d_name) && !keep(userdata, entry->d_name))
+                        board_drop(b, entry->d_name);
+        (void) closedir(entries);
+        return 0;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* All slices of this machine, as directories:
+ *
+ *   BOARD/lock          held while somebody takes or throws away a slice
+ *   BOARD/ID/owner      who has it; `aliquot run` holds its lock as long as it lives
+ *   BOARD/ID/N/         one per card: the slice page (slice/page.h)
+ *
+ * The node agent's slices stand on the same board, so that both count the same cards and `aliquot smi` shows both. A slice of
+ * `aliquot run` lives as long as its owner, or any process that has it mapped. */
+
+#include "base/fault.h"
+#include "slice/files.h"
+
+enum { BOARD_CARDS = 32, BOARD_ID = 128, BOARD_OWNER = 256, BOARD_PATH = 4096 };
+
+#define BOARD_DEFAULT "/run/aliquot/slices"
+#define BOARD_AGENT   "agent " /* how the owner of the agent's slices begins; others begin with "run " */
+
+typedef struct BoardSlice {
+        char id[BOARD_ID];
+        char owner[BOARD_OWNER]; /* one line, for people */
+        uint32_t n_cards;
+        struct {
+                uint32_t number; /* of its directory */
+                SliceLimits limits;
+                SliceReport report;
+        } cards[BOARD_CARDS];
+} BoardSlice;
+
+typedef struct Board {
+        int fd;   /* the directory */
+        int lock; /* -1 unless it is held */
+        char path[BOARD_PATH];
+} Board;
+
+#define BOARD_NULL ((Board){.fd = -1, .lock = -1})
+
+/* path NULL: BOARD_DEFAULT for root, else one of the user's own below XDG_RUNTIME_DIR or /tmp. May make it. 0 or negative errno with
+ * a fault: -EACCES also when somebody else owns it. */
+int board_open(Board *b, const char *path, bool make, Fault *fault);
+void board_done(Board *b);
+
+/* What is mounted by its path must be where the path leads: /run is cleaned by others. Opens, and makes, the board again when another
+ * directory, or none, stands there now. 0 or negative errno with a fault. */
+int board_refresh(Board *b, Fault *fault);
+
+int board_lock(Board *b, Fault *fault); /* waits; 0 or negative errno */
+void board_unlock(Board *b);
+
+/* Each living slice in turn, until it returns non-zero, which is returned. Dead ones are removed when the board is locked, and passed
+ * over else. What cannot be read is passed over. Negative errno when the board cannot be read. */
+int board_each(Board *b, int (*visit)(void *userdata, const BoardSlice *slice), void *userdata);
+
+/* Makes BOARD/ID with one slice page per spec, under the lock. *ret_owner is a descriptor that keeps it alive: inherited over fork,
+ * closed at exec. 0 or negative errno with a fault; nothing is left behind on failure. */
+int board_put(Board *b, const char *id, const char *owner, const SliceSpec *specs, size_t n, int *ret_owner,
+              Fault *fault);
+void board_drop(Board *b, const char *id);
+
+/* The node agent's: the directory and its pages are made where they are missing, limits are said anew, good counters stay. Nobody
+ * holds a lock: it stands until the agent takes it away. 0 or negative errno with a fault. */
+int board_renew(Board *b, const char *id, const char *owner, const SliceSpec *specs, size_t n, Fault *fault);
+
+/* Drops the agent's slices that keep() does not want. 0 or negative errno when the board cannot be read. */
+int board_sweep(Board *b, bool (*keep)(void *userdata, const char *id), void *userdata);

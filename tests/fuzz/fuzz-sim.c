@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Any calls of two programs on the simulated driver, from any memory: no byte outside of it is touched, what is in use is never more
+ * than there is, and closing all files leaves nothing.
+ *
+ * A call is: a byte for file and request form, the number, the size (two bytes), the place of the parameters, then how many bytes
+ * follow for each of two places in memory, and these bytes. */
+
+#include <assert.h>
+
+#include "../fake/memory-caller.h"
+#include "rm/rm.h"
+#include "rm/uvm.h"
+#include "sim/call.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { FILES = 5, CLIENT = 0x77, DEVICE = 1, SUBDEVICE = 2, PARAMS = MEMORY_PAGE, NESTED = 2 * MEMORY_PAGE };
+
+static const uint64_t places[] = {
+        MEMORY_START, MEMORY_READ_ONLY, MEMORY_START + MEMORY_PAGE, MEMORY_END - 8, 0, UINT64_MAX - 3};
+static const uint32_t uvm_requests[] = {UVM_INITIALIZE_CMD,          UVM_DEINITIALIZE_CMD,
+                                        UVM_REGISTER_GPU_CMD,        UVM_UNREGISTER_GPU_CMD,
+                                        UVM_PAGEABLE_MEM_ACCESS_CMD, UVM_MM_INITIALIZE_CMD};
+
+static Sim sim;
+static SimFile *files[FILES];
+static MemoryCaller callers[2];
+
+static SimFile *open_nth(size_t n) {
+        static const SimFileKind kinds[FILES] = {SIM_FILE_CTL, SIM_FILE_CTL, SIM_FILE_CARD, SIM_FILE_UVM,
+                                                 SIM_FILE_UVM_TOOLS};
+        SimFile *f = sim_file_open(&sim, kinds[n], 0);
+
+        assert(f);
+        return f;
+}
+
+static void start(void) {
+        CardList cards = {0};
+        SimClient *c;
+        SimObject *o;
+
+        assert(cards_simulate(STR("2xT:64MiB"), STR("n"), &cards, NULL) == 0 &&
+               sim_init(&sim, &cards, 1 << 20) == 0);
+        card_list_done(&cards);
+        sim.max_file_objects = 64;
+        for (size_t i = 0; i < FILES; i++)
+                files[i] = open_nth(i);
+        for (uint32_t i = 0; i < 2; i++) {
+                memory_caller_init(&callers[i], 7 + i, 0);
+                assert(sim_client_new(files[i], CLIENT + i, (SimProcess){7 + i, 0}, &c) == RM_OK);
+                assert(sim_object_new(c, &(SimWish){CLIENT + i, DEVICE, RM_CLASS_DEVICE, i, 0}, &o) == RM_OK);
+                assert(sim_object_new(c, &(SimWish){DEVICE, SUBDEVICE, RM_CLASS_SUBDEVICE, 0, 0}, &o) ==
+                       RM_OK);
+        }
+}
+
+static void check(void) {
+        for (size_t i = 0; i < sim.n_cards; i++)
+                assert(sim.cards[i].used <= sim.cards[i].bytes - sim.cards[i].reserved &&
+                       sim_card_largest(&sim.cards[i]).bytes <= sim_card_free(&sim.cards[i]));
+        for (size_t i = 0; i < FILES; i++)
+                assert(files[i]->n_objects <= sim.max_file_objects);
+}
+
+static size_t fill(uint8_t *to, const uint8_t *data, size_t size) {
+        size_t n = size > 0 ? data[0] : 0;
+
+        if (size == 0)
+                return 0;
+        n = n < size - 1 ? n : size - 1;
+        memcpy(to, data + 1, n);
+        return n + 1;
+}
+
+static size_t one_call(const uint8_t *data, size_t size) {
+        size_t n = data[0] % FILES, at = 5;
+        MemoryCaller *who = &callers[data[0] >> 4 & 1];
+        uint32_t request = RM_IOCTL(data[1], data[2] | data[3] << 8);
+        int r;
+
+        if (files[n]->kind == SIM_FILE_UVM)
+                request = uvm_requests[data[1] % 6];
+        at += fill(who->bytes + PARAMS, data + at, size - at);
+        at += fill(who->bytes + NESTED, data + at, size - at);
+        r = sim_call(files[n], &who->caller, request, places[data[4] % 6]);
+        assert(r == 0 || r == -EFAULT || r == -EINVAL);
+        if (data[0] >> 5 == 7) {
+                sim_file_close(files[n]);
+                files[n] = open_nth(n);
+        }
+        return at;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        start();
+        while (size > 5) {
+                size_t used = one_call(data, size);
+
+                data += used;
+                size -= used;
+                check();
+        }
+        for (size_t i = 0; i < FILES; i++)
+                sim_file_close(files[i]);
+        assert(sim.n_objects == 0 && sim.cards[0].used == 0 && sim.cards[1].used == 0);
+        sim_done(&sim);
+        return 0;
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "slice/board.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "slice/slice.h"
+#include "test.h"
+
+static char home[64], path[128];
+
+static void begin(void) {
+        (void) snprintf(home, sizeof home, "/tmp/aliquot-board-XXXXXX");
+        ASSERT_TRUE(mkdtemp(home) != NULL);
+        (void) snprintf(path, sizeof path, "%s/a/slices", home);
+}
+
+static Board open_board(void) {
+        Fault fault = FAULT_NULL;
+        Board b;
+
+        ASSERT_OK(board_open(&b, path, true, &fault));
+        return b;
+}
+
+static int put(Board *b, const char *id, const char *owner) {
+        SliceSpec specs[2] = {
+                {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = id},
+                {.limit = 2 << 20, .card_bytes = 1 << 24, .uuid = "GPU-b", .card = 1, .container = id}};
+        Fault fault = FAULT_NULL;
+        int fd = -1;
+
+        ASSERT_OK(board_lock(b, &fault));
+        ASSERT_OK(board_put(b, id, owner, specs, 2, &fd, &fault));
+        board_unlock(b);
+        return fd;
+}
+
+static int seen(void *userdata, const BoardSlice *slice) {
+        unsigned *n = userdata;
+
+        ASSERT_INT(slice->n_cards, 2);
+        ASSERT_INT(slice->cards[1].limits.limit, 2 << 20);
+        ++*n;
+        return 0;
+}
+
+static unsigned count(Board *b, bool locked) {
+        Fault fault = FAULT_NULL;
+        unsigned n = 0;
+
+        if (locked)
+                ASSERT_OK(board_lock(b, &fault));
+        ASSERT_OK(board_each(b, seen, &n));
+        board_unlock(b);
+        return n;
+}
+
+static bool is_there(const char *id) {
+        char text[256];
+
+        (void) snprintf(text, sizeof text, "%s/%s", path, id);
+        return access(text, F_OK) == 0;
+}
+
+static void slices_live_as_long_as_their_owner(void) {
+        Board b;
+        int one, two;
+
+        begin();
+        b = open_board();
+        one = put(&b, "one", "run 1 x");
+        two = put(&b, "two", "run 2 y");
+        ASSERT_INT(count(&b, false), 2);
+        ASSERT_OK(close(one));
+        ASSERT_INT(count(&b, false), 1);
+        ASSERT_TRUE(is_there("one")); /* nobody throws away without the lock */
+        ASSERT_INT(count(&b, true), 1);
+        ASSERT_TRUE(!is_there("one") && is_there("two"));
+        board_drop(&b, "two");
+        ASSERT_TRUE(!is_there("two"));
+        ASSERT_OK(close(two));
+        board_done(&b);
+}
+
+/* The command may outlive whoever started it. */
+static void or_as_any_process_that_has_them(void) {
+        char directory[256];
+        int status, owner, tell[2];
+        pid_t pid;
+        char byte;
+        Board b;
+
+        begin();
+        b = open_board();
+        owner = put(&b, "one", "run 1 x");
+        (void) snprintf(directory, sizeof directory, "%s/one/0", path);
+        ASSERT_OK(pipe(tell));
+        pid = fork();
+        if (pid == 0) {
+                static Slice slice;
+
+                (void) close(owner);
+                if (slice_open(directory, &slice) != 0 || slice_reserve(&slice, 4096) != 0)
+                        _exit(1);
+                if (write(tell[1], "x", 1) != 1)
+                        _exit(1);
+                pause();
+                _exit(0);
+        }
+        ASSERT_INT(read(tell[0], &byte, 1), 1);
+        ASSERT_OK(close(owner));
+        ASSERT_INT(count(&b, true), 1);
+        ASSERT_OK(kill(pid, SIGKILL));
+        ASSERT_INT(waitpid(pid, &status, 0), pid);
+        ASSERT_INT(count(&b, true), 0);
+        ASSERT_TRUE(!is_there("one"));
+        board_done(&b);
+}
+
+static void the_agents_stand_until_it_takes_them_away(void) {
+        Board b;
+
+        begin();
+        b = open_board();
+        ASSERT_OK(close(put(&b, "pod", "agent default/a/main")));
+        ASSERT_INT(count(&b, true), 1);
+        board_drop(&b, "pod");
+        ASSERT_INT(count(&b, true), 0);
+        board_done(&b);
+}
+
+static bool keep_pod(void *userdata, const char *id) {
+        return strcmp(id, "pod") == 0;
+}
+
+static void the_agent_says_its_slices_anew(void) {
+        SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
+        static Slice slice;
+        Fault fault = FAULT_NULL;
+        char directory[256];
+        Board b;
+        int run;
+
+        begin();
+        b = open_board();
+        ASSERT_OK(board_renew(&b, "pod", "agent d/a/main", &spec, 1, &fault));
+        ASSERT_OK(board_renew(&b, "gone", "agent d/b/main", &spec, 1, &fault));
+        run = put(&b, "one", "run 1 x");
+        (void) snprintf(directory, sizeof directory, "%s/pod/0", path);
+        ASSERT_OK(slice_open(directory, &slice));
+        ASSERT_OK(slice_reserve(&slice, 8192));
+        spec.limit = 2 << 20;
+        ASSERT_OK(board_renew(&b, "pod", "agent d/a/main", &spec, 1, &fault));
+        ASSERT_INT(slice_used(&slice), 8192);
+        ASSERT_OK(slice_reserve(&slice, 4096));
+        slice_close(&slice);
+        ASSERT_OK(slice_open(directory, &slice)); /* the container's next start sees what is said now */
+        ASSERT_INT(slice_limit(&slice), 2 << 20);
+        slice_close(&slice);
+        ASSERT_OK(board_sweep(&b, keep_pod, NULL));
+        ASSERT_TRUE(is_there("pod") && !is_there("gone") && is_there("one"));
+        ASSERT_OK(close(run));
+        board_drop(&b, "pod");
+        board_done(&b);
+}
+
+static void what_cannot_be_read_is_passed_over(void) {
+        Fault fault = FAULT_NULL;
+        char text[256];
+        Board b;
+        int fd;
+
+        begin();
+        b = open_board();
+        fd = put(&b, "one", "run 1 x");
+        (void) snprintf(text, sizeof text, "%s/file", path);
+        ASSERT_OK(close(open(text, O_WRONLY | O_CREAT, 0600)));
+        (void) snprintf(text, sizeof text, "%s/link", path);
+        ASSERT_OK(symlink("/etc", text));
+        ASSERT_INT(count(&b, true), 1);
+        ASSERT_OK(close(fd));
+        (void) snprintf(text, sizeof text, "%s/a", home);
+        ASSERT_OK(chmod(text, 0777));
+        ASSERT_OK(board_open(&b, path, true, &fault));
+        ASSERT_OK(chmod(path, 0777));
+        ASSERT_INT(board_open(&b, path, true, &fault), -EACCES);
+        ASSERT_CONTAINS(fault.text, path);
+}
+
+static void names_are_not_taken_twice(void) {
+        SliceSpec spec = {.limit = 4096, .card_bytes = 4096, .uuid = "GPU-a", .container = "x"};
+        Fault fault = FAULT_NULL;
+        int one, two = -1;
+        Board b;
+
+        begin();
+        b = open_board();
+        one = put(&b, "one", "run 1 x");
+        ASSERT_INT(board_put(&b, "one", "run 1 x", &spec, 1, &two, &fault), -EEXIST);
+        ASSERT_CONTAINS(fault.text, "one");
+        spec.uuid = "GPU-0123456789012345678901234567890123456789012345678901234567890123456789";
+        ASSERT_TRUE(board_put(&b, "two", "run 1 x", &spec, 1, &two, &fault) < 0);
+        ASSERT_TRUE(!is_there("two"));
+        ASSERT_OK(close(one));
+        board_done(&b);
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(slices_live_as_long_as_their_owner), TEST(or_as_any_process_that_has_them),
+                         TEST(the_agents_stand_until_it_takes_them_away),
+                         TEST(the_agent_says_its_slices_anew), TEST(what_cannot_be_read_is_passed_over),
+                         TEST(names_are_not_taken_twice));
+}
