@@ -11,7 +11,8 @@
 /* The names that this library puts before libc's. In a process that never asks the driver for anything they are a few instructions
  * and the system call. */
 
-#define EXPORTED __attribute__((visibility("default")))
+/* Named by label: the headers' own declarations of these, and what they make of them for large files, stay out of it. */
+#define EXPORTED(name) __asm__(name) __attribute__((visibility("default")))
 
 enum {
         UVM_INITIALIZE =
@@ -60,8 +61,8 @@ static long hook_ioctl(int fd, unsigned long request, uint64_t argument) {
 }
 
 /* The third argument is a pointer or a number; where there is none, what is taken is not looked at by anybody. */
-EXPORTED int ioctl(int fd, unsigned long request, ...);
-EXPORTED int ioctl(int fd, unsigned long request, ...) {
+int aliquot_ioctl(int fd, unsigned long request, ...) EXPORTED("ioctl");
+int aliquot_ioctl(int fd, unsigned long request, ...) {
         void *argument;
         va_list more;
 
@@ -143,13 +144,15 @@ static long hook_mmap(void *address, size_t length, int protection, int flags, i
         return r;
 }
 
-EXPORTED void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset);
-EXPORTED void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
+void *aliquot_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
+        EXPORTED("mmap");
+void *aliquot_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
         return (void *) with_errno(hook_mmap(address, length, protection, flags, fd, offset));
 }
 
-EXPORTED void *mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset);
-EXPORTED void *mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
+void *aliquot_mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset)
+        EXPORTED("mmap64");
+void *aliquot_mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
         return (void *) with_errno(hook_mmap(address, length, protection, flags, fd, offset));
 }
 
@@ -164,7 +167,7 @@ static long hook_munmap(void *address, size_t length) {
         return sys_call(SYS_munmap, address, length);
 }
 
-EXPORTED int munmap(void *address, size_t length);
-EXPORTED int munmap(void *address, size_t length) {
+int aliquot_munmap(void *address, size_t length) EXPORTED("munmap");
+int aliquot_munmap(void *address, size_t length) {
         return (int) with_errno(hook_munmap(address, length));
 }

@@ -242,7 +242,7 @@ static void model_drop(uint32_t c, uint32_t handle) {
                         model_drop(c, i);
 }
 
-static uint64_t model_sum(uint8_t card) {
+static uint64_t model_sum(uint32_t card) {
         uint64_t sum = 0;
 
         for (uint32_t c = 0; c < CLIENTS; c++)
@@ -291,7 +291,7 @@ static void agrees_with_a_model(void) {
                                 model_drop(c, i);
                 }
                 if (step % 64 == 0)
-                        for (uint8_t card = 0; card < CARDS; card++)
+                        for (uint32_t card = 0; card < CARDS; card++)
                                 ASSERT_INT(sums[card], model_sum(card));
         }
         for (uint32_t c = 0; c < CLIENTS; c++) {
