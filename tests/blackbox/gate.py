@@ -542,7 +542,7 @@ if len(sys.argv) > 2 and sys.argv[1] == "--inside":
 
 # ---- the tests, outside --------------------------------------------------------------------------------------------
 
-LIBRARY, SIMULATOR = sys.argv[1:3]
+LIBRARY, SIMULATOR = (os.path.abspath(name) for name in sys.argv[1:3])
 
 
 def skip(why):

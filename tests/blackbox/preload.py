@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-LIBRARY, CC = sys.argv[1], sys.argv[2:]
+LIBRARY, CC = os.path.abspath(sys.argv[1]), sys.argv[2:]
 PRELOAD = "/etc/ld.so.preload"
 
 # Everything of libc that the library stands in front of, with its results and its errno; and a use of stack and heap as ASan likes it.
