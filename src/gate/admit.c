@@ -2,6 +2,7 @@
 #include "gate/admit.h"
 
 #include "gate/bytes.h"
+#include "rm/travel.h"
 
 enum {
         PAGE_BIG = 64 * 1024,
@@ -75,7 +76,8 @@ static void decode_alloc(const uint8_t *p, RmAsk *ask) {
         ask->what = what_class(get32(p + offsetof(RmAlloc, class_)));
         set_new(ask, get32(p), get32(p + offsetof(RmAlloc, parent)), get32(p + offsetof(RmAlloc, new)));
         ask->params = get64(p + offsetof(RmAlloc, params));
-        ask->params_size = get32(p + (rights ? offsetof(RmAllocRights, params_size) : offsetof(RmAlloc, params_size)));
+        ask->params_size =
+                get32(p + (rights ? offsetof(RmAllocRights, params_size) : offsetof(RmAlloc, params_size)));
 }
 
 static void decode_object(const uint8_t *p, RmAsk *ask) {
@@ -91,8 +93,10 @@ static void set_bytes(RmAsk *ask, uint64_t bytes) {
 }
 
 static void decode_memory(const uint8_t *p, RmAsk *ask) {
-        ask->what = get32(p + offsetof(RmAllocMemory, class_)) == RM_CLASS_MEMORY_LOCAL ? RM_TELL_LIMIT : RM_OTHER;
-        set_new(ask, get32(p), get32(p + offsetof(RmAllocMemory, parent)), get32(p + offsetof(RmAllocMemory, new)));
+        ask->what = get32(p + offsetof(RmAllocMemory, class_)) == RM_CLASS_MEMORY_LOCAL ? RM_TELL_LIMIT
+                                                                                        : RM_OTHER;
+        set_new(ask, get32(p), get32(p + offsetof(RmAllocMemory, parent)),
+                get32(p + offsetof(RmAllocMemory, new)));
 }
 
 /* The driver multiplies a 32-bit height by a signed pitch, in 64 bits: a pitch below zero becomes a size that cannot be. */
@@ -100,7 +104,8 @@ static uint64_t pitch_bytes(const uint8_t *p) {
         int64_t pitch = (int32_t) get32(p + HEAP_BY_PITCH_PITCH);
         uint64_t bytes;
 
-        if (pitch < 0 || __builtin_mul_overflow((uint64_t) pitch, (uint64_t) get32(p + HEAP_BY_PITCH_HEIGHT), &bytes))
+        if (pitch < 0 ||
+            __builtin_mul_overflow((uint64_t) pitch, (uint64_t) get32(p + HEAP_BY_PITCH_HEIGHT), &bytes))
                 return UINT64_MAX;
         return bytes;
 }
@@ -288,7 +293,8 @@ static size_t status_at(const RmAsk *ask) {
         case RM_ESC_VID_HEAP_CONTROL:
                 return offsetof(RmHeap, status);
         default:
-                return ask->size == sizeof(RmAllocRights) ? offsetof(RmAllocRights, status) : offsetof(RmAlloc, status);
+                return ask->size == sizeof(RmAllocRights) ? offsetof(RmAllocRights, status)
+                                                          : offsetof(RmAlloc, status);
         }
 }
 

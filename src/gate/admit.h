@@ -14,7 +14,8 @@
 
 enum {
         RM_OUTER_MAX = 184, /* the longest structure that is decoded here: RmHeap */
-        RM_INNER_MAX = 256, /* parameters of memory and of channel groups: 32 to 128 bytes in the drivers known */
+        RM_INNER_MAX =
+                160, /* parameters of memory and of channel groups: 32 to 128 bytes in the drivers known */
 };
 
 typedef enum RmWhat {
@@ -23,28 +24,30 @@ typedef enum RmWhat {
         RM_NEW_DEVICE,
         RM_NEW_SUBDEVICE,
         RM_NEW_MEMORY,
-        RM_NEW_GROUP,  /* channels; the driver keeps memory for them that is nobody's object */
+        RM_NEW_GROUP, /* channels; the driver keeps memory for them that is nobody's object */
         RM_FREE_OBJECT,
         RM_DUPLICATE,
-        RM_EXPORT,     /* the control's parameters say of what, and to which descriptor */
-        RM_IMPORT,     /* by the descriptor of an export, of this process or another */
-        RM_TELL_FB,    /* questions about the card's memory, by their parameters */
+        RM_EXPORT,  /* the control's parameters say of what, and to which descriptor */
+        RM_IMPORT,  /* by the descriptor of an export, of this process or another */
+        RM_TELL_FB, /* questions about the card's memory, by their parameters */
         RM_TELL_FB_LIST,
         RM_TELL_REGIONS,
         RM_TELL_HEAP,
         RM_TELL_LIMIT,
-        RM_SCHEDULE,   /* sets how the card's time is shared */
+        RM_SCHEDULE, /* sets how the card's time is shared */
 } RmWhat;
 
 typedef struct RmAsk {
         RmWhat what;
         uint32_t nr, size;
-        uint32_t client, parent, object; /* object: the new one, 0 if the driver shall choose; the one that is freed or asked */
+        uint32_t client, parent,
+                object; /* object: the new one, 0 if the driver shall choose; the one that is freed or asked */
         uint32_t source_client, source_object;
         uint64_t params; /* where the inner structure lies, 0: none */
         uint32_t params_size;
-        uint64_t bytes; /* as asked; of what is rounded by rm_round(). Of RM_ALLOC it stands in the inner structure */
-        bool overflow;  /* the size is no number that any card has */
+        uint64_t
+                bytes; /* as asked; of what is rounded by rm_round(). Of RM_ALLOC it stands in the inner structure */
+        bool overflow; /* the size is no number that any card has */
 } RmAsk;
 
 /* Is this number with this size one that rm_decode() wants to see? A load, a shift and a switch. */
@@ -62,10 +65,10 @@ uint64_t rm_round(uint64_t bytes);
 
 typedef enum RmAction {
         RM_FORWARD,
-        RM_CHARGE,  /* reserve `bytes` of the card; then forward, and remember the object, or give the bytes back */
-        RM_REFUSE,  /* do not forward: `status` is the answer */
-        RM_REWRITE, /* forward, then make the answer that of the slice */
-        RM_FORGET,  /* forward; when the driver said OK the object and all below it are gone */
+        RM_CHARGE, /* reserve `bytes` of the card; then forward, and remember the object, or give the bytes back */
+        RM_REFUSE,   /* do not forward: `status` is the answer */
+        RM_REWRITE,  /* forward, then make the answer that of the slice */
+        RM_FORGET,   /* forward; when the driver said OK the object and all below it are gone */
         RM_REMEMBER, /* forward; when the driver said OK there is one more object, without bytes of its own */
         RM_MEASURE, /* forward; what came has a size that only the driver knows: ask it, charge, or free it again and refuse */
 } RmAction;

@@ -6,10 +6,10 @@
 #include "gate/gate.h"
 #include "gate/peek.h"
 #include "gate/rewrite.h"
+#include "rm/travel.h"
 
 /* One metered call. The driver is asked with copies of the parameters: what was decided on is what it gets, and its answer is known also
- * where the application's memory cannot be written, when the driver would have done the work and said EFAULT. Only what the driver
- * changed is written back. */
+ * where the application's memory cannot be written, when the driver would have done the work and said EFAULT. */
 
 typedef struct Call {
         Gate *g;
@@ -26,15 +26,16 @@ typedef struct Call {
         uint8_t inner_sent[RM_INNER_MAX] __attribute__((aligned(8)));
 } Call;
 
-/* From the first to the last changed word; both are within the structure, because the driver writes nowhere else. */
+/* How long the inner structure is, only the driver knows: what it changed is written back, from the first to the last such word. The
+ * outer one is written as a whole, as the driver does. */
 static int write_changes(uint64_t to, const uint8_t *now, const uint8_t *before, uint32_t n) {
-        uint32_t first = 0, last = n / 4;
+        uint32_t first = 0, last = n & ~7u;
 
-        while (first < last && get32(now + first * 4) == get32(before + first * 4))
-                first++;
-        while (last > first && get32(now + last * 4 - 4) == get32(before + last * 4 - 4))
-                last--;
-        return first == last ? 0 : poke(to + first * 4, now + first * 4, (last - first) * 4);
+        while (first < last && get64(now + first) == get64(before + first))
+                first += 8;
+        while (last > first && get64(now + last - 8) == get64(before + last - 8))
+                last -= 8;
+        return first == last ? 0 : poke(to + first, now + first, last - first);
 }
 
 static long answer(Call *c, long r) {
@@ -42,8 +43,9 @@ static long answer(Call *c, long r) {
                 return r;
         if (c->n_inner > 0 && rm_status(&c->ask, c->outer) == RM_OK &&
             write_changes(c->ask.params, c->inner, c->inner_sent, c->n_inner) < 0)
-                rm_set_status(&c->ask, c->outer, RM_ERR_INVALID_ADDRESS); /* the object is there, as with the driver */
-        return write_changes(c->argument, c->outer, c->sent, c->ask.size) < 0 ? -EFAULT : r;
+                rm_set_status(&c->ask, c->outer,
+                              RM_ERR_INVALID_ADDRESS); /* the object is there, as with the driver */
+        return poke(c->argument, c->outer, c->ask.size) < 0 ? -EFAULT : r;
 }
 
 static long refuse(Call *c, uint32_t status) {
@@ -82,7 +84,8 @@ static RmKnown known_of(Gate *g, int card) {
 
         if (!c || !c->good)
                 return (RmKnown){.sliced = c != NULL};
-        return (RmKnown){.sliced = true, .limit = slice_limit(&c->slice), .group_bytes = c->slice.limits->group_bytes};
+        return (RmKnown){
+                .sliced = true, .limit = slice_limit(&c->slice), .group_bytes = c->slice.limits->group_bytes};
 }
 
 /* ---- memory and channel groups ---- */
@@ -98,11 +101,12 @@ static int settle(Call *c, uint64_t charged, uint64_t taken) {
 }
 
 static long allocate(Call *c, uint64_t bytes) {
-        ObjectBytes freed = {.any = false};
+        ObjectBytes freed;
         uint64_t taken = bytes;
         uint32_t object;
         long r;
 
+        object_bytes_none(&freed);
         if (bytes == 0)
                 return answer(c, ask_driver(c));
         if (gate_reserve(c->g, c->card, bytes, c->fd, c->ask.client) < 0) {
@@ -123,15 +127,16 @@ static long allocate(Call *c, uint64_t bytes) {
                 return refuse(c, RM_ERR_NO_MEMORY);
         }
         c->seat.card = (uint8_t) c->card;
-        (void) objects_add(&c->g->objects, &c->seat, object, OBJECT_LEAF, taken, 0, &freed); /* else charged to the end */
+        (void) objects_add(&c->g->objects, &c->seat, object, OBJECT_LEAF, taken, 0,
+                           &freed); /* else charged to the end */
         return answer(c, r);
 }
 
 /* A copy of the parameters, of which the driver knows how long they are. */
 static int take_inner(Call *c) {
-        uint32_t least = c->ask.what == RM_NEW_MEMORY ? offsetof(RmMemoryParams, numa_node) : 4;
+        uint32_t least = c->ask.what == RM_NEW_MEMORY ? offsetof(RmMemoryParams, numa_node) : 8;
 
-        c->n_inner = (uint32_t) peek_some(c->inner, c->ask.params, sizeof c->inner) & ~3u;
+        c->n_inner = (uint32_t) peek_some(c->inner, c->ask.params, sizeof c->inner) & ~7u;
         if (c->n_inner < least) {
                 c->n_inner = 0;
                 return -EFAULT;
@@ -156,16 +161,18 @@ static long remember(Call *c) {
                 [RM_NEW_DEVICE] = OBJECT_DEVICE,
                 [RM_NEW_SUBDEVICE] = OBJECT_SUBDEVICE,
         };
-        ObjectBytes freed = {.any = false};
+        ObjectBytes freed;
         long r = ask_driver(c);
         uint32_t object;
 
+        object_bytes_none(&freed);
         if (!driver_agreed(c, r))
                 return answer(c, r);
         object = rm_new_handle(&c->ask, c->outer);
         if (c->ask.what == RM_NEW_CLIENT)
                 c->seat = (ObjectSeat){.client = object, .card = OBJECTS_NO_CARD};
-        (void) objects_add(&c->g->objects, &c->seat, object, kinds[c->ask.what], 0, 0, &freed); /* else it is asked for */
+        (void) objects_add(&c->g->objects, &c->seat, object, kinds[c->ask.what], 0, 0,
+                           &freed); /* else it is asked for */
         gate_give_back(c->g, &freed);
         if (c->ask.what == RM_NEW_DEVICE)
                 learn_card(c, object);
@@ -174,10 +181,11 @@ static long remember(Call *c) {
 
 static long forget(Call *c) {
         bool root = c->ask.object == c->ask.client, known = true;
-        ObjectBytes freed = {.any = false};
+        ObjectBytes freed;
         ObjectMark mark;
         long r;
 
+        object_bytes_none(&freed);
         if (root)
                 mark = objects_client(&c->g->objects, c->ask.client);
         else
@@ -194,14 +202,18 @@ static long forget(Call *c) {
 
 /* Bytes of the card behind an object; 0 where it is none of the card's memory. */
 static uint64_t measure(const Call *c, uint32_t object) {
-        RmFbEntry list[] = {{.index = RM_SURFACE_SIZE_LO}, {.index = RM_SURFACE_SIZE_HI}, {.index = RM_SURFACE_PLACE}};
+        RmFbEntry list[] = {
+                {.index = RM_SURFACE_SIZE_LO}, {.index = RM_SURFACE_SIZE_HI}, {.index = RM_SURFACE_PLACE}};
         RmSurfaceInfo info = {.n = 3, .list = (uint64_t) (uintptr_t) list};
-        RmControl control = {.client = c->ask.client, .object = object, .cmd = RM_CTRL_SURFACE_INFO,
-                             .params = (uint64_t) (uintptr_t) &info, .params_size = sizeof info,
+        RmControl control = {.client = c->ask.client,
+                             .object = object,
+                             .cmd = RM_CTRL_SURFACE_INFO,
+                             .params = (uint64_t) (uintptr_t) &info,
+                             .params_size = sizeof info,
                              .status = RM_ERR_INVALID_ARGUMENT};
 
-        if (gate_driver(c->fd, RM_IOCTL(RM_ESC_CONTROL, sizeof control), &control) < 0 || control.status != RM_OK ||
-            list[2].data != RM_PLACE_CARD)
+        if (gate_driver(c->fd, RM_IOCTL(RM_ESC_CONTROL, sizeof control), &control) < 0 ||
+            control.status != RM_OK || list[2].data != RM_PLACE_CARD)
                 return 0;
         return (uint64_t) list[1].data << 32 | list[0].data;
 }
@@ -209,10 +221,11 @@ static uint64_t measure(const Call *c, uint32_t object) {
 /* Another process's memory counts here as well, for as long as it is here: nobody in this process can know whether the other one still
  * has it. So it is counted twice while both have it, and never not at all. */
 static bool charge_foreign(Call *c, uint32_t object) {
-        ObjectBytes freed = {.any = false};
+        ObjectBytes freed;
         uint64_t bytes = measure(c, object);
         int card = bytes > 0 ? gate_card(c->g, c->fd, &c->seat) : GATE_NO_CARD;
 
+        object_bytes_none(&freed);
         if (bytes == 0)
                 return true;
         if (!known_of(c->g, card).limit || gate_reserve(c->g, card, bytes, c->fd, c->ask.client) < 0) {
@@ -220,19 +233,21 @@ static bool charge_foreign(Call *c, uint32_t object) {
                 return false;
         }
         c->seat.card = (uint8_t) card;
-        (void) objects_add(&c->g->objects, &c->seat, object, OBJECT_LEAF, bytes, 0, &freed); /* else charged until the end */
+        (void) objects_add(&c->g->objects, &c->seat, object, OBJECT_LEAF, bytes, 0,
+                           &freed); /* else charged until the end */
         return true;
 }
 
 static long duplicate_leaf(Call *c, const Object *source, uint32_t share) {
-        ObjectBytes freed = {.any = false};
+        ObjectBytes freed;
         uint64_t bytes = (uint64_t) source->units * SLICE_UNIT;
         long r = ask_driver(c);
 
+        object_bytes_none(&freed);
         c->seat.card = source->card;
         if (driver_agreed(c, r))
-                (void) objects_add(&c->g->objects, &c->seat, rm_new_handle(&c->ask, c->outer), OBJECT_LEAF, bytes, share,
-                                   &freed); /* else charged until the end */
+                (void) objects_add(&c->g->objects, &c->seat, rm_new_handle(&c->ask, c->outer), OBJECT_LEAF,
+                                   bytes, share, &freed); /* else charged until the end */
         else
                 objects_drop_share(&c->g->objects, share, source->card, bytes, &freed);
         gate_give_back(c->g, &freed);
@@ -240,13 +255,14 @@ static long duplicate_leaf(Call *c, const Object *source, uint32_t share) {
 }
 
 static long duplicate(Call *c) {
-        ObjectBytes freed = {.any = false};
+        ObjectBytes freed;
         ObjectMark mark;
         Object source;
         uint32_t share = objects_share(&c->g->objects, c->ask.source_client, c->ask.source_object, &source);
         bool known;
         long r;
 
+        object_bytes_none(&freed);
         if (share != 0)
                 return duplicate_leaf(c, &source, share);
         known = objects_find(&c->g->objects, c->ask.source_client, c->ask.source_object, &mark) &&
@@ -255,8 +271,8 @@ static long duplicate(Call *c) {
         if (!driver_agreed(c, r))
                 return answer(c, r);
         if (known)
-                (void) objects_add(&c->g->objects, &c->seat, rm_new_handle(&c->ask, c->outer), mark.object.kind, 0, 0,
-                                   &freed); /* else it is asked for */
+                (void) objects_add(&c->g->objects, &c->seat, rm_new_handle(&c->ask, c->outer),
+                                   mark.object.kind, 0, 0, &freed); /* else it is asked for */
         else if (!charge_foreign(c, rm_new_handle(&c->ask, c->outer)))
                 return refuse(c, RM_ERR_NO_MEMORY);
         gate_give_back(c->g, &freed);
@@ -268,7 +284,8 @@ static long import(Call *c) {
         RmImport params;
         long r = ask_driver(c);
 
-        if (!driver_agreed(c, r) || c->ask.params_size < sizeof params || peek(&params, c->ask.params, sizeof params) < 0)
+        if (!driver_agreed(c, r) || c->ask.params_size < sizeof params ||
+            peek(&params, c->ask.params, sizeof params) < 0)
                 return answer(c, r);
         c->ask.parent = params.parent ? params.parent : params.device;
         c->seat = objects_seat(&c->g->objects, c->ask.client, c->ask.parent);
@@ -289,7 +306,8 @@ static void rewrite_list(const RewriteView *view, uint64_t list, uint32_t n) {
                         return;
                 data = rewrite_fb(view, entry.index, entry.data);
                 if (data != entry.data)
-                        (void) poke(at + offsetof(RmFbEntry, data), &data, sizeof data); /* it was there for the driver */
+                        (void) poke(at + offsetof(RmFbEntry, data), &data,
+                                    sizeof data); /* it was there for the driver */
         }
 }
 
@@ -353,7 +371,8 @@ static RmVerdict judge(Call *c) {
 
 static long refuse_by(Call *c, const RmVerdict *verdict) {
         if (c->card >= 0 && c->g->cards[c->card].good && verdict->status == RM_ERR_NO_MEMORY)
-                atomic_fetch_add_explicit(&c->g->cards[c->card].slice.counters->refused, 1, memory_order_relaxed);
+                atomic_fetch_add_explicit(&c->g->cards[c->card].slice.counters->refused, 1,
+                                          memory_order_relaxed);
         gate_say(c->g, "refused, with status", c->ask.bytes, verdict->status);
         return refuse(c, verdict->status);
 }

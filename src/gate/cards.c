@@ -7,17 +7,25 @@
 /* Our own calls of the driver, on the application's descriptor and with its client: nothing stays of them. */
 
 static uint32_t control(int fd, uint32_t client, uint32_t object, uint32_t cmd, void *params, uint32_t size) {
-        RmControl c = {.client = client, .object = object, .cmd = cmd, .params = (uint64_t) (uintptr_t) params,
-                       .params_size = size, .status = RM_ERR_INVALID_ARGUMENT};
+        RmControl c = {.client = client,
+                       .object = object,
+                       .cmd = cmd,
+                       .params = (uint64_t) (uintptr_t) params,
+                       .params_size = size,
+                       .status = RM_ERR_INVALID_ARGUMENT};
 
-        return gate_driver(fd, RM_IOCTL(RM_ESC_CONTROL, sizeof c), &c) < 0 ? RM_ERR_INVALID_ARGUMENT : c.status;
+        return gate_driver(fd, RM_IOCTL(RM_ESC_CONTROL, sizeof c), &c) < 0 ? RM_ERR_INVALID_ARGUMENT
+                                                                           : c.status;
 }
 
 /* Any subdevice tells, and a device has at least the first one. The driver chooses the handle. */
 static uint32_t make_subdevice(int fd, uint32_t client, uint32_t device) {
         RmSubdeviceParams params = {.subdevice = 0};
-        RmAlloc a = {.root = client, .parent = device, .class_ = RM_CLASS_SUBDEVICE,
-                     .params = (uint64_t) (uintptr_t) &params, .params_size = sizeof params,
+        RmAlloc a = {.root = client,
+                     .parent = device,
+                     .class_ = RM_CLASS_SUBDEVICE,
+                     .params = (uint64_t) (uintptr_t) &params,
+                     .params_size = sizeof params,
                      .status = RM_ERR_INVALID_ARGUMENT};
 
         if (gate_driver(fd, RM_IOCTL(RM_ESC_ALLOC, sizeof a), &a) < 0 || a.status != RM_OK)
@@ -85,27 +93,32 @@ int gate_card(Gate *g, int fd, ObjectSeat *seat) {
 /* ---- bytes ---- */
 
 void gate_give_back(Gate *g, const ObjectBytes *bytes) {
-        if (!bytes->any)
-                return;
-        for (uint32_t i = 0; i < GATE_CARDS; i++)
-                if (bytes->card[i] > 0 && g->cards[i].good)
+        for (uint32_t left = bytes->cards, i; left != 0; left &= left - 1) {
+                i = (uint32_t) __builtin_ctz(left);
+                if (g->cards[i].good)
                         slice_release(&g->cards[i].slice, bytes->card[i]);
+        }
 }
 
 /* A client dies with its open file, which we do not watch. A duplicate of an object that does not exist is asked for: where the source
  * client lives, the driver says that there is no such object, and no client otherwise, whichever file the call comes in on. The first
  * question, about the asking client itself, shows that the driver answers so. */
 static uint32_t ask_client(int fd, uint32_t client, uint32_t about) {
-        RmDup d = {.client = client, .parent = client, .source_client = about, .status = RM_ERR_INVALID_ARGUMENT};
+        RmDup d = {.client = client,
+                   .parent = client,
+                   .source_client = about,
+                   .status = RM_ERR_INVALID_ARGUMENT};
 
-        return gate_driver(fd, RM_IOCTL(RM_ESC_DUP_OBJECT, sizeof d), &d) < 0 ? RM_ERR_INVALID_ARGUMENT : d.status;
+        return gate_driver(fd, RM_IOCTL(RM_ESC_DUP_OBJECT, sizeof d), &d) < 0 ? RM_ERR_INVALID_ARGUMENT
+                                                                              : d.status;
 }
 
 static void drop_stale_clients(Gate *g, int fd, uint32_t client) {
         uint32_t clients[64];
         unsigned n = objects_clients(&g->objects, clients, sizeof clients / sizeof clients[0]);
-        ObjectBytes freed = {.any = false};
+        ObjectBytes freed;
 
+        object_bytes_none(&freed);
         if (ask_client(fd, client, client) != RM_ERR_OBJECT_NOT_FOUND)
                 return;
         for (unsigned i = 0; i < n; i++) {

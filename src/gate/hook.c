@@ -11,10 +11,12 @@
 /* The names that this library puts before libc's. In a process that never asks the driver for anything they are a few instructions
  * and the system call. */
 
-#define EXPORTED __attribute__((visibility("default")))
+/* Named by label: the headers' own declarations of these, and what they make of them for large files, stay out of it. */
+#define EXPORTED(name) __asm__(name) __attribute__((visibility("default")))
 
 enum {
-        UVM_INITIALIZE = 0x30000001, /* the first thing that is said to a uvm file: before it nobody maps memory of it */
+        UVM_INITIALIZE =
+                0x30000001, /* the first thing that is said to a uvm file: before it nobody maps memory of it */
         PAGE = 4096,
 };
 
@@ -59,8 +61,8 @@ static long hook_ioctl(int fd, unsigned long request, uint64_t argument) {
 }
 
 /* The third argument is a pointer or a number; where there is none, what is taken is not looked at by anybody. */
-EXPORTED int ioctl(int fd, unsigned long request, ...);
-EXPORTED int ioctl(int fd, unsigned long request, ...) {
+int aliquot_ioctl(int fd, unsigned long request, ...) EXPORTED("ioctl");
+int aliquot_ioctl(int fd, unsigned long request, ...) {
         void *argument;
         va_list more;
 
@@ -106,7 +108,8 @@ static uint32_t roomiest(Gate *g) {
         return card;
 }
 
-static long map_managed(Gate *g, void *address, size_t length, int protection, int flags, int fd, off_t offset) {
+static long map_managed(Gate *g, void *address, size_t length, int protection, int flags, int fd,
+                        off_t offset) {
         uint64_t bytes = ((uint64_t) length + PAGE - 1) & ~(uint64_t) (PAGE - 1);
         uint32_t card = roomiest(g);
         Slice *slice = &g->cards[card].slice;
@@ -132,7 +135,8 @@ static long hook_mmap(void *address, size_t length, int protection, int flags, i
 
         if (!g)
                 return raw_mmap(address, length, protection, flags, fd, offset);
-        if (fd >= 0 && protection != PROT_NONE && !(flags & MAP_ANONYMOUS) && gate_file(g, fd) == GATE_FILE_UVM)
+        if (fd >= 0 && protection != PROT_NONE && !(flags & MAP_ANONYMOUS) &&
+            gate_file(g, fd) == GATE_FILE_UVM)
                 return map_managed(g, address, length, protection, flags, fd, offset);
         r = raw_mmap(address, length, protection, flags, fd, offset);
         if ((flags & MAP_FIXED) && !failed(r))
@@ -140,13 +144,15 @@ static long hook_mmap(void *address, size_t length, int protection, int flags, i
         return r;
 }
 
-EXPORTED void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset);
-EXPORTED void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
+void *aliquot_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
+        EXPORTED("mmap");
+void *aliquot_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
         return (void *) with_errno(hook_mmap(address, length, protection, flags, fd, offset));
 }
 
-EXPORTED void *mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset);
-EXPORTED void *mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
+void *aliquot_mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset)
+        EXPORTED("mmap64");
+void *aliquot_mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
         return (void *) with_errno(hook_mmap(address, length, protection, flags, fd, offset));
 }
 
@@ -161,7 +167,7 @@ static long hook_munmap(void *address, size_t length) {
         return sys_call(SYS_munmap, address, length);
 }
 
-EXPORTED int munmap(void *address, size_t length);
-EXPORTED int munmap(void *address, size_t length) {
+int aliquot_munmap(void *address, size_t length) EXPORTED("munmap");
+int aliquot_munmap(void *address, size_t length) {
         return (int) with_errno(hook_munmap(address, length));
 }

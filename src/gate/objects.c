@@ -174,8 +174,10 @@ static void give_back(Objects *o, const Object *e, ObjectBytes *freed) {
                 return;
         if (e->share != 0 && !drop_ref(&o->shares, e->share))
                 return;
+        if (!(freed->cards >> e->card & 1))
+                freed->card[e->card] = 0;
+        freed->cards |= 1u << e->card;
         freed->card[e->card] += (uint64_t) e->units * UNIT;
-        freed->any = true;
 }
 
 uint32_t objects_share(Objects *o, uint32_t client, uint32_t handle, Object *ret) {
@@ -216,12 +218,15 @@ static void seat_below(ObjectSeat *seat, const Object *parent) {
 
 static ObjectSeat seat_in(const ObjectShard *s, uint32_t client, uint32_t parent) {
         ObjectSeat seat = {.client = client, .parent = parent, .card = OBJECTS_NO_CARD};
-        const Object *e = find(s, client, parent), *root = find(s, client, client);
+        const Object *e = find(s, client, parent);
 
-        if (e)
+        if (e) {
                 seat_below(&seat, e);
-        else if (root)
-                seat.up[0] = root->serial;
+                return seat;
+        }
+        e = find(s, client, client);
+        if (e)
+                seat.up[0] = e->serial;
         return seat;
 }
 
@@ -323,8 +328,8 @@ static void sit_down(const ObjectShard *s, ObjectSeat *seat) {
                 seat->card = card;
 }
 
-int objects_add(Objects *o, const ObjectSeat *seat, uint32_t handle, ObjectKind kind, uint64_t bytes, uint32_t share,
-                ObjectBytes *freed) {
+int objects_add(Objects *o, const ObjectSeat *seat, uint32_t handle, ObjectKind kind, uint64_t bytes,
+                uint32_t share, ObjectBytes *freed) {
         ObjectShard *s = shard_of(o, seat->client);
         ObjectSeat at = *seat;
         ObjectMark mark;
@@ -343,7 +348,8 @@ int objects_add(Objects *o, const ObjectSeat *seat, uint32_t handle, ObjectKind 
         object.units = (uint32_t) (bytes / UNIT);
         object.share = share;
         r = insert(s, &object);
-        if (r == 0 && (kind == OBJECT_CLIENT || object.up[0] == 0)) /* an orphan may be of any client: count it as one */
+        if (r == 0 && (kind == OBJECT_CLIENT ||
+                       object.up[0] == 0)) /* an orphan may be of any client: count it as one */
                 atomic_fetch_add_explicit(&o->clients, 1, memory_order_relaxed);
         spin_drop(&s->lock);
         return r;
@@ -357,7 +363,8 @@ bool objects_find(Objects *o, uint32_t client, uint32_t handle, ObjectMark *ret)
                 return false;
         e = find(s, client, handle);
         if (e)
-                *ret = (ObjectMark){.object = *e, .now = atomic_load_explicit(&o->serial, memory_order_relaxed)};
+                *ret = (ObjectMark){.object = *e,
+                                    .now = atomic_load_explicit(&o->serial, memory_order_relaxed)};
         spin_drop(&s->lock);
         return e != NULL;
 }
@@ -415,7 +422,8 @@ unsigned objects_clients(Objects *o, uint32_t *ret, unsigned max) {
                 if (!spin_take(&s->lock))
                         continue;
                 for (uint32_t i = 0; i < s->size && n < max; i++)
-                        if (s->table[i].kind == OBJECT_CLIENT || (s->table[i].kind != 0 && s->table[i].up[0] == 0))
+                        if (s->table[i].kind == OBJECT_CLIENT ||
+                            (s->table[i].kind != 0 && s->table[i].up[0] == 0))
                                 n = note_client(ret, n, max, s->table[i].client);
                 spin_drop(&s->lock);
         }

@@ -47,7 +47,8 @@ typedef struct ObjectShares {
 
 typedef struct Objects {
         _Atomic uint32_t serial;
-        _Atomic uint32_t clients; /* that are known, at most; with more than one, a stale one may be among them */
+        _Atomic uint32_t
+                clients; /* that are known, at most; with more than one, a stale one may be among them */
         ObjectShard shards[OBJECTS_SHARDS];
         ObjectShares shares;
 } Objects;
@@ -66,19 +67,23 @@ typedef struct ObjectSeat {
         uint8_t card;
 } ObjectSeat;
 
-/* What is given back, per card. */
+/* What is given back. Of cards whose bit is not set nothing was written. */
 typedef struct ObjectBytes {
+        uint32_t cards;
         uint64_t card[OBJECTS_CARDS];
-        bool any;
 } ObjectBytes;
+
+static inline void object_bytes_none(ObjectBytes *b) {
+        b->cards = 0;
+}
 
 ObjectSeat objects_seat(Objects *o, uint32_t client, uint32_t parent);
 
 /* share: as objects_share() gave it, whose reference goes to the new object; 0 for none. handle 0: the driver did not tell it; it goes
  * with its parent. 0; -ENOMEM: no memory for the table, or no lock: the bytes stay charged until the process ends. A new client with
  * the handle of a known one says that the old one is gone: its bytes are added to freed. */
-int objects_add(Objects *o, const ObjectSeat *seat, uint32_t handle, ObjectKind kind, uint64_t bytes, uint32_t share,
-                ObjectBytes *freed);
+int objects_add(Objects *o, const ObjectSeat *seat, uint32_t handle, ObjectKind kind, uint64_t bytes,
+                uint32_t share, ObjectBytes *freed);
 
 /* false: not known; otherwise the newest of that handle. */
 bool objects_find(Objects *o, uint32_t client, uint32_t handle, ObjectMark *ret);

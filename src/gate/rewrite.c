@@ -55,7 +55,8 @@ void rewrite_regions(const RewriteView *view, void *regions, uint32_t n) {
                         put64(region + offsetof(RmFbRegion, limit), base + room - 1);
                 size = least(size, room);
                 room -= size;
-                put64(region + offsetof(RmFbRegion, reserved), least(get64(region + offsetof(RmFbRegion, reserved)), size));
+                put64(region + offsetof(RmFbRegion, reserved),
+                      least(get64(region + offsetof(RmFbRegion, reserved)), size));
         }
 }
 

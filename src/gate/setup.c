@@ -6,6 +6,7 @@
 
 #include "gate/bytes.h"
 #include "gate/gate.h"
+#include "gate/peek.h"
 
 /* Where the agent mounts the slices; a directory of another name serves `aliquot run` and tests, and is believed only where nothing is
  * mounted, and never in a program with rights of its own. */
@@ -55,7 +56,7 @@ static const char *environment(const char *name) {
 
 /* The kernel's word; where it cannot be had, yes. */
 static bool secure(void) {
-        Elf64_auxv_t auxv[AUXV_MAX];
+        Elf64_auxv_t auxv[AUXV_MAX] = {{0}};
         long fd = sys_call(SYS_openat, AT_FDCWD, "/proc/self/auxv", O_RDONLY | O_CLOEXEC, 0), n;
 
         if (fd < 0)
@@ -115,6 +116,7 @@ static bool read_limits(const char *directory, unsigned n, SliceLimits *ret) {
         fd = sys_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
         if (fd < 0)
                 return false;
+        ret->magic = 0;
         r = sys_call(SYS_read, fd, ret, sizeof *ret);
         (void) sys_call(SYS_close, fd); /* only read from */
         return r == (long) sizeof *ret && ret->magic == SLICE_LIMITS_MAGIC;
@@ -212,6 +214,7 @@ static Gate *make(Gate *g) {
                 stage = STAGE_NEW;
                 if (atomic_compare_exchange_strong(g->stage, &stage, self)) {
                         g->pid = sys_call(SYS_getpid);
+                        peek_process(g->pid);
                         fill(g);
                         atomic_store_explicit(g->stage, STAGE_READY, memory_order_release);
                 } else if (stage == self) {

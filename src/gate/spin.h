@@ -38,8 +38,9 @@ static inline bool spin_take(Spin *s) {
         for (unsigned turn = 0; turn < SPIN_TURNS + SPIN_YIELDS; turn++) {
                 uintptr_t owner = atomic_load_explicit(&s->owner, memory_order_relaxed);
 
-                if (owner == 0 && atomic_compare_exchange_strong_explicit(&s->owner, &owner, self, memory_order_acquire,
-                                                                          memory_order_relaxed))
+                if (owner == 0 &&
+                    atomic_compare_exchange_strong_explicit(&s->owner, &owner, self, memory_order_acquire,
+                                                            memory_order_relaxed))
                         return true;
                 if (owner == self)
                         return false; /* we are a signal handler of this thread */

@@ -5,8 +5,10 @@
 #include <sys/mman.h>
 
 static int grow(Uvm *u) {
-        uint32_t size = u->size == 0 ? UVM_MIN : u->size * 2, n = atomic_load_explicit(&u->n, memory_order_relaxed);
-        long p = sys_call(SYS_mmap, 0, size * sizeof(UvmRange), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        uint32_t size = u->size == 0 ? UVM_MIN : u->size * 2,
+                 n = atomic_load_explicit(&u->n, memory_order_relaxed);
+        long p = sys_call(SYS_mmap, 0, size * sizeof(UvmRange), PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         UvmRange *ranges = (UvmRange *) p;
 
         if (p < 0 && p > -4096)

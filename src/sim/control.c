@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "rm/query.h"
+#include "rm/travel.h"
 #include "sim/call.h"
 
 /* The controls that tell of cards, memory and processes. Each takes parameters of one size and goes to an object of one class;

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""libaliquot.so in programs that have nothing to do with a GPU: they must not notice.
+
+    preload.py LIBRARY CC
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+LIBRARY, CC = os.path.abspath(sys.argv[1]), sys.argv[2:]
+PRELOAD = "/etc/ld.so.preload"
+
+# Everything of libc that the library stands in front of, with its results and its errno; and a use of stack and heap as ASan likes it.
+PROGRAM = r"""
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#define CHECK(e) do { if (!(e)) { fprintf(stderr, "line %d: %s, errno %d\n", __LINE__, #e, errno); exit(1); } } while (0)
+
+static void *thread(void *unused) {
+        for (int i = 0; i < 1000; i++) {
+                char block[184] = "";
+                errno = 0;
+                CHECK(ioctl(-1, 0xC020462B, block) == -1 && errno == EBADF);
+                CHECK(ioctl(0, 0xC0B8464A, block) == -1 && errno != 0);
+        }
+        return unused;
+}
+
+int main(void) {
+        int fds[2], n = -1;
+        pthread_t threads[8];
+        void *p;
+
+        CHECK(pipe(fds) == 0 && write(fds[1], "12345", 5) == 5);
+        CHECK(ioctl(fds[0], FIONREAD, &n) == 0 && n == 5);
+        errno = 0;
+        CHECK(ioctl(fds[0], TIOCGWINSZ, &n) == -1 && errno == ENOTTY);
+        CHECK(ioctl(fds[0], 0xC020462B, (void *) 8) == -1 && errno == ENOTTY);
+        p = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        CHECK(p != MAP_FAILED);
+        memset(p, 1, 8192);
+        CHECK(munmap(p, 8192) == 0);
+        errno = 0;
+        CHECK(mmap(NULL, 4096, PROT_READ, MAP_SHARED, -1, 0) == MAP_FAILED && errno == EBADF);
+        CHECK(munmap((void *) 1, 4096) == -1 && errno == EINVAL);
+        CHECK(mmap(NULL, 0, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED && errno == EINVAL);
+        for (int i = 0; i < 8; i++)
+                CHECK(pthread_create(&threads[i], NULL, thread, NULL) == 0);
+        for (int i = 0; i < 20; i++) {
+                pid_t pid = fork();
+                int status;
+                CHECK(pid >= 0);
+                if (pid == 0) {
+                        thread(NULL);
+                        _exit(7);
+                }
+                CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 7);
+        }
+        for (int i = 0; i < 8; i++)
+                CHECK(pthread_join(threads[i], NULL) == 0);
+        free(malloc(1 << 22));
+        puts("fine");
+        return 0;
+}
+"""
+
+
+class Preload(unittest.TestCase):
+    maxDiff = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.base = tempfile.mkdtemp(prefix="preload-")
+        with open(cls.base + "/program.c", "w") as f:
+            f.write(PROGRAM)
+        os.mkdir(cls.base + "/slices")
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.base)
+
+    def compiled(self, *flags):
+        path = "%s/program%s" % (self.base, "".join(flags).replace("=", "").replace(",", ""))
+        command = CC + ["-w", "-pthread", *flags, self.base + "/program.c", "-o", path]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if result.returncode != 0:
+            self.skipTest("cannot be built here: " + result.stderr.strip().splitlines()[-1])
+        return path
+
+    def both(self, *command, **environment):
+        """With the library and without: the same words, the same code. Once more where slices are looked for."""
+        plain = dict(os.environ, **environment)
+        plain.pop("LD_PRELOAD", None)
+        expected = subprocess.run(command, env=plain, capture_output=True, text=True, check=False)
+        for more in ({}, {"ALIQUOT_SLICES": self.base + "/slices"}, {"ALIQUOT_SLICES": "/nonexistent"}):
+            result = subprocess.run(command, env=dict(plain, LD_PRELOAD=LIBRARY, **more), capture_output=True, text=True,
+                                    check=False)
+            self.assertEqual((result.returncode, result.stdout, result.stderr),
+                             (expected.returncode, expected.stdout, expected.stderr))
+        return expected
+
+    def test_programs(self):
+        self.assertEqual(self.both("/bin/true").returncode, 0)
+        self.assertEqual(self.both("/bin/sh", "-c", "echo $((6 * 7)); exit 3").stdout, "42\n")
+        self.assertEqual(self.both("bash", "-c", "for i in 1 2 3; do (echo $i | cat) & wait; done").stdout, "1\n2\n3\n")
+        code = "import mmap, subprocess; m = mmap.mmap(-1, 9); m.close(); print(subprocess.run(['echo', 'x']).returncode)"
+        self.assertEqual(self.both("python3", "-c", code).stdout, "x\n0\n")
+
+    def test_interposed_names(self):
+        self.assertEqual(self.both(self.compiled()).stdout, "fine\n")
+
+    def test_static_program(self):
+        self.assertEqual(self.both(self.compiled("-static")).stdout, "fine\n")
+
+    def test_address_sanitizer(self):
+        program = self.compiled("-fsanitize=address", "-g")
+        command = ["setarch", "-R", program] if shutil.which("setarch") else [program]
+        if subprocess.run(command[:-1] + ["true"], capture_output=True, check=False).returncode != 0:
+            command = [program]
+        # The sanitizer wants to be first, unless told otherwise: with ld.so.preload, nothing is before the library.
+        self.assertEqual(self.both(*command, ASAN_OPTIONS="verify_asan_link_order=0").stdout, "fine\n")
+
+    def test_said_only_when_asked(self):
+        result = subprocess.run([self.compiled()], env=dict(os.environ, LD_PRELOAD=LIBRARY, ALIQUOT_LOG="1"),
+                                capture_output=True, text=True, check=True)
+        self.assertEqual(result.stderr, "")
+
+    def test_ld_so_preload(self):
+        """As in a container: mounted over the system's file, so that cleared environments have it, too."""
+        script = r"""
+        mount --make-rprivate / 2>/dev/null
+        if [ ! -e %(preload)s ]; then
+                mkdir %(base)s/etc && cp -a /etc/. %(base)s/etc/ 2>/dev/null
+                mount --bind %(base)s/etc /etc || exit 77
+        fi
+        echo %(library)s >%(base)s/ld.so.preload
+        touch %(preload)s && mount --bind %(base)s/ld.so.preload %(preload)s || exit 77
+        env -i /bin/grep -c libaliquot /proc/self/maps || exit 1
+        env -i bash -c 'echo login; exit 0' && env -i %(program)s
+        """ % {"base": self.base, "preload": PRELOAD, "library": LIBRARY, "program": self.compiled()}
+        result = subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script], capture_output=True,
+                                text=True, check=False)
+        if result.returncode == 77 or "unshare" in result.stderr:
+            result = subprocess.run(["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True, check=False)
+        if result.returncode == 77 or "unshare" in result.stderr:
+            self.skipTest("no mount namespace is to be had: " + result.stderr.strip())
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertEqual(result.stdout.splitlines()[1:], ["login", "fine"])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)

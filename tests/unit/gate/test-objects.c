@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gate/objects.h"
+#include "test.h"
+
+enum { UNIT = 4096, CARDS = 3, CLIENTS = 6, HANDLES = 400, STEPS = 60000 };
+
+static Objects objects;
+static uint64_t sums[CARDS]; /* what the table was given, less what it gave back */
+
+static void take_back(const ObjectBytes *freed) {
+        for (uint32_t i = 0; i < OBJECTS_CARDS; i++)
+                if (freed->cards >> i & 1) {
+                        ASSERT_TRUE(i < CARDS && freed->card[i] <= sums[i]);
+                        sums[i] -= freed->card[i];
+                }
+}
+
+static void add(uint32_t client, uint32_t parent, uint32_t handle, ObjectKind kind, uint8_t card,
+                uint64_t bytes) {
+        ObjectSeat seat = objects_seat(&objects, client, parent);
+        ObjectBytes freed;
+
+        object_bytes_none(&freed);
+        if (kind == OBJECT_CLIENT)
+                seat = (ObjectSeat){.client = client, .card = OBJECTS_NO_CARD};
+        else if (seat.card == OBJECTS_NO_CARD)
+                seat.card = card;
+        if (bytes > 0)
+                sums[seat.card] += bytes;
+        ASSERT_OK(objects_add(&objects, &seat, handle, kind, bytes, 0, &freed));
+        take_back(&freed);
+}
+
+static bool drop(uint32_t client, uint32_t handle) {
+        ObjectBytes freed;
+        ObjectMark mark;
+
+        object_bytes_none(&freed);
+        if (!objects_find(&objects, client, handle, &mark))
+                return false;
+        objects_forget(&objects, &mark, &freed);
+        take_back(&freed);
+        return true;
+}
+
+static void make_client(uint32_t client) {
+        add(client, 0, client, OBJECT_CLIENT, 0, 0);
+        add(client, client, 2, OBJECT_DEVICE, 0, 0);
+        add(client, 2, 3, OBJECT_SUBDEVICE, 0, 0);
+        add(client, client, 4, OBJECT_DEVICE, 1, 0);
+}
+
+static void begin(void) {
+        objects = (Objects){0};
+        memset(sums, 0, sizeof sums);
+        make_client(100);
+}
+
+/* ---- by hand ---- */
+
+static void frees_what_is_below(void) {
+        begin();
+        add(100, 2, 10, OBJECT_LEAF, 0, UNIT);
+        add(100, 3, 11, OBJECT_LEAF, 0, 2 * UNIT);
+        add(100, 4, 12, OBJECT_LEAF, 1, 4 * UNIT);
+        add(100, 3, 0, OBJECT_LEAF, 0, 8 * UNIT); /* its handle is not known */
+        ASSERT_TRUE(drop(100, 3));
+        ASSERT_INT(sums[0], UNIT);
+        ASSERT_FALSE(drop(100, 11));
+        ASSERT_TRUE(drop(100, 2));
+        ASSERT_INT(sums[0], 0);
+        ASSERT_INT(sums[1], 4 * UNIT);
+        ASSERT_TRUE(drop(100, 100));
+        ASSERT_INT(sums[1], 0);
+}
+
+/* Between the driver's OK and the table's, another thread has made a new object with the same handle. */
+static void tells_the_new_one_from_the_old(void) {
+        ObjectBytes freed;
+        ObjectMark old;
+
+        begin();
+        add(100, 2, 10, OBJECT_LEAF, 0, UNIT);
+        ASSERT_TRUE(objects_find(&objects, 100, 10, &old));
+        add(100, 2, 10, OBJECT_LEAF, 0, 2 * UNIT);
+        object_bytes_none(&freed);
+        objects_forget(&objects, &old, &freed);
+        take_back(&freed);
+        ASSERT_INT(sums[0], 2 * UNIT);
+        objects_forget(&objects, &old, &freed); /* twice: another thread freed the same one */
+        ASSERT_INT(sums[0], 2 * UNIT);
+        ASSERT_TRUE(drop(100, 10));
+        ASSERT_INT(sums[0], 0);
+}
+
+/* The device is freed and made again, with the same handle, while memory is made below the old one. */
+static void a_parent_that_went_meanwhile(void) {
+        ObjectBytes freed;
+        ObjectSeat seat;
+
+        begin();
+        seat = objects_seat(&objects, 100, 2);
+        seat.card = 0;
+        ASSERT_TRUE(drop(100, 2));
+        object_bytes_none(&freed);
+        sums[0] += UNIT;
+        ASSERT_OK(objects_add(&objects, &seat, 10, OBJECT_LEAF, UNIT, 0, &freed));
+        ASSERT_INT(sums[0], UNIT); /* the client has it */
+        add(100, 100, 2, OBJECT_DEVICE, 0, 0);
+        ASSERT_OK(objects_add(&objects, &seat, 11, OBJECT_LEAF, UNIT, 0, &freed));
+        sums[0] += UNIT;
+        ASSERT_TRUE(drop(100, 2)); /* the new one */
+        ASSERT_INT(sums[0], UNIT);
+        ASSERT_TRUE(drop(100, 100));
+        ASSERT_INT(sums[0], 0);
+}
+
+static void a_client_comes_again(void) {
+        begin();
+        add(100, 2, 10, OBJECT_LEAF, 0, UNIT);
+        add(100, 77, 11, OBJECT_LEAF, 1, UNIT); /* of a parent that nobody knows */
+        add(200, 77, 11, OBJECT_LEAF, 2, UNIT); /* of a client that nobody knows */
+        make_client(100);
+        ASSERT_INT(sums[0] + sums[1], 0);
+        make_client(200);
+        ASSERT_INT(sums[2], 0);
+}
+
+static void duplicates_share(void) {
+        ObjectBytes freed;
+        ObjectSeat seat;
+        Object source;
+        uint32_t share;
+
+        begin();
+        make_client(200);
+        add(100, 2, 10, OBJECT_LEAF, 0, UNIT);
+        object_bytes_none(&freed);
+        for (uint32_t i = 0; i < 3; i++) {
+                share = objects_share(&objects, 100, 10, &source);
+                ASSERT_TRUE(share != 0);
+                seat = objects_seat(&objects, 200, 2);
+                seat.card = source.card;
+                ASSERT_OK(objects_add(&objects, &seat, 20 + i, OBJECT_LEAF, UNIT, share, &freed));
+        }
+        ASSERT_TRUE(drop(100, 10));
+        ASSERT_INT(sums[0], UNIT);
+        ASSERT_TRUE(drop(200, 21));
+        ASSERT_INT(sums[0], UNIT);
+        share = objects_share(&objects, 200, 20, &source); /* the driver says no */
+        objects_drop_share(&objects, share, source.card, UNIT, &freed);
+        ASSERT_INT(freed.cards, 0);
+        ASSERT_TRUE(drop(200, 200));
+        ASSERT_INT(sums[0], 0);
+        ASSERT_INT(objects_share(&objects, 200, 20, &source), 0);
+        ASSERT_INT(objects_share(&objects, 100, 2, &source), 0); /* a device has no bytes */
+}
+
+static void lists_clients(void) {
+        uint32_t clients[64];
+
+        begin();
+        make_client(200);
+        add(300, 5, 6, OBJECT_LEAF, 0, UNIT);
+        ASSERT_INT(objects_clients(&objects, clients, 64), 3);
+        ASSERT_INT(objects_clients(&objects, clients, 2), 2);
+}
+
+static void learns_parents(void) {
+        ObjectSeat seat;
+
+        begin();
+        seat = objects_seat(&objects, 500, 9);
+        ASSERT_FALSE(seat.known);
+        ASSERT_INT(seat.card, OBJECTS_NO_CARD);
+        objects_set_card(&objects, &seat, 2);
+        ASSERT_TRUE(seat.known);
+        seat = objects_seat(&objects, 500, 9);
+        ASSERT_INT(seat.card, 2);
+        add(500, 9, 10, OBJECT_LEAF, 2, UNIT);
+        ASSERT_TRUE(drop(500, 9));
+        ASSERT_INT(sums[2], 0);
+}
+
+static void a_child_forgets_what_was_being_changed(void) {
+        ObjectMark mark;
+
+        begin();
+        make_client(200);
+        make_client(300);
+        for (unsigned i = 0; i < OBJECTS_SHARDS; i++)
+                if (i % 2)
+                        ASSERT_TRUE(spin_take(&objects.shards[i].lock));
+        objects_after_fork(&objects);
+        for (unsigned i = 0; i < OBJECTS_SHARDS; i++)
+                ASSERT_INT(objects.shards[i].n == 0, i % 2 || objects.shards[i].size == 0);
+        (void) objects_find(&objects, 200, 2, &mark);
+        make_client(200);
+        ASSERT_TRUE(objects_find(&objects, 200, 2, &mark));
+}
+
+/* A signal handler of the thread that has the lock does not wait for it. */
+static void does_not_wait_for_itself(void) {
+        ObjectMark mark;
+
+        begin();
+        for (unsigned i = 0; i < OBJECTS_SHARDS; i++)
+                ASSERT_TRUE(spin_take(&objects.shards[i].lock));
+        ASSERT_FALSE(objects_find(&objects, 100, 2, &mark));
+        for (unsigned i = 0; i < OBJECTS_SHARDS; i++)
+                spin_drop(&objects.shards[i].lock);
+        ASSERT_TRUE(objects_find(&objects, 100, 2, &mark));
+}
+
+/* ---- against a model ---- */
+
+typedef struct Thing {
+        bool there;
+        uint32_t parent;
+        uint8_t card;
+        uint64_t bytes;
+} Thing;
+
+static Thing model[CLIENTS][HANDLES];
+static uint64_t state = 88172645463325252ull;
+
+static uint32_t random_below(uint32_t n) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        return (uint32_t) (state >> 20) % n;
+}
+
+static uint32_t client_of(uint32_t c) {
+        return 1000 + c * 7919;
+}
+
+static void model_drop(uint32_t c, uint32_t handle) {
+        model[c][handle].there = false;
+        for (uint32_t i = 1; i < HANDLES; i++)
+                if (model[c][i].there && model[c][i].parent == handle)
+                        model_drop(c, i);
+}
+
+static uint64_t model_sum(uint32_t card) {
+        uint64_t sum = 0;
+
+        for (uint32_t c = 0; c < CLIENTS; c++)
+                for (uint32_t i = 0; i < HANDLES; i++)
+                        if (model[c][i].there && model[c][i].card == card)
+                                sum += model[c][i].bytes;
+        return sum;
+}
+
+/* Handle 0 of the model is the client; 1 and 2 are devices, 3 to 6 subdevices, the rest is memory. */
+static void model_add(uint32_t c, uint32_t i) {
+        uint32_t client = client_of(c), parent;
+        Thing *t = &model[c][i];
+
+        if (i == 0) {
+                model_drop(c, 0);
+                add(client, 0, client, OBJECT_CLIENT, 0, 0);
+                *t = (Thing){.there = true, .parent = HANDLES};
+                return;
+        }
+        parent = i <= 2 ? 0 : i <= 6 ? 1 + i % 2 : 1 + random_below(6);
+        if (t->there || !model[c][parent].there)
+                return;
+        *t = (Thing){.there = true, .parent = parent};
+        t->card = (uint8_t) (i <= 2 ? i : model[c][parent].card);
+        t->bytes = i <= 6 ? 0 : (1 + random_below(1000)) * (uint64_t) UNIT;
+        add(client, parent == 0 ? client : parent, i,
+            i <= 2   ? OBJECT_DEVICE
+            : i <= 6 ? OBJECT_SUBDEVICE
+                     : OBJECT_LEAF,
+            t->card, t->bytes);
+}
+
+static void agrees_with_a_model(void) {
+        objects = (Objects){0};
+        memset(sums, 0, sizeof sums);
+        for (uint32_t step = 0; step < STEPS; step++) {
+                uint32_t c = random_below(CLIENTS), i = random_below(random_below(3) == 0 ? 8 : HANDLES);
+                bool there = model[c][i].there;
+
+                if (random_below(8) < 5 && (i != 0 || random_below(20) == 0 || !there)) {
+                        model_add(c, i);
+                } else if (i != 0 || random_below(20) == 0) {
+                        ASSERT_INT(drop(client_of(c), i == 0 ? client_of(c) : i), there);
+                        if (there)
+                                model_drop(c, i);
+                }
+                if (step % 64 == 0)
+                        for (uint32_t card = 0; card < CARDS; card++)
+                                ASSERT_INT(sums[card], model_sum(card));
+        }
+        for (uint32_t c = 0; c < CLIENTS; c++) {
+                (void) drop(client_of(c), client_of(c)); /* some are there */
+                model_drop(c, 0);
+        }
+        for (unsigned i = 0; i < OBJECTS_SHARDS; i++)
+                ASSERT_INT(objects.shards[i].n, 0);
+        ASSERT_INT(sums[0] + sums[1] + sums[2], 0);
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(frees_what_is_below), TEST(tells_the_new_one_from_the_old),
+                         TEST(a_parent_that_went_meanwhile), TEST(a_client_comes_again),
+                         TEST(duplicates_share), TEST(lists_clients), TEST(learns_parents),
+                         TEST(a_child_forgets_what_was_being_changed), TEST(does_not_wait_for_itself),
+                         TEST(agrees_with_a_model));
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "gate/peek.h"
+#include "test.h"
+
+enum { PAGE = 4096 };
+
+/* Three pages, of which the second cannot be used. */
+static char *hole(void) {
+        char *p = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        ASSERT_TRUE(p != MAP_FAILED);
+        memset(p, 'x', 3 * PAGE);
+        ASSERT_OK(mprotect(p + PAGE, PAGE, PROT_NONE)); /* not unmapped: something else might come there */
+        return p;
+}
+
+static void copies(void) {
+        char *far = hole(), near[32] = "near", got[160];
+
+        memcpy(far, "far", 4);
+        ASSERT_OK(peek(got, (uintptr_t) far, 32));
+        ASSERT_TEXT(got, "far");
+        ASSERT_OK(peek(got, (uintptr_t) near, 32));
+        ASSERT_TEXT(got, "near");
+        ASSERT_OK(poke((uintptr_t) far, "there", 6));
+        ASSERT_TEXT(far, "there");
+        ASSERT_OK(poke((uintptr_t) near, "here", 5));
+        ASSERT_TEXT(near, "here");
+        ASSERT_OK(poke((uintptr_t) far + 1, "o", 1));
+        ASSERT_TEXT(far, "toere");
+}
+
+static void faults(void) {
+        static const uint64_t bad[] = {
+                0, 8, 0xDEAD000, UINT64_C(1) << 47, UINT64_C(0xFFFF800000000000), UINT64_MAX - 7, UINT64_MAX};
+        char *p = hole(), got[160];
+
+        for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+                ASSERT_INT(peek(got, bad[i], 32), -EFAULT);
+                ASSERT_INT(poke(bad[i], got, 32), -EFAULT);
+                ASSERT_INT(peek(got, bad[i], 4), -EFAULT);
+        }
+        ASSERT_INT(peek(got, (uintptr_t) p + PAGE - 31, 32), -EFAULT);
+        ASSERT_OK(peek(got, (uintptr_t) p + PAGE - 32, 32));
+        ASSERT_OK(mprotect(p, PAGE, PROT_READ));
+        ASSERT_INT(poke((uintptr_t) p, got, 32), -EFAULT);
+        ASSERT_OK(peek(got, (uintptr_t) p, 32));
+}
+
+static void some(void) {
+        char *p = hole(), got[160];
+
+        ASSERT_INT(peek_some(got, (uintptr_t) p + PAGE - 128, 160), 128);
+        ASSERT_INT(got[127], 'x');
+        ASSERT_INT(got[128], 0);
+        ASSERT_INT(peek_some(got, (uintptr_t) p, 160), 160);
+        ASSERT_INT(peek_some(got, (uintptr_t) p + PAGE, 160), 0);
+        ASSERT_INT(peek_some(got, 0, 160), 0);
+}
+
+static void *on_a_thread(void *unused) {
+        copies();
+        faults();
+        some();
+        return unused;
+}
+
+static void in_threads(void) {
+        pthread_t thread;
+
+        ASSERT_OK(pthread_create(&thread, NULL, on_a_thread, NULL));
+        ASSERT_OK(pthread_join(thread, NULL));
+}
+
+/* Last: it stays. A sandbox that forbids the kernel's copies, as old container runtimes do. */
+static void in_a_sandbox(void) {
+        struct sock_filter code[] = {
+                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 1),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        };
+        struct sock_fprog program = {.len = sizeof code / sizeof *code, .filter = code};
+
+        ASSERT_OK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+        if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+                (void) fprintf(stderr, "no filter is to be had here: not tried\n");
+                return;
+        }
+        (void) on_a_thread(NULL);
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(copies), TEST(faults), TEST(some), TEST(in_threads), TEST(in_a_sandbox));
+}
