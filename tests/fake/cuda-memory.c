@@ -250,9 +250,12 @@ void exported(void) {
 void arrays(void) {
         CUcontext c = begin();
         uint64_t before = used();
-        CUDA_ARRAY3D_DESCRIPTOR desc = {
-                .Width = 256, .Height = 256, .Depth = 64, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
-        static float volume[4][4][4], back[4][4][4];
+        CUDA_ARRAY3D_DESCRIPTOR desc = {.Width = 256,
+                                        .Height = 256,
+                                        .Depth = 64,
+                                        .Format = CU_AD_FORMAT_UNSIGNED_INT32,
+                                        .NumChannels = 1};
+        static unsigned volume[4][4][4], back[4][4][4];
         CUDA_MEMCPY3D in = {.srcMemoryType = CU_MEMORYTYPE_HOST,
                             .srcHost = volume,
                             .srcPitch = sizeof volume[0][0],
@@ -277,8 +280,8 @@ void arrays(void) {
                              .Depth = 4};
         CUarray a;
 
-        for (size_t i = 0; i < 64; i++)
-                ((float *) volume)[i] = (float) i;
+        for (unsigned i = 0; i < 64; i++)
+                volume[i / 16][i / 4 % 4][i % 4] = i;
         OK(cuArray3DCreate_v2(&a, &desc));
         ASSERT_INT(used() - before, 16 * MIB);
         in.dstArray = out.srcArray = a;

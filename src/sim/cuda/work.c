@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/cuda/work.h"
+
 #include <string.h>
 
 #include "sim/cuda/memory.h"
-#include "sim/cuda/stream.h"
 
 /* --- copies ----------------------------------------------------------------------------------------------------- */
 
