@@ -17,7 +17,7 @@ void checkpoint_file_done(CheckpointFile *f) {
 int checkpoint_file_look(CheckpointFile *f, const Checkpoint **ret, Fault *fault) {
         struct stat
                 now; /* taken before it is read: what replaces the file meanwhile is seen at the next look */
-        bool known = stat(f->path, &now) == 0;
+        bool known = f->path && stat(f->path, &now) == 0;
         int r;
 
         if (!f->is_seen || !known || !is_same(&now, &f->of)) {

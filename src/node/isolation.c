@@ -184,10 +184,12 @@ static SliceFile device(unsigned minor_) {
 
 /* It has a major of its own choosing, and is there only when its module is loaded. */
 static SliceFile uvm_device(void) {
+        SliceFile file = {.rdev = 0};
         struct stat st;
 
-        return stat("/dev/nvidia-uvm", &st) == 0 && S_ISCHR(st.st_mode) ? (SliceFile){.rdev = st.st_rdev}
-                                                                        : (SliceFile){0};
+        if (stat("/dev/nvidia-uvm", &st) == 0 && S_ISCHR(st.st_mode))
+                file.rdev = st.st_rdev;
+        return file;
 }
 
 static const MachineCard *machine_card(const Inventory *v, uint32_t index) {

@@ -21,8 +21,13 @@ static int read_file(const char *devices, const char *name, SliceFile *ret, Faul
                 return errno == ENOENT
                                ? fault_set(fault, MACHINE_E_NONE, "%s is not there", path)
                                : fault_set(fault, -errno, "cannot look at %s: %s", path, strerror(errno));
-        *ret = S_ISCHR(st.st_mode) ? (SliceFile){.rdev = st.st_rdev}
-                                   : (SliceFile){.dev = st.st_dev, .ino = st.st_ino};
+        *ret = (SliceFile){.rdev = 0};
+        if (S_ISCHR(st.st_mode))
+                ret->rdev = st.st_rdev;
+        else {
+                ret->dev = st.st_dev;
+                ret->ino = st.st_ino;
+        }
         return 0;
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "cuda-run.h"
@@ -247,12 +248,65 @@ void exported(void) {
         end(c);
 }
 
+typedef struct Forged { /* what stands behind exported contents: sim/cuda/share.c */
+        uint64_t magic, size;
+        uint32_t client, object;
+        uint8_t uuid[16];
+} Forged;
+
+/* Files that others made, and handles that others wrote, are refused; at worst they are memory of one's own. */
+void forged(void) {
+        CUcontext c = begin();
+        uint64_t before = used();
+        CUmemGenericAllocationHandle h;
+        Forged page = {.magic = 0x45524148534C4151ull, .size = 2 * MIB};
+        CUipcMemHandle handle;
+        CUdeviceptr at;
+        int fd = memfd_create("forged", MFD_CLOEXEC);
+
+        ASSERT_INT(cuMemImportFromShareableHandle(&h, (void *) (intptr_t) fd, 1), CUDA_ERROR_INVALID_HANDLE);
+        ASSERT_INT(ftruncate(fd, 2 * MIB + 4096), 0);
+        ASSERT_INT(cuMemImportFromShareableHandle(&h, (void *) (intptr_t) fd, 1), CUDA_ERROR_INVALID_HANDLE);
+        ASSERT_INT(pwrite(fd, &page, sizeof page, 2 * MIB), sizeof page);
+        ASSERT_INT(cuMemImportFromShareableHandle(&h, (void *) (intptr_t) fd, 1), CUDA_ERROR_INVALID_DEVICE);
+        OK(cuDeviceGetUuid((CUuuid *) page.uuid, 0));
+        page.size = UINT64_MAX;
+        ASSERT_INT(pwrite(fd, &page, sizeof page, 2 * MIB), sizeof page);
+        ASSERT_INT(cuMemImportFromShareableHandle(&h, (void *) (intptr_t) fd, 1), CUDA_ERROR_INVALID_HANDLE);
+        page.size = 2 * MIB;
+        page.client = page.object = 0xffffffff;
+        ASSERT_INT(pwrite(fd, &page, sizeof page, 2 * MIB), sizeof page);
+        OK(cuMemImportFromShareableHandle(&h, (void *) (intptr_t) fd, 1));
+        ASSERT_INT(used() - before, 2 * MIB);
+        OK(cuMemRelease(h));
+        ASSERT_INT(close(fd), 0);
+        ASSERT_INT(cuMemImportFromShareableHandle(&h, (void *) (intptr_t) fd, 1), CUDA_ERROR_INVALID_HANDLE);
+
+        OK(cuMemAlloc_v2(&at, MIB));
+        OK(cuIpcGetMemHandle(&handle, at));
+        ASSERT_INT(cuIpcOpenMemHandle_v2(&at, handle, 1), CUDA_ERROR_INVALID_CONTEXT); /* one's own */
+        for (size_t i = 0; i < sizeof handle; i++) {
+                CUipcMemHandle bad = handle;
+                CUdeviceptr got = 0;
+
+                bad.reserved[4] ^= 1; /* another client */
+                bad.reserved[i] = (char) ~bad.reserved[i];
+                ASSERT_TRUE(cuIpcOpenMemHandle_v2(&got, bad, 1) != CUDA_SUCCESS);
+        }
+        OK(cuMemFree_v2(at));
+        ASSERT_INT(used(), before);
+        end(c);
+}
+
 void arrays(void) {
         CUcontext c = begin();
         uint64_t before = used();
-        CUDA_ARRAY3D_DESCRIPTOR desc = {
-                .Width = 256, .Height = 256, .Depth = 64, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
-        static float volume[4][4][4], back[4][4][4];
+        CUDA_ARRAY3D_DESCRIPTOR desc = {.Width = 256,
+                                        .Height = 256,
+                                        .Depth = 64,
+                                        .Format = CU_AD_FORMAT_UNSIGNED_INT32,
+                                        .NumChannels = 1};
+        static unsigned volume[4][4][4], back[4][4][4];
         CUDA_MEMCPY3D in = {.srcMemoryType = CU_MEMORYTYPE_HOST,
                             .srcHost = volume,
                             .srcPitch = sizeof volume[0][0],
@@ -277,8 +331,8 @@ void arrays(void) {
                              .Depth = 4};
         CUarray a;
 
-        for (size_t i = 0; i < 64; i++)
-                ((float *) volume)[i] = (float) i;
+        for (unsigned i = 0; i < 64; i++)
+                volume[i / 16][i / 4 % 4][i % 4] = i;
         OK(cuArray3DCreate_v2(&a, &desc));
         ASSERT_INT(used() - before, 16 * MIB);
         in.dstArray = out.srcArray = a;
@@ -401,18 +455,21 @@ void ends_with_its_context(void) {
 }
 
 void two_cards(void) {
-        uint64_t first = used_of(0), second = used_of(1);
+        uint64_t first = used_of(0), second = used_of(1), with[2];
         CUdeviceptr a, b;
         CUcontext c, d;
 
         OK(cuDevicePrimaryCtxRetain(&c, 0));
         OK(cuDevicePrimaryCtxRetain(&d, 1));
-        ASSERT_INT(used_of(0) - first, used_of(1) - second);
+        with[0] = used_of(0);
+        with[1] = used_of(1);
+        ASSERT_TRUE(with[0] > first && with[1] > second);
         OK(cuCtxSetCurrent(c));
         OK(cuMemAlloc_v2(&a, 10 * MIB));
         OK(cuCtxSetCurrent(d));
         OK(cuMemAlloc_v2(&b, 20 * MIB));
-        ASSERT_INT(used_of(1) - second, used_of(0) - first + 10 * MIB);
+        ASSERT_INT(used_of(0) - with[0], 10 * MIB);
+        ASSERT_INT(used_of(1) - with[1], 20 * MIB);
         OK(cuMemsetD8_v2(a, 4, MIB));
         OK(cuMemcpy(b, a, MIB));
         ASSERT_TRUE(holds(b, 4, MIB));

@@ -161,6 +161,7 @@ static const TestCase cases[] = {
         TEST(mapped),
         TEST(mapped_in_pieces),
         TEST(exported),
+        TEST(forged),
         TEST(arrays),
         TEST(mipmaps),
         TEST(host_and_managed),

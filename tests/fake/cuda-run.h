@@ -32,6 +32,7 @@ void pool_gives_back_before_it_fails(void);
 void mapped(void);
 void mapped_in_pieces(void);
 void exported(void);
+void forged(void);
 void arrays(void);
 void mipmaps(void);
 void host_and_managed(void);

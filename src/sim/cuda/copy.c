@@ -80,6 +80,28 @@ IN_STREAM(linear, cuMemcpyDtoHAsync_v2, cuMemcpyDtoHAsync_v2_ptsz,
 IN_STREAM(linear, cuMemcpyDtoDAsync_v2, cuMemcpyDtoDAsync_v2_ptsz,
           (CUdeviceptr to, CUdeviceptr from, size_t n, CUstream stream), to, true, from, true, n, false)
 
+/* One after the other; what the attributes say about order and place is kept by that. */
+static CUresult batch(CUstream stream, const CUdeviceptr *to, const CUdeviceptr *from, const size_t *sizes,
+                      size_t n, size_t *failed) {
+        CUresult r = to && from && sizes && n > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+
+        for (size_t i = 0; i < n && r == CUDA_SUCCESS; i++) {
+                r = any(stream, to[i], from[i], sizes[i], false);
+                if (r != CUDA_SUCCESS && failed)
+                        *failed = i;
+        }
+        return r;
+}
+
+IN_STREAM(batch, cuMemcpyBatchAsync, cuMemcpyBatchAsync_ptsz,
+          (CUdeviceptr * to, CUdeviceptr *from, size_t *sizes, size_t n, void *attributes,
+           size_t *attribute_of, size_t n_attributes, size_t *failed, CUstream stream),
+          to, from, sizes, n, failed)
+IN_STREAM(batch, cuMemcpyBatchAsync_v2, cuMemcpyBatchAsync_v2_ptsz,
+          (CUdeviceptr * to, CUdeviceptr *from, size_t *sizes, size_t n, void *attributes,
+           size_t *attribute_of, size_t n_attributes, CUstream stream),
+          to, from, sizes, n, NULL)
+
 /* --- arrays, byte by byte --------------------------------------------------------------------------------------- */
 
 /* Only arrays of one row are copied so: their bytes lie one behind the other. */

@@ -13,7 +13,7 @@
         X(CUDA_ERROR_PROFILER_NOT_INITIALIZED, 6, "profiler not initialized")                                \
         X(CUDA_ERROR_PROFILER_ALREADY_STARTED, 7, "profiler already started")                                \
         X(CUDA_ERROR_PROFILER_ALREADY_STOPPED, 8, "profiler already stopped")                                \
-        X(CUDA_ERROR_STUB_LIBRARY, 34, "stub library")                                                       \
+        X(CUDA_ERROR_STUB_LIBRARY, 34, "the library is only there to be linked")                             \
         X(CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER, 36, "call requires newer driver")                           \
         X(CUDA_ERROR_DEVICE_UNAVAILABLE, 46, "device unavailable")                                           \
         X(CUDA_ERROR_NO_DEVICE, 100, "no CUDA-capable device is detected")                                   \

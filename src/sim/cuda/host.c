@@ -266,9 +266,7 @@ CUDA_API CUresult cuMemAdvise_v2(CUdeviceptr at, size_t size, int advice, CUmemL
                       location.type == CU_MEM_LOCATION_TYPE_DEVICE ? location.id : -1);
 }
 
-CUDA_API CUresult cuMemRangeGetAttribute(void *ret, size_t ret_size, int attribute, CUdeviceptr at,
-                                         size_t size) {
-        LOCKED;
+static CUresult range_attribute(void *ret, size_t ret_size, int attribute, CUdeviceptr at, size_t size) {
         Range *range;
         CUresult r = find_managed(at, size, &range);
 
@@ -293,4 +291,21 @@ CUDA_API CUresult cuMemRangeGetAttribute(void *ret, size_t ret_size, int attribu
         default:
                 return CUDA_ERROR_INVALID_VALUE;
         }
+}
+
+CUDA_API CUresult cuMemRangeGetAttribute(void *ret, size_t ret_size, int attribute, CUdeviceptr at,
+                                         size_t size) {
+        LOCKED;
+
+        return range_attribute(ret, ret_size, attribute, at, size);
+}
+
+CUDA_API CUresult cuMemRangeGetAttributes(void **ret, size_t *ret_sizes, int *attributes, size_t n,
+                                          CUdeviceptr at, size_t size) {
+        LOCKED;
+        CUresult r = ret && ret_sizes && attributes && n > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+
+        for (size_t i = 0; i < n && r == CUDA_SUCCESS; i++)
+                r = range_attribute(ret[i], ret_sizes[i], attributes[i], at, size);
+        return r;
 }

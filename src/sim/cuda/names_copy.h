@@ -24,6 +24,10 @@
         X(cuMemcpyAtoHAsync, cuMemcpyAtoHAsync_v2, 3020, false)                                              \
         X(cuMemcpyAtoHAsync, cuMemcpyAtoHAsync_v2_ptsz, 7000, true)                                          \
         X(cuMemcpyAtoH, cuMemcpyAtoH_v2, 3020, false) X(cuMemcpyAtoH, cuMemcpyAtoH_v2_ptds, 7000, true)      \
+        X(cuMemcpyBatchAsync, cuMemcpyBatchAsync, 12080, false)                                              \
+        X(cuMemcpyBatchAsync, cuMemcpyBatchAsync_ptsz, 12080, true)                                          \
+        X(cuMemcpyBatchAsync, cuMemcpyBatchAsync_v2, 13000, false)                                           \
+        X(cuMemcpyBatchAsync, cuMemcpyBatchAsync_v2_ptsz, 13000, true)                                       \
         X(cuMemcpyDtoA, cuMemcpyDtoA_v2, 3020, false) X(cuMemcpyDtoA, cuMemcpyDtoA_v2_ptds, 7000, true)      \
         X(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2, 3020, false)                                              \
         X(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2_ptsz, 7000, true)                                          \

@@ -35,7 +35,9 @@
         X(cuMemGetAddressRange, cuMemGetAddressRange_v2, 3020, false)                                        \
         X(cuMemGetAllocationGranularity, cuMemGetAllocationGranularity, 10020, false)                        \
         X(cuMemGetAllocationPropertiesFromHandle, cuMemGetAllocationPropertiesFromHandle, 10020, false)      \
-        X(cuMemGetInfo, cuMemGetInfo_v2, 3020, false) X(cuMemHostAlloc, cuMemHostAlloc, 2020, false)         \
+        X(cuMemGetDefaultMemPool, cuMemGetDefaultMemPool, 13000, false)                                      \
+        X(cuMemGetInfo, cuMemGetInfo_v2, 3020, false) X(cuMemGetMemPool, cuMemGetMemPool, 13000, false)      \
+        X(cuMemHostAlloc, cuMemHostAlloc, 2020, false)                                                       \
         X(cuMemHostGetDevicePointer, cuMemHostGetDevicePointer_v2, 3020, false)                              \
         X(cuMemHostGetFlags, cuMemHostGetFlags, 2030, false)                                                 \
         X(cuMemHostRegister, cuMemHostRegister_v2, 6050, false)                                              \
@@ -53,9 +55,11 @@
         X(cuMemPrefetchAsync, cuMemPrefetchAsync_v2, 12020, false)                                           \
         X(cuMemPrefetchAsync, cuMemPrefetchAsync_v2_ptsz, 12020, true)                                       \
         X(cuMemRangeGetAttribute, cuMemRangeGetAttribute, 8000, false)                                       \
+        X(cuMemRangeGetAttributes, cuMemRangeGetAttributes, 8000, false)                                     \
         X(cuMemRelease, cuMemRelease, 10020, false)                                                          \
         X(cuMemRetainAllocationHandle, cuMemRetainAllocationHandle, 11000, false)                            \
-        X(cuMemSetAccess, cuMemSetAccess, 10020, false) X(cuMemUnmap, cuMemUnmap, 10020, false)              \
+        X(cuMemSetAccess, cuMemSetAccess, 10020, false) X(cuMemSetMemPool, cuMemSetMemPool, 13000, false)    \
+        X(cuMemUnmap, cuMemUnmap, 10020, false)                                                              \
         X(cuMipmappedArrayCreate, cuMipmappedArrayCreate, 5000, false)                                       \
         X(cuMipmappedArrayDestroy, cuMipmappedArrayDestroy, 5000, false)                                     \
         X(cuMipmappedArrayGetLevel, cuMipmappedArrayGetLevel, 5000, false)                                   \

@@ -234,18 +234,54 @@ CUDA_API CUresult cuDeviceGetMemPool(CUmemoryPool *ret, CUdevice device) {
         return r == CUDA_SUCCESS ? pool_current(d, ret) : r;
 }
 
-CUDA_API CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
+/* The same by place, as CUDA 13 has it: only cards have pools here. */
+static CUresult device_of(const CUmemLocation *location, int type, Device **ret) {
+        if (!location || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
+                return location ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+        return type == CU_MEM_ALLOCATION_TYPE_PINNED ? state_device(location->id, ret)
+                                                     : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUDA_API CUresult cuMemGetDefaultMemPool(CUmemoryPool *ret, CUmemLocation *location, int type) {
         LOCKED;
         Device *d;
-        CUresult r = state_device(device, &d);
+        CUresult r = device_of(location, type, &d);
 
-        if (r == CUDA_SUCCESS)
-                r = pool_check(pool);
+        return r == CUDA_SUCCESS ? pool_default(d, ret) : r;
+}
+
+CUDA_API CUresult cuMemGetMemPool(CUmemoryPool *ret, CUmemLocation *location, int type) {
+        LOCKED;
+        Device *d;
+        CUresult r = device_of(location, type, &d);
+
+        return r == CUDA_SUCCESS ? pool_current(d, ret) : r;
+}
+
+static CUresult set_pool(Device *d, CUmemoryPool pool) {
+        CUresult r = pool_check(pool);
+
         if (r == CUDA_SUCCESS && pool->heap.device != d)
                 r = CUDA_ERROR_INVALID_DEVICE;
         if (r == CUDA_SUCCESS)
                 d->pool = pool;
         return r;
+}
+
+CUDA_API CUresult cuMemSetMemPool(CUmemLocation *location, int type, CUmemoryPool pool) {
+        LOCKED;
+        Device *d;
+        CUresult r = device_of(location, type, &d);
+
+        return r == CUDA_SUCCESS ? set_pool(d, pool) : r;
+}
+
+CUDA_API CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
+        LOCKED;
+        Device *d;
+        CUresult r = state_device(device, &d);
+
+        return r == CUDA_SUCCESS ? set_pool(d, pool) : r;
 }
 
 /* --- exported: allocations in streams --------------------------------------------------------------------------- */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/cuda/work.h"
+
 #include <string.h>
 
 #include "sim/cuda/memory.h"
-#include "sim/cuda/stream.h"
 
 /* --- copies ----------------------------------------------------------------------------------------------------- */
 
@@ -71,9 +72,14 @@ static void write_word(const Work *w) {
                                  __ATOMIC_RELEASE);
 }
 
-CUresult work_check(const Work *w) {
-        size_t word = w->word.wide ? 8 : 4;
+static CUresult check_word(const Work *w) {
+        size_t size = w->word.wide ? 8 : 4;
 
+        return w->word.at % size == 0 && range_covers(w->word.at, size) ? CUDA_SUCCESS
+                                                                        : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult work_check(const Work *w) {
         switch (w->kind) {
         case WORK_COPY:
                 return check_copy(&w->copy);
@@ -81,8 +87,7 @@ CUresult work_check(const Work *w) {
                 return check_fill(&w->fill);
         case WORK_WORD_WAIT:
         case WORK_WORD_WRITE:
-                return w->word.at % word == 0 && range_covers(w->word.at, word) ? CUDA_SUCCESS
-                                                                                : CUDA_ERROR_INVALID_VALUE;
+                return check_word(w);
         default:
                 return CUDA_SUCCESS;
         }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -139,17 +140,17 @@ NVML_API NvmlReturn nvmlSystemGetCudaDriverVersion_v2(int *ret) {
 
 /* The first word of the command line, cut to size. */
 NVML_API NvmlReturn nvmlSystemGetProcessName(unsigned pid, char *ret, unsigned size) {
-        _cleanup_fclose_ FILE *f = NULL;
+        _cleanup_close_ int fd = -1;
         char path[64];
-        size_t n;
+        ssize_t n;
 
         if (!ret || size == 0)
                 return NVML_ERROR_INVALID_ARGUMENT;
         (void) snprintf(path, sizeof path, "/proc/%u/cmdline", pid);
-        f = fopen(path, "re");
-        if (!f)
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
                 return NVML_ERROR_NOT_FOUND;
-        n = fread(ret, 1, size - 1, f);
-        ret[n] = '\0';
+        n = read(fd, ret, size - 1);
+        ret[n > 0 ? n : 0] = '\0';
         return n > 0 ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
 }

@@ -117,7 +117,7 @@ static const Field *find(const Field *known, size_t n, const char *name, size_t 
         return NULL;
 }
 
-static int parse(const char *text, const Field *known, size_t n, Columns *ret) {
+static int parse(const char *text, const Field *known, size_t n, Columns *ret, FILE *out) {
         while (*text != '\0') {
                 size_t length;
 
@@ -127,8 +127,8 @@ static int parse(const char *text, const Field *known, size_t n, Columns *ret) {
                         return EXIT_INVALID;
                 ret->list[ret->n] = find(known, n, text, length);
                 if (!ret->list[ret->n++]) {
-                        (void) printf("Field \"%.*s\" is not a valid field to query.\n\n", (int) length,
-                                      text);
+                        (void) fprintf(out, "Field \"%.*s\" is not a valid field to query.\n\n", (int) length,
+                                       text);
                         return EXIT_INVALID;
                 }
                 text += length;
@@ -164,8 +164,8 @@ static void print_row(const Columns *c, const SmiQuery *q, const Row *r, FILE *o
 
 int smi_print_query(const Smi *s, const SmiQuery *q, FILE *out) {
         Columns c = {.n = 0};
-        int status = q->apps ? parse(q->apps, process_fields, ELEMENTSOF(process_fields), &c)
-                             : parse(q->cards, card_fields, ELEMENTSOF(card_fields), &c);
+        int status = q->apps ? parse(q->apps, process_fields, ELEMENTSOF(process_fields), &c, out)
+                             : parse(q->cards, card_fields, ELEMENTSOF(card_fields), &c, out);
 
         if (status != 0)
                 return status;

@@ -195,6 +195,8 @@ static void add_card(Driver *d, uint32_t gpu) {
         c->minor = minor_of(d, gpu, id.device);
         (void) snprintf(name, sizeof name, "nvidia%u", c->minor);
         c->fd = driver_open_file(name);
+        if (c->fd >= 0) /* it belongs to our client; a driver that does not want to know gets along without */
+                (void) call(c->fd, RM_ESC_REGISTER_FD, &(RmRegisterFd){.ctl = d->ctl}, sizeof(RmRegisterFd));
         if (c->fd >= 0 && make_objects(d, c) == RM_OK) {
                 d->n++;
                 return;
