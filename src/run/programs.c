@@ -13,8 +13,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char *const places[] = {"", "/src", "/../lib/aliquot", "/../lib/x86_64-linux-gnu/aliquot",
-                                     "/../lib/aarch64-linux-gnu/aliquot", "/../lib64/aliquot"};
+static const char *const places[] = {"",
+                                     "/src",
+                                     "/../lib/aliquot",
+                                     "/../lib/x86_64-linux-gnu/aliquot",
+                                     "/../lib/aarch64-linux-gnu/aliquot",
+                                     "/../lib64/aliquot"};
 
 static int own_directory(char *ret, size_t size, Fault *fault) {
         ssize_t n = readlink("/proc/self/exe", ret, size - 1);
