@@ -22,10 +22,10 @@ typedef struct Machine {
         SliceFile ctl, uvm;
 } Machine;
 
-/* devices: where the driver's files are: /dev, or the directory of a simulated driver. nvml: as nvml_load() takes it. 0, MACHINE_E_NONE with a fault (no driver, no
+/* devices: where the driver's files are: /dev, or the directory of a simulated driver. library: as nvml_load() takes it. 0, MACHINE_E_NONE with a fault (no driver, no
  * card), or negative errno with a fault. */
 enum { MACHINE_E_NONE = 1 };
-int machine_read(const char *devices, const char *nvml, Machine *ret, Fault *fault);
+int machine_read(const char *devices, const char *library, Machine *ret, Fault *fault);
 
 /* What the living slices on the board have of the cards. Under the board's lock. 0 or negative errno. */
 int machine_count(Machine *m, Board *b);

@@ -20,9 +20,9 @@ typedef struct Programs {
 
 #define PROGRAMS_NULL ((Programs){.gate = ""})
 
-/* simulate: CARDS, or NULL. Simulated cards get a server of their own, which ends with us, in a mount namespace of our own (and a user
+/* cards: simulated ones, or NULL. Simulated cards get a server of their own, which ends with us, in a mount namespace of our own (and a user
  * namespace for whoever is not root); libcuda, NVML and nvidia-smi of the simulator come first in what the command finds. 0, or
  * PROGRAMS_E_NONE with a fault. */
 enum { PROGRAMS_E_NONE = 1 };
-int programs_find(const char *simulate, Programs *ret, Fault *fault);
+int programs_find(const char *cards, Programs *ret, Fault *fault);
 void programs_done(Programs *p);
