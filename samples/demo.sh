@@ -116,6 +116,14 @@ local_once 1 -f samples/refusals/node.yaml -f samples/refusals/pods.yaml
 has_part 'default/percent-33: ' 'default/percent-0: ' 'default/percent-105: ' 'default/uneven: ' 'default/too-large: ' \
         'default/mixed-kinds: ' 'default/memory-only: ' 'is 33' 'multiple of 5' '2/15 (13%)'
 
+heading '8. A program in its slice' 'The driver is simulated and answers real system calls; the program sees 2154 of the 16160 MiB, as cGPU would show it.'
+if "$aliquot" run --board "$scratch/slices" --simulate 1xTesla-V100-SXM2-16GB:16160MiB --gpu-mem 2 -- true >"$out" 2>&1; then
+        shows 0 "$aliquot" run --board "$scratch/slices" --simulate 1xTesla-V100-SXM2-16GB:16160MiB --gpu-mem 2 -- nvidia-smi
+        has_part '0MiB /   2154MiB'
+else
+        printf '%s(not on this machine: %s)%s\n' "$dim" "$(tail -n 1 "$out")" "$off"
+fi
+
 if [ "$failures" -ne 0 ]; then
         printf '\n%s%d of the things told were not so.%s\n' "$red" "$failures" "$off"
         exit 1
