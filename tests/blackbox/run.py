@@ -198,7 +198,7 @@ def missing():
     """Why simulated cards cannot be had here; None when they can."""
     p = subprocess.run([ALIQUOT, "run", "--board", tempfile.mkdtemp(), "--simulate", "1x" + V100, "--gpu-mem", "1", "--", "true"],
                        stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
-    if p.returncode == 125 and re.search(r"fuse|namespace|mount|permitted", p.stderr):
+    if p.returncode == 125 and re.search("fuse|namespace|mount|permitted|denied", p.stderr, re.IGNORECASE):
         return p.stderr.strip()
     return None
 
