@@ -540,8 +540,12 @@ class KubeletRestarts(Node):
         lab.wait(lambda: len(lab.kubelet.manager.registrations) >= 4, "the second registers")
         old.stop()
         lab.wait_ready()
-        self.place(lab, pod("a", container("main", 3, 10)), 5)
-        lab.wait_phase("a", "Running")
+        for i in range(50):  # the disconnection may come only now, and the kubelet refuses pods until it is over
+            self.place(lab, pod(f"a{i}", container("main", 3, 10)), 5)
+            lab.wait_phase(f"a{i}", "Running", "Failed")
+            if lab.phase(f"a{i}") == "Running":
+                break
+        self.assertEqual(lab.phase(f"a{i}"), "Running")
         self.judged(lab)
 
 
