@@ -12,11 +12,11 @@
 
 enum { EXIT_DONE, EXIT_ANSWER_NO, EXIT_USAGE, EXIT_BROKEN };
 
-enum { KEY_CARDS = 0x100, KEY_DIR, KEY_FOREGROUND, KEY_NAME, KEY_RESERVED, KEY_STATUS, KEY_VERSION };
+enum { KEY_CARDS = 0x100, KEY_DIR, KEY_FOREGROUND, KEY_NAME, KEY_RESERVED, KEY_SLICE, KEY_STATUS, KEY_VERSION };
 
 typedef struct Options {
         const char *cards, *dir, *name, *status;
-        uint32_t reserved_mib;
+        uint32_t reserved_mib, slice_usec;
         bool foreground;
 } Options;
 
@@ -28,6 +28,8 @@ static const struct argp_option options_table[] = {
         {"name", KEY_NAME, "NODE", 0,
          "the node's name, which the cards' UUIDs are made from (default: localhost)", 0},
         {"reserved", KEY_RESERVED, "MIB", 0, "what the driver keeps of each card for itself (default 0)", 0},
+        {"slice", KEY_SLICE, "US", 0,
+         "how long a process has a card before the next one that has work (default 1000)", 0},
         {"status", KEY_STATUS, "DIR", 0,
          "print as JSON who holds what of the cards that are mounted there, and end", 0},
         {"version", KEY_VERSION, NULL, 0, "print the version", 0},
@@ -59,6 +61,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
         case KEY_RESERVED:
                 if (!str_to_u32(str_from(arg), &o->reserved_mib))
                         argp_error(state, "--reserved is \"%s\", must be a number of MiB", arg);
+                return 0;
+        case KEY_SLICE:
+                if (!str_to_u32(str_from(arg), &o->slice_usec) || o->slice_usec == 0)
+                        argp_error(state, "--slice is \"%s\", must be a number of microseconds", arg);
                 return 0;
         case KEY_STATUS:
                 o->status = arg;
@@ -132,10 +138,12 @@ static int ready(const Options *o) {
 
 static int serve(const Options *o, Sim *sim) {
         _cleanup_(sim_server_freep) SimServer *server = NULL;
+        SimPace pace = SIM_PACE_DEFAULT;
         Fault fault = FAULT_NULL;
         int r;
 
-        if (sim_server_new(sim, o->dir, &server, &fault) < 0)
+        pace.slice_nsec = (uint64_t) o->slice_usec * 1000;
+        if (sim_server_new(sim, o->dir, &pace, &server, &fault) < 0)
                 return say(EXIT_BROKEN, fault.text);
         r = ready(o);
         if (r == 0)
@@ -179,7 +187,7 @@ static int start(const Options *o) {
 }
 
 int main(int argc, char **argv) {
-        Options o = {.name = "localhost"};
+        Options o = {.name = "localhost", .slice_usec = 1000};
 
         if (file_hold_standard() < 0)
                 return EXIT_BROKEN;
