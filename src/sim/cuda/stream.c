@@ -10,15 +10,19 @@
 #include "sim/cuda/pool.h"
 #include "sim/cuda/timeline.h"
 
-enum { POLL_NSEC = 100 * 1000 }; /* between two looks at what a stream waits for, where nobody tells */
+enum {
+        POLL_NSEC = 100 * 1000, /* between two looks at what a stream waits for, where nobody tells */
+        SPIN_NSEC = 30 * 1000,
+};
 
 /* --- time ------------------------------------------------------------------------------------------------------- */
 
+/* What is that near is over before a sleep would have begun. */
 void wait_until(uint64_t ns) {
         struct timespec t = {.tv_sec = (time_t) (ns / 1000000000u), .tv_nsec = (long) (ns % 1000000000u)};
 
-        while (clock_now() < ns)
-                if (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) != EINTR)
+        for (uint64_t now = clock_now(); now < ns; now = clock_now())
+                if (ns - now > SPIN_NSEC && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) != EINTR)
                         return;
 }
 

@@ -275,12 +275,12 @@ uint64_t engine_expect(EngineUser *u, unsigned channel, uint64_t position, uint6
         if (engine_is_done(u, channel, position, NULL) || !copy_current(e, now))
                 return now;
         begin(e, true);
-        if (walk_to(e, now) != ENGINE_THERE)
-                return now;
-        e->walk.budget = EVENTS_AHEAD;
         e->walk.group = u->group;
         e->walk.channel = channel;
         e->walk.position = position;
+        if (walk_to(e, now) != ENGINE_THERE) /* among others: it is done by now */
+                return now;
+        e->walk.budget = EVENTS_AHEAD;
         (void) walk(e, now + AHEAD_NSEC);
         return e->state.now;
 }
