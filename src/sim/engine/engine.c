@@ -9,7 +9,7 @@
 
 enum {
         TRIES = 64,            /* at a state that somebody else was faster with; then whoever asks sees an older one */
-        EVENTS = 1 << 16,      /* of a walk before its state is put in place */
+        EVENTS = 1 << 13,      /* of a walk before its state is put in place */
         EVENTS_AHEAD = 1 << 12, /* of a look into the future */
 };
 
@@ -98,11 +98,11 @@ static void check(EngineState *s) {
                 EngineCopier *c = &s->copiers[i];
 
                 if (c->group >= s->groups || c->channel >= ENGINE_CHANNELS ||
-                    c->channel >= s->group[c->group].channels || c->end > s->now + ENGINE_NS_MAX)
+                    c->channel >= s->group[c->group].channels || c->end > s->now + ENGINE_HELD_NSEC)
                         c->group = ENGINE_NONE;
         }
-        s->ready = at_most(s->ready, s->now + ENGINE_NS_MAX);
-        s->slice_end = at_most(s->slice_end, s->now + ENGINE_NS_MAX);
+        s->ready = at_most(s->ready, s->now + ENGINE_HELD_NSEC);
+        s->slice_end = at_most(s->slice_end, s->now + 2 * ENGINE_HELD_NSEC);
         for (unsigned g = 0; g < s->groups; g++) {
                 EngineGroup *group = &s->group[g];
 

@@ -28,6 +28,7 @@ enum {
 #define ENGINE_NS_MAX      ((UINT64_C(1) << 56) - 1)
 #define ENGINE_PENDING     (UINT64_C(1) << 63)
 #define ENGINE_POSITION    ((UINT64_C(1) << 48) - 1)
+#define ENGINE_HELD_NSEC   UINT64_C(10000000000) /* no group has an engine for longer at a time, whatever is written */
 #define ENGINE_WINDOW_NSEC UINT64_C(166666667) /* over which utilisation is measured */
 
 typedef enum EngineKind {

@@ -255,7 +255,8 @@ static void start_copy(EngineWalk *w, unsigned direction) {
         c = next_channel(w->copies[direction][g],
                          copier->last_group == g ? copier->last_channel : ENGINE_CHANNELS);
         w->copies[direction][g] &= ~(1u << c);
-        *copier = (EngineCopier){g, c, w->state->now + argument_of(place_of(w, g, c)), g, c};
+        *copier = (EngineCopier){
+                g, c, w->state->now + earlier(argument_of(place_of(w, g, c)), ENGINE_HELD_NSEC), g, c};
 }
 
 /* --- time ------------------------------------------------------------------------------------------------------- */
@@ -344,8 +345,8 @@ EngineEnd engine_walk(EngineWalk *w) {
         EngineState *s = w->state;
         bool contended;
 
-        w->slice = earlier(later(load(&w->shared->settings.slice), 1000), UINT64_C(1) << 40);
-        w->change = earlier(load(&w->shared->settings.change), UINT64_C(1) << 40);
+        w->slice = earlier(later(load(&w->shared->settings.slice), 1000), ENGINE_HELD_NSEC);
+        w->change = earlier(load(&w->shared->settings.change), ENGINE_HELD_NSEC);
         w->stopped = false;
         look_at_rings(w);
         for (;;) {
