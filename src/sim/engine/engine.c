@@ -291,6 +291,8 @@ void engine_usage(Engine *e, uint64_t now, EngineUsage *ret) {
         *ret = (EngineUsage){.n = 0};
         if (!copy_current(e, now))
                 return;
+        if (now < s->now)
+                now = s->now;
         begin(e, true);
         (void) walk_to(e, now); /* as far as it came */
         ret->busy = s->busy;
