@@ -19,7 +19,7 @@ typedef struct SimCard {
         uint64_t used;     /* by blocks */
         SimExtent *free;   /* by start, no two that touch */
         size_t n_free, capacity;
-        size_t n_held; /* pieces of all blocks */
+        size_t n_held;              /* pieces of all blocks */
         bool places[ENGINE_GROUPS]; /* of channel groups on its engines: those that are taken */
 } SimCard;
 

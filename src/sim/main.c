@@ -12,7 +12,16 @@
 
 enum { EXIT_DONE, EXIT_ANSWER_NO, EXIT_USAGE, EXIT_BROKEN };
 
-enum { KEY_CARDS = 0x100, KEY_DIR, KEY_FOREGROUND, KEY_NAME, KEY_RESERVED, KEY_SLICE, KEY_STATUS, KEY_VERSION };
+enum {
+        KEY_CARDS = 0x100,
+        KEY_DIR,
+        KEY_FOREGROUND,
+        KEY_NAME,
+        KEY_RESERVED,
+        KEY_SLICE,
+        KEY_STATUS,
+        KEY_VERSION
+};
 
 typedef struct Options {
         const char *cards, *dir, *name, *status;

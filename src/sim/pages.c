@@ -21,8 +21,8 @@ SimPages *sim_pages_new(const SimPace *pace) {
 
         if (!p)
                 return NULL;
-        p->memory = mmap(NULL, SIM_PAGES_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                         -1, 0);
+        p->memory = mmap(NULL, SIM_PAGES_SIZE, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (p->memory == MAP_FAILED) {
                 free(p);
                 return NULL;
@@ -68,7 +68,8 @@ static void note(const SimPages *p, SimStores *s, const void *at, size_t n) {
 }
 
 /* Whoever reads finds a row's life last: what belongs to it is there already. */
-void sim_pages_enter(SimPages *p, uint32_t place, uint32_t client, uint32_t group, uint32_t pid, SimStores *ret) {
+void sim_pages_enter(SimPages *p, uint32_t place, uint32_t client, uint32_t group, uint32_t pid,
+                     SimStores *ret) {
         EngineRow *row = &shared(p)->rows[place];
         EngineSettings *s = &shared(p)->settings;
 

@@ -36,5 +36,6 @@ typedef struct SimStores {
         } list[3];
 } SimStores;
 
-void sim_pages_enter(SimPages *p, uint32_t place, uint32_t client, uint32_t group, uint32_t pid, SimStores *ret);
+void sim_pages_enter(SimPages *p, uint32_t place, uint32_t client, uint32_t group, uint32_t pid,
+                     SimStores *ret);
 void sim_pages_leave(SimPages *p, uint32_t place, uint64_t now, SimStores *ret);

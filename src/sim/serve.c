@@ -216,7 +216,7 @@ static void on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
         fi->fh = (uintptr_t) o;
         fi->direct_io = !is_card(v->sim, ino);
         fi->keep_cache = fi->noflush = is_card(v->sim, ino); /* what is mapped is what counts */
-        if (fuse_reply_open(req, fi) == -ENOENT) /* interrupted: there will be no release */
+        if (fuse_reply_open(req, fi) == -ENOENT)             /* interrupted: there will be no release */
                 opened_free(o);
 }
 
@@ -278,7 +278,8 @@ static void store(SimServer *v, uint32_t card, SimStores *s) {
                 struct fuse_bufvec b = FUSE_BUFVEC_INIT(s->list[i].n);
 
                 b.buf[0].mem = s->list[i].bytes;
-                (void) fuse_lowlevel_notify_store(v->session, SIM_INODE_CARDS + card, (off_t) s->list[i].at, &b, 0);
+                (void) fuse_lowlevel_notify_store(v->session, SIM_INODE_CARDS + card, (off_t) s->list[i].at,
+                                                  &b, 0);
         }
 }
 

@@ -98,9 +98,6 @@ CUresult cuModuleGetFunction(CUfunction *ret, CUmodule m, const char *name);
 CUresult cuModuleGetGlobal_v2(CUdeviceptr *ret, size_t *size, CUmodule m, const char *name);
 CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                         unsigned bz, unsigned shared, CUstream s, void **params, void **extra);
-CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                                   unsigned bz, unsigned shared, CUstream s, void **params);
-CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **params, void **extra);
 CUresult cuGraphCreate(CUgraph *ret, unsigned flags);
 CUresult cuGraphDestroy(CUgraph g);
 CUresult cuGraphAddMemAllocNode(CUgraphNode *ret, CUgraph g, const CUgraphNode *deps, size_t n,

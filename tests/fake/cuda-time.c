@@ -8,6 +8,10 @@
 
 #include "cuda-run.h"
 
+CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                                   unsigned by, unsigned bz, unsigned shared, CUstream s, void **params);
+CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **params, void **extra);
+
 typedef struct Span {
         CUstream s;
         CUevent head, from, to;
@@ -56,8 +60,13 @@ static unsigned us = 300;
 static void *params[] = {&us};
 
 static void give_kernels(CUstream s, void *f) {
-        const CUlaunchConfig config = {
-                .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1, .hStream = s};
+        const CUlaunchConfig config = {.gridDimX = 1,
+                                       .gridDimY = 1,
+                                       .gridDimZ = 1,
+                                       .blockDimX = 1,
+                                       .blockDimY = 1,
+                                       .blockDimZ = 1,
+                                       .hStream = s};
 
         OK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, s, params, NULL));
         OK(cuLaunchCooperativeKernel(f, 1, 1, 1, 1, 1, 1, 0, s, params));
@@ -217,7 +226,8 @@ static void feed(Busy *b) {
                 OK(cuEventElapsedTime_v2(&ms, event_of(b, b->done - 1), event_of(b, b->done)));
                 b->elapsed += (double) ms;
         }
-        while (b->given - b->done < PENDING - 1) { /* the one that was done last is still asked for its time */
+        while (b->given - b->done <
+               PENDING - 1) { /* the one that was done last is still asked for its time */
                 OK(cuLaunchKernel(b->f, 1, 1, 1, 1, 1, 1, 0, b->s, b->params, NULL));
                 OK(cuEventRecord(event_of(b, b->given++), b->s));
         }

@@ -20,8 +20,8 @@ static uint64_t now;
 
 static void prepare(EngineUser *users) {
         if (!shared) {
-                void *p = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                               -1, 0);
+                void *p = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
                 assert(p != MAP_FAILED);
                 shared = p;
@@ -63,7 +63,8 @@ static void give_some(EngineUser *u, unsigned argument) {
         uint64_t position;
 
         for (unsigned c = 0; c < 3; c++)
-                (void) engine_give(u, c, (EngineKind) (argument % 5), (uint64_t) argument << c * 8, now, &position);
+                (void) engine_give(u, c, (EngineKind) (argument % 5), (uint64_t) argument << c * 8, now,
+                                   &position);
 }
 
 static void finish(EngineUser *users) {

@@ -30,7 +30,7 @@ typedef struct Heap Heap;
 typedef struct Device {
         int ordinal;
         DriverCard *card;
-        Engine *engine; /* once there was a context */
+        Engine *engine;   /* once there was a context */
         int major, minor; /* compute capability */
         int processors;
         CUcontext primary;
@@ -50,7 +50,7 @@ typedef struct CUctx_st {
         uint32_t space, group, channel, parts[CONTEXT_PARTS];
         Heap *heap;
         Timeline *timeline; /* NULL when the context has ended */
-        CUstream legacy; /* the stream 0 */
+        CUstream legacy;    /* the stream 0 */
         CUstream streams;
         CUmodule modules;
         CUresult fault; /* sticks until the context's end */

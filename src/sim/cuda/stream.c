@@ -22,7 +22,8 @@ void wait_until(uint64_t ns) {
         struct timespec t = {.tv_sec = (time_t) (ns / 1000000000u), .tv_nsec = (long) (ns % 1000000000u)};
 
         for (uint64_t now = clock_now(); now < ns; now = clock_now())
-                if (ns - now > SPIN_NSEC && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) != EINTR)
+                if (ns - now > SPIN_NSEC &&
+                    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) != EINTR)
                         return;
 }
 

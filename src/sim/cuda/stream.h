@@ -31,7 +31,7 @@ typedef struct CUstream_st {
         unsigned channel; /* on the card's engines */
         uint64_t moment;  /* entries of the channel up to the stream's last one; 0: it has none */
         uint64_t followed[ENGINE_CHANNELS]; /* moments of other channels that it has waited for */
-        uint64_t given, done; /* pieces of work that were queued */
+        uint64_t given, done;               /* pieces of work that were queued */
         Work *first, **last;
         Capture *capture;
         CUgraphNode *tips; /* what the next captured node depends on */
@@ -44,7 +44,7 @@ typedef struct CUevent_st {
         CUcontext context;
         uint64_t given, done; /* times it was recorded, and how many of those have come to pass */
         uint64_t time;        /* ns, when it is over */
-        CUcontext where; /* whose channel has the entry that it waits for; NULL: it is over */
+        CUcontext where;      /* whose channel has the entry that it waits for; NULL: it is over */
         unsigned channel;
         uint64_t moment;
         Capture *capture; /* recorded last in a stream that was being captured */

@@ -5,7 +5,7 @@
 #include <time.h>
 
 enum {
-        RESERVE = 8, /* places that a launch wants free: itself, and what it waits for */
+        RESERVE = 8,                 /* places that a launch wants free: itself, and what it waits for */
         NAP_NSEC = 20 * 1000 * 1000, /* the longest sleep before another look: somebody may have ended */
 };
 
@@ -42,7 +42,8 @@ CUresult timeline_open(CUcontext c) {
         c->timeline = calloc(1, sizeof *c->timeline);
         if (!c->timeline)
                 return CUDA_ERROR_OUT_OF_MEMORY;
-        if (engine_join(c->device->engine, state.driver.client, c->group, clock_now(), &c->timeline->user) == 0)
+        if (engine_join(c->device->engine, state.driver.client, c->group, clock_now(), &c->timeline->user) ==
+            0)
                 return CUDA_SUCCESS;
         free(c->timeline);
         c->timeline = NULL;

@@ -8,8 +8,8 @@
 #include "sim/engine/walk.h"
 
 enum {
-        TRIES = 64,            /* at a state that somebody else was faster with; then whoever asks sees an older one */
-        EVENTS = 1 << 13,      /* of a walk before its state is put in place */
+        TRIES = 64, /* at a state that somebody else was faster with; then whoever asks sees an older one */
+        EVENTS = 1 << 13,       /* of a walk before its state is put in place */
         EVENTS_AHEAD = 1 << 12, /* of a look into the future */
 };
 
@@ -121,9 +121,10 @@ static void flush_log(const EngineState *s, EngineShared *shared) {
                                           .places[d->channel % ENGINE_CHANNELS][d->position % ENGINE_PLACES];
                 uint64_t expected = d->tag;
 
-                if (atomic_load_explicit(&p->done, memory_order_relaxed) == expected && d->time < ENGINE_PENDING)
-                        (void) atomic_compare_exchange_strong_explicit(&p->done, &expected, d->time,
-                                                                       memory_order_release, memory_order_relaxed);
+                if (atomic_load_explicit(&p->done, memory_order_relaxed) == expected &&
+                    d->time < ENGINE_PENDING)
+                        (void) atomic_compare_exchange_strong_explicit(
+                                &p->done, &expected, d->time, memory_order_release, memory_order_relaxed);
         }
 }
 
@@ -156,7 +157,8 @@ static bool swap(const EngineUser *u) {
 
         if (atomic_load_explicit(&e->shared->current, memory_order_acquire) != e->current)
                 return false;
-        atomic_thread_fence(memory_order_release); /* whoever sees what comes next sees that it is no longer current */
+        atomic_thread_fence(
+                memory_order_release); /* whoever sees what comes next sees that it is no longer current */
         copy_state(&e->state, buffer_of(e->shared, next), true);
         return atomic_compare_exchange_strong_explicit(&e->shared->current, &e->current, next,
                                                        memory_order_acq_rel, memory_order_relaxed);
@@ -190,7 +192,8 @@ static unsigned first_gone(const Engine *e, uint64_t *ret_cut) {
 }
 
 static void take_in(Engine *e) {
-        uint64_t n = at_most(atomic_load_explicit(&e->shared->settings.groups, memory_order_relaxed), ENGINE_GROUPS);
+        uint64_t n = at_most(atomic_load_explicit(&e->shared->settings.groups, memory_order_relaxed),
+                             ENGINE_GROUPS);
         EngineState *s = &e->state;
 
         while (s->groups > 0 && s->group[s->groups - 1].generation == 0)
@@ -330,7 +333,8 @@ int engine_join(Engine *e, uint32_t client, uint32_t group, uint64_t now, Engine
 }
 
 static EnginePlace *place_of(const EngineUser *u, unsigned channel, uint64_t position) {
-        return &u->engine->shared->rings[u->group].places[channel % ENGINE_CHANNELS][position % ENGINE_PLACES];
+        return &u->engine->shared->rings[u->group]
+                        .places[channel % ENGINE_CHANNELS][position % ENGINE_PLACES];
 }
 
 bool engine_is_done(const EngineUser *u, unsigned channel, uint64_t position, uint64_t *ret_time) {
@@ -358,7 +362,8 @@ bool engine_give(EngineUser *u, unsigned channel, EngineKind kind, uint64_t argu
         if (!engine_has_room(u, channel, 1))
                 return false;
         atomic_store_explicit(&p->stamp, now, memory_order_relaxed);
-        atomic_store_explicit(&p->what, (uint64_t) kind << 56 | at_most(argument, ENGINE_NS_MAX), memory_order_relaxed);
+        atomic_store_explicit(&p->what, (uint64_t) kind << 56 | at_most(argument, ENGINE_NS_MAX),
+                              memory_order_relaxed);
         atomic_store_explicit(&p->done, engine_tag(u->generation, *tail), memory_order_relaxed);
         *ret_position = (*tail)++;
         if (atomic_load_explicit(&r->channels, memory_order_relaxed) <= channel)
@@ -369,6 +374,6 @@ bool engine_give(EngineUser *u, unsigned channel, EngineKind kind, uint64_t argu
 }
 
 void engine_set_priority(EngineUser *u, unsigned channel, unsigned priority) {
-        atomic_store_explicit(&u->engine->shared->rings[u->group].priorities[channel % ENGINE_CHANNELS], priority,
-                              memory_order_relaxed);
+        atomic_store_explicit(&u->engine->shared->rings[u->group].priorities[channel % ENGINE_CHANNELS],
+                              priority, memory_order_relaxed);
 }

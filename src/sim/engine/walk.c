@@ -335,7 +335,8 @@ static void look_at_rings(EngineWalk *w) {
                                        ? tail & ENGINE_POSITION
                                        : 0; /* another group's, which had this place before */
                         w->tails[g][c] = tail;
-                        if (tail - head->position > ENGINE_PLACES) /* it began before this state, or it is no number */
+                        if (tail - head->position >
+                            ENGINE_PLACES) /* it began before this state, or it is no number */
                                 *head = (EngineHead){tail > ENGINE_PLACES ? tail - ENGINE_PLACES : 0, 0};
                 }
         }

@@ -12,7 +12,8 @@
 #define MS UINT64_C(1000000)
 
 static inline EngineShared *lab_memory(void) {
-        EngineShared *m = mmap(NULL, sizeof *m, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        EngineShared *m = mmap(NULL, sizeof *m, PROT_READ | PROT_WRITE,
+                               MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
         ASSERT_TRUE(m != MAP_FAILED);
         m->settings.slice = MS;
@@ -51,7 +52,8 @@ static inline void lab_done(EngineShared *m, EngineUser *users, unsigned n) {
         ASSERT_OK(munmap(m, sizeof *m));
 }
 
-static inline uint64_t lab_give(EngineUser *u, unsigned channel, EngineKind kind, uint64_t argument, uint64_t now) {
+static inline uint64_t lab_give(EngineUser *u, unsigned channel, EngineKind kind, uint64_t argument,
+                                uint64_t now) {
         uint64_t position = 0;
 
         ASSERT_TRUE(engine_give(u, channel, kind, argument, now, &position));

@@ -132,8 +132,8 @@ static void compare(const Op *a, const Op *b) {
 
         for (unsigned i = 0; i < OPS; i++) {
                 if (a[i].done != b[i].done)
-                        TEST_FAIL_("entry %u of group %u is done at %" PRIu64 ", and at %" PRIu64, i, a[i].group, a[i].done,
-                                   b[i].done);
+                        TEST_FAIL_("entry %u of group %u is done at %" PRIu64 ", and at %" PRIu64, i,
+                                   a[i].group, a[i].done, b[i].done);
                 done += a[i].done != 0 && a[i].done != UINT64_MAX;
         }
         ASSERT_TRUE(done > OPS / 10);
@@ -218,7 +218,11 @@ static void only_work(Op *ops) {
                 if (o->what != GIVES)
                         *o = (Op){.at = o->at, .group = o->group, .kind = ENGINE_RUN, .argument = 5 * US};
                 if (o->kind == ENGINE_AFTER) /* what it waited for may have been another's */
-                        *o = (Op){.at = o->at, .group = o->group, .channel = o->channel, .kind = ENGINE_UP, .argument = US};
+                        *o = (Op){.at = o->at,
+                                  .group = o->group,
+                                  .channel = o->channel,
+                                  .kind = ENGINE_UP,
+                                  .argument = US};
         }
 }
 

@@ -34,7 +34,8 @@ static void groups_take_turns(void) {
         a = lab_give(&u[0], 0, ENGINE_RUN, 5 * MS, 0);
         b = lab_give(&u[1], 0, ENGINE_RUN, 2 * MS + 500 * US, 0);
         engine_look(&u[0], 100 * MS);
-        ASSERT_INT(lab_time(&u[1], 0, b), 5 * MS + 500 * US); /* two turns of the other, then the half of its third */
+        ASSERT_INT(lab_time(&u[1], 0, b),
+                   5 * MS + 500 * US); /* two turns of the other, then the half of its third */
         ASSERT_INT(lab_time(&u[0], 0, a), 7 * MS + 500 * US);
         lab_done(m, u, 2);
 }
@@ -43,7 +44,8 @@ static void groups_take_turns(void) {
 static void a_kernel_is_interrupted(void) {
         EngineShared *m = lab_memory();
         EngineUser u[2] = {lab_user(m, 0, 0), lab_user(m, 1, 0)};
-        uint64_t a = lab_give(&u[0], 0, ENGINE_RUN, 500 * MS, 0), b = lab_give(&u[1], 0, ENGINE_RUN, 100 * US, 10 * MS + 1);
+        uint64_t a = lab_give(&u[0], 0, ENGINE_RUN, 500 * MS, 0),
+                 b = lab_give(&u[1], 0, ENGINE_RUN, 100 * US, 10 * MS + 1);
 
         engine_look(&u[1], 600 * MS);
         ASSERT_INT(lab_time(&u[1], 0, b), 11 * MS + 100 * US);
@@ -102,8 +104,10 @@ static void waits_for_others(void) {
 static void copies_beside_kernels(void) {
         EngineShared *m = lab_memory();
         EngineUser u[2] = {lab_user(m, 0, 0), lab_user(m, 1, 0)};
-        uint64_t k = lab_give(&u[0], 0, ENGINE_RUN, 100 * US, 0), up = lab_give(&u[0], 1, ENGINE_UP, 60 * US, 0);
-        uint64_t down = lab_give(&u[0], 2, ENGINE_DOWN, 10 * US, 0), up2 = lab_give(&u[1], 0, ENGINE_UP, 60 * US, 0);
+        uint64_t k = lab_give(&u[0], 0, ENGINE_RUN, 100 * US, 0),
+                 up = lab_give(&u[0], 1, ENGINE_UP, 60 * US, 0);
+        uint64_t down = lab_give(&u[0], 2, ENGINE_DOWN, 10 * US, 0),
+                 up2 = lab_give(&u[1], 0, ENGINE_UP, 60 * US, 0);
 
         engine_look(&u[0], MS);
         ASSERT_INT(lab_time(&u[0], 0, k), 100 * US);
@@ -194,7 +198,8 @@ static void is_metered(void) {
 
 /* Eight groups with work of different lengths: each gets its eighth, to a turn. */
 static void eight_equal_shares(void) {
-        static const uint64_t kernels[] = {5 * US, 50 * US, 300 * US, 1 * MS, 1100 * US, 5 * MS, 50 * MS, 500 * MS};
+        static const uint64_t kernels[] = {5 * US,    50 * US, 300 * US, 1 * MS,
+                                           1100 * US, 5 * MS,  50 * MS,  500 * MS};
         EngineShared *m = lab_memory();
         EngineUser u[8];
         EngineUsage usage;
@@ -217,6 +222,6 @@ static void eight_equal_shares(void) {
 int main(void) {
         return TEST_MAIN(TEST(one_after_the_other), TEST(groups_take_turns), TEST(a_kernel_is_interrupted),
                          TEST(a_change_costs), TEST(channels_of_a_group), TEST(waits_for_others),
-                         TEST(copies_beside_kernels), TEST(a_ring_gets_full), TEST(a_group_goes), TEST(far_ahead),
-                         TEST(is_metered), TEST(eight_equal_shares));
+                         TEST(copies_beside_kernels), TEST(a_ring_gets_full), TEST(a_group_goes),
+                         TEST(far_ahead), TEST(is_metered), TEST(eight_equal_shares));
 }
