@@ -36,8 +36,12 @@ class Tenant:
             raise AssertionError("the program ended with %s" % self.process.wait())
         return line
 
-    def ask(self):
-        self.process.stdin.write("\n")
+    def ask(self, what=""):
+        self.process.stdin.write(what + "\n")
+
+    def usage(self):
+        self.ask("u")
+        return int(self.hears())
 
     def share(self):
         self.ask()
@@ -147,6 +151,11 @@ class Utilization(unittest.TestCase):
         until(lambda: self.ask(m) == [100, 0], "a whole window of work")
         t.end()
         until(lambda: self.ask(m) == [0, 0], "a whole window of rest")
+
+    def test_of_processes(self):
+        m = Machine(self, SIM, CARD)
+        both = tenants(self, m, 3000, 50000)
+        until(lambda: all(45 <= t.usage() <= 55 for t in both), "a whole window of work for both")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@
  *     cuda-run hold MIB    takes memory, fills it with 0x5a, says its IPC handle, and waits for a line or its death
  *     cuda-run saturate US N
  *                          always has kernels of US microseconds waiting; says "running", and for every line that it reads which
- *                          share of the card the next N of them got
+ *                          share of the card the next N of them got; for the line "u", what percent it has by NVML's word
  *     cuda-run open HEX    opens that handle, checks and changes the contents, says "opened", waits, closes, says "closed", waits
  */
 

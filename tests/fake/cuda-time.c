@@ -10,6 +10,8 @@
 
 CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                                    unsigned by, unsigned bz, unsigned shared, CUstream s, void **params);
+NvmlReturn nvmlDeviceGetProcessUtilization(NvmlHandle h, NvmlProcessSample *ret, unsigned *count,
+                                           unsigned long long last_seen);
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **params, void **extra);
 
 typedef struct Span {
@@ -254,6 +256,20 @@ static bool has_line(void) {
         return poll(&in, 1, 0) > 0;
 }
 
+/* Percent of the card that this process had in the last window, by NVML's word. */
+static unsigned usage(void) {
+        NvmlProcessSample list[16];
+        unsigned n = 16;
+        NvmlHandle h;
+
+        ASSERT_INT(nvmlDeviceGetHandleByIndex_v2(0, &h), NVML_SUCCESS);
+        ASSERT_INT(nvmlDeviceGetProcessUtilization(h, list, &n, 0), NVML_SUCCESS);
+        for (unsigned i = 0; i < n; i++)
+                if (list[i].pid == (unsigned) getpid())
+                        return list[i].sm;
+        return 0;
+}
+
 int saturate(unsigned kernel_us, unsigned n) {
         static Busy b;
         char line[16];
@@ -275,7 +291,10 @@ int saturate(unsigned kernel_us, unsigned n) {
                         continue;
                 if (read(STDIN_FILENO, line, sizeof line) <= 0)
                         return 0;
-                (void) printf("%.4f\n", share(&b, n));
+                if (line[0] == 'u')
+                        (void) printf("%u\n", usage());
+                else
+                        (void) printf("%.4f\n", share(&b, n));
                 (void) fflush(stdout);
         }
 }

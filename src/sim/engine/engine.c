@@ -51,15 +51,16 @@ static EngineBuffer *buffer_of(EngineShared *shared, uint64_t current) {
         return &shared->buffers[current >> 1 & (ENGINE_GROUPS - 1)][current & 1];
 }
 
-/* The parts of a state that say something: everything before the log, the log so far, and of each group the channels in use. */
+/* The parts of a state that say something: everything before the log, the log so far, and of each group the channels in use. Each
+ * word carries the order along: whoever reads one that was written over finds `current` changed afterwards. */
 static void copy_words(EngineState *s, EngineBuffer *b, bool out, size_t at, size_t bytes) {
         uint64_t *words = (uint64_t *) s;
 
         for (size_t i = at / 8; i < (at + bytes) / 8; i++)
                 if (out)
-                        atomic_store_explicit(&b->words[i], words[i], memory_order_relaxed);
+                        atomic_store_explicit(&b->words[i], words[i], memory_order_release);
                 else
-                        words[i] = atomic_load_explicit(&b->words[i], memory_order_relaxed);
+                        words[i] = atomic_load_explicit(&b->words[i], memory_order_acquire);
 }
 
 static uint64_t at_most(uint64_t a, uint64_t limit) {
@@ -138,7 +139,6 @@ static bool copy_current(Engine *e, uint64_t now) {
                         clear(&e->state);
                 else
                         copy_state(&e->state, buffer_of(e->shared, current), false);
-                atomic_thread_fence(memory_order_acquire);
                 if (atomic_load_explicit(&e->shared->current, memory_order_relaxed) != current)
                         continue;
                 if (e->state.now > now + AHEAD_NSEC)
@@ -157,8 +157,6 @@ static bool swap(const EngineUser *u) {
 
         if (atomic_load_explicit(&e->shared->current, memory_order_acquire) != e->current)
                 return false;
-        atomic_thread_fence(
-                memory_order_release); /* whoever sees what comes next sees that it is no longer current */
         copy_state(&e->state, buffer_of(e->shared, next), true);
         return atomic_compare_exchange_strong_explicit(&e->shared->current, &e->current, next,
                                                        memory_order_acq_rel, memory_order_relaxed);

@@ -195,14 +195,19 @@ static void steps_do_not_matter(void) {
 
 enum { LOOKERS = GROUPS - 1 };
 
+static _Noreturn void look_for_ever(EngineUser *u, _Atomic uint64_t *clock) {
+        for (;;) {
+                engine_look(u, atomic_load(clock));
+                (void) sched_yield();
+        }
+}
+
 static pid_t start_looker(EngineUser *u, _Atomic uint64_t *clock) {
         pid_t pid = fork();
 
         ASSERT_TRUE(pid >= 0);
-        while (pid == 0) {
-                engine_look(u, atomic_load(clock));
-                (void) sched_yield();
-        }
+        if (pid == 0)
+                look_for_ever(u, clock);
         return pid;
 }
 
