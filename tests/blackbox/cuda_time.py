@@ -74,7 +74,7 @@ class Shares(unittest.TestCase):
 
     def test_alone(self):
         m = Machine(self, SIM, CARD)
-        self.assertShares(shares(tenants(self, m, 2000)), [1], 0.001)
+        self.assertShares(shares(tenants(self, m, 10000)), [1], 0.001)
 
     def test_two_get_half_each(self):
         m = Machine(self, SIM, CARD)
@@ -95,17 +95,17 @@ class Shares(unittest.TestCase):
 
     def test_cards_are_apart(self):
         m = Machine(self, SIM, "2x" + CARD[2:])
-        first = tenants(self, m, 2000)
+        first = tenants(self, m, 10000)
         os.environ["CUDA_VISIBLE_DEVICES"] = "1"
         try:
-            second = tenants(self, m, 2000)
+            second = tenants(self, m, 10000)
         finally:
             del os.environ["CUDA_VISIBLE_DEVICES"]
         self.assertShares(shares(first + second), [1, 1], 0.001)
 
     def test_a_killed_process_leaves_the_card(self):
         m = Machine(self, SIM, CARD)
-        stays, goes = tenants(self, m, 3000, 500000)  # 200 s of work
+        stays, goes = tenants(self, m, 10000, 500000)  # 200 s of work
         self.assertShares([stays.share()], [0.5], 0.01)
         goes.process.kill()
         goes.process.wait()
@@ -114,7 +114,7 @@ class Shares(unittest.TestCase):
 
     def test_work_of_a_stopped_process_goes_on(self):
         m = Machine(self, SIM, CARD)
-        one, other = tenants(self, m, 3000, 100000)  # 40 s of work
+        one, other = tenants(self, m, 10000, 100000)  # 40 s of work
         other.process.send_signal(signal.SIGSTOP)
         self.assertShares([one.share()], [0.5], 0.01)
         other.process.kill()
@@ -130,7 +130,7 @@ class Shares(unittest.TestCase):
     def test_many_die(self):
         """Whoever is killed in the middle of anything leaves the others a card that works."""
         m = Machine(self, SIM, CARD)
-        stays = tenants(self, m, 3000)[0]
+        stays = tenants(self, m, 10000)[0]
         for _ in range(5):
             for t in tenants(self, m, 5, 5, 5, 5):
                 t.end()
