@@ -263,14 +263,16 @@ class Files(Machine):
             self.assertEqual(f.read(), b"hello")
 
     def test_parameters_in_a_mapped_card(self):
-        """Their page must come from the server, which is in the middle of the call that needs it."""
+        """Their page must come from the server, which is in the middle of the call that needs it. (What the call's number tells the
+        kernel of is fetched by the kernel before; so they are behind a pointer.)"""
         libc = ctypes.CDLL(None, use_errno=True)
         libc.ioctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p]
         with open(self.directory + "/nvidia0", "r+b") as card, open(self.directory + "/nvidiactl", "r+b", buffering=0) as ctl:
             with mmap.mmap(card.fileno(), os.fstat(card.fileno()).st_size) as memory:
                 start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
                 for page in range(100, 200):
-                    r = libc.ioctl(ctl.fileno(), 0xC0004600 | 72 << 16 | 210, start + page * 4096)
+                    xfer = ctypes.create_string_buffer(struct.pack("<IIQ", 210, 72, start + page * 4096))
+                    r = libc.ioctl(ctl.fileno(), 0xC0004600 | 16 << 16 | XFER, xfer)
                     self.assertEqual((r, ctypes.get_errno() if r else 0), (-1, -EINVAL))
                     self.assertEqual(memory[page * 4096 + 8:page * 4096 + 17], b"595.45.04")
 
