@@ -8,6 +8,7 @@
 #include <signal.h>
 
 #include "base/file.h"
+#include "sim/meters.h"
 #include "sim/serve.h"
 
 enum { EXIT_DONE, EXIT_ANSWER_NO, EXIT_USAGE, EXIT_BROKEN };
@@ -16,6 +17,7 @@ enum {
         KEY_CARDS = 0x100,
         KEY_DIR,
         KEY_FOREGROUND,
+        KEY_METERS,
         KEY_NAME,
         KEY_RESERVED,
         KEY_SLICE,
@@ -24,7 +26,7 @@ enum {
 };
 
 typedef struct Options {
-        const char *cards, *dir, *name, *status;
+        const char *cards, *dir, *name, *status, *meters;
         uint32_t reserved_mib, slice_usec;
         bool foreground;
 } Options;
@@ -34,6 +36,8 @@ static const struct argp_option options_table[] = {
          "what there is: 4xTesla-V100-SXM2-16GB:16160MiB, groups separated by commas", 0},
         {"dir", KEY_DIR, "DIR", 0, "an empty directory, where nvidiactl, nvidia0... will be", 0},
         {"foreground", KEY_FOREGROUND, NULL, 0, "do not go to the background when it is mounted", 0},
+        {"meters", KEY_METERS, "DIR", 0,
+         "print as JSON what the engines of the cards that are mounted there have done, and end", 0},
         {"name", KEY_NAME, "NODE", 0,
          "the node's name, which the cards' UUIDs are made from (default: localhost)", 0},
         {"reserved", KEY_RESERVED, "MIB", 0, "what the driver keeps of each card for itself (default 0)", 0},
@@ -46,8 +50,8 @@ static const struct argp_option options_table[] = {
 };
 
 static error_t check_options(const Options *o, struct argp_state *state) {
-        if (!o->status && (!o->cards || !o->dir))
-                argp_error(state, "--cards and --dir, or --status, must be given");
+        if (!o->status && !o->meters && (!o->cards || !o->dir))
+                argp_error(state, "--cards and --dir, or --status, or --meters, must be given");
         return 0;
 }
 
@@ -63,6 +67,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
                 return 0;
         case KEY_FOREGROUND:
                 o->foreground = true;
+                return 0;
+        case KEY_METERS:
+                o->meters = arg;
                 return 0;
         case KEY_NAME:
                 o->name = arg;
@@ -107,14 +114,19 @@ static int say(int status, const char *text) {
         return status;
 }
 
-static int print_status(const char *dir) {
-        _cleanup_buf_ Buf path = BUF_NULL, text = BUF_NULL;
+static int read_status(const char *dir, Buf *ret) {
+        _cleanup_buf_ Buf path = BUF_NULL;
         int r;
 
         buf_appendf(&path, "%s/status", dir);
         r = buf_result(&path);
-        if (r == 0)
-                r = file_read(path.data, 1 << 30, &text);
+        return r == 0 ? file_read(path.data, 1 << 30, ret) : r;
+}
+
+static int print(const char *dir, int (*read)(const char *dir, Buf *ret)) {
+        _cleanup_buf_ Buf text = BUF_NULL;
+        int r = read(dir, &text);
+
         if (r < 0) {
                 (void) fprintf(stderr, "aliquot-sim: %s: %s\n", dir, strerror(-r));
                 return EXIT_BROKEN;
@@ -204,7 +216,9 @@ int main(int argc, char **argv) {
         if (argp_parse(&parser, argc, argv, 0, NULL, &o) != 0)
                 return EXIT_USAGE;
         if (o.status)
-                return print_status(o.status);
+                return print(o.status, read_status);
+        if (o.meters)
+                return print(o.meters, sim_meters_write);
         if (block_signals() < 0)
                 return say(EXIT_BROKEN, strerror(errno));
         return start(&o);

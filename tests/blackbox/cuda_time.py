@@ -5,6 +5,7 @@ machine is asked. Each keeps more work waiting than it could miss by not being r
 
     cuda_time.py ALIQUOT_SIM CUDA_RUN LIBRARY_FOLDER
 """
+import json
 import os
 import signal
 import subprocess
@@ -136,6 +137,34 @@ class Shares(unittest.TestCase):
                 t.end()
         until(lambda: len(m.status()["clients"]) == 2, "the clients of one process only")
         self.assertShares([stays.share()], [1], 0.001)
+
+
+class Meters(unittest.TestCase):
+    def read(self, machine):
+        text = subprocess.run([SIM, "--meters", machine.dir], check=True, capture_output=True, text=True).stdout
+        return json.loads(text)["cards"]
+
+    def test_to_the_nanosecond(self):
+        """A card that always has work is busy all the time, and what it did was done for somebody."""
+        m = Machine(self, SIM, CARD + ",1xA10:1GiB")
+        self.assertEqual([(c["minor"], c["busy"], c["groups"]) for c in self.read(m)], [(0, 0, []), (1, 0, [])])
+        all_ = tenants(self, m, 50000, 60000, 70000)
+        before, idle = self.read(m)
+        shares(all_[:1])
+        after, idle = self.read(m)
+        self.assertEqual(after["busy"] - before["busy"], after["now"] - before["now"])
+        self.assertEqual(idle["busy"], 0)
+        ran = {g["pid"]: g["ran"] for g in before["groups"]}
+        ran = {g["pid"]: g["ran"] - ran[g["pid"]] for g in after["groups"]}
+        self.assertEqual(set(ran), {t.process.pid for t in all_})
+        self.assertEqual(sum(ran.values()), after["busy"] - before["busy"])
+        third = (after["now"] - before["now"]) / 3
+        for ns in ran.values():
+            self.assertAlmostEqual(ns, third, delta=2000000)  # two turns
+
+    def test_nothing_mounted(self):
+        p = subprocess.run([SIM, "--meters", "/"], capture_output=True, text=True)
+        self.assertEqual((p.returncode, p.stdout), (3, ""))
 
 
 class Utilization(unittest.TestCase):

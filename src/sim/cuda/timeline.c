@@ -91,11 +91,12 @@ static bool is_done(const Timeline *t, unsigned channel, uint64_t moment, uint64
         return engine_is_done(&t->user, channel, moment - 1, ret_time);
 }
 
+/* A program that closed the driver's files behind our back has no group any more, and nothing to wait for. */
 static bool look(Timeline *t, unsigned channel, uint64_t moment, uint64_t *ret_time) {
         if (is_done(t, channel, moment, ret_time))
                 return true;
         engine_look(&t->user, clock_now());
-        return is_done(t, channel, moment, ret_time);
+        return is_done(t, channel, moment, ret_time) || engine_is_gone(&t->user);
 }
 
 bool timeline_is_over(const CUstream_st *s) {
@@ -142,7 +143,7 @@ void timeline_wait_for_event(CUevent e) {
 }
 
 static bool has_room(Timeline *t, unsigned channel, unsigned n) {
-        return engine_has_room(&t->user, channel, n);
+        return engine_has_room(&t->user, channel, n) || engine_is_gone(&t->user);
 }
 
 bool timeline_has_room(const CUstream_st *s) {

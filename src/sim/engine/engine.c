@@ -168,6 +168,10 @@ static uint64_t life_of(const Engine *e, unsigned g) {
         return atomic_load_explicit(&e->shared->rows[g].life, memory_order_acquire);
 }
 
+bool engine_is_gone(const EngineUser *u) {
+        return life_of(u->engine, u->group) != (u->generation << 1 | 1);
+}
+
 static bool is_gone(const Engine *e, unsigned g) {
         uint64_t generation = e->state.group[g].generation, life = life_of(e, g);
 

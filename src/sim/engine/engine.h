@@ -38,6 +38,9 @@ void engine_set_priority(EngineUser *u, unsigned channel, unsigned priority); /*
  * is ENGINE_PLACES behind it. */
 bool engine_is_done(const EngineUser *u, unsigned channel, uint64_t position, uint64_t *ret_time);
 
+/* Whether the server has taken the group away: what was given to it will never be done. */
+bool engine_is_gone(const EngineUser *u);
+
 /* Brings the engines to `now`, and makes known what was done. */
 void engine_look(EngineUser *u, uint64_t now);
 
