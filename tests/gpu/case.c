@@ -163,6 +163,7 @@ int main(int argc, char **argv) {
         for (size_t i = 0; argc > 1 && i < sizeof cases / sizeof *cases; i++)
                 if (strcmp(cases[i].name, argv[1]) == 0 && argc - 2 == cases[i].n)
                         return cases[i].run(argv + 2);
-        (void) fprintf(stderr, "usage: gpu-case CASE [ARGUMENT...]; the cases are those of tests/gpu/run.py\n");
+        (void) fprintf(stderr,
+                       "usage: gpu-case CASE [ARGUMENT...]; the cases are those of tests/gpu/run.py\n");
         return 2;
 }

@@ -33,7 +33,7 @@ void case_say(const char *key, unsigned long long value);
 void case_mark(const char *place);
 unsigned long long case_now(void); /* ns, CLOCK_MONOTONIC */
 
-CUcontext case_begin(void); /* cuInit, and a context on card 0, current */
+CUcontext case_begin(void);                 /* cuInit, and a context on card 0, current */
 CUfunction case_function(const char *name); /* sleep_us(u32) or fill(u64 at, u32 words, u32 value) */
 
 /* ---- memory, by family ---- */
@@ -55,7 +55,8 @@ typedef struct Held {
 
 typedef struct Family {
         const char *name;
-        CUresult (*take)(Held *h); /* h->bytes, a multiple of 16 MiB; what it leaves on failure, give() takes */
+        CUresult (*take)(
+                Held *h); /* h->bytes, a multiple of 16 MiB; what it leaves on failure, give() takes */
         void (*give)(Held *h);
         int on_card; /* counted */
 } Family;

@@ -23,10 +23,8 @@ static uint64_t free_of(const Driver *d) {
 
 static void probe_size(Driver *d, uint64_t asked, uint32_t page) {
         const DriverCard *card = &d->cards[0];
-        RmMemoryParams m = {.owner = d->client,
-                            .size = asked,
-                            .alignment = 0x10000,
-                            .attr = page << RM_ATTR_PAGE_SHIFT};
+        RmMemoryParams m = {
+                .owner = d->client, .size = asked, .alignment = 0x10000, .attr = page << RM_ATTR_PAGE_SHIFT};
         uint64_t before = free_of(d);
         uint32_t object = 0,
                  status = driver_alloc(d, card->device, RM_CLASS_MEMORY_LOCAL, &m, sizeof m, &object);
@@ -65,10 +63,12 @@ static void probe_group(Driver *d) {
                 uint32_t object = 0, status = driver_alloc(d, card->device, RM_CLASS_CHANNEL_GROUP, params,
                                                            sizeof params, &object);
                 RmCtxBufferSize size = {.channel = object};
-                uint32_t told = driver_control(d, card->subdevice, RM_CTRL_CTX_BUFFER_SIZE, &size, sizeof size);
+                uint32_t told =
+                        driver_control(d, card->subdevice, RM_CTRL_CTX_BUFFER_SIZE, &size, sizeof size);
 
-                (void) printf("group %d status 0x%x taken %lld ctx-buffer status 0x%x bytes %llu\n", i, status,
-                              (long long) (before - free_of(d)), told, (unsigned long long) size.bytes);
+                (void) printf("group %d status 0x%x taken %lld ctx-buffer status 0x%x bytes %llu\n", i,
+                              status, (long long) (before - free_of(d)), told,
+                              (unsigned long long) size.bytes);
         }
 }
 
@@ -94,8 +94,7 @@ static void probe_regions(const Driver *d) {
 static void probe_fb(const Driver *d) {
         for (uint32_t index = 0; index <= RM_FB_INDEX_MAX + 8; index++) {
                 RmFbInfoV2 info = {.n = 1, .list = {{index, 0}}};
-                uint32_t status =
-                        control(d, d->cards[0].subdevice, RM_CTRL_FB_INFO_V2, &info, sizeof info);
+                uint32_t status = control(d, d->cards[0].subdevice, RM_CTRL_FB_INFO_V2, &info, sizeof info);
 
                 (void) printf("fb index 0x%02x status 0x%x data %u\n", index, status, info.list[0].data);
         }

@@ -239,7 +239,7 @@ int case_shared(char **arguments) {
 
 enum { CROWD_MAX = 256 };
 
-typedef struct Share { /* what a process of a crowd got */
+typedef struct Share {                          /* what a process of a crowd got */
         unsigned long long bytes, pieces, last; /* last: what the refusal said */
 } Share;
 
@@ -278,7 +278,8 @@ static void race_by_driver(int from, int to, void *data) {
                 case_skip("the driver, asked directly, says 0x%x", status);
         put(to, "r", 1);
         must_get(from, &go, 1);
-        while ((size = *(size_t *) data, status = driver_alloc_memory(&d, &d.cards[0], &size, &object)) == RM_OK) {
+        while ((size = *(size_t *) data, status = driver_alloc_memory(&d, &d.cards[0], &size, &object)) ==
+               RM_OK) {
                 share.bytes += size;
                 share.pieces++;
         }
