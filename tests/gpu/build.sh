@@ -28,12 +28,12 @@ $cc $common -o "$out/aliquot-run" src/run/main.c src/run/launch.c src/run/machin
 $cc $common -o "$out/aliquot-smi" src/run/smi.c src/run/processes.c $library -ldl
 
 # shellcheck disable=SC2086
-$cc $common -Itests/fake -o "$out/gpu-case" tests/gpu/case.c tests/gpu/cases.c tests/gpu/families.c tests/gpu/probe.c \
+$cc $common -o "$out/gpu-case" tests/gpu/case.c tests/gpu/cases.c tests/gpu/families.c tests/gpu/probe.c \
         tests/gpu/processes.c src/sim/user/driver.c -ldl -lpthread
 # shellcheck disable=SC2086
-$cc $common -fvisibility=hidden -fPIC -shared -Itests/gpu -o "$out/librm-trace.so" tests/gpu/trace/record.c -ldl -lpthread
+$cc $common -fvisibility=hidden -fPIC -shared -o "$out/librm-trace.so" tests/gpu/trace/record.c -ldl -lpthread
 # shellcheck disable=SC2086
-$cc $common -Itests/gpu -o "$out/rm-trace" tests/gpu/trace/main.c tests/gpu/trace/line.c tests/gpu/trace/table.c tests/gpu/trace/vector.c \
+$cc $common -o "$out/rm-trace" tests/gpu/trace/main.c tests/gpu/trace/line.c tests/gpu/trace/table.c tests/gpu/trace/vector.c \
         tests/gpu/trace/names.c src/gate/admit.c
 
 # What needs the toolkit. A failure there is said, and costs only what needs it.

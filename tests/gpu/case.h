@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-#include "cuda-calls.h"
+#include "../fake/cuda-calls.h"
 
 #define MIB (1ull << 20)
 

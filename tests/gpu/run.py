@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The GPU suite: run.py --build FOLDER [--out FOLDER] [--only TEXT]
+"""The GPU suite: run.py --build FOLDER [--out FOLDER] [--only TEXT]; run.py --check says whether there is a card
 
 Runs what tests/gpu/build.sh has built in slices of card 0, and compares what the slice says, what the driver says on the host, and what
 the program itself is told. One line per test; results.json and results.md in the folder. On a simulated driver with ALIQUOT_SIM_DIR and
@@ -47,7 +47,8 @@ def run_one(name, test, card):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--build", required=True)
+    parser.add_argument("--build", default="build/gpu")
+    parser.add_argument("--check", action="store_true")
     parser.add_argument("--out")
     parser.add_argument("--only", default="")
     options = parser.parse_args()
@@ -55,6 +56,8 @@ def main():
     if why:
         print("gpu-test: skipped: " + why)
         return 77
+    if options.check:
+        return 0
     with tempfile.TemporaryDirectory(prefix="aliquot-gpu-") as scratch:
         try:
             card = Card(os.path.abspath(options.build), scratch)

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "trace/line.h"
+#include "line.h"
 
 static inline uint32_t event32(const uint8_t *p, size_t n, size_t at) {
         uint32_t value = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "trace/line.h"
+#include "line.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/table.h"
-#include "trace/vector.h"
+#include "table.h"
+#include "vector.h"
 
 typedef struct Reading {
         Table *table;
@@ -76,6 +76,9 @@ int main(int argc, char **argv) {
                 }
                 first = 3;
         }
+        if (r.vectors.out)
+                (void) fputs("# Calls of the driver, before and after: tests/gpu/trace/vector.h\n",
+                             r.vectors.out);
         if (first >= argc || !r.table) {
                 (void) fputs("usage: rm-trace [--vectors FILE] TRACE...\n", stderr);
                 return 2;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "trace/names.h"
+#include "names.h"
 
 #include <stddef.h>
 

@@ -20,9 +20,9 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "line.h"
 #include "rm/rm.h"
 #include "rm/travel.h"
-#include "trace/line.h"
 
 enum { RANGES = 4096, RESERVED = 64 << 20 };
 #define EXPORTED(name) __asm__(name) __attribute__((visibility("default")))

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "trace/table.h"
+#include "table.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "bytes.h"
 #include "gate/admit.h"
+#include "names.h"
 #include "rm/travel.h"
-#include "trace/bytes.h"
-#include "trace/names.h"
 
 enum { STATUSES = 6, SIZES = 256, INDICES = 512, MAPPINGS = 256 };
 

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "trace/line.h"
+#include "line.h"
 
 typedef struct Table Table;
 

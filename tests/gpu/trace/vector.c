@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "trace/vector.h"
+#include "vector.h"
 
 #include <stdbool.h>
 #include <string.h>
 
+#include "bytes.h"
 #include "gate/admit.h"
 #include "rm/query.h"
 #include "rm/travel.h"
-#include "trace/bytes.h"
 
 #define ADDRESS_LOW  UINT64_C(0x500000000000) /* where Linux puts programs, libraries, heaps and stacks */
 #define ADDRESS_HIGH UINT64_C(0x7FFFFFFFFFFF)

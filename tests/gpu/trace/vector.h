@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "trace/line.h"
+#include "line.h"
 
 typedef struct Vectors {
         FILE *out;
