@@ -43,6 +43,11 @@ class Gpu(unittest.TestCase):
         with open(os.path.join(out, "results.json")) as f:
             return p, json.load(f)
 
+    def test_gate(self):
+        """It is built here as it is by meson: a guest that asks for nothing."""
+        p = run([os.path.join(ROOT, "tests/unit/gate/symbols.sh"), os.path.join(self.build, "libaliquot.so")])
+        self.assertEqual(p.returncode, 0, p.stderr)
+
     def test_no_card(self):
         """Says what is missing, and builds nothing."""
         p = run([sys.executable, os.path.join(GPU, "run.py")], ALIQUOT_SIM_DIR=self.folder.name)

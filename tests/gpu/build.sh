@@ -10,8 +10,7 @@ mkdir -p "$out"
 out=$(cd "$out" && pwd)
 cd "$root"
 cc=${CC:-cc}
-version=$(sed -n "s/^ *version : '\(.*\)',$/\1/p" meson.build | head -n 1)
-common="-std=gnu11 -O2 -g -D_GNU_SOURCE -DALIQUOT_VERSION=\"$version\" -fno-strict-aliasing -fno-common -Isrc"
+common="-std=gnu11 -O2 -g -D_GNU_SOURCE -fno-strict-aliasing -fno-common -Isrc"
 
 # The gate is a guest: no libc at link time, and nothing that a compiler would ask libc for (src/gate/meson.build).
 # shellcheck disable=SC2086 # words, on purpose

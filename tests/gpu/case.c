@@ -151,7 +151,7 @@ static const struct {
 } cases[] = {
         {"agree", 0, case_agree},     {"family", 2, case_family}, {"over", 2, case_over},
         {"fill", 1, case_fill},       {"hold", 1, case_hold},     {"contexts", 1, case_contexts},
-        {"threads", 1, case_threads}, {"forked", 1, case_forked}, {"ipc", 1, case_ipc},
+        {"threads", 2, case_threads}, {"forked", 1, case_forked}, {"ipc", 1, case_ipc},
         {"shared", 1, case_shared},   {"race", 2, case_race},     {"crowd", 2, case_crowd},
         {"time", 1, case_time},       {"probe", 0, case_probe},
 };

@@ -127,7 +127,7 @@ int case_hold(char **arguments) {
 
 /* ---- contexts and threads ---- */
 
-enum { CONTEXTS = 8, THREADS = 8, ROUNDS = 50 };
+enum { CONTEXTS = 8, THREADS = 8, STEPS = 64 };
 
 int case_contexts(char **arguments) {
         int n = (int) strtol(arguments[0], NULL, 10); /* 8 at most */
@@ -152,7 +152,7 @@ typedef struct Worker {
         pthread_t thread;
         CUcontext context;
         size_t bytes;
-        unsigned taken, refused;
+        unsigned rounds, taken, refused;
 } Worker;
 
 static void *work(void *data) {
@@ -160,8 +160,8 @@ static void *work(void *data) {
         CUdeviceptr at;
 
         OK(CU(cuCtxSetCurrent)(w->context));
-        for (unsigned i = 0; i < ROUNDS; i++) {
-                CUresult r = CU(cuMemAlloc_v2)(&at, w->bytes + i * 4096);
+        for (unsigned i = 0; i < w->rounds; i++) {
+                CUresult r = CU(cuMemAlloc_v2)(&at, w->bytes + i % STEPS * 4096);
 
                 if (r == CUDA_SUCCESS) {
                         w->taken++;
@@ -174,15 +174,18 @@ static void *work(void *data) {
         return NULL;
 }
 
-/* Eight threads take and give back pieces of which not all fit at once. */
+/* Eight threads take and give back pieces of so many MiB, of which not all fit at once, so many times. */
 int case_threads(char **arguments) {
         static Worker workers[THREADS];
         unsigned long long taken = 0, refused = 0;
         CUcontext c = case_begin();
 
         say_info("context");
+        case_mark("context");
         for (int i = 0; i < THREADS; i++) {
-                workers[i] = (Worker){.context = c, .bytes = mib(arguments[0])};
+                workers[i] = (Worker){.context = c,
+                                      .bytes = mib(arguments[0]),
+                                      .rounds = (unsigned) strtoul(arguments[1], NULL, 10)};
                 OK(pthread_create(&workers[i].thread, NULL, work, &workers[i]));
         }
         for (int i = 0; i < THREADS; i++) {

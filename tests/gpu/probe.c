@@ -13,10 +13,14 @@
 
 enum { ABSENT = 0x5C7F0000 }; /* a handle that nobody has made */
 
-static uint64_t free_of(const Driver *d) {
-        DriverMemory m = {0};
+/* By NVML, whose library knows its driver: structures of the driver's interface differ in size between versions. */
+static NvmlHandle card_by_nvml;
 
-        return driver_memory(d, &d->cards[0], &m) == RM_OK ? m.free : 0;
+static uint64_t free_of(void) {
+        NvmlMemory1 m = {0};
+
+        OK(CU(nvmlDeviceGetMemoryInfo)(card_by_nvml, &m));
+        return m.free;
 }
 
 /* ---- how sizes are rounded, and what the card has less afterwards ---- */
@@ -25,18 +29,18 @@ static void probe_size(Driver *d, uint64_t asked, uint32_t page) {
         const DriverCard *card = &d->cards[0];
         RmMemoryParams m = {
                 .owner = d->client, .size = asked, .alignment = 0x10000, .attr = page << RM_ATTR_PAGE_SHIFT};
-        uint64_t before = free_of(d);
+        uint64_t before = free_of();
         uint32_t object = 0,
                  status = driver_alloc(d, card->device, RM_CLASS_MEMORY_LOCAL, &m, sizeof m, &object);
 
         (void) printf("size asked %llu page %u status 0x%x got %llu taken %lld attr 0x%x\n",
                       (unsigned long long) asked, page, status, (unsigned long long) m.size,
-                      (long long) (before - free_of(d)), m.attr);
+                      (long long) (before - free_of()), m.attr);
         if (status == RM_OK)
                 (void) driver_free(d, object);
-        if (free_of(d) != before)
+        if (free_of() != before)
                 (void) printf("size asked %llu page %u left %lld\n", (unsigned long long) asked, page,
-                              (long long) (before - free_of(d)));
+                              (long long) (before - free_of()));
 }
 
 static void probe_sizes(Driver *d) {
@@ -56,7 +60,7 @@ static void probe_group(Driver *d) {
         const DriverCard *card = &d->cards[0];
         uint8_t params[32] = {0}; /* NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS: the engine's type is at 12 */
         uint32_t engine = 1;      /* NV2080_ENGINE_TYPE_GRAPHICS */
-        uint64_t before = free_of(d);
+        uint64_t before = free_of();
 
         memcpy(params + 12, &engine, sizeof engine);
         for (int i = 1; i <= GROUPS; i++) {
@@ -67,7 +71,7 @@ static void probe_group(Driver *d) {
                         driver_control(d, card->subdevice, RM_CTRL_CTX_BUFFER_SIZE, &size, sizeof size);
 
                 (void) printf("group %d status 0x%x taken %lld ctx-buffer status 0x%x bytes %llu\n", i,
-                              status, (long long) (before - free_of(d)), told,
+                              status, (long long) (before - free_of()), told,
                               (unsigned long long) size.bytes);
         }
 }
@@ -78,25 +82,44 @@ static uint32_t control(const Driver *d, uint32_t object, uint32_t cmd, void *pa
         return driver_control(d, object, cmd, params, size);
 }
 
+/* The region's structure has 17 flags before 580, and 18 since. */
 static void probe_regions(const Driver *d) {
-        RmFbRegions regions = {.n = 0};
-        uint32_t status = control(d, d->cards[0].subdevice, RM_CTRL_FB_REGION_INFO, &regions, sizeof regions);
+        static const uint32_t strides[] = {sizeof(RmFbRegion), 48};
+        uint64_t words[sizeof(RmFbRegions) / 8];
 
-        (void) printf("regions status 0x%x n %u\n", status, regions.n);
-        for (uint32_t i = 0; status == RM_OK && i < regions.n && i < RM_FB_REGION_MAX; i++)
-                (void) printf("region %u base 0x%llx limit 0x%llx reserved %llu\n", i,
-                              (unsigned long long) regions.regions[i].base,
-                              (unsigned long long) regions.regions[i].limit,
-                              (unsigned long long) regions.regions[i].reserved);
+        for (size_t k = 0; k < sizeof strides / sizeof *strides; k++) {
+                uint32_t size = 8 + RM_FB_REGION_MAX * strides[k], status;
+
+                memset(words, 0, sizeof words);
+                status = control(d, d->cards[0].subdevice, RM_CTRL_FB_REGION_INFO, words, size);
+                (void) printf("regions size %u status 0x%x n %u\n", size, status, (uint32_t) words[0]);
+                for (size_t i = 0; status == RM_OK && i < (uint32_t) words[0] && i < RM_FB_REGION_MAX; i++) {
+                        const uint64_t *region = words + 1 + i * strides[k] / 8;
+
+                        (void) printf("region %zu base 0x%llx limit 0x%llx reserved %llu\n", i,
+                                      (unsigned long long) region[0], (unsigned long long) region[1],
+                                      (unsigned long long) region[2]);
+                }
+        }
 }
 
-/* Every index one by one: which the driver knows, and what it says. */
+/* Every index one by one: which the driver knows, and what it says; and how long the other form's list must be. */
 static void probe_fb(const Driver *d) {
-        for (uint32_t index = 0; index <= RM_FB_INDEX_MAX + 8; index++) {
-                RmFbInfoV2 info = {.n = 1, .list = {{index, 0}}};
-                uint32_t status = control(d, d->cards[0].subdevice, RM_CTRL_FB_INFO_V2, &info, sizeof info);
+        uint32_t subdevice = d->cards[0].subdevice;
 
-                (void) printf("fb index 0x%02x status 0x%x data %u\n", index, status, info.list[0].data);
+        for (uint32_t index = 0; index <= RM_FB_INDEX_MAX + 8; index++) {
+                RmFbEntry entry = {.index = index};
+                RmFbInfo info = {.n = 1, .list = (uint64_t) (uintptr_t) &entry};
+                uint32_t status = control(d, subdevice, RM_CTRL_FB_INFO, &info, sizeof info);
+
+                (void) printf("fb index 0x%02x status 0x%x data %u\n", index, status, entry.data);
+        }
+        for (uint32_t n = 0x30; n <= RM_FB_LIST_MAX; n++) {
+                RmFbInfoV2 info = {.n = 1, .list = {{RM_FB_HEAP_FREE, 0}}};
+                uint32_t size = offsetof(RmFbInfoV2, list) + n * (uint32_t) sizeof(RmFbEntry);
+
+                if (control(d, subdevice, RM_CTRL_FB_INFO_V2, &info, size) == RM_OK)
+                        (void) printf("fb list 0x%02x free %u\n", n, info.list[0].data);
         }
 }
 
@@ -160,10 +183,13 @@ static void probe_time(Driver *d) {
 }
 
 int case_probe(char **arguments) {
+        uint32_t status;
         Driver d;
-        uint32_t status = driver_open(&d);
 
         (void) arguments;
+        OK(CU(nvmlInit_v2)()); /* it attaches the cards, which the driver does not count before */
+        OK(CU(nvmlDeviceGetHandleByIndex_v2)(0, &card_by_nvml));
+        status = driver_open(&d);
         if (status != RM_OK || d.n == 0)
                 case_skip("the driver, asked directly, says 0x%x", status);
         (void) printf("driver %s card %s\n", d.version, d.cards[0].name);

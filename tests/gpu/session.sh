@@ -55,7 +55,6 @@ machine() {
         python3 --version
         python3 -c 'import torch; print("torch", torch.__version__, torch.version.cuda)'
         id
-        ulimit -a
         cat /proc/sys/kernel/yama/ptrace_scope
 }
 

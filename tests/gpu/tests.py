@@ -64,12 +64,13 @@ def agree(card):
         for key in ("cuda-total", "device-total", "nvml-total"):
             need(told[key] == mib * MIB, "%s says %d of %d", key, told[key], mib * MIB)
         need(page["limit"] == mib * MIB, "the slice says %d", page["limit"])
-        need(told["cuda-free"] == told["nvml-free"], "free is %d by CUDA, %d by NVML", told["cuda-free"], told["nvml-free"])
-        need(told["nvml-used"] == page["used"], "used is %d by NVML, %d by the slice", told["nvml-used"], page["used"])
-        need(told["cuda-free"] == page["limit"] - page["used"], "free is %d, the slice has %d", told["cuda-free"],
-             page["limit"] - page["used"])
+        left = page["limit"] - page["used"]
+        need(abs(told["nvml-used"] - page["used"]) < MIB, "used is %d by NVML, %d by the slice", told["nvml-used"], page["used"])
+        need(abs(told["nvml-free"] - left) < MIB, "free is %d by NVML, the slice has %d", told["nvml-free"], left)
+        need(abs(told["cuda-free"] - left) < 2 * MIB, "free is %d by CUDA, the slice has %d", told["cuda-free"], left)
         p.finish()
-    return {"limit": mib, "context": page["used"] // MIB}
+    return {"limit": mib, "context": page["used"] // MIB, "nvml-free-gap-KiB": (told["nvml-free"] - left) // 1024,
+            "cuda-free-gap-KiB": (told["cuda-free"] - left) // 1024}
 
 
 def smi(card):
@@ -128,8 +129,8 @@ def family(name, mib=256, counted=True):
         grown = held.slice - context.slice
         need(not counted or grown >= mib * MIB * 99 // 100, "%d MiB are counted as %d", mib, grown // MIB)
         need(counted or grown < 4 * MIB, "memory of the host is counted: %d MiB", grown // MIB)
-        need(p.figures["free-context"] - p.figures["free-held"] == grown, "the program sees %d less free, the slice %d more used",
-             p.figures["free-context"] - p.figures["free-held"], grown)
+        seen = p.figures["free-context"] - p.figures["free-held"]
+        need(abs(seen - grown) < 2 * MIB, "the program sees %d less free, the slice %d more used", seen, grown)
         need(freed.slice - context.slice <= 4 * MIB, "%d MiB stay counted after they are freed", (freed.slice - context.slice) // MIB)
         figures = {"counted": grown // MIB, "card": (held.card - context.card) // MIB, "kept": (freed.slice - context.slice) // MIB}
         if held.process is not None:
@@ -219,9 +220,10 @@ def killed(card):
         p.until("held")
         alone = card.slice(p)["used"]
         for delay in range(12):
-            with card.beside(p, [card.path("gpu-case"), "threads", "128"]) as q:
-                if q.process.stdout.readline() and delay > 0:
-                    time.sleep(0.03 * delay)  # where it hits is of no matter
+            with card.beside(p, [card.path("gpu-case"), "threads", "128", "1000000"]) as q:
+                q.until("context")
+                q.go()
+                time.sleep(0.01 * delay)  # where it hits is of no matter
         with card.beside(p, [card.path("gpu-case"), "fill", "64"]) as q:
             told = q.until("full")
             used = card.slice(p)["used"]
@@ -238,7 +240,7 @@ def killed(card):
 
 def threads(card):
     before = context_bytes(card) and card.host.used()
-    with card.case_in(room(card), "threads", 512) as p:
+    with card.case_in(room(card), "threads", 512, 50) as p:
         told = p.until("ended")
         need(told["taken"] + told["refused"] == 400, "%d of 400 answers", told["taken"] + told["refused"])
         need(told["free-context"] - told["free-ended"] <= 4 * MIB, "%d bytes stay counted", told["free-context"] - told["free-ended"])
@@ -323,7 +325,8 @@ def runtime(kind):
             used = card.slice(p)["used"]
             for key in ("properties-total", "total-held"):
                 need(told[key] == mib * MIB, "%s says %d of %d", key, told[key], mib * MIB)
-            need(told["free-held"] == mib * MIB - used, "free is %d, the slice has %d", told["free-held"], mib * MIB - used)
+            need(abs(told["free-held"] - (mib * MIB - used)) < 2 * MIB, "free is %d, the slice has %d", told["free-held"],
+                 mib * MIB - used)
             need(told["word"] == 7, "the kernel has computed %d", told["word"])
             p.go()
             told = p.until("freed")
@@ -363,18 +366,26 @@ def nccl(card):
 
 
 def times(card):
-    n = 200
+    """In turns, and the best of each, because machines have other things to do."""
+    n, rounds = 200, 3
+    plain, gated = {}, {}
     context_bytes(card)
-    with card.case("time", n) as p:
-        plain = p.until(None)
-    with card.case_in(room(card), "time", n) as p:
-        gated = p.until(None)
+    for _ in range(rounds):
+        with card.case("time", n) as p:
+            best(plain, p.until(None))
+        with card.case_in(room(card), "time", n) as p:
+            best(gated, p.until(None))
     figures = {}
     for key in sorted(plain):
-        if key.endswith("-ns"):
-            figures[key] = "%d/%d" % (gated[key], plain[key])
-            figures[key.replace("-ns", "-ratio")] = "%.2f" % (gated[key] / max(1, plain[key]))
+        figures[key] = "%d/%d" % (gated[key], plain[key])
+        figures[key.replace("-ns", "-ratio")] = "%.2f" % (gated[key] / max(1, plain[key]))
     return figures
+
+
+def best(of, told):
+    for key, value in told.items():
+        if key.endswith("-ns"):
+            of[key] = min(value, of.get(key, value))
 
 
 FAMILIES = ("plain", "pieces", "pitched", "pool", "own-pool", "vmm", "external", "array", "mipmap", "managed", "graph")
