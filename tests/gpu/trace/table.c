@@ -335,8 +335,7 @@ static void print_sizes(const Table *t, FILE *out) {
                                (unsigned long long) rm_round(t->sizes[i].a),
                                rm_round(t->sizes[i].a) == t->sizes[i].b ? "" : "  <- differs");
         (void) fprintf(out,
-                       "live at the end %llu, at most %llu bytes: to compare with the driver's word of the "
-                       "process\n",
+                       "live at the end %llu, at most %llu bytes; of files that are closed nothing is seen\n",
                        (unsigned long long) t->live, (unsigned long long) t->peak);
 }
 

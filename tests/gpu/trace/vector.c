@@ -86,6 +86,7 @@ static uint64_t mix(uint64_t seed, uint64_t value) {
 static uint64_t kind_of(const TraceEvent *e) {
         RmAsk ask = {.nr = e->nr, .size = e->size};
         uint64_t kind = mix(mix(1, e->nr), e->size);
+        uint32_t status;
 
         if (e->nr == RM_ESC_ALLOC || e->nr == RM_ESC_ALLOC_MEMORY)
                 kind = mix(kind, event32(e->outer.before, e->outer.n, offsetof(RmAlloc, class_)));
@@ -94,7 +95,9 @@ static uint64_t kind_of(const TraceEvent *e) {
         if (strcmp(vector_what(e), "memory") == 0)
                 kind = mix(kind, mix(event64(e->inner.before, e->inner.n, offsetof(RmMemoryParams, size)),
                                      event32(e->inner.before, e->inner.n, offsetof(RmMemoryParams, attr))));
-        return mix(mix(kind, e->inner_size), rm_status(&ask, e->outer.after));
+        status = rm_status(&ask, e->outer.after);
+        return mix(mix(kind, status == RM_OK ? e->inner_size : 0),
+                   status); /* refused ones may be of many sizes */
 }
 
 static bool is_new(Vectors *v, uint64_t kind) {
