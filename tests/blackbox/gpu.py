@@ -136,9 +136,13 @@ class Gpu(unittest.TestCase):
         self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
         with open(os.path.join(out, "session.txt")) as f:
             steps = dict(re.findall(r"^(\S+): status (\d+),", f.read(), re.M))
-        self.assertEqual([n for n in ("build", "probe", "suite", "trace/vmm.output", "trace/nvidia-smi.output") if steps.get(n) != "0"], [])
-        for name in ("results.json", "results.md", "vectors.txt", "trace.txt", "probe.txt", "machine.txt", "trace/ipc.trace.gz"):
+        self.assertEqual([n for n in ("build", "probe", "gate", "suite", "trace/vmm.output", "trace/nvidia-smi.output") if steps.get(n) != "0"], [])
+        for name in ("results.json", "results.md", "vectors.txt", "trace.txt", "probe.txt", "machine.txt", "sizes.txt", "trace/ipc.trace.gz"):
             self.assertGreater(os.path.getsize(os.path.join(out, name)), 0, name)
+        for name, words in (("trace.txt", "Q8 mappings"), ("trace/vmm.txt", "Q8 mappings"), ("vectors.txt", "\nvector what=memory "),
+                            ("sizes.txt", "ok contexts ")):
+            with open(os.path.join(out, name)) as f:
+                self.assertIn(words, f.read(), name)
 
     def test_session_without_time(self):
         m = Machine(self, SIM)

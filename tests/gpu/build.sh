@@ -41,10 +41,10 @@ if [ ! -x "$nvcc" ]; then
         echo "gpu-test: no nvcc: programs of the CUDA runtime are not built" >&2
         exit 0
 fi
+home=$(dirname "$(dirname "$nvcc")")
 for kind in static shared; do
-        "$nvcc" -O2 -cudart $kind -o "$out/runtime-$kind" tests/gpu/runtime.cu >"$out/nvcc-$kind.log" 2>&1 ||
+        "$nvcc" -O2 -cudart $kind -Xlinker -rpath="$home/lib64" -o "$out/runtime-$kind" tests/gpu/runtime.cu >"$out/nvcc-$kind.log" 2>&1 ||
                 echo "gpu-test: nvcc -cudart $kind failed: $out/nvcc-$kind.log" >&2
 done
-home=$(dirname "$(dirname "$nvcc")")
-"$nvcc" -O2 -I"$home/include" -o "$out/allreduce" tests/gpu/allreduce.cu -L"$home/lib64" -lnccl >"$out/nvcc-nccl.log" 2>&1 ||
+"$nvcc" -O2 -I"$home/include" -Xlinker -rpath="$home/lib64" -o "$out/allreduce" tests/gpu/allreduce.cu -L"$home/lib64" -lnccl >"$out/nvcc-nccl.log" 2>&1 ||
         echo "gpu-test: no NCCL to build with: $out/nvcc-nccl.log" >&2

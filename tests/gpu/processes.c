@@ -172,7 +172,8 @@ static void send_fd(int socket, int fd) {
         Control control = {.header = {.cmsg_len = CMSG_LEN(sizeof fd),
                                       .cmsg_level = SOL_SOCKET,
                                       .cmsg_type = SCM_RIGHTS}};
-        struct iovec one = {"f", 1};
+        char byte = 'f';
+        struct iovec one = {&byte, 1};
         struct msghdr m = {
                 .msg_iov = &one, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
 

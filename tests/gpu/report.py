@@ -12,7 +12,10 @@ def line(result):
 
 
 class Results:
-    def __init__(self, host, cuda, simulated):
+    """folder: where to; None: nowhere. It is written after each test, because the time on a card may end before the tests do."""
+
+    def __init__(self, host, cuda, simulated, folder):
+        self.folder = folder
         self.head = {"card": host.name, "cards": host.cards, "memory-MiB": host.memory().total >> 20, "driver": host.driver, "cuda": cuda,
                      "date": datetime.date.today().isoformat(), "simulated": simulated}
         self.tests = []
@@ -21,6 +24,8 @@ class Results:
     def add(self, result):
         self.tests.append(result)
         print(line(result), flush=True)
+        if self.folder:
+            self.write(self.folder)
 
     def count(self, result):
         return sum(t["result"] == result for t in self.tests)

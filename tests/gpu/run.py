@@ -58,19 +58,18 @@ def main():
         return 77
     if options.check:
         return 0
+    if options.out:
+        os.makedirs(options.out, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="aliquot-gpu-") as scratch:
         try:
             card = Card(os.path.abspath(options.build), scratch)
         except Missing as e:
             print("gpu-test: skipped: %s" % e)
             return 77
-        results = report.Results(card.host, cuda_version(), bool(os.environ.get("ALIQUOT_SIM_DIR")))
+        results = report.Results(card.host, cuda_version(), bool(os.environ.get("ALIQUOT_SIM_DIR")), options.out)
         for name, test in tests.ALL:
             if options.only in name:
                 results.add(run_one(name, test, card))
-    if options.out:
-        os.makedirs(options.out, exist_ok=True)
-        results.write(options.out)
     return results.summary()
 
 

@@ -35,13 +35,13 @@ step() {
 
 # NAME COMMAND...: with the tracer, and without the gate.
 trace() {
-        name=$1
+        program=$1
         shift
-        rm -f "$out/trace/$name.trace"
-        step "trace/$name.output" 40 env RM_TRACE="$out/trace/$name.trace" LD_PRELOAD="$build/librm-trace.so" "$@"
-        [ -s "$out/trace/$name.trace" ] || return 0
-        "$build/rm-trace" "$out/trace/$name.trace" >"$out/trace/$name.txt" 2>&1
-        traced="$traced $out/trace/$name.trace"
+        rm -f "$out/trace/$program.trace"
+        step "trace/$program.output" 40 env RM_TRACE="$out/trace/$program.trace" LD_PRELOAD="$build/librm-trace.so" "$@"
+        [ -s "$out/trace/$program.trace" ] || return 0
+        "$build/rm-trace" "$out/trace/$program.trace" >"$out/trace/$program.txt" 2>&1
+        traced="$traced $out/trace/$program.trace"
 }
 
 machine() {
@@ -69,7 +69,9 @@ step machine 60 sh "$0" machine
 step build 150 tests/gpu/build.sh "$build" || exit 3
 step warm 60 "$build/gpu-case" contexts 1 # makes the driver's files
 step probe 60 "$build/gpu-case" probe
-step suite 300 python3 tests/gpu/run.py --build "$build" --out "$out"
+step gate 60 env ALIQUOT_LOG=2 "$build/aliquot-run" --board "$out/board" --gpu-mem 4096 --gpu-mem-unit 1MiB --gpu 0 -- \
+        "$build/gpu-case" family plain 256 # with what it refuses, should nothing work
+step suite 300 env GPU_TEST_PATIENCE=90 python3 tests/gpu/run.py --build "$build" --out "$out"
 suite=$?
 
 for family in plain pieces pitched pool own-pool vmm external array mipmap managed graph host; do
@@ -91,11 +93,14 @@ trace torch-expandable env PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True pyth
 # Whoever makes the system call without libc passes the gate, and the tracer: strace sees it all the same.
 if command -v strace >/dev/null; then
         step strace 60 strace -f -e trace=ioctl -o "$out/strace.log" "$build/gpu-case" family plain 256
+        step strace-gate 60 strace -f -e trace=ioctl,mmap -o "$out/strace-gate.log" "$build/aliquot-run" --board "$out/board" \
+                --gpu-mem 4096 --gpu-mem-unit 1MiB --gpu 0 -- "$build/gpu-case" family plain 256
 fi
 
 # shellcheck disable=SC2086 # words: there are no blanks in them but those of the folder that was chosen
 "$build/rm-trace" --vectors "$out/vectors.txt" $traced >"$out/trace.txt" 2>&1 || echo "trace.txt: incomplete" | tee -a "$out/session.txt"
+grep -hE '^group |^(ok|not ok) contexts' "$out/probe.txt" "$out/suite.txt" >"$out/sizes.txt" # what a group and a context take
 gzip -f "$out"/trace/*.trace 2>/dev/null
-rm -rf "$build"
+rm -rf "$build" "$out/board"
 echo "all: $(($(date +%s) - began)) s" | tee -a "$out/session.txt"
 exit "$suite"

@@ -23,7 +23,7 @@ def need(condition, format, *values):
 
 def settle(card, bytes_):
     """The card's total comes back when the driver has cleaned up after the last process; it is waited for, and then judged."""
-    deadline = time.monotonic() + PATIENCE / 4
+    deadline = time.monotonic() + PATIENCE / 12
     while card.host.used() > bytes_ + NOISE and time.monotonic() < deadline:
         time.sleep(0.05)
     left = card.host.used() - bytes_
