@@ -9,7 +9,7 @@
 #include "names.h"
 #include "rm/travel.h"
 
-enum { STATUSES = 6, SIZES = 256, INDICES = 512, MAPPINGS = 256 };
+enum { STATUSES = 6, SIZES = 1024, INDICES = 512, MAPPINGS = 256 };
 
 typedef enum Kind { KIND_RM, KIND_UVM } Kind;
 
