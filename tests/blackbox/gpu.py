@@ -122,10 +122,11 @@ class Gpu(unittest.TestCase):
     def test_bad_traces(self):
         path = os.path.join(self.folder.name, "bad")
         with open(path, "w") as f:
-            f.write("ioctl pid=1 nr=0x2b size=48 outer=00/00\nioctl pid=1 nr=0x\nrubbish\n")
+            f.write("ioctl pid=1 nr=0x2b size=48 outer=00/00\nioctl pid=1 nr=0x\nrubbish\nioctl nr=0x2b size=56 outer=00/00\n")
         p = run([os.path.join(self.build, "rm-trace"), path])
         self.assertEqual(p.returncode, 0)
-        self.assertIn("2 of 3 lines are none", p.stderr)
+        self.assertIn("2 of 4 lines are none", p.stderr)
+        self.assertIn("in sizes that it does not know: 1 ", p.stdout)
         self.assertEqual(run([os.path.join(self.build, "rm-trace"), path + "-absent"]).returncode, 3)
         self.assertEqual(run([os.path.join(self.build, "rm-trace")]).returncode, 2)
 

@@ -8,6 +8,7 @@
 #include "gate/admit.h"
 #include "names.h"
 #include "rm/travel.h"
+#include "vector.h"
 
 enum { STATUSES = 6, SIZES = 1024, INDICES = 512, MAPPINGS = 256 };
 
@@ -44,7 +45,7 @@ struct Table {
         size_t n_mappings, more_mappings;
         Block *blocks; /* objects that live, with their parents; bytes 0 where they hold none */
         size_t n_blocks;
-        uint64_t live, peak, events;
+        uint64_t live, peak, events, unknown;
 };
 
 Table *table_new(void) {
@@ -263,6 +264,7 @@ int table_add(Table *t, const TraceEvent *e) {
         count(row, e);
         if (uvm)
                 return 0;
+        t->unknown += vector_is_unknown(e);
         add_indices(t, e);
         return follow(t, e);
 }
@@ -384,6 +386,13 @@ static void print_doors(const Table *t, FILE *out) {
                        (unsigned long long) times(t, RM_ESC_ALLOC, RM_CLASS_CHANNEL_GROUP));
 }
 
+/* In the table they stand with their sizes. */
+static void print_unknown(const Table *t, FILE *out) {
+        (void) fprintf(out,
+                       "\nQ9 calls that the gate decides about, in sizes that it does not know: %llu%s\n",
+                       (unsigned long long) t->unknown, t->unknown > 0 ? "  <- these pass it unseen" : "");
+}
+
 static void print_mappings(const Table *t, FILE *out) {
         static const char *const verbs[] = {[TRACE_IOCTL] = "",
                                             [TRACE_MMAP] = "mmap",
@@ -413,4 +422,5 @@ void table_print(const Table *t, FILE *out) {
         print_habits(t, out);
         print_doors(t, out);
         print_mappings(t, out);
+        print_unknown(t, out);
 }

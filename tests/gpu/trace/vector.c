@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vector.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "bytes.h"
@@ -62,6 +61,21 @@ void vector_mask(TraceEvent *e) {
 
 /* ---- kinds ---- */
 
+bool vector_is_unknown(const TraceEvent *e) {
+        switch (e->nr) {
+        case RM_ESC_ALLOC_MEMORY:
+        case RM_ESC_ALLOC_OBJECT:
+        case RM_ESC_FREE:
+        case RM_ESC_CONTROL:
+        case RM_ESC_ALLOC:
+        case RM_ESC_DUP_OBJECT:
+        case RM_ESC_VID_HEAP_CONTROL:
+                return strncmp(e->file, "nvidia-uvm", 10) != 0 && !rm_metered(e->nr, e->size);
+        default:
+                return false;
+        }
+}
+
 const char *vector_what(const TraceEvent *e) {
         static const char *const words[] = {
                 [RM_OTHER] = "other",          [RM_NEW_CLIENT] = "client",   [RM_NEW_DEVICE] = "device",
@@ -73,6 +87,8 @@ const char *vector_what(const TraceEvent *e) {
         };
         RmAsk ask;
 
+        if (vector_is_unknown(e))
+                return "unknown";
         if (!rm_metered(e->nr, e->size) || e->outer.n < e->size)
                 return "";
         rm_decode(e->nr, e->size, e->outer.before, &ask);

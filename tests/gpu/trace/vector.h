@@ -5,6 +5,7 @@
  * Addresses of the program are made 0x1000, a card's UUID is made zeros; process lists are left out. One of each kind is kept: of
  * number, size, class or control, and status; of memory also of each size. */
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "line.h"
@@ -21,5 +22,8 @@ int vector_add(Vectors *v, const TraceEvent *e);
 /* Masks in place: what vector_add() does before it writes. */
 void vector_mask(TraceEvent *e);
 
-/* What the gate takes a call for, in a word; "" for what it does not see. */
+/* One of the numbers that the gate decides about, in a size that it does not know: it would pass unseen. */
+bool vector_is_unknown(const TraceEvent *e);
+
+/* What the gate takes a call for, in a word; "" for what does not matter to it, "unknown" for vector_is_unknown(). */
 const char *vector_what(const TraceEvent *e);
