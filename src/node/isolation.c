@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "beside/find.h"
 #include "node/state_file.h"
 
 #define MIB     (UINT64_C(1) << 20)
@@ -21,31 +22,19 @@ enum { GATE_MAX = 16 << 20, NVIDIA_MAJOR = 195, NVIDIA_CTL = 255 };
 
 /* ---- the gate ---- */
 
-/* Beside this program, as a build leaves it, or where an installation has it. */
+/* given NULL: the one that lies beside us. */
 static int read_gate(const char *given, Buf *into, Fault *fault) {
-        static const char *const places[] = {"", "/../lib/aliquot", "/../lib/x86_64-linux-gnu/aliquot",
-                                             "/../lib/aarch64-linux-gnu/aliquot", "/../lib64/aliquot"};
-        char own[4000], path[4096];
-        ssize_t n;
+        char found[BESIDE_PATH];
         int r;
 
-        if (given) {
-                r = file_read(given, GATE_MAX, into);
-                return r < 0 ? fault_set(fault, r, "cannot read the gate %s: %s", given, strerror(-r)) : 0;
+        if (!given) {
+                r = beside_find("libaliquot.so", found, sizeof found, fault);
+                if (r < 0)
+                        return fault_wrap(fault, r, "the gate");
+                given = found;
         }
-        n = readlink("/proc/self/exe", own, sizeof own - 1);
-        own[n > 0 ? n : 0] = '\0';
-        if (strrchr(own, '/'))
-                *strrchr(own, '/') = '\0';
-        for (size_t i = 0; i < ELEMENTSOF(places); i++) {
-                (void) snprintf(path, sizeof path, "%s%s/libaliquot.so", own, places[i]);
-                r = file_read(path, GATE_MAX, into);
-                if (r != -ENOENT)
-                        return r < 0 ? fault_set(fault, r, "cannot read the gate %s: %s", path, strerror(-r))
-                                     : 0;
-        }
-        return fault_set(fault, -ENOENT, "the gate libaliquot.so is neither beside %s nor in ../lib/aliquot",
-                         own);
+        r = file_read(given, GATE_MAX, into);
+        return r < 0 ? fault_set(fault, r, "cannot read the gate %s: %s", given, strerror(-r)) : 0;
 }
 
 static bool is_same(const char *path, const Buf *text) {
