@@ -74,9 +74,15 @@ static void keep_rights(void) {
 }
 
 static _Noreturn void serve(const char *program, const SimulatorSpec *spec, pid_t parent, int out) {
-        char *argv[] = {(char *) program,       (char *) "--foreground", (char *) "--cards",
-                        (char *) spec->cards,   (char *) "--dir",        (char *) spec->devices,
-                        spec->name ? (char *) "--name" : NULL, (char *) spec->name, NULL};
+        char *argv[] = {(char *) program,
+                        (char *) "--foreground",
+                        (char *) "--cards",
+                        (char *) spec->cards,
+                        (char *) "--dir",
+                        (char *) spec->devices,
+                        spec->name ? (char *) "--name" : NULL,
+                        (char *) spec->name,
+                        NULL};
 
         if (dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0)
                 _exit(127);

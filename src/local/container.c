@@ -53,7 +53,7 @@ static noreturn void run_command(const ContainerSpec *spec, int control, int out
         (void) signal(SIGPIPE, SIG_DFL);
         (void) setsid();
         if (dup2(null, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 ||
-            dup2(output, STDERR_FILENO) < 0 || isolation_limit() < 0 ||
+            dup2(output, STDERR_FILENO) < 0 || isolation_limit(spec->n_mounts > 0) < 0 ||
             (chdir(spec->workdir ? spec->workdir : "/") < 0 && chdir("/") < 0))
                 _exit(126);
         environ = (char **) spec->envp; /* execvp() looks for the program along this PATH */
@@ -130,7 +130,7 @@ static noreturn void first_process(const ContainerSpec *spec, int control, int o
         keep_only(control, output);
         if (!await_go(control))
                 _exit(1);
-        r = isolation_enter(spec->hostname, &step);
+        r = isolation_enter(spec->hostname, spec->mounts, spec->n_mounts, &step);
         if (r < 0)
                 report(control, CONTAINER_NO_ISOLATION, -r, step);
         if (r < 0 || !tie_to_parent(control))

@@ -75,7 +75,7 @@ int cuda_print_memory(const Cuda *c) {
         int r = judge(c, "cuMemGetInfo", c->info(&rest, &total));
 
         if (r == 0)
-                (void) printf("memory: %zu MiB used, %zu MiB free, %zu MiB in all\n", (total - rest) >> 20, rest >> 20,
-                              total >> 20);
+                (void) printf("memory: %zu MiB used, %zu MiB free, %zu MiB in all\n", (total - rest) >> 20,
+                              rest >> 20, total >> 20);
         return r;
 }

@@ -22,7 +22,8 @@ static const char usage[] =
         "  --gpu-mem-mib M   allocate M MiB on the first card, and print what CUDA says of its memory\n"
         "  COMMAND           run while the memory is held\n"
         "\n"
-        "Exit status: 0, or the command's; 1 when CUDA refuses something, which is printed with its name and number; 2 for wrong "
+        "Exit status: 0, or the command's; 1 when CUDA refuses something, which is printed with its name and "
+        "number; 2 for wrong "
         "usage.\n";
 
 static const struct option options[] = {
