@@ -38,18 +38,29 @@ static int write_once(pid_t child, const char *file, const char *text) {
         return n < 0 ? -errno : 0;
 }
 
+/* Whether nobody is known where we are: in a user namespace of one id he is not. */
+static bool has_nobody(const char *path) {
+        _cleanup_fclose_ FILE *f = fopen(path, "re");
+        unsigned first, outside, n;
+
+        while (f && fscanf(f, "%u %u %u", &first, &outside, &n) == 3)
+                if (first <= NOBODY && NOBODY - first < n)
+                        return true;
+        return false;
+}
+
 int isolation_map_ids(pid_t child) {
-        bool root = geteuid() == 0;
+        bool nobody = geteuid() == 0 && has_nobody("/proc/self/uid_map") && has_nobody("/proc/self/gid_map");
         char map[64];
         int r = 0;
 
         /* Without privileges a group map needs setgroups to be off (user_namespaces(7)). */
-        if (!root)
+        if (!nobody)
                 r = write_once(child, "setgroups", "deny");
-        (void) snprintf(map, sizeof map, "0 %u 1", root ? NOBODY : (unsigned) geteuid());
+        (void) snprintf(map, sizeof map, "0 %u 1", nobody ? NOBODY : (unsigned) geteuid());
         if (r == 0)
                 r = write_once(child, "uid_map", map);
-        (void) snprintf(map, sizeof map, "0 %u 1", root ? NOBODY : (unsigned) getegid());
+        (void) snprintf(map, sizeof map, "0 %u 1", nobody ? NOBODY : (unsigned) getegid());
         return r < 0 ? r : write_once(child, "gid_map", map);
 }
 

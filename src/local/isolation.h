@@ -20,7 +20,7 @@ enum { ISOLATION_MOUNTS = 160 };
 int isolation_clone_flags(void);
 
 /* In the parent, for a child that waits: inside it is root, outside an unprivileged user: nobody (65534) when we are
- * root, else whoever we are. Returns 0 or negative errno. */
+ * root and he is known here, else whoever we are. Returns 0 or negative errno. */
 int isolation_map_ids(pid_t child);
 
 /* In the child, when its ids are mapped. n: at most ISOLATION_MOUNTS. Returns 0, or negative errno with the name of the step in

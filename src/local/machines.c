@@ -2,26 +2,17 @@
 #include "local/machines.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 
-#include "base/file.h"
-#include "beside/find.h"
 #include "beside/simulator.h"
+#include "local/machine_parts.h"
 #include "slice/inside.h"
 
 #define MIB (UINT64_C(1) << 20)
 
-/* In our own /run; inside containers other things have these names. */
-#define OURS       "/run/aliquot"
-#define GATE       OURS "/gate/libaliquot.so"
-#define PRELOAD    OURS "/gate/ld.so.preload"
-#define PROGRAMS   OURS "/sim"
-#define SLICES     OURS "/slices"
-#define NODE_PATH  OURS "/node%zu"
-#define PART_LIMIT ((size_t) 256 << 20)
+#define SLICES    MACHINE_PARTS "/slices"
+#define NODE_PATH MACHINE_PARTS "/node%zu"
 
 enum { PATH_SIZE = 128 };
 
@@ -32,106 +23,6 @@ struct MachineNode {
         const char *without; /* why its containers have no cards; NULL when they do */
         char devices[PATH_SIZE];
 };
-
-/* ---- what all nodes share ---- */
-
-typedef struct Part {
-        const char *name; /* beside us */
-        const char *to;
-        bool optional;
-} Part;
-
-static const Part parts[] = {
-        {"libaliquot.so", GATE, false},
-        {"sim/libcuda.so.1", PROGRAMS "/libcuda.so.1", false},
-        {SIMULATOR_NVML, PROGRAMS "/libnvidia-ml.so.1", false},
-        {"sim/nvidia-smi", PROGRAMS "/nvidia-smi", false},
-        {"aliquot-sample", PROGRAMS "/aliquot-sample", true},
-};
-
-enum { PARTS = ELEMENTSOF(parts) };
-
-/* Before our /run hides what may lie below the machine's. */
-static int read_parts(Buf contents[static PARTS], Fault *fault) {
-        char path[BESIDE_PATH];
-
-        for (size_t i = 0; i < PARTS; i++) {
-                int r = beside_find(parts[i].name, path, sizeof path, fault);
-
-                if (r == -ENOENT && parts[i].optional)
-                        continue;
-                if (r < 0)
-                        return r;
-                r = file_read(path, PART_LIMIT, &contents[i]);
-                if (r < 0)
-                        return fault_set(fault, r, "cannot read %s: %s", path, strerror(-r));
-        }
-        return 0;
-}
-
-static int write_part(const char *path, Str text, Fault *fault) {
-        _cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
-
-        while (fd >= 0 && text.len > 0) {
-                ssize_t n = write(fd, text.data, text.len);
-
-                if (n < 0)
-                        break;
-                text = (Str){text.data + n, text.len - (size_t) n};
-        }
-        return text.len > 0 || fd < 0 ? fault_set(fault, -errno, "cannot write %s: %s", path, strerror(errno))
-                                      : 0;
-}
-
-static int make_directory(const char *path, Fault *fault) {
-        return mkdir(path, 0755) < 0 ? fault_set(fault, -errno, "cannot make %s: %s", path, strerror(errno))
-                                     : 0;
-}
-
-/* Copies, so that an unprivileged user of this machine, which containers are, can read them wherever the originals lie: a gate that the
- * loader cannot read is passed over with a warning. */
-static int write_parts(const Buf contents[static PARTS], Fault *fault) {
-        static const char *const directories[] = {OURS, OURS "/gate", PROGRAMS};
-        int r = 0;
-
-        for (size_t i = 0; i < ELEMENTSOF(directories) && r == 0; i++)
-                r = make_directory(directories[i], fault);
-        for (size_t i = 0; i < PARTS && r == 0; i++)
-                if (contents[i].len > 0)
-                        r = write_part(parts[i].to, buf_str(&contents[i]), fault);
-        return r == 0 ? write_part(PRELOAD, STR(SLICE_GATE "\n"), fault) : r;
-}
-
-static int enter(Machines *m, const Buf contents[static PARTS], Fault *fault) {
-        int r;
-
-        r = simulator_enter(fault);
-        if (r < 0)
-                return r;
-        if (mount("tmpfs", "/run", "tmpfs", MS_NOSUID | MS_NODEV, "size=1g,mode=755") < 0)
-                return fault_set(fault, -errno, "cannot mount a /run of our own: %s", strerror(errno));
-        (void) umask(022); /* what is made from now on is for containers, who are somebody else */
-        r = write_parts(contents, fault);
-        return r < 0 ? r : board_open(&m->board, SLICES, true, fault);
-}
-
-/* Nothing is changed before all is there that can be looked for. */
-static int prepare(Machines *m, Fault *fault) {
-        Buf contents[PARTS] = {BUF_NULL};
-        char path[BESIDE_PATH];
-        int r;
-
-        r = simulator_check(fault);
-        if (r == 0)
-                r = beside_find("aliquot-sim", path, sizeof path, fault);
-        if (r == 0)
-                r = read_parts(contents, fault);
-        if (r == 0)
-                r = enter(m, contents, fault);
-        for (size_t i = 0; i < PARTS; i++)
-                buf_done(&contents[i]);
-        return r;
-}
 
 /* ---- a node ---- */
 
@@ -148,6 +39,11 @@ static MachineNode *find_node(Machines *m, const json_t *node) {
         more += m->n_nodes++;
         *more = (MachineNode){.node = node};
         return more;
+}
+
+static int make_directory(const char *path, Fault *fault) {
+        return mkdir(path, 0755) < 0 ? fault_set(fault, -errno, "cannot make %s: %s", path, strerror(errno))
+                                     : 0;
 }
 
 static int start_node(const Machines *m, MachineNode *n, const char *cards, Fault *fault) {
@@ -213,12 +109,14 @@ static void add_devices(Giving *g) {
                 (void) snprintf(name, sizeof name, "nvidia%u", g->slices->own[i].card); /* it fits */
                 add_device(g, name);
         }
-        add(g, true, PROGRAMS, MACHINES_PROGRAMS);
+        add(g, true, MACHINE_PROGRAMS, MACHINE_PROGRAMS);
+        if (access(MACHINE_CACHE, F_OK) == 0)
+                add(g, true, MACHINE_CACHE, "/etc/ld.so.cache");
 }
 
 static int add_pages(Giving *g) {
-        add(g, true, GATE, SLICE_GATE);
-        add(g, true, PRELOAD, SLICE_PRELOAD);
+        add(g, true, MACHINE_GATE, SLICE_GATE);
+        add(g, true, MACHINE_PRELOAD, SLICE_PRELOAD);
         for (size_t i = 0; i < g->slices->n; i++) {
                 char from[BOARD_ID + PATH_SIZE];
 
@@ -314,7 +212,8 @@ static const char *cards_of(Machines *m, const PodPlace *place, const PodSlices 
                 return NULL;
         if (cards && !m->asked) {
                 m->asked = true;
-                (void) prepare(m, &m->trouble);
+                if (machine_parts_enter(&m->trouble) == 0)
+                        (void) board_open(&m->board, SLICES, true, &m->trouble);
         }
         return cards;
 }

@@ -12,9 +12,6 @@
 #include "local/pod_slices.h"
 #include "slice/board.h"
 
-/* Folder of the programs and libraries of the simulated driver, inside a container. */
-#define MACHINES_PROGRAMS "/run/aliquot/sim"
-
 typedef struct MachineNode MachineNode;
 
 typedef struct Machines {

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "local/container.h"
+#include "local/machine_parts.h"
 #include "local/machines.h"
 #include "local/pod_environment.h"
 
@@ -151,8 +152,8 @@ static int give_cards(Runner *r, PodRun *p, Run *run, Arena *arena, MachineGift 
                 e = machines_give(&r->machines, &p->place, &slices, id, full_name.data, arena, gift,
                                   &run->skipped);
         if (e == 0 && gift->n > 0)
-                e = put_first(&run->environment, STR("PATH"), MACHINES_PROGRAMS);
-        return e == 0 && gift->n > 0 ? put_first(&run->environment, STR("LD_LIBRARY_PATH"), MACHINES_PROGRAMS)
+                e = put_first(&run->environment, STR("PATH"), MACHINE_PROGRAMS);
+        return e == 0 && gift->n > 0 ? put_first(&run->environment, STR("LD_LIBRARY_PATH"), MACHINE_PROGRAMS)
                                      : e;
 }
 
