@@ -171,9 +171,6 @@ static int write_pages(const Giving *g, Fault *fault) {
         char owner[600];
         int r = 0;
 
-        if (g->slices->n > BOARD_CARDS)
-                return fault_set(fault, MACHINES_E_REFUSED, "it has slices of more than %d cards",
-                                 BOARD_CARDS);
         for (size_t i = 0; i < g->slices->n && r == 0; i++) {
                 const CardInfo *card = pod_slices_card(g->slices, g->slices->own[i].card);
                 Str uuid;
@@ -194,6 +191,9 @@ static int write_pages(const Giving *g, Fault *fault) {
 static int give(Giving *g, Fault *fault) {
         int r = 0;
 
+        if (g->slices->n > BOARD_CARDS)
+                return fault_set(fault, MACHINES_E_REFUSED, "it has slices of more than %d cards",
+                                 BOARD_CARDS);
         add_devices(g);
         if (share_mode_is_isolated(g->slices->mode)) {
                 r = write_pages(g, fault);
