@@ -212,12 +212,13 @@ aliquot-sample --gpu-mem-mib 3000 2>&1; echo $?
     def test_one_machine_per_node(self):
         """What others have of the card is seen by whoever sees the whole card; another node has other cards."""
         used = "$(nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits)"
-        await_both = f"until [ {used} -gt 7000 ]; do sleep 0.1; done; "
-        await_end = f"until [ {used} -lt 7000 ]; do sleep 0.1; done; "
+        # Each goes on only when it has seen what the other did: b comes, b takes more, a goes.
+        wait = f"until [ {used} {{}} ]; do sleep 0.1; done; "
         logs = self.run_local(
             node("n1", V100, "share"), node("n2", V100, "share"),
-            pod("a", container(f"aliquot-sample --gpu-mem-mib 3000 -- sh -c '{await_both} echo both'", 4), node_name="n1"),
-            pod("b", container(f"aliquot-sample --gpu-mem-mib 5000 -- sh -c '{await_both} {await_end} echo one'", 6), node_name="n1"),
+            pod("a", container(f"aliquot-sample --gpu-mem-mib 3000 -- sh -c '{wait.format('-gt 10000')} echo both'", 4), node_name="n1"),
+            pod("b", container(f"cat >/tmp/more <<'E'\n{wait.format('-lt 8500')} echo one\nE\naliquot-sample --gpu-mem-mib 5000 -- sh -c "
+                               f"'{wait.format('-gt 7000')} aliquot-sample --gpu-mem-mib 2000 -- sh /tmp/more'", 6), node_name="n1"),
             pod("c", container(f"aliquot-sample --gpu-mem-mib 100 -- echo alone; {TOTAL}", 4), node_name="n2"))
         self.assertEqual((logs["a/main"][-1], logs["b/main"][-1]), ("both", "one"))
         self.assertEqual(logs["c/main"][1:], ["alone", "0, 16160"])
