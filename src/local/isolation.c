@@ -319,7 +319,7 @@ static int set_hostname(const char *hostname) {
 
 int isolation_enter(const char *hostname, const IsolationMount *mounts, size_t n, const char **ret_step) {
         const char *step = "taking on its ids";
-        int fds[ISOLATION_MOUNTS], r;
+        int fds[ISOLATION_MOUNTS] = {0}, r;
 
         r = become_root_inside();
         if (r == 0) {

@@ -25,7 +25,7 @@ typedef struct Machines {
 
 #define MACHINES_NULL ((Machines){.board = BOARD_NULL})
 
-/* Ends the drivers. After the containers, whose calls would wait for an answer. */
+/* Ends the drivers; containers that still run get ENOTCONN. */
 void machines_done(Machines *m);
 
 typedef struct MachineGift {

@@ -44,11 +44,12 @@ static void pod_run_done(PodRun *p) {
         free(p->runs);
 }
 
+/* The drivers first: who waits for an answer of one cannot end before it. */
 static void runner_done(Runner *r) {
+        machines_done(&r->machines);
         for (size_t i = 0; i < r->n_pods; i++)
                 pod_run_done(&r->pods[i]);
         free(r->pods);
-        machines_done(&r->machines);
 }
 
 /* --- preparation ------------------------------------------------------------------------------------------------ */

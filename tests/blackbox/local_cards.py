@@ -320,7 +320,6 @@ true
         self.assertEqual(self.split(out)["q/main"], ["0, 2154"])
 
     def test_nothing_is_left(self):
-        before = os.listdir("/run"), sorted(os.listdir("/tmp"))
         self.run_local(node("n1", V100), pod("p", container("sleep 1000", 2)), timeout=1)
         hold = container("aliquot-sample --gpu-mem-mib 100 -- sleep 1000", 2)
         p = self.start(node("n1", V100), node("n2", V100), pod("p", hold, node_name="n1"), pod("q", hold, node_name="n2"))
@@ -332,8 +331,47 @@ true
         until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in all_of_it), "their end")
         with open("/proc/self/mounts") as f:
             self.assertNotIn("aliquot-sim", f.read())
-        self.assertEqual(os.listdir("/run"), before[0])
-        self.assertFalse([n for n in set(os.listdir("/tmp")) - set(before[1]) if n.startswith("aliquot")])
+        self.assertFalse(os.path.exists("/run/aliquot/sim") or os.path.exists("/run/aliquot/node0"))
+
+    def test_driver_that_does_not_answer(self):
+        """Who waits for it cannot be killed; the run ends in its time all the same."""
+        p = self.start(node("n1", V100), pod("p", container("aliquot-sample --gpu-mem-mib 10 -- sh -c 'while :; do nvidia-smi -L; done'", 2)), timeout=4)
+        until(lambda: descendants(p.pid) & running("aliquot-sample"), "the container")
+        (driver,) = descendants(p.pid) & running("aliquot-sim")
+        os.kill(driver, signal.SIGSTOP)
+        out, err = p.communicate(timeout=PATIENCE)
+        self.assertEqual((p.returncode, err, self.split(out)["p/main"][-1]), (0, "", "(still running after 4 s; stopped)"))
+        until(lambda: not os.path.exists(f"/proc/{driver}"), "the driver's end")
+
+    # --- who runs it, and where ---
+
+    AS_USER = """
+mount -t tmpfs -o mode=755 tmpfs /mnt && mknod /mnt/fuse c 10 229 && chmod 666 /mnt/fuse && mount --bind /mnt/fuse /dev/fuse || exit 77
+exec setpriv --reuid 12345 --regid 12345 --clear-groups "$@"
+"""
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can become somebody else")
+    def test_as_a_user(self):
+        before = ["unshare", "-m", "--propagation", "private", "sh", "-c", self.AS_USER, "sh"]
+        os.chmod(self.dir, 0o755)
+        probe = subprocess.run([*before, "unshare", "-Urm", ALIQUOT, "--version"], capture_output=True)
+        if probe.returncode != 0:
+            self.skipTest("no user namespace for a user who can read the programs: " + probe.stderr.decode().strip())
+        logs = self.run_local(node("n1", V100), pod("p", container(f"aliquot-sample --gpu-mem-mib 200 -- {TOTAL}\naliquot-sample --gpu-mem-mib 3000 2>&1; "
+                                                                   "echo > /run/aliquot/slice/0/limits || echo sealed", 2)), before=before)
+        self.assertRegex("\n".join(logs["p/main"]), r"\n3\d\d, 2154\n.*\(2\)\n.*\nsealed$")
+
+    def test_in_a_user_namespace(self):
+        logs = self.run_local(node("n1", V100), pod("p", container(TOTAL, 2)), before=["unshare", "-Urm"])
+        self.assertEqual(logs["p/main"], ["0, 2154"])
+
+    def test_where_something_is_preloaded(self):
+        """The machine has an /etc/ld.so.preload: the gate's stands in its place, for who has a slice."""
+        script = 'mount -t tmpfs tmpfs /mnt && cp -a /etc/. /mnt 2>/dev/null; touch /mnt/ld.so.preload && mount --bind /mnt /etc && exec "$@"'
+        show = "; wc -c < /etc/ld.so.preload"
+        logs = self.run_local(node("n1", V100), pod("p", container(TOTAL + show, 2)), pod("q", container("true" + show)),
+                              before=["unshare", "-Urm", "sh", "-c", script, "sh"])
+        self.assertEqual((logs["p/main"], logs["q/main"]), (["0, 2154", "27"], ["0"]))
 
     def test_node_without_simulated_cards(self):
         logs = self.run_local(node("n1", None), pod("p", container("ls /dev | grep -c nvidia", 2)),
