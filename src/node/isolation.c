@@ -11,41 +11,29 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "beside/find.h"
 #include "node/state_file.h"
+#include "slice/inside.h"
 
-#define MIB     (UINT64_C(1) << 20)
-#define INSIDE  "/run/aliquot" /* where the gate looks, inside the container */
-#define LIBRARY INSIDE "/libaliquot.so"
+#define MIB (UINT64_C(1) << 20)
 
 enum { GATE_MAX = 16 << 20, NVIDIA_MAJOR = 195, NVIDIA_CTL = 255 };
 
 /* ---- the gate ---- */
 
-/* Beside this program, as a build leaves it, or where an installation has it. */
+/* given NULL: the one that lies beside us. */
 static int read_gate(const char *given, Buf *into, Fault *fault) {
-        static const char *const places[] = {"", "/../lib/aliquot", "/../lib/x86_64-linux-gnu/aliquot",
-                                             "/../lib/aarch64-linux-gnu/aliquot", "/../lib64/aliquot"};
-        char own[4000], path[4096];
-        ssize_t n;
+        char found[BESIDE_PATH];
         int r;
 
-        if (given) {
-                r = file_read(given, GATE_MAX, into);
-                return r < 0 ? fault_set(fault, r, "cannot read the gate %s: %s", given, strerror(-r)) : 0;
+        if (!given) {
+                r = beside_find("libaliquot.so", found, sizeof found, fault);
+                if (r < 0)
+                        return fault_wrap(fault, r, "the gate");
+                given = found;
         }
-        n = readlink("/proc/self/exe", own, sizeof own - 1);
-        own[n > 0 ? n : 0] = '\0';
-        if (strrchr(own, '/'))
-                *strrchr(own, '/') = '\0';
-        for (size_t i = 0; i < ELEMENTSOF(places); i++) {
-                (void) snprintf(path, sizeof path, "%s%s/libaliquot.so", own, places[i]);
-                r = file_read(path, GATE_MAX, into);
-                if (r != -ENOENT)
-                        return r < 0 ? fault_set(fault, r, "cannot read the gate %s: %s", path, strerror(-r))
-                                     : 0;
-        }
-        return fault_set(fault, -ENOENT, "the gate libaliquot.so is neither beside %s nor in ../lib/aliquot",
-                         own);
+        r = file_read(given, GATE_MAX, into);
+        return r < 0 ? fault_set(fault, r, "cannot read the gate %s: %s", given, strerror(-r)) : 0;
 }
 
 static bool is_same(const char *path, const Buf *text) {
@@ -74,7 +62,7 @@ static int install_all(Isolation *i, const IsolationOptions *o, Fault *fault) {
         if (r < 0)
                 return r;
         buf_appendf(&directory, "%s/gate", o->state_dir);
-        buf_append_str(&preload, STR(LIBRARY "\n"));
+        buf_append_str(&preload, STR(SLICE_GATE "\n"));
         if (buf_result(&directory) < 0 || buf_result(&preload) < 0)
                 return -ENOMEM;
         if (mkdir(directory.data, 0755) < 0 && errno != EEXIST)
@@ -151,8 +139,8 @@ static bool add(Mounts *m, bool read_only, const char *inside, const char *forma
 static bool add_card(Mounts *m, const char *board, const char *id, unsigned number) {
         char limits[64], counters[64];
 
-        (void) snprintf(limits, sizeof limits, INSIDE "/slice/%u/limits", number);
-        (void) snprintf(counters, sizeof counters, INSIDE "/slice/%u/counters", number);
+        (void) snprintf(limits, sizeof limits, SLICE_PAGES "/%u/limits", number);
+        (void) snprintf(counters, sizeof counters, SLICE_PAGES "/%u/counters", number);
         return add(m, true, limits, "%s/%s/%u/limits", board, id, number) &&
                add(m, false, counters, "%s/%s/%u/counters", board, id, number);
 }
@@ -168,7 +156,7 @@ int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *me
         if (!share_mode_is_isolated(v->mode) || i->trouble.text[0])
                 return 0; /* PreStart says what the trouble is, and does not let it start */
         write_id(mem, id);
-        if (!add(&m, true, LIBRARY, "%s", i->gate) || !add(&m, true, "/etc/ld.so.preload", "%s", i->preload))
+        if (!add(&m, true, SLICE_GATE, "%s", i->gate) || !add(&m, true, SLICE_PRELOAD, "%s", i->preload))
                 return -ENOMEM;
         while (number < BOARD_CARDS && device_set_next_card(mem, &at, &card, &count))
                 if (!add_card(&m, i->board.path, id, number++))
