@@ -52,10 +52,11 @@ static int simulate(const char *cards, Programs *p, Fault *fault) {
 }
 
 int programs_find(const char *cards, Programs *ret, Fault *fault) {
+        const char *dir = secure_getenv("ALIQUOT_SIM_DIR"); /* as the simulator's libraries have it */
         int r;
 
         *ret = PROGRAMS_NULL;
-        (void) snprintf(ret->devices, sizeof ret->devices, "/dev");
+        (void) snprintf(ret->devices, sizeof ret->devices, "%s", dir && dir[0] != '\0' ? dir : "/dev");
         r = beside_find("libaliquot.so", ret->gate, sizeof ret->gate, fault);
         return r < 0 || !cards ? r : simulate(cards, ret, fault);
 }
