@@ -58,6 +58,9 @@ struct CardSource {
         Known known;
         CardUsage *usage; /* CARD_USAGE_MAX of them; NULL: nobody asks */
         size_t n_usage;
+        CardTotal totals[CARDS_MAX];
+        size_t n_totals;
+        bool cut; /* not all of this census found room */
 
         CardList published;
         bool has_published, told_deaf;
@@ -165,7 +168,8 @@ static void back_off(CardSource *s) {
 /* The child is of no more use: away with it, and another one later. */
 static void drop_child(CardSource *s, bool by_itself) {
         s->io = sd_event_source_disable_unref(s->io);
-        s->n_usage = 0; /* half a census is none */
+        s->n_usage = s->n_totals = 0; /* half a census is none */
+        s->cut = false;
         card_child_kill(&s->child);
         wait_for_end(s, by_itself);
         s->session_base = s->session;
@@ -260,20 +264,37 @@ static void take_xid(CardSource *s, const Report *r) {
 static void take_process(CardSource *s, const Report *r) {
         CardUsage *u;
 
-        if (!s->usage || s->n_usage == CARD_USAGE_MAX)
+        if (!s->usage || s->n_usage == CARD_USAGE_MAX) {
+                s->cut = true;
                 return;
+        }
         u = &s->usage[s->n_usage++];
         u->pid = r->number;
         u->bytes = r->value;
         memcpy(u->uuid, r->uuid, sizeof u->uuid);
 }
 
-static void take_census(CardSource *s) {
-        size_t n = s->n_usage;
+static bool has_total(const CardSource *s, const char *uuid) {
+        for (size_t i = 0; i < s->n_totals; i++)
+                if (strcmp(s->totals[i].uuid, uuid) == 0)
+                        return true;
+        return false;
+}
 
-        s->n_usage = 0;
+static void take_total(CardSource *s, const Report *r) {
+        if (s->n_totals == CARDS_MAX || has_total(s, r->uuid))
+                return;
+        memcpy(s->totals[s->n_totals].uuid, r->uuid, sizeof r->uuid);
+        s->totals[s->n_totals++].used = r->value;
+}
+
+static void take_census(CardSource *s) {
+        CardCensus census = {s->usage, s->n_usage, s->totals, s->cut ? 0 : s->n_totals};
+
+        s->n_usage = s->n_totals = 0;
+        s->cut = false;
         if (s->usage)
-                s->handler.on_usage(s->userdata, s->usage, n);
+                s->handler.on_usage(s->userdata, &census);
 }
 
 static bool take_answer(CardSource *s, const Report *r) {
@@ -312,6 +333,8 @@ static bool take(CardSource *s, const void *bytes, size_t n) {
                 look_again(s);
         else if (r.kind == REPORT_PROCESS)
                 take_process(s, &r);
+        else if (r.kind == REPORT_TOTAL)
+                take_total(s, &r);
         else if (r.kind == REPORT_CENSUS)
                 take_census(s);
         else

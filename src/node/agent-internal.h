@@ -20,6 +20,14 @@ typedef struct AgentCounters {
         uint64_t card_troubles;
 } AgentCounters;
 
+/* What was last said of one cause in an Event of the node, or is to be said once the node object has come. */
+typedef struct AgentWarning {
+        const char *reason; /* static; NULL: free */
+        Fault note;
+        bool told;
+} AgentWarning;
+enum { WARNINGS_MAX = 8 }; /* causes; there are six */
+
 struct Agent {
         AgentOptions o;
         sd_event *event;
@@ -48,9 +56,9 @@ struct Agent {
         Fault wanted_fault; /* and the one that is wanted */
         char *node_uid;     /* NULL: the node object has not come yet */
         char *checkpoint, *pod_resources_socket, *records_dir, *cards_file, *terms_file, *cdi_file;
-        Fault told;   /* the last thing that was said in an Event of the node */
-        Fault untold; /* what was to be said before the node object had come; "" when nothing was */
-        const char *untold_reason;
+        bool terms_saved; /* the file says what `terms` says */
+        AgentWarning warnings[WARNINGS_MAX];
+        size_t n_warnings; /* ever */
         HttpServer *metrics;
         AgentCounters counters;
         KubeCall *last_look;
@@ -68,7 +76,13 @@ void agent_said_unit(Agent *a, const char *unit); /* remembered over restarts */
 
 /* words.c: what the node object is to say. */
 void agent_publish(Agent *a);
-void agent_warn(Agent *a, const char *reason, const Fault *note); /* an Event of the node */
+/* An Event of the node. reason is static. Of each reason the same words are said once, until others are; agent_tell: each time. */
+void agent_warn(Agent *a, const char *reason, const Fault *note);
+void agent_tell(Agent *a, const char *reason, const Fault *note);
+void agent_tell_waiting(Agent *a); /* the node object has come */
+/* userdata: the agent. Events of a pod, and of the node. */
+void agent_tell_excess(void *userdata, const AuditExcess *excess);
+void agent_tell_stray(void *userdata, const AuditStray *stray);
 
 /* agent_metrics.c */
 int agent_serve_metrics(Agent *a, Fault *fault);

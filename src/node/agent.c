@@ -187,12 +187,7 @@ static void on_node_object(void *userdata, ReflectorEvent event, Str object) {
                 return;
         if (!a->node_uid)
                 a->node_uid = str_dup(node.meta.uid);
-        if (a->node_uid && a->untold.text[0] != '\0') {
-                Fault untold = a->untold;
-
-                a->untold = FAULT_NULL;
-                agent_warn(a, a->untold_reason, &untold);
-        }
+        agent_tell_waiting(a);
         agent_take_node(a, &node);
 }
 
@@ -246,36 +241,13 @@ static void on_card_trouble(void *userdata, const Fault *fault) {
         agent_warn(a, "GPUDriverTrouble", fault);
 }
 
-static void on_usage(void *userdata, const CardUsage *usage, size_t n) {
+static void on_usage(void *userdata, const CardCensus *census) {
         Agent *a = userdata;
 
-        audit_take(a->audit, usage, n);
+        audit_take(a->audit, census);
 }
 
 static const CardSourceHandler card_handler = {on_cards, on_card_trouble, on_usage};
-
-/* The gate was passed by: by accident (a static program, raw system calls), or on purpose. */
-static void on_excess(void *userdata, const AuditExcess *excess) {
-        Agent *a = userdata;
-        Fault note = FAULT_NULL;
-        size_t killed = a->o.kills_excess ? audit_kill(a->audit, excess) : 0;
-
-        (void) fault_set(
-                &note, 0,
-                "holds %llu MiB of gpu%u, and its slice is %llu MiB: process %u%s is not held by the gate%s",
-                (unsigned long long) (excess->used >> 20), excess->card,
-                (unsigned long long) (excess->limit >> 20), excess->n_pids > 0 ? excess->pids[0] : 0,
-                excess->n_pids > 1 ? " or another one of the pod" : "",
-                killed > 0 ? "; its processes were killed" : "");
-        log_warning("pod=%s/%s %s", excess->pod->namespace_, excess->pod->name, note.text);
-        kube_event(a->recorder, &(KubeEvent){.kind = "Pod",
-                                             .namespace_ = str_from(excess->pod->namespace_),
-                                             .name = str_from(excess->pod->name),
-                                             .uid = str_from(excess->pod->api_uid),
-                                             .type = "Warning",
-                                             .reason = "GPUMemoryExceeded",
-                                             .note = note.text});
-}
 
 /* ---- what an earlier run knew ---- */
 
@@ -295,8 +267,11 @@ static int remember(Agent *a) {
         Fault fault = FAULT_NULL;
 
         terms_init(&a->terms, a->o.unit);
-        if (read_state(a->terms_file, &terms) == 0 && terms_read(buf_str(&terms), &a->terms, &fault) != 0)
-                log_warning("passed over %s: %s", a->terms_file, fault.text);
+        if (read_state(a->terms_file, &terms) == 0) {
+                a->terms_saved = terms_read(buf_str(&terms), &a->terms, &fault) == 0;
+                if (!a->terms_saved)
+                        log_warning("passed over %s: %s", a->terms_file, fault.text);
+        }
         if (read_state(a->cards_file, &cards) < 0)
                 return 0;
         if (card_list_read(buf_str(&cards), &list, &fault) != 0) {
@@ -392,7 +367,9 @@ static int build_identity(Agent *a) {
                                       .records = &a->records,
                                       .inventory = &a->inventory,
                                       .proc = a->o.proc,
-                                      .on_excess = on_excess,
+                                      .ignores_disable = a->o.ignores_disable,
+                                      .on_excess = agent_tell_excess,
+                                      .on_stray = agent_tell_stray,
                                       .userdata = a},
                       &a->audit);
         if (r < 0)

@@ -8,29 +8,32 @@
 #include "node/agent-internal.h"
 #include "node/state_file.h"
 
-static void save_text(const char *path, const Buf *text) {
+static bool save_text(const char *path, const Buf *text) {
         Fault fault = FAULT_NULL;
 
-        if (state_file_write(path, text, &fault) < 0)
-                log_error("%s", fault.text); /* nothing is lost but the head start of the next restart */
+        if (state_file_write(path, text, &fault) == 0)
+                return true;
+        log_error("%s", fault.text); /* nothing is lost but the head start of the next restart */
+        return false;
 }
 
 static void save_cards(const Agent *a) {
         _cleanup_buf_ Buf text = BUF_NULL;
 
         card_list_write(&a->cards, &text);
-        save_text(a->cards_file, &text);
+        (void) save_text(a->cards_file, &text);
 }
 
-static void save_terms(const Agent *a) {
+static void save_terms(Agent *a) {
         _cleanup_buf_ Buf text = BUF_NULL;
 
         terms_write(&a->terms, &text);
-        save_text(a->terms_file, &text);
+        a->terms_saved = save_text(a->terms_file, &text);
 }
 
 void agent_said_unit(Agent *a, const char *unit) {
-        if (strcmp(a->terms.said_unit, unit) == 0)
+        /* What a full disk did not take is tried again: without it the next agent would take our word for the user's. */
+        if (strcmp(a->terms.said_unit, unit) == 0 && a->terms_saved)
                 return;
         (void) snprintf(a->terms.said_unit, sizeof a->terms.said_unit, "%s", unit);
         save_terms(a);
@@ -55,7 +58,7 @@ static void write_cdi(const Agent *a) {
                                   strerror(-r));
         }
         cdi_write(&a->cards, &driver, a->o.simulate != NULL, &text);
-        save_text(a->cdi_file, &text);
+        (void) save_text(a->cdi_file, &text);
 }
 
 static void set_devices(Agent *a, DeviceKind kind, bool none) {

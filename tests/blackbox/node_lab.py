@@ -169,11 +169,13 @@ class Lab:
 
     # ---- the driver ----
 
-    def machine(self, processes):
-        """What the made-up NVML says, where there is one: the cards, and (card, pid, MiB) of processes."""
+    def machine(self, processes, used=(), more=()):
+        """What the made-up NVML says, where there is one: the cards, (card, pid, MiB) of processes, (card, MiB) in use, and
+        other lines."""
         text = "".join(f"card GPU-{i} {i} {mib} {16 + i:x} Tesla V100\n" for i, mib in enumerate(card_mib(self.cards)))
         with open(os.path.join(self.dir, "nvml.new"), "w") as f:
             f.write(text + "".join("process %d %d %d\n" % p for p in processes))
+            f.write("".join("used %d %d 300\n" % u for u in used) + "".join(line + "\n" for line in more))
         os.rename(os.path.join(self.dir, "nvml.new"), os.path.join(self.dir, "nvml"))
 
     # ---- the agent ----
