@@ -320,6 +320,7 @@ static int open_state(Agent *a, Fault *fault) {
                                    &(IsolationOptions){.slices = a->o.slices,
                                                        .state_dir = a->o.state_dir,
                                                        .gate = a->o.gate,
+                                                       .simulated = a->o.simulate_dir,
                                                        .ignores_disable = a->o.ignores_disable});
         return r < 0 ? r : records_open(&a->records, a->records_dir, fault);
 }
@@ -393,8 +394,20 @@ static int build_plugins(Agent *a, Fault *fault) {
         return 0;
 }
 
+/* The simulated driver's NVML reads the variable, in the child that is made later. */
+static int use_simulated(Agent *a, Buf *nvml, CardSourceOptions *options) {
+        int r = a->isolation.simulated.dir ? simulated_nvml(&a->isolation.simulated, nvml) : -ENOMEM;
+
+        if (r < 0)
+                return r;
+        if (!options->library)
+                options->library = nvml->data;
+        return setenv("ALIQUOT_SIM_DIR", a->isolation.simulated.dir, 1) < 0 ? -errno : 0;
+}
+
 static int build_source(Agent *a, Fault *fault) {
         _cleanup_(card_list_done) CardList simulated = {0};
+        _cleanup_buf_ Buf nvml = BUF_NULL;
         CardSourceOptions options = {
                 .library = a->o.nvml,
                 .host_root = a->o.host_root,
@@ -408,6 +421,11 @@ static int build_source(Agent *a, Fault *fault) {
                 if (r != 0)
                         return r < 0 ? r : -EINVAL;
                 options.simulated = &simulated;
+        }
+        if (a->o.simulate_dir) {
+                r = use_simulated(a, &nvml, &options);
+                if (r < 0)
+                        return r;
         }
         return card_source_new(a->event, &options, &card_handler, a, &a->source);
 }

@@ -43,6 +43,7 @@ void agent_said_unit(Agent *a, const char *unit) {
 static void write_cdi(const Agent *a) {
         _cleanup_(driver_files_done) DriverFiles driver = {0};
         _cleanup_buf_ Buf text = BUF_NULL;
+        bool simulated = a->o.simulate || a->o.simulate_dir;
         int r;
 
         if (a->o.access != DEVICE_ACCESS_CDI)
@@ -51,13 +52,13 @@ static void write_cdi(const Agent *a) {
                 (void) unlink(a->cdi_file); /* a specification without devices is an error to every runtime */
                 return;
         }
-        if (!a->o.simulate) {
+        if (!simulated) {
                 r = driver_files_find(a->o.host_root, &driver);
                 if (r < 0)
                         log_error("cannot find the driver's files under %s: %s", a->o.host_root,
                                   strerror(-r));
         }
-        cdi_write(&a->cards, &driver, a->o.simulate != NULL, &text);
+        cdi_write(&a->cards, &driver, simulated, &text);
         (void) save_text(a->cdi_file, &text);
 }
 

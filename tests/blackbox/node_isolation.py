@@ -4,32 +4,16 @@
 
 import os
 import re
-import struct
 import subprocess
 import sys
 import unittest
 
+from node_lab import Limits
 from node_test import Node, ONE_CARD, PODS, TWO_CARDS, container, pod
 
 NVML = sys.argv.pop(1)
 INSIDE = "/run/aliquot"
 MIB = 1 << 20
-
-
-class Limits:
-    """SliceLimits of src/slice/page.h."""
-
-    def __init__(self, path):
-        with open(path, "rb") as f:
-            page = f.read()
-        assert len(page) == 4096, len(page)
-        (magic, self.major, self.minor, self.size, self.generation, self.limit, self.card_bytes, self.group_bytes) = \
-            struct.unpack_from("<8sHHIQQQQ", page)
-        assert magic == b"ALQLIMIT", magic
-        _, self.card, self.core, self.flags = struct.unpack_from("<IIII", page, 48)
-        self.uuid = page[64:112].rstrip(b"\0").decode()
-        self.rdev = [struct.unpack_from("<QQQ", page, 112 + 24 * i)[0] for i in range(3)]
-        self.container = page[184:440].rstrip(b"\0").decode()
 
 
 class Isolation(Node):
