@@ -56,7 +56,8 @@ struct CardSource {
         bool fresh, again; /* the next scan by a new session; at once when this one has ended */
         CardScan scan;     /* as far as it has come */
         Known known;
-        CardUsage *usage; /* CARD_USAGE_MAX of them; NULL: nobody asks */
+        CardFences fences; /* as they were told last */
+        CardUsage *usage;  /* CARD_USAGE_MAX of them; NULL: nobody asks */
         size_t n_usage;
         CardTotal totals[CARDS_MAX];
         size_t n_totals;
@@ -102,6 +103,19 @@ static void publish(CardSource *s) {
         s->published = list;
         s->has_published = true;
         s->handler.on_cards(s->userdata, &s->published);
+}
+
+static void tell_fences(CardSource *s) {
+        CardFences now;
+
+        if (!s->handler.on_fences)
+                return;
+        known_fences(&s->known, clock_monotonic_usec(), clock_realtime_nsec() / NSEC_PER_USEC / USEC_PER_MSEC,
+                     &now);
+        if (card_fences_near(&now, &s->fences))
+                return;
+        s->fences = now;
+        s->handler.on_fences(s->userdata, &s->fences);
 }
 
 static void set_timer(CardSource *s, SourceState state, usec_t after) {
@@ -244,6 +258,7 @@ static void end_scan(CardSource *s, const Report *r) {
                      r->text);
         }
         plan_next(s);
+        tell_fences(s);
         publish(s);
 }
 
@@ -257,6 +272,7 @@ static void look_again(CardSource *s) {
 static void take_xid(CardSource *s, const Report *r) {
         if (!known_xid(&s->known, r->uuid, r->value, s->session, clock_monotonic_usec()))
                 return;
+        tell_fences(s);
         publish(s); /* known cards have been published */
         look_again(s);
 }
@@ -407,6 +423,11 @@ static void set_options(CardSource *s, const CardSourceOptions *o) {
         s->probe.turn = s->probe.turn > TURN_MIN ? s->probe.turn : TURN_MIN;
         s->scans_until_fresh = FRESH_EVERY; /* the first session is a new one */
         known_init(&s->known, s->o.quiet, o->known);
+        if (!o->fences)
+                return;
+        s->fences = *o->fences;
+        known_restore(&s->known, o->fences, clock_monotonic_usec(),
+                      clock_realtime_nsec() / NSEC_PER_USEC / USEC_PER_MSEC);
 }
 
 static int copy_texts(CardSource *s, const CardSourceOptions *o) {

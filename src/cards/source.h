@@ -11,7 +11,7 @@
 #include <systemd/sd-event.h>
 
 #include "base/clock.h"
-#include "cards/cards.h"
+#include "cards/fence.h"
 
 typedef struct CardSource CardSource;
 
@@ -43,6 +43,8 @@ typedef struct CardSourceHandler {
         void (*on_cards)(void *userdata, const CardList *cards);
         /* No driver, a hung one, an error. Said once, and again when the words change or a scan went well in between. */
         void (*on_trouble)(void *userdata, const Fault *fault);
+        /* They changed, and are to outlive us; lent for the call. May be NULL. */
+        void (*on_fences)(void *userdata, const CardFences *fences);
         /* What is in use, as the driver says. NULL: nobody asks. */
         void (*on_usage)(void *userdata, const CardCensus *census);
 } CardSourceHandler;
@@ -57,6 +59,7 @@ typedef struct CardSourceOptions {
         usec_t quiet;          /* without an XID of a broken card until a fence lifts; 0: 10 min */
         const CardList *
                 known; /* of an earlier run, as card_list_read() gives it: indexes stay. NULL: none. Copied */
+        const CardFences *fences;  /* of an earlier run. NULL: none */
         const CardList *simulated; /* not NULL: these, and no child. Copied */
 } CardSourceOptions;
 

@@ -48,6 +48,7 @@ struct Agent {
         CardSource *source;
         CardList cards;
         bool cards_known;
+        CardFences fences; /* of an earlier run */
         Inventory inventory;
         Isolation isolation;
         Audit *audit;
@@ -55,7 +56,8 @@ struct Agent {
         Fault unit_fault;   /* why the unit in force will not do; "" when it will */
         Fault wanted_fault; /* and the one that is wanted */
         char *node_uid;     /* NULL: the node object has not come yet */
-        char *checkpoint, *pod_resources_socket, *records_dir, *cards_file, *terms_file, *cdi_file;
+        char *checkpoint, *pod_resources_socket, *records_dir, *cards_file, *fences_file, *terms_file,
+                *cdi_file;
         bool terms_saved; /* the file says what `terms` says */
         AgentWarning warnings[WARNINGS_MAX];
         size_t n_warnings; /* ever */
@@ -68,7 +70,8 @@ struct Agent {
 };
 
 /* offer.c: what is offered, from cards and terms. */
-int agent_take_cards(Agent *a, const CardList *cards); /* 0 or -ENOMEM */
+int agent_take_cards(Agent *a, const CardList *cards);            /* 0 or -ENOMEM */
+void agent_take_fences(void *userdata, const CardFences *fences); /* userdata: the agent */
 void agent_take_node(Agent *a, const Node *node);
 void agent_settle(Agent *a); /* slices came or went, or something is wanted: what can come into force does */
 size_t agent_holders(const Agent *a);

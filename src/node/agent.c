@@ -247,7 +247,7 @@ static void on_usage(void *userdata, const CardCensus *census) {
         audit_take(a->audit, census);
 }
 
-static const CardSourceHandler card_handler = {on_cards, on_card_trouble, on_usage};
+static const CardSourceHandler card_handler = {on_cards, on_card_trouble, agent_take_fences, on_usage};
 
 /* ---- what an earlier run knew ---- */
 
@@ -257,6 +257,15 @@ static int read_state(const char *path, Buf *into) {
         if (r < 0 && r != -ENOENT)
                 log_warning("cannot read %s: %s", path, strerror(-r));
         return r;
+}
+
+static void remember_fences(Agent *a) {
+        _cleanup_buf_ Buf text = BUF_NULL;
+        Fault fault = FAULT_NULL;
+
+        if (read_state(a->fences_file, &text) == 0 &&
+            card_fences_read(buf_str(&text), &a->fences, &fault) != 0)
+                log_warning("passed over %s: %s", a->fences_file, fault.text);
 }
 
 /* A new agent registers with what the old one knew: NVML takes its time, and until we are registered the kubelet refuses
@@ -278,6 +287,7 @@ static int remember(Agent *a) {
                 log_warning("passed over %s: %s", a->cards_file, fault.text);
                 return 0;
         }
+        remember_fences(a);
         return agent_take_cards(a, &list);
 }
 
@@ -293,10 +303,11 @@ static int make_paths(Agent *a) {
         a->pod_resources_socket = path_of(a->o.kubelet_dir, "pod-resources/kubelet.sock");
         a->records_dir = path_of(a->o.state_dir, "pods");
         a->cards_file = path_of(a->o.state_dir, "cards.json");
+        a->fences_file = path_of(a->o.state_dir, "fences.json");
         a->terms_file = path_of(a->o.state_dir, "terms.json");
         a->cdi_file = path_of(a->o.cdi_dir, "aliquot.dev-gpu.json");
-        return a->checkpoint && a->pod_resources_socket && a->records_dir && a->cards_file && a->terms_file &&
-                               a->cdi_file
+        return a->checkpoint && a->pod_resources_socket && a->records_dir && a->cards_file &&
+                               a->fences_file && a->terms_file && a->cdi_file
                        ? 0
                        : -ENOMEM;
 }
@@ -412,6 +423,7 @@ static int build_source(Agent *a, Fault *fault) {
                 .library = a->o.nvml,
                 .host_root = a->o.host_root,
                 .known = a->cards_known ? &a->cards : NULL,
+                .fences = &a->fences,
                 .census = a->o.census,
         };
         int r;
@@ -509,6 +521,7 @@ Agent *agent_free(Agent *a) {
         free(a->pod_resources_socket);
         free(a->records_dir);
         free(a->cards_file);
+        free(a->fences_file);
         free(a->terms_file);
         free(a->cdi_file);
         free(a);

@@ -24,6 +24,14 @@ static void save_cards(const Agent *a) {
         (void) save_text(a->cards_file, &text);
 }
 
+void agent_take_fences(void *userdata, const CardFences *fences) {
+        const Agent *a = userdata;
+        _cleanup_buf_ Buf text = BUF_NULL;
+
+        card_fences_write(fences, &text);
+        (void) save_text(a->fences_file, &text);
+}
+
 static void save_terms(Agent *a) {
         _cleanup_buf_ Buf text = BUF_NULL;
 
