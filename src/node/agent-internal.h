@@ -13,11 +13,13 @@
 #include "node/dying.h"
 #include "node/prove.h"
 #include "node/publisher.h"
+#include "node/recheck.h"
 #include "node/terms.h"
 
 typedef struct AgentCounters {
         uint64_t registrations, lost[DEVICE_KINDS_];
         uint64_t card_troubles;
+        uint64_t dropped; /* by the kubelet, without a word */
 } AgentCounters;
 
 /* What was last said of one cause in an Event of the node, or is to be said once the node object has come. */
@@ -43,6 +45,8 @@ struct Agent {
         Prove *prove;
         Plugin *plugins[DEVICE_KINDS_];
         bool registered[DEVICE_KINDS_];
+        size_t healthy[DEVICE_KINDS_]; /* devices that are offered */
+        Recheck *recheck;
         Reflector *pods, *nodes;
         sd_event_source *list_again;
         CardSource *source;

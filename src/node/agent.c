@@ -66,6 +66,20 @@ static void on_registered(void *userdata, Plugin *p) {
         a->counters.registrations++;
         log_info("registered resource=%s", plugin_resource(p));
         check_cpu_manager(a);
+        recheck_soon(a->recheck);
+}
+
+static size_t expected_devices(void *userdata, DeviceKind kind) {
+        const Agent *a = userdata;
+
+        return a->registered[kind] ? a->healthy[kind] : 0;
+}
+
+static void on_missing(void *userdata, DeviceKind kind, const Fault *why) {
+        Agent *a = userdata;
+
+        a->counters.dropped++;
+        plugin_register_again(a->plugins[kind], why);
 }
 
 static void on_lost(void *userdata, Plugin *p, const Fault *why) {
@@ -391,6 +405,15 @@ static int build_identity(Agent *a) {
 }
 
 static int build_plugins(Agent *a, Fault *fault) {
+        const RecheckOptions recheck = {.event = a->event,
+                                        .socket = a->pod_resources_socket,
+                                        .expected = expected_devices,
+                                        .on_missing = on_missing,
+                                        .userdata = a};
+        int e = recheck_new(&recheck, &a->recheck);
+
+        if (e < 0)
+                return e;
         for (int kind = 0; kind < DEVICE_KINDS_; kind++) {
                 PluginOptions options = {
                         .kubelet_dir = a->o.kubelet_dir,
@@ -498,6 +521,7 @@ Agent *agent_free(Agent *a) {
         reflector_free(a->pods);
         for (int kind = 0; kind < DEVICE_KINDS_; kind++)
                 plugin_free(a->plugins[kind]);
+        recheck_free(a->recheck);
         prove_free(a->prove);
         admit_free(a->admit);
         teller_free(a->teller);

@@ -242,6 +242,8 @@ static void write_own(const Agent *a, Buf *out) {
                       "PodResources lists that the kubelet's limit turned away", lists.limited);
         write_counter(out, "aliquot_node_registrations_total", "registrations with the kubelet",
                       a->counters.registrations);
+        write_counter(out, "aliquot_node_dropped_total",
+                      "how often the kubelet had dropped a resource without a word", a->counters.dropped);
         write_counter(out, "aliquot_node_card_troubles_total", "scans of the cards that failed",
                       a->counters.card_troubles);
         write_counter(out, "aliquot_node_excesses_total", "containers that held more than their slice",

@@ -77,6 +77,9 @@ static void set_devices(Agent *a, DeviceKind kind, bool none) {
 
         if (!none)
                 r = inventory_devices(&a->inventory, kind, &devices, &n);
+        a->healthy[kind] = 0;
+        for (size_t i = 0; r == 0 && i < n; i++)
+                a->healthy[kind] += devices[i].healthy;
         if (r == 0)
                 r = plugin_set_devices(a->plugins[kind], devices, n);
         if (r != 0)
