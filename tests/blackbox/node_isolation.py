@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `aliquot node` gives an isolated container: node_isolation.py ALIQUOT STORE_SERVER CLOCK_SHIM NVML"""
 
+import json
 import os
 import re
 import subprocess
 import sys
 import unittest
 
-from node_lab import Limits
+from node_lab import GPU_MEM, Limits
 from node_test import Node, ONE_CARD, PODS, TWO_CARDS, container, pod
 
 NVML = sys.argv.pop(1)
@@ -403,6 +404,33 @@ class Audit(Node):
     def node_notes(self, lab):
         return [e.get("note") or e.get("message", "") for e in lab.api.get("/api/v1/namespaces/default/events")["items"]
                 if e["reason"] == "GPUMemoryUnaccounted"]
+
+    def test_a_broken_card_stays_fenced_over_a_restart(self):
+        lab = self.audited()
+
+        def allocatable():
+            return lab.node().get("status", {}).get("allocatable", {}).get(GPU_MEM)
+        lab.wait(lambda: allocatable() == "30", "both are offered")
+        lab.machine((), more=["xid 1 1 48"])
+        lab.wait(lambda: allocatable() == "15", "one is fenced")
+        fences = os.path.join(lab.state, "fences.json")
+        lab.wait(lambda: os.path.exists(fences), "and remembered")
+        with open(fences) as f:
+            self.assertEqual([(x["uuid"], x["xid"]) for x in json.load(f)["fences"]], [("GPU-1", 48)])
+        lab.machine(())  # the driver has nothing more to say
+        lab.restart_agent()
+
+        def looked(words):
+            return any("card index=1" in line and words in line for line in list(lab.agent.log))
+        lab.wait(lambda: looked("healthy=false: XID 48"), "the first look is over")
+        self.assertEqual(allocatable(), "15")
+        lab.agent.kill()
+        with open(fences, "w") as f:
+            f.write('{"fences":[{"uuid":"GPU-1","xid":')
+        lab.start_agent()
+        lab.wait(lambda: looked("healthy=true"), "without a fence it is a good card")
+        self.assertTrue(lab.logged("passed over " + fences))
+        lab.wait(lambda: allocatable() == "30", "and is offered")
 
     def test_killed_where_that_is_wished(self):
         lab = self.audited("--on-excess", "kill")

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`aliquot node` from outside: node_test.py ALIQUOT STORE_SERVER CLOCK_SHIM"""
 
+import json
 import os
+import resource
 import signal
 import socket
 import struct
@@ -743,6 +745,39 @@ class Changes(Node):
         self.assertIn("the smallest unit that fits is", lab.condition()["message"])
         self.assertTrue(lab.logged("nothing is offered"))
         self.assertFalse(lab.kubelet.manager.is_serving(GPU_MEM))
+
+    def test_two_warnings_at_once(self):
+        """Each is said once, however often the node object comes by."""
+        lab = self.lab(cards=TWO_CARDS)
+        self.place(lab, pod("a", container("main", 3, 10)), 1)
+        lab.wait_phase("a", "Running")
+
+        def annotate(**annotations):
+            lab.api.patch(NODE_PATH, {"metadata": {"labels": {"ack.node.gpu.schedule": "cgpu"}, "annotations": annotations}})
+        for unit in "some", "none":
+            for i in range(5):
+                annotate(**{"aliquot.dev/gpu-mem-unit": unit, "seen": unit + str(i)})
+            lab.wait(lambda: lab.logged(f'gpu-mem-unit is "{unit}"'), "it is refused")
+        lab.wait(lambda: lab.logged("GPUShareModeKept: "), "the mode is kept")
+        annotate(**{"aliquot.dev/gpu-mem-unit": "last"})
+        lab.wait(lambda: lab.logged('gpu-mem-unit is "last"'), "all of them were seen")
+        said = [line for log in lab.logs for line in list(log) if "GPUMemoryUnitRefused: " in line or "GPUShareModeKept: " in line]
+        self.assertEqual([len([line for line in said if reason in line]) for reason in
+                          ('unit is "some"', 'unit is "none"', 'unit is "last"', "GPUShareModeKept: ")], [1, 1, 1, 1], said)
+
+    def test_what_a_full_disk_did_not_take(self):
+        """Our own word on the node is the user's to an agent that does not remember it."""
+        lab = self.lab(cards=TWO_CARDS, start=False)
+        hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        lab.start_agent(lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard)))
+        lab.wait(lambda: lab.node_annotation("aliquot.dev/gpu-mem-unit") == "GiB", "it is said")
+        terms = os.path.join(lab.state, "terms.json")
+        self.assertFalse(os.path.exists(terms))
+        limit_files(lab.agent.process.pid, None)
+        lab.api.patch(NODE_PATH, {"metadata": {"annotations": {"something": "changed"}}})
+        lab.wait(lambda: os.path.exists(terms), "it is remembered")
+        with open(terms) as f:
+            self.assertEqual(json.load(f)["saidUnit"], "GiB")
 
     def test_nodes_words(self):
         lab = self.lab(cards=EIGHT_CARDS)
