@@ -68,7 +68,8 @@ static const struct argp_option option_table[] = {
         {"ignore-cgpu-disable", KEY_IGNORE_DISABLE, NULL, 0, "isolate containers that say CGPU_DISABLE, too",
          0},
         {"on-excess", KEY_ON_EXCESS, "report|kill", 0,
-         "what becomes of a pod that holds more than its slice: an Event (default), or its processes are "
+         "what becomes of a container that holds more than its slice: an Event (default), or its processes "
+         "are "
          "killed, too",
          0},
         {"census", KEY_CENSUS, "MS", 0, "how often the driver is asked what processes hold (default 1000)",
