@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 
 #include "sim/call.h"
@@ -306,6 +307,7 @@ static int mount_at(SimServer *v, const char *dir, Fault *fault) {
         if (!v->session)
                 return fault_set(fault, -ENOMEM, "no FUSE session");
         clear_dead(dir);
+        (void) mkdir(dir, 0755); /* where it is missing and cannot be made, mounting says so */
         if (fuse_session_mount(v->session, dir) != 0)
                 return fault_set(fault, -EPERM, "cannot mount at %s", dir);
         v->mounted = true;

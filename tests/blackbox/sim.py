@@ -561,7 +561,7 @@ class Server(unittest.TestCase):
             self.assertEqual(done.stdout, "")
 
     def test_a_directory_that_is_none(self):
-        done = self.run_sim("--cards", "T:1GiB", "--dir", "/nonexistent")
+        done = self.run_sim("--cards", "T:1GiB", "--dir", "/nonexistent/dir")
         self.assertEqual((done.returncode, done.stdout), (3, ""))
         self.assertIn("/nonexistent", done.stderr)
         self.assertEqual(self.run_sim("--status", "/nonexistent").returncode, 3)
@@ -597,6 +597,7 @@ class Server(unittest.TestCase):
 
     def test_a_dead_server_is_replaced(self):
         directory = self.place()
+        os.rmdir(directory)  # it makes it
         for _ in range(2):
             server = subprocess.Popen([SIM, "--cards", "T:1GiB", "--dir", directory, "--foreground"], stdout=subprocess.PIPE,
                                       text=True)
