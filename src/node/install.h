@@ -6,8 +6,8 @@
 #include "base/buf.h"
 #include "base/fault.h"
 
-/* Reads `name`: `given` itself, or from beside this program as a build leaves it, or from where an installation has it. 0 or
- * negative errno with a fault that calls it `what`. */
+/* Reads `name`: `given` itself, or the one that beside/find.h finds. 0 or negative errno with a fault that
+ * begins with `what`. */
 int install_read(const char *given, const char *name, const char *what, Buf *into, Fault *fault);
 
 /* Puts it at `path`, for all to read and execute. Renamed over the old one, whose containers keep it; one that starts again gets

@@ -11,10 +11,9 @@
 
 #include "base/log.h"
 #include "node/install.h"
+#include "slice/inside.h"
 
-#define MIB     (UINT64_C(1) << 20)
-#define INSIDE  "/run/aliquot" /* where the gate looks, inside the container */
-#define LIBRARY INSIDE "/libaliquot.so"
+#define MIB (UINT64_C(1) << 20)
 
 enum { NVIDIA_MAJOR = 195, NVIDIA_CTL = 255 };
 
@@ -28,7 +27,7 @@ static int install_all(Isolation *i, const IsolationOptions *o, Fault *fault) {
         if (r < 0)
                 return r;
         buf_appendf(&directory, "%s/gate", o->state_dir);
-        buf_append_str(&preload, STR(LIBRARY "\n"));
+        buf_append_str(&preload, STR(SLICE_GATE "\n"));
         if (buf_result(&directory) < 0 || buf_result(&preload) < 0)
                 return -ENOMEM;
         r = install_folder(directory.data, fault);
@@ -108,8 +107,8 @@ static bool add(Mounts *m, bool read_only, const char *inside, const char *forma
 static bool add_card(Mounts *m, const char *board, const char *id, unsigned number) {
         char limits[64], counters[64];
 
-        (void) snprintf(limits, sizeof limits, INSIDE "/slice/%u/limits", number);
-        (void) snprintf(counters, sizeof counters, INSIDE "/slice/%u/counters", number);
+        (void) snprintf(limits, sizeof limits, SLICE_PAGES "/%u/limits", number);
+        (void) snprintf(counters, sizeof counters, SLICE_PAGES "/%u/counters", number);
         return add(m, true, limits, "%s/%s/%u/limits", board, id, number) &&
                add(m, false, counters, "%s/%s/%u/counters", board, id, number);
 }
@@ -126,7 +125,7 @@ int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *me
         if (m.n < 0 || !share_mode_is_isolated(v->mode) || i->trouble.text[0])
                 return m.n; /* PreStart says what the trouble is, and does not let it start */
         write_id(mem, id);
-        if (!add(&m, true, LIBRARY, "%s", i->gate) || !add(&m, true, "/etc/ld.so.preload", "%s", i->preload))
+        if (!add(&m, true, SLICE_GATE, "%s", i->gate) || !add(&m, true, SLICE_PRELOAD, "%s", i->preload))
                 return -ENOMEM;
         while (number < BOARD_CARDS && device_set_next_card(mem, &at, &card, &count))
                 if (!add_card(&m, i->board.path, id, number++))

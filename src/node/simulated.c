@@ -34,7 +34,7 @@ static int install(const Simulated *s, Fault *fault) {
                 char name[64];
 
                 (void) snprintf(name, sizeof name, "sim/%s", files[i].name);
-                r = install_read(NULL, name, "the simulated driver's", &text, fault);
+                r = install_read(NULL, name, "the simulated driver", &text, fault);
                 buf_appendf(&path, "%s/%s", s->libraries, files[i].name);
                 if (r == 0)
                         r = buf_result(&path);

@@ -20,10 +20,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "slice/turn.h"
+
 enum {
         SLICE_MAJOR =
                 1, /* another major is another layout; a higher minor has more in what is reserved here */
-        SLICE_MINOR = 0,
+        SLICE_MINOR = 1, /* 1: turns of the card's compute */
         SLICE_ROWS = 256,
         SLICE_LANES = 4,
         SLICE_UNIT = 4096, /* bytes; counters count these */
@@ -58,7 +60,15 @@ typedef struct SliceLimits {
         char uuid[SLICE_UUID]; /* "GPU-...", NUL-terminated */
         SliceFile ctl, device, uvm;
         char container[256]; /* NAMESPACE/POD/CONTAINER, for people */
-        uint8_t reserved[3656];
+        uint8_t reserved1[8];
+        SliceTurn turn;
+        uint32_t weight; /* ALIYUN_COM_GPU_SCHD_WEIGHT, 1 at least; 0 is taken as 1 */
+        uint32_t high_priority;
+        uint32_t
+                policy; /* 1 + the number of CONTRACT section 8; 0: not said, so 3 with core_percent and 5 without */
+        uint32_t max_inst;   /* of policy 0 */
+        uint32_t prio_ratio; /* percent, 20..99; 0: not said */
+        uint8_t reserved[3564];
 } SliceLimits;
 
 /* The three words are laid out in word.h. Only the row's owner writes a lane; only others write what they noted of it, so that
@@ -72,7 +82,8 @@ typedef struct SliceLane {
 typedef struct SliceRow {
         SliceLane lanes[SLICE_LANES];
         _Atomic uint32_t noted[SLICE_LANES]; /* sequence of a lane's last operation that was seen in `used` */
-        uint8_t reserved[48];
+        uint8_t reserved[16];
+        SliceWork work;
 } SliceRow;
 
 typedef struct SliceCounters {
@@ -91,10 +102,13 @@ _Static_assert(sizeof(SliceLimits) == 4096, "SliceLimits");
 _Static_assert(offsetof(SliceLimits, limit) == 24, "limit");
 _Static_assert(offsetof(SliceLimits, uuid) == 64, "uuid");
 _Static_assert(offsetof(SliceLimits, container) == 184, "container");
+_Static_assert(offsetof(SliceLimits, turn) == 448, "turn");
+_Static_assert(offsetof(SliceLimits, weight) == 512, "weight");
 _Static_assert(offsetof(SliceLimits, generation) == 16, "generation");
 _Static_assert(offsetof(SliceLimits, ctl) == 112, "ctl");
 _Static_assert(sizeof(SliceLane) == 16, "SliceLane");
 _Static_assert(offsetof(SliceRow, noted) == 64, "noted");
+_Static_assert(offsetof(SliceRow, work) == 96, "work");
 _Static_assert(sizeof(SliceRow) == 128, "SliceRow");
 _Static_assert(offsetof(SliceCounters, used) == 16, "used");
 _Static_assert(offsetof(SliceCounters, rows) == 128, "rows");

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* How a container's processes and the arbiter of a card talk about compute: parts of the two files of the slice page, and a third.
+ *
+ *   SliceTurn   in limits: the arbiter says when the container may launch. Its mapping is written by one process at a time; a
+ *               container can only read it.
+ *   SliceWork   in every row of the counters: a process says what it wants, has in flight and has used. The arbiter reads it with
+ *               pread and believes what cannot be more than the truth.
+ *   bell        a FIFO beside them: whoever begins to want, or has drained after its window was closed, writes a byte, so that an
+ *               arbiter with nothing to do sleeps. It is opened for the moment, never kept: descriptors are the application's.
+ *
+ * Times are nanoseconds of CLOCK_MONOTONIC, which all containers share (not those in a time namespace of their own: their gate
+ * finds the arbiter away and keeps to its own duty cycle). */
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+enum {
+        TURN_OPEN = 1, /* in SliceTurn.window: lowest bit */
+        TURN_GATED =
+                1, /* in SliceTurn.flags: launches wait for windows; 0: nothing is held, whatever the rest says */
+};
+
+/* SliceTurn.seen older than this: the arbiter is away, and who is limited keeps to core_percent by itself. */
+#define TURN_AWAY_NSEC UINT64_C(250000000)
+
+typedef struct SliceTurn {
+        _Atomic uint32_t
+                window; /* number of the window << 1, and whether it is open: a futex, woken at each change */
+        _Atomic uint32_t flags;
+        _Atomic uint64_t closes; /* the window closes then by itself, should the arbiter be late */
+        _Atomic uint64_t depth;  /* how much work (ns of the card) the container may have in flight at once */
+        _Atomic uint64_t seen;   /* when the arbiter was here last; 0: never */
+        _Atomic uint64_t granted, used; /* ns since the page was made, for people: `aliquot smi` */
+        uint64_t reserved[2];
+} SliceTurn;
+
+/* Written by the owner of the row only. All zero: a process that has no work. */
+typedef struct SliceWork {
+        _Atomic uint64_t wants; /* since when it has had work, waiting or in flight; 0: none */
+        _Atomic uint64_t
+                busy; /* ns of the card that it has used since the row was taken, what is in flight not counted */
+        _Atomic uint64_t in_flight; /* ns, estimated; 0: nothing is on the card */
+        _Atomic uint32_t
+                drained; /* the newest window (its number) after whose end nothing of it was in flight any more */
+        uint32_t reserved;
+} SliceWork;
+
+_Static_assert(sizeof(SliceTurn) == 64, "SliceTurn");
+_Static_assert(sizeof(SliceWork) == 32, "SliceWork");
