@@ -23,7 +23,8 @@ typedef struct Options {
 static const struct argp_option options_table[] = {
         {"cards", KEY_CARDS, "CARDS", 0,
          "what there is: 4xTesla-V100-SXM2-16GB:16160MiB, groups separated by commas", 0},
-        {"dir", KEY_DIR, "DIR", 0, "an empty directory, where nvidiactl, nvidia0... will be", 0},
+        {"dir", KEY_DIR, "DIR", 0,
+         "a directory, made when it is missing, where nvidiactl, nvidia0... will be", 0},
         {"foreground", KEY_FOREGROUND, NULL, 0, "do not go to the background when it is mounted", 0},
         {"name", KEY_NAME, "NODE", 0,
          "the node's name, which the cards' UUIDs are made from (default: localhost)", 0},
