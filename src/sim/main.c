@@ -34,7 +34,8 @@ typedef struct Options {
 static const struct argp_option options_table[] = {
         {"cards", KEY_CARDS, "CARDS", 0,
          "what there is: 4xTesla-V100-SXM2-16GB:16160MiB, groups separated by commas", 0},
-        {"dir", KEY_DIR, "DIR", 0, "an empty directory, where nvidiactl, nvidia0... will be", 0},
+        {"dir", KEY_DIR, "DIR", 0,
+         "a directory, made when it is missing, where nvidiactl, nvidia0... will be", 0},
         {"foreground", KEY_FOREGROUND, NULL, 0, "do not go to the background when it is mounted", 0},
         {"meters", KEY_METERS, "DIR", 0,
          "print as JSON what the engines of the cards that are mounted there have done, and end", 0},

@@ -7,7 +7,10 @@
 #include <linux/fuse.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "base/clock.h"
 #include "sim/call.h"
@@ -345,6 +348,14 @@ static const struct fuse_lowlevel_ops operations = {
 
 /* ---- the server ---- */
 
+/* A server that was killed leaves its mount behind, of no use to anybody: the one that takes its place takes it away. */
+static void clear_dead(const char *dir) {
+        struct statfs st; /* stat() may be answered by the kernel alone */
+
+        if (statfs(dir, &st) < 0 && errno == ENOTCONN)
+                (void) umount2(dir, MNT_DETACH); /* where it cannot be, mounting says so */
+}
+
 static int mount_at(SimServer *v, const char *dir, Fault *fault) {
         char name[] = "aliquot-sim", o[] = "-o", options[] = "allow_other,fsname=aliquot-sim,subtype=aliquot";
         char *argv[] = {name, o, options, NULL};
@@ -355,6 +366,8 @@ static int mount_at(SimServer *v, const char *dir, Fault *fault) {
         fuse_opt_free_args(&args);
         if (!v->session)
                 return fault_set(fault, -ENOMEM, "no FUSE session");
+        clear_dead(dir);
+        (void) mkdir(dir, 0755); /* where it is missing and cannot be made, mounting says so */
         if (fuse_session_mount(v->session, dir) != 0)
                 return fault_set(fault, -EPERM, "cannot mount at %s", dir);
         v->mounted = true;

@@ -595,7 +595,7 @@ class Server(unittest.TestCase):
             self.assertEqual(done.stdout, "")
 
     def test_a_directory_that_is_none(self):
-        done = self.run_sim("--cards", "T:1GiB", "--dir", "/nonexistent")
+        done = self.run_sim("--cards", "T:1GiB", "--dir", "/nonexistent/dir")
         self.assertEqual((done.returncode, done.stdout), (3, ""))
         self.assertIn("/nonexistent", done.stderr)
         self.assertEqual(self.run_sim("--status", "/nonexistent").returncode, 3)
@@ -628,6 +628,28 @@ class Server(unittest.TestCase):
         server.stdout.close()
         self.assertIn(program.ioctl(ALLOC, 32, program.base), (-107, -103, -5))
         program.end()
+
+    def test_a_dead_server_is_replaced(self):
+        directory = self.place()
+        os.rmdir(directory)  # it makes it
+        for _ in range(2):
+            server = subprocess.Popen([SIM, "--cards", "T:1GiB", "--dir", directory, "--foreground"], stdout=subprocess.PIPE,
+                                      text=True)
+            self.assertEqual(server.stdout.readline(), "ready\n")
+            server.kill()
+            server.wait(PATIENCE)
+            server.stdout.close()
+        server = subprocess.Popen([SIM, "--cards", "T:1GiB", "--dir", directory, "--foreground"], stdout=subprocess.PIPE,
+                                  text=True)
+        self.assertEqual(server.stdout.readline(), "ready\n")
+        program = Program(self, directory).start()
+        self.assertEqual(program.memory(3, MIB), OK)
+        program.end()
+        with open("/proc/self/mounts") as f:
+            self.assertEqual(len([line for line in f if line.split()[1] == directory]), 1)
+        server.send_signal(signal.SIGTERM)
+        self.assertEqual(server.wait(PATIENCE), 0)
+        server.stdout.close()
 
     def test_an_open_file_does_not_keep_the_server(self):
         directory = self.place()
