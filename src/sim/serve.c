@@ -9,6 +9,7 @@
 #include <sys/signalfd.h>
 
 #include "sim/call.h"
+#include "sim/finder.h"
 #include "sim/process.h"
 #include "sim/status.h"
 
@@ -20,10 +21,22 @@ static const double FOREVER = 86400 * 365.0; /* nothing that the kernel may keep
 
 /* An open file of ours: one of the driver's, or the text of status as it was when it was opened. */
 typedef struct Opened {
-        SimFile *file; /* NULL for status */
+        SimFile *file;   /* NULL for status */
+        uint64_t number; /* of all that were ever opened */
         Buf text;
         struct Opened *next, **link;
 } Opened;
+
+/* A call that cannot be answered before it is known which file a descriptor is. The caller waits in it, so its file stays open. */
+typedef struct Waiting {
+        struct Waiting *next;
+        uint64_t token;
+        fuse_req_t req;
+        Opened *on;
+        unsigned cmd;
+        uint64_t arg;
+        int fd;
+} Waiting;
 
 struct SimServer {
         Sim *sim;
@@ -31,6 +44,9 @@ struct SimServer {
         struct fuse_buf buf;
         SimMount mount;
         Opened *opened;
+        Waiting *waiting;
+        SimFinder *finder;
+        uint64_t number; /* the last one that was given to an open file or to a call that waits */
         uid_t uid;
         bool mounted;
 };
@@ -185,6 +201,7 @@ static Opened *opened_new(SimServer *v, fuse_ino_t ino) {
                 opened_free(o);
                 return NULL;
         }
+        o->number = ++v->number;
         o->next = v->opened;
         o->link = &v->opened;
         if (o->next)
@@ -239,14 +256,81 @@ static void on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t n,
         refuse(req, EINVAL);
 }
 
+static void execute(fuse_req_t req, const Opened *on, unsigned cmd, uint64_t arg, SimProcessCaller *who) {
+        int r = sim_call(on->file, &who->caller, cmd, arg);
+
+        if (r < 0)
+                refuse(req, -r);
+        else
+                (void) fuse_reply_ioctl(req, r, NULL, 0); /* as in refuse() */
+}
+
+/* false: no memory; then the call is made without knowing. */
+static bool postpone(SimServer *v, fuse_req_t req, const struct fuse_file_info *fi, unsigned cmd,
+                     const void *arg, int fd, SimProcessCaller *who) {
+        Waiting *w = calloc(1, sizeof *w);
+
+        if (!w)
+                return false;
+        *w = (Waiting){.next = v->waiting,
+                       .token = ++v->number,
+                       .req = req,
+                       .on = opened_of(fi),
+                       .cmd = cmd,
+                       .arg = (uintptr_t) arg,
+                       .fd = fd};
+        if (sim_finder_ask(v->finder, (pid_t) who->caller.pid(&who->caller), fd, w->token) < 0) {
+                free(w);
+                return false;
+        }
+        v->waiting = w;
+        return true;
+}
+
+static SimFile *file_by_number(const SimServer *v, uint64_t number) {
+        for (const Opened *o = v->opened; o; o = o->next)
+                if (o->number == number && o->file && o->file->kind == SIM_FILE_CTL)
+                        return o->file;
+        return NULL;
+}
+
+static Waiting *take_waiting(SimServer *v, uint64_t token) {
+        Waiting **link = &v->waiting, *w;
+
+        while (*link && (*link)->token != token)
+                link = &(*link)->next;
+        w = *link;
+        if (w)
+                *link = w->next;
+        return w;
+}
+
+static void resume(SimServer *v) {
+        uint64_t token, number;
+
+        while (sim_finder_take(v->finder, &token, &number)) {
+                Waiting *w = take_waiting(v, token);
+                SimProcessCaller who;
+
+                if (!w)
+                        continue;
+                sim_process_caller_init(&who, &v->mount, fuse_req_ctx(w->req)->pid,
+                                        fuse_req_ctx(w->req)->uid);
+                who.fd = w->fd;
+                who.file = file_by_number(v, number);
+                execute(w->req, w->on, w->cmd, w->arg, &who);
+                free(w);
+        }
+}
+
 /* The kernel brings the parameters along only when the number says so; they are fetched and put back here in any case. A caller
  * that this process cannot see, in a pid namespace beside or above its own, has no memory that could be read. */
 static void on_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg, struct fuse_file_info *fi,
                      unsigned flags, const void *in, size_t in_size, size_t out_size) {
-        const SimServer *v = server_of(req);
+        SimServer *v = server_of(req);
         const struct fuse_ctx *ctx = fuse_req_ctx(req);
         SimProcessCaller who;
-        int r;
+        int fd;
 
         if (!opened_of(fi)->file || (flags & (FUSE_IOCTL_COMPAT | FUSE_IOCTL_DIR))) {
                 refuse(req, ENOTTY);
@@ -256,12 +340,17 @@ static void on_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg, st
                 refuse(req, EACCES);
                 return;
         }
+        if (cmd == SIM_WHICH_FILE) {
+                (void) fuse_reply_ioctl(req, 0, &opened_of(fi)->number,
+                                        sizeof(uint64_t)); /* as in refuse() */
+                return;
+        }
         sim_process_caller_init(&who, &v->mount, ctx->pid, ctx->uid);
-        r = sim_call(opened_of(fi)->file, &who.caller, cmd, (uintptr_t) arg);
-        if (r < 0)
-                refuse(req, -r);
-        else
-                (void) fuse_reply_ioctl(req, r, NULL, 0); /* as in refuse() */
+        fd = opened_of(fi)->file->kind == SIM_FILE_CTL
+                     ? sim_call_descriptor(&who.caller, cmd, (uintptr_t) arg)
+                     : -1;
+        if (fd < 0 || !who.caller.is_ctl(&who.caller, fd) || !postpone(v, req, fi, cmd, arg, fd, &who))
+                execute(req, opened_of(fi), cmd, (uintptr_t) arg, &who);
 }
 
 /* A close reaches us without its process waiting for the answer. With room for all of them the kernel hands them over in order,
@@ -313,6 +402,9 @@ int sim_server_new(Sim *s, const char *dir, SimServer **ret, Fault *fault) {
         r = mount_at(v, dir, fault);
         if (r < 0)
                 return r;
+        r = sim_finder_new(&v->finder);
+        if (r < 0)
+                return fault_set(fault, r, "no thread: %s", strerror(-r));
         *ret = TAKE_PTR(v);
         return 0;
 }
@@ -340,13 +432,16 @@ int sim_server_run(SimServer *v) {
                 return -errno;
         do {
                 struct pollfd fds[] = {{.fd = fuse_session_fd(v->session), .events = POLLIN},
-                                       {.fd = signals, .events = POLLIN}};
+                                       {.fd = signals, .events = POLLIN},
+                                       {.fd = sim_finder_fd(v->finder), .events = POLLIN}};
 
-                if (poll(fds, 2, -1) < 0)
+                if (poll(fds, 3, -1) < 0)
                         return -errno;
                 if (fds[1].revents)
                         return 0;
-                r = serve_one(v);
+                if (fds[2].revents)
+                        resume(v);
+                r = fds[0].revents ? serve_one(v) : 1;
         } while (r > 0 && !fuse_session_exited(v->session));
         return r < 0 && r != -ENODEV ? r : 0;
 }
@@ -354,12 +449,19 @@ int sim_server_run(SimServer *v) {
 void sim_server_free(SimServer *v) {
         if (!v)
                 return;
+        while (v->waiting) {
+                Waiting *w = take_waiting(v, v->waiting->token);
+
+                refuse(w->req, ENOTCONN);
+                free(w);
+        }
         if (v->mounted)
                 fuse_session_unmount(v->session);
         while (v->opened)
                 opened_free(v->opened);
         if (v->session)
                 fuse_session_destroy(v->session);
+        sim_finder_free(v->finder); /* after that: whoever still asks has been told that nobody answers */
         free(v->buf.mem);
         free(v);
 }

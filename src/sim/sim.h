@@ -45,6 +45,14 @@ struct SimClient {
         UT_hash_handle hh;
 };
 
+/* Places for objects that travel with a file: handles of the driver's own client, 0 where there is none. */
+typedef struct SimExports {
+        uint32_t *handles;
+        uint16_t n;      /* 0: it is no such file */
+        uint32_t device; /* instance, as the exporter named it; SIM_CARDS_MAX: none */
+        uint8_t metadata[64];
+} SimExports;
+
 struct SimFile {
         Sim *sim;
         SimFileKind kind;
@@ -53,6 +61,7 @@ struct SimFile {
         bool initialized; /* UVM_INITIALIZE was done */
         size_t n_objects;
         SimClient *clients;
+        SimExports exports;
 };
 
 struct Sim {
@@ -61,6 +70,8 @@ struct Sim {
         SimClient *clients; /* by handle, in the order in which they were made */
         uint32_t next_client;
         size_t n_files, n_objects, max_objects, max_file_objects;
+        SimFile *exporter; /* the driver's own, whose client has what was exported; NULL while nothing is */
+        size_t n_exported;
 };
 
 /* reserved: bytes that the driver keeps of each card. 0, -E2BIG for more than SIM_CARDS_MAX cards, -ERANGE, -ENOMEM. */
@@ -95,5 +106,17 @@ uint32_t sim_object_new(SimClient *c, const SimWish *wish, SimObject **ret);
 /* One more reference to what `source` of another client, or the same, is, below the object `parent` of c. */
 uint32_t sim_object_dup(SimClient *c, uint32_t parent, uint32_t wanted, SimClient *from, uint32_t source,
                         SimObject **ret);
+/* ---- objects that travel: rmobjexportimport.c ---- */
+
+/* A duplicate of an object in the driver's own hands, and the instance of its device. */
+uint32_t sim_export(SimClient *c, uint32_t object, uint32_t *ret_handle, uint32_t *ret_device);
+void sim_export_drop(Sim *s, uint32_t handle); /* as sim_export() gave it */
+/* A duplicate of that below `parent` of c. */
+uint32_t sim_import(SimClient *c, uint32_t parent, uint32_t wanted, uint32_t handle, SimObject **ret);
+/* Makes places in a file that has none. OBJECT_NOT_FOUND and INVALID_PARAMETER: device (0 for none) is not a device of c. */
+uint32_t sim_exports_init(SimFile *f, const SimClient *c, uint32_t device, uint16_t n,
+                          const uint8_t *metadata);
+void sim_exports_done(SimFile *f);
+
 void sim_object_free(
         SimObject *o); /* and all below it; not a client's own object: sim_client_free() does that */
