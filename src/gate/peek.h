@@ -7,7 +7,7 @@
  * rest the kernel copies (process_vm_readv and _writev on ourselves), which cannot fault; where a sandbox forbids that, a page is
  * tried by a harmless system call first.
  *
- * 0, or -EFAULT: nothing, or a part, was copied. n is at most RM_INNER_MAX. */
+ * 0, or -EFAULT: nothing, or a part, was copied. n is at most 4 KiB. */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -171,6 +171,7 @@ static void fill(Gate *g) {
 
         g->log = log && log[0] >= '2' && log[0] <= '9' && log[1] == '\0';
         objects_after_fork(&g->objects);
+        exports_after_fork(&g->exports);
         uvm_after_fork(&g->uvm);
         g->n_cards = 0;
         directory = slices_directory();

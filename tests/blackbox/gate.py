@@ -78,6 +78,10 @@ def size_in(params):
     return struct.unpack_from("<Q", params.raw, 64)[0]
 
 
+EXPORT, IMPORT, EXPORT_MANY, IMPORT_MANY = 0x3D05, 0x3D06, 0x3D0B, 0x3D0C
+IN_USE = 0x63
+
+
 class Refused(Exception):
     """A status that is not OK."""
 
@@ -160,6 +164,30 @@ class Client:
         answer = call(self.fd, CONTROL, L_CONTROL, self.root, object_, command, 0, address_of(params), len(params), 0)
         ok(answer[6])
         return params.raw
+
+    def empty_file(self):
+        """One that objects can be exported to."""
+        return os.open(self.directory + "/nvidiactl", os.O_RDWR | os.O_CLOEXEC)
+
+    def export(self, handle, fd):
+        self.control(self.root, EXPORT, packed("<IIIIiI", 1, self.device, self.device, handle, fd, 0))
+
+    def import_(self, fd, handle=0):
+        return struct.unpack("<iIIII", self.control(self.root, IMPORT, packed("<iIIII", fd, 1, self.device, self.device, handle)))[4]
+
+    def export_many(self, handles, fd, index=0, room=8):
+        params = ctypes.create_string_buffer(2128)
+        struct.pack_into("<iIH", params, 0, fd, self.device, room)
+        struct.pack_into("<%dI" % len(handles), params, 76, *handles)
+        struct.pack_into("<HH", params, 2124, len(handles), index)
+        self.control(self.root, EXPORT_MANY, params)
+
+    def import_many(self, fd, n, index=0):
+        params = ctypes.create_string_buffer(652)
+        struct.pack_into("<iI", params, 0, fd, self.device)
+        struct.pack_into("<HH", params, 648, n, index)
+        raw = self.control(self.root, IMPORT_MANY, params)
+        return list(struct.unpack_from("<%dI" % n, raw, 8)), list(raw[520:520 + n])
 
     def fb(self, *indices):
         """KiB by index, through the list that is inline."""
@@ -317,6 +345,102 @@ def foreign():
     c.free(a)
     c.memory(50 * MIB)
     say(full=status_of(c.dup, client, handle))
+    wait_for_word()
+
+
+def take_descriptor():
+    """From the test, at descriptor 0's place in the environment: a socket that is inherited."""
+    return socket.recv_fds(socket.socket(fileno=os.dup(int(os.environ["SOCKET"]))), 1, 1)[1][0]
+
+
+def give_descriptor(fd):
+    socket.send_fds(socket.socket(fileno=os.dup(int(os.environ["SOCKET"]))), [b"x"], [fd])
+
+
+@inside
+def exports():
+    """What is exported and freed stays charged as long as the file is open, in whatever descriptor."""
+    c = Client()
+    a = c.memory(60 * MIB)
+    fd = c.empty_file()
+    c.export(a, fd)
+    say(again=status_of(c.export, a, fd), bad=status_of(c.export, a, -1) != OK, none=status_of(c.export, 0x77777777, c.empty_file()) != OK)
+    c.free(a)
+    say(freed=True)
+    wait_for_word()
+    say(over=status_of(c.memory, 60 * MIB))
+    other = os.dup(fd)
+    os.close(fd)
+    say(still=status_of(c.memory, 60 * MIB))
+    b = c.import_(other)
+    say(imported=True)
+    wait_for_word()
+    d = c.memory(30 * MIB)  # it has to look, and finds that the file is there
+    os.close(other)
+    say(file=status_of(c.memory, 60 * MIB))  # what was imported holds it
+    wait_for_word()
+    c.free(b)
+    say(gone=True)
+    wait_for_word()
+    c.free(d)
+    # By the file that the client is on itself, and one that is closed before anybody needs the room.
+    e = c.memory(60 * MIB)
+    c.export(e, c.fd)
+    c.free(e)
+    say(itself=status_of(c.memory, 60 * MIB))
+    wait_for_word()
+
+
+@inside
+def exports_many():
+    c = Client()
+    made = [c.memory(10 * MIB) for _ in range(3)]
+    fd = c.empty_file()
+    say(range_=status_of(c.export_many, made, fd, 7) != OK, unknown=status_of(c.export_many, made + [0x77777777], fd) != OK)
+    c.export_many(made, fd)
+    for a in made:
+        c.free(a)
+    say(freed=True)
+    wait_for_word()
+    handles, types = c.import_many(fd, 4)
+    say(types=types, n=len([h for h in handles if h]))
+    wait_for_word()
+    for handle in handles[:3]:
+        c.free(handle)
+    c.export_many([0, 0], fd)
+    say(replaced=True)
+    wait_for_word()
+    os.close(fd)
+    say(closed=status_of(c.memory, 100 * MIB))
+    wait_for_word()
+
+
+@inside
+def exporter():
+    c = Client()
+    a = c.memory(40 * MIB)
+    fd = c.empty_file()
+    c.export(a, fd)
+    give_descriptor(fd)
+    os.close(fd)
+    c.free(a)
+    say(given=True)
+    wait_for_word()
+    say(status=status_of(c.memory, 80 * MIB))
+    wait_for_word()
+
+
+@inside
+def importer():
+    c = Client()
+    fd = take_descriptor()
+    c.memory(int(os.environ["HOLD"]) * MIB)
+    say(one=status_of(c.import_, fd))
+    wait_for_word()
+    say(many=status_of(c.import_many, fd, 1))
+    wait_for_word()
+    os.close(fd)
+    say(closed=True)
     wait_for_word()
 
 
@@ -618,11 +742,11 @@ UNITS_SHIFT = 32
 class Program:
     """A program under test, and its words."""
 
-    def __init__(self, name, slices, simulator, **environment):
+    def __init__(self, name, slices, simulator, fds=(), **environment):
         self.heard = b""
         self.process = subprocess.Popen(
             [sys.executable, os.path.abspath(__file__), "--inside", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            env=dict(os.environ, LD_PRELOAD=LIBRARY, ALIQUOT_SLICES=slices, SIM_DIR=simulator.dir, **environment))
+            pass_fds=fds, env=dict(os.environ, LD_PRELOAD=LIBRARY, ALIQUOT_SLICES=slices, SIM_DIR=simulator.dir, **environment))
 
     def hear(self):
         while b"\n" not in self.heard:
@@ -759,6 +883,74 @@ class GateTest(unittest.TestCase):
         self.assertEqual(program.hear(), {"full": NO_MEMORY})
         self.assertEqual(used(slices), 50 * MIB)
         program.end()
+
+    def test_exports(self):
+        slices = self.sim.slices(100)
+        program = self.run_program("exports", slices)
+        self.assertEqual(program.hear(), {"again": IN_USE, "bad": True, "none": True})
+        self.assertEqual(program.hear(), {"freed": True})
+        self.assertEqual((used(slices), self.sim.held()), (60 * MIB, 60 * MIB))
+        program.go_on()
+        self.assertEqual(program.hear(), {"over": NO_MEMORY})
+        self.assertEqual(program.hear(), {"still": NO_MEMORY})
+        self.assertEqual(program.hear(), {"imported": True})
+        self.assertEqual((used(slices), self.sim.held()), (60 * MIB, 60 * MIB))
+        program.go_on()
+        self.assertEqual(program.hear(), {"file": NO_MEMORY})
+        self.assertEqual((used(slices), self.sim.held()), (90 * MIB, 90 * MIB))
+        program.go_on()
+        self.assertEqual(program.hear(), {"gone": True})
+        self.assertEqual((used(slices), self.sim.held()), (30 * MIB, 30 * MIB))
+        program.go_on()
+        self.assertEqual(program.hear(), {"itself": NO_MEMORY})
+        self.assertEqual((used(slices), self.sim.held()), (60 * MIB, 60 * MIB))
+        program.end()
+        self.assertEqual(self.sim.held(), 0)
+        self.assert_at_rest(slices)
+
+    def test_exports_many(self):
+        slices = self.sim.slices(100)
+        program = self.run_program("exports_many", slices)
+        self.assertEqual(program.hear(), {"range_": True, "unknown": True})
+        self.assertEqual(program.hear(), {"freed": True})
+        self.assertEqual((used(slices), self.sim.held()), (30 * MIB, 30 * MIB))
+        program.go_on()
+        self.assertEqual(program.hear(), {"types": [1, 1, 1, 0], "n": 3})
+        self.assertEqual((used(slices), self.sim.held()), (30 * MIB, 30 * MIB))
+        program.go_on()
+        self.assertEqual(program.hear(), {"replaced": True})
+        self.assertEqual((used(slices), self.sim.held()), (10 * MIB, 10 * MIB))
+        program.go_on()
+        self.assertEqual(program.hear(), {"closed": OK})
+        program.end()
+
+    def test_exports_between_processes(self):
+        """One container's process gives to another's: each counts what it has, and neither has anything that is not counted."""
+        first, second = self.sim.slices(100), self.sim.slices(100)
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            owner = self.run_program("exporter", first, fds=[theirs.fileno()], SOCKET=str(theirs.fileno()))
+            self.assertEqual(owner.hear(), {"given": True})
+            self.assertEqual((used(first), self.sim.held()), (40 * MIB, 40 * MIB))
+            fd = socket.recv_fds(ours, 1, 1)[1][0]
+            socket.send_fds(ours, [b"x"], [fd])
+            os.close(fd)
+            user = self.run_program("importer", second, fds=[theirs.fileno()], SOCKET=str(theirs.fileno()), HOLD="50")
+            self.assertEqual(user.hear(), {"one": OK})
+            self.assertEqual((used(first), used(second), self.sim.held()), (40 * MIB, 90 * MIB, 90 * MIB))
+            user.go_on()
+            self.assertEqual(user.hear(), {"many": NO_MEMORY})
+            self.assertEqual((used(second), self.sim.held()), (90 * MIB, 90 * MIB))
+            owner.go_on()  # the file is open over there
+            self.assertEqual(owner.hear(), {"status": NO_MEMORY})
+            user.go_on()
+            self.assertEqual(user.hear(), {"closed": True})
+            self.assertEqual((used(second), self.sim.held()), (90 * MIB, 90 * MIB))
+            user.end()
+            owner.end()
+        self.assertEqual(self.sim.held(), 0)
+        self.assert_at_rest(first)
+        self.assert_at_rest(second)
 
     def test_cards(self):
         slices = self.sim.slices(100, 50, None)
