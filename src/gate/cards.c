@@ -152,3 +152,8 @@ int gate_reserve(Gate *g, int card, uint64_t bytes, int fd, uint32_t client) {
         drop_stale(g, fd, client);
         return slice_reserve(slice, bytes);
 }
+
+void gate_look(Gate *g, int card, int fd, uint32_t client) {
+        if (g->cards[card].good && slice_look(&g->cards[card].slice) && may_be_stale(g))
+                drop_stale(g, fd, client);
+}

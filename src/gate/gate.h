@@ -52,6 +52,10 @@ int gate_card(Gate *g, int fd, ObjectSeat *seat);
 
 /* Reserves; before it refuses, it looks for what stale clients and closed exports still count. 0 or -ENOMEM. */
 int gate_reserve(Gate *g, int card, uint64_t bytes, int fd, uint32_t client);
+
+/* Before a question about memory is answered: gives back what killed processes, stale clients and closed exports still count, at most
+ * once in a millisecond. */
+void gate_look(Gate *g, int card, int fd, uint32_t client);
 void gate_give_back(Gate *g, const ObjectBytes *bytes);
 
 /* Gives back what was exported to files that are no longer open. It sees that through fd, for files of the same inode. */

@@ -569,6 +569,34 @@ def hold():
 
 
 @inside
+def asks():
+    """How much is free, by the driver's own call, as often as the test wants to know."""
+    c = Client()
+    c.memory(10 * MIB)
+    word = ""
+    while True:
+        if word == "close":
+            d = Client()
+            d.memory(60 * MIB)
+            say(free=c.fb(0x16)[0])
+            os.close(d.fd)
+        elif word == "export":
+            fd = c.empty_file()
+            a = c.memory(40 * MIB)
+            c.export(a, fd)
+            c.free(a)
+            say(free=c.fb(0x16)[0])
+            os.close(fd)
+        else:
+            want = int(word.split()[1]) * 1024 if word else 0
+            deadline = time.monotonic() + PATIENCE
+            while c.fb(0x16)[0] != want and want and time.monotonic() < deadline:
+                time.sleep(0.01)
+            say(free=c.fb(0x16)[0])
+        word = wait_for_word()
+
+
+@inside
 def forks():
     """A child has its own row; what it inherited stays charged while either lives."""
     c = Client()
@@ -635,6 +663,46 @@ def managed():
     wait_for_word()
     LIBC.munmap(space, 400 * MIB)
     say(gone=True)
+    wait_for_word()
+
+
+@inside
+def managed_cards():
+    """Two files pass for uvm's here: one that can be mapped, and the simulator's, which can be told of cards."""
+    fd = os.open(os.environ["UVM_FILE"], os.O_RDWR | os.O_CLOEXEC)
+    uvm = os.open(os.environ["SIM_DIR"] + "/nvidia-uvm", os.O_RDWR | os.O_CLOEXEC)
+    uuids = [bytes.fromhex(os.environ["UUID%d" % i]) for i in range(3)]
+
+    def map_(n):
+        p = LIBC.mmap(0, n, 3, 1, fd, 0)
+        return -ctypes.get_errno() if p == 0xFFFFFFFFFFFFFFFF else p
+
+    def register(card):
+        params = packed("<16sIiiIII", uuids[card], 0, 0, -1, 0, 0, 0)
+        return LIBC.ioctl(uvm, 37, address_of(params)) or struct.unpack_from("<I", params.raw, 36)[0]
+
+    def unregister(card):
+        params = packed("<16sI", uuids[card], 0)
+        return LIBC.ioctl(uvm, 38, address_of(params)) or struct.unpack_from("<I", params.raw, 16)[0]
+
+    LIBC.ioctl(uvm, 0x30000001, address_of(ctypes.create_string_buffer(16)))
+    a = map_(30 * MIB)
+    say(guessed=a > 0)
+    wait_for_word()
+    say(second=register(1))
+    wait_for_word()
+    say(over=map_(60 * MIB), fits=map_(10 * MIB) > 0)
+    wait_for_word()
+    say(both=register(0), again=register(0), none=register(2))
+    wait_for_word()
+    say(unregistered=unregister(0))
+    wait_for_word()
+    say(once_more=unregister(0))
+    wait_for_word()
+    say(held=status_of(Client().memory, 70 * MIB), no_room=register(0))
+    wait_for_word()
+    LIBC.munmap(a, 30 * MIB)
+    say(unmapped=register(0))
     wait_for_word()
 
 
@@ -718,7 +786,8 @@ class Simulator:
             struct.pack_into("<QHHIQQQQ", page, 0, 0x54494D494C514C41, 1, 0, 4096, 2, limit * MIB, 1 << 40, group)
             struct.pack_into("<I", page, 52, card)
             page[64:64 + 40] = self.uuid(card)
-            files = [self.dir + "/nvidiactl", self.dir + "/nvidia%d" % card, uvm or self.dir + "/nvidia-uvm"]
+            files = [self.dir + "/nvidiactl", self.dir + "/nvidia%d" % card,
+                     (uvm[card] if isinstance(uvm, list) else uvm) or self.dir + "/nvidia-uvm"]
             for i, name in enumerate(files):
                 st = os.stat(name)
                 struct.pack_into("<QQQ", page, 112 + 24 * i, 0, st.st_dev, st.st_ino)
@@ -1027,6 +1096,30 @@ class GateTest(unittest.TestCase):
             program.kill()
         self.assert_at_rest(slices)
 
+    def test_free_after_a_kill(self):
+        """Who asks how much is free is told the truth, though nobody has needed the room of the dead."""
+        slices = self.sim.slices(100)
+        program = self.run_program("asks", slices)
+        self.assertEqual(program.hear(), {"free": 90 * 1024})
+        other = self.run_program("hold", slices, HOLD="70")
+        self.assertEqual(other.hear(), {"status": OK})
+        program.go_on()
+        self.assertEqual(program.hear(), {"free": 20 * 1024})
+        other.kill()
+        program.go_on("until 90")
+        self.assertEqual(program.hear(), {"free": 90 * 1024})
+        # A file that is closed, and one that something was exported to.
+        program.go_on("close")
+        self.assertEqual(program.hear(), {"free": 30 * 1024})
+        program.go_on("until 90")
+        self.assertEqual(program.hear(), {"free": 90 * 1024})
+        program.go_on("export")
+        self.assertEqual(program.hear(), {"free": 50 * 1024})
+        program.go_on("until 90")
+        self.assertEqual(program.hear(), {"free": 90 * 1024})
+        self.assertEqual(used(slices), 10 * MIB)
+        program.kill()
+
     def test_no_good_slice(self):
         """A page of another version, none at all, or one that is cut short: nothing is allocated."""
         for damage in ("version", "counters", "cut"):
@@ -1069,6 +1162,30 @@ class GateTest(unittest.TestCase):
             program.go_on()
             self.assertEqual(program.hear(), {word: True})
         self.assertEqual(used(slices), 0)
+        program.end()
+
+    def test_managed_cards(self):
+        """Managed memory counts on every card that the process has registered, and on no other."""
+        uvm = self.sim.base + "/uvm"
+        with open(uvm, "wb") as f:
+            f.truncate(400 * MIB)
+        slices = self.sim.slices(100, 50, uvm=[uvm, self.sim.dir + "/nvidia-uvm"])
+        uuids = {"UUID%d" % i: self.sim.uuid(i).decode()[4:].replace("-", "") for i in range(3)}
+        program = self.run_program("managed_cards", slices, UVM_FILE=uvm, **uuids)
+
+        def check(words, *mib):
+            self.assertEqual(program.hear(), words)
+            self.assertEqual((used(slices, 0), used(slices, 1)), (mib[0] * MIB, mib[1] * MIB))
+            program.go_on()
+
+        check({"guessed": True}, 30, 0)
+        check({"second": OK}, 0, 30)
+        check({"over": -errno.ENOMEM, "fits": True}, 0, 40)
+        check({"both": OK, "again": OK, "none": NO_MEMORY}, 40, 40)
+        check({"unregistered": OK}, 40, 40)
+        check({"once_more": OK}, 0, 40)
+        check({"held": OK, "no_room": NO_MEMORY}, 70, 40)
+        check({"unmapped": OK}, 80, 10)
         program.end()
 
     def test_crowd(self):

@@ -30,6 +30,7 @@ typedef struct Device {
         DriverCard *card;
         int major, minor; /* compute capability */
         int processors;
+        bool registered; /* with uvm: managed memory can be on it */
         CUcontext primary;
         unsigned primary_users, primary_flags;
         CUmemoryPool default_pool, pool; /* made when first asked for */
