@@ -174,19 +174,16 @@ static long remember(Call *c) {
 }
 
 static long forget(Call *c) {
-        bool root = c->ask.object == c->ask.client, known = true;
+        bool root = c->ask.object == c->ask.client;
         ObjectBytes freed;
-        ObjectMark mark;
         long r;
 
         object_bytes_none(&freed);
         if (root)
-                mark = objects_client(&c->g->objects, c->ask.client);
-        else
-                known = objects_find(&c->g->objects, c->ask.client, c->ask.object, &mark);
+                c->mark = objects_client(&c->g->objects, c->ask.client);
         r = call_driver(c);
-        if (known && call_agreed(c, r)) {
-                objects_forget(&c->g->objects, &mark, &freed);
+        if ((root || c->known) && call_agreed(c, r)) {
+                objects_forget(&c->g->objects, &c->mark, &freed);
                 gate_give_back(c->g, &freed);
         }
         return call_answer(c, r);
@@ -258,7 +255,6 @@ static long tell(Call *c) {
 static RmVerdict judge(Call *c) {
         RmKnown known;
 
-        c->seat = objects_seat(&c->g->objects, c->ask.client, c->ask.parent);
         if (!rm_needs_card(&c->ask))
                 return rm_admit(&c->ask, NULL);
         c->card = gate_card(c->g, c->fd, &c->seat);
@@ -300,17 +296,31 @@ static long act(Call *c) {
         }
 }
 
+/* Parameters that name a client of ours and an object of his are for the driver: which file it is need not be asked. If it is another
+ * one, or none, the driver or the kernel says so, as it would have. */
+static bool is_for_driver(Call *c) {
+        if (c->ask.what == RM_FREE_OBJECT) {
+                c->known = objects_find(&c->g->objects, c->ask.client, c->ask.object, &c->mark);
+        } else {
+                c->seat = objects_seat(&c->g->objects, c->ask.client, c->ask.parent);
+                c->known = c->seat.known;
+        }
+        return c->known || gate_file(c->g, c->fd) == GATE_FILE_RM;
+}
+
 long gate_call(Gate *g, int fd, unsigned long request, uint64_t argument, uint32_t nr, uint32_t size) {
         Call c;
 
         if (peek(c.outer, argument, size) < 0)
                 return GATE_NOT_OURS;
         rm_decode(nr, size, c.outer, &c.ask);
-        if (c.ask.what == RM_OTHER || gate_file(g, fd) != GATE_FILE_RM)
+        if (c.ask.what == RM_OTHER)
                 return GATE_NOT_OURS;
-        bytes_copy(c.sent, c.outer, size);
         c.g = g;
         c.fd = fd;
+        if (!is_for_driver(&c))
+                return GATE_NOT_OURS;
+        bytes_copy(c.sent, c.outer, size);
         c.request = request;
         c.argument = argument;
         c.card = GATE_NO_CARD;

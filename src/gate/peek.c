@@ -115,9 +115,9 @@ int poke(uint64_t to, const void *from, size_t n) {
 size_t peek_some(void *to, uint64_t from, size_t n) {
         size_t left = PAGE - (size_t) (from & (PAGE - 1));
 
-        bytes_clear(to, n);
         if (peek(to, from, n) == 0)
                 return n;
+        bytes_clear(to, n);
         /* What follows the structure may be the end of what is mapped. */
         if (left < n && peek(to, from, left) == 0)
                 return left;
