@@ -12,9 +12,9 @@ typedef struct Call {
         unsigned long request; /* the direct one, also for what came by XFER_CMD */
         uint64_t argument;
         RmAsk ask;
-        ObjectSeat seat; /* below the parent; of a free, nothing */
-        ObjectMark mark; /* of a free: what is freed */
-        bool known;      /* the parent, or what is freed */
+        ObjectSeat seat;  /* below the parent; of a free, nothing */
+        ObjectMark mark;  /* of a free: what is freed */
+        bool known;       /* the parent, or what is freed */
         int card;         /* GATE_NO_CARD: not asked for, or none */
         uint32_t n_inner; /* 0: the driver reads the application's own */
         uint8_t outer[RM_OUTER_MAX] __attribute__((aligned(8)));
