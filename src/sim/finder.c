@@ -2,14 +2,17 @@
 #include "sim/finder.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 typedef struct Question {
         struct Question *next;
+        SimFinding what;
         uint64_t token, number;
         pid_t process;
         int fd;
@@ -21,6 +24,7 @@ typedef struct Queue {
 
 struct SimFinder {
         pthread_t thread;
+        bool started; /* with the first question: a server may fork before */
         pthread_mutex_t lock;
         pthread_cond_t asked;
         Queue questions, answers; /* under the lock, as stop is */
@@ -46,8 +50,19 @@ static Question *take(Queue *q) {
 }
 
 static void drop_all(Queue *q) {
-        for (Question *what = take(q); what; what = take(q))
+        for (Question *what = take(q); what; what = take(q)) {
+                if (what->what == SIM_FIND_DUPLICATE && what->number > 0)
+                        (void) close((int) what->number - 1); /* nobody has written to it */
                 free(what);
+        }
+}
+
+static bool is_harmless(int fd) {
+        int domain = 0;
+        socklen_t n = sizeof domain;
+
+        return fcntl(fd, F_GET_SEALS) >= 0 ||
+               (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 && domain == AF_UNIX);
 }
 
 static uint64_t ask(const Question *q) {
@@ -56,8 +71,12 @@ static uint64_t ask(const Question *q) {
 
         if (process >= 0)
                 fd = (int) syscall(SYS_pidfd_getfd, process, q->fd, 0);
-        if (fd >= 0 && ioctl(fd, SIM_WHICH_FILE, &number) != 0)
+        if (fd >= 0 && q->what == SIM_FIND_DUPLICATE && is_harmless(fd)) {
+                number = (uint64_t) fd + 1;
+                fd = -1;
+        } else if (fd >= 0 && q->what == SIM_FIND_NUMBER && ioctl(fd, SIM_WHICH_FILE, &number) != 0) {
                 number = 0;
+        }
         if (fd >= 0)
                 (void) close(fd); /* a duplicate: nothing is written */
         if (process >= 0)
@@ -93,7 +112,6 @@ static void *run(void *argument) {
 
 int sim_finder_new(SimFinder **ret) {
         SimFinder *f = calloc(1, sizeof *f);
-        int r;
 
         if (!f)
                 return -ENOMEM;
@@ -101,18 +119,11 @@ int sim_finder_new(SimFinder **ret) {
         f->answers.end = &f->answers.first;
         f->answered = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (f->answered < 0) {
-                r = -errno;
                 free(f);
-                return r;
+                return -ENFILE;
         }
         (void) pthread_mutex_init(&f->lock, NULL); /* these two cannot fail with no attributes */
         (void) pthread_cond_init(&f->asked, NULL);
-        r = -pthread_create(&f->thread, NULL, run, f);
-        if (r < 0) {
-                (void) close(f->answered); /* nothing was written */
-                free(f);
-                return r;
-        }
         *ret = f;
         return 0;
 }
@@ -124,7 +135,8 @@ void sim_finder_free(SimFinder *f) {
         f->stop = true;
         (void) pthread_cond_signal(&f->asked);
         (void) pthread_mutex_unlock(&f->lock);
-        (void) pthread_join(f->thread, NULL); /* it is ours, and nobody else joins it */
+        if (f->started)
+                (void) pthread_join(f->thread, NULL); /* it is ours, and nobody else joins it */
         drop_all(&f->questions);
         drop_all(&f->answers);
         (void) pthread_cond_destroy(&f->asked);
@@ -137,11 +149,16 @@ int sim_finder_fd(const SimFinder *f) {
         return f->answered;
 }
 
-int sim_finder_ask(SimFinder *f, pid_t process, int fd, uint64_t token) {
-        Question *q = calloc(1, sizeof *q);
+int sim_finder_ask(SimFinder *f, SimFinding what, pid_t process, int fd, uint64_t token) {
+        Question *q;
 
+        if (!f->started && pthread_create(&f->thread, NULL, run, f) != 0)
+                return -ENOMEM;
+        f->started = true;
+        q = calloc(1, sizeof *q);
         if (!q)
                 return -ENOMEM;
+        q->what = what;
         q->process = process;
         q->fd = fd;
         q->token = token;

@@ -7,11 +7,13 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 
 #include "sim/call.h"
 #include "sim/finder.h"
 #include "sim/process.h"
 #include "sim/status.h"
+#include "sim/user/contents.h"
 
 enum {
         NAME_SIZE = 32,
@@ -23,6 +25,7 @@ static const double FOREVER = 86400 * 365.0; /* nothing that the kernel may keep
 typedef struct Opened {
         SimFile *file;   /* NULL for status */
         uint64_t number; /* of all that were ever opened */
+        int contents;    /* a memfd that goes with what was exported to it; -1 */
         Buf text;
         struct Opened *next, **link;
 } Opened;
@@ -32,7 +35,7 @@ typedef struct Waiting {
         struct Waiting *next;
         uint64_t token;
         fuse_req_t req;
-        Opened *on;
+        Opened *on; /* who waits in a call has it open */
         unsigned cmd;
         uint64_t arg;
         int fd;
@@ -179,6 +182,8 @@ static SimFile *open_file(const SimServer *v, fuse_ino_t ino) {
 static void opened_free(Opened *o) {
         if (o->file)
                 sim_file_close(o->file);
+        if (o->contents >= 0)
+                (void) close(o->contents); /* not ours to look after */
         buf_done(&o->text);
         if (o->link) {
                 *o->link = o->next;
@@ -193,6 +198,7 @@ static Opened *opened_new(SimServer *v, fuse_ino_t ino) {
 
         if (!o)
                 return NULL;
+        o->contents = -1;
         if (ino == SIM_INODE_STATUS)
                 sim_status_write(v->sim, &o->text);
         else
@@ -268,6 +274,7 @@ static void execute(fuse_req_t req, const Opened *on, unsigned cmd, uint64_t arg
 /* false: no memory; then the call is made without knowing. */
 static bool postpone(SimServer *v, fuse_req_t req, const struct fuse_file_info *fi, unsigned cmd,
                      const void *arg, int fd, SimProcessCaller *who) {
+        bool contents = cmd == SIM_KEEP_CONTENTS || cmd == SIM_GIVE_CONTENTS;
         Waiting *w = calloc(1, sizeof *w);
 
         if (!w)
@@ -279,7 +286,8 @@ static bool postpone(SimServer *v, fuse_req_t req, const struct fuse_file_info *
                        .cmd = cmd,
                        .arg = (uintptr_t) arg,
                        .fd = fd};
-        if (sim_finder_ask(v->finder, (pid_t) who->caller.pid(&who->caller), fd, w->token) < 0) {
+        if (sim_finder_ask(v->finder, contents ? SIM_FIND_DUPLICATE : SIM_FIND_NUMBER,
+                           (pid_t) who->caller.pid(&who->caller), fd, w->token) < 0) {
                 free(w);
                 return false;
         }
@@ -305,6 +313,46 @@ static Waiting *take_waiting(SimServer *v, uint64_t token) {
         return w;
 }
 
+static void finish(fuse_req_t req, int error) {
+        if (error != 0)
+                refuse(req, error);
+        else
+                (void) fuse_reply_ioctl(req, 0, NULL, 0); /* as in refuse() */
+}
+
+static int send_descriptor(int to, int fd) {
+        char byte = 0;
+        struct iovec io = {&byte, 1};
+        _Alignas(struct cmsghdr) char room[CMSG_SPACE(sizeof fd)] = {0};
+        struct msghdr m = {
+                .msg_iov = &io, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
+        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof fd);
+        memcpy(CMSG_DATA(c), &fd, sizeof fd);
+        return sendmsg(to, &m, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 ? 0 : errno;
+}
+
+/* 0 or an errno. fd is a duplicate, or -1. */
+static int move_contents(Opened *o, unsigned cmd, int fd) {
+        _cleanup_close_ int own = fd;
+        int r;
+
+        if (fd < 0)
+                return EBADF;
+        if (cmd == SIM_GIVE_CONTENTS)
+                return o->contents < 0 ? ENOENT : send_descriptor(fd, o->contents);
+        if (fcntl(fd, F_GET_SEALS) < 0)
+                return EINVAL;
+        if (o->contents >= 0)
+                return EEXIST;
+        r = TAKE_FD(own);
+        o->contents = r;
+        return 0;
+}
+
 static void resume(SimServer *v) {
         uint64_t token, number;
 
@@ -314,6 +362,11 @@ static void resume(SimServer *v) {
 
                 if (!w)
                         continue;
+                if (w->cmd == SIM_KEEP_CONTENTS || w->cmd == SIM_GIVE_CONTENTS) {
+                        finish(w->req, move_contents(w->on, w->cmd, (int) number - 1));
+                        free(w);
+                        continue;
+                }
                 sim_process_caller_init(&who, &v->mount, fuse_req_ctx(w->req)->pid,
                                         fuse_req_ctx(w->req)->uid);
                 who.fd = w->fd;
@@ -346,6 +399,12 @@ static void on_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg, st
                 return;
         }
         sim_process_caller_init(&who, &v->mount, ctx->pid, ctx->uid);
+        if ((cmd == SIM_KEEP_CONTENTS || cmd == SIM_GIVE_CONTENTS) && in_size == sizeof fd) {
+                memcpy(&fd, in, sizeof fd);
+                if (opened_of(fi)->file->kind != SIM_FILE_CTL || !postpone(v, req, fi, cmd, arg, fd, &who))
+                        refuse(req, ENOTTY);
+                return;
+        }
         fd = opened_of(fi)->file->kind == SIM_FILE_CTL
                      ? sim_call_descriptor(&who.caller, cmd, (uintptr_t) arg)
                      : -1;
