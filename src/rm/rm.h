@@ -277,8 +277,6 @@ enum {
         RM_ERR_NO_MEMORY = 0x51,
         RM_ERR_NOT_SUPPORTED = 0x56,
         RM_ERR_OBJECT_NOT_FOUND = 0x57,
-        RM_ERR_OUT_OF_RANGE = 0x5B,
-        RM_ERR_STATE_IN_USE = 0x63,
 };
 
 /* ---- what the layouts must be ---- */

@@ -45,6 +45,8 @@ enum {
         RM_IMPORT_NONE = 0, /* what came: */
         RM_IMPORT_VIDMEM = 1,
         RM_IMPORT_SYSMEM = 2,
+        RM_ERR_OUT_OF_RANGE = 0x5B,
+        RM_ERR_STATE_IN_USE = 0x63,
         RM_EXPORT_NO_DEVICE = 32, /* of objects that are below no device */
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 
-#include "rm/rm.h"
-#include "sim/sim.h"
+#include "rm/travel.h"
+#include "sim/export.h"
 
 /* What is exported is a duplicate in the hands of a client of the driver's own, below a device that it makes for each card
  * (rmobjexportimport.c). That client is there as long as anything is exported. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sim/sim.h"
+#include "sim/export.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -106,17 +106,5 @@ uint32_t sim_object_new(SimClient *c, const SimWish *wish, SimObject **ret);
 /* One more reference to what `source` of another client, or the same, is, below the object `parent` of c. */
 uint32_t sim_object_dup(SimClient *c, uint32_t parent, uint32_t wanted, SimClient *from, uint32_t source,
                         SimObject **ret);
-/* ---- objects that travel: rmobjexportimport.c ---- */
-
-/* A duplicate of an object in the driver's own hands, and the instance of its device. */
-uint32_t sim_export(SimClient *c, uint32_t object, uint32_t *ret_handle, uint32_t *ret_device);
-void sim_export_drop(Sim *s, uint32_t handle); /* as sim_export() gave it */
-/* A duplicate of that below `parent` of c. */
-uint32_t sim_import(SimClient *c, uint32_t parent, uint32_t wanted, uint32_t handle, SimObject **ret);
-/* Makes places in a file that has none. OBJECT_NOT_FOUND and INVALID_PARAMETER: device (0 for none) is not a device of c. */
-uint32_t sim_exports_init(SimFile *f, const SimClient *c, uint32_t device, uint16_t n,
-                          const uint8_t *metadata);
-void sim_exports_done(SimFile *f);
-
 void sim_object_free(
         SimObject *o); /* and all below it; not a client's own object: sim_client_free() does that */

@@ -2,6 +2,7 @@
 #include "rm/travel.h"
 
 #include "sim/call.h"
+#include "sim/export.h"
 
 /* The controls of objects that travel as a descriptor: cliresCtrlCmdOsUnix...() in os.c. They go to a client's own object. */
 

@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "failing.h"
 #include "kubelet/checkpoint.h"
 #include "kubelet/plugin_message.h"
 #include "kubelet/podresources.h"
-#include "failing.h"
 
 static int decode_checkpoint(void) {
         _cleanup_arena_ Arena arena = ARENA_NULL;

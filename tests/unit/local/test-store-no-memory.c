@@ -3,8 +3,8 @@
 /* Every allocation fails once, one at a time, through the life of a pod: the request that meets it is answered by 500
  * and has changed nothing, and the same request goes through when it is made again. */
 
-#include "store_call.h"
 #include "failing.h"
+#include "store_call.h"
 
 #define PODS "/api/v1/namespaces/default/pods"
 
