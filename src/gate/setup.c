@@ -163,7 +163,7 @@ static uint32_t numbers_in(const char *entries, long n) {
 
 /* Which slices there are, as bits; all, where the directory cannot be read. Trying each of 32 names takes longer than all the rest. */
 static uint32_t which_slices(const char *directory) {
-        char entries[ENTRIES_SIZE] __attribute__((aligned(8)));
+        char entries[ENTRIES_SIZE] __attribute__((aligned(8))) = {0};
         long fd = sys_call(SYS_openat, AT_FDCWD, directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), n;
         uint32_t found = 0;
 

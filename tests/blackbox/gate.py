@@ -416,6 +416,22 @@ def exports_many():
 
 
 @inside
+def stranger_exports():
+    """Memory that nobody here has counted, of a client that came with its file."""
+    other = Client.__new__(Client)
+    other.directory, other.fd = os.environ["SIM_DIR"], take_descriptor()
+    other.root, other.device, handle = (int(word) for word in os.environ["HANDLES"].split())
+    fd = other.empty_file()
+    say(first=status_of(other.export, handle, fd))
+    wait_for_word()
+    say(second=status_of(other.export, handle, other.empty_file()))
+    wait_for_word()
+    os.close(fd)
+    say(closed=status_of(Client().memory, 100 * MIB))
+    wait_for_word()
+
+
+@inside
 def exporter():
     c = Client()
     a = c.memory(40 * MIB)
@@ -992,6 +1008,25 @@ class GateTest(unittest.TestCase):
         program.go_on()
         self.assertEqual(program.hear(), {"closed": OK})
         program.end()
+
+    def test_exports_of_a_stranger(self):
+        slices = self.sim.slices(100)
+        stranger = Client(self.sim.dir)
+        handles = "%d %d %d" % (stranger.root, stranger.device, stranger.memory(60 * MIB))
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            socket.send_fds(ours, [b"x"], [stranger.fd])
+            program = self.run_program("stranger_exports", slices, fds=[theirs.fileno()], SOCKET=str(theirs.fileno()), HANDLES=handles)
+            self.assertEqual(program.hear(), {"first": OK})
+            self.assertEqual(used(slices), 60 * MIB)
+            program.go_on()
+            self.assertEqual(program.hear(), {"second": NO_MEMORY})
+            self.assertEqual(used(slices), 60 * MIB)
+            program.go_on()
+            self.assertEqual(program.hear(), {"closed": OK})
+            self.assertEqual(used(slices), 100 * MIB)
+            program.end()
+        os.close(stranger.fd)
 
     def test_exports_between_processes(self):
         """One container's process gives to another's: each counts what it has, and neither has anything that is not counted."""
