@@ -237,7 +237,9 @@ static long export_places(Call *c, void *params, int fd, uint32_t device, const 
         }
         if (room)
                 r = call_driver_with(c, params);
-        settle_exports(c->g, key, fd, first, n, room && call_agreed(c, r));
+        /* a single one only goes to a file that has none */
+        settle_exports(c->g, key, fd, first, c->ask.what == RM_EXPORT_MANY ? n : 0,
+                       room && call_agreed(c, r));
         if (!room)
                 return call_refuse(c, RM_ERR_NO_MEMORY);
         return call_answer(c, r);
