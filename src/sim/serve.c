@@ -9,13 +9,16 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
 #include "base/clock.h"
 #include "sim/call.h"
+#include "sim/finder.h"
 #include "sim/process.h"
 #include "sim/status.h"
+#include "sim/user/contents.h"
 #include "sim/worker.h"
 
 enum {
@@ -26,10 +29,23 @@ static const double FOREVER = 86400 * 365.0; /* nothing that the kernel may keep
 
 /* An open file of ours: one of the driver's, or the text of status as it was when it was opened. */
 typedef struct Opened {
-        SimFile *file; /* NULL for status */
+        SimFile *file;   /* NULL for status */
+        uint64_t number; /* of all that were ever opened */
+        int contents;    /* a memfd that goes with what was exported to it; -1 */
         Buf text;
         struct Opened *next, **link;
 } Opened;
+
+/* A call that cannot be answered before it is known which file a descriptor is. The caller waits in it, so its file stays open. */
+typedef struct Waiting {
+        struct Waiting *next;
+        uint64_t token;
+        fuse_req_t req;
+        Opened *on; /* who waits in a call has it open */
+        unsigned cmd;
+        uint64_t arg;
+        int fd;
+} Waiting;
 
 struct SimServer {
         Sim *sim;
@@ -38,6 +54,9 @@ struct SimServer {
         struct fuse_buf buf;
         SimMount mount;
         Opened *opened;
+        Waiting *waiting;
+        SimFinder *finder;
+        uint64_t number; /* the last one that was given to an open file or to a call that waits */
         uid_t uid;
         bool mounted;
 };
@@ -171,6 +190,8 @@ static SimFile *open_file(const SimServer *v, fuse_ino_t ino) {
 static void opened_free(Opened *o) {
         if (o->file)
                 sim_file_close(o->file);
+        if (o->contents >= 0)
+                (void) close(o->contents); /* not ours to look after */
         buf_done(&o->text);
         if (o->link) {
                 *o->link = o->next;
@@ -185,6 +206,7 @@ static Opened *opened_new(SimServer *v, fuse_ino_t ino) {
 
         if (!o)
                 return NULL;
+        o->contents = -1;
         if (ino == SIM_INODE_STATUS)
                 sim_status_write(v->sim, &o->text);
         else
@@ -193,6 +215,7 @@ static Opened *opened_new(SimServer *v, fuse_ino_t ino) {
                 opened_free(o);
                 return NULL;
         }
+        o->number = ++v->number;
         o->next = v->opened;
         o->link = &v->opened;
         if (o->next)
@@ -302,14 +325,128 @@ static void on_leave(void *data, uint32_t card, uint32_t place) {
         store(v, card, &s);
 }
 
+static void execute(fuse_req_t req, const Opened *on, unsigned cmd, uint64_t arg, SimProcessCaller *who) {
+        int r = sim_call(on->file, &who->caller, cmd, arg);
+
+        if (r < 0)
+                refuse(req, -r);
+        else
+                (void) fuse_reply_ioctl(req, r, NULL, 0); /* as in refuse() */
+}
+
+/* false: no memory; then the call is made without knowing. */
+static bool postpone(SimServer *v, fuse_req_t req, const struct fuse_file_info *fi, unsigned cmd,
+                     const void *arg, int fd, SimProcessCaller *who) {
+        bool contents = cmd == SIM_KEEP_CONTENTS || cmd == SIM_GIVE_CONTENTS;
+        Waiting *w = calloc(1, sizeof *w);
+
+        if (!w)
+                return false;
+        *w = (Waiting){.next = v->waiting,
+                       .token = ++v->number,
+                       .req = req,
+                       .on = opened_of(fi),
+                       .cmd = cmd,
+                       .arg = (uintptr_t) arg,
+                       .fd = fd};
+        if (sim_finder_ask(v->finder, contents ? SIM_FIND_DUPLICATE : SIM_FIND_NUMBER,
+                           (pid_t) who->caller.pid(&who->caller), fd, w->token) < 0) {
+                free(w);
+                return false;
+        }
+        v->waiting = w;
+        return true;
+}
+
+static SimFile *file_by_number(const SimServer *v, uint64_t number) {
+        for (const Opened *o = v->opened; o; o = o->next)
+                if (o->number == number && o->file && o->file->kind == SIM_FILE_CTL)
+                        return o->file;
+        return NULL;
+}
+
+static Waiting *take_waiting(SimServer *v, uint64_t token) {
+        Waiting **link = &v->waiting, *w;
+
+        while (*link && (*link)->token != token)
+                link = &(*link)->next;
+        w = *link;
+        if (w)
+                *link = w->next;
+        return w;
+}
+
+static void finish(fuse_req_t req, int error) {
+        if (error != 0)
+                refuse(req, error);
+        else
+                (void) fuse_reply_ioctl(req, 0, NULL, 0); /* as in refuse() */
+}
+
+static int send_descriptor(int to, int fd) {
+        char byte = 0;
+        struct iovec io = {&byte, 1};
+        _Alignas(struct cmsghdr) char room[CMSG_SPACE(sizeof fd)] = {0};
+        struct msghdr m = {
+                .msg_iov = &io, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
+        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof fd);
+        memcpy(CMSG_DATA(c), &fd, sizeof fd);
+        return sendmsg(to, &m, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 ? 0 : errno;
+}
+
+/* 0 or an errno. fd is a duplicate, or -1. */
+static int move_contents(Opened *o, unsigned cmd, int fd) {
+        _cleanup_close_ int own = fd;
+        int r;
+
+        if (fd < 0)
+                return EBADF;
+        if (cmd == SIM_GIVE_CONTENTS)
+                return o->contents < 0 ? ENOENT : send_descriptor(fd, o->contents);
+        if (fcntl(fd, F_GET_SEALS) < 0)
+                return EINVAL;
+        if (o->contents >= 0)
+                return EEXIST;
+        r = TAKE_FD(own);
+        o->contents = r;
+        return 0;
+}
+
+static void resume(SimServer *v) {
+        uint64_t token, number;
+
+        while (sim_finder_take(v->finder, &token, &number)) {
+                Waiting *w = take_waiting(v, token);
+                SimProcessCaller who;
+
+                if (!w)
+                        continue;
+                if (w->cmd == SIM_KEEP_CONTENTS || w->cmd == SIM_GIVE_CONTENTS) {
+                        finish(w->req, move_contents(w->on, w->cmd, (int) number - 1));
+                        free(w);
+                        continue;
+                }
+                sim_process_caller_init(&who, &v->mount, fuse_req_ctx(w->req)->pid,
+                                        fuse_req_ctx(w->req)->uid);
+                who.fd = w->fd;
+                who.file = file_by_number(v, number);
+                execute(w->req, w->on, w->cmd, w->arg, &who);
+                free(w);
+        }
+}
+
 /* The kernel brings the parameters along only when the number says so; they are fetched and put back here in any case. A caller
  * that this process cannot see, in a pid namespace beside or above its own, has no memory that could be read. */
 static void on_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg, struct fuse_file_info *fi,
                      unsigned flags, const void *in, size_t in_size, size_t out_size) {
-        const SimServer *v = server_of(req);
+        SimServer *v = server_of(req);
         const struct fuse_ctx *ctx = fuse_req_ctx(req);
         SimProcessCaller who;
-        int r;
+        int fd;
 
         if (!opened_of(fi)->file || (flags & (FUSE_IOCTL_COMPAT | FUSE_IOCTL_DIR))) {
                 refuse(req, ENOTTY);
@@ -319,12 +456,23 @@ static void on_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg, st
                 refuse(req, EACCES);
                 return;
         }
+        if (cmd == SIM_WHICH_FILE) {
+                (void) fuse_reply_ioctl(req, 0, &opened_of(fi)->number,
+                                        sizeof(uint64_t)); /* as in refuse() */
+                return;
+        }
         sim_process_caller_init(&who, &v->mount, ctx->pid, ctx->uid);
-        r = sim_call(opened_of(fi)->file, &who.caller, cmd, (uintptr_t) arg);
-        if (r < 0)
-                refuse(req, -r);
-        else
-                (void) fuse_reply_ioctl(req, r, NULL, 0); /* as in refuse() */
+        if ((cmd == SIM_KEEP_CONTENTS || cmd == SIM_GIVE_CONTENTS) && in_size == sizeof fd) {
+                memcpy(&fd, in, sizeof fd);
+                if (opened_of(fi)->file->kind != SIM_FILE_CTL || !postpone(v, req, fi, cmd, arg, fd, &who))
+                        refuse(req, ENOTTY);
+                return;
+        }
+        fd = opened_of(fi)->file->kind == SIM_FILE_CTL
+                     ? sim_call_descriptor(&who.caller, cmd, (uintptr_t) arg)
+                     : -1;
+        if (fd < 0 || !who.caller.is_ctl(&who.caller, fd) || !postpone(v, req, fi, cmd, arg, fd, &who))
+                execute(req, opened_of(fi), cmd, (uintptr_t) arg, &who);
 }
 
 /* A close reaches us without its process waiting for the answer. With room for all of them the kernel hands them over in order,
@@ -398,15 +546,22 @@ int sim_server_new(Sim *s, const char *dir, const SimPace *pace, SimServer **ret
         r = mount_at(v, dir, fault);
         if (r < 0)
                 return r;
+        r = sim_finder_new(&v->finder);
+        if (r < 0)
+                return fault_set(fault, r, "no thread: %s", strerror(-r));
         *ret = TAKE_PTR(v);
         return 0;
 }
 
+/* On the worker, as everything that changes what the server knows. An empty request: descriptors were found. */
 static void process(void *data, void *request, size_t n) {
-        const SimServer *v = data;
+        SimServer *v = data;
         struct fuse_buf b = {.size = n, .mem = request};
 
-        fuse_session_process_buf(v->session, &b);
+        if (n > 0)
+                fuse_session_process_buf(v->session, &b);
+        else
+                resume(v);
 }
 
 /* Reading and writing pages is what the call under way may be waiting for: its parameters may lie in a mapped card. */
@@ -428,6 +583,11 @@ static int serve_one(SimServer *v, Worker *w) {
         return 1;
 }
 
+static int serve_found(SimServer *v, Worker *w) {
+        sim_finder_hear(v->finder);
+        return worker_give(w, "", 0);
+}
+
 int sim_server_run(SimServer *v) {
         _cleanup_(worker_freep) Worker *worker = worker_new(process, v);
         _cleanup_close_ int signals = -1;
@@ -445,13 +605,16 @@ int sim_server_run(SimServer *v) {
                 return -errno;
         do {
                 struct pollfd fds[] = {{.fd = fuse_session_fd(v->session), .events = POLLIN},
-                                       {.fd = signals, .events = POLLIN}};
+                                       {.fd = signals, .events = POLLIN},
+                                       {.fd = sim_finder_fd(v->finder), .events = POLLIN}};
 
-                if (poll(fds, 2, -1) < 0)
+                if (poll(fds, 3, -1) < 0)
                         return -errno;
                 if (fds[1].revents)
                         return 0;
-                r = serve_one(v, worker);
+                if (fds[2].revents && serve_found(v, worker) < 0)
+                        return -ENOMEM;
+                r = fds[0].revents ? serve_one(v, worker) : 1;
         } while (r > 0 && !fuse_session_exited(v->session));
         return r < 0 && r != -ENODEV ? r : 0;
 }
@@ -459,6 +622,12 @@ int sim_server_run(SimServer *v) {
 void sim_server_free(SimServer *v) {
         if (!v)
                 return;
+        while (v->waiting) {
+                Waiting *w = take_waiting(v, v->waiting->token);
+
+                refuse(w->req, ENOTCONN);
+                free(w);
+        }
         if (v->mounted)
                 fuse_session_unmount(v->session);
         v->sim->listener = (SimListener){.enter = NULL};
@@ -468,6 +637,7 @@ void sim_server_free(SimServer *v) {
                 sim_pages_free(v->pages[i]);
         if (v->session)
                 fuse_session_destroy(v->session);
+        sim_finder_free(v->finder); /* after that: whoever still asks has been told that nobody answers */
         free(v->buf.mem);
         free(v);
 }

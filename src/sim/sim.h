@@ -46,6 +46,14 @@ struct SimClient {
         UT_hash_handle hh;
 };
 
+/* Places for objects that travel with a file: handles of the driver's own client, 0 where there is none. */
+typedef struct SimExports {
+        uint32_t *handles;
+        uint16_t n;      /* 0: it is no such file */
+        uint32_t device; /* instance, as the exporter named it; SIM_CARDS_MAX: none */
+        uint8_t metadata[64];
+} SimExports;
+
 struct SimFile {
         Sim *sim;
         SimFileKind kind;
@@ -54,6 +62,7 @@ struct SimFile {
         bool initialized; /* UVM_INITIALIZE was done */
         size_t n_objects;
         SimClient *clients;
+        SimExports exports;
 };
 
 /* Who is told when a channel group gets a place on its card's engines, and when it leaves it. */
@@ -70,6 +79,8 @@ struct Sim {
         SimClient *clients; /* by handle, in the order in which they were made */
         uint32_t next_client;
         size_t n_files, n_objects, max_objects, max_file_objects;
+        SimFile *exporter; /* the driver's own, whose client has what was exported; NULL while nothing is */
+        size_t n_exported;
 };
 
 /* reserved: bytes that the driver keeps of each card. 0, -E2BIG for more than SIM_CARDS_MAX cards, -ERANGE, -ENOMEM. */

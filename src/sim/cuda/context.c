@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
+#include <sys/ioctl.h>
 
+#include "rm/uvm.h"
 #include "sim/cuda/array.h"
 #include "sim/cuda/memory.h"
 #include "sim/cuda/module.h"
@@ -20,12 +22,26 @@ enum {
         CLASS_COMPUTE = 0xC3C0, /* VOLTA_COMPUTE_A */
 };
 
+static uint32_t register_card(Device *device) {
+        UvmRegisterGpu p = {.ctl = state.driver.ctl, .client = state.driver.client};
+
+        if (device->registered || state.uvm < 0)
+                return RM_OK;
+        memcpy(p.uuid, device->card->uuid_bytes, sizeof p.uuid);
+        if (ioctl(state.uvm, (unsigned long) UVM_REGISTER_GPU_CMD, &p) < 0)
+                return DRIVER_E_FILE;
+        device->registered = p.status == RM_OK;
+        return p.status;
+}
+
 /* What the real one sets up costs memory twice: what it asks for (the parts), and what the driver keeps for the group. */
 static uint32_t make_objects(CUcontext c) {
         Driver *d = &state.driver;
         const DriverCard *card = c->device->card;
         uint32_t compute, status = driver_alloc(d, card->device, RM_CLASS_VASPACE, NULL, 0, &c->space);
 
+        if (status == RM_OK)
+                status = register_card(c->device);
         if (status == RM_OK)
                 status = driver_alloc(d, card->device, RM_CLASS_CHANNEL_GROUP, NULL, 0, &c->group);
         if (status == RM_OK)

@@ -33,6 +33,7 @@ typedef struct Device {
         Engine *engine;   /* once there was a context */
         int major, minor; /* compute capability */
         int processors;
+        bool registered; /* with uvm: managed memory can be on it */
         CUcontext primary;
         unsigned primary_users, primary_flags;
         CUmemoryPool default_pool, pool; /* made when first asked for */
