@@ -78,13 +78,14 @@ bool vector_is_unknown(const TraceEvent *e) {
 
 const char *vector_what(const TraceEvent *e) {
         static const char *const words[] = {
-                [RM_OTHER] = "other",          [RM_NEW_CLIENT] = "client",   [RM_NEW_DEVICE] = "device",
-                [RM_NEW_SUBDEVICE] = "subdev", [RM_NEW_MEMORY] = "memory",   [RM_NEW_GROUP] = "group",
-                [RM_FREE_OBJECT] = "free",     [RM_DUPLICATE] = "duplicate", [RM_EXPORT] = "export",
-                [RM_IMPORT] = "import",        [RM_TELL_FB] = "fb",          [RM_TELL_FB_LIST] = "fb-list",
-                [RM_TELL_REGIONS] = "regions", [RM_TELL_HEAP] = "heap",      [RM_TELL_LIMIT] = "limit",
-                [RM_SCHEDULE] = "schedule",
+                [RM_OTHER] = "other",          [RM_NEW_CLIENT] = "client",    [RM_NEW_DEVICE] = "device",
+                [RM_NEW_SUBDEVICE] = "subdev", [RM_NEW_MEMORY] = "memory",    [RM_NEW_GROUP] = "group",
+                [RM_FREE_OBJECT] = "free",     [RM_DUPLICATE] = "duplicate",  [RM_EXPORT] = "export",
+                [RM_EXPORT_MANY] = "exports",  [RM_IMPORT] = "import",        [RM_IMPORT_MANY] = "imports",
+                [RM_TELL_FB] = "fb",           [RM_TELL_FB_LIST] = "fb-list", [RM_TELL_REGIONS] = "regions",
+                [RM_TELL_HEAP] = "heap",       [RM_TELL_LIMIT] = "limit",     [RM_SCHEDULE] = "schedule",
         };
+        _Static_assert(sizeof words / sizeof *words == RM_SCHEDULE + 1, "a word for each");
         RmAsk ask;
 
         if (vector_is_unknown(e))

@@ -9,6 +9,7 @@
 #include "test.h"
 #include "trace/bytes.h"
 #include "trace/line.h"
+#include "trace/vector.h"
 
 #define MIB (UINT64_C(1) << 20)
 
@@ -67,26 +68,14 @@ static RmAction wanted(RmWhat what) {
                 [RM_NEW_DEVICE] = RM_REMEMBER,  [RM_NEW_SUBDEVICE] = RM_REMEMBER,
                 [RM_NEW_MEMORY] = RM_CHARGE,    [RM_NEW_GROUP] = RM_CHARGE,
                 [RM_FREE_OBJECT] = RM_FORGET,   [RM_DUPLICATE] = RM_MEASURE,
-                [RM_EXPORT] = RM_FORWARD,       [RM_IMPORT] = RM_MEASURE,
+                [RM_EXPORT] = RM_KEEP,          [RM_EXPORT_MANY] = RM_KEEP,
+                [RM_IMPORT] = RM_MEASURE,       [RM_IMPORT_MANY] = RM_MEASURE,
                 [RM_TELL_FB] = RM_REWRITE,      [RM_TELL_FB_LIST] = RM_REWRITE,
                 [RM_TELL_REGIONS] = RM_REWRITE, [RM_TELL_HEAP] = RM_REWRITE,
                 [RM_TELL_LIMIT] = RM_REWRITE,   [RM_SCHEDULE] = RM_REFUSE,
         };
 
         return actions[what];
-}
-
-static const char *word(RmWhat what) {
-        static const char *const words[] = {
-                [RM_OTHER] = "other",          [RM_NEW_CLIENT] = "client",   [RM_NEW_DEVICE] = "device",
-                [RM_NEW_SUBDEVICE] = "subdev", [RM_NEW_MEMORY] = "memory",   [RM_NEW_GROUP] = "group",
-                [RM_FREE_OBJECT] = "free",     [RM_DUPLICATE] = "duplicate", [RM_EXPORT] = "export",
-                [RM_IMPORT] = "import",        [RM_TELL_FB] = "fb",          [RM_TELL_FB_LIST] = "fb-list",
-                [RM_TELL_REGIONS] = "regions", [RM_TELL_HEAP] = "heap",      [RM_TELL_LIMIT] = "limit",
-                [RM_SCHEDULE] = "schedule",
-        };
-
-        return words[what];
 }
 
 static void check(Vector *v) {
@@ -96,7 +85,7 @@ static void check(Vector *v) {
         ASSERT_TRUE(rm_metered(v->e.nr, v->e.size)); /* a size that is not known passes the gate by */
         ASSERT_INT(v->e.outer.n, v->e.size);
         rm_decode(v->e.nr, v->e.size, v->e.outer.before, &v->ask);
-        ASSERT_TEXT(word(v->ask.what), v->e.what);
+        ASSERT_TEXT(vector_what(&v->e), v->e.what);
         v->status = rm_status(&(RmAsk){.nr = v->e.nr, .size = v->e.size}, v->e.outer.after);
         if (v->ask.what == RM_NEW_MEMORY)
                 check_memory(v);
