@@ -17,7 +17,7 @@ enum {
 #define PERIOD       (40 * MSEC)   /* of the duty cycle: so much of it may be saved up */
 #define FILL_PAUSE   (MSEC / 50)   /* between two looks at the clock for the balance */
 #define PEERS_PAUSE  (100 * MSEC)  /* between two looks at the other processes */
-#define AHEAD        (1000 * MSEC) /* the arbiter cannot have been here later than now: another clock */
+#define AHEAD        (10000 * MSEC) /* the arbiter cannot have been here that much later than now: another clock */
 #define WINDOW_WAIT  (20 * MSEC)   /* until one looks again though nothing was said */
 #define LATE_WAIT    (2 * MSEC)    /* the window is over, and the arbiter has not said so */
 #define DEPTH_WAIT   (1 * MSEC)
