@@ -134,6 +134,7 @@ static void begin(Context *c, uint32_t card) {
         c->watch = c->origin = NULL;
         c->origin_nsec = UINT64_C(1) << 48; /* what began before the first that was measured is after zero, too */
         c->spans = none;
+        atomic_store(&c->over, 0);
         atomic_store(&c->measuring, 0);
         for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
                 Batch *b = &c->batches[i];
@@ -231,10 +232,8 @@ static void say_busy(Account *a, uint32_t card) {
 }
 
 void account_settle(Account *a, uint32_t card, uint64_t nsec) {
-        Meter *m = &a->meters[card];
-
         account_return(a, card, nsec);
-        (void) atomic_fetch_add_explicit(&m->used, (int64_t) nsec, memory_order_relaxed);
+        (void) atomic_fetch_add_explicit(&a->meters[card].used, (int64_t) nsec, memory_order_relaxed);
 }
 
 void account_correct(Account *a, uint32_t card, int64_t nsec) {

@@ -41,6 +41,7 @@ typedef struct Batch {
         CuHandle begin, end, stream; /* events and the stream as the application names it */
         uintptr_t key;               /* of the stream; differs between threads that say "mine" */
         _Atomic uint64_t nsec;       /* estimated */
+        uint64_t began, charged;     /* when its first launch was; what was settled for it */
         _Atomic uint64_t over;       /* when it will be, by the estimates */
         EstimateShare shares[ACCOUNT_KINDS];
 } Batch;
@@ -54,6 +55,7 @@ struct Context {
         CuHandle origin;            /* event that times are counted from */
         uint64_t origin_nsec;       /* when that was, on the clock of the spans */
         Spans spans;
+        _Atomic uint64_t over; /* when the last one was, by the clock */
         Batch batches[ACCOUNT_BATCHES];
 };
 

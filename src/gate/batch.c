@@ -63,14 +63,31 @@ static bool is_done(CuHandle stream) {
 
 /* ---- the end of a batch ---- */
 
-/* Who takes it from BATCH_CLOSED says that it is over. */
-static void say_over(Account *a, Batch *b, BatchState next) {
-        uint32_t closed = BATCH_CLOSED, card = b->context->card;
-        uint64_t nsec = atomic_load(&b->nsec);
+/* What it took by the clock: since its launch, or since what was before it was over. Until the events are looked at, which is at the
+ * application's next call, this is what is known; of what was never measured it is the first estimate. */
+static uint64_t by_clock(Context *c, const Batch *b, uint64_t now) {
+        uint64_t before = atomic_load(&c->over), from = b->began > before ? b->began : before;
 
-        if (!atomic_compare_exchange_strong(&b->state, &closed, next))
+        atomic_store(&c->over, now > before ? now : before);
+        return now > from ? now - from : 0;
+}
+
+/* Who takes it from BATCH_CLOSED says that it is over. */
+static void say_over(Account *a, Batch *b) {
+        uint32_t closed = BATCH_CLOSED, card = b->context->card;
+        uint64_t nsec;
+
+        if (!atomic_compare_exchange_strong(&b->state, &closed, BATCH_HELD))
                 return;
+        nsec = b->charged = atomic_load(&b->nsec);
+        if (b->measured) {
+                b->charged = by_clock(b->context, b, account_now());
+                if (b->n_others == 0 && b->n_shares == 1 && estimate_is_cold(b->shares[0].of))
+                        estimate_learn(b->shares, b->n_shares, b->charged);
+        }
         account_settle(a, card, nsec);
+        account_correct(a, card, (int64_t) b->charged - (int64_t) nsec);
+        atomic_store_explicit(&b->state, BATCH_DONE, memory_order_release);
         if (atomic_fetch_sub(&a->meters[card].closed, 1) == 1)
                 account_idle(a, card);
         account_wake(a, card);
@@ -80,7 +97,7 @@ static void say_over(Account *a, Batch *b, BatchState next) {
 static void watched(void *data) {
         Batch *b = data;
 
-        say_over(account_known(), b, BATCH_DONE);
+        say_over(account_known(), b);
         (void) atomic_fetch_sub(&b->context->calls, 1);
 }
 
@@ -183,7 +200,7 @@ static void measure(Account *a, Context *c, Batch *b) {
 
         if (b->measured && times(c, b, &from, &to) && to >= from) {
                 account_correct(a, c->card,
-                                (int64_t) spans_add(&c->spans, from, to) - (int64_t) atomic_load(&b->nsec));
+                                (int64_t) spans_add(&c->spans, from, to) - (int64_t) b->charged);
                 if (b->n_others == 0)
                         estimate_learn(b->shares, b->n_shares, to - from);
         }
@@ -226,6 +243,7 @@ static bool begin(Account *a, Batch *b, CuHandle stream, uintptr_t key, bool col
         b->n_shares = b->n_launches = b->n_others = 0;
         atomic_store(&b->nsec, 0);
         atomic_store(&b->over, now);
+        b->began = now;
         b->measured = worth_measuring(a, b, cold, now);
         if (!b->measured)
                 return true;
@@ -375,7 +393,7 @@ static void ask(Account *a, Batch *b) {
         int mode = relax(CU_CAPTURE_RELAXED);
 
         if (!query || query(b->end) != CU_ERROR_NOT_READY)
-                say_over(a, b, BATCH_DONE);
+                say_over(a, b);
         (void) relax(mode);
 }
 
@@ -394,7 +412,7 @@ void account_tend(Account *a, Context *c, bool all, uint64_t now) {
 /* ---- the end ---- */
 
 static void end_batch(Account *a, Batch *b) {
-        say_over(a, b, BATCH_DONE);
+        say_over(a, b);
         if (take(b, BATCH_OPEN))
                 settle(a, b);
         if (!take(b, BATCH_DONE) && !take(b, BATCH_FREE))

@@ -27,7 +27,7 @@ typedef struct Estimates {
 
 /* Never NULL. Takes the place of another one where there is none left. */
 Estimate *estimate_find(Estimates *t, uintptr_t function, uint64_t blocks);
-uint64_t estimate_nsec(const Estimate *e); /* at least 1 */
+uint64_t estimate_nsec(const Estimate *e); /* at least 1; ESTIMATE_COLD before it was measured */
 bool estimate_is_cold(const Estimate *e);
 
 typedef struct EstimateShare {

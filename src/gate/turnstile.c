@@ -19,6 +19,8 @@ enum {
 #define PEERS_PAUSE  (100 * MSEC)  /* between two looks at the other processes */
 #define AHEAD        (10000 * MSEC) /* the arbiter cannot have been here that much later than now: another clock */
 #define WINDOW_WAIT  (20 * MSEC)   /* until one looks again though nothing was said */
+#define LOCAL_DEPTH  (4 * MSEC)    /* in flight at once, while the arbiter is away */
+#define COLD_MOST    (4 * MSEC)    /* what is supposed of work that was never measured, at most */
 #define LATE_WAIT    (2 * MSEC)    /* the window is over, and the arbiter has not said so */
 #define DEPTH_WAIT   (1 * MSEC)
 #define LOST_AFTER   (2000 * MSEC) /* nothing is on the card, and something is in flight: a thread ended with it */
@@ -35,6 +37,7 @@ typedef struct Asking { /* one launch that wants to pass */
         uint32_t card;
         uint64_t nsec, now, since; /* since: it waits; 0: not yet */
         uint32_t window, wake;     /* as they were when it was judged */
+        bool cold;                 /* nsec is not known */
 } Asking;
 
 /* ---- limits ---- */
@@ -77,10 +80,18 @@ static bool arbiter_away(const SliceTurn *t, uint64_t now) {
         return seen == 0 || (now > seen ? now - seen > TURN_AWAY_NSEC : seen - now > AHEAD);
 }
 
+/* What is not known yet counts as half of what may be in flight: few of it pass until one is over. */
+static void suppose(Asking *k, uint64_t depth) {
+        if (k->cold)
+                k->nsec = depth / 2 > COLD_MOST ? COLD_MOST : depth / 2 > ESTIMATE_COLD ? depth / 2 : ESTIMATE_COLD;
+}
+
 static Verdict by_window(Asking *k) {
         const SliceTurn *t = &k->limits->turn;
         uint64_t in_flight = atomic_load_explicit(&k->meter->in_flight, memory_order_relaxed);
+        uint64_t depth = atomic_load_explicit(&t->depth, memory_order_relaxed);
 
+        suppose(k, depth);
         if (!(atomic_load_explicit(&t->flags, memory_order_relaxed) & TURN_GATED)) {
                 (void) atomic_fetch_add(&k->meter->in_flight, k->nsec);
                 return PASS;
@@ -91,7 +102,7 @@ static Verdict by_window(Asking *k) {
         if (k->now >= atomic_load_explicit(&t->closes, memory_order_relaxed))
                 return WAIT_LATE;
         do
-                if (in_flight != 0 && in_flight >= atomic_load_explicit(&t->depth, memory_order_relaxed))
+                if (in_flight != 0 && in_flight >= depth)
                         return WAIT_DEPTH;
         while (!atomic_compare_exchange_weak(&k->meter->in_flight, &in_flight, in_flight + k->nsec));
         return PASS;
@@ -135,13 +146,17 @@ static void fill(Asking *k, uint32_t percent) {
 }
 
 static Verdict by_balance(Asking *k, uint32_t percent) {
+        uint64_t in_flight = atomic_load(&k->meter->in_flight);
         int64_t balance;
 
+        suppose(k, LOCAL_DEPTH);
         if (percent == 0) { /* nothing is known to keep to */
                 (void) atomic_fetch_add(&k->meter->in_flight, k->nsec);
                 return PASS;
         }
         fill(k, percent);
+        if (in_flight >= LOCAL_DEPTH)
+                return WAIT_DEPTH;
         balance = atomic_load(&k->meter->balance);
         do
                 if (balance <= 0)
@@ -210,24 +225,26 @@ static void wait_once(Asking *k, Verdict v) {
         sleep_for(k, v);
 }
 
-static uint64_t wait_for_turn(Account *a, Context *c, uint32_t card, uint64_t nsec) {
-        Asking k = {.account = a,
-                    .context = c,
-                    .limits = a->gate->cards[card].slice.limits,
-                    .meter = &a->meters[card],
-                    .card = card,
-                    .nsec = nsec};
+static void wait_for_turn(Launch *l) {
+        Asking k = {.account = l->account,
+                    .context = l->context,
+                    .limits = l->account->gate->cards[l->card].slice.limits,
+                    .meter = &l->account->meters[l->card],
+                    .card = l->card,
+                    .cold = estimate_is_cold(l->estimate),
+                    .nsec = estimate_nsec(l->estimate)};
         uint32_t waiters;
         Verdict v;
 
         while ((v = judge(&k)) != PASS)
                 wait_once(&k, v);
+        l->now = k.now;
+        l->nsec = k.nsec;
         if (k.since == 0)
-                return k.now;
+                return;
         waiters = atomic_load(&k.meter->waiters);
         while (waiters > 0 && !atomic_compare_exchange_weak(&k.meter->waiters, &waiters, waiters - 1))
                 ;
-        return k.now;
 }
 
 /* ---- launches ---- */
@@ -251,8 +268,7 @@ void turnstile_enter(Gate *g, Launch *l, CuHandle function, uint64_t blocks, CuH
         l->account = a;
         l->card = (uint32_t) card;
         l->estimate = estimate_find(&a->estimates, (uintptr_t) function, blocks);
-        l->nsec = estimate_nsec(l->estimate);
-        l->now = wait_for_turn(a, l->context, l->card, l->nsec);
+        wait_for_turn(l);
         l->batch = l->context ? account_open(a, l->context, named, named == STREAM_MINE ? spin_self() : (uintptr_t) named,
                                              estimate_is_cold(l->estimate), l->now)
                               : NULL;
