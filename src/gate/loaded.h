@@ -5,7 +5,7 @@
  * `_dl_debug_addr` of musl. The list is only read, and without the linker's lock: another thread may be about to load something, so
  * an object that is not whole yet is passed over, and memory is read in a way that cannot fault (peek.h). */
 
-#include "gate/elf.h"
+#include "gate/elf_names.h"
 
 /* The parts without a process, for tests. head: the address of the first link_map. */
 

@@ -21,7 +21,7 @@ compile -mno-outline-atomics -fPIC -shared -nostdlib -ffreestanding -fno-stack-p
 "$root/tests/unit/gate/symbols.sh" "$scratch/libaliquot.so" "$map"
 
 # What the library defines in libc's place would take its place in a test as well.
-pure=$(printf '%s\n' "$@" | grep -Ev '/(routines|setup|hook|call|cards|files|dl|launch|account|batch|turnstile|peers|real)\.c$')
+pure=$(printf '%s\n' "$@" | grep -Ev '/(routines|setup|hook|call|cards|files|dl|launch|account|batch|turnstile|peers|real|loaded)\.c$')
 for test in $tests; do
         # shellcheck disable=SC2086
         compile -static -pthread "$root/tests/unit/gate/test-$test.c" $pure -o "$scratch/$test"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gate/elf.h"
+#include "gate/elf_names.h"
 
 #include <elf.h>
 
