@@ -93,7 +93,9 @@ Account *account_get(Gate *g) {
 /* ---- contexts ---- */
 
 static uint32_t digit(char c) {
-        return c >= '0' && c <= '9' ? (uint32_t) (c - '0') : c >= 'a' && c <= 'f' ? (uint32_t) (c - 'a' + 10) : 16;
+        return c >= '0' && c <= '9'   ? (uint32_t) (c - '0')
+               : c >= 'a' && c <= 'f' ? (uint32_t) (c - 'a' + 10)
+                                      : 16;
 }
 
 static bool same_card(const char *text, const CuUuid *uuid) {
@@ -132,7 +134,8 @@ static void begin(Context *c, uint32_t card) {
 
         c->card = card;
         c->watch = c->origin = NULL;
-        c->origin_nsec = UINT64_C(1) << 48; /* what began before the first that was measured is after zero, too */
+        c->origin_nsec =
+                UINT64_C(1) << 48; /* what began before the first that was measured is after zero, too */
         c->spans = none;
         atomic_store(&c->over, 0);
         atomic_store(&c->measuring, 0);
@@ -151,7 +154,8 @@ static Context *take_place(Account *a) {
                 Context *c = atomic_load(&a->contexts[i]), *fresh;
                 uintptr_t handle = 0;
 
-                if (c && atomic_load(&c->calls) == 0 && atomic_compare_exchange_strong(&c->handle, &handle, 1))
+                if (c && atomic_load(&c->calls) == 0 &&
+                    atomic_compare_exchange_strong(&c->handle, &handle, 1))
                         return c;
                 if (c)
                         continue;
@@ -272,9 +276,10 @@ void account_want(Account *a, uint32_t card, uint64_t now) {
         SliceWork *row = row_of(a, card);
         uint64_t none = 0;
 
-        atomic_store_explicit(&row->in_flight,
-                              atomic_load(&a->meters[card].closed) > 0 ? atomic_load(&a->meters[card].in_flight) : 0,
-                              memory_order_relaxed);
+        atomic_store_explicit(
+                &row->in_flight,
+                atomic_load(&a->meters[card].closed) > 0 ? atomic_load(&a->meters[card].in_flight) : 0,
+                memory_order_relaxed);
         say_busy(a, card);
         if (atomic_load_explicit(&row->wants, memory_order_relaxed) == 0 &&
             atomic_compare_exchange_strong(&row->wants, &none, now))
@@ -285,7 +290,8 @@ void account_drained(Account *a, uint32_t card) {
         uint32_t window = atomic_load(&turn_of(a, card)->window), number = window >> 1;
         SliceWork *row = row_of(a, card);
 
-        if (window & TURN_OPEN || atomic_load(&a->meters[card].closed) != 0 || atomic_load(&row->drained) == number)
+        if (window & TURN_OPEN || atomic_load(&a->meters[card].closed) != 0 ||
+            atomic_load(&row->drained) == number)
                 return;
         atomic_store(&row->in_flight, 0);
         atomic_store(&row->drained, number);

@@ -36,7 +36,7 @@ typedef struct Context Context;
 typedef struct Batch {
         _Atomic uint32_t state;
         uint32_t n_shares, n_launches, n_others; /* others: launches of kinds for which there was no room */
-        bool measured;               /* there is an event at its begin */
+        bool measured;                           /* there is an event at its begin */
         Context *context;
         CuHandle begin, end, stream; /* events and the stream as the application names it */
         uintptr_t key;               /* of the stream; differs between threads that say "mine" */
@@ -49,7 +49,8 @@ typedef struct Batch {
 struct Context {
         _Atomic uintptr_t handle; /* 0: not in use */
         uint32_t card;            /* of the gate */
-        _Atomic uint32_t calls;   /* host functions under way: until they have come the place is not used again */
+        _Atomic uint32_t
+                calls; /* host functions under way: until they have come the place is not used again */
         _Atomic uint64_t measuring; /* since when a thread has what is below it */
         CuHandle watch;             /* our stream */
         CuHandle origin;            /* event that times are counted from */
@@ -59,18 +60,18 @@ struct Context {
         Batch batches[ACCOUNT_BATCHES];
 };
 
-typedef struct Meter { /* of one card */
+typedef struct Meter {              /* of one card */
         _Atomic uint64_t in_flight; /* ns, estimated, launches that are about to be made included */
         _Atomic int64_t used;       /* ns; corrections go both ways */
         _Atomic int64_t balance;    /* ns that may be used while the arbiter is away */
         _Atomic uint64_t filled;    /* when the balance was filled up last */
         _Atomic uint64_t counted;   /* when the peers were */
         _Atomic uint32_t peers;
-        _Atomic uint32_t closed;    /* batches on the card */
-        _Atomic uint32_t waiters;   /* threads */
-        _Atomic uint64_t waited;    /* when one of them looked last: a thread may have ended in between */
-        _Atomic uint32_t wake;      /* a futex: something is over */
-        _Atomic uint64_t marked;    /* when a batch was closed last */
+        _Atomic uint32_t closed;  /* batches on the card */
+        _Atomic uint32_t waiters; /* threads */
+        _Atomic uint64_t waited;  /* when one of them looked last: a thread may have ended in between */
+        _Atomic uint32_t wake;    /* a futex: something is over */
+        _Atomic uint64_t marked;  /* when a batch was closed last */
         Peers seen;
 } Meter;
 

@@ -8,9 +8,9 @@
 #define MARK_NSEC  UINT64_C(200000)
 #define MARK_PAUSE UINT64_C(1000000)
 
-#define SLACK_NSEC    UINT64_C(200000)     /* by which estimates may be late before anybody asks */
-#define FOREIGN_NSEC  UINT64_C(10000000)   /* the same for a stream that only its own thread can ask about */
-#define ORIGIN_MSEC   500.0F               /* a float of ms has 24 bits: 60 ns of a second */
+#define SLACK_NSEC    UINT64_C(200000)      /* by which estimates may be late before anybody asks */
+#define FOREIGN_NSEC  UINT64_C(10000000)    /* the same for a stream that only its own thread can ask about */
+#define ORIGIN_MSEC   500.0F                /* a float of ms has 24 bits: 60 ns of a second */
 #define MEASURE_STALE UINT64_C(10000000000) /* a thread that was measuring has ended */
 
 #define STREAM_MINE ((CuHandle) 2)
@@ -64,7 +64,7 @@ static bool is_done(CuHandle stream) {
 /* ---- the end of a batch ---- */
 
 /* What it took by the clock: since its launch, or since what was before it was over. Until the events are looked at, which is at the
- * application's next call, this is what is known; of what was never measured it is the first estimate. */
+ * application's next call, this is what is known. */
 static uint64_t by_clock(Context *c, const Batch *b, uint64_t now) {
         uint64_t before = atomic_load(&c->over), from = b->began > before ? b->began : before;
 
@@ -75,16 +75,14 @@ static uint64_t by_clock(Context *c, const Batch *b, uint64_t now) {
 /* Who takes it from BATCH_CLOSED says that it is over. */
 static void say_over(Account *a, Batch *b) {
         uint32_t closed = BATCH_CLOSED, card = b->context->card;
-        uint64_t nsec;
+        uint64_t nsec, clock;
 
         if (!atomic_compare_exchange_strong(&b->state, &closed, BATCH_HELD))
                 return;
         nsec = b->charged = atomic_load(&b->nsec);
-        if (b->measured) {
-                b->charged = by_clock(b->context, b, account_now());
-                if (b->n_others == 0 && b->n_shares == 1 && estimate_is_cold(b->shares[0].of))
-                        estimate_learn(b->shares, b->n_shares, b->charged);
-        }
+        clock = by_clock(b->context, b, account_now());
+        if (b->measured || clock < nsec)
+                b->charged = clock;
         account_settle(a, card, nsec);
         account_correct(a, card, (int64_t) b->charged - (int64_t) nsec);
         atomic_store_explicit(&b->state, BATCH_DONE, memory_order_release);
@@ -199,8 +197,7 @@ static void measure(Account *a, Context *c, Batch *b) {
         uint64_t from, to;
 
         if (b->measured && times(c, b, &from, &to) && to >= from) {
-                account_correct(a, c->card,
-                                (int64_t) spans_add(&c->spans, from, to) - (int64_t) b->charged);
+                account_correct(a, c->card, (int64_t) spans_add(&c->spans, from, to) - (int64_t) b->charged);
                 if (b->n_others == 0)
                         estimate_learn(b->shares, b->n_shares, to - from);
         }
@@ -352,7 +349,8 @@ void account_add(Account *a, Batch *b, Estimate *e, uint64_t nsec, bool made, ui
         }
         if (b->n_launches == 0) {
                 let_go(b);
-        } else if (estimate_is_cold(e) || atomic_load(&b->nsec) >= mark_after(a, card) || now - marked >= MARK_PAUSE) {
+        } else if (estimate_is_cold(e) || atomic_load(&b->nsec) >= mark_after(a, card) ||
+                   now - marked >= MARK_PAUSE) {
                 close_batch(a, b, now);
                 account_tend(a, b->context, false, now);
         } else {

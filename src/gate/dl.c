@@ -52,7 +52,7 @@ static bool same(const char *a, const char *b) {
 }
 
 /* Where there is no libdl there is nobody who could ask. */
-static void *none(void *handle, const char *name) {
+static void *none(void) {
         return NULL;
 }
 
@@ -105,6 +105,7 @@ static void *ask_version(void *handle, const char *name, const char *version) {
 static void *next(void *handle, const char *name) {
         int number = hooks_find(name);
 
+        (void) handle; /* RTLD_NEXT */
         return number < 0 ? NULL : (void *) hooks_at((unsigned) number);
 }
 

@@ -101,7 +101,8 @@ static uint32_t gnu_hash_of(const char *name) {
 }
 
 static uint64_t find_gnu(ElfRead read, const ElfObject *o, const char *name) {
-        uint32_t header[4], hash = gnu_hash_of(name), index, link; /* buckets, first symbol, bloom words, shift */
+        uint32_t header[4], hash = gnu_hash_of(name), index,
+                            link; /* buckets, first symbol, bloom words, shift */
         uint64_t word, buckets, chains, r;
 
         if (!read(header, o->gnu_hash, sizeof header) || header[0] == 0 || header[2] == 0)

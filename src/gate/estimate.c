@@ -3,10 +3,14 @@
 
 #include <stddef.h>
 
-enum { PART = 4 }; /* how far one measurement moves the average: 1/PART */
+enum {
+        PART = 4, /* how far one measurement moves the average: 1/PART */
+        MOST = 4, /* times the average: what is more was measured while the launching thread did something else */
+};
 
 static uint64_t mixed(uintptr_t function, uint64_t blocks) {
-        uint64_t k = (uint64_t) function * UINT64_C(0x9E3779B97F4A7C15) ^ blocks * UINT64_C(0xC2B2AE3D27D4EB4F);
+        uint64_t k =
+                (uint64_t) function * UINT64_C(0x9E3779B97F4A7C15) ^ blocks * UINT64_C(0xC2B2AE3D27D4EB4F);
 
         k ^= k >> 29;
         k *= UINT64_C(0xBF58476D1CE4E5B9);
@@ -74,6 +78,8 @@ void estimate_learn(const EstimateShare *shares, unsigned n, uint64_t nsec) {
                         continue;
                 old = estimate_nsec(shares[i].of);
                 each = (uint64_t) ((double) old * ((double) nsec / (double) known));
-                set(shares[i].of, each > old ? old + (each - old + PART - 1) / PART : old - (old - each) / PART);
+                each = each / MOST < old ? each : old * MOST;
+                set(shares[i].of,
+                    each > old ? old + (each - old + PART - 1) / PART : old - (old - each) / PART);
         }
 }

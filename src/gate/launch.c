@@ -50,7 +50,8 @@ LAUNCH(cuLaunchKernel_ptsz, true, KERNEL_TYPES, KERNEL_NAMES, f, product(gx, gy,
 #define COOPERATIVE_NAMES (f, gx, gy, gz, bx, by, bz, shared, stream, params)
 
 LAUNCH(cuLaunchCooperativeKernel, false, COOPERATIVE_TYPES, COOPERATIVE_NAMES, f, product(gx, gy, gz), stream)
-LAUNCH(cuLaunchCooperativeKernel_ptsz, true, COOPERATIVE_TYPES, COOPERATIVE_NAMES, f, product(gx, gy, gz), stream)
+LAUNCH(cuLaunchCooperativeKernel_ptsz, true, COOPERATIVE_TYPES, COOPERATIVE_NAMES, f, product(gx, gy, gz),
+       stream)
 
 typedef struct LaunchConfig { /* CUlaunchConfig, as far as it matters */
         unsigned gx, gy, gz, bx, by, bz, shared;
@@ -74,16 +75,16 @@ typedef struct LaunchParams { /* CUDA_LAUNCH_PARAMS */
 
 /* By its first kernel, on the card of the current context: the others stand on other cards at the same time. */
 LAUNCH(cuLaunchCooperativeKernelMultiDevice, false, (LaunchParams * list, unsigned n, unsigned flags),
-       (list, n, flags), list && n > 0 ? list->function : NULL,
-       list && n > 0 ? product(list->gx, list->gy, list->gz) : 0, list && n > 0 ? list->stream : NULL)
+       (list, n, flags), list &&n > 0 ? list->function : NULL,
+       list &&n > 0 ? product(list->gx, list->gy, list->gz) : 0, list &&n > 0 ? list->stream : NULL)
 
 /* ---- as it was before CUDA 4 ---- */
 
 LAUNCH(cuLaunch, false, (CuHandle f), (f), f, 1, NULL)
 LAUNCH(cuLaunchGrid, false, (CuHandle f, int width, int height), (f, width, height), f,
        product((unsigned) width, (unsigned) height, 1), NULL)
-LAUNCH(cuLaunchGridAsync, false, (CuHandle f, int width, int height, CuHandle stream), (f, width, height, stream),
-       f, product((unsigned) width, (unsigned) height, 1), stream)
+LAUNCH(cuLaunchGridAsync, false, (CuHandle f, int width, int height, CuHandle stream),
+       (f, width, height, stream), f, product((unsigned) width, (unsigned) height, 1), stream)
 
 /* ---- graphs ---- */
 
@@ -143,9 +144,11 @@ LOOKUP(cuGetProcAddress, false, (const char *name, void **function, int version,
        (name, function, version, flags))
 LOOKUP(cuGetProcAddress_ptsz, true, (const char *name, void **function, int version, uint64_t flags),
        (name, function, version, flags))
-LOOKUP(cuGetProcAddress_v2, false, (const char *name, void **function, int version, uint64_t flags, int *status),
+LOOKUP(cuGetProcAddress_v2, false,
+       (const char *name, void **function, int version, uint64_t flags, int *status),
        (name, function, version, flags, status))
-LOOKUP(cuGetProcAddress_v2_ptsz, true, (const char *name, void **function, int version, uint64_t flags, int *status),
+LOOKUP(cuGetProcAddress_v2_ptsz, true,
+       (const char *name, void **function, int version, uint64_t flags, int *status),
        (name, function, version, flags, status))
 
 /* ---- the table ---- */

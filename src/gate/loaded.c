@@ -86,7 +86,8 @@ uint64_t loaded_next(const char *name) {
         ElfRead read = d && __atomic_load_n(&d->r_state, __ATOMIC_ACQUIRE) == RT_CONSISTENT ? read_plainly
                                                                                             : read_carefully;
 
-        return d ? loaded_find_after(read, (uint64_t) (uintptr_t) d->r_map, (uint64_t) (uintptr_t) own_dynamic, name)
+        return d ? loaded_find_after(read, (uint64_t) (uintptr_t) d->r_map,
+                                     (uint64_t) (uintptr_t) own_dynamic, name)
                  : 0;
 }
 

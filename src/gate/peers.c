@@ -27,7 +27,7 @@ void peers_ring(const Slice *s) {
         if (fd < 0)
                 return;
         (void) sys_call(SYS_write, fd, &byte, 1); /* full: it is ringing already */
-        (void) sys_call(SYS_close, fd);           /* the FIFO keeps what is in it as long as the arbiter has it open */
+        (void) sys_call(SYS_close, fd); /* the FIFO keeps what is in it as long as the arbiter has it open */
 }
 
 /* Its lock is held by its mapping: gone with its last process. */
@@ -56,7 +56,8 @@ unsigned peers_count(Peers *p, const Slice *s) {
                 if (!had_work(p, &s->counters->rows[row].work, row) || row == s->row)
                         continue;
                 if (fd < 0)
-                        fd = sys_call(SYS_openat, AT_FDCWD, s->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+                        fd = sys_call(SYS_openat, AT_FDCWD, s->path,
+                                      O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
                 if (fd < 0 || is_alive(fd, row))
                         n++;
         }

@@ -46,7 +46,11 @@ enum {
 
 #define REAL_NUMBER(name, symbol, twin) REAL_##symbol,
 #define REAL_NUMBER_OF_USED(name)       REAL_##name,
-enum { GATE_CUDA(REAL_NUMBER) REAL_HOOKED, REAL_FIRST_USED = REAL_HOOKED - 1, GATE_USES(REAL_NUMBER_OF_USED) REAL_ALL };
+enum {
+        GATE_CUDA(REAL_NUMBER) REAL_HOOKED,
+        REAL_FIRST_USED = REAL_HOOKED - 1,
+        GATE_USES(REAL_NUMBER_OF_USED) REAL_ALL
+};
 
 extern _Atomic uintptr_t real_table[REAL_ALL];
 
@@ -57,7 +61,8 @@ bool real_find(void);
 static inline uintptr_t real_get(unsigned number) {
         uintptr_t p = atomic_load_explicit(&real_table[number], memory_order_acquire);
 
-        return p != 0 || atomic_load_explicit(&real_table[REAL_cuCtxGetCurrent], memory_order_relaxed) != 0 || !real_find()
+        return p != 0 || atomic_load_explicit(&real_table[REAL_cuCtxGetCurrent], memory_order_relaxed) != 0 ||
+                               !real_find()
                        ? p
                        : atomic_load_explicit(&real_table[number], memory_order_acquire);
 }

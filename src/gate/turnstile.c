@@ -14,16 +14,17 @@ enum {
         POLICY_NATIVE = 1 + 5,
 };
 
-#define PERIOD       (40 * MSEC)   /* of the duty cycle: so much of it may be saved up */
-#define FILL_PAUSE   (MSEC / 50)   /* between two looks at the clock for the balance */
-#define PEERS_PAUSE  (100 * MSEC)  /* between two looks at the other processes */
-#define AHEAD        (10000 * MSEC) /* the arbiter cannot have been here that much later than now: another clock */
-#define WINDOW_WAIT  (20 * MSEC)   /* until one looks again though nothing was said */
-#define LOCAL_DEPTH  (4 * MSEC)    /* in flight at once, while the arbiter is away */
-#define COLD_MOST    (4 * MSEC)    /* what is supposed of work that was never measured, at most */
-#define LATE_WAIT    (2 * MSEC)    /* the window is over, and the arbiter has not said so */
-#define DEPTH_WAIT   (1 * MSEC)
-#define LOST_AFTER   (2000 * MSEC) /* nothing is on the card, and something is in flight: a thread ended with it */
+#define PERIOD      (40 * MSEC)  /* of the duty cycle: so much of it may be saved up */
+#define FILL_PAUSE  (MSEC / 50)  /* between two looks at the clock for the balance */
+#define PEERS_PAUSE (100 * MSEC) /* between two looks at the other processes */
+#define AHEAD       (10000 * MSEC) /* the arbiter cannot have been here that much later than now: another clock */
+#define WINDOW_WAIT (20 * MSEC) /* until one looks again though nothing was said */
+#define LOCAL_DEPTH (4 * MSEC)  /* in flight at once, while the arbiter is away */
+#define COLD_MOST   (4 * MSEC)  /* what is supposed of work that was never measured, at most */
+#define LATE_WAIT   (2 * MSEC)  /* the window is over, and the arbiter has not said so */
+#define DEPTH_WAIT  (1 * MSEC)
+#define LOST_AFTER                                                                                           \
+        (2000 * MSEC) /* nothing is on the card, and something is in flight: a thread ended with it */
 
 #define STREAM_MINE ((CuHandle) 2)
 
@@ -83,7 +84,9 @@ static bool arbiter_away(const SliceTurn *t, uint64_t now) {
 /* What is not known yet counts as half of what may be in flight: few of it pass until one is over. */
 static void suppose(Asking *k, uint64_t depth) {
         if (k->cold)
-                k->nsec = depth / 2 > COLD_MOST ? COLD_MOST : depth / 2 > ESTIMATE_COLD ? depth / 2 : ESTIMATE_COLD;
+                k->nsec = depth / 2 > COLD_MOST       ? COLD_MOST
+                          : depth / 2 > ESTIMATE_COLD ? depth / 2
+                                                      : ESTIMATE_COLD;
 }
 
 static Verdict by_window(Asking *k) {
@@ -197,7 +200,8 @@ static void sleep_for(Asking *k, Verdict v) {
         if (v == WAIT_WINDOW || v == WAIT_LATE)
                 sleep_on(&k->limits->turn.window, k->window, 0, v == WAIT_LATE ? LATE_WAIT : WINDOW_WAIT);
         else
-                sleep_on(&k->meter->wake, k->wake, FUTEX_PRIVATE_FLAG, v == WAIT_DEPTH ? DEPTH_WAIT : until_balance(k));
+                sleep_on(&k->meter->wake, k->wake, FUTEX_PRIVATE_FLAG,
+                         v == WAIT_DEPTH ? DEPTH_WAIT : until_balance(k));
 }
 
 /* A thread that was ended between its turn and its launch left something in flight that nobody takes out. */
@@ -269,14 +273,16 @@ void turnstile_enter(Gate *g, Launch *l, CuHandle function, uint64_t blocks, CuH
         l->card = (uint32_t) card;
         l->estimate = estimate_find(&a->estimates, (uintptr_t) function, blocks);
         wait_for_turn(l);
-        l->batch = l->context ? account_open(a, l->context, named, named == STREAM_MINE ? spin_self() : (uintptr_t) named,
+        l->batch = l->context ? account_open(a, l->context, named,
+                                             named == STREAM_MINE ? spin_self() : (uintptr_t) named,
                                              estimate_is_cold(l->estimate), l->now)
                               : NULL;
 }
 
 /* Of the context itself: what it had on the card is no more, and no host function will come. */
 static bool is_fatal(int result) {
-        return (result >= 700 && result < 720 && result != 701 && result != 708) || result == 214 || result == 999;
+        return (result >= 700 && result < 720 && result != 701 && result != 708) || result == 214 ||
+               result == 999;
 }
 
 void turnstile_leave(Launch *l, int result) {

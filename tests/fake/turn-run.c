@@ -48,9 +48,9 @@
         X(cuParamSeti, (CUfunction f, int offset, unsigned value))                                           \
         X(cuLaunchKernel, (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,    \
                            unsigned bz, unsigned shared, CUstream s, void **params, void **extra))           \
-        X(cuLaunchKernel_ptsz, (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,            \
-                                unsigned by, unsigned bz, unsigned shared, CUstream s, void **params,        \
-                                void **extra))                                                               \
+        X(cuLaunchKernel_ptsz,                                                                               \
+          (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,       \
+           unsigned shared, CUstream s, void **params, void **extra))                                        \
         X(cuLaunchKernelEx, (const CUlaunchConfig *config, CUfunction f, void **params, void **extra))       \
         X(cuLaunchCooperativeKernel, (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,      \
                                       unsigned by, unsigned bz, unsigned shared, CUstream s, void **params)) \
@@ -144,9 +144,9 @@ static void *of_proc2(const char *name) {
 }
 
 static void *(*prepare(const char *way))(const char *) {
-        open_library(strcmp(way, "deepbind") == 0                                 ? RTLD_DEEPBIND | RTLD_LOCAL
+        open_library(strcmp(way, "deepbind") == 0                              ? RTLD_DEEPBIND | RTLD_LOCAL
                      : strcmp(way, "default") == 0 || strcmp(way, "next") == 0 ? RTLD_GLOBAL
-                                                                                  : RTLD_LOCAL);
+                                                                               : RTLD_LOCAL);
         if (strcmp(way, "default") == 0)
                 return of_everything;
         if (strcmp(way, "next") == 0)
@@ -191,9 +191,7 @@ static void find_all(const char *way) {
 
 /* ---- launches ---- */
 
-static struct Counter {
-        _Atomic uint64_t taken, tried;
-} *counter;
+static struct Counter { _Atomic uint64_t taken, tried; } * counter;
 static CUfunction kernel;
 static CUgraphExec graph;
 static CUstream stream;
@@ -250,9 +248,10 @@ static CUresult by_grid_async(void) {
 static const struct Kind {
         const char *name;
         CUresult (*launch)(void);
-} kinds[] = {{"kernel", by_kernel}, {"ptsz", by_ptsz},   {"ex", by_ex},     {"cooperative", by_cooperative},
-             {"multi", by_multi},   {"graph", by_graph}, {"old", by_old}, {"grid", by_grid},
-             {"grid-async", by_grid_async}};
+} kinds[] = {
+        {"kernel", by_kernel},        {"ptsz", by_ptsz},   {"ex", by_ex},   {"cooperative", by_cooperative},
+        {"multi", by_multi},          {"graph", by_graph}, {"old", by_old}, {"grid", by_grid},
+        {"grid-async", by_grid_async}};
 static const struct Kind *kind;
 
 static CUresult launch(void) {
@@ -422,7 +421,7 @@ static void task_destroy(void) {
 static const struct Task {
         const char *name;
         void (*run)(void);
-} tasks[] = {{"all", task_all},   {"capture", task_capture}, {"beside", task_beside},
+} tasks[] = {{"all", task_all},         {"capture", task_capture}, {"beside", task_beside},
              {"threads", task_threads}, {"fork", task_fork},       {"destroy", task_destroy}};
 
 int main(int argc, char **argv) {

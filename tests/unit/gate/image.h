@@ -10,7 +10,14 @@
 
 #define IMAGE_BASE UINT64_C(0x7F0000100000)
 
-enum { IMAGE_SIZE = 4096, IMAGE_DYNAMIC = 0, IMAGE_SYMBOLS = 256, IMAGE_STRINGS = 512, IMAGE_HASH = 768, IMAGE_MAPS = 1024 };
+enum {
+        IMAGE_SIZE = 4096,
+        IMAGE_DYNAMIC = 0,
+        IMAGE_SYMBOLS = 256,
+        IMAGE_STRINGS = 512,
+        IMAGE_HASH = 768,
+        IMAGE_MAPS = 1024
+};
 
 static uint8_t image[IMAGE_SIZE];
 static size_t image_size;

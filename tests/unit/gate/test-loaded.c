@@ -29,9 +29,9 @@ static void half_made_objects(void) {
 
         image_gnu_hash();
         head = image_map(0, 0, 0x1234, 1);
-        (void) image_map(1, 0, 0, 2);            /* nothing is known of it yet */
-        (void) image_map(2, 0, 0x2DD8, 3);       /* an address that is none yet */
-        (void) image_map(3, IMAGE_BASE, 1, 4);   /* nor is that */
+        (void) image_map(1, 0, 0, 2);          /* nothing is known of it yet */
+        (void) image_map(2, 0, 0x2DD8, 3);     /* an address that is none yet */
+        (void) image_map(3, IMAGE_BASE, 1, 4); /* nor is that */
         (void) image_map(4, IMAGE_BASE, IMAGE_BASE, -1);
         ASSERT_INT(find(head, 0x1234), IMAGE_BASE + 0x10);
 }

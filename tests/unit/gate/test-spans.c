@@ -65,7 +65,8 @@ static void never_too_much(void) {
         for (uint64_t i = 0; i < 1000; i++)
                 sum += spans_add(&s, i * 10, i * 10 + 5);
         ASSERT_INT(sum, 5000); /* what is forgotten counts as full */
-        ASSERT_INT(spans_add(&s, 0, 20000), 15 * 5 + 20000 - 9995); /* the gaps that are known, and what comes */
+        ASSERT_INT(spans_add(&s, 0, 20000),
+                   15 * 5 + 20000 - 9995); /* the gaps that are known, and what comes */
 }
 
 int main(void) {
