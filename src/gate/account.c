@@ -256,9 +256,9 @@ void account_return(Account *a, uint32_t card, uint64_t nsec) {
                 ;
 }
 
-void account_charge(Account *a, uint32_t card, uint64_t nsec) {
-        account_settle(a, card, nsec);
-        say_busy(a, card);
+void account_charge(Account *a, uint32_t card, uint64_t in_flight, uint64_t nsec) {
+        account_settle(a, card, in_flight);
+        account_correct(a, card, (int64_t) nsec - (int64_t) in_flight);
 }
 
 /* ---- the row ---- */

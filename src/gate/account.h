@@ -96,8 +96,8 @@ void account_context_ends(Account *a, uintptr_t handle); /* 0: all of them. Befo
 Batch *account_open(Account *a, Context *c, CuHandle stream, uintptr_t key, bool cold, uint64_t now);
 /* After it: of an estimate, and how long that was said to be. made: the driver took it. */
 void account_add(Account *a, Batch *b, Estimate *e, uint64_t nsec, bool made, uint64_t now);
-/* What was launched without a batch. */
-void account_charge(Account *a, uint32_t card, uint64_t nsec);
+/* What was launched without a batch: so much was in flight, and so much is charged. */
+void account_charge(Account *a, uint32_t card, uint64_t in_flight, uint64_t nsec);
 
 /* Looks after batches: closes those that are open if `all`, settles what must be over, measures what is done. */
 void account_tend(Account *a, Context *c, bool all, uint64_t now);

@@ -13,6 +13,11 @@
 #define ORIGIN_MSEC   500.0F                /* a float of ms has 24 bits: 60 ns of a second */
 #define MEASURE_STALE UINT64_C(10000000000) /* a thread that was measuring has ended */
 
+enum {
+        MARKS_COLD = 4, /* on the card at once, of what was never measured */
+        WRONG = 4, /* times the estimate: it was none. Less may be because the driver's thread came late */
+};
+
 #define STREAM_MINE ((CuHandle) 2)
 
 typedef int EventCall(CuHandle event);
@@ -63,25 +68,26 @@ static bool is_done(CuHandle stream) {
 
 /* ---- the end of a batch ---- */
 
-/* What it took by the clock: since its launch, or since what was before it was over. Until the events are looked at, which is at the
- * application's next call, this is what is known. */
-static uint64_t by_clock(Context *c, const Batch *b, uint64_t now) {
-        uint64_t before = atomic_load(&c->over), from = b->began > before ? b->began : before;
+/* What it took at most, by the clock: since its launch, or since what was before it was over. Until the events are looked at, which is at
+ * the application's next call, this is what is known. */
+static uint64_t by_clock(const Batch *b, uint64_t now) {
+        uint64_t before = atomic_load(&b->context->over), from = b->began > before ? b->began : before;
 
-        atomic_store(&c->over, now > before ? now : before);
         return now > from ? now - from : 0;
 }
 
 /* Who takes it from BATCH_CLOSED says that it is over. */
 static void say_over(Account *a, Batch *b) {
         uint32_t closed = BATCH_CLOSED, card = b->context->card;
-        uint64_t nsec, clock;
+        uint64_t nsec, clock, now;
 
         if (!atomic_compare_exchange_strong(&b->state, &closed, BATCH_HELD))
                 return;
         nsec = b->charged = atomic_load(&b->nsec);
-        clock = by_clock(b->context, b, account_now());
-        if (b->measured || clock < nsec)
+        now = account_now();
+        clock = by_clock(b, now);
+        atomic_store(&b->context->over, now);
+        if (clock < nsec || clock / WRONG > nsec)
                 b->charged = clock;
         account_settle(a, card, nsec);
         account_correct(a, card, (int64_t) b->charged - (int64_t) nsec);
@@ -133,10 +139,13 @@ static void let_go(Batch *b) {
         atomic_store_explicit(&b->state, BATCH_FREE, memory_order_release);
 }
 
-/* Without another word from the card: as estimated. */
-static void settle(Account *a, Batch *b) {
-        account_settle(a, b->context->card, atomic_load(&b->nsec));
-        let_go(b);
+/* Without another word from the card: as estimated, and no more than there was time for. */
+static void settle(Account *a, Batch *b, uint64_t now) {
+        uint64_t nsec = atomic_load(&b->nsec), clock = by_clock(b, now);
+
+        account_settle(a, b->context->card, nsec);
+        if (clock < nsec)
+                account_correct(a, b->context->card, -(int64_t) (nsec - clock));
 }
 
 /* Marks the end of a batch that is held. Between the question whether the stream is captured and the event, another thread may have begun
@@ -146,7 +155,8 @@ static void close_batch(Account *a, Batch *b, uint64_t now) {
         int mode = relax(CU_CAPTURE_RELAXED);
 
         if (!record(&b->end, b->stream) || is_capturing(b->stream)) {
-                settle(a, b);
+                settle(a, b, now);
+                let_go(b);
         } else {
                 (void) atomic_fetch_add(&m->closed, 1);
                 atomic_store(&m->marked, now);
@@ -276,7 +286,7 @@ static bool went_dry(Account *a, Batch *b, uint64_t now) {
                 atomic_store(&b->over, now);
                 return false;
         }
-        account_settle(a, b->context->card, atomic_load(&b->nsec));
+        settle(a, b, now);
         return true;
 }
 
@@ -336,9 +346,18 @@ static uint64_t mark_after(const Account *a, uint32_t card) {
         return part > MARK_NSEC ? part : MARK_NSEC;
 }
 
+/* What is not known yet is measured at once, but not one by one if there are many of it. */
+static bool is_due(const Account *a, const Batch *b, const Estimate *e, uint64_t now) {
+        const Meter *m = &a->meters[b->context->card];
+
+        if (estimate_is_cold(e) && atomic_load_explicit(&m->closed, memory_order_relaxed) < MARKS_COLD)
+                return true;
+        return atomic_load(&b->nsec) >= mark_after(a, b->context->card) ||
+               now - atomic_load_explicit(&m->marked, memory_order_relaxed) >= MARK_PAUSE;
+}
+
 void account_add(Account *a, Batch *b, Estimate *e, uint64_t nsec, bool made, uint64_t now) {
         uint32_t card = b->context->card;
-        uint64_t marked = atomic_load_explicit(&a->meters[card].marked, memory_order_relaxed);
 
         if (made) {
                 share(b, e);
@@ -349,8 +368,7 @@ void account_add(Account *a, Batch *b, Estimate *e, uint64_t nsec, bool made, ui
         }
         if (b->n_launches == 0) {
                 let_go(b);
-        } else if (estimate_is_cold(e) || atomic_load(&b->nsec) >= mark_after(a, card) ||
-                   now - marked >= MARK_PAUSE) {
+        } else if (is_due(a, b, e, now)) {
                 close_batch(a, b, now);
                 account_tend(a, b->context, false, now);
         } else {
@@ -372,10 +390,12 @@ static void tend_open(Account *a, Batch *b, bool close, uint64_t now) {
         if (!take(b, BATCH_OPEN))
                 return;
         if (of_another_thread(b)) {
-                if (now > over + FOREIGN_NSEC)
-                        settle(a, b);
-                else
+                if (now > over + FOREIGN_NSEC) {
+                        settle(a, b, now);
+                        let_go(b);
+                } else {
                         atomic_store(&b->state, BATCH_OPEN);
+                }
         } else if (went_dry(a, b, now)) {
                 let_go(b);
         } else if (close && !is_capturing(b->stream)) {
@@ -411,8 +431,10 @@ void account_tend(Account *a, Context *c, bool all, uint64_t now) {
 
 static void end_batch(Account *a, Batch *b) {
         say_over(a, b);
-        if (take(b, BATCH_OPEN))
-                settle(a, b);
+        if (take(b, BATCH_OPEN)) {
+                settle(a, b, account_now());
+                let_go(b);
+        }
         if (!take(b, BATCH_DONE) && !take(b, BATCH_FREE))
                 return; /* a thread has it, in a context that ends: the place is made new before it is used again */
         drop_event(&b->begin);

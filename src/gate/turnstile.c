@@ -291,7 +291,8 @@ void turnstile_leave(Launch *l, int result) {
         if (l->batch)
                 account_add(l->account, l->batch, l->estimate, l->nsec, result == CU_SUCCESS, l->now);
         else
-                account_charge(l->account, l->card, result == CU_SUCCESS ? l->nsec : 0);
+                account_charge(l->account, l->card, l->nsec,
+                               result == CU_SUCCESS ? estimate_nsec(l->estimate) : 0);
         if (is_fatal(result) && l->context)
                 account_context_ends(l->account, atomic_load(&l->context->handle));
 }
