@@ -9,7 +9,10 @@
 #include "gate/batch.h"
 #include "gate/loaded.h"
 
-enum { CLOCK_NONE = 1 };
+enum {
+        CLOCK_NONE = 1,
+        MAKING = -1, /* in Account.pid */
+};
 
 /* ---- time ---- */
 
@@ -66,8 +69,10 @@ static Account *make(Gate *g) {
         return first;
 }
 
-/* In a child of fork there is nothing on the card. Its threads may come here together: all write the same. */
-static void begin_again(Account *a, Gate *g) {
+/* In a child of fork there is nothing on the card. Whoever comes first begins again. */
+static Account *begin_again(Account *a, Gate *g, long pid) {
+        if (pid == MAKING || !atomic_compare_exchange_strong(&a->pid, &pid, MAKING))
+                return NULL;
         for (unsigned i = 0; i < ACCOUNT_CONTEXTS; i++)
                 atomic_store(&a->contexts[i], NULL);
         for (unsigned i = 0; i < GATE_CARDS; i++) {
@@ -77,17 +82,18 @@ static void begin_again(Account *a, Gate *g) {
                 atomic_store(&a->meters[i].waiters, 0);
         }
         a->gate = g;
-        a->pid = g->pid;
+        atomic_store_explicit(&a->pid, g->pid, memory_order_release);
+        return a;
 }
 
 Account *account_get(Gate *g) {
         Account *a = atomic_load_explicit(&the_account, memory_order_acquire);
+        long pid;
 
         if (!a)
                 return make(g);
-        if (a->pid != g->pid)
-                begin_again(a, g);
-        return a;
+        pid = atomic_load_explicit(&a->pid, memory_order_acquire);
+        return pid == g->pid ? a : begin_again(a, g, pid);
 }
 
 /* ---- contexts ---- */

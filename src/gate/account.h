@@ -77,7 +77,7 @@ typedef struct Meter {              /* of one card */
 
 /* All of it; a child of fork gets it empty. */
 typedef struct Account {
-        long pid;
+        _Atomic long pid;
         Gate *gate;
         Estimates estimates;
         Meter meters[GATE_CARDS];
@@ -86,7 +86,8 @@ typedef struct Account {
 
 uint64_t account_now(void); /* ns of CLOCK_MONOTONIC */
 
-Account *account_get(Gate *g); /* NULL: no memory */
+/* NULL: no memory; or another thread of a child of fork is just making it anew. */
+Account *account_get(Gate *g);
 
 /* The current context's; NULL: there is none, or no room for one more (ret_card is -1 then if its card is not known). */
 Context *account_context(Account *a, int *ret_card);
@@ -94,8 +95,14 @@ void account_context_ends(Account *a, uintptr_t handle); /* 0: all of them. Befo
 
 /* An open batch of the stream, for a launch that is about to be made; NULL: there is none to be had. */
 Batch *account_open(Account *a, Context *c, CuHandle stream, uintptr_t key, bool cold, uint64_t now);
-/* After it: of an estimate, and how long that was said to be. made: the driver took it. */
-void account_add(Account *a, Batch *b, Estimate *e, uint64_t nsec, bool made, uint64_t now);
+/* After it. */
+typedef struct Launched {
+        Estimate *estimate;
+        uint64_t nsec, now; /* what was supposed, and when */
+        bool made;          /* the driver took it */
+        bool mark;          /* its end matters: somebody waited for it */
+} Launched;
+void account_add(Account *a, Batch *b, const Launched *l);
 /* What was launched without a batch: so much was in flight, and so much is charged. */
 void account_charge(Account *a, uint32_t card, uint64_t in_flight, uint64_t nsec);
 

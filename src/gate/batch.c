@@ -68,29 +68,35 @@ static bool is_done(CuHandle stream) {
 
 /* ---- the end of a batch ---- */
 
-/* What it took at most, by the clock: since its launch, or since what was before it was over. Until the events are looked at, which is at
- * the application's next call, this is what is known. */
-static uint64_t by_clock(const Batch *b, uint64_t now) {
-        uint64_t before = atomic_load(&b->context->over), from = b->began > before ? b->began : before;
+/* What is charged until the events are looked at, which is at the application's next call, or never: the estimate, but no more than there
+ * was time for, since its launch or since what was before it was over; and all of that where the estimate was none. So all of them
+ * together are never more than the time that passed. */
+static uint64_t provisional(const Batch *b, uint64_t now) {
+        uint64_t nsec = atomic_load(&b->nsec), before = atomic_load(&b->context->over);
+        uint64_t from = b->began > before ? b->began : before, clock = now > from ? now - from : 0;
 
-        return now > from ? now - from : 0;
+        if (clock < nsec || clock / WRONG > nsec)
+                nsec = clock;
+        atomic_store(&b->context->over, from + nsec);
+        return nsec;
+}
+
+/* in_flight becomes used. */
+static void charge(Account *a, Batch *b, uint64_t now) {
+        uint64_t nsec = atomic_load(&b->nsec);
+
+        b->charged = provisional(b, now);
+        account_settle(a, b->context->card, nsec);
+        account_correct(a, b->context->card, (int64_t) b->charged - (int64_t) nsec);
 }
 
 /* Who takes it from BATCH_CLOSED says that it is over. */
 static void say_over(Account *a, Batch *b) {
         uint32_t closed = BATCH_CLOSED, card = b->context->card;
-        uint64_t nsec, clock, now;
 
         if (!atomic_compare_exchange_strong(&b->state, &closed, BATCH_HELD))
                 return;
-        nsec = b->charged = atomic_load(&b->nsec);
-        now = account_now();
-        clock = by_clock(b, now);
-        atomic_store(&b->context->over, now);
-        if (clock < nsec || clock / WRONG > nsec)
-                b->charged = clock;
-        account_settle(a, card, nsec);
-        account_correct(a, card, (int64_t) b->charged - (int64_t) nsec);
+        charge(a, b, account_now());
         atomic_store_explicit(&b->state, BATCH_DONE, memory_order_release);
         if (atomic_fetch_sub(&a->meters[card].closed, 1) == 1)
                 account_idle(a, card);
@@ -139,15 +145,6 @@ static void let_go(Batch *b) {
         atomic_store_explicit(&b->state, BATCH_FREE, memory_order_release);
 }
 
-/* Without another word from the card: as estimated, and no more than there was time for. */
-static void settle(Account *a, Batch *b, uint64_t now) {
-        uint64_t nsec = atomic_load(&b->nsec), clock = by_clock(b, now);
-
-        account_settle(a, b->context->card, nsec);
-        if (clock < nsec)
-                account_correct(a, b->context->card, -(int64_t) (nsec - clock));
-}
-
 /* Marks the end of a batch that is held. Between the question whether the stream is captured and the event, another thread may have begun
  * a capture: then nothing of ours waits for that event. */
 static void close_batch(Account *a, Batch *b, uint64_t now) {
@@ -155,7 +152,7 @@ static void close_batch(Account *a, Batch *b, uint64_t now) {
         int mode = relax(CU_CAPTURE_RELAXED);
 
         if (!record(&b->end, b->stream) || is_capturing(b->stream)) {
-                settle(a, b, now);
+                charge(a, b, now);
                 let_go(b);
         } else {
                 (void) atomic_fetch_add(&m->closed, 1);
@@ -286,7 +283,7 @@ static bool went_dry(Account *a, Batch *b, uint64_t now) {
                 atomic_store(&b->over, now);
                 return false;
         }
-        settle(a, b, now);
+        charge(a, b, now);
         return true;
 }
 
@@ -356,21 +353,19 @@ static bool is_due(const Account *a, const Batch *b, const Estimate *e, uint64_t
                now - atomic_load_explicit(&m->marked, memory_order_relaxed) >= MARK_PAUSE;
 }
 
-void account_add(Account *a, Batch *b, Estimate *e, uint64_t nsec, bool made, uint64_t now) {
-        uint32_t card = b->context->card;
-
-        if (made) {
-                share(b, e);
-                (void) atomic_fetch_add(&b->nsec, nsec);
-                (void) atomic_fetch_add(&b->over, nsec);
+void account_add(Account *a, Batch *b, const Launched *l) {
+        if (l->made) {
+                share(b, l->estimate);
+                (void) atomic_fetch_add(&b->nsec, l->nsec);
+                (void) atomic_fetch_add(&b->over, l->nsec);
         } else {
-                account_return(a, card, nsec);
+                account_return(a, b->context->card, l->nsec);
         }
         if (b->n_launches == 0) {
                 let_go(b);
-        } else if (is_due(a, b, e, now)) {
-                close_batch(a, b, now);
-                account_tend(a, b->context, false, now);
+        } else if (l->mark || is_due(a, b, l->estimate, l->now)) {
+                close_batch(a, b, l->now);
+                account_tend(a, b->context, false, l->now);
         } else {
                 atomic_store_explicit(&b->state, BATCH_OPEN, memory_order_release);
         }
@@ -391,7 +386,7 @@ static void tend_open(Account *a, Batch *b, bool close, uint64_t now) {
                 return;
         if (of_another_thread(b)) {
                 if (now > over + FOREIGN_NSEC) {
-                        settle(a, b, now);
+                        charge(a, b, now);
                         let_go(b);
                 } else {
                         atomic_store(&b->state, BATCH_OPEN);
@@ -432,7 +427,7 @@ void account_tend(Account *a, Context *c, bool all, uint64_t now) {
 static void end_batch(Account *a, Batch *b) {
         say_over(a, b);
         if (take(b, BATCH_OPEN)) {
-                settle(a, b, account_now());
+                charge(a, b, account_now());
                 let_go(b);
         }
         if (!take(b, BATCH_DONE) && !take(b, BATCH_FREE))

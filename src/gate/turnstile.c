@@ -244,7 +244,8 @@ static void wait_for_turn(Launch *l) {
                 wait_once(&k, v);
         l->now = k.now;
         l->nsec = k.nsec;
-        if (k.since == 0)
+        l->waited = k.since != 0;
+        if (!l->waited)
                 return;
         waiters = atomic_load(&k.meter->waiters);
         while (waiters > 0 && !atomic_compare_exchange_weak(&k.meter->waiters, &waiters, waiters - 1))
@@ -286,15 +287,20 @@ static bool is_fatal(int result) {
 }
 
 void turnstile_leave(Launch *l, int result) {
-        if (!l->account)
+        Account *a = l->account;
+        bool made = result == CU_SUCCESS;
+        const Launched done = {l->estimate, l->nsec, l->now, made, l->waited};
+
+        if (!a)
                 return;
         if (l->batch)
-                account_add(l->account, l->batch, l->estimate, l->nsec, result == CU_SUCCESS, l->now);
+                account_add(a, l->batch, &done);
         else
-                account_charge(l->account, l->card, l->nsec,
-                               result == CU_SUCCESS ? estimate_nsec(l->estimate) : 0);
+                account_charge(a, l->card, l->nsec, made ? estimate_nsec(l->estimate) : 0);
         if (is_fatal(result) && l->context)
-                account_context_ends(l->account, atomic_load(&l->context->handle));
+                account_context_ends(a, atomic_load(&l->context->handle));
+        if (l->waited && atomic_load(&a->meters[l->card].closed) == 0)
+                account_idle(a, l->card); /* it said that it wants, and has nothing on the card */
 }
 
 void turnstile_context_ends(CuHandle context) {

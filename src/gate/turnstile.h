@@ -13,6 +13,7 @@ typedef struct Launch {
         Estimate *estimate;
         uint64_t nsec, now;
         uint32_t card;
+        bool waited;
 } Launch;
 
 /* Whether a slice's compute is limited at all, now. */
