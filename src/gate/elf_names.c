@@ -57,7 +57,7 @@ bool elf_open(ElfRead read, uint64_t base, uint64_t dynamic, ElfObject *ret) {
 static size_t length(const char *text) {
         size_t n = 0;
 
-        while (text[n] != '\0' && n < NAME_MAX_)
+        while (n < NAME_MAX_ && text[n] != '\0')
                 n++;
         return n;
 }

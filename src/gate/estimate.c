@@ -71,6 +71,8 @@ void estimate_learn(const EstimateShare *shares, unsigned n, uint64_t nsec) {
 
         for (unsigned i = 0; i < n; i++) {
                 if (estimate_is_cold(shares[i].of)) {
+                        if (cold == 0)
+                                continue; /* it became another one in between */
                         set(shares[i].of, nsec > known ? (nsec - known) / cold : 1);
                         continue;
                 }

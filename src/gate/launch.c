@@ -184,7 +184,7 @@ uintptr_t hooks_replace(uintptr_t function) {
 
 /* Forms of the same name that take other arguments are told apart by their addresses only. */
 uintptr_t hooks_for(const char *name, bool twin) {
-        for (unsigned i = 0; i < REAL_ALL && i < REAL_cuCtxDestroy; i++)
+        for (unsigned i = 0; i < REAL_cuCtxDestroy; i++)
                 if (hooks[i].twin == twin && same(hooks[i].name, name))
                         return hooks[i].ours;
         return 0;

@@ -65,9 +65,12 @@ extern struct r_debug *_dl_debug_addr __attribute__((weak));
 extern const char own_dynamic[] __asm__("_DYNAMIC") __attribute__((visibility("hidden")));
 
 static const struct r_debug *debug(void) {
-        if (&_r_debug && _r_debug.r_map)
-                return &_r_debug;
-        return &_dl_debug_addr ? _dl_debug_addr : NULL;
+        const struct r_debug *glibc = &_r_debug, *const *musl =
+                                                         (const struct r_debug *const *) &_dl_debug_addr;
+
+        if (glibc && glibc->r_map)
+                return glibc;
+        return musl ? *musl : NULL;
 }
 
 static bool read_carefully(void *to, uint64_t from, size_t n) {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Launches that wait for windows: libaliquot.so before the simulated libcuda.so.1, and this program as the arbiter.
 
-    turnstile.py LIBRARY ALIQUOT_SIM TURN_RUN TURN_LINKED FOLDER [TEST...]
+    turnstile.py LIBRARY ALIQUOT_SIM TURN_RUN TURN_LINKED TURN_LIBRARY FOLDER [TEST...]
 """
 import ctypes
 import mmap
@@ -19,14 +19,23 @@ import unittest
 
 from sim_lab import Machine, enter_namespace
 
-LIBRARY, SIM, RUN, LINKED, FOLDER = (os.path.abspath(a) for a in sys.argv[1:6])
+LIBRARY, SIM, RUN, LINKED, TURN, FOLDER = (os.path.abspath(a) for a in sys.argv[1:7])
 PATIENCE = 120  # seconds until a wait counts as failed; no test asserts that something was fast
 MIB, MSEC = 1 << 20, 1000000
-TURN, WEIGHT, POLICY = 448, 512, 520  # in limits
+PAGE_TURN, POLICY = 448, 520    # in limits
 ROWS, ROW, WORK = 128, 128, 96        # in counters
 HOUR = 3600 * 1000 * MSEC
 LIBC = ctypes.CDLL(None, use_errno=True)
 SYS_FUTEX = {"x86_64": 202, "aarch64": 98}[os.uname().machine]
+
+
+# A program that opens a library, which opens libcuda; flag 8 is RTLD_DEEPBIND.
+OPENER = """
+import ctypes, sys
+turn = ctypes.CDLL(sys.argv[1], mode=2 | int(sys.argv[2]))
+words = [b"turn"] + [a.encode() for a in sys.argv[3:]]
+sys.exit(turn.turn_main(len(words), (ctypes.c_char_p * (len(words) + 1))(*words)))
+"""
 
 
 def now():
@@ -70,9 +79,9 @@ class Slice:
         test.addCleanup(os.close, self.bell)
         with open(self.path + "/limits", "r+b") as f:
             self.page = mmap.mmap(f.fileno(), 4096)
-        self.word = ctypes.c_uint32.from_buffer(self.page, TURN)
-        self.gated = ctypes.c_uint32.from_buffer(self.page, TURN + 4)
-        self.closes, self.depth, self.seen = (ctypes.c_uint64.from_buffer(self.page, TURN + o) for o in (8, 16, 24))
+        self.word = ctypes.c_uint32.from_buffer(self.page, PAGE_TURN)
+        self.gated = ctypes.c_uint32.from_buffer(self.page, PAGE_TURN + 4)
+        self.closes, self.depth, self.seen = (ctypes.c_uint64.from_buffer(self.page, PAGE_TURN + o) for o in (8, 16, 24))
         self.percent = ctypes.c_uint32.from_buffer(self.page, 56)
         self.number, self.beats, self.stop = 0, threading.Event(), threading.Event()
         self.thread = threading.Thread(target=self.beat, daemon=True)
@@ -136,7 +145,11 @@ class Program:
         if preload:
             environment["LD_PRELOAD"] = LIBRARY
         self.heard = b""
-        self.process = subprocess.Popen([LINKED if way == "linked" else RUN, way, self.counter.name, task, kind, str(n), str(us)],
+        command = [LINKED if way == "linked" else RUN]
+        if way in ("library", "library-deepbind"):
+            command = [sys.executable, "-c", OPENER, TURN, "8" if way == "library-deepbind" else "0"]
+            way = "local"
+        self.process = subprocess.Popen(command + [way, self.counter.name, task, kind, str(n), str(us)],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
         test.addCleanup(self.end)
 
@@ -204,7 +217,8 @@ class Turnstile(unittest.TestCase):
     # ---- every way to a launch ----
 
     def test_ways(self):
-        for way in ("linked", "local", "default", "next", "dlvsym", "found", "proc1", "proc2", "proc2-ptsz", "proc-of-proc"):
+        for way in ("linked", "local", "default", "next", "dlvsym", "found", "proc1", "proc2", "proc2-ptsz", "proc-of-proc",
+                    "library"):
             with self.subTest(way):
                 self.reaches(way)
 
@@ -217,6 +231,15 @@ class Turnstile(unittest.TestCase):
     def test_deepbind_of_the_library_alone(self):
         """RTLD_DEEPBIND for libcuda itself: the functions are asked for by dlsym() all the same."""
         self.reaches("deepbind")
+
+    def test_deepbind_of_who_asks(self):
+        """A library that prefers its own names to everybody's asks libc's dlsym(): nobody is held, and nothing else happens."""
+        slices = Slice(self, self.machine)
+        slices.here()
+        program = Program(self, self.machine, slices, "all", n=20, us=100, way="library-deepbind")
+        program.hears("ready")
+        program.hears("launched")
+        program.ends()
 
     # ---- without a limit ----
 
@@ -507,4 +530,4 @@ class Turnstile(unittest.TestCase):
 
 if __name__ == "__main__":
     enter_namespace(SIM)
-    unittest.main(argv=sys.argv[:1] + sys.argv[6:], verbosity=2)
+    unittest.main(argv=sys.argv[:1] + sys.argv[7:], verbosity=2)
