@@ -235,10 +235,12 @@ static const SliceTurn *turn_of(Account *a, uint32_t card) {
 /* Never less than what was said before: a correction downwards is taken from what comes. */
 static void say_busy(Account *a, uint32_t card) {
         int64_t used = atomic_load_explicit(&a->meters[card].used, memory_order_relaxed);
-        SliceWork *row = row_of(a, card);
+        _Atomic uint64_t *busy = &row_of(a, card)->busy;
+        uint64_t said = atomic_load_explicit(busy, memory_order_relaxed);
 
-        if (used > 0 && (uint64_t) used > atomic_load_explicit(&row->busy, memory_order_relaxed))
-                atomic_store_explicit(&row->busy, (uint64_t) used, memory_order_relaxed);
+        while (used > 0 && (uint64_t) used > said)
+                if (atomic_compare_exchange_weak(busy, &said, (uint64_t) used))
+                        return;
 }
 
 void account_settle(Account *a, uint32_t card, uint64_t nsec) {

@@ -6,6 +6,7 @@
 /* How much work, or how long, until a batch is closed though nothing asks for it: what may be behind the last mark. A mark costs
  * some microseconds of the launching thread, none of the card. */
 #define MARK_NSEC  UINT64_C(200000)
+#define MARK_QUIET UINT64_C(150000)
 #define MARK_PAUSE UINT64_C(1000000)
 
 #define SLACK_NSEC    UINT64_C(200000)      /* by which estimates may be late before anybody asks */
@@ -17,6 +18,8 @@ enum {
         MARKS_COLD = 4, /* on the card at once, of what was never measured */
         WRONG = 4, /* times the estimate: it was none. Less may be because the driver's thread came late */
 };
+
+enum { LEGACY = 1 }; /* and 0: the default stream's names */
 
 #define STREAM_MINE ((CuHandle) 2)
 
@@ -343,14 +346,17 @@ static uint64_t mark_after(const Account *a, uint32_t card) {
         return part > MARK_NSEC ? part : MARK_NSEC;
 }
 
-/* What is not known yet is measured at once, but not one by one if there are many of it. */
+/* What is not known yet is measured at once, but not one by one if there are many of it. While nothing of ours is marked on the card the
+ * page says that there is nothing, so that must not last. */
 static bool is_due(const Account *a, const Batch *b, const Estimate *e, uint64_t now) {
         const Meter *m = &a->meters[b->context->card];
+        uint32_t closed = atomic_load_explicit(&m->closed, memory_order_relaxed);
 
-        if (estimate_is_cold(e) && atomic_load_explicit(&m->closed, memory_order_relaxed) < MARKS_COLD)
+        if (estimate_is_cold(e) && closed < MARKS_COLD)
                 return true;
         return atomic_load(&b->nsec) >= mark_after(a, b->context->card) ||
-               now - atomic_load_explicit(&m->marked, memory_order_relaxed) >= MARK_PAUSE;
+               now - atomic_load_explicit(&m->marked, memory_order_relaxed) >=
+                       (closed == 0 ? MARK_QUIET : MARK_PAUSE);
 }
 
 void account_add(Account *a, Batch *b, const Launched *l) {
@@ -373,6 +379,12 @@ void account_add(Account *a, Batch *b, const Launched *l) {
 
 /* ---- looking after them ---- */
 
+/* An event in the legacy default stream is a barrier for all blocking streams of the context. Right behind a launch in that stream there is one
+ * anyway; later it would order what the application did not. */
+static bool is_barrier(const Batch *b) {
+        return (uintptr_t) b->stream <= LEGACY;
+}
+
 static bool of_another_thread(const Batch *b) {
         return b->stream == STREAM_MINE && b->key != spin_self();
 }
@@ -393,7 +405,7 @@ static void tend_open(Account *a, Batch *b, bool close, uint64_t now) {
                 }
         } else if (went_dry(a, b, now)) {
                 let_go(b);
-        } else if (close && !is_capturing(b->stream)) {
+        } else if (close && !is_barrier(b) && !is_capturing(b->stream)) {
                 close_batch(a, b, now);
         } else {
                 atomic_store(&b->state, BATCH_OPEN);
