@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a launch costs: of a libcuda.so.1 that does nothing (stub-cuda.c), without the gate; with it, in a process without slices; in
+/* What a launch costs: of a libcuda.so.1 that does nothing (idle-cuda.c), without the gate; with it, in a process without slices; in
  * one whose slice has no limit of compute; with a limit, in an open window, with 1 and with 8 streams. Each in a process of its own, in one
  * run, as CPU time by launches. And a dlsym() of a name that the gate has nothing to do with.
  *
- *     bench-turnstile LIBRARY STUB [LAUNCHES] */
+ *     bench-turnstile LIBRARY CUDA [LAUNCHES] */
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -72,11 +72,11 @@ static double questions(void *library) {
         return best / (double) n * 10;
 }
 
-static int inside(const char *stub, const char *what) {
-        void *library = dlopen(stub, RTLD_NOW | RTLD_LOCAL);
+static int inside(const char *cuda, const char *what) {
+        void *library = dlopen(cuda, RTLD_NOW | RTLD_LOCAL);
         LaunchKernel *launch;
 
-        require(library != NULL, stub);
+        require(library != NULL, cuda);
         *(void **) &launch = dlsym(library, "cuLaunchKernel");
         require(launch != NULL, "cuLaunchKernel");
         if (strcmp(what, "dlsym") == 0)
@@ -162,7 +162,7 @@ int main(int argc, char **argv) {
         double plain, preloaded, unlimited, limited, streams, asked, asked_through;
         SliceLimits *l;
 
-        require(argc >= 3, "LIBRARY STUB [LAUNCHES]");
+        require(argc >= 3, "LIBRARY CUDA [LAUNCHES]");
         if (argc > 3)
                 n = strtoull(argv[3], NULL, 10);
         if (argc > 4)

@@ -21,7 +21,7 @@ compile -mno-outline-atomics -fPIC -shared -nostdlib -ffreestanding -fno-stack-p
         "$@" -o "$scratch/libaliquot.so"
 "$root/tests/unit/gate/symbols.sh" "$scratch/libaliquot.so" "$map"
 
-compile -Wno-unused-parameter -fPIC -shared -nostdlib -Wl,-soname,libcuda.so.1 "$root/tests/fake/stub-cuda.c" -o "$scratch/libcuda.so.1"
+compile -Wno-unused-parameter -fPIC -shared -nostdlib -Wl,-soname,libcuda.so.1 "$root/tests/fake/idle-cuda.c" -o "$scratch/libcuda.so.1"
 compile "$root/tests/unit/gate/names.c" -o "$scratch/names"
 qemu-aarch64 -L /usr/aarch64-linux-gnu -E LD_PRELOAD="$scratch/libaliquot.so" "$scratch/names" "$scratch/libcuda.so.1" </dev/null
 

@@ -10,5 +10,5 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
 musl-gcc -D_GNU_SOURCE -O2 "$root/tests/unit/gate/names.c" -o "$scratch/names"
-musl-gcc -O2 -fPIC -shared -nostdlib -Wl,-soname,libcuda.so.1 "$root/tests/fake/stub-cuda.c" -o "$scratch/libcuda.so.1"
+musl-gcc -O2 -fPIC -shared -nostdlib -Wl,-soname,libcuda.so.1 "$root/tests/fake/idle-cuda.c" -o "$scratch/libcuda.so.1"
 LD_PRELOAD="$library" "$scratch/names" "$scratch/libcuda.so.1"

@@ -12,9 +12,9 @@ typedef struct Event {
 static uint64_t now, n_events;
 static Event events[4096];
 
-#define STUB(name) __attribute__((visibility("default"))) int name
+#define IDLE(name) __attribute__((visibility("default"))) int name
 
-STUB(cuLaunchKernel)
+IDLE(cuLaunchKernel)
 (void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
  void *stream, void **params, void **extra);
 int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
@@ -23,58 +23,58 @@ int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
         return 0;
 }
 
-STUB(cuCtxGetCurrent)(void **ret);
+IDLE(cuCtxGetCurrent)(void **ret);
 int cuCtxGetCurrent(void **ret) {
         *ret = &now;
         return 0;
 }
 
-STUB(cuEventCreate)(void **ret, unsigned flags);
+IDLE(cuEventCreate)(void **ret, unsigned flags);
 int cuEventCreate(void **ret, unsigned flags) {
         *ret = &events[n_events++ % 4096];
         return 0;
 }
 
-STUB(cuEventRecord)(void *event, void *stream);
+IDLE(cuEventRecord)(void *event, void *stream);
 int cuEventRecord(void *event, void *stream) {
         ((Event *) event)->nsec = now;
         return 0;
 }
 
-STUB(cuEventElapsedTime)(float *ret, void *from, void *to);
+IDLE(cuEventElapsedTime)(float *ret, void *from, void *to);
 int cuEventElapsedTime(float *ret, void *from, void *to) {
         *ret = (float) ((double) (int64_t) (((Event *) to)->nsec - ((Event *) from)->nsec) / 1e6);
         return 0;
 }
 
-STUB(cuStreamCreate)(void **ret, unsigned flags);
+IDLE(cuStreamCreate)(void **ret, unsigned flags);
 int cuStreamCreate(void **ret, unsigned flags) {
         *ret = events;
         return 0;
 }
 
-STUB(cuStreamDestroy_v2)(void *stream);
+IDLE(cuStreamDestroy_v2)(void *stream);
 int cuStreamDestroy_v2(void *stream) {
         return 0;
 }
 
-STUB(cuStreamWaitEvent)(void *stream, void *event, unsigned flags);
+IDLE(cuStreamWaitEvent)(void *stream, void *event, unsigned flags);
 int cuStreamWaitEvent(void *stream, void *event, unsigned flags) {
         return 0;
 }
 
-STUB(cuStreamIsCapturing)(void *stream, int *ret);
+IDLE(cuStreamIsCapturing)(void *stream, int *ret);
 int cuStreamIsCapturing(void *stream, int *ret) {
         *ret = 0;
         return 0;
 }
 
-STUB(cuStreamQuery)(void *stream);
+IDLE(cuStreamQuery)(void *stream);
 int cuStreamQuery(void *stream) {
         return 0;
 }
 
-STUB(cuThreadExchangeStreamCaptureMode)(int *mode);
+IDLE(cuThreadExchangeStreamCaptureMode)(int *mode);
 int cuThreadExchangeStreamCaptureMode(int *mode) {
         int before = *mode;
 
@@ -82,7 +82,7 @@ int cuThreadExchangeStreamCaptureMode(int *mode) {
         return before < 0;
 }
 
-STUB(cuLaunchHostFunc)(void *stream, void (*run)(void *), void *data);
+IDLE(cuLaunchHostFunc)(void *stream, void (*run)(void *), void *data);
 int cuLaunchHostFunc(void *stream, void (*run)(void *), void *data) {
         run(data);
         return 0;
