@@ -7,10 +7,10 @@
 #include "gate/bytes.h"
 #include "gate/gate.h"
 #include "gate/peek.h"
+#include "slice/inside.h"
 
-/* Where the agent mounts the slices; a directory of another name serves `aliquot run` and tests, and is believed only where nothing is
+/* Beside where they are mounted (slice/inside.h), a directory of another name serves `aliquot run` and tests, and is believed only where nothing is
  * mounted, and never in a program with rights of its own. */
-#define SLICES      "/run/aliquot/slice"
 #define SLICES_NAME "ALIQUOT_SLICES"
 #define LOG_NAME    "ALIQUOT_LOG"
 
@@ -83,8 +83,8 @@ static bool is_directory(const char *path) {
 static const char *slices_directory(void) {
         const char *named;
 
-        if (is_directory(SLICES))
-                return SLICES;
+        if (is_directory(SLICE_PAGES))
+                return SLICE_PAGES;
         named = environment(SLICES_NAME);
         return named && named[0] == '/' && !secure() ? named : NULL;
 }

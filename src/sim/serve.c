@@ -4,13 +4,19 @@
 #define FUSE_USE_VERSION 35
 #include <errno.h>
 #include <fuse_lowlevel.h>
+#include <linux/fuse.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 
+#include "base/clock.h"
 #include "sim/call.h"
 #include "sim/process.h"
 #include "sim/status.h"
+#include "sim/worker.h"
 
 enum {
         NAME_SIZE = 32,
@@ -27,6 +33,7 @@ typedef struct Opened {
 
 struct SimServer {
         Sim *sim;
+        SimPages *pages[SIM_CARDS_MAX]; /* by index */
         struct fuse_session *session;
         struct fuse_buf buf;
         SimMount mount;
@@ -76,7 +83,7 @@ static bool is_card(const Sim *s, fuse_ino_t ino) {
         return ino >= SIM_INODE_CARDS && ino - SIM_INODE_CARDS < s->n_cards;
 }
 
-/* Size 0, whatever is written or set: a page of a mapping that this process would have to fill does not exist. */
+/* A card's file is as long as what can be mapped of it, the others have size 0, whatever is written or set. */
 static bool attributes(const SimServer *v, fuse_ino_t ino, struct stat *ret) {
         *ret = (struct stat){
                 .st_ino = ino, .st_nlink = 1, .st_uid = v->uid, .st_gid = getgid(), .st_blksize = 4096};
@@ -86,6 +93,7 @@ static bool attributes(const SimServer *v, fuse_ino_t ino, struct stat *ret) {
                 return true;
         }
         ret->st_mode = S_IFREG | (ino == SIM_INODE_STATUS ? 0400 : 0666);
+        ret->st_size = is_card(v->sim, ino) ? SIM_PAGES_SIZE : 0;
         return is_card(v->sim, ino) || (ino > SIM_INODE_ROOT && ino <= SIM_INODE_STATUS);
 }
 
@@ -209,8 +217,9 @@ static void on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
                 return;
         }
         fi->fh = (uintptr_t) o;
-        fi->direct_io = 1;
-        if (fuse_reply_open(req, fi) == -ENOENT) /* interrupted: there will be no release */
+        fi->direct_io = !is_card(v->sim, ino);
+        fi->keep_cache = fi->noflush = is_card(v->sim, ino); /* what is mapped is what counts */
+        if (fuse_reply_open(req, fi) == -ENOENT)             /* interrupted: there will be no release */
                 opened_free(o);
 }
 
@@ -223,12 +232,32 @@ static void on_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
         refuse(req, 0);
 }
 
+static SimPages *pages_of(const SimServer *v, fuse_ino_t ino) {
+        return is_card(v->sim, ino) ? v->pages[ino - SIM_INODE_CARDS] : NULL;
+}
+
+static void read_pages(fuse_req_t req, SimPages *p, size_t size, off_t at) {
+        size_t from = at >= 0 && at < SIM_PAGES_SIZE ? (size_t) at : SIM_PAGES_SIZE;
+        size_t n = SIM_PAGES_SIZE - from < size ? SIM_PAGES_SIZE - from : size;
+        char *copy = malloc(n + 1);
+
+        if (!copy) {
+                refuse(req, ENOMEM);
+                return;
+        }
+        sim_pages_read(p, from, copy, n);
+        (void) fuse_reply_buf(req, copy, n); /* as in refuse() */
+        free(copy);
+}
+
 static void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t at, struct fuse_file_info *fi) {
         Str text = buf_str(&opened_of(fi)->text);
         size_t from = (uint64_t) at < text.len ? (size_t) at : text.len;
         size_t n = text.len - from < size ? text.len - from : size;
 
-        if (opened_of(fi)->file)
+        if (pages_of(server_of(req), ino))
+                read_pages(req, pages_of(server_of(req), ino), size, at);
+        else if (opened_of(fi)->file)
                 refuse(req, EINVAL);
         else
                 (void) fuse_reply_buf(req, n > 0 ? text.data + from : NULL, n); /* as in refuse() */
@@ -236,7 +265,41 @@ static void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t at, struc
 
 static void on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t n, off_t at,
                      struct fuse_file_info *fi) {
-        refuse(req, EINVAL);
+        SimPages *p = pages_of(server_of(req), ino);
+
+        if (!p || at < 0 || at > SIM_PAGES_SIZE || n > SIM_PAGES_SIZE - (size_t) at) {
+                refuse(req, EINVAL);
+                return;
+        }
+        sim_pages_write(p, (size_t) at, data, n);
+        (void) fuse_reply_write(req, n); /* as in refuse() */
+}
+
+/* What the server changed of a card's pages, for those who have them mapped. Where nobody has, nothing is there to change. */
+static void store(SimServer *v, uint32_t card, SimStores *s) {
+        for (size_t i = 0; i < s->n; i++) {
+                struct fuse_bufvec b = FUSE_BUFVEC_INIT(s->list[i].n);
+
+                b.buf[0].mem = s->list[i].bytes;
+                (void) fuse_lowlevel_notify_store(v->session, SIM_INODE_CARDS + card, (off_t) s->list[i].at,
+                                                  &b, 0);
+        }
+}
+
+static void on_enter(void *data, uint32_t card, uint32_t place, const SimObject *group) {
+        SimServer *v = data;
+        SimStores s;
+
+        sim_pages_enter(v->pages[card], place, group->client->handle, group->handle, group->client->pid, &s);
+        store(v, card, &s);
+}
+
+static void on_leave(void *data, uint32_t card, uint32_t place) {
+        SimServer *v = data;
+        SimStores s;
+
+        sim_pages_leave(v->pages[card], place, clock_nsec(CLOCK_MONOTONIC), &s);
+        store(v, card, &s);
 }
 
 /* The kernel brings the parameters along only when the number says so; they are fetched and put back here in any case. A caller
@@ -285,6 +348,14 @@ static const struct fuse_lowlevel_ops operations = {
 
 /* ---- the server ---- */
 
+/* A server that was killed leaves its mount behind, of no use to anybody: the one that takes its place takes it away. */
+static void clear_dead(const char *dir) {
+        struct statfs st; /* stat() may be answered by the kernel alone */
+
+        if (statfs(dir, &st) < 0 && errno == ENOTCONN)
+                (void) umount2(dir, MNT_DETACH); /* where it cannot be, mounting says so */
+}
+
 static int mount_at(SimServer *v, const char *dir, Fault *fault) {
         char name[] = "aliquot-sim", o[] = "-o", options[] = "allow_other,fsname=aliquot-sim,subtype=aliquot";
         char *argv[] = {name, o, options, NULL};
@@ -295,6 +366,8 @@ static int mount_at(SimServer *v, const char *dir, Fault *fault) {
         fuse_opt_free_args(&args);
         if (!v->session)
                 return fault_set(fault, -ENOMEM, "no FUSE session");
+        clear_dead(dir);
+        (void) mkdir(dir, 0755); /* where it is missing and cannot be made, mounting says so */
         if (fuse_session_mount(v->session, dir) != 0)
                 return fault_set(fault, -EPERM, "cannot mount at %s", dir);
         v->mounted = true;
@@ -302,7 +375,17 @@ static int mount_at(SimServer *v, const char *dir, Fault *fault) {
         return r < 0 ? fault_set(fault, r, "%s: %s", dir, strerror(-r)) : 0;
 }
 
-int sim_server_new(Sim *s, const char *dir, SimServer **ret, Fault *fault) {
+static int make_pages(SimServer *v, const SimPace *pace) {
+        for (size_t i = 0; i < v->sim->n_cards; i++) {
+                v->pages[i] = sim_pages_new(pace);
+                if (!v->pages[i])
+                        return -ENOMEM;
+        }
+        v->sim->listener = (SimListener){on_enter, on_leave, v};
+        return 0;
+}
+
+int sim_server_new(Sim *s, const char *dir, const SimPace *pace, SimServer **ret, Fault *fault) {
         _cleanup_(sim_server_freep) SimServer *v = calloc(1, sizeof *v);
         int r;
 
@@ -310,6 +393,8 @@ int sim_server_new(Sim *s, const char *dir, SimServer **ret, Fault *fault) {
                 return fault_set(fault, -ENOMEM, "out of memory");
         v->sim = s;
         v->uid = getuid();
+        if (make_pages(v, pace) < 0)
+                return fault_set(fault, -ENOMEM, "out of memory");
         r = mount_at(v, dir, fault);
         if (r < 0)
                 return r;
@@ -317,20 +402,40 @@ int sim_server_new(Sim *s, const char *dir, SimServer **ret, Fault *fault) {
         return 0;
 }
 
+static void process(void *data, void *request, size_t n) {
+        const SimServer *v = data;
+        struct fuse_buf b = {.size = n, .mem = request};
+
+        fuse_session_process_buf(v->session, &b);
+}
+
+/* Reading and writing pages is what the call under way may be waiting for: its parameters may lie in a mapped card. */
+static bool is_about_pages(const struct fuse_buf *b) {
+        const struct fuse_in_header *h = b->mem;
+
+        return b->size >= sizeof *h && (h->opcode == FUSE_READ || h->opcode == FUSE_WRITE);
+}
+
 /* One request, or the news that there is no file system any more. */
-static int serve_one(SimServer *v) {
+static int serve_one(SimServer *v, Worker *w) {
         int r = fuse_session_receive_buf(v->session, &v->buf);
 
-        if (r > 0)
-                fuse_session_process_buf(v->session, &v->buf);
-        return r == -EINTR || r == -EAGAIN ? 1 : r;
+        if (r <= 0)
+                return r == -EINTR || r == -EAGAIN ? 1 : r;
+        if (!is_about_pages(&v->buf))
+                return worker_give(w, v->buf.mem, v->buf.size) < 0 ? -ENOMEM : 1;
+        fuse_session_process_buf(v->session, &v->buf);
+        return 1;
 }
 
 int sim_server_run(SimServer *v) {
+        _cleanup_(worker_freep) Worker *worker = worker_new(process, v);
         _cleanup_close_ int signals = -1;
         sigset_t set;
         int r;
 
+        if (!worker)
+                return -ENOMEM;
         (void) sigemptyset(&set);
         (void) sigaddset(&set, SIGTERM);
         (void) sigaddset(&set, SIGINT);
@@ -346,7 +451,7 @@ int sim_server_run(SimServer *v) {
                         return -errno;
                 if (fds[1].revents)
                         return 0;
-                r = serve_one(v);
+                r = serve_one(v, worker);
         } while (r > 0 && !fuse_session_exited(v->session));
         return r < 0 && r != -ENODEV ? r : 0;
 }
@@ -356,8 +461,11 @@ void sim_server_free(SimServer *v) {
                 return;
         if (v->mounted)
                 fuse_session_unmount(v->session);
+        v->sim->listener = (SimListener){.enter = NULL};
         while (v->opened)
                 opened_free(v->opened);
+        for (size_t i = 0; i < v->sim->n_cards; i++)
+                sim_pages_free(v->pages[i]);
         if (v->session)
                 fuse_session_destroy(v->session);
         free(v->buf.mem);

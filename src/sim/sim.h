@@ -31,6 +31,7 @@ struct SimObject {
         SimObject *parent, *children, *next, **link; /* link: where the pointer to it stands */
         SimBlock *block; /* class 0x40, or what the driver took for a group; or NULL */
         bool owner;      /* of the block: it was allocated and not duplicated */
+        uint32_t place;  /* of a channel group on the card's engines, and 1; 0: it is none */
         UT_hash_handle hh;
 };
 
@@ -55,7 +56,15 @@ struct SimFile {
         SimClient *clients;
 };
 
+/* Who is told when a channel group gets a place on its card's engines, and when it leaves it. */
+typedef struct SimListener {
+        void (*enter)(void *data, uint32_t card, uint32_t place, const SimObject *group);
+        void (*leave)(void *data, uint32_t card, uint32_t place);
+        void *data;
+} SimListener;
+
 struct Sim {
+        SimListener listener;
         SimCard *cards;
         size_t n_cards;
         SimClient *clients; /* by handle, in the order in which they were made */

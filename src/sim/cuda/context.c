@@ -6,7 +6,7 @@
 #include "sim/cuda/module.h"
 #include "sim/cuda/pool.h"
 #include "sim/cuda/state.h"
-#include "sim/cuda/stream.h"
+#include "sim/cuda/timeline.h"
 
 enum { DEPTH = 64 }; /* of a thread's stack of contexts */
 
@@ -69,6 +69,7 @@ static const size_t default_limits[CU_LIMIT_MAX] = {1024, 1 << 20, 8 << 20, 2, 2
 
 static CUresult furnish(CUcontext c) {
         uint32_t status = make_objects(c);
+        CUresult r;
 
         if (status == RM_OK)
                 status = take_memory(c);
@@ -79,12 +80,16 @@ static CUresult furnish(CUcontext c) {
                 if (status == RM_OK)
                         status = take_memory(c);
         }
-        if (status != RM_OK) {
-                free_objects(c);
-                return from_status(status);
+        r = from_status(status);
+        if (r == CUDA_SUCCESS)
+                r = timeline_open(c);
+        if (r == CUDA_SUCCESS && !(c->legacy = stream_new(c, CU_STREAM_DEFAULT, 0))) {
+                timeline_close(c);
+                r = CUDA_ERROR_OUT_OF_MEMORY;
         }
-        c->legacy = stream_new(c, CU_STREAM_DEFAULT, 0);
-        return c->legacy ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+        if (r != CUDA_SUCCESS)
+                free_objects(c);
+        return r;
 }
 
 CUresult context_new(Device *device, unsigned flags, CUcontext *ret) {
@@ -132,6 +137,7 @@ void context_end(CUcontext c) {
         }
         free(c->heap);
         c->heap = NULL;
+        timeline_close(c);
         free_objects(c);
         c->fault = CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
