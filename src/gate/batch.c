@@ -373,7 +373,12 @@ void account_add(Account *a, Batch *b, const Launched *l) {
                 close_batch(a, b, l->now);
                 account_tend(a, b->context, false, l->now);
         } else {
-                atomic_store_explicit(&b->state, BATCH_OPEN, memory_order_release);
+                atomic_store(&b->state, BATCH_OPEN);
+                if (atomic_load(&b->context->handle) == 0 && take(b, BATCH_OPEN)) {
+                        charge(a, b,
+                               l->now); /* the context ended meanwhile, and nobody looks after it any more */
+                        let_go(b);
+                }
         }
 }
 
