@@ -87,6 +87,14 @@ static long lock_row(long fd, uint32_t row, short type) {
         return sys_call(SYS_fcntl, fd, F_OFD_SETLK, &lock);
 }
 
+/* What a predecessor said about its work is not ours. */
+static void clear_work(SliceWork *w) {
+        atomic_store_explicit(&w->wants, 0, memory_order_relaxed);
+        atomic_store_explicit(&w->busy, 0, memory_order_relaxed);
+        atomic_store_explicit(&w->in_flight, 0, memory_order_relaxed);
+        atomic_store_explicit(&w->drained, 0, memory_order_relaxed);
+}
+
 /* First a row that nobody holds anything in, then any that can be had, which brings its bytes back. Everybody begins at another
  * one: 64 processes that start together then ask once each, and not 32 times. */
 static int take_row(long fd, SliceCounters *c, uint32_t *ret) {
@@ -104,6 +112,7 @@ static int take_row(long fd, SliceCounters *c, uint32_t *ret) {
                 if (r < 0)
                         return (int) r;
                 slice_recover(c, row);
+                clear_work(&c->rows[row].work);
                 *ret = row;
                 return 0;
         }

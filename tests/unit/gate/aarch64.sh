@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # aarch64.sh MAP TESTS SOURCE...: the gate and the heart of the slice page for the other kind of machine that carries these cards. The
-# library is linked against nothing, as here, and the unit tests of what is pure, whose names are one word, are run by qemu.
+# library is linked against nothing, as here, and the unit tests of what is pure, whose names are one word, are run by qemu; so is a
+# program that asks for functions by name, with the library preloaded.
 set -eu
 
 map=$1 tests=$2
@@ -18,10 +19,14 @@ compile() { $compiler -std=gnu11 -O2 -D_GNU_SOURCE -I"$root/src" -I"$root/tests/
 compile -mno-outline-atomics -fPIC -shared -nostdlib -ffreestanding -fno-stack-protector -fno-builtin \
         -fno-asynchronous-unwind-tables -Wl,-z,defs,-z,relro,-z,now,-z,noexecstack,--strip-all,--version-script="$map" \
         "$@" -o "$scratch/libaliquot.so"
-"$root/tests/unit/gate/symbols.sh" "$scratch/libaliquot.so"
+"$root/tests/unit/gate/symbols.sh" "$scratch/libaliquot.so" "$map"
+
+compile -Wno-unused-parameter -fPIC -shared -nostdlib -Wl,-soname,libcuda.so.1 "$root/tests/fake/idle-cuda.c" -o "$scratch/libcuda.so.1"
+compile "$root/tests/unit/gate/names.c" -o "$scratch/names"
+qemu-aarch64 -L /usr/aarch64-linux-gnu -E LD_PRELOAD="$scratch/libaliquot.so" "$scratch/names" "$scratch/libcuda.so.1" </dev/null
 
 # What the library defines in libc's place would take its place in a test as well.
-pure=$(printf '%s\n' "$@" | grep -Ev '/(routines|setup|hook|call|cards|files)\.c$')
+pure=$(printf '%s\n' "$@" | grep -Ev '/(routines|setup|hook|call|cards|files|managed|travel|dl|launch|account|batch|turnstile|peers|real|loaded)\.c$')
 for test in $tests; do
         # shellcheck disable=SC2086
         compile -static -pthread "$root/tests/unit/gate/test-$test.c" $pure -o "$scratch/$test"

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What is loaded in this process, by the dynamic linker's own list, which it keeps for debuggers: `_r_debug` of glibc,
+ * `_dl_debug_addr` of musl. The list is only read, and without the linker's lock: another thread may be about to load something, so
+ * an object that is not whole yet is passed over, and memory is read in a way that cannot fault (peek.h). */
+
+#include "gate/elf_names.h"
+
+/* The parts without a process, for tests. head: the address of the first link_map. */
+
+/* The first definition of a function behind the object whose dynamic section stands at `after`: what RTLD_NEXT would be there. 0: none. */
+uint64_t loaded_find_after(ElfRead read, uint64_t head, uint64_t after, const char *name);
+/* The first object of that DT_SONAME. */
+bool loaded_find_object(ElfRead read, uint64_t head, const char *soname, ElfObject *ret);
+
+/* ---- in this process ---- */
+
+/* The next definition behind this library: of the C library, or of somebody else who stands in between. 0: none. */
+uint64_t loaded_next(const char *name);
+bool loaded_object(const char *soname, ElfObject *ret);
+uint64_t loaded_function(const ElfObject *o, const char *name); /* 0: none */

@@ -1,0 +1,536 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Launches that wait for windows: libaliquot.so before the simulated libcuda.so.1, and this program as the arbiter.
+
+    turnstile.py LIBRARY ALIQUOT_SIM TURN_RUN TURN_LINKED TURN_LIBRARY FOLDER [TEST...]
+"""
+import ctypes
+import mmap
+import os
+import select
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+from sim_lab import Machine, enter_namespace
+
+LIBRARY, SIM, RUN, LINKED, TURN, FOLDER = (os.path.abspath(a) for a in sys.argv[1:7])
+PATIENCE = 120  # seconds until a wait counts as failed; no test asserts that something was fast
+MIB, MSEC = 1 << 20, 1000000
+PAGE_TURN, POLICY = 448, 520    # in limits
+ROWS, ROW, WORK = 128, 128, 96        # in counters
+HOUR = 3600 * 1000 * MSEC
+LIBC = ctypes.CDLL(None, use_errno=True)
+SYS_FUTEX = {"x86_64": 202, "aarch64": 98}[os.uname().machine]
+
+
+# A program that opens a library, which opens libcuda; flag 8 is RTLD_DEEPBIND.
+OPENER = """
+import ctypes, sys
+turn = ctypes.CDLL(sys.argv[1], mode=2 | int(sys.argv[2]))
+words = [b"turn"] + [a.encode() for a in sys.argv[3:]]
+sys.exit(turn.turn_main(len(words), (ctypes.c_char_p * (len(words) + 1))(*words)))
+"""
+
+
+def now():
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+
+
+def until(condition, what):
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        result = condition()
+        if result:
+            return result
+        time.sleep(0.002)
+    raise AssertionError("waited in vain: " + what)
+
+
+class Slice:
+    """The pages of one card, mapped by the arbiter that this test is."""
+
+    def __init__(self, test, machine, percent=0, flags=0, policy=0):
+        folder = tempfile.TemporaryDirectory()
+        test.addCleanup(folder.cleanup)
+        self.base, self.path = folder.name, folder.name + "/0"
+        os.mkdir(self.path)
+        page = bytearray(4096)
+        struct.pack_into("<QHHIQQQQ", page, 0, 0x54494D494C514C41, 1, 1, 4096, 2, 8192 * MIB, 1 << 40, 0)
+        struct.pack_into("<III", page, 52, 0, percent, flags)
+        page[64:68] = b"GPU-"
+        for i, name in enumerate(("nvidiactl", "nvidia0", "nvidia-uvm")):
+            st = os.stat(machine.dir + "/" + name)
+            struct.pack_into("<QQQ", page, 112 + 24 * i, 0, st.st_dev, st.st_ino)
+        struct.pack_into("<I", page, POLICY, policy)
+        with open(self.path + "/limits", "wb") as f:
+            f.write(page)
+        counters = bytearray(ROWS + 256 * ROW)
+        struct.pack_into("<QHHI", counters, 0, 0x544E554F43514C41, 1, 1, len(counters))
+        with open(self.path + "/counters", "wb") as f:
+            f.write(counters)
+        os.mkfifo(self.path + "/bell")
+        self.bell = os.open(self.path + "/bell", os.O_RDWR | os.O_NONBLOCK)
+        test.addCleanup(os.close, self.bell)
+        with open(self.path + "/limits", "r+b") as f:
+            self.page = mmap.mmap(f.fileno(), 4096)
+        self.word = ctypes.c_uint32.from_buffer(self.page, PAGE_TURN)
+        self.gated = ctypes.c_uint32.from_buffer(self.page, PAGE_TURN + 4)
+        self.closes, self.depth, self.seen = (ctypes.c_uint64.from_buffer(self.page, PAGE_TURN + o) for o in (8, 16, 24))
+        self.percent = ctypes.c_uint32.from_buffer(self.page, 56)
+        self.number, self.beats, self.stop = 0, threading.Event(), threading.Event()
+        self.thread = threading.Thread(target=self.beat, daemon=True)
+        self.thread.start()
+        test.addCleanup(self.stop.set)
+
+    def beat(self):
+        while not self.stop.wait(0.05):
+            if self.beats.is_set():
+                self.seen.value = now() + 5000 * MSEC  # a test machine may be busy with other things
+
+    def here(self):
+        self.gated.value = 1
+        self.seen.value = now() + 5000 * MSEC
+        self.beats.set()
+
+    def away(self):
+        self.beats.clear()
+        self.seen.value = now() - 1000 * MSEC
+        time.sleep(0.1)  # a beat that was under way
+        self.seen.value = now() - 1000 * MSEC
+
+    def change(self, word):
+        self.word.value = word
+        LIBC.syscall(SYS_FUTEX, ctypes.byref(self.word), 1, 0x7FFFFFFF, None, None, 0)
+
+    def open(self, depth=MSEC, nsec=HOUR):
+        self.number += 1
+        self.depth.value = depth
+        self.closes.value = now() + nsec
+        self.change(self.number << 1 | 1)
+
+    def close(self):
+        self.change(self.number << 1)
+
+    def rows(self):
+        """(wants, busy, in flight, drained) of each process."""
+        with open(self.path + "/counters", "rb") as f:
+            data = f.read()
+        rows = [struct.unpack_from("<QQQI", data, ROWS + i * ROW + WORK) for i in range(256)]
+        return [r for r in rows if any(r)]
+
+    def row(self):
+        rows = self.rows()
+        return rows[0] if rows else (0, 0, 0, 0)
+
+    def rung(self):
+        try:
+            return len(os.read(self.bell, 65536)) > 0
+        except BlockingIOError:
+            return False
+
+
+class Program:
+    def __init__(self, test, machine, slices, task, kind="kernel", n=100, us=100, way="local", preload=True, **more):
+        self.counter = tempfile.NamedTemporaryFile()
+        self.counter.truncate(4096)
+        self.numbers = mmap.mmap(self.counter.fileno(), 4096)
+        test.addCleanup(self.counter.close)
+        environment = dict(os.environ, ALIQUOT_SIM_DIR=machine.dir, LD_LIBRARY_PATH=FOLDER, ALIQUOT_SLICES=slices.base, **more)
+        if preload:
+            environment["LD_PRELOAD"] = LIBRARY
+        self.heard = b""
+        command = [LINKED if way == "linked" else RUN]
+        if way in ("library", "library-deepbind"):
+            command = [sys.executable, "-c", OPENER, TURN, "8" if way == "library-deepbind" else "0"]
+            way = "local"
+        self.process = subprocess.Popen(command + [way, self.counter.name, task, kind, str(n), str(us)],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+        test.addCleanup(self.end)
+
+    def hears(self, word):
+        deadline = time.monotonic() + PATIENCE
+        while b"\n" not in self.heard:
+            if not select.select([self.process.stdout], [], [], max(0, deadline - time.monotonic()))[0]:
+                raise AssertionError("the program does not say %s; %d of %d" % (word, self.taken(), self.tried()))
+            words = os.read(self.process.stdout.fileno(), 4096)
+            if not words:
+                raise AssertionError("the program ended with %s instead of %s" % (self.process.wait(), word))
+            self.heard += words
+        line, self.heard = self.heard.split(b"\n", 1)
+        if line.decode() != word:
+            raise AssertionError("%s instead of %s" % (line, word))
+
+    def go_on(self):
+        self.process.stdin.write(b"\n")
+        self.process.stdin.flush()
+
+    def taken(self):
+        return struct.unpack_from("<Q", self.numbers, 0)[0]
+
+    def tried(self):
+        return struct.unpack_from("<Q", self.numbers, 8)[0]
+
+    def ends(self):
+        self.go_on()
+        self.hears("done")
+        if self.process.wait(PATIENCE) != 0:
+            raise AssertionError("ended with %d" % self.process.returncode)
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+class Turnstile(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cards = None
+
+    def setUp(self):
+        self.machine = Machine(self, SIM, "1xTesla-V100-SXM2-16GB:16160MiB")
+
+    def held(self, slices, program, taken=0):
+        """A launch has been tried and not made, and the page says that somebody wants."""
+        until(lambda: program.tried() == taken + 1 and slices.row()[0] != 0, "a launch that waits")
+        self.assertEqual(program.taken(), taken)
+
+    def reaches(self, way, kind="kernel"):
+        slices = Slice(self, self.machine)
+        slices.here()
+        program = Program(self, self.machine, slices, "all", kind, n=20, us=100, way=way)
+        program.hears("ready")
+        self.held(slices, program)
+        self.assertTrue(slices.rung())
+        slices.open(depth=HOUR)
+        program.hears("launched")
+        self.assertEqual(program.taken(), 20)
+        program.ends()
+
+    # ---- every way to a launch ----
+
+    def test_ways(self):
+        for way in ("linked", "local", "default", "next", "dlvsym", "found", "proc1", "proc2", "proc2-ptsz", "proc-of-proc",
+                    "library"):
+            with self.subTest(way):
+                self.reaches(way)
+
+    def test_kinds(self):
+        for kind in ("kernel", "ptsz", "ex", "cooperative", "multi", "graph", "old", "grid", "grid-async"):
+            for way in ("linked", "local", "proc2"):
+                with self.subTest(kind + " " + way):
+                    self.reaches(way, kind)
+
+    def test_deepbind_of_the_library_alone(self):
+        """RTLD_DEEPBIND for libcuda itself: the functions are asked for by dlsym() all the same."""
+        self.reaches("deepbind")
+
+    def test_deepbind_of_who_asks(self):
+        """A library that prefers its own names to everybody's asks libc's dlsym(): nobody is held, and nothing else happens."""
+        slices = Slice(self, self.machine)
+        slices.here()
+        program = Program(self, self.machine, slices, "all", n=20, us=100, way="library-deepbind")
+        program.hears("ready")
+        program.hears("launched")
+        program.ends()
+
+    # ---- without a limit ----
+
+    def test_open(self):
+        for name, page in (("none", {}), ("open", {"percent": 1, "flags": 1}), ("native", {"percent": 1, "policy": 6})):
+            with self.subTest(name):
+                slices = Slice(self, self.machine, **page)
+                program = Program(self, self.machine, slices, "all", n=1000, us=10)
+                program.hears("ready")
+                program.hears("launched")
+                self.assertEqual(slices.rows(), [])  # nobody counted anything
+                program.ends()
+
+    def test_limit_that_comes_later(self):
+        slices = Slice(self, self.machine)
+        program = Program(self, self.machine, slices, "all", n=1 << 30, us=1)
+        program.hears("ready")
+        until(lambda: program.taken() > 1000, "launches")
+        slices.here()
+        until(lambda: slices.row()[0] != 0, "somebody who waits")
+        taken = program.taken()
+        self.assertEqual(program.tried(), taken + 1)
+        slices.gated.value = 0
+        until(lambda: program.taken() > taken + 1000, "launches again")
+
+    # ---- windows ----
+
+    def window(self, slices, program, depth, launches):
+        """Opens a window until so many more have passed. Returns how many did, and the most that could have."""
+        before, begin = program.taken(), now()
+        slices.open(depth)
+        until(lambda: program.taken() >= before + launches, "launches in a window")
+        slices.close()
+        # Whoever is past the turnstile already launches; all wait afterwards, and nothing is on the card.
+        until(lambda: slices.row()[3] == slices.number and slices.row()[2] == 0, "drained: %s" % (slices.row(),))
+        end, passed = now(), program.taken() - before
+        self.assertEqual(program.taken() - before, passed)
+        return passed, end - begin
+
+    def test_windows(self):
+        """What passes in a window is what the card can do until its end, and what may be in flight then."""
+        us, depth = 1000, 4 * MSEC
+        slices = Slice(self, self.machine)
+        slices.here()
+        program = Program(self, self.machine, slices, "all", n=1 << 20, us=us)
+        program.hears("ready")
+        self.held(slices, program)
+        self.window(slices, program, depth, 5)  # until it is known how long they take
+        for _ in range(5):
+            taken = program.taken()
+            passed, nsec = self.window(slices, program, depth, 10)
+            self.assertLessEqual(passed * us * 1000, nsec + 2 * us * 1000)
+            busy = slices.row()[1]
+            self.assertGreater(busy, 0)
+            self.held(slices, program, taken + passed)
+
+    def test_busy_is_what_was_measured(self):
+        """The sum over all windows is the kernels' own time, whatever was estimated before."""
+        us, n = 700, 300
+        slices = Slice(self, self.machine)
+        slices.here()
+        program = Program(self, self.machine, slices, "all", n=n, us=us)
+        program.hears("ready")
+        self.held(slices, program)
+        while program.taken() < n:
+            slices.open(4 * MSEC)
+            until(lambda: program.taken() == n or slices.row()[2] > 0, "work")
+            slices.close()
+            until(lambda: program.taken() == n or slices.row()[3] == slices.number, "drained")
+        program.hears("launched")
+        slices.open()
+        until(lambda: slices.row()[0] == 0 and slices.row()[2] == 0, "idle: %s" % (slices.row(),))
+        busy = slices.row()[1]
+        self.assertGreater(busy, n * us * 1000 * 0.9)
+        self.assertLess(busy, n * us * 1000 * 1.1 + 10 * MSEC)
+        program.ends()
+
+    def test_depth(self):
+        """With room for one kernel there is never more than one."""
+        slices = Slice(self, self.machine)
+        slices.here()
+        program = Program(self, self.machine, slices, "all", n=50, us=2000)
+        program.hears("ready")
+        self.held(slices, program)
+        begin = now()
+        slices.open(depth=1)
+        program.hears("launched")
+        self.assertGreaterEqual(now() - begin, 48 * 2 * MSEC)  # each began after the one before was over
+        program.ends()
+
+    def test_end_is_noticed_without_the_application(self):
+        slices = Slice(self, self.machine)
+        slices.here()
+        program = Program(self, self.machine, slices, "all", n=3, us=200000)
+        program.hears("ready")
+        self.held(slices, program)
+        slices.open(depth=HOUR)
+        program.hears("launched")
+        slices.close()
+        while slices.rung():
+            pass
+        until(lambda: slices.row()[3] == slices.number, "drained: %s" % (slices.row(),))
+        self.assertEqual((slices.row()[0], slices.row()[2]), (0, 0))
+        self.assertGreaterEqual(slices.row()[1], 100 * MSEC)
+        self.assertTrue(slices.rung())
+        program.ends()
+
+    def test_window_that_nobody_closes(self):
+        slices = Slice(self, self.machine)
+        slices.here()
+        program = Program(self, self.machine, slices, "all", n=1 << 20, us=1000)
+        program.hears("ready")
+        self.held(slices, program)
+        slices.open(depth=4 * MSEC, nsec=0)
+        time.sleep(0.2)  # it must not pass: a stop that comes late would make this test pass, not fail
+        self.assertEqual(program.taken(), 0)
+
+    # ---- captures, threads, forks, ends ----
+
+    def test_capture_is_not_held(self):
+        slices = Slice(self, self.machine)
+        slices.here()
+        program = Program(self, self.machine, slices, "capture", "graph", n=20, us=1000)
+        program.hears("captured")
+        self.held(slices, program)
+        slices.open(depth=HOUR)
+        program.hears("launched")
+        until(lambda: slices.row()[2] == 0 and slices.row()[1] > 0, "idle")
+        program.ends()
+
+    def test_beside_a_capture(self):
+        slices = Slice(self, self.machine)
+        slices.here()
+        slices.open(depth=2 * MSEC)
+        program = Program(self, self.machine, slices, "beside", n=100, us=500)
+        program.hears("ready")
+        program.hears("launched")
+        self.assertEqual(program.taken(), 100)
+        program.ends()
+
+    def test_64_threads(self):
+        for kind in ("kernel", "ptsz", "graph"):
+            with self.subTest(kind):
+                slices = Slice(self, self.machine)
+                slices.here()
+                program = Program(self, self.machine, slices, "threads", kind, n=20, us=50)
+                program.hears("ready")
+                until(lambda: program.tried() == 64, "64 that wait")
+                self.assertEqual(program.taken(), 0)
+                while program.taken() < 64 * 20:
+                    slices.open(depth=2 * MSEC)
+                    until(lambda: program.taken() == 64 * 20 or slices.row()[1] > 0, "work")
+                    slices.close()
+                slices.open(depth=HOUR)
+                program.hears("launched")
+                program.ends()
+
+    def test_fork(self):
+        slices = Slice(self, self.machine)
+        slices.here()
+        slices.open(depth=10 * MSEC)
+        program = Program(self, self.machine, slices, "fork", n=20, us=1000)
+        program.hears("ready")
+        program.hears("launched")
+        program.ends()
+
+    def test_contexts_that_end(self):
+        slices = Slice(self, self.machine)
+        slices.here()
+        slices.open(depth=100 * MSEC)
+        program = Program(self, self.machine, slices, "destroy", n=50, us=300)
+        program.hears("ready")
+        program.hears("launched")
+        until(lambda: slices.row()[2] == 0 and slices.row()[0] == 0, "idle: %s" % (slices.row(),))
+        program.ends()
+
+    def test_kill_in_a_window(self):
+        """The next one takes the row over, and begins at zero."""
+        slices = Slice(self, self.machine)
+        slices.here()
+        for _ in range(3):
+            program = Program(self, self.machine, slices, "all", n=1 << 20, us=1000)
+            program.hears("ready")
+            slices.open(depth=4 * MSEC)
+            until(lambda: slices.row()[1] > 0, "work")
+            program.process.kill()
+            program.process.wait()
+        slices.close()
+
+    def test_stop_in_a_window(self):
+        slices = Slice(self, self.machine)
+        slices.here()
+        program = Program(self, self.machine, slices, "all", n=1 << 20, us=1000)
+        other = Program(self, self.machine, slices, "all", n=200, us=1000)
+        for p in (program, other):
+            p.hears("ready")
+        slices.open(depth=4 * MSEC)
+        until(lambda: program.taken() > 10, "launches")
+        program.process.send_signal(signal.SIGSTOP)
+        other.hears("launched")
+        slices.close()
+        program.process.send_signal(signal.SIGCONT)
+        until(lambda: all(r[3] == slices.number for r in slices.rows() if r[0]), "all drained")
+        taken = program.taken()
+        slices.open(depth=4 * MSEC)
+        until(lambda: program.taken() > taken, "it goes on")
+        other.ends()
+
+    # ---- without an arbiter ----
+
+    def shares(self, slices, programs, nsec):
+        """What they use of the time, by their own rows."""
+        until(lambda: sum(1 for r in slices.rows() if r[1] > 0) == len(programs), "all have begun")
+        time.sleep(0.3)
+        begin, before = now(), [r[1] for r in slices.rows()]
+        time.sleep(nsec / 1e9)
+        end, after = now(), [r[1] for r in slices.rows()]
+        return [(b - a) / (end - begin) for a, b in zip(before, after)]
+
+    def test_duty_cycle(self):
+        """Never more than the percentage; that it is reached is a matter of the machine's other load."""
+        for percent, us in ((10, 200), (50, 2000), (30, 50000)):
+            with self.subTest(percent):
+                slices = Slice(self, self.machine, percent=percent)
+                program = Program(self, self.machine, slices, "all", n=1 << 30, us=us)
+                program.hears("ready")
+                share = self.shares(slices, [program], 2000 * MSEC)[0]
+                self.assertLess(share, percent / 100 + 0.04 + 3 * us / 2e6)
+                self.assertGreater(share, 0)
+
+    def test_duty_cycle_of_several_processes(self):
+        slices = Slice(self, self.machine, percent=40)
+        programs = [Program(self, self.machine, slices, "all", n=1 << 30, us=500) for _ in range(3)]
+        for program in programs:
+            program.hears("ready")
+        shares = self.shares(slices, programs, 2000 * MSEC)
+        self.assertLess(sum(shares), 0.47, shares)
+        self.assertGreater(min(shares), 0, shares)
+
+    def test_the_dead_have_no_share(self):
+        """A killed process leaves its words behind; the living one gets all of the percentage again."""
+        slices = Slice(self, self.machine, percent=50)
+        dead = [Program(self, self.machine, slices, "all", n=1 << 30, us=500) for _ in range(4)]
+        for program in dead:
+            program.hears("ready")
+        until(lambda: sum(1 for r in slices.rows() if r[1] > 0) == 4, "work")
+        for program in dead[1:]:
+            program.process.kill()
+            program.process.wait()
+        taken, begin = dead[0].taken(), now()
+        # A fourth of the percentage would take 8 s of the card's time for a second of it.
+        until(lambda: dead[0].taken() > taken + 2000, "a second of work")
+        self.assertGreater(now() - begin, 1500 * MSEC)
+
+    def test_arbiter_goes_and_comes(self):
+        slices = Slice(self, self.machine, percent=20)
+        slices.here()
+        program = Program(self, self.machine, slices, "all", n=1 << 30, us=1000)
+        program.hears("ready")
+        self.held(slices, program)
+        slices.away()
+        until(lambda: program.taken() > 50, "launches by its own percentage")
+        slices.here()
+        until(lambda: slices.row()[3] == slices.number and slices.row()[2] == 0, "held again")
+        taken = program.taken()
+        slices.open(depth=4 * MSEC)
+        until(lambda: program.taken() > taken + 20, "a window")
+        slices.close()
+
+    def test_garbage_in_the_rows(self):
+        """Somebody writes over the counters: his own sums are wrong, nothing hangs or ends."""
+        slices = Slice(self, self.machine, percent=50)
+        slices.here()
+        program = Program(self, self.machine, slices, "all", n=2000, us=100)
+        program.hears("ready")
+        with open(slices.path + "/counters", "r+b") as f:
+            page = mmap.mmap(f.fileno(), 0)
+        for i in range(50):
+            for row in range(256):
+                page[ROWS + row * ROW + WORK:ROWS + row * ROW + WORK + 32] = os.urandom(32)
+            slices.open(depth=4 * MSEC)
+            time.sleep(0.005)
+            slices.close()
+        slices.open(depth=HOUR)
+        program.hears("launched")
+        program.ends()
+
+
+if __name__ == "__main__":
+    if os.environ.get("ASAN_OPTIONS"):
+        print("skipped: the simulated libraries are sanitized here, and the programs that load them are not")
+        sys.exit(77)
+    enter_namespace(SIM)
+    unittest.main(argv=sys.argv[:1] + sys.argv[7:], verbosity=2)

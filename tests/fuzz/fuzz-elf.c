@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Any bytes as an object that is loaded, and as the dynamic linker's list behind it: no read outside of them but through the reader, and an end. */
+
+#include <assert.h>
+#include <string.h>
+
+#include "gate/loaded.h"
+
+#define BASE UINT64_C(0x7F0000100000)
+
+enum { MAPS = 1024 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const uint8_t *bytes;
+static size_t n_bytes;
+
+static bool read_bytes(void *to, uint64_t from, size_t n) {
+        if (from < BASE || from - BASE > n_bytes || n > n_bytes - (from - BASE))
+                return false;
+        memcpy(to, bytes + (from - BASE), n);
+        return true;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        uint64_t r;
+        ElfObject o;
+
+        if (size == 0)
+                return 0;
+        bytes = data;
+        n_bytes = size;
+        if (elf_open(read_bytes, BASE, BASE, &o)) {
+                assert(o.base == BASE && o.symbols != 0 && o.strings != 0);
+                (void) elf_find(read_bytes, &o, "second");
+                (void) elf_is(read_bytes, &o, "libimage.so.1");
+        }
+        r = loaded_find_after(read_bytes, BASE + MAPS, 0x1234, "first");
+        assert(r == 0 || loaded_find_after(read_bytes, BASE + MAPS, 0x1234, "first") == r);
+        (void) loaded_find_object(read_bytes, BASE + MAPS, "libimage.so.1", &o);
+        return 0;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* names LIBRARY-OF-CUDA: who gives out which function, with the gate preloaded. Needs nothing but a libc with dlsym(), so that it can be built for
+ * other libcs and other machines. Ends with the line of the first thing that is not so. */
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(e)                                                                                             \
+        do {                                                                                                 \
+                if (!(e)) {                                                                                  \
+                        (void) fprintf(stderr, "names.c:%d: %s\n", __LINE__, #e);                            \
+                        exit(1);                                                                             \
+                }                                                                                            \
+        } while (0)
+
+typedef int LaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                         unsigned bz, unsigned shared, void *stream, void **params, void **extra);
+
+static int comes_from(void *function, const char *part) {
+        Dl_info info;
+
+        return function && dladdr(function, &info) != 0 && strstr(info.dli_fname, part) != NULL;
+}
+
+static void of_library(void *library, const char *cuda) {
+        LaunchKernel *launch;
+        void *p = dlsym(library, "cuLaunchKernel");
+
+        CHECK(comes_from(p, "libaliquot"));
+        memcpy(&launch, &p, sizeof launch);
+        CHECK(launch(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL) == 0); /* it finds the real one */
+        CHECK(comes_from(dlsym(library, "cuStreamQuery"), cuda));
+        CHECK(dlsym(library, "cuGraphLaunch") == NULL); /* not there: the gate does not make it up */
+        CHECK(dlerror() != NULL);
+        CHECK(dlsym(library, "cuNothing") == NULL);
+        CHECK(dlerror() != NULL);
+}
+
+int main(int argc, char **argv) {
+        const char *cuda = argc > 1 ? argv[1] : "libcuda.so.1";
+        void *library, *everything = dlopen(NULL, RTLD_NOW);
+
+        CHECK(everything);
+        CHECK(dlsym(everything, "getpid") != NULL &&
+              dlsym(RTLD_DEFAULT, "getpid") == dlsym(everything, "getpid"));
+        CHECK(dlsym(RTLD_NEXT, "strtol") == dlsym(RTLD_DEFAULT, "strtol"));
+        CHECK(comes_from(dlsym(everything, "dlsym"), "libaliquot"));
+        CHECK(dlsym(RTLD_DEFAULT, "no_such_function") == NULL);
+        library = dlopen(cuda, RTLD_NOW | RTLD_LOCAL);
+        CHECK(library);
+        of_library(library, cuda);
+        CHECK(dlclose(library) == 0);
+        CHECK(dlopen(cuda, RTLD_NOW | RTLD_GLOBAL) != NULL);
+        CHECK(comes_from(dlsym(RTLD_NEXT, "cuLaunchKernel"), "libaliquot"));
+        (void) puts("fine");
+        return 0;
+}
