@@ -8,6 +8,7 @@ BEGIN {
         may["base"] = ""
         may["rm"] = ""
         may["slice"] = "base"
+        may["arbiter"] = "base slice"
         may["gate"] = "base rm slice"
         may["wire"] = "base"
         may["share"] = "base wire"
