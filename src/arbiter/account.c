@@ -29,6 +29,13 @@ static int64_t fill(int64_t amount, int64_t more, int64_t ceiling) {
         return amount + more > ceiling ? ceiling : amount + more;
 }
 
+/* The same time for all, so that all lose alike where windows have gaps; and never less than makes a window. */
+static int64_t ceiling(const Terms *terms) {
+        int64_t most = share_of(terms, ACCOUNT_LAG);
+
+        return most > ACCOUNT_BURST * 3 / 2 ? most : ACCOUNT_BURST * 3 / 2;
+}
+
 void account_pass(Account *a, const Terms *terms, uint64_t ns, AccountTime how) {
         int64_t more = earned(a, terms, ns);
 
@@ -37,7 +44,7 @@ void account_pass(Account *a, const Terms *terms, uint64_t ns, AccountTime how) 
                 a->arrears = fill(a->arrears, more, share_of(terms, ACCOUNT_DEBT));
                 return;
         case ACCOUNT_WANTS:
-                a->balance = fill(a->balance, more, share_of(terms, ACCOUNT_LAG) + 2 * ACCOUNT_BURST);
+                a->balance = fill(a->balance, more, ceiling(terms));
                 return;
         default:
                 a->arrears = 0;
@@ -81,7 +88,7 @@ int64_t account_tokens(const Account *a) {
 }
 
 int64_t account_lag(const Account *a, const Terms *terms) {
-        return account_tokens(a) * POLICY_PPM / (int64_t) (terms->rate > 0 ? terms->rate : 1);
+        return a->balance * POLICY_PPM / (int64_t) (terms->rate > 0 ? terms->rate : 1) + a->arrears;
 }
 
 int64_t account_clock_after(const Account *a, const Terms *terms, uint64_t ns) {

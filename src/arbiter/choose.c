@@ -43,17 +43,17 @@ int engine_choose(const Engine *e, uint64_t now) {
         return best;
 }
 
-/* As if it had been charged already what it has used. */
-bool engine_keeps(const Engine *e, const EngineTenant *owner, int waiting, uint64_t used) {
+bool engine_keeps(const Engine *e, const EngineTenant *owner, int waiting, uint64_t more) {
         EngineTenant after = *owner;
         const EngineTenant *other = waiting >= 0 ? &e->tenants[waiting] : NULL;
         int mine, others;
 
-        account_charge(&after.account, &owner->terms, (int64_t) since(owner->paid, used), e->clock);
+        account_charge(&after.account, &owner->terms, (int64_t) more, e->clock);
         mine = rank(&after, account_tokens(&after.account), (int64_t) ENGINE_QUANTUM / 2);
         if (!other)
                 return mine != RANK_NONE;
         others = rank(other, account_tokens(&other->account), (int64_t) ENGINE_QUANTUM);
+        account_charge(&after.account, &owner->terms, (int64_t) ENGINE_QUANTUM, e->clock);
         return mine != RANK_NONE && is_before(&after, mine, other, others);
 }
 

@@ -6,7 +6,7 @@
 #include "arbiter/engine.h"
 
 #define HOP      UINT64_C(50000) /* ns from one process that says something to another that does something */
-#define LEAD     UINT64_C(80000) /* ns: so much before the end of a window the next one is opened */
+#define LEAD     UINT64_C(110000) /* ns: so much before the end of a window the next one is opened */
 #define MARGIN   UINT64_C(100000) /* ns: so much before it closes it is said whether it goes on */
 #define SLACK    UINT64_C(250000) /* ns of a window that its owner may say it did not use */
 #define GRACE    UINT64_C(5000000) /* ns: who has work again so soon was not idle */
@@ -37,8 +37,8 @@ static inline bool wants(const EngineTenant *t) {
 /* Who of those that wait is next; -1: nobody may. */
 int engine_choose(const Engine *e, uint64_t now);
 
-/* Whether the owner keeps the card although this one waits. used: ns since its window was opened. */
-bool engine_keeps(const Engine *e, const EngineTenant *owner, int waiting, uint64_t used);
+/* Whether the owner keeps the card although this one waits, once it has been charged so much more. */
+bool engine_keeps(const Engine *e, const EngineTenant *owner, int waiting, uint64_t more);
 
 /* When the next of those that have no tokens yet has them; UINT64_MAX: nobody waits for any. */
 uint64_t engine_ripens(const Engine *e, uint64_t now);
@@ -46,6 +46,7 @@ uint64_t engine_ripens(const Engine *e, uint64_t now);
 void window_open(Engine *e, uint32_t i, uint64_t now, bool contested);
 void window_extend(Engine *e, uint32_t i, uint64_t now, bool contested);
 void window_close(Engine *e, uint32_t i, uint64_t now);
+void window_charge(Engine *e, uint32_t i, uint64_t ns); /* what it has used, until it is known better */
 void window_renew(Engine *e, uint32_t i); /* its owner takes it for over, and it is not */
 
 /* Whatever is still to be said of a window that is closed: over, or overdue. */

@@ -5,6 +5,7 @@
 
 #include "arbiter/engine-internal.h"
 
+#define ON_TIME  UINT64_C(200000) /* ns: nobody is called to the microsecond */
 #define STEP_MAX UINT64_C(1000000000) /* ns: a machine that slept for a night was not busy */
 
 /* ---- tenants ---- */
@@ -91,6 +92,22 @@ static bool is_stalled(const Engine *e, const EngineTenant *t, uint64_t now) {
         return false;
 }
 
+/* What goes from one window to the next is lost for all, and by all alike. */
+static bool is_overcommitted(const Engine *e) {
+        bool any = false;
+
+        for (uint32_t i = 0; i < e->n; i++) {
+                const EngineTenant *t = &e->tenants[i];
+
+                if (t->state == ENGINE_FREE || !t->terms.gated || t->terms.conserving || !t->awake)
+                        continue;
+                if (account_lag(&t->account, &t->terms) < ACCOUNT_FULL)
+                        return false;
+                any = true;
+        }
+        return any;
+}
+
 static void wake_or_sleep(Engine *e, EngineTenant *t, uint64_t now) {
         if (wants(t)) {
                 if (!t->awake)
@@ -108,7 +125,8 @@ static void wake_or_sleep(Engine *e, EngineTenant *t, uint64_t now) {
 
 /* Late: nobody looked at windows that were to be looked at. Their owners are not charged for it. */
 static void pass_time(Engine *e, uint64_t now) {
-        uint64_t passed = min_u64(now - e->now, STEP_MAX), late = since(e->asked, now);
+        uint64_t passed = min_u64(now - e->now, STEP_MAX), late = since(e->asked + ON_TIME, now);
+        bool full = is_overcommitted(e);
 
         for (uint32_t i = 0; i < e->n; i++) {
                 EngineTenant *t = &e->tenants[i];
@@ -116,7 +134,10 @@ static void pass_time(Engine *e, uint64_t now) {
 
                 if (t->state == ENGINE_FREE)
                         continue;
-                account_pass(&t->account, &t->terms, passed, t->awake ? how : ACCOUNT_IDLE);
+                if (!full || !t->awake)
+                        account_pass(&t->account, &t->terms, passed, t->awake ? how : ACCOUNT_IDLE);
+                if (t->state == ENGINE_OPEN || t->state == ENGINE_CLOSING)
+                        window_charge(e, i, passed);
                 if (t->state != ENGINE_CLOSED)
                         t->late += min_u64(late, since(t->opened, now));
                 wake_or_sleep(e, t, now);
@@ -151,13 +172,12 @@ static void tend_owner(Engine *e, uint64_t now) {
         uint32_t i = (uint32_t) e->owner;
         EngineTenant *t = &e->tenants[i];
         int waiting = engine_choose(e, now);
-        uint64_t used = since(t->opened, now);
         bool idle = is_idle(t, now) || is_absent(t, now), keeps;
 
         if (t->says.ended && may_go_on(t, now))
                 window_renew(e, i);
         t->idles = idle || (t->idles && now < t->turn.closes);
-        keeps = t->terms.gated && !idle && engine_keeps(e, t, waiting, used);
+        keeps = t->terms.gated && !idle && engine_keeps(e, t, waiting, 0);
         if (idle && (waiting >= 0 || !t->terms.conserving)) {
                 window_close(e, i, now);
                 return;
@@ -210,7 +230,7 @@ static uint64_t after_owner(const Engine *e, uint64_t now) {
         bool others = ripe < end + ENGINE_QUANTUM;
         uint64_t next = waiting < 0 && !others ? window_deadline(t) : max_u64(end, now + LEAD / 4);
 
-        if (engine_keeps(e, t, waiting, since(t->opened, closes)))
+        if (engine_keeps(e, t, waiting, since(now, closes)))
                 next = since(MARGIN, closes);
         if (t->terms.conserving && ripe > now)
                 next = min_u64(next, ripe);

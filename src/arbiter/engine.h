@@ -55,8 +55,9 @@ typedef struct EngineTenant {
         EngineTurn turn;
         uint64_t opened, firm;    /* the window, and until when it is its own whoever comes */
         uint64_t busy, paid;      /* of this window: what it had used before, what was charged of it */
+        uint64_t beside;          /* of this window: ns that were its predecessor's */
         uint64_t late;            /* of this window: ns that nobody looked because we were late ourselves */
-        uint64_t tail;            /* ns from a window's close to its end, a moving mean */
+        uint64_t tail;            /* ns from a window's close to its end, at least */
         uint64_t patience;        /* ns that others wait for work that it says is in flight */
         uint64_t idle_since;      /* seen without work in its window; 0: not */
         uint64_t overdue;         /* since when */

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stddef.h>
+
 #include "arbiter/engine-internal.h"
 
 /* ---- opening ---- */
@@ -11,12 +13,15 @@ static uint64_t depth_of(const Engine *e, const EngineTenant *t, uint64_t now, b
         return ENGINE_QUANTUM / (contested || !t->terms.conserving ? 4 : 2);
 }
 
-/* As long as there are tokens for it, to twice a quantum where it is behind. */
+/* As long as there are tokens for it, to twice a quantum where another one's kernel has kept it waiting. */
 static uint64_t length_of(const EngineTenant *t, int64_t used) {
         int64_t tokens = account_tokens(&t->account) - used;
+        int64_t most = (int64_t) ENGINE_QUANTUM * (t->account.arrears > 0 ? 2 : 1);
 
-        if (t->terms.conserving || tokens > (int64_t) (2 * ENGINE_QUANTUM))
-                return t->terms.conserving ? ENGINE_QUANTUM : 2 * ENGINE_QUANTUM;
+        if (t->terms.conserving)
+                return ENGINE_QUANTUM;
+        if (tokens > most)
+                return (uint64_t) most;
         return tokens > (int64_t) ENGINE_QUANTUM / 4 ? (uint64_t) tokens : ENGINE_QUANTUM / 4;
 }
 
@@ -30,7 +35,7 @@ void window_open(Engine *e, uint32_t i, uint64_t now, bool contested) {
         t->turn.depth = depth_of(e, t, now, contested);
         t->opened = now;
         t->busy = t->says.busy;
-        t->paid = t->late = t->idle_since = 0;
+        t->paid = t->late = t->beside = t->idle_since = 0;
         t->parts = false;
         t->firm = now + HOP + length - early;
         t->turn.closes = t->terms.conserving && !contested ? now + LONE : t->firm;
@@ -39,21 +44,26 @@ void window_open(Engine *e, uint32_t i, uint64_t now, bool contested) {
                 e->clock = t->account.clock;
 }
 
-/* What was used so far is paid, so that accounts stay comparable however long a window lasts. */
+/* While a window lasts, its owner pays for the time as it passes: accounts are always as of now. */
+void window_charge(Engine *e, uint32_t i, uint64_t ns) {
+        EngineTenant *t = &e->tenants[i];
+
+        account_charge(&t->account, &t->terms, (int64_t) ns, e->clock);
+        t->paid += ns;
+        t->turn.used += ns;
+}
+
 void window_extend(Engine *e, uint32_t i, uint64_t now, bool contested) {
         EngineTenant *t = &e->tenants[i];
-        uint64_t used = since(t->opened + t->late, now), more = since(t->paid, used), length;
+        bool lone = t->terms.conserving && !contested;
+        uint64_t length = lone ? LONE : length_of(t, (int64_t) since(now, t->turn.closes));
 
-        account_charge(&t->account, &t->terms, (int64_t) more, e->clock);
-        t->paid += more;
-        t->turn.used += more;
         t->parts = true;
         if (t->terms.conserving && t->account.clock > e->clock)
                 e->clock = t->account.clock;
-        length = t->terms.conserving && !contested ? LONE : length_of(t, 0);
         t->turn.depth = depth_of(e, t, now, contested);
         t->turn.closes = max_u64(t->turn.closes, now) + length;
-        t->firm = t->terms.conserving && !contested ? now : t->turn.closes;
+        t->firm = lone ? now : t->turn.closes;
 }
 
 void window_renew(Engine *e, uint32_t i) {
@@ -76,20 +86,25 @@ void window_close(Engine *e, uint32_t i, uint64_t now) {
 /* At least the time that it had the card for itself, less what it takes to notice; at most that time. Several processes of one tenant
  * share the card, and each has seen all of it pass. */
 static uint64_t cost_of(const Engine *e, const EngineTenant *t, uint64_t now) {
-        uint64_t held = since(t->opened, now), busy = since(t->busy, t->says.busy);
+        uint64_t held = since(t->opened + t->beside, now), busy = since(t->busy, t->says.busy);
         uint64_t least = since(SLACK + t->late, held), most = held - min_u64(e->overhead, held / 2);
 
         return busy < least ? least : min_u64(busy, max_u64(most, least));
 }
 
-/* Each learns from windows that were full and had one process's word for it. */
+/* The shortest tails count: whoever comes too early sees how long it will be, and whoever comes too late has lost it. The rest is
+ * learnt from windows that were full and had one process's word for it. */
 static void learn(Engine *e, EngineTenant *t, uint64_t now) {
         uint64_t held = since(t->opened, now), busy = since(t->busy, t->says.busy);
-        uint64_t tail = min_u64(since(t->turn.closes, now), ENGINE_QUANTUM);
+        uint64_t end = t->says.n_active > 1 ? now - 2 * HOP : min_u64(now, t->opened + HOP + busy);
+        uint64_t tail = min_u64(since(t->turn.closes, end), ENGINE_QUANTUM);
 
         if (t->late > 0)
                 return;
-        t->tail = (7 * t->tail + tail) / 8;
+        if (t->says.n_active > 1)
+                t->tail = (7 * t->tail + tail) / 8;
+        else
+                t->tail = tail < t->tail ? tail : t->tail + (tail - t->tail) / 16;
         if (t->says.n_active == 1 && busy <= held && held - busy < SLACK && !t->parts)
                 e->overhead = (15 * e->overhead + held - busy) / 16;
 }
@@ -120,11 +135,20 @@ static void note_use(EngineTenant *t, uint64_t now) {
         t->paused_until = now + (PAUSE << t->empty);
 }
 
+/* The next one was let in before the end, and had half of the card until then. */
+static void share_overlap(Engine *e, const EngineTenant *t, uint64_t now) {
+        EngineTenant *next = e->owner >= 0 ? &e->tenants[e->owner] : NULL;
+
+        if (next && next->opened > t->turn.closes)
+                next->beside = since(next->opened + 3 * HOP, now) / 2;
+}
+
 static void over(Engine *e, EngineTenant *t, uint64_t now) {
         charge(e, t, cost_of(e, t, now));
         t->turn.granted += since(t->opened, now);
         t->patience = min_u64(2 * t->patience, PATIENCE);
         learn(e, t, now);
+        share_overlap(e, t, now);
         note_use(t, now);
         t->state = ENGINE_CLOSED;
 }
@@ -184,7 +208,9 @@ uint64_t window_end(const EngineTenant *t, uint64_t now) {
 
         if (t->says.drained)
                 return now;
-        if (t->parts || t->says.n_active > 1)
+        if (t->says.n_active > 1)
+                return min_u64(max_u64(now, t->turn.closes + t->tail), latest);
+        if (since(t->opened, now) > LONE)
                 return latest;
         return end < now ? now : min_u64(end, latest);
 }

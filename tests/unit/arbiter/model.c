@@ -150,6 +150,13 @@ static void tell(const Model *m, ModelProcess *p) {
         }
 }
 
+/* With so much left it looks again: half of what it may have is launched at once, or a kernel. */
+static uint64_t enough(const ModelProcess *p, uint64_t depth) {
+        uint64_t most = depth / p->kernel;
+
+        return most < 2 ? 0 : (most - max_u64(1, most / 2)) * p->kernel;
+}
+
 static void look(Model *m, ModelProcess *p) {
         const EngineTurn *t = &m->tenants[p->tenant].turn;
         uint64_t depth = t->gated ? t->depth : NATIVE_DEPTH, told;
@@ -163,8 +170,7 @@ static void look(Model *m, ModelProcess *p) {
                 end_request(m, p);
         } else if (is_open(m, p)) {
                 launch(m, p, depth);
-                /* when there is room for half of it again, or it has ended */
-                p->look = m->now + max_u64(p->left > depth / 2 ? p->left - depth / 2 : p->left, 5 * USEC) + latency(m) / 2;
+                p->look = m->now + max_u64(p->left - min_u64(p->left, enough(p, depth)), 5 * USEC) + latency(m) / 2;
                 if (p->left == 0)
                         p->look = m->now + latency(m) * 4;
                 if (t->gated && p->look > t->closes)

@@ -11,7 +11,7 @@ const uint32_t table_caps[5] = {10, 30, 50, 70, 90};
 const uint64_t table_kernels[6] = {5 * USEC, 50 * USEC, 500 * USEC, 5 * MSEC, 50 * MSEC, 500 * MSEC};
 
 void table_case(uint32_t cap, uint32_t tenants, TableCase *ret) {
-        *ret = (TableCase){.caps = {cap, 100 - cap}, .n_tenants = tenants, .n_processes = 1, .seconds = 40};
+        *ret = (TableCase){.caps = {cap, 100 - cap}, .n_tenants = tenants, .n_processes = 1, .seconds = 42};
         if (tenants == 3)
                 ret->caps[1] = ret->caps[2] = (100 - cap) / 2;
 }
@@ -54,6 +54,7 @@ TableResult table_run(const TableCase *c, uint64_t seed) {
         if (!m)
                 abort();
         model_init(m, seed);
+        m->per_process = c->per_process;
         for (uint32_t t = 0; t < c->n_tenants; t++) {
                 Terms terms = policy_terms(&(PolicyWish){.policy = c->native ? 6 : 4, .percent = c->caps[t]});
                 uint32_t tenant = model_tenant(m, &terms);

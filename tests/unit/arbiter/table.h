@@ -10,6 +10,7 @@ typedef struct TableCase {
         uint32_t n_tenants, n_processes; /* of each */
         uint64_t kernel; /* ns */
         uint32_t seconds;
+        bool per_process;
         bool native; /* nobody is gated: what the driver's own time slicing gives */
 } TableCase;
 
