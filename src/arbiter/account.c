@@ -37,11 +37,13 @@ static int64_t ceiling(const Terms *terms) {
 }
 
 void account_pass(Account *a, const Terms *terms, uint64_t ns, AccountTime how) {
-        int64_t more = earned(a, terms, ns);
+        int64_t more = earned(a, terms, ns), owed;
 
         switch (how) {
-        case ACCOUNT_STALLED:
-                a->arrears = fill(a->arrears, more, share_of(terms, ACCOUNT_DEBT));
+        case ACCOUNT_STALLED: /* debts first */
+                owed = a->balance < 0 ? (-a->balance < more ? -a->balance : more) : 0;
+                a->balance += owed;
+                a->arrears = fill(a->arrears, more - owed, share_of(terms, ACCOUNT_DEBT));
                 return;
         case ACCOUNT_WANTS:
                 a->balance = fill(a->balance, more, ceiling(terms));

@@ -19,7 +19,7 @@
 #define ACCOUNT_DEBT  INT64_C(10000000000) /* ns */
 #define ACCOUNT_BURST INT64_C(5000000)     /* ns: credit of who was idle */
 #define ACCOUNT_LAG   INT64_C(200000000)   /* ns of waiting that are kept as credit of who wants the card */
-#define ACCOUNT_FULL  INT64_C(50000000) /* ns of waiting: when all are so far behind, the card cannot give more, and nobody earns */
+#define ACCOUNT_FULL  INT64_C(100000000) /* ns of waiting: when all are so far behind, the card cannot give more, and nobody earns */
 
 typedef struct Account {
         int64_t balance, arrears; /* ns */

@@ -92,10 +92,19 @@ static bool is_stalled(const Engine *e, const EngineTenant *t, uint64_t now) {
         return false;
 }
 
+static bool is_closing(const Engine *e) {
+        for (uint32_t i = 0; i < e->n; i++)
+                if (e->tenants[i].state == ENGINE_CLOSING)
+                        return true;
+        return false;
+}
+
 /* What goes from one window to the next is lost for all, and by all alike. */
 static bool is_overcommitted(const Engine *e) {
         bool any = false;
 
+        if (e->owner < 0 && !is_closing(e))
+                return false;
         for (uint32_t i = 0; i < e->n; i++) {
                 const EngineTenant *t = &e->tenants[i];
 
@@ -248,13 +257,6 @@ static uint64_t after_closing(const Engine *e, const EngineTenant *t, uint64_t n
                 return deadline;
         end = max_u64(end, ripe);
         return min_u64(deadline, max_u64(end, now + LEAD / 2 + since(t->turn.closes, now) / 8));
-}
-
-static bool is_closing(const Engine *e) {
-        for (uint32_t i = 0; i < e->n; i++)
-                if (e->tenants[i].state == ENGINE_CLOSING)
-                        return true;
-        return false;
 }
 
 static uint64_t next_call(const Engine *e, uint64_t now) {

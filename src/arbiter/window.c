@@ -208,7 +208,7 @@ uint64_t window_end(const EngineTenant *t, uint64_t now) {
 
         if (t->says.drained)
                 return now;
-        if (t->says.n_active > 1)
+        if (t->says.n_active > 1 && t->says.in_flight <= t->turn.depth)
                 return min_u64(max_u64(now, t->turn.closes + t->tail), latest);
         if (since(t->opened, now) > LONE)
                 return latest;

@@ -150,11 +150,11 @@ static void tell(const Model *m, ModelProcess *p) {
         }
 }
 
-/* With so much left it looks again: half of what it may have is launched at once, or a kernel. */
+/* With so much left it looks again: an eighth of what it may have is launched at once, or a kernel. */
 static uint64_t enough(const ModelProcess *p, uint64_t depth) {
         uint64_t most = depth / p->kernel;
 
-        return most < 2 ? 0 : (most - max_u64(1, most / 2)) * p->kernel;
+        return most < 2 ? 0 : (most - max_u64(1, most / 8)) * p->kernel;
 }
 
 static void look(Model *m, ModelProcess *p) {
@@ -173,8 +173,6 @@ static void look(Model *m, ModelProcess *p) {
                 p->look = m->now + max_u64(p->left - min_u64(p->left, enough(p, depth)), 5 * USEC) + latency(m) / 2;
                 if (p->left == 0)
                         p->look = m->now + latency(m) * 4;
-                if (t->gated && p->look > t->closes)
-                        p->look = max_u64(m->now + p->left, t->closes) + latency(m);
         } else if (p->left > 0) {
                 p->look = m->now + p->left + latency(m);
         }
