@@ -255,8 +255,9 @@ static uint64_t after_closing(const Engine *e, const EngineTenant *t, uint64_t n
 
         if (e->owner >= 0 || ripe == UINT64_MAX)
                 return deadline;
-        end = max_u64(end, ripe);
-        return min_u64(deadline, max_u64(end, now + LEAD / 2 + since(t->turn.closes, now) / 8));
+        if (max_u64(end, ripe) > now)
+                return min_u64(deadline, max_u64(end, ripe));
+        return min_u64(deadline, now + LEAD / 2 + since(t->turn.closes, now) / 8);
 }
 
 static uint64_t next_call(const Engine *e, uint64_t now) {

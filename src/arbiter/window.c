@@ -135,20 +135,23 @@ static void note_use(EngineTenant *t, uint64_t now) {
         t->paused_until = now + (PAUSE << t->empty);
 }
 
-/* The next one was let in before the end, and had half of the card until then. */
-static void share_overlap(Engine *e, const EngineTenant *t, uint64_t now) {
+/* The next one was let in before the end, and each had half of the card until then. */
+static void share_overlap(Engine *e, EngineTenant *t, uint64_t now) {
         EngineTenant *next = e->owner >= 0 ? &e->tenants[e->owner] : NULL;
+        uint64_t both = next && next->opened > t->turn.closes ? since(next->opened + 3 * HOP, now) : 0;
 
-        if (next && next->opened > t->turn.closes)
-                next->beside = since(next->opened + 3 * HOP, now) / 2;
+        if (both == 0)
+                return;
+        t->beside += both / 2;
+        next->beside += both / 2;
 }
 
 static void over(Engine *e, EngineTenant *t, uint64_t now) {
+        share_overlap(e, t, now);
         charge(e, t, cost_of(e, t, now));
         t->turn.granted += since(t->opened, now);
         t->patience = min_u64(2 * t->patience, PATIENCE);
         learn(e, t, now);
-        share_overlap(e, t, now);
         note_use(t, now);
         t->state = ENGINE_CLOSED;
 }
