@@ -15,6 +15,15 @@ void account_init(Account *a, const Terms *terms, int64_t now) {
         *a = (Account){.balance = ACCOUNT_BURST, .clock = now - per_weight(terms, ACCOUNT_BURST)};
 }
 
+void account_convert(Account *a, const Terms *terms, int64_t now) {
+        int64_t debt = a->balance < 0 ? -a->balance : 0;
+
+        if (a->balance > 0)
+                a->balance = 0;
+        a->arrears = 0;
+        a->clock = now + per_weight(terms, debt);
+}
+
 static int64_t earned(Account *a, const Terms *terms, uint64_t ns) {
         uint64_t product = ns * terms->rate + a->fraction;
 
@@ -83,6 +92,11 @@ void account_charge(Account *a, const Terms *terms, int64_t ns, int64_t now) {
         a->clock += per_weight(terms, ns);
         if (a->clock > most)
                 a->clock = most;
+}
+
+void account_refund(Account *a, const Terms *terms, int64_t ns) {
+        a->arrears = fill(a->arrears, ns, share_of(terms, ACCOUNT_DEBT));
+        a->clock -= per_weight(terms, ns);
 }
 
 int64_t account_tokens(const Account *a) {

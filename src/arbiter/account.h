@@ -36,6 +36,9 @@ typedef enum AccountTime {
 /* The newest: begins with the credit of an idle one. now: the clock of the card. */
 void account_init(Account *a, const Terms *terms, int64_t now);
 
+/* It was conserving and is not any more, or the other way round. What it owes stays, what it has coming to it does not. */
+void account_convert(Account *a, const Terms *terms, int64_t now);
+
 void account_pass(Account *a, const Terms *terms, uint64_t ns, AccountTime how);
 
 /* It wakes after having been idle. */
@@ -43,6 +46,9 @@ void account_wake(Account *a, const Terms *terms, int64_t now);
 
 /* ns may be below zero: what was charged too much. */
 void account_charge(Account *a, const Terms *terms, int64_t ns, int64_t now);
+
+/* What it was charged and another one has had: into the arrears. */
+void account_refund(Account *a, const Terms *terms, int64_t ns);
 
 int64_t account_tokens(const Account *a);
 int64_t account_lag(const Account *a, const Terms *terms); /* ns of waiting that it is behind; below zero: ahead */

@@ -38,14 +38,31 @@ int engine_add(Engine *e, uint64_t now, const Terms *terms, uint32_t number, boo
         return (int) i;
 }
 
+/* Who is let go has no window, only work. Who is held again may have work on the card that nobody has counted: the others wait for
+ * it as for the end of a window. */
+static void hold_or_let_go(Engine *e, uint32_t i) {
+        EngineTenant *t = &e->tenants[i];
+
+        if (e->owner == (int32_t) i)
+                e->owner = -1;
+        t->state = t->terms.gated ? ENGINE_CLOSING : ENGINE_CLOSED;
+        t->turn.open = false;
+        t->turn.number = (t->turn.number + 1) & (UINT32_MAX >> 1);
+        t->turn.closes = t->opened = e->now;
+        t->busy = t->says.busy;
+        t->paid = t->late = t->beside = 0;
+        t->turn.gated = t->terms.gated;
+}
+
 void engine_set(Engine *e, uint32_t i, const Terms *terms) {
         EngineTenant *t = &e->tenants[i];
-        bool joins = terms->conserving && !t->terms.conserving;
+        bool same = terms->conserving == t->terms.conserving;
 
         t->terms = *terms;
-        t->turn.gated = terms->gated;
-        if (joins && t->account.clock < e->clock)
-                t->account.clock = e->clock;
+        if (terms->gated != t->turn.gated)
+                hold_or_let_go(e, i);
+        if (!same)
+                account_convert(&t->account, terms, e->clock);
 }
 
 void engine_remove(Engine *e, uint32_t i) {
@@ -232,12 +249,19 @@ static void open_next(Engine *e, uint64_t now) {
 
 /* ---- when to come again ---- */
 
+/* With nobody in haste the bell tells, and this is for bells that do not come. */
+static uint64_t without_bell(const EngineTenant *t, uint64_t now) {
+        uint64_t first = t->turn.closes + t->tail + 3 * HOP, again = now + HOP + since(t->turn.closes, now) / 4;
+
+        return min_u64(window_deadline(t), max_u64(first, again));
+}
+
 static uint64_t after_owner(const Engine *e, uint64_t now) {
         const EngineTenant *t = &e->tenants[e->owner];
         uint64_t closes = t->turn.closes, ripe = engine_ripens(e, now), end = closes + since(LEAD + HOP, t->tail);
         int waiting = engine_choose(e, now);
         bool others = ripe < end + ENGINE_QUANTUM;
-        uint64_t next = waiting < 0 && !others ? window_deadline(t) : max_u64(end, now + LEAD / 4);
+        uint64_t next = waiting < 0 && !others ? without_bell(t, now) : max_u64(end, now + LEAD / 4);
 
         if (engine_keeps(e, t, waiting, since(now, closes)))
                 next = since(MARGIN, closes);
@@ -253,10 +277,10 @@ static uint64_t after_owner(const Engine *e, uint64_t now) {
 static uint64_t after_closing(const Engine *e, const EngineTenant *t, uint64_t now) {
         uint64_t deadline = window_deadline(t), end = since(LEAD, window_end(t, now)), ripe = engine_ripens(e, now);
 
-        if (e->owner >= 0 || ripe == UINT64_MAX)
-                return deadline;
-        if (max_u64(end, ripe) > now)
-                return min_u64(deadline, max_u64(end, ripe));
+        if (e->owner >= 0 || ripe > now)
+                return min_u64(without_bell(t, now), max_u64(ripe, end));
+        if (end > now)
+                return min_u64(deadline, end);
         return min_u64(deadline, now + LEAD / 2 + since(t->turn.closes, now) / 8);
 }
 

@@ -109,18 +109,21 @@ static void learn(Engine *e, EngineTenant *t, uint64_t now) {
                 e->overhead = (15 * e->overhead + held - busy) / 16;
 }
 
+static bool others_overdue(const Engine *e, const EngineTenant *t) {
+        for (uint32_t i = 0; i < e->n; i++)
+                if (&e->tenants[i] != t && e->tenants[i].state == ENGINE_OVERDUE)
+                        return true;
+        return false;
+}
+
 static void charge(Engine *e, EngineTenant *t, uint64_t cost) {
         int64_t more = (int64_t) cost - (int64_t) t->paid;
 
         account_charge(&t->account, &t->terms, more, e->clock);
-        t->turn.used = more >= 0 ? t->turn.used + (uint64_t) more : t->turn.used - min_u64(t->turn.used, (uint64_t) -more);
+        t->turn.used = more >= 0 ? t->turn.used + (uint64_t) more
+                                 : t->turn.used - min_u64(t->turn.used, (uint64_t) -more);
         t->paid = cost;
-        for (uint32_t i = 0; i < e->n; i++)
-                if (&e->tenants[i] != t && e->tenants[i].state == ENGINE_OVERDUE) {
-                        t->contested += more > 0 ? (uint64_t) more : 0;
-                        return;
-                }
-        t->contested = 0;
+        t->contested = others_overdue(e, t) ? t->contested + cost : 0;
 }
 
 /* ---- the end ---- */
@@ -166,13 +169,6 @@ static void give_up(Engine *e, EngineTenant *t, uint64_t now) {
         t->busy = t->says.busy;
 }
 
-static bool others_overdue(const Engine *e, const EngineTenant *t) {
-        for (uint32_t i = 0; i < e->n; i++)
-                if (&e->tenants[i] != t && e->tenants[i].state == ENGINE_OVERDUE)
-                        return true;
-        return false;
-}
-
 /* Half of the time beside others is its own; of what it says itself that it used, the others get that half back which they were
  * charged for: what it pays is what they get. */
 static void reconcile(Engine *e, EngineTenant *t, uint64_t now) {
@@ -190,7 +186,7 @@ static void reconcile(Engine *e, EngineTenant *t, uint64_t now) {
 
                 if (o == t || o->contested == 0)
                         continue;
-                account_charge(&o->account, &o->terms, -(int64_t) back, e->clock);
+                account_refund(&o->account, &o->terms, (int64_t) back);
                 o->turn.used -= min_u64(o->turn.used, back);
                 said -= min_u64(said, 2 * back);
                 o->contested = 0;
