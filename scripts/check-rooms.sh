@@ -19,9 +19,9 @@ BEGIN {
         may["kubelet"] = "base wire rpc"
         may["admission"] = "base wire share http kube"
         may["scheduler"] = "base wire share http kube admission"
-        may["node"] = "base wire share http kube rpc cards kubelet slice"
+        may["node"] = "base wire share http kube rpc cards kubelet slice arbiter"
         may["sim"] = "base wire share cards rm"
-        may["run"] = "base slice cards"
+        may["run"] = "base slice arbiter cards"
         may["inspect"] = "base wire share"
         may["local"] = "base wire share http kube cards scheduler inspect"
 }

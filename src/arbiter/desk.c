@@ -425,7 +425,7 @@ static void done(Desk *d) {
 }
 
 static int run(Desk *d, Fault *fault) {
-        int r = board_open(&d->board, d->options->board, true, fault);
+        int r = board_open(&d->board, d->options->board, false, fault);
 
         if (r < 0)
                 return r;

@@ -25,7 +25,7 @@ typedef struct DeskOptions {
 } DeskOptions;
 
 /* Runs until it is told to stop. 0; DESK_E_MOVED: another directory stands where the board was, begin again; or negative errno with a
- * fault. */
+ * fault: -ENOENT, there is no board. */
 enum { DESK_E_MOVED = 1 };
 int desk_run(const DeskOptions *options, Fault *fault);
 

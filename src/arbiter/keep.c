@@ -52,23 +52,25 @@ static void on_hung(void *userdata, const DeskKernel *k) {
                        (unsigned long long) (k->nsec / 1000000000));
 }
 
+static bool is_stopped(int stop) {
+        struct pollfd fd = {.fd = stop, .events = POLLIN};
+
+        return poll(&fd, 1, PAUSE) > 0;
+}
+
 static int work(const char *board, int stop) {
         DeskOptions options = {.board = board, .stop = stop, .hung = on_hung};
         Fault fault = FAULT_NULL;
         int r;
 
-        do
+        do /* until somebody makes the board, which is whoever makes the first slice */
                 r = desk_run(&options, &fault);
-        while (r == DESK_E_MOVED);
+        while (r == DESK_E_MOVED || (r == -ENOENT && !is_stopped(stop)));
+        if (r == -ENOENT)
+                return 0;
         if (r < 0)
                 (void) fprintf(stderr, "aliquot: no arbiter of compute: %s\n", fault.text);
         return r < 0;
-}
-
-static bool is_stopped(int stop) {
-        struct pollfd fd = {.fd = stop, .events = POLLIN};
-
-        return poll(&fd, 1, PAUSE) > 0;
 }
 
 /* Never returns. */

@@ -50,7 +50,8 @@ class Isolation(Node):
         lab = self.lab(cards=TWO_CARDS)
         c = self.started(lab, self.place(lab, pod("a", container("main", 2, 30)), 1))
         self.assertEqual(set(c.options["mounts"]), {f"{INSIDE}/libaliquot.so", "/etc/ld.so.preload",
-                                                    f"{INSIDE}/slice/0/limits", f"{INSIDE}/slice/0/counters"})
+                                                    f"{INSIDE}/slice/0/limits", f"{INSIDE}/slice/0/counters",
+                                                    f"{INSIDE}/slice/0/bell"})
         page = self.limits(c)
         self.assertEqual((page.limit, page.card_bytes, page.card, page.core, page.flags),
                          (2154 * MIB, 16160 * MIB, 1, 30, 0))
