@@ -250,8 +250,9 @@ static void open_next(Engine *e, uint64_t now) {
 /* ---- when to come again ---- */
 
 /* With nobody in haste the bell tells, and this is for bells that do not come. */
-static uint64_t without_bell(const EngineTenant *t, uint64_t now) {
-        uint64_t first = t->turn.closes + t->tail + 3 * HOP, again = now + HOP + since(t->turn.closes, now) / 4;
+static uint64_t without_bell(const EngineTenant *t, uint64_t now, bool haste) {
+        uint64_t first = t->turn.closes + t->tail + (haste ? 3 * HOP : START);
+        uint64_t again = now + HOP + since(t->turn.closes, now) / (haste ? 4 : 2);
 
         return min_u64(window_deadline(t), max_u64(first, again));
 }
@@ -261,7 +262,7 @@ static uint64_t after_owner(const Engine *e, uint64_t now) {
         uint64_t closes = t->turn.closes, ripe = engine_ripens(e, now), end = closes + since(LEAD + HOP, t->tail);
         int waiting = engine_choose(e, now);
         bool others = ripe < end + ENGINE_QUANTUM;
-        uint64_t next = waiting < 0 && !others ? without_bell(t, now) : max_u64(end, now + LEAD / 4);
+        uint64_t next = waiting < 0 && !others ? without_bell(t, now, true) : max_u64(end, now + LEAD / 4);
 
         if (engine_keeps(e, t, waiting, since(now, closes)))
                 next = since(MARGIN, closes);
@@ -278,7 +279,7 @@ static uint64_t after_closing(const Engine *e, const EngineTenant *t, uint64_t n
         uint64_t deadline = window_deadline(t), end = since(LEAD, window_end(t, now)), ripe = engine_ripens(e, now);
 
         if (e->owner >= 0 || ripe > now)
-                return min_u64(without_bell(t, now), max_u64(ripe, end));
+                return min_u64(without_bell(t, now, e->owner < 0), max_u64(ripe, end));
         if (end > now)
                 return min_u64(deadline, end);
         return min_u64(deadline, now + LEAD / 2 + since(t->turn.closes, now) / 8);
