@@ -91,7 +91,7 @@ bool engine_looks(const Engine *e, uint32_t i, uint64_t now) {
         case ENGINE_OVERDUE:
                 return true;
         case ENGINE_CLOSED:
-                return wants(t) && since(t->said, now) > GRACE;
+                return wants(t) && since(t->said, now) > 10 * GRACE;
         default:
                 return false;
         }
@@ -266,8 +266,8 @@ static uint64_t after_owner(const Engine *e, uint64_t now) {
 
         if (engine_keeps(e, t, waiting, since(now, closes)))
                 next = since(MARGIN, closes);
-        if (t->terms.conserving && ripe > now)
-                next = min_u64(next, ripe);
+        if (ripe > now && t->firm < closes) /* it goes on only as long as nobody waits */
+                next = min_u64(next, max_u64(ripe, t->firm));
         if (t->idle_since > 0)
                 next = min_u64(next, now + GAP);
         if (t->idles || (t->empty > 0 && t->says.busy == t->busy))
@@ -278,8 +278,10 @@ static uint64_t after_owner(const Engine *e, uint64_t now) {
 static uint64_t after_closing(const Engine *e, const EngineTenant *t, uint64_t now) {
         uint64_t deadline = window_deadline(t), end = since(LEAD, window_end(t, now)), ripe = engine_ripens(e, now);
 
-        if (e->owner >= 0 || ripe > now)
-                return min_u64(without_bell(t, now, e->owner < 0), max_u64(ripe, end));
+        if (e->owner >= 0)
+                return without_bell(t, now, false);
+        if (ripe > now)
+                return min_u64(without_bell(t, now, true), max_u64(ripe, end));
         if (end > now)
                 return min_u64(deadline, end);
         return min_u64(deadline, now + LEAD / 2 + since(t->turn.closes, now) / 8);

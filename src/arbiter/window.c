@@ -55,7 +55,7 @@ void window_charge(Engine *e, uint32_t i, uint64_t ns) {
 
 void window_extend(Engine *e, uint32_t i, uint64_t now, bool contested) {
         EngineTenant *t = &e->tenants[i];
-        bool lone = t->terms.conserving && !contested;
+        bool lone = !contested && (t->terms.conserving || t->terms.rate == POLICY_PPM);
         uint64_t length = lone ? LONE : length_of(t, (int64_t) since(now, t->turn.closes));
 
         t->parts = true;
