@@ -59,7 +59,8 @@ void account_pass(Account *a, const Terms *terms, uint64_t ns, AccountTime how) 
                 return;
         default:
                 a->arrears = 0;
-                a->balance = a->balance > ACCOUNT_BURST ? ACCOUNT_BURST : fill(a->balance, more, ACCOUNT_BURST);
+                a->balance =
+                        a->balance > ACCOUNT_BURST ? ACCOUNT_BURST : fill(a->balance, more, ACCOUNT_BURST);
         }
 }
 

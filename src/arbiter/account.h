@@ -19,7 +19,8 @@
 #define ACCOUNT_DEBT  INT64_C(10000000000) /* ns */
 #define ACCOUNT_BURST INT64_C(5000000)     /* ns: credit of who was idle */
 #define ACCOUNT_LAG   INT64_C(200000000)   /* ns of waiting that are kept as credit of who wants the card */
-#define ACCOUNT_FULL  INT64_C(100000000) /* ns of waiting: when all are so far behind, the card cannot give more, and nobody earns */
+#define ACCOUNT_FULL                                                                                         \
+        INT64_C(100000000) /* ns of waiting: when all are so far behind, the card cannot give more, and nobody earns */
 
 typedef struct Account {
         int64_t balance, arrears; /* ns */
@@ -28,8 +29,8 @@ typedef struct Account {
 } Account;
 
 typedef enum AccountTime {
-        ACCOUNT_IDLE,  /* it wants nothing */
-        ACCOUNT_WANTS, /* it has work */
+        ACCOUNT_IDLE,   /* it wants nothing */
+        ACCOUNT_WANTS,  /* it has work */
         ACCOUNT_STALLED /* it has work, and the card is held by a kernel that outlives its window */
 } AccountTime;
 
@@ -51,5 +52,6 @@ void account_charge(Account *a, const Terms *terms, int64_t ns, int64_t now);
 void account_refund(Account *a, const Terms *terms, int64_t ns);
 
 int64_t account_tokens(const Account *a);
-int64_t account_lag(const Account *a, const Terms *terms); /* ns of waiting that it is behind; below zero: ahead */
+int64_t account_lag(const Account *a,
+                    const Terms *terms); /* ns of waiting that it is behind; below zero: ahead */
 int64_t account_clock_after(const Account *a, const Terms *terms, uint64_t ns);

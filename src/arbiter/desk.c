@@ -15,10 +15,12 @@
 #include "base/clock.h"
 #include "slice/board.h"
 
-#define LOCK   "arbiter"
-#define BEAT   UINT64_C(100000000)  /* ns: so often everybody is told that we are here */
-#define SWEEP  UINT64_C(100000000)  /* ns: so often all rows are read, for bells that were lost */
-#define FRESH  UINT64_C(20000000)   /* ns: with a bell, rows of processes that we do not know are looked for, not more often */
+#define LOCK  "arbiter"
+#define BEAT  UINT64_C(100000000) /* ns: so often everybody is told that we are here */
+#define SWEEP UINT64_C(100000000) /* ns: so often all rows are read, for bells that were lost */
+#define FRESH                                                                                                \
+        UINT64_C(                                                                                            \
+                20000000) /* ns: with a bell, rows of processes that we do not know are looked for, not more often */
 #define DOUBT  UINT64_C(5000000)    /* ns: so often it is asked who of those that do not answer lives */
 #define CENSUS UINT64_C(1000000000) /* ns: and all others */
 #define RESCAN UINT64_C(1000000000) /* ns: so often the board is read for what inotify does not tell */
@@ -100,7 +102,8 @@ static void leave(Desk *d, uint32_t at) {
 static void listen_to(Desk *d, Placed *p) {
         struct epoll_event event = {.events = EPOLLIN, .data.ptr = p};
 
-        if (p->seat.bell >= 0 && !p->muted && epoll_ctl(d->epoll, EPOLL_CTL_ADD, p->seat.bell, &event) < 0 && errno != EEXIST) {
+        if (p->seat.bell >= 0 && !p->muted && epoll_ctl(d->epoll, EPOLL_CTL_ADD, p->seat.bell, &event) < 0 &&
+            errno != EEXIST) {
                 (void) close(p->seat.bell);
                 p->seat.bell = -1; /* it is looked at now and then */
         }
@@ -239,8 +242,8 @@ static bool is_moved(const Board *b) {
 /* ---- a card's step ---- */
 
 static bool is_doubtful(const EngineTenant *t, const Seat *s, uint64_t now) {
-        bool silent = (t->state == ENGINE_CLOSING && now > t->turn.closes + DOUBT) || t->state == ENGINE_OVERDUE ||
-                      t->empty > 0;
+        bool silent = (t->state == ENGINE_CLOSING && now > t->turn.closes + DOUBT) ||
+                      t->state == ENGINE_OVERDUE || t->empty > 0;
 
         return now - s->questioned >= (silent ? DOUBT : CENSUS);
 }
@@ -269,7 +272,8 @@ static void tell_those(Desk *d, uint32_t card, uint64_t now, bool open) {
                 Placed *p = d->seats[i];
                 const EngineTurn *turn = &d->cards[card]->engine.tenants[p->tenant].turn;
 
-                if (p->card == card && turn->open == open && (is_news(turn, &p->seat.turn) || now - p->seat.written >= BEAT / 2))
+                if (p->card == card && turn->open == open &&
+                    (is_news(turn, &p->seat.turn) || now - p->seat.written >= BEAT / 2))
                         seat_write(&p->seat, turn, now);
         }
 }
@@ -287,11 +291,14 @@ static void report(Desk *d, uint32_t card, uint64_t now) {
                         const Placed *p = d->seats[i];
 
                         if (p->card == card && p->tenant == event.tenant && d->options->hung)
-                                d->options->hung(d->options->userdata,
-                                                 &(DeskKernel){.slice = p->id,
-                                                               .container = seat_is_whole(&p->seat) ? p->seat.limits->container : "",
-                                                               .uuid = p->seat.uuid,
-                                                               .nsec = now - event.since});
+                                d->options->hung(
+                                        d->options->userdata,
+                                        &(DeskKernel){.slice = p->id,
+                                                      .container = seat_is_whole(&p->seat)
+                                                                           ? p->seat.limits->container
+                                                                           : "",
+                                                      .uuid = p->seat.uuid,
+                                                      .nsec = now - event.since});
                 }
 }
 

@@ -20,7 +20,8 @@ typedef struct DeskKernel {
 typedef struct DeskOptions {
         const char *board; /* as board_open() takes it */
         int stop;          /* readable, or hung up: it ends */
-        void (*hung)(void *userdata, const DeskKernel *kernel); /* a kernel that will not end; NULL: nobody asks */
+        void (*hung)(void *userdata,
+                     const DeskKernel *kernel); /* a kernel that will not end; NULL: nobody asks */
         void *userdata;
 } DeskOptions;
 

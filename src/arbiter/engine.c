@@ -5,7 +5,7 @@
 
 #include "arbiter/engine-internal.h"
 
-#define ON_TIME  UINT64_C(200000) /* ns: nobody is called to the microsecond */
+#define ON_TIME  UINT64_C(200000)     /* ns: nobody is called to the microsecond */
 #define STEP_MAX UINT64_C(1000000000) /* ns: a machine that slept for a night was not busy */
 
 /* ---- tenants ---- */
@@ -28,12 +28,13 @@ int engine_add(Engine *e, uint64_t now, const Terms *terms, uint32_t number, boo
                 return -1;
         e->n += i == e->n;
         t = &e->tenants[i];
-        *t = (EngineTenant){.state = open ? ENGINE_CLOSING : ENGINE_CLOSED,
-                            .terms = *terms,
-                            .says = {.drained = !open},
-                            .turn = {.gated = terms->gated, .number = number & (UINT32_MAX >> 1), .closes = now},
-                            .opened = now,
-                            .patience = PATIENCE};
+        *t = (EngineTenant){
+                .state = open ? ENGINE_CLOSING : ENGINE_CLOSED,
+                .terms = *terms,
+                .says = {.drained = !open},
+                .turn = {.gated = terms->gated, .number = number & (UINT32_MAX >> 1), .closes = now},
+                .opened = now,
+                .patience = PATIENCE};
         account_init(&t->account, terms, e->clock);
         return (int) i;
 }
@@ -208,7 +209,8 @@ static void tend_owner(Engine *e, uint64_t now) {
                 window_close(e, i, now);
                 return;
         }
-        if (waiting >= 0 && !keeps && (now >= t->firm || (e->tenants[waiting].terms.high && !t->terms.high))) {
+        if (waiting >= 0 && !keeps &&
+            (now >= t->firm || (e->tenants[waiting].terms.high && !t->terms.high))) {
                 window_close(e, i, now);
                 return;
         }
@@ -259,7 +261,8 @@ static uint64_t without_bell(const EngineTenant *t, uint64_t now, bool haste) {
 
 static uint64_t after_owner(const Engine *e, uint64_t now) {
         const EngineTenant *t = &e->tenants[e->owner];
-        uint64_t closes = t->turn.closes, ripe = engine_ripens(e, now), end = closes + since(LEAD + HOP, t->tail);
+        uint64_t closes = t->turn.closes, ripe = engine_ripens(e, now),
+                 end = closes + since(LEAD + HOP, t->tail);
         int waiting = engine_choose(e, now);
         bool others = ripe < end + ENGINE_QUANTUM;
         uint64_t next = waiting < 0 && !others ? without_bell(t, now, true) : max_u64(end, now + LEAD / 4);
@@ -276,7 +279,8 @@ static uint64_t after_owner(const Engine *e, uint64_t now) {
 }
 
 static uint64_t after_closing(const Engine *e, const EngineTenant *t, uint64_t now) {
-        uint64_t deadline = window_deadline(t), end = since(LEAD, window_end(t, now)), ripe = engine_ripens(e, now);
+        uint64_t deadline = window_deadline(t), end = since(LEAD, window_end(t, now)),
+                 ripe = engine_ripens(e, now);
 
         if (e->owner >= 0)
                 return without_bell(t, now, false);

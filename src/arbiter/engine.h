@@ -23,8 +23,8 @@ enum { ENGINE_TENANTS = 128 };
 #define ENGINE_HUNG    UINT64_C(10000000000) /* ns */
 
 typedef struct EngineSays {
-        uint64_t wants; /* since when it has work; 0: it has none */
-        uint64_t busy;  /* ns of the card, ever; never goes back */
+        uint64_t wants;     /* since when it has work; 0: it has none */
+        uint64_t busy;      /* ns of the card, ever; never goes back */
         uint64_t in_flight; /* ns */
         uint32_t n_active;  /* processes that have work */
         bool drained;       /* nothing that was launched in its newest window is in flight */
@@ -51,22 +51,22 @@ typedef struct EngineTenant {
         Terms terms;
         Account account;
         EngineSays says;
-        uint64_t said;            /* when */
+        uint64_t said; /* when */
         EngineTurn turn;
-        uint64_t opened, firm;    /* the window, and until when it is its own whoever comes */
-        uint64_t busy, paid;      /* of this window: what it had used before, what was charged of it */
-        uint64_t beside;          /* of this window: ns that were its predecessor's */
-        uint64_t late;            /* of this window: ns that nobody looked because we were late ourselves */
-        uint64_t tail;            /* ns from a window's close to its end, at least */
-        uint64_t patience;        /* ns that others wait for work that it says is in flight */
-        uint64_t idle_since;      /* seen without work in its window; 0: not */
-        uint64_t overdue;         /* since when */
-        uint64_t contested;       /* ns that it was charged while others' overdue work was on the card */
-        uint64_t active_until;    /* it counts as wanting until then, though it has no work */
-        uint64_t paused_until;    /* it wanted windows and did nothing with them */
-        uint32_t empty;           /* such windows in a row */
-        bool idles;               /* its last window was not used to the end */
-        bool parts;               /* this window was extended */
+        uint64_t opened, firm; /* the window, and until when it is its own whoever comes */
+        uint64_t busy, paid;   /* of this window: what it had used before, what was charged of it */
+        uint64_t beside;       /* of this window: ns that were its predecessor's */
+        uint64_t late;         /* of this window: ns that nobody looked because we were late ourselves */
+        uint64_t tail;         /* ns from a window's close to its end, at least */
+        uint64_t patience;     /* ns that others wait for work that it says is in flight */
+        uint64_t idle_since;   /* seen without work in its window; 0: not */
+        uint64_t overdue;      /* since when */
+        uint64_t contested;    /* ns that it was charged while others' overdue work was on the card */
+        uint64_t active_until; /* it counts as wanting until then, though it has no work */
+        uint64_t paused_until; /* it wanted windows and did nothing with them */
+        uint32_t empty;        /* such windows in a row */
+        bool idles;            /* its last window was not used to the end */
+        bool parts;            /* this window was extended */
         bool awake, told;
 } EngineTenant;
 
@@ -77,8 +77,8 @@ typedef struct EngineEvent {
 
 typedef struct Engine {
         EngineTenant tenants[ENGINE_TENANTS];
-        uint32_t n;    /* those beyond are free */
-        int32_t owner; /* of the open window; -1: none is open */
+        uint32_t n;          /* those beyond are free */
+        int32_t owner;       /* of the open window; -1: none is open */
         uint64_t now, asked; /* of the last step, and when it asked to be called again */
         int64_t clock;       /* of the conserving */
         uint64_t overhead;   /* ns of a window that are not its owner's fault, a moving mean */

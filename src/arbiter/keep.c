@@ -48,8 +48,8 @@ static void reset_signals(void) {
 }
 
 static void on_hung(void *userdata, const DeskKernel *k) {
-        (void) fprintf(stderr, "aliquot: a kernel of %s (%s) on %s has run for %llu s\n", k->container, k->slice, k->uuid,
-                       (unsigned long long) (k->nsec / 1000000000));
+        (void) fprintf(stderr, "aliquot: a kernel of %s (%s) on %s has run for %llu s\n", k->container,
+                       k->slice, k->uuid, (unsigned long long) (k->nsec / 1000000000));
 }
 
 static bool is_stopped(int stop) {

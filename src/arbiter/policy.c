@@ -42,7 +42,8 @@ static Terms terms_of(const PolicyWish *w) {
 }
 
 Terms policy_terms(const PolicyWish *wish) {
-        uint32_t ratio = clamp(wish->prio_ratio > 0 ? wish->prio_ratio : POLICY_PRIO_RATIO, RATIO_MIN, RATIO_MAX);
+        uint32_t ratio =
+                clamp(wish->prio_ratio > 0 ? wish->prio_ratio : POLICY_PRIO_RATIO, RATIO_MIN, RATIO_MAX);
         Terms t = terms_of(wish);
 
         t.high = t.gated && wish->high;

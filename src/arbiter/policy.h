@@ -23,9 +23,10 @@ enum {
 };
 
 typedef struct PolicyWish {
-        uint32_t policy;  /* 1 + the number; 0, and what is no policy: fixed with a percentage, native without */
-        uint32_t percent; /* 0: none; more than 100 is 100 */
-        uint32_t weight;  /* 0 is 1 */
+        uint32_t
+                policy; /* 1 + the number; 0, and what is no policy: fixed with a percentage, native without */
+        uint32_t percent;              /* 0: none; more than 100 is 100 */
+        uint32_t weight;               /* 0 is 1 */
         uint32_t max_inst, prio_ratio; /* 0: not said */
         bool high;
 } PolicyWish;
@@ -35,7 +36,8 @@ typedef struct Terms {
         bool gated;      /* it waits for windows */
         bool conserving; /* it may have what nobody else wants; its part of the rest goes by weight */
         bool high;       /* it comes first */
-        uint32_t rate;   /* ppm of the card's time: a cap; of who is high and conserving: while others want the card */
+        uint32_t
+                rate; /* ppm of the card's time: a cap; of who is high and conserving: while others want the card */
         uint32_t weight; /* 1 at least */
 } Terms;
 

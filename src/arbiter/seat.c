@@ -19,7 +19,8 @@ enum { FUTEX_SHARED_WAKE = FUTEX_WAKE, MINOR_TURNS = 1 };
 /* ---- opening ---- */
 
 static int open_own(int directory, const char *name, int flags, mode_t type) {
-        _cleanup_close_ int fd = openat(directory, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+        _cleanup_close_ int fd =
+                openat(directory, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
         struct stat st;
 
         if (fd < 0 || fstat(fd, &st) < 0)
@@ -42,7 +43,8 @@ void seat_open_rest(Seat *s, int directory) {
         if (s->counters < 0)
                 s->counters = open_own(directory, "counters", O_RDONLY, S_IFREG);
         if (s->bell < 0)
-                s->bell = open_own(directory, SLICE_BELL, O_RDWR, S_IFIFO); /* our own end keeps it from hanging up */
+                s->bell = open_own(directory, SLICE_BELL, O_RDWR,
+                                   S_IFIFO); /* our own end keeps it from hanging up */
 }
 
 static int map_limits(Seat *s) {
@@ -157,7 +159,8 @@ static void read_all(Seat *s, uint64_t now, bool doubt) {
 static void read_known(Seat *s, uint64_t now, bool doubt) {
         for (uint32_t i = 0; i < s->n_rows; i++) {
                 uint32_t row = s->rows[i];
-                off_t at = (off_t) (offsetof(SliceCounters, rows) + row * sizeof(SliceRow) + offsetof(SliceRow, work));
+                off_t at = (off_t) (offsetof(SliceCounters, rows) + row * sizeof(SliceRow) +
+                                    offsetof(SliceRow, work));
                 SliceWork work;
                 Said said;
 
@@ -217,7 +220,8 @@ static void wake(SliceTurn *turn) {
 /* The window last: who sees it open sees until when, and how much. */
 void seat_write(Seat *s, const EngineTurn *turn, uint64_t now) {
         SliceTurn *t = &s->limits->turn;
-        uint32_t window = turn->number << 1 | (turn->open ? TURN_OPEN : 0), flags = turn->gated ? TURN_GATED : 0;
+        uint32_t window = turn->number << 1 | (turn->open ? TURN_OPEN : 0),
+                 flags = turn->gated ? TURN_GATED : 0;
         bool news;
 
         if (!seat_is_whole(s))

@@ -8,7 +8,7 @@
 #include "arbiter/engine.h"
 #include "arbiter/tally.h"
 
-enum { SEAT_RINGS = 64 }; /* in SEAT_PERIOD; whoever rings more is not heard until it is over */
+enum { SEAT_RINGS = 64 };              /* in SEAT_PERIOD; whoever rings more is not heard until it is over */
 #define SEAT_PERIOD UINT64_C(10000000) /* ns */
 
 typedef struct Seat {
@@ -18,11 +18,11 @@ typedef struct Seat {
         char uuid[SLICE_UUID];
         PolicyWish wish;
         Tally tally;
-        EngineTurn turn;                /* as it was written last */
-        uint64_t written;               /* when */
-        uint64_t swept, questioned;     /* when all rows were read, and when it was asked who lives */
-        uint64_t read;                  /* when anything was */
-        uint64_t heard_from;            /* the bell: beginning of a period */
+        EngineTurn turn;            /* as it was written last */
+        uint64_t written;           /* when */
+        uint64_t swept, questioned; /* when all rows were read, and when it was asked who lives */
+        uint64_t read;              /* when anything was */
+        uint64_t heard_from;        /* the bell: beginning of a period */
         uint32_t rings;
         uint32_t n_rows;
         uint8_t rows[SLICE_ROWS]; /* those that have work, or had it */

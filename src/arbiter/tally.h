@@ -19,9 +19,9 @@ typedef struct TallyRow {
 typedef struct Tally {
         TallyRow rows[SLICE_ROWS];
         uint64_t busy, in_flight; /* ns; busy since the tally was begun, and it never goes back */
-        uint64_t wants; /* since when; 0: nobody does */
+        uint64_t wants;           /* since when; 0: nobody does */
         uint32_t n_active;        /* rows that want */
-        bool drained, ended; /* as in EngineSays */
+        bool drained, ended;      /* as in EngineSays */
 } Tally;
 
 #define TALLY_NULL ((Tally){.drained = true})

@@ -172,9 +172,11 @@ static void give_up(Engine *e, EngineTenant *t, uint64_t now) {
 /* Half of the time beside others is its own; of what it says itself that it used, the others get that half back which they were
  * charged for: what it pays is what they get. */
 static void reconcile(Engine *e, EngineTenant *t, uint64_t now) {
-        uint64_t beside = since(t->overdue + t->late, now), said = min_u64(since(t->busy, t->says.busy), beside);
+        uint64_t beside = since(t->overdue + t->late, now),
+                 said = min_u64(since(t->busy, t->says.busy), beside);
 
-        account_charge(&t->account, &t->terms, (int64_t) min_u64(beside / 2, (uint64_t) ACCOUNT_DEBT), e->clock);
+        account_charge(&t->account, &t->terms, (int64_t) min_u64(beside / 2, (uint64_t) ACCOUNT_DEBT),
+                       e->clock);
         t->turn.used += beside / 2;
         t->state = ENGINE_CLOSED;
         t->told = false;

@@ -67,7 +67,8 @@ static void print_table(void) {
 
         printf("shares under caps of 10, 30, 50, 70 and 90 %% and the rest, on the virtual clock (points)\n"
                "%9s %8s %10s %8s %8s %8s %8s %7s %9s %10s\n",
-               "kernel", "tenants", "processes", "1 s", "bound", "10 s", "bound", "sum", "steps/s", "no gate");
+               "kernel", "tenants", "processes", "1 s", "bound", "10 s", "bound", "sum", "steps/s",
+               "no gate");
         for (uint32_t k = 0; k < 6; k++)
                 for (uint32_t tenants = 1; tenants <= 3; tenants++)
                         for (uint32_t processes = 1; processes <= 4; processes += 3) {
@@ -80,9 +81,10 @@ static void print_table(void) {
                                         add_case(&c, &line);
                                 }
                                 printf("%6.0f us %8u %10u %8.2f %8.2f %8.2f %8.2f %6.1f%% %9llu %10.1f%s\n",
-                                       (double) c.kernel / 1e3, tenants, processes, line.error_1, table_bound(&c, 1),
-                                       line.error_10, table_bound(&c, 10), line.sum, (unsigned long long) line.steps,
-                                       line.native, line.over > 0 ? "  over" : "");
+                                       (double) c.kernel / 1e3, tenants, processes, line.error_1,
+                                       table_bound(&c, 1), line.error_10, table_bound(&c, 10), line.sum,
+                                       (unsigned long long) line.steps, line.native,
+                                       line.over > 0 ? "  over" : "");
                         }
 }
 
@@ -96,7 +98,11 @@ static void make_slices(unsigned n) {
 
         require(board_open(&b, path, true, &fault) == 0, fault.text);
         for (unsigned i = 0; i < n; i++) {
-                SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 30, .core_percent = 100 / n, .uuid = "GPU-bench", .container = "bench"};
+                SliceSpec spec = {.limit = 1 << 20,
+                                  .card_bytes = 1 << 30,
+                                  .core_percent = 100 / n,
+                                  .uuid = "GPU-bench",
+                                  .container = "bench"};
                 char id[16];
 
                 (void) snprintf(id, sizeof id, "t%u", i);
@@ -213,8 +219,8 @@ static void print_cost(unsigned n, unsigned seconds) {
         sleep_until(clock_nsec(CLOCK_MONOTONIC) + seconds * SEC);
         (void) close(ends[1]);
         require(wait4(desk, NULL, 0, &usage) == desk, "wait4");
-        printf("%2u tenants: %.2f %% of a core, %llu windows a second\n", n, 100 * seconds_of(&usage) / seconds,
-               (unsigned long long) windows_of(n) / seconds);
+        printf("%2u tenants: %.2f %% of a core, %llu windows a second\n", n,
+               100 * seconds_of(&usage) / seconds, (unsigned long long) windows_of(n) / seconds);
         for (unsigned i = 0; i < n; i++) {
                 (void) kill(gates[i], SIGKILL);
                 (void) waitpid(gates[i], NULL, 0);

@@ -71,7 +71,8 @@ static uint64_t step(Engine *e, Seat *s, uint32_t tenant, uint64_t now) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         static Engine e;
-        SliceSpec spec = {.limit = UINT64_C(2154) << 20, .core_percent = 30, .uuid = "GPU-0", .container = "a/b/c"};
+        SliceSpec spec = {
+                .limit = UINT64_C(2154) << 20, .core_percent = 30, .uuid = "GPU-0", .container = "a/b/c"};
         Terms honest = policy_terms(&(PolicyWish){.percent = 50}), terms;
         uint64_t now = 1000000000;
         Fault fault = FAULT_NULL;

@@ -3,7 +3,7 @@
 
 #include "test.h"
 
-#define TURN MSEC
+#define TURN         MSEC
 #define NATIVE_DEPTH (10 * MSEC) /* what a process without a gate has in flight: more than a turn */
 
 /* ---- chance ---- */
@@ -29,7 +29,8 @@ static uint64_t max_u64(uint64_t a, uint64_t b) {
 
 static int32_t next_process(const Model *m) {
         for (uint32_t i = 1; i <= m->n_processes; i++) {
-                uint32_t at = ((uint32_t) (m->running + (int32_t) i + (int32_t) m->n_processes)) % m->n_processes;
+                uint32_t at =
+                        ((uint32_t) (m->running + (int32_t) i + (int32_t) m->n_processes)) % m->n_processes;
 
                 if (m->processes[at].left > 0)
                         return (int32_t) at;
@@ -94,7 +95,8 @@ static uint64_t in_flight_of(const Model *m, const ModelProcess *p) {
 }
 
 static void launch(Model *m, ModelProcess *p, uint64_t depth) {
-        uint64_t in_flight = in_flight_of(m, p), room = depth > in_flight ? depth - in_flight : 0, n = room / p->kernel;
+        uint64_t in_flight = in_flight_of(m, p), room = depth > in_flight ? depth - in_flight : 0,
+                 n = room / p->kernel;
 
         if (n == 0 && in_flight == 0)
                 n = 1;
@@ -170,7 +172,8 @@ static void look(Model *m, ModelProcess *p) {
                 end_request(m, p);
         } else if (is_open(m, p)) {
                 launch(m, p, depth);
-                p->look = m->now + max_u64(p->left - min_u64(p->left, enough(p, depth)), 5 * USEC) + latency(m) / 2;
+                p->look = m->now + max_u64(p->left - min_u64(p->left, enough(p, depth)), 5 * USEC) +
+                          latency(m) / 2;
                 if (p->left == 0)
                         p->look = m->now + latency(m) * 4;
         } else if (p->left > 0) {
@@ -229,7 +232,8 @@ static void write_turns(Model *m) {
                         m->opens++;
                         t->opened = m->now;
                 }
-                if (turn.open != t->turn.open || turn.number != t->turn.number || turn.gated != t->turn.gated) {
+                if (turn.open != t->turn.open || turn.number != t->turn.number ||
+                    turn.gated != t->turn.gated) {
                         t->turn = turn;
                         wake_processes(m, i);
                 }
@@ -285,7 +289,8 @@ ModelProcess *model_process(Model *m, uint32_t tenant, uint64_t kernel) {
         ModelProcess *p = &m->processes[m->n_processes++];
 
         ASSERT_TRUE(m->n_processes <= MODEL_PROCESSES);
-        *p = (ModelProcess){.tenant = tenant, .kernel = kernel, .said.wants = m->now, .look = m->now + latency(m)};
+        *p = (ModelProcess){
+                .tenant = tenant, .kernel = kernel, .said.wants = m->now, .look = m->now + latency(m)};
         m->rung[tenant] = true;
         m->wake = min_u64(m->wake, m->now + latency(m));
         return p;

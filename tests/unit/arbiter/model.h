@@ -29,7 +29,7 @@ typedef enum ModelLie {
 
 typedef struct ModelProcess {
         uint32_t tenant;
-        uint64_t kernel;   /* ns */
+        uint64_t kernel;        /* ns */
         uint64_t request, rest; /* ns: so much work, then so long none; request 0: work without end */
         ModelLie lie;
         bool lost_bell, stopped, dead;
@@ -40,7 +40,7 @@ typedef struct ModelProcess {
         /* its own */
         Said said;
         uint64_t todo, arrived, look, launched_in;
-        uint32_t window; /* that it launched in last */
+        uint32_t window;                            /* that it launched in last */
         uint64_t longest, latencies[MODEL_SAMPLES]; /* ns from a request to its end */
         uint32_t n_latencies;
 } ModelProcess;
@@ -60,9 +60,9 @@ typedef struct Model {
         ModelTenant tenants[MODEL_TENANTS];
         ModelProcess processes[MODEL_PROCESSES];
         uint32_t n_tenants, n_processes;
-        int32_t running;      /* process that has the card's turn; -1: none */
-        uint64_t turn_left;   /* ns of its turn */
-        uint64_t wake;        /* of the arbiter */
+        int32_t running;       /* process that has the card's turn; -1: none */
+        uint64_t turn_left;    /* ns of its turn */
+        uint64_t wake;         /* of the arbiter */
         uint64_t arbiter_late; /* ns: it comes so much later than it wanted, each time */
         uint64_t seed, steps, opens, events;
         uint64_t idle; /* ns without work on the card */

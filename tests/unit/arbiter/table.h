@@ -6,9 +6,9 @@
 #include "model.h"
 
 typedef struct TableCase {
-        uint32_t caps[3]; /* percent */
+        uint32_t caps[3];                /* percent */
         uint32_t n_tenants, n_processes; /* of each */
-        uint64_t kernel; /* ns */
+        uint64_t kernel;                 /* ns */
         uint32_t seconds;
         bool per_process;
         bool native; /* nobody is gated: what the driver's own time slicing gives */
@@ -17,7 +17,7 @@ typedef struct TableCase {
 typedef struct TableResult {
         double error_1, error_10; /* points, the worst of any second and of any ten */
         double mean;              /* points, over all the time */
-        double sum; /* of what they had, as part of what they could have had */
+        double sum;               /* of what they had, as part of what they could have had */
         uint64_t steps;
 } TableResult;
 

@@ -55,7 +55,12 @@ static Board begin(void) {
 }
 
 static void put_as(Board *b, const char *id, uint32_t percent, uint32_t policy, const char *uuid) {
-        SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .core_percent = percent, .policy = policy, .uuid = uuid, .container = id};
+        SliceSpec spec = {.limit = 1 << 20,
+                          .card_bytes = 1 << 24,
+                          .core_percent = percent,
+                          .policy = policy,
+                          .uuid = uuid,
+                          .container = id};
         Fault fault = FAULT_NULL;
 
         ASSERT_OK(board_renew(b, id, "agent x", &spec, 1, &fault));
@@ -408,6 +413,7 @@ static void one_who_rings_without_end(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(windows_follow_each_other), TEST(never_two_at_once), TEST(another_takes_over),
-                         TEST(a_page_that_is_made_anew), TEST(slices_come_and_go), TEST(the_dead_are_not_waited_for),
-                         TEST(whatever_stands_there), TEST(one_who_rings_without_end));
+                         TEST(a_page_that_is_made_anew), TEST(slices_come_and_go),
+                         TEST(the_dead_are_not_waited_for), TEST(whatever_stands_there),
+                         TEST(one_who_rings_without_end));
 }

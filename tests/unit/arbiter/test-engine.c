@@ -116,8 +116,9 @@ static void soft_caps_bind_under_contention_only(void) {
 static void native_gates_nobody(void) {
         model_init(&m, 5);
         for (unsigned i = 0; i < 2; i++)
-                (void) model_process(&m, tenant(policy_terms(&(PolicyWish){.policy = 1 + POLICY_NATIVE, .percent = 10})),
-                                     100 * USEC);
+                (void) model_process(
+                        &m, tenant(policy_terms(&(PolicyWish){.policy = 1 + POLICY_NATIVE, .percent = 10})),
+                        100 * USEC);
         model_run(&m, 2 * SEC);
         ASSERT_NEAR(share(0, SEC), 50, 1);
         ASSERT_INT(m.opens, 0);
@@ -210,7 +211,8 @@ static uint64_t p99(ModelProcess *p) {
 }
 
 static uint64_t requests(bool neighbour, uint32_t policy) {
-        Terms high = policy_terms(&(PolicyWish){.policy = 1 + policy, .percent = 90, .high = true, .prio_ratio = 99});
+        Terms high = policy_terms(
+                &(PolicyWish){.policy = 1 + policy, .percent = 90, .high = true, .prio_ratio = 99});
         ModelProcess *p;
 
         model_init(&m, 11);
@@ -218,7 +220,8 @@ static uint64_t requests(bool neighbour, uint32_t policy) {
         p->request = 20 * MSEC;
         p->rest = 31 * MSEC;
         if (neighbour)
-                (void) model_process(&m, tenant(policy_terms(&(PolicyWish){.policy = 1 + policy, .percent = 10})), MSEC);
+                (void) model_process(
+                        &m, tenant(policy_terms(&(PolicyWish){.policy = 1 + policy, .percent = 10})), MSEC);
         model_run(&m, 60 * SEC);
         return p99(p);
 }
@@ -229,7 +232,8 @@ static void high_priority_is_hardly_disturbed(void) {
         for (size_t i = 0; i < 2; i++) {
                 uint64_t alone = requests(false, policies[i]), beside = requests(true, policies[i]);
 
-                printf("# p99 of 20 ms: %.3f ms alone, %.3f ms beside\n", (double) alone / 1e6, (double) beside / 1e6);
+                printf("# p99 of 20 ms: %.3f ms alone, %.3f ms beside\n", (double) alone / 1e6,
+                       (double) beside / 1e6);
                 ASSERT_TRUE(beside * 10 <= alone * 11);
         }
 }
@@ -420,7 +424,8 @@ static void a_kernel_that_will_not_end(void) {
         printf("# over 70 s: %.2f of 50\n", (double) m.tenants[0].ran / 7e8);
         ASSERT_TRUE((double) m.tenants[0].ran / 7e8 > 40); /* but some of that is paid back when it is over */
         ASSERT_INT(m.events, 1);
-        ASSERT_TRUE(m.engine.tenants[1].account.balance < 0 && m.engine.tenants[1].account.balance >= -ACCOUNT_DEBT);
+        ASSERT_TRUE(m.engine.tenants[1].account.balance < 0 &&
+                    m.engine.tenants[1].account.balance >= -ACCOUNT_DEBT);
         s = shares(5 * SEC);
         ASSERT_NEAR(s.of[0], 50, 1);
         ASSERT_INT(s.of[1], 0);
@@ -446,7 +451,8 @@ static void the_clock_stands_and_jumps(void) {
         ASSERT_TRUE(next > 86400 * SEC);
         for (int i = 0; i < 2; i++)
                 ASSERT_TRUE(!e->tenants[i].turn.open || e->tenants[i].turn.closes < 86401 * SEC);
-        ASSERT_TRUE(e->tenants[0].account.balance > -(int64_t) SEC && account_tokens(&e->tenants[0].account) < (int64_t) SEC);
+        ASSERT_TRUE(e->tenants[0].account.balance > -(int64_t) SEC &&
+                    account_tokens(&e->tenants[0].account) < (int64_t) SEC);
         free(e);
 }
 
@@ -486,13 +492,15 @@ static void whatever_happens(void) {
                         for (uint64_t n = next_random(&seed) % 3; n > 0; n--) {
                                 ModelProcess *p = model_process(&m, at, kernels[next_random(&seed) % 5]);
 
-                                p->lie = next_random(&seed) % 4 == 0 ? (ModelLie) (next_random(&seed) % 7) : LIE_NONE;
+                                p->lie = next_random(&seed) % 4 == 0 ? (ModelLie) (next_random(&seed) % 7)
+                                                                     : LIE_NONE;
                                 p->request = next_random(&seed) % 2 ? next_random(&seed) % (20 * MSEC) : 0;
                                 p->rest = next_random(&seed) % (50 * MSEC);
                                 p->lost_bell = next_random(&seed) % 8 == 0;
                         }
                         model_run(&m, m.now + next_random(&seed) % (300 * MSEC));
-                        if (next_random(&seed) % 3 == 0 && m.tenants[next_random(&seed) % m.n_tenants].engine >= 0) {
+                        if (next_random(&seed) % 3 == 0 &&
+                            m.tenants[next_random(&seed) % m.n_tenants].engine >= 0) {
                                 uint32_t gone = (uint32_t) (next_random(&seed) % m.n_tenants);
 
                                 if (m.tenants[gone].engine >= 0)
@@ -520,12 +528,13 @@ static void nobody_starves(void) {
 int main(void) {
         return TEST_MAIN(TEST(wishes_are_taken_as_they_can_be), TEST(fair_share_leaves_empty_places_idle),
                          TEST(preemptive_shares_among_those_with_work), TEST(weights),
-                         TEST(soft_caps_bind_under_contention_only), TEST(native_gates_nobody), TEST(caps_beside_weights),
-                         TEST(who_wakes_has_its_share_back), TEST(who_wakes_for_good), TEST(nobody_saves_up),
+                         TEST(soft_caps_bind_under_contention_only), TEST(native_gates_nobody),
+                         TEST(caps_beside_weights), TEST(who_wakes_has_its_share_back),
+                         TEST(who_wakes_for_good), TEST(nobody_saves_up),
                          TEST(high_priority_is_hardly_disturbed), TEST(high_priority_is_bounded),
                          TEST(policies_change_under_way), TEST(tenants_come_and_go), TEST(another_takes_over),
                          TEST(there_is_an_end_to_tenants), TEST(liars), TEST(the_absent_waste_little),
-                         TEST(stopped_and_killed_in_a_window), TEST(bells_are_lost), TEST(the_arbiter_is_late),
-                         TEST(a_kernel_that_will_not_end), TEST(the_clock_stands_and_jumps), TEST(whatever_happens),
-                         TEST(nobody_starves));
+                         TEST(stopped_and_killed_in_a_window), TEST(bells_are_lost),
+                         TEST(the_arbiter_is_late), TEST(a_kernel_that_will_not_end),
+                         TEST(the_clock_stands_and_jumps), TEST(whatever_happens), TEST(nobody_starves));
 }
