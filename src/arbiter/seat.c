@@ -98,13 +98,18 @@ void seat_done(Seat *s) {
         *s = (Seat){.limits_fd = -1, .counters = -1, .bell = -1};
 }
 
+static bool is_same(const PolicyWish *a, const PolicyWish *b) {
+        return a->policy == b->policy && a->percent == b->percent && a->weight == b->weight &&
+               a->max_inst == b->max_inst && a->prio_ratio == b->prio_ratio && a->high == b->high;
+}
+
 bool seat_wishes(Seat *s) {
         PolicyWish wish;
 
         if (!seat_is_whole(s))
                 return false;
         wish = wish_of(s->limits);
-        if (memcmp(&wish, &s->wish, sizeof wish) == 0)
+        if (is_same(&wish, &s->wish))
                 return false;
         s->wish = wish;
         return true;

@@ -34,7 +34,7 @@ typedef struct Shares {
 } Shares;
 
 static Shares shares(uint64_t ns) {
-        uint64_t before[MODEL_TENANTS];
+        uint64_t before[MODEL_TENANTS] = {0};
         Shares s = {0};
 
         for (uint32_t i = 0; i < m.n_tenants; i++)
