@@ -56,6 +56,17 @@ prints() {
         fi
 }
 
+# has_card TEXT...: parts of what a container's own command printed that needs a simulated card. A machine without FUSE, or where it cannot be
+# mounted, has none; the run then says so on standard error.
+has_card() {
+        if grep -qF -e 'aliquot local: no simulated cards: ' -e '(not run: this machine cannot isolate it' "$out"; then
+                printf '%s(this machine has no simulated cards: %s)%s\n' "$dim" \
+                        "$(grep -hm 1 -e 'no simulated cards: ' -e '(not run: ' "$out")" "$off"
+        else
+                has_part "$@"
+        fi
+}
+
 # has_part TEXT...
 has_part() {
         for part; do
@@ -74,6 +85,9 @@ heading '1. Share mode: the container computes its own fraction' \
 local_once 0 --logs -f samples/share/node.yaml -f samples/share/job.yaml
 has ALIYUN_COM_GPU_MEM_CONTAINER=4 ALIYUN_COM_GPU_MEM_DEV=16 '4/16 (25%)'
 prints 4 16 0.25
+printf 'The whole card stays visible to it:\n'
+local_once 0 --logs -f samples/share/node.yaml -f samples/share/memory.yaml
+has_card '0 MiB, 16384 MiB'
 
 heading '2. Memory and compute: a node with 4 cards of 16160 MiB' \
         'The node shows 400 percent, 4 cards and 60 GiB, in capacity and allocatable alike; the Job takes 2 GiB and 30 %.'
@@ -85,6 +99,9 @@ has '"aliyun.com/gpu-core.percentage": "400"' '"aliyun.com/gpu-count": "4"' '"al
 [ "$(grep -c '"400"' "$out")" -eq 2 ] || wrong "capacity and allocatable differ"
 local_once 0 --logs -f samples/core-mem/node.yaml -f samples/core-mem/job.yaml
 has ALIYUN_COM_GPU_MEM_CONTAINER=2 ALIYUN_COM_GPU_MEM_DEV=15 '2/60 (3%)'
+printf 'Inside, its 2 GiB are 2154 of the 16160 MiB; what a program allocates is counted, and more is refused:\n'
+local_once 0 --logs -f samples/core-mem/node.yaml -f samples/core-mem/memory.yaml
+has_card ' 0MiB /   2154MiB ' '336 MiB, 2154 MiB' 'CUDA_ERROR_OUT_OF_MEMORY (2)' refused
 
 heading '3. A registered cluster: schedulerName ack-co-scheduler' 'Before: 0/15. After: 3/15 (20%).'
 local_once 0 -f samples/registered/node.yaml
@@ -100,6 +117,8 @@ prints '2 GiB'
 heading '5. One pod on several cards' 'The label aliyun.com/gpu-count: "4" takes 8 GiB from 4 cards: 2 from each.'
 local_once 0 --logs -f samples/many-cards/node.yaml -f samples/many-cards/job.yaml
 has ALIYUN_COM_GPU_MEM_CONTAINER=2 ALIYUN_COM_GPU_MEM_POD=8 '8/60 (13%)'
+local_once 0 --logs -f samples/many-cards/node.yaml -f samples/many-cards/memory.yaml
+has_card '0, 0 MiB, 2154 MiB' '3, 0 MiB, 2154 MiB'
 
 heading '6. Binpack and spread' \
         'Pods of 2 and of 3 GiB on two nodes. The first node fills GPU0 with both; the second gives each its own card.' \

@@ -6,6 +6,7 @@ set -euo pipefail
 "$(dirname "$0")/sources.sh" c h | { grep '^src/.*/' || true; } | xargs -r -d '\n' awk '
 BEGIN {
         may["base"] = ""
+        may["beside"] = "base"
         may["rm"] = ""
         may["slice"] = "base"
         may["arbiter"] = "base slice"
@@ -19,11 +20,12 @@ BEGIN {
         may["kubelet"] = "base wire rpc"
         may["admission"] = "base wire share http kube"
         may["scheduler"] = "base wire share http kube admission"
-        may["node"] = "base wire share http kube rpc cards kubelet slice arbiter"
+        may["node"] = "base wire share http kube rpc cards kubelet slice arbiter beside"
         may["sim"] = "base wire share cards rm"
-        may["run"] = "base slice arbiter cards"
+        may["run"] = "base slice arbiter cards beside"
+        may["sample"] = "base"
         may["inspect"] = "base wire share"
-        may["local"] = "base wire share http kube cards scheduler inspect"
+        may["local"] = "base wire share http kube cards scheduler inspect slice beside"
 }
 match($0, /^[ \t]*#[ \t]*include[ \t]*"[a-z_]+\//) {
         split(FILENAME, path, "/")

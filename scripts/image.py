@@ -21,8 +21,9 @@ import sys
 import tarfile
 import tempfile
 
-PROGRAMS = ["aliquot", "aliquot-run", "aliquot-smi", "kubectl-inspect-cgpu"]
+PROGRAMS = ["aliquot", "aliquot-run", "aliquot-sim", "aliquot-smi", "kubectl-inspect-cgpu"]
 GATE = "libaliquot.so"  # what the node agent installs for isolated containers
+SIMULATED = ["libcuda.so.1", "libnvidia-ml.so.1", "nvidia-smi"]  # what it gives containers on a simulated driver
 # Of glibc, and linked by nobody here: libnvidia-ml.so.1, which comes with the host's driver, asks for them by name.
 FOR_NVML = ["libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0", "librt.so.1"]
 USER = 65532
@@ -102,6 +103,7 @@ def contents(build):
     entries.update({f"usr/bin/{name}": (0o755, stripped(path)) for name, path in zip(PROGRAMS, programs)})
     entries.update({path.lstrip("/"): (0o755, read(there)) for path, there in libs.items()})
     entries[f"usr/lib/aliquot/{GATE}"] = (0o755, read(os.path.join(build, GATE)))
+    entries.update({f"usr/lib/aliquot/sim/{name}": (0o755, stripped(os.path.join(build, "src/sim", name))) for name in SIMULATED})
     entries["usr/share/doc/aliquot/copyright"] = (0o644, read(os.path.join(root, "LICENSE")))
     entries.update(packages(libs.values()))
     for path in list(entries):

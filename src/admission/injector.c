@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "base/base64.h"
+#include "kube/random.h"
 #include "kube/reflector.h"
 #include "wire/json_table.h"
 #include "wire/json_write.h"
@@ -13,6 +14,7 @@
 #define BACKOFF_CAP   (30 * USEC_PER_SEC)
 #define WRITE_SPACING USEC_PER_SEC /* somebody else may be as stubborn as we are */
 #define WATCH_LAG     (5 * USEC_PER_SEC)
+#define PATIENCE      (2 * USEC_PER_SEC) /* a leader needs less */
 #define SETTLED_AFTER (5 * 60 * USEC_PER_SEC)
 
 #define API "/apis/admissionregistration.k8s.io/v1/"
@@ -32,8 +34,9 @@ typedef struct Target {
         usec_t written; /* when a write began */
 
         bool listed, seen;
-        bool heard;      /* of the object since the last write began */
-        Buf object;      /* as the watch last told it; empty when there is none */
+        bool heard; /* of the object since the last write began */
+        Buf object; /* as the watch last told it; empty when there is none */
+        usec_t bare; /* a webhook of ours has no bundle at all: from when on anybody may write it; 0: each has one */
         usec_t in_place; /* since when it carries the bundle; 0: it does not */
 } Target;
 
@@ -176,6 +179,39 @@ static void write_op(JsonWriter *w, const char *op, const char *path, Str value)
         json_write_object_end(w);
 }
 
+/* All that is to be written takes nothing away: what is there is absent, or what some tool puts in its place ("\n" is common), and
+ * not "-----BEGIN" in base64. */
+static bool is_bare(const Injector *i, const Configuration *c) {
+        bool bare = false;
+
+        for (size_t k = 0; k < c->n; k++) {
+                if (!is_ours(i, &c->webhooks[k]) || str_eq(c->webhooks[k].bundle, buf_str(&i->bundle)))
+                        continue;
+                if (str_has_prefix(c->webhooks[k].bundle, STR("LS0tLS1CRUdJT")))
+                        return false;
+                bare = true;
+        }
+        return bare;
+}
+
+/* Others are to have had their time: the leader, if there is one; and not all of those who follow come at once. */
+static bool may_write(Target *t, const Configuration *c) {
+        usec_t now = clock_monotonic_usec();
+
+        if (t->injector->leading)
+                return true;
+        if (!is_bare(t->injector, c)) {
+                t->bare = 0;
+                return false;
+        }
+        if (t->bare == 0)
+                t->bare = now + PATIENCE + random_up_to(PATIENCE / 2);
+        if (now >= t->bare)
+                return true;
+        look_after(t, t->bare - now);
+        return false;
+}
+
 /* A JSON patch, because a merge patch could replace the list of webhooks only as a whole. */
 static size_t write_patch(const Injector *i, const Configuration *c, Buf *out) {
         size_t n = 0;
@@ -243,11 +279,12 @@ static void look(Target *t) {
         }
         n = write_patch(i, &c, &patch);
         if (n == 0) {
+                t->bare = 0;
                 t->in_place = t->in_place > 0 ? t->in_place : clock_monotonic_usec();
                 return;
         }
         t->in_place = 0;
-        if (!i->leading)
+        if (!may_write(t, &c))
                 return;
         if (buf_result(&patch) < 0) {
                 trouble(t, "caBundle cannot be written", "out of memory");

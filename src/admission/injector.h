@@ -3,7 +3,11 @@
 
 /* Sees to it that the API servers trust us: the caBundle of each webhook that points to our Service, in the two webhook
  * configurations called `aliquot`, is ours. The leader writes it, again whenever somebody overwrites it, with the
- * resourceVersion as a condition; everybody watches whether it is in place. Nothing else in the configurations is touched. */
+ * resourceVersion as a condition; everybody watches whether it is in place. Nothing else in the configurations is touched.
+ *
+ * Where there is no bundle at all, and some seconds later there is still none, nobody leads: of an installation whose Leases were
+ * left by an earlier one, for 15 s. Then anybody writes it, which can be no step back: all have it from one Secret, and
+ * what is there already only the leader replaces, because a follower may be behind. */
 
 #include "base/fault.h"
 #include "kube/client.h"

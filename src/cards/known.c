@@ -160,6 +160,61 @@ bool known_xid(Known *k, const char *uuid, uint64_t xid, uint64_t session, usec_
         return true;
 }
 
+/* ---- over a restart ---- */
+
+static usec_t age_of(uint64_t then, uint64_t wall) {
+        uint64_t msec = wall > then ? wall - then : 0; /* the clock was set back: just now */
+
+        return msec < QUIET_MAX / USEC_PER_MSEC ? msec * USEC_PER_MSEC : QUIET_MAX;
+}
+
+static void restore(const Known *k, KnownCard *c, const CardFence *f, usec_t now, uint64_t wall) {
+        const XidRule *rule = f->xid > 0 ? xid_rule(f->xid) : NULL;
+        usec_t age = age_of(f->lifted, wall), left, most;
+
+        c->relapses = f->relapses;
+        if (f->lifted > 0 && age < QUIET_MAX)
+                c->lifted_at = now > age ? now - age : 1;
+        if (!rule || rule->verdict == XID_HARMLESS)
+                return;
+        most = quiet_time(k, c);
+        left = f->until > wall ? age_of(wall, f->until) : 0;
+        c->xid = rule->xid;
+        c->fence_session = 0;
+        c->fenced_until = now + (left < most ? left : most);
+        if (c->card.healthy || strncmp(c->card.trouble, "XID ", 4) == 0)
+                say_health(c, "");
+}
+
+void known_restore(Known *k, const CardFences *fences, usec_t now, uint64_t wall) {
+        for (size_t i = 0; i < fences->n; i++) {
+                KnownCard *c = find(k, fences->list[i].uuid);
+
+                if (c)
+                        restore(k, c, &fences->list[i], now, wall);
+        }
+}
+
+void known_fences(const Known *k, usec_t now, uint64_t wall, CardFences *ret) {
+        ret->n = 0;
+        for (size_t i = 0; i < CARDS_MAX; i++) {
+                const KnownCard *c = &k->cards[i];
+                bool lately = c->lifted_at != 0 && now - c->lifted_at < QUIET_MAX;
+                CardFence *f = &ret->list[ret->n];
+
+                if (!is_used(c) || (c->xid == 0 && !lately))
+                        continue;
+                *f = (CardFence){.xid = c->xid, .relapses = c->relapses};
+                memcpy(f->uuid, c->card.uuid, sizeof f->uuid);
+                if (c->xid != 0)
+                        f->until =
+                                wall + (c->fenced_until > now ? (c->fenced_until - now) / USEC_PER_MSEC : 0);
+                if (lately && wall > (now - c->lifted_at) / USEC_PER_MSEC)
+                        f->lifted = wall - (now - c->lifted_at) / USEC_PER_MSEC;
+                ret->n++;
+        }
+}
+
 bool known_has_trouble(const Known *k) {
         for (size_t i = 0; i < CARDS_MAX; i++)
                 if (is_used(&k->cards[i]) && !k->cards[i].card.healthy)

@@ -11,7 +11,7 @@
  * by a later session of the driver's. */
 
 #include "base/clock.h"
-#include "cards/cards.h"
+#include "cards/fence.h"
 
 typedef struct KnownCard {
         MachineCard card; /* as it is published; no UUID: the index is free */
@@ -42,6 +42,13 @@ void known_init(Known *k, usec_t quiet,
                 const CardList *old); /* old: NULL, or of an earlier run; simulated ones are not taken */
 void known_scan(Known *k, const CardScan *scan, usec_t now);
 bool known_xid(Known *k, const char *uuid, uint64_t xid, uint64_t session,
-               usec_t now);                    /* true: the card is fenced */
+               usec_t now); /* true: the card is fenced */
+
+/* Fences of an earlier run, after known_init(), and those of this one. wall: milliseconds since 1970 at `now`. What names no known
+ * card, or no XID that fences, is passed over; no clock can make a fence longer than it was at first. A new session of the driver's
+ * goes with a new run, so that a lost card need only answer. */
+void known_restore(Known *k, const CardFences *fences, usec_t now, uint64_t wall);
+void known_fences(const Known *k, usec_t now, uint64_t wall, CardFences *ret);
+
 bool known_has_trouble(const Known *k);        /* any card that is not healthy */
 int known_list(const Known *k, CardList *ret); /* 0 or -ENOMEM */

@@ -23,6 +23,13 @@ typedef struct NvmlMemory { /* nvmlMemory_t: `total` is what nvidia-smi shows */
         unsigned long long total, free, used;
 } NvmlMemory;
 
+typedef struct
+        NvmlMemory2 { /* nvmlMemory_v2_t: `used` without what the driver keeps for itself; since driver 510 */
+        unsigned version;
+        unsigned long long total, reserved, free, used;
+} NvmlMemory2;
+#define NVML_MEMORY2_VERSION ((unsigned) (sizeof(NvmlMemory2) | 2u << 24))
+
 typedef struct NvmlPci { /* nvmlPciInfo_t */
         char bus_id_legacy[16];
         unsigned domain, bus, device, device_id, subsystem_id;
@@ -51,6 +58,7 @@ typedef struct NvmlEvent { /* nvmlEventData_t */
         X(name, true, "nvmlDeviceGetName", (NvmlDevice d, char *ret, unsigned size))                         \
         X(minor, true, "nvmlDeviceGetMinorNumber", (NvmlDevice d, unsigned *ret))                            \
         X(memory, true, "nvmlDeviceGetMemoryInfo", (NvmlDevice d, NvmlMemory * ret))                         \
+        X(memory2, false, "nvmlDeviceGetMemoryInfo_v2", (NvmlDevice d, NvmlMemory2 * ret))                   \
         X(pci, true, "nvmlDeviceGetPciInfo_v3", (NvmlDevice d, NvmlPci * ret))                               \
         X(mig, false, "nvmlDeviceGetMigMode", (NvmlDevice d, unsigned *ret_now, unsigned *ret_pending))      \
         X(compute, false, "nvmlDeviceGetComputeRunningProcesses_v3",                                         \

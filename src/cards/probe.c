@@ -309,13 +309,15 @@ static int look_for_events(Probe *p) {
 typedef int (*ListProcesses)(NvmlDevice d, unsigned *count, NvmlProcess *ret);
 
 /* Adds to the first n. One that computes and draws stands in both lists, with the same bytes. */
-static int list_processes(Probe *p, NvmlDevice device, ListProcesses list, unsigned *n) {
+static int list_processes(Probe *p, NvmlDevice device, ListProcesses list, unsigned *n, bool *all) {
         unsigned count = PROCESSES_MAX - *n, found;
         int r;
 
+        *all = *all && list && count > 0;
         if (!list || count == 0)
                 return NVML_SUCCESS;
         r = list(device, &count, p->processes + *n);
+        *all = *all && r == NVML_SUCCESS;
         if (r != NVML_SUCCESS &&
             r != NVML_ERROR_INSUFFICIENT_SIZE) /* more than there is room for: those that there are */
                 return r;
@@ -332,13 +334,26 @@ static int list_processes(Probe *p, NvmlDevice device, ListProcesses list, unsig
         return NVML_SUCCESS;
 }
 
+/* An older driver counts what it keeps for itself as used and does not say how much that is: of its cards no total is told. */
+static int say_total(const Probe *p, const ProbeCard *c) {
+        Report total = {.kind = REPORT_TOTAL, .session = p->session};
+        NvmlMemory2 memory = {.version = NVML_MEMORY2_VERSION};
+
+        if (!p->nvml.memory2 || p->nvml.memory2(c->device, &memory) != NVML_SUCCESS)
+                return 0;
+        total.value = memory.used;
+        memcpy(total.uuid, c->uuid, sizeof total.uuid);
+        return say(p, &total);
+}
+
 static int say_processes(Probe *p, const ProbeCard *c, Report *end) {
         unsigned n = 0;
+        bool all = true;
         int r;
 
-        r = list_processes(p, c->device, p->nvml.compute, &n);
+        r = list_processes(p, c->device, p->nvml.compute, &n, &all);
         if (r == NVML_SUCCESS)
-                r = list_processes(p, c->device, p->nvml.graphics, &n);
+                r = list_processes(p, c->device, p->nvml.graphics, &n, &all);
         if (r != NVML_SUCCESS)
                 (void) snprintf(end->text, sizeof end->text, "%.40s: %.100s", c->uuid,
                                 nvml_words(&p->nvml, r));
@@ -352,7 +367,7 @@ static int say_processes(Probe *p, const ProbeCard *c, Report *end) {
                 memcpy(one.uuid, c->uuid, sizeof one.uuid);
                 r = say(p, &one);
         }
-        return r;
+        return r == 0 && all ? say_total(p, c) : r;
 }
 
 static int count_processes(Probe *p) {

@@ -7,7 +7,7 @@
  *     agent  ProbeRequest
  *     child  READY, CARD for each card, END      or FAILED at any point: the child is of no more use
  *     child  XID, ALARM                          at any time, unasked
- *     child  PROCESS for each, CENSUS            once per turn, unasked, where it was wished */
+ *     child  PROCESS for each, TOTAL, CENSUS     once per turn, unasked, where it was wished */
 
 #include "cards/cards.h"
 
@@ -26,6 +26,7 @@ typedef enum ReportKind {
         REPORT_XID,     /* request 0 */
         REPORT_ALARM,   /* request 0: something is wrong, a scan will tell what */
         REPORT_PROCESS, /* request 0: one of a card */
+        REPORT_TOTAL,   /* request 0: of a card, all of whose processes were told */
         REPORT_CENSUS, /* request 0: these were all of them; text: why one card or another does not tell, or "" */
         REPORT_KINDS_,
 } ReportKind;
@@ -39,7 +40,7 @@ typedef struct Report {
         int32_t numa;
         uint32_t
                 number; /* END: cards of the driver, of which CARDS_MAX are reported at most; PROCESS: its pid */
-        uint64_t value; /* XID: which; PROCESS: bytes */
+        uint64_t value; /* XID: which; PROCESS: bytes; TOTAL: bytes in use, without the driver's reserve */
         char uuid[64];
         char model[96];
         char pci[24];

@@ -56,8 +56,12 @@ struct CardSource {
         bool fresh, again; /* the next scan by a new session; at once when this one has ended */
         CardScan scan;     /* as far as it has come */
         Known known;
-        CardUsage *usage; /* CARD_USAGE_MAX of them; NULL: nobody asks */
+        CardFences fences; /* as they were told last */
+        CardUsage *usage;  /* CARD_USAGE_MAX of them; NULL: nobody asks */
         size_t n_usage;
+        CardTotal totals[CARDS_MAX];
+        size_t n_totals;
+        bool cut; /* not all of this census found room */
 
         CardList published;
         bool has_published, told_deaf;
@@ -99,6 +103,19 @@ static void publish(CardSource *s) {
         s->published = list;
         s->has_published = true;
         s->handler.on_cards(s->userdata, &s->published);
+}
+
+static void tell_fences(CardSource *s) {
+        CardFences now;
+
+        if (!s->handler.on_fences)
+                return;
+        known_fences(&s->known, clock_monotonic_usec(), clock_realtime_nsec() / NSEC_PER_USEC / USEC_PER_MSEC,
+                     &now);
+        if (card_fences_near(&now, &s->fences))
+                return;
+        s->fences = now;
+        s->handler.on_fences(s->userdata, &s->fences);
 }
 
 static void set_timer(CardSource *s, SourceState state, usec_t after) {
@@ -165,7 +182,8 @@ static void back_off(CardSource *s) {
 /* The child is of no more use: away with it, and another one later. */
 static void drop_child(CardSource *s, bool by_itself) {
         s->io = sd_event_source_disable_unref(s->io);
-        s->n_usage = 0; /* half a census is none */
+        s->n_usage = s->n_totals = 0; /* half a census is none */
+        s->cut = false;
         card_child_kill(&s->child);
         wait_for_end(s, by_itself);
         s->session_base = s->session;
@@ -240,6 +258,7 @@ static void end_scan(CardSource *s, const Report *r) {
                      r->text);
         }
         plan_next(s);
+        tell_fences(s);
         publish(s);
 }
 
@@ -253,6 +272,7 @@ static void look_again(CardSource *s) {
 static void take_xid(CardSource *s, const Report *r) {
         if (!known_xid(&s->known, r->uuid, r->value, s->session, clock_monotonic_usec()))
                 return;
+        tell_fences(s);
         publish(s); /* known cards have been published */
         look_again(s);
 }
@@ -260,20 +280,37 @@ static void take_xid(CardSource *s, const Report *r) {
 static void take_process(CardSource *s, const Report *r) {
         CardUsage *u;
 
-        if (!s->usage || s->n_usage == CARD_USAGE_MAX)
+        if (!s->usage || s->n_usage == CARD_USAGE_MAX) {
+                s->cut = true;
                 return;
+        }
         u = &s->usage[s->n_usage++];
         u->pid = r->number;
         u->bytes = r->value;
         memcpy(u->uuid, r->uuid, sizeof u->uuid);
 }
 
-static void take_census(CardSource *s) {
-        size_t n = s->n_usage;
+static bool has_total(const CardSource *s, const char *uuid) {
+        for (size_t i = 0; i < s->n_totals; i++)
+                if (strcmp(s->totals[i].uuid, uuid) == 0)
+                        return true;
+        return false;
+}
 
-        s->n_usage = 0;
+static void take_total(CardSource *s, const Report *r) {
+        if (s->n_totals == CARDS_MAX || has_total(s, r->uuid))
+                return;
+        memcpy(s->totals[s->n_totals].uuid, r->uuid, sizeof r->uuid);
+        s->totals[s->n_totals++].used = r->value;
+}
+
+static void take_census(CardSource *s) {
+        CardCensus census = {s->usage, s->n_usage, s->totals, s->cut ? 0 : s->n_totals};
+
+        s->n_usage = s->n_totals = 0;
+        s->cut = false;
         if (s->usage)
-                s->handler.on_usage(s->userdata, s->usage, n);
+                s->handler.on_usage(s->userdata, &census);
 }
 
 static bool take_answer(CardSource *s, const Report *r) {
@@ -312,6 +349,8 @@ static bool take(CardSource *s, const void *bytes, size_t n) {
                 look_again(s);
         else if (r.kind == REPORT_PROCESS)
                 take_process(s, &r);
+        else if (r.kind == REPORT_TOTAL)
+                take_total(s, &r);
         else if (r.kind == REPORT_CENSUS)
                 take_census(s);
         else
@@ -384,6 +423,11 @@ static void set_options(CardSource *s, const CardSourceOptions *o) {
         s->probe.turn = s->probe.turn > TURN_MIN ? s->probe.turn : TURN_MIN;
         s->scans_until_fresh = FRESH_EVERY; /* the first session is a new one */
         known_init(&s->known, s->o.quiet, o->known);
+        if (!o->fences)
+                return;
+        s->fences = *o->fences;
+        known_restore(&s->known, o->fences, clock_monotonic_usec(),
+                      clock_realtime_nsec() / NSEC_PER_USEC / USEC_PER_MSEC);
 }
 
 static int copy_texts(CardSource *s, const CardSourceOptions *o) {

@@ -11,7 +11,7 @@
 #include <systemd/sd-event.h>
 
 #include "base/clock.h"
-#include "cards/cards.h"
+#include "cards/fence.h"
 
 typedef struct CardSource CardSource;
 
@@ -23,14 +23,30 @@ typedef struct CardUsage {
         uint64_t bytes; /* UINT64_MAX: the driver does not know */
 } CardUsage;
 
+typedef struct CardTotal {
+        char uuid[64];
+        uint64_t used; /* bytes, whoever has them; without what the driver keeps for itself */
+} CardTotal;
+
+/* One look at all cards; lent for the call. A card whose processes could not all be told, or of a driver that does not tell its own
+ * part (older than 510), has no total. */
+typedef struct CardCensus {
+        const CardUsage *usage; /* what each process holds of each card */
+        size_t n;
+        const CardTotal *totals; /* by card, each once */
+        size_t n_totals;
+} CardCensus;
+
 /* Called from the loop only, never from within a call below. card_source_rescan() may be called from them, _free() not. */
 typedef struct CardSourceHandler {
         /* The first scan, and each change after it; the list is lent for the call. */
         void (*on_cards)(void *userdata, const CardList *cards);
         /* No driver, a hung one, an error. Said once, and again when the words change or a scan went well in between. */
         void (*on_trouble)(void *userdata, const Fault *fault);
-        /* What each process holds of each card, as the driver says; lent for the call. NULL: nobody asks. */
-        void (*on_usage)(void *userdata, const CardUsage *usage, size_t n);
+        /* They changed, and are to outlive us; lent for the call. May be NULL. */
+        void (*on_fences)(void *userdata, const CardFences *fences);
+        /* What is in use, as the driver says. NULL: nobody asks. */
+        void (*on_usage)(void *userdata, const CardCensus *census);
 } CardSourceHandler;
 
 typedef struct CardSourceOptions {
@@ -43,6 +59,7 @@ typedef struct CardSourceOptions {
         usec_t quiet;          /* without an XID of a broken card until a fence lifts; 0: 10 min */
         const CardList *
                 known; /* of an earlier run, as card_list_read() gives it: indexes stay. NULL: none. Copied */
+        const CardFences *fences;  /* of an earlier run. NULL: none */
         const CardList *simulated; /* not NULL: these, and no child. Copied */
 } CardSourceOptions;
 

@@ -152,8 +152,12 @@ static RmWhat what_control(uint32_t cmd) {
                 return RM_TELL_REGIONS;
         case RM_CTRL_EXPORT_TO_FD:
                 return RM_EXPORT;
+        case RM_CTRL_EXPORT_MANY:
+                return RM_EXPORT_MANY;
         case RM_CTRL_IMPORT_FROM_FD:
                 return RM_IMPORT;
+        case RM_CTRL_IMPORT_MANY:
+                return RM_IMPORT_MANY;
         case RM_CTRL_SET_TIMESLICE:
         case RM_CTRL_PREEMPT:
         case RM_CTRL_DISABLE_CHANNELS:
@@ -263,7 +267,11 @@ RmVerdict rm_admit(const RmAsk *ask, const RmKnown *known) {
                 return (RmVerdict){.action = RM_FORGET};
         case RM_DUPLICATE:
         case RM_IMPORT:
+        case RM_IMPORT_MANY:
                 return (RmVerdict){.action = RM_MEASURE};
+        case RM_EXPORT:
+        case RM_EXPORT_MANY:
+                return (RmVerdict){.action = RM_KEEP};
         case RM_TELL_FB:
         case RM_TELL_FB_LIST:
         case RM_TELL_REGIONS:

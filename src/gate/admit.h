@@ -27,8 +27,10 @@ typedef enum RmWhat {
         RM_NEW_GROUP, /* channels; the driver keeps memory for them that is nobody's object */
         RM_FREE_OBJECT,
         RM_DUPLICATE,
-        RM_EXPORT,  /* the control's parameters say of what, and to which descriptor */
-        RM_IMPORT,  /* by the descriptor of an export, of this process or another */
+        RM_EXPORT, /* the control's parameters say of what, and to which descriptor */
+        RM_EXPORT_MANY,
+        RM_IMPORT, /* by the descriptor of an export, of this process or another */
+        RM_IMPORT_MANY,
         RM_TELL_FB, /* questions about the card's memory, by their parameters */
         RM_TELL_FB_LIST,
         RM_TELL_REGIONS,
@@ -70,6 +72,7 @@ typedef enum RmAction {
         RM_REWRITE,  /* forward, then make the answer that of the slice */
         RM_FORGET,   /* forward; when the driver said OK the object and all below it are gone */
         RM_REMEMBER, /* forward; when the driver said OK there is one more object, without bytes of its own */
+        RM_KEEP,     /* forward; when the driver said OK an open file has it, too */
         RM_MEASURE, /* forward; what came has a size that only the driver knows: ask it, charge, or free it again and refuse */
 } RmAction;
 

@@ -11,6 +11,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "little endian");
 
 typedef uint32_t __attribute__((aligned(1), may_alias)) Loose32;
 typedef uint64_t __attribute__((aligned(1), may_alias)) Loose64;
+typedef uint64_t __attribute__((vector_size(16), aligned(1), may_alias)) Loose128;
 
 static inline uint32_t get32(const void *p) {
         return *(const Loose32 *) p;
@@ -29,6 +30,8 @@ static inline void bytes_copy(void *to, const void *from, size_t n) {
         uint8_t *t = to;
         const uint8_t *f = from;
 
+        for (; n >= 16; n -= 16, t += 16, f += 16)
+                *(Loose128 *) t = *(const Loose128 *) f;
         for (; n >= 8; n -= 8, t += 8, f += 8)
                 put64(t, get64(f));
         for (; n > 0; n--)
@@ -38,6 +41,8 @@ static inline void bytes_copy(void *to, const void *from, size_t n) {
 static inline void bytes_clear(void *to, size_t n) {
         uint8_t *t = to;
 
+        for (; n >= 16; n -= 16, t += 16)
+                *(Loose128 *) t = (Loose128){0, 0};
         for (; n >= 8; n -= 8, t += 8)
                 put64(t, 0);
         for (; n > 0; n--)

@@ -1,30 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 
-#include "gate/admit.h"
 #include "gate/bytes.h"
-#include "gate/gate.h"
+#include "gate/call.h"
 #include "gate/peek.h"
 #include "gate/rewrite.h"
 #include "rm/travel.h"
 
 /* One metered call. The driver is asked with copies of the parameters: what was decided on is what it gets, and its answer is known also
  * where the application's memory cannot be written, when the driver would have done the work and said EFAULT. */
-
-typedef struct Call {
-        Gate *g;
-        int fd;
-        unsigned long request; /* the direct one, also for what came by XFER_CMD */
-        uint64_t argument;
-        RmAsk ask;
-        ObjectSeat seat;
-        int card;         /* GATE_NO_CARD: not asked for, or none */
-        uint32_t n_inner; /* 0: the driver reads the application's own */
-        uint8_t outer[RM_OUTER_MAX] __attribute__((aligned(8)));
-        uint8_t sent[RM_OUTER_MAX] __attribute__((aligned(8)));
-        uint8_t inner[RM_INNER_MAX] __attribute__((aligned(8)));
-        uint8_t inner_sent[RM_INNER_MAX] __attribute__((aligned(8)));
-} Call;
 
 /* How long the inner structure is, only the driver knows: what it changed is written back, from the first to the last such word. The
  * outer one is written as a whole, as the driver does. */
@@ -38,7 +22,7 @@ static int write_changes(uint64_t to, const uint8_t *now, const uint8_t *before,
         return first == last ? 0 : poke(to + first, now + first, last - first);
 }
 
-static long answer(Call *c, long r) {
+long call_answer(Call *c, long r) {
         if (r < 0)
                 return r;
         if (c->n_inner > 0 && rm_status(&c->ask, c->outer) == RM_OK &&
@@ -48,15 +32,15 @@ static long answer(Call *c, long r) {
         return poke(c->argument, c->outer, c->ask.size) < 0 ? -EFAULT : r;
 }
 
-static long refuse(Call *c, uint32_t status) {
+long call_refuse(Call *c, uint32_t status) {
         bytes_copy(c->outer, c->sent, c->ask.size);
         bytes_copy(c->inner, c->inner_sent, c->n_inner);
         rm_set_status(&c->ask, c->outer, status);
-        return answer(c, 0);
+        return call_answer(c, 0);
 }
 
 /* The structure that the driver reads has a pointer to the parameters: ours, while it is being asked. */
-static long ask_driver(Call *c) {
+long call_driver(Call *c) {
         uint8_t *params = c->outer + offsetof(RmAlloc, params);
         long r;
 
@@ -68,18 +52,28 @@ static long ask_driver(Call *c) {
         return r;
 }
 
-static bool driver_agreed(const Call *c, long r) {
+long call_driver_with(Call *c, void *params) {
+        uint8_t *at = c->outer + offsetof(RmControl, params);
+        long r;
+
+        put64(at, (uint64_t) (uintptr_t) params);
+        r = gate_driver(c->fd, c->request, c->outer);
+        put64(at, c->ask.params);
+        return r;
+}
+
+bool call_agreed(const Call *c, long r) {
         return r >= 0 && rm_status(&c->ask, c->outer) == RM_OK;
 }
 
-static void free_again(Call *c, uint32_t object) {
+void call_free_again(Call *c, uint32_t object) {
         RmFree f = {.root = c->ask.client, .parent = c->ask.parent, .old = object};
 
         (void) gate_driver(c->fd, RM_IOCTL(RM_ESC_FREE, sizeof f), &f); /* if not, the audit sees it */
 }
 
 /* A card whose slice is not good has one of nothing. */
-static RmKnown known_of(Gate *g, int card) {
+RmKnown call_known(Gate *g, int card) {
         GateCard *c = card >= 0 ? &g->cards[card] : NULL;
 
         if (!c || !c->good)
@@ -108,28 +102,28 @@ static long allocate(Call *c, uint64_t bytes) {
 
         object_bytes_none(&freed);
         if (bytes == 0)
-                return answer(c, ask_driver(c));
+                return call_answer(c, call_driver(c));
         if (gate_reserve(c->g, c->card, bytes, c->fd, c->ask.client) < 0) {
                 gate_say(c->g, "refused: no room in the slice", bytes, (uint64_t) c->card);
-                return refuse(c, RM_ERR_NO_MEMORY);
+                return call_refuse(c, RM_ERR_NO_MEMORY);
         }
-        r = ask_driver(c);
-        if (!driver_agreed(c, r)) {
+        r = call_driver(c);
+        if (!call_agreed(c, r)) {
                 slice_release(&c->g->cards[c->card].slice, bytes);
-                return answer(c, r);
+                return call_answer(c, r);
         }
         object = rm_new_handle(&c->ask, c->outer);
         if (c->ask.what == RM_NEW_MEMORY)
                 taken = rm_taken(&c->ask, c->outer, c->inner, c->n_inner);
         if (settle(c, bytes, taken) < 0) {
-                free_again(c, object);
+                call_free_again(c, object);
                 slice_release(&c->g->cards[c->card].slice, bytes);
-                return refuse(c, RM_ERR_NO_MEMORY);
+                return call_refuse(c, RM_ERR_NO_MEMORY);
         }
         c->seat.card = (uint8_t) c->card;
         (void) objects_add(&c->g->objects, &c->seat, object, OBJECT_LEAF, taken, 0,
                            &freed); /* else charged to the end */
-        return answer(c, r);
+        return call_answer(c, r);
 }
 
 /* A copy of the parameters, of which the driver knows how long they are. */
@@ -162,12 +156,12 @@ static long remember(Call *c) {
                 [RM_NEW_SUBDEVICE] = OBJECT_SUBDEVICE,
         };
         ObjectBytes freed;
-        long r = ask_driver(c);
+        long r = call_driver(c);
         uint32_t object;
 
         object_bytes_none(&freed);
-        if (!driver_agreed(c, r))
-                return answer(c, r);
+        if (!call_agreed(c, r))
+                return call_answer(c, r);
         object = rm_new_handle(&c->ask, c->outer);
         if (c->ask.what == RM_NEW_CLIENT)
                 c->seat = (ObjectSeat){.client = object, .card = OBJECTS_NO_CARD};
@@ -176,122 +170,23 @@ static long remember(Call *c) {
         gate_give_back(c->g, &freed);
         if (c->ask.what == RM_NEW_DEVICE)
                 learn_card(c, object);
-        return answer(c, r);
+        return call_answer(c, r);
 }
 
 static long forget(Call *c) {
-        bool root = c->ask.object == c->ask.client, known = true;
+        bool root = c->ask.object == c->ask.client;
         ObjectBytes freed;
-        ObjectMark mark;
         long r;
 
         object_bytes_none(&freed);
         if (root)
-                mark = objects_client(&c->g->objects, c->ask.client);
-        else
-                known = objects_find(&c->g->objects, c->ask.client, c->ask.object, &mark);
-        r = ask_driver(c);
-        if (known && driver_agreed(c, r)) {
-                objects_forget(&c->g->objects, &mark, &freed);
+                c->mark = objects_client(&c->g->objects, c->ask.client);
+        r = call_driver(c);
+        if ((root || c->known) && call_agreed(c, r)) {
+                objects_forget(&c->g->objects, &c->mark, &freed);
                 gate_give_back(c->g, &freed);
         }
-        return answer(c, r);
-}
-
-/* ---- what came from elsewhere ---- */
-
-/* Bytes of the card behind an object; 0 where it is none of the card's memory. */
-static uint64_t measure(const Call *c, uint32_t object) {
-        RmFbEntry list[] = {
-                {.index = RM_SURFACE_SIZE_LO}, {.index = RM_SURFACE_SIZE_HI}, {.index = RM_SURFACE_PLACE}};
-        RmSurfaceInfo info = {.n = 3, .list = (uint64_t) (uintptr_t) list};
-        RmControl control = {.client = c->ask.client,
-                             .object = object,
-                             .cmd = RM_CTRL_SURFACE_INFO,
-                             .params = (uint64_t) (uintptr_t) &info,
-                             .params_size = sizeof info,
-                             .status = RM_ERR_INVALID_ARGUMENT};
-
-        if (gate_driver(c->fd, RM_IOCTL(RM_ESC_CONTROL, sizeof control), &control) < 0 ||
-            control.status != RM_OK || list[2].data != RM_PLACE_CARD)
-                return 0;
-        return (uint64_t) list[1].data << 32 | list[0].data;
-}
-
-/* Another process's memory counts here as well, for as long as it is here: nobody in this process can know whether the other one still
- * has it. So it is counted twice while both have it, and never not at all. */
-static bool charge_foreign(Call *c, uint32_t object) {
-        ObjectBytes freed;
-        uint64_t bytes = measure(c, object);
-        int card = bytes > 0 ? gate_card(c->g, c->fd, &c->seat) : GATE_NO_CARD;
-
-        object_bytes_none(&freed);
-        if (bytes == 0)
-                return true;
-        if (!known_of(c->g, card).limit || gate_reserve(c->g, card, bytes, c->fd, c->ask.client) < 0) {
-                free_again(c, object);
-                return false;
-        }
-        c->seat.card = (uint8_t) card;
-        (void) objects_add(&c->g->objects, &c->seat, object, OBJECT_LEAF, bytes, 0,
-                           &freed); /* else charged until the end */
-        return true;
-}
-
-static long duplicate_leaf(Call *c, const Object *source, uint32_t share) {
-        ObjectBytes freed;
-        uint64_t bytes = (uint64_t) source->units * SLICE_UNIT;
-        long r = ask_driver(c);
-
-        object_bytes_none(&freed);
-        c->seat.card = source->card;
-        if (driver_agreed(c, r))
-                (void) objects_add(&c->g->objects, &c->seat, rm_new_handle(&c->ask, c->outer), OBJECT_LEAF,
-                                   bytes, share, &freed); /* else charged until the end */
-        else
-                objects_drop_share(&c->g->objects, share, source->card, bytes, &freed);
-        gate_give_back(c->g, &freed);
-        return answer(c, r);
-}
-
-static long duplicate(Call *c) {
-        ObjectBytes freed;
-        ObjectMark mark;
-        Object source;
-        uint32_t share = objects_share(&c->g->objects, c->ask.source_client, c->ask.source_object, &source);
-        bool known;
-        long r;
-
-        object_bytes_none(&freed);
-        if (share != 0)
-                return duplicate_leaf(c, &source, share);
-        known = objects_find(&c->g->objects, c->ask.source_client, c->ask.source_object, &mark) &&
-                mark.object.kind != OBJECT_LEAF;
-        r = ask_driver(c);
-        if (!driver_agreed(c, r))
-                return answer(c, r);
-        if (known)
-                (void) objects_add(&c->g->objects, &c->seat, rm_new_handle(&c->ask, c->outer),
-                                   mark.object.kind, 0, 0, &freed); /* else it is asked for */
-        else if (!charge_foreign(c, rm_new_handle(&c->ask, c->outer)))
-                return refuse(c, RM_ERR_NO_MEMORY);
-        gate_give_back(c->g, &freed);
-        return answer(c, r);
-}
-
-/* The new object's handle stands in the application's parameters. */
-static long import(Call *c) {
-        RmImport params;
-        long r = ask_driver(c);
-
-        if (!driver_agreed(c, r) || c->ask.params_size < sizeof params ||
-            peek(&params, c->ask.params, sizeof params) < 0)
-                return answer(c, r);
-        c->ask.parent = params.parent ? params.parent : params.device;
-        c->seat = objects_seat(&c->g->objects, c->ask.client, c->ask.parent);
-        if (!charge_foreign(c, params.object))
-                return refuse(c, RM_ERR_NO_MEMORY);
-        return answer(c, r);
+        return call_answer(c, r);
 }
 
 /* ---- questions ---- */
@@ -337,10 +232,11 @@ static void rewrite_region_list(const Call *c, const RewriteView *view) {
 static long tell(Call *c) {
         GateCard *card = &c->g->cards[c->card];
         RewriteView view = {.limit = 0};
-        long r = ask_driver(c);
+        long r = call_driver(c);
 
-        if (!driver_agreed(c, r))
-                return answer(c, r);
+        if (!call_agreed(c, r))
+                return call_answer(c, r);
+        gate_look(c->g, c->card, c->fd, c->ask.client);
         if (card->good)
                 view = (RewriteView){.limit = slice_limit(&card->slice), .used = slice_used(&card->slice)};
         if (c->ask.what == RM_TELL_HEAP)
@@ -351,7 +247,7 @@ static long tell(Call *c) {
                 rewrite_region_list(c, &view);
         else
                 rewrite_fb_list(c, &view);
-        return answer(c, r);
+        return call_answer(c, r);
 }
 
 /* ---- the call ---- */
@@ -359,11 +255,10 @@ static long tell(Call *c) {
 static RmVerdict judge(Call *c) {
         RmKnown known;
 
-        c->seat = objects_seat(&c->g->objects, c->ask.client, c->ask.parent);
         if (!rm_needs_card(&c->ask))
                 return rm_admit(&c->ask, NULL);
         c->card = gate_card(c->g, c->fd, &c->seat);
-        known = known_of(c->g, c->card);
+        known = call_known(c->g, c->card);
         if (c->ask.nr == RM_ESC_ALLOC && c->ask.params != 0 && take_inner(c) < 0)
                 return (RmVerdict){.action = RM_REFUSE, .status = RM_ERR_INVALID_ADDRESS};
         return rm_admit(&c->ask, &known);
@@ -374,7 +269,7 @@ static long refuse_by(Call *c, const RmVerdict *verdict) {
                 atomic_fetch_add_explicit(&c->g->cards[c->card].slice.counters->refused, 1,
                                           memory_order_relaxed);
         gate_say(c->g, "refused, with status", c->ask.bytes, verdict->status);
-        return refuse(c, verdict->status);
+        return call_refuse(c, verdict->status);
 }
 
 static long act(Call *c) {
@@ -390,13 +285,27 @@ static long act(Call *c) {
         case RM_FORGET:
                 return forget(c);
         case RM_MEASURE:
-                return c->ask.what == RM_IMPORT ? import(c) : duplicate(c);
+                return c->ask.what == RM_DUPLICATE ? call_duplicate(c) : call_import(c);
+        case RM_KEEP:
+                return call_export(c);
         case RM_REWRITE:
                 return tell(c);
         case RM_FORWARD:
         default:
-                return answer(c, ask_driver(c));
+                return call_answer(c, call_driver(c));
         }
+}
+
+/* Parameters that name a client of ours and an object of his are for the driver: which file it is need not be asked. If it is another
+ * one, or none, the driver or the kernel says so, as it would have. */
+static bool is_for_driver(Call *c) {
+        if (c->ask.what == RM_FREE_OBJECT) {
+                c->known = objects_find(&c->g->objects, c->ask.client, c->ask.object, &c->mark);
+        } else {
+                c->seat = objects_seat(&c->g->objects, c->ask.client, c->ask.parent);
+                c->known = c->seat.known;
+        }
+        return c->known || gate_file(c->g, c->fd) == GATE_FILE_RM;
 }
 
 long gate_call(Gate *g, int fd, unsigned long request, uint64_t argument, uint32_t nr, uint32_t size) {
@@ -405,11 +314,13 @@ long gate_call(Gate *g, int fd, unsigned long request, uint64_t argument, uint32
         if (peek(c.outer, argument, size) < 0)
                 return GATE_NOT_OURS;
         rm_decode(nr, size, c.outer, &c.ask);
-        if (c.ask.what == RM_OTHER || gate_file(g, fd) != GATE_FILE_RM)
+        if (c.ask.what == RM_OTHER)
                 return GATE_NOT_OURS;
-        bytes_copy(c.sent, c.outer, size);
         c.g = g;
         c.fd = fd;
+        if (!is_for_driver(&c))
+                return GATE_NOT_OURS;
+        bytes_copy(c.sent, c.outer, size);
         c.request = request;
         c.argument = argument;
         c.card = GATE_NO_CARD;

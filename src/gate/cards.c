@@ -131,12 +131,29 @@ static void drop_stale_clients(Gate *g, int fd, uint32_t client) {
         gate_give_back(g, &freed);
 }
 
+/* Who has one client and has exported nothing need not be asked about. */
+static bool may_be_stale(Gate *g) {
+        return atomic_load_explicit(&g->objects.clients, memory_order_relaxed) > 1 ||
+               atomic_load_explicit(&g->exports.n, memory_order_relaxed) > 0;
+}
+
+static void drop_stale(Gate *g, int fd, uint32_t client) {
+        if (atomic_load_explicit(&g->objects.clients, memory_order_relaxed) > 1)
+                drop_stale_clients(g, fd, client);
+        gate_drop_closed_exports(g, fd);
+}
+
 int gate_reserve(Gate *g, int card, uint64_t bytes, int fd, uint32_t client) {
         Slice *slice = &g->cards[card].slice;
         int r = slice_reserve(slice, bytes);
 
-        if (r == 0 || atomic_load_explicit(&g->objects.clients, memory_order_relaxed) <= 1)
+        if (r == 0 || !may_be_stale(g))
                 return r;
-        drop_stale_clients(g, fd, client);
+        drop_stale(g, fd, client);
         return slice_reserve(slice, bytes);
+}
+
+void gate_look(Gate *g, int card, int fd, uint32_t client) {
+        if (g->cards[card].good && slice_look(&g->cards[card].slice) && may_be_stale(g))
+                drop_stale(g, fd, client);
 }

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "gate/objects.h"
+#include "gate/exports.h"
 #include "gate/uvm.h"
 #include "rm/rm.h"
 #include "slice/slice.h"
@@ -34,6 +34,7 @@ typedef struct Gate {
         long pid;
         uint32_t n_cards; /* of those below, in no order that matters */
         Objects objects;
+        Exports exports;
         Uvm uvm;
         GateCard cards[GATE_CARDS];
 } Gate;
@@ -49,9 +50,16 @@ GateFile gate_file(const Gate *g, int fd);
  * through fd with objects of its own, which are gone afterwards. Where the driver does not tell and there is one slice only, that. */
 int gate_card(Gate *g, int fd, ObjectSeat *seat);
 
-/* Reserves, and looks first for what stale clients still count. 0 or -ENOMEM. */
+/* Reserves; before it refuses, it looks for what stale clients and closed exports still count. 0 or -ENOMEM. */
 int gate_reserve(Gate *g, int card, uint64_t bytes, int fd, uint32_t client);
+
+/* Before a question about memory is answered: gives back what killed processes, stale clients and closed exports still count, at most
+ * once in a millisecond. */
+void gate_look(Gate *g, int card, int fd, uint32_t client);
 void gate_give_back(Gate *g, const ObjectBytes *bytes);
+
+/* Gives back what was exported to files that are no longer open. It sees that through fd, for files of the same inode. */
+void gate_drop_closed_exports(Gate *g, int fd);
 
 /* One metered call: the request is the one that asks the driver directly. What the system call returns, or GATE_NOT_OURS: it is
  * nothing that matters here, or its parameters cannot be read, and the application's own call goes to the kernel as it is. */

@@ -6,7 +6,9 @@
 
 #include "gate/admit.h"
 #include "gate/gate.h"
+#include "gate/managed.h"
 #include "gate/peek.h"
+#include "rm/uvm.h"
 
 /* The names that this library puts before libc's. In a process that never asks the driver for anything they are a few instructions
  * and the system call. */
@@ -14,15 +16,11 @@
 /* Named by label: the headers' own declarations of these, and what they make of them for large files, stay out of it. */
 #define EXPORTED(name) __asm__(name) __attribute__((visibility("default")))
 
-enum {
-        UVM_INITIALIZE =
-                0x30000001, /* the first thing that is said to a uvm file: before it nobody maps memory of it */
-        PAGE = 4096,
-};
+enum { PAGE = 4096 };
 
 extern int *__errno_location(void) __attribute__((weak));
 
-static _Atomic int uvm_seen;
+static _Atomic int uvm_seen; /* nobody maps memory of a uvm file before it is initialized */
 
 static long with_errno(long r) {
         if (r >= 0 || r < -4095)
@@ -49,13 +47,22 @@ static long metered_ioctl(int fd, unsigned long request, uint64_t argument) {
         return gate_call(g, fd, RM_IOCTL(xfer.cmd, xfer.size), xfer.ptr, xfer.cmd, xfer.size);
 }
 
+static long registration(int fd, unsigned long request, uint64_t argument) {
+        Gate *g = atomic_load_explicit(&uvm_seen, memory_order_relaxed) ? gate_get() : NULL;
+
+        return g && gate_file(g, fd) == GATE_FILE_UVM ? gate_register(g, fd, request, argument)
+                                                      : GATE_NOT_OURS;
+}
+
 static long hook_ioctl(int fd, unsigned long request, uint64_t argument) {
         uint32_t nr = rm_ioctl_nr(request), size = rm_ioctl_size(request);
         long r = GATE_NOT_OURS;
 
-        if ((uint32_t) request == UVM_INITIALIZE)
+        if ((uint32_t) request == UVM_INITIALIZE_CMD)
                 atomic_store_explicit(&uvm_seen, 1, memory_order_relaxed);
-        if (rm_metered(nr, size) || (nr == RM_ESC_XFER_CMD && size == sizeof(RmXfer)))
+        if (request == UVM_REGISTER_GPU_CMD || request == UVM_UNREGISTER_GPU_CMD)
+                r = registration(fd, request, argument);
+        else if (rm_metered(nr, size) || (nr == RM_ESC_XFER_CMD && size == sizeof(RmXfer)))
                 r = metered_ioctl(fd, request, argument);
         return r == GATE_NOT_OURS ? sys_call(SYS_ioctl, fd, request, argument) : r;
 }
@@ -74,73 +81,18 @@ int aliquot_ioctl(int fd, unsigned long request, ...) {
 
 /* ---- mmap ---- */
 
-static long raw_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
-        return sys_call(SYS_mmap, address, length, protection, flags, fd, offset);
-}
-
-static bool failed(long r) {
-        return r < 0 && r > -4096;
-}
-
-/* Whatever of a range was managed memory no longer is. */
-static void release_range(Gate *g, uint64_t start, uint64_t end) {
-        UvmRange part;
-
-        while (uvm_take(&g->uvm, start, end, &part))
-                if (g->cards[part.card].good)
-                        slice_release(&g->cards[part.card].slice, part.end - part.start);
-}
-
-/* The slice with the most room. */
-static uint32_t roomiest(Gate *g) {
-        uint64_t best = 0;
-        uint32_t card = 0;
-
-        for (uint32_t i = 0; i < g->n_cards && i < GATE_CARDS; i++) {
-                uint64_t limit = g->cards[i].good ? slice_limit(&g->cards[i].slice) : 0;
-                uint64_t used = limit > 0 ? slice_used(&g->cards[i].slice) : 0;
-
-                if (used < limit && limit - used > best) {
-                        best = limit - used;
-                        card = i;
-                }
-        }
-        return card;
-}
-
-static long map_managed(Gate *g, void *address, size_t length, int protection, int flags, int fd,
-                        off_t offset) {
-        uint64_t bytes = ((uint64_t) length + PAGE - 1) & ~(uint64_t) (PAGE - 1);
-        uint32_t card = roomiest(g);
-        Slice *slice = &g->cards[card].slice;
-        long r;
-
-        if (bytes < length || !g->cards[card].good || slice_reserve(slice, bytes) < 0) {
-                gate_say(g, "refused: managed memory", length, card);
-                return -ENOMEM;
-        }
-        r = raw_mmap(address, length, protection, flags, fd, offset);
-        if (failed(r)) {
-                slice_release(slice, bytes);
-                return r;
-        }
-        release_range(g, (uint64_t) r, (uint64_t) r + bytes); /* what was there before, with MAP_FIXED */
-        (void) uvm_add(&g->uvm, (uint64_t) r, (uint64_t) r + bytes, card); /* else charged until the end */
-        return r;
-}
-
 static long hook_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
         Gate *g = atomic_load_explicit(&uvm_seen, memory_order_relaxed) ? gate_get() : NULL;
         long r;
 
         if (!g)
-                return raw_mmap(address, length, protection, flags, fd, offset);
+                return gate_mmap(address, length, protection, flags, fd, offset);
         if (fd >= 0 && protection != PROT_NONE && !(flags & MAP_ANONYMOUS) &&
             gate_file(g, fd) == GATE_FILE_UVM)
-                return map_managed(g, address, length, protection, flags, fd, offset);
-        r = raw_mmap(address, length, protection, flags, fd, offset);
-        if ((flags & MAP_FIXED) && !failed(r))
-                release_range(g, (uint64_t) r, (uint64_t) r + length);
+                return gate_map_managed(g, address, length, protection, flags, fd, offset);
+        r = gate_mmap(address, length, protection, flags, fd, offset);
+        if ((flags & MAP_FIXED) && !gate_failed(r))
+                gate_unmap_managed(g, (uint64_t) r, (uint64_t) r + length);
         return r;
 }
 
@@ -163,7 +115,7 @@ static long hook_munmap(void *address, size_t length) {
         uint64_t start = (uint64_t) (uintptr_t) address;
 
         if (g && start % PAGE == 0 && length > 0 && start + length > start)
-                release_range(g, start, start + ((length + PAGE - 1) & ~(uint64_t) (PAGE - 1)));
+                gate_unmap_managed(g, start, start + ((length + PAGE - 1) & ~(uint64_t) (PAGE - 1)));
         return sys_call(SYS_munmap, address, length);
 }
 

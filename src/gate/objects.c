@@ -199,6 +199,10 @@ uint32_t objects_share(Objects *o, uint32_t client, uint32_t handle, Object *ret
         return share;
 }
 
+bool objects_hold_share(Objects *o, uint32_t share) {
+        return add_ref(&o->shares, share);
+}
+
 void objects_drop_share(Objects *o, uint32_t share, uint8_t card, uint64_t bytes, ObjectBytes *freed) {
         Object holder = {.share = share, .card = card, .units = (uint32_t) (bytes / UNIT)};
 

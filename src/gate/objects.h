@@ -98,6 +98,7 @@ void objects_set_card(Objects *o, ObjectSeat *seat, uint8_t card);
 /* One more holder of what a known leaf holds. 0: there is no such leaf, or no memory. Drop adds the bytes to freed when it was the
  * last; ret says what the share is of. */
 uint32_t objects_share(Objects *o, uint32_t client, uint32_t handle, Object *ret);
+bool objects_hold_share(Objects *o, uint32_t share); /* of one that somebody holds; false: no lock */
 void objects_drop_share(Objects *o, uint32_t share, uint8_t card, uint64_t bytes, ObjectBytes *freed);
 
 /* The clients in the table, up to max handles; those of orphans, too. Returns how many were written. */

@@ -4,10 +4,11 @@
 /* The caller's memory, which may be anything: not there, not readable, not writable. The kernel would answer EFAULT; so do we.
  *
  * What lies in the page of our own stack frame, or between it and the end of this thread's stack, is there: it costs nothing. For the
- * rest the kernel copies (process_vm_readv and _writev on ourselves), which cannot fault; where a sandbox forbids that, a page is
- * tried by a harmless system call first.
+ * rest the kernel copies (process_vm_readv and _writev on ourselves), which cannot fault; where a sandbox forbids that, it
+ * copies through a pipe that lives as long as the copy. Only where that is not to be had either a page is tried by a harmless system call
+ * first, and then read: another thread that unmaps it in between makes a fault of it.
  *
- * 0, or -EFAULT: nothing, or a part, was copied. n is at most RM_INNER_MAX. */
+ * 0, or -EFAULT: nothing, or a part, was copied. n is at most 4 KiB. */
 
 #include <stddef.h>
 #include <stdint.h>

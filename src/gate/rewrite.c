@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gate/rewrite.h"
 
+#include <stdbool.h>
+
 #include "gate/bytes.h"
 
 enum {
         HEAP_INFO_SIZE = 56, /* of data.Info in NVOS32: the largest free block */
         REGIONS_AT = offsetof(RmFbRegions, regions),
+        REGION_OLD =
+                48, /* of drivers before 580, with 17 flags instead of 18; the size of the whole tells which */
 };
 
 static uint64_t least(uint64_t a, uint64_t b) {
@@ -35,17 +39,18 @@ uint32_t rewrite_fb(const RewriteView *view, uint32_t index, uint32_t data) {
 void rewrite_regions(const RewriteView *view, void *regions, uint32_t n) {
         uint8_t *p = regions;
         uint64_t room = view->limit;
-        uint32_t count;
+        bool old = n == REGIONS_AT + RM_FB_REGION_MAX * REGION_OLD;
+        uint32_t count, stride = old ? REGION_OLD : sizeof(RmFbRegion);
 
         if (n < REGIONS_AT)
                 return;
-        count = (uint32_t) least(get32(p), (n - REGIONS_AT) / sizeof(RmFbRegion));
+        count = (uint32_t) least(get32(p), (n - REGIONS_AT) / stride);
         for (uint32_t i = 0; i < count; i++) {
-                uint8_t *region = p + REGIONS_AT + i * sizeof(RmFbRegion);
+                uint8_t *region = p + REGIONS_AT + i * stride;
                 uint64_t base = get64(region), last = get64(region + offsetof(RmFbRegion, limit)), size;
 
                 if (room == 0) {
-                        bytes_clear(region, sizeof(RmFbRegion));
+                        bytes_clear(region, stride);
                         if (get32(p) > i)
                                 put32(p, i);
                         continue;

@@ -7,10 +7,10 @@
 #include "gate/bytes.h"
 #include "gate/gate.h"
 #include "gate/peek.h"
+#include "slice/inside.h"
 
-/* Where the agent mounts the slices; a directory of another name serves `aliquot run` and tests, and is believed only where nothing is
+/* Beside where they are mounted (slice/inside.h), a directory of another name serves `aliquot run` and tests, and is believed only where nothing is
  * mounted, and never in a program with rights of its own. */
-#define SLICES      "/run/aliquot/slice"
 #define SLICES_NAME "ALIQUOT_SLICES"
 #define LOG_NAME    "ALIQUOT_LOG"
 
@@ -20,6 +20,7 @@ enum {
         STAGE_READY = 1,
         PATH_SIZE = 224, /* SLICE_PATH has room for the names of the files behind it */
         AUXV_MAX = 64,
+        ENTRIES_SIZE = 2048,
         MAKING_YIELDS = 1000000,
 };
 
@@ -83,8 +84,8 @@ static bool is_directory(const char *path) {
 static const char *slices_directory(void) {
         const char *named;
 
-        if (is_directory(SLICES))
-                return SLICES;
+        if (is_directory(SLICE_PAGES))
+                return SLICE_PAGES;
         named = environment(SLICES_NAME);
         return named && named[0] == '/' && !secure() ? named : NULL;
 }
@@ -122,13 +123,66 @@ static bool read_limits(const char *directory, unsigned n, SliceLimits *ret) {
         return r == (long) sizeof *ret && ret->magic == SLICE_LIMITS_MAGIC;
 }
 
+typedef struct Entry { /* linux_dirent64 */
+        uint64_t ino;
+        int64_t next;
+        uint16_t size;
+        uint8_t type;
+        char name[];
+} Entry;
+
+/* "0" to "31"; GATE_CARDS: another name. */
+static unsigned number_of(const char *name) {
+        unsigned n = 0;
+
+        if (name[0] == '0' && name[1] != '\0')
+                return GATE_CARDS;
+        for (size_t i = 0; name[i] != '\0'; i++) {
+                if (name[i] < '0' || name[i] > '9' || i == 2)
+                        return GATE_CARDS;
+                n = n * 10 + (unsigned) (name[i] - '0');
+        }
+        return name[0] != '\0' && n < GATE_CARDS ? n : GATE_CARDS;
+}
+
+static uint32_t numbers_in(const char *entries, long n) {
+        uint32_t found = 0;
+
+        for (long at = 0; at + (long) offsetof(Entry, name) < n;) {
+                const Entry *e = (const Entry *) (const void *) (entries + at);
+                unsigned number = number_of(e->name);
+
+                if (number < GATE_CARDS)
+                        found |= 1u << number;
+                if (e->size == 0)
+                        break;
+                at += e->size;
+        }
+        return found;
+}
+
+/* Which slices there are, as bits; all, where the directory cannot be read. Trying each of 32 names takes longer than all the rest. */
+static uint32_t which_slices(const char *directory) {
+        char entries[ENTRIES_SIZE] __attribute__((aligned(8))) = {0};
+        long fd = sys_call(SYS_openat, AT_FDCWD, directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), n;
+        uint32_t found = 0;
+
+        if (fd < 0)
+                return UINT32_MAX;
+        while ((n = sys_call(SYS_getdents64, fd, entries, sizeof entries)) > 0)
+                found |= numbers_in(entries, n);
+        (void) sys_call(SYS_close, fd); /* only read from */
+        return n < 0 ? UINT32_MAX : found;
+}
+
 /* The node says so in the pages: the environment of the container is not asked. */
 static bool is_open(const char *directory) {
+        uint32_t slices = which_slices(directory);
         SliceLimits limits;
         unsigned found = 0;
 
         for (unsigned n = 0; n < GATE_CARDS; n++) {
-                if (!read_limits(directory, n, &limits))
+                if (!(slices >> n & 1) || !read_limits(directory, n, &limits))
                         continue;
                 if (!(limits.flags & SLICE_FLAG_OPEN))
                         return false;
@@ -168,14 +222,18 @@ static void open_card(Gate *g, const char *directory, unsigned n) {
 /* In a child, over what the parent had: its rows are not ours. They stay mapped, because they count what both share. */
 static void fill(Gate *g) {
         const char *log = environment(LOG_NAME), *directory;
+        uint32_t slices;
 
         g->log = log && log[0] >= '2' && log[0] <= '9' && log[1] == '\0';
         objects_after_fork(&g->objects);
+        exports_after_fork(&g->exports);
         uvm_after_fork(&g->uvm);
         g->n_cards = 0;
         directory = slices_directory();
-        for (unsigned n = 0; directory && n < GATE_CARDS; n++)
-                open_card(g, directory, n);
+        slices = directory ? which_slices(directory) : 0;
+        for (unsigned n = 0; n < GATE_CARDS; n++)
+                if (slices >> n & 1)
+                        open_card(g, directory, n);
 }
 
 /* ---- the first call ---- */

@@ -32,22 +32,25 @@ static int append(Uvm *u, const UvmRange *range) {
         return 0;
 }
 
-int uvm_add(Uvm *u, uint64_t start, uint64_t end, uint32_t card) {
-        UvmRange range = {.start = start, .end = end, .card = card};
+int uvm_add(Uvm *u, uint64_t start, uint64_t end, uint32_t cards, bool guessed) {
+        UvmRange range = {.start = start, .end = end, .cards = cards, .guessed = guessed};
+        uint32_t now;
         int r;
 
         if (!spin_take(&u->lock))
                 return -ENOMEM;
-        r = append(u, &range);
+        now = atomic_load_explicit(&u->cards, memory_order_relaxed);
+        r = now != (guessed ? 0 : cards) ? -EAGAIN : append(u, &range);
         spin_drop(&u->lock);
         return r;
 }
 
 /* What is left of range i before and after the part. No memory for a second piece: then all of it stays, charged. */
 static bool cut(Uvm *u, uint32_t i, const UvmRange *part) {
-        UvmRange *range = &u->ranges[i], after = {.start = part->end, .end = range->end, .card = range->card};
+        UvmRange *range = &u->ranges[i], after = *range;
         uint32_t n = atomic_load_explicit(&u->n, memory_order_relaxed);
 
+        after.start = part->end;
         if (range->start == part->start && range->end == part->end) {
                 *range = u->ranges[n - 1];
                 atomic_store_explicit(&u->n, n - 1, memory_order_relaxed);
@@ -81,9 +84,82 @@ bool uvm_take(Uvm *u, uint64_t start, uint64_t end, UvmRange *ret) {
         return taken;
 }
 
+/* ---- cards ---- */
+
+static uint64_t lacks(Uvm *u, uint32_t card) {
+        uint64_t sum = 0;
+
+        for (uint32_t i = 0; i < atomic_load_explicit(&u->n, memory_order_relaxed); i++)
+                if (!(u->ranges[i].cards >> card & 1))
+                        sum += u->ranges[i].end - u->ranges[i].start;
+        return sum;
+}
+
+uint64_t uvm_lacks(Uvm *u, uint32_t card) {
+        uint64_t sum;
+
+        if (!spin_take(&u->lock))
+                return 0;
+        sum = lacks(u, card);
+        spin_drop(&u->lock);
+        return sum;
+}
+
+static void forget_guess(UvmRange *range, uint32_t card, UvmBytes *freed) {
+        uint32_t wrong = range->cards & ~(1u << card);
+
+        for (; wrong != 0; wrong &= wrong - 1) {
+                uint32_t i = (uint32_t) __builtin_ctz(wrong);
+
+                freed->card[i] = (freed->cards >> i & 1 ? freed->card[i] : 0) + (range->end - range->start);
+                freed->cards |= 1u << i;
+        }
+        range->cards = 0;
+        range->guessed = false;
+}
+
+bool uvm_register(Uvm *u, uint32_t card, uint64_t charged, UvmBytes *freed) {
+        freed->cards = 0;
+        if (!spin_take(&u->lock))
+                return false;
+        if (lacks(u, card) != charged) {
+                spin_drop(&u->lock);
+                return false;
+        }
+        for (uint32_t i = 0; i < atomic_load_explicit(&u->n, memory_order_relaxed); i++) {
+                if (u->ranges[i].guessed)
+                        forget_guess(&u->ranges[i], card, freed);
+                u->ranges[i].cards |= 1u << card;
+        }
+        u->times[card]++;
+        atomic_fetch_or_explicit(&u->cards, 1u << card, memory_order_relaxed);
+        spin_drop(&u->lock);
+        return true;
+}
+
+uint64_t uvm_unregister(Uvm *u, uint32_t card) {
+        uint64_t sum = 0;
+
+        if (!spin_take(&u->lock))
+                return 0;
+        if (u->times[card] > 0 && --u->times[card] == 0) {
+                for (uint32_t i = 0; i < atomic_load_explicit(&u->n, memory_order_relaxed); i++)
+                        if (u->ranges[i].cards >> card & 1) {
+                                sum += u->ranges[i].end - u->ranges[i].start;
+                                u->ranges[i].cards &= ~(1u << card);
+                        }
+                atomic_fetch_and_explicit(&u->cards, ~(1u << card), memory_order_relaxed);
+        }
+        spin_drop(&u->lock);
+        return sum;
+}
+
 void uvm_after_fork(Uvm *u) {
         u->ranges = (UvmRange *) 0;
         u->size = 0;
         atomic_store_explicit(&u->n, 0, memory_order_relaxed);
+        atomic_store_explicit(&u->cards, 0, memory_order_relaxed);
+        for (uint32_t i = 0; i < UVM_CARDS; i++)
+                u->times[i] = 0;
         spin_drop(&u->lock);
 }

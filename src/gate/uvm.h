@@ -4,15 +4,17 @@
 /* Managed memory: no call of the driver says how much of a card it may take, because pages come and go with faults. It is counted by
  * what is mapped of the uvm file: its length, from mmap to munmap. Only address space (PROT_NONE) is not counted.
  *
- * A range belongs to one slice, the one with the most room when it was mapped: the driver moves its pages where they are used. */
+ * Its pages can be on any card that the process has registered with uvm, all of them on one, so a range is charged on each of those,
+ * and on no other. What is mapped before any card is registered is charged where somebody guessed; the first registration corrects that. */
 
 #include "gate/spin.h"
 
-enum { UVM_MIN = 64 };
+enum { UVM_MIN = 64, UVM_CARDS = 32 };
 
 typedef struct UvmRange {
         uint64_t start, end;
-        uint32_t card;
+        uint32_t cards; /* a bit for each */
+        bool guessed;
 } UvmRange;
 
 typedef struct Uvm {
@@ -20,12 +22,29 @@ typedef struct Uvm {
         _Atomic uint32_t n; /* ranges: 0, and munmap has nothing to do here */
         uint32_t size;
         UvmRange *ranges;
+        _Atomic uint32_t cards; /* registered */
+        uint32_t times[UVM_CARDS];
 } Uvm;
 
-/* Remembers a range, after what it covers was taken out. 0 or -ENOMEM. */
-int uvm_add(Uvm *u, uint64_t start, uint64_t end, uint32_t card);
+/* What changes for a card, in bytes. */
+typedef struct UvmBytes {
+        uint32_t cards;
+        uint64_t card[UVM_CARDS];
+} UvmBytes;
+
+/* Remembers a range, after what it covers was taken out. cards: what it is charged on; guessed: none is registered. 0; -EAGAIN: other
+ * cards are registered by now; -ENOMEM. */
+int uvm_add(Uvm *u, uint64_t start, uint64_t end, uint32_t cards, bool guessed);
 
 /* Takes one range, or the part of one, out that lies within start and end. false: there is none. Call it until then. */
 bool uvm_take(Uvm *u, uint64_t start, uint64_t end, UvmRange *ret);
+
+/* A card is registered, once more or for the first time. uvm_lacks() tells what has to be charged on it for that; with another number
+ * by now uvm_register() does nothing and says false. freed: what was charged by a guess on other cards. */
+uint64_t uvm_lacks(Uvm *u, uint32_t card);
+bool uvm_register(Uvm *u, uint32_t card, uint64_t charged, UvmBytes *freed);
+
+/* And once less. Returns the bytes that are charged on it no longer. */
+uint64_t uvm_unregister(Uvm *u, uint32_t card);
 
 void uvm_after_fork(Uvm *u); /* a child has none of the mappings */

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "base/file.h"
+#include "base/cleanup.h"
 
 /* Version 2 answers in one file: "populated" in cgroup.events counts the processes of all cgroups below, in whatever pid
  * namespace they live. In version 1 the pids controller has the same in pids.current. Only without that controller are the
@@ -329,55 +329,4 @@ PodProcesses pod_processes(const char *root, Str uid) {
                 return POD_PROCESSES_NONE; /* no kubelet ever made a cgroup of that name */
         search_init(&s, fd, uid);
         return s.v2 ? search_tree(&s, fd) : search_v1(&s, fd);
-}
-
-/* ---- whose is a process? ---- */
-
-enum { CGROUP_FILE_MAX = 64 * 1024, UID_MIN = 32 };
-
-/* podUID, or kubepods-burstable-podUID.slice with "_" for "-". Static pods have a hash for a UID. */
-static bool take_component(Str component, char ret_uid[static POD_UID_SIZE]) {
-        const char *slice = component.len > 0 ? memmem(component.data, component.len, "-pod", 4) : NULL;
-        size_t n = 0;
-        Str uid;
-
-        if (slice) {
-                Str rest = {slice + 4, component.len - (size_t) (slice + 4 - component.data)};
-
-                uid = str_split(&rest, '.');
-                if (!str_eq(rest, STR("slice")))
-                        return false;
-        } else if (component.len > 3 && memcmp(component.data, "pod", 3) == 0)
-                uid = (Str){component.data + 3, component.len - 3};
-        else
-                return false;
-        if (uid.len < UID_MIN || uid.len >= POD_UID_SIZE)
-                return false;
-        for (; n < uid.len; n++) {
-                char c = uid.data[n] == '_' ? '-' : uid.data[n];
-
-                if (c != '-' && !(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'f'))
-                        return false;
-                ret_uid[n] = c;
-        }
-        ret_uid[n] = '\0';
-        return true;
-}
-
-bool process_pod(const char *proc, uint32_t pid, char ret_uid[static POD_UID_SIZE]) {
-        _cleanup_buf_ Buf path = BUF_NULL, text = BUF_NULL;
-        Str rest;
-
-        buf_appendf(&path, "%s/%u/cgroup", proc, pid);
-        if (buf_result(&path) < 0 || file_read(path.data, CGROUP_FILE_MAX, &text) < 0)
-                return false;
-        rest = buf_str(&text);
-        while (rest.len > 0) {
-                Str line = str_split(&rest, '\n');
-
-                while (line.len > 0)
-                        if (take_component(str_split(&line, '/'), ret_uid))
-                                return true;
-        }
-        return false;
 }

@@ -18,8 +18,3 @@ typedef enum PodProcesses {
  * container sees that has only its own, is UNKNOWN. A UID that is none (letters, digits, "-") is nobody's. No link is
  * followed. Version 1 without the pids controller needs the host's pid namespace: others' processes are not seen there. */
 PodProcesses pod_processes(const char *root, Str uid);
-
-/* The other way round: the pod that a process belongs to, by /proc/PID/cgroup, also as a container sees it that has a cgroup
- * namespace of its own. proc: where proc is mounted. Returns false when it is in none, or is gone. */
-enum { POD_UID_SIZE = 64 };
-bool process_pod(const char *proc, uint32_t pid, char ret_uid[static POD_UID_SIZE]);

@@ -15,7 +15,8 @@
  * What the kubelet does (pkg/kubelet/cm/devicemanager/plugin/v1beta1): at its start it removes every socket from the
  * directory and makes kubelet.sock. Register dials our socket, asks for the options and only then answers; ListAndWatch
  * follows. It forgets us when ListAndWatch ends. Registering again while an older stream is open is harmful: its end
- * disconnects the later one (kubernetes#135437). Therefore: only when there is a reason, and no stream is ever ended by us. */
+ * disconnects the later one (kubernetes#135437). Therefore: only when there is a reason, and no stream is ended by us but of a
+ * kubelet that has forgotten us. */
 
 #define METHOD(name) "/v1beta1.DevicePlugin/" name
 
@@ -215,6 +216,22 @@ int plugin_set_devices(Plugin *p, const PluginDevice *devices, size_t n) {
                 stream_send(s);
         }
         return 0;
+}
+
+void plugin_register_again(Plugin *p, const Fault *why) {
+        Stream *s, *next;
+
+        if (p->state != PLUGIN_REGISTERED)
+                return;
+        set_apart(p, DELAY_MAX, why); /* the end of the streams is to be there first */
+        for (s = p->streams; s; s = next) {
+                RpcCall *call = s->call;
+
+                next = s->next;
+                stream_free(s);
+                rpc_fail(call, RPC_UNAVAILABLE, "the kubelet does not list these devices");
+        }
+        wake(p);
 }
 
 /* ---- the other calls ---- */

@@ -62,6 +62,10 @@ int plugin_new(sd_event *event, const PluginOptions *options, const PluginHandle
 Plugin *plugin_free(Plugin *p);
 const char *plugin_resource(const Plugin *p);
 
+/* The kubelet does not know us, though it listens still: its stream is ended, which disconnects nobody then, and we register again a
+ * second later. Nothing happens unless we are registered. */
+void plugin_register_again(Plugin *p, const Fault *why);
+
 /* What ListAndWatch says from now on (copied); may be called before anybody listens. IDs are not empty. 0 or -ENOMEM;
  * PLUGIN_E_TOO_LONG when the message would pass the kubelet's 4 MiB (nothing has changed then). */
 enum { PLUGIN_E_TOO_LONG = 1 };

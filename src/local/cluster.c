@@ -462,7 +462,7 @@ int cluster_print_objects(Cluster *c, const char *resources, Buf *out, Fault *fa
         return text ? buf_result(out) : -ENOMEM;
 }
 
-int cluster_print_logs(Cluster *c, usec_t timeout, Buf *out) {
+int cluster_print_logs(Cluster *c, const RunnerOptions *options, Buf *out, Buf *notes) {
         _cleanup_json_ json_t *pods = NULL, *placed = json_array();
         const json_t *pod;
         size_t i;
@@ -475,5 +475,5 @@ int cluster_print_logs(Cluster *c, usec_t timeout, Buf *out) {
                 if (r == 0 && has_node(pod) && phase && strcmp(phase, "Running") == 0)
                         r = json_array_append(placed, (json_t *) pod) < 0 ? -ENOMEM : 0;
         }
-        return r < 0 ? r : runner_run(placed, c->nodes, timeout, out);
+        return r < 0 ? r : runner_run(placed, c->nodes, options, out, notes);
 }

@@ -8,9 +8,9 @@
  * Its use is a sequence: new, apply, settle, and then any of the print functions. */
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/fault.h"
 #include "local/manifest.h"
+#include "local/runner.h"
 #include "local/store.h"
 
 typedef struct Cluster Cluster;
@@ -44,7 +44,7 @@ int cluster_print_objects(Cluster *c, const char *resources, Buf *out, Fault *fa
 /* Its API server, where tests put faults. */
 Store *cluster_store(Cluster *c);
 
-/* Runs the containers of the placed pods and prints their logs. timeout: for commands that go on. */
-int cluster_print_logs(Cluster *c, usec_t timeout, Buf *out);
+/* Runs the containers of the placed pods and prints their logs (local/runner.h). */
+int cluster_print_logs(Cluster *c, const RunnerOptions *options, Buf *out, Buf *notes);
 
 DEFINE_CLEANUP(Cluster *, cluster_free)

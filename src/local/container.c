@@ -15,6 +15,8 @@
 
 #include "local/isolation.h"
 
+#define PATIENCE_USEC (5 * USEC_PER_SEC) /* with what was killed */
+
 /* What the container tells us over its control socket; one message per change. A closed socket is our end of life for
  * it, and its end of life for us. */
 typedef struct Report {
@@ -53,7 +55,7 @@ static noreturn void run_command(const ContainerSpec *spec, int control, int out
         (void) signal(SIGPIPE, SIG_DFL);
         (void) setsid();
         if (dup2(null, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 ||
-            dup2(output, STDERR_FILENO) < 0 || isolation_limit() < 0 ||
+            dup2(output, STDERR_FILENO) < 0 || isolation_limit(spec->n_mounts > 0) < 0 ||
             (chdir(spec->workdir ? spec->workdir : "/") < 0 && chdir("/") < 0))
                 _exit(126);
         environ = (char **) spec->envp; /* execvp() looks for the program along this PATH */
@@ -130,7 +132,7 @@ static noreturn void first_process(const ContainerSpec *spec, int control, int o
         keep_only(control, output);
         if (!await_go(control))
                 _exit(1);
-        r = isolation_enter(spec->hostname, &step);
+        r = isolation_enter(spec->hostname, spec->mounts, spec->n_mounts, &step);
         if (r < 0)
                 report(control, CONTAINER_NO_ISOLATION, -r, step);
         if (r < 0 || !tie_to_parent(control))
@@ -314,15 +316,36 @@ static size_t watch(Container *const *list, size_t n, struct pollfd *fds) {
         return running;
 }
 
-static void give_up(Container *c) {
-        if (c->state != CONTAINER_RUNNING)
-                return;
-        hear(c);
-        if (c->state != CONTAINER_RUNNING)
-                return;
-        stop(c);
-        drain(c);
-        c->state = CONTAINER_TIMED_OUT;
+static bool is_late(Container *c) {
+        if (c->state == CONTAINER_RUNNING)
+                hear(c);
+        return c->state == CONTAINER_RUNNING;
+}
+
+/* Whoever is in a call that a driver does not answer ends when the driver does: he is left for container_free(). */
+static void await_end(Container *c, usec_t deadline) {
+        while (c->pid > 0 && waitpid(c->pid, NULL, WNOHANG) == 0) {
+                if (clock_monotonic_usec() >= deadline)
+                        return;
+                (void) poll(NULL, 0, 5);
+        }
+        c->pid = 0;
+}
+
+static void give_up(Container *const *list, size_t n) {
+        usec_t deadline;
+
+        for (size_t i = 0; i < n; i++)
+                if (is_late(list[i])) {
+                        (void) kill(list[i]->pid, SIGKILL);
+                        list[i]->state = CONTAINER_TIMED_OUT;
+                }
+        deadline = clock_monotonic_usec() + PATIENCE_USEC;
+        for (size_t i = 0; i < n; i++)
+                if (list[i]->state == CONTAINER_TIMED_OUT) {
+                        await_end(list[i], deadline);
+                        drain(list[i]);
+                }
 }
 
 int containers_wait(Container *const *list, size_t n, usec_t deadline, bool stop_late) {
@@ -345,8 +368,8 @@ int containers_wait(Container *const *list, size_t n, usec_t deadline, bool stop
                                 hear(list[i]);
                 }
         }
-        for (size_t i = 0; i < n && stop_late; i++)
-                give_up(list[i]);
+        if (stop_late)
+                give_up(list, n);
         for (size_t i = 0; i < n; i++) {
                 int r = buf_result(&list[i]->text);
 

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fault.h"
+#include "local/isolation.h"
 
 typedef struct Container Container;
 
@@ -27,7 +28,9 @@ typedef struct ContainerSpec {
         const char *hostname;
         char *const *argv; /* NULL: hold only */
         char *const *envp;
-        const char *workdir; /* NULL: / */
+        const char *workdir;          /* NULL: / */
+        const IsolationMount *mounts; /* its cards and what belongs to them */
+        size_t n_mounts;
 } ContainerSpec;
 
 enum { CONTAINER_MAX_OUTPUT = 1024 * 1024 };

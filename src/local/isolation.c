@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "slice/inside.h"
 
 enum { NOBODY = 65534 };
 
@@ -37,18 +38,29 @@ static int write_once(pid_t child, const char *file, const char *text) {
         return n < 0 ? -errno : 0;
 }
 
+/* Whether nobody is known where we are: in a user namespace of one id he is not. */
+static bool has_nobody(const char *path) {
+        _cleanup_fclose_ FILE *f = fopen(path, "re");
+        unsigned first, outside, n;
+
+        while (f && fscanf(f, "%u %u %u", &first, &outside, &n) == 3)
+                if (first <= NOBODY && NOBODY - first < n)
+                        return true;
+        return false;
+}
+
 int isolation_map_ids(pid_t child) {
-        bool root = geteuid() == 0;
+        bool nobody = geteuid() == 0 && has_nobody("/proc/self/uid_map") && has_nobody("/proc/self/gid_map");
         char map[64];
         int r = 0;
 
         /* Without privileges a group map needs setgroups to be off (user_namespaces(7)). */
-        if (!root)
+        if (!nobody)
                 r = write_once(child, "setgroups", "deny");
-        (void) snprintf(map, sizeof map, "0 %u 1", root ? NOBODY : (unsigned) geteuid());
+        (void) snprintf(map, sizeof map, "0 %u 1", nobody ? NOBODY : (unsigned) geteuid());
         if (r == 0)
                 r = write_once(child, "uid_map", map);
-        (void) snprintf(map, sizeof map, "0 %u 1", root ? NOBODY : (unsigned) getegid());
+        (void) snprintf(map, sizeof map, "0 %u 1", nobody ? NOBODY : (unsigned) getegid());
         return r < 0 ? r : write_once(child, "gid_map", map);
 }
 
@@ -114,6 +126,165 @@ static int replace_directories(void) {
         return r < 0 ? r : replace_proc();
 }
 
+/* --- an /etc with one file more ---------------------------------------------------------------------------------- */
+
+typedef struct Entry { /* as getdents64(2) gives them */
+        uint64_t ino;
+        int64_t next;
+        uint16_t size;
+        uint8_t type;
+        char name[];
+} Entry;
+
+static int take_link(const char *from, const char *to) {
+        char text[4096];
+        ssize_t n = readlink(from, text, sizeof text);
+
+        if (n < 0 || n == (ssize_t) sizeof text)
+                return n < 0 ? -errno : -ENAMETOOLONG;
+        text[n] = '\0';
+        return symlink(text, to) < 0 ? -errno : 0;
+}
+
+static int make_target(const char *to, bool directory) {
+        int fd;
+
+        if (access(to, F_OK) == 0)
+                return 0;
+        if (directory)
+                return mkdir(to, 0755) < 0 ? -errno : 0;
+        fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+        if (fd < 0)
+                return -errno;
+        (void) close(fd); /* empty */
+        return 0;
+}
+
+/* What cannot be brought along is not there; what went meanwhile, too. */
+static int take_entry(const char *name) {
+        char from[300], to[300];
+        struct stat st;
+        int r;
+
+        if ((size_t) snprintf(from, sizeof from, "/etc/%s", name) >= sizeof from ||
+            (size_t) snprintf(to, sizeof to, "/tmp/etc/%s", name) >= sizeof to)
+                return -ENAMETOOLONG;
+        if (lstat(from, &st) < 0)
+                return errno == ENOENT ? 0 : -errno;
+        if (S_ISLNK(st.st_mode))
+                return take_link(from, to);
+        r = make_target(to, S_ISDIR(st.st_mode));
+        return r == 0 && mount(from, to, NULL, MS_BIND | MS_REC, NULL) < 0 && errno != ENOENT ? -errno : r;
+}
+
+static int take_entries(int fd) {
+        union {
+                Entry first;
+                char bytes[4096];
+        } buffer;
+        long n;
+        int r = 0;
+
+        while (r == 0 && (n = syscall(SYS_getdents64, fd, &buffer, sizeof buffer)) != 0) {
+                if (n < 0)
+                        return -errno;
+                for (long at = 0; r == 0 && at < n;) {
+                        const Entry *e = (const Entry *) (buffer.bytes + at);
+
+                        if (strcmp(e->name, ".") != 0 && strcmp(e->name, "..") != 0)
+                                r = take_entry(e->name);
+                        at += e->size;
+                }
+        }
+        return r;
+}
+
+/* In a read-only /etc no file can be made to mount over. So it is put together aside, from all that is there, and moved over it. */
+static int replace_etc(void) {
+        _cleanup_close_ int fd = open("/etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int r;
+
+        if (fd < 0 || mkdir("/tmp/etc", 0755) < 0)
+                return -errno;
+        r = make_private_tmpfs("/tmp/etc", "size=1m,mode=755");
+        if (r == 0)
+                r = take_entries(fd);
+        if (r == 0 && mount("/tmp/etc", "/etc", NULL, MS_MOVE, NULL) < 0)
+                r = -errno;
+        return r < 0 ? r : (rmdir("/tmp/etc") < 0 ? -errno : 0);
+}
+
+/* --- what it has besides ---------------------------------------------------------------------------------------- */
+
+/* Before anything is hidden or sealed: what is taken so keeps its own flags, and can be put anywhere. */
+static int take_mounts(const IsolationMount *mounts, size_t n, int *fds) {
+        for (size_t i = 0; i < n; i++) {
+                struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+                                                      (mounts[i].read_only ? MOUNT_ATTR_RDONLY : 0)};
+
+                fds[i] = open_tree(AT_FDCWD, mounts[i].from, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+                if (fds[i] < 0 || mount_setattr(fds[i], "", AT_EMPTY_PATH, &attr, sizeof attr) < 0)
+                        return -errno;
+        }
+        return 0;
+}
+
+static int make_parents(const char *to) {
+        char path[256];
+
+        for (size_t i = 0; i < sizeof path && to[i]; i++) {
+                path[i] = '\0';
+                if (i > 0 && to[i] == '/' && access(path, F_OK) < 0 && mkdir(path, 0755) < 0)
+                        return -errno;
+                path[i] = to[i];
+        }
+        return 0;
+}
+
+static int put_mount(const char *to, int fd) {
+        struct stat st;
+        int r;
+
+        r = fstat(fd, &st) < 0 ? -errno : make_parents(to);
+        if (r == 0)
+                r = make_target(to, S_ISDIR(st.st_mode));
+        if (r == 0 && move_mount(fd, "", AT_FDCWD, to, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+                r = -errno;
+        (void) close(fd); /* the mount is where it is */
+        return r;
+}
+
+static int seal_directory(const char *path) {
+        struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
+
+        return mount_setattr(AT_FDCWD, path, 0, &attr, sizeof attr) < 0 ? -errno : 0;
+}
+
+/* SLICE_INSIDE is a mount of its own, because a directory that only has mounts below it can be renamed. */
+static int put_mounts(const IsolationMount *mounts, size_t n, const int *fds) {
+        bool replaced = false;
+        int r = 0;
+
+        if (n == 0)
+                return 0;
+        if (mkdir(SLICE_INSIDE, 0755) < 0)
+                return -errno;
+        r = make_private_tmpfs(SLICE_INSIDE, "size=64k,mode=755");
+        for (size_t i = 0; i < n && r == 0; i++) {
+                bool missing = strncmp(mounts[i].to, "/etc/", 5) == 0 && access(mounts[i].to, F_OK) < 0;
+
+                if (missing && !replaced) {
+                        r = replace_etc();
+                        replaced = true;
+                }
+                if (r == 0)
+                        r = put_mount(mounts[i].to, fds[i]);
+        }
+        if (r == 0)
+                r = seal_directory(SLICE_INSIDE);
+        return r == 0 && replaced ? seal_directory("/etc") : r;
+}
+
 /* --- ids and privileges ----------------------------------------------------------------------------------------- */
 
 static int become_root_inside(void) {
@@ -146,14 +317,18 @@ static int set_hostname(const char *hostname) {
         return sethostname(hostname, n < 63 ? n : 63) < 0 ? -errno : 0;
 }
 
-int isolation_enter(const char *hostname, const char **ret_step) {
+int isolation_enter(const char *hostname, const IsolationMount *mounts, size_t n, const char **ret_step) {
         const char *step = "taking on its ids";
-        int r;
+        int fds[ISOLATION_MOUNTS] = {0}, r;
 
         r = become_root_inside();
         if (r == 0) {
                 step = "setting its host name";
                 r = set_hostname(hostname);
+        }
+        if (r == 0) {
+                step = "taking its cards";
+                r = n <= ISOLATION_MOUNTS ? take_mounts(mounts, n, fds) : -E2BIG;
         }
         if (r == 0) {
                 step = "making the file system read-only";
@@ -164,6 +339,10 @@ int isolation_enter(const char *hostname, const char **ret_step) {
                 r = replace_directories();
         }
         if (r == 0) {
+                step = "mounting its cards";
+                r = put_mounts(mounts, n, fds);
+        }
+        if (r == 0) {
                 step = "dropping privileges";
                 r = drop_privileges();
         }
@@ -171,21 +350,24 @@ int isolation_enter(const char *hostname, const char **ret_step) {
         return r;
 }
 
-int isolation_limit(void) {
+int isolation_limit(bool large_files) {
         static const struct {
                 __rlimit_resource_t resource;
                 rlim_t limit;
+                bool of_files;
         } limits[] = {
-                {RLIMIT_CORE, 0},
-                {RLIMIT_NOFILE, 256},
-                {RLIMIT_NPROC, 4096}, /* counted per user of the machine, over all containers */
-                {RLIMIT_FSIZE, 16 * 1024 * 1024},
-                {RLIMIT_DATA, 1024 * 1024 * 1024},
+                {RLIMIT_CORE, 0, false},
+                {RLIMIT_NOFILE, 256, true},
+                {RLIMIT_NPROC, 4096, false}, /* counted per user of the machine, over all containers */
+                {RLIMIT_FSIZE, 16 * 1024 * 1024, true},
+                {RLIMIT_DATA, 1024 * 1024 * 1024, false},
         };
 
         for (size_t i = 0; i < ELEMENTSOF(limits); i++) {
                 struct rlimit limit = {limits[i].limit, limits[i].limit};
 
+                if (limits[i].of_files && large_files)
+                        continue;
                 if (setrlimit(limits[i].resource, &limit) < 0 &&
                     errno != EPERM) /* a lower hard limit may stand */
                         return -errno;

@@ -8,10 +8,10 @@
 
 enum { EXIT_DONE, EXIT_ANSWER_NO, EXIT_USAGE, EXIT_BROKEN };
 
-enum { KEY_ONCE = 0x100, KEY_LOGS, KEY_LOGS_TIMEOUT, KEY_GET };
+enum { KEY_ONCE = 0x100, KEY_LOGS, KEY_LOGS_TIMEOUT, KEY_GET, KEY_IGNORE_DISABLE };
 
 typedef struct Options {
-        bool once, logs;
+        bool once, logs, ignores_disable;
         const char *get;
         uint32_t logs_timeout; /* seconds */
         const char **files;
@@ -24,10 +24,13 @@ static const struct argp_option options_table[] = {
         {"once", KEY_ONCE, NULL, 0,
          "wait until each pod is placed or unschedulable, print the summary, and end", 0},
         {"logs", KEY_LOGS, NULL, 0,
-         "then run the containers as isolated processes of this machine and print what each of them got and "
-         "said",
+         "then run the containers as isolated processes of this machine, on the simulated cards of their "
+         "nodes, "
+         "and print what each of them got and said",
          0},
         {"logs-timeout", KEY_LOGS_TIMEOUT, "SECONDS", 0, "stop commands that run longer (default 2)", 0},
+        {"ignore-cgpu-disable", KEY_IGNORE_DISABLE, NULL, 0,
+         "with --logs: hold containers to their slices that say CGPU_DISABLE, too", 0},
         {"get", KEY_GET, "RESOURCES", 0,
          "instead of the summary print these objects as `kubectl get RESOURCES -A -o json` would: nodes,pods",
          0},
@@ -56,6 +59,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
                 return 0;
         case KEY_LOGS_TIMEOUT:
                 return parse_timeout(arg, state, o);
+        case KEY_IGNORE_DISABLE:
+                o->ignores_disable = true;
+                return 0;
         case KEY_GET:
                 o->get = arg;
                 return 0;
@@ -147,7 +153,12 @@ static int run(const Options *o, const Manifests *manifests) {
                 return say_result(&fault, r);
         if (o->logs) {
                 buf_clear(&out);
-                r = cluster_print_logs(c, o->logs_timeout * USEC_PER_SEC, &out);
+                buf_clear(&notes);
+                r = cluster_print_logs(c,
+                                       &(RunnerOptions){.timeout = o->logs_timeout * USEC_PER_SEC,
+                                                        .ignores_disable = o->ignores_disable},
+                                       &out, &notes);
+                put_error(buf_str(&notes));
                 if (r == 0)
                         r = put(&out);
         }

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 
-#include "share/allocation.h"
 #include "share/environment.h"
 
 /* --- the slice -------------------------------------------------------------------------------------------------- */
@@ -20,60 +19,16 @@ static void give(void *userdata, const char *name, Str value) {
                 g->r = variables_set(g->variables, str_from(name), value);
 }
 
-/* Units of the pod over all its cards: containers that stay by sum, others when they alone ask. */
-static uint32_t pod_units(const GrantSpec *spec) {
-        uint64_t stay = 0, init = 0, n;
-
-        for (size_t i = 0; i < spec->n_slices; i++)
-                *(spec->slices[i].kind == CONTAINER_INIT ? &init : &stay) += spec->slices[i].mem;
-        n = stay > 0 ? stay : init;
-        return n > UINT32_MAX ? UINT32_MAX : (uint32_t) n;
-}
-
-static size_t own_slices(const GrantSpec *spec, ContainerKind kind, uint32_t index, Slice *ret) {
-        size_t n = 0;
-
-        for (size_t i = 0; i < spec->n_slices; i++)
-                if ((spec->slices[i].kind == CONTAINER_MAIN) == (kind == CONTAINER_MAIN) &&
-                    spec->slices[i].container == index)
-                        ret[n++] = spec->slices[i];
-        return n;
-}
-
 static int give_slice(const PodPlace *place, ContainerKind kind, uint32_t index, Variables *v) {
-        _cleanup_free_ char *pod_text = json_dumps(place->pod, JSON_COMPACT);
-        _cleanup_free_ char *node_text = json_dumps(place->node, JSON_COMPACT);
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Giving giving = {.variables = v};
-        MemoryUnit unit = MEMORY_UNIT_GIB;
-        CardInfo *cards = NULL;
-        size_t n, n_cards = 0;
-        GrantSpec spec;
-        Slice *own;
-        Node node;
-        Pod pod;
+        PodSlices s;
         int r;
 
-        if (!pod_text || !node_text)
-                return -ENOMEM;
-        r = pod_decode(str_from(pod_text), &arena, &pod, NULL);
-        if (r == 0)
-                r = node_decode(str_from(node_text), &arena, &node, NULL);
-        if (r == 0)
-                r = grant_spec_from_pod(&pod, &arena, &spec, NULL);
-        if (r != 0)
-                return r < 0 ? r : 0;
-        own = arena_new(&arena, Slice, spec.n_slices + 1);
-        if (!own)
-                return -ENOMEM;
-        n = own_slices(&spec, kind, index, own);
-        if (n == 0)
-                return 0;
-        (void) memory_unit_parse(node.annotations.unit,
-                                 &unit); /* GiB when it does not parse, as everywhere */
-        if (cards_parse(node.annotations.cards, &arena, &cards, &n_cards, NULL) < 0)
-                return -ENOMEM;
-        r = environment_make(own, n, pod_units(&spec), unit, cards, n_cards, give, &giving);
+        r = pod_slices_read(place, kind, index, &arena, &s);
+        if (r < 0 || s.n == 0)
+                return r;
+        r = environment_make(s.own, s.n, s.pod_units, s.unit, s.cards, s.n_cards, give, &giving);
         return r < 0 ? r : giving.r;
 }
 

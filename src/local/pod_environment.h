@@ -4,14 +4,8 @@
 /* What a container of a placed pod finds in its environment: a path and a home, its slice as CONTRACT section 5 tells it,
  * and over both what the pod itself sets. */
 
-#include "local/tree.h"
+#include "local/pod_slices.h"
 #include "local/variables.h"
-#include "wire/object.h"
-
-typedef struct PodPlace {
-        const json_t *pod;  /* as the API server has it now, bound and annotated */
-        const json_t *node; /* the one it is on */
-} PodPlace;
 
 /* index: in spec.containers for CONTAINER_MAIN, else in spec.initContainers. *notes gets a line for each variable that
  * cannot be had here. Returns 0 or -ENOMEM. */

@@ -4,6 +4,8 @@
 #include <errno.h>
 
 #include "local/container.h"
+#include "local/machine_parts.h"
+#include "local/machines.h"
 #include "local/pod_environment.h"
 
 /* One container of one pod, from its manifest to its log. */
@@ -13,8 +15,8 @@ typedef struct Run {
         uint32_t index;
         Variables environment, argv; /* argv: plain words, in the same growing list */
         Buf notes;
-        Container *process;  /* NULL: not started */
-        const char *skipped; /* why it was not */
+        Container *process; /* NULL: not started */
+        Fault skipped;      /* why it was not */
 } Run;
 
 typedef struct PodRun {
@@ -29,6 +31,7 @@ typedef struct Runner {
         size_t n_pods;
         size_t n_started;
         usec_t timeout;
+        Machines machines;
 } Runner;
 
 static void pod_run_done(PodRun *p) {
@@ -41,7 +44,9 @@ static void pod_run_done(PodRun *p) {
         free(p->runs);
 }
 
+/* The drivers first: who waits for an answer of one cannot end before it. */
 static void runner_done(Runner *r) {
+        machines_done(&r->machines);
         for (size_t i = 0; i < r->n_pods; i++)
                 pod_run_done(&r->pods[i]);
         free(r->pods);
@@ -120,21 +125,63 @@ static int prepare_pod(PodRun *p, const json_t *pod, const json_t *nodes) {
 
 /* --- running ---------------------------------------------------------------------------------------------------- */
 
+/* In front of what it has by itself or from its manifest. */
+static int put_first(Variables *v, Str name, const char *path) {
+        const char *old = variables_get(v, name);
+        _cleanup_buf_ Buf text = BUF_NULL;
+
+        buf_appendf(&text, "%s%s%s", path, old && *old ? ":" : "", old ? old : "");
+        return buf_result(&text) < 0 ? -ENOMEM : variables_set(v, name, buf_str(&text));
+}
+
+/* Its cards, and the names by which people find what goes with them. */
+static int give_cards(Runner *r, PodRun *p, Run *run, Arena *arena, MachineGift *gift) {
+        const char *name = tree_text(run->container, "name", NULL);
+        char pod[TREE_NAME_MAX], id[64];
+        _cleanup_buf_ Buf full_name = BUF_NULL;
+        PodSlices slices;
+        int e;
+
+        tree_pod_name(p->place.pod, pod);
+        buf_appendf(&full_name, "%s/%s", pod, name ? name : "");
+        (void) snprintf(id, sizeof id, "pod%zu-%zu", (size_t) (p - r->pods),
+                        (size_t) (run - p->runs)); /* it fits */
+        e = buf_result(&full_name);
+        if (e == 0)
+                e = pod_slices_read(&p->place, run->kind, run->index, arena, &slices);
+        if (e == 0)
+                e = machines_give(&r->machines, &p->place, &slices, id, full_name.data, arena, gift,
+                                  &run->skipped);
+        if (e == 0 && gift->n > 0)
+                e = put_first(&run->environment, STR("PATH"), MACHINE_PROGRAMS);
+        return e == 0 && gift->n > 0 ? put_first(&run->environment, STR("LD_LIBRARY_PATH"), MACHINE_PROGRAMS)
+                                     : e;
+}
+
 static int start(Runner *r, PodRun *p, Run *run) {
-        ContainerSpec spec = {.hostname = variables_get(&run->environment, STR("HOSTNAME")),
-                              .argv = run->argv.items,
-                              .envp = run->environment.items,
-                              .workdir = tree_text(run->container, "workingDir", NULL)};
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        MachineGift gift;
+        ContainerSpec spec;
+        int e;
 
         if (p->failed) {
-                run->skipped = "not started: an init container did not succeed";
+                fault_set(&run->skipped, 0, "an init container did not succeed");
                 return 0;
         }
         if (r->n_started == RUNNER_MAX_CONTAINERS) {
-                run->skipped = "not started: this machine runs the first 256 containers only";
+                fault_set(&run->skipped, 0, "this machine runs the first 256 containers only");
                 return 0;
         }
+        e = give_cards(r, p, run, &arena, &gift);
+        if (e != 0)
+                return e < 0 ? e : 0;
         r->n_started++;
+        spec = (ContainerSpec){.hostname = variables_get(&run->environment, STR("HOSTNAME")),
+                               .argv = run->argv.items,
+                               .envp = run->environment.items,
+                               .workdir = tree_text(run->container, "workingDir", NULL),
+                               .mounts = gift.mounts,
+                               .n_mounts = gift.n};
         return container_new(&spec, &run->process);
 }
 
@@ -241,7 +288,7 @@ static void print_run(const Runner *r, const PodRun *p, const Run *run, Buf *out
         pod_environment_print(&run->environment, out);
         buf_append_str(out, buf_str(&run->notes));
         if (!run->process) {
-                buf_appendf(out, "(%s)\n", run->skipped ? run->skipped : "not started");
+                buf_appendf(out, "(not started%s%s)\n", run->skipped.text[0] ? ": " : "", run->skipped.text);
                 return;
         }
         buf_append_str(out, buf_str(container_output(run->process)));
@@ -252,12 +299,13 @@ static void print_run(const Runner *r, const PodRun *p, const Run *run, Buf *out
         print_end(r, run, out);
 }
 
-int runner_run(const json_t *pods, const json_t *nodes, usec_t timeout, Buf *out) {
-        _cleanup_(runner_done) Runner r = {.timeout = timeout};
+int runner_run(const json_t *pods, const json_t *nodes, const RunnerOptions *options, Buf *out, Buf *notes) {
+        _cleanup_(runner_done) Runner r = {.timeout = options->timeout, .machines = MACHINES_NULL};
         size_t stages = 0, i;
         const json_t *pod;
         int e;
 
+        r.machines.ignores_disable = options->ignores_disable;
         r.pods = calloc(json_array_size(pods) + 1, sizeof *r.pods);
         if (!r.pods)
                 return -ENOMEM;
@@ -279,5 +327,6 @@ int runner_run(const json_t *pods, const json_t *nodes, usec_t timeout, Buf *out
         for (i = 0; i < r.n_pods; i++)
                 for (size_t k = 0; k < r.pods[i].n_runs; k++)
                         print_run(&r, &r.pods[i], &r.pods[i].runs[k], out);
-        return buf_result(out);
+        machines_tell(&r.machines, notes);
+        return buf_result(out) < 0 ? -ENOMEM : buf_result(notes);
 }

@@ -11,6 +11,11 @@
 /* More containers than this are named, but not started: each is a process that stays. */
 enum { RUNNER_MAX_CONTAINERS = 256 };
 
-/* pods: the placed ones, in the order of the print-out. nodes: Node objects. timeout: for the commands of one stage. Returns
- * 0 or negative errno; containers have ended when it returns. */
-int runner_run(const json_t *pods, const json_t *nodes, usec_t timeout, Buf *out);
+typedef struct RunnerOptions {
+        usec_t timeout;       /* for the commands of one stage */
+        bool ignores_disable; /* CGPU_DISABLE is not honoured */
+} RunnerOptions;
+
+/* pods: the placed ones, in the order of the print-out. nodes: Node objects. *notes gets a line for whatever containers lack here. Returns
+ * 0 or negative errno; containers have ended when it returns, and so have the simulated drivers. */
+int runner_run(const json_t *pods, const json_t *nodes, const RunnerOptions *options, Buf *out, Buf *notes);

@@ -13,12 +13,22 @@
 #include "node/dying.h"
 #include "node/prove.h"
 #include "node/publisher.h"
+#include "node/recheck.h"
 #include "node/terms.h"
 
 typedef struct AgentCounters {
         uint64_t registrations, lost[DEVICE_KINDS_];
         uint64_t card_troubles;
+        uint64_t dropped; /* by the kubelet, without a word */
 } AgentCounters;
+
+/* What was last said of one cause in an Event of the node, or is to be said once the node object has come. */
+typedef struct AgentWarning {
+        const char *reason; /* static; NULL: free */
+        Fault note;
+        bool told;
+} AgentWarning;
+enum { WARNINGS_MAX = 8 }; /* causes; there are six */
 
 struct Agent {
         AgentOptions o;
@@ -35,11 +45,14 @@ struct Agent {
         Prove *prove;
         Plugin *plugins[DEVICE_KINDS_];
         bool registered[DEVICE_KINDS_];
+        size_t healthy[DEVICE_KINDS_]; /* devices that are offered */
+        Recheck *recheck;
         Reflector *pods, *nodes;
         sd_event_source *list_again;
         CardSource *source;
         CardList cards;
         bool cards_known;
+        CardFences fences; /* of an earlier run */
         Inventory inventory;
         Isolation isolation;
         Audit *audit;
@@ -47,10 +60,11 @@ struct Agent {
         Fault unit_fault;   /* why the unit in force will not do; "" when it will */
         Fault wanted_fault; /* and the one that is wanted */
         char *node_uid;     /* NULL: the node object has not come yet */
-        char *checkpoint, *pod_resources_socket, *records_dir, *cards_file, *terms_file, *cdi_file;
-        Fault told;   /* the last thing that was said in an Event of the node */
-        Fault untold; /* what was to be said before the node object had come; "" when nothing was */
-        const char *untold_reason;
+        char *checkpoint, *pod_resources_socket, *records_dir, *cards_file, *fences_file, *terms_file,
+                *cdi_file;
+        bool terms_saved; /* the file says what `terms` says */
+        AgentWarning warnings[WARNINGS_MAX];
+        size_t n_warnings; /* ever */
         HttpServer *metrics;
         AgentCounters counters;
         KubeCall *last_look;
@@ -60,7 +74,8 @@ struct Agent {
 };
 
 /* offer.c: what is offered, from cards and terms. */
-int agent_take_cards(Agent *a, const CardList *cards); /* 0 or -ENOMEM */
+int agent_take_cards(Agent *a, const CardList *cards);            /* 0 or -ENOMEM */
+void agent_take_fences(void *userdata, const CardFences *fences); /* userdata: the agent */
 void agent_take_node(Agent *a, const Node *node);
 void agent_settle(Agent *a); /* slices came or went, or something is wanted: what can come into force does */
 size_t agent_holders(const Agent *a);
@@ -68,7 +83,13 @@ void agent_said_unit(Agent *a, const char *unit); /* remembered over restarts */
 
 /* words.c: what the node object is to say. */
 void agent_publish(Agent *a);
-void agent_warn(Agent *a, const char *reason, const Fault *note); /* an Event of the node */
+/* An Event of the node. reason is static. Of each reason the same words are said once, until others are; agent_tell: each time. */
+void agent_warn(Agent *a, const char *reason, const Fault *note);
+void agent_tell(Agent *a, const char *reason, const Fault *note);
+void agent_tell_waiting(Agent *a); /* the node object has come */
+/* userdata: the agent. Events of a pod, and of the node. */
+void agent_tell_excess(void *userdata, const AuditExcess *excess);
+void agent_tell_stray(void *userdata, const AuditStray *stray);
 
 /* agent_metrics.c */
 int agent_serve_metrics(Agent *a, Fault *fault);

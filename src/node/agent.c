@@ -66,6 +66,20 @@ static void on_registered(void *userdata, Plugin *p) {
         a->counters.registrations++;
         log_info("registered resource=%s", plugin_resource(p));
         check_cpu_manager(a);
+        recheck_soon(a->recheck);
+}
+
+static size_t expected_devices(void *userdata, DeviceKind kind) {
+        const Agent *a = userdata;
+
+        return a->registered[kind] ? a->healthy[kind] : 0;
+}
+
+static void on_missing(void *userdata, DeviceKind kind, const Fault *why) {
+        Agent *a = userdata;
+
+        a->counters.dropped++;
+        plugin_register_again(a->plugins[kind], why);
 }
 
 static void on_lost(void *userdata, Plugin *p, const Fault *why) {
@@ -187,12 +201,7 @@ static void on_node_object(void *userdata, ReflectorEvent event, Str object) {
                 return;
         if (!a->node_uid)
                 a->node_uid = str_dup(node.meta.uid);
-        if (a->node_uid && a->untold.text[0] != '\0') {
-                Fault untold = a->untold;
-
-                a->untold = FAULT_NULL;
-                agent_warn(a, a->untold_reason, &untold);
-        }
+        agent_tell_waiting(a);
         agent_take_node(a, &node);
 }
 
@@ -246,36 +255,13 @@ static void on_card_trouble(void *userdata, const Fault *fault) {
         agent_warn(a, "GPUDriverTrouble", fault);
 }
 
-static void on_usage(void *userdata, const CardUsage *usage, size_t n) {
+static void on_usage(void *userdata, const CardCensus *census) {
         Agent *a = userdata;
 
-        audit_take(a->audit, usage, n);
+        audit_take(a->audit, census);
 }
 
-static const CardSourceHandler card_handler = {on_cards, on_card_trouble, on_usage};
-
-/* The gate was passed by: by accident (a static program, raw system calls), or on purpose. */
-static void on_excess(void *userdata, const AuditExcess *excess) {
-        Agent *a = userdata;
-        Fault note = FAULT_NULL;
-        size_t killed = a->o.kills_excess ? audit_kill(a->audit, excess) : 0;
-
-        (void) fault_set(
-                &note, 0,
-                "holds %llu MiB of gpu%u, and its slice is %llu MiB: process %u%s is not held by the gate%s",
-                (unsigned long long) (excess->used >> 20), excess->card,
-                (unsigned long long) (excess->limit >> 20), excess->n_pids > 0 ? excess->pids[0] : 0,
-                excess->n_pids > 1 ? " or another one of the pod" : "",
-                killed > 0 ? "; its processes were killed" : "");
-        log_warning("pod=%s/%s %s", excess->pod->namespace_, excess->pod->name, note.text);
-        kube_event(a->recorder, &(KubeEvent){.kind = "Pod",
-                                             .namespace_ = str_from(excess->pod->namespace_),
-                                             .name = str_from(excess->pod->name),
-                                             .uid = str_from(excess->pod->api_uid),
-                                             .type = "Warning",
-                                             .reason = "GPUMemoryExceeded",
-                                             .note = note.text});
-}
+static const CardSourceHandler card_handler = {on_cards, on_card_trouble, agent_take_fences, on_usage};
 
 /* ---- what an earlier run knew ---- */
 
@@ -287,6 +273,15 @@ static int read_state(const char *path, Buf *into) {
         return r;
 }
 
+static void remember_fences(Agent *a) {
+        _cleanup_buf_ Buf text = BUF_NULL;
+        Fault fault = FAULT_NULL;
+
+        if (read_state(a->fences_file, &text) == 0 &&
+            card_fences_read(buf_str(&text), &a->fences, &fault) != 0)
+                log_warning("passed over %s: %s", a->fences_file, fault.text);
+}
+
 /* A new agent registers with what the old one knew: NVML takes its time, and until we are registered the kubelet refuses
  * pods. */
 static int remember(Agent *a) {
@@ -295,14 +290,18 @@ static int remember(Agent *a) {
         Fault fault = FAULT_NULL;
 
         terms_init(&a->terms, a->o.unit);
-        if (read_state(a->terms_file, &terms) == 0 && terms_read(buf_str(&terms), &a->terms, &fault) != 0)
-                log_warning("passed over %s: %s", a->terms_file, fault.text);
+        if (read_state(a->terms_file, &terms) == 0) {
+                a->terms_saved = terms_read(buf_str(&terms), &a->terms, &fault) == 0;
+                if (!a->terms_saved)
+                        log_warning("passed over %s: %s", a->terms_file, fault.text);
+        }
         if (read_state(a->cards_file, &cards) < 0)
                 return 0;
         if (card_list_read(buf_str(&cards), &list, &fault) != 0) {
                 log_warning("passed over %s: %s", a->cards_file, fault.text);
                 return 0;
         }
+        remember_fences(a);
         return agent_take_cards(a, &list);
 }
 
@@ -318,10 +317,11 @@ static int make_paths(Agent *a) {
         a->pod_resources_socket = path_of(a->o.kubelet_dir, "pod-resources/kubelet.sock");
         a->records_dir = path_of(a->o.state_dir, "pods");
         a->cards_file = path_of(a->o.state_dir, "cards.json");
+        a->fences_file = path_of(a->o.state_dir, "fences.json");
         a->terms_file = path_of(a->o.state_dir, "terms.json");
         a->cdi_file = path_of(a->o.cdi_dir, "aliquot.dev-gpu.json");
-        return a->checkpoint && a->pod_resources_socket && a->records_dir && a->cards_file && a->terms_file &&
-                               a->cdi_file
+        return a->checkpoint && a->pod_resources_socket && a->records_dir && a->cards_file &&
+                               a->fences_file && a->terms_file && a->cdi_file
                        ? 0
                        : -ENOMEM;
 }
@@ -345,6 +345,7 @@ static int open_state(Agent *a, Fault *fault) {
                                    &(IsolationOptions){.slices = a->o.slices,
                                                        .state_dir = a->o.state_dir,
                                                        .gate = a->o.gate,
+                                                       .simulated = a->o.simulate_dir,
                                                        .ignores_disable = a->o.ignores_disable});
         return r < 0 ? r : records_open(&a->records, a->records_dir, fault);
 }
@@ -392,7 +393,9 @@ static int build_identity(Agent *a) {
                                       .records = &a->records,
                                       .inventory = &a->inventory,
                                       .proc = a->o.proc,
-                                      .on_excess = on_excess,
+                                      .ignores_disable = a->o.ignores_disable,
+                                      .on_excess = agent_tell_excess,
+                                      .on_stray = agent_tell_stray,
                                       .userdata = a},
                       &a->audit);
         if (r < 0)
@@ -402,6 +405,15 @@ static int build_identity(Agent *a) {
 }
 
 static int build_plugins(Agent *a, Fault *fault) {
+        const RecheckOptions recheck = {.event = a->event,
+                                        .socket = a->pod_resources_socket,
+                                        .expected = expected_devices,
+                                        .on_missing = on_missing,
+                                        .userdata = a};
+        int e = recheck_new(&recheck, &a->recheck);
+
+        if (e < 0)
+                return e;
         for (int kind = 0; kind < DEVICE_KINDS_; kind++) {
                 PluginOptions options = {
                         .kubelet_dir = a->o.kubelet_dir,
@@ -416,12 +428,25 @@ static int build_plugins(Agent *a, Fault *fault) {
         return 0;
 }
 
+/* The simulated driver's NVML reads the variable, in the child that is made later. */
+static int use_simulated(Agent *a, Buf *nvml, CardSourceOptions *options) {
+        int r = a->isolation.simulated.dir ? simulated_nvml(&a->isolation.simulated, nvml) : -ENOMEM;
+
+        if (r < 0)
+                return r;
+        if (!options->library)
+                options->library = nvml->data;
+        return setenv("ALIQUOT_SIM_DIR", a->isolation.simulated.dir, 1) < 0 ? -errno : 0;
+}
+
 static int build_source(Agent *a, Fault *fault) {
         _cleanup_(card_list_done) CardList simulated = {0};
+        _cleanup_buf_ Buf nvml = BUF_NULL;
         CardSourceOptions options = {
                 .library = a->o.nvml,
                 .host_root = a->o.host_root,
                 .known = a->cards_known ? &a->cards : NULL,
+                .fences = &a->fences,
                 .census = a->o.census,
         };
         int r;
@@ -431,6 +456,11 @@ static int build_source(Agent *a, Fault *fault) {
                 if (r != 0)
                         return r < 0 ? r : -EINVAL;
                 options.simulated = &simulated;
+        }
+        if (a->o.simulate_dir) {
+                r = use_simulated(a, &nvml, &options);
+                if (r < 0)
+                        return r;
         }
         return card_source_new(a->event, &options, &card_handler, a, &a->source);
 }
@@ -491,6 +521,7 @@ Agent *agent_free(Agent *a) {
         reflector_free(a->pods);
         for (int kind = 0; kind < DEVICE_KINDS_; kind++)
                 plugin_free(a->plugins[kind]);
+        recheck_free(a->recheck);
         prove_free(a->prove);
         admit_free(a->admit);
         teller_free(a->teller);
@@ -514,6 +545,7 @@ Agent *agent_free(Agent *a) {
         free(a->pod_resources_socket);
         free(a->records_dir);
         free(a->cards_file);
+        free(a->fences_file);
         free(a->terms_file);
         free(a->cdi_file);
         free(a);

@@ -17,7 +17,9 @@ typedef struct AgentOptions {
         const char *kubelet_dir, *state_dir, *cdi_dir, *cgroup_root, *host_root;
         const char *metrics_listen; /* NULL: none */
         const char *simulate;       /* CARDS; NULL: those of the machine */
-        const char *nvml;           /* NULL: libnvidia-ml.so.1 */
+        const char
+                *simulate_dir; /* where a simulated driver is mounted, whose cards these are; NULL: nowhere */
+        const char *nvml;      /* NULL: libnvidia-ml.so.1 */
         MemoryUnit unit;
         DeviceAccess access;
         const char *slices, *gate; /* as in node/isolation.h */

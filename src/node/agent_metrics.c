@@ -154,6 +154,7 @@ static void write_process(void *userdata, const AuditProcess *process) {
                 card_labels(a, &a->cards.cards[i], lines->out);
                 label(lines->out, "NamespaceName", process->pod ? process->pod->namespace_ : "");
                 label(lines->out, "PodName", process->pod ? process->pod->name : "");
+                label(lines->out, "ContainerName", process->container ? process->container : "");
                 label(lines->out, "ProcessId", pid);
                 label(lines->out, "AllocateMode", process->pod ? "share" : "none");
                 buf_appendf(lines->out, "} %llu\n", (unsigned long long) (process->bytes >> 20));
@@ -164,6 +165,49 @@ static void write_processes(const Agent *a, Buf *out) {
         head(out, "DCGM_CUSTOM_PROCESS_MEM_USED", "gauge",
              "memory that the process holds of the card, in MiB, as the driver says");
         audit_each(a->audit, write_process, &(ProcessLines){.agent = a, .out = out});
+}
+
+/* ---- the audit ---- */
+
+static const MachineCard *card_at(const Agent *a, uint32_t index) {
+        for (size_t i = 0; i < a->cards.n; i++)
+                if (a->cards.cards[i].index == index)
+                        return &a->cards.cards[i];
+        return NULL;
+}
+
+static void write_excess(void *userdata, const AuditExcess *excess) {
+        const ProcessLines *lines = userdata;
+        const MachineCard *card = card_at(lines->agent, excess->card);
+        uint64_t over = excess->used > excess->limit ? excess->used - excess->limit : 0;
+
+        if (!card)
+                return;
+        buf_append_str(lines->out, STR("aliquot_node_excess_mib"));
+        card_labels(lines->agent, card, lines->out);
+        label(lines->out, "NamespaceName", excess->pod->namespace_);
+        label(lines->out, "PodName", excess->pod->name);
+        label(lines->out, "ContainerName", excess->container ? excess->container : "");
+        buf_appendf(lines->out, "} %llu\n", (unsigned long long) (over >> 20));
+}
+
+static void write_audit(const Agent *a, Buf *out) {
+        uint64_t bytes;
+
+        head(out, "aliquot_node_excess_mib", "gauge",
+             "what a container holds above its slice, in MiB, while that is an excess; without a container: "
+             "its pod");
+        audit_each_excess(a->audit, write_excess, &(ProcessLines){.agent = a, .out = out});
+        head(out, "aliquot_node_unaccounted_mib", "gauge",
+             "memory in use of the card that no pod's process holds, in MiB, without the driver's own "
+             "reserve");
+        for (size_t i = 0; i < a->cards.n; i++) {
+                if (!audit_stray(a->audit, a->cards.cards[i].index, &bytes))
+                        continue;
+                buf_append_str(out, STR("aliquot_node_unaccounted_mib"));
+                card_labels(a, &a->cards.cards[i], out);
+                buf_appendf(out, "} %llu\n", (unsigned long long) (bytes >> 20));
+        }
 }
 
 /* ---- our own ---- */
@@ -198,10 +242,15 @@ static void write_own(const Agent *a, Buf *out) {
                       "PodResources lists that the kubelet's limit turned away", lists.limited);
         write_counter(out, "aliquot_node_registrations_total", "registrations with the kubelet",
                       a->counters.registrations);
+        write_counter(out, "aliquot_node_dropped_total",
+                      "how often the kubelet had dropped a resource without a word", a->counters.dropped);
         write_counter(out, "aliquot_node_card_troubles_total", "scans of the cards that failed",
                       a->counters.card_troubles);
-        write_counter(out, "aliquot_node_excesses_total", "pods that held more than their slice",
+        write_counter(out, "aliquot_node_excesses_total", "containers that held more than their slice",
                       audit_excesses(a->audit));
+        write_counter(out, "aliquot_node_unaccounted_total",
+                      "how often memory of a card was found that nobody accounts for",
+                      audit_strays(a->audit));
         head(out, "aliquot_node_starts_waiting", "gauge", "container starts that wait now");
         buf_appendf(out, "aliquot_node_starts_waiting %zu\n", prove.waiting);
         head(out, "aliquot_node_dying_pods", "gauge", "pods that are gone and whose processes are not");
@@ -238,6 +287,7 @@ static void on_request(void *userdata, HttpExchange *x, const HttpRequest *reque
                 write_cards(a, &out);
                 write_containers(a, &out);
                 write_processes(a, &out);
+                write_audit(a, &out);
                 write_own(a, &out);
                 http_respond(x, buf_result(&out) == 0 ? 200 : 503, "text/plain; version=0.0.4",
                              buf_str(&out));

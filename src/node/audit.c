@@ -5,30 +5,34 @@
 #include <signal.h>
 
 #include "base/log.h"
-#include "kubelet/cgroups.h"
+#include "kubelet/owner.h"
+#include "node/stray.h"
 
 #define MIB   (UINT64_C(1) << 20)
 #define GRACE (64 * MIB)
 
-enum { SAMPLES = 3, PIDS_MAX = 64, KEY_SIZE = POD_UID_SIZE + 16 };
+enum { SAMPLES = 3, PIDS_MAX = 64, NAME_SIZE = 64, KEY_SIZE = POD_UID_SIZE + NAME_SIZE + 16 };
 
 typedef struct Seen {
-        char uid[POD_UID_SIZE]; /* "": in no pod */
+        ProcessOwner owner; /* uid "": in no pod */
         uint32_t card, pid;
         uint64_t bytes;
 } Seen;
 
-/* What a pod holds of a card. */
+/* What a container holds of a card, or a pod altogether. */
 typedef struct Holding {
         UT_hash_handle hh;
         char key[KEY_SIZE];
         char uid[POD_UID_SIZE];
+        char container[NAME_SIZE]; /* "": the pod */
         uint32_t card;
-        uint64_t bytes;
+        uint64_t bytes, limit;
         uint32_t pids[PIDS_MAX];
         size_t n_pids;
         unsigned over;  /* samples in a row */
         bool told, now; /* in this census */
+        bool untold;    /* of a pod: not all of its processes are known as some container's */
+        bool blamed;    /* of a pod: a container of it has more than its slice */
 } Holding;
 
 struct Audit {
@@ -36,7 +40,8 @@ struct Audit {
         Seen seen[CARD_USAGE_MAX];
         size_t n_seen;
         Holding *holdings;
-        uint64_t excesses;
+        Stray stray;
+        uint64_t excesses, strays;
 };
 
 int audit_new(const AuditOptions *options, Audit **ret) {
@@ -83,11 +88,17 @@ static const MachineCard *card_at(const Inventory *v, uint32_t index) {
         return NULL;
 }
 
-static Holding *holding_of(Audit *a, const char *uid, uint32_t card) {
+static const char *container_name(const RosterPod *pod, const ProcessOwner *owner) {
+        const char *name = pod ? roster_container_name(pod, owner->container) : NULL;
+
+        return name && name[0] != '\0' && strlen(name) < NAME_SIZE ? name : NULL;
+}
+
+static Holding *holding_of(Audit *a, const char *uid, const char *container, uint32_t card) {
         char key[KEY_SIZE] = "";
         Holding *h;
 
-        (void) snprintf(key, sizeof key, "%u/%s", card, uid);
+        (void) snprintf(key, sizeof key, "%u/%s/%s", card, uid, container);
         HASH_FIND(hh, a->holdings, key, strlen(key), h);
         if (h)
                 return h;
@@ -96,6 +107,7 @@ static Holding *holding_of(Audit *a, const char *uid, uint32_t card) {
                 return NULL;
         memcpy(h->key, key, sizeof key);
         (void) snprintf(h->uid, sizeof h->uid, "%s", uid);
+        (void) snprintf(h->container, sizeof h->container, "%s", container);
         h->card = card;
         HASH_ADD_KEYPTR(hh, a->holdings, h->key, strlen(h->key), h);
         if (!hash_added(h, hh)) {
@@ -105,43 +117,76 @@ static Holding *holding_of(Audit *a, const char *uid, uint32_t card) {
         return h;
 }
 
-static void add(Audit *a, const Seen *seen) {
-        Holding *h = holding_of(a, seen->uid, seen->card);
+static Holding *add(Audit *a, const Seen *seen, const char *container) {
+        Holding *h = holding_of(a, seen->owner.uid, container, seen->card);
 
         if (!h)
-                return; /* out of memory: the next census may find some */
+                return NULL; /* out of memory: the next census may find some */
         if (!h->now) {
                 h->now = true;
+                h->untold = h->blamed = false;
                 h->bytes = 0;
                 h->n_pids = 0;
         }
         h->bytes += seen->bytes;
         if (h->n_pids < PIDS_MAX)
                 h->pids[h->n_pids++] = seen->pid;
+        return h;
 }
 
-static void read_census(Audit *a, const CardUsage *usage, size_t n) {
-        a->n_seen = 0;
-        for (size_t i = 0; i < n && a->n_seen < CARD_USAGE_MAX; i++) {
-                const MachineCard *card = card_of(a->o.inventory, usage[i].uuid);
-                Seen *seen = &a->seen[a->n_seen];
+static void add_to_both(Audit *a, const Seen *seen) {
+        const RosterPod *pod = roster_find(a->o.roster, str_from(seen->owner.uid));
+        const char *container = container_name(pod, &seen->owner);
+        Holding *whole = add(a, seen, "");
 
-                if (!card || usage[i].bytes == UINT64_MAX)
+        if (container)
+                (void) add(a, seen, container);
+        else if (whole)
+                whole->untold = true;
+}
+
+/* A pod of this node, or what is left of one. A cgroup may have any name. */
+static bool is_ours(const Audit *a, const ProcessOwner *owner) {
+        Str uid = str_from(owner->uid);
+
+        return roster_find(a->o.roster, uid) || records_find(a->o.records, uid);
+}
+
+static void read_census(Audit *a, const CardCensus *census) {
+        a->n_seen = 0;
+        stray_begin(&a->stray);
+        for (size_t i = 0; i < census->n && a->n_seen < CARD_USAGE_MAX; i++) {
+                const CardUsage *usage = &census->usage[i];
+                const MachineCard *card = card_of(a->o.inventory, usage->uuid);
+                Seen *seen = &a->seen[a->n_seen];
+                bool is_known;
+
+                if (!card)
                         continue;
-                *seen = (Seen){.card = card->index, .pid = usage[i].pid, .bytes = usage[i].bytes};
-                if (process_pod(a->o.proc, usage[i].pid, seen->uid))
-                        add(a, seen);
+                *seen = (Seen){.card = card->index, .pid = usage->pid, .bytes = usage->bytes};
+                is_known = process_owner(a->o.proc, usage->pid, &seen->owner) && is_ours(a, &seen->owner);
+                stray_process(&a->stray, card->index, usage->pid, is_known, usage->bytes);
+                if (usage->bytes == UINT64_MAX)
+                        continue;
+                if (seen->owner.uid[0] != '\0')
+                        add_to_both(a, seen);
                 a->n_seen++;
+        }
+        for (size_t i = 0; i < census->n_totals; i++) {
+                const MachineCard *card = card_of(a->o.inventory, census->totals[i].uuid);
+
+                if (card)
+                        stray_total(&a->stray, card->index, census->totals[i].used);
         }
 }
 
 /* ---- what it may hold ---- */
 
-static const RosterContainer *container_of(const RosterPod *pod, const char *name) {
-        for (size_t i = 0; i < pod->n_containers; i++)
+static bool is_open(const Audit *a, const RosterPod *pod, const char *name) {
+        for (size_t i = 0; i < pod->n_containers && !a->o.ignores_disable; i++)
                 if (strcmp(pod->containers[i].name, name) == 0)
-                        return &pod->containers[i];
-        return NULL;
+                        return pod->containers[i].not_isolated;
+        return false;
 }
 
 static uint32_t units_on(const DeviceSet *set, uint32_t card) {
@@ -154,76 +199,140 @@ static uint32_t units_on(const DeviceSet *set, uint32_t card) {
         return 0;
 }
 
-/* Of all containers that run beside each other; init containers run before. UINT64_MAX: without a limit, because one of them is not
- * isolated. */
-static uint64_t limit_of(const Audit *a, const RosterPod *pod, const Record *record, uint32_t index) {
+/* Of one container: bytes; 0 for one that was given nothing of the card. UINT64_MAX: without a limit. */
+static uint64_t slice_of(const Audit *a, const RosterPod *pod, const RecordContainer *given, uint32_t index) {
         const Inventory *v = a->o.inventory;
         const MachineCard *card = card_at(v, index);
         uint32_t dev = card ? card_units(card->mib, v->unit) : 0;
+        uint32_t units = given ? units_on(&given->given[DEVICE_MEM], index) : 0;
+
+        if (given && is_open(a, pod, given->name))
+                return UINT64_MAX;
+        return dev > 0 && units <= dev ? MIB * visible_mib(card->mib, units, dev) : 0;
+}
+
+/* Of all containers that run beside each other; init containers run before. */
+static uint64_t sum_of(const Audit *a, const RosterPod *pod, const Record *record, uint32_t index) {
         uint64_t beside = 0, before = 0;
 
-        for (size_t i = 0; dev > 0 && i < record->n_containers; i++) {
+        for (size_t i = 0; i < record->n_containers; i++) {
                 const RecordContainer *given = &record->containers[i];
-                const RosterContainer *c = container_of(pod, given->name);
-                uint32_t units = units_on(&given->given[DEVICE_MEM], index);
-                uint64_t visible = units <= dev ? MIB * visible_mib(card->mib, units, dev) : 0;
+                uint64_t slice = slice_of(a, pod, given, index);
 
-                if (c && c->not_isolated)
+                if (slice == UINT64_MAX)
                         return UINT64_MAX;
                 if (!given->init)
-                        beside += visible;
-                else if (visible > before)
-                        before = visible;
+                        beside += slice;
+                else if (slice > before)
+                        before = slice;
         }
         return beside > before ? beside : before;
 }
 
-static void judge(Audit *a, Holding *h) {
-        const RosterPod *pod = roster_find(a->o.roster, str_from(h->uid));
-        const Record *record = records_find(a->o.records, str_from(h->uid));
-        uint64_t limit;
-
-        if (!pod || !record)
-                return; /* of a pod that we gave nothing: it is in the metrics */
-        limit = limit_of(a, pod, record, h->card);
-        if (limit >= UINT64_MAX - GRACE || h->bytes <= limit + GRACE) {
-                h->over = 0;
-                h->told = false;
-                return;
-        }
-        if (++h->over < SAMPLES || h->told)
-                return;
-        h->told = true;
-        a->excesses++;
-        a->o.on_excess(a->o.userdata, &(AuditExcess){.pod = pod,
-                                                     .card = h->card,
-                                                     .used = h->bytes,
-                                                     .limit = limit,
-                                                     .pids = h->pids,
-                                                     .n_pids = h->n_pids});
+static AuditExcess excess_of(const Audit *a, const Holding *h) {
+        return (AuditExcess){.pod = roster_find(a->o.roster, str_from(h->uid)),
+                             .container = h->container[0] != '\0' ? h->container : NULL,
+                             .card = h->card,
+                             .used = h->bytes,
+                             .limit = h->limit,
+                             .pids = h->pids,
+                             .n_pids = h->n_pids};
 }
 
-void audit_take(Audit *a, const CardUsage *usage, size_t n) {
+static void find_innocent(Holding *h) {
+        h->over = 0;
+        h->told = false;
+}
+
+/* Returns whether it has too much, be it the first time. */
+static bool judge(Audit *a, Holding *h) {
+        const RosterPod *pod = roster_find(a->o.roster, str_from(h->uid));
+        const Record *record = records_find(a->o.records, str_from(h->uid));
+        AuditExcess excess;
+
+        if (!pod || !record)
+                return false; /* of a pod that we gave nothing: it is in the metrics */
+        h->limit = h->container[0] == '\0'
+                           ? sum_of(a, pod, record, h->card)
+                           : slice_of(a, pod, record_container(record, str_from(h->container)), h->card);
+        if (h->limit >= UINT64_MAX - GRACE || h->bytes <= h->limit + GRACE) {
+                find_innocent(h);
+                return false;
+        }
+        if (h->told || ++h->over < SAMPLES)
+                return true;
+        h->told = true;
+        a->excesses++;
+        excess = excess_of(a, h);
+        a->o.on_excess(a->o.userdata, &excess);
+        return true;
+}
+
+/* Containers first: who is known to have too much answers for it alone, and not with his pod. */
+static void judge_all(Audit *a) {
+        Holding *h, *next, *whole;
+
+        HASH_ITER(hh, a->holdings, h, next) {
+                if (h->container[0] == '\0' || !judge(a, h))
+                        continue;
+                whole = holding_of(a, h->uid, "", h->card);
+                if (whole)
+                        whole->blamed = true;
+        }
+        HASH_ITER(hh, a->holdings, h, next) {
+                if (h->container[0] != '\0')
+                        continue;
+                if (h->untold && !h->blamed)
+                        (void) judge(a, h);
+                else
+                        find_innocent(h);
+        }
+}
+
+static void judge_card(Audit *a, uint32_t card) {
+        const StrayCard *c = &a->stray.cards[card];
+        AuditStray found = {.card = card, .used = c->used, .pid = c->pid, .pid_bytes = c->largest};
+
+        if (!stray_judge(&a->stray, card) || !stray_bytes(&a->stray, card, &found.bytes))
+                return;
+        a->strays++;
+        a->o.on_stray(a->o.userdata, &found);
+}
+
+void audit_take(Audit *a, const CardCensus *census) {
         Holding *h, *next;
 
         HASH_ITER(hh, a->holdings, h, next)
         h->now = false;
-        read_census(a, usage, n);
-        HASH_ITER(hh, a->holdings, h, next) {
-                if (!h->now)
-                        drop(a, h);
-                else if (share_mode_is_isolated(a->o.inventory->mode))
-                        judge(a, h);
-        }
+        read_census(a, census);
+        HASH_ITER(hh, a->holdings, h, next)
+        if (!h->now)
+                drop(a, h);
+        if (!share_mode_is_isolated(a->o.inventory->mode))
+                return;
+        judge_all(a);
+        for (size_t i = 0; a->o.roster->synced && i < a->o.inventory->cards.n; i++)
+                judge_card(a, a->o.inventory->cards.cards[i].index);
+}
+
+/* ---- what comes of it ---- */
+
+/* Asked anew: a pid may be somebody else's by now. */
+static bool is_still(const Audit *a, const AuditExcess *excess, uint32_t pid) {
+        ProcessOwner owner;
+        const char *name;
+
+        if (pid <= 1 || !process_owner(a->o.proc, pid, &owner) || strcmp(owner.uid, excess->pod->uid) != 0)
+                return false;
+        name = container_name(excess->pod, &owner);
+        return !excess->container || (name && strcmp(name, excess->container) == 0);
 }
 
 size_t audit_kill(const Audit *a, const AuditExcess *excess) {
-        char uid[POD_UID_SIZE];
         size_t n = 0;
 
         for (size_t i = 0; i < excess->n_pids; i++)
-                if (excess->pids[i] > 1 && process_pod(a->o.proc, excess->pids[i], uid) &&
-                    strcmp(uid, excess->pod->uid) == 0)
+                if (is_still(a, excess, excess->pids[i]))
                         n += kill((pid_t) excess->pids[i], SIGKILL) == 0;
         return n;
 }
@@ -231,14 +340,34 @@ size_t audit_kill(const Audit *a, const AuditExcess *excess) {
 void audit_each(const Audit *a, void (*visit)(void *userdata, const AuditProcess *process), void *userdata) {
         for (size_t i = 0; i < a->n_seen; i++) {
                 const Seen *seen = &a->seen[i];
+                const RosterPod *pod = roster_find(a->o.roster, str_from(seen->owner.uid));
 
-                visit(userdata, &(AuditProcess){.pod = roster_find(a->o.roster, str_from(seen->uid)),
+                visit(userdata, &(AuditProcess){.pod = pod,
+                                                .container = container_name(pod, &seen->owner),
                                                 .card = seen->card,
                                                 .pid = seen->pid,
                                                 .bytes = seen->bytes});
         }
 }
 
+void audit_each_excess(const Audit *a, void (*visit)(void *userdata, const AuditExcess *excess),
+                       void *userdata) {
+        for (const Holding *h = a->holdings; h; h = h->hh.next) {
+                AuditExcess excess = excess_of(a, h);
+
+                if (h->told && excess.pod)
+                        visit(userdata, &excess);
+        }
+}
+
+bool audit_stray(const Audit *a, uint32_t card, uint64_t *ret_bytes) {
+        return stray_bytes(&a->stray, card, ret_bytes);
+}
+
 uint64_t audit_excesses(const Audit *a) {
         return a->excesses;
+}
+
+uint64_t audit_strays(const Audit *a) {
+        return a->strays;
 }

@@ -2,8 +2,10 @@
 #pragma once
 
 /* Does anybody hold more than his slice? The gate keeps programs to their slices as long as they let it: one that unsets the preload, or
- * makes system calls of its own, passes it by. So what the driver says each process holds is compared with what its pod was given:
- * host pid to cgroup to pod. Three times in a row over slice + 64 MiB is an excess, told once until it is over. */
+ * makes system calls of its own, passes it by. So what the driver says each process holds is compared with what its container was
+ * given: host pid to cgroup to pod and container, the latter by what the pod's status says of the runtime's IDs. As long as it does
+ * not say it of one process, the pod is judged as a whole, by the sum of its slices. Three times in a row over slice +
+ * 64 MiB is an excess, told once until it is over. The card as a whole: node/stray.h. */
 
 #include "cards/source.h"
 #include "node/inventory.h"
@@ -14,36 +16,54 @@ typedef struct Audit Audit;
 
 typedef struct AuditExcess {
         const RosterPod *pod;
+        const char *container; /* NULL: which one cannot be told */
         uint32_t card;
         uint64_t used, limit; /* bytes */
         const uint32_t *pids;
         size_t n_pids;
 } AuditExcess;
 
+/* Memory that nobody accounts for, of one card. */
+typedef struct AuditStray {
+        uint32_t card;
+        uint64_t bytes, used; /* used: of the card, by whomever */
+        uint32_t pid;         /* of no pod, and the largest of those; 0: no process is listed with it */
+        uint64_t pid_bytes;
+} AuditStray;
+
 typedef struct AuditOptions {
         const Roster *roster; /* these outlive it */
         const Records *records;
         const Inventory *inventory;
-        const char *proc; /* NULL: /proc */
+        const char *proc;     /* NULL: /proc */
+        bool ignores_disable; /* CGPU_DISABLE is not honoured on this node */
         void (*on_excess)(void *userdata, const AuditExcess *excess);
+        void (*on_stray)(void *userdata, const AuditStray *stray);
         void *userdata;
 } AuditOptions;
 
 int audit_new(const AuditOptions *options, Audit **ret); /* 0 or -ENOMEM */
 Audit *audit_free(Audit *a);
 
-void audit_take(Audit *a, const CardUsage *usage, size_t n); /* one census */
+void audit_take(Audit *a, const CardCensus *census);
 
-/* SIGKILL to those of the processes that are still the pod's. Returns how many. */
+/* SIGKILL to those of the processes that are still the container's; where it cannot be told, the pod's. Returns how many. */
 size_t audit_kill(const Audit *a, const AuditExcess *excess);
 
-/* What the last census showed, for the metrics: pod NULL where the process is nobody's of ours. */
+/* What the last census showed, for the metrics: pod NULL where the process is nobody's of ours, container where it is not known. */
 typedef struct AuditProcess {
         const RosterPod *pod;
+        const char *container;
         uint32_t card, pid;
         uint64_t bytes;
 } AuditProcess;
 void audit_each(const Audit *a, void (*visit)(void *userdata, const AuditProcess *process), void *userdata);
-uint64_t audit_excesses(const Audit *a); /* ever */
+
+/* Excesses that were told and are not over. */
+void audit_each_excess(const Audit *a, void (*visit)(void *userdata, const AuditExcess *excess),
+                       void *userdata);
+bool audit_stray(const Audit *a, uint32_t card, uint64_t *ret_bytes); /* false: it cannot be said */
+uint64_t audit_excesses(const Audit *a);                              /* ever */
+uint64_t audit_strays(const Audit *a);                                /* ever */
 
 DEFINE_CLEANUP(Audit *, audit_free)

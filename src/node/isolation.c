@@ -9,78 +9,31 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/log.h"
-#include "node/state_file.h"
+#include "node/install.h"
+#include "slice/inside.h"
 
-#define MIB     (UINT64_C(1) << 20)
-#define INSIDE  "/run/aliquot" /* where the gate looks, inside the container */
-#define LIBRARY INSIDE "/libaliquot.so"
+#define MIB (UINT64_C(1) << 20)
 
-enum { GATE_MAX = 16 << 20, NVIDIA_MAJOR = 195, NVIDIA_CTL = 255 };
+enum { NVIDIA_MAJOR = 195, NVIDIA_CTL = 255 };
 
 /* ---- the gate ---- */
-
-/* Beside this program, as a build leaves it, or where an installation has it. */
-static int read_gate(const char *given, Buf *into, Fault *fault) {
-        static const char *const places[] = {"", "/../lib/aliquot", "/../lib/x86_64-linux-gnu/aliquot",
-                                             "/../lib/aarch64-linux-gnu/aliquot", "/../lib64/aliquot"};
-        char own[4000], path[4096];
-        ssize_t n;
-        int r;
-
-        if (given) {
-                r = file_read(given, GATE_MAX, into);
-                return r < 0 ? fault_set(fault, r, "cannot read the gate %s: %s", given, strerror(-r)) : 0;
-        }
-        n = readlink("/proc/self/exe", own, sizeof own - 1);
-        own[n > 0 ? n : 0] = '\0';
-        if (strrchr(own, '/'))
-                *strrchr(own, '/') = '\0';
-        for (size_t i = 0; i < ELEMENTSOF(places); i++) {
-                (void) snprintf(path, sizeof path, "%s%s/libaliquot.so", own, places[i]);
-                r = file_read(path, GATE_MAX, into);
-                if (r != -ENOENT)
-                        return r < 0 ? fault_set(fault, r, "cannot read the gate %s: %s", path, strerror(-r))
-                                     : 0;
-        }
-        return fault_set(fault, -ENOENT, "the gate libaliquot.so is neither beside %s nor in ../lib/aliquot",
-                         own);
-}
-
-static bool is_same(const char *path, const Buf *text) {
-        _cleanup_buf_ Buf there = BUF_NULL;
-
-        return file_read(path, GATE_MAX, &there) == 0 && str_eq(buf_str(&there), buf_str(text));
-}
-
-/* Renamed over the old one, whose containers keep it; one that starts again gets the new one by the same path. */
-static int install(const char *path, const Buf *text, Fault *fault) {
-        int r;
-
-        if (is_same(path, text))
-                return 0;
-        r = state_file_write(path, text, fault);
-        if (r == 0 && chmod(path, 0755) < 0)
-                r = fault_set(fault, -errno, "cannot let containers read %s: %s", path, strerror(errno));
-        return r;
-}
 
 static int install_all(Isolation *i, const IsolationOptions *o, Fault *fault) {
         _cleanup_buf_ Buf gate = BUF_NULL, preload = BUF_NULL, directory = BUF_NULL;
         int r;
 
-        r = read_gate(o->gate, &gate, fault);
+        r = install_read(o->gate, "libaliquot.so", "the gate", &gate, fault);
         if (r < 0)
                 return r;
         buf_appendf(&directory, "%s/gate", o->state_dir);
-        buf_append_str(&preload, STR(LIBRARY "\n"));
+        buf_append_str(&preload, STR(SLICE_GATE "\n"));
         if (buf_result(&directory) < 0 || buf_result(&preload) < 0)
                 return -ENOMEM;
-        if (mkdir(directory.data, 0755) < 0 && errno != EEXIST)
-                return fault_set(fault, -errno, "cannot make %s: %s", directory.data, strerror(errno));
-        r = install(i->gate, &gate, fault);
-        return r < 0 ? r : install(i->preload, &preload, fault);
+        r = install_folder(directory.data, fault);
+        if (r == 0)
+                r = install_write(i->gate, &gate, fault);
+        return r < 0 ? r : install_write(i->preload, &preload, fault);
 }
 
 static char *path_of(const char *directory, const char *name) {
@@ -91,12 +44,14 @@ static char *path_of(const char *directory, const char *name) {
 }
 
 int isolation_init(Isolation *i, const IsolationOptions *o) {
-        *i = (Isolation){.board = BOARD_NULL, .ignores_disable = o->ignores_disable};
+        *i = (Isolation){
+                .board = BOARD_NULL, .ignores_disable = o->ignores_disable, .simulated = SIMULATED_NULL};
         i->gate = path_of(o->state_dir, "gate/libaliquot.so");
         i->preload = path_of(o->state_dir, "gate/ld.so.preload");
         if (!i->gate || !i->preload)
                 return -ENOMEM;
-        if (install_all(i, o, &i->trouble) == 0)
+        if (simulated_init(&i->simulated, o->simulated, o->state_dir, &i->trouble) == 0 &&
+            install_all(i, o, &i->trouble) == 0)
                 (void) board_open(&i->board, o->slices, true, &i->trouble);
         if (i->trouble.text[0])
                 log_warning("isolated containers will not start: %s", i->trouble.text);
@@ -105,6 +60,7 @@ int isolation_init(Isolation *i, const IsolationOptions *o) {
 
 void isolation_done(Isolation *i) {
         board_done(&i->board);
+        simulated_done(&i->simulated);
         free(i->gate);
         free(i->preload);
         *i = (Isolation){.board = BOARD_NULL};
@@ -151,9 +107,9 @@ static bool add(Mounts *m, bool read_only, const char *inside, const char *forma
 static bool add_card(Mounts *m, const char *board, const char *id, unsigned number) {
         char limits[64], counters[64], bell[64];
 
-        (void) snprintf(limits, sizeof limits, INSIDE "/slice/%u/limits", number);
-        (void) snprintf(counters, sizeof counters, INSIDE "/slice/%u/counters", number);
-        (void) snprintf(bell, sizeof bell, INSIDE "/slice/%u/" SLICE_BELL, number);
+        (void) snprintf(limits, sizeof limits, SLICE_PAGES "/%u/limits", number);
+        (void) snprintf(counters, sizeof counters, SLICE_PAGES "/%u/counters", number);
+        (void) snprintf(bell, sizeof bell, SLICE_PAGES "/%u/" SLICE_BELL, number);
         return add(m, true, limits, "%s/%s/%u/limits", board, id, number) &&
                add(m, false, counters, "%s/%s/%u/counters", board, id, number) &&
                add(m, false, bell, "%s/%s/%u/" SLICE_BELL, board, id, number);
@@ -167,10 +123,11 @@ int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *me
         char id[BOARD_ID];
         size_t at = 0;
 
-        if (!share_mode_is_isolated(v->mode) || i->trouble.text[0])
-                return 0; /* PreStart says what the trouble is, and does not let it start */
+        m.n = simulated_mounts(&i->simulated, v, mem, arena, ret);
+        if (m.n < 0 || !share_mode_is_isolated(v->mode) || i->trouble.text[0])
+                return m.n; /* PreStart says what the trouble is, and does not let it start */
         write_id(mem, id);
-        if (!add(&m, true, LIBRARY, "%s", i->gate) || !add(&m, true, "/etc/ld.so.preload", "%s", i->preload))
+        if (!add(&m, true, SLICE_GATE, "%s", i->gate) || !add(&m, true, SLICE_PRELOAD, "%s", i->preload))
                 return -ENOMEM;
         while (number < BOARD_CARDS && device_set_next_card(mem, &at, &card, &count))
                 if (!add_card(&m, i->board.path, id, number++))
@@ -180,10 +137,6 @@ int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *me
 
 /* ---- PreStart ---- */
 
-static SliceFile device(unsigned minor_) {
-        return (SliceFile){.rdev = makedev(NVIDIA_MAJOR, minor_)};
-}
-
 /* It has a major of its own choosing, and is there only when its module is loaded. */
 static SliceFile uvm_device(void) {
         SliceFile file = {.rdev = 0};
@@ -192,6 +145,26 @@ static SliceFile uvm_device(void) {
         if (stat("/dev/nvidia-uvm", &st) == 0 && S_ISCHR(st.st_mode))
                 file.rdev = st.st_rdev;
         return file;
+}
+
+/* How the gate knows the driver's files: by number, and those of a simulated driver by where they are. */
+static int read_files(const Isolation *i, unsigned minor_, SliceSpec *ret, Fault *fault) {
+        char name[32];
+        int r;
+
+        if (!i->simulated.dir) {
+                ret->ctl = (SliceFile){.rdev = makedev(NVIDIA_MAJOR, NVIDIA_CTL)};
+                ret->device = (SliceFile){.rdev = makedev(NVIDIA_MAJOR, minor_)};
+                ret->uvm = uvm_device();
+                return 0;
+        }
+        (void) snprintf(name, sizeof name, "nvidia%u", minor_);
+        r = simulated_file(&i->simulated, "nvidiactl", &ret->ctl, fault);
+        if (r == 0)
+                r = simulated_file(&i->simulated, name, &ret->device, fault);
+        if (r == 0)
+                r = simulated_file(&i->simulated, "nvidia-uvm", &ret->uvm, fault);
+        return r == 0 ? 0 : ISOLATION_E_MISSING;
 }
 
 static const MachineCard *machine_card(const Inventory *v, uint32_t index) {
@@ -217,11 +190,8 @@ static int describe(const Isolation *i, const Inventory *v, const RosterContaine
                 .core_percent = v->mode == SHARE_MODE_CORE_MEM ? c->core : 0,
                 .flags = open ? SLICE_FLAG_OPEN : 0,
                 .uuid = card->uuid,
-                .ctl = device(NVIDIA_CTL),
-                .device = device(card->minor),
-                .uvm = uvm_device(),
         };
-        return 0;
+        return read_files(i, card->minor, ret, fault);
 }
 
 int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, const RosterContainer *c,

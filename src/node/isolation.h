@@ -11,6 +11,7 @@
 #include "node/inventory.h"
 #include "node/records.h"
 #include "node/roster.h"
+#include "node/simulated.h"
 #include "slice/board.h"
 
 typedef struct IsolationOptions {
@@ -18,12 +19,14 @@ typedef struct IsolationOptions {
         const char *state_dir; /* the gate is installed in its folder `gate`; the same path on the host */
         const char *gate;      /* libaliquot.so to install; NULL: the one beside this program */
         bool ignores_disable;  /* CGPU_DISABLE is not honoured on this node */
+        const char *simulated; /* where a simulated driver is mounted; NULL: the machine's own */
 } IsolationOptions;
 
 typedef struct Isolation {
         Board board;
         char *gate, *preload; /* on the host; owned */
         bool ignores_disable;
+        Simulated simulated;
         Fault trouble; /* why no isolated container can start; "" when they can */
 } Isolation;
 
@@ -32,9 +35,9 @@ typedef struct Isolation {
 int isolation_init(Isolation *i, const IsolationOptions *options);
 void isolation_done(Isolation *i);
 
-/* For the answer to Allocate; none where the mode does not isolate. ret has room for ISOLATION_MOUNTS; texts are in the arena.
+/* For the answer to Allocate: the files of a simulated driver, where there is one; where the mode isolates, gate and pages. ret has room for ISOLATION_MOUNTS; texts are in the arena.
  * Returns how many, or -ENOMEM. */
-enum { ISOLATION_MOUNTS = 2 + 3 * BOARD_CARDS };
+enum { ISOLATION_MOUNTS = SIMULATED_MOUNTS + 2 + 3 * BOARD_CARDS };
 int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *mem, Arena *arena,
                      PluginMount ret[static ISOLATION_MOUNTS]);
 

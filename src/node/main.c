@@ -27,6 +27,7 @@ enum {
         KEY_HOST_ROOT,
         KEY_METRICS,
         KEY_SIMULATE,
+        KEY_SIMULATE_DIR,
         KEY_UNIT,
         KEY_ACCESS,
         KEY_NVML,
@@ -54,6 +55,8 @@ static const struct argp_option option_table[] = {
          0},
         {"simulate", KEY_SIMULATE, "CARDS", 0,
          "offer these cards and ask no driver, as 4xTesla-V100-SXM2-16GB:16160MiB", 0},
+        {"simulate-dir", KEY_SIMULATE_DIR, "DIR", 0,
+         "the driver is a simulated one: aliquot-sim is mounted there, and on the host as well", 0},
         {"gpu-mem-unit", KEY_UNIT, "UNIT", 0, "unit of aliyun.com/gpu-mem: GiB (default), 128MiB...", 0},
         {"device-access", KEY_ACCESS, "cdi|runtime", 0,
          "how a container gets its card: by CDI (default), or by NVIDIA_VISIBLE_DEVICES and the nvidia "
@@ -66,7 +69,8 @@ static const struct argp_option option_table[] = {
         {"ignore-cgpu-disable", KEY_IGNORE_DISABLE, NULL, 0, "isolate containers that say CGPU_DISABLE, too",
          0},
         {"on-excess", KEY_ON_EXCESS, "report|kill", 0,
-         "what becomes of a pod that holds more than its slice: an Event (default), or its processes are "
+         "what becomes of a container that holds more than its slice: an Event (default), or its processes "
+         "are "
          "killed, too",
          0},
         {"census", KEY_CENSUS, "MS", 0, "how often the driver is asked what processes hold (default 1000)",
@@ -158,6 +162,11 @@ static error_t parse_option(int key, char *text, struct argp_state *state) {
         case KEY_SIMULATE:
                 check_simulate(text, o, state);
                 return 0;
+        case KEY_SIMULATE_DIR:
+                if (text[0] != '/')
+                        argp_error(state, "--simulate-dir is \"%s\", must be a path from the root", text);
+                o->agent.simulate_dir = text;
+                return 0;
         case KEY_UNIT:
                 parse_unit(text, o, state);
                 return 0;
@@ -190,6 +199,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state) {
         case ARGP_KEY_END:
                 if (!o->agent.node_name || o->agent.node_name[0] == '\0')
                         argp_error(state, "--node-name is required");
+                if (o->agent.simulate && o->agent.simulate_dir)
+                        argp_error(state,
+                                   "--simulate and --simulate-dir: the cards are those of one of them");
                 return 0;
         default:
                 return parse_paths(key, text, o);

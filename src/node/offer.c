@@ -8,29 +8,40 @@
 #include "node/agent-internal.h"
 #include "node/state_file.h"
 
-static void save_text(const char *path, const Buf *text) {
+static bool save_text(const char *path, const Buf *text) {
         Fault fault = FAULT_NULL;
 
-        if (state_file_write(path, text, &fault) < 0)
-                log_error("%s", fault.text); /* nothing is lost but the head start of the next restart */
+        if (state_file_write(path, text, &fault) == 0)
+                return true;
+        log_error("%s", fault.text); /* nothing is lost but the head start of the next restart */
+        return false;
 }
 
 static void save_cards(const Agent *a) {
         _cleanup_buf_ Buf text = BUF_NULL;
 
         card_list_write(&a->cards, &text);
-        save_text(a->cards_file, &text);
+        (void) save_text(a->cards_file, &text);
 }
 
-static void save_terms(const Agent *a) {
+void agent_take_fences(void *userdata, const CardFences *fences) {
+        const Agent *a = userdata;
+        _cleanup_buf_ Buf text = BUF_NULL;
+
+        card_fences_write(fences, &text);
+        (void) save_text(a->fences_file, &text);
+}
+
+static void save_terms(Agent *a) {
         _cleanup_buf_ Buf text = BUF_NULL;
 
         terms_write(&a->terms, &text);
-        save_text(a->terms_file, &text);
+        a->terms_saved = save_text(a->terms_file, &text);
 }
 
 void agent_said_unit(Agent *a, const char *unit) {
-        if (strcmp(a->terms.said_unit, unit) == 0)
+        /* What a full disk did not take is tried again: without it the next agent would take our word for the user's. */
+        if (strcmp(a->terms.said_unit, unit) == 0 && a->terms_saved)
                 return;
         (void) snprintf(a->terms.said_unit, sizeof a->terms.said_unit, "%s", unit);
         save_terms(a);
@@ -40,6 +51,7 @@ void agent_said_unit(Agent *a, const char *unit) {
 static void write_cdi(const Agent *a) {
         _cleanup_(driver_files_done) DriverFiles driver = {0};
         _cleanup_buf_ Buf text = BUF_NULL;
+        bool simulated = a->o.simulate || a->o.simulate_dir;
         int r;
 
         if (a->o.access != DEVICE_ACCESS_CDI)
@@ -48,14 +60,14 @@ static void write_cdi(const Agent *a) {
                 (void) unlink(a->cdi_file); /* a specification without devices is an error to every runtime */
                 return;
         }
-        if (!a->o.simulate) {
+        if (!simulated) {
                 r = driver_files_find(a->o.host_root, &driver);
                 if (r < 0)
                         log_error("cannot find the driver's files under %s: %s", a->o.host_root,
                                   strerror(-r));
         }
-        cdi_write(&a->cards, &driver, a->o.simulate != NULL, &text);
-        save_text(a->cdi_file, &text);
+        cdi_write(&a->cards, &driver, simulated, &text);
+        (void) save_text(a->cdi_file, &text);
 }
 
 static void set_devices(Agent *a, DeviceKind kind, bool none) {
@@ -65,6 +77,9 @@ static void set_devices(Agent *a, DeviceKind kind, bool none) {
 
         if (!none)
                 r = inventory_devices(&a->inventory, kind, &devices, &n);
+        a->healthy[kind] = 0;
+        for (size_t i = 0; r == 0 && i < n; i++)
+                a->healthy[kind] += devices[i].healthy;
         if (r == 0)
                 r = plugin_set_devices(a->plugins[kind], devices, n);
         if (r != 0)

@@ -16,6 +16,9 @@ static void pod_free(RosterPod *p) {
         for (size_t i = 0; i < p->n_containers; i++)
                 free(p->containers[i].name);
         free(p->containers);
+        for (size_t i = 0; i < p->n_ids; i++)
+                free(p->ids[i].id);
+        free(p->ids);
         free(p->request.containers);
         free(p->refusal);
         free(p->uid);
@@ -98,6 +101,36 @@ static int take_request(RosterPod *pod, const Pod *object, const Request *reques
         return 0;
 }
 
+/* "containerd://0123" */
+static int take_id(RosterId *to, const ContainerId *from) {
+        const char *id = memmem(from->id.data, from->id.len, "://", 3);
+        size_t n = id ? from->id.len - (size_t) (id + 3 - from->id.data) : 0;
+
+        to->id = malloc(n + 1 + from->name.len + 1);
+        if (!to->id)
+                return -ENOMEM;
+        if (n > 0)
+                memcpy(to->id, id + 3, n);
+        to->id[n] = '\0';
+        if (from->name.len > 0)
+                memcpy(to->id + n + 1, from->name.data, from->name.len);
+        to->id[n + 1 + from->name.len] = '\0';
+        to->name = to->id + n + 1;
+        return 0;
+}
+
+static int take_ids(RosterPod *pod, const Pod *object) {
+        if (object->n_ids == 0)
+                return 0;
+        pod->ids = calloc(object->n_ids, sizeof *pod->ids);
+        if (!pod->ids)
+                return -ENOMEM;
+        for (; pod->n_ids < object->n_ids; pod->n_ids++)
+                if (take_id(&pod->ids[pod->n_ids], &object->ids[pod->n_ids]) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
 static int take_refusal(RosterPod *pod, const Refusal *refusal) {
         Buf text = BUF_NULL;
 
@@ -145,6 +178,8 @@ static int make_pod(Roster *r, const Pod *object, RosterPod **ret) {
         e = asked < 0 ? asked : take_names(pod, object);
         if (e == 0 && asked == 0)
                 e = take_request(pod, object, &request);
+        if (e == 0 && asked == 0)
+                e = take_ids(pod, object);
         if (e == 0 && asked == REQUEST_E_REFUSED)
                 e = take_refusal(pod, &refusal);
         if (e == 0)
@@ -313,6 +348,13 @@ int roster_place(Roster *r, RosterPod *pod, const Slice *slices, size_t n) {
         pod->grant = grant;
         pod->placed = true;
         return 0;
+}
+
+const char *roster_container_name(const RosterPod *pod, const char *id) {
+        for (size_t i = 0; id[0] != '\0' && i < pod->n_ids; i++)
+                if (strcmp(pod->ids[i].id, id) == 0)
+                        return pod->ids[i].name;
+        return NULL;
 }
 
 uint32_t roster_pod_units(const RosterPod *pod) {

@@ -19,6 +19,12 @@ typedef struct RosterContainer {
         bool not_isolated;  /* it says CGPU_DISABLE */
 } RosterContainer;
 
+/* A container that runs or ran, also one that asks for nothing of ours. */
+typedef struct RosterId {
+        char *id; /* without the runtime's name; the container's name stands behind its NUL */
+        const char *name;
+} RosterId;
+
 typedef struct RosterPod {
         UT_hash_handle hh;
         char *uid;     /* as the kubelet knows it: of a static pod, not the UID of its mirror in the API */
@@ -27,6 +33,8 @@ typedef struct RosterPod {
         Grant *grant;                /* what it holds; NULL when that is over */
         RosterContainer *containers; /* those that ask for our resources, init containers first, in order */
         size_t n_containers;
+        RosterId *ids; /* of a pod that asks for our resources, as far as its status tells */
+        size_t n_ids;
         Request request;    /* what they ask together */
         char *refusal;      /* why it can never be served; NULL for all others */
         bool placed;        /* its annotations name cards */
@@ -69,6 +77,9 @@ LedgerNode *roster_ledger_node(const Roster *r); /* NULL before the node object 
 
 RosterPod *roster_find(const Roster *r, Str uid);
 RosterPod *roster_find_name(const Roster *r, Str namespace_, Str name);
+
+/* The name of the container that the runtime calls so; NULL: none of this pod, or its status does not say so yet. */
+const char *roster_container_name(const RosterPod *pod, const char *id);
 
 /* The node gives a pod its cards itself: slices take the place of what it held. 0 or -ENOMEM. */
 int roster_place(Roster *r, RosterPod *pod, const Slice *slices, size_t n);

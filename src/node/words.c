@@ -7,23 +7,90 @@
 
 enum { HOLDERS_NAMED = 8 };
 
-void agent_warn(Agent *a, const char *reason, const Fault *note) {
-        if (strcmp(a->told.text, note->text) == 0)
-                return;
-        if (!a->node_uid) {
-                a->untold = *note;
-                a->untold_reason = reason;
-                return;
-        }
-        a->told = *note;
-        log_warning("%s: %s", reason, note->text);
-        kube_event(a->recorder, &(KubeEvent){.kind = "Node",
-                                             .name = str_from(a->o.node_name),
-                                             .uid = str_from(a->node_uid),
-                                             .type = "Warning",
-                                             .reason = reason,
-                                             .note = note->text});
+/* ---- Events ---- */
+
+static AgentWarning *warning_of(Agent *a, const char *reason) {
+        AgentWarning *w;
+
+        for (size_t i = 0; i < WARNINGS_MAX; i++)
+                if (a->warnings[i].reason && strcmp(a->warnings[i].reason, reason) == 0)
+                        return &a->warnings[i];
+        w = &a->warnings[a->n_warnings++ % WARNINGS_MAX];
+        *w = (AgentWarning){.reason = reason};
+        return w;
 }
+
+void agent_tell_waiting(Agent *a) {
+        for (size_t i = 0; a->node_uid && i < WARNINGS_MAX; i++) {
+                AgentWarning *w = &a->warnings[i];
+
+                if (!w->reason || w->told)
+                        continue;
+                w->told = true;
+                log_warning("%s: %s", w->reason, w->note.text);
+                kube_event(a->recorder, &(KubeEvent){.kind = "Node",
+                                                     .name = str_from(a->o.node_name),
+                                                     .uid = str_from(a->node_uid),
+                                                     .type = "Warning",
+                                                     .reason = w->reason,
+                                                     .note = w->note.text});
+        }
+}
+
+void agent_tell(Agent *a, const char *reason, const Fault *note) {
+        AgentWarning *w = warning_of(a, reason);
+
+        w->note = *note;
+        w->told = false;
+        agent_tell_waiting(a);
+}
+
+void agent_warn(Agent *a, const char *reason, const Fault *note) {
+        if (strcmp(warning_of(a, reason)->note.text, note->text) != 0)
+                agent_tell(a, reason, note);
+}
+
+/* The gate was passed by: by accident (a static program, raw system calls), or on purpose. */
+void agent_tell_excess(void *userdata, const AuditExcess *excess) {
+        Agent *a = userdata;
+        size_t killed = a->o.kills_excess ? audit_kill(a->audit, excess) : 0;
+        const char *other =
+                excess->container ? " or another one of the container" : " or another one of the pod";
+        Fault note = FAULT_NULL;
+
+        (void) fault_set(
+                &note, 0,
+                "holds %llu MiB of gpu%u, and its slice is %llu MiB: process %u%s is not held by the gate%s",
+                (unsigned long long) (excess->used >> 20), excess->card,
+                (unsigned long long) (excess->limit >> 20), excess->n_pids > 0 ? excess->pids[0] : 0,
+                excess->n_pids > 1 ? other : "", killed > 0 ? "; its processes were killed" : "");
+        if (excess->container)
+                (void) fault_wrap(&note, 0, "container %s", excess->container);
+        log_warning("pod=%s/%s %s", excess->pod->namespace_, excess->pod->name, note.text);
+        kube_event(a->recorder, &(KubeEvent){.kind = "Pod",
+                                             .namespace_ = str_from(excess->pod->namespace_),
+                                             .name = str_from(excess->pod->name),
+                                             .uid = str_from(excess->pod->api_uid),
+                                             .type = "Warning",
+                                             .reason = "GPUMemoryExceeded",
+                                             .note = note.text});
+}
+
+/* Nobody is killed: it may be the machine's own, a display or a monitor. */
+void agent_tell_stray(void *userdata, const AuditStray *stray) {
+        char largest[96] = ", and no process is listed with them";
+        Fault note = FAULT_NULL;
+
+        if (stray->pid > 0)
+                (void) snprintf(largest, sizeof largest, "; process %u, which is in no pod, holds %llu MiB",
+                                stray->pid, (unsigned long long) (stray->pid_bytes >> 20));
+        (void) fault_set(&note, 0, "of the %llu MiB that are in use of gpu%u, %llu MiB are no pod's%s",
+                         (unsigned long long) (stray->used >> 20), stray->card,
+                         (unsigned long long) (stray->bytes >> 20), largest);
+        agent_tell(userdata, "GPUMemoryUnaccounted", &note);
+}
+
+/* ---- the node object ---- */
 
 static void list_holders(const Agent *a, Buf *out) {
         size_t named = 0, more = 0;

@@ -4,6 +4,7 @@
 /* One system call, from its number and the address of its parameters to what is in them afterwards: nvidia_ioctl() of
  * kernel-open/nvidia/nv.c and RmIoctl() of escape.c for the control file and the cards, uvm_ioctl() of uvm.c for UVM. */
 
+#include "rm/rm.h"
 #include "sim/caller.h"
 #include "sim/sim.h"
 
@@ -11,6 +12,10 @@
 
 /* What ioctl(2) returns: 0, also when the driver's own status in the parameters is an error, or a negative errno. */
 int sim_call(SimFile *f, SimCaller *c, uint32_t request, uint64_t at);
+
+/* The descriptor that a call speaks of, beside the one it comes in on, when the answer depends on which open file that is; else -1.
+ * The caller's memory may be different a moment later. */
+int sim_call_descriptor(SimCaller *c, uint32_t request, uint64_t at);
 
 /* ---- its parts, for call.c only ---- */
 
@@ -24,6 +29,8 @@ int sim_call_alloc_object(SimCall *k, void *params, size_t n);
 int sim_call_alloc(SimCall *k, void *params, size_t n);
 int sim_call_heap(SimCall *k, void *params, size_t n);
 int sim_call_control(SimCall *k, void *params, size_t n);
+bool sim_call_travels(uint32_t cmd); /* the controls of the next one */
+uint32_t sim_call_travel(SimCall *k, const RmControl *p);
 int sim_call_uvm(SimCall *k, uint32_t request, uint64_t at);
 
 /* The client of this call, by sim_client_get(). */

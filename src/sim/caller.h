@@ -18,4 +18,6 @@ struct SimCaller {
         uint32_t (*pid)(SimCaller *c);                    /* of its process, as the server sees it */
         uint32_t (*pid_seen)(SimCaller *c, uint32_t pid); /* a pid as it sees it; 0: it does not */
         bool (*is_ctl)(SimCaller *c, int fd); /* is its descriptor fd an open nvidiactl of this server? */
+        /* Which one; NULL: none, or it is not known. Only of the descriptor that sim_call_descriptor() tells. */
+        struct SimFile *(*file)(SimCaller *c, int fd);
 };

@@ -6,6 +6,7 @@
  * duplicated object is one more reference to the same memory. */
 
 #include "cards/cards.h"
+#include "sim/engine/shape.h"
 
 typedef struct SimExtent {
         uint64_t start, bytes;
@@ -18,7 +19,8 @@ typedef struct SimCard {
         uint64_t used;     /* by blocks */
         SimExtent *free;   /* by start, no two that touch */
         size_t n_free, capacity;
-        size_t n_held; /* pieces of all blocks */
+        size_t n_held;              /* pieces of all blocks */
+        bool places[ENGINE_GROUPS]; /* of channel groups on its engines: those that are taken */
 } SimCard;
 
 typedef struct SimBlock {

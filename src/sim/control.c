@@ -372,6 +372,8 @@ int sim_call_control(SimCall *k, void *params, size_t n) {
                 p->status = RM_OK;
         else if (!sim_client_find(k->file->sim, p->client))
                 p->status = RM_ERR_INVALID_CLIENT;
+        else if (sim_call_travels(p->cmd))
+                p->status = sim_call_travel(k, p);
         else if ((p->params_size != 0) != (p->params != 0) ||
                  (which < CONTROLS && p->params_size != controls[which].size))
                 p->status = RM_ERR_INVALID_ARGUMENT;

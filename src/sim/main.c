@@ -8,26 +8,42 @@
 #include <signal.h>
 
 #include "base/file.h"
+#include "sim/meters.h"
 #include "sim/serve.h"
 
 enum { EXIT_DONE, EXIT_ANSWER_NO, EXIT_USAGE, EXIT_BROKEN };
 
-enum { KEY_CARDS = 0x100, KEY_DIR, KEY_FOREGROUND, KEY_NAME, KEY_RESERVED, KEY_STATUS, KEY_VERSION };
+enum {
+        KEY_CARDS = 0x100,
+        KEY_DIR,
+        KEY_FOREGROUND,
+        KEY_METERS,
+        KEY_NAME,
+        KEY_RESERVED,
+        KEY_SLICE,
+        KEY_STATUS,
+        KEY_VERSION
+};
 
 typedef struct Options {
-        const char *cards, *dir, *name, *status;
-        uint32_t reserved_mib;
+        const char *cards, *dir, *name, *status, *meters;
+        uint32_t reserved_mib, slice_usec;
         bool foreground;
 } Options;
 
 static const struct argp_option options_table[] = {
         {"cards", KEY_CARDS, "CARDS", 0,
          "what there is: 4xTesla-V100-SXM2-16GB:16160MiB, groups separated by commas", 0},
-        {"dir", KEY_DIR, "DIR", 0, "an empty directory, where nvidiactl, nvidia0... will be", 0},
+        {"dir", KEY_DIR, "DIR", 0,
+         "a directory, made when it is missing, where nvidiactl, nvidia0... will be", 0},
         {"foreground", KEY_FOREGROUND, NULL, 0, "do not go to the background when it is mounted", 0},
+        {"meters", KEY_METERS, "DIR", 0,
+         "print as JSON what the engines of the cards that are mounted there have done, and end", 0},
         {"name", KEY_NAME, "NODE", 0,
          "the node's name, which the cards' UUIDs are made from (default: localhost)", 0},
         {"reserved", KEY_RESERVED, "MIB", 0, "what the driver keeps of each card for itself (default 0)", 0},
+        {"slice", KEY_SLICE, "US", 0,
+         "how long a process has a card before the next one that has work (default 1000)", 0},
         {"status", KEY_STATUS, "DIR", 0,
          "print as JSON who holds what of the cards that are mounted there, and end", 0},
         {"version", KEY_VERSION, NULL, 0, "print the version", 0},
@@ -35,8 +51,8 @@ static const struct argp_option options_table[] = {
 };
 
 static error_t check_options(const Options *o, struct argp_state *state) {
-        if (!o->status && (!o->cards || !o->dir))
-                argp_error(state, "--cards and --dir, or --status, must be given");
+        if (!o->status && !o->meters && (!o->cards || !o->dir))
+                argp_error(state, "--cards and --dir, or --status, or --meters, must be given");
         return 0;
 }
 
@@ -53,12 +69,19 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
         case KEY_FOREGROUND:
                 o->foreground = true;
                 return 0;
+        case KEY_METERS:
+                o->meters = arg;
+                return 0;
         case KEY_NAME:
                 o->name = arg;
                 return 0;
         case KEY_RESERVED:
                 if (!str_to_u32(str_from(arg), &o->reserved_mib))
                         argp_error(state, "--reserved is \"%s\", must be a number of MiB", arg);
+                return 0;
+        case KEY_SLICE:
+                if (!str_to_u32(str_from(arg), &o->slice_usec) || o->slice_usec == 0)
+                        argp_error(state, "--slice is \"%s\", must be a number of microseconds", arg);
                 return 0;
         case KEY_STATUS:
                 o->status = arg;
@@ -92,14 +115,19 @@ static int say(int status, const char *text) {
         return status;
 }
 
-static int print_status(const char *dir) {
-        _cleanup_buf_ Buf path = BUF_NULL, text = BUF_NULL;
+static int read_status(const char *dir, Buf *ret) {
+        _cleanup_buf_ Buf path = BUF_NULL;
         int r;
 
         buf_appendf(&path, "%s/status", dir);
         r = buf_result(&path);
-        if (r == 0)
-                r = file_read(path.data, 1 << 30, &text);
+        return r == 0 ? file_read(path.data, 1 << 30, ret) : r;
+}
+
+static int print(const char *dir, int (*read)(const char *dir, Buf *ret)) {
+        _cleanup_buf_ Buf text = BUF_NULL;
+        int r = read(dir, &text);
+
         if (r < 0) {
                 (void) fprintf(stderr, "aliquot-sim: %s: %s\n", dir, strerror(-r));
                 return EXIT_BROKEN;
@@ -132,10 +160,12 @@ static int ready(const Options *o) {
 
 static int serve(const Options *o, Sim *sim) {
         _cleanup_(sim_server_freep) SimServer *server = NULL;
+        SimPace pace = SIM_PACE_DEFAULT;
         Fault fault = FAULT_NULL;
         int r;
 
-        if (sim_server_new(sim, o->dir, &server, &fault) < 0)
+        pace.slice_nsec = (uint64_t) o->slice_usec * 1000;
+        if (sim_server_new(sim, o->dir, &pace, &server, &fault) < 0)
                 return say(EXIT_BROKEN, fault.text);
         r = ready(o);
         if (r == 0)
@@ -179,7 +209,7 @@ static int start(const Options *o) {
 }
 
 int main(int argc, char **argv) {
-        Options o = {.name = "localhost"};
+        Options o = {.name = "localhost", .slice_usec = 1000};
 
         if (file_hold_standard() < 0)
                 return EXIT_BROKEN;
@@ -187,7 +217,9 @@ int main(int argc, char **argv) {
         if (argp_parse(&parser, argc, argv, 0, NULL, &o) != 0)
                 return EXIT_USAGE;
         if (o.status)
-                return print_status(o.status);
+                return print(o.status, read_status);
+        if (o.meters)
+                return print(o.meters, sim_meters_write);
         if (block_signals() < 0)
                 return say(EXIT_BROKEN, strerror(errno));
         return start(&o);

@@ -107,6 +107,33 @@ static uint32_t take_block(Sim *s, uint32_t card, uint64_t bytes, SimBlock **ret
         return r == 0 ? RM_OK : r < 0 ? RM_ERR_INSUFFICIENT_RESOURCES : RM_ERR_NO_MEMORY;
 }
 
+/* The lowest place of the card's engines that is free. false: a card has so many. */
+static bool take_place(SimObject *o) {
+        const SimListener *l = &o->client->file->sim->listener;
+        SimCard *card = &o->client->file->sim->cards[o->card];
+        uint32_t place = 0;
+
+        while (place < ENGINE_GROUPS && card->places[place])
+                place++;
+        if (place == ENGINE_GROUPS)
+                return false;
+        card->places[place] = true;
+        o->place = place + 1;
+        if (l->enter)
+                l->enter(l->data, o->card, place, o);
+        return true;
+}
+
+static void leave_place(SimObject *o) {
+        const SimListener *l = &o->client->file->sim->listener;
+
+        if (o->place == 0)
+                return;
+        o->client->file->sim->cards[o->card].places[o->place - 1] = false;
+        if (l->leave)
+                l->leave(l->data, o->card, o->place - 1);
+}
+
 static SimObject *object_init(SimClient *c, SimObject *o, SimObject *parent) {
         HASH_ADD(hh, c->objects, handle, sizeof o->handle, o);
         if (!hash_added(o, hh)) {
@@ -174,6 +201,10 @@ uint32_t sim_object_new(SimClient *c, const SimWish *w, SimObject **ret) {
                 return RM_ERR_INSUFFICIENT_RESOURCES;
         }
         o->owner = block != NULL;
+        if (w->class_ == RM_CLASS_CHANNEL_GROUP && !take_place(o)) {
+                sim_object_free(o);
+                return RM_ERR_INSUFFICIENT_RESOURCES;
+        }
         *ret = o;
         return RM_OK;
 }
@@ -192,6 +223,11 @@ static uint32_t check_copy(const SimObject *source, const SimObject *parent) {
         return RM_ERR_INVALID_OBJECT_PARENT;
 }
 
+/* The driver asks itself with the rights of the kernel. */
+static bool is_drivers(const SimClient *c) {
+        return c->file == c->file->sim->exporter;
+}
+
 uint32_t sim_object_dup(SimClient *c, uint32_t parent, uint32_t wanted, SimClient *from, uint32_t source,
                         SimObject **ret) {
         SimObject *what = sim_object_find(from, source), *below = sim_object_find(c, parent), *o;
@@ -203,7 +239,7 @@ uint32_t sim_object_dup(SimClient *c, uint32_t parent, uint32_t wanted, SimClien
         if (!can_copy(what))
                 return RM_ERR_INVALID_ARGUMENT;
         status = assign_handle(c, wanted, &handle);
-        if (status == RM_OK && c != from && c->uid != from->uid)
+        if (status == RM_OK && c != from && c->uid != from->uid && !is_drivers(c) && !is_drivers(from))
                 status = RM_ERR_INSUFFICIENT_PERMISSIONS;
         if (status == RM_OK)
                 status = check_copy(what, below);
@@ -225,6 +261,7 @@ uint32_t sim_object_dup(SimClient *c, uint32_t parent, uint32_t wanted, SimClien
 static void object_free(SimObject *o) {
         while (o->children)
                 object_free(o->children);
+        leave_place(o);
         if (o->link) {
                 *o->link = o->next;
                 if (o->next)

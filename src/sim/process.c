@@ -148,6 +148,12 @@ static bool is_ctl(SimCaller *c, int fd) {
                makedev(st.stx_dev_major, st.stx_dev_minor) == p->mount->dev && st.stx_ino == p->mount->ctl;
 }
 
+static struct SimFile *file_of(SimCaller *c, int fd) {
+        const SimProcessCaller *p = process(c);
+
+        return p->file && p->fd == fd ? p->file : NULL;
+}
+
 /* A container runtime may have left the /proc of the namespace above. */
 static bool proc_is_ours(void) {
         char link[PATH_SIZE];
@@ -177,7 +183,8 @@ void sim_process_caller_init(SimProcessCaller *p, const SimMount *m, pid_t tid, 
                                            .write = write_memory,
                                            .pid = pid_of,
                                            .pid_seen = pid_seen,
-                                           .is_ctl = is_ctl},
+                                           .is_ctl = is_ctl,
+                                           .file = file_of},
                                 .mount = m,
                                 .tid = tid};
 }

@@ -28,6 +28,8 @@ typedef struct SimProcessCaller {
         const SimMount *mount;
         pid_t tid;
         PidSpace pids; /* its own; {0}: not looked up yet */
+        int fd; /* whoever makes this found out, maybe: one of its descriptors, and which open file that is */
+        struct SimFile *file;
 } SimProcessCaller;
 
 void sim_process_caller_init(SimProcessCaller *p, const SimMount *m, pid_t tid, uint32_t uid);

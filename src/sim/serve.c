@@ -4,13 +4,22 @@
 #define FUSE_USE_VERSION 35
 #include <errno.h>
 #include <fuse_lowlevel.h>
+#include <linux/fuse.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 
+#include "base/clock.h"
 #include "sim/call.h"
+#include "sim/finder.h"
 #include "sim/process.h"
 #include "sim/status.h"
+#include "sim/user/contents.h"
+#include "sim/worker.h"
 
 enum {
         NAME_SIZE = 32,
@@ -20,17 +29,34 @@ static const double FOREVER = 86400 * 365.0; /* nothing that the kernel may keep
 
 /* An open file of ours: one of the driver's, or the text of status as it was when it was opened. */
 typedef struct Opened {
-        SimFile *file; /* NULL for status */
+        SimFile *file;   /* NULL for status */
+        uint64_t number; /* of all that were ever opened */
+        int contents;    /* a memfd that goes with what was exported to it; -1 */
         Buf text;
         struct Opened *next, **link;
 } Opened;
 
+/* A call that cannot be answered before it is known which file a descriptor is. The caller waits in it, so its file stays open. */
+typedef struct Waiting {
+        struct Waiting *next;
+        uint64_t token;
+        fuse_req_t req;
+        Opened *on; /* who waits in a call has it open */
+        unsigned cmd;
+        uint64_t arg;
+        int fd;
+} Waiting;
+
 struct SimServer {
         Sim *sim;
+        SimPages *pages[SIM_CARDS_MAX]; /* by index */
         struct fuse_session *session;
         struct fuse_buf buf;
         SimMount mount;
         Opened *opened;
+        Waiting *waiting;
+        SimFinder *finder;
+        uint64_t number; /* the last one that was given to an open file or to a call that waits */
         uid_t uid;
         bool mounted;
 };
@@ -76,7 +102,7 @@ static bool is_card(const Sim *s, fuse_ino_t ino) {
         return ino >= SIM_INODE_CARDS && ino - SIM_INODE_CARDS < s->n_cards;
 }
 
-/* Size 0, whatever is written or set: a page of a mapping that this process would have to fill does not exist. */
+/* A card's file is as long as what can be mapped of it, the others have size 0, whatever is written or set. */
 static bool attributes(const SimServer *v, fuse_ino_t ino, struct stat *ret) {
         *ret = (struct stat){
                 .st_ino = ino, .st_nlink = 1, .st_uid = v->uid, .st_gid = getgid(), .st_blksize = 4096};
@@ -86,6 +112,7 @@ static bool attributes(const SimServer *v, fuse_ino_t ino, struct stat *ret) {
                 return true;
         }
         ret->st_mode = S_IFREG | (ino == SIM_INODE_STATUS ? 0400 : 0666);
+        ret->st_size = is_card(v->sim, ino) ? SIM_PAGES_SIZE : 0;
         return is_card(v->sim, ino) || (ino > SIM_INODE_ROOT && ino <= SIM_INODE_STATUS);
 }
 
@@ -163,6 +190,8 @@ static SimFile *open_file(const SimServer *v, fuse_ino_t ino) {
 static void opened_free(Opened *o) {
         if (o->file)
                 sim_file_close(o->file);
+        if (o->contents >= 0)
+                (void) close(o->contents); /* not ours to look after */
         buf_done(&o->text);
         if (o->link) {
                 *o->link = o->next;
@@ -177,6 +206,7 @@ static Opened *opened_new(SimServer *v, fuse_ino_t ino) {
 
         if (!o)
                 return NULL;
+        o->contents = -1;
         if (ino == SIM_INODE_STATUS)
                 sim_status_write(v->sim, &o->text);
         else
@@ -185,6 +215,7 @@ static Opened *opened_new(SimServer *v, fuse_ino_t ino) {
                 opened_free(o);
                 return NULL;
         }
+        o->number = ++v->number;
         o->next = v->opened;
         o->link = &v->opened;
         if (o->next)
@@ -209,8 +240,9 @@ static void on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
                 return;
         }
         fi->fh = (uintptr_t) o;
-        fi->direct_io = 1;
-        if (fuse_reply_open(req, fi) == -ENOENT) /* interrupted: there will be no release */
+        fi->direct_io = !is_card(v->sim, ino);
+        fi->keep_cache = fi->noflush = is_card(v->sim, ino); /* what is mapped is what counts */
+        if (fuse_reply_open(req, fi) == -ENOENT)             /* interrupted: there will be no release */
                 opened_free(o);
 }
 
@@ -223,12 +255,32 @@ static void on_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
         refuse(req, 0);
 }
 
+static SimPages *pages_of(const SimServer *v, fuse_ino_t ino) {
+        return is_card(v->sim, ino) ? v->pages[ino - SIM_INODE_CARDS] : NULL;
+}
+
+static void read_pages(fuse_req_t req, SimPages *p, size_t size, off_t at) {
+        size_t from = at >= 0 && at < SIM_PAGES_SIZE ? (size_t) at : SIM_PAGES_SIZE;
+        size_t n = SIM_PAGES_SIZE - from < size ? SIM_PAGES_SIZE - from : size;
+        char *copy = malloc(n + 1);
+
+        if (!copy) {
+                refuse(req, ENOMEM);
+                return;
+        }
+        sim_pages_read(p, from, copy, n);
+        (void) fuse_reply_buf(req, copy, n); /* as in refuse() */
+        free(copy);
+}
+
 static void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t at, struct fuse_file_info *fi) {
         Str text = buf_str(&opened_of(fi)->text);
         size_t from = (uint64_t) at < text.len ? (size_t) at : text.len;
         size_t n = text.len - from < size ? text.len - from : size;
 
-        if (opened_of(fi)->file)
+        if (pages_of(server_of(req), ino))
+                read_pages(req, pages_of(server_of(req), ino), size, at);
+        else if (opened_of(fi)->file)
                 refuse(req, EINVAL);
         else
                 (void) fuse_reply_buf(req, n > 0 ? text.data + from : NULL, n); /* as in refuse() */
@@ -236,17 +288,165 @@ static void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t at, struc
 
 static void on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t n, off_t at,
                      struct fuse_file_info *fi) {
-        refuse(req, EINVAL);
+        SimPages *p = pages_of(server_of(req), ino);
+
+        if (!p || at < 0 || at > SIM_PAGES_SIZE || n > SIM_PAGES_SIZE - (size_t) at) {
+                refuse(req, EINVAL);
+                return;
+        }
+        sim_pages_write(p, (size_t) at, data, n);
+        (void) fuse_reply_write(req, n); /* as in refuse() */
+}
+
+/* What the server changed of a card's pages, for those who have them mapped. Where nobody has, nothing is there to change. */
+static void store(SimServer *v, uint32_t card, SimStores *s) {
+        for (size_t i = 0; i < s->n; i++) {
+                struct fuse_bufvec b = FUSE_BUFVEC_INIT(s->list[i].n);
+
+                b.buf[0].mem = s->list[i].bytes;
+                (void) fuse_lowlevel_notify_store(v->session, SIM_INODE_CARDS + card, (off_t) s->list[i].at,
+                                                  &b, 0);
+        }
+}
+
+static void on_enter(void *data, uint32_t card, uint32_t place, const SimObject *group) {
+        SimServer *v = data;
+        SimStores s;
+
+        sim_pages_enter(v->pages[card], place, group->client->handle, group->handle, group->client->pid, &s);
+        store(v, card, &s);
+}
+
+static void on_leave(void *data, uint32_t card, uint32_t place) {
+        SimServer *v = data;
+        SimStores s;
+
+        sim_pages_leave(v->pages[card], place, clock_nsec(CLOCK_MONOTONIC), &s);
+        store(v, card, &s);
+}
+
+static void execute(fuse_req_t req, const Opened *on, unsigned cmd, uint64_t arg, SimProcessCaller *who) {
+        int r = sim_call(on->file, &who->caller, cmd, arg);
+
+        if (r < 0)
+                refuse(req, -r);
+        else
+                (void) fuse_reply_ioctl(req, r, NULL, 0); /* as in refuse() */
+}
+
+/* false: no memory; then the call is made without knowing. */
+static bool postpone(SimServer *v, fuse_req_t req, const struct fuse_file_info *fi, unsigned cmd,
+                     const void *arg, int fd, SimProcessCaller *who) {
+        bool contents = cmd == SIM_KEEP_CONTENTS || cmd == SIM_GIVE_CONTENTS;
+        Waiting *w = calloc(1, sizeof *w);
+
+        if (!w)
+                return false;
+        *w = (Waiting){.next = v->waiting,
+                       .token = ++v->number,
+                       .req = req,
+                       .on = opened_of(fi),
+                       .cmd = cmd,
+                       .arg = (uintptr_t) arg,
+                       .fd = fd};
+        if (sim_finder_ask(v->finder, contents ? SIM_FIND_DUPLICATE : SIM_FIND_NUMBER,
+                           (pid_t) who->caller.pid(&who->caller), fd, w->token) < 0) {
+                free(w);
+                return false;
+        }
+        v->waiting = w;
+        return true;
+}
+
+static SimFile *file_by_number(const SimServer *v, uint64_t number) {
+        for (const Opened *o = v->opened; o; o = o->next)
+                if (o->number == number && o->file && o->file->kind == SIM_FILE_CTL)
+                        return o->file;
+        return NULL;
+}
+
+static Waiting *take_waiting(SimServer *v, uint64_t token) {
+        Waiting **link = &v->waiting, *w;
+
+        while (*link && (*link)->token != token)
+                link = &(*link)->next;
+        w = *link;
+        if (w)
+                *link = w->next;
+        return w;
+}
+
+static void finish(fuse_req_t req, int error) {
+        if (error != 0)
+                refuse(req, error);
+        else
+                (void) fuse_reply_ioctl(req, 0, NULL, 0); /* as in refuse() */
+}
+
+static int send_descriptor(int to, int fd) {
+        char byte = 0;
+        struct iovec io = {&byte, 1};
+        _Alignas(struct cmsghdr) char room[CMSG_SPACE(sizeof fd)] = {0};
+        struct msghdr m = {
+                .msg_iov = &io, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
+        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof fd);
+        memcpy(CMSG_DATA(c), &fd, sizeof fd);
+        return sendmsg(to, &m, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 ? 0 : errno;
+}
+
+/* 0 or an errno. fd is a duplicate, or -1. */
+static int move_contents(Opened *o, unsigned cmd, int fd) {
+        _cleanup_close_ int own = fd;
+        int r;
+
+        if (fd < 0)
+                return EBADF;
+        if (cmd == SIM_GIVE_CONTENTS)
+                return o->contents < 0 ? ENOENT : send_descriptor(fd, o->contents);
+        if (fcntl(fd, F_GET_SEALS) < 0)
+                return EINVAL;
+        if (o->contents >= 0)
+                return EEXIST;
+        r = TAKE_FD(own);
+        o->contents = r;
+        return 0;
+}
+
+static void resume(SimServer *v) {
+        uint64_t token, number;
+
+        while (sim_finder_take(v->finder, &token, &number)) {
+                Waiting *w = take_waiting(v, token);
+                SimProcessCaller who;
+
+                if (!w)
+                        continue;
+                if (w->cmd == SIM_KEEP_CONTENTS || w->cmd == SIM_GIVE_CONTENTS) {
+                        finish(w->req, move_contents(w->on, w->cmd, (int) number - 1));
+                        free(w);
+                        continue;
+                }
+                sim_process_caller_init(&who, &v->mount, fuse_req_ctx(w->req)->pid,
+                                        fuse_req_ctx(w->req)->uid);
+                who.fd = w->fd;
+                who.file = file_by_number(v, number);
+                execute(w->req, w->on, w->cmd, w->arg, &who);
+                free(w);
+        }
 }
 
 /* The kernel brings the parameters along only when the number says so; they are fetched and put back here in any case. A caller
  * that this process cannot see, in a pid namespace beside or above its own, has no memory that could be read. */
 static void on_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg, struct fuse_file_info *fi,
                      unsigned flags, const void *in, size_t in_size, size_t out_size) {
-        const SimServer *v = server_of(req);
+        SimServer *v = server_of(req);
         const struct fuse_ctx *ctx = fuse_req_ctx(req);
         SimProcessCaller who;
-        int r;
+        int fd;
 
         if (!opened_of(fi)->file || (flags & (FUSE_IOCTL_COMPAT | FUSE_IOCTL_DIR))) {
                 refuse(req, ENOTTY);
@@ -256,12 +456,23 @@ static void on_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg, st
                 refuse(req, EACCES);
                 return;
         }
+        if (cmd == SIM_WHICH_FILE) {
+                (void) fuse_reply_ioctl(req, 0, &opened_of(fi)->number,
+                                        sizeof(uint64_t)); /* as in refuse() */
+                return;
+        }
         sim_process_caller_init(&who, &v->mount, ctx->pid, ctx->uid);
-        r = sim_call(opened_of(fi)->file, &who.caller, cmd, (uintptr_t) arg);
-        if (r < 0)
-                refuse(req, -r);
-        else
-                (void) fuse_reply_ioctl(req, r, NULL, 0); /* as in refuse() */
+        if ((cmd == SIM_KEEP_CONTENTS || cmd == SIM_GIVE_CONTENTS) && in_size == sizeof fd) {
+                memcpy(&fd, in, sizeof fd);
+                if (opened_of(fi)->file->kind != SIM_FILE_CTL || !postpone(v, req, fi, cmd, arg, fd, &who))
+                        refuse(req, ENOTTY);
+                return;
+        }
+        fd = opened_of(fi)->file->kind == SIM_FILE_CTL
+                     ? sim_call_descriptor(&who.caller, cmd, (uintptr_t) arg)
+                     : -1;
+        if (fd < 0 || !who.caller.is_ctl(&who.caller, fd) || !postpone(v, req, fi, cmd, arg, fd, &who))
+                execute(req, opened_of(fi), cmd, (uintptr_t) arg, &who);
 }
 
 /* A close reaches us without its process waiting for the answer. With room for all of them the kernel hands them over in order,
@@ -285,6 +496,14 @@ static const struct fuse_lowlevel_ops operations = {
 
 /* ---- the server ---- */
 
+/* A server that was killed leaves its mount behind, of no use to anybody: the one that takes its place takes it away. */
+static void clear_dead(const char *dir) {
+        struct statfs st; /* stat() may be answered by the kernel alone */
+
+        if (statfs(dir, &st) < 0 && errno == ENOTCONN)
+                (void) umount2(dir, MNT_DETACH); /* where it cannot be, mounting says so */
+}
+
 static int mount_at(SimServer *v, const char *dir, Fault *fault) {
         char name[] = "aliquot-sim", o[] = "-o", options[] = "allow_other,fsname=aliquot-sim,subtype=aliquot";
         char *argv[] = {name, o, options, NULL};
@@ -295,6 +514,8 @@ static int mount_at(SimServer *v, const char *dir, Fault *fault) {
         fuse_opt_free_args(&args);
         if (!v->session)
                 return fault_set(fault, -ENOMEM, "no FUSE session");
+        clear_dead(dir);
+        (void) mkdir(dir, 0755); /* where it is missing and cannot be made, mounting says so */
         if (fuse_session_mount(v->session, dir) != 0)
                 return fault_set(fault, -EPERM, "cannot mount at %s", dir);
         v->mounted = true;
@@ -302,7 +523,17 @@ static int mount_at(SimServer *v, const char *dir, Fault *fault) {
         return r < 0 ? fault_set(fault, r, "%s: %s", dir, strerror(-r)) : 0;
 }
 
-int sim_server_new(Sim *s, const char *dir, SimServer **ret, Fault *fault) {
+static int make_pages(SimServer *v, const SimPace *pace) {
+        for (size_t i = 0; i < v->sim->n_cards; i++) {
+                v->pages[i] = sim_pages_new(pace);
+                if (!v->pages[i])
+                        return -ENOMEM;
+        }
+        v->sim->listener = (SimListener){on_enter, on_leave, v};
+        return 0;
+}
+
+int sim_server_new(Sim *s, const char *dir, const SimPace *pace, SimServer **ret, Fault *fault) {
         _cleanup_(sim_server_freep) SimServer *v = calloc(1, sizeof *v);
         int r;
 
@@ -310,27 +541,61 @@ int sim_server_new(Sim *s, const char *dir, SimServer **ret, Fault *fault) {
                 return fault_set(fault, -ENOMEM, "out of memory");
         v->sim = s;
         v->uid = getuid();
+        if (make_pages(v, pace) < 0)
+                return fault_set(fault, -ENOMEM, "out of memory");
         r = mount_at(v, dir, fault);
         if (r < 0)
                 return r;
+        r = sim_finder_new(&v->finder);
+        if (r < 0)
+                return fault_set(fault, r, "no thread: %s", strerror(-r));
         *ret = TAKE_PTR(v);
         return 0;
 }
 
+/* On the worker, as everything that changes what the server knows. An empty request: descriptors were found. */
+static void process(void *data, void *request, size_t n) {
+        SimServer *v = data;
+        struct fuse_buf b = {.size = n, .mem = request};
+
+        if (n > 0)
+                fuse_session_process_buf(v->session, &b);
+        else
+                resume(v);
+}
+
+/* Reading and writing pages is what the call under way may be waiting for: its parameters may lie in a mapped card. */
+static bool is_about_pages(const struct fuse_buf *b) {
+        const struct fuse_in_header *h = b->mem;
+
+        return b->size >= sizeof *h && (h->opcode == FUSE_READ || h->opcode == FUSE_WRITE);
+}
+
 /* One request, or the news that there is no file system any more. */
-static int serve_one(SimServer *v) {
+static int serve_one(SimServer *v, Worker *w) {
         int r = fuse_session_receive_buf(v->session, &v->buf);
 
-        if (r > 0)
-                fuse_session_process_buf(v->session, &v->buf);
-        return r == -EINTR || r == -EAGAIN ? 1 : r;
+        if (r <= 0)
+                return r == -EINTR || r == -EAGAIN ? 1 : r;
+        if (!is_about_pages(&v->buf))
+                return worker_give(w, v->buf.mem, v->buf.size) < 0 ? -ENOMEM : 1;
+        fuse_session_process_buf(v->session, &v->buf);
+        return 1;
+}
+
+static int serve_found(SimServer *v, Worker *w) {
+        sim_finder_hear(v->finder);
+        return worker_give(w, "", 0);
 }
 
 int sim_server_run(SimServer *v) {
+        _cleanup_(worker_freep) Worker *worker = worker_new(process, v);
         _cleanup_close_ int signals = -1;
         sigset_t set;
         int r;
 
+        if (!worker)
+                return -ENOMEM;
         (void) sigemptyset(&set);
         (void) sigaddset(&set, SIGTERM);
         (void) sigaddset(&set, SIGINT);
@@ -340,13 +605,16 @@ int sim_server_run(SimServer *v) {
                 return -errno;
         do {
                 struct pollfd fds[] = {{.fd = fuse_session_fd(v->session), .events = POLLIN},
-                                       {.fd = signals, .events = POLLIN}};
+                                       {.fd = signals, .events = POLLIN},
+                                       {.fd = sim_finder_fd(v->finder), .events = POLLIN}};
 
-                if (poll(fds, 2, -1) < 0)
+                if (poll(fds, 3, -1) < 0)
                         return -errno;
                 if (fds[1].revents)
                         return 0;
-                r = serve_one(v);
+                if (fds[2].revents && serve_found(v, worker) < 0)
+                        return -ENOMEM;
+                r = fds[0].revents ? serve_one(v, worker) : 1;
         } while (r > 0 && !fuse_session_exited(v->session));
         return r < 0 && r != -ENODEV ? r : 0;
 }
@@ -354,12 +622,22 @@ int sim_server_run(SimServer *v) {
 void sim_server_free(SimServer *v) {
         if (!v)
                 return;
+        while (v->waiting) {
+                Waiting *w = take_waiting(v, v->waiting->token);
+
+                refuse(w->req, ENOTCONN);
+                free(w);
+        }
         if (v->mounted)
                 fuse_session_unmount(v->session);
+        v->sim->listener = (SimListener){.enter = NULL};
         while (v->opened)
                 opened_free(v->opened);
+        for (size_t i = 0; i < v->sim->n_cards; i++)
+                sim_pages_free(v->pages[i]);
         if (v->session)
                 fuse_session_destroy(v->session);
+        sim_finder_free(v->finder); /* after that: whoever still asks has been told that nobody answers */
         free(v->buf.mem);
         free(v);
 }

@@ -3,9 +3,10 @@
 
 /* The simulated driver as a file system (FUSE): nvidiactl, nvidiaN, nvidia-uvm, nvidia-uvm-tools, and status. The kernel does
  * what only it can do: it brings the system calls of any process, and counts the copies of an open file over dup, fork,
- * passing and death. One thread: the calls are answered one after the other, and none waits. */
+ * passing and death. The calls are answered one after the other, on one thread; pages of mapped cards on another, at any time. */
 
 #include "base/fault.h"
+#include "sim/pages.h"
 #include "sim/sim.h"
 
 /* Inodes never change: who recognises the files by device and inode need not look again. */
@@ -22,7 +23,7 @@ typedef struct SimServer SimServer;
 
 /* Mounts at dir. Others than the one who mounts may use it, as far as the kernel permits. 0 or negative errno, fault with the
  * sentence; s must live as long as the server. */
-int sim_server_new(Sim *s, const char *dir, SimServer **ret, Fault *fault);
+int sim_server_new(Sim *s, const char *dir, const SimPace *pace, SimServer **ret, Fault *fault);
 
 /* Answers until SIGTERM, SIGINT or SIGHUP comes, or somebody unmounts it. The caller has blocked them. 0 or negative errno. */
 int sim_server_run(SimServer *v);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sim/sim.h"
+#include "sim/export.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -42,6 +42,7 @@ SimFile *sim_file_open(Sim *s, SimFileKind kind, uint32_t card) {
 
 /* RmFreeUnusedClients(): whatever the last copy of the file still held. */
 void sim_file_close(SimFile *f) {
+        sim_exports_done(f);
         while (f->clients)
                 sim_client_free(f->clients);
         assert(f->n_objects == 0);

@@ -31,6 +31,7 @@ struct SimObject {
         SimObject *parent, *children, *next, **link; /* link: where the pointer to it stands */
         SimBlock *block; /* class 0x40, or what the driver took for a group; or NULL */
         bool owner;      /* of the block: it was allocated and not duplicated */
+        uint32_t place;  /* of a channel group on the card's engines, and 1; 0: it is none */
         UT_hash_handle hh;
 };
 
@@ -45,6 +46,14 @@ struct SimClient {
         UT_hash_handle hh;
 };
 
+/* Places for objects that travel with a file: handles of the driver's own client, 0 where there is none. */
+typedef struct SimExports {
+        uint32_t *handles;
+        uint16_t n;      /* 0: it is no such file */
+        uint32_t device; /* instance, as the exporter named it; SIM_CARDS_MAX: none */
+        uint8_t metadata[64];
+} SimExports;
+
 struct SimFile {
         Sim *sim;
         SimFileKind kind;
@@ -53,14 +62,25 @@ struct SimFile {
         bool initialized; /* UVM_INITIALIZE was done */
         size_t n_objects;
         SimClient *clients;
+        SimExports exports;
 };
 
+/* Who is told when a channel group gets a place on its card's engines, and when it leaves it. */
+typedef struct SimListener {
+        void (*enter)(void *data, uint32_t card, uint32_t place, const SimObject *group);
+        void (*leave)(void *data, uint32_t card, uint32_t place);
+        void *data;
+} SimListener;
+
 struct Sim {
+        SimListener listener;
         SimCard *cards;
         size_t n_cards;
         SimClient *clients; /* by handle, in the order in which they were made */
         uint32_t next_client;
         size_t n_files, n_objects, max_objects, max_file_objects;
+        SimFile *exporter; /* the driver's own, whose client has what was exported; NULL while nothing is */
+        size_t n_exported;
 };
 
 /* reserved: bytes that the driver keeps of each card. 0, -E2BIG for more than SIM_CARDS_MAX cards, -ERANGE, -ENOMEM. */

@@ -53,7 +53,7 @@ void sim_status_write(const Sim *s, Buf *out) {
         json_write_init(&w, out);
         json_write_object(&w, NULL);
         json_write_text(&w, "driver", SIM_VERSION);
-        json_write_u64(&w, "files", s->n_files);
+        json_write_u64(&w, "files", s->n_files - (s->exporter != NULL)); /* of programs */
         json_write_u64(&w, "objects", s->n_objects);
         json_write_array(&w, "cards");
         for (size_t i = 0; i < s->n_cards; i++)

@@ -259,10 +259,24 @@ static int make_bell(int directory, Fault *fault) {
         return r < 0 ? fault_set(fault, r, "cannot make the slice's bell: %s", strerror(-r)) : 0;
 }
 
+/* The gate would open no slice on such a kernel, and refuse all memory: that is said before a container starts. */
+static int check_kernel(int directory, Fault *fault) {
+        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+
+        if (fcntl(directory, F_OFD_GETLK, &lock) < 0 && errno == EINVAL)
+                return fault_set(
+                        fault, -EOPNOTSUPP,
+                        "memory cannot be isolated on this kernel: it has no locks of open files (OFD), "
+                        "which Linux has since 3.15");
+        return 0;
+}
+
 /* limits last: with it the slice is there. */
 int slice_files_make(int directory, const SliceSpec *spec, Fault *fault) {
-        int r = make_counters(directory, fault);
+        int r = check_kernel(directory, fault);
 
+        if (r == 0)
+                r = make_counters(directory, fault);
         if (r == 0)
                 r = make_bell(directory, fault);
         return r < 0 ? r : make_limits(directory, spec, fault);

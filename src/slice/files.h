@@ -41,7 +41,7 @@ enum {
 
 /* Makes both files, and the bell beside them. limits is replaced as a whole: who has mapped it keeps the old one. counters that are good stay as they are,
  * because a container may be running on them; others are replaced, never written over. 0, or negative errno with a fault: -EINVAL a
- * uuid that is too long, else of the file that could not be made. */
+ * uuid that is too long, -EOPNOTSUPP a kernel before 3.15, on which nobody could use them; else of the file that could not be made. */
 int slice_files_make(int directory, const SliceSpec *spec, Fault *fault);
 
 /* Says another limit in the file that is there, because containers have it mounted. Bytes that are held above it stay; nothing is

@@ -147,15 +147,17 @@ unsigned slice_reap(Slice *s) {
         return freed;
 }
 
-static void reap_now_and_then(Slice *s) {
+bool slice_look(Slice *s) {
         struct timespec now = {0, 0};
         uint64_t last = atomic_load_explicit(&s->last_reap, memory_order_relaxed), nsec;
 
         (void) sys_call(SYS_clock_gettime, CLOCK_MONOTONIC_COARSE,
                         &now); /* the clock is there since 2.6.32 */
         nsec = (uint64_t) now.tv_sec * UINT64_C(1000000000) + (uint64_t) now.tv_nsec;
-        if (nsec - last >= REAP_PAUSE && atomic_compare_exchange_strong(&s->last_reap, &last, nsec))
-                (void) slice_reap(s);
+        if (nsec - last < REAP_PAUSE || !atomic_compare_exchange_strong(&s->last_reap, &last, nsec))
+                return false;
+        (void) slice_reap(s);
+        return true;
 }
 
 /* ---- opening ---- */
@@ -304,7 +306,7 @@ int slice_reserve(Slice *s, uint64_t bytes) {
         if (units <= limit) {
                 r = change(s, (int64_t) units, limit);
                 if (r < 0) {
-                        reap_now_and_then(s);
+                        (void) slice_look(s);
                         r = change(s, (int64_t) units, limit);
                 }
         }

@@ -41,5 +41,9 @@ uint64_t slice_limit(Slice *s); /* bytes; what the agent says now */
 uint64_t slice_used(
         const Slice *s); /* bytes, by all processes of the container, the dead who were not reaped included */
 
+/* The same before a question is answered: at most once in a millisecond per process, with those that slice_reserve() makes. true: it
+ * looked. */
+bool slice_look(Slice *s);
+
 /* Gives back what dead processes held, at once. Returns how many rows were freed. */
 unsigned slice_reap(Slice *s);

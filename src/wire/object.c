@@ -234,26 +234,59 @@ DECODER(read_pod_spec, pod_spec_fields)
 static const JsonField state_fields[] = {{STR("running"), json_field_present, 0}};
 DECODER(read_state, state_fields)
 
-static const JsonField container_status_fields[] = {{STR("state"), read_state, 0}};
+typedef struct StatusDraft {
+        bool running;
+        ContainerId id;
+} StatusDraft;
 
-/* ret: the pod's containers_ended, which one running container makes false. */
-static void read_container_statuses(JsonReader *r, Arena *arena, void *ret_ended) {
+static const JsonField container_status_fields[] = {
+        JSON_FIELD(StatusDraft, running, "state", read_state),
+        JSON_FIELD(StatusDraft, id.name, "name", json_field_str),
+        JSON_FIELD(StatusDraft, id.id, "containerID", json_field_str),
+};
+
+/* Grows by doubling: n is a power of two when there is no room for one more. More than the kubelet can have made are left out. */
+static bool add_id(JsonReader *r, Arena *arena, Pod *pod, const ContainerId *id) {
+        size_t n = pod->n_ids;
+        ContainerId *bigger;
+
+        if (n > CONTAINER_INDEX_MAX)
+                return true;
+        if ((n & (n - 1)) == 0) {
+                bigger = arena_new(arena, ContainerId, n > 0 ? 2 * n : 1);
+                if (!bigger) {
+                        json_no_memory(r);
+                        return false;
+                }
+                if (n > 0)
+                        memcpy(bigger, pod->ids, n * sizeof *bigger);
+                pod->ids = bigger;
+        }
+        pod->ids[pod->n_ids++] = *id;
+        return true;
+}
+
+static void read_container_statuses(JsonReader *r, Arena *arena, void *ret) {
+        Pod *pod = ret;
+
         if (!json_array_begin(r))
                 return;
         while (json_array_next(r)) {
-                bool running = false;
+                StatusDraft status = {0};
 
-                json_decode(r, arena, container_status_fields, ELEMENTSOF(container_status_fields), &running);
-                if (running)
-                        *(bool *) ret_ended = false;
+                json_decode(r, arena, container_status_fields, ELEMENTSOF(container_status_fields), &status);
+                if (status.running)
+                        pod->containers_ended = false;
+                if (status.id.id.len > 0 && !add_id(r, arena, pod, &status.id))
+                        return;
         }
 }
 
 static const JsonField pod_status_fields[] = {
         JSON_FIELD(Pod, phase, "phase", json_field_str),
-        JSON_FIELD(Pod, containers_ended, "containerStatuses", read_container_statuses),
-        JSON_FIELD(Pod, containers_ended, "initContainerStatuses", read_container_statuses),
-        JSON_FIELD(Pod, containers_ended, "ephemeralContainerStatuses", read_container_statuses),
+        JSON_NESTED("containerStatuses", read_container_statuses),
+        JSON_NESTED("initContainerStatuses", read_container_statuses),
+        JSON_NESTED("ephemeralContainerStatuses", read_container_statuses),
 };
 DECODER(read_pod_status, pod_status_fields)
 

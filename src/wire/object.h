@@ -30,6 +30,11 @@ typedef struct PodContainer {
         bool not_isolated;  /* its environment says CGPU_DISABLE */
 } PodContainer;
 
+/* A container that was made, by its status. */
+typedef struct ContainerId {
+        Str name, id; /* as it stands there: "containerd://0123..." */
+} ContainerId;
+
 typedef struct PodAnnotations {
         Str allocation, assigned, assume_time, core, init_allocation; /* current form */
         Str old_idx, old_dev, old_pod, old_assigned, old_assume_time; /* older form */
@@ -51,6 +56,8 @@ typedef struct Pod {
         size_t n_containers;
         bool containers_ended; /* no status says running: a container that waits has no process. (In a pod
                                   that failed in an init container the others wait for ever.) */
+        ContainerId *ids;      /* of all lists of statuses, the last start of each */
+        size_t n_ids;
 } Pod;
 
 typedef struct NodeAnnotations {

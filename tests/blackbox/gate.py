@@ -78,6 +78,10 @@ def size_in(params):
     return struct.unpack_from("<Q", params.raw, 64)[0]
 
 
+EXPORT, IMPORT, EXPORT_MANY, IMPORT_MANY = 0x3D05, 0x3D06, 0x3D0B, 0x3D0C
+IN_USE = 0x63
+
+
 class Refused(Exception):
     """A status that is not OK."""
 
@@ -160,6 +164,30 @@ class Client:
         answer = call(self.fd, CONTROL, L_CONTROL, self.root, object_, command, 0, address_of(params), len(params), 0)
         ok(answer[6])
         return params.raw
+
+    def empty_file(self):
+        """One that objects can be exported to."""
+        return os.open(self.directory + "/nvidiactl", os.O_RDWR | os.O_CLOEXEC)
+
+    def export(self, handle, fd):
+        self.control(self.root, EXPORT, packed("<IIIIiI", 1, self.device, self.device, handle, fd, 0))
+
+    def import_(self, fd, handle=0):
+        return struct.unpack("<iIIII", self.control(self.root, IMPORT, packed("<iIIII", fd, 1, self.device, self.device, handle)))[4]
+
+    def export_many(self, handles, fd, index=0, room=8):
+        params = ctypes.create_string_buffer(2128)
+        struct.pack_into("<iIH", params, 0, fd, self.device, room)
+        struct.pack_into("<%dI" % len(handles), params, 76, *handles)
+        struct.pack_into("<HH", params, 2124, len(handles), index)
+        self.control(self.root, EXPORT_MANY, params)
+
+    def import_many(self, fd, n, index=0):
+        params = ctypes.create_string_buffer(652)
+        struct.pack_into("<iI", params, 0, fd, self.device)
+        struct.pack_into("<HH", params, 648, n, index)
+        raw = self.control(self.root, IMPORT_MANY, params)
+        return list(struct.unpack_from("<%dI" % n, raw, 8)), list(raw[520:520 + n])
 
     def fb(self, *indices):
         """KiB by index, through the list that is inline."""
@@ -320,6 +348,118 @@ def foreign():
     wait_for_word()
 
 
+def take_descriptor():
+    """From the test, at descriptor 0's place in the environment: a socket that is inherited."""
+    return socket.recv_fds(socket.socket(fileno=os.dup(int(os.environ["SOCKET"]))), 1, 1)[1][0]
+
+
+def give_descriptor(fd):
+    socket.send_fds(socket.socket(fileno=os.dup(int(os.environ["SOCKET"]))), [b"x"], [fd])
+
+
+@inside
+def exports():
+    """What is exported and freed stays charged as long as the file is open, in whatever descriptor."""
+    c = Client()
+    a = c.memory(60 * MIB)
+    fd = c.empty_file()
+    c.export(a, fd)
+    say(again=status_of(c.export, a, fd), bad=status_of(c.export, a, -1) != OK, none=status_of(c.export, 0x77777777, c.empty_file()) != OK)
+    c.free(a)
+    say(freed=True)
+    wait_for_word()
+    say(over=status_of(c.memory, 60 * MIB))
+    other = os.dup(fd)
+    os.close(fd)
+    say(still=status_of(c.memory, 60 * MIB))
+    b = c.import_(other)
+    say(imported=True)
+    wait_for_word()
+    d = c.memory(30 * MIB)  # it has to look, and finds that the file is there
+    os.close(other)
+    say(file=status_of(c.memory, 60 * MIB))  # what was imported holds it
+    wait_for_word()
+    c.free(b)
+    say(gone=True)
+    wait_for_word()
+    c.free(d)
+    # By the file that the client is on itself, and one that is closed before anybody needs the room.
+    e = c.memory(60 * MIB)
+    c.export(e, c.fd)
+    c.free(e)
+    say(itself=status_of(c.memory, 60 * MIB))
+    wait_for_word()
+
+
+@inside
+def exports_many():
+    c = Client()
+    made = [c.memory(10 * MIB) for _ in range(3)]
+    fd = c.empty_file()
+    say(range_=status_of(c.export_many, made, fd, 7) != OK, unknown=status_of(c.export_many, made + [0x77777777], fd) != OK)
+    c.export_many(made, fd)
+    for a in made:
+        c.free(a)
+    say(freed=True)
+    wait_for_word()
+    handles, types = c.import_many(fd, 4)
+    say(types=types, n=len([h for h in handles if h]))
+    wait_for_word()
+    for handle in handles[:3]:
+        c.free(handle)
+    c.export_many([0, 0], fd)
+    say(replaced=True)
+    wait_for_word()
+    os.close(fd)
+    say(closed=status_of(c.memory, 100 * MIB))
+    wait_for_word()
+
+
+@inside
+def stranger_exports():
+    """Memory that nobody here has counted, of a client that came with its file."""
+    other = Client.__new__(Client)
+    other.directory, other.fd = os.environ["SIM_DIR"], take_descriptor()
+    other.root, other.device, handle = (int(word) for word in os.environ["HANDLES"].split())
+    fd = other.empty_file()
+    say(first=status_of(other.export, handle, fd))
+    wait_for_word()
+    say(second=status_of(other.export, handle, other.empty_file()))
+    wait_for_word()
+    os.close(fd)
+    say(closed=status_of(Client().memory, 100 * MIB))
+    wait_for_word()
+
+
+@inside
+def exporter():
+    c = Client()
+    a = c.memory(40 * MIB)
+    fd = c.empty_file()
+    c.export(a, fd)
+    give_descriptor(fd)
+    os.close(fd)
+    c.free(a)
+    say(given=True)
+    wait_for_word()
+    say(status=status_of(c.memory, 80 * MIB))
+    wait_for_word()
+
+
+@inside
+def importer():
+    c = Client()
+    fd = take_descriptor()
+    c.memory(int(os.environ["HOLD"]) * MIB)
+    say(one=status_of(c.import_, fd))
+    wait_for_word()
+    say(many=status_of(c.import_many, fd, 1))
+    wait_for_word()
+    os.close(fd)
+    say(closed=True)
+    wait_for_word()
+
+
 @inside
 def cards():
     """A limit of its own for each card, and none of a third one."""
@@ -445,6 +585,34 @@ def hold():
 
 
 @inside
+def asks():
+    """How much is free, by the driver's own call, as often as the test wants to know."""
+    c = Client()
+    c.memory(10 * MIB)
+    word = ""
+    while True:
+        if word == "close":
+            d = Client()
+            d.memory(60 * MIB)
+            say(free=c.fb(0x16)[0])
+            os.close(d.fd)
+        elif word == "export":
+            fd = c.empty_file()
+            a = c.memory(40 * MIB)
+            c.export(a, fd)
+            c.free(a)
+            say(free=c.fb(0x16)[0])
+            os.close(fd)
+        else:
+            want = int(word.split()[1]) * 1024 if word else 0
+            deadline = time.monotonic() + PATIENCE
+            while c.fb(0x16)[0] != want and want and time.monotonic() < deadline:
+                time.sleep(0.01)
+            say(free=c.fb(0x16)[0])
+        word = wait_for_word()
+
+
+@inside
 def forks():
     """A child has its own row; what it inherited stays charged while either lives."""
     c = Client()
@@ -511,6 +679,46 @@ def managed():
     wait_for_word()
     LIBC.munmap(space, 400 * MIB)
     say(gone=True)
+    wait_for_word()
+
+
+@inside
+def managed_cards():
+    """Two files pass for uvm's here: one that can be mapped, and the simulator's, which can be told of cards."""
+    fd = os.open(os.environ["UVM_FILE"], os.O_RDWR | os.O_CLOEXEC)
+    uvm = os.open(os.environ["SIM_DIR"] + "/nvidia-uvm", os.O_RDWR | os.O_CLOEXEC)
+    uuids = [bytes.fromhex(os.environ["UUID%d" % i]) for i in range(3)]
+
+    def map_(n):
+        p = LIBC.mmap(0, n, 3, 1, fd, 0)
+        return -ctypes.get_errno() if p == 0xFFFFFFFFFFFFFFFF else p
+
+    def register(card):
+        params = packed("<16sIiiIII", uuids[card], 0, 0, -1, 0, 0, 0)
+        return LIBC.ioctl(uvm, 37, address_of(params)) or struct.unpack_from("<I", params.raw, 36)[0]
+
+    def unregister(card):
+        params = packed("<16sI", uuids[card], 0)
+        return LIBC.ioctl(uvm, 38, address_of(params)) or struct.unpack_from("<I", params.raw, 16)[0]
+
+    LIBC.ioctl(uvm, 0x30000001, address_of(ctypes.create_string_buffer(16)))
+    a = map_(30 * MIB)
+    say(guessed=a > 0)
+    wait_for_word()
+    say(second=register(1))
+    wait_for_word()
+    say(over=map_(60 * MIB), fits=map_(10 * MIB) > 0)
+    wait_for_word()
+    say(both=register(0), again=register(0), none=register(2))
+    wait_for_word()
+    say(unregistered=unregister(0))
+    wait_for_word()
+    say(once_more=unregister(0))
+    wait_for_word()
+    say(held=status_of(Client().memory, 70 * MIB), no_room=register(0))
+    wait_for_word()
+    LIBC.munmap(a, 30 * MIB)
+    say(unmapped=register(0))
     wait_for_word()
 
 
@@ -594,7 +802,8 @@ class Simulator:
             struct.pack_into("<QHHIQQQQ", page, 0, 0x54494D494C514C41, 1, 0, 4096, 2, limit * MIB, 1 << 40, group)
             struct.pack_into("<I", page, 52, card)
             page[64:64 + 40] = self.uuid(card)
-            files = [self.dir + "/nvidiactl", self.dir + "/nvidia%d" % card, uvm or self.dir + "/nvidia-uvm"]
+            files = [self.dir + "/nvidiactl", self.dir + "/nvidia%d" % card,
+                     (uvm[card] if isinstance(uvm, list) else uvm) or self.dir + "/nvidia-uvm"]
             for i, name in enumerate(files):
                 st = os.stat(name)
                 struct.pack_into("<QQQ", page, 112 + 24 * i, 0, st.st_dev, st.st_ino)
@@ -618,11 +827,11 @@ UNITS_SHIFT = 32
 class Program:
     """A program under test, and its words."""
 
-    def __init__(self, name, slices, simulator, **environment):
+    def __init__(self, name, slices, simulator, fds=(), **environment):
         self.heard = b""
         self.process = subprocess.Popen(
             [sys.executable, os.path.abspath(__file__), "--inside", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            env=dict(os.environ, LD_PRELOAD=LIBRARY, ALIQUOT_SLICES=slices, SIM_DIR=simulator.dir, **environment))
+            pass_fds=fds, env=dict(os.environ, LD_PRELOAD=LIBRARY, ALIQUOT_SLICES=slices, SIM_DIR=simulator.dir, **environment))
 
     def hear(self):
         while b"\n" not in self.heard:
@@ -760,6 +969,93 @@ class GateTest(unittest.TestCase):
         self.assertEqual(used(slices), 50 * MIB)
         program.end()
 
+    def test_exports(self):
+        slices = self.sim.slices(100)
+        program = self.run_program("exports", slices)
+        self.assertEqual(program.hear(), {"again": IN_USE, "bad": True, "none": True})
+        self.assertEqual(program.hear(), {"freed": True})
+        self.assertEqual((used(slices), self.sim.held()), (60 * MIB, 60 * MIB))
+        program.go_on()
+        self.assertEqual(program.hear(), {"over": NO_MEMORY})
+        self.assertEqual(program.hear(), {"still": NO_MEMORY})
+        self.assertEqual(program.hear(), {"imported": True})
+        self.assertEqual((used(slices), self.sim.held()), (60 * MIB, 60 * MIB))
+        program.go_on()
+        self.assertEqual(program.hear(), {"file": NO_MEMORY})
+        self.assertEqual((used(slices), self.sim.held()), (90 * MIB, 90 * MIB))
+        program.go_on()
+        self.assertEqual(program.hear(), {"gone": True})
+        self.assertEqual((used(slices), self.sim.held()), (30 * MIB, 30 * MIB))
+        program.go_on()
+        self.assertEqual(program.hear(), {"itself": NO_MEMORY})
+        self.assertEqual((used(slices), self.sim.held()), (60 * MIB, 60 * MIB))
+        program.end()
+        self.assertEqual(self.sim.held(), 0)
+        self.assert_at_rest(slices)
+
+    def test_exports_many(self):
+        slices = self.sim.slices(100)
+        program = self.run_program("exports_many", slices)
+        self.assertEqual(program.hear(), {"range_": True, "unknown": True})
+        self.assertEqual(program.hear(), {"freed": True})
+        self.assertEqual((used(slices), self.sim.held()), (30 * MIB, 30 * MIB))
+        program.go_on()
+        self.assertEqual(program.hear(), {"types": [1, 1, 1, 0], "n": 3})
+        self.assertEqual((used(slices), self.sim.held()), (30 * MIB, 30 * MIB))
+        program.go_on()
+        self.assertEqual(program.hear(), {"replaced": True})
+        self.assertEqual((used(slices), self.sim.held()), (10 * MIB, 10 * MIB))
+        program.go_on()
+        self.assertEqual(program.hear(), {"closed": OK})
+        program.end()
+
+    def test_exports_of_a_stranger(self):
+        slices = self.sim.slices(100)
+        stranger = Client(self.sim.dir)
+        handles = "%d %d %d" % (stranger.root, stranger.device, stranger.memory(60 * MIB))
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            socket.send_fds(ours, [b"x"], [stranger.fd])
+            program = self.run_program("stranger_exports", slices, fds=[theirs.fileno()], SOCKET=str(theirs.fileno()), HANDLES=handles)
+            self.assertEqual(program.hear(), {"first": OK})
+            self.assertEqual(used(slices), 60 * MIB)
+            program.go_on()
+            self.assertEqual(program.hear(), {"second": NO_MEMORY})
+            self.assertEqual(used(slices), 60 * MIB)
+            program.go_on()
+            self.assertEqual(program.hear(), {"closed": OK})
+            self.assertEqual(used(slices), 100 * MIB)
+            program.end()
+        os.close(stranger.fd)
+
+    def test_exports_between_processes(self):
+        """One container's process gives to another's: each counts what it has, and neither has anything that is not counted."""
+        first, second = self.sim.slices(100), self.sim.slices(100)
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            owner = self.run_program("exporter", first, fds=[theirs.fileno()], SOCKET=str(theirs.fileno()))
+            self.assertEqual(owner.hear(), {"given": True})
+            self.assertEqual((used(first), self.sim.held()), (40 * MIB, 40 * MIB))
+            fd = socket.recv_fds(ours, 1, 1)[1][0]
+            socket.send_fds(ours, [b"x"], [fd])
+            os.close(fd)
+            user = self.run_program("importer", second, fds=[theirs.fileno()], SOCKET=str(theirs.fileno()), HOLD="50")
+            self.assertEqual(user.hear(), {"one": OK})
+            self.assertEqual((used(first), used(second), self.sim.held()), (40 * MIB, 90 * MIB, 90 * MIB))
+            user.go_on()
+            self.assertEqual(user.hear(), {"many": NO_MEMORY})
+            self.assertEqual((used(second), self.sim.held()), (90 * MIB, 90 * MIB))
+            owner.go_on()  # the file is open over there
+            self.assertEqual(owner.hear(), {"status": NO_MEMORY})
+            user.go_on()
+            self.assertEqual(user.hear(), {"closed": True})
+            self.assertEqual((used(second), self.sim.held()), (90 * MIB, 90 * MIB))
+            user.end()
+            owner.end()
+        self.assertEqual(self.sim.held(), 0)
+        self.assert_at_rest(first)
+        self.assert_at_rest(second)
+
     def test_cards(self):
         slices = self.sim.slices(100, 50, None)
         program = self.run_program("cards", slices)
@@ -835,6 +1131,30 @@ class GateTest(unittest.TestCase):
             program.kill()
         self.assert_at_rest(slices)
 
+    def test_free_after_a_kill(self):
+        """Who asks how much is free is told the truth, though nobody has needed the room of the dead."""
+        slices = self.sim.slices(100)
+        program = self.run_program("asks", slices)
+        self.assertEqual(program.hear(), {"free": 90 * 1024})
+        other = self.run_program("hold", slices, HOLD="70")
+        self.assertEqual(other.hear(), {"status": OK})
+        program.go_on()
+        self.assertEqual(program.hear(), {"free": 20 * 1024})
+        other.kill()
+        program.go_on("until 90")
+        self.assertEqual(program.hear(), {"free": 90 * 1024})
+        # A file that is closed, and one that something was exported to.
+        program.go_on("close")
+        self.assertEqual(program.hear(), {"free": 30 * 1024})
+        program.go_on("until 90")
+        self.assertEqual(program.hear(), {"free": 90 * 1024})
+        program.go_on("export")
+        self.assertEqual(program.hear(), {"free": 50 * 1024})
+        program.go_on("until 90")
+        self.assertEqual(program.hear(), {"free": 90 * 1024})
+        self.assertEqual(used(slices), 10 * MIB)
+        program.kill()
+
     def test_no_good_slice(self):
         """A page of another version, none at all, or one that is cut short: nothing is allocated."""
         for damage in ("version", "counters", "cut"):
@@ -877,6 +1197,30 @@ class GateTest(unittest.TestCase):
             program.go_on()
             self.assertEqual(program.hear(), {word: True})
         self.assertEqual(used(slices), 0)
+        program.end()
+
+    def test_managed_cards(self):
+        """Managed memory counts on every card that the process has registered, and on no other."""
+        uvm = self.sim.base + "/uvm"
+        with open(uvm, "wb") as f:
+            f.truncate(400 * MIB)
+        slices = self.sim.slices(100, 50, uvm=[uvm, self.sim.dir + "/nvidia-uvm"])
+        uuids = {"UUID%d" % i: self.sim.uuid(i).decode()[4:].replace("-", "") for i in range(3)}
+        program = self.run_program("managed_cards", slices, UVM_FILE=uvm, **uuids)
+
+        def check(words, *mib):
+            self.assertEqual(program.hear(), words)
+            self.assertEqual((used(slices, 0), used(slices, 1)), (mib[0] * MIB, mib[1] * MIB))
+            program.go_on()
+
+        check({"guessed": True}, 30, 0)
+        check({"second": OK}, 0, 30)
+        check({"over": -errno.ENOMEM, "fits": True}, 0, 40)
+        check({"both": OK, "again": OK, "none": NO_MEMORY}, 40, 40)
+        check({"unregistered": OK}, 40, 40)
+        check({"once_more": OK}, 0, 40)
+        check({"held": OK, "no_room": NO_MEMORY}, 70, 40)
+        check({"unmapped": OK}, 80, 10)
         program.end()
 
     def test_crowd(self):

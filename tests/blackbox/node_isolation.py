@@ -2,33 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `aliquot node` gives an isolated container: node_isolation.py ALIQUOT STORE_SERVER CLOCK_SHIM NVML"""
 
+import json
 import os
-import struct
+import re
 import subprocess
 import sys
 import unittest
 
+from node_lab import GPU_MEM, Limits
 from node_test import Node, ONE_CARD, PODS, TWO_CARDS, container, pod
 
 NVML = sys.argv.pop(1)
 INSIDE = "/run/aliquot"
 MIB = 1 << 20
-
-
-class Limits:
-    """SliceLimits of src/slice/page.h."""
-
-    def __init__(self, path):
-        with open(path, "rb") as f:
-            page = f.read()
-        assert len(page) == 4096, len(page)
-        (magic, self.major, self.minor, self.size, self.generation, self.limit, self.card_bytes, self.group_bytes) = \
-            struct.unpack_from("<8sHHIQQQQ", page)
-        assert magic == b"ALQLIMIT", magic
-        _, self.card, self.core, self.flags = struct.unpack_from("<IIII", page, 48)
-        self.uuid = page[64:112].rstrip(b"\0").decode()
-        self.rdev = [struct.unpack_from("<QQQ", page, 112 + 24 * i)[0] for i in range(3)]
-        self.container = page[184:440].rstrip(b"\0").decode()
 
 
 def slices(lab):
@@ -203,6 +189,7 @@ class Audit(Node):
         lab.proc = os.path.join(lab.dir, "proc")
         os.mkdir(lab.proc)
         lab.extra += ["--census", "20", "--proc", lab.proc, *extra]
+        lab.told, lab.used = (), ()
         lab.start_agent()
         lab.wait_ready()
         return lab
@@ -210,7 +197,24 @@ class Audit(Node):
     def process(self, lab, pid, uid, style="/kubepods/burstable/pod%s/0123"):
         os.mkdir(os.path.join(lab.proc, str(pid)))
         with open(os.path.join(lab.proc, str(pid), "cgroup"), "w") as f:
-            f.write("12:pids:/\n0::" + style % uid + "\n")
+            f.write("12:pids:/\n0::" + (style % uid if "%s" in style else style) + "\n")
+
+    def of(self, lab, pid, uid, name, style="/kubepods/burstable/pod%s/%s"):
+        """A process of that container, once its status names it: from then on it can be told."""
+        c = lab.kubelet.runtime.of(uid, name)
+        pod_name = c.pod.split("/")[1]
+        lab.wait(lambda: any(s.get("containerID") == "containerd://" + c.id for kind in ("containerStatuses", "initContainerStatuses")
+                             for s in lab.get(pod_name).get("status", {}).get(kind, [])), f"{name}'s status names it")
+        self.process(lab, pid, None, style.replace("%s", uid, 1).replace("%s", c.id, 1))
+        lab.machine([*lab.told, (0, pid, 1)], lab.used)
+        lab.wait(lambda: self.container(lab, pid) == name, f"process {pid} is known as {name}'s")
+        lab.machine(lab.told, lab.used)
+
+    def container(self, lab, pid):
+        for k in lab.metrics():
+            if k.startswith("DCGM_CUSTOM_PROCESS_MEM_USED") and f'ProcessId="{pid}"' in k:
+                return k.split('ContainerName="')[1].split('"')[0]
+        return None
 
     def excesses(self, lab):
         return lab.metrics()["aliquot_node_excesses_total"]
@@ -226,12 +230,17 @@ class Audit(Node):
     def censuses(self, lab, n=5):
         """So many more, at least: the driver is asked each time."""
         for i in range(n):
-            lab.machine([*lab.told, (1, 900 + i, 7 + i)])
-            lab.wait(lambda: self.used(lab, "") == 7 + i, "another census")
+            lab.machine([*lab.told, (1, 900 + i, 7 + i)], lab.used)
+            lab.wait(lambda: self.process_mib(lab, 900 + i) == 7 + i, "another census")
+        lab.machine(lab.told, lab.used)
 
-    def tell(self, lab, *processes):
-        lab.told = processes
-        lab.machine(processes)
+    def tell(self, lab, *processes, used=()):
+        lab.told, lab.used = processes, used
+        lab.machine(processes, used)
+
+    def process_mib(self, lab, pid):
+        return sum(v for k, v in lab.metrics().items() if k.startswith("DCGM_CUSTOM_PROCESS_MEM_USED") and
+                   f'ProcessId="{pid}"' in k)
 
     def test_over_the_slice(self):
         lab = self.audited()
@@ -258,6 +267,64 @@ class Audit(Node):
         self.tell(lab, (1, 101, 9000), (1, 103, 4000))
         lab.wait(lambda: self.excesses(lab) == 2, "and once more when it was over in between")
 
+    def test_by_container(self):
+        """One of two takes what the other one leaves: the pod's sum is right, the container's is not."""
+        lab = self.audited()
+        uid = self.place(lab, pod("a", container("main", 2), container("second", 3), init=[container("ini", 5)],
+                                  annotations={"fake/run-ini": "0"}), 1)
+        lab.wait(lambda: set(lab.running(uid)) == {"main", "second"}, "they run")
+        self.of(lab, 101, uid, "main")
+        self.of(lab, 102, uid, "second", "/../kubepods-burstable-pod%s.slice/cri-containerd-%s.scope/docker/0")
+        self.tell(lab, (1, 101, 2154 + 64), (1, 102, 3232 + 64))
+        self.censuses(lab)
+        self.assertEqual(self.excesses(lab), 0, "64 MiB above are not yet too many, for each of them")
+        self.tell(lab, (1, 101, 2154 + 65), (1, 102, 100))
+        lab.wait(lambda: self.excesses(lab) == 1, "one more is, though the other has room")
+        lab.wait(lambda: self.notes(lab), "an Event says so")
+        self.assertRegex(self.notes(lab)[0], "^container main: holds 2219 MiB of gpu1, and its slice is 2154 MiB: process 101 is")
+        self.assertEqual([(k.split('ContainerName="')[1].split('"')[0], v) for k, v in lab.metrics().items()
+                          if k.startswith("aliquot_node_excess_mib{")], [("main", 65)])
+        self.tell(lab, (1, 101, 2000), (1, 102, 9000))
+        lab.wait(lambda: self.excesses(lab) == 2, "the other one")
+        lab.wait(lambda: any("container second: holds 9000 MiB" in n for n in self.notes(lab)), "an Event says so")
+        self.censuses(lab)
+        self.assertEqual(self.excesses(lab), 2, "told once, and not of the pod again")
+
+    def test_what_cannot_be_told_is_the_pods(self):
+        lab = self.audited()
+        uid = self.place(lab, pod("a", container("main", 2), container("second", 3)), 1)
+        lab.wait(lambda: set(lab.running(uid)) == {"main", "second"}, "they run")
+        self.of(lab, 101, uid, "main")
+        self.process(lab, 102, uid, "/kubepods/burstable/pod%s")
+        self.tell(lab, (1, 101, 1000), (1, 102, 2154 + 3232 + 64 - 1000))
+        self.censuses(lab)
+        self.assertEqual(self.excesses(lab), 0)
+        self.tell(lab, (1, 101, 1000), (1, 102, 2154 + 3232 + 65 - 1000))
+        lab.wait(lambda: self.excesses(lab) == 1, "together it is too much")
+        lab.wait(lambda: self.notes(lab), "an Event says so")
+        self.assertRegex(self.notes(lab)[0], "^holds 5451 MiB of gpu1, and its slice is 5386 MiB: .*another one of the pod")
+
+    def test_one_that_has_nothing_of_the_card(self):
+        """A container without a slice in a pod that has one: whatever it holds is too much."""
+        lab = self.audited()
+        uid = self.place(lab, pod("a", container("main", 4), container("idle")), 1)
+        lab.wait(lambda: set(lab.running(uid)) == {"main", "idle"}, "they run")
+        self.of(lab, 101, uid, "idle")
+        self.tell(lab, (1, 101, 64))
+        self.censuses(lab)
+        self.assertEqual(self.excesses(lab), 0)
+        self.tell(lab, (1, 101, 65))
+        lab.wait(lambda: any("container idle: holds 65 MiB of gpu1, and its slice is 0 MiB" in n for n in self.notes(lab)),
+                 "an Event says so")
+
+    def test_init_containers_too(self):
+        lab = self.audited()
+        uid = self.place(lab, pod("a", container("main", 4), init=[container("ini", 2)], annotations={"fake/run-ini": "3600"}), 1)
+        lab.wait(lambda: lab.running(uid) == ["ini"], "it runs")
+        self.of(lab, 101, uid, "ini")
+        self.tell(lab, (1, 101, 2154 + 65))
+        lab.wait(lambda: any("container ini: holds 2219 MiB" in n for n in self.notes(lab)), "an Event says so")
+
     def test_disabled_ones_may(self):
         lab = self.audited()
         uid = self.place(lab, pod("a", container("main", 2, env=[{"name": "CGPU_DISABLE", "value": "1"}])), 1)
@@ -267,6 +334,109 @@ class Audit(Node):
         self.censuses(lab)
         self.assertEqual(self.excesses(lab), 0)
         self.assertEqual(self.used(lab, "a"), 12000)
+
+    def test_unless_the_node_forbids_it(self):
+        lab = self.audited("--ignore-cgpu-disable")
+        uid = self.place(lab, pod("a", container("main", 2, env=[{"name": "CGPU_DISABLE", "value": "1"}])), 1)
+        lab.wait(lambda: lab.running(uid), "it runs")
+        self.process(lab, 101, uid)
+        self.tell(lab, (1, 101, 12000))
+        lab.wait(lambda: self.excesses(lab) == 1, "it is held to its slice")
+
+    def test_one_container_disabled_does_not_free_the_other(self):
+        lab = self.audited()
+        uid = self.place(lab, pod("a", container("main", 2, env=[{"name": "CGPU_DISABLE", "value": "1"}]), container("second", 3)), 1)
+        lab.wait(lambda: set(lab.running(uid)) == {"main", "second"}, "they run")
+        self.of(lab, 101, uid, "main")
+        self.of(lab, 102, uid, "second")
+        self.tell(lab, (1, 101, 9000), (1, 102, 3000))
+        self.censuses(lab)
+        self.assertEqual(self.excesses(lab), 0)
+        self.tell(lab, (1, 101, 9000), (1, 102, 4000))
+        lab.wait(lambda: any("container second: holds 4000 MiB" in n for n in self.notes(lab)), "an Event says so")
+
+    def test_only_the_guilty_container_is_killed(self):
+        lab = self.audited("--on-excess", "kill")
+        uid = self.place(lab, pod("a", container("main", 2), container("second", 3)), 1)
+        lab.wait(lambda: set(lab.running(uid)) == {"main", "second"}, "they run")
+        guilty, other = (subprocess.Popen(["sleep", "600"]) for _ in range(2))
+        self.addCleanup(lambda: [p.kill() or p.wait() for p in (guilty, other)])
+        self.of(lab, guilty.pid, uid, "main")
+        self.of(lab, other.pid, uid, "second")
+        self.tell(lab, (1, guilty.pid, 9000), (1, other.pid, 3200))
+        self.assertEqual(guilty.wait(120), -9)
+        lab.wait(lambda: any("container main: " in n and "were killed" in n for n in self.notes(lab)), "an Event says so")
+        self.assertIsNone(other.poll())
+
+    def test_memory_that_nobody_accounts_for(self):
+        lab = self.audited()
+        uid = self.place(lab, pod("a", container("main", 8)), 1)
+        lab.wait(lambda: lab.running(uid), "it runs")
+        self.process(lab, 101, uid)
+        self.process(lab, 102, "0" * 36)  # a cgroup that looks like a pod's, and is none of this node
+        os.mkdir(os.path.join(lab.proc, "103"))  # a process whose cgroup says nothing
+        self.tell(lab, (1, 101, 4000), used=((0, 0), (1, 4000 + 64 + 32)))
+        self.censuses(lab)
+        self.assertEqual(self.unaccounted(lab), {"0": 0, "1": 96})
+        self.assertEqual(self.strays(lab), 0, "the driver's own part of one process")
+        self.tell(lab, (1, 101, 4000), used=((0, 0), (1, 4000 + 64 + 32 + 33)))
+        lab.wait(lambda: self.strays(lab) == 1, "more is not")
+        lab.wait(lambda: self.node_notes(lab), "an Event says so")
+        self.assertRegex(self.node_notes(lab)[-1], "of the 4129 MiB that are in use of gpu1, 129 MiB are no pod's, and no process is listed")
+        self.censuses(lab)
+        self.assertEqual(self.strays(lab), 1, "told once")
+        self.tell(lab, (1, 101, 4000), used=((0, 0), (1, 4000)))
+        self.censuses(lab)
+        self.tell(lab, (1, 101, 4000), (1, 102, 200), (1, 103, 2000), used=((0, 0), (1, 6200)))
+        lab.wait(lambda: self.strays(lab) == 2, "processes of no pod")
+        lab.wait(lambda: any(re.search("2200 MiB are no pod's; process 103, which is in no pod, holds 2000 MiB", n)
+                             for n in self.node_notes(lab)), "an Event says so")
+        self.assertEqual(self.excesses(lab), 0)
+        self.assertEqual(self.notes(lab), [])
+
+    def test_an_older_driver_tells_no_total(self):
+        lab = self.audited()
+        self.tell(lab, (1, 103, 9000))
+        self.censuses(lab)
+        self.assertEqual((self.unaccounted(lab), self.strays(lab)), ({}, 0))
+
+    def unaccounted(self, lab):
+        return {k.split('gpu="')[1].split('"')[0]: v for k, v in lab.metrics().items()
+                if k.startswith("aliquot_node_unaccounted_mib")}
+
+    def strays(self, lab):
+        return lab.metrics()["aliquot_node_unaccounted_total"]
+
+    def node_notes(self, lab):
+        return [e.get("note") or e.get("message", "") for e in lab.api.get("/api/v1/namespaces/default/events")["items"]
+                if e["reason"] == "GPUMemoryUnaccounted"]
+
+    def test_a_broken_card_stays_fenced_over_a_restart(self):
+        lab = self.audited()
+
+        def allocatable():
+            return lab.node().get("status", {}).get("allocatable", {}).get(GPU_MEM)
+        lab.wait(lambda: allocatable() == "30", "both are offered")
+        lab.machine((), more=["xid 1 1 48"])
+        lab.wait(lambda: allocatable() == "15", "one is fenced")
+        fences = os.path.join(lab.state, "fences.json")
+        lab.wait(lambda: os.path.exists(fences), "and remembered")
+        with open(fences) as f:
+            self.assertEqual([(x["uuid"], x["xid"]) for x in json.load(f)["fences"]], [("GPU-1", 48)])
+        lab.machine(())  # the driver has nothing more to say
+        lab.restart_agent()
+
+        def looked(words):
+            return any("card index=1" in line and words in line for line in list(lab.agent.log))
+        lab.wait(lambda: looked("healthy=false: XID 48"), "the first look is over")
+        lab.wait(lambda: allocatable() == "15", "and one card is offered")  # none while there was no agent
+        lab.agent.kill()
+        with open(fences, "w") as f:
+            f.write('{"fences":[{"uuid":"GPU-1","xid":')
+        lab.start_agent()
+        lab.wait(lambda: looked("healthy=true"), "without a fence it is a good card")
+        self.assertTrue(lab.logged("passed over " + fences))
+        lab.wait(lambda: allocatable() == "30", "and is offered")
 
     def test_killed_where_that_is_wished(self):
         lab = self.audited("--on-excess", "kill")

@@ -9,6 +9,7 @@ import resource
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -137,13 +138,13 @@ class Agent:
 
 class Lab:
     def __init__(self, aliquot, store, seed=None, cards=EIGHT_CARDS, unit="GiB", mode="core_mem", style="v2",
-                 supervised=False, annotations=None, retry=(0.05, 0.3), extra=(), preload=None, nvml=None, start=True, **kubelet):
+                 supervised=False, annotations=None, retry=(0.05, 0.3), extra=(), preload=None, nvml=None, driver=None, start=True, **kubelet):
         self.seed = random.randrange(1 << 32) if seed is None else seed
         self.rng = random.Random(self.seed)
         self.aliquot, self.cards, self.unit = aliquot, cards, unit
         self.supervised, self.extra, self.preload = supervised, list(extra), preload
         self.units = [mib // unit_mib(unit) for mib in card_mib(cards)]
-        self.nvml = nvml
+        self.nvml, self.driver = nvml, driver  # a made-up NVML; where a simulated driver is mounted
         self.dir = tempfile.mkdtemp(prefix="aliquot-node-")
         self.store = StoreServer(store)
         self.api = Api(self.store.address)
@@ -169,11 +170,13 @@ class Lab:
 
     # ---- the driver ----
 
-    def machine(self, processes):
-        """What the made-up NVML says, where there is one: the cards, and (card, pid, MiB) of processes."""
+    def machine(self, processes, used=(), more=()):
+        """What the made-up NVML says, where there is one: the cards, (card, pid, MiB) of processes, (card, MiB) in use, and
+        other lines."""
         text = "".join(f"card GPU-{i} {i} {mib} {16 + i:x} Tesla V100\n" for i, mib in enumerate(card_mib(self.cards)))
         with open(os.path.join(self.dir, "nvml.new"), "w") as f:
             f.write(text + "".join("process %d %d %d\n" % p for p in processes))
+            f.write("".join("used %d %d 300\n" % u for u in used) + "".join(line + "\n" for line in more))
         os.rename(os.path.join(self.dir, "nvml.new"), os.path.join(self.dir, "nvml"))
 
     # ---- the agent ----
@@ -184,7 +187,7 @@ class Lab:
                    self.kubelet_dir, "--state-dir", self.state, "--cdi-dir", self.cdi, "--cgroup-root", self.cgroup,
                    "--slices-dir", self.slices, "--gate", self.gate, "--gpu-mem-unit", self.unit, "--metrics-listen",
                    f"127.0.0.1:{self.metrics_port}"] + self.extra
-        command += ["--nvml", self.nvml] if self.nvml else ["--simulate", self.cards]
+        command += ["--nvml", self.nvml] if self.nvml else ["--simulate-dir", self.driver] if self.driver else ["--simulate", self.cards]
         return command if self.supervised else command + ["--no-supervisor"] + os.environ.get("ALIQUOT_OPTIONS", "").split()
 
     def start_agent(self, preexec=None):
@@ -329,6 +332,23 @@ class Lab:
 
 
 # ---- judging what containers were given ----
+
+class Limits:
+    """SliceLimits of src/slice/page.h."""
+
+    def __init__(self, path):
+        with open(path, "rb") as f:
+            page = f.read()
+        assert len(page) == 4096, len(page)
+        (magic, self.major, self.minor, self.size, self.generation, self.limit, self.card_bytes, self.group_bytes) = \
+            struct.unpack_from("<8sHHIQQQQ", page)
+        assert magic == b"ALQLIMIT", magic
+        _, self.card, self.core, self.flags = struct.unpack_from("<IIII", page, 48)
+        self.uuid = page[64:112].rstrip(b"\0").decode()
+        self.files = [struct.unpack_from("<QQQ", page, 112 + 24 * i) for i in range(3)]  # rdev; dev and inode
+        self.rdev = [f[0] for f in self.files]
+        self.container = page[184:440].rstrip(b"\0").decode()
+
 
 def parse(pod_object, key):
     return {int(i): {int(c): n for c, n in shares.items()}
@@ -477,6 +497,6 @@ def limit_files(pid, size):
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (hard if size is None else size, hard))
 
 
-__all__ = ["ALLOCATION", "ASSIGNED", "ApiError", "CORE", "EIGHT_CARDS", "GPU_CORE", "GPU_MEM", "INIT", "Judge", "Lab",
+__all__ = ["ALLOCATION", "ASSIGNED", "ApiError", "CORE", "EIGHT_CARDS", "GPU_CORE", "GPU_MEM", "INIT", "Judge", "Lab", "Limits",
            "NODE", "NODE_PATH", "PODS", "by_card", "cards_of", "container", "create_many", "demand", "free_port",
            "is_sidecar", "limit", "limit_files", "parse", "pod", "shapes", "time"]

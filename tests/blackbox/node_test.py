@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`aliquot node` from outside: node_test.py ALIQUOT STORE_SERVER CLOCK_SHIM"""
 
+import json
 import os
+import resource
 import signal
 import socket
 import struct
@@ -531,6 +533,24 @@ class KubeletRestarts(Node):
             self.assertEqual(lab.kubelet.runtime.of(uid, "main").devices, before.devices)
         lab.store.tell("return")
 
+    def test_dropped_without_a_word(self):
+        """The kubelet has forgotten the agent and listens to it all the same: it is asked, now and then."""
+        lab = self.lab(cards=TWO_CARDS)
+        manager = lab.kubelet.manager
+        for resource in lab.resources:
+            manager.drop(resource)
+        registered = lab.metrics()["aliquot_node_registrations_total"]
+        self.assertFalse(manager.is_serving(*lab.resources))
+        self.assertTrue(lab.kubelet.wait_serving(*lab.resources, timeout=300), lab.log_tail())
+        lab.wait(lambda: lab.metrics()["aliquot_node_registrations_total"] == registered + 2, "both once more")
+        self.assertEqual(lab.metrics()["aliquot_node_dropped_total"], 2)
+        self.assertTrue(lab.logged("the kubelet lists none of the 30 devices of aliyun.com/gpu-mem"))
+        uid = self.place(lab, pod("a", container("main", 4, 20)), 1)
+        lab.wait(lambda: lab.running(uid), "it runs")
+        asked = manager.allocatable_asked
+        lab.wait(lambda: manager.allocatable_asked > asked, "it is asked again", 300)
+        self.assertEqual(lab.metrics()["aliquot_node_dropped_total"], 2, "and what it lists is left alone")
+
     def test_second_instance(self):
         """An upgrade that starts the new one first: the kubelet disconnects the newer when the older ends."""
         lab = self.lab()
@@ -539,15 +559,13 @@ class KubeletRestarts(Node):
         lab.start_agent()
         lab.wait(lambda: len(lab.kubelet.manager.registrations) >= 4, "the second registers")
         old.stop()
-        # Where the end of the older one is noticed late, the newer is dropped and its ListAndWatch stays open: nobody can know.
-        dropped = "the newer one was dropped without a word (kubernetes#135437)"
-        if not lab.kubelet.wait(lambda: len(lab.kubelet.manager.registrations) >= 6, 20) or not lab.kubelet.wait_serving(
-                *lab.resources, timeout=20):
-            self.skipTest(dropped)
+        # Where the end of the older one is noticed late, the newer is dropped and its ListAndWatch stays open: then it takes until
+        # the agent asks.
+        lab.wait(lambda: len(lab.kubelet.manager.registrations) >= 6, "the second registers again", 300)
         for i in range(50):  # a disconnection may come only now, and the kubelet refuses pods until it is over
+            self.assertTrue(lab.kubelet.wait_serving(*lab.resources, timeout=300), lab.log_tail())
             self.place(lab, pod(f"a{i}", container("main", 3, 10)), 5)
-            if not lab.kubelet.wait(lambda: lab.phase(f"a{i}") in ("Running", "Failed"), 20):
-                self.skipTest(dropped)
+            lab.wait_phase(f"a{i}", "Running", "Failed")
             if lab.phase(f"a{i}") == "Running":
                 break
         self.assertEqual(lab.phase(f"a{i}"), "Running")
@@ -727,6 +745,39 @@ class Changes(Node):
         self.assertIn("the smallest unit that fits is", lab.condition()["message"])
         self.assertTrue(lab.logged("nothing is offered"))
         self.assertFalse(lab.kubelet.manager.is_serving(GPU_MEM))
+
+    def test_two_warnings_at_once(self):
+        """Each is said once, however often the node object comes by."""
+        lab = self.lab(cards=TWO_CARDS)
+        self.place(lab, pod("a", container("main", 3, 10)), 1)
+        lab.wait_phase("a", "Running")
+
+        def annotate(**annotations):
+            lab.api.patch(NODE_PATH, {"metadata": {"labels": {"ack.node.gpu.schedule": "cgpu"}, "annotations": annotations}})
+        for unit in "some", "none":
+            for i in range(5):
+                annotate(**{"aliquot.dev/gpu-mem-unit": unit, "seen": unit + str(i)})
+            lab.wait(lambda: lab.logged(f'gpu-mem-unit is "{unit}"'), "it is refused")
+        lab.wait(lambda: lab.logged("GPUShareModeKept: "), "the mode is kept")
+        annotate(**{"aliquot.dev/gpu-mem-unit": "last"})
+        lab.wait(lambda: lab.logged('gpu-mem-unit is "last"'), "all of them were seen")
+        said = [line for log in lab.logs for line in list(log) if "GPUMemoryUnitRefused: " in line or "GPUShareModeKept: " in line]
+        self.assertEqual([len([line for line in said if reason in line]) for reason in
+                          ('unit is "some"', 'unit is "none"', 'unit is "last"', "GPUShareModeKept: ")], [1, 1, 1, 1], said)
+
+    def test_what_a_full_disk_did_not_take(self):
+        """Our own word on the node is the user's to an agent that does not remember it."""
+        lab = self.lab(cards=TWO_CARDS, start=False)
+        hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        lab.start_agent(lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard)))
+        lab.wait(lambda: lab.node_annotation("aliquot.dev/gpu-mem-unit") == "GiB", "it is said")
+        terms = os.path.join(lab.state, "terms.json")
+        self.assertFalse(os.path.exists(terms))
+        limit_files(lab.agent.process.pid, None)
+        lab.api.patch(NODE_PATH, {"metadata": {"annotations": {"something": "changed"}}})
+        lab.wait(lambda: os.path.exists(terms), "it is remembered")
+        with open(terms) as f:
+            self.assertEqual(json.load(f)["saidUnit"], "GiB")
 
     def test_nodes_words(self):
         lab = self.lab(cards=EIGHT_CARDS)

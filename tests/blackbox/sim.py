@@ -7,7 +7,9 @@
 Runs in a mount namespace of its own, in which nothing that it mounts is seen by anybody else. Without FUSE or without the right to
 make such a namespace it ends with 77.
 """
+import ctypes
 import json
+import mmap
 import os
 import shutil
 import signal
@@ -241,6 +243,38 @@ class Files(Machine):
         self.assertRaises(OSError, os.chmod, self.directory + "/nvidiactl", 0o777)
         self.assertRaises(OSError, open, self.directory + "/another", "w")
         self.assertRaises(OSError, os.unlink, self.directory + "/nvidiactl")
+
+    def test_a_card_is_mapped(self):
+        """All processes have the same memory, that of a card apart from another's; what the server says there is the server's."""
+        with open(self.directory + "/nvidia0", "r+b") as a, open(self.directory + "/nvidia1", "r+b") as b:
+            size = os.fstat(a.fileno()).st_size
+            with mmap.mmap(a.fileno(), size) as first, mmap.mmap(a.fileno(), size) as second, mmap.mmap(b.fileno(), size) as other:
+                first[-5:] = b"hello"
+                self.assertEqual((second[-5:], other[-5:]), (b"hello", bytes(5)))
+                slice_ = first[:8]
+                self.assertEqual(struct.unpack("<Q", slice_)[0], 1000000)
+                first[:8] = bytes(8)
+        with open(self.directory + "/nvidia0", "r+b") as a:
+            a.truncate(0)
+            self.assertEqual(os.fstat(a.fileno()).st_size, size)
+        self.assertEqual(subprocess.run(["sync", "-f", self.directory]).returncode, 0)
+        with open(self.directory + "/nvidia0", "rb") as f:
+            f.seek(size - 5)
+            self.assertEqual(f.read(), b"hello")
+
+    def test_parameters_in_a_mapped_card(self):
+        """Their page must come from the server, which is in the middle of the call that needs it. (What the call's number tells the
+        kernel of is fetched by the kernel before; so they are behind a pointer.)"""
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.ioctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p]
+        with open(self.directory + "/nvidia0", "r+b") as card, open(self.directory + "/nvidiactl", "r+b", buffering=0) as ctl:
+            with mmap.mmap(card.fileno(), os.fstat(card.fileno()).st_size) as memory:
+                start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+                for page in range(100, 200):
+                    xfer = ctypes.create_string_buffer(struct.pack("<IIQ", 210, 72, start + page * 4096))
+                    r = libc.ioctl(ctl.fileno(), 0xC0004600 | 16 << 16 | XFER, xfer)
+                    self.assertEqual((r, ctypes.get_errno() if r else 0), (-1, -EINVAL))
+                    self.assertEqual(memory[page * 4096 + 8:page * 4096 + 17], b"595.45.04")
 
     def test_a_bind_mount_is_the_same(self):
         other = tempfile.mkdtemp(prefix="aliquot-sim-")
@@ -561,7 +595,7 @@ class Server(unittest.TestCase):
             self.assertEqual(done.stdout, "")
 
     def test_a_directory_that_is_none(self):
-        done = self.run_sim("--cards", "T:1GiB", "--dir", "/nonexistent")
+        done = self.run_sim("--cards", "T:1GiB", "--dir", "/nonexistent/dir")
         self.assertEqual((done.returncode, done.stdout), (3, ""))
         self.assertIn("/nonexistent", done.stderr)
         self.assertEqual(self.run_sim("--status", "/nonexistent").returncode, 3)
@@ -594,6 +628,28 @@ class Server(unittest.TestCase):
         server.stdout.close()
         self.assertIn(program.ioctl(ALLOC, 32, program.base), (-107, -103, -5))
         program.end()
+
+    def test_a_dead_server_is_replaced(self):
+        directory = self.place()
+        os.rmdir(directory)  # it makes it
+        for _ in range(2):
+            server = subprocess.Popen([SIM, "--cards", "T:1GiB", "--dir", directory, "--foreground"], stdout=subprocess.PIPE,
+                                      text=True)
+            self.assertEqual(server.stdout.readline(), "ready\n")
+            server.kill()
+            server.wait(PATIENCE)
+            server.stdout.close()
+        server = subprocess.Popen([SIM, "--cards", "T:1GiB", "--dir", directory, "--foreground"], stdout=subprocess.PIPE,
+                                  text=True)
+        self.assertEqual(server.stdout.readline(), "ready\n")
+        program = Program(self, directory).start()
+        self.assertEqual(program.memory(3, MIB), OK)
+        program.end()
+        with open("/proc/self/mounts") as f:
+            self.assertEqual(len([line for line in f if line.split()[1] == directory]), 1)
+        server.send_signal(signal.SIGTERM)
+        self.assertEqual(server.wait(PATIENCE), 0)
+        server.stdout.close()
 
     def test_an_open_file_does_not_keep_the_server(self):
         directory = self.place()

@@ -446,6 +446,25 @@ class WebhookTest(unittest.TestCase):
         self.api.refused.clear()
         wait_for("the caBundle", self.injected)
 
+    def test_who_does_not_lead_fills_what_is_empty(self):
+        """A Lease that an earlier installation left behind: nobody leads, and there are API servers to be told."""
+        self.api.put(LEASE, {"spec": {"holderIdentity": "gone", "leaseDurationSeconds": 3600, "leaseTransitions": 1}})
+        other = configuration()
+        other["webhooks"][0]["clientConfig"]["caBundle"] = base64.b64encode(b"-----BEGIN CERTIFICATE-----\nolder").decode()
+        self.api.put(MUTATING, other)
+        replicas = [Replica(self) for _ in range(2)]
+        for replica in replicas:
+            self.ready(replica)
+
+        def bundles(path):
+            return [h["clientConfig"].get("caBundle") for h in self.api.get(path)["webhooks"]]
+        ours = base64.b64encode(self.authorities().encode()).decode()
+        wait_for("one is filled", lambda: bundles(VALIDATING)[::2] == [ours, ours])
+        self.assertEqual(bundles(MUTATING), [h["clientConfig"].get("caBundle") for h in other["webhooks"]],
+                         "a bundle that is there is the leader's to replace")
+        self.api.put(LEASE, {"spec": {"holderIdentity": "", "leaseDurationSeconds": 1, "leaseTransitions": 1}})
+        wait_for("the other is replaced", lambda: bundles(MUTATING)[::2] == [ours, ours])
+
     def test_renewed_while_connections_live(self):
         replicas = [Replica(self) for _ in range(2)]
         for replica in replicas:

@@ -95,6 +95,17 @@ class Chart(unittest.TestCase):
         self.assertEqual(pod["imagePullSecrets"], [{"name": "s"}])
         self.assertEqual(o["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["replicas"], 1)
 
+    def test_a_simulated_driver(self):
+        cards = "2xTesla-V100-SXM2-16GB:16160MiB"
+        o = self.rendered(*IMAGES, "--set-string", "simulatedDriver=" + cards)
+        pod = o["DaemonSet", "kube-system", "gpushare-device-plugin-ds"]["spec"]["template"]["spec"]
+        agent, driver = pod["containers"]
+        self.assertIn("--simulate-dir=/run/aliquot/sim", agent["args"])
+        self.assertEqual(driver["args"], ["--cards=" + cards, "--dir=/run/aliquot/sim", "--name=$(NODE_NAME)", "--foreground"])
+        self.assertEqual([m.get("mountPropagation") for m in agent["volumeMounts"] if m["name"] == "slices"], ["HostToContainer"])
+        self.assertLessEqual({m["name"] for c in pod["containers"] for m in c["volumeMounts"]}, {v["name"] for v in pod["volumes"]})
+        self.refused("one of them", *IMAGES, "--set-string", "simulatedDriver=" + cards, "--set-string", "simulate=" + cards)
+
     def test_refusals(self):
         self.refused("images.kubeScheduler")
         for value in ("policy=6", "policy=-1", "gpuMemoryUnit=128", "gpuMemoryUnit=0GiB", "deviceAccess=vfio", "polcy=3"):

@@ -113,6 +113,8 @@ class Image(unittest.TestCase):
 
     def test_the_gate_is_where_the_agent_looks(self):
         self.assertIn("usr/lib/aliquot/libaliquot.so", self.members)
+        for name in "libcuda.so.1", "libnvidia-ml.so.1", "nvidia-smi":
+            self.assertIn("usr/lib/aliquot/sim/" + name, self.members)
 
     def test_licences(self):
         packages = os.listdir(os.path.join(self.rootfs, "var/lib/dpkg/status.d"))

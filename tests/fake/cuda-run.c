@@ -5,6 +5,9 @@
  *     cuda-run             every case; each must leave the card as it was
  *     cuda-run devices     what there is: UUIDs in the order of CUDA
  *     cuda-run hold MIB    takes memory, fills it with 0x5a, says its IPC handle, and waits for a line or its death
+ *     cuda-run saturate US N
+ *                          always has kernels of US microseconds waiting; says "running", and for every line that it reads which
+ *                          share of the card the next N of them got; for the line "u", what percent it has by NVML's word
  *     cuda-run open HEX    opens that handle, checks and changes the contents, says "opened", waits, closes, says "closed", waits
  */
 
@@ -179,6 +182,10 @@ static const TestCase cases[] = {
         TEST(captures_refuse),
         TEST(graphs_with_memory),
         TEST(threads),
+        TEST(every_launch_takes_time),
+        TEST(copies_take_time),
+        TEST(streams_share_the_card),
+        TEST(a_ring_is_full),
         TEST(addresses),
         TEST(after_fork),
         TEST(bad_arguments),
@@ -196,6 +203,8 @@ int main(int argc, char **argv) {
                 return hold(strtoul(argv[2], NULL, 10));
         if (argc == 3 && strcmp(argv[1], "open") == 0)
                 return open_handle(argv[2]);
+        if (argc == 4 && strcmp(argv[1], "saturate") == 0)
+                return saturate((unsigned) strtoul(argv[2], NULL, 10), (unsigned) strtoul(argv[3], NULL, 10));
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
                 uint64_t before = used();
 

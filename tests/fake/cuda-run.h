@@ -55,3 +55,10 @@ void threads(void);
 void addresses(void);
 void after_fork(void);
 void bad_arguments(void);
+
+/* time.c */
+void every_launch_takes_time(void);
+void copies_take_time(void);
+void streams_share_the_card(void);
+void a_ring_is_full(void);
+int saturate(unsigned kernel_us, unsigned n);

@@ -90,7 +90,7 @@ class DeviceManager:
         self.sources_ready = False
         self.was_running = set()  # (uid, container) that the runtime reported when the kubelet came up
         self.latency = {"GetPreferredAllocation": [], "Allocate": [], "PreStartContainer": [], "List": []}
-        self.lists_rejected = 0
+        self.lists_rejected = self.allocatable_asked = 0
         self.registrations = []  # (time, resource)
         self.calls = []          # (name, resource, begin, end) of the serial ones
         self.on_status = lambda: None
@@ -114,7 +114,8 @@ class DeviceManager:
         self.limiter = Limiter(LIST_RATE, LIST_BURST)
         registration = {"Register": wire.unary_handler(self._register, dp.RegisterRequest)}
         listing = {"List": wire.unary_handler(self._list, pr.ListPodResourcesRequest),
-                   "Get": wire.unary_handler(self._get, pr.GetPodResourcesRequest)}
+                   "Get": wire.unary_handler(self._get, pr.GetPodResourcesRequest),
+                   "GetAllocatableResources": wire.unary_handler(self._allocatable, pr.AllocatableResourcesRequest)}
         self._serve(os.path.join(self.pod_resources_dir, "kubelet.sock"), "v1.PodResourcesLister", listing, 8)
         self._serve(os.path.join(self.dir, "kubelet.sock"), "v1beta1.Registration", registration, 8)
 
@@ -342,6 +343,25 @@ class DeviceManager:
         text = b"".join(self._pod_text(uid, pod) for uid, pod in pods)
         self.latency["List"].append(time.monotonic() - began)
         return text
+
+    def _allocatable(self, request, context):  # GetAllocatableDevices: an entry for each healthy device
+        self._allowed(context)
+        answer = pr.AllocatableResourcesResponse()
+        with self.lock:
+            self.allocatable_asked += 1
+            for resource, ids in self.healthy.items():
+                for i in ids:
+                    answer.devices.add(resource_name=resource, device_ids=[i])
+        return answer
+
+    def drop(self, resource):
+        """As kubernetes#135437 has it where the end of an older plugin is noticed late: nobody is told."""
+        with self.lock:
+            del self.clients[resource]
+            self._mark_unhealthy(resource)
+            self.endpoints[resource].stopped_at = time.monotonic()
+            self.changed.notify_all()
+        self.on_status()
 
     def _get(self, request, context):
         self._allowed(context)

@@ -376,6 +376,7 @@ class Kubelet:
                 return
             c = self.runtime.of(pod.uid, container["name"])
             if c and c.running and is_init and not is_sidecar(container):
+                self._status(pod)  # it may run for long, and its ID is to be seen
                 return
 
     @staticmethod

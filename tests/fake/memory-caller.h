@@ -12,7 +12,9 @@
 enum {
         MEMORY_PAGE = 4096,
         MEMORY_SIZE = 16 * MEMORY_PAGE,
-        MEMORY_CTL_FD = 3, /* the only descriptor that is an nvidiactl */
+        MEMORY_CTL_FD = 3,  /* the only descriptor that is an nvidiactl, but for: */
+        MEMORY_FILE_FD = 4, /* the first of those of which the test says what they are */
+        MEMORY_FILES = 2,
 };
 #define MEMORY_READ_ONLY 0x10000ull
 #define MEMORY_START     (MEMORY_READ_ONLY + MEMORY_PAGE)
@@ -22,6 +24,7 @@ typedef struct MemoryCaller {
         SimCaller caller;
         uint32_t process;
         uint32_t hidden; /* a pid that it does not see */
+        struct SimFile *files[MEMORY_FILES];
         uint8_t bytes[MEMORY_SIZE];
 } MemoryCaller;
 
@@ -55,12 +58,19 @@ static inline bool memory_is_ctl(SimCaller *c, int fd) {
         return fd == MEMORY_CTL_FD;
 }
 
+static inline struct SimFile *memory_file(SimCaller *c, int fd) {
+        return fd >= MEMORY_FILE_FD && fd < MEMORY_FILE_FD + MEMORY_FILES
+                       ? ((MemoryCaller *) c)->files[fd - MEMORY_FILE_FD]
+                       : NULL;
+}
+
 static inline void memory_caller_init(MemoryCaller *m, uint32_t process, uint32_t uid) {
         *m = (MemoryCaller){.caller = {.uid = uid,
                                        .read = memory_read,
                                        .write = memory_write,
                                        .pid = memory_pid,
                                        .pid_seen = memory_pid_seen,
-                                       .is_ctl = memory_is_ctl},
+                                       .is_ctl = memory_is_ctl,
+                                       .file = memory_file},
                             .process = process};
 }

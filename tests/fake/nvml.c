@@ -10,6 +10,7 @@
  *     mig CARD                            MIG is on there
  *     xid SERIAL CARD CODE                an event, told once per process and serial number
  *     noevents                            no event sets
+ *     used CARD MIB RESERVED              what is in use of it, and what the driver keeps; absent: an older driver
  *     process CARD PID MIB                a process that computes there; `draws CARD PID MIB`: that draws */
 
 #include <stdbool.h>
@@ -105,6 +106,7 @@ int nvmlDeviceGetUUID(NvmlDevice d, char *ret, unsigned size);
 int nvmlDeviceGetName(NvmlDevice d, char *ret, unsigned size);
 int nvmlDeviceGetMinorNumber(NvmlDevice d, unsigned *ret);
 int nvmlDeviceGetMemoryInfo(NvmlDevice d, NvmlMemory *ret);
+int nvmlDeviceGetMemoryInfo_v2(NvmlDevice d, NvmlMemory2 *ret);
 int nvmlDeviceGetPciInfo_v3(NvmlDevice d, NvmlPci *ret);
 int nvmlDeviceGetMigMode(NvmlDevice d, unsigned *ret_now, unsigned *ret_pending);
 int nvmlDeviceGetComputeRunningProcesses_v3(NvmlDevice d, unsigned *count, NvmlProcess *ret);
@@ -203,6 +205,32 @@ int nvmlDeviceGetMinorNumber(NvmlDevice d, unsigned *ret) {
 int nvmlDeviceGetMemoryInfo(NvmlDevice d, NvmlMemory *ret) {
         *ret = (NvmlMemory){.total = (unsigned long long) card_of(d)->mib << 20 | 0xfffff};
         return enter_card("memory", d);
+}
+
+typedef struct Used {
+        int card;
+        unsigned mib, reserved;
+} Used;
+
+static bool read_used(const char *text, void *userdata) {
+        Used *u = userdata;
+        int card;
+
+        return sscanf(text, "used %d %u %u", &card, &u->mib, &u->reserved) == 3 && card == u->card;
+}
+
+int nvmlDeviceGetMemoryInfo_v2(NvmlDevice d, NvmlMemory2 *ret) {
+        Used used = {.card = (int) (card_of(d) - cards)};
+        int r = enter_card("memory2", d);
+
+        if (r == NVML_SUCCESS && ret->version != NVML_MEMORY2_VERSION)
+                return ERROR_NOT_SUPPORTED;
+        if (r == NVML_SUCCESS && !each_line(read_used, &used))
+                return ERROR_NOT_SUPPORTED;
+        ret->total = (unsigned long long) card_of(d)->mib << 20;
+        ret->used = (unsigned long long) used.mib << 20;
+        ret->reserved = (unsigned long long) used.reserved << 20;
+        return r;
 }
 
 int nvmlDeviceGetPciInfo_v3(NvmlDevice d, NvmlPci *ret) {

@@ -35,6 +35,10 @@ static void check_verdict(const RmAsk *ask, const RmKnown *known) {
                 require(known->sliced && v.bytes <= known->limit && !ask->overflow && v.bytes >= ask->bytes);
         if (v.action == RM_REFUSE)
                 require(v.status != RM_OK);
+        if (ask->what == RM_EXPORT || ask->what == RM_EXPORT_MANY)
+                require(v.action == RM_KEEP);
+        if (ask->what == RM_IMPORT || ask->what == RM_IMPORT_MANY || ask->what == RM_DUPLICATE)
+                require(v.action == RM_MEASURE);
         if (ask->what == RM_NEW_MEMORY)
                 require(v.action == RM_CHARGE || v.action == RM_REFUSE);
 }

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 
+#include "cards/known.h"
 #include "node/records.h"
 #include "node/terms.h"
 
@@ -20,6 +21,27 @@ static void check_record(const Record *record) {
         assert(str_eq(buf_str(&text), buf_str(&twice)));
 }
 
+/* And whatever it says, a card is fenced no longer than a day. */
+static void check_fences(Str text) {
+        static CardFences fences, again;
+        static Known known;
+        _cleanup_buf_ Buf written = BUF_NULL;
+        MachineCard card = {.uuid = "GPU-a", .pci = "00000000:01:00.0", .mib = 1, .healthy = true};
+        Fault fault = FAULT_NULL;
+        const usec_t now = 1000;
+        int r = card_fences_read(text, &fences, &fault);
+
+        assert(r == 0 || (r == CARDS_E_MALFORMED && fault.text[0] != '\0' && fences.n == 0));
+        card_fences_write(&fences, &written);
+        assert(card_fences_read(buf_str(&written), &again, NULL) == 0 && card_fences_near(&fences, &again));
+        known_init(&known, 600 * USEC_PER_SEC, &(CardList){&card, 1});
+        known_restore(&known, &fences, now, 1700000000000);
+        assert(known.cards[0].fenced_until <= now + 24 * 3600 * USEC_PER_SEC);
+        assert((known.cards[0].xid == 0) == known.cards[0].card.healthy);
+        known_fences(&known, now, 1700000000000, &again);
+        assert(again.n <= 1);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         _cleanup_(record_freep) Record *record = NULL;
         Str text = {(const char *) data, size};
@@ -34,5 +56,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         fault = FAULT_NULL;
         r = terms_read(text, &terms, &fault);
         assert(r == 0 ? terms.unit.mib > 0 : r == TERMS_E_MALFORMED && fault.text[0] != '\0');
+        check_fences(text);
         return 0;
 }

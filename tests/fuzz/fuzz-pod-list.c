@@ -4,6 +4,7 @@
 
 #include <assert.h>
 
+#include "kubelet/allocatable.h"
 #include "kubelet/podresources.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -22,6 +23,15 @@ static uint64_t check_container(const ListedContainer *c, uint64_t sum) {
         return sum;
 }
 
+static void check_allocatable(Str message) {
+        Fault fault = FAULT_NULL;
+        size_t n = SIZE_MAX;
+        int r = allocatable_count(message, STR("aliyun.com/gpu-mem"), &n, &fault);
+
+        assert(r == 0 ? n <= message.len
+                      : r == ALLOCATABLE_E_MALFORMED && n == SIZE_MAX && fault.text[0] != '\0');
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Fault fault = FAULT_NULL;
@@ -36,6 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 for (size_t k = 0; k < list.pods[i].n_containers; k++)
                         sum = check_container(&list.pods[i].containers[k], sum);
         }
+        check_allocatable((Str){(const char *) data, size});
         __asm__ volatile("" : : "r"(sum));
         return 0;
 }

@@ -49,6 +49,8 @@ static void start(void) {
                 files[i] = open_nth(i);
         for (uint32_t i = 0; i < 2; i++) {
                 memory_caller_init(&callers[i], 7 + i, 0);
+                callers[i].files[0] = files[0];
+                callers[i].files[1] = files[1];
                 assert(sim_client_new(files[i], CLIENT + i, (SimProcess){7 + i, 0}, &c) == RM_OK);
                 assert(sim_object_new(c, &(SimWish){CLIENT + i, DEVICE, RM_CLASS_DEVICE, i, 0}, &o) == RM_OK);
                 assert(sim_object_new(c, &(SimWish){DEVICE, SUBDEVICE, RM_CLASS_SUBDEVICE, 0, 0}, &o) ==
@@ -84,11 +86,14 @@ static size_t one_call(const uint8_t *data, size_t size) {
                 request = uvm_requests[data[1] % 6];
         at += fill(who->bytes + PARAMS, data + at, size - at);
         at += fill(who->bytes + NESTED, data + at, size - at);
+        (void) sim_call_descriptor(&who->caller, request, places[data[4] % 6]);
         r = sim_call(files[n], &who->caller, request, places[data[4] % 6]);
         assert(r == 0 || r == -EFAULT || r == -EINVAL);
         if (data[0] >> 5 == 7) {
                 sim_file_close(files[n]);
                 files[n] = open_nth(n);
+                for (size_t i = 0; i < 2 && n < MEMORY_FILES; i++)
+                        callers[i].files[n] = files[n];
         }
         return at;
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
+#include <sys/ioctl.h>
 
+#include "rm/uvm.h"
 #include "sim/cuda/array.h"
 #include "sim/cuda/memory.h"
 #include "sim/cuda/module.h"
 #include "sim/cuda/pool.h"
 #include "sim/cuda/state.h"
-#include "sim/cuda/stream.h"
+#include "sim/cuda/timeline.h"
 
 enum { DEPTH = 64 }; /* of a thread's stack of contexts */
 
@@ -20,12 +22,26 @@ enum {
         CLASS_COMPUTE = 0xC3C0, /* VOLTA_COMPUTE_A */
 };
 
+static uint32_t register_card(Device *device) {
+        UvmRegisterGpu p = {.ctl = state.driver.ctl, .client = state.driver.client};
+
+        if (device->registered || state.uvm < 0)
+                return RM_OK;
+        memcpy(p.uuid, device->card->uuid_bytes, sizeof p.uuid);
+        if (ioctl(state.uvm, (unsigned long) UVM_REGISTER_GPU_CMD, &p) < 0)
+                return DRIVER_E_FILE;
+        device->registered = p.status == RM_OK;
+        return p.status;
+}
+
 /* What the real one sets up costs memory twice: what it asks for (the parts), and what the driver keeps for the group. */
 static uint32_t make_objects(CUcontext c) {
         Driver *d = &state.driver;
         const DriverCard *card = c->device->card;
         uint32_t compute, status = driver_alloc(d, card->device, RM_CLASS_VASPACE, NULL, 0, &c->space);
 
+        if (status == RM_OK)
+                status = register_card(c->device);
         if (status == RM_OK)
                 status = driver_alloc(d, card->device, RM_CLASS_CHANNEL_GROUP, NULL, 0, &c->group);
         if (status == RM_OK)
@@ -69,6 +85,7 @@ static const size_t default_limits[CU_LIMIT_MAX] = {1024, 1 << 20, 8 << 20, 2, 2
 
 static CUresult furnish(CUcontext c) {
         uint32_t status = make_objects(c);
+        CUresult r;
 
         if (status == RM_OK)
                 status = take_memory(c);
@@ -79,12 +96,16 @@ static CUresult furnish(CUcontext c) {
                 if (status == RM_OK)
                         status = take_memory(c);
         }
-        if (status != RM_OK) {
-                free_objects(c);
-                return from_status(status);
+        r = from_status(status);
+        if (r == CUDA_SUCCESS)
+                r = timeline_open(c);
+        if (r == CUDA_SUCCESS && !(c->legacy = stream_new(c, CU_STREAM_DEFAULT, 0))) {
+                timeline_close(c);
+                r = CUDA_ERROR_OUT_OF_MEMORY;
         }
-        c->legacy = stream_new(c, CU_STREAM_DEFAULT, 0);
-        return c->legacy ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+        if (r != CUDA_SUCCESS)
+                free_objects(c);
+        return r;
 }
 
 CUresult context_new(Device *device, unsigned flags, CUcontext *ret) {
@@ -132,6 +153,7 @@ void context_end(CUcontext c) {
         }
         free(c->heap);
         c->heap = NULL;
+        timeline_close(c);
         free_objects(c);
         c->fault = CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }

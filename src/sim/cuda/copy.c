@@ -27,7 +27,9 @@ static CUresult submit(CUstream handle, const Work *w, bool wait) {
                 if (r != CUDA_SUCCESS)
                         return r;
         }
-        r = stream_submit(s, w);
+        r = stream_make_room(s);
+        if (r == CUDA_SUCCESS)
+                r = stream_submit(s, w);
         return r == CUDA_SUCCESS && wait ? stream_wait(s) : r;
 }
 

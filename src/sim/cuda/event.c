@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/cuda/streamed.h"
+#include "sim/cuda/timeline.h"
 
 /* --- events ----------------------------------------------------------------------------------------------------- */
 
@@ -11,6 +12,7 @@ CUevent event_use(CUevent e) {
 void event_drop(CUevent e) {
         if (--e->users > 0)
                 return;
+        timeline_forget(e);
         if (e->capture)
                 capture_drop(e->capture);
         free(e->tips);
@@ -112,7 +114,7 @@ IN_STREAM(wait_for, cuStreamWaitEvent, cuStreamWaitEvent_ptsz, (CUstream stream,
 /* --- asking ----------------------------------------------------------------------------------------------------- */
 
 static bool is_over(CUevent e) {
-        return e->done >= e->given && e->time <= clock_now();
+        return e->done >= e->given && timeline_event_is_over(e);
 }
 
 static CUresult enter(CUevent e) {
@@ -143,17 +145,11 @@ CUDA_API CUresult cuEventSynchronize(CUevent e) {
         if (r != CUDA_SUCCESS)
                 return r;
         (void) event_use(e);
-        while (!is_over(e)) {
-                uint64_t time = e->time;
-
-                if (e->done < e->given) {
+        while (!is_over(e))
+                if (e->done < e->given)
                         (void) pthread_cond_wait(&state.progress, &state.lock);
-                        continue;
-                }
-                state_unlock(NULL);
-                wait_until(time);
-                (void) state_lock();
-        }
+                else
+                        timeline_wait_for_event(e);
         r = e->context->fault;
         event_drop(e);
         return r;

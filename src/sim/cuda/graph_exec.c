@@ -222,6 +222,8 @@ static CUresult launch(CUstream handle, CUgraphExec e) {
         CUresult r = stream_enter(handle, &c, &s);
 
         if (r == CUDA_SUCCESS)
+                r = stream_make_room(s);
+        if (r == CUDA_SUCCESS)
                 r = check(e);
         if (r == CUDA_SUCCESS)
                 r = capture_refuse_in(s);

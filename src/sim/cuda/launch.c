@@ -46,7 +46,8 @@ static CUresult launch(CUstream handle, CUfunction f, const Shape *shape, void *
                                                     .sharedMemBytes = shape->shared,
                                                     .kernelParams = params,
                                                     .extra = extra};
-        return stream_submit(s, &w);
+        r = stream_make_room(s);
+        return r == CUDA_SUCCESS ? stream_submit(s, &w) : r;
 }
 
 #define SHAPE                                                                                                \

@@ -22,14 +22,18 @@ enum {
  * process sees it: a small slice must leave room for work. */
 #define CONTEXT_BYTES (300ull << 20)
 
+typedef struct Engine Engine;
 typedef struct Pool Pool;
+typedef struct Timeline Timeline;
 typedef struct Heap Heap;
 
 typedef struct Device {
         int ordinal;
         DriverCard *card;
+        Engine *engine;   /* once there was a context */
         int major, minor; /* compute capability */
         int processors;
+        bool registered; /* with uvm: managed memory can be on it */
         CUcontext primary;
         unsigned primary_users, primary_flags;
         CUmemoryPool default_pool, pool; /* made when first asked for */
@@ -46,7 +50,8 @@ typedef struct CUctx_st {
         int cache_config, shared_config;
         uint32_t space, group, channel, parts[CONTEXT_PARTS];
         Heap *heap;
-        CUstream legacy; /* the stream 0 */
+        Timeline *timeline; /* NULL when the context has ended */
+        CUstream legacy;    /* the stream 0 */
         CUstream streams;
         CUmodule modules;
         CUresult fault; /* sticks until the context's end */

@@ -8,21 +8,23 @@
 
 #include "sim/cuda/memory.h"
 #include "sim/cuda/pool.h"
+#include "sim/cuda/timeline.h"
 
-enum { POLL_NSEC = 100 * 1000 }; /* between two looks at a word in memory that a stream waits for */
+enum {
+        POLL_NSEC = 100 * 1000, /* between two looks at what a stream waits for, where nobody tells */
+        SPIN_NSEC = 30 * 1000,
+};
 
 /* --- time ------------------------------------------------------------------------------------------------------- */
 
+/* What is that near is over before a sleep would have begun. */
 void wait_until(uint64_t ns) {
         struct timespec t = {.tv_sec = (time_t) (ns / 1000000000u), .tv_nsec = (long) (ns % 1000000000u)};
 
-        while (clock_now() < ns)
-                if (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) != EINTR)
+        for (uint64_t now = clock_now(); now < ns; now = clock_now())
+                if (ns - now > SPIN_NSEC &&
+                    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) != EINTR)
                         return;
-}
-
-static uint64_t later(uint64_t a, uint64_t b) {
-        return a > b ? a : b;
 }
 
 /* --- streams ---------------------------------------------------------------------------------------------------- */
@@ -41,6 +43,7 @@ CUstream stream_new(CUcontext c, unsigned flags, int priority) {
         s->last = &s->first;
         s->next = c->streams;
         c->streams = s;
+        timeline_add_stream(s);
         return s;
 }
 
@@ -135,10 +138,15 @@ static bool word_has(const Work *w) {
         }
 }
 
-static bool can_be_done(const Work *w) {
+/* An event of another context cannot be waited for on the card. */
+static bool event_has_come(CUcontext c, CUevent e) {
+        return e->where == c || timeline_event_is_over(e);
+}
+
+static bool can_be_done(const CUstream_st *s, const Work *w) {
         switch (w->kind) {
         case WORK_WAIT:
-                return w->event.event->done >= w->event.turn;
+                return w->event.event->done >= w->event.turn && event_has_come(s->context, w->event.event);
         case WORK_AFTER:
                 return w->after.stream->done >= w->after.done;
         case WORK_WORD_WAIT:
@@ -149,26 +157,24 @@ static bool can_be_done(const Work *w) {
 }
 
 static void do_timed(CUstream s, const Work *w) {
-        uint64_t now = clock_now();
         CUresult r;
 
         switch (w->kind) {
-        case WORK_KERNEL:
-                s->end = later(s->end, now) + w->kernel.ns;
-                return;
         case WORK_RECORD:
                 w->event.event->done = w->event.turn;
-                w->event.event->time = later(s->end, now);
+                timeline_mark(s, w->event.event);
                 return;
         case WORK_WAIT:
-                s->end = later(s->end, w->event.event->time);
+                timeline_follow_event(s, w->event.event);
                 return;
         case WORK_AFTER:
-                s->end = later(s->end, w->after.stream->end);
+                timeline_follow(s, w->after.stream);
                 return;
         default:
                 r = work_do(w);
-                if (r != CUDA_SUCCESS && s->context->fault == CUDA_SUCCESS)
+                if (r == CUDA_SUCCESS)
+                        timeline_give_work(s, w);
+                else if (s->context->fault == CUDA_SUCCESS)
                         s->context->fault = r;
         }
 }
@@ -184,23 +190,23 @@ static void work_drop(const Work *w) {
 
 /* With the lock, which it lets go of while somebody else's function runs. */
 static void do_host(CUstream s, const Work *w) {
-        CUresult fault = s->context->fault;
-        uint64_t end = s->end;
+        CUresult fault;
 
+        while (!timeline_is_over(s))
+                timeline_wait(s);
+        fault = s->context->fault;
         state_unlock(NULL);
-        wait_until(end);
         if (w->kind == WORK_HOST)
                 w->host.run(w->host.data);
         else
                 w->host.call(s == s->context->legacy ? NULL : s, fault, w->host.data);
         (void) state_lock();
-        s->end = later(s->end, clock_now());
 }
 
 static void wait_for_progress(const Work *w) {
         struct timespec t;
 
-        if (w->kind != WORK_WORD_WAIT) {
+        if (w->kind != WORK_WORD_WAIT && w->kind != WORK_WAIT) {
                 (void) pthread_cond_wait(&state.progress, &state.lock);
                 return;
         }
@@ -220,7 +226,7 @@ static void *work_off(void *argument) {
         while (s->first) {
                 Work *w = s->first;
 
-                if (!can_be_done(w)) {
+                if (!can_be_done(s, w)) {
                         wait_for_progress(w);
                         continue;
                 }
@@ -290,7 +296,7 @@ static CUresult enqueue(CUstream s, const Work *w) {
 }
 
 static CUresult give(CUstream s, const Work *w) {
-        if (s->first || w->kind == WORK_HOST || w->kind == WORK_CALLBACK || !can_be_done(w))
+        if (s->first || w->kind == WORK_HOST || w->kind == WORK_CALLBACK || !can_be_done(s, w))
                 return enqueue(s, w);
         do_timed(s, w);
         return CUDA_SUCCESS;
@@ -307,7 +313,7 @@ static CUresult order_behind(CUstream s, CUstream other) {
                 return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
         }
         if (!other->first && !s->first) {
-                s->end = later(s->end, other->end);
+                timeline_follow(s, other);
                 return CUDA_SUCCESS;
         }
         return give(s, &w);
@@ -339,25 +345,32 @@ CUresult stream_submit(CUstream s, const Work *w) {
 
 /* --- waiting ---------------------------------------------------------------------------------------------------- */
 
+CUresult stream_make_room(CUstream s) {
+        bool alive;
+
+        if (s->capture || s->first || timeline_has_room(s))
+                return CUDA_SUCCESS;
+        (void) stream_use(s);
+        while (s->alive && !timeline_has_room(s))
+                timeline_wait_for_room(s);
+        alive = s->alive;
+        stream_drop(s);
+        return alive ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
 bool stream_is_idle(CUstream s) {
-        return !s->first && s->end <= clock_now();
+        return !s->first && timeline_is_over(s);
 }
 
 CUresult stream_wait(CUstream s) {
         CUresult fault;
 
         (void) stream_use(s);
-        while (!stream_is_idle(s)) {
-                uint64_t end = s->end;
-
-                if (s->first) {
+        while (!stream_is_idle(s))
+                if (s->first)
                         (void) pthread_cond_wait(&state.progress, &state.lock);
-                        continue;
-                }
-                state_unlock(NULL);
-                wait_until(end);
-                (void) state_lock();
-        }
+                else
+                        timeline_wait(s);
         fault = s->context->fault;
         pools_relax(s->context->device);
         stream_drop(s);

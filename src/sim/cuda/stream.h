@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Streams: work in order, on a timeline of its own. What a piece of work does to memory is done at once, in the order of the
- * calls, and the time that it would take is added to the stream's `end`; only who synchronises waits for that moment. Work that
- * must not be done yet (a host function, a wait for what has not happened) begins a queue, which a thread works off; what
- * comes behind it queues up, so that order holds. While a stream is being captured, work becomes nodes of a graph. */
+/* Streams: work in order. What a piece of work does to memory is done at once, in the order of the calls, and the time that it takes
+ * is given to the card's engines (timeline.h); only who synchronises waits for that. Work that must not be done yet (a host
+ * function, a wait for what has not happened) begins a queue, which a thread works off; what comes behind it queues up, so
+ * that order holds. While a stream is being captured, work becomes nodes of a graph. */
 
 #include "sim/cuda/work.h"
+#include "sim/engine/shape.h"
 
 typedef struct Capture { /* shared by all streams that take part */
         unsigned users;
@@ -26,8 +27,11 @@ typedef struct CUstream_st {
         CUcontext context;
         unsigned flags;
         int priority;
-        uint64_t id, end;     /* ns */
-        uint64_t given, done; /* pieces of work that were queued */
+        uint64_t id;
+        unsigned channel; /* on the card's engines */
+        uint64_t moment;  /* entries of the channel up to the stream's last one; 0: it has none */
+        uint64_t followed[ENGINE_CHANNELS]; /* moments of other channels that it has waited for */
+        uint64_t given, done;               /* pieces of work that were queued */
         Work *first, **last;
         Capture *capture;
         CUgraphNode *tips; /* what the next captured node depends on */
@@ -39,8 +43,11 @@ typedef struct CUevent_st {
         unsigned users, flags;
         CUcontext context;
         uint64_t given, done; /* times it was recorded, and how many of those have come to pass */
-        uint64_t time;        /* ns */
-        Capture *capture;     /* recorded last in a stream that was being captured */
+        uint64_t time;        /* ns, when it is over */
+        CUcontext where;      /* whose channel has the entry that it waits for; NULL: it is over */
+        unsigned channel;
+        uint64_t moment;
+        Capture *capture; /* recorded last in a stream that was being captured */
         CUgraphNode *tips;
         size_t n_tips;
 } CUevent_st;
@@ -50,6 +57,8 @@ CUresult stream_enter(CUstream handle, CUcontext *ret_context, CUstream *ret);
 CUstream stream_new(CUcontext c, unsigned flags, int priority); /* NULL: no memory */
 void stream_drop(CUstream s);
 CUresult stream_submit(CUstream s, const Work *w);
+/* Waits until a launch finds room, without the lock: INVALID_HANDLE when the stream has gone meanwhile. */
+CUresult stream_make_room(CUstream s);
 bool stream_is_idle(CUstream s);
 CUresult stream_wait(CUstream s);    /* lets go of the lock meanwhile */
 CUresult context_wait(CUcontext c);  /* all its streams */

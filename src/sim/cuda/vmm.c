@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <fcntl.h>
 #include <sys/mman.h>
 
 #include "sim/cuda/api_memory.h"
@@ -140,7 +139,7 @@ CUDA_API CUresult cuMemCreate(CUmemGenericAllocationHandle *ret, size_t size, co
                 return r;
         if (!ret || size == 0 || size % GRANULE != 0 || flags != 0)
                 return CUDA_ERROR_INVALID_VALUE;
-        r = prop->requestedHandleTypes != 0 ? share_new(d, size, &b) : block_new(d, size, false, &b);
+        r = block_new(d, size, prop->requestedHandleTypes != 0, &b);
         return r == CUDA_SUCCESS ? add_physical(b, prop, ret) : r;
 }
 
@@ -321,7 +320,6 @@ CUDA_API CUresult cuMemExportToShareableHandle(void *ret, CUmemGenericAllocation
         LOCKED;
         Physical *p;
         CUresult r = state_check();
-        int fd;
 
         if (r == CUDA_SUCCESS)
                 r = find_physical(handle, &p);
@@ -329,11 +327,7 @@ CUDA_API CUresult cuMemExportToShareableHandle(void *ret, CUmemGenericAllocation
                 return r;
         if (!ret || flags != 0 || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || !p->block->own_file)
                 return CUDA_ERROR_INVALID_VALUE;
-        fd = fcntl(p->block->fd, F_DUPFD_CLOEXEC, 0);
-        if (fd < 0)
-                return CUDA_ERROR_OPERATING_SYSTEM;
-        *(int *) ret = fd;
-        return CUDA_SUCCESS;
+        return share_export(p->block, ret);
 }
 
 CUDA_API CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *ret, void *handle, int type) {

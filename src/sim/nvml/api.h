@@ -79,6 +79,12 @@ typedef struct NvmlUtilization {
         unsigned gpu, memory;
 } NvmlUtilization;
 
+typedef struct NvmlProcessSample { /* percent; time: microseconds since 1970 */
+        unsigned pid;
+        unsigned long long time;
+        unsigned sm, memory, encoder, decoder;
+} NvmlProcessSample;
+
 typedef struct NvmlEventData {
         NvmlHandle device;
         unsigned long long type, data;

@@ -195,17 +195,6 @@ NVML_API NvmlReturn nvmlDeviceGetMemoryInfo_v2(NvmlHandle h, NvmlMemory2 *ret) {
 
 /* --- what it does ----------------------------------------------------------------------------------------------- */
 
-NVML_API NvmlReturn nvmlDeviceGetUtilizationRates(NvmlHandle h, NvmlUtilization *ret) {
-        LOCKED;
-        DriverCard *c;
-        NvmlReturn r = nvml_enter(h, &c);
-
-        if (r != NVML_SUCCESS || !ret)
-                return r != NVML_SUCCESS ? r : NVML_ERROR_INVALID_ARGUMENT;
-        *ret = (NvmlUtilization){0, 0}; /* the timelines of processes are not added up */
-        return NVML_SUCCESS;
-}
-
 static NvmlReturn get_fixed(NvmlHandle h, unsigned *ret, unsigned value) {
         DriverCard *c;
         NvmlReturn r = nvml_enter(h, &c);
@@ -216,7 +205,7 @@ static NvmlReturn get_fixed(NvmlHandle h, unsigned *ret, unsigned value) {
         return NVML_SUCCESS;
 }
 
-/* A card that always idles, and has neither a screen nor a fan. */
+/* A card that is always cool, and has neither a screen nor a fan. */
 #define FIXED(name, value)                                                                                   \
         NVML_API NvmlReturn name(NvmlHandle h, unsigned *ret) {                                              \
                 LOCKED;                                                                                      \

@@ -144,18 +144,29 @@ static void take_uuid(DriverCard *c, const RmGidInfo *gid) {
         }
 }
 
+/* Drivers before 595 have the name in 16-bit letters, too, and want all of the room for it. Without a name it is a card all the same. */
+static void take_name(const Driver *d, DriverCard *c) {
+        union {
+                RmNameString name;
+                uint8_t older[132];
+        } p = {.older = {0}};
+        uint32_t status = driver_control(d, c->subdevice, RM_CTRL_NAME_STRING, &p.name, sizeof p.name);
+
+        if (status != RM_OK)
+                status = driver_control(d, c->subdevice, RM_CTRL_NAME_STRING, &p, sizeof p.older);
+        if (status == RM_OK)
+                memcpy(c->name, p.name.name, strnlen((const char *) p.name.name, sizeof c->name - 1));
+}
+
 static uint32_t describe(Driver *d, DriverCard *c) {
         RmGidInfo gid = {.flags = RM_GID_ASCII};
-        RmNameString name = {.flags = 0};
         uint32_t status = driver_control(d, c->subdevice, RM_CTRL_GID_INFO, &gid, sizeof gid);
 
         if (status != RM_OK)
                 return status;
         take_uuid(c, &gid);
-        status = driver_control(d, c->subdevice, RM_CTRL_NAME_STRING, &name, sizeof name);
-        if (status == RM_OK)
-                memcpy(c->name, name.name, strnlen((const char *) name.name, sizeof c->name - 1));
-        return status;
+        take_name(d, c);
+        return RM_OK;
 }
 
 static uint32_t make_objects(Driver *d, DriverCard *c) {

@@ -340,6 +340,116 @@ static void each_xid_is_listed_once(void) {
         ASSERT_TRUE(!xid_rule(0) && !xid_rule(UINT64_MAX));
 }
 
+static uint64_t wall_of(usec_t now) {
+        return UINT64_C(1700000000000) + now / USEC_PER_MSEC;
+}
+
+/* An agent that starts at `now`, by a clock of its own (`offset` less), and knows what the last one wrote. */
+static void restart(usec_t now, usec_t offset, CardFences *fences) {
+        CardList old;
+
+        known_fences(&known, now, wall_of(now), fences);
+        ASSERT_OK(known_list(&known, &old));
+        known_init(&known, QUIET, &old);
+        card_list_done(&old);
+        known_restore(&known, fences, now - offset, wall_of(now));
+}
+
+static void fences_outlive_a_restart(void) {
+        static CardFences fences;
+
+        begin(NULL);
+        see(0, "GPU-a", 1, "");
+        see(1, "GPU-b", 2, "");
+        merge(1 * HOUR);
+        ASSERT_TRUE(known_xid(&known, "GPU-a", 48, 1, 1 * HOUR));
+        restart(1 * HOUR + 4 * MINUTE, 1 * HOUR, &fences);
+        ASSERT_INT(fences.n, 1);
+        ASSERT_FALSE(card("GPU-a")->healthy);
+        ASSERT_TRUE(card("GPU-b")->healthy);
+        see(0, "GPU-a", 1, "");
+        see(1, "GPU-b", 2, "");
+        merge(10 * MINUTE - 1); /* by the new clock: 10 min after the XID, less a little */
+        ASSERT_FALSE(card("GPU-a")->healthy);
+        ASSERT_TRUE(strncmp(card("GPU-a")->trouble, "XID 48", 6) == 0);
+        see(0, "GPU-a", 1, "");
+        see(1, "GPU-b", 2, "");
+        merge(10 * MINUTE);
+        ASSERT_TRUE(card("GPU-a")->healthy);
+        /* It was lifted: a relapse within a day counts, also over another restart. */
+        restart(20 * MINUTE, 0, &fences);
+        ASSERT_INT(fences.n, 1);
+        ASSERT_INT(fences.list[0].xid, 0);
+        ASSERT_TRUE(known_xid(&known, "GPU-a", 48, 1, 21 * MINUTE));
+        ASSERT_INT(known.cards[0].relapses, 1);
+        ASSERT_INT(known.cards[0].fenced_until, 41 * MINUTE);
+}
+
+/* The new run's session is a new one of the driver's. */
+static void a_lost_card_is_found_by_a_new_run(void) {
+        static CardFences fences;
+
+        begin(NULL);
+        see(0, "GPU-a", 1, "");
+        merge(1);
+        ASSERT_TRUE(known_xid(&known, "GPU-a", 79, 1, 2));
+        see(0, "GPU-a", 1, "");
+        merge(HOUR);
+        ASSERT_FALSE(card("GPU-a")->healthy);
+        restart(HOUR, 0, &fences);
+        ASSERT_FALSE(card("GPU-a")->healthy);
+        see(0, "GPU-a", 1, "");
+        merge(HOUR + 1);
+        ASSERT_TRUE(card("GPU-a")->healthy);
+}
+
+static void bad_fences_do_no_harm(void) {
+        static CardFences fences = {.n = 4,
+                                    .list = {{"GPU-a", 48, 0, UINT64_MAX, 0},
+                                             {"GPU-b", 13, 0, UINT64_MAX, UINT64_MAX}, /* fences nothing */
+                                             {"GPU-c", 12345, 1000, 0, 1},
+                                             {"GPU-nobody", 48, 0, 0, 0}}};
+
+        begin(NULL);
+        see(0, "GPU-a", 1, "");
+        see(1, "GPU-b", 2, "");
+        see(2, "GPU-c", 3, "");
+        merge(1);
+        known_restore(&known, &fences, HOUR, wall_of(HOUR));
+        ASSERT_FALSE(card("GPU-a")->healthy);
+        ASSERT_INT(known.cards[0].fenced_until, HOUR + QUIET); /* whatever the clock says */
+        ASSERT_TRUE(card("GPU-b")->healthy && card("GPU-c")->healthy);
+}
+
+static void fences_as_text(void) {
+        static const char *const bad[] = {"",
+                                          "[]",
+                                          "{\"fences\":[{}]}",
+                                          "{\"fences\":[{\"uuid\":\"GPU-a\",\"xid\":-1}]}",
+                                          "{\"fences\":[{\"uuid\":\"GPU-a\"},{\"uuid\":\"GPU-a\"}]}",
+                                          "{\"fences\":[{\"uuid\":\"a/b\"}]}",
+                                          "{\"fences\":[{\"uuid\":\"GPU-a\",\"relapses\":1001}]}"};
+        static CardFences fences, again;
+        _cleanup_buf_ Buf text = BUF_NULL;
+        Fault fault;
+
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++)
+                ASSERT_INT(card_fences_read(str_from(bad[i]), &fences, &fault), CARDS_E_MALFORMED);
+        ASSERT_INT(fences.n, 0);
+        ASSERT_OK(card_fences_read(STR("{}"), &fences, &fault));
+        ASSERT_OK(card_fences_read(
+                STR("{\"more\":1,\"fences\":[{\"uuid\":\"GPU-a\",\"xid\":48,\"until\":1700000000000}]}"),
+                &fences, &fault));
+        ASSERT_INT(fences.list[0].until, 1700000000000);
+        card_fences_write(&fences, &text);
+        ASSERT_OK(card_fences_read(buf_str(&text), &again, &fault));
+        ASSERT_TRUE(card_fences_near(&fences, &again));
+        again.list[0].until += 29999;
+        ASSERT_TRUE(card_fences_near(&fences, &again));
+        again.list[0].until++;
+        ASSERT_FALSE(card_fences_near(&fences, &again));
+}
+
 int main(void) {
         return TEST_MAIN(
                 TEST(an_index_stays_with_its_uuid), TEST(a_card_that_was_not_identified_keeps_its_gap),
@@ -351,5 +461,7 @@ int main(void) {
                 TEST(a_fence_lifts_after_quiet_time),
                 TEST(a_fence_does_not_lift_while_the_card_answers_with_errors), TEST(relapses_wait_longer),
                 TEST(a_card_off_the_bus_must_be_found_anew), TEST(a_later_xid_does_not_soften_a_loss),
-                TEST(whatever_happens_no_card_moves), TEST(each_xid_is_listed_once));
+                TEST(whatever_happens_no_card_moves), TEST(each_xid_is_listed_once),
+                TEST(fences_outlive_a_restart), TEST(a_lost_card_is_found_by_a_new_run),
+                TEST(bad_fences_do_no_harm), TEST(fences_as_text));
 }

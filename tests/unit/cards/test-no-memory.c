@@ -11,50 +11,8 @@
 #include "cards/cdi.h"
 #include "cards/known.h"
 #include "cards/source.h"
-#include "test.h"
+#include "failing.h"
 #include "tiny_elf.h"
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t size);
-
-static unsigned countdown; /* the allocation that fails; 0: none */
-
-static bool fails_now(void) {
-        return countdown > 0 && --countdown == 0;
-}
-
-void *__wrap_malloc(size_t size) {
-        return fails_now() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t n, size_t size) {
-        return fails_now() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t size) {
-        return fails_now() ? NULL : __real_realloc(p, size);
-}
-
-/* Runs `attempt` with its first, second, ... allocation failing until it gets by without meeting the failure. */
-static void fail_each(int (*attempt)(void)) {
-        unsigned n = 0;
-
-        for (;;) {
-                int r;
-
-                countdown = ++n;
-                r = attempt();
-                if (countdown > 0)
-                        break;
-                ASSERT_INT(r, -ENOMEM);
-        }
-        countdown = 0;
-        ASSERT_TRUE(n > 1); /* something did allocate */
-}
 
 static int simulate(void) {
         CardList l = {.n = 77};
@@ -162,21 +120,21 @@ static void remove_library(void) {
 }
 
 static void lists(void) {
-        fail_each(simulate);
-        fail_each(read_list);
-        fail_each(list_known);
+        failing_each(simulate);
+        failing_each(read_list);
+        failing_each(list_known);
 }
 
 static void drivers(void) {
         put_library();
-        fail_each(find_driver);
+        failing_each(find_driver);
         remove_library();
-        fail_each(write_cdi);
+        failing_each(write_cdi);
 }
 
 static void sources(void) {
         ASSERT_TRUE(sd_event_new(&event) >= 0);
-        fail_each(new_source);
+        failing_each(new_source);
         sd_event_unref(event);
 }
 

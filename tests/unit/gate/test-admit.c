@@ -112,6 +112,26 @@ static void decodes_the_heap(void) {
         ASSERT_TRUE(decode(RM_ESC_VID_HEAP_CONTROL, 184, by_pitch).overflow);
 }
 
+static void knows_what_travels(void) {
+        static const struct {
+                uint32_t cmd;
+                RmWhat what;
+                RmAction action;
+        } cases[] = {{0x3D05, RM_EXPORT, RM_KEEP},      {0x3D0B, RM_EXPORT_MANY, RM_KEEP},
+                     {0x3D06, RM_IMPORT, RM_MEASURE},   {0x3D0C, RM_IMPORT_MANY, RM_MEASURE},
+                     {0x3D08, RM_OTHER, RM_FORWARD},    {0x3D0A, RM_OTHER, RM_FORWARD},
+                     {0x80003D05, RM_OTHER, RM_FORWARD}};
+
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+                RmControl c = {
+                        .client = 1, .object = 1, .cmd = cases[i].cmd, .params = 4096, .params_size = 24};
+                RmAsk ask = decode(RM_ESC_CONTROL, sizeof c, &c);
+
+                ASSERT_INT(ask.what, cases[i].what);
+                ASSERT_INT(rm_admit(&ask, NULL).action, cases[i].action);
+        }
+}
+
 static void rounds_as_the_driver(void) {
         static const struct {
                 uint64_t bytes, rounded;
@@ -216,7 +236,7 @@ static void finds_status_and_handle(void) {
 int main(void) {
         return TEST_MAIN(TEST(decodes_bytes), TEST(knows_sizes), TEST(knows_classes),
                          TEST(takes_the_client_for_the_parent), TEST(object_makes_no_memory),
-                         TEST(decodes_the_heap), TEST(rounds_as_the_driver), TEST(admits_up_to_the_limit),
-                         TEST(refuses_scheduling), TEST(forwards_the_rest), TEST(believes_the_answer),
-                         TEST(finds_status_and_handle));
+                         TEST(decodes_the_heap), TEST(knows_what_travels), TEST(rounds_as_the_driver),
+                         TEST(admits_up_to_the_limit), TEST(refuses_scheduling), TEST(forwards_the_rest),
+                         TEST(believes_the_answer), TEST(finds_status_and_handle));
 }

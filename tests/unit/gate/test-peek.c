@@ -80,25 +80,66 @@ static void in_threads(void) {
         ASSERT_OK(pthread_join(thread, NULL));
 }
 
-/* Last: it stays. A sandbox that forbids the kernel's copies, as old container runtimes do. */
-static void in_a_sandbox(void) {
+static bool forbid(unsigned one, unsigned other) {
         struct sock_filter code[] = {
                 BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
-                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
-                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 1),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, one, 1, 0),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, other, 0, 1),
                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
         };
         struct sock_fprog program = {.len = sizeof code / sizeof *code, .filter = code};
 
         ASSERT_OK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
-        if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
-                (void) fprintf(stderr, "no filter is to be had here: not tried\n");
-                return;
+        if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0)
+                return true;
+        (void) fprintf(stderr, "no filter is to be had here: not tried\n");
+        return false;
+}
+
+static _Atomic bool enough;
+
+static void *come_and_go(void *page) {
+        while (!enough)
+                if (mprotect(page, PAGE, PROT_NONE) != 0 || mprotect(page, PAGE, PROT_READ | PROT_WRITE) != 0)
+                        break;
+        return NULL;
+}
+
+/* Memory that another thread takes away in the middle: an answer, and no fault. */
+static void while_it_goes(void) {
+        char *p = hole(), got[160];
+        unsigned good = 0, bad = 0;
+        pthread_t thread;
+
+        enough = false;
+        ASSERT_OK(pthread_create(&thread, NULL, come_and_go, p));
+        for (unsigned i = 0; i < 20000; i++) {
+                int r = i % 2 == 0 ? peek(got, (uintptr_t) p, 128) : poke((uintptr_t) p, got, 128);
+
+                good += r == 0;
+                bad += r == -EFAULT;
         }
+        enough = true;
+        ASSERT_OK(pthread_join(thread, NULL));
+        ASSERT_INT(good + bad, 20000);
+}
+
+/* These two last: they stay. A sandbox that forbids the kernel's copies, as old container runtimes do. */
+static void in_a_sandbox(void) {
+        if (!forbid(SYS_process_vm_readv, SYS_process_vm_writev))
+                return;
         (void) on_a_thread(NULL);
+        while_it_goes();
+}
+
+/* Pages are tried. */
+static void without_pipes(void) {
+        if (forbid(SYS_pipe2, SYS_pipe2))
+                (void) on_a_thread(NULL);
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(copies), TEST(faults), TEST(some), TEST(in_threads), TEST(in_a_sandbox));
+        return TEST_MAIN(TEST(copies), TEST(faults), TEST(some), TEST(in_threads), TEST(while_it_goes),
+                         TEST(in_a_sandbox), TEST(without_pipes));
 }

@@ -46,6 +46,29 @@ static void regions_end_at_the_limit(void) {
         ASSERT_INT(r.regions[2].limit, 0);
 }
 
+/* Drivers before 580: a region has 48 bytes. */
+static void older_regions(void) {
+        enum { OLD = 48, SIZE = 8 + 16 * OLD };
+        uint64_t words[SIZE / 8] = {3}, *region = words + 1;
+        RewriteView small = {.limit = 100};
+
+        for (uint64_t i = 0; i < 3; i++, region += OLD / 8) {
+                region[0] = i * 1000;
+                region[1] = i * 1000 + 79;
+                region[2] = 500;
+                region[5] = i + 1; /* flags */
+        }
+        rewrite_regions(&small, words, SIZE);
+        ASSERT_INT(words[0], 2);
+        ASSERT_INT(words[1 + 1], 79);
+        ASSERT_INT(words[1 + 2], 80);
+        ASSERT_INT(words[1 + 5], 1);
+        ASSERT_INT(words[1 + OLD / 8 + 1], 1019);
+        ASSERT_INT(words[1 + OLD / 8 + 5], 2);
+        for (size_t i = 0; i < OLD / 8; i++)
+                ASSERT_INT(words[1 + 2 * OLD / 8 + i], 0);
+}
+
 /* Counts and limits that lie, in exactly as many bytes as there are. */
 static void regions_that_lie(void) {
         for (uint32_t n = 0; n <= 8 + 2 * sizeof(RmFbRegion); n++) {
@@ -75,5 +98,6 @@ static void heap_and_limit(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(totals_are_the_limit), TEST(free_is_what_is_left), TEST(others_stay),
-                         TEST(regions_end_at_the_limit), TEST(regions_that_lie), TEST(heap_and_limit));
+                         TEST(regions_end_at_the_limit), TEST(older_regions), TEST(regions_that_lie),
+                         TEST(heap_and_limit));
 }

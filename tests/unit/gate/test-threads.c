@@ -75,7 +75,7 @@ static void *churn(void *argument) {
                         make(CLIENT, 2, OBJECT_DEVICE, 0);
                         break;
                 case 2:
-                        ASSERT_OK(uvm_add(&uvm, i, i + 10, 1));
+                        ASSERT_OK(uvm_add(&uvm, i, i + 10, 1, true));
                         (void) uvm_take(&uvm, i, i + 10, &part); /* mine or another's */
                         break;
                 case 3:

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+
 #include "gate/uvm.h"
 #include "test.h"
 
@@ -14,7 +16,7 @@ static uint64_t take_all(uint64_t start, uint64_t end) {
 }
 
 static void takes_parts(void) {
-        ASSERT_OK(uvm_add(&uvm, 100, 200, 3));
+        ASSERT_OK(uvm_add(&uvm, 100, 200, 8, true));
         ASSERT_INT(take_all(0, 100), 0);
         ASSERT_INT(take_all(200, 300), 0);
         ASSERT_INT(take_all(140, 160), 20); /* two are left */
@@ -29,13 +31,52 @@ static void many(void) {
         UvmRange part;
 
         for (uint64_t i = 0; i < 1000; i++)
-                ASSERT_OK(uvm_add(&uvm, i * 10, i * 10 + 5, (uint32_t) (i % 7)));
+                ASSERT_OK(uvm_add(&uvm, i * 10, i * 10 + 5, 1u << i % 7, true));
         ASSERT_TRUE(uvm_take(&uvm, 123, 124, &part));
-        ASSERT_INT(part.card, 12 % 7);
+        ASSERT_INT(part.cards, 1u << 12 % 7);
         ASSERT_INT(take_all(0, 10000), 4999);
         ASSERT_INT(uvm.n, 0);
 }
 
+/* On every registered card, and a guess only until one is. */
+static void counts_where_it_can_be(void) {
+        UvmBytes freed;
+        UvmRange part;
+
+        ASSERT_OK(uvm_add(&uvm, 0, 100, 1 << 5, true));
+        ASSERT_INT(uvm_lacks(&uvm, 2), 100);
+        ASSERT_INT(uvm_lacks(&uvm, 5), 0);
+        ASSERT_TRUE(!uvm_register(&uvm, 2, 99, &freed)); /* somebody mapped something meanwhile */
+        ASSERT_TRUE(uvm_register(&uvm, 2, 100, &freed));
+        ASSERT_INT(freed.cards, 1 << 5);
+        ASSERT_INT(freed.card[5], 100);
+        ASSERT_INT(uvm_add(&uvm, 100, 200, 1 << 5, true), -EAGAIN);
+        ASSERT_INT(uvm_add(&uvm, 100, 200, 1 << 5, false), -EAGAIN);
+        ASSERT_OK(uvm_add(&uvm, 100, 200, 1 << 2, false));
+        ASSERT_TRUE(uvm_register(&uvm, 3, 200, &freed));
+        ASSERT_INT(freed.cards, 0);
+        ASSERT_TRUE(uvm_register(&uvm, 3, 0, &freed)); /* by another file */
+        ASSERT_TRUE(uvm_take(&uvm, 50, 60, &part));
+        ASSERT_INT(part.cards, 1 << 2 | 1 << 3);
+        ASSERT_INT(uvm_unregister(&uvm, 3), 0);
+        ASSERT_INT(uvm_unregister(&uvm, 3), 190);
+        ASSERT_INT(uvm_unregister(&uvm, 3), 0); /* of what is none */
+        ASSERT_INT(uvm.cards, 1 << 2);
+        ASSERT_INT(uvm_unregister(&uvm, 2), 190);
+        ASSERT_INT(take_all(0, 1000), 190);
+}
+
+/* The guess of the card that is registered first was right. */
+static void guesses_right(void) {
+        UvmBytes freed;
+
+        ASSERT_OK(uvm_add(&uvm, 0, 100, 1 << 2, true));
+        ASSERT_TRUE(uvm_register(&uvm, 2, 0, &freed));
+        ASSERT_INT(freed.cards, 0);
+        ASSERT_INT(uvm_unregister(&uvm, 2), 100);
+        ASSERT_INT(take_all(0, 1000), 100);
+}
+
 int main(void) {
-        return TEST_MAIN(TEST(takes_parts), TEST(many));
+        return TEST_MAIN(TEST(takes_parts), TEST(many), TEST(counts_where_it_can_be), TEST(guesses_right));
 }

@@ -259,82 +259,9 @@ static void has_limits(void) {
         tree_end(&t);
 }
 
-/* ---- the other way round ---- */
-
-static bool pod_of(const char *text, size_t n, char uid[static POD_UID_SIZE]) {
-        char proc[] = "/tmp/aliquot-proc-XXXXXX", path[64];
-        bool found;
-        int fd;
-
-        ASSERT_TRUE(mkdtemp(proc) != NULL);
-        (void) snprintf(path, sizeof path, "%s/7", proc);
-        ASSERT_OK(mkdir(path, 0700));
-        (void) snprintf(path, sizeof path, "%s/7/cgroup", proc);
-        fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-        ASSERT_INT(write(fd, text, n), n);
-        ASSERT_OK(close(fd));
-        found = process_pod(proc, 7, uid);
-        ASSERT_TRUE(!process_pod(proc, 8, uid));
-        ASSERT_OK(unlink(path));
-        (void) snprintf(path, sizeof path, "%s/7", proc);
-        ASSERT_OK(rmdir(path));
-        ASSERT_OK(rmdir(proc));
-        return found;
-}
-
-#define PLAIN "0aae7c4e-5b9c-4c4e-9f0e-2f6d6b1f0001"
-#define LOWER "0aae7c4e_5b9c_4c4e_9f0e_2f6d6b1f0001"
-
-static void knows_the_pod_of_a_process(void) {
-        static const char *const good[] = {
-                "0::/kubepods/burstable/pod" PLAIN "/0123abcd\n",
-                "0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" LOWER
-                ".slice/cri-containerd-0123.scope\n",
-                "0::/kubepods.slice/kubepods-pod" LOWER ".slice/crio-0123.scope\n",
-                "12:pids:/kubepods/besteffort/pod" PLAIN "/0123\n11:memory:/kubepods/besteffort/pod" PLAIN
-                "/0123\n",
-                "0::/../../burstable/pod" PLAIN "/0123\n",
-                "0::/system.slice/containerd.service/kubepods-besteffort-pod" LOWER
-                ".slice:cri:0\n0::/pod" PLAIN,
-        };
-        char uid[POD_UID_SIZE];
-
-        for (size_t i = 0; i < ELEMENTSOF(good); i++) {
-                ASSERT_TRUE(pod_of(good[i], strlen(good[i]), uid));
-                ASSERT_TEXT(uid, PLAIN);
-        }
-        ASSERT_TRUE(pod_of("0::/kubepods/pod0123456789abcdef0123456789abcdef/c\n", 51, uid)); /* static */
-        ASSERT_TEXT(uid, "0123456789abcdef0123456789abcdef");
-}
-
-static void others_are_in_none(void) {
-        static const char *const none[] = {
-                "",
-                "0::/\n",
-                "0::/user.slice/user-0.slice/session-1.scope\n",
-                "0::/machine/podman/x\n",
-                "0::/pod\n",
-                "0::/pod/pod\n",
-                "0::/pod0aae7c4e\n",
-                "0::/pod" PLAIN PLAIN "\n",
-                "0::/pod0aae7c4e-5b9c-4c4e-9f0e-2f6d6b1f000G\n",
-                "0::/kubepods-pod" LOWER ".scope\n",
-                "0::/kubepods-pod" LOWER "\n",
-                "////\n\n\n//",
-                "0::/x-pod.slice\n",
-        };
-        static const char zeros[256];
-        char uid[POD_UID_SIZE];
-
-        for (size_t i = 0; i < ELEMENTSOF(none); i++)
-                ASSERT_TRUE(!pod_of(none[i], strlen(none[i]), uid));
-        ASSERT_TRUE(!pod_of(zeros, sizeof zeros, uid));
-}
-
 int main(void) {
         return TEST_MAIN(TEST(v2_finds_populated), TEST(v2_broken_events_are_unknown),
                          TEST(v1_asks_the_pids_controller), TEST(v1_walks_other_controllers),
                          TEST(v1_goes_on_to_the_next), TEST(no_tree_is_unknown), TEST(no_uid_is_nobodys),
-                         TEST(links_are_not_followed), TEST(others_cannot_pretend), TEST(has_limits),
-                         TEST(knows_the_pod_of_a_process), TEST(others_are_in_none));
+                         TEST(links_are_not_followed), TEST(others_cannot_pretend), TEST(has_limits));
 }

@@ -8,58 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "failing.h"
 #include "kubelet/checkpoint.h"
 #include "kubelet/plugin_message.h"
 #include "kubelet/podresources.h"
-#include "test.h"
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t size);
-void *__real_reallocarray(void *p, size_t n, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t size);
-void *__wrap_reallocarray(void *p, size_t n, size_t size);
-
-static unsigned countdown; /* the allocation that fails; 0: none */
-
-static bool fails_now(void) {
-        return countdown > 0 && --countdown == 0;
-}
-
-void *__wrap_malloc(size_t size) {
-        return fails_now() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t n, size_t size) {
-        return fails_now() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t size) {
-        return fails_now() ? NULL : __real_realloc(p, size);
-}
-
-void *__wrap_reallocarray(void *p, size_t n, size_t size) {
-        return fails_now() ? NULL : __real_reallocarray(p, n, size);
-}
-
-/* With the first, the second, ... allocation failing, until `attempt` gets by without meeting the failure. */
-static void fail_each(int (*attempt)(void)) {
-        unsigned n = 0;
-
-        for (;;) {
-                int r;
-
-                countdown = ++n;
-                r = attempt();
-                if (countdown > 0)
-                        break;
-                ASSERT_INT(r, -ENOMEM);
-        }
-        countdown = 0;
-        ASSERT_TRUE(n > 1); /* something did allocate */
-}
 
 static int decode_checkpoint(void) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
@@ -100,9 +52,9 @@ static int decode_request(void) {
 }
 
 static void decoders(void) {
-        fail_each(decode_checkpoint);
-        fail_each(decode_list);
-        fail_each(decode_request);
+        failing_each(decode_checkpoint);
+        failing_each(decode_list);
+        failing_each(decode_request);
 }
 
 static sd_event *event;
@@ -150,8 +102,8 @@ static void objects(void) {
         (void) snprintf(plugins, sizeof plugins, "%s/device-plugins", directory);
         ASSERT_OK(mkdir(plugins, 0700));
         ASSERT_TRUE(sd_event_new(&event) >= 0);
-        fail_each(make_plugin);
-        fail_each(make_resources);
+        failing_each(make_plugin);
+        failing_each(make_resources);
         event = sd_event_unref(event);
         ASSERT_OK(rmdir(plugins)); /* nor is a socket left */
         ASSERT_OK(rmdir(directory));

@@ -2,6 +2,7 @@
 
 /* Messages are made by protobuf-c from the published definitions. */
 
+#include "kubelet/allocatable.h"
 #include "kubelet/podresources.h"
 #include "test.h"
 #include "wire/proto/podresources.pb-c.h"
@@ -10,6 +11,39 @@
 
 static char *text(const char *s) {
         return (char *) (uintptr_t) s; /* protobuf-c knows no const; packing only reads */
+}
+
+/* ---- the other call ---- */
+
+static void counts_what_can_be_given(void) {
+        static const uint8_t two[] = "\x0a\x19\x0a\x12"
+                                     "aliyun.com/gpu-mem"
+                                     "\x12\x03"
+                                     "0-0"
+                                     "\x0a\x19\x0a\x12"
+                                     "aliyun.com/gpu-mem"
+                                     "\x12\x03"
+                                     "0-1"
+                                     "\x0a\x0b\x0a\x05"
+                                     "a.b/c"
+                                     "\x12\x02"
+                                     "x0"
+                                     "\x10\x05";
+        Str message = {(const char *) two, sizeof two - 1};
+        Fault fault = FAULT_NULL;
+        size_t n = 7;
+
+        ASSERT_OK(allocatable_count(message, STR("aliyun.com/gpu-mem"), &n, &fault));
+        ASSERT_INT(n, 2);
+        ASSERT_OK(allocatable_count(message, STR("a.b/c"), &n, &fault));
+        ASSERT_INT(n, 1);
+        ASSERT_OK(allocatable_count((Str){0}, STR("a.b/c"), &n, &fault));
+        ASSERT_INT(n, 0);
+        n = 7;
+        for (size_t cut = 1; cut < 27; cut++)
+                ASSERT_INT(allocatable_count((Str){message.data, cut}, STR("a.b/c"), &n, &fault),
+                           ALLOCATABLE_E_MALFORMED);
+        ASSERT_INT(n, 7);
 }
 
 /* ---- building ---- */
@@ -247,5 +281,5 @@ static void empty_ids_are_refused(void) {
 int main(void) {
         return TEST_MAIN(TEST(merges_entries), TEST(empty_is_an_answer), TEST(passes_over_the_rest),
                          TEST(refuses_what_is_none), TEST(every_cut_is_refused_or_shorter), TEST(has_limits),
-                         TEST(empty_ids_are_refused));
+                         TEST(empty_ids_are_refused), TEST(counts_what_can_be_given));
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include "test.h"
 
@@ -160,6 +161,59 @@ static void leaves_nothing_running(void) {
         (void) close(ends[0]);
 }
 
+/* A directory, a file that it may write, and one in /etc that the machine has not. */
+static void has_what_is_mounted(void) {
+        char folder[] = "/tmp/aliquot-test-XXXXXX", file[64], script[512];
+        IsolationMount mounts[] = {{folder, "/run/aliquot/a/folder", true},
+                                   {file, "/run/aliquot/file", false},
+                                   {file, "/dev/file", true},
+                                   {file, "/etc/aliquot-test-file", true}};
+        char *argv[] = {(char *) "sh", (char *) "-c", script, NULL};
+        ContainerSpec spec = {.hostname = "pod-0",
+                              .argv = argv,
+                              .envp = plain_env,
+                              .mounts = mounts,
+                              .n_mounts = ELEMENTSOF(mounts)};
+        _cleanup_(container_freep) Container *c = NULL;
+        FILE *f;
+
+        ASSERT_TRUE(mkdtemp(folder));
+        ASSERT_OK(chmod(folder, 0755));
+        (void) snprintf(file, sizeof file, "%s/file", folder);
+        f = fopen(file, "w");
+        ASSERT_TRUE(f && fputs("there\n", f) >= 0 && fclose(f) == 0);
+        ASSERT_OK(chmod(file, 0666));
+        (void) snprintf(
+                script, sizeof script, "%s",
+                "cat /run/aliquot/a/folder/file /dev/file /etc/aliquot-test-file; "
+                "for i in /run/aliquot/a/folder/file /dev/file /etc/aliquot-test-file /etc/passwd /etc/new "
+                "/run/aliquot/new; do { echo x > $i; } 2>/dev/null && echo $i; done; "
+                "mv /run/aliquot /run/other 2>/dev/null && echo moved; "
+                "test -s /etc/passwd && echo etc; "
+                "echo changed > /run/aliquot/file; cat /dev/file");
+        ASSERT_OK(container_new(&spec, &c));
+        wait_for(c);
+        ASSERT_INT(container_state(c), CONTAINER_EXITED);
+        ASSERT_STR(buf_str(container_output(c)), STR("there\nthere\nthere\netc\nchanged\n"));
+        (void) unlink(file);
+        (void) rmdir(folder);
+}
+
+static void is_not_run_without_what_it_should_have(void) {
+        IsolationMount mounts[] = {{"/no/such/file", "/dev/file", true}};
+        char *argv[] = {(char *) "echo", (char *) "ran", NULL};
+        ContainerSpec spec = {
+                .hostname = "pod-0", .argv = argv, .envp = plain_env, .mounts = mounts, .n_mounts = 1};
+        _cleanup_(container_freep) Container *c = NULL;
+
+        ASSERT_OK(container_new(&spec, &c));
+        wait_for(c);
+        ASSERT_INT(container_state(c), CONTAINER_NO_ISOLATION);
+        ASSERT_INT(container_detail(c), ENOENT);
+        ASSERT_TEXT(container_failed_step(c), "taking its cards");
+        ASSERT_INT(container_output(c)->len, 0);
+}
+
 int main(void) {
         _cleanup_(container_freep) Container *probe = start(NULL);
 
@@ -173,5 +227,6 @@ int main(void) {
                          TEST(tells_how_a_command_ended), TEST(says_when_there_is_no_such_program),
                          TEST(holds_without_a_command), TEST(cuts_output_at_its_bound),
                          TEST(stops_what_goes_on), TEST(is_not_held_up_by_endless_output),
-                         TEST(leaves_nothing_running));
+                         TEST(leaves_nothing_running), TEST(has_what_is_mounted),
+                         TEST(is_not_run_without_what_it_should_have));
 }

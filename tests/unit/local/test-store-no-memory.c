@@ -3,39 +3,8 @@
 /* Every allocation fails once, one at a time, through the life of a pod: the request that meets it is answered by 500
  * and has changed nothing, and the same request goes through when it is made again. */
 
+#include "failing.h"
 #include "store_call.h"
-#include "test.h"
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t size);
-void *__real_reallocarray(void *p, size_t n, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t size);
-void *__wrap_reallocarray(void *p, size_t n, size_t size);
-
-static unsigned countdown; /* the allocation that fails; 0: none */
-
-static bool fails_now(void) {
-        return countdown > 0 && --countdown == 0;
-}
-
-void *__wrap_malloc(size_t size) {
-        return fails_now() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t n, size_t size) {
-        return fails_now() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t size) {
-        return fails_now() ? NULL : __real_realloc(p, size);
-}
-
-void *__wrap_reallocarray(void *p, size_t n, size_t size) {
-        return fails_now() ? NULL : __real_reallocarray(p, n, size);
-}
 
 #define PODS "/api/v1/namespaces/default/pods"
 

@@ -213,11 +213,34 @@ static void other_devices_are_seen(void) {
         end();
 }
 
+static void containers_are_known_by_their_ids(void) {
+        static const char status[] =
+                "{\"metadata\":{\"name\":\"a\",\"namespace\":\"d\",\"uid\":\"u1\"},\"spec\":{\"nodeName\":"
+                "\"n\"," MAIN("4") "},\"status\":{\"containerStatuses\":[{\"name\":\"c\",\"containerID\":"
+                                   "\"containerd://0a\"},"
+                                   "{\"name\":\"side\",\"containerID\":\"0b\"},{\"name\":\"late\","
+                                   "\"containerID\":\"\"}],"
+                                   "\"initContainerStatuses\":[{\"name\":\"ini\",\"containerID\":\"cri-o://"
+                                   "0c\"}]}}";
+        RosterPod *pod;
+
+        begin();
+        put(REFLECTOR_ADDED, status);
+        pod = find("u1");
+        ASSERT_TEXT(roster_container_name(pod, "0a"), "c");
+        ASSERT_TEXT(roster_container_name(pod, "0c"), "ini");
+        ASSERT_TRUE(!roster_container_name(pod, "0b")); /* no runtime's name */
+        ASSERT_TRUE(!roster_container_name(pod, "") && !roster_container_name(pod, "containerd://0a"));
+        put(REFLECTOR_MODIFIED, POD("a", "u1", "", "", MAIN("4")));
+        ASSERT_TRUE(!roster_container_name(find("u1"), "0a"));
+        end();
+}
+
 int main(void) {
         return TEST_MAIN(TEST(pods_come_and_go), TEST(others_are_known_by_name),
                          TEST(a_list_drops_what_did_not_come_by), TEST(the_gone_stay_gone),
                          TEST(pods_of_other_nodes_are_passed_over), TEST(static_pods_go_by_the_kubelets_uid),
                          TEST(the_nodes_own_place_stands_until_it_is_shown),
                          TEST(what_can_never_be_served_says_why), TEST(shares_follow_the_cards),
-                         TEST(other_devices_are_seen));
+                         TEST(other_devices_are_seen), TEST(containers_are_known_by_their_ids));
 }

@@ -6,32 +6,8 @@
 
 #include <errno.h>
 
+#include "failing.h"
 #include "fixture.h"
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t size);
-
-static unsigned countdown; /* the allocation that fails; 0: none */
-
-static bool fails_now(void) {
-        return countdown > 0 && --countdown == 0;
-}
-
-void *__wrap_malloc(size_t size) {
-        return fails_now() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t n, size_t size) {
-        return fails_now() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t size) {
-        return fails_now() ? NULL : __real_realloc(p, size);
-}
 
 static void note(void *userdata, const RpcReply *reply) {
         unsigned *done = userdata;

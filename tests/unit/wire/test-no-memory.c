@@ -4,38 +4,13 @@
  * -ENOMEM, the result is untouched, and nothing leaks (the leak sanitizer looks). The linker puts these in
  * malloc's place. */
 
-#include "test.h"
+#include "failing.h"
 
 #include <errno.h>
 
 #include "samples.h"
 #include "wire/json_stream.h"
 #include "wire/object.h"
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t size);
-
-static unsigned countdown; /* the allocation that fails; 0: none */
-
-static bool fails_now(void) {
-        return countdown > 0 && --countdown == 0;
-}
-
-void *__wrap_malloc(size_t size) {
-        return fails_now() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t n, size_t size) {
-        return fails_now() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t size) {
-        return fails_now() ? NULL : __real_realloc(p, size);
-}
 
 /* Runs `attempt` with its first, second, ... allocation failing until it gets by without meeting the failure.
  */

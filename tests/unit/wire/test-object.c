@@ -121,6 +121,35 @@ static void knows_terminal_phases(void) {
         ASSERT_FALSE(pod_is_terminal(&(Pod){0}));
 }
 
+static void reads_the_ids_of_containers(void) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        _cleanup_buf_ Buf text = BUF_NULL;
+        Pod pod;
+
+        ASSERT_OK(pod_decode(
+                STR("{\"status\":{\"initContainerStatuses\":[{\"containerID\":\"docker://"
+                    "1\",\"name\":\"i\"}],"
+                    "\"containerStatuses\":[{\"name\":\"w\",\"containerID\":\"\"},null,{\"name\":\"m\","
+                    "\"containerID\":\"containerd://2\",\"state\":{\"running\":{}}}]}}"),
+                &arena, &pod, NULL));
+        ASSERT_INT(pod.n_ids, 2);
+        ASSERT_STR(pod.ids[0].name, STR("i"));
+        ASSERT_STR(pod.ids[0].id, STR("docker://1"));
+        ASSERT_STR(pod.ids[1].name, STR("m"));
+        ASSERT_STR(pod.ids[1].id, STR("containerd://2"));
+        ASSERT_FALSE(pod.containers_ended);
+        buf_append_str(&text, STR("{\"status\":{\"containerStatuses\":["));
+        for (int i = 0; i < 2000; i++)
+                buf_appendf(&text, "%s{\"name\":\"c%d\",\"containerID\":\"x://%d\"}", i > 0 ? "," : "", i, i);
+        buf_append_str(&text, STR("]}}"));
+        ASSERT_OK(pod_decode(buf_str(&text), &arena, &pod, NULL));
+        ASSERT_INT(pod.n_ids, CONTAINER_INDEX_MAX + 1);
+        ASSERT_STR(pod.ids[CONTAINER_INDEX_MAX].id, STR("x://1023"));
+        ASSERT_INT(pod_decode(STR("{\"status\":{\"containerStatuses\":[{\"containerID\":5}]}}"), &arena, &pod,
+                              NULL),
+                   OBJECT_E_MALFORMED);
+}
+
 static void reads_almost_nothing(void) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Node node;
@@ -302,7 +331,8 @@ static void no_prefix_is_a_pod(void) {
 int main(void) {
         return TEST_MAIN(TEST(reads_a_pod), TEST(reads_its_annotations), TEST(reads_its_containers),
                          TEST(keeps_quantities_as_they_were_written), TEST(knows_when_containers_have_ended),
-                         TEST(knows_terminal_phases), TEST(reads_almost_nothing), TEST(refuses_bad_pods),
-                         TEST(holds_the_container_limit), TEST(reads_a_node), TEST(refuses_bad_nodes),
-                         TEST(finds_the_kind), TEST(no_prefix_is_a_pod));
+                         TEST(knows_terminal_phases), TEST(reads_the_ids_of_containers),
+                         TEST(reads_almost_nothing), TEST(refuses_bad_pods), TEST(holds_the_container_limit),
+                         TEST(reads_a_node), TEST(refuses_bad_nodes), TEST(finds_the_kind),
+                         TEST(no_prefix_is_a_pod));
 }

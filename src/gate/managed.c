@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gate/managed.h"
+
+#include <errno.h>
+
+#include "gate/bytes.h"
+#include "gate/peek.h"
+#include "rm/uvm.h"
+
+enum {
+        PAGE = 4096,
+        UUID_BYTES = 16,
+        TURNS = 1000, /* one is enough, unless another thread maps or unmaps something just then */
+};
+
+static void release(Gate *g, uint32_t cards, uint64_t bytes) {
+        for (; cards != 0; cards &= cards - 1) {
+                uint32_t i = (uint32_t) __builtin_ctz(cards);
+
+                if (g->cards[i].good)
+                        slice_release(&g->cards[i].slice, bytes);
+        }
+}
+
+/* On all of them, or on none. */
+static bool reserve(Gate *g, uint32_t cards, uint64_t bytes) {
+        for (uint32_t left = cards, i; left != 0; left &= left - 1) {
+                i = (uint32_t) __builtin_ctz(left);
+                if (!g->cards[i].good || slice_reserve(&g->cards[i].slice, bytes) < 0) {
+                        release(g, cards & ((1u << i) - 1), bytes);
+                        return false;
+                }
+        }
+        return true;
+}
+
+/* ---- mappings ---- */
+
+void gate_unmap_managed(Gate *g, uint64_t start, uint64_t end) {
+        UvmRange part;
+
+        while (uvm_take(&g->uvm, start, end, &part))
+                release(g, part.cards, part.end - part.start);
+}
+
+/* The slice with the most room: a guess, for what is mapped before any card is registered. */
+static uint32_t roomiest(Gate *g) {
+        uint64_t best = 0;
+        uint32_t card = 0;
+
+        for (uint32_t i = 0; i < g->n_cards && i < GATE_CARDS; i++) {
+                uint64_t limit = g->cards[i].good ? slice_limit(&g->cards[i].slice) : 0;
+                uint64_t used = limit > 0 ? slice_used(&g->cards[i].slice) : 0;
+
+                if (used < limit && limit - used > best) {
+                        best = limit - used;
+                        card = i;
+                }
+        }
+        return card;
+}
+
+static uint32_t registered(Gate *g) {
+        return atomic_load_explicit(&g->uvm.cards, memory_order_relaxed);
+}
+
+/* false: a card was registered meanwhile, and has no room. */
+static bool note_range(Gate *g, uint64_t start, uint64_t end, uint32_t cards, bool guessed) {
+        int r = uvm_add(&g->uvm, start, end, cards, guessed);
+
+        while (r == -EAGAIN) {
+                uint32_t now = registered(g);
+
+                guessed = now == 0;
+                now = guessed ? 1u << roomiest(g) : now;
+                if (!reserve(g, now & ~cards, end - start)) {
+                        release(g, cards, end - start);
+                        return false;
+                }
+                release(g, cards & ~now, end - start);
+                cards = now;
+                r = uvm_add(&g->uvm, start, end, cards, guessed);
+        }
+        return true; /* without memory it is charged until the end */
+}
+
+long gate_map_managed(Gate *g, void *address, size_t length, int protection, int flags, int fd,
+                      off_t offset) {
+        uint64_t bytes = ((uint64_t) length + PAGE - 1) & ~(uint64_t) (PAGE - 1);
+        uint32_t cards = registered(g);
+        bool guessed = cards == 0;
+        long r;
+
+        if (guessed)
+                cards = 1u << roomiest(g);
+        if (bytes < length || !reserve(g, cards, bytes)) {
+                gate_say(g, "refused: managed memory", length, cards);
+                return -ENOMEM;
+        }
+        r = gate_mmap(address, length, protection, flags, fd, offset);
+        if (gate_failed(r)) {
+                release(g, cards, bytes);
+                return r;
+        }
+        gate_unmap_managed(g, (uint64_t) r, (uint64_t) r + bytes); /* what was there before, with MAP_FIXED */
+        if (note_range(g, (uint64_t) r, (uint64_t) r + bytes, cards, guessed))
+                return r;
+        (void) sys_call(SYS_munmap, r, bytes); /* it was mapped by us a moment ago */
+        return -ENOMEM;
+}
+
+/* ---- cards ---- */
+
+static uint32_t digit(char c) {
+        if (c >= '0' && c <= '9')
+                return (uint32_t) (c - '0');
+        return c >= 'a' && c <= 'f'   ? (uint32_t) (c - 'a') + 10
+               : c >= 'A' && c <= 'F' ? (uint32_t) (c - 'A') + 10
+                                      : 16;
+}
+
+/* "GPU-" and 32 digits, with dashes, beside 16 bytes in the same order. */
+static bool same_uuid(const char *text, const uint8_t *uuid) {
+        uint32_t n = 0;
+
+        for (uint32_t i = 4; i < SLICE_UUID && text[0] != '\0' && text[i] != '\0' && n < 2 * UUID_BYTES;
+             i++) {
+                if (text[i] == '-')
+                        continue;
+                if (digit(text[i]) != (uint32_t) (n % 2 == 0 ? uuid[n / 2] >> 4 : uuid[n / 2] & 15))
+                        return false;
+                n++;
+        }
+        return n == 2 * UUID_BYTES;
+}
+
+static int card_by_uuid(const Gate *g, const uint8_t *uuid) {
+        for (uint32_t i = 0; i < g->n_cards && i < GATE_CARDS; i++)
+                if (same_uuid(g->cards[i].uuid, uuid))
+                        return (int) i;
+        return g->n_cards == 1 && g->cards[0].uuid[0] == '\0' ? 0 : GATE_NO_CARD;
+}
+
+static bool enter(Gate *g, uint32_t card) {
+        uint64_t bytes;
+        UvmBytes freed;
+
+        for (unsigned turn = 0; turn < TURNS; turn++) {
+                bytes = uvm_lacks(&g->uvm, card);
+                if (!reserve(g, 1u << card, bytes))
+                        return false;
+                if (uvm_register(&g->uvm, card, bytes, &freed)) {
+                        for (uint32_t left = freed.cards; left != 0; left &= left - 1)
+                                release(g, left & -left, freed.card[__builtin_ctz(left)]);
+                        return true;
+                }
+                release(g, 1u << card, bytes);
+        }
+        return false;
+}
+
+static void leave(Gate *g, uint32_t card) {
+        uint64_t bytes = uvm_unregister(&g->uvm, card);
+
+        if (bytes > 0)
+                release(g, 1u << card, bytes);
+}
+
+/* The structure as it came, with our status. */
+static long refuse(UvmRegisterGpu *p, uint64_t argument) {
+        p->status = RM_ERR_NO_MEMORY;
+        return poke(argument, p, sizeof *p) < 0 ? -EFAULT : 0;
+}
+
+static long add_card(Gate *g, int fd, unsigned long request, uint64_t argument) {
+        UvmRegisterGpu p;
+        int card;
+        long r;
+
+        if (peek(&p, argument, sizeof p) < 0)
+                return GATE_NOT_OURS;
+        card = card_by_uuid(g, p.uuid);
+        if (card < 0 || !enter(g, (uint32_t) card)) {
+                gate_say(g, "refused: a card for managed memory", (uint64_t) fd, (uint64_t) card);
+                return refuse(&p, argument);
+        }
+        r = gate_driver(fd, request, &p);
+        if (r < 0 || p.status != RM_OK)
+                leave(g, (uint32_t) card);
+        if (r < 0)
+                return r;
+        return poke(argument, &p, sizeof p) < 0 ? -EFAULT : r;
+}
+
+static long remove_card(Gate *g, int fd, unsigned long request, uint64_t argument) {
+        UvmUnregisterGpu p;
+        int card;
+        long r;
+
+        if (peek(&p, argument, sizeof p) < 0)
+                return GATE_NOT_OURS;
+        r = gate_driver(fd, request, &p);
+        card = card_by_uuid(g, p.uuid);
+        if (r >= 0 && p.status == RM_OK && card >= 0)
+                leave(g, (uint32_t) card);
+        if (r < 0)
+                return r;
+        return poke(argument, &p, sizeof p) < 0 ? -EFAULT : r;
+}
+
+long gate_register(Gate *g, int fd, unsigned long request, uint64_t argument) {
+        return request == UVM_REGISTER_GPU_CMD ? add_card(g, fd, request, argument)
+                                               : remove_card(g, fd, request, argument);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Mappings of the uvm file, which are managed memory, and which cards it can be on. All return what the system call would. */
+
+#include <sys/types.h>
+
+#include "gate/gate.h"
+
+static inline bool gate_failed(long r) {
+        return r < 0 && r > -4096;
+}
+
+static inline long gate_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
+        return sys_call(SYS_mmap, address, length, protection, flags, fd, offset);
+}
+
+/* -ENOMEM, too, when one of the slices that it is charged on has no room. */
+long gate_map_managed(Gate *g, void *address, size_t length, int protection, int flags, int fd, off_t offset);
+
+/* Whatever of a range was managed memory no longer is. */
+void gate_unmap_managed(Gate *g, uint64_t start, uint64_t end);
+
+/* UVM_REGISTER_GPU and UVM_UNREGISTER_GPU. What is mapped already can be on that card from now on: without room for it there the status
+ * is NO_MEMORY, and so it is for a card that has no slice here. GATE_NOT_OURS: the parameters cannot be read. */
+long gate_register(Gate *g, int fd, unsigned long request, uint64_t argument);

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rm/travel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "gate/bytes.h"
+#include "gate/call.h"
+#include "gate/peek.h"
+
+/* Memory that comes from elsewhere, by a duplicate or by a descriptor, and what is exported to a descriptor. */
+
+/* Bytes of the card behind an object; 0 where it is none of the card's memory. */
+static uint64_t measure(const Call *c, uint32_t object) {
+        RmFbEntry list[] = {
+                {.index = RM_SURFACE_SIZE_LO}, {.index = RM_SURFACE_SIZE_HI}, {.index = RM_SURFACE_PLACE}};
+        RmSurfaceInfo info = {.n = 3, .list = (uint64_t) (uintptr_t) list};
+        RmControl control = {.client = c->ask.client,
+                             .object = object,
+                             .cmd = RM_CTRL_SURFACE_INFO,
+                             .params = (uint64_t) (uintptr_t) &info,
+                             .params_size = sizeof info,
+                             .status = RM_ERR_INVALID_ARGUMENT};
+
+        if (gate_driver(c->fd, RM_IOCTL(RM_ESC_CONTROL, sizeof control), &control) < 0 ||
+            control.status != RM_OK || list[2].data != RM_PLACE_CARD)
+                return 0;
+        return (uint64_t) list[1].data << 32 | list[0].data;
+}
+
+/* Another process's memory counts here as well, for as long as it is here: nobody in this process can know whether the other one still
+ * has it. So it is counted twice while both have it, and never not at all. */
+static bool charge_foreign(Call *c, uint32_t object) {
+        ObjectBytes freed;
+        uint64_t bytes = measure(c, object);
+        int card = bytes > 0 ? gate_card(c->g, c->fd, &c->seat) : GATE_NO_CARD;
+
+        object_bytes_none(&freed);
+        if (bytes == 0)
+                return true;
+        if (!call_known(c->g, card).limit || gate_reserve(c->g, card, bytes, c->fd, c->ask.client) < 0) {
+                call_free_again(c, object);
+                return false;
+        }
+        c->seat.card = (uint8_t) card;
+        (void) objects_add(&c->g->objects, &c->seat, object, OBJECT_LEAF, bytes, 0,
+                           &freed); /* else charged until the end */
+        return true;
+}
+
+/* ---- duplicates ---- */
+
+static void add_holder(Call *c, uint32_t object, uint32_t share, uint8_t card, uint64_t bytes) {
+        ObjectBytes freed;
+
+        object_bytes_none(&freed);
+        c->seat.card = card;
+        (void) objects_add(&c->g->objects, &c->seat, object, OBJECT_LEAF, bytes, share,
+                           &freed); /* else charged until the end */
+}
+
+static long duplicate_leaf(Call *c, const Object *source, uint32_t share) {
+        ObjectBytes freed;
+        uint64_t bytes = (uint64_t) source->units * SLICE_UNIT;
+        long r = call_driver(c);
+
+        object_bytes_none(&freed);
+        if (call_agreed(c, r))
+                add_holder(c, rm_new_handle(&c->ask, c->outer), share, source->card, bytes);
+        else
+                objects_drop_share(&c->g->objects, share, source->card, bytes, &freed);
+        gate_give_back(c->g, &freed);
+        return call_answer(c, r);
+}
+
+long call_duplicate(Call *c) {
+        ObjectBytes freed;
+        ObjectMark mark;
+        Object source;
+        uint32_t share = objects_share(&c->g->objects, c->ask.source_client, c->ask.source_object, &source);
+        bool known;
+        long r;
+
+        object_bytes_none(&freed);
+        if (share != 0)
+                return duplicate_leaf(c, &source, share);
+        known = objects_find(&c->g->objects, c->ask.source_client, c->ask.source_object, &mark) &&
+                mark.object.kind != OBJECT_LEAF;
+        r = call_driver(c);
+        if (!call_agreed(c, r))
+                return call_answer(c, r);
+        if (known)
+                (void) objects_add(&c->g->objects, &c->seat, rm_new_handle(&c->ask, c->outer),
+                                   mark.object.kind, 0, 0, &freed); /* else it is asked for */
+        else if (!charge_foreign(c, rm_new_handle(&c->ask, c->outer)))
+                return call_refuse(c, RM_ERR_NO_MEMORY);
+        gate_give_back(c->g, &freed);
+        return call_answer(c, r);
+}
+
+/* ---- the lock that says that an open file is still there ---- */
+
+static bool is_locked(int fd, int how, uint64_t key) {
+        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t) key, .l_len = 1};
+
+        return sys_call(SYS_fcntl, fd, how, &lock) < 0 || lock.l_type != F_UNLCK;
+}
+
+/* Of this file, and of no other: what the file itself has locked is no hindrance to it, but to the process it is. */
+static bool is_same_file(int fd, uint64_t key) {
+        return !is_locked(fd, F_OFD_GETLK, key) && is_locked(fd, F_GETLK, key);
+}
+
+static bool lock_file(int fd, uint64_t key) {
+        struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = (off_t) key, .l_len = 1};
+
+        if (sys_call(SYS_fcntl, fd, F_OFD_SETLK, &lock) == 0)
+                return true;
+        lock.l_type = F_WRLCK; /* opened for writing only */
+        return sys_call(SYS_fcntl, fd, F_OFD_SETLK, &lock) == 0;
+}
+
+/* One of 2^62, for all the containers that use this inode. The kernels before 3.17 have no getrandom(): there it is the time, and who. */
+static uint64_t new_key(void) {
+        struct timespec t = {0};
+        uint64_t key = 0;
+
+        if (sys_call(SYS_getrandom, &key, sizeof key, 0) != (long) sizeof key) {
+                (void) sys_call(SYS_clock_gettime, CLOCK_MONOTONIC, &t); /* cannot fail */
+                key = (uint64_t) t.tv_nsec << 32 ^ (uint64_t) t.tv_sec << 16 ^ (uintptr_t) &t ^
+                      (uint64_t) sys_call(SYS_gettid);
+        }
+        return (key & ((UINT64_C(1) << 62) - 1)) | 1;
+}
+
+static bool which_file(int fd, uint64_t *ret_dev, uint64_t *ret_ino) {
+        struct stat st;
+
+        st.st_dev = st.st_ino = 0;
+        if (sys_call(SYS_fstat, fd, &st) < 0)
+                return false;
+        *ret_dev = st.st_dev;
+        *ret_ino = st.st_ino;
+        return true;
+}
+
+static void drop(Gate *g, const Export *export_) {
+        ObjectBytes freed;
+
+        object_bytes_none(&freed);
+        objects_drop_share(&g->objects, export_->share, export_->card, (uint64_t) export_->units * SLICE_UNIT,
+                           &freed);
+        gate_give_back(g, &freed);
+}
+
+static uint32_t how_many(Gate *g) {
+        return atomic_load_explicit(&g->exports.n, memory_order_relaxed);
+}
+
+void gate_drop_closed_exports(Gate *g, int fd) {
+        uint64_t dev, ino;
+        Export x, gone;
+
+        if (how_many(g) == 0 || !which_file(fd, &dev, &ino))
+                return;
+        for (uint32_t i = how_many(g); i-- > 0;)
+                if (exports_at(&g->exports, i, &x) && !x.pending && x.dev == dev && x.ino == ino &&
+                    !is_locked(fd, F_GETLK, x.key) && exports_take(&g->exports, x.key, x.place, &gone))
+                        drop(g, &gone);
+}
+
+/* ---- exports ---- */
+
+/* Before the driver is asked: afterwards the object may be another one already. false: its bytes are nobody's yet, and there is no room. */
+static bool keep(Call *c, uint64_t key, uint32_t place, uint32_t device, uint32_t object) {
+        Export x = {.key = key, .place = place, .pending = true};
+        uint64_t bytes;
+        Object source;
+        int card;
+
+        x.share = objects_share(&c->g->objects, c->ask.client, object, &source);
+        if (x.share != 0) {
+                x.units = source.units;
+                x.card = source.card;
+                (void) exports_add(&c->g->exports, &x); /* else charged until the end */
+                return true;
+        }
+        bytes = measure(c, object);
+        if (bytes == 0)
+                return true;
+        c->seat = objects_seat(&c->g->objects, c->ask.client, device);
+        card = gate_card(c->g, c->fd, &c->seat);
+        if (!call_known(c->g, card).limit || gate_reserve(c->g, card, bytes, c->fd, c->ask.client) < 0)
+                return false;
+        x.units = (uint32_t) (bytes / SLICE_UNIT);
+        x.card = (uint8_t) card;
+        (void) exports_add(&c->g->exports, &x); /* else charged until the end */
+        return true;
+}
+
+/* What was in these places of the file before is in them no longer. */
+static void drop_replaced(Gate *g, int fd, uint32_t first, uint32_t n) {
+        Export x, gone;
+
+        for (uint32_t i = how_many(g); i-- > 0;)
+                if (exports_at(&g->exports, i, &x) && !x.pending && x.place >= first && x.place - first < n &&
+                    is_same_file(fd, x.key) && exports_take(&g->exports, x.key, x.place, &gone))
+                        drop(g, &gone);
+}
+
+static void settle_exports(Gate *g, uint64_t key, int fd, uint32_t first, uint32_t n, bool agreed) {
+        uint64_t dev, ino;
+        Export x;
+
+        if (agreed) {
+                drop_replaced(g, fd, first, n);
+                if (which_file(fd, &dev, &ino) && lock_file(fd, key))
+                        exports_confirm(&g->exports, key, dev, ino); /* else charged until the end */
+                return;
+        }
+        while (exports_take(&g->exports, key, EXPORTS_ANY, &x))
+                drop(g, &x);
+}
+
+static long export_places(Call *c, void *params, int fd, uint32_t device, const void *objects, uint32_t first,
+                          uint32_t n) {
+        uint64_t key = new_key();
+        bool room = true;
+        long r = 0;
+
+        for (uint32_t i = 0; i < n && room; i++) {
+                uint32_t object = get32((const uint8_t *) objects + 4 * (size_t) i);
+
+                room = object == 0 || keep(c, key, first + i, device, object);
+        }
+        if (room)
+                r = call_driver_with(c, params);
+        /* a single one only goes to a file that has none */
+        settle_exports(c->g, key, fd, first, c->ask.what == RM_EXPORT_MANY ? n : 0,
+                       room && call_agreed(c, r));
+        if (!room)
+                return call_refuse(c, RM_ERR_NO_MEMORY);
+        return call_answer(c, r);
+}
+
+static long export_many(Call *c) {
+        RmExportMany p;
+
+        if (peek(&p, c->ask.params, sizeof p) < 0)
+                return call_answer(c, call_driver(c));
+        return export_places(c, &p, p.fd, p.device, p.objects, p.index, p.n <= RM_EXPORTS_MAX ? p.n : 0);
+}
+
+long call_export(Call *c) {
+        RmExport p;
+
+        if (c->ask.what == RM_EXPORT_MANY)
+                return c->ask.params_size == sizeof(RmExportMany) ? export_many(c)
+                                                                  : call_answer(c, call_driver(c));
+        if (c->ask.params_size != sizeof p || peek(&p, c->ask.params, sizeof p) < 0)
+                return call_answer(c, call_driver(c));
+        return export_places(c, &p, p.fd, p.device, &p.object, 0, 1);
+}
+
+/* ---- imports ---- */
+
+/* What this process has exported to that file itself is charged already. */
+static bool is_own(Call *c, int fd, uint32_t place, uint32_t object) {
+        Export x, held;
+
+        for (uint32_t i = how_many(c->g); i-- > 0;)
+                if (exports_at(&c->g->exports, i, &x) && !x.pending && x.place == place &&
+                    is_same_file(fd, x.key) &&
+                    exports_hold(&c->g->exports, x.key, place, &c->g->objects, &held)) {
+                        add_holder(c, object, held.share, held.card, (uint64_t) held.units * SLICE_UNIT);
+                        return true;
+                }
+        return false;
+}
+
+/* false: there is no room for it, and it is gone again. */
+static bool came(Call *c, int fd, uint32_t place, uint32_t parent, uint32_t object) {
+        c->ask.parent = parent;
+        c->seat = objects_seat(&c->g->objects, c->ask.client, parent);
+        return is_own(c, fd, place, object) || charge_foreign(c, object);
+}
+
+/* What was charged already, of a call that is refused in the end. */
+static void send_back(Call *c, const RmImportMany *p, uint32_t n) {
+        ObjectBytes freed;
+        ObjectMark mark;
+
+        object_bytes_none(&freed);
+        for (uint32_t i = 0; i < n; i++) {
+                if (p->types[i] == RM_IMPORT_NONE)
+                        continue;
+                call_free_again(c, p->objects[i]);
+                if (objects_find(&c->g->objects, c->ask.client, p->objects[i], &mark))
+                        objects_forget(&c->g->objects, &mark, &freed);
+        }
+        gate_give_back(c->g, &freed);
+}
+
+static long import_many(Call *c) {
+        RmImportMany p;
+        uint32_t n, i;
+        long r;
+
+        if (peek(&p, c->ask.params, sizeof p) < 0)
+                return call_answer(c, call_driver(c));
+        r = call_driver_with(c, &p);
+        if (!call_agreed(c, r))
+                return call_answer(c, r);
+        n = p.n <= RM_IMPORTS_MAX ? p.n : RM_IMPORTS_MAX;
+        for (i = 0; i < n; i++)
+                if (p.types[i] != RM_IMPORT_NONE &&
+                    !came(c, p.fd, (uint32_t) p.index + i, p.parent, p.objects[i]))
+                        break;
+        if (i < n) {
+                send_back(c, &p, i);
+                for (i++; i < n; i++)
+                        if (p.types[i] != RM_IMPORT_NONE)
+                                call_free_again(c, p.objects[i]);
+                return call_refuse(c, RM_ERR_NO_MEMORY);
+        }
+        if (poke(c->ask.params, &p, sizeof p) < 0)
+                rm_set_status(&c->ask, c->outer,
+                              RM_ERR_INVALID_ADDRESS); /* it is there, as with the driver */
+        return call_answer(c, r);
+}
+
+long call_import(Call *c) {
+        RmImport p;
+        long r;
+
+        if (c->ask.what == RM_IMPORT_MANY)
+                return c->ask.params_size == sizeof(RmImportMany) ? import_many(c)
+                                                                  : call_answer(c, call_driver(c));
+        if (c->ask.params_size != sizeof p || peek(&p, c->ask.params, sizeof p) < 0)
+                return call_answer(c, call_driver(c));
+        r = call_driver_with(c, &p);
+        if (!call_agreed(c, r))
+                return call_answer(c, r);
+        if (!came(c, p.fd, 0, p.parent, p.object))
+                return call_refuse(c, RM_ERR_NO_MEMORY);
+        if (poke(c->ask.params, &p, sizeof p) < 0)
+                rm_set_status(&c->ask, c->outer, RM_ERR_INVALID_ADDRESS); /* as above */
+        return call_answer(c, r);
+}

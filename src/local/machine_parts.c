@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "local/machine_parts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/file.h"
+#include "beside/find.h"
+#include "beside/simulator.h"
+#include "slice/inside.h"
+
+#define PART_LIMIT ((size_t) 256 << 20)
+#define CACHE_CONF MACHINE_PARTS "/gate/ld.so.conf"
+
+typedef struct Part {
+        const char *name; /* beside us */
+        const char *to;
+        bool optional;
+} Part;
+
+static const Part parts[] = {
+        {"libaliquot.so", MACHINE_GATE, false},
+        {"sim/libcuda.so.1", MACHINE_PROGRAMS "/libcuda.so.1", false},
+        {SIMULATOR_NVML, MACHINE_PROGRAMS "/libnvidia-ml.so.1", false},
+        {"sim/nvidia-smi", MACHINE_PROGRAMS "/nvidia-smi", false},
+        {"aliquot-sample", MACHINE_PROGRAMS "/aliquot-sample", true},
+};
+
+enum { PARTS = ELEMENTSOF(parts) };
+
+/* Before our /run hides what may lie below the machine's. */
+static int read_parts(Buf contents[static PARTS], Fault *fault) {
+        char path[BESIDE_PATH];
+
+        for (size_t i = 0; i < PARTS; i++) {
+                int r = beside_find(parts[i].name, path, sizeof path, fault);
+
+                if (r == -ENOENT && parts[i].optional)
+                        continue;
+                if (r < 0)
+                        return r;
+                r = file_read(path, PART_LIMIT, &contents[i]);
+                if (r < 0)
+                        return fault_set(fault, r, "cannot read %s: %s", path, strerror(-r));
+        }
+        return 0;
+}
+
+static int write_part(const char *path, Str text, Fault *fault) {
+        _cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
+
+        while (fd >= 0 && text.len > 0) {
+                ssize_t n = write(fd, text.data, text.len);
+
+                if (n < 0)
+                        break;
+                text = (Str){text.data + n, text.len - (size_t) n};
+        }
+        return text.len > 0 || fd < 0 ? fault_set(fault, -errno, "cannot write %s: %s", path, strerror(errno))
+                                      : 0;
+}
+
+static int make_directory(const char *path, Fault *fault) {
+        return mkdir(path, 0755) < 0 ? fault_set(fault, -errno, "cannot make %s: %s", path, strerror(errno))
+                                     : 0;
+}
+
+/* Copies, so that an unprivileged user of this machine, which containers are, can read them wherever the originals lie: a gate that the
+ * loader cannot read is passed over with a warning. */
+static int write_parts(const Buf contents[static PARTS], Fault *fault) {
+        static const char *const directories[] = {MACHINE_PARTS, MACHINE_PARTS "/gate", MACHINE_PROGRAMS};
+        int r = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(directories) && r == 0; i++)
+                r = make_directory(directories[i], fault);
+        for (size_t i = 0; i < PARTS && r == 0; i++)
+                if (contents[i].len > 0)
+                        r = write_part(parts[i].to, buf_str(&contents[i]), fault);
+        return r == 0 ? write_part(MACHINE_PRELOAD, STR(SLICE_GATE "\n"), fault) : r;
+}
+
+/* As an installation of a driver's libraries would; the loader's own program knows its format. Without it there is LD_LIBRARY_PATH. */
+static void write_cache(void) {
+        Fault ignored = FAULT_NULL;
+        pid_t pid;
+
+        if (write_part(CACHE_CONF, STR(MACHINE_PROGRAMS "\ninclude /etc/ld.so.conf\n"), &ignored) < 0)
+                return;
+        pid = fork();
+        if (pid == 0) {
+                int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+                if (dup2(null, STDOUT_FILENO) >= 0 && dup2(null, STDERR_FILENO) >= 0)
+                        (void) execl("/sbin/ldconfig", "ldconfig", "-X", "-f", CACHE_CONF, "-C",
+                                     MACHINE_CACHE, (char *) NULL);
+                _exit(127);
+        }
+        while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+                ;
+}
+
+static int enter(const Buf contents[static PARTS], Fault *fault) {
+        int r;
+
+        r = simulator_enter(fault);
+        if (r < 0)
+                return r;
+        if (mount("tmpfs", "/run", "tmpfs", MS_NOSUID | MS_NODEV, "size=1g,mode=755") < 0)
+                return fault_set(fault, -errno, "cannot mount a /run of our own: %s", strerror(errno));
+        (void) umask(022); /* what is made from now on is for containers, who are somebody else */
+        r = write_parts(contents, fault);
+        if (r == 0)
+                write_cache();
+        return r;
+}
+
+int machine_parts_enter(Fault *fault) {
+        Buf contents[PARTS] = {BUF_NULL};
+        char path[BESIDE_PATH];
+        int r;
+
+        r = simulator_check(fault);
+        if (r == 0)
+                r = beside_find("aliquot-sim", path, sizeof path, fault);
+        if (r == 0)
+                r = read_parts(contents, fault);
+        if (r == 0)
+                r = enter(contents, fault);
+        for (size_t i = 0; i < PARTS; i++)
+                buf_done(&contents[i]);
+        return r;
+}

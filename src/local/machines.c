@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "local/machines.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+
+#include "beside/simulator.h"
+#include "local/machine_parts.h"
+#include "slice/inside.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+#define SLICES    MACHINE_PARTS "/slices"
+#define NODE_PATH MACHINE_PARTS "/node%zu"
+
+enum { PATH_SIZE = 128 };
+
+struct MachineNode {
+        const json_t *node;
+        pid_t pid; /* 0: there is none, or it has ended */
+        bool started;
+        const char *without; /* why its containers have no cards; NULL when they do */
+        char devices[PATH_SIZE];
+};
+
+/* ---- a node ---- */
+
+static MachineNode *find_node(Machines *m, const json_t *node) {
+        MachineNode *more;
+
+        for (size_t i = 0; i < m->n_nodes; i++)
+                if (m->nodes[i].node == node)
+                        return &m->nodes[i];
+        more = reallocarray(m->nodes, m->n_nodes + 1, sizeof *more);
+        if (!more)
+                return NULL;
+        m->nodes = more;
+        more += m->n_nodes++;
+        *more = (MachineNode){.node = node};
+        return more;
+}
+
+static int make_directory(const char *path, Fault *fault) {
+        return mkdir(path, 0755) < 0 ? fault_set(fault, -errno, "cannot make %s: %s", path, strerror(errno))
+                                     : 0;
+}
+
+static int start_node(const Machines *m, MachineNode *n, const char *cards, Fault *fault) {
+        int r;
+
+        if (n->started)
+                return 0;
+        (void) snprintf(n->devices, sizeof n->devices, NODE_PATH, (size_t) (n - m->nodes)); /* it fits */
+        r = make_directory(n->devices, fault);
+        if (r == 0)
+                r = simulator_start(&(SimulatorSpec){.cards = cards,
+                                                     .name = tree_text(n->node, "metadata", "name", NULL),
+                                                     .devices = n->devices},
+                                    &n->pid, fault);
+        n->started = r == 0;
+        return r;
+}
+
+/* ---- a container ---- */
+
+typedef struct Giving {
+        Machines *m;
+        const MachineNode *node;
+        const PodSlices *slices;
+        const char *id, *name;
+        Arena *arena;
+        MachineGift *gift;
+        bool no_memory;
+} Giving;
+
+static void add(Giving *g, bool read_only, const char *from, const char *format, ...) _printf_(4, 5);
+static void add(Giving *g, bool read_only, const char *from, const char *format, ...) {
+        char to[PATH_SIZE];
+        Str from_text, to_text;
+        va_list ap;
+
+        va_start(ap, format);
+        (void) vsnprintf(to, sizeof to, format, ap); /* it fits */
+        va_end(ap);
+        from_text = arena_str(g->arena, str_from(from));
+        to_text = arena_str(g->arena, str_from(to));
+        if (!from_text.data || !to_text.data || g->gift->n == ISOLATION_MOUNTS)
+                g->no_memory = true;
+        else
+                g->gift->mounts[g->gift->n++] =
+                        (IsolationMount){.from = from_text.data, .to = to_text.data, .read_only = read_only};
+}
+
+static void add_device(Giving *g, const char *name) {
+        char from[PATH_SIZE + 32];
+
+        (void) snprintf(from, sizeof from, "%s/%s", g->node->devices, name); /* it fits */
+        add(g, false, from, "/dev/%s", name);
+}
+
+static void add_devices(Giving *g) {
+        char name[32];
+
+        add_device(g, "nvidiactl");
+        add_device(g, "nvidia-uvm");
+        add_device(g, "nvidia-uvm-tools");
+        for (size_t i = 0; i < g->slices->n; i++) {
+                (void) snprintf(name, sizeof name, "nvidia%u", g->slices->own[i].card); /* it fits */
+                add_device(g, name);
+        }
+        add(g, true, MACHINE_PROGRAMS, MACHINE_PROGRAMS);
+        if (access(MACHINE_CACHE, F_OK) == 0)
+                add(g, true, MACHINE_CACHE, "/etc/ld.so.cache");
+}
+
+static int add_pages(Giving *g) {
+        add(g, true, MACHINE_GATE, SLICE_GATE);
+        add(g, true, MACHINE_PRELOAD, SLICE_PRELOAD);
+        for (size_t i = 0; i < g->slices->n; i++) {
+                char from[BOARD_ID + PATH_SIZE];
+
+                (void) snprintf(from, sizeof from, SLICES "/%s/%zu/limits", g->id, i); /* it fits */
+                add(g, true, from, SLICE_PAGES "/%zu/limits", i);
+                (void) snprintf(from, sizeof from, SLICES "/%s/%zu/counters", g->id, i); /* it fits */
+                add(g, false, from, SLICE_PAGES "/%zu/counters", i);
+        }
+        return 0;
+}
+
+/* Simulated files are no character devices: they are known by where they are. */
+static int identify(const Giving *g, const char *name, SliceFile *ret, Fault *fault) {
+        char path[PATH_SIZE + 32];
+        struct stat st;
+
+        (void) snprintf(path, sizeof path, "%s/%s", g->node->devices, name); /* it fits */
+        if (stat(path, &st) < 0)
+                return fault_set(fault, MACHINES_E_REFUSED, "its node's simulated driver: %s",
+                                 strerror(errno));
+        *ret = (SliceFile){.dev = st.st_dev, .ino = st.st_ino};
+        return 0;
+}
+
+static int describe(const Giving *g, const Slice *slice, SliceSpec *ret, Fault *fault) {
+        const CardInfo *card = pod_slices_card(g->slices, slice->card);
+        bool open = g->slices->not_isolated && !g->m->ignores_disable;
+        char name[32];
+        int r;
+
+        if (!card || card->units == 0 || slice->mem > card->units)
+                return fault_set(fault, MACHINES_E_REFUSED, "gpu%u has no %u units here", slice->card,
+                                 slice->mem);
+        *ret = (SliceSpec){
+                .limit = MIB * (open ? card->mib : visible_mib(card->mib, slice->mem, card->units)),
+                .card_bytes = MIB * card->mib,
+                .group_bytes = SLICE_GROUP_BYTES,
+                .card = slice->card,
+                .core_percent = g->slices->mode == SHARE_MODE_CORE_MEM ? slice->core : 0,
+                .flags = open ? SLICE_FLAG_OPEN : 0,
+                .container = g->name,
+        };
+        (void) snprintf(name, sizeof name, "nvidia%u", slice->card); /* it fits */
+        r = identify(g, name, &ret->device, fault);
+        if (r == 0)
+                r = identify(g, "nvidiactl", &ret->ctl, fault);
+        return r == 0 ? identify(g, "nvidia-uvm", &ret->uvm, fault) : r;
+}
+
+static int write_pages(const Giving *g, Fault *fault) {
+        SliceSpec specs[BOARD_CARDS];
+        char owner[600];
+        int r = 0;
+
+        for (size_t i = 0; i < g->slices->n && r == 0; i++) {
+                const CardInfo *card = pod_slices_card(g->slices, g->slices->own[i].card);
+                Str uuid;
+
+                r = describe(g, &g->slices->own[i], &specs[i], fault);
+                uuid = r == 0 ? arena_str(g->arena, card->uuid) : (Str){0};
+                if (r == 0 && !uuid.data)
+                        return -ENOMEM;
+                specs[i].uuid = uuid.data;
+        }
+        if (r != 0)
+                return r;
+        (void) snprintf(owner, sizeof owner, BOARD_AGENT "%s", g->name); /* cut where it is too long */
+        r = board_renew(&g->m->board, g->id, owner, specs, g->slices->n, fault);
+        return r < 0 ? MACHINES_E_REFUSED : 0; /* the fault has said it */
+}
+
+static int give(Giving *g, Fault *fault) {
+        int r = 0;
+
+        if (g->slices->n > BOARD_CARDS)
+                return fault_set(fault, MACHINES_E_REFUSED, "it has slices of more than %d cards",
+                                 BOARD_CARDS);
+        add_devices(g);
+        if (share_mode_is_isolated(g->slices->mode)) {
+                r = write_pages(g, fault);
+                if (r == 0)
+                        r = add_pages(g);
+        }
+        return r == 0 && g->no_memory ? -ENOMEM : r;
+}
+
+/* Isolation that cannot be had here is told of; the containers then run as they do without cards. */
+static const char *cards_of(Machines *m, const PodPlace *place, const PodSlices *slices) {
+        const char *cards =
+                tree_text(place->node, "metadata", "annotations", ANNOTATION_SIMULATED_CARDS, NULL);
+
+        if (slices->n == 0 || !share_mode_has_memory(slices->mode))
+                return NULL;
+        if (cards && !m->asked) {
+                m->asked = true;
+                if (machine_parts_enter(&m->trouble) == 0)
+                        (void) board_open(&m->board, SLICES, true, &m->trouble);
+        }
+        return cards;
+}
+
+static const char *why_not(const char *cards, const PodSlices *slices) {
+        if (!cards)
+                return "it has no " ANNOTATION_SIMULATED_CARDS;
+        return slices->n_cards > BOARD_CARDS ? "a simulated driver has at most 32 cards" : NULL;
+}
+
+int machines_give(Machines *m, const PodPlace *place, const PodSlices *slices, const char *id,
+                  const char *name, Arena *arena, MachineGift *ret, Fault *fault) {
+        Giving g = {.m = m, .slices = slices, .id = id, .name = name, .arena = arena, .gift = ret};
+        const char *cards = cards_of(m, place, slices);
+        MachineNode *node;
+
+        ret->n = 0;
+        if (slices->n == 0 || !share_mode_has_memory(slices->mode) || m->trouble.text[0])
+                return 0;
+        node = find_node(m, place->node);
+        if (!node)
+                return -ENOMEM;
+        node->without = why_not(cards, slices);
+        if (node->without)
+                return 0;
+        if (start_node(m, node, cards, &m->trouble) < 0)
+                return 0;
+        g.node = node;
+        return give(&g, fault);
+}
+
+void machines_tell(Machines *m, Buf *out) {
+        if (m->trouble.text[0])
+                buf_appendf(out,
+                            "aliquot local: no simulated cards: %s; containers run without any, and nothing "
+                            "holds their memory\n",
+                            m->trouble.text);
+        for (size_t i = 0; i < m->n_nodes; i++) {
+                MachineNode *n = &m->nodes[i];
+                const char *name = tree_text(n->node, "metadata", "name", NULL);
+
+                if (n->without)
+                        buf_appendf(out, "aliquot local: the containers of node %s run without cards: %s\n",
+                                    name, n->without);
+                else if (n->started && simulator_ended(&n->pid))
+                        buf_appendf(out,
+                                    "aliquot local: the simulated driver of node %s ended before its "
+                                    "containers\n",
+                                    name);
+        }
+}
+
+void machines_done(Machines *m) {
+        for (size_t i = 0; i < m->n_nodes; i++)
+                simulator_stop(&m->nodes[i].pid);
+        free(m->nodes);
+        board_done(&m->board);
+        *m = MACHINES_NULL;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The machines that stand behind the nodes of a run: per node one simulated driver, started when its first container with a slice starts, and
+ * for each such container its cards, libcuda, NVML and nvidia-smi, and where its node isolates, the gate and its slice pages. It is what a
+ * node agent gives, as mounts.
+ *
+ * All of it lies in a mount namespace and below a /run of our own, and the drivers end with us: nothing is left, however the run ends. */
+
+#include "base/buf.h"
+#include "local/isolation.h"
+#include "local/pod_slices.h"
+#include "slice/board.h"
+
+typedef struct MachineNode MachineNode;
+
+typedef struct Machines {
+        bool asked;    /* somebody wanted a card: entered, or there is trouble */
+        Fault trouble; /* why no container has a card here; "" when they can */
+        Board board;
+        MachineNode *nodes; /* owned */
+        size_t n_nodes;
+        bool ignores_disable; /* CGPU_DISABLE is not honoured */
+} Machines;
+
+#define MACHINES_NULL ((Machines){.board = BOARD_NULL})
+
+/* Ends the drivers; containers that still run get ENOTCONN. */
+void machines_done(Machines *m);
+
+typedef struct MachineGift {
+        IsolationMount mounts[ISOLATION_MOUNTS]; /* texts in the arena */
+        size_t n;
+} MachineGift;
+
+/* For a container that is about to start; id: one that no other container of the run has; name: for people. The first call changes the
+ * namespaces of this process. Returns 0 with nothing in *ret when it has no slice or when cards cannot be had here (machines_tell() says
+ * why); MACHINES_E_REFUSED with a fault when it must not start; -ENOMEM. */
+enum { MACHINES_E_REFUSED = 1 };
+int machines_give(Machines *m, const PodPlace *place, const PodSlices *slices, const char *id,
+                  const char *name, Arena *arena, MachineGift *ret, Fault *fault);
+
+/* One line each: why there are no cards here, nodes whose cards are not simulated, drivers that ended before their containers. */
+void machines_tell(Machines *m, Buf *out);

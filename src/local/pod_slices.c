@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "local/pod_slices.h"
+
+#include <errno.h>
+
+#include "share/allocation.h"
+
+/* Units of the pod over all its cards: containers that stay by sum, others when they alone ask. */
+static uint32_t pod_units(const GrantSpec *spec) {
+        uint64_t stay = 0, init = 0, n;
+
+        for (size_t i = 0; i < spec->n_slices; i++)
+                *(spec->slices[i].kind == CONTAINER_INIT ? &init : &stay) += spec->slices[i].mem;
+        n = stay > 0 ? stay : init;
+        return n > UINT32_MAX ? UINT32_MAX : (uint32_t) n;
+}
+
+static size_t own_slices(const GrantSpec *spec, ContainerKind kind, uint32_t index, Slice *ret) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < spec->n_slices; i++)
+                if ((spec->slices[i].kind == CONTAINER_MAIN) == (kind == CONTAINER_MAIN) &&
+                    spec->slices[i].container == index)
+                        ret[n++] = spec->slices[i];
+        return n;
+}
+
+static bool says_not_isolated(const Pod *pod, ContainerKind kind, uint32_t index) {
+        for (size_t i = 0; i < pod->n_containers; i++) {
+                const PodContainer *c = &pod->containers[i];
+
+                if ((c->kind == CONTAINER_MAIN) == (kind == CONTAINER_MAIN) && c->index == index)
+                        return c->not_isolated;
+        }
+        return false;
+}
+
+static int text_of(const json_t *object, Arena *arena, Str *ret) {
+        _cleanup_free_ char *text = json_dumps(object, JSON_COMPACT);
+
+        *ret = text ? arena_str(arena, str_from(text)) : (Str){0};
+        return ret->data ? 0 : -ENOMEM;
+}
+
+static int read_node(const Node *node, Arena *arena, PodSlices *s) {
+        s->unit = MEMORY_UNIT_GIB;
+        (void) memory_unit_parse(node->annotations.unit,
+                                 &s->unit); /* GiB when it does not parse, as everywhere */
+        s->mode = share_mode_from_label(node->mode);
+        return cards_parse(node->annotations.cards, arena, &s->cards, &s->n_cards, NULL) < 0 ? -ENOMEM : 0;
+}
+
+int pod_slices_read(const PodPlace *place, ContainerKind kind, uint32_t index, Arena *arena, PodSlices *ret) {
+        Str pod_text, node_text;
+        GrantSpec spec;
+        Node node;
+        Pod pod;
+        int r;
+
+        *ret = (PodSlices){.n = 0};
+        r = text_of(place->pod, arena, &pod_text);
+        if (r == 0)
+                r = text_of(place->node, arena, &node_text);
+        if (r == 0)
+                r = pod_decode(pod_text, arena, &pod, NULL);
+        if (r == 0)
+                r = node_decode(node_text, arena, &node, NULL);
+        if (r == 0)
+                r = grant_spec_from_pod(&pod, arena, &spec, NULL);
+        if (r != 0)
+                return r < 0 ? r : 0;
+        ret->own = arena_new(arena, Slice, spec.n_slices + 1);
+        if (!ret->own)
+                return -ENOMEM;
+        ret->pod_units = pod_units(&spec);
+        ret->not_isolated = says_not_isolated(&pod, kind, index);
+        r = read_node(&node, arena, ret);
+        if (r == 0)
+                ret->n = own_slices(&spec, kind, index, ret->own);
+        return r;
+}
+
+const CardInfo *pod_slices_card(const PodSlices *s, uint32_t index) {
+        for (size_t i = 0; i < s->n_cards; i++)
+                if (s->cards[i].index == index)
+                        return &s->cards[i];
+        return NULL;
+}

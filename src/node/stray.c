@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/stray.h"
+
+enum { SAMPLES = 3 };
+
+static uint64_t add(uint64_t a, uint64_t b) {
+        uint64_t sum;
+
+        return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+void stray_begin(Stray *s) {
+        for (size_t i = 0; i < CARDS_MAX; i++)
+                s->cards[i] = (StrayCard){.told = s->cards[i].told, .over = s->cards[i].over};
+}
+
+void stray_process(Stray *s, uint32_t card, uint32_t pid, bool is_known, uint64_t bytes) {
+        StrayCard *c = card < CARDS_MAX ? &s->cards[card] : NULL;
+
+        if (!c)
+                return;
+        c->n_processes++;
+        if (bytes == UINT64_MAX)
+                c->unclear = true;
+        else if (is_known)
+                c->known = add(c->known, bytes);
+        else {
+                c->outside = add(c->outside, bytes);
+                if (c->pid == 0 || bytes > c->largest) {
+                        c->pid = pid;
+                        c->largest = bytes;
+                }
+        }
+}
+
+void stray_total(Stray *s, uint32_t card, uint64_t used) {
+        if (card >= CARDS_MAX)
+                return;
+        s->cards[card].total = true;
+        s->cards[card].used = used;
+}
+
+bool stray_bytes(const Stray *s, uint32_t card, uint64_t *ret) {
+        const StrayCard *c = card < CARDS_MAX ? &s->cards[card] : NULL;
+
+        if (!c || !c->total || c->unclear)
+                return false;
+        *ret = c->used > c->known ? c->used - c->known : 0;
+        return true;
+}
+
+bool stray_judge(Stray *s, uint32_t card) {
+        StrayCard *c = card < CARDS_MAX ? &s->cards[card] : NULL;
+        uint64_t bytes;
+
+        /* Not to be said: neither over nor begun. What was told stays told. */
+        if (!c || !stray_bytes(s, card, &bytes))
+                return false;
+        if (bytes <= add(STRAY_BASE, c->n_processes * STRAY_PROCESS)) {
+                c->over = 0;
+                c->told = false;
+                return false;
+        }
+        if (c->told || ++c->over < SAMPLES)
+                return false;
+        c->told = true;
+        return true;
+}

@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The suite for a real card, its tracer and its session, on a mounted aliquot-sim: gpu.py ALIQUOT_SIM LIBRARY_FOLDER CC..."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from sim_lab import Machine, enter_namespace
+
+SIM, FOLDER, CC = sys.argv[1], sys.argv[2], " ".join(sys.argv[3:])
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+GPU = os.path.join(ROOT, "tests/gpu")
+NVCC = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+PATIENCE = 600
+
+
+def run(command, **env):
+    return subprocess.run(command, env=dict(os.environ, CC=CC, **env), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=PATIENCE)
+
+
+class Gpu(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.build = os.path.join(cls.folder.name, "build")
+        p = run([os.path.join(GPU, "build.sh"), cls.build], NVCC="none")
+        if p.returncode != 0:
+            raise AssertionError(p.stderr)
+
+    def on(self, machine, command, **env):
+        return run(command, ALIQUOT_SIM_DIR=machine.dir, LD_LIBRARY_PATH=FOLDER, PATH=FOLDER + ":" + os.environ["PATH"], **env)
+
+    def suite(self, machine, *options, build=None):
+        out = tempfile.mkdtemp(dir=self.folder.name)
+        p = self.on(machine, [sys.executable, os.path.join(GPU, "run.py"), "--build", build or self.build, "--out", out, *options])
+        with open(os.path.join(out, "results.json")) as f:
+            return p, json.load(f)
+
+    def test_gate(self):
+        """It is built here as it is by meson: a guest that asks for nothing."""
+        p = run([os.path.join(ROOT, "tests/unit/gate/symbols.sh"), os.path.join(self.build, "libaliquot.so")])
+        self.assertEqual(p.returncode, 0, p.stderr)
+
+    def test_no_card(self):
+        """Says what is missing, and builds nothing."""
+        p = run([sys.executable, os.path.join(GPU, "run.py")], ALIQUOT_SIM_DIR=self.folder.name)
+        self.assertEqual(p.returncode, 77, p.stderr)
+        self.assertIn("nvidiactl is not there", p.stdout)
+        p = run([os.path.join(GPU, "session.sh")], ALIQUOT_SIM_DIR=self.folder.name, OUT=os.path.join(self.folder.name, "none"))
+        self.assertEqual(p.returncode, 77, p.stderr)
+
+    def test_no_library(self):
+        m = Machine(self, SIM, "T:1GiB")
+        p = run([sys.executable, os.path.join(GPU, "run.py")], ALIQUOT_SIM_DIR=m.dir, LD_LIBRARY_PATH="")
+        if os.path.exists("/dev/nvidiactl"):
+            self.skipTest("this machine has a driver's library")
+        self.assertEqual(p.returncode, 77, p.stdout + p.stderr)
+        self.assertIn("libcuda.so.1", p.stdout)
+
+    def test_suite(self):
+        for cards in ("1xTesla-V100-SXM2-16GB:16160MiB", "2xA10:23028MiB"):
+            with self.subTest(cards):
+                m = Machine(self, SIM, cards)
+                p, results = self.suite(m)
+                bad = [t for t in results["tests"] if t["result"] == "not ok"]
+                self.assertEqual((p.returncode, bad), (0, []), p.stderr)
+                skipped = {t["name"] for t in results["tests"] if t["result"] == "skip"}
+                self.assertLessEqual(skipped, {"runtime-static", "runtime-shared", "torch", "torch-expandable", "torch-async", "nccl"})
+                self.assertRegex(p.stdout, r"gpu-test: \d+ passed, 0 failed, %d skipped\n$" % len(skipped))
+                self.assertTrue(results["simulated"])
+                self.assertEqual(m.used(), [0] * len(m.used()))
+
+    def test_it_can_fail(self):
+        """Without a gate nobody is held to anything, and the suite says so."""
+        build = os.path.join(self.folder.name, "broken")
+        shutil.copytree(self.build, build)
+        source = os.path.join(build, "nothing.c")
+        with open(source, "w") as f:
+            f.write("int nothing;\n")
+        p = run([*sys.argv[3:], "-shared", "-fPIC", "-o", os.path.join(build, "libaliquot.so"), source])
+        self.assertEqual(p.returncode, 0, p.stderr)
+        m = Machine(self, SIM)
+        for only in ("agree", "nvidia-smi", "family-plain", "over-vmm", "over-managed", "fill", "race-driver"):
+            p, results = self.suite(m, "--only", only, build=build)
+            self.assertEqual((p.returncode, [t["result"] for t in results["tests"]]), (1, ["not ok"]), p.stdout)
+
+    def traced(self, machine, *case):
+        path = os.path.join(tempfile.mkdtemp(dir=self.folder.name), "trace")
+        p = self.on(machine, [os.path.join(self.build, "gpu-case"), *case], RM_TRACE=path,
+                    LD_PRELOAD=os.path.join(self.build, "librm-trace.so"))
+        self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+        vectors = path + ".vectors"
+        p = run([os.path.join(self.build, "rm-trace"), "--vectors", vectors, path])
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        with open(vectors) as f:
+            return p.stdout, f.read()
+
+    def test_trace(self):
+        m = Machine(self, SIM)
+        table, vectors = self.traced(m, "family", "plain", "256")
+        self.assertRegex(table, r"0x2b ALLOC +0x00000040 NV01_MEMORY_LOCAL_USER +5 ")
+        self.assertRegex(table, r"0x2a CONTROL +0x20801303 FB_GET_INFO_V2 ")
+        self.assertRegex(table, r"\n +268435456 +268435456 0x00000000 +1 +268435456\n")
+        self.assertRegex(table, r"0x20801303 0x16 HEAP_FREE ")
+        self.assertRegex(table, r"NV01_ROOT_CLIENT +of 1: chosen 1, ")
+        self.assertRegex(table, r"channel groups: 1\n")
+        self.assertIn("live at the end 0, ", table)
+        self.assertRegex(vectors, r"\nvector what=memory nr=0x2b size=48 inner-size=128 r=0 ")
+        self.assertNotRegex(vectors, r"[0-9a-f]{4}(fe|ff)7f0000")  # addresses of a stack
+        table, _ = self.traced(m, "family", "managed", "64")
+        self.assertRegex(table, r"mmap +nvidia-uvm +0x[0-9a-f]+ length 67108864 .* = the address\n")
+        table, _ = self.traced(m, "forked", "64")  # two processes in one file
+        self.assertRegex(table, r"NV01_ROOT_CLIENT +of 2: ")
+
+    def test_bad_traces(self):
+        path = os.path.join(self.folder.name, "bad")
+        with open(path, "w") as f:
+            f.write("ioctl pid=1 nr=0x2b size=48 outer=00/00\nioctl pid=1 nr=0x\nrubbish\nioctl nr=0x2b size=56 outer=00/00\n")
+        p = run([os.path.join(self.build, "rm-trace"), path])
+        self.assertEqual(p.returncode, 0)
+        self.assertIn("2 of 4 lines are none", p.stderr)
+        self.assertIn("in sizes that it does not know: 1 ", p.stdout)
+        self.assertEqual(run([os.path.join(self.build, "rm-trace"), path + "-absent"]).returncode, 3)
+        self.assertEqual(run([os.path.join(self.build, "rm-trace")]).returncode, 2)
+
+    def test_session(self):
+        m = Machine(self, SIM)
+        out = os.path.join(self.folder.name, "session")
+        p = self.on(m, [os.path.join(GPU, "session.sh")], OUT=out, NVCC="none", SESSION_SECONDS="500")
+        self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+        with open(os.path.join(out, "session.txt")) as f:
+            steps = dict(re.findall(r"^(\S+): status (\d+),", f.read(), re.M))
+        self.assertEqual([n for n in ("build", "probe", "gate", "suite", "trace/vmm.output", "trace/nvidia-smi.output") if steps.get(n) != "0"], [])
+        for name in ("results.json", "results.md", "vectors.txt", "trace.txt", "probe.txt", "machine.txt", "sizes.txt", "trace/ipc.trace.gz"):
+            self.assertGreater(os.path.getsize(os.path.join(out, name)), 0, name)
+        for name, words in (("trace.txt", "Q8 mappings"), ("trace/vmm.txt", "Q8 mappings"), ("vectors.txt", "\nvector what=memory "),
+                            ("sizes.txt", "ok contexts ")):
+            with open(os.path.join(out, name)) as f:
+                self.assertIn(words, f.read(), name)
+
+    def test_session_without_time(self):
+        m = Machine(self, SIM)
+        out = os.path.join(self.folder.name, "short")
+        p = self.on(m, [os.path.join(GPU, "session.sh")], OUT=out, NVCC="none", SESSION_SECONDS="0")
+        self.assertEqual(p.returncode, 3)
+        self.assertIn("build: not run, no time left", p.stdout)
+
+    @unittest.skipUnless(os.path.exists(NVCC), "no nvcc")
+    def test_runtime_programs_build(self):
+        build = os.path.join(self.folder.name, "with-nvcc")
+        p = run([os.path.join(GPU, "build.sh"), build], NVCC=NVCC)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        for kind in ("static", "shared"):
+            self.assertTrue(os.path.exists(os.path.join(build, "runtime-" + kind)), p.stderr)
+
+
+if __name__ == "__main__":
+    if os.environ.get("ASAN_OPTIONS"):
+        print("skipped: the simulated libraries are sanitized here, and the programs that load them are not")
+        sys.exit(77)
+    enter_namespace(SIM)
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,449 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Containers of `aliquot local` on simulated cards, with the gate: local_cards.py ALIQUOT"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PATIENCE = 120  # seconds until a wait counts as failed; no test asserts that something was fast
+V100 = "Tesla-V100-SXM2-16GB:16160MiB"
+TOTAL = "nvidia-smi --query-gpu=memory.used,memory.total --format=csv,noheader,nounits"
+DISABLED = "[{name: CGPU_DISABLE, value: 'true'}]"
+
+
+def node(name, cards, mode="cgpu", annotations=""):
+    return f"""
+apiVersion: v1
+kind: Node
+metadata:
+  name: {name}
+  labels: {{ack.node.gpu.schedule: {mode}}}
+  annotations: {{{"aliquot.dev/simulated-cards: '" + cards + "'" if cards else ""}{annotations}}}
+{"status: {allocatable: {aliyun.com/gpu-mem: '30', aliyun.com/gpu-count: '2'}}" if not cards else ""}
+"""
+
+
+def container(command, mem=None, core=None, env="[]", name="main", rest=""):
+    limits = {"aliyun.com/gpu-mem": mem, "aliyun.com/gpu-core.percentage": core}
+    given = ", ".join(f"{k}: {v}" for k, v in limits.items() if v is not None)
+    lines = "".join("        " + line + "\n" for line in command.splitlines())
+    return f"""
+  - name: {name}
+    command:
+    - sh
+    - -c
+    - |
+{lines}
+    env: {env}
+    resources: {{limits: {{{given}}}}}
+    {rest}
+"""
+
+
+def pod(name, *containers, init=(), node_name=None, count=None):
+    return f"""
+apiVersion: v1
+kind: Pod
+metadata:
+  name: {name}
+  labels: {{{f'aliyun.com/gpu-count: "{count}"' if count else ""}}}
+spec:
+{"  nodeName: " + node_name if node_name else ""}
+{"  initContainers:" + "".join(init) if init else ""}
+  containers: {"".join(containers)}
+"""
+
+
+def running(name):
+    """pids of processes of that name on this machine, zombies left out."""
+    found = set()
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{entry}/stat") as f:
+                text = f.read()
+        except OSError:
+            continue
+        if text[text.index("(") + 1:text.rindex(")")] == name and text[text.rindex(")") + 2] != "Z":
+            found.add(int(entry))
+    return found
+
+
+def descendants(pid):
+    parents = {}
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{entry}/stat") as f:
+                text = f.read()
+        except OSError:
+            continue
+        parents[int(entry)] = int(text[text.rindex(")") + 2:].split()[1])
+    found = {pid}
+    while True:
+        more = {p for p, parent in parents.items() if parent in found} | found
+        if more == found:
+            return found - {pid}
+        found = more
+
+
+def until(condition, what):
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        result = condition()
+        if result:
+            return result
+        time.sleep(0.02)
+    raise AssertionError("waited in vain: " + what)
+
+
+class Cards(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.dir = folder.name
+
+    def command(self, *documents, options=(), timeout=PATIENCE // 2):
+        path = os.path.join(self.dir, "manifests.yaml")
+        with open(path, "w") as f:
+            f.write("\n---\n".join(documents))
+        return [ALIQUOT, "local", "--once", "--logs", "--logs-timeout", str(timeout), *options, "-f", path]
+
+    def run_local(self, *documents, status=0, stderr="", before=(), **more):
+        """{"pod/container": lines of its own} of a run."""
+        p = subprocess.run([*before, *self.command(*documents, **more)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                           timeout=PATIENCE)
+        self.assertEqual((p.returncode, p.stderr if stderr is not None else None), (status, stderr), p.stdout)
+        self.stderr = p.stderr
+        return self.split(p.stdout)
+
+    @staticmethod
+    def split(text):
+        logs, lines = {}, []
+        for line in text.splitlines():
+            if line.startswith("== default/"):
+                lines = logs.setdefault(line[len("== default/"):], [])
+            elif not re.match("(ALIYUN|NVIDIA|CGPU)_[A-Z_]+=", line):
+                lines.append(line.strip())
+        return logs
+
+    def test_slice_in_nvidia_smi(self):
+        logs = self.run_local(node("n1", "4x" + V100, "core_mem"), pod("p", container("nvidia-smi", 2, 30)))
+        self.assertRegex("\n".join(logs["p/main"]), r" 0MiB / +2154MiB ")
+
+    def test_use_and_refusal(self):
+        logs = self.run_local(node("n1", V100), pod("p", container(f"""
+aliquot-sample --gpu-mem-mib 200 -- {TOTAL}
+aliquot-sample --gpu-mem-mib 3000 2>&1; echo $?
+""", 2)))
+        said, seen, refused, status = logs["p/main"]
+        used, free, total = map(int, re.findall(r"\d+", said))
+        self.assertEqual(total, 2154)
+        self.assertTrue(200 < used < 400 and abs(used + free - total) <= 1, said)
+        self.assertEqual(seen, f"{used}, 2154")
+        self.assertEqual((refused, status), ("aliquot-sample: cuMemAlloc of 3000 MiB: CUDA_ERROR_OUT_OF_MEMORY (2)", "1"))
+
+    def test_published_pairs(self):
+        for mib, units, visible in (16130, 4, 4301), (15079, 3, 3231), (23028, 8, 8373):
+            logs = self.run_local(node("n1", f"X:{mib}MiB"), pod("p", container(TOTAL, units)))
+            self.assertEqual(logs["p/main"], [f"0, {visible}"])
+
+    def test_unit(self):
+        logs = self.run_local(node("n1", V100, annotations=", aliquot.dev/gpu-mem-unit: 128MiB"), pod("p", container(TOTAL, 16)))
+        self.assertEqual(logs["p/main"], [f"0, {16160 * 16 // 126}"])
+
+    def test_neighbours(self):
+        """Three pods of one card: who goes over his slice is refused, the others have all of theirs."""
+        full = f"aliquot-sample --gpu-mem-mib {{}} -- {TOTAL}"
+        logs = self.run_local(node("n1", V100), pod("greedy", container("for i in 1 2 3; do aliquot-sample --gpu-mem-mib 5300 2>&1; done; true", 5)),
+                              pod("a", container(full.format(4800), 5)), pod("b", container(full.format(4800), 5)))
+        self.assertEqual({line.rpartition(": ")[2] for line in logs["greedy/main"]}, {"CUDA_ERROR_OUT_OF_MEMORY (2)"})
+        for name in "a/main", "b/main":
+            self.assertRegex(logs[name][1], r"^5[01]\d\d, 5386$")
+
+    def test_two_containers_of_a_pod(self):
+        logs = self.run_local(node("n1", V100), pod("p", container(TOTAL, 2, name="a"), container(TOTAL, 4, name="b")))
+        self.assertEqual((logs["p/a"], logs["p/b"]), (["0, 2154"], ["0, 4309"]))
+
+    def test_several_cards(self):
+        logs = self.run_local(node("n1", "2x" + V100 + ",A10:23028MiB,A10:23028MiB"),
+                              pod("p", container(TOTAL + "; ls /dev; for i in 0 1; do cat /run/aliquot/slice/$i/limits >/dev/null && echo $i; done",
+                                                 4), count=2),
+                              pod("whole", container(TOTAL, 15)))
+        lines = logs["p/main"]
+        self.assertEqual(sum(re.fullmatch(r"nvidia\d", n) is not None for n in lines), 2)
+        self.assertEqual(len([n for n in lines if re.match("0, ", n)]), 2)
+        self.assertTrue(all(n in ("0, 2154", "0, 2093") for n in lines[:2]), lines)
+        self.assertEqual(lines[-2:], ["0", "1"])
+
+    def test_cards_of_unequal_size(self):
+        """Each has its own limit."""
+        allocation = 'scheduler.framework.gpushare.allocation: \'{"0":{"0":2,"2":2}}\''
+        manifest = pod("p", container(TOTAL, 4), node_name="n1", count=2).replace("  name: p\n", f"  name: p\n  annotations: {{{allocation}}}\n", 1)
+        logs = self.run_local(node("n1", "2x" + V100 + ",A10:23028MiB"), manifest)
+        self.assertEqual(logs["p/main"], ["0, 2154", f"0, {23028 * 2 // 22}"])
+
+    def test_only_its_own_cards(self):
+        logs = self.run_local(node("n1", "2x" + V100), pod("a", container("nvidia-smi -L; ls /dev", 14)),
+                              pod("b", container("nvidia-smi -L; ls /dev", 14)))
+        for name, card in ("a/main", 0), ("b/main", 1):
+            self.assertEqual([n for n in logs[name] if re.fullmatch(r"nvidia\d", n)], [f"nvidia{card}"])
+            self.assertEqual(len([n for n in logs[name] if n.startswith("GPU ")]), 1)
+        self.assertNotEqual(logs["a/main"][0], logs["b/main"][0])
+
+    def test_uuid_is_that_of_the_environment(self):
+        logs = self.run_local(node("n1", "2x" + V100), pod("p", container("nvidia-smi -L | grep -c $NVIDIA_VISIBLE_DEVICES", 2)))
+        self.assertEqual(logs["p/main"], ["1"])
+
+    def test_share(self):
+        """The whole card, and no gate."""
+        logs = self.run_local(node("n1", V100, "share"), pod("p", container(
+            f"{TOTAL}; aliquot-sample --gpu-mem-mib 9000 -- echo had; ls /etc/ld.so.preload /run/aliquot", 2)))
+        self.assertEqual(logs["p/main"][0], "0, 16160")
+        self.assertIn("had", logs["p/main"])
+        self.assertNotIn("slice", logs["p/main"])
+        self.assertNotIn("/etc/ld.so.preload", logs["p/main"])
+
+    def test_one_machine_per_node(self):
+        """What others have of the card is seen by whoever sees the whole card; another node has other cards."""
+        used = "$(nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits)"
+        # Each goes on only when it has seen what the other did: b comes, b takes more, a goes.
+        wait = f"until [ {used} {{}} ]; do sleep 0.1; done; "
+        logs = self.run_local(
+            node("n1", V100, "share"), node("n2", V100, "share"),
+            pod("a", container(f"aliquot-sample --gpu-mem-mib 3000 -- sh -c '{wait.format('-gt 10000')} echo both'", 4), node_name="n1"),
+            pod("b", container(f"cat >/tmp/more <<'E'\n{wait.format('-lt 8500')} echo one\nE\naliquot-sample --gpu-mem-mib 5000 -- sh -c "
+                               f"'{wait.format('-gt 7000')} aliquot-sample --gpu-mem-mib 2000 -- sh /tmp/more'", 6), node_name="n1"),
+            pod("c", container(f"aliquot-sample --gpu-mem-mib 100 -- echo alone; {TOTAL}", 4), node_name="n2"))
+        self.assertEqual((logs["a/main"][-1], logs["b/main"][-1]), ("both", "one"))
+        self.assertEqual(logs["c/main"][1:], ["alone", "0, 16160"])
+
+    def test_disable(self):
+        manifests = node("n1", V100), pod("p", container(TOTAL, 2, env=DISABLED)), pod("q", container(TOTAL, 2))
+        logs = self.run_local(*manifests)
+        self.assertEqual((logs["p/main"], logs["q/main"]), (["0, 16160"], ["0, 2154"]))
+        logs = self.run_local(*manifests, options=["--ignore-cgpu-disable"])
+        self.assertEqual((logs["p/main"], logs["q/main"]), (["0, 2154"], ["0, 2154"]))
+
+    def test_disabled_by_itself(self):
+        """Only what the manifest says counts: the process has no say."""
+        logs = self.run_local(node("n1", V100), pod("p", container("CGPU_DISABLE=1 " + TOTAL, 2)))
+        self.assertEqual(logs["p/main"], ["0, 2154"])
+
+    def test_no_slice_no_card(self):
+        nothing = "ls /dev | grep -c nvidia; ls -d /run/aliquot /etc/ld.so.preload 2>/dev/null; echo $LD_LIBRARY_PATH"
+        logs = self.run_local(node("n1", V100), node("n2", V100, "default"), pod("none", container(nothing), node_name="n1"),
+                              pod("default", container(nothing), node_name="n2"), pod("p", container(nothing, 2), container(nothing, 1, name="b")))
+        self.assertEqual((logs["none/main"][0], logs["default/main"][0]), ("0", "0"))
+        if not os.path.exists("/etc/ld.so.preload"):
+            self.assertEqual((logs["none/main"], logs["default/main"]), (["0", ""], ["0", ""]))
+        self.assertEqual(logs["p/main"][0], "4")
+
+    def test_init_containers(self):
+        """One after another on the same card, each in its own slice; a sidecar keeps its own."""
+        init = (container(TOTAL + "; aliquot-sample --gpu-mem-mib 3000 -- true", 4, name="first"),
+                container(TOTAL, 3, name="second"),
+                container(f"{TOTAL}; aliquot-sample --gpu-mem-mib 300 -- sleep 1000 & sleep 1000", 2, name="sidecar", rest="restartPolicy: Always"))
+        logs = self.run_local(node("n1", V100), pod("p", container(TOTAL, 1), init=init), timeout=3)
+        self.assertEqual([logs[f"p/{n}"][0] for n in ("first", "second", "sidecar", "main")],
+                         ["0, 4309", "0, 3232", "0, 2154", "0, 1077"])
+        self.assertRegex(logs["p/first"][1], "^memory: ")
+
+    def test_cleared_environment(self):
+        logs = self.run_local(node("n1", V100), pod("p", container(f"""
+env -i $(which nvidia-smi) {TOTAL.partition(" ")[2]}
+env -i LD_PRELOAD= $(which aliquot-sample) --gpu-mem-mib 2100 2>&1
+unset LD_LIBRARY_PATH
+aliquot-sample --gpu-mem-mib 2100 2>&1
+true
+""", 2, env="[{name: LD_LIBRARY_PATH, value: /nowhere}, {name: PATH, value: /usr/bin:/bin}]")))
+        refused = "aliquot-sample: cuMemAlloc of 2100 MiB: CUDA_ERROR_OUT_OF_MEMORY (2)"
+        self.assertEqual(logs["p/main"], ["0, 2154", refused, refused])
+
+    def test_what_it_may_not_change(self):
+        """Limits, gate and preload stay what they are. (Raw system calls pass the gate by: it is no boundary.)"""
+        attempts = ["echo > /run/aliquot/slice/0/limits", "rm /run/aliquot/slice/0/limits", "mv /run/aliquot /run/other", "mv /run/aliquot/slice /run/aliquot/other",
+                    "rm /etc/ld.so.preload", "echo > /etc/ld.so.preload", "mv /etc/ld.so.preload /tmp", "echo > /run/aliquot/libaliquot.so",
+                    "umount /etc/ld.so.preload", "umount /run/aliquot", "mount -o remount,rw /run/aliquot", "touch /etc/new", "touch /run/aliquot/new",
+                    "touch /run/aliquot/sim/libcuda.so.1", "cat /dev/nvidia1"]
+        script = "".join(f"( {a} ) >/dev/null 2>&1 && echo '{a} worked'\n" for a in attempts)
+        logs = self.run_local(node("n1", "2x" + V100), pod("p", container(script + TOTAL, 2)))
+        self.assertEqual(logs["p/main"], ["0, 2154"])
+
+    def test_etc_is_there(self):
+        listing = "cd /etc && ls -A | grep -v '^ld.so.preload$' | sort | cksum; cksum < /etc/passwd; readlink /etc/alternatives/awk; readlink /etc/os-release"
+        logs = self.run_local(node("n1", V100), node("n2", V100), pod("with", container(listing, 2)), pod("without", container(listing)))
+        self.assertEqual(logs["with/main"], logs["without/main"])
+        self.assertEqual(len(logs["with/main"]), len([x for x in ("/etc/alternatives/awk", "/etc/os-release") if os.path.islink(x)]) + 2)
+
+    def test_twenty_containers(self):
+        names = [f"p{i}" for i in range(20)]
+        logs = self.run_local(node("n1", "2x" + V100), *(pod(n, container(f"aliquot-sample --gpu-mem-mib 700 -- {TOTAL}; aliquot-sample --gpu-mem-mib 1050 2>&1; true", 1))
+                                                        for n in names))
+        for n in names:
+            self.assertRegex(logs[n + "/main"][1], r"^7\d\d, 1077$")
+            self.assertIn("CUDA_ERROR_OUT_OF_MEMORY (2)", logs[n + "/main"][2])
+
+    def test_many_nodes(self):
+        nodes = [node(f"n{i}", f"X:{16000 + i}MiB") for i in range(8)]
+        logs = self.run_local(*nodes, *(pod(f"p{i}", container(TOTAL, 15), node_name=f"n{i}") for i in range(8)))
+        self.assertEqual([logs[f"p{i}/main"] for i in range(8)], [[f"0, {16000 + i}"] for i in range(8)])
+
+    # --- what is missing, and ends ---
+
+    def start(self, *documents, **more):
+        p = subprocess.Popen(self.command(*documents, **more), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+        def end():
+            p.kill()
+            p.wait()
+            p.stdout.close()
+            p.stderr.close()
+        self.addCleanup(end)
+        return p
+
+    def test_driver_killed_in_the_middle(self):
+        watch = "aliquot-sample --gpu-mem-mib 100 -- sh -c 'while nvidia-smi -L >/dev/null 2>&1; do sleep 0.05; done; echo lost'"
+        p = self.start(node("n1", V100), node("n2", V100), pod("p", container(watch, 2), node_name="n1"),
+                       pod("q", container(TOTAL, 2), node_name="n2"))
+        until(lambda: descendants(p.pid) & running("aliquot-sample"), "the container")
+        (first, *_) = sorted(descendants(p.pid) & running("aliquot-sim"))
+        os.kill(first, signal.SIGKILL)
+        out, err = p.communicate(timeout=PATIENCE)
+        self.assertEqual((p.returncode, err), (0, "aliquot local: the simulated driver of node n1 ended before its containers\n"))
+        self.assertEqual(self.split(out)["p/main"][-1], "lost")
+        self.assertEqual(self.split(out)["q/main"], ["0, 2154"])
+
+    def test_nothing_is_left(self):
+        self.run_local(node("n1", V100), pod("p", container("sleep 1000", 2)), timeout=1)
+        hold = container("aliquot-sample --gpu-mem-mib 100 -- sleep 1000", 2)
+        p = self.start(node("n1", V100), node("n2", V100), pod("p", hold, node_name="n1"), pod("q", hold, node_name="n2"))
+        until(lambda: len(descendants(p.pid) & running("sleep")) == 2, "the containers")
+        all_of_it = descendants(p.pid)
+        self.assertEqual(len(all_of_it & running("aliquot-sim")), 2)
+        p.kill()
+        p.wait()
+        until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in all_of_it), "their end")
+        with open("/proc/self/mounts") as f:
+            self.assertNotIn("aliquot-sim", f.read())
+        self.assertFalse(os.path.exists("/run/aliquot/sim") or os.path.exists("/run/aliquot/node0"))
+
+    def test_driver_that_does_not_answer(self):
+        """Who waits for it can often not be killed; the run ends all the same."""
+        p = self.start(node("n1", V100), pod("p", container("aliquot-sample --gpu-mem-mib 10 -- sh -c 'while :; do nvidia-smi -L; done'", 2)), timeout=4)
+        until(lambda: descendants(p.pid) & running("aliquot-sample"), "the container")
+        (driver,) = descendants(p.pid) & running("aliquot-sim")
+        os.kill(driver, signal.SIGSTOP)
+        out, err = p.communicate(timeout=PATIENCE)
+        self.assertEqual((p.returncode, err, self.split(out)["p/main"][-1]), (0, "", "(still running after 4 s; stopped)"))
+        until(lambda: not os.path.exists(f"/proc/{driver}"), "the driver's end")
+
+    # --- who runs it, and where ---
+
+    AS_USER = """
+mount -t tmpfs -o mode=755 tmpfs /mnt && mknod /mnt/fuse c 10 229 && chmod 666 /mnt/fuse && mount --bind /mnt/fuse /dev/fuse || exit 77
+exec setpriv --reuid 12345 --regid 12345 --clear-groups "$@"
+"""
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can become somebody else")
+    def test_as_a_user(self):
+        before = ["unshare", "-m", "--propagation", "private", "sh", "-c", self.AS_USER, "sh"]
+        os.chmod(self.dir, 0o755)
+        probe = subprocess.run([*before, "unshare", "-Urm", ALIQUOT, "--version"], capture_output=True)
+        if probe.returncode != 0:
+            self.skipTest("no user namespace for a user who can read the programs: " + probe.stderr.decode().strip())
+        logs = self.run_local(node("n1", V100), pod("p", container(f"aliquot-sample --gpu-mem-mib 200 -- {TOTAL}\naliquot-sample --gpu-mem-mib 3000 2>&1; "
+                                                                   "echo > /run/aliquot/slice/0/limits || echo sealed", 2)), before=before)
+        self.assertRegex("\n".join(logs["p/main"]), r"\n3\d\d, 2154\n.*\(2\)\n.*\nsealed$")
+
+    def test_in_a_user_namespace(self):
+        logs = self.run_local(node("n1", V100), pod("p", container(TOTAL, 2)), before=["unshare", "-Urm"])
+        self.assertEqual(logs["p/main"], ["0, 2154"])
+
+    def test_where_something_is_preloaded(self):
+        """The machine has an /etc/ld.so.preload: the gate's stands in its place, for who has a slice."""
+        script = 'mount -t tmpfs tmpfs /mnt && cp -a /etc/. /mnt 2>/dev/null; touch /mnt/ld.so.preload && mount --bind /mnt /etc && exec "$@"'
+        show = "; wc -c < /etc/ld.so.preload"
+        logs = self.run_local(node("n1", V100), pod("p", container(TOTAL + show, 2)), pod("q", container("true" + show)),
+                              before=["unshare", "-Urm", "sh", "-c", script, "sh"])
+        self.assertEqual((logs["p/main"], logs["q/main"]), (["0, 2154", "27"], ["0"]))
+
+    def test_node_without_simulated_cards(self):
+        logs = self.run_local(node("n1", None), pod("p", container("ls /dev | grep -c nvidia", 2)),
+                              stderr="aliquot local: the containers of node n1 run without cards: it has no aliquot.dev/simulated-cards\n")
+        self.assertEqual(logs["p/main"][0], "0")
+
+    def test_more_cards_than_a_driver_has(self):
+        logs = self.run_local(node("n1", "33x" + V100), node("n2", V100), pod("p", container("echo ran", 2), node_name="n1"),
+                              pod("q", container(TOTAL, 2), node_name="n2"),
+                              stderr="aliquot local: the containers of node n1 run without cards: a simulated driver has at most 32 cards\n")
+        self.assertEqual((logs["p/main"][0], logs["q/main"]), ("ran", ["0, 2154"]))
+
+
+class Without(Cards):
+    """No FUSE: everything runs as before, and one sentence says what is missing."""
+
+    def run(self, result=None):
+        return unittest.TestCase.run(self, result) if self._testMethodName.startswith("test_without") else result
+
+    def without(self, script, words):
+        manifests = node("n1", V100), node("n2", V100), pod("p", container("echo ran; ls /dev | grep -c nvidia", 2), node_name="n1"), \
+            pod("q", container("echo ran", 2), node_name="n2")
+        logs = self.run_local(*manifests, before=["unshare", "-Urm", "sh", "-c", script + ' && exec "$@"', "sh"], stderr=None)
+        self.assertEqual(logs["p/main"][:2], ["ran", "0"])
+        self.assertEqual(logs["q/main"], ["ran"])
+        self.assertRegex(self.stderr, rf"^aliquot local: no simulated cards: {words}; containers run without any, and nothing holds their memory\n$")
+
+    def test_without_the_device(self):
+        self.without("mount --bind /dev/null /dev/fuse", "the simulated driver did not start: [^\n]*")
+
+    def test_without_opening_it(self):
+        self.without("mount -t tmpfs tmpfs /mnt && touch /mnt/fuse && mount --bind -o ro,nodev /mnt/fuse /dev/fuse && mount -o remount,bind,ro,nodev /dev/fuse",
+                     "no FUSE: /dev/fuse: [^\n]*")
+
+    def test_without_the_parts(self):
+        """An installation that lacks the simulator."""
+        for missing in "aliquot-sim", "sim/libcuda.so.1", "libaliquot.so":
+            with tempfile.TemporaryDirectory() as folder:
+                os.chmod(folder, 0o755)
+                build = os.path.dirname(ALIQUOT)
+                os.mkdir(os.path.join(folder, "sim"))
+                for name, where in (("aliquot", ""), ("aliquot-sim", ""), ("libaliquot.so", ""), ("sim/libcuda.so.1", "src/"),
+                                    ("sim/libnvidia-ml.so.1", "src/"), ("sim/nvidia-smi", "src/")):
+                    if name != missing:
+                        with open(os.path.join(build, where + name), "rb") as f, open(os.path.join(folder, name), "wb") as t:
+                            t.write(f.read())
+                        os.chmod(os.path.join(folder, name), 0o755)
+                command = self.command(node("n1", V100), pod("p", container("echo ran", 2)))
+                p = subprocess.run([os.path.join(folder, "aliquot"), *command[1:]], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   timeout=PATIENCE)
+                self.assertEqual((p.returncode, self.split(p.stdout)["p/main"]), (0, ["ran"]))
+                self.assertRegex(p.stderr, rf"^aliquot local: no simulated cards: {missing} is neither beside [^\n]*\n$")
+
+
+def lacking():
+    """Why cards cannot be had here; None when they can."""
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
+        f.write(node("n1", V100) + "\n---\n" + pod("p", container("echo ran", 1)))
+        f.flush()
+        p = subprocess.run([ALIQUOT, "local", "--once", "--logs", "-f", f.name], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                           timeout=PATIENCE)
+    if "no simulated cards" in p.stderr:
+        return p.stderr.strip()
+    return "this machine cannot isolate commands" if "(not run:" in p.stdout else None
+
+
+if __name__ == "__main__":
+    ALIQUOT = os.path.abspath(sys.argv.pop(1))
+    if os.environ.get("ASAN_OPTIONS"):
+        print("skipped: the simulated libraries are sanitized here, and the programs that load them are not")
+        sys.exit(77)
+    if lacking():
+        print("skipped:", lacking())
+        sys.exit(77)
+    unittest.main()

@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`aliquot node --simulate-dir` on a mounted aliquot-sim, with the real gate: node_simulated.py ALIQUOT STORE_SERVER CLOCK_SHIM
+SIM GATE
+
+A container is a process with what its mounts name: the libraries by the loader's variable, the slices by the gate's, the driver's
+files by the simulator's. They are the same files, and so have the same identity."""
+
+import ctypes
+import os
+import subprocess
+import sys
+import unittest
+
+from sim_lab import Machine, enter_namespace, skip
+
+PIECE = 256 << 20
+
+
+def inside(mib):
+    """As a program in a container: takes so much, piece by piece, says what it got and whether more was to be had, and waits."""
+    cuda = ctypes.CDLL("libcuda.so.1")
+    device, context = ctypes.c_int(), ctypes.c_void_p()
+    for r in (cuda.cuInit(0), cuda.cuDeviceGet(ctypes.byref(device), 0),
+              cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device), cuda.cuCtxSetCurrent(context)):
+        assert r == 0, r
+    got, r = 0, 0
+    while r == 0 and got < mib << 20:
+        r = cuda.cuMemAlloc_v2(ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(PIECE))
+        got += PIECE if r == 0 else 0
+    print(got >> 20, r, flush=True)
+    sys.stdin.readline()
+
+
+if sys.argv[1] == "--inside":
+    inside(int(sys.argv[2]))
+    sys.exit(0)
+if os.environ.get("ASAN_OPTIONS"):
+    skip("the simulated libraries are sanitized here, and the programs that load them are not")
+enter_namespace(sys.argv[4])
+GATE, SIM = sys.argv.pop(5), sys.argv.pop(4)
+
+from node_lab import Limits  # noqa: E402
+from node_test import ALIQUOT, Node, container, pod  # noqa: E402  it takes its own arguments
+
+CARDS = "2xTesla-V100-SXM2-16GB:16160MiB"
+INSIDE = "/run/aliquot"
+LIBRARIES = "/usr/lib64"
+
+
+class Simulated(Node):
+    def simulated(self, mode="core_mem", *extra):
+        self.machine = Machine(self, SIM, CARDS, "--name", "n1")
+        lab = self.lab(cards=CARDS, mode=mode, driver=self.machine.dir, start=False)
+        lab.gate = GATE
+        lab.proc = os.path.join(lab.dir, "proc")
+        os.mkdir(lab.proc)
+        lab.extra += ["--census", "20", "--proc", lab.proc, *extra]
+        lab.start_agent()
+        lab.wait_ready()
+        return lab
+
+    def started(self, lab, uid, name="main"):
+        lab.wait(lambda: name in lab.running(uid), f"{name} runs")
+        return lab.kubelet.runtime.of(uid, name)
+
+    def environment(self, c, gate=True):
+        mounts = {inside: host for inside, (host, _) in c.options["mounts"].items()}
+        env = {"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": os.path.dirname(mounts[LIBRARIES + "/libcuda.so.1"]),
+               "ALIQUOT_SIM_DIR": os.path.dirname(mounts["/dev/nvidiactl"]),
+               "CUDA_VISIBLE_DEVICES": c.options["env"]["NVIDIA_VISIBLE_DEVICES"]}  # of a container's, the others are not mounted
+        if gate and INSIDE + "/libaliquot.so" in mounts:
+            slices = os.path.dirname(os.path.dirname(mounts[INSIDE + "/slice/0/limits"]))
+            env.update(LD_PRELOAD=mounts[INSIDE + "/libaliquot.so"], ALIQUOT_SLICES=slices)
+        return mounts, env
+
+    def smi(self, c):
+        mounts, env = self.environment(c)
+        return subprocess.run([mounts["/usr/bin/nvidia-smi"]], env=env, check=True, capture_output=True, text=True, timeout=120).stdout
+
+    def hold(self, lab, c, mib, gate=True):
+        """A process of the container that takes so much. Returns it, what it has got, and CUDA's last word."""
+        p = subprocess.Popen([sys.executable, os.path.abspath(__file__), "--inside", str(mib)], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, text=True, env=self.environment(c, gate)[1])
+
+        def end():
+            p.kill()
+            p.wait()
+            p.stdin.close()
+            p.stdout.close()
+        self.addCleanup(end)
+        line = p.stdout.readline().split()
+        os.mkdir(os.path.join(lab.proc, str(p.pid)))
+        with open(os.path.join(lab.proc, str(p.pid), "cgroup"), "w") as f:
+            f.write(f"0::/kubepods/burstable/pod{c.uid}/{c.id}\n")
+        return p, int(line[0]), int(line[1])
+
+    def test_cards_are_the_drivers(self):
+        lab = self.simulated()
+        uuids = sorted(c["uuid"] for c in self.machine.status()["cards"])
+        uid = self.place(lab, pod("a", container("main", 2)), 1)
+        c = self.started(lab, uid)
+        mounts = c.options["mounts"]
+        self.assertIn(c.options["env"]["NVIDIA_VISIBLE_DEVICES"], uuids)
+        for name in "nvidiactl", "nvidia1", "nvidia-uvm", "nvidia-uvm-tools":
+            self.assertEqual(mounts["/dev/" + name], (os.path.join(self.machine.dir, name), False))
+        self.assertNotIn("/dev/nvidia0", mounts)
+        for inside in LIBRARIES + "/libcuda.so.1", LIBRARIES + "/libnvidia-ml.so.1", "/usr/bin/nvidia-smi":
+            self.assertEqual(mounts[inside], (os.path.join(lab.state, "sim", os.path.basename(inside)), True))
+        limits = Limits(mounts[INSIDE + "/slice/0/limits"][0])
+        for file, name in zip(limits.files, ("nvidiactl", "nvidia1", "nvidia-uvm")):
+            st = os.stat(os.path.join(self.machine.dir, name))
+            self.assertEqual(file, (0, st.st_dev, st.st_ino), name)
+
+    def test_a_slice_is_seen_and_held(self):
+        lab = self.simulated()
+        c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
+        self.assertRegex(self.smi(c), r" 0MiB / +2154MiB ")
+        _, got, error = self.hold(lab, c, 8192)
+        self.assertEqual(error, 2, "out of memory, by CUDA's number")
+        self.assertLessEqual(got, 2154)
+        self.assertRegex(self.smi(c), r" \d{4}MiB / +2154MiB ")
+        other = self.started(lab, self.place(lab, pod("b", container("main", 4)), 1))
+        self.assertRegex(self.smi(other), r" 0MiB / +4309MiB ")
+
+    def test_share_nodes_show_the_whole_card(self):
+        lab = self.simulated("share")
+        c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
+        self.assertFalse([inside for inside in c.options["mounts"] if inside.startswith((INSIDE, "/etc"))])
+        self.assertRegex(self.smi(c), r" 0MiB / +16160MiB ")
+
+    def test_who_passes_the_gate_by_is_seen(self):
+        lab = self.simulated("core_mem")
+        c = self.started(lab, self.place(lab, pod("a", container("main", 2), container("second", 3)), 1))
+        lab.wait(lambda: any(s.get("containerID") == "containerd://" + c.id for s in lab.get("a")["status"].get("containerStatuses", [])),
+                 "its status names it")
+        p, got, _ = self.hold(lab, c, 5120, gate=False)
+        self.assertEqual(got, 5120)
+
+        def notes():
+            return [e.get("note") or e.get("message", "") for e in lab.api.get("/api/v1/namespaces/default/events")["items"]
+                    if e["reason"] == "GPUMemoryExceeded"]
+        lab.wait(notes, "an Event says so")
+        self.assertRegex(notes()[0], f"^container main: holds 5[0-9]+ MiB of gpu1, and its slice is 2154 MiB: process {p.pid} ")
+
+    def test_a_process_of_nobody_is_told_of(self):
+        lab = self.simulated()
+        c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
+        p, _, _ = self.hold(lab, c, 1024, gate=False)
+        os.unlink(os.path.join(lab.proc, str(p.pid), "cgroup"))
+
+        def notes():
+            return [e.get("note") or e.get("message", "") for e in lab.api.get("/api/v1/namespaces/default/events")["items"]
+                    if e["reason"] == "GPUMemoryUnaccounted"]
+        lab.wait(notes, "an Event of the node says so")
+        self.assertRegex(notes()[0], f"no pod's; process {p.pid}, which is in no pod, holds ")
+
+    def test_the_gate_is_no_stray(self):
+        """What the driver takes for clients that keep to their slices is tolerated."""
+        lab = self.simulated()
+        c = self.started(lab, self.place(lab, pod("a", container("main", 8)), 1))
+        held = [self.hold(lab, c, 256) for _ in range(3)]
+        seen = lab.metrics()["aliquot_node_unaccounted_total"]
+        self.assertEqual(([h[2] for h in held], seen), ([0, 0, 0], 0))
+
+        def counted():
+            metrics = lab.metrics()
+            return all(any(f'ProcessId="{h[0].pid}"' in k and 'PodName="a"' in k for k in metrics) for h in held) and metrics
+        lab.wait(counted, "all of them are counted")
+        stray = [v for k, v in counted().items() if k.startswith("aliquot_node_unaccounted_mib") and 'gpu="1"' in k]
+        self.assertEqual(len(stray), 1)
+        self.assertLessEqual(stray[0], 64 + 3 * 32)
+        self.assertGreater(stray[0], 0, "the driver's own part is there, so that this shows something")
+
+    def test_the_driver_is_not_there(self):
+        lab = self.simulated()
+        first = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
+        self.assertTrue(first.options["mounts"])
+        subprocess.run(["umount", "-l", self.machine.dir], check=True)  # the agent's NVML has it open
+        self.addCleanup(subprocess.run, [SIM, "--cards", CARDS, "--dir", self.machine.dir, "--name", "n1"], check=True,
+                        stdout=subprocess.DEVNULL)  # the machine unmounts it
+        uid = self.place(lab, pod("b", container("main", 2)), 1)
+        lab.wait(lambda: lab.kubelet.prestart_errors, "it says so")
+        self.assertRegex(lab.kubelet.prestart_errors[0][3], "container main: .*the simulated driver's .*nvidiactl is not there")
+        self.assertEqual(lab.running(uid), [])
+
+
+class Usage(unittest.TestCase):
+    def test_bad_options(self):
+        for options, words in ((["--simulate-dir", "x"], "must be a path from the root"),
+                               (["--simulate-dir", "/x", "--simulate", "A:1GiB"], "one of them")):
+            p = subprocess.run([ALIQUOT, "node", "--node-name", "n", *options], capture_output=True,
+                               text=True)
+            self.assertEqual(p.returncode, 2)
+            self.assertIn(words, p.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(warnings="ignore")

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Any bytes as /proc/PID/cgroup: what comes out is a UID and an ID that may stand in a path, or nothing. */
+
+#include <assert.h>
+
+#include "kubelet/owner.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(const char *text, size_t size) {
+        assert(strnlen(text, size) < size);
+        for (; *text; text++)
+                assert(*text == '-' || (*text >= '0' && *text <= '9') || (*text >= 'a' && *text <= 'z') ||
+                       (*text >= 'A' && *text <= 'Z'));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        ProcessOwner owner;
+
+        memset(&owner, '/', sizeof owner);
+        if (!cgroup_owner((Str){(const char *) data, size}, &owner)) {
+                assert(owner.uid[0] == '/' && owner.container[0] == '/');
+                return 0;
+        }
+        check(owner.uid, sizeof owner.uid);
+        check(owner.container, sizeof owner.container);
+        assert(owner.uid[0] != '\0');
+        return 0;
+}

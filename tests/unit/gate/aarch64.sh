@@ -1,0 +1,29 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# aarch64.sh MAP TESTS SOURCE...: the gate and the heart of the slice page for the other kind of machine that carries these cards. The
+# library is linked against nothing, as here, and the unit tests of what is pure, whose names are one word, are run by qemu.
+set -eu
+
+map=$1 tests=$2
+shift 2
+compiler=aarch64-linux-gnu-gcc
+for program in $compiler qemu-aarch64; do
+        command -v "$program" >/dev/null || { echo "no $program (packages gcc-aarch64-linux-gnu, libc6-dev-arm64-cross, qemu-user)"; exit 77; }
+done
+root=$(cd "$(dirname "$0")/../../.." && pwd)
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+compile() { $compiler -std=gnu11 -O2 -D_GNU_SOURCE -I"$root/src" -I"$root/tests/unit" -Wall -Wextra -Werror "$@"; }
+
+compile -mno-outline-atomics -fPIC -shared -nostdlib -ffreestanding -fno-stack-protector -fno-builtin \
+        -fno-asynchronous-unwind-tables -Wl,-z,defs,-z,relro,-z,now,-z,noexecstack,--strip-all,--version-script="$map" \
+        "$@" -o "$scratch/libaliquot.so"
+"$root/tests/unit/gate/symbols.sh" "$scratch/libaliquot.so"
+
+# What the library defines in libc's place would take its place in a test as well.
+pure=$(printf '%s\n' "$@" | grep -Ev '/(routines|setup|hook|call|cards|files)\.c$')
+for test in $tests; do
+        # shellcheck disable=SC2086
+        compile -static -pthread "$root/tests/unit/gate/test-$test.c" $pure -o "$scratch/$test"
+        qemu-aarch64 "$scratch/$test" </dev/null
+done
