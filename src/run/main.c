@@ -8,8 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "arbiter/desk.h"
 #include "base/file.h"
 #include "base/quantity.h"
 #include "run/launch.h"
@@ -28,7 +30,7 @@ static const char usage[] =
         "\n"
         "  --gpu-mem N         memory of each card, in units\n"
         "  --gpu-mem-unit U    the unit: GiB (default), 128MiB...\n"
-        "  --gpu-core P        percent of each card's compute, in steps of 5; it is counted\n"
+        "  --gpu-core P        percent of each card's compute, in steps of 5\n"
         "  --gpu-count N       so many cards, each with that much; default 1\n"
         "  --gpu CARD          this card: its index or UUID\n"
         "  --simulate CARDS    on simulated cards: 2xTesla-V100-SXM2-16GB:16160MiB\n"
@@ -211,6 +213,22 @@ static void give_back(Board *b, Taken *t) {
         (void) close(t->owner);
 }
 
+/* Everybody who has a limit brings an arbiter; one of them has the board, and the others wait for its end. -1: none. */
+static int start_arbiter(const Options *o, const Board *b, pid_t *ret_pid) {
+        int stop = -1, r = o->request.core > 0 ? desk_start(b->path, &stop) : -ENOENT;
+
+        *ret_pid = r > 0 ? r : 0;
+        return stop;
+}
+
+static void end_arbiter(int stop, pid_t pid) {
+        if (stop < 0)
+                return;
+        (void) close(stop);
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+                ;
+}
+
 static int no_slice(const Fault *fault) {
         (void) fprintf(stderr, "aliquot run: %s\n", fault->text);
         return EXIT_NO_SLICE;
@@ -222,7 +240,8 @@ static int run(const Options *o, const Programs *programs) {
         Fault fault = FAULT_NULL;
         Machine machine;
         Taken taken;
-        int r;
+        pid_t arbiter;
+        int r, stop;
 
         r = board_open(&board, o->board, true, &fault);
         if (r == 0)
@@ -233,6 +252,7 @@ static int run(const Options *o, const Programs *programs) {
                 return no_slice(&fault);
         if (asprintf(&slices, "%s/%s", board.path, taken.id) < 0)
                 return no_slice(&(Fault){.text = "out of memory"});
+        stop = start_arbiter(o, &board, &arbiter);
         r = launch_run(&(Launch){.gate = programs->gate,
                                  .slices = slices,
                                  .request = &o->request,
@@ -241,6 +261,7 @@ static int run(const Options *o, const Programs *programs) {
                                  .n_cards = o->request.cards,
                                  .command = o->command},
                        &fault);
+        end_arbiter(stop, arbiter);
         give_back(&board, &taken);
         return r < 0 ? no_slice(&fault) : r;
 }

@@ -183,6 +183,7 @@ static void remove_card(int dir, const char *name) {
         if (fd >= 0) {
                 (void) unlinkat(fd, "limits", 0);
                 (void) unlinkat(fd, "counters", 0);
+                (void) unlinkat(fd, SLICE_BELL, 0);
         }
         (void) unlinkat(dir, name, AT_REMOVEDIR);
 }

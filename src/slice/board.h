@@ -5,7 +5,7 @@
  *
  *   BOARD/lock          held while somebody takes or throws away a slice
  *   BOARD/ID/owner      who has it; `aliquot run` holds its lock as long as it lives
- *   BOARD/ID/N/         one per card: the slice page (slice/page.h)
+ *   BOARD/ID/N/         one per card: the slice page (slice/page.h), and a bell (slice/turn.h)
  *
  * The node agent's slices stand on the same board, so that both count the same cards and `aliquot smi` shows both. A slice of
  * `aliquot run` lives as long as its owner, or any process that has it mapped. */

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -151,6 +152,26 @@ class Run(unittest.TestCase):
                          (1000 + self.context, 2154, 30))
         self.assertEqual(len(one["processes"]), 1)
         self.assertRegex(self.smi(), rf"GPU0 +{1000 + self.context}/2154 +30 +1\n")
+
+    def turn(self, p):
+        """(flags, seen) of the slice of that `aliquot run`: slice/turn.h."""
+        with open(f"{self.board}/run-{p.pid}/0/limits", "rb") as f:
+            _, flags, _, _, seen = struct.unpack_from("=II3Q", f.read(), 448)
+            return flags, seen
+
+    def test_who_is_limited_has_an_arbiter(self):
+        """The first one brings it; when it ends, the second one's takes over."""
+        first, second, free = (self.start(["--gpu-mem", "2", "--gpu-core", core], "hold") for core in ("30", "50", "0"))
+        for p in first, second, free:
+            self.assertEqual(p.stdout.readline(), "holding\n")
+        self.until(lambda: all(self.turn(p) > (1, 0) for p in (first, second)), "they are gated")
+        self.assertEqual(self.turn(free)[0], 0)
+        first.send_signal(signal.SIGTERM)
+        self.assertEqual(first.wait(PATIENCE), 128 + signal.SIGTERM)
+        _, seen = self.turn(second)
+        self.until(lambda: self.turn(second)[1] > seen + 10 ** 9, "somebody is there")
+        second.kill()
+        second.wait()
 
     def test_signals_reach_the_command(self):
         p = self.start(["--gpu-mem", "2"], "hold")
