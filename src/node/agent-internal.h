@@ -28,7 +28,7 @@ typedef struct AgentWarning {
         Fault note;
         bool told;
 } AgentWarning;
-enum { WARNINGS_MAX = 8 }; /* causes; there are six */
+enum { WARNINGS_MAX = 8 }; /* causes; there are seven */
 
 struct Agent {
         AgentOptions o;
@@ -90,6 +90,7 @@ void agent_tell_waiting(Agent *a); /* the node object has come */
 /* userdata: the agent. Events of a pod, and of the node. */
 void agent_tell_excess(void *userdata, const AuditExcess *excess);
 void agent_tell_stray(void *userdata, const AuditStray *stray);
+void agent_tell_odd(void *userdata, const RosterPod *pod, const RosterContainer *c);
 
 /* agent_metrics.c */
 int agent_serve_metrics(Agent *a, Fault *fault);

@@ -346,6 +346,9 @@ static int open_state(Agent *a, Fault *fault) {
                                                        .state_dir = a->o.state_dir,
                                                        .gate = a->o.gate,
                                                        .simulated = a->o.simulate_dir,
+                                                       .policy = a->o.policy,
+                                                       .on_odd = agent_tell_odd,
+                                                       .userdata = a,
                                                        .ignores_disable = a->o.ignores_disable});
         return r < 0 ? r : records_open(&a->records, a->records_dir, fault);
 }

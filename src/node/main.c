@@ -35,6 +35,7 @@ enum {
         KEY_GATE,
         KEY_IGNORE_DISABLE,
         KEY_ON_EXCESS,
+        KEY_POLICY,
         KEY_CENSUS,
         KEY_PROC,
         KEY_NO_SUPERVISOR,
@@ -72,6 +73,10 @@ static const struct argp_option option_table[] = {
          "what becomes of a container that holds more than its slice: an Event (default), or its processes "
          "are "
          "killed, too",
+         0},
+        {"policy", KEY_POLICY, "0..5", 0,
+         "compute on a cgpu node: 0 fair share, 1 preemptive, 2 weighted, 3 fixed percentage, 4 soft, 5 "
+         "native (default)",
          0},
         {"census", KEY_CENSUS, "MS", 0, "how often the driver is asked what processes hold (default 1000)",
          0},
@@ -139,6 +144,11 @@ static void parse_access(const char *text, Options *o, struct argp_state *state)
                 argp_error(state, "--device-access is \"%s\", must be cdi or runtime", text);
 }
 
+static void parse_policy(const char *text, Options *o, struct argp_state *state) {
+        if (!str_to_u32(str_from(text), &o->agent.policy) || o->agent.policy > COMPUTE_POLICY_MAX)
+                argp_error(state, "--policy is \"%s\", must be 0 to 5", text);
+}
+
 static void check_simulate(const char *text, Options *o, struct argp_state *state) {
         CardList cards = {0};
         Fault fault = FAULT_NULL;
@@ -186,6 +196,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state) {
                     o->agent.census > 3600000)
                         argp_error(state, "--census is \"%s\", must be milliseconds, 1 to 3600000", text);
                 o->agent.census *= USEC_PER_MSEC;
+                return 0;
+        case KEY_POLICY:
+                parse_policy(text, o, state);
                 return 0;
         case KEY_NO_SUPERVISOR:
                 o->alone = true;
@@ -295,6 +308,7 @@ int node_main(int argc, char **argv) {
                                .cgroup_root = CGROUP_ROOT,
                                .slices = BOARD_DEFAULT,
                                .host_root = "/",
+                               .policy = COMPUTE_NATIVE,
                                .unit = MEMORY_UNIT_GIB}};
 
         argp_err_exit_status = EXIT_USAGE;

@@ -33,6 +33,11 @@ typedef struct SliceReport {
         int64_t held[SLICE_ROWS]; /* bytes; below zero when a process gave back what another one took */
 } SliceReport;
 
+/* What may change of compute while a container runs; as in SliceLimits. */
+typedef struct SliceCompute {
+        uint32_t policy, max_inst, prio_ratio;
+} SliceCompute;
+
 #define SLICE_BELL "bell"
 
 enum {
@@ -47,6 +52,9 @@ int slice_files_make(int directory, const SliceSpec *spec, Fault *fault);
 /* Says another limit in the file that is there, because containers have it mounted. Bytes that are held above it stay; nothing is
  * reserved until they are fewer. 0, SLICE_FILES_E_DAMAGED with a fault, or negative errno with a fault. */
 int slice_files_set_limit(int directory, uint64_t bytes, Fault *fault);
+
+/* The same for the policy of compute. Nothing is written where the page says so already, and no process died writing it. */
+int slice_files_set_compute(int directory, const SliceCompute *compute, Fault *fault);
 
 /* 0, SLICE_FILES_E_DAMAGED, or negative errno of open, fstat, pread and fcntl; ret is untouched then. */
 int slice_files_limits(int directory, SliceLimits *ret);
