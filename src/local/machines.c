@@ -288,7 +288,8 @@ void machines_tell(Machines *m, Buf *out) {
                             "holds their memory\n",
                             m->trouble.text);
         if (m->arbiter < -1)
-                buf_appendf(out, "aliquot local: there is no arbiter of compute: %s\n", strerror(-m->arbiter));
+                buf_appendf(out, "aliquot local: there is no arbiter of compute: %s\n",
+                            strerror(-m->arbiter));
         for (size_t i = 0; i < m->n_nodes; i++) {
                 MachineNode *n = &m->nodes[i];
                 const char *name = tree_text(n->node, "metadata", "name", NULL);

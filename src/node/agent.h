@@ -24,7 +24,7 @@ typedef struct AgentOptions {
         DeviceAccess access;
         const char *slices, *gate; /* as in node/isolation.h */
         bool ignores_disable;
-        uint32_t policy; /* of compute, 0..5, where the node's annotation says none */
+        uint32_t policy;   /* of compute, 0..5, where the node's annotation says none */
         bool kills_excess; /* else it is only told */
         usec_t census;     /* 0: 1 s */
         const char *proc;  /* where processes are looked up */

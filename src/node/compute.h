@@ -10,8 +10,8 @@
 typedef struct NodeCompute {
         ComputeTerms terms;
         ShareMode mode; /* that pages were last said for */
-        bool known;     /* the node object has come: until then running containers keep what their pages say */
-        bool stale;     /* pages may say something else */
+        bool known; /* the node object has come: until then running containers keep what their pages say */
+        bool stale; /* pages may say something else */
 } NodeCompute;
 
 void node_compute_init(NodeCompute *c, uint32_t policy); /* the chart's, 0..5 */

@@ -67,8 +67,8 @@ ComputeRule compute_rule(const ComputeTerms *t, ShareMode mode) {
         if (share_mode_has_core(mode))
                 rule.policy = COMPUTE_FIXED;
         else
-                rule.yields = t->policy == COMPUTE_PREEMPTIVE ||
-                              (t->policy == COMPUTE_NATIVE && !t->users_policy);
+                rule.yields =
+                        t->policy == COMPUTE_PREEMPTIVE || (t->policy == COMPUTE_NATIVE && !t->users_policy);
         if (rule.policy == COMPUTE_FAIR && rule.max_inst == 0)
                 rule.max_inst = COMPUTE_INSTANCES;
         return rule;

@@ -6,8 +6,18 @@
 #include "share/mode.h"
 #include "wire/object.h"
 
-enum { COMPUTE_NATIVE = 5, COMPUTE_FIXED = 3, COMPUTE_PREEMPTIVE = 1, COMPUTE_FAIR = 0 }; /* of six policies */
-enum { COMPUTE_POLICY_MAX = 5, COMPUTE_INSTANCES = 20, COMPUTE_INSTANCES_MAX = 100, COMPUTE_WEIGHT_MAX = 10000 };
+enum {
+        COMPUTE_NATIVE = 5,
+        COMPUTE_FIXED = 3,
+        COMPUTE_PREEMPTIVE = 1,
+        COMPUTE_FAIR = 0
+}; /* of six policies */
+enum {
+        COMPUTE_POLICY_MAX = 5,
+        COMPUTE_INSTANCES = 20,
+        COMPUTE_INSTANCES_MAX = 100,
+        COMPUTE_WEIGHT_MAX = 10000
+};
 
 /* What is in force on a node. */
 typedef struct ComputeTerms {
@@ -19,7 +29,8 @@ typedef struct ComputeTerms {
 /* The node's annotations as they are now; where one is not there `configured` holds, or nothing is said. Of one that is malformed the
  * value before stays, and the fault names all such: COMPUTE_E_TERMS. 0 when all are good. */
 enum { COMPUTE_E_TERMS = 1 };
-int compute_terms_want(ComputeTerms *t, const NodeAnnotations *annotations, uint32_t configured, Fault *fault);
+int compute_terms_want(ComputeTerms *t, const NodeAnnotations *annotations, uint32_t configured,
+                       Fault *fault);
 
 /* The same on a node of this mode: where it gives out percentages they are held. ret->yields: a container's weight or priority is enough
  * to have its card weighted: policy 1, and 5 where it is nobody's word. */

@@ -3,9 +3,8 @@
 #include "test.h"
 
 static int want(ComputeTerms *t, const char *policy, const char *max_inst, const char *ratio, Fault *fault) {
-        NodeAnnotations a = {.policy = str_from(policy),
-                             .max_inst = str_from(max_inst),
-                             .prio_ratio = str_from(ratio)};
+        NodeAnnotations a = {
+                .policy = str_from(policy), .max_inst = str_from(max_inst), .prio_ratio = str_from(ratio)};
 
         *fault = FAULT_NULL;
         return compute_terms_want(t, &a, COMPUTE_NATIVE, fault);
@@ -96,10 +95,11 @@ static int ask(const char *env, ComputeAsk *ret, Fault *fault) {
         char text[1024];
         Pod pod;
 
-        (void) snprintf(text, sizeof text,
-                        "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"containers\":[{\"name\":\"c\",\"env\":[%s]}]}"
-                        "}",
-                        env);
+        (void) snprintf(
+                text, sizeof text,
+                "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"containers\":[{\"name\":\"c\",\"env\":[%s]}]}"
+                "}",
+                env);
         ASSERT_OK(pod_decode(str_from(text), &arena, &pod, NULL));
         *fault = FAULT_NULL;
         return compute_ask(&pod.containers[0], ret, fault);
@@ -115,7 +115,8 @@ static void containers_say_weight_and_priority(void) {
         ASSERT_OK(ask(ENV(WEIGHT, VALUE("3")) "," ENV(HIGH, VALUE("1")), &a, &fault));
         ASSERT_INT(a.weight, 3);
         ASSERT_TRUE(a.high_priority);
-        ASSERT_OK(ask(ENV(WEIGHT, VALUE("3")) "," ENV(WEIGHT, VALUE("10000")), &a, &fault)); /* the last one */
+        ASSERT_OK(
+                ask(ENV(WEIGHT, VALUE("3")) "," ENV(WEIGHT, VALUE("10000")), &a, &fault)); /* the last one */
         ASSERT_INT(a.weight, 10000);
         ASSERT_OK(ask(ENV(WEIGHT, FROM) "," ENV(WEIGHT, VALUE("2")), &a, &fault));
         ASSERT_INT(a.weight, 2);
@@ -130,8 +131,7 @@ static void what_is_not_understood_is_named(void) {
 
         ASSERT_INT(ask(ENV(WEIGHT, VALUE("0")), &a, &fault), COMPUTE_E_ASK);
         ASSERT_INT(a.weight, 1);
-        ASSERT_TEXT(fault.text,
-                    "environment " WEIGHT " is \"0\", must be a whole number from 1 to 10000");
+        ASSERT_TEXT(fault.text, "environment " WEIGHT " is \"0\", must be a whole number from 1 to 10000");
         ASSERT_INT(ask(ENV(WEIGHT, VALUE("10001")) "," ENV(HIGH, VALUE("1")), &a, &fault), COMPUTE_E_ASK);
         ASSERT_INT(a.weight, 1);
         ASSERT_TRUE(a.high_priority); /* what is good beside it */

@@ -129,7 +129,8 @@ static void the_policy_changes_in_place(void) {
         ASSERT_OK(slice_files_set_compute(p.directory, &soft, &fault));
         ASSERT_OK(slice_files_limits(p.directory, &l));
         ASSERT_INT(l.generation, 2);
-        pages_write(&p, "limits", &odd, sizeof odd, offsetof(SliceLimits, generation)); /* killed in between */
+        pages_write(&p, "limits", &odd, sizeof odd,
+                    offsetof(SliceLimits, generation)); /* killed in between */
         ASSERT_OK(slice_files_set_compute(p.directory, &soft, &fault));
         ASSERT_OK(slice_files_limits(p.directory, &l));
         ASSERT_INT(l.generation, 6);
@@ -397,8 +398,9 @@ static void old_kernels_are_refused(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(says_what_it_was_told), TEST(modes), TEST(has_a_bell),
-                         TEST(says_who_comes_first), TEST(the_policy_changes_in_place), TEST(a_taken_row_has_no_work), TEST(names),
-                         TEST(counters_are_kept), TEST(bad_counters_are_replaced), TEST(says_why_not),
-                         TEST(reports), TEST(reads_what_is_cut), TEST(reads_while_it_is_cut),
-                         TEST(numbers_of_any_size), TEST(old_kernels_are_refused));
+                         TEST(says_who_comes_first), TEST(the_policy_changes_in_place),
+                         TEST(a_taken_row_has_no_work), TEST(names), TEST(counters_are_kept),
+                         TEST(bad_counters_are_replaced), TEST(says_why_not), TEST(reports),
+                         TEST(reads_what_is_cut), TEST(reads_while_it_is_cut), TEST(numbers_of_any_size),
+                         TEST(old_kernels_are_refused));
 }

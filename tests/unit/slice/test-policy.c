@@ -25,7 +25,12 @@ static void begin(void) {
 static void put(const char *id, const char *first, const char *second, uint32_t weight, bool high) {
         SliceSpec specs[2] = {
                 {.uuid = first, .container = id, .policy = 6, .weight = weight, .high_priority = high},
-                {.uuid = second, .container = id, .policy = 6, .card = 1, .weight = weight, .high_priority = high}};
+                {.uuid = second,
+                 .container = id,
+                 .policy = 6,
+                 .card = 1,
+                 .weight = weight,
+                 .high_priority = high}};
 
         ASSERT_OK(board_renew(&board, id, BOARD_AGENT "default/a/main", specs, second ? 2 : 1, &fault));
 }
@@ -121,7 +126,7 @@ static void the_rest_goes_on_beside_a_bad_page(void) {
         (void) snprintf(path, sizeof path, "%s/one/0/limits", board.path);
         ASSERT_OK(truncate(path, 100));
         ASSERT_OK(slice_policy_say(&board, &p, NULL, &fault)); /* no page, so nobody's */
-        ASSERT_INT(page("one", 0).policy, 2); /* the second is the first that is read */
+        ASSERT_INT(page("one", 0).policy, 2);                  /* the second is the first that is read */
         board_done(&board);
 }
 
