@@ -11,6 +11,7 @@
 #include "node/agent.h"
 #include "node/audit.h"
 #include "node/dying.h"
+#include "node/hung.h"
 #include "node/prove.h"
 #include "node/publisher.h"
 #include "node/recheck.h"
@@ -56,6 +57,7 @@ struct Agent {
         Inventory inventory;
         Isolation isolation;
         Audit *audit;
+        Hung *hung;
         Terms terms;
         Fault unit_fault;   /* why the unit in force will not do; "" when it will */
         Fault wanted_fault; /* and the one that is wanted */
@@ -90,6 +92,7 @@ void agent_tell_waiting(Agent *a); /* the node object has come */
 /* userdata: the agent. Events of a pod, and of the node. */
 void agent_tell_excess(void *userdata, const AuditExcess *excess);
 void agent_tell_stray(void *userdata, const AuditStray *stray);
+void agent_tell_hung(void *userdata, const HungKernel *kernel);
 void agent_tell_odd(void *userdata, const RosterPod *pod, const RosterContainer *c);
 
 /* agent_metrics.c */

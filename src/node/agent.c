@@ -491,6 +491,9 @@ static int build(Agent *a, Fault *fault) {
                 return r;
         a->roster.on_pod = on_pod_change;
         a->roster.userdata = a;
+        r = hung_new(a->event, a->o.arbiter, agent_tell_hung, a, &a->hung);
+        if (r < 0)
+                return r;
         r = build_source(a, fault);
         if (r == 0)
                 r = follow_pods(a);
@@ -540,6 +543,7 @@ Agent *agent_free(Agent *a) {
         inventory_done(&a->inventory);
         isolation_done(&a->isolation);
         audit_free(a->audit);
+        hung_free(a->hung);
         card_list_done(&a->cards);
         sd_event_source_disable_unref(a->list_again);
         sd_event_source_disable_unref(a->last_wait);

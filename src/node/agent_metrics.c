@@ -251,6 +251,8 @@ static void write_own(const Agent *a, Buf *out) {
         write_counter(out, "aliquot_node_unaccounted_total",
                       "how often memory of a card was found that nobody accounts for",
                       audit_strays(a->audit));
+        write_counter(out, "aliquot_node_hung_kernels_total",
+                      "kernels that ran for 10 s beyond their container's window", hung_count(a->hung));
         head(out, "aliquot_node_starts_waiting", "gauge", "container starts that wait now");
         buf_appendf(out, "aliquot_node_starts_waiting %zu\n", prove.waiting);
         head(out, "aliquot_node_dying_pods", "gauge", "pods that are gone and whose processes are not");

@@ -5,10 +5,11 @@
 #include <argp.h>
 #include <errno.h>
 #include <signal.h>
+#include <sys/wait.h>
 
-#include "arbiter/desk.h"
 #include "base/log.h"
 #include "node/agent.h"
+#include "node/arbiter.h"
 #include "node/supervise.h"
 
 #define KUBELET_DIR "/var/lib/kubelet"
@@ -89,6 +90,7 @@ static const struct argp_option option_table[] = {
 typedef struct Options {
         const char *kubeconfig;
         AgentOptions agent;
+        NodeArbiter arbiter;
         bool alone;
 } Options;
 
@@ -265,6 +267,23 @@ static int block_child_signal(void) {
                        : 0;
 }
 
+/* Where no supervisor looks after it: watched by the loop, and once more when it was begun again. */
+static int on_arbiter(sd_event_source *source, const siginfo_t *info, void *userdata);
+static int watch_arbiter(sd_event *event, Options *o) {
+        if (!o->alone || o->arbiter.pid < 1)
+                return 0;
+        return sd_event_add_child(event, NULL, o->arbiter.pid, WEXITED, on_arbiter, o);
+}
+
+static int on_arbiter(sd_event_source *source, const siginfo_t *info, void *userdata) {
+        Options *o = userdata;
+
+        node_arbiter_ended(&o->arbiter, info->si_pid);
+        if (watch_arbiter(sd_event_source_get_event(source), o) < 0)
+                log_error("the arbiter of compute is not looked after any more");
+        return 0;
+}
+
 static int run(void *userdata) {
         _cleanup_(kube_config_freep) KubeConfig *config = NULL;
         _cleanup_(sd_event_unrefp) sd_event *event = NULL;
@@ -285,7 +304,9 @@ static int run(void *userdata) {
         r = agent_new(event, &o->agent, &agent, &fault);
         if (r < 0)
                 return broken(fault.text);
-        r = catch_signals(event, agent);
+        r = watch_arbiter(event, o);
+        if (r == 0)
+                r = catch_signals(event, agent);
         if (r < 0)
                 return broken(strerror(-r));
         log_info("serving node=%s server=%s", o->agent.node_name, config->server);
@@ -293,12 +314,10 @@ static int run(void *userdata) {
         return r < 0 ? broken(strerror(-r)) : 0;
 }
 
-/* Beside the agent, so that no container waits for it when it is begun again; it ends with us. */
-static void start_arbiter(const Options *o) {
-        int stop, r = desk_start(o->agent.slices, &stop);
+static void on_ended(void *userdata, pid_t pid) {
+        Options *o = userdata;
 
-        if (r < 0)
-                log_warning("there is no arbiter of compute: %s", strerror(-r));
+        node_arbiter_ended(&o->arbiter, pid);
 }
 
 int node_main(int argc, char **argv) {
@@ -314,6 +333,8 @@ int node_main(int argc, char **argv) {
         argp_err_exit_status = EXIT_USAGE;
         if (argp_parse(&parser, argc, argv, 0, NULL, &o) != 0)
                 return EXIT_USAGE;
-        start_arbiter(&o);
+        node_arbiter_start(&o.arbiter, o.agent.slices);
+        o.agent.arbiter = o.arbiter.hear;
+        supervise_others(on_ended);
         return o.alone ? run(&o) : supervise(run, &o);
 }

@@ -2,6 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `aliquot node` says of compute in slice pages: node_compute.py ALIQUOT STORE_SERVER CLOCK_SHIM"""
 
+import fcntl
+import os
+import signal
+import struct
+import time
 import unittest
 
 from node_lab import NODE_PATH, PODS, Limits, container, pod
@@ -15,7 +20,7 @@ def says(**variables):
     return [{"name": k, "value": v} for k, v in variables.items()]
 
 
-class Compute(Node):
+class Lab(Node):
     def started(self, lab, name, card, *environment, **options):
         uid = self.place(lab, pod(name, container("main", 2, env=list(environment), **options)), card)
         lab.wait(lambda: "main" in lab.running(uid), f"{name} runs")
@@ -35,6 +40,8 @@ class Compute(Node):
         return [e.get("note") or e.get("message", "") for e in lab.api.get("/api/v1/namespaces/default/events")["items"]
                 if e["reason"] == reason]
 
+
+class Compute(Lab):
     def test_native_where_nobody_says_anything(self):
         lab = self.lab(cards=TWO_CARDS, mode="cgpu")
         p = Limits(self.started(lab, "a", 0))
@@ -115,6 +122,74 @@ class Compute(Node):
         lab.start_agent()
         lab.wait_ready()
         self.becomes(lab, page, policy=SOFT)
+
+    def test_the_metric_is_the_percentage(self):
+        lab = self.lab(cards=TWO_CARDS)
+        uid = self.place(lab, pod("a", container("main", 2, 30), container("second", 3)), 1)
+        lab.wait(lambda: set(lab.running(uid)) == {"main", "second"}, "they run")
+        self.assertEqual({k.split('ContainerName="')[1].split('"')[0]: v for k, v in lab.metrics().items()
+                          if k.startswith("DCGM_CUSTOM_CONTAINER_CP_ALLOCATED{")}, {"main": 0.3, "second": 0})
+
+
+def arbiters(pid):
+    """{arbiter: its keeper} below that process."""
+    parents = {}
+    names = {}
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{entry}/stat") as f:
+                text = f.read()
+        except OSError:
+            continue
+        names[int(entry)] = text[text.index("(") + 1:text.rindex(")")]
+        state, parent = text[text.rindex(")") + 2:].split()[:2]
+        if state != "Z":
+            parents[int(entry)] = int(parent)
+    return {p: q for p, q in parents.items() if names[p] == "aliquot-arbiter" and parents.get(q) == pid}
+
+
+class Arbiter(Lab):
+    def seen(self, page):
+        with open(page, "rb") as f:
+            return struct.unpack_from("<Q", f.read(), 448 + 24)[0]
+
+    def begun_again(self, **options):
+        lab = self.lab(cards=TWO_CARDS, mode="cgpu", extra=["--policy", "1"], **options)
+        page = self.started(lab, "a", 0)
+        lab.wait(lambda: self.seen(page) > 0, "there is an arbiter")
+        (first,) = arbiters(lab.agent.process.pid).items()
+        os.kill(first[1], signal.SIGKILL)
+        lab.wait(lambda: set(arbiters(lab.agent.process.pid).values()) - {first[1]}, "there is another one")
+        before = self.seen(page)
+        lab.wait(lambda: self.seen(page) > before, "which goes on")
+
+    def test_begun_again_by_the_supervisor(self):
+        self.begun_again(supervised=True)
+
+    def test_begun_again_by_the_agent(self):
+        self.begun_again()
+
+    def test_a_kernel_that_does_not_end(self):
+        """A made-up process: it has a row of the counters, wants the card, and what it launched in its window stays in flight."""
+        lab = self.lab(cards=TWO_CARDS, mode="cgpu", extra=["--policy", "1"])
+        page = self.started(lab, "a", 0)
+        counters = os.path.join(os.path.dirname(page), "counters")
+        row = 128
+        with open(counters, "r+b", buffering=0) as f:
+            fcntl.fcntl(f, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, row, 1, 0))  # F_OFD_SETLK
+
+            def tell(busy, in_flight):
+                os.pwrite(f.fileno(), struct.pack("<QQQII", time.monotonic_ns(), busy, in_flight, 0, 0), row + 96)
+            tell(0, 1000000)
+
+            def opened():
+                with open(page, "rb") as g:
+                    return struct.unpack_from("<I", g.read(), 448)[0] > 1
+            lab.wait(opened, "its window is open")
+            tell(0, 1000000)
+            lab.wait(lambda: lab.metrics()["aliquot_node_hung_kernels_total"] >= 1, "the arbiter tells of it")
+            lab.wait(lambda: self.notes(lab, "GPUKernelHung"), "an Event says so")
+        self.assertRegex(self.notes(lab, "GPUKernelHung")[0], "^container main: a kernel has run for [0-9]+ s on GPU-")
 
 
 if __name__ == "__main__":
