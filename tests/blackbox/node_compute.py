@@ -125,10 +125,10 @@ class Compute(Lab):
 
     def test_the_metric_is_the_percentage(self):
         lab = self.lab(cards=TWO_CARDS)
-        uid = self.place(lab, pod("a", container("main", 2, 30), container("second", 3)), 1)
+        uid = self.place(lab, pod("a", container("main", 2, 30), container("second", 3, 60)), 1)
         lab.wait(lambda: set(lab.running(uid)) == {"main", "second"}, "they run")
         self.assertEqual({k.split('ContainerName="')[1].split('"')[0]: v for k, v in lab.metrics().items()
-                          if k.startswith("DCGM_CUSTOM_CONTAINER_CP_ALLOCATED{")}, {"main": 0.3, "second": 0})
+                          if k.startswith("DCGM_CUSTOM_CONTAINER_CP_ALLOCATED{")}, {"main": 0.3, "second": 0.6})
 
 
 def arbiters(pid):
