@@ -272,7 +272,6 @@ static Gate *make(Gate *g) {
                 stage = STAGE_NEW;
                 if (atomic_compare_exchange_strong(g->stage, &stage, self)) {
                         g->pid = sys_call(SYS_getpid);
-                        peek_process(g->pid);
                         fill(g);
                         atomic_store_explicit(g->stage, STAGE_READY, memory_order_release);
                 } else if (stage == self) {

@@ -654,6 +654,51 @@ def forks():
     wait_for_word()
 
 
+def in_child(function):
+    """In a child of fork that lives on until the descriptor that this returns is closed."""
+    done, gone = os.pipe(), os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(PATIENCE)
+        os.close(gone[1])
+        function()
+        os.write(done[1], b"x")
+        os.read(gone[0], 1)
+        os._exit(0)
+    assert os.read(done[0], 1) == b"x"
+    for fd in (*done, gone[0]):
+        os.close(fd)
+    return pid, gone[1]
+
+
+def end_child(child):
+    os.close(child[1])
+    assert os.waitpid(child[0], 0)[1] == 0
+
+
+@inside
+def fork_frees():
+    """A child frees what it inherited and lives on; the parent frees it again, and so gives it back once."""
+    c = Client()
+    a, b = c.memory(30 * MIB), c.memory(30 * MIB)
+    child = in_child(lambda: c.free(a))
+    say(child=True)
+    wait_for_word()
+    c.free(a)
+    say(parent=True, over=status_of(c.memory, 80 * MIB))
+    wait_for_word()
+    end_child(child)
+    # Whoever has a duplicate of what it inherited has something of its own.
+    made = []
+    child = in_child(lambda: made.append(c.dup(c.root, b)))
+    c.free(b)
+    say(duplicate=True)
+    wait_for_word()
+    end_child(child)
+    say(left=True)
+    wait_for_word()
+
+
 @inside
 def managed():
     """Mappings of the uvm file, as libcuda makes them. Any file that the limits page names will do."""
@@ -666,7 +711,7 @@ def managed():
         return -ctypes.get_errno() if p == 0xFFFFFFFFFFFFFFFF else p
 
     space = map_(400 * MIB, none, private_anonymous, 0, -1)
-    say(space=space > 0, reserved=map_(400 * MIB, none) > 0)
+    say(space=space > 0, reserved=map_(400 * MIB, none))
     wait_for_word()
     at = map_(64 * MIB, flags=shared | fixed, at=space)
     say(mapped=at == space, over=map_(64 * MIB))
@@ -676,6 +721,13 @@ def managed():
     wait_for_word()
     map_(8 * MIB, none, private_anonymous | fixed, at, -1)
     say(covered=True)
+    wait_for_word()
+    # What the kernel refuses is there still, and of a page of which a part is asked for the whole is gone, once.
+    say(refused=[LIBC.munmap(space, 1 << 60), LIBC.munmap(space + 1, 4096), LIBC.munmap(space, 0)])
+    wait_for_word()
+    for n in range(1, 4096, 64):
+        map_(n, none, private_anonymous | fixed, at + 8 * MIB, -1)
+    say(page=True)
     wait_for_word()
     LIBC.munmap(space, 400 * MIB)
     say(gone=True)
@@ -849,7 +901,8 @@ class Program:
         self.process.stdin.flush()
 
     def end(self):
-        self.go_on()
+        with contextlib.suppress(BrokenPipeError):  # it has ended already
+            self.go_on()
         code = self.process.wait(PATIENCE)
         self.close()
         return code
@@ -1182,20 +1235,38 @@ class GateTest(unittest.TestCase):
         self.assertEqual(self.sim.held(), 0)
         self.assert_at_rest(slices)
 
+    def test_fork_frees(self):
+        slices = self.sim.slices(100)
+        program = self.run_program("fork_frees", slices)
+        self.assertEqual(program.hear(), {"child": True})
+        self.assertEqual((used(slices), self.sim.held()), (60 * MIB, 30 * MIB))
+        program.go_on()
+        self.assertEqual(program.hear(), {"parent": True, "over": NO_MEMORY})
+        self.assertEqual((used(slices), self.sim.held()), (30 * MIB, 30 * MIB))
+        program.go_on()
+        self.assertEqual(program.hear(), {"duplicate": True})
+        self.assertEqual((used(slices), self.sim.held()), (30 * MIB, 30 * MIB))
+        program.go_on()
+        self.assertEqual(program.hear(), {"left": True})
+        program.end()
+        self.assertEqual(self.sim.held(), 0)
+        self.assert_at_rest(slices)
+
     def test_managed(self):
         uvm = self.sim.base + "/uvm"
         with open(uvm, "wb") as f:
             f.truncate(400 * MIB)
         slices = self.sim.slices(100, uvm=uvm)
         program = self.run_program("managed", slices, UVM_FILE=uvm)
-        self.assertEqual(program.hear(), {"space": True, "reserved": True})
+        self.assertEqual(program.hear(), {"space": True, "reserved": -errno.ENOMEM})
         self.assertEqual(used(slices), 0)
         program.go_on()
         self.assertEqual(program.hear(), {"mapped": True, "over": -errno.ENOMEM})
-        for word, mib in (("hole", 64), ("covered", 48), ("gone", 40)):
-            self.assertEqual(used(slices), mib * MIB)
+        for word, said, kib in (("hole", True, 64 << 10), ("covered", True, 48 << 10), ("refused", [-1, -1, -1], 40 << 10), ("page", True, 40 << 10),
+                                ("gone", True, (40 << 10) - 4)):
+            self.assertEqual(used(slices), kib << 10)
             program.go_on()
-            self.assertEqual(program.hear(), {word: True})
+            self.assertEqual(program.hear(), {word: said})
         self.assertEqual(used(slices), 0)
         program.end()
 
