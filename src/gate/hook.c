@@ -40,16 +40,17 @@ static long metered_ioctl(int fd, unsigned long request, uint64_t argument) {
                 return GATE_NOT_OURS;
         if (nr != RM_ESC_XFER_CMD)
                 return gate_call(g, fd, request, argument, nr, size);
-        if (peek(&xfer, argument, sizeof xfer) < 0 || !rm_metered(xfer.cmd, xfer.size))
-                return GATE_NOT_OURS;
+        if (peek(&xfer, argument, sizeof xfer) < 0)
+                return gate_file(g, fd) == GATE_FILE_RM ? -EFAULT : GATE_NOT_OURS;
+        if (!rm_metered(xfer.cmd, xfer.size))
+                return gate_file(g, fd) == GATE_FILE_RM ? gate_driver(fd, request, &xfer) : GATE_NOT_OURS;
         return gate_call(g, fd, RM_IOCTL(xfer.cmd, xfer.size), xfer.ptr, xfer.cmd, xfer.size);
 }
 
 static long registration(int fd, unsigned long request, uint64_t argument) {
         Gate *g = atomic_load_explicit(&uvm_seen, memory_order_relaxed) ? gate_get() : NULL;
 
-        return g && gate_file(g, fd) == GATE_FILE_UVM ? gate_register(g, fd, request, argument)
-                                                      : GATE_NOT_OURS;
+        return g && gate_is_uvm(g, fd) ? gate_register(g, fd, request, argument) : GATE_NOT_OURS;
 }
 
 static long hook_ioctl(int fd, unsigned long request, uint64_t argument) {
@@ -87,7 +88,7 @@ static long hook_mmap(void *address, size_t length, int protection, int flags, i
         if (!g)
                 return gate_mmap(address, length, protection, flags, fd, offset);
         /* Whatever its protection: mprotect() is not watched, and the driver itself takes no mapping but one to read and write. */
-        if (fd >= 0 && !(flags & MAP_ANONYMOUS) && gate_file(g, fd) == GATE_FILE_UVM)
+        if (fd >= 0 && !(flags & MAP_ANONYMOUS) && gate_is_uvm(g, fd))
                 return gate_map_managed(g, address, length, protection, flags, fd, offset);
         now = uvm_now(&g->uvm);
         r = gate_mmap(address, length, protection, flags, fd, offset);

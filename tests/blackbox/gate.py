@@ -13,6 +13,7 @@ import json
 import mmap
 import os
 import random
+import resource
 import select
 import shutil
 import signal
@@ -699,6 +700,53 @@ def fork_frees():
     wait_for_word()
 
 
+def first_call(fd, limit=None, root=None):
+    """The first call of all, on a file that is open already, with too little of something or in another root. Then what there was is there again."""
+    normal = resource.getrlimit(limit) if limit is not None else None
+    c = Client.__new__(Client)
+    c.fd, c.directory = fd, os.environ["SIM_DIR"]
+    if limit is not None:
+        enough = max(int(name) for name in os.listdir("/proc/self/fd")) + 1
+        for free in range(enough):
+            with contextlib.suppress(OSError):
+                os.fstat(free)
+                continue
+            os.dup2(fd, free)
+        resource.setrlimit(limit, (enough if limit == resource.RLIMIT_NOFILE else 1, normal[1]))
+    if root:
+        os.chroot(root)
+    words = {}
+    c.root = c.allocate(0, 0, 0x41)
+    c.device = c.allocate(c.root, c.root, DEVICE, packed("<IIIIIIQQQII", 0, *[0] * 10))
+    words["first"] = status_of(c.memory, 200 * MIB), status_of(c.memory, 40 * MIB)
+    if limit is not None:
+        resource.setrlimit(limit, normal)
+    words["then"] = status_of(c.memory, 200 * MIB), status_of(c.memory, 40 * MIB)
+    return words
+
+
+@inside
+def starved():
+    """Without descriptors, or address space, and with what it needs again."""
+    limit = getattr(resource, os.environ["STARVED"])
+    say(**first_call(os.open(os.environ["SIM_DIR"] + "/nvidiactl", os.O_RDWR | os.O_CLOEXEC), limit))
+    wait_for_word()
+
+
+@inside
+def rooted():
+    """In another root, and its child, and a child of one who has found his slices before."""
+    fd = os.open(os.environ["SIM_DIR"] + "/nvidiactl", os.O_RDWR | os.O_CLOEXEC)
+    c = Client() if os.environ["BEFORE"] else None
+    if c:
+        os.chroot(os.environ["ROOT"])
+        child = in_child(lambda: say(child=status_of(c.memory, 40 * MIB)))
+        end_child(child)
+    else:
+        say(**first_call(fd, root=os.environ["ROOT"]))
+    wait_for_word()
+
+
 @inside
 def managed():
     """Mappings of the uvm file, as libcuda makes them. Any file that the limits page names will do."""
@@ -883,7 +931,7 @@ class Program:
         self.heard = b""
         self.process = subprocess.Popen(
             [sys.executable, os.path.abspath(__file__), "--inside", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            pass_fds=fds, env=dict(os.environ, LD_PRELOAD=LIBRARY, ALIQUOT_SLICES=slices, SIM_DIR=simulator.dir, **environment))
+            pass_fds=fds, env=dict(os.environ, **dict({"LD_PRELOAD": LIBRARY, "ALIQUOT_SLICES": slices, "SIM_DIR": simulator.dir}, **environment)))
 
     def hear(self):
         while b"\n" not in self.heard:
@@ -1316,9 +1364,41 @@ class GateTest(unittest.TestCase):
         self.assert_at_rest(slices)
 
     def test_without_slices(self):
-        """No slices: the driver's own answers."""
-        program = self.run_program("hold", "/nonexistent", HOLD="500")
-        self.assertEqual(program.hear(), {"status": OK})
+        """No slices: the driver's own answers. Some that were named and cannot be had are not none."""
+        for slices, status in (("", OK), ("/nonexistent", NO_MEMORY), ("relative", NO_MEMORY), (self.sim.dir + "/nvidiactl", NO_MEMORY),
+                               ("/" + 300 * "x", NO_MEMORY)):
+            program = self.run_program("hold", slices, HOLD="500")
+            self.assertEqual(program.hear(), {"status": status}, slices)
+            program.end()
+
+    def test_starved(self):
+        for limit in ("RLIMIT_NOFILE", "RLIMIT_AS"):
+            slices = self.sim.slices(100)
+            program = self.run_program("starved", slices, STARVED=limit)
+            self.assertEqual(program.hear(), {"first": [NO_MEMORY, NO_MEMORY], "then": [NO_MEMORY, OK]}, limit)
+            self.assertEqual((used(slices), self.sim.held()), (40 * MIB, 40 * MIB))
+            program.end()
+
+    def test_another_root(self):
+        empty = tempfile.mkdtemp(dir=self.sim.base)
+        program = self.run_program("rooted", self.sim.slices(100), ROOT=empty, BEFORE="")
+        self.assertEqual(program.hear(), {"first": [NO_MEMORY, NO_MEMORY], "then": [NO_MEMORY, NO_MEMORY]})
+        program.end()
+        program = self.run_program("rooted", self.sim.slices(100), ROOT=empty, BEFORE="1")
+        self.assertEqual(program.hear(), {"child": NO_MEMORY})
+        program.end()
+
+    def test_installed(self):
+        """Loaded from where isolated containers have it: there is a slice, of nothing if it is not to be seen."""
+        run = self.sim.base + "/run"
+        os.makedirs(run + "/aliquot")
+        shutil.copy(LIBRARY, run + "/aliquot/libaliquot.so")
+        if LIBC.mount(run.encode(), b"/run", None, 0x1000, None) != 0:
+            self.skipTest("nothing can be mounted at /run")
+        self.addCleanup(LIBC.umount2, b"/run", 2)
+        program = Program("hold", "", self.sim, LD_PRELOAD="/run/aliquot/libaliquot.so")
+        self.addCleanup(program.kill)
+        self.assertEqual(program.hear(), {"status": NO_MEMORY})
         program.end()
 
 
