@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "run/probe.h"
+
 #define MIB (UINT64_C(1) << 20)
 
 /* ---- the environment ---- */
@@ -120,6 +122,9 @@ int launch_run(const Launch *l, Fault *fault) {
         r = put_environment(l);
         if (r < 0)
                 return fault_set(fault, r, "out of memory");
+        r = probe_run(l->gate, l->slices, l->devices, fault);
+        if (r < 0)
+                return r;
         take_signals(&old);
         pid = fork();
         if (pid < 0)

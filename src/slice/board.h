@@ -59,6 +59,9 @@ int board_put(Board *b, const char *id, const char *owner, const SliceSpec *spec
               Fault *fault);
 void board_drop(Board *b, const char *id);
 
+/* Under the lock: drops it unless somebody has it. */
+void board_drop_dead(Board *b, const char *id);
+
 /* The node agent's: the directory and its pages are made where they are missing, limits are said anew, good counters stay. Nobody
  * holds a lock: it stands until the agent takes it away. 0 or negative errno with a fault. */
 int board_renew(Board *b, const char *id, const char *owner, const SliceSpec *specs, size_t n, Fault *fault);
