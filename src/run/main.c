@@ -295,6 +295,7 @@ static int run(const Options *o, const Programs *programs) {
         r = launch_run(&(Launch){.gate = programs->gate,
                                  .slices = slices,
                                  .devices = programs->devices,
+                                 .owner = taken.owner,
                                  .request = &o->request,
                                  .unit = o->unit,
                                  .cards = taken.cards,
