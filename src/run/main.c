@@ -203,13 +203,24 @@ static int put(const Options *o, Machine *m, Board *b, Taken *ret, Fault *fault)
         return put_under_name(b, owner, specs, o->request.cards, ret, fault);
 }
 
+/* Whoever is not root has a board of his own, and sees root's, which he cannot lock: two who begin in the same moment may miss each
+ * other. Boards of other users are their own affair. */
+static int count(const Options *o, Machine *m, Board *b) {
+        _cleanup_(board_done) Board roots = BOARD_NULL;
+        int r = machine_count(m, b);
+
+        if (r < 0 || o->board || geteuid() == 0 || board_open(&roots, BOARD_DEFAULT, false, NULL) < 0)
+                return r;
+        return machine_count(m, &roots);
+}
+
 static int take(const Options *o, Machine *m, Board *b, Taken *ret, Fault *fault) {
         int r;
 
         r = board_lock(b, fault);
         if (r < 0)
                 return r;
-        r = machine_count(m, b);
+        r = count(o, m, b);
         if (r < 0)
                 r = fault_set(fault, r, "cannot read the board: %s", strerror(-r));
         else
