@@ -213,12 +213,14 @@ static void names_are_not_taken_twice(void) {
 }
 
 static void the_dead_one_is_dropped(void) {
+        Fault fault = FAULT_NULL;
         Board b;
         int one, copy;
 
         begin();
         b = open_board();
         one = put(&b, "one", "run 1 x");
+        ASSERT_OK(board_lock(&b, &fault));
         copy = dup(one);
         ASSERT_TRUE(copy >= 0);
         ASSERT_OK(close(one));
