@@ -26,7 +26,7 @@ $cc $common $inline -U_FORTIFY_SOURCE -ffreestanding -fno-stack-protector -fno-b
 library="src/base/buf.c src/base/fault.c src/base/file.c src/base/quantity.c src/base/str.c src/slice/board.c src/slice/change.c src/slice/files.c
         src/slice/slice.c src/cards/driver.c src/cards/nvml.c src/cards/soname.c"
 # shellcheck disable=SC2086
-$cc $common -o "$out/aliquot-run" src/run/main.c src/run/launch.c src/run/machine.c src/run/processes.c src/run/programs.c \
+$cc $common -o "$out/aliquot-run" src/run/keeper.c src/run/launch.c src/run/machine.c src/run/main.c src/run/probe.c src/run/processes.c src/run/programs.c \
         src/run/slicing.c src/beside/find.c src/beside/simulator.c src/arbiter/*.c $library -ldl
 # shellcheck disable=SC2086
 $cc $common -o "$out/aliquot-smi" src/run/smi.c src/run/processes.c $library -ldl
