@@ -173,7 +173,10 @@ static void in_an_orphan(void) {
 
                 *(long *) (void *) text = getpid();
                 ASSERT_OK(peek(got, (uintptr_t) text + sizeof(long), 16));
-                ASSERT_TRUE(clone(orphan, hole() + PAGE, CLONE_VM | CLONE_FILES, text) > 0);
+                if (clone(orphan, hole() + PAGE, CLONE_VM | CLONE_FILES, text) < 0) {
+                        ASSERT_INT(errno, EINVAL); /* qemu knows threads and children only */
+                        ASSERT_INT(write(said[1], "y", 1), 1);
+                }
                 _exit(0);
         }
         ASSERT_INT(waitpid(pid, &status, 0), pid);
