@@ -90,6 +90,60 @@ void agent_tell_stray(void *userdata, const AuditStray *stray) {
         agent_tell(userdata, "GPUMemoryUnaccounted", &note);
 }
 
+/* "agent NAMESPACE/POD/CONTAINER". Others are of this machine's users, and only the log knows them. */
+static const RosterPod *pod_of(const Agent *a, const char *owner, Str *ret_container) {
+        Str rest = str_from(owner), namespace_, pod;
+
+        if (!str_has_prefix(rest, STR(BOARD_AGENT)))
+                return NULL;
+        (void) str_split(&rest, ' ');
+        namespace_ = str_split(&rest, '/');
+        pod = str_split(&rest, '/');
+        *ret_container = rest;
+        return roster_find_name(&a->roster, namespace_, pod);
+}
+
+void agent_tell_grown(void *userdata, const BoardGrown *grown) {
+        Agent *a = userdata;
+        Fault note = FAULT_NULL;
+        Str container = STR("");
+        const RosterPod *pod = pod_of(a, grown->owner, &container);
+
+        (void) fault_set(&note, 0,
+                         "its slice's counters (/run/aliquot/slice/%u/counters) had grown to %llu KiB and were "
+                         "cut back: somebody in there writes to them",
+                         grown->number, (unsigned long long) (grown->bytes >> 10));
+        if (!pod) {
+                log_warning("slice %s (%s): %s", grown->id, grown->owner, note.text);
+                return;
+        }
+        (void) fault_wrap(&note, 0, "container %.*s", STR_ARG(container));
+        log_warning("pod=%s/%s %s", pod->namespace_, pod->name, note.text);
+        kube_event(a->recorder, &(KubeEvent){.kind = "Pod",
+                                             .namespace_ = str_from(pod->namespace_),
+                                             .name = str_from(pod->name),
+                                             .uid = str_from(pod->api_uid),
+                                             .type = "Warning",
+                                             .reason = "SliceFileGrown",
+                                             .note = note.text});
+}
+
+/* The scheduler promises whole cards to pods, and does not know of it. Nobody is stopped: somebody sits before it, perhaps. */
+bool agent_tell_foreign(void *userdata, const BoardForeign *foreign) {
+        Agent *a = userdata;
+        Fault note = FAULT_NULL;
+
+        if (!share_mode_has_memory(a->terms.mode))
+                return false;
+        (void) fault_set(&note, 0,
+                         "slice %s (%s) has %llu MiB of gpu%u (%s), which the scheduler counts as free: nodes "
+                         "that share cards among pods are not for aliquot run",
+                         foreign->id, foreign->owner, (unsigned long long) (foreign->bytes >> 20),
+                         foreign->card, foreign->uuid);
+        agent_tell(a, "ForeignSlice", &note);
+        return true;
+}
+
 /* ---- the node object ---- */
 
 static void list_holders(const Agent *a, Buf *out) {

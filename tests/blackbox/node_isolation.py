@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `aliquot node` gives an isolated container: node_isolation.py ALIQUOT STORE_SERVER CLOCK_SHIM NVML"""
 
+import fcntl
 import json
 import os
 import re
+import shutil
+import struct
 import subprocess
 import sys
 import unittest
@@ -15,6 +18,7 @@ from node_test import Node, ONE_CARD, PODS, TWO_CARDS, container, pod
 NVML = sys.argv.pop(1)
 INSIDE = "/run/aliquot"
 MIB = 1 << 20
+F_OFD_SETLK = 37  # of Linux; Python has no name for it before 3.9
 
 
 class Isolation(Node):
@@ -173,6 +177,50 @@ class Isolation(Node):
         self.assertEqual(lab.running(uid), [])
         os.unlink(lab.slices)
         self.started(lab, uid)
+
+    def events(self, lab, reason):
+        return [e.get("note") or e.get("message", "") for e in lab.api.get("/api/v1/namespaces/default/events")["items"]
+                if e["reason"] == reason]
+
+    def test_counters_that_grow_are_cut_back(self):
+        """They can be written from inside, and lie on the host's /run."""
+        lab = self.lab(cards=TWO_CARDS, extra=["--census", "20"])
+        c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
+        size = os.path.getsize(self.counters(c))
+        with open(self.counters(c), "r+b") as f:
+            before = f.read()
+            f.seek(8 << 20)
+            f.write(b"x" * (1 << 20))
+        lab.wait(lambda: os.path.getsize(self.counters(c)) == size, "it has its size again")
+        with open(self.counters(c), "rb") as f:
+            self.assertEqual(f.read(), before, "and what it said")
+        lab.wait(lambda: self.events(lab, "SliceFileGrown"), "an Event says so")
+        self.assertRegex(self.events(lab, "SliceFileGrown")[0], r"^container main: its slice's counters .* had grown to \d+ KiB")
+        with open(self.counters(c), "r+b") as f:
+            f.truncate(1 << 30)
+        lab.wait(lambda: os.path.getsize(self.counters(c)) == size, "each time")
+        self.assertGreaterEqual(lab.metrics()["aliquot_node_slice_files_grown_total"], 2)
+        self.assertEqual(len(self.events(lab, "SliceFileGrown")), 1, "but is not told of each time")
+
+    def test_a_slice_that_is_no_pods(self):
+        """`aliquot run` on the board of a node that Kubernetes has: the scheduler does not know."""
+        lab = self.lab(cards=TWO_CARDS, extra=["--census", "20"])
+        c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
+
+        def foreign():
+            return sorted(v for k, v in lab.metrics().items() if k.startswith("aliquot_node_foreign_slices_mib"))
+        self.assertEqual(foreign(), [0, 0])
+        run = os.path.join(lab.slices, "run-1")
+        shutil.copytree(os.path.dirname(os.path.dirname(self.counters(c))), run)
+        with open(os.path.join(run, "owner"), "w") as f:
+            f.write("run 1 python3\n")
+            f.flush()
+            fcntl.fcntl(f, F_OFD_SETLK, struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0))
+            lab.wait(lambda: foreign() == [0, 2154], "the metric has it")
+            lab.wait(lambda: self.events(lab, "ForeignSlice"), "an Event of the node says so")
+            self.assertRegex(self.events(lab, "ForeignSlice")[0], r"^slice run-1 \(run 1 python3\) has 2154 MiB of gpu1 \(GPU-")
+        lab.wait(lambda: foreign() == [0, 0], "it is gone with its owner")
+        self.assertEqual(len(self.events(lab, "ForeignSlice")), 1)
 
 
 class Audit(Node):
