@@ -258,7 +258,15 @@ static void on_card_trouble(void *userdata, const Fault *fault) {
 
 static void on_usage(void *userdata, const CardCensus *census) {
         Agent *a = userdata;
+        Fault why = FAULT_NULL;
 
+        if (census->untold[0] != '\0') {
+                (void) fault_set(&why, 0,
+                                 "not all that hold memory of the cards are known, so somebody may hold more than his "
+                                 "slice unseen: %s",
+                                 census->untold);
+                agent_warn(a, "GPUProcessesUntold", &why);
+        }
         audit_take(a->audit, census);
 }
 

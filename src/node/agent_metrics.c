@@ -260,6 +260,9 @@ static void write_own(const Agent *a, Buf *out) {
                       a->counters.card_troubles);
         write_counter(out, "aliquot_node_excesses_total", "containers that held more than their slice",
                       audit_excesses(a->audit));
+        write_counter(out, "aliquot_node_killed_total",
+                      "processes that were killed because their container held more than its slice",
+                      a->counters.killed);
         write_counter(out, "aliquot_node_unaccounted_total",
                       "how often memory of a card was found that nobody accounts for",
                       audit_strays(a->audit));

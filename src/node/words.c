@@ -50,20 +50,45 @@ void agent_warn(Agent *a, const char *reason, const Fault *note) {
                 agent_tell(a, reason, note);
 }
 
-/* The gate was passed by: by accident (a static program, raw system calls), or on purpose. */
+/* "; N of its processes were killed": all that is known of it, and of what could not be done. */
+static void say_killed(const AuditExcess *excess, const AuditKilled *killed, char *ret, size_t size) {
+        int n = snprintf(ret, size, "; %zu of its processes were killed%s", killed->killed,
+                         killed->all && excess->container ? " (all of the container's)" : "");
+
+        if (n > 0 && (size_t) n < size && killed->failed > 0)
+                (void) snprintf(ret + n, size - (size_t) n, ", %zu could not be", killed->failed);
+}
+
+/* The driver names some that are no more: others have its file. */
+static void say_ended(const AuditExcess *excess, char *ret, size_t size) {
+        ret[0] = '\0';
+        if (excess->n_ended > 0)
+                (void) snprintf(ret, size, "; %zu of %zu have ended and others have the driver's file of theirs",
+                                excess->n_ended, excess->n_pids);
+}
+
+/* The gate was passed by: by accident (a static program, raw system calls), or on purpose. Killed is at each census as long as it lasts,
+ * and said each time that somebody was. */
 void agent_tell_excess(void *userdata, const AuditExcess *excess) {
         Agent *a = userdata;
-        size_t killed = a->o.kills_excess ? audit_kill(a->audit, excess) : 0;
+        AuditKilled killed = a->o.kills_excess ? audit_kill(a->audit, excess) : (AuditKilled){0};
         const char *other =
                 excess->container ? " or another one of the container" : " or another one of the pod";
+        char done[128] = "", ended[128];
         Fault note = FAULT_NULL;
 
+        a->counters.killed += killed.killed;
+        if (excess->again && killed.killed == 0)
+                return;
+        if (a->o.kills_excess)
+                say_killed(excess, &killed, done, sizeof done);
+        say_ended(excess, ended, sizeof ended);
         (void) fault_set(
                 &note, 0,
-                "holds %llu MiB of gpu%u, and its slice is %llu MiB: process %u%s is not held by the gate%s",
+                "holds %llu MiB of gpu%u, and its slice is %llu MiB: process %u%s is not held by the gate%s%s",
                 (unsigned long long) (excess->used >> 20), excess->card,
-                (unsigned long long) (excess->limit >> 20), excess->n_pids > 0 ? excess->pids[0] : 0,
-                excess->n_pids > 1 ? other : "", killed > 0 ? "; its processes were killed" : "");
+                (unsigned long long) (excess->limit >> 20), excess->n_pids > 0 ? excess->pids[0].pid : 0,
+                excess->n_pids > 1 ? other : "", ended, done);
         if (excess->container)
                 (void) fault_wrap(&note, 0, "container %s", excess->container);
         log_warning("pod=%s/%s %s", excess->pod->namespace_, excess->pod->name, note.text);
