@@ -37,7 +37,7 @@ typedef struct Probe {
         char deaf[160];             /* why no card is watched */
         ProbeCard cards[CARDS_MAX]; /* of the last scan, to name those that events are about */
         size_t n_cards;
-        usec_t counted; /* when the last census was */
+        usec_t counted;         /* when the last census was */
         NvmlProcess *processes; /* as many as there is `room` for; owned */
         unsigned room;
 } Probe;

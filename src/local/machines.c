@@ -187,7 +187,8 @@ static int write_pages(const Giving *g, Fault *fault) {
                 return r;
         (void) snprintf(owner, sizeof owner, BOARD_AGENT "%s", g->name); /* cut where it is too long */
         r = board_renew(&g->m->board, g->id, owner, specs, g->slices->n, fault);
-        if (r == -ENOSPC && board_trim(&g->m->board, ignore_grown, NULL) == 0) /* somebody wrote to his counters */
+        if (r == -ENOSPC &&
+            board_trim(&g->m->board, ignore_grown, NULL) == 0) /* somebody wrote to his counters */
                 r = board_renew(&g->m->board, g->id, owner, specs, g->slices->n, fault);
         return r < 0 ? MACHINES_E_REFUSED : 0; /* the fault has said it */
 }

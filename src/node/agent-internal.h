@@ -20,7 +20,7 @@
 typedef struct AgentCounters {
         uint64_t registrations, lost[DEVICE_KINDS_];
         uint64_t card_troubles;
-        uint64_t killed; /* processes of those who hold too much */
+        uint64_t killed;  /* processes of those who hold too much */
         uint64_t dropped; /* by the kubelet, without a word */
 } AgentCounters;
 

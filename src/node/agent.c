@@ -261,10 +261,11 @@ static void on_usage(void *userdata, const CardCensus *census) {
         Fault why = FAULT_NULL;
 
         if (census->untold[0] != '\0') {
-                (void) fault_set(&why, 0,
-                                 "not all that hold memory of the cards are known, so somebody may hold more than his "
-                                 "slice unseen: %s",
-                                 census->untold);
+                (void) fault_set(
+                        &why, 0,
+                        "not all that hold memory of the cards are known, so somebody may hold more than his "
+                        "slice unseen: %s",
+                        census->untold);
                 agent_warn(a, "GPUProcessesUntold", &why);
         }
         audit_take(a->audit, census);
@@ -361,12 +362,11 @@ static int open_state(Agent *a, Fault *fault) {
         if (r < 0)
                 return r;
         mount_board(a);
-        r = isolation_init(&a->isolation,
-                                   &(IsolationOptions){.slices = a->o.slices,
-                                                       .state_dir = a->o.state_dir,
-                                                       .gate = a->o.gate,
-                                                       .simulated = a->o.simulate_dir,
-                                                       .ignores_disable = a->o.ignores_disable});
+        r = isolation_init(&a->isolation, &(IsolationOptions){.slices = a->o.slices,
+                                                              .state_dir = a->o.state_dir,
+                                                              .gate = a->o.gate,
+                                                              .simulated = a->o.simulate_dir,
+                                                              .ignores_disable = a->o.ignores_disable});
         return r < 0 ? r : records_open(&a->records, a->records_dir, fault);
 }
 

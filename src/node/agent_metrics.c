@@ -216,9 +216,9 @@ static void write_foreign(const Agent *a, Buf *out) {
         for (size_t i = 0; i < a->cards.n; i++) {
                 buf_append_str(out, STR("aliquot_node_foreign_slices_mib"));
                 card_labels(a, &a->cards.cards[i], out);
-                buf_appendf(out, "} %llu\n",
-                            (unsigned long long) (board_watch_foreign(a->watch, a->cards.cards[i].uuid) >>
-                                                  20));
+                buf_appendf(
+                        out, "} %llu\n",
+                        (unsigned long long) (board_watch_foreign(a->watch, a->cards.cards[i].uuid) >> 20));
         }
 }
 

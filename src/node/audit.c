@@ -31,9 +31,9 @@ typedef struct Holding {
         AuditPid *pids; /* owned, as long as the longest list yet */
         size_t n_pids, room, n_ended;
         Lasting found;
-        bool now;       /* in this census */
-        bool untold;    /* of a pod: not all of its processes are known as some container's */
-        bool blamed;    /* of a pod: a container of it has more than its slice */
+        bool now;    /* in this census */
+        bool untold; /* of a pod: not all of its processes are known as some container's */
+        bool blamed; /* of a pod: a container of it has more than its slice */
 } Holding;
 
 struct Audit {

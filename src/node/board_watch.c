@@ -10,7 +10,10 @@
 #define TURN       (1 * USEC_PER_SEC)
 #define TOLD_AGAIN (60 * USEC_PER_SEC)
 
-enum { FOREIGN_EVERY = 10 /* looks: whose they are costs more than how large they are */, KEY_SIZE = BOARD_ID + 16 };
+enum {
+        FOREIGN_EVERY = 10 /* looks: whose they are costs more than how large they are */,
+        KEY_SIZE = BOARD_ID + 16
+};
 
 /* What was told of, so that it is not told again and again. */
 typedef struct Told {

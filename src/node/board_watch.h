@@ -25,7 +25,8 @@ typedef struct BoardWatchOptions {
         Board *board; /* outlives it; may not be open */
         usec_t turn;  /* between two looks; 0: 1 s */
         void (*on_grown)(void *userdata, const BoardGrown *grown);
-        bool (*on_foreign)(void *userdata, const BoardForeign *foreign); /* false: not now; it is asked again */
+        bool (*on_foreign)(void *userdata,
+                           const BoardForeign *foreign); /* false: not now; it is asked again */
         void *userdata;
 } BoardWatchOptions;
 

@@ -79,7 +79,8 @@ static int send_kill(int fd, uint32_t pid) {
         return r < 0 ? -errno : 0;
 }
 
-int killer_end(Killer *k, uint32_t pid, bool (*is_meant)(const void *userdata, uint32_t pid), const void *userdata) {
+int killer_end(Killer *k, uint32_t pid, bool (*is_meant)(const void *userdata, uint32_t pid),
+               const void *userdata) {
         _cleanup_close_ int fd = -1;
         int r;
 

@@ -17,4 +17,5 @@ void killer_done(Killer *k);
 
 /* SIGKILL, if is_meant() says so of the pid once it is held fast: it may be somebody else's by now. 1: killed now. 0: not meant, or
  * killed before, or gone. Negative errno of the kernel. */
-int killer_end(Killer *k, uint32_t pid, bool (*is_meant)(const void *userdata, uint32_t pid), const void *userdata);
+int killer_end(Killer *k, uint32_t pid, bool (*is_meant)(const void *userdata, uint32_t pid),
+               const void *userdata);

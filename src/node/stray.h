@@ -20,10 +20,10 @@ typedef struct StrayCard {
         uint64_t used, known; /* bytes, in this census */
         uint64_t outside;     /* of them by processes of no pod */
         uint64_t largest;
-        uint32_t pid; /* the one outside that holds the most; 0: none */
+        uint32_t pid;      /* the one outside that holds the most; 0: none */
         uint32_t n_living; /* of pods */
-        bool total;   /* the driver told it in this census */
-        bool unclear; /* a process does not tell how much it holds */
+        bool total;        /* the driver told it in this census */
+        bool unclear;      /* a process does not tell how much it holds */
         Lasting found;
 } StrayCard;
 
@@ -37,7 +37,8 @@ typedef enum StrayKind {
         STRAY_LIVES, /* of a pod */
         STRAY_ENDED, /* of a pod, as it is remembered */
 } StrayKind;
-void stray_process(Stray *s, uint32_t card, uint32_t pid, StrayKind kind, uint64_t bytes); /* UINT64_MAX: not known */
+void stray_process(Stray *s, uint32_t card, uint32_t pid, StrayKind kind,
+                   uint64_t bytes); /* UINT64_MAX: not known */
 void stray_total(Stray *s, uint32_t card, uint64_t used);
 /* At its end, once for each card. True when this is to be told now. */
 bool stray_judge(Stray *s, uint32_t card);

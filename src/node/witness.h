@@ -26,4 +26,3 @@ void witness_begin(Witness *w); /* of a census */
 /* *ret is set unless NOBODY. */
 WitnessWord witness_ask(Witness *w, uint32_t pid, ProcessOwner *ret);
 void witness_end(Witness *w); /* whom the driver names no longer is forgotten */
-

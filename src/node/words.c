@@ -63,7 +63,8 @@ static void say_killed(const AuditExcess *excess, const AuditKilled *killed, cha
 static void say_ended(const AuditExcess *excess, char *ret, size_t size) {
         ret[0] = '\0';
         if (excess->n_ended > 0)
-                (void) snprintf(ret, size, "; %zu of %zu have ended and others have the driver's file of theirs",
+                (void) snprintf(ret, size,
+                                "; %zu of %zu have ended and others have the driver's file of theirs",
                                 excess->n_ended, excess->n_pids);
 }
 
@@ -83,12 +84,13 @@ void agent_tell_excess(void *userdata, const AuditExcess *excess) {
         if (a->o.kills_excess)
                 say_killed(excess, &killed, done, sizeof done);
         say_ended(excess, ended, sizeof ended);
-        (void) fault_set(
-                &note, 0,
-                "holds %llu MiB of gpu%u, and its slice is %llu MiB: process %u%s is not held by the gate%s%s",
-                (unsigned long long) (excess->used >> 20), excess->card,
-                (unsigned long long) (excess->limit >> 20), excess->n_pids > 0 ? excess->pids[0].pid : 0,
-                excess->n_pids > 1 ? other : "", ended, done);
+        (void) fault_set(&note, 0,
+                         "holds %llu MiB of gpu%u, and its slice is %llu MiB: process %u%s is not held by "
+                         "the gate%s%s",
+                         (unsigned long long) (excess->used >> 20), excess->card,
+                         (unsigned long long) (excess->limit >> 20),
+                         excess->n_pids > 0 ? excess->pids[0].pid : 0, excess->n_pids > 1 ? other : "", ended,
+                         done);
         if (excess->container)
                 (void) fault_wrap(&note, 0, "container %s", excess->container);
         log_warning("pod=%s/%s %s", excess->pod->namespace_, excess->pod->name, note.text);
@@ -134,10 +136,11 @@ void agent_tell_grown(void *userdata, const BoardGrown *grown) {
         Str container = STR("");
         const RosterPod *pod = pod_of(a, grown->owner, &container);
 
-        (void) fault_set(&note, 0,
-                         "its slice's counters (/run/aliquot/slice/%u/counters) had grown to %llu KiB and were "
-                         "cut back: somebody in there writes to them",
-                         grown->number, (unsigned long long) (grown->bytes >> 10));
+        (void) fault_set(
+                &note, 0,
+                "its slice's counters (/run/aliquot/slice/%u/counters) had grown to %llu KiB and were "
+                "cut back: somebody in there writes to them",
+                grown->number, (unsigned long long) (grown->bytes >> 10));
         if (!pod) {
                 log_warning("slice %s (%s): %s", grown->id, grown->owner, note.text);
                 return;
@@ -160,11 +163,12 @@ bool agent_tell_foreign(void *userdata, const BoardForeign *foreign) {
 
         if (!share_mode_has_memory(a->terms.mode))
                 return false;
-        (void) fault_set(&note, 0,
-                         "slice %s (%s) has %llu MiB of gpu%u (%s), which the scheduler counts as free: nodes "
-                         "that share cards among pods are not for aliquot run",
-                         foreign->id, foreign->owner, (unsigned long long) (foreign->bytes >> 20),
-                         foreign->card, foreign->uuid);
+        (void) fault_set(
+                &note, 0,
+                "slice %s (%s) has %llu MiB of gpu%u (%s), which the scheduler counts as free: nodes "
+                "that share cards among pods are not for aliquot run",
+                foreign->id, foreign->owner, (unsigned long long) (foreign->bytes >> 20), foreign->card,
+                foreign->uuid);
         agent_tell(a, "ForeignSlice", &note);
         return true;
 }

@@ -12,8 +12,9 @@
 #define UID "0a0a0a0a-0000-0000-0000-000000000001"
 #define MIB (UINT64_C(1) << 20)
 #define POD                                                                                                  \
-        "{\"metadata\":{\"name\":\"a\",\"namespace\":\"d\",\"uid\":\"" UID "\"},\"spec\":{\"nodeName\":\"n\",\"containers\":["  \
-        "{\"name\":\"main\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"2\"}}}]},"                    \
+        "{\"metadata\":{\"name\":\"a\",\"namespace\":\"d\",\"uid\":\"" UID                                   \
+        "\"},\"spec\":{\"nodeName\":\"n\",\"containers\":["                                                  \
+        "{\"name\":\"main\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"2\"}}}]},"                   \
         "\"status\":{\"containerStatuses\":[{\"name\":\"main\",\"containerID\":\"containerd://aaa\"}]}}"
 
 static char home[64], proc[96];

@@ -21,7 +21,7 @@ static bool census(uint64_t known, uint64_t used) {
 static void it_has_to_last(void) {
         begin();
         for (int i = 0; i < 5; i++)
-                ASSERT_TRUE(!census(1000, 1000 + 64 + 32)); /* as much as is tolerated */
+                ASSERT_TRUE(!census(1000, 1000 + 64 + 32));      /* as much as is tolerated */
         ASSERT_TRUE(!census(1000, 1097) && !census(1000, 1097)); /* three in a row */
         ASSERT_TRUE(census(1000, 1097));
         ASSERT_TRUE(!census(1000, 5000)); /* told once */
@@ -140,6 +140,6 @@ static void sums_do_not_wrap(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(it_has_to_last), TEST(one_look_in_between_does_not_evade),
-                         TEST(processes_outside_are_not_tolerated), TEST(what_cannot_be_said), TEST(the_largest_outside_is_named),
-                         TEST(sums_do_not_wrap));
+                         TEST(processes_outside_are_not_tolerated), TEST(what_cannot_be_said),
+                         TEST(the_largest_outside_is_named), TEST(sums_do_not_wrap));
 }

@@ -40,7 +40,8 @@ static void process(uint32_t pid, const char *uid, const char *container, unsign
         ASSERT_OK(mkdir(text, 0755));
         (void) snprintf(text, sizeof text, "0::/kubepods/burstable/pod%s/%s\n", uid ? uid : "", container);
         write_file(pid, "cgroup", uid ? text : "0::/system.slice/x.service\n");
-        (void) snprintf(text, sizeof text, "%u (a) b) S 1 1 1 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 %u 1 1\n", pid, start);
+        (void) snprintf(text, sizeof text, "%u (a) b) S 1 1 1 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 %u 1 1\n",
+                        pid, start);
         write_file(pid, "stat", text);
 }
 

@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "slice/slice.h"
 #include "mounts.h"
+#include "slice/slice.h"
 #include "test.h"
 
 static char home[64], path[128];
