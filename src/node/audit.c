@@ -32,6 +32,7 @@ typedef struct Holding {
         size_t n_pids, room, n_ended;
         Lasting found;
         bool now;    /* in this census */
+        bool over;   /* to be forgotten */
         bool untold; /* of a pod: not all of its processes are known as some container's */
         bool blamed; /* of a pod: a container of it has more than its slice */
 } Holding;
@@ -336,18 +337,26 @@ static void judge_card(Audit *a, uint32_t card) {
 static bool is_over(const Audit *a, const Holding *h) {
         Str uid = str_from(h->uid);
 
+        if (h->now)
+                return false;
         return h->found.score == 0 || !roster_find(a->o.roster, uid) || !records_find(a->o.records, uid);
 }
 
-void audit_take(Audit *a, const CardCensus *census) {
+static void drop_over(Audit *a) {
         Holding *h, *next;
 
+        for (h = a->holdings; h; h = h->hh.next)
+                h->over = is_over(a, h);
         HASH_ITER(hh, a->holdings, h, next)
-        begin(h);
-        read_census(a, census);
-        HASH_ITER(hh, a->holdings, h, next)
-        if (!h->now && is_over(a, h))
+        if (h->over)
                 drop(a, h);
+}
+
+void audit_take(Audit *a, const CardCensus *census) {
+        for (Holding *h = a->holdings; h; h = h->hh.next)
+                begin(h);
+        read_census(a, census);
+        drop_over(a);
         if (!share_mode_is_isolated(a->o.inventory->mode))
                 return;
         judge_all(a);
