@@ -105,12 +105,14 @@ static bool add(Mounts *m, bool read_only, const char *inside, const char *forma
 }
 
 static bool add_card(Mounts *m, const char *board, const char *id, unsigned number) {
-        char limits[64], counters[64];
+        char limits[64], counters[64], bell[64];
 
         (void) snprintf(limits, sizeof limits, SLICE_PAGES "/%u/limits", number);
         (void) snprintf(counters, sizeof counters, SLICE_PAGES "/%u/counters", number);
+        (void) snprintf(bell, sizeof bell, SLICE_PAGES "/%u/" SLICE_BELL, number);
         return add(m, true, limits, "%s/%s/%u/limits", board, id, number) &&
-               add(m, false, counters, "%s/%s/%u/counters", board, id, number);
+               add(m, false, counters, "%s/%s/%u/counters", board, id, number) &&
+               add(m, false, bell, "%s/%s/%u/" SLICE_BELL, board, id, number);
 }
 
 int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *mem, Arena *arena,

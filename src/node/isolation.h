@@ -37,7 +37,7 @@ void isolation_done(Isolation *i);
 
 /* For the answer to Allocate: the files of a simulated driver, where there is one; where the mode isolates, gate and pages. ret has room for ISOLATION_MOUNTS; texts are in the arena.
  * Returns how many, or -ENOMEM. */
-enum { ISOLATION_MOUNTS = SIMULATED_MOUNTS + 2 + 2 * BOARD_CARDS };
+enum { ISOLATION_MOUNTS = SIMULATED_MOUNTS + 2 + 3 * BOARD_CARDS };
 int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *mem, Arena *arena,
                      PluginMount ret[static ISOLATION_MOUNTS]);
 

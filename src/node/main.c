@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <signal.h>
 
+#include "arbiter/desk.h"
 #include "base/log.h"
 #include "node/agent.h"
 #include "node/supervise.h"
@@ -294,6 +295,14 @@ static int run(void *userdata) {
         return r < 0 ? broken(strerror(-r)) : 0;
 }
 
+/* Beside the agent, so that no container waits for it when it is begun again; it ends with us. */
+static void start_arbiter(const Options *o) {
+        int stop, r = desk_start(o->agent.slices, &stop);
+
+        if (r < 0)
+                log_warning("there is no arbiter of compute: %s", strerror(-r));
+}
+
 int node_main(int argc, char **argv) {
         Options o = {.agent = {.kubelet_dir = KUBELET_DIR,
                                .state_dir = STATE_DIR,
@@ -307,5 +316,6 @@ int node_main(int argc, char **argv) {
         argp_err_exit_status = EXIT_USAGE;
         if (argp_parse(&parser, argc, argv, 0, NULL, &o) != 0)
                 return EXIT_USAGE;
+        start_arbiter(&o);
         return o.alone ? run(&o) : supervise(run, &o);
 }

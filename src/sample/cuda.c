@@ -14,10 +14,18 @@ static int load(Cuda *c) {
         } functions[] = {
                 {"cuInit", &c->init},
                 {"cuDeviceGet", &c->device},
+                {"cuDeviceGetAttribute", &c->attribute},
                 {"cuDevicePrimaryCtxRetain", &c->retain},
                 {"cuCtxSetCurrent", &c->use},
                 {"cuMemAlloc_v2", &c->allocate},
                 {"cuMemGetInfo_v2", &c->info},
+                {"cuModuleLoadData", &c->load},
+                {"cuModuleGetFunction", &c->function},
+                {"cuLaunchKernel", &c->launch},
+                {"cuCtxSynchronize", &c->synchronize},
+                {"cuEventCreate", &c->event},
+                {"cuEventRecord", &c->record},
+                {"cuEventElapsedTime", &c->elapsed},
                 {"cuGetErrorName", &c->name},
         };
 
@@ -35,7 +43,7 @@ static int load(Cuda *c) {
         return -1;
 }
 
-static int judge(const Cuda *c, const char *what, int r) {
+int cuda_judge(const Cuda *c, const char *what, int r) {
         const char *name = NULL;
 
         if (r != 0)
@@ -51,13 +59,13 @@ int cuda_open(Cuda *ret) {
 
         r = load(&c);
         if (r == 0)
-                r = judge(&c, "cuInit", c.init(0));
+                r = cuda_judge(&c, "cuInit", c.init(0));
         if (r == 0)
-                r = judge(&c, "cuDeviceGet", c.device(&device, 0));
+                r = cuda_judge(&c, "cuDeviceGet", c.device(&device, 0));
         if (r == 0)
-                r = judge(&c, "cuDevicePrimaryCtxRetain", c.retain(&context, device));
+                r = cuda_judge(&c, "cuDevicePrimaryCtxRetain", c.retain(&context, device));
         if (r == 0)
-                r = judge(&c, "cuCtxSetCurrent", c.use(context));
+                r = cuda_judge(&c, "cuCtxSetCurrent", c.use(context));
         *ret = c;
         return r;
 }
@@ -67,12 +75,12 @@ int cuda_allocate(const Cuda *c, unsigned long mib) {
         char what[64];
 
         (void) snprintf(what, sizeof what, "cuMemAlloc of %lu MiB", mib); /* it fits */
-        return judge(c, what, c->allocate(&at, (size_t) mib << 20));
+        return cuda_judge(c, what, c->allocate(&at, (size_t) mib << 20));
 }
 
 int cuda_print_memory(const Cuda *c) {
         size_t rest, total;
-        int r = judge(c, "cuMemGetInfo", c->info(&rest, &total));
+        int r = cuda_judge(c, "cuMemGetInfo", c->info(&rest, &total));
 
         if (r == 0)
                 (void) printf("memory: %zu MiB used, %zu MiB free, %zu MiB in all\n", (total - rest) >> 20,

@@ -10,10 +10,19 @@ typedef struct Cuda {
         void *library;
         int (*init)(unsigned flags);
         int (*device)(int *ret, int ordinal);
+        int (*attribute)(int *ret, int attribute, int device);
         int (*retain)(void **ret_context, int device);
         int (*use)(void *context);
         int (*allocate)(unsigned long long *ret, size_t bytes);
         int (*info)(size_t *ret_free, size_t *ret_total);
+        int (*load)(void **ret_module, const void *image);
+        int (*function)(void **ret, void *module, const char *name);
+        int (*launch)(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                      unsigned bz, unsigned shared, void *stream, void **parameters, void **extra);
+        int (*synchronize)(void);
+        int (*event)(void **ret, unsigned flags);
+        int (*record)(void *event, void *stream);
+        int (*elapsed)(float *ret_ms, void *start, void *end);
         int (*name)(int error, const char **ret);
 } Cuda;
 
@@ -24,3 +33,6 @@ int cuda_allocate(const Cuda *c, unsigned long mib);
 
 /* "memory: 338 MiB used, 1816 MiB free, 2154 MiB in all": cuMemGetInfo's word, on standard output. */
 int cuda_print_memory(const Cuda *c);
+
+/* Says what failed when r is not 0. Returns r. */
+int cuda_judge(const Cuda *c, const char *what, int r);

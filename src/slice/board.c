@@ -27,6 +27,22 @@ static int check_own(int fd, const char *path, Fault *fault) {
         return 0;
 }
 
+/* The folder above a default board is of our making, too, unless somebody was there before us: in /tmp anybody may be. Whoever owns it
+ * could put another board there for each who asks. */
+static int check_parent(int fd, const char *path, Fault *fault) {
+        _cleanup_close_ int above = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        char name[BOARD_PATH];
+        struct stat st;
+
+        (void) snprintf(name, sizeof name, "%s", path);
+        *strrchr(name, '/') = '\0'; /* a default has several */
+        if (above < 0 || lstat(name, &st) < 0)
+                return fault_set(fault, -errno, "cannot look at %s: %s", name, strerror(errno));
+        if (S_ISLNK(st.st_mode))
+                return fault_set(fault, -EACCES, "%s is a symbolic link", name);
+        return check_own(above, name, fault);
+}
+
 static void default_path(char *ret, size_t size) {
         const char *runtime = getenv("XDG_RUNTIME_DIR");
 
@@ -75,6 +91,8 @@ int board_open(Board *b, const char *path, bool make, Fault *fault) {
                 return fault_set(fault, -errno, "cannot open %s: %s", path, strerror(errno));
         if (make)
                 r = check_own(fd, path, fault);
+        if (make && r == 0 && path == own)
+                r = check_parent(fd, path, fault);
         if (r < 0)
                 return r;
         *b = (Board){.fd = TAKE_FD(fd), .lock = -1};
@@ -183,6 +201,7 @@ static void remove_card(int dir, const char *name) {
         if (fd >= 0) {
                 (void) unlinkat(fd, "limits", 0);
                 (void) unlinkat(fd, "counters", 0);
+                (void) unlinkat(fd, SLICE_BELL, 0);
         }
         (void) unlinkat(dir, name, AT_REMOVEDIR);
 }
@@ -291,6 +310,16 @@ static int trim_step(Board *b, const char *id, void *userdata) {
 
 int board_trim(Board *b, void (*visit)(void *userdata, const BoardGrown *grown), void *userdata) {
         return walk(b, trim_step, &(Trim){visit, userdata});
+}
+
+static int leave(void *userdata, const BoardSlice *slice) {
+        (void) userdata;
+        (void) slice;
+        return 0;
+}
+
+void board_drop_dead(Board *b, const char *id) {
+        (void) visit_one(b, id, leave, NULL); /* out of memory: it stands until somebody looks again */
 }
 
 /* ---- a new one ---- */

@@ -139,11 +139,20 @@ static void recover_lane(SliceCounters *c, uint32_t lane) {
         SLICE_STEP(1);
 }
 
+/* What a dead process wanted of the card is wanted no more. */
+static void clear_work(SliceWork *w) {
+        atomic_store_explicit(&w->wants, 0, memory_order_relaxed);
+        atomic_store_explicit(&w->busy, 0, memory_order_relaxed);
+        atomic_store_explicit(&w->in_flight, 0, memory_order_relaxed);
+        atomic_store_explicit(&w->drained, 0, memory_order_relaxed);
+}
+
 /* All at once, and not lane by lane: one lane alone may hold more than the row, and what it gave back too much others would take
  * in the meantime. What the lanes hold then adds up to nothing, and the row's next owner goes on from there. */
 void slice_recover(SliceCounters *c, uint32_t row) {
         int64_t held;
 
+        clear_work(&c->rows[row].work);
         for (uint32_t i = 0; i < SLICE_LANES; i++)
                 recover_lane(c, row * SLICE_LANES + i);
         held = slice_row_held(&c->rows[row]);

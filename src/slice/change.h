@@ -20,7 +20,7 @@
  * through in a million tries is refused, a release likewise (what is not released comes back when the process ends). */
 int slice_change(SliceCounters *c, uint32_t lane, int64_t units, uint64_t limit);
 
-/* Completes what a dead process began and gives back what its row holds. The caller has the row's lock. May be cut short at any
+/* Completes what a dead process began and gives back what its row holds; its SliceWork is zero then. The caller has the row's lock. May be cut short at any
  * instruction, and called again by the next who has the lock. */
 void slice_recover(SliceCounters *c, uint32_t row);
 

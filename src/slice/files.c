@@ -240,7 +240,12 @@ static int make_limits(int directory, const SliceSpec *spec, Fault *fault) {
                          .flags = spec->flags,
                          .ctl = spec->ctl,
                          .device = spec->device,
-                         .uvm = spec->uvm};
+                         .uvm = spec->uvm,
+                         .weight = spec->weight,
+                         .high_priority = spec->high_priority,
+                         .policy = spec->policy,
+                         .max_inst = spec->max_inst,
+                         .prio_ratio = spec->prio_ratio};
 
         if (strlen(spec->uuid) >= sizeof l.uuid)
                 return fault_set(fault, -EINVAL, "uuid of card %u is longer than %zu characters: %s",
@@ -274,6 +279,20 @@ static int make_counters(int directory, Fault *fault) {
         return replace(directory, "counters", &c, sizeof c, 0666, fault); /* any user of the container */
 }
 
+/* A FIFO that is there stays: a container may have it mounted. */
+static int make_bell(int directory, Fault *fault) {
+        struct stat st;
+        int r = fstatat(directory, SLICE_BELL, &st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+
+        if (r == 0 && !S_ISFIFO(st.st_mode))
+                r = unlinkat(directory, SLICE_BELL, 0) < 0 ? -errno : -ENOENT;
+        if (r == -ENOENT)
+                r = mkfifoat(directory, SLICE_BELL, 0600) < 0 ? -errno : 0;
+        if (r == 0 && fchmodat(directory, SLICE_BELL, 0666, 0) < 0) /* past our umask */
+                r = -errno;
+        return r < 0 ? fault_set(fault, r, "cannot make the slice's bell: %s", strerror(-r)) : 0;
+}
+
 /* The gate would open no slice on such a kernel, and refuse all memory: that is said before a container starts. */
 static int check_kernel(int directory, Fault *fault) {
         struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
@@ -292,6 +311,8 @@ int slice_files_make(int directory, const SliceSpec *spec, Fault *fault) {
 
         if (r == 0)
                 r = make_counters(directory, fault);
+        if (r == 0)
+                r = make_bell(directory, fault);
         return r < 0 ? r : make_limits(directory, spec, fault);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The two files of a slice from outside: the node agent, `aliquot run` and `aliquot smi` make and read them. What the container can
+/* The files of a slice from outside: the node agent, `aliquot run` and `aliquot smi` make and read them. What the container can
  * write is never mapped and never believed: it is read with pread, cut short or full of anything as it may be. All functions take
  * the descriptor of the directory, so that no path is walked that a tenant could have changed.
  *
@@ -19,6 +19,8 @@ typedef struct SliceSpec {
         const char *uuid;      /* shorter than SLICE_UUID */
         const char *container; /* for people; cut where it is too long */
         SliceFile ctl, device, uvm;
+        uint32_t weight, high_priority; /* of compute; all of these as in SliceLimits, 0: not said */
+        uint32_t policy, max_inst, prio_ratio;
 } SliceSpec;
 
 typedef struct SliceReport {
@@ -31,11 +33,13 @@ typedef struct SliceReport {
         int64_t held[SLICE_ROWS]; /* bytes; below zero when a process gave back what another one took */
 } SliceReport;
 
+#define SLICE_BELL "bell"
+
 enum {
         SLICE_FILES_E_DAMAGED = 1, /* not a slice page of this major version, or cut short */
 };
 
-/* Makes both files. limits is replaced as a whole: who has mapped it keeps the old one. counters that are good stay as they are,
+/* Makes both files, and the bell beside them. limits is replaced as a whole: who has mapped it keeps the old one. counters that are good stay as they are,
  * because a container may be running on them; others are replaced, never written over. 0, or negative errno with a fault: -EINVAL a
  * uuid that is too long, -EOPNOTSUPP a kernel before 3.15, on which nobody could use them; else of the file that could not be made. */
 int slice_files_make(int directory, const SliceSpec *spec, Fault *fault);

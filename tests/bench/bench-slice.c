@@ -56,6 +56,8 @@ static void remove_files(void) {
         (void) unlink(path);
         (void) snprintf(path, sizeof path, "%s/counters", directory);
         (void) unlink(path);
+        (void) snprintf(path, sizeof path, "%s/" SLICE_BELL, directory);
+        (void) unlink(path);
         (void) rmdir(directory);
 }
 

@@ -52,6 +52,12 @@ def until(condition, what):
     raise AssertionError("waited in vain: " + what)
 
 
+def uuid_of(machine):
+    command = [FOLDER + "/nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"]
+    return subprocess.run(command, env=dict(os.environ, ALIQUOT_SIM_DIR=machine.dir, LD_LIBRARY_PATH=FOLDER), stdin=subprocess.DEVNULL,
+                          capture_output=True, check=True).stdout.strip()
+
+
 class Slice:
     """The pages of one card, mapped by the arbiter that this test is."""
 
@@ -63,7 +69,8 @@ class Slice:
         page = bytearray(4096)
         struct.pack_into("<QHHIQQQQ", page, 0, 0x54494D494C514C41, 1, 1, 4096, 2, 8192 * MIB, 1 << 40, 0)
         struct.pack_into("<III", page, 52, 0, percent, flags)
-        page[64:68] = b"GPU-"
+        uuid = uuid_of(machine)
+        page[64:64 + len(uuid)] = uuid
         for i, name in enumerate(("nvidiactl", "nvidia0", "nvidia-uvm")):
             st = os.stat(machine.dir + "/" + name)
             struct.pack_into("<QQQ", page, 112 + 24 * i, 0, st.st_dev, st.st_ino)

@@ -19,6 +19,7 @@ static int directory = -1;
 static void remove_all(void) {
         (void) unlinkat(directory, "limits", 0);
         (void) unlinkat(directory, "counters", 0);
+        (void) unlinkat(directory, SLICE_BELL, 0);
         (void) rmdir(path);
 }
 

@@ -52,6 +52,7 @@ static inline Pages pages_make(uint64_t limit) {
 static inline void pages_remove(Pages *p) {
         (void) unlinkat(p->directory, "limits", 0); /* a test may have done it */
         (void) unlinkat(p->directory, "counters", 0);
+        (void) unlinkat(p->directory, SLICE_BELL, 0);
         (void) close(p->directory);
         ASSERT_OK(rmdir(p->path));
 }

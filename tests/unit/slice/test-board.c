@@ -213,6 +213,50 @@ static void names_are_not_taken_twice(void) {
         board_done(&b);
 }
 
+static void the_dead_one_is_dropped(void) {
+        Fault fault = FAULT_NULL;
+        Board b;
+        int one, copy;
+
+        begin();
+        b = open_board();
+        one = put(&b, "one", "run 1 x");
+        ASSERT_OK(board_lock(&b, &fault));
+        copy = dup(one);
+        ASSERT_TRUE(copy >= 0);
+        ASSERT_OK(close(one));
+        board_drop_dead(&b, "one");
+        ASSERT_TRUE(is_there("one"));
+        ASSERT_OK(close(copy));
+        board_drop_dead(&b, "one");
+        ASSERT_TRUE(!is_there("one"));
+        board_drop_dead(&b, "none");
+        board_done(&b);
+}
+
+/* What others could have made in /tmp before us. */
+static void a_default_is_below_a_directory_of_our_own(void) {
+        char parent[128], other[160];
+        Fault fault = FAULT_NULL;
+        Board b;
+
+        if (geteuid() == 0)
+                return; /* root's is in /run, where nobody else writes */
+        begin();
+        ASSERT_OK(setenv("XDG_RUNTIME_DIR", home, 1));
+        ASSERT_OK(board_open(&b, NULL, true, &fault));
+        board_done(&b);
+        (void) snprintf(parent, sizeof parent, "%s/aliquot", home);
+        ASSERT_OK(chmod(parent, 0777));
+        ASSERT_INT(board_open(&b, NULL, true, &fault), -EACCES);
+        ASSERT_OK(chmod(parent, 0755));
+        (void) snprintf(other, sizeof other, "%s/other", home);
+        ASSERT_OK(rename(parent, other));
+        ASSERT_OK(symlink(other, parent));
+        ASSERT_INT(board_open(&b, NULL, true, &fault), -EACCES);
+        ASSERT_CONTAINS(fault.text, "symbolic link");
+}
+
 /* ---- what a container can do to its counters ---- */
 
 static char cut[256];
@@ -327,6 +371,7 @@ int main(void) {
         return TEST_MAIN(TEST(slices_live_as_long_as_their_owner), TEST(or_as_any_process_that_has_them),
                          TEST(the_agents_stand_until_it_takes_them_away),
                          TEST(the_agent_says_its_slices_anew), TEST(what_cannot_be_read_is_passed_over),
-                         TEST(names_are_not_taken_twice), TEST(counters_that_grew_are_cut_back),
-                         TEST(a_full_board_refuses));
+                         TEST(names_are_not_taken_twice), TEST(the_dead_one_is_dropped),
+                         TEST(a_default_is_below_a_directory_of_our_own),
+                         TEST(counters_that_grew_are_cut_back), TEST(a_full_board_refuses));
 }

@@ -55,6 +55,65 @@ static void modes(void) {
         pages_remove(&p);
 }
 
+static void has_a_bell(void) {
+        mode_t old = umask(0077), mode;
+        Pages p = pages_make(SLICE_UNIT);
+        SliceSpec spec = pages_spec(SLICE_UNIT);
+        Fault fault = FAULT_NULL;
+        ino_t bell = inode(&p, SLICE_BELL, &mode);
+
+        (void) umask(old);
+        ASSERT_TRUE(S_ISFIFO(mode));
+        ASSERT_INT(mode & 07777, 0666);
+        ASSERT_INT(slice_files_make(p.directory, &spec, &fault), 0); /* as it is mounted */
+        ASSERT_INT(inode(&p, SLICE_BELL, &mode), bell);
+        ASSERT_OK(unlinkat(p.directory, SLICE_BELL, 0));
+        ASSERT_OK(symlinkat("/etc/passwd", p.directory, SLICE_BELL)); /* somebody planted it */
+        ASSERT_INT(slice_files_make(p.directory, &spec, &fault), 0);
+        (void) inode(&p, SLICE_BELL, &mode);
+        ASSERT_TRUE(S_ISFIFO(mode));
+        pages_remove(&p);
+}
+
+static void says_who_comes_first(void) {
+        Pages p = pages_make(SLICE_UNIT);
+        SliceSpec spec = pages_spec(SLICE_UNIT);
+        Fault fault = FAULT_NULL;
+        SliceLimits l;
+
+        spec.weight = 3;
+        spec.high_priority = 1;
+        spec.policy = 5;
+        spec.max_inst = 8;
+        spec.prio_ratio = 80;
+        ASSERT_INT(slice_files_make(p.directory, &spec, &fault), 0);
+        ASSERT_INT(slice_files_limits(p.directory, &l), 0);
+        ASSERT_INT(l.weight, 3);
+        ASSERT_INT(l.high_priority, 1);
+        ASSERT_INT(l.policy, 5);
+        ASSERT_INT(l.max_inst, 8);
+        ASSERT_INT(l.prio_ratio, 80);
+        ASSERT_INT(l.turn.window | l.turn.flags, 0);
+        pages_remove(&p);
+}
+
+/* A row that is taken again says nothing of its last owner's work. */
+static void a_taken_row_has_no_work(void) {
+        Pages p = pages_make(SLICE_UNIT);
+        SliceWork dead = {.wants = 5, .busy = 6, .in_flight = 7, .drained = 8};
+        const SliceWork *work;
+        Slice s;
+
+        for (size_t i = 0; i < SLICE_ROWS; i++)
+                pages_write(&p, "counters", &dead, sizeof dead,
+                            offsetof(SliceCounters, rows) + i * sizeof(SliceRow) + offsetof(SliceRow, work));
+        ASSERT_OK(slice_open(p.path, &s));
+        work = &s.counters->rows[s.row].work;
+        ASSERT_TRUE(work->wants == 0 && work->busy == 0 && work->in_flight == 0 && work->drained == 0);
+        slice_close(&s);
+        pages_remove(&p);
+}
+
 static void names(void) {
         Pages p = pages_make(SLICE_UNIT);
         SliceSpec spec = pages_spec(SLICE_UNIT);
@@ -295,8 +354,9 @@ static void old_kernels_are_refused(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(says_what_it_was_told), TEST(modes), TEST(names), TEST(counters_are_kept),
-                         TEST(bad_counters_are_replaced), TEST(says_why_not), TEST(reports),
-                         TEST(reads_what_is_cut), TEST(reads_while_it_is_cut), TEST(numbers_of_any_size),
-                         TEST(old_kernels_are_refused));
+        return TEST_MAIN(TEST(says_what_it_was_told), TEST(modes), TEST(has_a_bell),
+                         TEST(says_who_comes_first), TEST(a_taken_row_has_no_work), TEST(names),
+                         TEST(counters_are_kept), TEST(bad_counters_are_replaced), TEST(says_why_not),
+                         TEST(reports), TEST(reads_what_is_cut), TEST(reads_while_it_is_cut),
+                         TEST(numbers_of_any_size), TEST(old_kernels_are_refused));
 }

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What a tenant has coming to it, in ns of the card. Pure.
+ *
+ * Who has a cap has a bucket that fills at its rate. What it uses is taken out, more than is in it is debt, and no window opens before
+ * the debt is paid; so the mean goes to the rate, however long a kernel was. Three bounds:
+ *   credit   of who was idle: one quantum, so that it may begin at once. Nobody saves up.
+ *   debt     ACCOUNT_DEBT: the longest kernel that is not yet one that hangs. A tenant of 10 % that ran 500 ms owes 4.5 s of waiting,
+ *            which is what 10 % means; what runs longer than the bound is reported, and cannot be made good.
+ *   arrears  what it could not have because another one's kernel would not end. It fills apart from the bucket, so that it is paid
+ *            back when that other one waits off its debt, and does not count as credit in ordinary times.
+ *
+ * Who is conserving has a clock of its own, which advances by what it uses over its weight; the one that is most behind is next. A
+ * debt is to be ahead; to have been idle is to begin where the others are. */
+
+#include "arbiter/policy.h"
+
+#define ACCOUNT_DEBT  INT64_C(10000000000) /* ns */
+#define ACCOUNT_BURST INT64_C(5000000)     /* ns: credit of who was idle */
+#define ACCOUNT_LAG   INT64_C(200000000)   /* ns of waiting that are kept as credit of who wants the card */
+#define ACCOUNT_FULL                                                                                         \
+        INT64_C(100000000) /* ns of waiting: when all are so far behind, the card cannot give more, and nobody earns */
+
+typedef struct Account {
+        int64_t balance, arrears; /* ns */
+        uint64_t fraction;        /* ns * ppm below one ns */
+        int64_t clock;            /* ns * 16 / weight */
+} Account;
+
+typedef enum AccountTime {
+        ACCOUNT_IDLE,   /* it wants nothing */
+        ACCOUNT_WANTS,  /* it has work */
+        ACCOUNT_STALLED /* it has work, and the card is held by a kernel that outlives its window */
+} AccountTime;
+
+/* The newest: begins with the credit of an idle one. now: the clock of the card. */
+void account_init(Account *a, const Terms *terms, int64_t now);
+
+/* It was conserving and is not any more, or the other way round. What it owes stays, what it has coming to it does not. */
+void account_convert(Account *a, const Terms *terms, int64_t now);
+
+void account_pass(Account *a, const Terms *terms, uint64_t ns, AccountTime how);
+
+/* It wakes after having been idle. */
+void account_wake(Account *a, const Terms *terms, int64_t now);
+
+/* ns may be below zero: what was charged too much. */
+void account_charge(Account *a, const Terms *terms, int64_t ns, int64_t now);
+
+/* What it was charged and another one has had: into the arrears. */
+void account_refund(Account *a, const Terms *terms, int64_t ns);
+
+int64_t account_tokens(const Account *a);
+int64_t account_lag(const Account *a,
+                    const Terms *terms); /* ns of waiting that it is behind; below zero: ahead */
+int64_t account_clock_after(const Account *a, const Terms *terms, uint64_t ns);

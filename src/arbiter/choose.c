@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stddef.h>
+
+#include "arbiter/engine-internal.h"
+
+/* Ranks, highest first: who comes first and has tokens; who has a cap and the tokens for a window; the conserving; who comes first
+ * and has used what it may take from the others. */
+enum { RANK_NONE, RANK_SPENT, RANK_CONSERVING, RANK_CAPPED, RANK_FIRST };
+
+static int rank(const EngineTenant *t, int64_t tokens, int64_t enough) {
+        if (t->terms.high && tokens > 0)
+                return RANK_FIRST;
+        if (t->terms.conserving)
+                return t->terms.high ? RANK_SPENT : RANK_CONSERVING;
+        return tokens >= enough ? RANK_CAPPED : RANK_NONE;
+}
+
+static bool may_wait(const EngineTenant *t, uint64_t now) {
+        return t->state == ENGINE_CLOSED && t->terms.gated && wants(t) && now >= t->paused_until;
+}
+
+static bool is_before(const EngineTenant *a, int rank_a, const EngineTenant *b, int rank_b) {
+        if (rank_a != rank_b)
+                return rank_a > rank_b;
+        if (rank_a == RANK_CONSERVING || rank_a == RANK_SPENT)
+                return a->account.clock < b->account.clock;
+        return account_lag(&a->account, &a->terms) > account_lag(&b->account, &b->terms);
+}
+
+int engine_choose(const Engine *e, uint64_t now) {
+        int best = -1, best_rank = RANK_NONE;
+
+        for (uint32_t i = 0; i < e->n; i++) {
+                const EngineTenant *t = &e->tenants[i];
+                int r = may_wait(t, now) ? rank(t, account_tokens(&t->account), (int64_t) ENGINE_QUANTUM)
+                                         : RANK_NONE;
+
+                if (r == RANK_NONE || (best >= 0 && !is_before(t, r, &e->tenants[best], best_rank)))
+                        continue;
+                best = (int) i;
+                best_rank = r;
+        }
+        return best;
+}
+
+bool engine_keeps(const Engine *e, const EngineTenant *owner, int waiting, uint64_t more) {
+        EngineTenant after = *owner;
+        const EngineTenant *other = waiting >= 0 ? &e->tenants[waiting] : NULL;
+        int mine, others;
+
+        account_charge(&after.account, &owner->terms, (int64_t) more, e->clock);
+        mine = rank(&after, account_tokens(&after.account), (int64_t) ENGINE_QUANTUM / 2);
+        if (!other)
+                return mine != RANK_NONE;
+        others = rank(other, account_tokens(&other->account), (int64_t) ENGINE_QUANTUM);
+        account_charge(&after.account, &owner->terms, (int64_t) ENGINE_QUANTUM, e->clock);
+        return mine != RANK_NONE && is_before(&after, mine, other, others);
+}
+
+uint64_t engine_ripens(const Engine *e, uint64_t now) {
+        uint64_t when = UINT64_MAX;
+
+        for (uint32_t i = 0; i < e->n; i++) {
+                const EngineTenant *t = &e->tenants[i];
+                int64_t enough = t->terms.high ? 1 : (int64_t) ENGINE_QUANTUM, missing;
+
+                if (t->state != ENGINE_CLOSED || !t->terms.gated || !wants(t))
+                        continue;
+                missing = t->terms.conserving ? 0 : enough - account_tokens(&t->account);
+                missing = missing > 0 ? missing * POLICY_PPM / (int64_t) t->terms.rate + 1 : 0;
+                when = min_u64(when, max_u64(now + (uint64_t) missing, t->paused_until));
+        }
+        return when;
+}

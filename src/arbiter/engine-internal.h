@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The parts of the engine: who is next (choose.c), what becomes of a window (window.c), and when it is time (engine.c). */
+
+#include "arbiter/engine.h"
+
+#define HOP      UINT64_C(50000)  /* ns from one process that says something to another that does something */
+#define LEAD     UINT64_C(80000)  /* ns: so much before the end of a window the next one is opened */
+#define MARGIN   UINT64_C(100000) /* ns: so much before it closes it is said whether it goes on */
+#define SLACK    UINT64_C(250000) /* ns of a window that its owner may say it did not use */
+#define GRACE    UINT64_C(5000000)  /* ns: who has work again so soon was not idle */
+#define LONE     UINT64_C(20000000) /* ns: windows of a conserving tenant that nobody waits for */
+#define LOOK     UINT64_C(500000)   /* ns between looks at one who idles */
+#define GAP      UINT64_C(200000)   /* ns */
+#define START    UINT64_C(1000000) /* ns: who has done nothing with his window by then does nothing with it */
+#define PATIENCE UINT64_C(1000000000) /* ns */
+#define PAUSE    UINT64_C(1000000)    /* ns, doubled */
+#define RECENT   UINT64_C(1000000000) /* ns: who comes first comes again so soon */
+
+static inline uint64_t min_u64(uint64_t a, uint64_t b) {
+        return a < b ? a : b;
+}
+
+static inline uint64_t max_u64(uint64_t a, uint64_t b) {
+        return a > b ? a : b;
+}
+
+static inline uint64_t since(uint64_t then, uint64_t now) {
+        return now > then ? now - then : 0;
+}
+
+static inline bool wants(const EngineTenant *t) {
+        return t->says.wants != 0;
+}
+
+/* Who of those that wait is next; -1: nobody may. */
+int engine_choose(const Engine *e, uint64_t now);
+
+/* Whether the owner keeps the card although this one waits, once it has been charged so much more. */
+bool engine_keeps(const Engine *e, const EngineTenant *owner, int waiting, uint64_t more);
+
+/* When the next of those that have no tokens yet has them; UINT64_MAX: nobody waits for any. */
+uint64_t engine_ripens(const Engine *e, uint64_t now);
+
+void window_open(Engine *e, uint32_t i, uint64_t now, bool contested);
+void window_extend(Engine *e, uint32_t i, uint64_t now, bool contested);
+void window_close(Engine *e, uint32_t i, uint64_t now);
+void window_charge(Engine *e, uint32_t i, uint64_t ns); /* what it has used, until it is known better */
+void window_renew(Engine *e, uint32_t i);               /* its owner takes it for over, and it is not */
+
+/* Whatever is still to be said of a window that is closed: over, or overdue. */
+void window_tend(Engine *e, uint32_t i, uint64_t now);
+uint64_t window_end(const EngineTenant *t, uint64_t now); /* when it will be over, as far as one can tell */
+uint64_t window_deadline(const EngineTenant *t);

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "arbiter/engine.h"
+
+#include <string.h>
+
+#include "arbiter/engine-internal.h"
+
+#define ON_TIME  UINT64_C(200000)     /* ns: nobody is called to the microsecond */
+#define STEP_MAX UINT64_C(1000000000) /* ns: a machine that slept for a night was not busy */
+
+/* ---- tenants ---- */
+
+void engine_init(Engine *e, uint64_t now) {
+        memset(e, 0, sizeof *e);
+        e->owner = -1;
+        e->now = e->asked = now;
+        e->overhead = 2 * HOP;
+        e->hung = ENGINE_HUNG;
+}
+
+int engine_add(Engine *e, uint64_t now, const Terms *terms, uint32_t number, bool open) {
+        uint32_t i = 0;
+        EngineTenant *t;
+
+        while (i < e->n && e->tenants[i].state != ENGINE_FREE)
+                i++;
+        if (i == ENGINE_TENANTS)
+                return -1;
+        e->n += i == e->n;
+        t = &e->tenants[i];
+        *t = (EngineTenant){
+                .state = open ? ENGINE_CLOSING : ENGINE_CLOSED,
+                .terms = *terms,
+                .says = {.drained = !open},
+                .turn = {.gated = terms->gated, .number = number & (UINT32_MAX >> 1), .closes = now},
+                .opened = now,
+                .patience = PATIENCE};
+        account_init(&t->account, terms, e->clock);
+        return (int) i;
+}
+
+/* Who is let go has no window, only work. Who is held again may have work on the card that nobody has counted: the others wait for
+ * it as for the end of a window. */
+static void hold_or_let_go(Engine *e, uint32_t i) {
+        EngineTenant *t = &e->tenants[i];
+
+        if (e->owner == (int32_t) i)
+                e->owner = -1;
+        t->state = t->terms.gated ? ENGINE_CLOSING : ENGINE_CLOSED;
+        t->turn.open = false;
+        t->turn.number = (t->turn.number + 1) & (UINT32_MAX >> 1);
+        t->turn.closes = t->opened = e->now;
+        t->busy = t->says.busy;
+        t->paid = t->late = t->beside = 0;
+        t->turn.gated = t->terms.gated;
+}
+
+void engine_set(Engine *e, uint32_t i, const Terms *terms) {
+        EngineTenant *t = &e->tenants[i];
+        bool same = terms->conserving == t->terms.conserving;
+
+        t->terms = *terms;
+        if (terms->gated != t->turn.gated)
+                hold_or_let_go(e, i);
+        if (!same)
+                account_convert(&t->account, terms, e->clock);
+}
+
+void engine_remove(Engine *e, uint32_t i) {
+        if (e->owner == (int32_t) i)
+                e->owner = -1;
+        e->tenants[i] = (EngineTenant){.state = ENGINE_FREE};
+        while (e->n > 0 && e->tenants[e->n - 1].state == ENGINE_FREE)
+                e->n--;
+}
+
+void engine_says(Engine *e, uint64_t now, uint32_t i, const EngineSays *says) {
+        EngineTenant *t = &e->tenants[i];
+        uint64_t busy = max_u64(says->busy, t->says.busy);
+
+        t->says = *says;
+        t->says.busy = busy;
+        t->said = now;
+}
+
+bool engine_looks(const Engine *e, uint32_t i, uint64_t now) {
+        const EngineTenant *t = &e->tenants[i];
+
+        switch (t->state) {
+        case ENGINE_OPEN:
+        case ENGINE_CLOSING:
+        case ENGINE_OVERDUE:
+                return true;
+        case ENGINE_CLOSED:
+                return wants(t) && since(t->said, now) > 10 * GRACE;
+        default:
+                return false;
+        }
+}
+
+/* ---- time ---- */
+
+static bool is_stalled(const Engine *e, const EngineTenant *t, uint64_t now) {
+        for (uint32_t i = 0; i < e->n; i++) {
+                const EngineTenant *o = &e->tenants[i];
+
+                if (o != t && o->state == ENGINE_CLOSING && now > o->turn.closes + ENGINE_QUANTUM)
+                        return true;
+        }
+        return false;
+}
+
+static bool is_closing(const Engine *e) {
+        for (uint32_t i = 0; i < e->n; i++)
+                if (e->tenants[i].state == ENGINE_CLOSING)
+                        return true;
+        return false;
+}
+
+/* What goes from one window to the next is lost for all, and by all alike. */
+static bool is_overcommitted(const Engine *e) {
+        bool any = false;
+
+        if (e->owner < 0 && !is_closing(e))
+                return false;
+        for (uint32_t i = 0; i < e->n; i++) {
+                const EngineTenant *t = &e->tenants[i];
+
+                if (t->state == ENGINE_FREE || !t->terms.gated || t->terms.conserving || !t->awake)
+                        continue;
+                if (account_lag(&t->account, &t->terms) < ACCOUNT_FULL)
+                        return false;
+                any = true;
+        }
+        return any;
+}
+
+static void wake_or_sleep(Engine *e, EngineTenant *t, uint64_t now) {
+        if (wants(t)) {
+                if (!t->awake)
+                        account_wake(&t->account, &t->terms, e->clock);
+                t->awake = true;
+                t->active_until = now + GRACE;
+                if (t->terms.high)
+                        e->high_until = now + RECENT;
+        } else if (now >= t->active_until && t->state == ENGINE_CLOSED) {
+                t->awake = false;
+                t->empty = 0;
+                t->paused_until = 0;
+        }
+}
+
+/* Late: nobody looked at windows that were to be looked at. Their owners are not charged for it. */
+static void pass_time(Engine *e, uint64_t now) {
+        uint64_t passed = min_u64(now - e->now, STEP_MAX), late = since(e->asked + ON_TIME, now);
+        bool full = is_overcommitted(e);
+
+        for (uint32_t i = 0; i < e->n; i++) {
+                EngineTenant *t = &e->tenants[i];
+                AccountTime how = is_stalled(e, t, now) ? ACCOUNT_STALLED : ACCOUNT_WANTS;
+
+                if (t->state == ENGINE_FREE)
+                        continue;
+                if (!full || !t->awake)
+                        account_pass(&t->account, &t->terms, passed, t->awake ? how : ACCOUNT_IDLE);
+                if (t->state == ENGINE_OPEN || t->state == ENGINE_CLOSING)
+                        window_charge(e, i, passed);
+                if (t->state != ENGINE_CLOSED)
+                        t->late += min_u64(late, since(t->opened, now));
+                wake_or_sleep(e, t, now);
+        }
+        e->now = now;
+}
+
+/* ---- the open window ---- */
+
+/* For longer than it takes to launch the next kernel when one has ended. */
+static bool is_idle(EngineTenant *t, uint64_t now) {
+        if (wants(t) || t->says.in_flight > 0 || t->said < t->opened) {
+                t->idle_since = 0;
+                return false;
+        }
+        if (t->idle_since == 0)
+                t->idle_since = now;
+        return now - t->idle_since >= GAP;
+}
+
+/* It was let in, and does nothing. */
+static bool is_absent(const EngineTenant *t, uint64_t now) {
+        return since(t->opened, now) >= START && t->said > t->opened && t->says.busy == t->busy &&
+               t->says.in_flight == 0 && !t->parts;
+}
+
+static bool may_go_on(const EngineTenant *t, uint64_t now) {
+        return now + MARGIN / 5 < t->turn.closes; /* later it has closed by itself, or might have */
+}
+
+static void tend_owner(Engine *e, uint64_t now) {
+        uint32_t i = (uint32_t) e->owner;
+        EngineTenant *t = &e->tenants[i];
+        int waiting = engine_choose(e, now);
+        bool idle = is_idle(t, now) || is_absent(t, now), keeps;
+
+        if (t->says.ended && may_go_on(t, now))
+                window_renew(e, i);
+        t->idles = idle || (t->idles && now < t->turn.closes);
+        keeps = t->terms.gated && !idle && engine_keeps(e, t, waiting, 0);
+        if (idle && (waiting >= 0 || !t->terms.conserving)) {
+                window_close(e, i, now);
+                return;
+        }
+        if (waiting >= 0 && !keeps &&
+            (now >= t->firm || (e->tenants[waiting].terms.high && !t->terms.high))) {
+                window_close(e, i, now);
+                return;
+        }
+        if (waiting >= 0 && !keeps)
+                t->turn.closes = min_u64(t->turn.closes, t->firm);
+        if (keeps && may_go_on(t, now) && now + MARGIN >= t->turn.closes)
+                window_extend(e, i, now, waiting >= 0);
+        if (now >= t->turn.closes)
+                window_close(e, i, now);
+}
+
+/* ---- the next one ---- */
+
+/* Beside a window that is about to end: what is left of it keeps the card busy while the next one's owner gets the word. */
+static bool may_open(const Engine *e, uint64_t now, bool high) {
+        unsigned closing = 0;
+
+        for (uint32_t i = 0; i < e->n; i++) {
+                const EngineTenant *t = &e->tenants[i];
+
+                if (t->state != ENGINE_CLOSING)
+                        continue;
+                if (!high && (now + LEAD < window_end(t, now) || t->said < t->turn.closes || ++closing > 1))
+                        return false;
+        }
+        return true;
+}
+
+static void open_next(Engine *e, uint64_t now) {
+        int i = engine_choose(e, now), second;
+
+        if (i < 0 || !may_open(e, now, e->tenants[i].terms.high))
+                return;
+        e->tenants[i].state = ENGINE_OPEN; /* to see who else waits */
+        second = engine_choose(e, now);
+        window_open(e, (uint32_t) i, now, second >= 0 || engine_ripens(e, now) < now + ENGINE_QUANTUM);
+}
+
+/* ---- when to come again ---- */
+
+/* With nobody in haste the bell tells, and this is for bells that do not come. */
+static uint64_t without_bell(const EngineTenant *t, uint64_t now, bool haste) {
+        uint64_t first = t->turn.closes + t->tail + (haste ? 3 * HOP : START);
+        uint64_t again = now + HOP + since(t->turn.closes, now) / (haste ? 4 : 2);
+
+        return min_u64(window_deadline(t), max_u64(first, again));
+}
+
+static uint64_t after_owner(const Engine *e, uint64_t now) {
+        const EngineTenant *t = &e->tenants[e->owner];
+        uint64_t closes = t->turn.closes, ripe = engine_ripens(e, now),
+                 end = closes + since(LEAD + HOP, t->tail);
+        int waiting = engine_choose(e, now);
+        bool others = ripe < end + ENGINE_QUANTUM;
+        uint64_t next = waiting < 0 && !others ? without_bell(t, now, true) : max_u64(end, now + LEAD / 4);
+
+        if (engine_keeps(e, t, waiting, since(now, closes)))
+                next = since(MARGIN, closes);
+        if (ripe > now && t->firm < closes) /* it goes on only as long as nobody waits */
+                next = min_u64(next, max_u64(ripe, t->firm));
+        if (t->idle_since > 0)
+                next = min_u64(next, now + GAP);
+        if (t->idles || (t->empty > 0 && t->says.busy == t->busy))
+                next = min_u64(next, now + LOOK);
+        return next;
+}
+
+static uint64_t after_closing(const Engine *e, const EngineTenant *t, uint64_t now) {
+        uint64_t deadline = window_deadline(t), end = since(LEAD, window_end(t, now)),
+                 ripe = engine_ripens(e, now);
+
+        if (e->owner >= 0)
+                return without_bell(t, now, false);
+        if (ripe > now)
+                return min_u64(without_bell(t, now, true), max_u64(ripe, end));
+        if (end > now)
+                return min_u64(deadline, end);
+        return min_u64(deadline, now + LEAD / 2 + since(t->turn.closes, now) / 8);
+}
+
+static uint64_t next_call(const Engine *e, uint64_t now) {
+        uint64_t next = now + ENGINE_HUNG;
+
+        if (e->owner >= 0)
+                next = after_owner(e, now);
+        else if (!is_closing(e))
+                next = min_u64(next, max_u64(engine_ripens(e, now), now + LEAD / 4));
+        for (uint32_t i = 0; i < e->n; i++) {
+                const EngineTenant *t = &e->tenants[i];
+
+                if (t->state == ENGINE_CLOSING)
+                        next = min_u64(next, after_closing(e, t, now));
+                else if (t->state == ENGINE_OVERDUE)
+                        next = min_u64(next, now + LOOK + since(t->overdue, now) / 8);
+        }
+        return max_u64(next, now + 1);
+}
+
+uint64_t engine_step(Engine *e, uint64_t now) {
+        now = max_u64(now, e->now);
+        pass_time(e, now);
+        if (e->owner >= 0)
+                tend_owner(e, now);
+        for (uint32_t i = 0; i < e->n; i++)
+                window_tend(e, i, now);
+        if (e->owner < 0)
+                open_next(e, now);
+        e->asked = next_call(e, now);
+        return e->asked;
+}
+
+bool engine_event(Engine *e, EngineEvent *ret) {
+        for (uint32_t i = 0; i < e->n; i++) {
+                EngineTenant *t = &e->tenants[i];
+
+                if (t->told || t->state != ENGINE_OVERDUE || t->says.in_flight == 0 ||
+                    since(t->turn.closes, e->now) < e->hung)
+                        continue;
+                t->told = true;
+                *ret = (EngineEvent){.tenant = i, .since = t->turn.closes};
+                return true;
+        }
+        return false;
+}

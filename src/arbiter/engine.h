@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The arbiter of one card: who may launch now, until when, and with how much in flight. Pure: no clock, no I/O, no allocation. Times
+ * are ns of one clock that the caller has.
+ *
+ * One window is open at a time. It is opened when the one before is over: all that was launched in it has ended, or will have ended
+ * by the time that the next one's first kernel can be there; or its owner has not let us know for too long, and is overdue: it gets no
+ * other window before it has, and what it still does is charged to it. Windows are a quantum long and are charged by what was used,
+ * so what one is too long the next ones are later (account.h).
+ *
+ * What a tenant says is believed as far as it cannot be more than the truth: it used at least the time that its window was not over, less
+ * what noticing takes, and at most that time.
+ *
+ * The caller tells what it has read (engine_says) of those that engine_looks() names, and of whoever rang; then asks for a step, and
+ * does what the turns say. Numbers of tenants are the caller's to keep; a number is used again after engine_remove(). */
+
+#include "arbiter/account.h"
+
+enum { ENGINE_TENANTS = 128 };
+
+#define ENGINE_QUANTUM UINT64_C(5000000)     /* ns */
+#define ENGINE_HUNG    UINT64_C(10000000000) /* ns */
+
+typedef struct EngineSays {
+        uint64_t wants;     /* since when it has work; 0: it has none */
+        uint64_t busy;      /* ns of the card, ever; never goes back */
+        uint64_t in_flight; /* ns */
+        uint32_t n_active;  /* processes that have work */
+        bool drained;       /* nothing that was launched in its newest window is in flight */
+        bool ended;         /* it takes its newest window for over */
+} EngineSays;
+
+typedef struct EngineTurn {
+        bool gated, open;
+        uint32_t number; /* of the newest window */
+        uint64_t closes, depth;
+        uint64_t granted, used; /* ns, ever */
+} EngineTurn;
+
+typedef enum EngineState {
+        ENGINE_FREE,    /* no tenant */
+        ENGINE_CLOSED,  /* it has no window */
+        ENGINE_OPEN,    /* it has the window */
+        ENGINE_CLOSING, /* its window is closed and not over: others wait for it */
+        ENGINE_OVERDUE  /* the same, and others wait no longer */
+} EngineState;
+
+typedef struct EngineTenant {
+        EngineState state;
+        Terms terms;
+        Account account;
+        EngineSays says;
+        uint64_t said; /* when */
+        EngineTurn turn;
+        uint64_t opened, firm; /* the window, and until when it is its own whoever comes */
+        uint64_t busy, paid;   /* of this window: what it had used before, what was charged of it */
+        uint64_t beside;       /* of this window: ns that were its predecessor's */
+        uint64_t late;         /* of this window: ns that nobody looked because we were late ourselves */
+        uint64_t tail;         /* ns from a window's close to its end, at least */
+        uint64_t patience;     /* ns that others wait for work that it says is in flight */
+        uint64_t idle_since;   /* seen without work in its window; 0: not */
+        uint64_t overdue;      /* since when */
+        uint64_t contested;    /* ns that it was charged while others' overdue work was on the card */
+        uint64_t active_until; /* it counts as wanting until then, though it has no work */
+        uint64_t paused_until; /* it wanted windows and did nothing with them */
+        uint32_t empty;        /* such windows in a row */
+        bool idles;            /* its last window was not used to the end */
+        bool parts;            /* this window was extended */
+        bool awake, told;
+} EngineTenant;
+
+typedef struct EngineEvent {
+        uint32_t tenant;
+        uint64_t since; /* its window closed then, and its work has not ended */
+} EngineEvent;
+
+typedef struct Engine {
+        EngineTenant tenants[ENGINE_TENANTS];
+        uint32_t n;          /* those beyond are free */
+        int32_t owner;       /* of the open window; -1: none is open */
+        uint64_t now, asked; /* of the last step, and when it asked to be called again */
+        int64_t clock;       /* of the conserving */
+        uint64_t overhead;   /* ns of a window that are not its owner's fault, a moving mean */
+        uint64_t hung;       /* ns */
+        uint64_t high_until; /* somebody who comes first had work until then, and may come again */
+} Engine;
+
+void engine_init(Engine *e, uint64_t now);
+
+/* A tenant that may have a window from an arbiter before us: its number, and whether it may still be open. Then nothing is opened
+ * before that is over. The number, or -1: ENGINE_TENANTS are there already. */
+int engine_add(Engine *e, uint64_t now, const Terms *terms, uint32_t number, bool open);
+void engine_set(Engine *e, uint32_t i, const Terms *terms); /* at once; what it owes stays */
+void engine_remove(Engine *e, uint32_t i);
+
+void engine_says(Engine *e, uint64_t now, uint32_t i, const EngineSays *says);
+
+/* Whether the next step depends on what this one says now. */
+bool engine_looks(const Engine *e, uint32_t i, uint64_t now);
+
+/* Returns when it wants to be called again, should nobody ring before. A clock that goes back stands still. */
+uint64_t engine_step(Engine *e, uint64_t now);
+
+/* Kernels that have run for longer than e->hung, each once. False: there is none. */
+bool engine_event(Engine *e, EngineEvent *ret);

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The desk in processes of its own: one that does nothing but begin it again, and the one that is it. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "arbiter/desk.h"
+
+enum { PAUSE = 100 }; /* ms */
+enum { KEPT = STDERR_FILENO + 1, MOST = 4096 };
+
+static void follow(pid_t parent) {
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+                _exit(1);
+}
+
+/* What else the caller has open is not ours to keep: locks are among it. */
+static void keep_only(int *stop) {
+        int null = open("/dev/null", O_RDWR | O_NOCTTY);
+
+        if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
+                _exit(1);
+        if (*stop != KEPT && dup2(*stop, KEPT) < 0)
+                _exit(1);
+        *stop = KEPT;
+#ifdef SYS_close_range
+        if (syscall(SYS_close_range, KEPT + 1, ~0U, 0) == 0)
+                return;
+#endif
+        for (int fd = KEPT + 1; fd < MOST; fd++) /* before Linux 5.9 */
+                (void) close(fd);
+}
+
+static void reset_signals(void) {
+        sigset_t none;
+
+        for (int i = 1; i < NSIG; i++)
+                (void) signal(i, SIG_DFL); /* refused for some, which never have another handler */
+        (void) sigemptyset(&none);
+        (void) sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void on_hung(void *userdata, const DeskKernel *k) {
+        (void) fprintf(stderr, "aliquot: a kernel of %s (%s) on %s has run for %llu s\n", k->container,
+                       k->slice, k->uuid, (unsigned long long) (k->nsec / 1000000000));
+}
+
+static bool is_stopped(int stop) {
+        struct pollfd fd = {.fd = stop, .events = POLLIN};
+
+        return poll(&fd, 1, PAUSE) > 0;
+}
+
+static int work(const char *board, int stop) {
+        DeskOptions options = {.board = board, .stop = stop, .hung = on_hung};
+        Fault fault = FAULT_NULL;
+        int r;
+
+        do /* until somebody makes the board, which is whoever makes the first slice */
+                r = desk_run(&options, &fault);
+        while (r == DESK_E_MOVED || (r == -ENOENT && !is_stopped(stop)));
+        if (r == -ENOENT)
+                return 0;
+        if (r < 0)
+                (void) fprintf(stderr, "aliquot: no arbiter of compute: %s\n", fault.text);
+        return r < 0;
+}
+
+/* Never returns. */
+static void keep(const char *board, int stop) {
+        do {
+                pid_t self = getpid(), child = fork();
+                int status = 0;
+
+                if (child == 0) {
+                        follow(self);
+                        (void) prctl(PR_SET_NAME, "aliquot-arbiter");
+                        _exit(work(board, stop));
+                }
+                while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+                        ;
+                if (child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+                        _exit(0);
+        } while (!is_stopped(stop));
+        _exit(0);
+}
+
+int desk_start(const char *board, int *ret_stop) {
+        pid_t parent = getpid(), pid;
+        int ends[2];
+
+        if (pipe2(ends, O_CLOEXEC) < 0)
+                return -errno;
+        pid = fork();
+        if (pid == 0) {
+                follow(parent);
+                keep_only(&ends[0]);
+                reset_signals();
+                (void) setsid(); /* a terminal's Ctrl-C is the command's */
+                keep(board, ends[0]);
+        }
+        (void) close(ends[0]);
+        if (pid < 0) {
+                (void) close(ends[1]);
+                return -errno;
+        }
+        *ret_stop = ends[1];
+        return pid;
+}

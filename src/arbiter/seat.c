@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "arbiter/seat.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "slice/files.h"
+
+#define BUSY_MOST UINT64_C(10000000000) /* ns: a row's work between two looks; longer it is not believed */
+
+enum { FUTEX_SHARED_WAKE = FUTEX_WAKE, MINOR_TURNS = 1 };
+
+/* ---- opening ---- */
+
+static int open_own(int directory, const char *name, int flags, mode_t type) {
+        _cleanup_close_ int fd =
+                openat(directory, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+        struct stat st;
+
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return -errno;
+        return (st.st_mode & S_IFMT) == type ? TAKE_FD(fd) : -EINVAL;
+}
+
+static PolicyWish wish_of(const SliceLimits *l) {
+        if (l->flags & SLICE_FLAG_OPEN)
+                return (PolicyWish){.policy = 1 + POLICY_NATIVE};
+        return (PolicyWish){.policy = l->policy,
+                            .percent = l->core_percent,
+                            .weight = l->weight,
+                            .max_inst = l->max_inst,
+                            .prio_ratio = l->prio_ratio,
+                            .high = l->high_priority != 0};
+}
+
+void seat_open_rest(Seat *s, int directory) {
+        if (s->counters < 0)
+                s->counters = open_own(directory, "counters", O_RDONLY, S_IFREG);
+        if (s->bell < 0)
+                s->bell = open_own(directory, SLICE_BELL, O_RDWR,
+                                   S_IFIFO); /* our own end keeps it from hanging up */
+}
+
+static int map_limits(Seat *s) {
+        struct stat st;
+        void *p;
+
+        if (fstat(s->limits_fd, &st) < 0)
+                return -errno;
+        if (st.st_size < (off_t) sizeof(SliceLimits))
+                return SLICE_FILES_E_DAMAGED;
+        p = mmap(NULL, sizeof(SliceLimits), PROT_READ | PROT_WRITE, MAP_SHARED, s->limits_fd, 0);
+        if (p == MAP_FAILED)
+                return -errno;
+        s->limits = p;
+        s->dev = st.st_dev;
+        s->ino = st.st_ino;
+        return 0;
+}
+
+int seat_open(int directory, Seat *ret) {
+        Seat s = {.limits_fd = -1, .counters = -1, .bell = -1, .tally = TALLY_NULL};
+        SliceLimits limits;
+        int r = slice_files_limits(directory, &limits);
+
+        if (r != 0)
+                return r;
+        if (limits.minor < MINOR_TURNS)
+                return SLICE_FILES_E_DAMAGED;
+        s.limits_fd = open_own(directory, "limits", O_RDWR, S_IFREG);
+        r = s.limits_fd < 0 ? s.limits_fd : map_limits(&s);
+        if (r != 0) {
+                seat_done(&s);
+                return r;
+        }
+        memcpy(s.uuid, limits.uuid, sizeof s.uuid);
+        s.wish = wish_of(&limits);
+        seat_open_rest(&s, directory);
+        *ret = s;
+        return 0;
+}
+
+void seat_done(Seat *s) {
+        if (s->limits)
+                (void) munmap(s->limits, sizeof *s->limits);
+        for (size_t i = 0; i < 3; i++) {
+                int fd = i == 0 ? s->limits_fd : i == 1 ? s->counters : s->bell;
+
+                if (fd >= 0)
+                        (void) close(fd);
+        }
+        *s = (Seat){.limits_fd = -1, .counters = -1, .bell = -1};
+}
+
+static bool is_same(const PolicyWish *a, const PolicyWish *b) {
+        return a->policy == b->policy && a->percent == b->percent && a->weight == b->weight &&
+               a->max_inst == b->max_inst && a->prio_ratio == b->prio_ratio && a->high == b->high;
+}
+
+bool seat_wishes(Seat *s) {
+        PolicyWish wish;
+
+        if (!seat_is_whole(s))
+                return false;
+        wish = wish_of(s->limits);
+        if (is_same(&wish, &s->wish))
+                return false;
+        s->wish = wish;
+        return true;
+}
+
+/* ---- reading ---- */
+
+static bool lives(const Seat *s, uint32_t row) {
+        struct flock lock = {.l_type = F_WRLCK,
+                             .l_whence = SEEK_SET,
+                             .l_start = (off_t) (offsetof(SliceCounters, rows) + row * sizeof(SliceRow)),
+                             .l_len = 1};
+
+        return fcntl(s->counters, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+static Said said_of(const SliceWork *w) {
+        return (Said){.wants = atomic_load_explicit(&w->wants, memory_order_relaxed),
+                      .busy = atomic_load_explicit(&w->busy, memory_order_relaxed),
+                      .in_flight = atomic_load_explicit(&w->in_flight, memory_order_relaxed),
+                      .drained = atomic_load_explicit(&w->drained, memory_order_relaxed)};
+}
+
+/* A row that was dead is asked for again: somebody may have taken it. */
+static void take_row(Seat *s, uint32_t row, const Said *said, uint64_t now, bool doubt) {
+        if (doubt || s->dead[row] || !s->is_row[row]) {
+                s->dead[row] = !lives(s, row);
+                if (s->dead[row])
+                        tally_forget(&s->tally, row);
+        }
+        if (!s->is_row[row]) {
+                s->is_row[row] = true;
+                s->rows[s->n_rows++] = (uint8_t) row;
+        }
+        if (!s->dead[row])
+                tally_row(&s->tally, row, said, s->turn.number, now, BUSY_MOST);
+}
+
+static void read_all(Seat *s, uint64_t now, bool doubt) {
+        SliceRow rows[SLICE_ROWS];
+        ssize_t n = pread(s->counters, rows, sizeof rows, offsetof(SliceCounters, rows));
+
+        s->swept = now;
+        for (uint32_t i = 0; n > 0 && i < (size_t) n / sizeof(SliceRow); i++) {
+                Said said = said_of(&rows[i].work);
+
+                if (s->is_row[i] || said.wants != 0 || said.in_flight != 0)
+                        take_row(s, i, &said, now, doubt);
+        }
+}
+
+static void read_known(Seat *s, uint64_t now, bool doubt) {
+        for (uint32_t i = 0; i < s->n_rows; i++) {
+                uint32_t row = s->rows[i];
+                off_t at = (off_t) (offsetof(SliceCounters, rows) + row * sizeof(SliceRow) +
+                                    offsetof(SliceRow, work));
+                SliceWork work;
+                Said said;
+
+                if (s->dead[row] && !doubt)
+                        continue;
+                if (pread(s->counters, &work, sizeof work, at) != (ssize_t) sizeof work)
+                        continue; /* cut short: the row is not there */
+                said = said_of(&work);
+                take_row(s, row, &said, now, doubt);
+        }
+}
+
+static void forget_rest(Seat *s) {
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < s->n_rows; i++) {
+                if (s->dead[s->rows[i]])
+                        s->is_row[s->rows[i]] = false;
+                else
+                        s->rows[n++] = s->rows[i];
+        }
+        s->n_rows = n;
+}
+
+void seat_read(Seat *s, uint64_t now, bool all, bool doubt, EngineSays *ret) {
+        tally_begin(&s->tally);
+        if (doubt)
+                s->questioned = now;
+        if (s->counters >= 0 && all)
+                read_all(s, now, doubt);
+        else if (s->counters >= 0)
+                read_known(s, now, doubt);
+        if (doubt)
+                forget_rest(s);
+        s->read = now;
+        *ret = (EngineSays){.wants = s->tally.wants,
+                            .busy = s->tally.busy,
+                            .in_flight = s->tally.in_flight,
+                            .n_active = s->tally.n_active,
+                            .drained = s->tally.drained,
+                            .ended = s->tally.ended};
+}
+
+/* ---- writing ---- */
+
+bool seat_is_whole(const Seat *s) {
+        struct stat st;
+
+        return fstat(s->limits_fd, &st) == 0 && st.st_size >= (off_t) sizeof(SliceLimits);
+}
+
+/* FUTEX_WAKE finds its sleepers by the page, not by what it contains: the word is never read here. */
+static void wake(SliceTurn *turn) {
+        (void) syscall(SYS_futex, &turn->window, FUTEX_SHARED_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* The window last: who sees it open sees until when, and how much. */
+void seat_write(Seat *s, const EngineTurn *turn, uint64_t now) {
+        SliceTurn *t = &s->limits->turn;
+        uint32_t window = turn->number << 1 | (turn->open ? TURN_OPEN : 0),
+                 flags = turn->gated ? TURN_GATED : 0;
+        bool news;
+
+        if (!seat_is_whole(s))
+                return;
+        news = atomic_load_explicit(&t->window, memory_order_relaxed) != window ||
+               atomic_load_explicit(&t->flags, memory_order_relaxed) != flags;
+        if (turn->open || news) {
+                atomic_store_explicit(&t->depth, turn->depth, memory_order_relaxed);
+                atomic_store_explicit(&t->closes, turn->closes, memory_order_relaxed);
+        }
+        atomic_store_explicit(&t->granted, turn->granted, memory_order_relaxed);
+        atomic_store_explicit(&t->used, turn->used, memory_order_relaxed);
+        atomic_store_explicit(&t->seen, now, memory_order_release);
+        s->turn = *turn;
+        s->written = now;
+        if (!news)
+                return;
+        atomic_store_explicit(&t->flags, flags, memory_order_release);
+        atomic_store(&t->window, window);
+        wake(t);
+}
+
+bool seat_hear(Seat *s, uint64_t now) {
+        char bytes[512];
+
+        if (now - s->heard_from >= SEAT_PERIOD) {
+                s->heard_from = now;
+                s->rings = 0;
+        }
+        while (read(s->bell, bytes, sizeof bytes) == (ssize_t) sizeof bytes && ++s->rings < SEAT_RINGS)
+                ;
+        return ++s->rings < SEAT_RINGS;
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stddef.h>
+
+#include "arbiter/engine-internal.h"
+
+/* ---- opening ---- */
+
+/* With nobody waiting there is no haste to get the card back; with one who comes first about, a single kernel is all there is to wait
+ * for. */
+static uint64_t depth_of(const Engine *e, const EngineTenant *t, uint64_t now, bool contested) {
+        if (!t->terms.high && now < e->high_until)
+                return 1;
+        return ENGINE_QUANTUM / (contested || !t->terms.conserving ? 4 : 2);
+}
+
+/* As long as there are tokens for it, to twice a quantum where another one's kernel has kept it waiting. */
+static uint64_t length_of(const EngineTenant *t, int64_t used) {
+        int64_t tokens = account_tokens(&t->account) - used;
+        int64_t most = (int64_t) ENGINE_QUANTUM * (t->account.arrears > 0 ? 2 : 1);
+
+        if (t->terms.conserving)
+                return ENGINE_QUANTUM;
+        if (tokens > most)
+                return (uint64_t) most;
+        return tokens > (int64_t) ENGINE_QUANTUM / 4 ? (uint64_t) tokens : ENGINE_QUANTUM / 4;
+}
+
+void window_open(Engine *e, uint32_t i, uint64_t now, bool contested) {
+        EngineTenant *t = &e->tenants[i];
+        uint64_t length = length_of(t, 0), early = min_u64(t->tail, length / 2);
+
+        t->state = ENGINE_OPEN;
+        t->turn.number = (t->turn.number + 1) & (UINT32_MAX >> 1);
+        t->turn.open = true;
+        t->turn.depth = depth_of(e, t, now, contested);
+        t->opened = now;
+        t->busy = t->says.busy;
+        t->paid = t->late = t->beside = t->idle_since = 0;
+        t->parts = false;
+        t->firm = now + HOP + length - early;
+        t->turn.closes = t->terms.conserving && !contested ? now + LONE : t->firm;
+        e->owner = (int32_t) i;
+        if (t->terms.conserving && t->account.clock > e->clock)
+                e->clock = t->account.clock;
+}
+
+/* While a window lasts, its owner pays for the time as it passes: accounts are always as of now. */
+void window_charge(Engine *e, uint32_t i, uint64_t ns) {
+        EngineTenant *t = &e->tenants[i];
+
+        account_charge(&t->account, &t->terms, (int64_t) ns, e->clock);
+        t->paid += ns;
+        t->turn.used += ns;
+}
+
+void window_extend(Engine *e, uint32_t i, uint64_t now, bool contested) {
+        EngineTenant *t = &e->tenants[i];
+        bool lone = !contested && (t->terms.conserving || t->terms.rate == POLICY_PPM);
+        uint64_t length = lone ? LONE : length_of(t, (int64_t) since(now, t->turn.closes));
+
+        t->parts = true;
+        if (t->terms.conserving && t->account.clock > e->clock)
+                e->clock = t->account.clock;
+        t->turn.depth = depth_of(e, t, now, contested);
+        t->turn.closes = max_u64(t->turn.closes, now) + length;
+        t->firm = lone ? now : t->turn.closes;
+}
+
+void window_renew(Engine *e, uint32_t i) {
+        EngineTenant *t = &e->tenants[i];
+
+        t->turn.number = (t->turn.number + 1) & (UINT32_MAX >> 1);
+}
+
+void window_close(Engine *e, uint32_t i, uint64_t now) {
+        EngineTenant *t = &e->tenants[i];
+
+        t->state = ENGINE_CLOSING;
+        t->turn.open = false;
+        t->turn.closes = min_u64(t->turn.closes, now);
+        e->owner = -1;
+}
+
+/* ---- what it cost ---- */
+
+/* At least the time that it had the card for itself, less what it takes to notice; at most that time. Several processes of one tenant
+ * share the card, and each has seen all of it pass. */
+static uint64_t cost_of(const Engine *e, const EngineTenant *t, uint64_t now) {
+        uint64_t held = since(t->opened + t->beside, now), busy = since(t->busy, t->says.busy);
+        uint64_t least = since(SLACK + t->late, held), most = held - min_u64(e->overhead, held / 2);
+
+        return busy < least ? least : min_u64(busy, max_u64(most, least));
+}
+
+/* The shortest tails count: whoever comes too early sees how long it will be, and whoever comes too late has lost it. The rest is
+ * learnt from windows that were full and had one process's word for it. */
+static void learn(Engine *e, EngineTenant *t, uint64_t now) {
+        uint64_t held = since(t->opened, now), busy = since(t->busy, t->says.busy);
+        uint64_t end = t->says.n_active > 1 ? now - 2 * HOP : min_u64(now, t->opened + HOP + busy);
+        uint64_t tail = min_u64(since(t->turn.closes, end), ENGINE_QUANTUM);
+
+        if (t->late > 0)
+                return;
+        if (t->says.n_active > 1)
+                t->tail = (7 * t->tail + tail) / 8;
+        else
+                t->tail = tail < t->tail ? tail : t->tail + (tail - t->tail) / 16;
+        if (t->says.n_active == 1 && busy <= held && held - busy < SLACK && !t->parts)
+                e->overhead = (15 * e->overhead + held - busy) / 16;
+}
+
+static bool others_overdue(const Engine *e, const EngineTenant *t) {
+        for (uint32_t i = 0; i < e->n; i++)
+                if (&e->tenants[i] != t && e->tenants[i].state == ENGINE_OVERDUE)
+                        return true;
+        return false;
+}
+
+static void charge(Engine *e, EngineTenant *t, uint64_t cost) {
+        int64_t more = (int64_t) cost - (int64_t) t->paid;
+
+        account_charge(&t->account, &t->terms, more, e->clock);
+        t->turn.used = more >= 0 ? t->turn.used + (uint64_t) more
+                                 : t->turn.used - min_u64(t->turn.used, (uint64_t) -more);
+        t->paid = cost;
+        t->contested = others_overdue(e, t) ? t->contested + cost : 0;
+}
+
+/* ---- the end ---- */
+
+/* Windows that nothing is done with come ever later: to a second. */
+static void note_use(EngineTenant *t, uint64_t now) {
+        if (t->says.busy != t->busy || t->says.in_flight > 0) {
+                t->empty = 0;
+                return;
+        }
+        t->empty += t->empty < 10;
+        t->paused_until = now + (PAUSE << t->empty);
+}
+
+/* The next one was let in before the end, and each had half of the card until then. */
+static void share_overlap(Engine *e, EngineTenant *t, uint64_t now) {
+        EngineTenant *next = e->owner >= 0 ? &e->tenants[e->owner] : NULL;
+        uint64_t both = next && next->opened > t->turn.closes ? since(next->opened + 3 * HOP, now) : 0;
+
+        if (both == 0)
+                return;
+        t->beside += both / 2;
+        next->beside += both / 2;
+}
+
+static void over(Engine *e, EngineTenant *t, uint64_t now) {
+        share_overlap(e, t, now);
+        charge(e, t, cost_of(e, t, now));
+        t->turn.granted += since(t->opened, now);
+        t->patience = min_u64(2 * t->patience, PATIENCE);
+        learn(e, t, now);
+        note_use(t, now);
+        t->state = ENGINE_CLOSED;
+}
+
+/* Others go on beside it. What it had until now is charged, and what comes is when it is over. */
+static void give_up(Engine *e, EngineTenant *t, uint64_t now) {
+        charge(e, t, cost_of(e, t, now));
+        t->turn.granted += since(t->opened, now);
+        t->patience = max_u64(t->patience / 2, 2 * ENGINE_QUANTUM);
+        t->state = ENGINE_OVERDUE;
+        t->overdue = now;
+        t->busy = t->says.busy;
+}
+
+/* Half of the time beside others is its own; of what it says itself that it used, the others get that half back which they were
+ * charged for: what it pays is what they get. */
+static void reconcile(Engine *e, EngineTenant *t, uint64_t now) {
+        uint64_t beside = since(t->overdue + t->late, now),
+                 said = min_u64(since(t->busy, t->says.busy), beside);
+
+        account_charge(&t->account, &t->terms, (int64_t) min_u64(beside / 2, (uint64_t) ACCOUNT_DEBT),
+                       e->clock);
+        t->turn.used += beside / 2;
+        t->state = ENGINE_CLOSED;
+        t->told = false;
+        if (others_overdue(e, t))
+                return;
+        for (uint32_t i = 0; i < e->n; i++) {
+                EngineTenant *o = &e->tenants[i];
+                uint64_t back = min_u64(o->contested, said) / 2;
+
+                if (o == t || o->contested == 0)
+                        continue;
+                account_refund(&o->account, &o->terms, (int64_t) back);
+                o->turn.used -= min_u64(o->turn.used, back);
+                said -= min_u64(said, 2 * back);
+                o->contested = 0;
+        }
+}
+
+uint64_t window_deadline(const EngineTenant *t) {
+        uint64_t work = min_u64(t->says.in_flight, PATIENCE);
+
+        return t->turn.closes + max_u64(2 * ENGINE_QUANTUM, min_u64(2 * work + ENGINE_QUANTUM, t->patience)) +
+               t->late;
+}
+
+/* What was launched follows without a gap on what has ended: so the end is known from the beginning, as well as kernels are. */
+uint64_t window_end(const EngineTenant *t, uint64_t now) {
+        uint64_t latest = now + min_u64(t->says.in_flight, PATIENCE);
+        uint64_t end = t->opened + HOP + since(t->busy, t->says.busy) + min_u64(t->says.in_flight, PATIENCE);
+
+        if (t->says.drained)
+                return now;
+        if (t->says.n_active > 1 && t->says.in_flight <= t->turn.depth)
+                return min_u64(max_u64(now, t->turn.closes + t->tail), latest);
+        if (since(t->opened, now) > LONE)
+                return latest;
+        return end < now ? now : min_u64(end, latest);
+}
+
+void window_tend(Engine *e, uint32_t i, uint64_t now) {
+        EngineTenant *t = &e->tenants[i];
+        bool is_over = t->says.drained && t->said >= t->turn.closes;
+
+        if (t->state == ENGINE_OVERDUE && is_over)
+                reconcile(e, t, now);
+        else if (t->state == ENGINE_CLOSING && is_over)
+                over(e, t, now);
+        else if (t->state == ENGINE_CLOSING && now >= window_deadline(t))
+                give_up(e, t, now);
+}

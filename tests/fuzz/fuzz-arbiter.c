@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Any two files and any bell as a tenant of the arbiter: it sits down or is refused, and what it says drives an engine beside an
+ * honest one. The input is a row of changes to good files: which file (bit 0: limits, counters; bit 1: cut it there), where (two
+ * bytes), how many bytes, the bytes. After each change the engine goes on by the time that the bytes say. */
+
+#include <assert.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "arbiter/seat.h"
+#include "slice/files.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static char path[64];
+static int directory = -1;
+
+static void remove_all(void) {
+        (void) unlinkat(directory, "limits", 0);
+        (void) unlinkat(directory, "counters", 0);
+        (void) unlinkat(directory, SLICE_BELL, 0);
+        (void) rmdir(path);
+}
+
+static void make_directory(void) {
+        (void) snprintf(path, sizeof path, "/dev/shm/fuzz-arbiter-XXXXXX");
+        if (!mkdtemp(path)) {
+                (void) snprintf(path, sizeof path, "/tmp/fuzz-arbiter-XXXXXX");
+                assert(mkdtemp(path));
+        }
+        directory = open(path, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+        assert(directory >= 0);
+        assert(atexit(remove_all) == 0);
+}
+
+static size_t change_file(const uint8_t *data, size_t size) {
+        int fd = openat(directory, data[0] & 1 ? "counters" : "limits", O_RDWR | O_CLOEXEC);
+        off_t at = data[1] << 8 | data[2];
+        size_t n = data[3] < size - 4 ? data[3] : size - 4;
+
+        assert(fd >= 0);
+        if (data[0] & 2)
+                assert(ftruncate(fd, at) == 0);
+        else
+                assert(pwrite(fd, data + 4, n, at) == (ssize_t) n);
+        (void) close(fd);
+        return 4 + n;
+}
+
+static uint64_t step(Engine *e, Seat *s, uint32_t tenant, uint64_t now) {
+        EngineSays says, honest = {.wants = 1, .n_active = 1, .drained = true};
+        EngineEvent event;
+        uint64_t next;
+
+        seat_read(s, now, now % 2 == 0, now % 3 == 0, &says);
+        engine_says(e, now, tenant, &says);
+        honest.busy = e->tenants[0].turn.granted;
+        engine_says(e, now, 0, &honest);
+        next = engine_step(e, now);
+        assert(next > now);
+        assert(!(e->tenants[0].turn.open && e->tenants[tenant].turn.open));
+        assert(e->tenants[tenant].account.balance >= -ACCOUNT_DEBT);
+        while (engine_event(e, &event))
+                assert(event.tenant == tenant);
+        seat_write(s, &e->tenants[tenant].turn, now);
+        (void) seat_wishes(s);
+        (void) seat_hear(s, now);
+        return next;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        static Engine e;
+        SliceSpec spec = {
+                .limit = UINT64_C(2154) << 20, .core_percent = 30, .uuid = "GPU-0", .container = "a/b/c"};
+        Terms honest = policy_terms(&(PolicyWish){.percent = 50}), terms;
+        uint64_t now = 1000000000;
+        Fault fault = FAULT_NULL;
+        int tenant;
+        Seat s;
+
+        if (directory < 0)
+                make_directory();
+        (void) unlinkat(directory, "counters", 0);
+        assert(slice_files_make(directory, &spec, &fault) == 0);
+        while (size >= 4 && (data[0] & 4)) { /* before it sits down */
+                size_t n = change_file(data, size);
+
+                data += n;
+                size -= n;
+        }
+        if (seat_open(directory, &s) != 0)
+                return 0;
+        engine_init(&e, now);
+        assert(engine_add(&e, now, &honest, 0, false) == 0);
+        terms = policy_terms(&s.wish);
+        tenant = engine_add(&e, now, &terms, 0, size % 2 == 0);
+        for (unsigned i = 0; i < 4; i++)
+                now = step(&e, &s, (uint32_t) tenant, now);
+        while (size >= 4) {
+                size_t n = change_file(data, size);
+                uint64_t next = step(&e, &s, (uint32_t) tenant, now);
+
+                now = data[0] & 8 ? next : now + ((uint64_t) data[1] << (data[2] % 40));
+                data += n;
+                size -= n;
+        }
+        seat_done(&s);
+        return 0;
+}

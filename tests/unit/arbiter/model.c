@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model.h"
+
+#include "test.h"
+
+#define TURN         MSEC
+#define NATIVE_DEPTH (10 * MSEC) /* what a process without a gate has in flight: more than a turn */
+
+/* ---- chance ---- */
+
+static uint64_t draw(Model *m, uint64_t below) {
+        m->seed = m->seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        return (m->seed >> 33) % below;
+}
+
+static uint64_t latency(Model *m) {
+        return 20 * USEC + draw(m, 40 * USEC);
+}
+
+static uint64_t min_u64(uint64_t a, uint64_t b) {
+        return a < b ? a : b;
+}
+
+static uint64_t max_u64(uint64_t a, uint64_t b) {
+        return a > b ? a : b;
+}
+
+/* ---- the card ---- */
+
+static int32_t next_process(const Model *m) {
+        for (uint32_t i = 1; i <= m->n_processes; i++) {
+                uint32_t at =
+                        ((uint32_t) (m->running + (int32_t) i + (int32_t) m->n_processes)) % m->n_processes;
+
+                if (m->processes[at].left > 0)
+                        return (int32_t) at;
+        }
+        return -1;
+}
+
+static void work_off(Model *m, ModelProcess *p, uint64_t ns, uint64_t span_before) {
+        uint64_t before = p->left, boundary;
+
+        p->left -= ns;
+        p->ran += ns;
+        m->tenants[p->tenant].ran += ns;
+        boundary = (p->left + p->kernel - 1) / p->kernel * p->kernel;
+        if (boundary < before)
+                p->measured = span_before + ns - (boundary - p->left);
+}
+
+static uint64_t card_next(Model *m) {
+        if (m->running < 0 || m->processes[m->running].left == 0 || m->turn_left == 0) {
+                m->running = m->n_processes > 0 ? next_process(m) : -1;
+                m->turn_left = TURN;
+        }
+        return m->running < 0 ? UINT64_MAX : m->now + min_u64(m->turn_left, m->processes[m->running].left);
+}
+
+static void card_advance(Model *m, uint64_t ns) {
+        for (uint32_t i = 0; i < m->n_processes; i++) {
+                ModelProcess *p = &m->processes[i];
+                uint64_t span = p->span;
+
+                if (p->left == 0)
+                        continue;
+                p->span += ns;
+                if ((int32_t) i == m->running)
+                        work_off(m, p, ns, span);
+        }
+        if (m->running >= 0)
+                m->turn_left -= ns;
+        else
+                m->idle += ns;
+}
+
+/* ---- a process and its gate ---- */
+
+static void ring(Model *m, const ModelProcess *p) {
+        if (p->lost_bell)
+                return;
+        m->rung[p->tenant] = true;
+        m->wake = min_u64(m->wake, m->now + latency(m));
+}
+
+static uint64_t in_flight_of(const Model *m, const ModelProcess *p) {
+        uint64_t sum = 0;
+
+        for (uint32_t i = 0; i < m->n_processes; i++)
+                if (m->processes[i].tenant == p->tenant && !m->processes[i].dead)
+                        sum += m->per_process && &m->processes[i] != p
+                                       ? 0
+                                       : (m->processes[i].left + p->kernel - 1) / p->kernel * p->kernel;
+        return sum;
+}
+
+static void launch(Model *m, ModelProcess *p, uint64_t depth) {
+        uint64_t in_flight = in_flight_of(m, p), room = depth > in_flight ? depth - in_flight : 0,
+                 n = room / p->kernel;
+
+        if (n == 0 && in_flight == 0)
+                n = 1;
+        if (p->request > 0)
+                n = min_u64(n, (p->todo + p->kernel - 1) / p->kernel);
+        p->left += n * p->kernel;
+        if (p->request > 0)
+                p->todo -= min_u64(p->todo, n * p->kernel);
+        if (n > 0)
+                p->window = m->tenants[p->tenant].turn.number;
+}
+
+static bool is_open(const Model *m, const ModelProcess *p) {
+        const EngineTurn *t = &m->tenants[p->tenant].turn;
+
+        return !t->gated || (t->open && m->now < t->closes);
+}
+
+static void end_request(Model *m, ModelProcess *p) {
+        uint64_t took = m->now - p->arrived;
+
+        if (p->n_latencies < MODEL_SAMPLES)
+                p->latencies[p->n_latencies++] = took;
+        p->longest = max_u64(p->longest, took);
+        p->said.wants = 0;
+        p->arrived = 0;
+        p->look = m->now + p->rest;
+}
+
+static void begin_request(Model *m, ModelProcess *p) {
+        p->arrived = p->said.wants = m->now;
+        p->todo = p->request;
+        if (!is_open(m, p))
+                ring(m, p);
+}
+
+static void tell(const Model *m, ModelProcess *p) {
+        p->said.in_flight = (p->left + p->kernel - 1) / p->kernel * p->kernel;
+        p->said.busy = p->measured;
+        if (p->lie == LIE_BUSY_ZERO)
+                p->said.busy = 0;
+        else if (p->lie == LIE_BUSY_BACK)
+                p->said.busy = UINT64_MAX - m->now;
+        else if (p->lie == LIE_BUSY_JUMPS)
+                p->said.busy = m->now * 1000;
+        if (p->lie == LIE_FUTURE) {
+                p->said.wants = UINT64_MAX - 5;
+                p->said.drained = UINT32_MAX;
+        }
+        if (p->lie == LIE_NEVER_DRAINS) {
+                p->said.in_flight = UINT64_MAX;
+                p->said.drained = 0;
+        }
+}
+
+/* With so much left it looks again: an eighth of what it may have is launched at once, or a kernel. */
+static uint64_t enough(const ModelProcess *p, uint64_t depth) {
+        uint64_t most = depth / p->kernel;
+
+        return most < 2 ? 0 : (most - max_u64(1, most / 8)) * p->kernel;
+}
+
+static void look(Model *m, ModelProcess *p) {
+        const EngineTurn *t = &m->tenants[p->tenant].turn;
+        uint64_t depth = t->gated ? t->depth : NATIVE_DEPTH, told;
+
+        p->look = UINT64_MAX;
+        if (p->stopped || p->dead || p->lie == LIE_ABSENT)
+                return;
+        if (p->request > 0 && p->arrived == 0)
+                begin_request(m, p);
+        if (p->request > 0 && p->todo == 0 && p->left == 0) {
+                end_request(m, p);
+        } else if (is_open(m, p)) {
+                launch(m, p, depth);
+                p->look = m->now + max_u64(p->left - min_u64(p->left, enough(p, depth)), 5 * USEC) +
+                          latency(m) / 2;
+                if (p->left == 0)
+                        p->look = m->now + latency(m) * 4;
+        } else if (p->left > 0) {
+                p->look = m->now + p->left + latency(m);
+        }
+        told = p->said.drained;
+        if (t->gated && !is_open(m, p) && p->left == 0 && p->lie != LIE_NEVER_DRAINS) {
+                p->said.drained = t->number;
+                if (told != t->number && p->window == t->number)
+                        ring(m, p);
+        }
+        tell(m, p);
+}
+
+/* ---- the arbiter ---- */
+
+static void read_rows(Model *m, uint32_t tenant) {
+        ModelTenant *t = &m->tenants[tenant];
+        EngineSays says;
+
+        tally_begin(&t->tally);
+        for (uint32_t i = 0; i < m->n_processes; i++)
+                if (m->processes[i].tenant == tenant && !m->processes[i].dead)
+                        tally_row(&t->tally, i, &m->processes[i].said, t->turn.number, m->now, 10 * SEC);
+        says = (EngineSays){.wants = t->tally.wants,
+                            .busy = t->tally.busy,
+                            .in_flight = t->tally.in_flight,
+                            .n_active = t->tally.n_active,
+                            .drained = t->tally.drained,
+                            .ended = t->tally.ended};
+        engine_says(&m->engine, m->now, (uint32_t) t->engine, &says);
+}
+
+static void wake_processes(Model *m, uint32_t tenant) {
+        for (uint32_t i = 0; i < m->n_processes; i++) {
+                ModelProcess *p = &m->processes[i];
+
+                if (p->tenant == tenant && (p->said.wants != 0 || p->request == 0))
+                        p->look = min_u64(p->look, m->now + latency(m));
+        }
+}
+
+static void write_turns(Model *m) {
+        unsigned open = 0;
+
+        for (uint32_t i = 0; i < m->n_tenants; i++) {
+                ModelTenant *t = &m->tenants[i];
+                EngineTurn turn;
+
+                if (t->engine < 0)
+                        continue;
+                turn = m->engine.tenants[t->engine].turn;
+                open += turn.open;
+                if (turn.open && (turn.number != t->turn.number || !t->turn.open)) {
+                        ASSERT_TRUE(turn.number != t->turn.number); /* no window is granted twice */
+                        m->opens++;
+                        t->opened = m->now;
+                }
+                if (turn.open != t->turn.open || turn.number != t->turn.number ||
+                    turn.gated != t->turn.gated) {
+                        t->turn = turn;
+                        wake_processes(m, i);
+                }
+                t->turn = turn;
+        }
+        ASSERT_TRUE(open <= 1);
+}
+
+static void arbiter(Model *m) {
+        EngineEvent event;
+        uint64_t next;
+
+        for (uint32_t i = 0; i < m->n_tenants; i++)
+                if (m->tenants[i].engine >= 0 &&
+                    (m->rung[i] || m->steps % 64 == 0 ||
+                     engine_looks(&m->engine, (uint32_t) m->tenants[i].engine, m->now))) {
+                        m->rung[i] = false;
+                        read_rows(m, i);
+                }
+        next = engine_step(&m->engine, m->now);
+        ASSERT_TRUE(next > m->now);
+        while (engine_event(&m->engine, &event))
+                m->events++;
+        write_turns(m);
+        m->steps++;
+        m->wake = min_u64(next, m->now + 50 * MSEC) + 5 * USEC + draw(m, 20 * USEC) + m->arbiter_late;
+}
+
+/* ---- all of it ---- */
+
+void model_init(Model *m, uint64_t seed) {
+        memset(m, 0, sizeof *m);
+        m->seed = seed;
+        m->now = SEC;
+        m->running = -1;
+        m->wake = m->now;
+        engine_init(&m->engine, m->now);
+}
+
+uint32_t model_tenant(Model *m, const Terms *terms) {
+        uint32_t i = m->n_tenants++;
+
+        ASSERT_TRUE(i < MODEL_TENANTS);
+        m->tenants[i] = (ModelTenant){.tally = TALLY_NULL, .terms = *terms};
+        m->tenants[i].engine = engine_add(&m->engine, m->now, terms, 0, false);
+        ASSERT_TRUE(m->tenants[i].engine >= 0);
+        m->tenants[i].turn.gated = terms->gated;
+        m->wake = m->now;
+        return i;
+}
+
+ModelProcess *model_process(Model *m, uint32_t tenant, uint64_t kernel) {
+        ModelProcess *p = &m->processes[m->n_processes++];
+
+        ASSERT_TRUE(m->n_processes <= MODEL_PROCESSES);
+        *p = (ModelProcess){
+                .tenant = tenant, .kernel = kernel, .said.wants = m->now, .look = m->now + latency(m)};
+        m->rung[tenant] = true;
+        m->wake = min_u64(m->wake, m->now + latency(m));
+        return p;
+}
+
+void model_leave(Model *m, uint32_t tenant) {
+        for (uint32_t i = 0; i < m->n_processes; i++)
+                if (m->processes[i].tenant == tenant) {
+                        m->processes[i].dead = true;
+                        m->processes[i].left = 0;
+                }
+        engine_remove(&m->engine, (uint32_t) m->tenants[tenant].engine);
+        m->tenants[tenant].engine = -1;
+}
+
+void model_take_over(Model *m) {
+        engine_init(&m->engine, m->now);
+        for (uint32_t i = 0; i < m->n_tenants; i++) {
+                ModelTenant *t = &m->tenants[i];
+
+                if (t->engine < 0)
+                        continue;
+                t->tally = TALLY_NULL;
+                t->engine = engine_add(&m->engine, m->now, &t->terms, t->turn.number, t->turn.open);
+                t->turn.open = false;
+                read_rows(m, i);
+        }
+        m->wake = m->now;
+}
+
+void model_run(Model *m, uint64_t until) {
+        while (m->now < until) {
+                uint64_t next = min_u64(min_u64(card_next(m), m->wake), until);
+
+                for (uint32_t i = 0; i < m->n_processes; i++)
+                        next = min_u64(next, m->processes[i].look);
+                card_advance(m, next - m->now);
+                m->now = next;
+                for (uint32_t i = 0; i < m->n_processes; i++)
+                        if (m->processes[i].look <= m->now)
+                                look(m, &m->processes[i]);
+                if (m->wake <= m->now)
+                        arbiter(m);
+        }
+}

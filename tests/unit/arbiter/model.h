@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* A card, the processes on it and their gates, and the engine in the middle, on a clock that does not tick: everything that happens
+ * happens at a time that is known before. Messages between processes take 20 to 60 us, by a sequence that a seed determines.
+ *
+ * The card works off what each process has launched, in order; processes take turns of a millisecond, and the next one's comes at once
+ * when one has nothing left. A process measures as events do: the time from when it could have run to when it ended, others' turns
+ * included. */
+
+#include "arbiter/engine.h"
+#include "arbiter/tally.h"
+
+enum { MODEL_TENANTS = 24, MODEL_PROCESSES = 96, MODEL_SAMPLES = 4096 };
+
+#define USEC UINT64_C(1000)
+#define MSEC UINT64_C(1000000)
+#define SEC  UINT64_C(1000000000)
+
+typedef enum ModelLie {
+        LIE_NONE,
+        LIE_BUSY_ZERO,    /* it has used nothing */
+        LIE_BUSY_BACK,    /* less and less */
+        LIE_BUSY_JUMPS,   /* years */
+        LIE_NEVER_DRAINS, /* for ever in flight */
+        LIE_FUTURE,       /* it wants from tomorrow on, and drained windows that will never be */
+        LIE_ABSENT        /* it wants, and does nothing */
+} ModelLie;
+
+typedef struct ModelProcess {
+        uint32_t tenant;
+        uint64_t kernel;        /* ns */
+        uint64_t request, rest; /* ns: so much work, then so long none; request 0: work without end */
+        ModelLie lie;
+        bool lost_bell, stopped, dead;
+        /* the card's view */
+        uint64_t left, ran;      /* ns launched and not done; ns done, ever */
+        uint64_t span, measured; /* ns with work, ever; the same when a kernel ended last */
+        uint64_t overrun_from;
+        /* its own */
+        Said said;
+        uint64_t todo, arrived, look, launched_in;
+        uint32_t window;                            /* that it launched in last */
+        uint64_t longest, latencies[MODEL_SAMPLES]; /* ns from a request to its end */
+        uint32_t n_latencies;
+} ModelProcess;
+
+typedef struct ModelTenant {
+        int engine; /* -1: not there */
+        Terms terms;
+        Tally tally;
+        EngineTurn turn; /* as it was written last */
+        uint64_t ran;    /* ns of the card, ever */
+        uint64_t opened; /* the newest window, for whoever measures */
+} ModelTenant;
+
+typedef struct Model {
+        Engine engine;
+        uint64_t now;
+        ModelTenant tenants[MODEL_TENANTS];
+        ModelProcess processes[MODEL_PROCESSES];
+        uint32_t n_tenants, n_processes;
+        int32_t running;       /* process that has the card's turn; -1: none */
+        uint64_t turn_left;    /* ns of its turn */
+        uint64_t wake;         /* of the arbiter */
+        uint64_t arbiter_late; /* ns: it comes so much later than it wanted, each time */
+        uint64_t seed, steps, opens, events;
+        uint64_t idle; /* ns without work on the card */
+        bool rung[MODEL_TENANTS];
+        bool per_process; /* each process takes the depth for its own */
+} Model;
+
+void model_init(Model *m, uint64_t seed);
+uint32_t model_tenant(Model *m, const Terms *terms);
+ModelProcess *model_process(Model *m, uint32_t tenant, uint64_t kernel);
+void model_leave(Model *m, uint32_t tenant); /* its processes are gone, and so is it */
+void model_run(Model *m, uint64_t until);
+
+/* Another arbiter takes over: what is in the pages is all it knows. */
+void model_take_over(Model *m);

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The arbiter as a process, on a board with real pages; the gates of the containers are played by hand. */
+
+#include "arbiter/desk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "arbiter/seat.h"
+#include "base/clock.h"
+#include "slice/board.h"
+#include "slice/slice.h"
+#include "test.h"
+
+enum { DEADLINE = 120 }; /* seconds: nothing that is waited for takes one */
+
+static char home[64], path[128];
+
+typedef struct Desk {
+        pid_t pid;
+        int stop;
+} Desk;
+
+static Desk start(void) {
+        Desk d;
+
+        d.pid = desk_start(path, &d.stop);
+        ASSERT_TRUE(d.pid > 0);
+        return d;
+}
+
+static void stop(Desk *d) {
+        int status;
+
+        ASSERT_OK(close(d->stop));
+        ASSERT_INT(waitpid(d->pid, &status, 0), d->pid);
+        ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static Board begin(void) {
+        Fault fault = FAULT_NULL;
+        Board b;
+
+        (void) snprintf(home, sizeof home, "/tmp/aliquot-desk-XXXXXX");
+        ASSERT_TRUE(mkdtemp(home) != NULL);
+        (void) snprintf(path, sizeof path, "%s/slices", home);
+        ASSERT_OK(board_open(&b, path, true, &fault));
+        return b;
+}
+
+static void put_as(Board *b, const char *id, uint32_t percent, uint32_t policy, const char *uuid) {
+        SliceSpec spec = {.limit = 1 << 20,
+                          .card_bytes = 1 << 24,
+                          .core_percent = percent,
+                          .policy = policy,
+                          .uuid = uuid,
+                          .container = id};
+        Fault fault = FAULT_NULL;
+
+        ASSERT_OK(board_renew(b, id, "agent x", &spec, 1, &fault));
+}
+
+static void put(Board *b, const char *id, uint32_t percent) {
+        put_as(b, id, percent, 0, "GPU-a");
+}
+
+static void end(Board *b) {
+        static const char *const ids[] = {"one", "two", "bad"};
+        char lock[160];
+
+        for (size_t i = 0; i < ELEMENTSOF(ids); i++)
+                board_drop(b, ids[i]);
+        board_done(b);
+        (void) snprintf(lock, sizeof lock, "%s/arbiter", path);
+        (void) unlink(lock);
+        (void) rmdir(path);
+        (void) rmdir(home);
+}
+
+static uint64_t now_nsec(void) {
+        return clock_nsec(CLOCK_MONOTONIC);
+}
+
+#define WAIT_FOR(condition)                                                                                  \
+        do {                                                                                                 \
+                uint64_t end_ = now_nsec() + DEADLINE * UINT64_C(1000000000);                                \
+                while (!(condition)) {                                                                       \
+                        struct timespec pause_ = {0, 100000};                                                \
+                        if (now_nsec() > end_)                                                               \
+                                TEST_FAIL_("%s never came", #condition);                                     \
+                        (void) nanosleep(&pause_, NULL);                                                     \
+                }                                                                                            \
+        } while (0)
+
+/* ---- a container's gate ---- */
+
+typedef struct Gate {
+        Slice slice;
+        char bell[192];
+} Gate;
+
+static Gate *gate(const char *id) {
+        Gate *g = calloc(1, sizeof *g);
+        char directory[192];
+
+        ASSERT_TRUE(g != NULL);
+        (void) snprintf(directory, sizeof directory, "%s/%s/0", path, id);
+        (void) snprintf(g->bell, sizeof g->bell, "%s/%s/0/" SLICE_BELL, path, id);
+        ASSERT_OK(slice_open(directory, &g->slice));
+        return g;
+}
+
+static void gate_free(Gate *g) {
+        slice_close(&g->slice);
+        free(g);
+}
+
+static const SliceTurn *turn(const Gate *g) {
+        return &g->slice.limits->turn;
+}
+
+static SliceWork *work(const Gate *g) {
+        return &g->slice.counters->rows[g->slice.row].work;
+}
+
+static uint32_t window(const Gate *g) {
+        return atomic_load(&turn(g)->window);
+}
+
+static bool is_open(const Gate *g) {
+        return (window(g) & TURN_OPEN) != 0 && now_nsec() < atomic_load(&turn(g)->closes);
+}
+
+static void ring(const Gate *g) {
+        int fd = open(g->bell, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+
+        if (fd < 0)
+                return; /* nobody listens */
+        (void) !write(fd, "", 1);
+        (void) close(fd);
+}
+
+static void want(const Gate *g) {
+        atomic_store(&work(g)->wants, now_nsec());
+        ring(g);
+}
+
+/* Has work on the card until its window is closed, and then lets us know. Returns the window's number. */
+static uint32_t use_window(const Gate *g) {
+        uint32_t number;
+
+        WAIT_FOR(is_open(g));
+        number = window(g) >> 1;
+        atomic_store(&work(g)->in_flight, 100000);
+        WAIT_FOR(window(g) >> 1 != number || !is_open(g));
+        atomic_fetch_add(&work(g)->busy, 3000000);
+        atomic_store(&work(g)->drained, number);
+        atomic_store(&work(g)->in_flight, 0);
+        ring(g);
+        return number;
+}
+
+/* ---- the tests ---- */
+
+static void windows_follow_each_other(void) {
+        Board b = begin();
+        Desk d;
+        Gate *g;
+        uint32_t before = 0;
+
+        put(&b, "one", 30);
+        d = start();
+        g = gate("one");
+        WAIT_FOR(atomic_load(&turn(g)->seen) != 0);
+        ASSERT_INT(atomic_load(&turn(g)->flags), TURN_GATED);
+        ASSERT_INT(window(g) & TURN_OPEN, 0);
+        want(g);
+        for (unsigned i = 0; i < 20; i++) {
+                uint32_t number = use_window(g);
+
+                ASSERT_TRUE(number > before);
+                ASSERT_TRUE(atomic_load(&turn(g)->depth) > 0);
+                before = number;
+        }
+        ASSERT_TRUE(atomic_load(&turn(g)->granted) > 0);
+        atomic_store(&work(g)->wants, 0);
+        WAIT_FOR(!is_open(g));
+        stop(&d);
+        gate_free(g);
+        end(&b);
+}
+
+static void never_two_at_once(void) {
+        Board b = begin();
+        unsigned seen[2] = {0};
+        Desk d;
+        Gate *g[2];
+
+        put(&b, "one", 50);
+        put(&b, "two", 50);
+        d = start();
+        g[0] = gate("one");
+        g[1] = gate("two");
+        want(g[0]);
+        want(g[1]);
+        while (seen[0] < 20 || seen[1] < 20) {
+                for (unsigned i = 0; i < 2; i++) {
+                        uint32_t mine = window(g[i]), others = window(g[1 - i]);
+
+                        ASSERT_TRUE((mine & others & TURN_OPEN) == 0 || window(g[i]) != mine);
+                        if (mine & TURN_OPEN && atomic_load(&work(g[i])->drained) != mine >> 1) {
+                                (void) use_window(g[i]);
+                                seen[i]++;
+                        }
+                }
+                (void) sched_yield();
+        }
+        stop(&d);
+        gate_free(g[0]);
+        gate_free(g[1]);
+        end(&b);
+}
+
+/* The second waits, and goes on where the first was when it is gone. */
+static void another_takes_over(void) {
+        Board b = begin();
+        uint32_t number;
+        Desk first, second;
+        int status;
+        Gate *g;
+
+        put(&b, "one", 50);
+        first = start();
+        g = gate("one");
+        want(g);
+        number = use_window(g);
+        second = start();
+        WAIT_FOR(is_open(g));
+        ASSERT_OK(kill(first.pid, SIGKILL)); /* in the middle of a window */
+        ASSERT_INT(waitpid(first.pid, &status, 0), first.pid);
+        ASSERT_OK(close(first.stop));
+        for (unsigned i = 0; i < 5; i++) {
+                uint32_t next = use_window(g);
+
+                ASSERT_TRUE(next > number);
+                number = next;
+        }
+        stop(&second);
+        gate_free(g);
+        end(&b);
+}
+
+static void a_page_that_is_made_anew(void) {
+        Board b = begin();
+        Desk d;
+        Gate *g, *again;
+
+        put(&b, "one", 50);
+        d = start();
+        g = gate("one");
+        WAIT_FOR(atomic_load(&turn(g)->seen) != 0);
+        put(&b, "one", 0); /* of a container that starts again, without a limit now */
+        again = gate("one");
+        WAIT_FOR(atomic_load(&turn(again)->seen) != 0);
+        ASSERT_INT(atomic_load(&turn(again)->flags), 0);
+        put(&b, "one", 20);
+        gate_free(again);
+        again = gate("one");
+        WAIT_FOR(atomic_load(&turn(again)->flags) == TURN_GATED);
+        want(again);
+        (void) use_window(again);
+        stop(&d);
+        gate_free(g);
+        gate_free(again);
+        end(&b);
+}
+
+static void slices_come_and_go(void) {
+        Board b = begin();
+        Desk d = start();
+        Gate *g;
+
+        for (unsigned i = 0; i < 5; i++) {
+                put_as(&b, i % 2 ? "one" : "two", 50, 2, i % 2 ? "GPU-a" : "GPU-b");
+                g = gate(i % 2 ? "one" : "two");
+                want(g);
+                (void) use_window(g);
+                gate_free(g);
+                board_drop(&b, i % 2 ? "one" : "two");
+        }
+        stop(&d);
+        end(&b);
+}
+
+/* Killed with work on the card: the other one does not wait for it for ever. */
+static void the_dead_are_not_waited_for(void) {
+        Board b = begin();
+        Gate *g, *dead;
+        pid_t pid;
+        Desk d;
+
+        put(&b, "one", 50);
+        put(&b, "two", 50);
+        d = start();
+        g = gate("one");
+        pid = fork();
+        if (pid == 0) {
+                dead = gate("two");
+                want(dead);
+                WAIT_FOR(is_open(dead));
+                atomic_store(&work(dead)->in_flight, UINT64_MAX);
+                (void) raise(SIGKILL);
+        }
+        ASSERT_INT(waitpid(pid, NULL, 0), pid);
+        want(g);
+        for (unsigned i = 0; i < 10; i++)
+                (void) use_window(g);
+        stop(&d);
+        gate_free(g);
+        end(&b);
+}
+
+/* ---- boards of any content ---- */
+
+static void spoil(const char *name, const void *bytes, size_t size) {
+        char file[192];
+        int fd;
+
+        (void) snprintf(file, sizeof file, "%s/bad/0/%s", path, name);
+        fd = open(file, O_WRONLY | O_TRUNC | O_CLOEXEC);
+        ASSERT_TRUE(fd >= 0);
+        ASSERT_INT(write(fd, bytes, size), size);
+        (void) close(fd);
+}
+
+static void replace_bell(mode_t type) {
+        char file[192];
+
+        (void) snprintf(file, sizeof file, "%s/bad/0/" SLICE_BELL, path);
+        (void) unlink(file);
+        if (type == S_IFREG)
+                ASSERT_OK(close(open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0666)));
+        else if (type == S_IFLNK)
+                ASSERT_OK(symlink("/dev/zero", file));
+}
+
+static void whatever_stands_there(void) {
+        static uint8_t garbage[sizeof(SliceCounters)];
+        Board b = begin();
+        Gate *g;
+        Desk d;
+
+        for (size_t i = 0; i < sizeof garbage; i++)
+                garbage[i] = (uint8_t) (i * 2654435761u >> 13);
+        put(&b, "one", 50);
+        put(&b, "bad", 50);
+        d = start();
+        g = gate("one");
+        want(g);
+        (void) use_window(g);
+        spoil("counters", garbage, sizeof garbage);
+        for (unsigned i = 0; i < 10; i++)
+                (void) use_window(g);
+        spoil("counters", "", 0);
+        spoil("limits", "", 0); /* under the mapping */
+        for (unsigned i = 0; i < 10; i++)
+                (void) use_window(g);
+        spoil("limits", garbage, sizeof(SliceLimits));
+        replace_bell(S_IFREG);
+        (void) use_window(g);
+        replace_bell(S_IFLNK);
+        for (unsigned i = 0; i < 10; i++)
+                (void) use_window(g);
+        ASSERT_INT(waitpid(d.pid, NULL, WNOHANG), 0);
+        stop(&d);
+        gate_free(g);
+        replace_bell(S_IFREG);
+        end(&b);
+}
+
+/* Rings as fast as it can: the other one is served all the same. */
+static void one_who_rings_without_end(void) {
+        Board b = begin();
+        Gate *g, *other;
+        pid_t pid;
+        Desk d;
+
+        put(&b, "one", 50);
+        put(&b, "two", 50);
+        d = start();
+        g = gate("one");
+        pid = fork();
+        if (pid == 0) {
+                other = gate("two");
+                for (;;)
+                        ring(other);
+        }
+        want(g);
+        for (unsigned i = 0; i < 10; i++)
+                (void) use_window(g);
+        ASSERT_OK(kill(pid, SIGKILL));
+        ASSERT_INT(waitpid(pid, NULL, 0), pid);
+        stop(&d);
+        gate_free(g);
+        end(&b);
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(windows_follow_each_other), TEST(never_two_at_once), TEST(another_takes_over),
+                         TEST(a_page_that_is_made_anew), TEST(slices_come_and_go),
+                         TEST(the_dead_are_not_waited_for), TEST(whatever_stands_there),
+                         TEST(one_who_rings_without_end));
+}

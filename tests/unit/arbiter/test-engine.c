@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the engine does when tenants come, go, sleep, wake, hang and lie; on the model. */
+
+#include <stdlib.h>
+
+#include "model.h"
+#include "test.h"
+
+static Model m;
+
+static Terms fixed(uint32_t percent) {
+        return policy_terms(&(PolicyWish){.policy = 1 + POLICY_FIXED, .percent = percent});
+}
+
+static Terms weighted(uint32_t weight) {
+        return policy_terms(&(PolicyWish){.policy = 1 + POLICY_WEIGHTED, .weight = weight});
+}
+
+static uint32_t tenant(Terms terms) {
+        return model_tenant(&m, &terms);
+}
+
+/* Percent of the card's time from now on. */
+static double share(uint32_t of, uint64_t ns) {
+        uint64_t before = m.tenants[of].ran;
+
+        model_run(&m, m.now + ns);
+        return 100 * (double) (m.tenants[of].ran - before) / (double) ns;
+}
+
+typedef struct Shares {
+        double of[MODEL_TENANTS];
+} Shares;
+
+static Shares shares(uint64_t ns) {
+        uint64_t before[MODEL_TENANTS] = {0};
+        Shares s = {0};
+
+        for (uint32_t i = 0; i < m.n_tenants; i++)
+                before[i] = m.tenants[i].ran;
+        model_run(&m, m.now + ns);
+        for (uint32_t i = 0; i < m.n_tenants; i++)
+                s.of[i] = 100 * (double) (m.tenants[i].ran - before[i]) / (double) ns;
+        return s;
+}
+
+#define ASSERT_NEAR(a, b, by)                                                                                \
+        do {                                                                                                 \
+                double a_ = (a), b_ = (b);                                                                   \
+                if (a_ < b_ - (by) || a_ > b_ + (by))                                                        \
+                        TEST_FAIL_("%s is %.3f, expected %.3f +- %.3f", #a, a_, b_, (double) (by));          \
+        } while (0)
+
+/* ---- policies ---- */
+
+static void fair_share_leaves_empty_places_idle(void) {
+        Terms t = policy_terms(&(PolicyWish){.policy = 1 + POLICY_FAIR, .max_inst = 4});
+
+        model_init(&m, 1);
+        (void) model_process(&m, tenant(t), 100 * USEC);
+        (void) model_process(&m, tenant(t), 2 * MSEC);
+        model_run(&m, 3 * SEC);
+        for (unsigned i = 0; i < 2; i++)
+                ASSERT_NEAR(share(i, 10 * SEC), 25, 0.5);
+}
+
+static void preemptive_shares_among_those_with_work(void) {
+        Terms t = policy_terms(&(PolicyWish){.policy = 1 + POLICY_PREEMPTIVE});
+        Shares s;
+
+        model_init(&m, 2);
+        for (unsigned i = 0; i < 4; i++)
+                (void) tenant(t);
+        (void) model_process(&m, 0, 100 * USEC);
+        model_run(&m, 2 * SEC);
+        ASSERT_TRUE(share(0, 5 * SEC) > 99);
+        (void) model_process(&m, 1, 100 * USEC);
+        (void) model_process(&m, 2, 100 * USEC);
+        model_run(&m, m.now + SEC);
+        s = shares(5 * SEC);
+        for (unsigned i = 0; i < 3; i++)
+                ASSERT_NEAR(s.of[i], 33.3, 0.7);
+}
+
+static void weights(void) {
+        Shares s;
+
+        model_init(&m, 3);
+        (void) model_process(&m, tenant(weighted(1)), 100 * USEC);
+        (void) model_process(&m, tenant(weighted(2)), 3 * MSEC);
+        (void) model_process(&m, tenant(weighted(5)), 30 * USEC);
+        model_run(&m, 3 * SEC);
+        s = shares(20 * SEC);
+        ASSERT_NEAR(s.of[0], 12.5, 1);
+        ASSERT_NEAR(s.of[1], 25, 1);
+        ASSERT_NEAR(s.of[2], 62.5, 1.5);
+}
+
+static void soft_caps_bind_under_contention_only(void) {
+        Shares s;
+
+        model_init(&m, 4);
+        for (unsigned i = 0; i < 2; i++)
+                (void) tenant(policy_terms(&(PolicyWish){.policy = 1 + POLICY_SOFT, .percent = i ? 70 : 30}));
+        (void) model_process(&m, 0, 100 * USEC);
+        model_run(&m, 2 * SEC);
+        ASSERT_TRUE(share(0, 2 * SEC) > 99);
+        (void) model_process(&m, 1, 100 * USEC);
+        model_run(&m, m.now + SEC);
+        s = shares(10 * SEC);
+        ASSERT_NEAR(s.of[0], 30, 1);
+        ASSERT_NEAR(s.of[1], 70, 1.5);
+}
+
+static void native_gates_nobody(void) {
+        model_init(&m, 5);
+        for (unsigned i = 0; i < 2; i++)
+                (void) model_process(
+                        &m, tenant(policy_terms(&(PolicyWish){.policy = 1 + POLICY_NATIVE, .percent = 10})),
+                        100 * USEC);
+        model_run(&m, 2 * SEC);
+        ASSERT_NEAR(share(0, SEC), 50, 1);
+        ASSERT_INT(m.opens, 0);
+}
+
+/* Those with a cap have it whoever else is there; the rest is shared. */
+static void caps_beside_weights(void) {
+        Shares s;
+
+        model_init(&m, 6);
+        (void) model_process(&m, tenant(fixed(30)), 100 * USEC);
+        (void) model_process(&m, tenant(weighted(1)), 100 * USEC);
+        (void) model_process(&m, tenant(weighted(1)), 100 * USEC);
+        model_run(&m, 3 * SEC);
+        s = shares(10 * SEC);
+        ASSERT_NEAR(s.of[0], 30, 1);
+        ASSERT_NEAR(s.of[1], 35, 1);
+        ASSERT_NEAR(s.of[2], 35, 1);
+}
+
+static void wishes_are_taken_as_they_can_be(void) {
+        Terms t = policy_terms(&(PolicyWish){.percent = 30});
+
+        ASSERT_TRUE(t.gated && !t.conserving && t.rate == 300000);
+        ASSERT_FALSE(policy_terms(&(PolicyWish){0}).gated);
+        ASSERT_FALSE(policy_terms(&(PolicyWish){.policy = 4}).gated); /* fixed, without a percentage */
+        ASSERT_INT(policy_terms(&(PolicyWish){.policy = 77, .percent = 4000000000u}).rate, POLICY_PPM);
+        ASSERT_INT(policy_terms(&(PolicyWish){.policy = 1}).rate, POLICY_PPM / POLICY_INSTANCES);
+        ASSERT_TRUE(policy_terms(&(PolicyWish){.policy = 1, .max_inst = UINT32_MAX}).rate > 0);
+        t = policy_terms(&(PolicyWish){.policy = 2, .high = true, .prio_ratio = 5});
+        ASSERT_TRUE(t.high && t.rate == 200000); /* 20 % at least */
+        t = policy_terms(&(PolicyWish){.policy = 4, .percent = 30, .high = true});
+        ASSERT_TRUE(t.high && t.rate == 300000); /* a cap stays one */
+        ASSERT_FALSE(policy_terms(&(PolicyWish){.policy = 6, .high = true}).high);
+}
+
+/* ---- waking ---- */
+
+static void who_wakes_has_its_share_back(void) {
+        ModelProcess *p;
+
+        model_init(&m, 8);
+        (void) model_process(&m, tenant(weighted(1)), 2 * MSEC);
+        (void) tenant(weighted(1));
+        p = model_process(&m, 1, 100 * USEC);
+        p->request = MSEC;
+        p->rest = 37 * MSEC;
+        model_run(&m, 20 * SEC);
+        ASSERT_TRUE(p->n_latencies > 400);
+        for (uint32_t i = 0; i < p->n_latencies; i++)
+                ASSERT_TRUE(p->latencies[i] <= 10 * MSEC); /* to the end of a millisecond's work */
+}
+
+/* From the next window on, and all of it. */
+static void who_wakes_for_good(void) {
+        model_init(&m, 9);
+        (void) model_process(&m, tenant(weighted(1)), MSEC);
+        (void) tenant(weighted(1));
+        model_run(&m, 5 * SEC);
+        (void) model_process(&m, 1, MSEC);
+        model_run(&m, m.now + 10 * MSEC);
+        ASSERT_TRUE(m.tenants[1].ran > 0);
+        ASSERT_NEAR(share(1, 100 * MSEC), 50, 12);
+        ASSERT_NEAR(share(1, SEC), 50, 1);
+}
+
+/* A tenant that slept for an hour has no more coming to it than one that slept for a second. */
+static void nobody_saves_up(void) {
+        double before;
+
+        model_init(&m, 10);
+        (void) tenant(fixed(20));
+        (void) model_process(&m, tenant(fixed(50)), MSEC);
+        model_run(&m, 3600 * SEC);
+        (void) model_process(&m, 0, MSEC);
+        before = share(0, SEC);
+        ASSERT_NEAR(before, 20, 1.5);
+}
+
+static int by_length(const void *a, const void *b) {
+        const uint64_t *x = a, *y = b;
+
+        return *x < *y ? -1 : *x > *y;
+}
+
+static uint64_t p99(ModelProcess *p) {
+        ASSERT_TRUE(p->n_latencies > 100);
+        qsort(p->latencies, p->n_latencies, sizeof p->latencies[0], by_length);
+        return p->latencies[p->n_latencies * 99 / 100];
+}
+
+static uint64_t requests(bool neighbour, uint32_t policy) {
+        Terms high = policy_terms(
+                &(PolicyWish){.policy = 1 + policy, .percent = 90, .high = true, .prio_ratio = 99});
+        ModelProcess *p;
+
+        model_init(&m, 11);
+        p = model_process(&m, tenant(high), 200 * USEC);
+        p->request = 20 * MSEC;
+        p->rest = 31 * MSEC;
+        if (neighbour)
+                (void) model_process(
+                        &m, tenant(policy_terms(&(PolicyWish){.policy = 1 + policy, .percent = 10})), MSEC);
+        model_run(&m, 60 * SEC);
+        return p99(p);
+}
+
+static void high_priority_is_hardly_disturbed(void) {
+        uint32_t policies[] = {POLICY_WEIGHTED, POLICY_SOFT};
+
+        for (size_t i = 0; i < 2; i++) {
+                uint64_t alone = requests(false, policies[i]), beside = requests(true, policies[i]);
+
+                printf("# p99 of 20 ms: %.3f ms alone, %.3f ms beside\n", (double) alone / 1e6,
+                       (double) beside / 1e6);
+                ASSERT_TRUE(beside * 10 <= alone * 11);
+        }
+}
+
+static void high_priority_is_bounded(void) {
+        Terms high = policy_terms(&(PolicyWish){.policy = 3, .high = true, .prio_ratio = 80});
+        Shares s;
+
+        model_init(&m, 12);
+        (void) model_process(&m, tenant(high), MSEC);
+        (void) model_process(&m, tenant(weighted(1)), MSEC);
+        model_run(&m, 2 * SEC);
+        s = shares(10 * SEC);
+        ASSERT_NEAR(s.of[0], 80, 2);
+        ASSERT_NEAR(s.of[1], 20, 2);
+}
+
+/* ---- changes ---- */
+
+static void policies_change_under_way(void) {
+        model_init(&m, 13);
+        for (unsigned i = 0; i < 2; i++)
+                (void) model_process(&m, tenant(fixed(20)), 100 * USEC);
+        model_run(&m, 3 * SEC);
+        ASSERT_NEAR(share(0, 5 * SEC), 20, 1);
+        for (uint32_t policy = 0; policy < POLICY_N; policy++) {
+                Terms t = policy_terms(&(PolicyWish){.policy = 1 + policy, .percent = 20, .max_inst = 5});
+
+                for (uint32_t i = 0; i < 2; i++)
+                        engine_set(&m.engine, i, &t);
+                m.wake = m.now;
+                model_run(&m, m.now + SEC);
+                ASSERT_NEAR(share(0, 5 * SEC), policy == POLICY_FAIR || policy == POLICY_FIXED ? 20 : 50, 1);
+        }
+        for (uint32_t i = 0; i < 2; i++)
+                engine_set(&m.engine, i, &(Terms){.gated = true, .rate = 200000, .weight = 1});
+        m.wake = m.now;
+        model_run(&m, m.now + SEC);
+        ASSERT_NEAR(share(0, 5 * SEC), 20, 1);
+}
+
+static void tenants_come_and_go(void) {
+        model_init(&m, 14);
+        for (unsigned i = 0; i < 3; i++)
+                (void) model_process(&m, tenant(fixed(30)), 3 * MSEC);
+        model_run(&m, 3 * SEC + 1234567);
+        model_leave(&m, 1);
+        ASSERT_NEAR(share(0, 5 * SEC), 30, 1);
+        (void) model_process(&m, tenant(fixed(40)), 100 * USEC);
+        model_run(&m, m.now + SEC);
+        ASSERT_NEAR(share(3, 5 * SEC), 40, 1);
+        ASSERT_NEAR(share(2, 5 * SEC), 30, 1);
+}
+
+/* A new arbiter goes on where the old one was, and opens nothing before what the old one opened is over. */
+static void another_takes_over(void) {
+        model_init(&m, 15);
+        (void) model_process(&m, tenant(fixed(30)), 300 * USEC);
+        (void) model_process(&m, tenant(fixed(60)), 300 * USEC);
+        for (unsigned i = 0; i < 200; i++) {
+                model_run(&m, m.now + 41 * MSEC + i * 77777);
+                model_take_over(&m);
+        }
+        model_run(&m, m.now + SEC);
+        ASSERT_NEAR(share(0, 10 * SEC), 30, 1);
+        ASSERT_NEAR(share(1, 10 * SEC), 60, 1);
+}
+
+static void there_is_an_end_to_tenants(void) {
+        Engine *e = malloc(sizeof *e);
+        Terms t = fixed(5);
+
+        ASSERT_TRUE(e != NULL);
+        engine_init(e, 1);
+        for (int i = 0; i < ENGINE_TENANTS; i++)
+                ASSERT_INT(engine_add(e, 1, &t, 0, false), i);
+        ASSERT_INT(engine_add(e, 1, &t, 0, false), -1);
+        engine_remove(e, 7);
+        ASSERT_INT(engine_add(e, 1, &t, 0, false), 7);
+        free(e);
+}
+
+/* ---- trouble ---- */
+
+/* Beside somebody who does or says something odd, an honest tenant has its share; and he has no more than his. */
+static void beside_a_liar(ModelLie lie, double most) {
+        Shares s;
+
+        model_init(&m, 20 + lie);
+        (void) model_process(&m, tenant(fixed(50)), 100 * USEC);
+        (void) model_process(&m, tenant(fixed(30)), MSEC);
+        model_process(&m, tenant(fixed(20)), 500 * USEC)->lie = lie;
+        model_run(&m, 12 * SEC);
+        s = shares(20 * SEC);
+        printf("# lie %d: %.2f %.2f, he %.2f\n", lie, s.of[0], s.of[1], s.of[2]);
+        ASSERT_NEAR(s.of[0], 50, 1.5);
+        ASSERT_NEAR(s.of[1], 30, 1.5);
+        ASSERT_TRUE(s.of[2] <= most);
+}
+
+static void liars(void) {
+        beside_a_liar(LIE_NONE, 20.5);
+        beside_a_liar(LIE_BUSY_ZERO, 21);
+        beside_a_liar(LIE_BUSY_BACK, 21);
+        beside_a_liar(LIE_BUSY_JUMPS, 20.5);
+        beside_a_liar(LIE_NEVER_DRAINS, 20.5);
+        beside_a_liar(LIE_FUTURE, 21);
+        beside_a_liar(LIE_ABSENT, 0);
+}
+
+/* Under a work-conserving policy: who wants and does nothing has little of the others' time. */
+static void the_absent_waste_little(void) {
+        model_init(&m, 30);
+        (void) model_process(&m, tenant(weighted(1)), 100 * USEC);
+        model_process(&m, tenant(weighted(1)), MSEC)->lie = LIE_ABSENT;
+        model_run(&m, 5 * SEC);
+        ASSERT_TRUE(share(0, 5 * SEC) > 98);
+}
+
+static void stopped_and_killed_in_a_window(void) {
+        ModelProcess *p;
+        Shares s;
+
+        model_init(&m, 31);
+        (void) model_process(&m, tenant(fixed(50)), 100 * USEC);
+        p = model_process(&m, tenant(fixed(40)), MSEC);
+        model_run(&m, 3 * SEC);
+        while (!m.tenants[1].turn.open || p->left == 0)
+                model_run(&m, m.now + 100 * USEC);
+        p->stopped = true;
+        s = shares(10 * SEC);
+        ASSERT_NEAR(s.of[0], 50, 1);
+        p->stopped = false;
+        p->look = m.now;
+        model_run(&m, m.now + 60 * SEC); /* it pays for what might have been */
+        s = shares(10 * SEC);
+        ASSERT_NEAR(s.of[0], 50, 1);
+        ASSERT_NEAR(s.of[1], 40, 1);
+        while (!m.tenants[1].turn.open || p->left == 0)
+                model_run(&m, m.now + 100 * USEC);
+        p->dead = true;
+        p->left = 0;
+        m.wake = m.now;
+        s = shares(SEC);
+        ASSERT_NEAR(s.of[0], 50, 1);
+}
+
+static void bells_are_lost(void) {
+        Shares s;
+
+        model_init(&m, 32);
+        model_process(&m, tenant(fixed(50)), 100 * USEC)->lost_bell = true;
+        model_process(&m, tenant(fixed(40)), MSEC)->lost_bell = true;
+        model_run(&m, 3 * SEC);
+        s = shares(10 * SEC);
+        printf("# without bells: %.2f of 50, %.2f of 40\n", s.of[0], s.of[1]);
+        ASSERT_NEAR(s.of[0], 47, 4); /* whoever does not ring pays for the time until he is seen */
+        ASSERT_NEAR(s.of[1], 38, 4);
+}
+
+/* An arbiter that always comes late, on a machine that is busy with something else. */
+static void the_arbiter_is_late(void) {
+        Shares s;
+
+        model_init(&m, 33);
+        m.arbiter_late = 3 * MSEC;
+        (void) model_process(&m, tenant(fixed(40)), 100 * USEC);
+        (void) model_process(&m, tenant(fixed(20)), MSEC);
+        model_run(&m, 3 * SEC);
+        s = shares(20 * SEC);
+        printf("# late: %.2f of 40, %.2f of 20\n", s.of[0], s.of[1]);
+        ASSERT_NEAR(s.of[0], 40, 2);
+        ASSERT_NEAR(s.of[1], 20, 2);
+}
+
+/* A kernel of half a minute: reported once, charged as far as debts go, and the others run beside it. */
+static void a_kernel_that_will_not_end(void) {
+        Shares s;
+
+        model_init(&m, 34);
+        (void) model_process(&m, tenant(fixed(50)), 100 * USEC);
+        (void) model_process(&m, tenant(fixed(20)), 30 * SEC);
+        model_run(&m, 20 * SEC);
+        ASSERT_INT(m.events, 1);
+        s = shares(5 * SEC);
+        ASSERT_NEAR(s.of[0], 25, 4); /* the driver takes turns with what cannot be stopped */
+        model_run(&m, 71 * SEC);
+        printf("# over 70 s: %.2f of 50\n", (double) m.tenants[0].ran / 7e8);
+        ASSERT_TRUE((double) m.tenants[0].ran / 7e8 > 40); /* but some of that is paid back when it is over */
+        ASSERT_INT(m.events, 1);
+        ASSERT_TRUE(m.engine.tenants[1].account.balance < 0 &&
+                    m.engine.tenants[1].account.balance >= -ACCOUNT_DEBT);
+        s = shares(5 * SEC);
+        ASSERT_NEAR(s.of[0], 50, 1);
+        ASSERT_INT(s.of[1], 0);
+}
+
+static void the_clock_stands_and_jumps(void) {
+        Engine *e = malloc(sizeof *e);
+        EngineSays says = {.wants = 1, .n_active = 1, .drained = true};
+        Terms t = fixed(30);
+        uint64_t next;
+
+        ASSERT_TRUE(e != NULL);
+        engine_init(e, 1000);
+        for (int i = 0; i < 2; i++)
+                ASSERT_INT(engine_add(e, 1000, &t, 0, false), i);
+        engine_says(e, 1000, 0, &says);
+        engine_says(e, 1000, 1, &says);
+        next = engine_step(e, 5 * SEC);
+        ASSERT_TRUE(next > 5 * SEC && e->tenants[0].turn.open);
+        next = engine_step(e, SEC); /* backwards */
+        ASSERT_TRUE(next > SEC && e->now == 5 * SEC);
+        next = engine_step(e, 86400 * SEC); /* the lid was closed */
+        ASSERT_TRUE(next > 86400 * SEC);
+        for (int i = 0; i < 2; i++)
+                ASSERT_TRUE(!e->tenants[i].turn.open || e->tenants[i].turn.closes < 86401 * SEC);
+        ASSERT_TRUE(e->tenants[0].account.balance > -(int64_t) SEC &&
+                    account_tokens(&e->tenants[0].account) < (int64_t) SEC);
+        free(e);
+}
+
+/* ---- all at once ---- */
+
+static uint64_t next_random(uint64_t *seed) {
+        *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        return *seed >> 33;
+}
+
+static void check_accounts(void) {
+        for (uint32_t i = 0; i < m.engine.n; i++) {
+                const EngineTenant *t = &m.engine.tenants[i];
+
+                if (t->state == ENGINE_FREE)
+                        continue;
+                ASSERT_TRUE(t->account.balance >= -ACCOUNT_DEBT);
+                ASSERT_TRUE(account_tokens(&t->account) <= ACCOUNT_DEBT + ACCOUNT_LAG + 2 * ACCOUNT_BURST);
+        }
+}
+
+/* The model itself asserts that no two windows are open and no number is used twice. */
+static void whatever_happens(void) {
+        static const uint64_t kernels[] = {5 * USEC, 200 * USEC, 3 * MSEC, 40 * MSEC, 700 * MSEC};
+
+        for (uint64_t round = 1; round <= 40; round++) {
+                uint64_t seed = round;
+
+                model_init(&m, round);
+                for (unsigned i = 0; i < 20; i++) {
+                        Terms t = policy_terms(&(PolicyWish){.policy = (uint32_t) (next_random(&seed) % 7),
+                                                             .percent = (uint32_t) (next_random(&seed) % 40),
+                                                             .weight = (uint32_t) (next_random(&seed) % 4),
+                                                             .high = next_random(&seed) % 8 == 0});
+                        uint32_t at = tenant(t);
+
+                        for (uint64_t n = next_random(&seed) % 3; n > 0; n--) {
+                                ModelProcess *p = model_process(&m, at, kernels[next_random(&seed) % 5]);
+
+                                p->lie = next_random(&seed) % 4 == 0 ? (ModelLie) (next_random(&seed) % 7)
+                                                                     : LIE_NONE;
+                                p->request = next_random(&seed) % 2 ? next_random(&seed) % (20 * MSEC) : 0;
+                                p->rest = next_random(&seed) % (50 * MSEC);
+                                p->lost_bell = next_random(&seed) % 8 == 0;
+                        }
+                        model_run(&m, m.now + next_random(&seed) % (300 * MSEC));
+                        if (next_random(&seed) % 3 == 0 &&
+                            m.tenants[next_random(&seed) % m.n_tenants].engine >= 0) {
+                                uint32_t gone = (uint32_t) (next_random(&seed) % m.n_tenants);
+
+                                if (m.tenants[gone].engine >= 0)
+                                        model_leave(&m, gone);
+                        }
+                        check_accounts();
+                }
+        }
+}
+
+/* Nobody who is honest starves: in every ten seconds each has something. */
+static void nobody_starves(void) {
+        model_init(&m, 50);
+        for (unsigned i = 0; i < 20; i++)
+                (void) model_process(&m, tenant(fixed(5)), (i + 1) * 700 * USEC);
+        model_run(&m, 5 * SEC);
+        for (unsigned n = 0; n < 5; n++) {
+                Shares s = shares(10 * SEC);
+
+                for (unsigned i = 0; i < 20; i++)
+                        ASSERT_NEAR(s.of[i], 5, 1);
+        }
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(wishes_are_taken_as_they_can_be), TEST(fair_share_leaves_empty_places_idle),
+                         TEST(preemptive_shares_among_those_with_work), TEST(weights),
+                         TEST(soft_caps_bind_under_contention_only), TEST(native_gates_nobody),
+                         TEST(caps_beside_weights), TEST(who_wakes_has_its_share_back),
+                         TEST(who_wakes_for_good), TEST(nobody_saves_up),
+                         TEST(high_priority_is_hardly_disturbed), TEST(high_priority_is_bounded),
+                         TEST(policies_change_under_way), TEST(tenants_come_and_go), TEST(another_takes_over),
+                         TEST(there_is_an_end_to_tenants), TEST(liars), TEST(the_absent_waste_little),
+                         TEST(stopped_and_killed_in_a_window), TEST(bells_are_lost),
+                         TEST(the_arbiter_is_late), TEST(a_kernel_that_will_not_end),
+                         TEST(the_clock_stands_and_jumps), TEST(whatever_happens), TEST(nobody_starves));
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The table of shares, with its bounds: tenants that always want the card, under caps that make up 100 %. */
+
+#include "table.h"
+#include "test.h"
+
+static void check(const TableCase *c, uint64_t seed) {
+        TableResult r = table_run(c, seed);
+        double kernels = 100 * (double) c->kernel * c->n_tenants / ((double) SEC * c->seconds);
+
+        if (r.error_1 <= table_bound(c, 1) && r.error_10 <= table_bound(c, 10) && r.sum >= 97 - kernels)
+                return;
+        TEST_FAIL_("%u tenants of %u processes, the first %u %%, kernels of %g us: off by %.2f points in a "
+                   "second (%.2f), %.2f in ten (%.2f), sum %.2f %%",
+                   c->n_tenants, c->n_processes, c->caps[0], (double) c->kernel / 1e3, r.error_1,
+                   table_bound(c, 1), r.error_10, table_bound(c, 10), r.sum);
+}
+
+static void check_all(uint32_t tenants, uint32_t processes) {
+        for (uint32_t k = 0; k < 6; k++)
+                for (uint32_t c = 0; c < 5; c++) {
+                        TableCase one;
+
+                        table_case(table_caps[c], tenants, &one);
+                        one.kernel = table_kernels[k];
+                        one.n_processes = processes;
+                        check(&one, 1 + k * 8 + c);
+                }
+}
+
+static void one_tenant(void) {
+        check_all(1, 1);
+        check_all(1, 4);
+}
+
+static void two_tenants(void) {
+        check_all(2, 1);
+        check_all(2, 4);
+}
+
+static void three_tenants(void) {
+        check_all(3, 1);
+        check_all(3, 4);
+}
+
+/* Kernels of all lengths beside each other: each gets its share of a longer time. */
+static void mixed(void) {
+        static const uint64_t kernels[4] = {5 * USEC, 500 * USEC, 20 * MSEC, 300 * MSEC};
+        static const uint32_t caps[4] = {40, 30, 20, 10};
+        static Model m;
+        uint64_t before[4];
+
+        model_init(&m, 7);
+        for (uint32_t i = 0; i < 4; i++) {
+                Terms terms = policy_terms(&(PolicyWish){.percent = caps[i]});
+
+                (void) model_process(&m, model_tenant(&m, &terms), kernels[i]);
+        }
+        model_run(&m, 10 * SEC);
+        for (uint32_t i = 0; i < 4; i++)
+                before[i] = m.tenants[i].ran;
+        model_run(&m, 110 * SEC);
+        for (uint32_t i = 0; i < 4; i++) {
+                double percent = (double) (m.tenants[i].ran - before[i]) / 1e9;
+
+                printf("# %u %%: %.2f\n", caps[i], percent);
+                ASSERT_TRUE(percent > caps[i] - 1.3 && percent < caps[i] + 1.3);
+        }
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(one_tenant), TEST(two_tenants), TEST(three_tenants), TEST(mixed));
+}
