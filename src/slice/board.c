@@ -154,17 +154,17 @@ static bool is_locked(int fd) {
 }
 
 /* Returns whether somebody has it. The agent's are there as long as the agent lets them stand: they begin with another word. */
-static bool read_owner(int dir, BoardSlice *slice) {
+static bool read_owner(int dir, char ret[static BOARD_OWNER]) {
         _cleanup_close_ int fd = openat(dir, OWNER, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         ssize_t n;
 
-        slice->owner[0] = '\0';
+        ret[0] = '\0';
         if (fd < 0)
                 return false;
-        n = read(fd, slice->owner, sizeof slice->owner - 1);
-        slice->owner[n > 0 ? n : 0] = '\0';
-        slice->owner[strcspn(slice->owner, "\n")] = '\0';
-        return strncmp(slice->owner, BOARD_AGENT, strlen(BOARD_AGENT)) == 0 || is_locked(fd);
+        n = read(fd, ret, BOARD_OWNER - 1);
+        ret[n > 0 ? n : 0] = '\0';
+        ret[strcspn(ret, "\n")] = '\0';
+        return strncmp(ret, BOARD_AGENT, strlen(BOARD_AGENT)) == 0 || is_locked(fd);
 }
 
 static void read_card(int dir, uint32_t number, BoardSlice *slice) {
@@ -183,7 +183,7 @@ static void read_card(int dir, uint32_t number, BoardSlice *slice) {
 }
 
 static bool lives(int dir, BoardSlice *slice) {
-        bool owned = read_owner(dir, slice);
+        bool owned = read_owner(dir, slice->owner);
 
         slice->n_cards = 0;
         for (uint32_t i = 0; i < BOARD_CARDS; i++)
@@ -241,7 +241,8 @@ static int visit_one(Board *b, const char *id, int (*visit)(void *userdata, cons
         return 0;
 }
 
-int board_each(Board *b, int (*visit)(void *userdata, const BoardSlice *slice), void *userdata) {
+/* By name, until one answers non-zero, which is returned. */
+static int walk(Board *b, int (*step)(Board *b, const char *id, void *userdata), void *userdata) {
         int fd = openat(b->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
         const struct dirent *entry;
@@ -255,9 +256,60 @@ int board_each(Board *b, int (*visit)(void *userdata, const BoardSlice *slice), 
         }
         while (r == 0 && (entry = readdir(entries)))
                 if (entry->d_name[0] != '.' && strlen(entry->d_name) < BOARD_ID)
-                        r = visit_one(b, entry->d_name, visit, userdata);
+                        r = step(b, entry->d_name, userdata);
         (void) closedir(entries);
         return r;
+}
+
+typedef struct Visit {
+        int (*visit)(void *userdata, const BoardSlice *slice);
+        void *userdata;
+} Visit;
+
+static int each_step(Board *b, const char *id, void *userdata) {
+        const Visit *v = userdata;
+
+        return visit_one(b, id, v->visit, v->userdata);
+}
+
+int board_each(Board *b, int (*visit)(void *userdata, const BoardSlice *slice), void *userdata) {
+        return walk(b, each_step, &(Visit){visit, userdata});
+}
+
+/* ---- what has grown ---- */
+
+typedef struct Trim {
+        void (*visit)(void *userdata, const BoardGrown *grown);
+        void *userdata;
+} Trim;
+
+static void trim_card(int dir, const char *id, uint32_t number, const Trim *t) {
+        _cleanup_close_ int fd = -1;
+        char name[16], owner[BOARD_OWNER];
+        uint64_t bytes;
+
+        (void) snprintf(name, sizeof name, "%u", number);
+        fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (fd < 0 || slice_files_trim(fd, &bytes) != 0 || bytes == 0)
+                return;
+        (void) read_owner(dir, owner);
+        t->visit(t->userdata, &(BoardGrown){id, owner, number, bytes});
+}
+
+/* Cards are numbered without gaps. */
+static int trim_step(Board *b, const char *id, void *userdata) {
+        _cleanup_close_ int dir = openat(b->fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        char name[16] = "0";
+
+        for (uint32_t i = 0; dir >= 0 && i < BOARD_CARDS && faccessat(dir, name, F_OK, 0) == 0; i++) {
+                trim_card(dir, id, i, userdata);
+                (void) snprintf(name, sizeof name, "%u", i + 1);
+        }
+        return 0;
+}
+
+int board_trim(Board *b, void (*visit)(void *userdata, const BoardGrown *grown), void *userdata) {
+        return walk(b, trim_step, &(Trim){visit, userdata});
 }
 
 static int leave(void *userdata, const BoardSlice *slice) {
@@ -304,6 +356,11 @@ static int put_cards(int dir, const SliceSpec *specs, size_t n, Fault *fault) {
         return 0;
 }
 
+/* The other slices are as they were; what is missing is room. */
+static int say_full(const Board *b, int r, Fault *fault) {
+        return r == -ENOSPC ? fault_wrap(fault, r, "the board of slices in %s is full", b->path) : r;
+}
+
 int board_put(Board *b, const char *id, const char *owner, const SliceSpec *specs, size_t n, int *ret_owner,
               Fault *fault) {
         _cleanup_close_ int dir = -1, held = -1;
@@ -322,7 +379,7 @@ int board_put(Board *b, const char *id, const char *owner, const SliceSpec *spec
                 r = put_cards(dir, specs, n, fault);
         if (r < 0) {
                 board_drop(b, id);
-                return r;
+                return say_full(b, r, fault);
         }
         *ret_owner = TAKE_FD(held);
         return 0;
@@ -339,11 +396,13 @@ static int write_owner(int dir, const char *owner, Fault *fault) {
 
 int board_renew(Board *b, const char *id, const char *owner, const SliceSpec *specs, size_t n, Fault *fault) {
         _cleanup_close_ int dir = -1;
+        bool made;
         int r;
 
         if (n > BOARD_CARDS)
                 return fault_set(fault, -E2BIG, "slice %s: more than %d cards", id, BOARD_CARDS);
-        if (mkdirat(b->fd, id, 0755) < 0 && errno != EEXIST)
+        made = mkdirat(b->fd, id, 0755) == 0;
+        if (!made && errno != EEXIST)
                 return fault_set(fault, -errno, "cannot make slice %s in %s: %s", id, b->path,
                                  strerror(errno));
         dir = openat(b->fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -351,7 +410,11 @@ int board_renew(Board *b, const char *id, const char *owner, const SliceSpec *sp
                 return fault_set(fault, -errno, "cannot open slice %s in %s: %s", id, b->path,
                                  strerror(errno));
         r = write_owner(dir, owner, fault);
-        return r < 0 ? r : put_cards(dir, specs, n, fault);
+        if (r == 0)
+                r = put_cards(dir, specs, n, fault);
+        if (r < 0 && made)
+                board_drop(b, id); /* without an owner nobody would throw it away */
+        return say_full(b, r, fault);
 }
 
 static bool is_agents(Board *b, const char *id) {
@@ -364,22 +427,19 @@ static bool is_agents(Board *b, const char *id) {
                strcmp(text, BOARD_AGENT) == 0;
 }
 
-int board_sweep(Board *b, bool (*keep)(void *userdata, const char *id), void *userdata) {
-        int fd = openat(b->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
-        const struct dirent *entry;
+typedef struct Sweep {
+        bool (*keep)(void *userdata, const char *id);
+        void *userdata;
+} Sweep;
 
-        if (!entries) {
-                int r = -errno;
+static int sweep_step(Board *b, const char *id, void *userdata) {
+        const Sweep *s = userdata;
 
-                if (fd >= 0)
-                        (void) close(fd);
-                return r;
-        }
-        while ((entry = readdir(entries)))
-                if (entry->d_name[0] != '.' && strlen(entry->d_name) < BOARD_ID &&
-                    is_agents(b, entry->d_name) && !keep(userdata, entry->d_name))
-                        board_drop(b, entry->d_name);
-        (void) closedir(entries);
+        if (is_agents(b, id) && !s->keep(s->userdata, id))
+                board_drop(b, id);
         return 0;
+}
+
+int board_sweep(Board *b, bool (*keep)(void *userdata, const char *id), void *userdata) {
+        return walk(b, sweep_step, &(Sweep){keep, userdata});
 }

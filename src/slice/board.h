@@ -53,8 +53,17 @@ void board_unlock(Board *b);
  * over else. What cannot be read is passed over. Negative errno when the board cannot be read. */
 int board_each(Board *b, int (*visit)(void *userdata, const BoardSlice *slice), void *userdata);
 
+/* Cuts counters that a container has made larger than they are back to their size, on the whole board, and tells of each. 0 or negative errno
+ * when the board cannot be read. */
+typedef struct BoardGrown {
+        const char *id, *owner; /* lent for the call */
+        uint32_t number;
+        uint64_t bytes;
+} BoardGrown;
+int board_trim(Board *b, void (*visit)(void *userdata, const BoardGrown *grown), void *userdata);
+
 /* Makes BOARD/ID with one slice page per spec, under the lock. *ret_owner is a descriptor that keeps it alive, and so do its copies:
- * inherited over fork, closed at exec. 0 or negative errno with a fault; nothing is left behind on failure. */
+ * inherited over fork, closed at exec. 0 or negative errno with a fault (-ENOSPC: the board is full); nothing is left behind on failure. */
 int board_put(Board *b, const char *id, const char *owner, const SliceSpec *specs, size_t n, int *ret_owner,
               Fault *fault);
 void board_drop(Board *b, const char *id);
@@ -63,7 +72,8 @@ void board_drop(Board *b, const char *id);
 void board_drop_dead(Board *b, const char *id);
 
 /* The node agent's: the directory and its pages are made where they are missing, limits are said anew, good counters stay. Nobody
- * holds a lock: it stands until the agent takes it away. 0 or negative errno with a fault. */
+ * holds a lock: it stands until the agent takes it away. 0 or negative errno with a fault (-ENOSPC: the board is full); a slice that was
+ * there before stays then. */
 int board_renew(Board *b, const char *id, const char *owner, const SliceSpec *specs, size_t n, Fault *fault);
 
 /* Drops the agent's slices that keep() does not want. 0 or negative errno when the board cannot be read. */
