@@ -72,6 +72,12 @@ void call_free_again(Call *c, uint32_t object) {
         (void) gate_driver(c->fd, RM_IOCTL(RM_ESC_FREE, sizeof f), &f); /* if not, the audit sees it */
 }
 
+/* A client that was not made here, or was forgotten, is on a file of somebody else, which is this one: the driver serves no client on
+ * another's file. Those that were made here have theirs held. */
+bool call_hold(const Call *c) {
+        return c->seat.up[0] != 0 || gate_hold(c->g, c->fd);
+}
+
 /* A card whose slice is not good has one of nothing. */
 RmKnown call_known(Gate *g, int card) {
         GateCard *c = card >= 0 ? &g->cards[card] : NULL;
@@ -103,6 +109,8 @@ static long allocate(Call *c, uint64_t bytes) {
         object_bytes_none(&freed);
         if (bytes == 0)
                 return call_answer(c, call_driver(c));
+        if (!call_hold(c))
+                return call_refuse(c, RM_ERR_NO_MEMORY);
         if (gate_reserve(c->g, c->card, bytes, c->fd, c->ask.client) < 0) {
                 gate_say(c->g, "refused: no room in the slice", bytes, (uint64_t) c->card);
                 return call_refuse(c, RM_ERR_NO_MEMORY);
@@ -156,9 +164,12 @@ static long remember(Call *c) {
                 [RM_NEW_SUBDEVICE] = OBJECT_SUBDEVICE,
         };
         ObjectBytes freed;
-        long r = call_driver(c);
         uint32_t object;
+        long r;
 
+        if (c->ask.what == RM_NEW_CLIENT && !gate_hold(c->g, c->fd))
+                return call_refuse(c, RM_ERR_NO_MEMORY);
+        r = call_driver(c);
         object_bytes_none(&freed);
         if (!call_agreed(c, r))
                 return call_answer(c, r);
@@ -308,16 +319,31 @@ static bool is_for_driver(Call *c) {
         return c->known || gate_file(c->g, c->fd) == GATE_FILE_RM;
 }
 
+/* The driver gets what was looked at here, too: in the application's memory another thread may make something else of it by then. */
+static long forward(Call *c, unsigned long request, uint64_t argument, uint32_t size) {
+        uint32_t client = get32(c->outer);
+        ObjectMark mark;
+        long r;
+
+        if (!objects_find(&c->g->objects, client, client, &mark) && gate_file(c->g, c->fd) != GATE_FILE_RM)
+                return GATE_NOT_OURS;
+        r = gate_driver(c->fd, request, c->outer);
+        if (r < 0)
+                return r;
+        return poke(argument, c->outer, size) < 0 ? -EFAULT : r;
+}
+
 long gate_call(Gate *g, int fd, unsigned long request, uint64_t argument, uint32_t nr, uint32_t size) {
         Call c;
 
+        /* Not left to the kernel: another thread may have put something there by then. */
         if (peek(c.outer, argument, size) < 0)
-                return GATE_NOT_OURS;
+                return gate_file(g, fd) == GATE_FILE_RM ? -EFAULT : GATE_NOT_OURS;
         rm_decode(nr, size, c.outer, &c.ask);
-        if (c.ask.what == RM_OTHER)
-                return GATE_NOT_OURS;
         c.g = g;
         c.fd = fd;
+        if (c.ask.what == RM_OTHER)
+                return forward(&c, request, argument, size);
         if (!is_for_driver(&c))
                 return GATE_NOT_OURS;
         bytes_copy(c.sent, c.outer, size);

@@ -10,6 +10,7 @@
 #include "kube/reflector.h"
 #include "node/agent.h"
 #include "node/audit.h"
+#include "node/board_watch.h"
 #include "node/dying.h"
 #include "node/hung.h"
 #include "node/prove.h"
@@ -20,6 +21,7 @@
 typedef struct AgentCounters {
         uint64_t registrations, lost[DEVICE_KINDS_];
         uint64_t card_troubles;
+        uint64_t killed;  /* processes of those who hold too much */
         uint64_t dropped; /* by the kubelet, without a word */
 } AgentCounters;
 
@@ -29,7 +31,7 @@ typedef struct AgentWarning {
         Fault note;
         bool told;
 } AgentWarning;
-enum { WARNINGS_MAX = 8 }; /* causes; there are seven */
+enum { WARNINGS_MAX = 12 }; /* causes; there are ten */
 
 struct Agent {
         AgentOptions o;
@@ -58,6 +60,7 @@ struct Agent {
         Isolation isolation;
         Audit *audit;
         Hung *hung;
+        BoardWatch *watch;
         Terms terms;
         Fault unit_fault;   /* why the unit in force will not do; "" when it will */
         Fault wanted_fault; /* and the one that is wanted */
@@ -92,6 +95,8 @@ void agent_tell_waiting(Agent *a); /* the node object has come */
 /* userdata: the agent. Events of a pod, and of the node. */
 void agent_tell_excess(void *userdata, const AuditExcess *excess);
 void agent_tell_stray(void *userdata, const AuditStray *stray);
+void agent_tell_grown(void *userdata, const BoardGrown *grown);
+bool agent_tell_foreign(void *userdata, const BoardForeign *foreign);
 void agent_tell_hung(void *userdata, const HungKernel *kernel);
 void agent_tell_odd(void *userdata, const RosterPod *pod, const RosterContainer *c);
 

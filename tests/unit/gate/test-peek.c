@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "gate/peek.h"
 #include "test.h"
@@ -139,7 +143,51 @@ static void without_pipes(void) {
                 (void) on_a_thread(NULL);
 }
 
+/* ---- in a child that shares this memory, and outlives whom it shares it with ---- */
+
+static int said[2];
+
+static int orphan(void *text) {
+        char got[32], word;
+
+        while (getppid() == (pid_t) * (long *) text)
+                (void) usleep(1000);
+        word = peek(got, (uintptr_t) text + sizeof(long), 16) == 0 && strcmp(got, "far") == 0 ? 'y' : 'n';
+        if (peek(got, 0xDEAD000, 16) != -EFAULT)
+                word = 'n';
+        ASSERT_INT(write(said[1], &word, 1), 1);
+        _exit(0);
+}
+
+static void in_an_orphan(void) {
+        char *text = hole(), word = 0;
+        int status = -1;
+        pid_t pid;
+
+        ASSERT_OK(pipe2(said, O_CLOEXEC));
+        memcpy(text + sizeof(long), "far", 4);
+        pid = fork();
+        ASSERT_TRUE(pid >= 0);
+        if (pid == 0) {
+                char got[32];
+
+                *(long *) (void *) text = getpid();
+                ASSERT_OK(peek(got, (uintptr_t) text + sizeof(long), 16));
+                if (clone(orphan, hole() + PAGE, CLONE_VM | CLONE_FILES, text) < 0) {
+                        ASSERT_INT(errno, EINVAL); /* qemu knows threads and children only */
+                        ASSERT_INT(write(said[1], "y", 1), 1);
+                }
+                _exit(0);
+        }
+        ASSERT_INT(waitpid(pid, &status, 0), pid);
+        ASSERT_INT(status, 0);
+        (void) close(said[1]);
+        ASSERT_INT(read(said[0], &word, 1), 1);
+        ASSERT_INT(word, 'y');
+        (void) close(said[0]);
+}
+
 int main(void) {
-        return TEST_MAIN(TEST(copies), TEST(faults), TEST(some), TEST(in_threads), TEST(while_it_goes),
-                         TEST(in_a_sandbox), TEST(without_pipes));
+        return TEST_MAIN(TEST(copies), TEST(faults), TEST(some), TEST(in_an_orphan), TEST(in_threads),
+                         TEST(while_it_goes), TEST(in_a_sandbox), TEST(without_pipes));
 }
