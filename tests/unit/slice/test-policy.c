@@ -8,17 +8,26 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "test.h"
 
 static Board board;
 static Fault fault;
+static char path[128];
 
 static void begin(void) {
-        static char path[128];
-
         (void) snprintf(path, sizeof path, "/tmp/aliquot-policy-XXXXXX");
         ASSERT_TRUE(mkdtemp(path) != NULL);
         ASSERT_OK(board_open(&board, path, true, &fault));
+}
+
+static void end(void) {
+        static const char *const ids[] = {"one", "two", "three", "open"};
+
+        for (size_t i = 0; i < ELEMENTSOF(ids); i++)
+                board_drop(&board, ids[i]);
+        board_done(&board);
+        ASSERT_OK(rmdir(path));
 }
 
 /* The agent's, with slices of two cards. */
@@ -83,7 +92,7 @@ static void all_pages_of_the_agent(void) {
         ASSERT_INT(page("one", 1).policy, 5);
         ASSERT_INT(page("two", 0).policy, 5);
         ASSERT_OK(close(owner));
-        board_done(&board);
+        end();
 }
 
 static void a_weight_is_for_its_cards(void) {
@@ -103,7 +112,7 @@ static void a_weight_is_for_its_cards(void) {
         say(6, false, NULL); /* where the node insists */
         ASSERT_INT(page("one", 1).policy, 6);
         ASSERT_INT(page("two", 0).policy, 6);
-        board_done(&board);
+        end();
 }
 
 static void who_is_not_held_has_no_say(void) {
@@ -114,20 +123,20 @@ static void who_is_not_held_has_no_say(void) {
         ASSERT_OK(board_renew(&board, "open", BOARD_AGENT "x", &open, 1, &fault));
         say(6, true, NULL);
         ASSERT_INT(page("one", 0).policy, 6);
-        board_done(&board);
+        end();
 }
 
 static void the_rest_goes_on_beside_a_bad_page(void) {
         const SlicePolicy p = {.compute = {.policy = 2}};
-        char path[BOARD_PATH + 32];
+        char page_path[BOARD_PATH + 32];
 
         begin();
         put("one", "GPU-a", "GPU-b", 1, false);
-        (void) snprintf(path, sizeof path, "%s/one/0/limits", board.path);
-        ASSERT_OK(truncate(path, 100));
+        (void) snprintf(page_path, sizeof page_path, "%s/one/0/limits", board.path);
+        ASSERT_OK(truncate(page_path, 100));
         ASSERT_OK(slice_policy_say(&board, &p, NULL, &fault)); /* no page, so nobody's */
         ASSERT_INT(page("one", 0).policy, 2);                  /* the second is the first that is read */
-        board_done(&board);
+        end();
 }
 
 int main(void) {
