@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sample/crew.h"
 
+#include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,11 +25,15 @@ static int work(const CrewOrder *o, unsigned long *ret_blocks) {
         return r == 0 ? work_run(&w, o->seconds, ret_blocks) : r;
 }
 
-/* CUDA does not live through fork(), so each opens it for itself. What has been done goes through the pipe in one piece. */
-static void be_one(const CrewOrder *o, int out) {
+/* CUDA does not live through fork(), so each opens it for itself. What has been done goes through the pipe in one piece. Whoever ends
+ * the program ends them all. */
+static void be_one(const CrewOrder *o, pid_t parent, int out) {
         unsigned long blocks = 0;
-        int r = work(o, &blocks);
+        int r;
 
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+                _exit(1);
+        r = work(o, &blocks);
         (void) fflush(stdout);
         if (r == 0 && write(out, &blocks, sizeof blocks) != (ssize_t) sizeof blocks)
                 r = 1;
@@ -50,6 +56,7 @@ static double now(void) {
 int crew_run(const CrewOrder *order) {
         unsigned long blocks, all = 0;
         double start = now();
+        pid_t self = getpid();
         unsigned n = 0;
         int ends[2], r = 0;
 
@@ -62,7 +69,7 @@ int crew_run(const CrewOrder *order) {
                 pid_t pid = fork();
 
                 if (pid == 0)
-                        be_one(order, ends[1]);
+                        be_one(order, self, ends[1]);
                 if (pid < 0) {
                         perror("aliquot-sample");
                         r = 1;
