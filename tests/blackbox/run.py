@@ -174,7 +174,7 @@ class Run(Base):
             self.start_command(self.command("--gpu-mem", "2", "--gpu-core", core, "--", sample, "--seconds", "600"))
 
         def told():
-            by_limit = {s["compute"]["limit"]: s["compute"] for s in self.slices()}
+            by_limit = {s["compute"]["limit"]: s["compute"] for s in self.slices()} if os.path.exists(self.board) else {}
             return len(by_limit) == 2 and 5 < by_limit[30].get("used", 0) < 60 and "used" not in by_limit[0]
         self.until(told, "about 30 percent")
         self.until(lambda: re.search(r" [1-5]?\d\.\d/30 +1\n", self.smi()) and re.search(r" - +1\n", self.smi()), "and in the table")
