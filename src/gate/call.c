@@ -308,16 +308,31 @@ static bool is_for_driver(Call *c) {
         return c->known || gate_file(c->g, c->fd) == GATE_FILE_RM;
 }
 
+/* The driver gets what was looked at here, too: in the application's memory another thread may make something else of it by then. */
+static long forward(Call *c, unsigned long request, uint64_t argument, uint32_t size) {
+        uint32_t client = get32(c->outer);
+        ObjectMark mark;
+        long r;
+
+        if (!objects_find(&c->g->objects, client, client, &mark) && gate_file(c->g, c->fd) != GATE_FILE_RM)
+                return GATE_NOT_OURS;
+        r = gate_driver(c->fd, request, c->outer);
+        if (r < 0)
+                return r;
+        return poke(argument, c->outer, size) < 0 ? -EFAULT : r;
+}
+
 long gate_call(Gate *g, int fd, unsigned long request, uint64_t argument, uint32_t nr, uint32_t size) {
         Call c;
 
+        /* Not left to the kernel: another thread may have put something there by then. */
         if (peek(c.outer, argument, size) < 0)
-                return GATE_NOT_OURS;
+                return gate_file(g, fd) == GATE_FILE_RM ? -EFAULT : GATE_NOT_OURS;
         rm_decode(nr, size, c.outer, &c.ask);
-        if (c.ask.what == RM_OTHER)
-                return GATE_NOT_OURS;
         c.g = g;
         c.fd = fd;
+        if (c.ask.what == RM_OTHER)
+                return forward(&c, request, argument, size);
         if (!is_for_driver(&c))
                 return GATE_NOT_OURS;
         bytes_copy(c.sent, c.outer, size);

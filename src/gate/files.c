@@ -3,6 +3,8 @@
 
 #include "gate/gate.h"
 
+enum { MEMORY_MAJOR = 1 }; /* /dev/zero and its kin */
+
 /* gnu_dev_makedev() and its kin are functions of libc; the encoding is the kernel's. */
 static uint32_t major_of(uint64_t rdev) {
         return (uint32_t) (rdev >> 8 & 0xFFF) | (uint32_t) (rdev >> 32 & 0xFFFFF000u);
@@ -14,23 +16,46 @@ static bool same(const SliceFile *file, const struct stat *st) {
         return file->ino != 0 && file->ino == st->st_ino && file->dev == st->st_dev;
 }
 
-/* All cards of the machine have the driver's major: one that is not of this container is metered, too, and refused. */
-GateFile gate_file(const Gate *g, int fd) {
-        struct stat st;
+static bool get_status(int fd, struct stat *st) {
+        st->st_mode = 0; /* the kernel sets them all; the analyzer cannot know */
+        st->st_rdev = st->st_dev = st->st_ino = 0;
+        return sys_call(SYS_fstat, fd, st) == 0;
+}
 
-        st.st_mode = 0; /* the kernel sets them all; the analyzer cannot know */
-        st.st_rdev = st.st_dev = st.st_ino = 0;
-        if (sys_call(SYS_fstat, fd, &st) < 0)
-                return GATE_FILE_OTHER;
-        if (S_ISCHR(st.st_mode) && major_of(st.st_rdev) == RM_MAJOR)
+/* All cards of the machine have the driver's major: one that is not of this container is metered, too, and refused. */
+static GateFile which(const Gate *g, const struct stat *st) {
+        if (S_ISCHR(st->st_mode) && major_of(st->st_rdev) == RM_MAJOR)
                 return GATE_FILE_RM;
         for (uint32_t i = 0; i < GATE_CARDS && i < g->n_cards; i++) {
                 const GateCard *card = &g->cards[i];
 
-                if (same(&card->ctl, &st) || same(&card->device, &st))
+                if (same(&card->ctl, st) || same(&card->device, st))
                         return GATE_FILE_RM;
-                if (same(&card->uvm, &st))
+                if (same(&card->uvm, st))
                         return GATE_FILE_UVM;
         }
         return GATE_FILE_OTHER;
+}
+
+GateFile gate_file(const Gate *g, int fd) {
+        struct stat st;
+        GateFile file;
+
+        if (!get_status(fd, &st))
+                return GATE_FILE_OTHER;
+        file = which(g, &st);
+        if (file == GATE_FILE_OTHER && g->uncertain && (S_ISCHR(st.st_mode) || S_ISREG(st.st_mode)))
+                return GATE_FILE_RM;
+        return file;
+}
+
+bool gate_is_uvm(const Gate *g, int fd) {
+        struct stat st;
+        GateFile file;
+
+        if (!get_status(fd, &st))
+                return false;
+        file = which(g, &st);
+        return file == GATE_FILE_UVM || (file == GATE_FILE_OTHER && g->uncertain && S_ISCHR(st.st_mode) &&
+                                         major_of(st.st_rdev) != MEMORY_MAJOR);
 }

@@ -20,31 +20,36 @@ typedef enum GateFile { GATE_FILE_OTHER = 0, GATE_FILE_RM, GATE_FILE_UVM } GateF
 
 typedef struct GateCard {
         bool there; /* there is a directory: the card belongs to this container, and its memory is limited */
-        bool good;  /* its slice is open; otherwise nothing is allocated on it, and it is shown as empty */
+        bool known; /* what its limits page says: below the slice */
+        _Atomic bool
+                good; /* its slice is open; otherwise nothing is allocated on it, and it is shown as empty */
+        uint32_t number; /* of its directory */
         Slice slice;
         SliceFile ctl, device, uvm;
         char uuid[SLICE_UUID];
 } GateCard;
 
 typedef struct Gate {
-        _Atomic uintptr_t *
-                stage; /* in a page that a child of fork gets empty: new, ready, or the thread that makes it */
-        bool by_pid;   /* the kernel cannot do that */
         bool log;
         long pid;
-        uint32_t n_cards; /* of those below, in no order that matters */
+        bool uncertain; /* whose files are the driver's is not known of all cards: any file may be */
+        _Atomic uint32_t n_cards; /* of those below, in no order that matters */
         Objects objects;
         Exports exports;
         Uvm uvm;
         GateCard cards[GATE_CARDS];
 } Gate;
 
-/* NULL: nothing is isolated here, all is forwarded. The first answer stays, except that a child of fork gets its own. */
+/* NULL: nothing is isolated here, all is forwarded, and that stays so (look.h says when it is believed). A child of fork gets a gate of its
+ * own. One that could not find or open its slices, for want of descriptors or memory, refuses what takes memory, and tries again at the
+ * next call. It needs no memory itself. */
 Gate *gate_get(void);
 
 /* Below ---- for the gate's own parts ---- */
 
 GateFile gate_file(const Gate *g, int fd);
+/* The same for what is mapped or registered: as long as it is uncertain, any device that is not one of the kernel's memory may be uvm's. */
+bool gate_is_uvm(const Gate *g, int fd);
 
 /* The card that a device or subdevice belongs to, by its UUID, as the driver tells it; GATE_NO_CARD: none with a slice here. Asks
  * through fd with objects of its own, which are gone afterwards. Where the driver does not tell and there is one slice only, that. */

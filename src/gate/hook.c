@@ -16,8 +16,6 @@
 /* Named by label: the headers' own declarations of these, and what they make of them for large files, stay out of it. */
 #define EXPORTED(name) __asm__(name) __attribute__((visibility("default")))
 
-enum { PAGE = 4096 };
-
 extern int *__errno_location(void) __attribute__((weak));
 
 static _Atomic int uvm_seen; /* nobody maps memory of a uvm file before it is initialized */
@@ -42,16 +40,17 @@ static long metered_ioctl(int fd, unsigned long request, uint64_t argument) {
                 return GATE_NOT_OURS;
         if (nr != RM_ESC_XFER_CMD)
                 return gate_call(g, fd, request, argument, nr, size);
-        if (peek(&xfer, argument, sizeof xfer) < 0 || !rm_metered(xfer.cmd, xfer.size))
-                return GATE_NOT_OURS;
+        if (peek(&xfer, argument, sizeof xfer) < 0)
+                return gate_file(g, fd) == GATE_FILE_RM ? -EFAULT : GATE_NOT_OURS;
+        if (!rm_metered(xfer.cmd, xfer.size))
+                return gate_file(g, fd) == GATE_FILE_RM ? gate_driver(fd, request, &xfer) : GATE_NOT_OURS;
         return gate_call(g, fd, RM_IOCTL(xfer.cmd, xfer.size), xfer.ptr, xfer.cmd, xfer.size);
 }
 
 static long registration(int fd, unsigned long request, uint64_t argument) {
         Gate *g = atomic_load_explicit(&uvm_seen, memory_order_relaxed) ? gate_get() : NULL;
 
-        return g && gate_file(g, fd) == GATE_FILE_UVM ? gate_register(g, fd, request, argument)
-                                                      : GATE_NOT_OURS;
+        return g && gate_is_uvm(g, fd) ? gate_register(g, fd, request, argument) : GATE_NOT_OURS;
 }
 
 static long hook_ioctl(int fd, unsigned long request, uint64_t argument) {
@@ -83,16 +82,18 @@ int aliquot_ioctl(int fd, unsigned long request, ...) {
 
 static long hook_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
         Gate *g = atomic_load_explicit(&uvm_seen, memory_order_relaxed) ? gate_get() : NULL;
+        uint32_t now;
         long r;
 
         if (!g)
                 return gate_mmap(address, length, protection, flags, fd, offset);
-        if (fd >= 0 && protection != PROT_NONE && !(flags & MAP_ANONYMOUS) &&
-            gate_file(g, fd) == GATE_FILE_UVM)
+        /* Whatever its protection: mprotect() is not watched, and the driver itself takes no mapping but one to read and write. */
+        if (fd >= 0 && !(flags & MAP_ANONYMOUS) && gate_is_uvm(g, fd))
                 return gate_map_managed(g, address, length, protection, flags, fd, offset);
+        now = uvm_now(&g->uvm);
         r = gate_mmap(address, length, protection, flags, fd, offset);
         if ((flags & MAP_FIXED) && !gate_failed(r))
-                gate_unmap_managed(g, (uint64_t) r, (uint64_t) r + length);
+                gate_unmap_managed(g, (uint64_t) r, (uint64_t) r + gate_page_up(length), now);
         return r;
 }
 
@@ -108,15 +109,17 @@ void *aliquot_mmap64(void *address, size_t length, int protection, int flags, in
         return (void *) with_errno(hook_mmap(address, length, protection, flags, fd, offset));
 }
 
-/* The bytes go back before the pages do: a thread that maps the same addresses meanwhile must not have its own taken for these. The
- * call fails only where nothing is mapped or an address is odd, which is looked at here. */
+/* The bytes go back when the pages are gone, and only those that were counted before: a thread that maps the same addresses meanwhile
+ * must not have its own taken for these. */
 static long hook_munmap(void *address, size_t length) {
         Gate *g = atomic_load_explicit(&uvm_seen, memory_order_relaxed) ? gate_get() : NULL;
         uint64_t start = (uint64_t) (uintptr_t) address;
+        uint32_t now = g ? uvm_now(&g->uvm) : 0;
+        long r = sys_call(SYS_munmap, address, length);
 
-        if (g && start % PAGE == 0 && length > 0 && start + length > start)
-                gate_unmap_managed(g, start, start + ((length + PAGE - 1) & ~(uint64_t) (PAGE - 1)));
-        return sys_call(SYS_munmap, address, length);
+        if (g && r == 0)
+                gate_unmap_managed(g, start, start + gate_page_up(length), now);
+        return r;
 }
 
 int aliquot_munmap(void *address, size_t length) EXPORTED("munmap");

@@ -94,6 +94,28 @@ uint64_t loaded_next(const char *name) {
                  : 0;
 }
 
+/* Byte by byte: where a name ends nothing more need be mapped. */
+static bool is_text(uint64_t at, const char *text) {
+        char c;
+
+        do
+                if (!read_carefully(&c, at++, 1) || c != *text)
+                        return false;
+        while (*text++ != '\0');
+        return true;
+}
+
+bool loaded_as(const char *path) {
+        const struct r_debug *d = debug();
+        uint64_t at = d ? (uint64_t) (uintptr_t) d->r_map : 0;
+        MapHead m;
+
+        for (unsigned i = 0; i < OBJECTS_MAX && next_object(read_carefully, &at, &m); i++)
+                if (m.dynamic == (uint64_t) (uintptr_t) own_dynamic)
+                        return is_text(m.name, path);
+        return false;
+}
+
 bool loaded_object(const char *soname, ElfObject *ret) {
         const struct r_debug *d = debug();
 

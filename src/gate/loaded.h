@@ -18,5 +18,7 @@ bool loaded_find_object(ElfRead read, uint64_t head, const char *soname, ElfObje
 
 /* The next definition behind this library: of the C library, or of somebody else who stands in between. 0: none. */
 uint64_t loaded_next(const char *name);
+bool loaded_as(
+        const char *path); /* this library, by the name that it was asked for with; that cannot be told: no */
 bool loaded_object(const char *soname, ElfObject *ret);
 uint64_t loaded_function(const ElfObject *o, const char *name); /* 0: none */

@@ -8,7 +8,6 @@
 #include "rm/uvm.h"
 
 enum {
-        PAGE = 4096,
         UUID_BYTES = 16,
         TURNS = 1000, /* one is enough, unless another thread maps or unmaps something just then */
 };
@@ -36,10 +35,10 @@ static bool reserve(Gate *g, uint32_t cards, uint64_t bytes) {
 
 /* ---- mappings ---- */
 
-void gate_unmap_managed(Gate *g, uint64_t start, uint64_t end) {
+void gate_unmap_managed(Gate *g, uint64_t start, uint64_t end, uint32_t now) {
         UvmRange part;
 
-        while (uvm_take(&g->uvm, start, end, &part))
+        while (uvm_take(&g->uvm, start, end, now, &part))
                 release(g, part.cards, part.end - part.start);
 }
 
@@ -86,8 +85,8 @@ static bool note_range(Gate *g, uint64_t start, uint64_t end, uint32_t cards, bo
 
 long gate_map_managed(Gate *g, void *address, size_t length, int protection, int flags, int fd,
                       off_t offset) {
-        uint64_t bytes = ((uint64_t) length + PAGE - 1) & ~(uint64_t) (PAGE - 1);
-        uint32_t cards = registered(g);
+        uint64_t bytes = gate_page_up(length);
+        uint32_t cards = registered(g), now = uvm_now(&g->uvm);
         bool guessed = cards == 0;
         long r;
 
@@ -102,7 +101,7 @@ long gate_map_managed(Gate *g, void *address, size_t length, int protection, int
                 release(g, cards, bytes);
                 return r;
         }
-        gate_unmap_managed(g, (uint64_t) r, (uint64_t) r + bytes); /* what was there before, with MAP_FIXED */
+        gate_unmap_managed(g, (uint64_t) r, (uint64_t) r + bytes, now); /* with MAP_FIXED */
         if (note_range(g, (uint64_t) r, (uint64_t) r + bytes, cards, guessed))
                 return r;
         (void) sys_call(SYS_munmap, r, bytes); /* it was mapped by us a moment ago */

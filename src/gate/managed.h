@@ -18,8 +18,13 @@ static inline long gate_mmap(void *address, size_t length, int protection, int f
 /* -ENOMEM, too, when one of the slices that it is charged on has no room. */
 long gate_map_managed(Gate *g, void *address, size_t length, int protection, int flags, int fd, off_t offset);
 
-/* Whatever of a range was managed memory no longer is. */
-void gate_unmap_managed(Gate *g, uint64_t start, uint64_t end);
+/* Whatever of a range was managed memory before `now`, as uvm_now() said it, no longer is: after the kernel has said so. */
+void gate_unmap_managed(Gate *g, uint64_t start, uint64_t end, uint32_t now);
+
+/* The end of a mapping: the kernel takes whole pages. */
+static inline uint64_t gate_page_up(uint64_t n) {
+        return (n + 4095) & ~UINT64_C(4095);
+}
 
 /* UVM_REGISTER_GPU and UVM_UNREGISTER_GPU. What is mapped already can be on that card from now on: without room for it there the status
  * is NO_MEMORY, and so it is for a card that has no slice here. GATE_NOT_OURS: the parameters cannot be read. */

@@ -446,21 +446,20 @@ ObjectMark objects_client(Objects *o, uint32_t client) {
 }
 
 void objects_after_fork(Objects *o) {
-        bool all = atomic_load_explicit(&o->shares.lock.owner, memory_order_relaxed) != 0;
-
         for (unsigned k = 0; k < OBJECTS_SHARDS; k++) {
                 ObjectShard *s = &o->shards[k];
 
-                if (!all && atomic_load_explicit(&s->lock.owner, memory_order_relaxed) == 0)
-                        continue;
-                s->table = NULL; /* its memory stays: who knows what was being done to it */
+                /* One that was being changed keeps its memory: who knows what was being done to it. */
+                if (atomic_load_explicit(&s->lock.owner, memory_order_relaxed) == 0)
+                        unmap(s->table, s->size * sizeof(Object));
+                s->table = NULL;
                 s->size = s->n = 0;
-                atomic_fetch_add_explicit(&o->clients, 1, memory_order_relaxed);
                 spin_drop(&s->lock);
         }
-        if (all) {
-                o->shares.refs = NULL;
-                o->shares.size = o->shares.n = o->shares.free = 0;
-                spin_drop(&o->shares.lock);
-        }
+        if (atomic_load_explicit(&o->shares.lock.owner, memory_order_relaxed) == 0)
+                unmap(o->shares.refs, o->shares.size * sizeof *o->shares.refs);
+        o->shares.refs = NULL;
+        o->shares.size = o->shares.n = o->shares.free = 0;
+        spin_drop(&o->shares.lock);
+        atomic_store_explicit(&o->clients, 0, memory_order_relaxed);
 }

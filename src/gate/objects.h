@@ -107,5 +107,6 @@ unsigned objects_clients(Objects *o, uint32_t *ret, unsigned max);
 /* A client as it is now, for objects_forget(): with all that is known to be its, or might be. */
 ObjectMark objects_client(Objects *o, uint32_t client);
 
-/* In a child of fork, by its only thread: a shard that was being changed at that moment is forgotten. */
+/* In a child of fork, by its only thread: all is forgotten. What was made before is the parent's, and its row counts it: a child that
+ * frees some of it must not give it back, because the parent may free the same handle again, and the driver says OK to that. */
 void objects_after_fork(Objects *o);

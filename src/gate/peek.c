@@ -15,12 +15,6 @@ enum {
         BLOCK_ONE_SIGNAL = -1, /* no way to change a mask: the call reads its argument and then says EINVAL */
 };
 
-static _Atomic long process;
-
-void peek_process(long pid) {
-        atomic_store_explicit(&process, pid, memory_order_relaxed);
-}
-
 /* Where the main thread's stack ends; of the oldest symbol version there is. */
 extern void *__libc_stack_end __attribute__((weak));
 
@@ -66,16 +60,18 @@ static int try_pages(uint64_t address, size_t n, int writing) {
         return r;
 }
 
+/* Who we are is asked each time: what was noted once is wrong in a child of clone() that shares this memory, and may be the number of
+ * somebody else by now. Only EFAULT says something about the address; anything else, that we must find out otherwise. */
 static int kernel_copies(long nr, void *ours, uint64_t theirs, size_t n) {
         struct iovec local = {.iov_base = ours, .iov_len = n}, remote;
-        long r, pid = atomic_load_explicit(&process, memory_order_relaxed);
+        long r;
 
         remote.iov_base = (void *) (uintptr_t) theirs;
         remote.iov_len = n;
-        r = sys_call(nr, pid != 0 ? pid : sys_call(SYS_getpid), &local, 1, &remote, 1, 0);
-        if (r == -ENOSYS || r == -EPERM)
-                return -ENOSYS;
-        return r == (long) n ? 0 : -EFAULT;
+        r = sys_call(nr, sys_call(SYS_getpid), &local, 1, &remote, 1, 0);
+        if (r == (long) n)
+                return 0;
+        return r >= 0 || r == -EFAULT ? -EFAULT : -ENOSYS;
 }
 
 /* Through a pipe of a moment, where the kernel may not copy between processes, not even within one: it takes from the one side and gives

@@ -13,7 +13,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void peek_process(long pid); /* ours, so that it is not asked for each time; again in a child of fork */
 int peek(void *to, uint64_t from, size_t n);
 int poke(uint64_t to, const void *from, size_t n);
 

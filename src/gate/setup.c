@@ -1,306 +1,189 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/mman.h>
 
 #include "gate/bytes.h"
 #include "gate/gate.h"
-#include "gate/peek.h"
-#include "slice/inside.h"
+#include "gate/look.h"
 
-/* Beside where they are mounted (slice/inside.h), a directory of another name serves `aliquot run` and tests, and is believed only where nothing is
- * mounted, and never in a program with rights of its own. */
-#define SLICES_NAME "ALIQUOT_SLICES"
-#define LOG_NAME    "ALIQUOT_LOG"
+#define LOG_NAME "ALIQUOT_LOG"
 
 enum {
         STAGE_PAGE = 4096,
         STAGE_NEW = 0, /* besides: the thread that makes it, whose value is larger than these */
         STAGE_READY = 1,
-        PATH_SIZE = 224, /* SLICE_PATH has room for the names of the files behind it */
-        AUXV_MAX = 64,
-        ENTRIES_SIZE = 2048,
+        STAGE_AGAIN = 2, /* something could not be told, or opened: the next call tries again */
         MAKING_YIELDS = 1000000,
 };
 
-extern char **environ __attribute__((weak));
-
-static _Atomic(Gate *) the_gate;
+/* Not in memory that would have to be asked for: who has none left must not get around it. */
+static Gate the_gate;
+static _Atomic uintptr_t stage_here; /* where no page can be had that fork() leaves behind */
+static _Atomic(_Atomic uintptr_t *) the_stage;
 static _Atomic int off; /* there is nothing here: for this process and its children */
-
-static void *map(size_t size) {
-        long p = sys_call(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-        return p < 0 && p > -4096 ? NULL : (void *) p;
-}
-
-/* ---- the environment, without libc ---- */
-
-static const char *value_of(const char *entry, const char *name) {
-        while (*name != '\0' && *entry == *name) {
-                entry++;
-                name++;
-        }
-        return *name == '\0' && *entry == '=' ? entry + 1 : NULL;
-}
-
-static const char *environment(const char *name) {
-        const char *value = NULL;
-
-        if (!&environ || !environ)
-                return NULL;
-        for (char **e = environ; *e && !value; e++)
-                value = value_of(*e, name);
-        return value;
-}
-
-/* The kernel's word; where it cannot be had, yes. */
-static bool secure(void) {
-        Elf64_auxv_t auxv[AUXV_MAX] = {{0}};
-        long fd = sys_call(SYS_openat, AT_FDCWD, "/proc/self/auxv", O_RDONLY | O_CLOEXEC, 0), n;
-
-        if (fd < 0)
-                return true;
-        n = sys_call(SYS_read, fd, auxv, sizeof auxv);
-        (void) sys_call(SYS_close, fd); /* only read from */
-        for (long i = 0; i < n / (long) sizeof auxv[0]; i++)
-                if (auxv[i].a_type == AT_SECURE)
-                        return auxv[i].a_un.a_val != 0;
-        return true;
-}
 
 /* ---- the slices ---- */
 
-static bool is_directory(const char *path) {
-        long fd = sys_call(SYS_openat, AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-
-        if (fd < 0)
-                return false;
-        (void) sys_call(SYS_close, fd); /* only looked at */
-        return true;
-}
-
-static const char *slices_directory(void) {
-        const char *named;
-
-        if (is_directory(SLICE_PAGES))
-                return SLICE_PAGES;
-        named = environment(SLICES_NAME);
-        return named && named[0] == '/' && !secure() ? named : NULL;
-}
-
-/* DIRECTORY/n, and at times a file of it. false: too long. */
-static bool path_of(const char *directory, unsigned n, const char *file, char path[PATH_SIZE]) {
-        size_t at = 0;
-
-        for (; *directory && at < PATH_SIZE - 16; directory++)
-                path[at++] = *directory;
-        if (*directory)
-                return false;
-        path[at++] = '/';
-        if (n >= 10)
-                path[at++] = (char) ('0' + n / 10);
-        path[at++] = (char) ('0' + n % 10);
-        do
-                path[at++] = *file;
-        while (*file++);
-        return true;
-}
-
-static bool read_limits(const char *directory, unsigned n, SliceLimits *ret) {
-        char path[PATH_SIZE];
-        long fd, r;
-
-        if (!path_of(directory, n, "/limits", path))
-                return false;
-        fd = sys_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
-        if (fd < 0)
-                return false;
-        ret->magic = 0;
-        r = sys_call(SYS_read, fd, ret, sizeof *ret);
-        (void) sys_call(SYS_close, fd); /* only read from */
-        return r == (long) sizeof *ret && ret->magic == SLICE_LIMITS_MAGIC;
-}
-
-typedef struct Entry { /* linux_dirent64 */
-        uint64_t ino;
-        int64_t next;
-        uint16_t size;
-        uint8_t type;
-        char name[];
-} Entry;
-
-/* "0" to "31"; GATE_CARDS: another name. */
-static unsigned number_of(const char *name) {
-        unsigned n = 0;
-
-        if (name[0] == '0' && name[1] != '\0')
-                return GATE_CARDS;
-        for (size_t i = 0; name[i] != '\0'; i++) {
-                if (name[i] < '0' || name[i] > '9' || i == 2)
-                        return GATE_CARDS;
-                n = n * 10 + (unsigned) (name[i] - '0');
-        }
-        return name[0] != '\0' && n < GATE_CARDS ? n : GATE_CARDS;
-}
-
-static uint32_t numbers_in(const char *entries, long n) {
-        uint32_t found = 0;
-
-        for (long at = 0; at + (long) offsetof(Entry, name) < n;) {
-                const Entry *e = (const Entry *) (const void *) (entries + at);
-                unsigned number = number_of(e->name);
-
-                if (number < GATE_CARDS)
-                        found |= 1u << number;
-                if (e->size == 0)
-                        break;
-                at += e->size;
-        }
-        return found;
-}
-
-/* Which slices there are, as bits; all, where the directory cannot be read. Trying each of 32 names takes longer than all the rest. */
-static uint32_t which_slices(const char *directory) {
-        char entries[ENTRIES_SIZE] __attribute__((aligned(8))) = {0};
-        long fd = sys_call(SYS_openat, AT_FDCWD, directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), n;
-        uint32_t found = 0;
-
-        if (fd < 0)
-                return UINT32_MAX;
-        while ((n = sys_call(SYS_getdents64, fd, entries, sizeof entries)) > 0)
-                found |= numbers_in(entries, n);
-        (void) sys_call(SYS_close, fd); /* only read from */
-        return n < 0 ? UINT32_MAX : found;
-}
-
-/* The node says so in the pages: the environment of the container is not asked. */
-static bool is_open(const char *directory) {
-        uint32_t slices = which_slices(directory);
-        SliceLimits limits;
-        unsigned found = 0;
-
-        for (unsigned n = 0; n < GATE_CARDS; n++) {
-                if (!(slices >> n & 1) || !read_limits(directory, n, &limits))
-                        continue;
-                if (!(limits.flags & SLICE_FLAG_OPEN))
-                        return false;
-                found++;
-        }
-        return found > 0;
-}
-
 /* Who the card is, also where the slice cannot be opened: its driver's files must be known to be refused. */
-static void read_identity(const char *directory, unsigned n, GateCard *card) {
+static void read_identity(const char *directory, GateCard *card) {
         SliceLimits limits;
 
-        if (!read_limits(directory, n, &limits))
+        if (card->known || look_limits(directory, card->number, &limits) < 0)
                 return;
         card->ctl = limits.ctl;
         card->device = limits.device;
         card->uvm = limits.uvm;
         for (unsigned i = 0; i < SLICE_UUID - 1; i++)
                 card->uuid[i] = limits.uuid[i];
+        card->known = true;
 }
 
-static void open_card(Gate *g, const char *directory, unsigned n) {
-        GateCard *card = &g->cards[g->n_cards];
-        char path[PATH_SIZE];
-        int r;
-
-        if (!path_of(directory, n, "", path) || !is_directory(path))
-                return;
-        read_identity(directory, n, card);
-        r = slice_open(path, &card->slice);
-        card->there = true;
-        card->good = r == 0;
-        g->n_cards++;
-        gate_say(g, r == 0 ? "slice" : "slice cannot be used; error", n, (uint64_t) -r);
+static GateCard *card_of(Gate *g, unsigned number) {
+        for (uint32_t i = 0; i < g->n_cards; i++)
+                if (g->cards[i].number == number)
+                        return &g->cards[i];
+        return NULL;
 }
 
-/* In a child, over what the parent had: its rows are not ours. They stay mapped, because they count what both share. */
-static void fill(Gate *g) {
-        const char *log = environment(LOG_NAME), *directory;
-        uint32_t slices;
+/* true: that is how it is, and need not be tried again. A page that is none will not become one. */
+static bool open_card(Gate *g, const char *directory, unsigned number) {
+        GateCard *card = card_of(g, number);
+        char path[LOOK_PATH];
+        int r = -ENAMETOOLONG;
+
+        if (!card) {
+                card = &g->cards[g->n_cards];
+                card->number = number;
+                card->there = true;
+                g->n_cards++;
+        }
+        if (card->good)
+                return true;
+        read_identity(directory, card);
+        if (look_path(directory, number, "", path))
+                r = slice_open(path, &card->slice);
+        if (r == 0)
+                card->good = true;
+        gate_say(g, r == 0 ? "slice" : "slice cannot be used; error", number, (uint64_t) -r);
+        return r == 0 || r == -EPROTO;
+}
+
+/* Also of those that are open already: a card that is known to one thread only is one that the others would not find. */
+static bool open_cards(Gate *g, const char *directory) {
+        uint32_t slices = 0;
+        bool all = directory && look_which(directory, &slices), known = true;
+
+        for (unsigned n = 0; n < GATE_CARDS; n++)
+                if (slices >> n & 1)
+                        all = open_card(g, directory, n) && all;
+        for (uint32_t i = 0; i < g->n_cards; i++) {
+                known = known && g->cards[i].known;
+                all = all && (g->cards[i].good || (slices >> g->cards[i].number & 1));
+        }
+        g->uncertain = !known || g->n_cards == 0;
+        return all && !g->uncertain;
+}
+
+static bool is_any_open(const Gate *g) {
+        for (uint32_t i = 0; i < g->n_cards; i++)
+                if (g->cards[i].good)
+                        return true;
+        return false;
+}
+
+/* What this process has of it, whoever it was before. The parent's rows are not a child's; its driver's files are. */
+static void begin(Gate *g, bool by_pid) {
+        const char *log = look_environment(LOG_NAME);
 
         g->log = log && log[0] >= '2' && log[0] <= '9' && log[1] == '\0';
+        g->pid = sys_call(SYS_getpid);
         objects_after_fork(&g->objects);
         exports_after_fork(&g->exports);
         uvm_after_fork(&g->uvm);
-        g->n_cards = 0;
-        directory = slices_directory();
-        slices = directory ? which_slices(directory) : 0;
-        for (unsigned n = 0; n < GATE_CARDS; n++)
-                if (slices >> n & 1)
-                        open_card(g, directory, n);
+        for (uint32_t i = 0; i < g->n_cards; i++) {
+                /* Who is told apart by his number only may be one that shares this memory. They stay mapped then. */
+                if (g->cards[i].good && !by_pid)
+                        slice_close(&g->cards[i].slice);
+                g->cards[i].good = false;
+        }
+}
+
+/* The stage that it has then. */
+static uintptr_t fill(Gate *g) {
+        const char *directory;
+        Look look;
+
+        look = look_for_slices(&directory);
+        if (!is_any_open(g) && ((look == LOOK_NONE && g->n_cards == 0) || look == LOOK_OPEN)) {
+                atomic_store_explicit(&off, 1, memory_order_relaxed);
+                return STAGE_NEW;
+        }
+        return open_cards(g, directory) ? STAGE_READY : STAGE_AGAIN;
 }
 
 /* ---- the first call ---- */
 
-/* A page of its own that fork() leaves behind. Kernels before 4.14 cannot: there the process asks who it is each time. */
-static Gate *new_gate(void) {
-        Gate *g = map(sizeof *g), *first = NULL;
-        void *page = map(STAGE_PAGE);
+/* A page of its own that fork() leaves behind. Kernels before 4.14 cannot, and there may be no memory: there the process asks who it is
+ * each time. */
+static _Atomic uintptr_t *new_stage(void) {
+        long p =
+                sys_call(SYS_mmap, 0, STAGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        _Atomic uintptr_t *stage = &stage_here, *first = NULL;
 
-        if (!g || !page)
-                return NULL; /* no memory: the application is about to learn that, too */
-        g->stage = page;
-        g->by_pid = sys_call(SYS_madvise, page, STAGE_PAGE, MADV_WIPEONFORK) < 0;
-        if (atomic_compare_exchange_strong(&the_gate, &first, g))
-                return g;
-        (void) sys_call(SYS_munmap, page, STAGE_PAGE); /* another thread was first; these are ours */
-        (void) sys_call(SYS_munmap, g, sizeof *g);
+        if (p > 0 || p <= -4096) {
+                if (sys_call(SYS_madvise, p, STAGE_PAGE, MADV_WIPEONFORK) == 0)
+                        stage = (_Atomic uintptr_t *) p;
+                else
+                        (void) sys_call(SYS_munmap, p, STAGE_PAGE); /* ours */
+        }
+        if (atomic_compare_exchange_strong(&the_stage, &first, stage))
+                return stage;
+        if (stage != &stage_here)
+                (void) sys_call(SYS_munmap, stage, STAGE_PAGE); /* another thread was first; this is ours */
         return first;
 }
 
-static bool is_ready(Gate *g) {
-        if (atomic_load_explicit(g->stage, memory_order_acquire) != STAGE_READY)
-                return false;
-        if (!g->by_pid || g->pid == sys_call(SYS_getpid))
-                return true;
-        atomic_store(g->stage, STAGE_NEW);
-        return false;
+/* Of this process: a child that is told apart by its number begins anew. */
+static uintptr_t stage_of(const Gate *g, _Atomic uintptr_t *stage) {
+        uintptr_t now = atomic_load_explicit(stage, memory_order_acquire);
+
+        if (stage == &stage_here && (now == STAGE_READY || now == STAGE_AGAIN) &&
+            g->pid != sys_call(SYS_getpid) && atomic_compare_exchange_strong(stage, &now, STAGE_NEW))
+                return STAGE_NEW;
+        return now;
 }
 
 /* The thread that finds it new makes it, the others wait. A signal handler of the maker cannot, and gets it as it is: with fewer
  * cards, or none, what it allocates is refused. So do those who waited too long. */
-static Gate *make(Gate *g) {
-        uintptr_t self = spin_self(), stage = STAGE_NEW;
+static Gate *make(Gate *g, _Atomic uintptr_t *stage) {
+        uintptr_t self = spin_self(), now;
 
-        for (unsigned turn = 0; turn < MAKING_YIELDS && !is_ready(g); turn++) {
-                stage = STAGE_NEW;
-                if (atomic_compare_exchange_strong(g->stage, &stage, self)) {
-                        g->pid = sys_call(SYS_getpid);
-                        peek_process(g->pid);
-                        fill(g);
-                        atomic_store_explicit(g->stage, STAGE_READY, memory_order_release);
-                } else if (stage == self) {
+        for (unsigned turn = 0; turn < MAKING_YIELDS; turn++) {
+                now = stage_of(g, stage);
+                if (now == STAGE_READY || now == self)
                         break;
-                } else {
+                if (atomic_load_explicit(&off, memory_order_relaxed))
+                        return NULL;
+                if (now != STAGE_NEW && now != STAGE_AGAIN) {
                         (void) sys_call(SYS_sched_yield);
+                } else if (atomic_compare_exchange_strong(stage, &now, self)) {
+                        if (now == STAGE_NEW)
+                                begin(g, stage == &stage_here);
+                        atomic_store_explicit(stage, fill(g), memory_order_release);
+                        break;
                 }
         }
-        return g;
+        return atomic_load_explicit(&off, memory_order_relaxed) ? NULL : g;
 }
 
 Gate *gate_get(void) {
-        Gate *g = atomic_load_explicit(&the_gate, memory_order_acquire);
+        _Atomic uintptr_t *stage = atomic_load_explicit(&the_stage, memory_order_acquire);
 
-        if (g && is_ready(g))
-                return g;
+        if (stage && stage_of(&the_gate, stage) == STAGE_READY)
+                return &the_gate;
         if (atomic_load_explicit(&off, memory_order_relaxed))
                 return NULL;
-        if (!g) {
-                const char *directory = slices_directory();
-
-                if (!directory || is_open(directory)) {
-                        atomic_store_explicit(&off, 1, memory_order_relaxed);
-                        return NULL;
-                }
-                g = new_gate();
-        }
-        return g ? make(g) : NULL;
+        return make(&the_gate, stage ? stage : new_stage());
 }
 
 /* ---- words ---- */

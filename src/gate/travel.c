@@ -249,7 +249,7 @@ static long export_many(Call *c) {
         RmExportMany p;
 
         if (peek(&p, c->ask.params, sizeof p) < 0)
-                return call_answer(c, call_driver(c));
+                return call_refuse(c, RM_ERR_INVALID_ADDRESS);
         return export_places(c, &p, p.fd, p.device, p.objects, p.index, p.n <= RM_EXPORTS_MAX ? p.n : 0);
 }
 
@@ -259,8 +259,11 @@ long call_export(Call *c) {
         if (c->ask.what == RM_EXPORT_MANY)
                 return c->ask.params_size == sizeof(RmExportMany) ? export_many(c)
                                                                   : call_answer(c, call_driver(c));
-        if (c->ask.params_size != sizeof p || peek(&p, c->ask.params, sizeof p) < 0)
+        if (c->ask.params_size != sizeof p)
                 return call_answer(c, call_driver(c));
+        if (peek(&p, c->ask.params, sizeof p) < 0)
+                return call_refuse(
+                        c, RM_ERR_INVALID_ADDRESS); /* it could be there by the time the driver looks */
         return export_places(c, &p, p.fd, p.device, &p.object, 0, 1);
 }
 
@@ -309,7 +312,7 @@ static long import_many(Call *c) {
         long r;
 
         if (peek(&p, c->ask.params, sizeof p) < 0)
-                return call_answer(c, call_driver(c));
+                return call_refuse(c, RM_ERR_INVALID_ADDRESS);
         r = call_driver_with(c, &p);
         if (!call_agreed(c, r))
                 return call_answer(c, r);
@@ -338,8 +341,11 @@ long call_import(Call *c) {
         if (c->ask.what == RM_IMPORT_MANY)
                 return c->ask.params_size == sizeof(RmImportMany) ? import_many(c)
                                                                   : call_answer(c, call_driver(c));
-        if (c->ask.params_size != sizeof p || peek(&p, c->ask.params, sizeof p) < 0)
+        if (c->ask.params_size != sizeof p)
                 return call_answer(c, call_driver(c));
+        if (peek(&p, c->ask.params, sizeof p) < 0)
+                return call_refuse(
+                        c, RM_ERR_INVALID_ADDRESS); /* it could be there by the time the driver looks */
         r = call_driver_with(c, &p);
         if (!call_agreed(c, r))
                 return call_answer(c, r);

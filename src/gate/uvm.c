@@ -40,6 +40,7 @@ int uvm_add(Uvm *u, uint64_t start, uint64_t end, uint32_t cards, bool guessed) 
         if (!spin_take(&u->lock))
                 return -ENOMEM;
         now = atomic_load_explicit(&u->cards, memory_order_relaxed);
+        range.serial = atomic_fetch_add_explicit(&u->serial, 1, memory_order_relaxed) + 1;
         r = now != (guessed ? 0 : cards) ? -EAGAIN : append(u, &range);
         spin_drop(&u->lock);
         return r;
@@ -66,7 +67,11 @@ static bool cut(Uvm *u, uint32_t i, const UvmRange *part) {
         return true;
 }
 
-bool uvm_take(Uvm *u, uint64_t start, uint64_t end, UvmRange *ret) {
+uint32_t uvm_now(Uvm *u) {
+        return atomic_load_explicit(&u->serial, memory_order_acquire);
+}
+
+bool uvm_take(Uvm *u, uint64_t start, uint64_t end, uint32_t now, UvmRange *ret) {
         bool taken = false;
 
         if (!spin_take(&u->lock))
@@ -76,7 +81,9 @@ bool uvm_take(Uvm *u, uint64_t start, uint64_t end, UvmRange *ret) {
 
                 part.start = part.start > start ? part.start : start;
                 part.end = part.end < end ? part.end : end;
-                taken = part.start < part.end && cut(u, i, &part);
+                if (part.start >= part.end || (int32_t) (part.serial - now) > 0)
+                        continue; /* serials go round, as those of objects do */
+                taken = cut(u, i, &part);
                 if (taken)
                         *ret = part;
         }

@@ -13,7 +13,8 @@ enum { UVM_MIN = 64, UVM_CARDS = 32 };
 
 typedef struct UvmRange {
         uint64_t start, end;
-        uint32_t cards; /* a bit for each */
+        uint32_t cards;  /* a bit for each */
+        uint32_t serial; /* when it came */
         bool guessed;
 } UvmRange;
 
@@ -24,6 +25,7 @@ typedef struct Uvm {
         UvmRange *ranges;
         _Atomic uint32_t cards; /* registered */
         uint32_t times[UVM_CARDS];
+        _Atomic uint32_t serial; /* of the newest range */
 } Uvm;
 
 /* What changes for a card, in bytes. */
@@ -36,8 +38,11 @@ typedef struct UvmBytes {
  * cards are registered by now; -ENOMEM. */
 int uvm_add(Uvm *u, uint64_t start, uint64_t end, uint32_t cards, bool guessed);
 
-/* Takes one range, or the part of one, out that lies within start and end. false: there is none. Call it until then. */
-bool uvm_take(Uvm *u, uint64_t start, uint64_t end, UvmRange *ret);
+/* Now, to be asked before the kernel takes a mapping away: what another thread maps at the same addresses meanwhile came later. */
+uint32_t uvm_now(Uvm *u);
+
+/* Takes one range, or the part of one, out that lies within start and end and had come by then. false: there is none. Call it until then. */
+bool uvm_take(Uvm *u, uint64_t start, uint64_t end, uint32_t now, UvmRange *ret);
 
 /* A card is registered, once more or for the first time. uvm_lacks() tells what has to be charged on it for that; with another number
  * by now uvm_register() does nothing and says false. freed: what was charged by a guess on other cards. */

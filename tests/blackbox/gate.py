@@ -13,6 +13,7 @@ import json
 import mmap
 import os
 import random
+import resource
 import select
 import shutil
 import signal
@@ -654,6 +655,98 @@ def forks():
     wait_for_word()
 
 
+def in_child(function):
+    """In a child of fork that lives on until the descriptor that this returns is closed."""
+    done, gone = os.pipe(), os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(PATIENCE)
+        os.close(gone[1])
+        function()
+        os.write(done[1], b"x")
+        os.read(gone[0], 1)
+        os._exit(0)
+    assert os.read(done[0], 1) == b"x"
+    for fd in (*done, gone[0]):
+        os.close(fd)
+    return pid, gone[1]
+
+
+def end_child(child):
+    os.close(child[1])
+    assert os.waitpid(child[0], 0)[1] == 0
+
+
+@inside
+def fork_frees():
+    """A child frees what it inherited and lives on; the parent frees it again, and so gives it back once."""
+    c = Client()
+    a, b = c.memory(30 * MIB), c.memory(30 * MIB)
+    child = in_child(lambda: c.free(a))
+    say(child=True)
+    wait_for_word()
+    c.free(a)
+    say(parent=True, over=status_of(c.memory, 80 * MIB))
+    wait_for_word()
+    end_child(child)
+    # Whoever has a duplicate of what it inherited has something of its own.
+    made = []
+    child = in_child(lambda: made.append(c.dup(c.root, b)))
+    c.free(b)
+    say(duplicate=True)
+    wait_for_word()
+    end_child(child)
+    say(left=True)
+    wait_for_word()
+
+
+def first_call(fd, limit=None, root=None):
+    """The first call of all, on a file that is open already, with too little of something or in another root. Then what there was is there again."""
+    normal = resource.getrlimit(limit) if limit is not None else None
+    c = Client.__new__(Client)
+    c.fd, c.directory = fd, os.environ["SIM_DIR"]
+    if limit is not None:
+        enough = max(int(name) for name in os.listdir("/proc/self/fd")) + 1
+        for free in range(enough):
+            with contextlib.suppress(OSError):
+                os.fstat(free)
+                continue
+            os.dup2(fd, free)
+        resource.setrlimit(limit, (enough if limit == resource.RLIMIT_NOFILE else 1, normal[1]))
+    if root:
+        os.chroot(root)
+    words = {}
+    c.root = c.allocate(0, 0, 0x41)
+    c.device = c.allocate(c.root, c.root, DEVICE, packed("<IIIIIIQQQII", 0, *[0] * 10))
+    words["first"] = status_of(c.memory, 200 * MIB), status_of(c.memory, 40 * MIB)
+    if limit is not None:
+        resource.setrlimit(limit, normal)
+    words["then"] = status_of(c.memory, 200 * MIB), status_of(c.memory, 40 * MIB)
+    return words
+
+
+@inside
+def starved():
+    """Without descriptors, or address space, and with what it needs again."""
+    limit = getattr(resource, os.environ["STARVED"])
+    say(**first_call(os.open(os.environ["SIM_DIR"] + "/nvidiactl", os.O_RDWR | os.O_CLOEXEC), limit))
+    wait_for_word()
+
+
+@inside
+def rooted():
+    """In another root, and its child, and a child of one who has found his slices before."""
+    fd = os.open(os.environ["SIM_DIR"] + "/nvidiactl", os.O_RDWR | os.O_CLOEXEC)
+    c = Client() if os.environ["BEFORE"] else None
+    if c:
+        os.chroot(os.environ["ROOT"])
+        child = in_child(lambda: say(child=status_of(c.memory, 40 * MIB)))
+        end_child(child)
+    else:
+        say(**first_call(fd, root=os.environ["ROOT"]))
+    wait_for_word()
+
+
 @inside
 def managed():
     """Mappings of the uvm file, as libcuda makes them. Any file that the limits page names will do."""
@@ -666,7 +759,7 @@ def managed():
         return -ctypes.get_errno() if p == 0xFFFFFFFFFFFFFFFF else p
 
     space = map_(400 * MIB, none, private_anonymous, 0, -1)
-    say(space=space > 0, reserved=map_(400 * MIB, none) > 0)
+    say(space=space > 0, reserved=map_(400 * MIB, none))
     wait_for_word()
     at = map_(64 * MIB, flags=shared | fixed, at=space)
     say(mapped=at == space, over=map_(64 * MIB))
@@ -676,6 +769,13 @@ def managed():
     wait_for_word()
     map_(8 * MIB, none, private_anonymous | fixed, at, -1)
     say(covered=True)
+    wait_for_word()
+    # What the kernel refuses is there still, and of a page of which a part is asked for the whole is gone, once.
+    say(refused=[LIBC.munmap(space, 1 << 60), LIBC.munmap(space + 1, 4096), LIBC.munmap(space, 0)])
+    wait_for_word()
+    for n in range(1, 4096, 64):
+        map_(n, none, private_anonymous | fixed, at + 8 * MIB, -1)
+    say(page=True)
     wait_for_word()
     LIBC.munmap(space, 400 * MIB)
     say(gone=True)
@@ -831,7 +931,7 @@ class Program:
         self.heard = b""
         self.process = subprocess.Popen(
             [sys.executable, os.path.abspath(__file__), "--inside", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            pass_fds=fds, env=dict(os.environ, LD_PRELOAD=LIBRARY, ALIQUOT_SLICES=slices, SIM_DIR=simulator.dir, **environment))
+            pass_fds=fds, env=dict(os.environ, **dict({"LD_PRELOAD": LIBRARY, "ALIQUOT_SLICES": slices, "SIM_DIR": simulator.dir}, **environment)))
 
     def hear(self):
         while b"\n" not in self.heard:
@@ -849,7 +949,8 @@ class Program:
         self.process.stdin.flush()
 
     def end(self):
-        self.go_on()
+        with contextlib.suppress(BrokenPipeError):  # it has ended already
+            self.go_on()
         code = self.process.wait(PATIENCE)
         self.close()
         return code
@@ -1182,20 +1283,38 @@ class GateTest(unittest.TestCase):
         self.assertEqual(self.sim.held(), 0)
         self.assert_at_rest(slices)
 
+    def test_fork_frees(self):
+        slices = self.sim.slices(100)
+        program = self.run_program("fork_frees", slices)
+        self.assertEqual(program.hear(), {"child": True})
+        self.assertEqual((used(slices), self.sim.held()), (60 * MIB, 30 * MIB))
+        program.go_on()
+        self.assertEqual(program.hear(), {"parent": True, "over": NO_MEMORY})
+        self.assertEqual((used(slices), self.sim.held()), (30 * MIB, 30 * MIB))
+        program.go_on()
+        self.assertEqual(program.hear(), {"duplicate": True})
+        self.assertEqual((used(slices), self.sim.held()), (30 * MIB, 30 * MIB))
+        program.go_on()
+        self.assertEqual(program.hear(), {"left": True})
+        program.end()
+        self.assertEqual(self.sim.held(), 0)
+        self.assert_at_rest(slices)
+
     def test_managed(self):
         uvm = self.sim.base + "/uvm"
         with open(uvm, "wb") as f:
             f.truncate(400 * MIB)
         slices = self.sim.slices(100, uvm=uvm)
         program = self.run_program("managed", slices, UVM_FILE=uvm)
-        self.assertEqual(program.hear(), {"space": True, "reserved": True})
+        self.assertEqual(program.hear(), {"space": True, "reserved": -errno.ENOMEM})
         self.assertEqual(used(slices), 0)
         program.go_on()
         self.assertEqual(program.hear(), {"mapped": True, "over": -errno.ENOMEM})
-        for word, mib in (("hole", 64), ("covered", 48), ("gone", 40)):
-            self.assertEqual(used(slices), mib * MIB)
+        for word, said, kib in (("hole", True, 64 << 10), ("covered", True, 48 << 10), ("refused", [-1, -1, -1], 40 << 10), ("page", True, 40 << 10),
+                                ("gone", True, (40 << 10) - 4)):
+            self.assertEqual(used(slices), kib << 10)
             program.go_on()
-            self.assertEqual(program.hear(), {word: True})
+            self.assertEqual(program.hear(), {word: said})
         self.assertEqual(used(slices), 0)
         program.end()
 
@@ -1245,9 +1364,41 @@ class GateTest(unittest.TestCase):
         self.assert_at_rest(slices)
 
     def test_without_slices(self):
-        """No slices: the driver's own answers."""
-        program = self.run_program("hold", "/nonexistent", HOLD="500")
-        self.assertEqual(program.hear(), {"status": OK})
+        """No slices: the driver's own answers. Some that were named and cannot be had are not none."""
+        for slices, status in (("", OK), ("/nonexistent", NO_MEMORY), ("relative", NO_MEMORY), (self.sim.dir + "/nvidiactl", NO_MEMORY),
+                               ("/" + 300 * "x", NO_MEMORY)):
+            program = self.run_program("hold", slices, HOLD="500")
+            self.assertEqual(program.hear(), {"status": status}, slices)
+            program.end()
+
+    def test_starved(self):
+        for limit in ("RLIMIT_NOFILE", "RLIMIT_AS"):
+            slices = self.sim.slices(100)
+            program = self.run_program("starved", slices, STARVED=limit)
+            self.assertEqual(program.hear(), {"first": [NO_MEMORY, NO_MEMORY], "then": [NO_MEMORY, OK]}, limit)
+            self.assertEqual((used(slices), self.sim.held()), (40 * MIB, 40 * MIB))
+            program.end()
+
+    def test_another_root(self):
+        empty = tempfile.mkdtemp(dir=self.sim.base)
+        program = self.run_program("rooted", self.sim.slices(100), ROOT=empty, BEFORE="")
+        self.assertEqual(program.hear(), {"first": [NO_MEMORY, NO_MEMORY], "then": [NO_MEMORY, NO_MEMORY]})
+        program.end()
+        program = self.run_program("rooted", self.sim.slices(100), ROOT=empty, BEFORE="1")
+        self.assertEqual(program.hear(), {"child": NO_MEMORY})
+        program.end()
+
+    def test_installed(self):
+        """Loaded from where isolated containers have it: there is a slice, of nothing if it is not to be seen."""
+        run = self.sim.base + "/run"
+        os.makedirs(run + "/aliquot")
+        shutil.copy(LIBRARY, run + "/aliquot/libaliquot.so")
+        if LIBC.mount(run.encode(), b"/run", None, 0x1000, None) != 0:
+            self.skipTest("nothing can be mounted at /run")
+        self.addCleanup(LIBC.umount2, b"/run", 2)
+        program = Program("hold", "", self.sim, LD_PRELOAD="/run/aliquot/libaliquot.so")
+        self.addCleanup(program.kill)
+        self.assertEqual(program.hear(), {"status": NO_MEMORY})
         program.end()
 
 

@@ -76,7 +76,7 @@ static void *churn(void *argument) {
                         break;
                 case 2:
                         ASSERT_OK(uvm_add(&uvm, i, i + 10, 1, true));
-                        (void) uvm_take(&uvm, i, i + 10, &part); /* mine or another's */
+                        (void) uvm_take(&uvm, i, i + 10, uvm_now(&uvm), &part); /* mine or another's */
                         break;
                 case 3:
                 case 4:

@@ -10,7 +10,7 @@ static uint64_t take_all(uint64_t start, uint64_t end) {
         uint64_t sum = 0;
         UvmRange part;
 
-        while (uvm_take(&uvm, start, end, &part))
+        while (uvm_take(&uvm, start, end, uvm_now(&uvm), &part))
                 sum += part.end - part.start;
         return sum;
 }
@@ -27,12 +27,26 @@ static void takes_parts(void) {
         ASSERT_INT(uvm.n, 0);
 }
 
+/* What came after the question stays, also where it lies in the same place. */
+static void takes_what_had_come(void) {
+        uint32_t now;
+        UvmRange part;
+
+        ASSERT_OK(uvm_add(&uvm, 100, 200, 1, true));
+        now = uvm_now(&uvm);
+        ASSERT_OK(uvm_add(&uvm, 100, 200, 2, true));
+        ASSERT_TRUE(uvm_take(&uvm, 150, 200, now, &part));
+        ASSERT_INT(part.cards, 1);
+        ASSERT_FALSE(uvm_take(&uvm, 150, 200, now, &part));
+        ASSERT_INT(take_all(0, 1000), 150);
+}
+
 static void many(void) {
         UvmRange part;
 
         for (uint64_t i = 0; i < 1000; i++)
                 ASSERT_OK(uvm_add(&uvm, i * 10, i * 10 + 5, 1u << i % 7, true));
-        ASSERT_TRUE(uvm_take(&uvm, 123, 124, &part));
+        ASSERT_TRUE(uvm_take(&uvm, 123, 124, uvm_now(&uvm), &part));
         ASSERT_INT(part.cards, 1u << 12 % 7);
         ASSERT_INT(take_all(0, 10000), 4999);
         ASSERT_INT(uvm.n, 0);
@@ -56,7 +70,7 @@ static void counts_where_it_can_be(void) {
         ASSERT_TRUE(uvm_register(&uvm, 3, 200, &freed));
         ASSERT_INT(freed.cards, 0);
         ASSERT_TRUE(uvm_register(&uvm, 3, 0, &freed)); /* by another file */
-        ASSERT_TRUE(uvm_take(&uvm, 50, 60, &part));
+        ASSERT_TRUE(uvm_take(&uvm, 50, 60, uvm_now(&uvm), &part));
         ASSERT_INT(part.cards, 1 << 2 | 1 << 3);
         ASSERT_INT(uvm_unregister(&uvm, 3), 0);
         ASSERT_INT(uvm_unregister(&uvm, 3), 190);
@@ -78,5 +92,6 @@ static void guesses_right(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(takes_parts), TEST(many), TEST(counts_where_it_can_be), TEST(guesses_right));
+        return TEST_MAIN(TEST(takes_parts), TEST(takes_what_had_come), TEST(many),
+                         TEST(counts_where_it_can_be), TEST(guesses_right));
 }
