@@ -72,6 +72,12 @@ void call_free_again(Call *c, uint32_t object) {
         (void) gate_driver(c->fd, RM_IOCTL(RM_ESC_FREE, sizeof f), &f); /* if not, the audit sees it */
 }
 
+/* A client that was not made here, or was forgotten, is on a file of somebody else, which is this one: the driver serves no client on
+ * another's file. Those that were made here have theirs held. */
+bool call_hold(const Call *c) {
+        return c->seat.up[0] != 0 || gate_hold(c->g, c->fd);
+}
+
 /* A card whose slice is not good has one of nothing. */
 RmKnown call_known(Gate *g, int card) {
         GateCard *c = card >= 0 ? &g->cards[card] : NULL;
@@ -103,6 +109,8 @@ static long allocate(Call *c, uint64_t bytes) {
         object_bytes_none(&freed);
         if (bytes == 0)
                 return call_answer(c, call_driver(c));
+        if (!call_hold(c))
+                return call_refuse(c, RM_ERR_NO_MEMORY);
         if (gate_reserve(c->g, c->card, bytes, c->fd, c->ask.client) < 0) {
                 gate_say(c->g, "refused: no room in the slice", bytes, (uint64_t) c->card);
                 return call_refuse(c, RM_ERR_NO_MEMORY);
@@ -156,9 +164,12 @@ static long remember(Call *c) {
                 [RM_NEW_SUBDEVICE] = OBJECT_SUBDEVICE,
         };
         ObjectBytes freed;
-        long r = call_driver(c);
         uint32_t object;
+        long r;
 
+        if (c->ask.what == RM_NEW_CLIENT && !gate_hold(c->g, c->fd))
+                return call_refuse(c, RM_ERR_NO_MEMORY);
+        r = call_driver(c);
         object_bytes_none(&freed);
         if (!call_agreed(c, r))
                 return call_answer(c, r);

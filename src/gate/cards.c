@@ -3,6 +3,7 @@
 
 #include "gate/bytes.h"
 #include "gate/gate.h"
+#include "slice/hold.h"
 
 /* Our own calls of the driver, on the application's descriptor and with its client: nothing stays of them. */
 
@@ -143,10 +144,28 @@ static void drop_stale(Gate *g, int fd, uint32_t client) {
         gate_drop_closed_exports(g, fd);
 }
 
+/* The inode first, in all rows: a lock that nobody knows of would not be looked for. A card that is opened later gets it then. */
+bool gate_hold(Gate *g, int fd) {
+        uint64_t inode = hold_inode(fd), old = 0;
+        int r;
+
+        if (!atomic_compare_exchange_strong(&g->inode, &old, inode) && old != inode)
+                g->inode = UINT64_MAX;
+        for (uint32_t i = 0; i < g->n_cards; i++)
+                if (g->cards[i].good)
+                        hold_note(&g->cards[i].slice.counters->rows[g->cards[i].slice.row], inode);
+        r = hold_file(fd, g->key);
+        if (r < 0)
+                gate_say(g, "refused: a file cannot be held; error", (uint64_t) fd, (uint64_t) -r);
+        return r == 0;
+}
+
 int gate_reserve(Gate *g, int card, uint64_t bytes, int fd, uint32_t client) {
         Slice *slice = &g->cards[card].slice;
-        int r = slice_reserve(slice, bytes);
+        int r;
 
+        atomic_store_explicit(&slice->file, fd, memory_order_relaxed);
+        r = slice_reserve(slice, bytes);
         if (r == 0 || !may_be_stale(g))
                 return r;
         drop_stale(g, fd, client);
@@ -154,6 +173,11 @@ int gate_reserve(Gate *g, int card, uint64_t bytes, int fd, uint32_t client) {
 }
 
 void gate_look(Gate *g, int card, int fd, uint32_t client) {
-        if (g->cards[card].good && slice_look(&g->cards[card].slice) && may_be_stale(g))
+        Slice *slice = &g->cards[card].slice;
+
+        if (!g->cards[card].good)
+                return;
+        atomic_store_explicit(&slice->file, fd, memory_order_relaxed);
+        if (slice_look(slice) && may_be_stale(g))
                 drop_stale(g, fd, client);
 }

@@ -32,7 +32,9 @@ typedef struct GateCard {
 typedef struct Gate {
         bool log;
         long pid;
-        bool uncertain; /* whose files are the driver's is not known of all cards: any file may be */
+        uint64_t key; /* by which it is seen which files have memory of this process's rows (slice/hold.h) */
+        _Atomic uint64_t inode; /* of those that have it; 0: none yet */
+        bool uncertain;         /* whose files are the driver's is not known of all cards: any file may be */
         _Atomic uint32_t n_cards; /* of those below, in no order that matters */
         Objects objects;
         Exports exports;
@@ -44,6 +46,7 @@ typedef struct Gate {
  * own. One that could not find or open its slices, for want of descriptors or memory, refuses what takes memory, and tries again at the
  * next call. It needs no memory itself. */
 Gate *gate_get(void);
+Gate *gate_get_for(int fd); /* the same, for a call on that file */
 
 /* Below ---- for the gate's own parts ---- */
 
@@ -57,6 +60,10 @@ int gate_card(Gate *g, int fd, ObjectSeat *seat);
 
 /* Reserves; before it refuses, it looks for what stale clients and closed exports still count. 0 or -ENOMEM. */
 int gate_reserve(Gate *g, int card, uint64_t bytes, int fd, uint32_t client);
+
+/* Before memory comes to a client of this file, or to the file itself, that may outlive the process: what is charged here stays so
+ * until the file is closed. false: it cannot be had, and the memory not either. */
+bool gate_hold(Gate *g, int fd);
 
 /* Before a question about memory is answered: gives back what killed processes, stale clients and closed exports still count, at most
  * once in a millisecond. */

@@ -33,7 +33,7 @@ static long with_errno(long r) {
 /* XFER_CMD is another way to say the same: the number, the size and the pointer stand in memory. */
 static long metered_ioctl(int fd, unsigned long request, uint64_t argument) {
         uint32_t nr = rm_ioctl_nr(request), size = rm_ioctl_size(request);
-        Gate *g = gate_get();
+        Gate *g = gate_get_for(fd);
         RmXfer xfer;
 
         if (!g)

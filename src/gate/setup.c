@@ -5,6 +5,7 @@
 #include "gate/bytes.h"
 #include "gate/gate.h"
 #include "gate/look.h"
+#include "slice/hold.h"
 
 #define LOG_NAME "ALIQUOT_LOG"
 
@@ -46,7 +47,7 @@ static GateCard *card_of(Gate *g, unsigned number) {
 }
 
 /* true: that is how it is, and need not be tried again. A page that is none will not become one. */
-static bool open_card(Gate *g, const char *directory, unsigned number) {
+static bool open_card(Gate *g, const char *directory, unsigned number, int fd) {
         GateCard *card = card_of(g, number);
         char path[LOOK_PATH];
         int r = -ENAMETOOLONG;
@@ -61,21 +62,26 @@ static bool open_card(Gate *g, const char *directory, unsigned number) {
                 return true;
         read_identity(directory, card);
         if (look_path(directory, number, "", path))
-                r = slice_open(path, &card->slice);
-        if (r == 0)
+                r = slice_open_with(path, fd, g->key, &card->slice);
+        if (r == 0) {
+                uint64_t inode = g->inode;
+
+                if (inode != 0)
+                        hold_note(&card->slice.counters->rows[card->slice.row], inode);
                 card->good = true;
+        }
         gate_say(g, r == 0 ? "slice" : "slice cannot be used; error", number, (uint64_t) -r);
         return r == 0 || r == -EPROTO;
 }
 
 /* Also of those that are open already: a card that is known to one thread only is one that the others would not find. */
-static bool open_cards(Gate *g, const char *directory) {
+static bool open_cards(Gate *g, const char *directory, int fd) {
         uint32_t slices = 0;
         bool all = directory && look_which(directory, &slices), known = true;
 
         for (unsigned n = 0; n < GATE_CARDS; n++)
                 if (slices >> n & 1)
-                        all = open_card(g, directory, n) && all;
+                        all = open_card(g, directory, n, fd) && all;
         for (uint32_t i = 0; i < g->n_cards; i++) {
                 known = known && g->cards[i].known;
                 all = all && (g->cards[i].good || (slices >> g->cards[i].number & 1));
@@ -97,6 +103,8 @@ static void begin(Gate *g, bool by_pid) {
 
         g->log = log && log[0] >= '2' && log[0] <= '9' && log[1] == '\0';
         g->pid = sys_call(SYS_getpid);
+        g->key = hold_new_key();
+        g->inode = 0;
         objects_after_fork(&g->objects);
         exports_after_fork(&g->exports);
         uvm_after_fork(&g->uvm);
@@ -109,7 +117,7 @@ static void begin(Gate *g, bool by_pid) {
 }
 
 /* The stage that it has then. */
-static uintptr_t fill(Gate *g) {
+static uintptr_t fill(Gate *g, int fd) {
         const char *directory;
         Look look;
 
@@ -118,7 +126,7 @@ static uintptr_t fill(Gate *g) {
                 atomic_store_explicit(&off, 1, memory_order_relaxed);
                 return STAGE_NEW;
         }
-        return open_cards(g, directory) ? STAGE_READY : STAGE_AGAIN;
+        return open_cards(g, directory, fd) ? STAGE_READY : STAGE_AGAIN;
 }
 
 /* ---- the first call ---- */
@@ -155,7 +163,7 @@ static uintptr_t stage_of(const Gate *g, _Atomic uintptr_t *stage) {
 
 /* The thread that finds it new makes it, the others wait. A signal handler of the maker cannot, and gets it as it is: with fewer
  * cards, or none, what it allocates is refused. So do those who waited too long. */
-static Gate *make(Gate *g, _Atomic uintptr_t *stage) {
+static Gate *make(Gate *g, _Atomic uintptr_t *stage, int fd) {
         uintptr_t self = spin_self(), now;
 
         for (unsigned turn = 0; turn < MAKING_YIELDS; turn++) {
@@ -169,7 +177,7 @@ static Gate *make(Gate *g, _Atomic uintptr_t *stage) {
                 } else if (atomic_compare_exchange_strong(stage, &now, self)) {
                         if (now == STAGE_NEW)
                                 begin(g, stage == &stage_here);
-                        atomic_store_explicit(stage, fill(g), memory_order_release);
+                        atomic_store_explicit(stage, fill(g, fd), memory_order_release);
                         break;
                 }
         }
@@ -177,13 +185,17 @@ static Gate *make(Gate *g, _Atomic uintptr_t *stage) {
 }
 
 Gate *gate_get(void) {
+        return gate_get_for(-1);
+}
+
+Gate *gate_get_for(int fd) {
         _Atomic uintptr_t *stage = atomic_load_explicit(&the_stage, memory_order_acquire);
 
         if (stage && stage_of(&the_gate, stage) == STAGE_READY)
                 return &the_gate;
         if (atomic_load_explicit(&off, memory_order_relaxed))
                 return NULL;
-        return make(&the_gate, stage ? stage : new_stage());
+        return make(&the_gate, stage ? stage : new_stage(), fd);
 }
 
 /* ---- words ---- */

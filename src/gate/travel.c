@@ -4,11 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "gate/bytes.h"
 #include "gate/call.h"
 #include "gate/peek.h"
+#include "slice/hold.h"
 
 /* Memory that comes from elsewhere, by a duplicate or by a descriptor, and what is exported to a descriptor. */
 
@@ -40,7 +40,8 @@ static bool charge_foreign(Call *c, uint32_t object) {
         object_bytes_none(&freed);
         if (bytes == 0)
                 return true;
-        if (!call_known(c->g, card).limit || gate_reserve(c->g, card, bytes, c->fd, c->ask.client) < 0) {
+        if (!call_known(c->g, card).limit || !call_hold(c) ||
+            gate_reserve(c->g, card, bytes, c->fd, c->ask.client) < 0) {
                 call_free_again(c, object);
                 return false;
         }
@@ -84,6 +85,12 @@ long call_duplicate(Call *c) {
         long r;
 
         object_bytes_none(&freed);
+        if (share != 0 && !call_hold(c)) {
+                objects_drop_share(&c->g->objects, share, source.card, (uint64_t) source.units * SLICE_UNIT,
+                                   &freed);
+                gate_give_back(c->g, &freed);
+                return call_refuse(c, RM_ERR_NO_MEMORY);
+        }
         if (share != 0)
                 return duplicate_leaf(c, &source, share);
         known = objects_find(&c->g->objects, c->ask.source_client, c->ask.source_object, &mark) &&
@@ -120,19 +127,6 @@ static bool lock_file(int fd, uint64_t key) {
                 return true;
         lock.l_type = F_WRLCK; /* opened for writing only */
         return sys_call(SYS_fcntl, fd, F_OFD_SETLK, &lock) == 0;
-}
-
-/* One of 2^62, for all the containers that use this inode. The kernels before 3.17 have no getrandom(): there it is the time, and who. */
-static uint64_t new_key(void) {
-        struct timespec t = {0};
-        uint64_t key = 0;
-
-        if (sys_call(SYS_getrandom, &key, sizeof key, 0) != (long) sizeof key) {
-                (void) sys_call(SYS_clock_gettime, CLOCK_MONOTONIC, &t); /* cannot fail */
-                key = (uint64_t) t.tv_nsec << 32 ^ (uint64_t) t.tv_sec << 16 ^ (uintptr_t) &t ^
-                      (uint64_t) sys_call(SYS_gettid);
-        }
-        return (key & ((UINT64_C(1) << 62) - 1)) | 1;
 }
 
 static bool which_file(int fd, uint64_t *ret_dev, uint64_t *ret_ino) {
@@ -226,8 +220,8 @@ static void settle_exports(Gate *g, uint64_t key, int fd, uint32_t first, uint32
 
 static long export_places(Call *c, void *params, int fd, uint32_t device, const void *objects, uint32_t first,
                           uint32_t n) {
-        uint64_t key = new_key();
-        bool room = true;
+        uint64_t key = hold_new_key();
+        bool room = gate_file(c->g, fd) != GATE_FILE_RM || gate_hold(c->g, fd);
         long r = 0;
 
         for (uint32_t i = 0; i < n && room; i++) {
@@ -287,6 +281,10 @@ static bool is_own(Call *c, int fd, uint32_t place, uint32_t object) {
 static bool came(Call *c, int fd, uint32_t place, uint32_t parent, uint32_t object) {
         c->ask.parent = parent;
         c->seat = objects_seat(&c->g->objects, c->ask.client, parent);
+        if (!call_hold(c)) {
+                call_free_again(c, object);
+                return false;
+        }
         return is_own(c, fd, place, object) || charge_foreign(c, object);
 }
 

@@ -25,7 +25,7 @@
 enum {
         SLICE_MAJOR =
                 1, /* another major is another layout; a higher minor has more in what is reserved here */
-        SLICE_MINOR = 1, /* 1: turns of the card's compute */
+        SLICE_MINOR = 2, /* 1: turns of the card's compute; 2: keys of rows */
         SLICE_ROWS = 256,
         SLICE_LANES = 4,
         SLICE_UNIT = 4096, /* bytes; counters count these */
@@ -82,7 +82,8 @@ typedef struct SliceLane {
 typedef struct SliceRow {
         SliceLane lanes[SLICE_LANES];
         _Atomic uint32_t noted[SLICE_LANES]; /* sequence of a lane's last operation that was seen in `used` */
-        uint8_t reserved[16];
+        _Atomic uint64_t key;   /* what its owner locks in the driver's files (hold.h); 0: nothing */
+        _Atomic uint64_t inode; /* whose locks those are; 0: none was made */
         SliceWork work;
 } SliceRow;
 

@@ -9,6 +9,7 @@
 
 #include "base/sys.h"
 #include "slice/change.h"
+#include "slice/hold.h"
 #include "slice/word.h"
 
 /* This runs as a guest: raw system calls only, and nothing that a compiler makes a call of memcpy() or memset(), which carry
@@ -97,7 +98,7 @@ static void clear_work(SliceWork *w) {
 
 /* First a row that nobody holds anything in, then any that can be had, which brings its bytes back. Everybody begins at another
  * one: 64 processes that start together then ask once each, and not 32 times. */
-static int take_row(long fd, SliceCounters *c, uint32_t *ret) {
+static int take_row(long fd, SliceCounters *c, int file, uint64_t key, uint32_t *ret) {
         uint32_t start = (uint32_t) sys_call(SYS_getpid);
         long r = 0;
 
@@ -111,8 +112,14 @@ static int take_row(long fd, SliceCounters *c, uint32_t *ret) {
                         continue;
                 if (r < 0)
                         return (int) r;
+                if (!slice_row_at_rest(&c->rows[row]) && hold_is_held(&c->rows[row], file)) {
+                        (void) lock_row(fd, row, F_UNLCK); /* a dead owner's, whose memory is not */
+                        continue;
+                }
                 slice_recover(c, row);
                 clear_work(&c->rows[row].work);
+                atomic_store_explicit(&c->rows[row].inode, 0, memory_order_relaxed);
+                atomic_store_explicit(&c->rows[row].key, key, memory_order_relaxed);
                 *ret = row;
                 return 0;
         }
@@ -144,7 +151,9 @@ unsigned slice_reap(Slice *s) {
                         return 0; /* no descriptor is to be had, or we were moved to another root: the next one will */
                 if (lock_row(fd, row, F_WRLCK) < 0)
                         continue;
-                if (!slice_row_at_rest(&s->counters->rows[row])) {
+                if (!slice_row_at_rest(&s->counters->rows[row]) &&
+                    !hold_is_held(&s->counters->rows[row],
+                                  atomic_load_explicit(&s->file, memory_order_relaxed))) {
                         slice_recover(s->counters, row);
                         freed++;
                 }
@@ -188,7 +197,7 @@ static int map_limits(const char *directory, const SliceLimits **ret) {
         return limits_good(*ret) ? 0 : -EPROTO;
 }
 
-static int map_counters(const char *directory, struct stat *st, Slice *ret) {
+static int map_counters(const char *directory, int file, uint64_t key, struct stat *st, Slice *ret) {
         void *p = NULL;
         int r = join_path(directory, "/counters", ret->path);
         long fd = r < 0 ? r : open_file(ret->path, O_RDWR);
@@ -198,7 +207,8 @@ static int map_counters(const char *directory, struct stat *st, Slice *ret) {
         r = map_file(fd, sizeof(SliceCounters), PROT_READ | PROT_WRITE, st, &p);
         if (r == 0) {
                 ret->counters = p;
-                r = counters_good(ret->counters) ? take_row(fd, ret->counters, &ret->row) : -EPROTO;
+                r = counters_good(ret->counters) ? take_row(fd, ret->counters, file, key, &ret->row)
+                                                 : -EPROTO;
         }
         (void) sys_call(SYS_close, fd); /* the mapping keeps the open file, and with it the lock */
         return r;
@@ -229,6 +239,10 @@ static void first_limit(Slice *s) {
 }
 
 int slice_open(const char *directory, Slice *ret) {
+        return slice_open_with(directory, -1, 0, ret);
+}
+
+int slice_open_with(const char *directory, int file, uint64_t key, Slice *ret) {
         struct stat st;
         Slice s;
         int r;
@@ -237,7 +251,7 @@ int slice_open(const char *directory, Slice *ret) {
         s.counters = NULL;
         r = map_limits(directory, &s.limits);
         if (r == 0)
-                r = map_counters(directory, &st, &s);
+                r = map_counters(directory, file, key, &st, &s);
         if (r < 0) {
                 unmap(s.limits, sizeof *s.limits);
                 unmap(s.counters, sizeof *s.counters);
@@ -246,6 +260,7 @@ int slice_open(const char *directory, Slice *ret) {
         ret->limits = s.limits;
         ret->counters = s.counters;
         ret->row = s.row;
+        atomic_init(&ret->file, file);
         ret->dev = st.st_dev;
         ret->ino = st.st_ino;
         for (size_t i = 0; i < SLICE_LANES; i++)

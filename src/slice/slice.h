@@ -16,6 +16,7 @@ typedef struct Slice {
                 last_reap; /* CLOCK_MONOTONIC_COARSE, ns: nobody is looked for twice in one millisecond */
         _Atomic uint64_t
                 last_limit; /* bytes; what holds while the agent is in the middle of writing another */
+        _Atomic int file;   /* one of the driver's, on which the last call came in; -1: none */
         uint64_t dev, ino;  /* of counters: reaping opens them again, and must get the same */
         char path[SLICE_PATH];
 } Slice;
@@ -27,6 +28,10 @@ typedef struct Slice {
  * -ENAMETOOLONG: directory/counters does not fit SLICE_PATH; other negative errno of open, fstat, mmap and fcntl (-EINVAL: a
  * kernel without OFD locks, before 3.15). ret is untouched on failure. */
 int slice_open(const char *directory, Slice *ret);
+
+/* The same for who has a file of the driver at hand (-1: none), by which it is seen whether those of the dead are open still, and who says
+ * by which key that will be seen of his own (hold.h). */
+int slice_open_with(const char *directory, int file, uint64_t key, Slice *ret);
 void slice_close(
         Slice *s); /* what the row still holds comes back when the last copy of the mapping is gone */
 

@@ -6,6 +6,7 @@
 
 A program under test is this file again, with the library preloaded: `gate.py --inside NAME` runs the function of that name.
 """
+import argparse
 import contextlib
 import ctypes
 import errno
@@ -748,6 +749,84 @@ def rooted():
 
 
 @inside
+def leaves():
+    """Memory that stays behind on a file which somebody else has, one way or another."""
+    how = os.environ["HOW"]
+    if how == "exec":
+        c = Client()
+        os.set_inheritable(c.fd, True)
+        c.memory(60 * MIB)
+        os.execve(sys.executable, [sys.executable, os.path.abspath(__file__), "--inside", "left"], dict(os.environ, LEFT=str(c.fd)))
+    file = os.open(os.environ["SIM_DIR"] + "/nvidiactl", os.O_RDWR | os.O_CLOEXEC)
+    ours, theirs = socket.socketpair()
+    pid = os.fork()
+    if pid == 0:
+        c = Client(share=argparse.Namespace(fd=file)) if how == "fork" else Client()
+        a = c.memory(60 * MIB)
+        if how == "export":
+            fd = c.empty_file()
+            c.export(a, fd)
+        socket.send_fds(theirs, [b"x"], [{"fork": 0, "socket": c.fd, "export": fd if how == "export" else -1}[how]])
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+    if how == "fork":
+        left_of(file)
+    else:  # in flight, and then here
+        say(first=status_of(Client().memory, 60 * MIB))
+        wait_for_word()
+        left_of(socket.recv_fds(ours, 1, 1)[1][0])
+
+
+def soon(what, *arguments):
+    """OK, once it is: the dead are looked for at most once in a millisecond."""
+    deadline = time.monotonic() + PATIENCE
+    while (status := status_of(what, *arguments)) != OK and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return status
+
+
+def left_of(fd):
+    c = Client()
+    say(over=status_of(c.memory, 60 * MIB), fits=status_of(c.memory, 40 * MIB))
+    wait_for_word()
+    os.close(fd)
+    say(closed=soon(c.memory, 60 * MIB))
+    wait_for_word()
+
+
+@inside
+def left():
+    left_of(int(os.environ["LEFT"]))
+
+
+@inside
+def passes_on():
+    """A child allocates in the client that it inherited, and ends."""
+    c = Client()
+    end_child(in_child(lambda: c.memory(60 * MIB)))
+    say(over=status_of(c.memory, 60 * MIB))
+    wait_for_word()
+    other = Client()
+    os.close(c.fd)
+    say(closed=soon(other.memory, 100 * MIB))
+    wait_for_word()
+
+
+@inside
+def generations():
+    """More than there are rows, each the child of one that has ended."""
+    for i in range(300):
+        c = Client()
+        c.memory(MIB)
+        os.close(c.fd)
+        pid = os.fork()
+        if pid:
+            os._exit(0)
+    say(generations=soon(Client().memory, 100 * MIB))
+    wait_for_word()
+
+
+@inside
 def managed():
     """Mappings of the uvm file, as libcuda makes them. Any file that the limits page names will do."""
     fd = os.open(os.environ["UVM_FILE"], os.O_RDWR | os.O_CLOEXEC)
@@ -1299,6 +1378,39 @@ class GateTest(unittest.TestCase):
         program.end()
         self.assertEqual(self.sim.held(), 0)
         self.assert_at_rest(slices)
+
+    def test_leaves(self):
+        for how in ("fork", "socket", "export", "exec"):
+            slices = self.sim.slices(100)
+            program = self.run_program("leaves", slices, HOW=how)
+            if how in ("socket", "export"):
+                self.assertEqual(program.hear(), {"first": NO_MEMORY}, how)
+                program.go_on()
+            self.assertEqual(program.hear(), {"over": NO_MEMORY, "fits": OK}, how)
+            self.assertEqual((used(slices), self.sim.held()), (100 * MIB, 100 * MIB), how)
+            program.go_on()
+            self.assertEqual(program.hear(), {"closed": OK}, how)
+            self.assertEqual((used(slices), self.sim.held()), (100 * MIB, 100 * MIB), how)
+            program.end()
+            self.assertEqual(self.sim.held(), 0)
+            self.assert_at_rest(slices)
+
+    def test_passes_on(self):
+        slices = self.sim.slices(100)
+        program = self.run_program("passes_on", slices)
+        self.assertEqual(program.hear(), {"over": NO_MEMORY})
+        self.assertEqual((used(slices), self.sim.held()), (60 * MIB, 60 * MIB))
+        program.go_on()
+        self.assertEqual(program.hear(), {"closed": OK})
+        program.end()
+        self.assert_at_rest(slices)
+
+    def test_generations(self):
+        slices = self.sim.slices(100)
+        program = self.run_program("generations", slices)
+        self.assertEqual(program.hear(), {"generations": OK})
+        self.assertEqual((used(slices), self.sim.held()), (100 * MIB, 100 * MIB))
+        program.go_on()
 
     def test_managed(self):
         uvm = self.sim.base + "/uvm"

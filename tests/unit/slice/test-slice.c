@@ -7,6 +7,7 @@
 #include <sys/time.h>
 
 #include "pages.h"
+#include "slice/hold.h"
 
 #define MIB (UINT64_C(1) << 20)
 
@@ -386,6 +387,95 @@ static void reaping_needs_the_same_file(void) {
         pages_remove(&p);
 }
 
+/* A process that is dead, with memory on a file that is not: by any file of that inode, by one of another, and by none at all. */
+static void left_behind(void) {
+        Pages p = pages_make(4 * SLICE_UNIT);
+        char name[] = "/tmp/test-slice-XXXXXX";
+        int file = mkostemp(name, O_CLOEXEC), same = open(name, O_RDWR | O_CLOEXEC), other;
+        uint64_t key = hold_new_key();
+        Slice s, dead;
+
+        other = open(p.path, O_RDONLY | O_CLOEXEC);
+        ASSERT_OK(unlink(name));
+        ASSERT_TRUE(file >= 0 && same >= 0 && other >= 0);
+        ASSERT_OK(slice_open(p.path, &s));
+        ASSERT_OK(slice_open_with(p.path, -1, key, &dead));
+        hold_note(&dead.counters->rows[dead.row], hold_inode(file));
+        ASSERT_OK(hold_file(file, key));
+        ASSERT_OK(slice_reserve(&dead, 3 * SLICE_UNIT));
+        slice_close(&dead);
+        for (int i = 0; i < 3; i++) {
+                s.file = i == 0 ? -1 : i == 1 ? same : other;
+                ASSERT_INT(slice_reap(&s), 0);
+                ASSERT_TRUE(hold_is_held(&s.counters->rows[dead.row], s.file));
+        }
+        ASSERT_OK(hold_file(same, key)); /* a second one */
+        (void) close(file);
+        for (int i = 0; i < 3; i++) {
+                s.file = i == 0 ? -1 : i == 1 ? same : other;
+                ASSERT_INT(slice_reap(&s), 0);
+        }
+        ASSERT_INT(slice_used(&s), 3 * SLICE_UNIT);
+        (void) close(same);
+        s.file = -1;
+        ASSERT_INT(slice_reap(&s), 1);
+        ASSERT_INT(slice_used(&s), 0);
+        slice_close(&s);
+        (void) close(other);
+        pages_remove(&p);
+}
+
+/* Such rows are no room for a newcomer; others are, and those whose files are closed. */
+static void rows_left_behind(void) {
+        Pages p = pages_make(SLICE_ROWS * SLICE_UNIT);
+        char name[] = "/tmp/test-slice-XXXXXX";
+        int file = mkostemp(name, O_CLOEXEC);
+        uint64_t key = hold_new_key();
+        Slice s;
+
+        ASSERT_TRUE(file >= 0);
+        ASSERT_OK(unlink(name));
+        ASSERT_OK(hold_file(file, key));
+        for (unsigned i = 0; i < SLICE_ROWS; i++) {
+                ASSERT_OK(slice_open_with(p.path, file, key, &s));
+                hold_note(&s.counters->rows[s.row], hold_inode(file));
+                ASSERT_OK(slice_reserve(&s, SLICE_UNIT));
+                slice_close(&s);
+        }
+        ASSERT_INT(slice_open_with(p.path, file, key, &s), -EUSERS);
+        ASSERT_INT(slice_open(p.path, &s), -EUSERS);
+        (void) close(file);
+        ASSERT_OK(slice_open(p.path, &s));
+        ASSERT_INT(slice_used(&s), (SLICE_ROWS - 1) * SLICE_UNIT);
+        ASSERT_INT(s.counters->rows[s.row].key, 0);
+        pages_reap_to(&s, 0);
+        slice_close(&s);
+        pages_remove(&p);
+}
+
+/* What nobody can have written, and a row of which it is not known where its locks are. */
+static void keys(void) {
+        static SliceRow row;
+
+        ASSERT_FALSE(hold_is_held(&row, -1));
+        row.key = hold_new_key();
+        ASSERT_TRUE(row.key > 0 && row.key < UINT64_C(1) << 62);
+        ASSERT_FALSE(hold_is_held(&row, -1));
+        hold_note(&row, 0);
+        ASSERT_INT(row.inode, UINT64_MAX);
+        ASSERT_FALSE(hold_is_held(&row, -1));
+        row.inode = 0;
+        hold_note(&row, 5);
+        hold_note(&row, 5);
+        ASSERT_INT(row.inode, 5);
+        hold_note(&row, 7);
+        ASSERT_INT(row.inode, UINT64_MAX);
+        row.key = UINT64_MAX;
+        ASSERT_FALSE(hold_is_held(&row, 0));
+        ASSERT_INT(hold_inode(-1), 0);
+        ASSERT_INT(hold_file(-1, 5), -EBADF);
+}
+
 /* ---- signal handlers ---- */
 
 static Slice *handled;
@@ -566,7 +656,7 @@ int main(void) {
                          TEST(limit_changes), TEST(limit_is_never_written_to_the_end),
                          TEST(every_row_is_taken), TEST(death_frees_a_row), TEST(refusal_reaps),
                          TEST(fork_keeps_a_row), TEST(exec_frees_a_row), TEST(released_by_another),
-                         TEST(reaping_needs_the_same_file), TEST(signal_in_between), TEST(versions),
-                         TEST(places), TEST(counters_full_of_anything),
-                         TEST(counters_scribbled_over_meanwhile));
+                         TEST(reaping_needs_the_same_file), TEST(left_behind), TEST(rows_left_behind),
+                         TEST(keys), TEST(signal_in_between), TEST(versions), TEST(places),
+                         TEST(counters_full_of_anything), TEST(counters_scribbled_over_meanwhile));
 }
