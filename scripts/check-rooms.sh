@@ -22,7 +22,7 @@ BEGIN {
         may["scheduler"] = "base wire share http kube admission"
         may["node"] = "base wire share http kube rpc cards kubelet slice arbiter beside"
         may["sim"] = "base wire share cards rm"
-        may["run"] = "base slice arbiter cards beside"
+        may["run"] = "base rm slice arbiter cards beside"
         may["sample"] = "base"
         may["inspect"] = "base wire share"
         may["local"] = "base wire share http kube cards scheduler inspect slice beside"

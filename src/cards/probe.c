@@ -14,7 +14,8 @@ enum {
         EVENTS_PER_TURN = 64,
         EVENT_WAIT_MSEC = 10, /* of each look for events; between looks the socket is listened to */
         NUMA_FILE_MAX = 64,
-        PROCESSES_MAX = 1024, /* of one card */
+        PROCESSES_MAX = 4096, /* of one card: CARD_USAGE_MAX of all */
+        LIST_TRIES = 4,       /* they come while they are counted */
 };
 
 typedef struct ProbeCard {
@@ -36,8 +37,9 @@ typedef struct Probe {
         char deaf[160];             /* why no card is watched */
         ProbeCard cards[CARDS_MAX]; /* of the last scan, to name those that events are about */
         size_t n_cards;
-        usec_t counted; /* when the last census was */
-        NvmlProcess processes[PROCESSES_MAX];
+        usec_t counted;         /* when the last census was */
+        NvmlProcess *processes; /* as many as there is `room` for; owned */
+        unsigned room;
 } Probe;
 
 static int say(const Probe *p, const Report *r) {
@@ -308,21 +310,47 @@ static int look_for_events(Probe *p) {
 
 typedef int (*ListProcesses)(NvmlDevice d, unsigned *count, NvmlProcess *ret);
 
+static bool make_room(Probe *p, unsigned n) {
+        NvmlProcess *more;
+
+        if (n <= p->room)
+                return true;
+        if (n > PROCESSES_MAX || !(more = realloc(p->processes, n * sizeof *more)))
+                return false;
+        p->processes = more;
+        p->room = n;
+        return true;
+}
+
+/* Behind the first n. What the library leaves when there is too little room is nothing to be believed: it is asked again. */
+static int ask_processes(Probe *p, NvmlDevice device, ListProcesses list, unsigned n, unsigned *ret_count) {
+        int r = NVML_ERROR_INSUFFICIENT_SIZE;
+
+        for (int i = 0; r == NVML_ERROR_INSUFFICIENT_SIZE && i < LIST_TRIES; i++) {
+                unsigned room = p->room - n;
+
+                *ret_count = room;
+                r = list(device, ret_count, room > 0 ? p->processes + n : NULL);
+                if (r == NVML_ERROR_INSUFFICIENT_SIZE &&
+                    (*ret_count > PROCESSES_MAX || !make_room(p, n + *ret_count + *ret_count / 8 + 64)))
+                        break;
+                if (r == NVML_SUCCESS && *ret_count > room)
+                        *ret_count = room;
+        }
+        return r;
+}
+
 /* Adds to the first n. One that computes and draws stands in both lists, with the same bytes. */
 static int list_processes(Probe *p, NvmlDevice device, ListProcesses list, unsigned *n, bool *all) {
-        unsigned count = PROCESSES_MAX - *n, found;
-        int r;
+        unsigned count, found = *n;
+        int r = NVML_SUCCESS;
 
-        *all = *all && list && count > 0;
-        if (!list || count == 0)
-                return NVML_SUCCESS;
-        r = list(device, &count, p->processes + *n);
-        *all = *all && r == NVML_SUCCESS;
-        if (r != NVML_SUCCESS &&
-            r != NVML_ERROR_INSUFFICIENT_SIZE) /* more than there is room for: those that there are */
+        if (list)
+                r = ask_processes(p, device, list, *n, &count);
+        *all = *all && list && r == NVML_SUCCESS;
+        if (!list || r != NVML_SUCCESS)
                 return r;
-        found = *n;
-        for (unsigned i = *n; i < PROCESSES_MAX && i < *n + count; i++) {
+        for (unsigned i = *n; i < *n + count; i++) {
                 unsigned k = 0;
 
                 while (k < found && p->processes[k].pid != p->processes[i].pid)
@@ -332,6 +360,15 @@ static int list_processes(Probe *p, NvmlDevice device, ListProcesses list, unsig
         }
         *n = found;
         return NVML_SUCCESS;
+}
+
+static void say_untold(const Probe *p, const ProbeCard *c, int r, Report *end) {
+        if (r == NVML_ERROR_INSUFFICIENT_SIZE)
+                (void) snprintf(end->text, sizeof end->text, "%.40s has more than %d processes", c->uuid,
+                                PROCESSES_MAX);
+        else
+                (void) snprintf(end->text, sizeof end->text, "%.40s: %.100s", c->uuid,
+                                nvml_words(&p->nvml, r));
 }
 
 /* An older driver counts what it keeps for itself as used and does not say how much that is: of its cards no total is told. */
@@ -355,8 +392,7 @@ static int say_processes(Probe *p, const ProbeCard *c, Report *end) {
         if (r == NVML_SUCCESS)
                 r = list_processes(p, c->device, p->nvml.graphics, &n, &all);
         if (r != NVML_SUCCESS)
-                (void) snprintf(end->text, sizeof end->text, "%.40s: %.100s", c->uuid,
-                                nvml_words(&p->nvml, r));
+                say_untold(p, c, r, end);
         r = 0;
         for (unsigned i = 0; r == 0 && i < n; i++) {
                 Report one = {.kind = REPORT_PROCESS,
@@ -428,5 +464,6 @@ int probe_run(int fd, const ProbeOptions *options) {
                 if (r == 0)
                         r = count_processes(p);
         }
+        free(p->processes);
         return r == -EPIPE ? 0 : 1;
 }

@@ -304,8 +304,11 @@ static void take_total(CardSource *s, const Report *r) {
         s->totals[s->n_totals++].used = r->value;
 }
 
-static void take_census(CardSource *s) {
-        CardCensus census = {s->usage, s->n_usage, s->totals, s->cut ? 0 : s->n_totals};
+static void take_census(CardSource *s, const Report *r) {
+        CardCensus census = {s->usage, s->n_usage, s->totals, s->cut ? 0 : s->n_totals, r->text};
+
+        if (s->cut)
+                census.untold = "the cards have more processes than can be kept";
 
         s->n_usage = s->n_totals = 0;
         s->cut = false;
@@ -352,7 +355,7 @@ static bool take(CardSource *s, const void *bytes, size_t n) {
         else if (r.kind == REPORT_TOTAL)
                 take_total(s, &r);
         else if (r.kind == REPORT_CENSUS)
-                take_census(s);
+                take_census(s, &r);
         else
                 return take_answer(s, &r);
         return true;

@@ -35,6 +35,7 @@ typedef struct CardCensus {
         size_t n;
         const CardTotal *totals; /* by card, each once */
         size_t n_totals;
+        const char *untold; /* why some of it is missing; "": nothing is */
 } CardCensus;
 
 /* Called from the loop only, never from within a call below. card_source_rescan() may be called from them, _free() not. */

@@ -153,6 +153,8 @@ bool gate_hold(Gate *g, int fd) {
         uint64_t inode = hold_inode(fd), old = 0;
         int r;
 
+        if (inode == 0)
+                return false;
         if (!atomic_compare_exchange_strong(&g->inode, &old, inode) && old != inode)
                 g->inode = UINT64_MAX;
         for (uint32_t i = 0; i < g->n_cards; i++)

@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 
-enum { CGROUP_FILE_MAX = 64 * 1024, UID_MIN = 32 };
+enum { CGROUP_FILE_MAX = 64 * 1024, STAT_FILE_MAX = 4096, START_FIELD = 22, UID_MIN = 32 };
 
 /* A UUID, with "_" for "-" in the name of a slice. Static pods have a hash for a UID. */
 static bool take_uid(Str text, char ret[static POD_UID_SIZE]) {
@@ -125,4 +125,23 @@ bool process_owner(const char *proc, uint32_t pid, ProcessOwner *ret) {
         buf_appendf(&path, "%s/%u/cgroup", proc, pid);
         return buf_result(&path) == 0 && file_read(path.data, CGROUP_FILE_MAX, &text) == 0 &&
                cgroup_owner(buf_str(&text), ret);
+}
+
+/* "PID (NAME) STATE ...": the name may be anything, so the fields are counted from its end; the start is the 22nd. */
+bool process_stat_start(Str text, uint64_t *ret) {
+        Str rest = behind(text, ')');
+
+        if (rest.len == text.len)
+                return false;
+        for (int field = 2; field < START_FIELD; field++)
+                (void) str_split(&rest, ' ');
+        return str_to_u64(str_split(&rest, ' '), ret);
+}
+
+bool process_start(const char *proc, uint32_t pid, uint64_t *ret) {
+        _cleanup_buf_ Buf path = BUF_NULL, text = BUF_NULL;
+
+        buf_appendf(&path, "%s/%u/stat", proc, pid);
+        return buf_result(&path) == 0 && file_read(path.data, STAT_FILE_MAX, &text) == 0 &&
+               process_stat_start(buf_str(&text), ret);
 }

@@ -26,3 +26,7 @@ bool cgroup_owner(Str text, ProcessOwner *ret);
 
 /* proc: where the host's proc is mounted. False as well when the process is gone. */
 bool process_owner(const char *proc, uint32_t pid, ProcessOwner *ret);
+
+/* When it was started, in the kernel's ticks since boot: with the pid it names one process for ever. False when the process is gone. */
+bool process_start(const char *proc, uint32_t pid, uint64_t *ret);
+bool process_stat_start(Str text, uint64_t *ret); /* of the text of /proc/PID/stat, any bytes */

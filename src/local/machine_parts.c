@@ -103,6 +103,16 @@ static void write_cache(void) {
                 ;
 }
 
+/* Of its own, so that who writes to his counters without end takes the room of slices and of nothing else. */
+static int mount_slices(Fault *fault) {
+        int r = make_directory(MACHINE_SLICES, fault);
+
+        if (r == 0 && mount("tmpfs", MACHINE_SLICES, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+                            "size=64m,nr_inodes=32k,mode=755") < 0)
+                r = fault_set(fault, -errno, "cannot mount %s: %s", MACHINE_SLICES, strerror(errno));
+        return r;
+}
+
 static int enter(const Buf contents[static PARTS], Fault *fault) {
         int r;
 
@@ -113,6 +123,8 @@ static int enter(const Buf contents[static PARTS], Fault *fault) {
                 return fault_set(fault, -errno, "cannot mount a /run of our own: %s", strerror(errno));
         (void) umask(022); /* what is made from now on is for containers, who are somebody else */
         r = write_parts(contents, fault);
+        if (r == 0)
+                r = mount_slices(fault);
         if (r == 0)
                 write_cache();
         return r;

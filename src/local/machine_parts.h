@@ -12,6 +12,7 @@
 #define MACHINE_PRELOAD  MACHINE_PARTS "/gate/ld.so.preload"
 #define MACHINE_CACHE    MACHINE_PARTS "/gate/ld.so.cache" /* not there where there is no ldconfig */
 #define MACHINE_PROGRAMS MACHINE_PARTS "/sim"              /* the same path inside containers */
+#define MACHINE_SLICES   MACHINE_PARTS "/slices" /* a small file system of its own: containers write to it */
 
 /* Puts this process into namespaces of its own (simulator_enter()), with a /run that has the parts. Nothing is changed before all is there
  * that can be looked for. 0, or negative errno with a fault. */

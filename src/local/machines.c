@@ -11,7 +11,6 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-#define SLICES    MACHINE_PARTS "/slices"
 #define NODE_PATH MACHINE_PARTS "/node%zu"
 
 enum { PATH_SIZE = 128 };
@@ -120,9 +119,9 @@ static int add_pages(Giving *g) {
         for (size_t i = 0; i < g->slices->n; i++) {
                 char from[BOARD_ID + PATH_SIZE];
 
-                (void) snprintf(from, sizeof from, SLICES "/%s/%zu/limits", g->id, i); /* it fits */
+                (void) snprintf(from, sizeof from, MACHINE_SLICES "/%s/%zu/limits", g->id, i); /* it fits */
                 add(g, true, from, SLICE_PAGES "/%zu/limits", i);
-                (void) snprintf(from, sizeof from, SLICES "/%s/%zu/counters", g->id, i); /* it fits */
+                (void) snprintf(from, sizeof from, MACHINE_SLICES "/%s/%zu/counters", g->id, i); /* it fits */
                 add(g, false, from, SLICE_PAGES "/%zu/counters", i);
         }
         return 0;
@@ -166,6 +165,9 @@ static int describe(const Giving *g, const Slice *slice, SliceSpec *ret, Fault *
         return r == 0 ? identify(g, "nvidia-uvm", &ret->uvm, fault) : r;
 }
 
+static void ignore_grown(void *userdata, const BoardGrown *grown) {
+}
+
 static int write_pages(const Giving *g, Fault *fault) {
         SliceSpec specs[BOARD_CARDS];
         char owner[600];
@@ -185,6 +187,9 @@ static int write_pages(const Giving *g, Fault *fault) {
                 return r;
         (void) snprintf(owner, sizeof owner, BOARD_AGENT "%s", g->name); /* cut where it is too long */
         r = board_renew(&g->m->board, g->id, owner, specs, g->slices->n, fault);
+        if (r == -ENOSPC &&
+            board_trim(&g->m->board, ignore_grown, NULL) == 0) /* somebody wrote to his counters */
+                r = board_renew(&g->m->board, g->id, owner, specs, g->slices->n, fault);
         return r < 0 ? MACHINES_E_REFUSED : 0; /* the fault has said it */
 }
 
@@ -213,7 +218,7 @@ static const char *cards_of(Machines *m, const PodPlace *place, const PodSlices 
         if (cards && !m->asked) {
                 m->asked = true;
                 if (machine_parts_enter(&m->trouble) == 0)
-                        (void) board_open(&m->board, SLICES, true, &m->trouble);
+                        (void) board_open(&m->board, MACHINE_SLICES, true, &m->trouble);
         }
         return cards;
 }

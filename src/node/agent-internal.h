@@ -10,6 +10,7 @@
 #include "kube/reflector.h"
 #include "node/agent.h"
 #include "node/audit.h"
+#include "node/board_watch.h"
 #include "node/dying.h"
 #include "node/prove.h"
 #include "node/publisher.h"
@@ -19,6 +20,7 @@
 typedef struct AgentCounters {
         uint64_t registrations, lost[DEVICE_KINDS_];
         uint64_t card_troubles;
+        uint64_t killed;  /* processes of those who hold too much */
         uint64_t dropped; /* by the kubelet, without a word */
 } AgentCounters;
 
@@ -28,7 +30,7 @@ typedef struct AgentWarning {
         Fault note;
         bool told;
 } AgentWarning;
-enum { WARNINGS_MAX = 8 }; /* causes; there are six */
+enum { WARNINGS_MAX = 12 }; /* causes; there are nine */
 
 struct Agent {
         AgentOptions o;
@@ -56,6 +58,7 @@ struct Agent {
         Inventory inventory;
         Isolation isolation;
         Audit *audit;
+        BoardWatch *watch;
         Terms terms;
         Fault unit_fault;   /* why the unit in force will not do; "" when it will */
         Fault wanted_fault; /* and the one that is wanted */
@@ -90,6 +93,8 @@ void agent_tell_waiting(Agent *a); /* the node object has come */
 /* userdata: the agent. Events of a pod, and of the node. */
 void agent_tell_excess(void *userdata, const AuditExcess *excess);
 void agent_tell_stray(void *userdata, const AuditStray *stray);
+void agent_tell_grown(void *userdata, const BoardGrown *grown);
+bool agent_tell_foreign(void *userdata, const BoardForeign *foreign);
 
 /* agent_metrics.c */
 int agent_serve_metrics(Agent *a, Fault *fault);

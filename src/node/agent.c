@@ -9,6 +9,7 @@
 #include "kube/api.h"
 #include "kube/escape.h"
 #include "node/agent-internal.h"
+#include "node/board_mount.h"
 
 #define COMPONENT  "aliquot-node"
 #define LIST_AGAIN (1 * USEC_PER_SEC)
@@ -257,7 +258,16 @@ static void on_card_trouble(void *userdata, const Fault *fault) {
 
 static void on_usage(void *userdata, const CardCensus *census) {
         Agent *a = userdata;
+        Fault why = FAULT_NULL;
 
+        if (census->untold[0] != '\0') {
+                (void) fault_set(
+                        &why, 0,
+                        "not all that hold memory of the cards are known, so somebody may hold more than his "
+                        "slice unseen: %s",
+                        census->untold);
+                agent_warn(a, "GPUProcessesUntold", &why);
+        }
         audit_take(a->audit, census);
 }
 
@@ -332,6 +342,15 @@ static int make_directory(const char *path, mode_t mode, Fault *fault) {
         return 0;
 }
 
+/* What is wrong with the board itself says isolation_init(). */
+static void mount_board(Agent *a) {
+        Fault why = FAULT_NULL;
+
+        if (a->o.slices_mib > 0 && board_mount(a->o.slices, a->o.slices_mib, a->o.proc ? a->o.proc : "/proc",
+                                               &why) == BOARD_MOUNT_E_LEFT)
+                agent_warn(a, "SliceBoardUnbounded", &why);
+}
+
 static int open_state(Agent *a, Fault *fault) {
         int r;
 
@@ -340,13 +359,14 @@ static int open_state(Agent *a, Fault *fault) {
                 r = make_directory(a->o.state_dir, 0700, fault);
         if (r == 0 && a->o.access == DEVICE_ACCESS_CDI)
                 r = make_directory(a->o.cdi_dir, 0755, fault);
-        if (r == 0)
-                r = isolation_init(&a->isolation,
-                                   &(IsolationOptions){.slices = a->o.slices,
-                                                       .state_dir = a->o.state_dir,
-                                                       .gate = a->o.gate,
-                                                       .simulated = a->o.simulate_dir,
-                                                       .ignores_disable = a->o.ignores_disable});
+        if (r < 0)
+                return r;
+        mount_board(a);
+        r = isolation_init(&a->isolation, &(IsolationOptions){.slices = a->o.slices,
+                                                              .state_dir = a->o.state_dir,
+                                                              .gate = a->o.gate,
+                                                              .simulated = a->o.simulate_dir,
+                                                              .ignores_disable = a->o.ignores_disable});
         return r < 0 ? r : records_open(&a->records, a->records_dir, fault);
 }
 
@@ -398,6 +418,15 @@ static int build_identity(Agent *a) {
                                       .on_stray = agent_tell_stray,
                                       .userdata = a},
                       &a->audit);
+        if (r < 0)
+                return r;
+        r = board_watch_new(&(BoardWatchOptions){.event = a->event,
+                                                 .board = &a->isolation.board,
+                                                 .turn = a->o.census,
+                                                 .on_grown = agent_tell_grown,
+                                                 .on_foreign = agent_tell_foreign,
+                                                 .userdata = a},
+                            &a->watch);
         if (r < 0)
                 return r;
         r = admit_new(&admit, &a->admit);
@@ -535,6 +564,7 @@ Agent *agent_free(Agent *a) {
         roster_done(&a->roster);
         records_done(&a->records);
         inventory_done(&a->inventory);
+        board_watch_free(a->watch);
         isolation_done(&a->isolation);
         audit_free(a->audit);
         card_list_done(&a->cards);

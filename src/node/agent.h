@@ -23,6 +23,7 @@ typedef struct AgentOptions {
         MemoryUnit unit;
         DeviceAccess access;
         const char *slices, *gate; /* as in node/isolation.h */
+        uint32_t slices_mib;       /* of the board's own tmpfs; 0: none is mounted */
         bool ignores_disable;
         bool kills_excess; /* else it is only told */
         usec_t census;     /* 0: 1 s */

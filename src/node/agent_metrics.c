@@ -210,6 +210,18 @@ static void write_audit(const Agent *a, Buf *out) {
         }
 }
 
+static void write_foreign(const Agent *a, Buf *out) {
+        head(out, "aliquot_node_foreign_slices_mib", "gauge",
+             "memory of the card that slices of aliquot run on this node's board may have, in MiB");
+        for (size_t i = 0; i < a->cards.n; i++) {
+                buf_append_str(out, STR("aliquot_node_foreign_slices_mib"));
+                card_labels(a, &a->cards.cards[i], out);
+                buf_appendf(
+                        out, "} %llu\n",
+                        (unsigned long long) (board_watch_foreign(a->watch, a->cards.cards[i].uuid) >> 20));
+        }
+}
+
 /* ---- our own ---- */
 
 static void write_counter(Buf *out, const char *name, const char *help, uint64_t value) {
@@ -248,9 +260,15 @@ static void write_own(const Agent *a, Buf *out) {
                       a->counters.card_troubles);
         write_counter(out, "aliquot_node_excesses_total", "containers that held more than their slice",
                       audit_excesses(a->audit));
+        write_counter(out, "aliquot_node_killed_total",
+                      "processes that were killed because their container held more than its slice",
+                      a->counters.killed);
         write_counter(out, "aliquot_node_unaccounted_total",
                       "how often memory of a card was found that nobody accounts for",
                       audit_strays(a->audit));
+        write_counter(out, "aliquot_node_slice_files_grown_total",
+                      "how often a container had made its counters larger than they are",
+                      board_watch_grown(a->watch));
         head(out, "aliquot_node_starts_waiting", "gauge", "container starts that wait now");
         buf_appendf(out, "aliquot_node_starts_waiting %zu\n", prove.waiting);
         head(out, "aliquot_node_dying_pods", "gauge", "pods that are gone and whose processes are not");
@@ -288,6 +306,7 @@ static void on_request(void *userdata, HttpExchange *x, const HttpRequest *reque
                 write_containers(a, &out);
                 write_processes(a, &out);
                 write_audit(a, &out);
+                write_foreign(a, &out);
                 write_own(a, &out);
                 http_respond(x, buf_result(&out) == 0 ? 200 : 503, "text/plain; version=0.0.4",
                              buf_str(&out));

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/audit.h"
 
+#include <dirent.h>
 #include <errno.h>
-#include <signal.h>
 
-#include "base/log.h"
-#include "kubelet/owner.h"
+#include "node/killer.h"
 #include "node/stray.h"
+#include "node/witness.h"
 
 #define MIB   (UINT64_C(1) << 20)
 #define GRACE (64 * MIB)
 
-enum { SAMPLES = 3, PIDS_MAX = 64, NAME_SIZE = 64, KEY_SIZE = POD_UID_SIZE + NAME_SIZE + 16 };
+enum { NAME_SIZE = 64, KEY_SIZE = POD_UID_SIZE + NAME_SIZE + 16 };
 
 typedef struct Seen {
         ProcessOwner owner; /* uid "": in no pod */
         uint32_t card, pid;
+        bool ended;
         uint64_t bytes;
 } Seen;
 
@@ -27,12 +28,13 @@ typedef struct Holding {
         char container[NAME_SIZE]; /* "": the pod */
         uint32_t card;
         uint64_t bytes, limit;
-        uint32_t pids[PIDS_MAX];
-        size_t n_pids;
-        unsigned over;  /* samples in a row */
-        bool told, now; /* in this census */
-        bool untold;    /* of a pod: not all of its processes are known as some container's */
-        bool blamed;    /* of a pod: a container of it has more than its slice */
+        AuditPid *pids; /* owned, as long as the longest list yet */
+        size_t n_pids, room, n_ended;
+        Lasting found;
+        bool now;    /* in this census */
+        bool over;   /* to be forgotten */
+        bool untold; /* of a pod: not all of its processes are known as some container's */
+        bool blamed; /* of a pod: a container of it has more than its slice */
 } Holding;
 
 struct Audit {
@@ -41,6 +43,8 @@ struct Audit {
         size_t n_seen;
         Holding *holdings;
         Stray stray;
+        Witness witness;
+        Killer killer;
         uint64_t excesses, strays;
 };
 
@@ -52,12 +56,14 @@ int audit_new(const AuditOptions *options, Audit **ret) {
         a->o = *options;
         if (!a->o.proc)
                 a->o.proc = "/proc";
+        a->witness.proc = a->killer.proc = a->o.proc;
         *ret = a;
         return 0;
 }
 
 static void drop(Audit *a, Holding *h) {
         HASH_DELETE(hh, a->holdings, h);
+        free(h->pids);
         free(h);
 }
 
@@ -68,6 +74,8 @@ Audit *audit_free(Audit *a) {
                 return NULL;
         HASH_ITER(hh, a->holdings, h, next)
         drop(a, h);
+        witness_done(&a->witness);
+        killer_done(&a->killer);
         free(a);
         return NULL;
 }
@@ -117,20 +125,36 @@ static Holding *holding_of(Audit *a, const char *uid, const char *container, uin
         return h;
 }
 
+static void begin(Holding *h) {
+        h->now = false;
+        h->untold = h->blamed = false;
+        h->bytes = 0;
+        h->n_pids = h->n_ended = 0;
+}
+
+/* Without memory for it, it is counted and not named. */
+static void add_pid(Holding *h, const Seen *seen) {
+        if (h->n_pids == h->room) {
+                size_t room = h->room > 0 ? 2 * h->room : 8;
+                AuditPid *more = realloc(h->pids, room * sizeof *more);
+
+                if (!more)
+                        return;
+                h->pids = more;
+                h->room = room;
+        }
+        h->pids[h->n_pids++] = (AuditPid){seen->pid, seen->ended};
+        h->n_ended += seen->ended;
+}
+
 static Holding *add(Audit *a, const Seen *seen, const char *container) {
         Holding *h = holding_of(a, seen->owner.uid, container, seen->card);
 
         if (!h)
                 return NULL; /* out of memory: the next census may find some */
-        if (!h->now) {
-                h->now = true;
-                h->untold = h->blamed = false;
-                h->bytes = 0;
-                h->n_pids = 0;
-        }
+        h->now = true;
         h->bytes += seen->bytes;
-        if (h->n_pids < PIDS_MAX)
-                h->pids[h->n_pids++] = seen->pid;
+        add_pid(h, seen);
         return h;
 }
 
@@ -152,26 +176,37 @@ static bool is_ours(const Audit *a, const ProcessOwner *owner) {
         return roster_find(a->o.roster, uid) || records_find(a->o.records, uid);
 }
 
+static void read_usage(Audit *a, const CardUsage *usage, uint32_t card, Seen *ret) {
+        StrayKind kind = STRAY_OUTSIDE;
+        WitnessWord word;
+
+        *ret = (Seen){.card = card, .pid = usage->pid, .bytes = usage->bytes};
+        word = witness_ask(&a->witness, usage->pid, &ret->owner);
+        ret->ended = word == WITNESS_ENDED;
+        if (word != WITNESS_NOBODY && is_ours(a, &ret->owner))
+                kind = ret->ended ? STRAY_ENDED : STRAY_LIVES;
+        stray_process(&a->stray, card, usage->pid, kind, usage->bytes);
+}
+
 static void read_census(Audit *a, const CardCensus *census) {
         a->n_seen = 0;
         stray_begin(&a->stray);
+        witness_begin(&a->witness);
         for (size_t i = 0; i < census->n && a->n_seen < CARD_USAGE_MAX; i++) {
                 const CardUsage *usage = &census->usage[i];
                 const MachineCard *card = card_of(a->o.inventory, usage->uuid);
                 Seen *seen = &a->seen[a->n_seen];
-                bool is_known;
 
                 if (!card)
                         continue;
-                *seen = (Seen){.card = card->index, .pid = usage->pid, .bytes = usage->bytes};
-                is_known = process_owner(a->o.proc, usage->pid, &seen->owner) && is_ours(a, &seen->owner);
-                stray_process(&a->stray, card->index, usage->pid, is_known, usage->bytes);
+                read_usage(a, usage, card->index, seen);
                 if (usage->bytes == UINT64_MAX)
                         continue;
                 if (seen->owner.uid[0] != '\0')
                         add_to_both(a, seen);
                 a->n_seen++;
         }
+        witness_end(&a->witness);
         for (size_t i = 0; i < census->n_totals; i++) {
                 const MachineCard *card = card_of(a->o.inventory, census->totals[i].uuid);
 
@@ -236,12 +271,8 @@ static AuditExcess excess_of(const Audit *a, const Holding *h) {
                              .used = h->bytes,
                              .limit = h->limit,
                              .pids = h->pids,
-                             .n_pids = h->n_pids};
-}
-
-static void find_innocent(Holding *h) {
-        h->over = 0;
-        h->told = false;
+                             .n_pids = h->n_pids,
+                             .n_ended = h->n_ended};
 }
 
 /* Returns whether it has too much, be it the first time. */
@@ -249,6 +280,7 @@ static bool judge(Audit *a, Holding *h) {
         const RosterPod *pod = roster_find(a->o.roster, str_from(h->uid));
         const Record *record = records_find(a->o.records, str_from(h->uid));
         AuditExcess excess;
+        bool first;
 
         if (!pod || !record)
                 return false; /* of a pod that we gave nothing: it is in the metrics */
@@ -256,14 +288,15 @@ static bool judge(Audit *a, Holding *h) {
                            ? sum_of(a, pod, record, h->card)
                            : slice_of(a, pod, record_container(record, str_from(h->container)), h->card);
         if (h->limit >= UINT64_MAX - GRACE || h->bytes <= h->limit + GRACE) {
-                find_innocent(h);
+                lasting_under(&h->found);
                 return false;
         }
-        if (h->told || ++h->over < SAMPLES)
+        first = lasting_over(&h->found);
+        if (!h->found.told)
                 return true;
-        h->told = true;
-        a->excesses++;
+        a->excesses += first;
         excess = excess_of(a, h);
+        excess.again = !first;
         a->o.on_excess(a->o.userdata, &excess);
         return true;
 }
@@ -285,7 +318,7 @@ static void judge_all(Audit *a) {
                 if (h->untold && !h->blamed)
                         (void) judge(a, h);
                 else
-                        find_innocent(h);
+                        h->found = (Lasting){0};
         }
 }
 
@@ -299,15 +332,31 @@ static void judge_card(Audit *a, uint32_t card) {
         a->o.on_stray(a->o.userdata, &found);
 }
 
-void audit_take(Audit *a, const CardCensus *census) {
+/* Of one that no process holds anything for now: it is judged on until nothing is held against it, so that who ends his processes
+ * now and then is not a new one each time. */
+static bool is_over(const Audit *a, const Holding *h) {
+        Str uid = str_from(h->uid);
+
+        if (h->now)
+                return false;
+        return h->found.score == 0 || !roster_find(a->o.roster, uid) || !records_find(a->o.records, uid);
+}
+
+static void drop_over(Audit *a) {
         Holding *h, *next;
 
+        for (h = a->holdings; h; h = h->hh.next)
+                h->over = is_over(a, h);
         HASH_ITER(hh, a->holdings, h, next)
-        h->now = false;
-        read_census(a, census);
-        HASH_ITER(hh, a->holdings, h, next)
-        if (!h->now)
+        if (h->over)
                 drop(a, h);
+}
+
+void audit_take(Audit *a, const CardCensus *census) {
+        for (Holding *h = a->holdings; h; h = h->hh.next)
+                begin(h);
+        read_census(a, census);
+        drop_over(a);
         if (!share_mode_is_isolated(a->o.inventory->mode))
                 return;
         judge_all(a);
@@ -317,24 +366,54 @@ void audit_take(Audit *a, const CardCensus *census) {
 
 /* ---- what comes of it ---- */
 
+typedef struct Target {
+        const Audit *audit;
+        const AuditExcess *excess;
+} Target;
+
 /* Asked anew: a pid may be somebody else's by now. */
-static bool is_still(const Audit *a, const AuditExcess *excess, uint32_t pid) {
+static bool is_still(const void *userdata, uint32_t pid) {
+        const Target *t = userdata;
         ProcessOwner owner;
         const char *name;
 
-        if (pid <= 1 || !process_owner(a->o.proc, pid, &owner) || strcmp(owner.uid, excess->pod->uid) != 0)
+        if (!process_owner(t->audit->o.proc, pid, &owner) || strcmp(owner.uid, t->excess->pod->uid) != 0)
                 return false;
-        name = container_name(excess->pod, &owner);
-        return !excess->container || (name && strcmp(name, excess->container) == 0);
+        name = container_name(t->excess->pod, &owner);
+        return !t->excess->container || (name && strcmp(name, t->excess->container) == 0);
 }
 
-size_t audit_kill(const Audit *a, const AuditExcess *excess) {
-        size_t n = 0;
+static void kill_one(Audit *a, uint32_t pid, const Target *target, AuditKilled *ret) {
+        int r = killer_end(&a->killer, pid, is_still, target);
+
+        ret->killed += r > 0;
+        ret->failed += r < 0;
+}
+
+static void kill_container(Audit *a, const Target *target, AuditKilled *ret) {
+        DIR *processes = opendir(a->o.proc);
+        const struct dirent *entry;
+        uint64_t pid;
+
+        while (processes && (entry = readdir(processes)))
+                if (str_to_u64(str_from(entry->d_name), &pid) && pid <= UINT32_MAX &&
+                    is_still(target, (uint32_t) pid))
+                        kill_one(a, (uint32_t) pid, target, ret);
+        if (processes)
+                (void) closedir(processes);
+        ret->all = true;
+}
+
+AuditKilled audit_kill(Audit *a, const AuditExcess *excess) {
+        const Target target = {a, excess};
+        AuditKilled ret = {0};
 
         for (size_t i = 0; i < excess->n_pids; i++)
-                if (is_still(a, excess, excess->pids[i]))
-                        n += kill((pid_t) excess->pids[i], SIGKILL) == 0;
-        return n;
+                if (!excess->pids[i].ended)
+                        kill_one(a, excess->pids[i].pid, &target, &ret);
+        if (excess->n_ended > 0 && excess->container)
+                kill_container(a, &target, &ret);
+        return ret;
 }
 
 void audit_each(const Audit *a, void (*visit)(void *userdata, const AuditProcess *process), void *userdata) {
@@ -355,7 +434,7 @@ void audit_each_excess(const Audit *a, void (*visit)(void *userdata, const Audit
         for (const Holding *h = a->holdings; h; h = h->hh.next) {
                 AuditExcess excess = excess_of(a, h);
 
-                if (h->told && excess.pod)
+                if (h->found.told && excess.pod && excess.used > excess.limit)
                         visit(userdata, &excess);
         }
 }

@@ -4,8 +4,9 @@
 /* Does anybody hold more than his slice? The gate keeps programs to their slices as long as they let it: one that unsets the preload, or
  * makes system calls of its own, passes it by. So what the driver says each process holds is compared with what its container was
  * given: host pid to cgroup to pod and container, the latter by what the pod's status says of the runtime's IDs. As long as it does
- * not say it of one process, the pod is judged as a whole, by the sum of its slices. Three times in a row over slice +
- * 64 MiB is an excess, told once until it is over. The card as a whole: node/stray.h. */
+ * not say it of one process, the pod is judged as a whole, by the sum of its slices. More than slice + 64 MiB for long
+ * (node/lasting.h) is an excess. What a process left behind that has ended is its container's still (node/witness.h). The
+ * card as a whole: node/stray.h. */
 
 #include "cards/source.h"
 #include "node/inventory.h"
@@ -14,13 +15,19 @@
 
 typedef struct Audit Audit;
 
+typedef struct AuditPid {
+        uint32_t pid;
+        bool ended; /* and its memory lives on in another one's file */
+} AuditPid;
+
 typedef struct AuditExcess {
         const RosterPod *pod;
         const char *container; /* NULL: which one cannot be told */
         uint32_t card;
         uint64_t used, limit; /* bytes */
-        const uint32_t *pids;
-        size_t n_pids;
+        const AuditPid *pids; /* all of them */
+        size_t n_pids, n_ended;
+        bool again; /* it was told before, and is not over */
 } AuditExcess;
 
 /* Memory that nobody accounts for, of one card. */
@@ -37,6 +44,7 @@ typedef struct AuditOptions {
         const Inventory *inventory;
         const char *proc;     /* NULL: /proc */
         bool ignores_disable; /* CGPU_DISABLE is not honoured on this node */
+        /* At each census as long as it lasts. */
         void (*on_excess)(void *userdata, const AuditExcess *excess);
         void (*on_stray)(void *userdata, const AuditStray *stray);
         void *userdata;
@@ -47,8 +55,14 @@ Audit *audit_free(Audit *a);
 
 void audit_take(Audit *a, const CardCensus *census);
 
-/* SIGKILL to those of the processes that are still the container's; where it cannot be told, the pod's. Returns how many. */
-size_t audit_kill(const Audit *a, const AuditExcess *excess);
+/* SIGKILL to those of the processes that are still the container's; where it cannot be told, the pod's. Where some of them have ended,
+ * it is not known who has the driver's file now: then to all processes of the container. */
+typedef struct AuditKilled {
+        size_t killed; /* not those that were killed at an earlier census, and take their time to end */
+        size_t failed;
+        bool all; /* all of the container were meant */
+} AuditKilled;
+AuditKilled audit_kill(Audit *a, const AuditExcess *excess);
 
 /* What the last census showed, for the metrics: pod NULL where the process is nobody's of ours, container where it is not known. */
 typedef struct AuditProcess {

@@ -17,6 +17,7 @@
 #define CGROUP_ROOT "/sys/fs/cgroup"
 
 enum { EXIT_USAGE = 2, EXIT_BROKEN = 3 };
+enum { SLICES_MIB = 64, SLICES_MIB_MAX = 65536 };
 enum {
         KEY_KUBECONFIG = 256,
         KEY_NODE_NAME,
@@ -32,6 +33,7 @@ enum {
         KEY_ACCESS,
         KEY_NVML,
         KEY_SLICES,
+        KEY_SLICES_SIZE,
         KEY_GATE,
         KEY_IGNORE_DISABLE,
         KEY_ON_EXCESS,
@@ -64,6 +66,8 @@ static const struct argp_option option_table[] = {
          0},
         {"nvml", KEY_NVML, "FILE", 0, "the NVML library (default libnvidia-ml.so.1)", 0},
         {"slices-dir", KEY_SLICES, "DIR", 0, "slice pages are made here (default " BOARD_DEFAULT ")", 0},
+        {"slices-size", KEY_SLICES_SIZE, "MIB", 0,
+         "of the tmpfs that is mounted there, so that containers cannot fill /run (default 64; 0: none)", 0},
         {"gate", KEY_GATE, "FILE", 0,
          "libaliquot.so for isolated containers (default: beside this program, or ../lib/aliquot)", 0},
         {"ignore-cgpu-disable", KEY_IGNORE_DISABLE, NULL, 0, "isolate containers that say CGPU_DISABLE, too",
@@ -149,6 +153,14 @@ static void check_simulate(const char *text, Options *o, struct argp_state *stat
         o->agent.simulate = text;
 }
 
+static void parse_slices_size(const char *text, Options *o, struct argp_state *state) {
+        uint64_t mib;
+
+        if (!str_to_u64(str_from(text), &mib) || mib > SLICES_MIB_MAX)
+                argp_error(state, "--slices-size is \"%s\", must be MiB, 0 to %d", text, SLICES_MIB_MAX);
+        o->agent.slices_mib = (uint32_t) mib;
+}
+
 static error_t parse_option(int key, char *text, struct argp_state *state) {
         Options *o = state->input;
 
@@ -169,6 +181,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state) {
                 return 0;
         case KEY_UNIT:
                 parse_unit(text, o, state);
+                return 0;
+        case KEY_SLICES_SIZE:
+                parse_slices_size(text, o, state);
                 return 0;
         case KEY_ACCESS:
                 parse_access(text, o, state);
@@ -294,6 +309,7 @@ int node_main(int argc, char **argv) {
                                .cdi_dir = CDI_DIR,
                                .cgroup_root = CGROUP_ROOT,
                                .slices = BOARD_DEFAULT,
+                               .slices_mib = SLICES_MIB,
                                .host_root = "/",
                                .unit = MEMORY_UNIT_GIB}};
 

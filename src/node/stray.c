@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/stray.h"
 
-enum { SAMPLES = 3 };
-
 static uint64_t add(uint64_t a, uint64_t b) {
         uint64_t sum;
 
@@ -11,18 +9,18 @@ static uint64_t add(uint64_t a, uint64_t b) {
 
 void stray_begin(Stray *s) {
         for (size_t i = 0; i < CARDS_MAX; i++)
-                s->cards[i] = (StrayCard){.told = s->cards[i].told, .over = s->cards[i].over};
+                s->cards[i] = (StrayCard){.found = s->cards[i].found};
 }
 
-void stray_process(Stray *s, uint32_t card, uint32_t pid, bool is_known, uint64_t bytes) {
+void stray_process(Stray *s, uint32_t card, uint32_t pid, StrayKind kind, uint64_t bytes) {
         StrayCard *c = card < CARDS_MAX ? &s->cards[card] : NULL;
 
         if (!c)
                 return;
-        c->n_processes++;
+        c->n_living += kind == STRAY_LIVES;
         if (bytes == UINT64_MAX)
                 c->unclear = true;
-        else if (is_known)
+        else if (kind != STRAY_OUTSIDE)
                 c->known = add(c->known, bytes);
         else {
                 c->outside = add(c->outside, bytes);
@@ -53,16 +51,12 @@ bool stray_judge(Stray *s, uint32_t card) {
         StrayCard *c = card < CARDS_MAX ? &s->cards[card] : NULL;
         uint64_t bytes;
 
-        /* Not to be said: neither over nor begun. What was told stays told. */
+        /* Not to be said: neither there nor over. What was told stays told. */
         if (!c || !stray_bytes(s, card, &bytes))
                 return false;
-        if (bytes <= add(STRAY_BASE, c->n_processes * STRAY_PROCESS)) {
-                c->over = 0;
-                c->told = false;
+        if (c->outside <= STRAY_BASE && bytes <= add(STRAY_BASE, c->n_living * STRAY_PROCESS)) {
+                lasting_under(&c->found);
                 return false;
         }
-        if (c->told || ++c->over < SAMPLES)
-                return false;
-        c->told = true;
-        return true;
+        return lasting_over(&c->found);
 }

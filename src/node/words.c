@@ -50,20 +50,47 @@ void agent_warn(Agent *a, const char *reason, const Fault *note) {
                 agent_tell(a, reason, note);
 }
 
-/* The gate was passed by: by accident (a static program, raw system calls), or on purpose. */
+/* "; N of its processes were killed": all that is known of it, and of what could not be done. */
+static void say_killed(const AuditExcess *excess, const AuditKilled *killed, char *ret, size_t size) {
+        int n = snprintf(ret, size, "; %zu of its processes were killed%s", killed->killed,
+                         killed->all && excess->container ? " (all of the container's)" : "");
+
+        if (n > 0 && (size_t) n < size && killed->failed > 0)
+                (void) snprintf(ret + n, size - (size_t) n, ", %zu could not be", killed->failed);
+}
+
+/* The driver names some that are no more: others have its file. */
+static void say_ended(const AuditExcess *excess, char *ret, size_t size) {
+        ret[0] = '\0';
+        if (excess->n_ended > 0)
+                (void) snprintf(ret, size,
+                                "; %zu of %zu have ended and others have the driver's file of theirs",
+                                excess->n_ended, excess->n_pids);
+}
+
+/* The gate was passed by: by accident (a static program, raw system calls), or on purpose. Killed is at each census as long as it lasts,
+ * and said each time that somebody was. */
 void agent_tell_excess(void *userdata, const AuditExcess *excess) {
         Agent *a = userdata;
-        size_t killed = a->o.kills_excess ? audit_kill(a->audit, excess) : 0;
+        AuditKilled killed = a->o.kills_excess ? audit_kill(a->audit, excess) : (AuditKilled){0};
         const char *other =
                 excess->container ? " or another one of the container" : " or another one of the pod";
+        char done[128] = "", ended[128];
         Fault note = FAULT_NULL;
 
-        (void) fault_set(
-                &note, 0,
-                "holds %llu MiB of gpu%u, and its slice is %llu MiB: process %u%s is not held by the gate%s",
-                (unsigned long long) (excess->used >> 20), excess->card,
-                (unsigned long long) (excess->limit >> 20), excess->n_pids > 0 ? excess->pids[0] : 0,
-                excess->n_pids > 1 ? other : "", killed > 0 ? "; its processes were killed" : "");
+        a->counters.killed += killed.killed;
+        if (excess->again && killed.killed == 0)
+                return;
+        if (a->o.kills_excess)
+                say_killed(excess, &killed, done, sizeof done);
+        say_ended(excess, ended, sizeof ended);
+        (void) fault_set(&note, 0,
+                         "holds %llu MiB of gpu%u, and its slice is %llu MiB: process %u%s is not held by "
+                         "the gate%s%s",
+                         (unsigned long long) (excess->used >> 20), excess->card,
+                         (unsigned long long) (excess->limit >> 20),
+                         excess->n_pids > 0 ? excess->pids[0].pid : 0, excess->n_pids > 1 ? other : "", ended,
+                         done);
         if (excess->container)
                 (void) fault_wrap(&note, 0, "container %s", excess->container);
         log_warning("pod=%s/%s %s", excess->pod->namespace_, excess->pod->name, note.text);
@@ -88,6 +115,62 @@ void agent_tell_stray(void *userdata, const AuditStray *stray) {
                          (unsigned long long) (stray->used >> 20), stray->card,
                          (unsigned long long) (stray->bytes >> 20), largest);
         agent_tell(userdata, "GPUMemoryUnaccounted", &note);
+}
+
+/* "agent NAMESPACE/POD/CONTAINER". Others are of this machine's users, and only the log knows them. */
+static const RosterPod *pod_of(const Agent *a, const char *owner, Str *ret_container) {
+        Str rest = str_from(owner), namespace_, pod;
+
+        if (!str_has_prefix(rest, STR(BOARD_AGENT)))
+                return NULL;
+        (void) str_split(&rest, ' ');
+        namespace_ = str_split(&rest, '/');
+        pod = str_split(&rest, '/');
+        *ret_container = rest;
+        return roster_find_name(&a->roster, namespace_, pod);
+}
+
+void agent_tell_grown(void *userdata, const BoardGrown *grown) {
+        Agent *a = userdata;
+        Fault note = FAULT_NULL;
+        Str container = STR("");
+        const RosterPod *pod = pod_of(a, grown->owner, &container);
+
+        (void) fault_set(
+                &note, 0,
+                "its slice's counters (/run/aliquot/slice/%u/counters) had grown to %llu KiB and were "
+                "cut back: somebody in there writes to them",
+                grown->number, (unsigned long long) (grown->bytes >> 10));
+        if (!pod) {
+                log_warning("slice %s (%s): %s", grown->id, grown->owner, note.text);
+                return;
+        }
+        (void) fault_wrap(&note, 0, "container %.*s", STR_ARG(container));
+        log_warning("pod=%s/%s %s", pod->namespace_, pod->name, note.text);
+        kube_event(a->recorder, &(KubeEvent){.kind = "Pod",
+                                             .namespace_ = str_from(pod->namespace_),
+                                             .name = str_from(pod->name),
+                                             .uid = str_from(pod->api_uid),
+                                             .type = "Warning",
+                                             .reason = "SliceFileGrown",
+                                             .note = note.text});
+}
+
+/* The scheduler promises whole cards to pods, and does not know of it. Nobody is stopped: somebody sits before it, perhaps. */
+bool agent_tell_foreign(void *userdata, const BoardForeign *foreign) {
+        Agent *a = userdata;
+        Fault note = FAULT_NULL;
+
+        if (!share_mode_has_memory(a->terms.mode))
+                return false;
+        (void) fault_set(
+                &note, 0,
+                "slice %s (%s) has %llu MiB of gpu%u (%s), which the scheduler counts as free: nodes "
+                "that share cards among pods are not for aliquot run",
+                foreign->id, foreign->owner, (unsigned long long) (foreign->bytes >> 20), foreign->card,
+                foreign->uuid);
+        agent_tell(a, "ForeignSlice", &note);
+        return true;
 }
 
 /* ---- the node object ---- */

@@ -2,6 +2,7 @@
 #include "run/launch.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "run/probe.h"
+
 #define MIB (UINT64_C(1) << 20)
+
+enum { OWNER_FD = 100 };
 
 /* ---- the environment ---- */
 
@@ -93,9 +98,16 @@ static void give_signals_back(const Signals *old) {
         (void) sigprocmask(SIG_SETMASK, &old->mask, NULL);
 }
 
+/* Away from the numbers that scripts take. Who closes it has the slice through the gate only, once it has asked the driver something. */
+static void inherit(int owner) {
+        if (fcntl(owner, F_DUPFD, OWNER_FD) < 0)
+                (void) fcntl(owner, F_SETFD, 0); /* so few descriptors: where it is */
+}
+
 static _Noreturn void become(const Launch *l, const Signals *old) {
         int error;
 
+        inherit(l->owner);
         give_signals_back(old);
         (void) execvp(l->command[0], l->command);
         error = errno;
@@ -120,6 +132,9 @@ int launch_run(const Launch *l, Fault *fault) {
         r = put_environment(l);
         if (r < 0)
                 return fault_set(fault, r, "out of memory");
+        r = probe_run(l->gate, l->slices, l->devices, fault);
+        if (r < 0)
+                return r;
         take_signals(&old);
         pid = fork();
         if (pid < 0)

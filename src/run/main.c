@@ -15,9 +15,11 @@
 #include "base/file.h"
 #include "base/quantity.h"
 #include "run/launch.h"
+#include "run/probe.h"
 #include "run/programs.h"
+#include "slice/inside.h"
 
-enum { EXIT_USAGE = 2, EXIT_NO_SLICE = 125 };
+enum { EXIT_USAGE = 2, EXIT_NO_SLICE = 125, NAMES = 1000 };
 
 typedef struct Options {
         SliceRequest request;
@@ -125,6 +127,7 @@ static int take_option(Options *o, int option) {
 static int take_options(int argc, char **argv, Options *o) {
         int option, r = 0;
 
+        argv[0] = (char *) "aliquot run"; /* for getopt's complaints */
         while (r == 0 && (option = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
                 if (option == OPTION_HELP || option == 'h') {
                         (void) fputs(usage, stdout);
@@ -168,6 +171,20 @@ static void describe(const Options *o, const Machine *m, const RunCard *card, co
         };
 }
 
+/* Others on the board may have our number: in a pid namespace of their own, or as what is left of an earlier run. They are alive, because
+ * those that are not were thrown away when the board was counted. */
+static int put_under_name(Board *b, const char *owner, const SliceSpec *specs, uint32_t n, Taken *ret,
+                          Fault *fault) {
+        int r = -EEXIST;
+
+        for (unsigned i = 1; r == -EEXIST && i <= NAMES; i++) {
+                (void) snprintf(ret->id, sizeof ret->id, i == 1 ? "run-%ld" : "run-%ld-%u", (long) getpid(),
+                                i);
+                r = board_put(b, ret->id, owner, specs, n, &ret->owner, fault);
+        }
+        return r;
+}
+
 static int put(const Options *o, Machine *m, Board *b, Taken *ret, Fault *fault) {
         SliceSpec specs[BOARD_CARDS];
         uint32_t chosen[BOARD_CARDS];
@@ -177,15 +194,24 @@ static int put(const Options *o, Machine *m, Board *b, Taken *ret, Fault *fault)
         r = slicing_choose(m, &o->request, chosen, fault);
         if (r != 0)
                 return r;
-        (void) snprintf(ret->id, sizeof ret->id, "run-%ld", (long) getpid());
         (void) snprintf(owner, sizeof owner, "run %ld %s", (long) getpid(), o->command[0]);
         owner[strcspn(owner, "\n")] = '\0';
         for (uint32_t i = 0; i < o->request.cards; i++) {
                 ret->cards[i] = &m->cards[chosen[i]];
-                describe(o, m, ret->cards[i], ret->id, &specs[i]);
+                describe(o, m, ret->cards[i], ret->id, &specs[i]); /* the name comes later */
         }
-        board_drop(b, ret->id); /* of an earlier process with our number */
-        return board_put(b, ret->id, owner, specs, o->request.cards, &ret->owner, fault);
+        return put_under_name(b, owner, specs, o->request.cards, ret, fault);
+}
+
+/* Whoever is not root has a board of his own, and sees root's, which he cannot lock: two who begin in the same moment may miss each
+ * other. Boards of other users are their own affair. */
+static int count(const Options *o, Machine *m, Board *b) {
+        _cleanup_(board_done) Board roots = BOARD_NULL;
+        int r = machine_count(m, b);
+
+        if (r < 0 || o->board || geteuid() == 0 || board_open(&roots, BOARD_DEFAULT, false, NULL) < 0)
+                return r;
+        return machine_count(m, &roots);
 }
 
 static int take(const Options *o, Machine *m, Board *b, Taken *ret, Fault *fault) {
@@ -194,7 +220,7 @@ static int take(const Options *o, Machine *m, Board *b, Taken *ret, Fault *fault
         r = board_lock(b, fault);
         if (r < 0)
                 return r;
-        r = machine_count(m, b);
+        r = count(o, m, b);
         if (r < 0)
                 r = fault_set(fault, r, "cannot read the board: %s", strerror(-r));
         else
@@ -206,11 +232,11 @@ static int take(const Options *o, Machine *m, Board *b, Taken *ret, Fault *fault
 static void give_back(Board *b, Taken *t) {
         Fault ignored = FAULT_NULL;
 
-        if (board_lock(b, &ignored) < 0)
-                return; /* the next one finds that nobody has it */
-        board_drop(b, t->id);
-        board_unlock(b);
         (void) close(t->owner);
+        if (board_lock(b, &ignored) < 0)
+                return;            /* the next one finds that nobody has it */
+        board_drop_dead(b, t->id); /* what the command has left behind may have it still */
+        board_unlock(b);
 }
 
 /* Everybody who has a limit brings an arbiter; one of them has the board, and the others wait for its end. -1: none. */
@@ -234,6 +260,28 @@ static int no_slice(const Fault *fault) {
         return EXIT_NO_SLICE;
 }
 
+/* The command may go to another directory, and the gate believes no path that is not absolute. */
+static int make_absolute(Board *b, Fault *fault) {
+        char path[BOARD_PATH];
+
+        if (!realpath(b->path, path))
+                return fault_set(fault, -errno, "cannot resolve %s: %s", b->path, strerror(errno));
+        (void) snprintf(b->path, sizeof b->path, "%s", path);
+        return 0;
+}
+
+/* The gate of the outer slice would count what the inner one has, or not at all. */
+static int is_inside(Fault *fault) {
+        const char *slices = secure_getenv("ALIQUOT_SLICES");
+
+        if (access(SLICE_PAGES, F_OK) == 0)
+                slices = SLICE_PAGES;
+        return slices && slices[0]
+                       ? fault_set(fault, -EBUSY,
+                                   "this is in a slice already (%s), and there are none within one", slices)
+                       : 0;
+}
+
 static int run(const Options *o, const Programs *programs) {
         _cleanup_(board_done) Board board = BOARD_NULL;
         _cleanup_free_ char *slices = NULL;
@@ -245,6 +293,8 @@ static int run(const Options *o, const Programs *programs) {
 
         r = board_open(&board, o->board, true, &fault);
         if (r == 0)
+                r = make_absolute(&board, &fault);
+        if (r == 0)
                 r = machine_read(programs->devices, programs->nvml, &machine, &fault);
         if (r == 0)
                 r = take(o, &machine, &board, &taken, &fault);
@@ -255,6 +305,8 @@ static int run(const Options *o, const Programs *programs) {
         stop = start_arbiter(o, &board, &arbiter);
         r = launch_run(&(Launch){.gate = programs->gate,
                                  .slices = slices,
+                                 .devices = programs->devices,
+                                 .owner = taken.owner,
                                  .request = &o->request,
                                  .unit = o->unit,
                                  .cards = taken.cards,
@@ -274,10 +326,12 @@ int main(int argc, char **argv) {
 
         if (file_hold_standard() < 0)
                 return EXIT_NO_SLICE;
+        if (probe_main(argc, argv, &r))
+                return r;
         r = take_options(argc, argv, &o);
         if (r != 0)
                 return r - 1;
-        if (programs_find(o.simulate, &programs, &fault) != 0)
+        if (is_inside(&fault) != 0 || programs_find(o.simulate, &programs, &fault) != 0)
                 return no_slice(&fault);
         return run(&o, &programs);
 }

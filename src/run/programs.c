@@ -9,6 +9,9 @@
 #include <unistd.h>
 
 #include "beside/simulator.h"
+#include "run/probe.h"
+
+#define FOLDER "/tmp/aliquot-sim-"
 
 static int put_first(const char *variable, const char *directory) {
         const char *old = getenv(variable);
@@ -19,19 +22,26 @@ static int put_first(const char *variable, const char *directory) {
         return setenv(variable, text, 1);
 }
 
+/* A name of its own for each: two that look alike are two drivers, and a board must not take the cards of one for those of the other. */
 static int start(const char *cards, Programs *p, Fault *fault) {
+        char name[32];
         int r;
 
         r = simulator_enter(fault);
         if (r < 0)
                 return r;
-        (void) snprintf(p->devices, sizeof p->devices, "/tmp/aliquot-sim-XXXXXX"); /* it fits */
+        (void) snprintf(p->devices, sizeof p->devices, FOLDER "XXXXXX"); /* it fits */
         if (!mkdtemp(p->devices)) {
                 p->devices[0] = '\0';
                 return fault_set(fault, -errno, "no directory for the simulated driver: %s", strerror(errno));
         }
         p->nvml = p->simulated;
-        return simulator_start(&(SimulatorSpec){.cards = cards, .devices = p->devices}, &p->simulator, fault);
+        r = keeper_start(p->devices, &p->keeper, fault);
+        if (r < 0)
+                return r;
+        (void) snprintf(name, sizeof name, "run-%s", p->devices + strlen(FOLDER));
+        return simulator_start(&(SimulatorSpec){.cards = cards, .name = name, .devices = p->devices},
+                               &p->simulator, fault);
 }
 
 static int simulate(const char *cards, Programs *p, Fault *fault) {
@@ -56,15 +66,20 @@ int programs_find(const char *cards, Programs *ret, Fault *fault) {
         int r;
 
         *ret = PROGRAMS_NULL;
-        (void) snprintf(ret->devices, sizeof ret->devices, "%s", dir && dir[0] != '\0' ? dir : "/dev");
+        if ((size_t) snprintf(ret->devices, sizeof ret->devices, "%s",
+                              dir && dir[0] != '\0' ? dir : "/dev") >= sizeof ret->devices)
+                return fault_set(fault, -ENAMETOOLONG, "ALIQUOT_SIM_DIR is too long");
         r = beside_find("libaliquot.so", ret->gate, sizeof ret->gate, fault);
+        if (r == 0)
+                r = probe_gate(ret->gate, fault);
         return r < 0 || !cards ? r : simulate(cards, ret, fault);
 }
 
 void programs_done(Programs *p) {
+        keeper_end(&p->keeper);
         simulator_stop(&p->simulator);
         if (p->nvml && p->devices[0]) {
-                (void) umount2(p->devices, MNT_DETACH); /* a server that was killed does not do it */
+                (void) umount2(p->devices, MNT_DETACH); /* where there was no keeper */
                 (void) rmdir(p->devices);
         }
         *p = PROGRAMS_NULL;

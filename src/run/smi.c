@@ -14,10 +14,9 @@
 #include "base/file.h"
 #include "run/processes.h"
 #include "slice/board.h"
+#include "slice/inside.h"
 
 #define MIB (UINT64_C(1) << 20)
-#define CONTAINER                                                                                            \
-        "/run/aliquot/slice" /* where a container has its own slices mounted: as gate/hook.c looks for them */
 
 enum { EXIT_NO = 1, EXIT_USAGE = 2, EXIT_BROKEN = 3 };
 
@@ -38,7 +37,7 @@ static const char usage[] = "Usage: aliquot smi [-o json|table] [--board DIR]\n"
                             "\n"
                             "Slices: container, card, memory used and limit, compute limit, processes. On a "
                             "machine all of its slices,\n"
-                            "inside a container its own.\n";
+                            "inside a container, or `aliquot run`, its own.\n";
 
 /* ---- reading ---- */
 
@@ -89,14 +88,24 @@ static int read_directory(Table *t, int fd) {
         return add(t, &limits, &report, fd);
 }
 
-static int read_container(Table *t) {
-        char path[64];
+/* Where those of this process are: inside a container, or inside `aliquot run`. NULL: it is in none. */
+static const char *own_slices(void) {
+        const char *named = secure_getenv("ALIQUOT_SLICES");
+
+        if (access(SLICE_PAGES, F_OK) == 0)
+                return SLICE_PAGES;
+        return named && named[0] == '/' ? named : NULL;
+}
+
+static int read_own(Table *t, const char *slices) {
+        char path[BOARD_PATH];
         int r = 0;
 
         for (uint32_t i = 0; r == 0 && i < BOARD_CARDS; i++) {
                 _cleanup_close_ int fd = -1;
 
-                (void) snprintf(path, sizeof path, CONTAINER "/%u", i);
+                if ((size_t) snprintf(path, sizeof path, "%s/%u", slices, i) >= sizeof path)
+                        return -ENAMETOOLONG;
                 fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
                 if (fd >= 0)
                         r = read_directory(t, fd);
@@ -199,6 +208,7 @@ static const struct option options[] = {
 static int take_options(int argc, char **argv, bool *ret_json, const char **ret_board) {
         int option;
 
+        argv[0] = (char *) "aliquot smi"; /* for getopt's complaints */
         while ((option = getopt_long(argc, argv, "o:h", options, NULL)) != -1)
                 if (option == 'b')
                         *ret_board = optarg;
@@ -220,7 +230,7 @@ static int take_options(int argc, char **argv, bool *ret_json, const char **ret_
 }
 
 int main(int argc, char **argv) {
-        const char *board = NULL;
+        const char *board = NULL, *own;
         Fault fault = FAULT_NULL;
         Table table = {.n = 0};
         bool json = false;
@@ -231,8 +241,8 @@ int main(int argc, char **argv) {
         r = take_options(argc, argv, &json, &board);
         if (r != 0)
                 return r - 1;
-        r = !board && access(CONTAINER, F_OK) == 0 ? read_container(&table)
-                                                   : read_board(&table, board, &fault);
+        own = board ? NULL : own_slices();
+        r = own ? read_own(&table, own) : read_board(&table, board, &fault);
         if (r < 0) {
                 (void) fprintf(stderr, "aliquot smi: %s\n", fault.text[0] ? fault.text : strerror(-r));
                 free(table.rows);

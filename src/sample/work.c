@@ -31,11 +31,11 @@ static const char image[] = ".version 6.4\n.target sm_50\n.address_size 64\n"
                             "DONE: ret;\n"
                             "}\n";
 
-static double now(void) {
+static long long now_us(void) {
         struct timespec t;
 
         (void) clock_gettime(CLOCK_MONOTONIC, &t);
-        return (double) t.tv_sec + (double) t.tv_nsec / 1e9;
+        return (long long) t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
 static int launch(const Work *w, unsigned us, unsigned rate) {
@@ -69,7 +69,7 @@ static int measure(const Work *w, float *ret_ms) {
 
 /* The quickest of some: others may have been on the card in between, and at first it may rest at a low clock. */
 static int find_rate(Work *w) {
-        float best = 0, ms;
+        float best = 0, ms = 0;
 
         for (int i = 0; i < 20; i++) {
                 int r = measure(w, &ms);
@@ -111,15 +111,19 @@ static int do_block(const Work *w, unsigned kernels) {
 
 int work_run(const Work *w, double seconds, unsigned long *ret) {
         unsigned kernels = w->kernel_us < BLOCK_US ? BLOCK_US / w->kernel_us : 1;
-        double start = now(), last = start, end;
+        long long start = now_us(), length = (long long) (seconds * 1e6), last = start;
         int r = 0;
 
-        for (*ret = 0; r == 0 && last - start < seconds; last = end) {
+        *ret = 0;
+        while (r == 0 && last - start < length) {
+                long long end;
+
                 r = do_block(w, kernels);
-                end = now();
+                end = now_us();
                 if (r == 0)
-                        (void) printf("block %lu: %u kernels of %u us in %.0f ms\n", ++*ret, kernels,
-                                      w->kernel_us, (end - last) * 1000);
+                        (void) printf("block %lu: %u kernels of %u us in %lld ms\n", ++*ret, kernels,
+                                      w->kernel_us, (end - last) / 1000);
+                last = end;
         }
         return r;
 }

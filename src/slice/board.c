@@ -27,6 +27,22 @@ static int check_own(int fd, const char *path, Fault *fault) {
         return 0;
 }
 
+/* The folder above a default board is of our making, too, unless somebody was there before us: in /tmp anybody may be. Whoever owns it
+ * could put another board there for each who asks. */
+static int check_parent(int fd, const char *path, Fault *fault) {
+        _cleanup_close_ int above = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        char name[BOARD_PATH];
+        struct stat st;
+
+        (void) snprintf(name, sizeof name, "%s", path);
+        *strrchr(name, '/') = '\0'; /* a default has several */
+        if (above < 0 || lstat(name, &st) < 0)
+                return fault_set(fault, -errno, "cannot look at %s: %s", name, strerror(errno));
+        if (S_ISLNK(st.st_mode))
+                return fault_set(fault, -EACCES, "%s is a symbolic link", name);
+        return check_own(above, name, fault);
+}
+
 static void default_path(char *ret, size_t size) {
         const char *runtime = getenv("XDG_RUNTIME_DIR");
 
@@ -75,6 +91,8 @@ int board_open(Board *b, const char *path, bool make, Fault *fault) {
                 return fault_set(fault, -errno, "cannot open %s: %s", path, strerror(errno));
         if (make)
                 r = check_own(fd, path, fault);
+        if (make && r == 0 && path == own)
+                r = check_parent(fd, path, fault);
         if (r < 0)
                 return r;
         *b = (Board){.fd = TAKE_FD(fd), .lock = -1};
@@ -136,17 +154,17 @@ static bool is_locked(int fd) {
 }
 
 /* Returns whether somebody has it. The agent's are there as long as the agent lets them stand: they begin with another word. */
-static bool read_owner(int dir, BoardSlice *slice) {
+static bool read_owner(int dir, char ret[static BOARD_OWNER]) {
         _cleanup_close_ int fd = openat(dir, OWNER, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         ssize_t n;
 
-        slice->owner[0] = '\0';
+        ret[0] = '\0';
         if (fd < 0)
                 return false;
-        n = read(fd, slice->owner, sizeof slice->owner - 1);
-        slice->owner[n > 0 ? n : 0] = '\0';
-        slice->owner[strcspn(slice->owner, "\n")] = '\0';
-        return strncmp(slice->owner, BOARD_AGENT, strlen(BOARD_AGENT)) == 0 || is_locked(fd);
+        n = read(fd, ret, BOARD_OWNER - 1);
+        ret[n > 0 ? n : 0] = '\0';
+        ret[strcspn(ret, "\n")] = '\0';
+        return strncmp(ret, BOARD_AGENT, strlen(BOARD_AGENT)) == 0 || is_locked(fd);
 }
 
 static void read_card(int dir, uint32_t number, BoardSlice *slice) {
@@ -165,7 +183,7 @@ static void read_card(int dir, uint32_t number, BoardSlice *slice) {
 }
 
 static bool lives(int dir, BoardSlice *slice) {
-        bool owned = read_owner(dir, slice);
+        bool owned = read_owner(dir, slice->owner);
 
         slice->n_cards = 0;
         for (uint32_t i = 0; i < BOARD_CARDS; i++)
@@ -223,7 +241,8 @@ static int visit_one(Board *b, const char *id, int (*visit)(void *userdata, cons
         return 0;
 }
 
-int board_each(Board *b, int (*visit)(void *userdata, const BoardSlice *slice), void *userdata) {
+/* By name, until one answers non-zero, which is returned. */
+static int walk(Board *b, int (*step)(Board *b, const char *id, void *userdata), void *userdata) {
         int fd = openat(b->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
         const struct dirent *entry;
@@ -237,9 +256,70 @@ int board_each(Board *b, int (*visit)(void *userdata, const BoardSlice *slice), 
         }
         while (r == 0 && (entry = readdir(entries)))
                 if (entry->d_name[0] != '.' && strlen(entry->d_name) < BOARD_ID)
-                        r = visit_one(b, entry->d_name, visit, userdata);
+                        r = step(b, entry->d_name, userdata);
         (void) closedir(entries);
         return r;
+}
+
+typedef struct Visit {
+        int (*visit)(void *userdata, const BoardSlice *slice);
+        void *userdata;
+} Visit;
+
+static int each_step(Board *b, const char *id, void *userdata) {
+        const Visit *v = userdata;
+
+        return visit_one(b, id, v->visit, v->userdata);
+}
+
+int board_each(Board *b, int (*visit)(void *userdata, const BoardSlice *slice), void *userdata) {
+        return walk(b, each_step, &(Visit){visit, userdata});
+}
+
+/* ---- what has grown ---- */
+
+typedef struct Trim {
+        void (*visit)(void *userdata, const BoardGrown *grown);
+        void *userdata;
+} Trim;
+
+static void trim_card(int dir, const char *id, uint32_t number, const Trim *t) {
+        _cleanup_close_ int fd = -1;
+        char name[16], owner[BOARD_OWNER];
+        uint64_t bytes;
+
+        (void) snprintf(name, sizeof name, "%u", number);
+        fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (fd < 0 || slice_files_trim(fd, &bytes) != 0 || bytes == 0)
+                return;
+        (void) read_owner(dir, owner);
+        t->visit(t->userdata, &(BoardGrown){id, owner, number, bytes});
+}
+
+/* Cards are numbered without gaps. */
+static int trim_step(Board *b, const char *id, void *userdata) {
+        _cleanup_close_ int dir = openat(b->fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        char name[16] = "0";
+
+        for (uint32_t i = 0; dir >= 0 && i < BOARD_CARDS && faccessat(dir, name, F_OK, 0) == 0; i++) {
+                trim_card(dir, id, i, userdata);
+                (void) snprintf(name, sizeof name, "%u", i + 1);
+        }
+        return 0;
+}
+
+int board_trim(Board *b, void (*visit)(void *userdata, const BoardGrown *grown), void *userdata) {
+        return walk(b, trim_step, &(Trim){visit, userdata});
+}
+
+static int leave(void *userdata, const BoardSlice *slice) {
+        (void) userdata;
+        (void) slice;
+        return 0;
+}
+
+void board_drop_dead(Board *b, const char *id) {
+        (void) visit_one(b, id, leave, NULL); /* out of memory: it stands until somebody looks again */
 }
 
 /* ---- a new one ---- */
@@ -276,6 +356,11 @@ static int put_cards(int dir, const SliceSpec *specs, size_t n, Fault *fault) {
         return 0;
 }
 
+/* The other slices are as they were; what is missing is room. */
+static int say_full(const Board *b, int r, Fault *fault) {
+        return r == -ENOSPC ? fault_wrap(fault, r, "the board of slices in %s is full", b->path) : r;
+}
+
 int board_put(Board *b, const char *id, const char *owner, const SliceSpec *specs, size_t n, int *ret_owner,
               Fault *fault) {
         _cleanup_close_ int dir = -1, held = -1;
@@ -294,7 +379,7 @@ int board_put(Board *b, const char *id, const char *owner, const SliceSpec *spec
                 r = put_cards(dir, specs, n, fault);
         if (r < 0) {
                 board_drop(b, id);
-                return r;
+                return say_full(b, r, fault);
         }
         *ret_owner = TAKE_FD(held);
         return 0;
@@ -311,11 +396,13 @@ static int write_owner(int dir, const char *owner, Fault *fault) {
 
 int board_renew(Board *b, const char *id, const char *owner, const SliceSpec *specs, size_t n, Fault *fault) {
         _cleanup_close_ int dir = -1;
+        bool made;
         int r;
 
         if (n > BOARD_CARDS)
                 return fault_set(fault, -E2BIG, "slice %s: more than %d cards", id, BOARD_CARDS);
-        if (mkdirat(b->fd, id, 0755) < 0 && errno != EEXIST)
+        made = mkdirat(b->fd, id, 0755) == 0;
+        if (!made && errno != EEXIST)
                 return fault_set(fault, -errno, "cannot make slice %s in %s: %s", id, b->path,
                                  strerror(errno));
         dir = openat(b->fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -323,7 +410,11 @@ int board_renew(Board *b, const char *id, const char *owner, const SliceSpec *sp
                 return fault_set(fault, -errno, "cannot open slice %s in %s: %s", id, b->path,
                                  strerror(errno));
         r = write_owner(dir, owner, fault);
-        return r < 0 ? r : put_cards(dir, specs, n, fault);
+        if (r == 0)
+                r = put_cards(dir, specs, n, fault);
+        if (r < 0 && made)
+                board_drop(b, id); /* without an owner nobody would throw it away */
+        return say_full(b, r, fault);
 }
 
 static bool is_agents(Board *b, const char *id) {
@@ -336,22 +427,19 @@ static bool is_agents(Board *b, const char *id) {
                strcmp(text, BOARD_AGENT) == 0;
 }
 
-int board_sweep(Board *b, bool (*keep)(void *userdata, const char *id), void *userdata) {
-        int fd = openat(b->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
-        const struct dirent *entry;
+typedef struct Sweep {
+        bool (*keep)(void *userdata, const char *id);
+        void *userdata;
+} Sweep;
 
-        if (!entries) {
-                int r = -errno;
+static int sweep_step(Board *b, const char *id, void *userdata) {
+        const Sweep *s = userdata;
 
-                if (fd >= 0)
-                        (void) close(fd);
-                return r;
-        }
-        while ((entry = readdir(entries)))
-                if (entry->d_name[0] != '.' && strlen(entry->d_name) < BOARD_ID &&
-                    is_agents(b, entry->d_name) && !keep(userdata, entry->d_name))
-                        board_drop(b, entry->d_name);
-        (void) closedir(entries);
+        if (is_agents(b, id) && !s->keep(s->userdata, id))
+                board_drop(b, id);
         return 0;
+}
+
+int board_sweep(Board *b, bool (*keep)(void *userdata, const char *id), void *userdata) {
+        return walk(b, sweep_step, &(Sweep){keep, userdata});
 }

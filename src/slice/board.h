@@ -7,8 +7,8 @@
  *   BOARD/ID/owner      who has it; `aliquot run` holds its lock as long as it lives
  *   BOARD/ID/N/         one per card: the slice page (slice/page.h), and a bell (slice/turn.h)
  *
- * The node agent's slices stand on the same board, so that both count the same cards and `aliquot smi` shows both. A slice of
- * `aliquot run` lives as long as its owner, or any process that has it mapped. */
+ * The node agent's slices stand on the same board: `aliquot run` of root counts them, and `aliquot smi` shows both. A slice of
+ * `aliquot run` lives as long as anybody has its owner's descriptor, or any process has it mapped. */
 
 #include "base/fault.h"
 #include "slice/files.h"
@@ -38,7 +38,7 @@ typedef struct Board {
 #define BOARD_NULL ((Board){.fd = -1, .lock = -1})
 
 /* path NULL: BOARD_DEFAULT for root, else one of the user's own below XDG_RUNTIME_DIR or /tmp. May make it. 0 or negative errno with
- * a fault: -EACCES also when somebody else owns it. */
+ * a fault: -EACCES also when somebody else owns it, or, of a default, the directory above it. */
 int board_open(Board *b, const char *path, bool make, Fault *fault);
 void board_done(Board *b);
 
@@ -53,14 +53,27 @@ void board_unlock(Board *b);
  * over else. What cannot be read is passed over. Negative errno when the board cannot be read. */
 int board_each(Board *b, int (*visit)(void *userdata, const BoardSlice *slice), void *userdata);
 
-/* Makes BOARD/ID with one slice page per spec, under the lock. *ret_owner is a descriptor that keeps it alive: inherited over fork,
- * closed at exec. 0 or negative errno with a fault; nothing is left behind on failure. */
+/* Cuts counters that a container has made larger than they are back to their size, on the whole board, and tells of each. 0 or negative errno
+ * when the board cannot be read. */
+typedef struct BoardGrown {
+        const char *id, *owner; /* lent for the call */
+        uint32_t number;
+        uint64_t bytes;
+} BoardGrown;
+int board_trim(Board *b, void (*visit)(void *userdata, const BoardGrown *grown), void *userdata);
+
+/* Makes BOARD/ID with one slice page per spec, under the lock. *ret_owner is a descriptor that keeps it alive, and so do its copies:
+ * inherited over fork, closed at exec. 0 or negative errno with a fault (-ENOSPC: the board is full); nothing is left behind on failure. */
 int board_put(Board *b, const char *id, const char *owner, const SliceSpec *specs, size_t n, int *ret_owner,
               Fault *fault);
 void board_drop(Board *b, const char *id);
 
+/* Under the lock: drops it unless somebody has it. */
+void board_drop_dead(Board *b, const char *id);
+
 /* The node agent's: the directory and its pages are made where they are missing, limits are said anew, good counters stay. Nobody
- * holds a lock: it stands until the agent takes it away. 0 or negative errno with a fault. */
+ * holds a lock: it stands until the agent takes it away. 0 or negative errno with a fault (-ENOSPC: the board is full); a slice that was
+ * there before stays then. */
 int board_renew(Board *b, const char *id, const char *owner, const SliceSpec *specs, size_t n, Fault *fault);
 
 /* Drops the agent's slices that keep() does not want. 0 or negative errno when the board cannot be read. */

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "slice/change.h"
 #include "slice/word.h"
@@ -159,6 +160,39 @@ int slice_files_read(int directory, SliceReport *ret) {
                 return r;
         add_up(&counters, &report);
         *ret = report;
+        return 0;
+}
+
+/* ---- what has grown ---- */
+
+/* A file system may count some blocks of its own to a file. */
+#define TRIM_SLACK (UINT64_C(64) << 10)
+
+static uint64_t taken(const struct stat *st) {
+        return (uint64_t) st->st_blocks * 512;
+}
+
+int slice_files_trim(int directory, uint64_t *ret_bytes) {
+        const uint64_t size = sizeof(SliceCounters);
+        _cleanup_close_ int fd = -1;
+        struct stat st, after;
+        int r = open_file(directory, "counters", O_RDWR, &fd);
+
+        *ret_bytes = 0;
+        if (r != 0)
+                return r;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if ((uint64_t) st.st_size <= size && taken(&st) <= size + TRIM_SLACK)
+                return 0;
+        /* Also where the size is right: what was reserved behind it (FALLOC_FL_KEEP_SIZE) goes. One that was cut stays cut. */
+        if (ftruncate(fd, (uint64_t) st.st_size < size ? st.st_size : (off_t) size) < 0 ||
+            fstat(fd, &after) < 0)
+                return -errno;
+        if ((uint64_t) st.st_size > size)
+                *ret_bytes = (uint64_t) st.st_size;
+        else if (taken(&after) < taken(&st)) /* else it is the file system's way of laying out files */
+                *ret_bytes = taken(&st);
         return 0;
 }
 

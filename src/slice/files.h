@@ -48,6 +48,11 @@ int slice_files_make(int directory, const SliceSpec *spec, Fault *fault);
  * reserved until they are fewer. 0, SLICE_FILES_E_DAMAGED with a fault, or negative errno with a fault. */
 int slice_files_set_limit(int directory, uint64_t bytes, Fault *fault);
 
+/* counters can be written by the container, and so can be made larger than they are: what is above their size, or was reserved above it,
+ * is given back to the file system. *ret_bytes is what the file took of it; 0: no more than it should. 0, SLICE_FILES_E_DAMAGED, or negative
+ * errno of open, fstat and ftruncate. */
+int slice_files_trim(int directory, uint64_t *ret_bytes);
+
 /* 0, SLICE_FILES_E_DAMAGED, or negative errno of open, fstat, pread and fcntl; ret is untouched then. */
 int slice_files_limits(int directory, SliceLimits *ret);
 int slice_files_read(int directory, SliceReport *ret);

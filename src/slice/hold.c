@@ -43,9 +43,10 @@ uint64_t hold_inode(int fd) {
 void hold_note(SliceRow *row, uint64_t inode) {
         uint64_t old = atomic_load_explicit(&row->inode, memory_order_relaxed);
 
+        if (inode == 0 || (old != 0 && old != inode))
+                inode = SEVERAL;
         if (old != inode)
-                atomic_store_explicit(&row->inode, old == 0 && inode != 0 ? inode : SEVERAL,
-                                      memory_order_release);
+                atomic_store_explicit(&row->inode, inode, memory_order_release);
 }
 
 /* ---- all the machine's locks ---- */
@@ -58,13 +59,11 @@ static bool find_number(long fd, uint64_t number) {
 
         while ((n = sys_call(SYS_read, fd, text, sizeof text)) > 0)
                 for (long i = 0; i < n; i++) {
-                        if (text[i] >= '0' && text[i] <= '9') {
-                                value = value * 10 + (uint64_t) (text[i] - '0');
-                                continue;
-                        }
-                        if (value == number)
+                        unsigned digit = (unsigned) text[i] - '0'; /* NOLINT: the kernel has filled it in */
+
+                        if (digit > 9 && value == number)
                                 return true;
-                        value = 0;
+                        value = digit > 9 ? 0 : value * 10 + digit;
                 }
         return n < 0 || value == number;
 }

@@ -22,8 +22,7 @@ typedef struct Slice {
 } Slice;
 
 /* Maps both files of a directory and takes a row. No descriptor stays open. In a child of fork the parent's row must not be used:
- * whoever notices the fork opens again and leaves the old mappings where they are, because they stand for what the parent and the
- * child share.
+ * whoever notices the fork closes and opens again. Without a key (hold.h) the row ends with its mapping.
  * 0; -EPROTO: not a slice page, another major version, or shorter than it must be; -EUSERS: no row is free, even after reaping;
  * -ENAMETOOLONG: directory/counters does not fit SLICE_PATH; other negative errno of open, fstat, mmap and fcntl (-EINVAL: a
  * kernel without OFD locks, before 3.15). ret is untouched on failure. */

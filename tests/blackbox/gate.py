@@ -886,6 +886,10 @@ def first_call(fd, limit=None, root=None):
     if limit is not None:
         resource.setrlimit(limit, normal)
     words["then"] = status_of(c.memory, 200 * MIB), status_of(c.memory, 40 * MIB)
+    pid = os.fork()
+    if pid == 0:
+        os._exit(status_of(c.memory, 40 * MIB) != OK or status_of(c.memory, 40 * MIB) != NO_MEMORY)
+    words["child"] = os.waitpid(pid, 0)[1]
     return words
 
 
@@ -1739,14 +1743,14 @@ class GateTest(unittest.TestCase):
         for limit in ("RLIMIT_NOFILE", "RLIMIT_AS"):
             slices = self.sim.slices(100)
             program = self.run_program("starved", slices, STARVED=limit)
-            self.assertEqual(program.hear(), {"first": [NO_MEMORY, NO_MEMORY], "then": [NO_MEMORY, OK]}, limit)
-            self.assertEqual((used(slices), self.sim.held()), (40 * MIB, 40 * MIB))
+            self.assertEqual(program.hear(), {"first": [NO_MEMORY, NO_MEMORY], "then": [NO_MEMORY, OK], "child": 0}, limit)
+            self.assertEqual((used(slices), self.sim.held()), (80 * MIB, 80 * MIB))
             program.end()
 
     def test_another_root(self):
         empty = tempfile.mkdtemp(dir=self.sim.base)
         program = self.run_program("rooted", self.sim.slices(100), ROOT=empty, BEFORE="")
-        self.assertEqual(program.hear(), {"first": [NO_MEMORY, NO_MEMORY], "then": [NO_MEMORY, NO_MEMORY]})
+        self.assertEqual(program.hear(), {"first": [NO_MEMORY, NO_MEMORY], "then": [NO_MEMORY, NO_MEMORY], "child": 256})
         program.end()
         program = self.run_program("rooted", self.sim.slices(100), ROOT=empty, BEFORE="1")
         self.assertEqual(program.hear(), {"child": NO_MEMORY})

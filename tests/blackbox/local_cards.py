@@ -275,6 +275,14 @@ true
         logs = self.run_local(node("n1", "2x" + V100), pod("p", container(script + TOTAL, 2)))
         self.assertEqual(logs["p/main"], ["0, 2154"])
 
+    def test_counters_fill_nothing_but_the_board(self):
+        """They can be written from inside; who comes after finds room all the same."""
+        fill = "dd if=/dev/zero of=/run/aliquot/slice/0/counters bs=1M seek=1 count=200 >/dev/null 2>&1 && echo all\n" \
+               "[ $(stat -c %s /run/aliquot/slice/0/counters) -le 83886080 ] && echo bounded"
+        init = (container(fill, 4, name="first"), container(TOTAL, 3, name="second"))
+        logs = self.run_local(node("n1", V100), pod("p", container(TOTAL, 1), init=init))
+        self.assertEqual([logs[f"p/{n}"] for n in ("first", "second", "main")], [["bounded"], ["0, 3232"], ["0, 1077"]])
+
     def test_etc_is_there(self):
         listing = "cd /etc && ls -A | grep -v '^ld.so.preload$' | sort | cksum; cksum < /etc/passwd; readlink /etc/alternatives/awk; readlink /etc/os-release"
         logs = self.run_local(node("n1", V100), node("n2", V100), pod("with", container(listing, 2)), pod("without", container(listing)))

@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `aliquot node` gives an isolated container: node_isolation.py ALIQUOT STORE_SERVER CLOCK_SHIM NVML"""
 
+import fcntl
 import json
 import os
 import re
+import shutil
+import struct
 import subprocess
 import sys
 import unittest
@@ -15,6 +18,7 @@ from node_test import Node, ONE_CARD, PODS, TWO_CARDS, container, pod
 NVML = sys.argv.pop(1)
 INSIDE = "/run/aliquot"
 MIB = 1 << 20
+F_OFD_SETLK = 37  # of Linux; Python has no name for it before 3.9
 
 
 def slices(lab):
@@ -22,7 +26,13 @@ def slices(lab):
     return [name for name in os.listdir(lab.slices) if os.path.isdir(os.path.join(lab.slices, name))]
 
 
-class Isolation(Node):
+class Events(Node):
+    def events(self, lab, reason):
+        return [e.get("note") or e.get("message", "") for e in lab.api.get("/api/v1/namespaces/default/events")["items"]
+                if e["reason"] == reason]
+
+
+class Isolation(Events):
     def started(self, lab, uid, name="main"):
         lab.wait(lambda: name in lab.running(uid), f"{name} runs")
         return lab.kubelet.runtime.of(uid, name)
@@ -180,8 +190,48 @@ class Isolation(Node):
         os.unlink(lab.slices)
         self.started(lab, uid)
 
+    def test_counters_that_grow_are_cut_back(self):
+        """They can be written from inside, and lie on the host's /run."""
+        lab = self.lab(cards=TWO_CARDS, extra=["--census", "20"])
+        c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
+        size = os.path.getsize(self.counters(c))
+        with open(self.counters(c), "r+b") as f:
+            before = f.read()
+            f.seek(8 << 20)
+            f.write(b"x" * (1 << 20))
+        lab.wait(lambda: os.path.getsize(self.counters(c)) == size, "it has its size again")
+        with open(self.counters(c), "rb") as f:
+            self.assertEqual(f.read(), before, "and what it said")
+        lab.wait(lambda: self.events(lab, "SliceFileGrown"), "an Event says so")
+        self.assertRegex(self.events(lab, "SliceFileGrown")[0], r"^container main: its slice's counters .* had grown to \d+ KiB")
+        with open(self.counters(c), "r+b") as f:
+            f.truncate(1 << 30)
+        lab.wait(lambda: os.path.getsize(self.counters(c)) == size, "each time")
+        self.assertGreaterEqual(lab.metrics()["aliquot_node_slice_files_grown_total"], 2)
+        self.assertEqual(len(self.events(lab, "SliceFileGrown")), 1, "but is not told of each time")
 
-class Audit(Node):
+    def test_a_slice_that_is_no_pods(self):
+        """`aliquot run` on the board of a node that Kubernetes has: the scheduler does not know."""
+        lab = self.lab(cards=TWO_CARDS, extra=["--census", "20"])
+        c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
+
+        def foreign():
+            return sorted(v for k, v in lab.metrics().items() if k.startswith("aliquot_node_foreign_slices_mib"))
+        self.assertEqual(foreign(), [0, 0])
+        run = os.path.join(lab.slices, "run-1")
+        shutil.copytree(os.path.dirname(os.path.dirname(self.counters(c))), run, ignore=shutil.ignore_patterns("bell"))
+        with open(os.path.join(run, "owner"), "w") as f:
+            f.write("run 1 python3\n")
+            f.flush()
+            fcntl.fcntl(f, F_OFD_SETLK, struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0))
+            lab.wait(lambda: foreign() == [0, 2154], "the metric has it")
+            lab.wait(lambda: self.events(lab, "ForeignSlice"), "an Event of the node says so")
+            self.assertRegex(self.events(lab, "ForeignSlice")[0], r"^slice run-1 \(run 1 python3\) has 2154 MiB of gpu1 \(GPU-")
+        lab.wait(lambda: foreign() == [0, 0], "it is gone with its owner")
+        self.assertEqual(len(self.events(lab, "ForeignSlice")), 1)
+
+
+class Audit(Events):
     """Processes are made up: what the driver says of them, and in which pod's cgroup they are."""
 
     def audited(self, *extra):
@@ -263,7 +313,7 @@ class Audit(Node):
         self.censuses(lab)
         self.assertEqual(self.excesses(lab), 1, "told once")
         self.tell(lab, (1, 101, 2000), (1, 103, 4000))
-        self.censuses(lab)
+        self.censuses(lab, 10)
         self.tell(lab, (1, 101, 9000), (1, 103, 4000))
         lab.wait(lambda: self.excesses(lab) == 2, "and once more when it was over in between")
 
@@ -386,7 +436,7 @@ class Audit(Node):
         self.censuses(lab)
         self.assertEqual(self.strays(lab), 1, "told once")
         self.tell(lab, (1, 101, 4000), used=((0, 0), (1, 4000)))
-        self.censuses(lab)
+        self.censuses(lab, 10)
         self.tell(lab, (1, 101, 4000), (1, 102, 200), (1, 103, 2000), used=((0, 0), (1, 6200)))
         lab.wait(lambda: self.strays(lab) == 2, "processes of no pod")
         lab.wait(lambda: any(re.search("2200 MiB are no pod's; process 103, which is in no pod, holds 2000 MiB", n)
@@ -450,6 +500,85 @@ class Audit(Node):
         self.assertEqual(guilty.wait(120), -9)
         self.assertIsNone(other.poll())
         lab.wait(lambda: any("were killed" in n for n in self.notes(lab)), "an Event says so")
+
+    def test_killed_as_long_as_it_lasts(self):
+        """All of them, however many, and who is started anew within a census."""
+        lab = self.audited("--on-excess", "kill")
+        uid = self.place(lab, pod("a", container("main", 2)), 1)
+        lab.wait(lambda: lab.running(uid), "it runs")
+        many = [subprocess.Popen(["sleep", "600"]) for _ in range(80)]
+        late = subprocess.Popen(["sleep", "600"])
+        self.addCleanup(lambda: [p.kill() or p.wait() for p in (*many, late)])
+        for p in (*many, late):
+            self.process(lab, p.pid, uid)
+        self.tell(lab, *((1, p.pid, 150) for p in many))
+        for p in many:
+            self.assertEqual(p.wait(120), -9)
+        lab.wait(lambda: any("80 of its processes were killed" in n for n in self.notes(lab)), "an Event says how many")
+        self.assertIsNone(late.poll())
+        self.tell(lab, (1, late.pid, 9000))
+        self.assertEqual(late.wait(120), -9)
+        lab.wait(lambda: lab.metrics()["aliquot_node_killed_total"] == 81, "all are counted")
+
+    def end(self, lab, pid):
+        os.unlink(os.path.join(lab.proc, str(pid), "cgroup"))
+        os.rmdir(os.path.join(lab.proc, str(pid)))
+
+    def test_what_the_dead_left_behind(self):
+        """The driver names the process that allocated; the memory lives on in another one's file."""
+        lab = self.audited("--on-excess", "kill")
+        uid = self.place(lab, pod("a", container("main", 2), container("second", 3)), 1)
+        lab.wait(lambda: set(lab.running(uid)) == {"main", "second"}, "they run")
+        heir, other = (subprocess.Popen(["sleep", "600"]) for _ in range(2))
+        self.addCleanup(lambda: [p.kill() or p.wait() for p in (heir, other)])
+        gone = subprocess.Popen(["true"])
+        self.of(lab, gone.pid, uid, "main")
+        self.of(lab, heir.pid, uid, "main")
+        self.of(lab, other.pid, uid, "second")
+        self.tell(lab, (1, gone.pid, 2000), (1, other.pid, 100), used=((1, 2100),))
+        self.censuses(lab)
+        self.end(lab, gone.pid)
+        self.censuses(lab)
+        self.assertEqual(self.container(lab, gone.pid), "main")
+        self.assertEqual((self.excesses(lab), self.strays(lab)), (0, 0), "nobody has too much")
+        self.assertEqual(self.unaccounted(lab)["1"], 0)
+        self.tell(lab, (1, gone.pid, 2000), (1, heir.pid, 2000), (1, other.pid, 100), used=((1, 4100),))
+        self.assertEqual(heir.wait(120), -9)
+        lab.wait(lambda: any(re.search("^container main: holds 4000 MiB .* 1 of 2 have ended .* were killed", n) for n in self.notes(lab)),
+                 "an Event says so")
+        self.assertIsNone(other.poll())
+        gone.wait()
+
+    def test_heirs_that_the_driver_does_not_name(self):
+        lab = self.audited("--on-excess", "kill")
+        uid = self.place(lab, pod("a", container("main", 2), container("second", 3)), 1)
+        lab.wait(lambda: set(lab.running(uid)) == {"main", "second"}, "they run")
+        heir, other = (subprocess.Popen(["sleep", "600"]) for _ in range(2))
+        self.addCleanup(lambda: [p.kill() or p.wait() for p in (heir, other)])
+        for pid, name in (9999991, "main"), (heir.pid, "main"), (other.pid, "second"):  # the first is more than there can be
+            self.of(lab, pid, uid, name)
+        self.tell(lab, (1, 9999991, 2000))
+        self.censuses(lab)
+        self.end(lab, 9999991)
+        self.tell(lab, (1, 9999991, 9000))
+        self.assertEqual(heir.wait(120), -9)
+        lab.wait(lambda: any("all of the container" in n for n in self.notes(lab)), "an Event says so")
+        self.assertIsNone(other.poll())
+
+    def test_many_processes_on_a_card(self):
+        lab = self.audited()
+        uid = self.place(lab, pod("a", container("main", 2)), 1)
+        lab.wait(lambda: lab.running(uid), "it runs")
+        self.process(lab, 101, uid)
+        crowd = [(1, 1000000 + i, 1) for i in range(1500)]
+        self.tell(lab, *crowd, (1, 101, 9000), used=((0, 0), (1, 10500)))
+        lab.wait(lambda: self.excesses(lab) == 1, "one behind all of them is seen")
+        lab.wait(lambda: self.unaccounted(lab).get("1") == 1500, "and the card as a whole")
+        self.assertEqual(self.events(lab, "GPUProcessesUntold"), [])
+        self.tell(lab, *[(1, 1000000 + i, 1) for i in range(5000)], used=((0, 0), (1, 10500)))
+        lab.wait(lambda: self.events(lab, "GPUProcessesUntold"), "more than that are told of")
+        self.assertRegex(self.events(lab, "GPUProcessesUntold")[0], "GPU-1 has more than 4096 processes")
+        lab.wait(lambda: "1" not in self.unaccounted(lab), "and no sum is made up")
 
 
 if __name__ == "__main__":

@@ -185,7 +185,7 @@ class Lab:
         self.metrics_port = getattr(self, "metrics_port", None) or free_port()
         command = [self.aliquot, "node", "--kubeconfig", self.kubeconfig, "--node-name", NODE, "--kubelet-dir",
                    self.kubelet_dir, "--state-dir", self.state, "--cdi-dir", self.cdi, "--cgroup-root", self.cgroup,
-                   "--slices-dir", self.slices, "--gate", self.gate, "--gpu-mem-unit", self.unit, "--metrics-listen",
+                   "--slices-dir", self.slices, "--slices-size", "0", "--gate", self.gate, "--gpu-mem-unit", self.unit, "--metrics-listen",
                    f"127.0.0.1:{self.metrics_port}"] + self.extra
         command += ["--nvml", self.nvml] if self.nvml else ["--simulate-dir", self.driver] if self.driver else ["--simulate", self.cards]
         return command if self.supervised else command + ["--no-supervisor"] + os.environ.get("ALIQUOT_OPTIONS", "").split()

@@ -6,6 +6,7 @@ import ctypes
 import json
 import os
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -51,6 +52,15 @@ def inside(words):
         verb, _, rest = word.partition(" ")
         if verb == "alloc":
             print("alloc", cuda.allocate(int(rest)), flush=True)
+        elif verb == "close":
+            os.closerange(100, 1000)
+        elif verb == "leave":  # a child that has what we have, and outlives us
+            if os.fork() != 0:
+                return
+            print("left", flush=True)
+            time.sleep(3600)
+        elif verb == "dir":
+            print("dir", os.environ["ALIQUOT_SIM_DIR"], flush=True)
         elif verb == "info":
             print("info", *cuda.info(), flush=True)
         elif verb == "hold":
@@ -58,7 +68,7 @@ def inside(words):
             time.sleep(3600)
 
 
-class Run(unittest.TestCase):
+class Base(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -67,10 +77,10 @@ class Run(unittest.TestCase):
     @property
     def context(self):
         """MiB that a context takes by itself, in a slice of 2 GiB."""
-        if not hasattr(Run, "measured"):
+        if not hasattr(Base, "measured"):
             free, total = map(int, self.inside(["--gpu-mem", "2"], "info")[0].split()[1:])
-            Run.measured = total - free
-        return Run.measured
+            Base.measured = total - free
+        return Base.measured
 
     def command(self, *arguments, cards="1x" + V100):
         return [ALIQUOT, "run", "--board", self.board, "--simulate", cards, *arguments]
@@ -111,6 +121,8 @@ class Run(unittest.TestCase):
             self.assertLess(time.monotonic(), end, what)
             time.sleep(0.02)
 
+
+class Run(Base):
     def test_it_sees_its_slice(self):
         self.assertEqual(self.inside(["--gpu-mem", "2"], "info"), [f"info {2154 - self.context} 2154"])
         self.assertGreater(self.context, 0)
@@ -181,18 +193,96 @@ class Run(unittest.TestCase):
         self.assertEqual(self.slices(), [])
 
     def test_killed(self):
-        """Nothing is left of a command that was killed, nor of an `aliquot run` that was: its command may live on."""
-        p = self.start(["--gpu-mem", "2"], "alloc 100", "hold")
+        """Nothing is left of an `aliquot run` with simulated cards that was killed: command, driver, folder, slice."""
+        p = self.start(["--gpu-mem", "2"], "dir", "alloc 100", "hold")
+        folder = p.stdout.readline().split()[1]
         self.assertEqual([p.stdout.readline() for _ in range(2)], ["alloc 0\n", "holding\n"])
+        self.assertTrue(os.path.isdir(folder))
         (one,) = self.slices()
         (pid,) = one["processes"]
         p.kill()
         p.wait()
-        self.assertEqual(len(self.slices()), 1)
-        os.kill(pid, signal.SIGKILL)
+        self.until(lambda: not os.path.exists(folder), "its folder is gone")
+        self.until(lambda: not is_alive(pid), "its command is gone")
         self.until(lambda: self.slices() == [], "nobody has it")
         self.assertEqual(self.run_to_end("--gpu-mem", "15", "--", "true").returncode, 0)
         self.assertEqual(os.listdir(self.board), ["lock"])
+
+    def test_simulated_cards_take_all_with_them(self):
+        """Also what a command that ended well has left behind, in a session of its own."""
+        p = self.run_to_end("--gpu-mem", "2", "--", "sh", "-c", "setsid sleep 3600 > /dev/null 2>&1 & echo $! $ALIQUOT_SIM_DIR")
+        pid, folder = p.stdout.split()
+        self.assertFalse(is_alive(int(pid)))
+        self.assertFalse(os.path.exists(folder))
+
+    def test_simulated_cards_are_of_one_run(self):
+        one = self.start(["--gpu-mem", "15"], "hold")
+        self.assertEqual(one.stdout.readline(), "holding\n")
+        (first,) = self.slices()
+        two = self.start(["--gpu-mem", "15"], "hold")
+        self.assertEqual(two.stdout.readline(), "holding\n")
+        self.assertEqual(len({first["uuid"]} | {s["uuid"] for s in self.slices()}), 2)
+
+    def refused(self, p, words):
+        self.assertEqual((p.returncode, p.stdout), (125, ""), p.stderr)
+        self.assertRegex(p.stderr, "(?m)^aliquot run: .*" + words)
+
+    def test_a_board_by_its_relative_path(self):
+        os.makedirs(self.board)
+        p = subprocess.run([ALIQUOT, "run", "--board", "slices", "--simulate", "1x" + V100, "--gpu-mem", "2", "--", "sh", "-c",
+                            "cd / && exec nvidia-smi"], cwd=os.path.dirname(self.board), capture_output=True, text=True,
+                           timeout=PATIENCE, check=False)
+        self.assertRegex(p.stdout, r" 0MiB / +2154MiB ", p.stderr)
+
+    def test_a_board_that_the_gate_cannot_find(self):
+        self.board += "/" + "x" * 200
+        self.refused(self.run_to_end("--gpu-mem", "2", "--", "echo", "ran"), "too long")
+        self.assertEqual(os.listdir(self.board), ["lock"])
+
+    def installed(self, name):
+        """A copy of what a run needs, in a folder of that name."""
+        folder = os.path.join(os.path.dirname(self.board), name)
+        build = os.path.dirname(ALIQUOT)
+        os.makedirs(folder + "/sim")
+        for part in "aliquot", "aliquot-run", "aliquot-sim", "src/aliquot-sim", "libaliquot.so", "src/libaliquot.so":
+            if os.path.isfile(f"{build}/{part}"):
+                shutil.copy(f"{build}/{part}", folder)
+        for part in os.listdir(build + "/src/sim"):
+            if os.path.isfile(f"{build}/src/sim/{part}"):
+                shutil.copy(f"{build}/src/sim/{part}", folder + "/sim", follow_symlinks=True)
+        return folder
+
+    def by(self, folder):
+        return subprocess.run([folder + "/aliquot", *self.command("--gpu-mem", "2", "--", "echo", "ran")[1:]], capture_output=True, text=True,
+                              timeout=PATIENCE, check=False)
+
+    def test_a_gate_that_is_not_loaded(self):
+        """No limit, no command: where the loader would pass over the gate, and say so at best."""
+        for name in "a b", "a:b", "a$LIB":
+            self.refused(self.by(self.installed(name)), "blank, a colon or a dollar")
+        folder = self.installed("good")
+        self.assertEqual(self.by(folder).stdout, "ran\n")
+        with open(folder + "/libaliquot.so", "wb") as f:
+            f.write(b"no library")
+        self.refused(self.by(folder), "is not loaded")
+
+    def test_a_gate_that_finds_nothing(self):
+        """One that is loaded, and holds nobody."""
+        folder = self.installed("other")
+        p = subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", folder + "/libaliquot.so"], text=True, check=False,
+                           input="int ioctl(int fd, unsigned long request, ...) { (void) fd; (void) request; return 0; }")
+        if p.returncode != 0:
+            self.skipTest("no compiler")
+        self.refused(self.by(folder), "does not find the slice")
+
+    def test_none_within_one(self):
+        p = self.run_to_end("--gpu-mem", "2", "--", *self.command("--gpu-mem", "1", "--", "echo", "ran"))
+        self.refused(p, "in a slice already")
+
+    def test_smi_inside(self):
+        p = self.run_to_end("--gpu-mem", "2", "--", ALIQUOT, "smi", "-o", "json")
+        (one,) = json.loads(p.stdout)["slices"]
+        self.assertEqual(one["memory"]["limit"] >> 20, 2154)
 
     def test_wrong_use(self):
         for arguments, words in ((["--gpu-mem", "0", "--", "true"], "--gpu-mem 0"), (["--gpu-mem", "1", "--gpu-core", "7", "--", "true"],
@@ -213,6 +303,122 @@ class Run(unittest.TestCase):
         p = self.run_to_end("--gpu-mem", "1", "--", "true", cards="rubbish")
         self.assertEqual(p.returncode, 125)
         self.assertIn("rubbish", p.stderr)
+
+    def test_complaints_say_who_complains(self):
+        for verb in "run", "smi":
+            p = subprocess.run([ALIQUOT, verb, "--nothing"], capture_output=True, text=True, timeout=PATIENCE, check=False)
+            self.assertEqual(p.returncode, 2)
+            self.assertTrue(p.stderr.startswith(f"aliquot {verb}: "), p.stderr)
+
+
+class Shared(Base):
+    """Several runs on one driver, as on a machine that has cards."""
+
+    def setUp(self):
+        super().setUp()
+        folder = os.path.join(os.path.dirname(self.board), "dev")
+        os.mkdir(folder)
+        driver = subprocess.Popen([beside("aliquot-sim"), "--foreground", "--cards", "1x" + V100, "--dir", folder], stdout=subprocess.PIPE,
+                                  stderr=subprocess.DEVNULL, text=True)
+
+        def end():
+            driver.terminate()
+            driver.wait(PATIENCE)
+            driver.stdout.close()
+            subprocess.run(["umount", "-l", folder], stderr=subprocess.DEVNULL, check=False)
+        self.addCleanup(end)
+        if driver.stdout.readline() != "ready\n":
+            self.skipTest("the simulated driver cannot be mounted here")
+        libraries = os.path.join(os.path.dirname(ALIQUOT), "src/sim")
+        self.environment = dict(os.environ, ALIQUOT_SIM_DIR=folder, LD_LIBRARY_PATH=libraries, PATH=libraries + ":" + os.environ["PATH"])
+
+    def run_in(self, *arguments, before=(), stdin=None):
+        """Starts `aliquot run`; all of its session ends with the test."""
+        p = subprocess.Popen([*before, ALIQUOT, "run", "--board", self.board, *arguments], env=self.environment, stdin=stdin,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+        def end():
+            try:
+                os.killpg(p.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            p.communicate()
+        self.addCleanup(end)
+        return p
+
+    def holding(self, p):
+        self.assertEqual([p.stdout.readline() for _ in range(2)], ["alloc 0\n", "holding\n"])
+
+    def status(self, *arguments):
+        p = self.run_in(*arguments, "--", "true")
+        p.communicate(timeout=PATIENCE)
+        return p.returncode
+
+    MYSELF = [sys.executable, os.path.abspath(__file__), "--inside"]
+
+    def test_what_is_left_behind_keeps_its_slice(self):
+        """A child of a command that has ended; its memory is not promised to anybody else meanwhile."""
+        p = self.run_in("--gpu-mem", "10", "--", "sh", "-c", 'exec 4<&0; (read line <&4; exec "$@") & echo left', "sh", *self.MYSELF, "alloc 9000", "hold",
+                        stdin=subprocess.PIPE)
+        self.assertEqual(p.stdout.readline(), "left\n")
+        self.assertEqual(p.wait(PATIENCE), 0)
+        self.assertEqual(len(self.slices()), 1, "it may want something yet")
+        p.stdin.write("go on\n")
+        p.stdin.flush()
+        self.holding(p)
+        (one,) = self.slices()
+        self.assertEqual(self.status("--gpu-mem", "6"), 125)
+        self.assertEqual(self.status("--gpu-mem", "5"), 0)
+        os.kill(one["processes"][0], signal.SIGKILL)
+        self.until(lambda: self.slices() == [], "nobody has it")
+        self.assertEqual(self.status("--gpu-mem", "15"), 0)
+
+    def test_who_closes_everything(self):
+        """Without the descriptor it is the row that counts."""
+        p = self.run_in("--gpu-mem", "10", "--", *self.MYSELF, "close", "alloc 9000", "leave")
+        self.assertEqual([p.stdout.readline() for _ in range(2)], ["alloc 0\n", "left\n"])
+        self.assertEqual(p.wait(PATIENCE), 0)
+        (one,) = self.slices()
+        self.assertEqual(self.status("--gpu-mem", "6"), 125)
+        os.kill(one["processes"][0], signal.SIGKILL)
+        self.until(lambda: self.slices() == [], "nobody has it")
+
+    def test_a_runner_that_was_killed(self):
+        """Its command has the slice until it ends, too."""
+        p = self.run_in("--gpu-mem", "10", "--", *self.MYSELF, "alloc 9000", "hold")
+        self.holding(p)
+        p.kill()
+        p.wait()
+        (one,) = self.slices()
+        self.assertEqual(self.status("--gpu-mem", "6"), 125)
+        os.kill(one["processes"][0], signal.SIGKILL)
+        self.until(lambda: self.slices() == [], "nobody has it")
+        self.assertEqual(self.status("--gpu-mem", "15"), 0)
+        self.assertEqual(os.listdir(self.board), ["lock"])
+
+    def test_numbers_of_other_namespaces(self):
+        """Three that are all the same number where they run."""
+        before = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+        if subprocess.run([*before, "true"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+            self.skipTest("no pid namespace")
+        for _ in range(3):
+            p = self.run_in("--gpu-mem", "5", "--", "sh", "-c", "echo started; exec sleep 3600", before=before)
+            self.assertEqual(p.stdout.readline(), "started\n")
+        self.assertEqual(len(self.slices()), 3)
+        self.assertEqual(self.status("--gpu-mem", "1"), 125)
+
+
+def is_alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def beside(name):
+    places = [os.path.join(os.path.dirname(ALIQUOT), folder, name) for folder in ("", "src")]
+    return next(place for place in places if os.path.exists(place))
 
 
 def missing():

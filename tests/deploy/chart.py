@@ -102,7 +102,7 @@ class Chart(unittest.TestCase):
         agent, driver = pod["containers"]
         self.assertIn("--simulate-dir=/run/aliquot/sim", agent["args"])
         self.assertEqual(driver["args"], ["--cards=" + cards, "--dir=/run/aliquot/sim", "--name=$(NODE_NAME)", "--foreground"])
-        self.assertEqual([m.get("mountPropagation") for m in agent["volumeMounts"] if m["name"] == "slices"], ["HostToContainer"])
+        self.assertEqual([m.get("mountPropagation") for m in agent["volumeMounts"] if m["name"] == "slices"], ["Bidirectional"])
         self.assertLessEqual({m["name"] for c in pod["containers"] for m in c["volumeMounts"]}, {v["name"] for v in pod["volumes"]})
         self.refused("one of them", *IMAGES, "--set-string", "simulatedDriver=" + cards, "--set-string", "simulate=" + cards)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any bytes as /proc/PID/cgroup: what comes out is a UID and an ID that may stand in a path, or nothing. */
+/* Any bytes as /proc/PID/cgroup: what comes out is a UID and an ID that may stand in a path, or nothing. And as /proc/PID/stat. */
 
 #include <assert.h>
 
@@ -17,7 +17,9 @@ static void check(const char *text, size_t size) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         ProcessOwner owner;
+        uint64_t start;
 
+        (void) process_stat_start((Str){(const char *) data, size}, &start);
         memset(&owner, '/', sizeof owner);
         if (!cgroup_owner((Str){(const char *) data, size}, &owner)) {
                 assert(owner.uid[0] == '/' && owner.container[0] == '/');

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "gate/peek.h"
 #include "gate/spin.h"
@@ -84,16 +88,16 @@ static void in_threads(void) {
 
 /* A stack that the program has made, with its guard page above it, where the thread's own data are not far: as coroutines have them. */
 static char *own_stack;
-static int said[4];
+static int heard[4];
 
 static void on_own_stack(int signal) {
         char got[160], *guard = own_stack + 16 * PAGE;
 
         (void) signal;
-        said[0] = peek(got, (uintptr_t) guard + 64, 32);
-        said[1] = poke((uintptr_t) guard + 64, got, 4);
-        said[2] = peek(got, (uintptr_t) guard - 16, 32);
-        said[3] = poke((uintptr_t) guard - 16, got, 32);
+        heard[0] = peek(got, (uintptr_t) guard + 64, 32);
+        heard[1] = poke((uintptr_t) guard + 64, got, 4);
+        heard[2] = peek(got, (uintptr_t) guard - 16, 32);
+        heard[3] = poke((uintptr_t) guard - 16, got, 32);
 }
 
 static void *has_own_stack(void *unused) {
@@ -108,8 +112,8 @@ static void *has_own_stack(void *unused) {
         ASSERT_OK(sigaltstack(&stack, NULL));
         ASSERT_OK(sigaction(SIGUSR1, &action, NULL));
         ASSERT_OK(raise(SIGUSR1));
-        for (size_t i = 0; i < sizeof said / sizeof *said; i++)
-                ASSERT_INT(said[i], -EFAULT);
+        for (size_t i = 0; i < sizeof heard / sizeof *heard; i++)
+                ASSERT_INT(heard[i], -EFAULT);
         stack.ss_flags = SS_DISABLE;
         ASSERT_OK(sigaltstack(&stack, NULL));
         return unused;
@@ -186,8 +190,51 @@ static void without_pipes(void) {
                 (void) on_a_thread(NULL);
 }
 
+/* ---- in a child that shares this memory, and outlives whom it shares it with ---- */
+
+static int said[2];
+
+static int orphan(void *text) {
+        char got[32], word;
+
+        while (getppid() == (pid_t) * (long *) text)
+                (void) usleep(1000);
+        word = peek(got, (uintptr_t) text + sizeof(long), 16) == 0 && strcmp(got, "far") == 0 ? 'y' : 'n';
+        if (peek(got, 0xDEAD000, 16) != -EFAULT)
+                word = 'n';
+        ASSERT_INT(write(said[1], &word, 1), 1);
+        _exit(0);
+}
+
+static void in_an_orphan(void) {
+        char *text = hole(), word = 0;
+        int status = -1;
+        pid_t pid;
+
+        ASSERT_OK(pipe2(said, O_CLOEXEC));
+        memcpy(text + sizeof(long), "far", 4);
+        pid = fork();
+        ASSERT_TRUE(pid >= 0);
+        if (pid == 0) {
+                char got[32];
+
+                *(long *) (void *) text = getpid();
+                ASSERT_OK(peek(got, (uintptr_t) text + sizeof(long), 16));
+                if (clone(orphan, hole() + PAGE, CLONE_VM | CLONE_FILES, text) < 0) {
+                        ASSERT_INT(errno, EINVAL); /* qemu knows threads and children only */
+                        ASSERT_INT(write(said[1], "y", 1), 1);
+                }
+                _exit(0);
+        }
+        ASSERT_INT(waitpid(pid, &status, 0), pid);
+        ASSERT_INT(status, 0);
+        (void) close(said[1]);
+        ASSERT_INT(read(said[0], &word, 1), 1);
+        ASSERT_INT(word, 'y');
+        (void) close(said[0]);
+}
+
 int main(void) {
-        return TEST_MAIN(TEST(copies), TEST(faults), TEST(some), TEST(in_threads), TEST(on_other_stacks),
-                         TEST(while_it_goes),
-                         TEST(in_a_sandbox), TEST(without_pipes));
+        return TEST_MAIN(TEST(copies), TEST(faults), TEST(some), TEST(in_an_orphan), TEST(in_threads),
+                         TEST(on_other_stacks), TEST(while_it_goes), TEST(in_a_sandbox), TEST(without_pipes));
 }

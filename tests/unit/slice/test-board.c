@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "mounts.h"
 #include "slice/slice.h"
 #include "test.h"
 
@@ -212,9 +213,165 @@ static void names_are_not_taken_twice(void) {
         board_done(&b);
 }
 
+static void the_dead_one_is_dropped(void) {
+        Fault fault = FAULT_NULL;
+        Board b;
+        int one, copy;
+
+        begin();
+        b = open_board();
+        one = put(&b, "one", "run 1 x");
+        ASSERT_OK(board_lock(&b, &fault));
+        copy = dup(one);
+        ASSERT_TRUE(copy >= 0);
+        ASSERT_OK(close(one));
+        board_drop_dead(&b, "one");
+        ASSERT_TRUE(is_there("one"));
+        ASSERT_OK(close(copy));
+        board_drop_dead(&b, "one");
+        ASSERT_TRUE(!is_there("one"));
+        board_drop_dead(&b, "none");
+        board_done(&b);
+}
+
+/* What others could have made in /tmp before us. */
+static void a_default_is_below_a_directory_of_our_own(void) {
+        char parent[128], other[160];
+        Fault fault = FAULT_NULL;
+        Board b;
+
+        if (geteuid() == 0)
+                return; /* root's is in /run, where nobody else writes */
+        begin();
+        ASSERT_OK(setenv("XDG_RUNTIME_DIR", home, 1));
+        ASSERT_OK(board_open(&b, NULL, true, &fault));
+        board_done(&b);
+        (void) snprintf(parent, sizeof parent, "%s/aliquot", home);
+        ASSERT_OK(chmod(parent, 0777));
+        ASSERT_INT(board_open(&b, NULL, true, &fault), -EACCES);
+        ASSERT_OK(chmod(parent, 0755));
+        (void) snprintf(other, sizeof other, "%s/other", home);
+        ASSERT_OK(rename(parent, other));
+        ASSERT_OK(symlink(other, parent));
+        ASSERT_INT(board_open(&b, NULL, true, &fault), -EACCES);
+        ASSERT_CONTAINS(fault.text, "symbolic link");
+}
+
+/* ---- what a container can do to its counters ---- */
+
+static char cut[256];
+
+static void on_cut(void *userdata, const BoardGrown *grown) {
+        size_t n = strlen(cut);
+
+        ASSERT_TRUE(grown->bytes > sizeof(SliceCounters));
+        (void) snprintf(cut + n, sizeof cut - n, "%s/%u of %s;", grown->id, grown->number, grown->owner);
+}
+
+static int open_counters(const char *id, unsigned number) {
+        char text[256];
+        int fd;
+
+        (void) snprintf(text, sizeof text, "%s/%s/%u/counters", path, id, number);
+        fd = open(text, O_RDWR | O_CLOEXEC);
+        ASSERT_TRUE(fd >= 0);
+        return fd;
+}
+
+static struct stat stat_of(int fd) {
+        struct stat st;
+
+        ASSERT_OK(fstat(fd, &st));
+        return st;
+}
+
+static void counters_that_grew_are_cut_back(void) {
+        char text[1024] = "";
+        int one, fd, before;
+        Board b;
+
+        begin();
+        b = open_board();
+        one = put(&b, "one", "run 1 x");
+        fd = open_counters("one", 1);
+        before = open_counters("one", 0);
+        ASSERT_OK(board_trim(&b, on_cut, NULL));
+        ASSERT_TEXT(cut, "");
+        ASSERT_TRUE(pwrite(fd, "x", 1, 3 << 20) == 1);
+        ASSERT_OK(board_trim(&b, on_cut, NULL));
+        ASSERT_TEXT(cut, "one/1 of run 1 x;");
+        ASSERT_INT(stat_of(fd).st_size, sizeof(SliceCounters));
+        ASSERT_TRUE(pread(fd, text, sizeof text, 0) == (ssize_t) sizeof text);
+        ASSERT_TRUE(memcmp(text, &(uint64_t){SLICE_COUNTERS_MAGIC}, 8) == 0); /* what is theirs stays */
+        cut[0] = '\0';
+        if (fallocate(fd, FALLOC_FL_KEEP_SIZE, 1 << 20, 1 << 20) == 0) { /* not of every file system */
+                ASSERT_TRUE(stat_of(fd).st_blocks * 512 >= 1 << 20);
+                ASSERT_OK(board_trim(&b, on_cut, NULL));
+                ASSERT_TEXT(cut, "one/1 of run 1 x;");
+                ASSERT_TRUE(stat_of(fd).st_blocks * 512 < 1 << 20);
+        }
+        cut[0] = '\0';
+        ASSERT_OK(ftruncate(before, 10)); /* a shorter one is no longer by that */
+        ASSERT_OK(board_trim(&b, on_cut, NULL));
+        ASSERT_INT(stat_of(before).st_size, 10);
+        ASSERT_TEXT(cut, "");
+        ASSERT_OK(close(fd));
+        ASSERT_OK(close(before));
+        ASSERT_OK(close(one));
+        board_done(&b);
+}
+
+/* In namespaces of its own, where a small file system can be mounted. Exit 77: not here. */
+static void fill(void) {
+        SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
+        Fault fault = FAULT_NULL;
+        int one, fd, other = -1;
+        char zeros[4096] = "";
+        Board b;
+
+        if (!mounts_enter() || mount("x", home, "tmpfs", 0, "size=256k") < 0)
+                _exit(77);
+        b = open_board();
+        one = put(&b, "one", "run 1 x");
+        ASSERT_OK(board_renew(&b, "old", BOARD_AGENT "d/p/c", &spec, 1, &fault));
+        fd = open_counters("one", 1);
+        ASSERT_TRUE(lseek(fd, 0, SEEK_END) > 0);
+        while (write(fd, zeros, sizeof zeros) > 0)
+                ;
+        ASSERT_INT(board_put(&b, "two", "run 2 y", &spec, 1, &other, &fault), -ENOSPC);
+        ASSERT_TRUE(strstr(fault.text, "is full") && strstr(fault.text, path));
+        ASSERT_INT(board_renew(&b, "new", BOARD_AGENT "d/p/c", &spec, 1, &fault), -ENOSPC);
+        ASSERT_TRUE(strstr(fault.text, "is full"));
+        ASSERT_INT(board_renew(&b, "old", BOARD_AGENT "d/p/c", &spec, 1, &fault), -ENOSPC);
+        ASSERT_TRUE(!is_there("two") && !is_there("new"));
+        ASSERT_TRUE(is_there("old/owner") && is_there("old/0/limits") && is_there("old/0/counters"));
+        ASSERT_OK(board_trim(&b, on_cut, NULL));
+        ASSERT_OK(board_renew(&b, "new", BOARD_AGENT "d/p/c", &spec, 1, &fault));
+        ASSERT_OK(board_renew(&b, "old", BOARD_AGENT "d/p/c", &spec, 1, &fault));
+        ASSERT_OK(close(one));
+        _exit(0);
+}
+
+static void a_full_board_refuses(void) {
+        int status = 0;
+        pid_t pid;
+
+        begin();
+        pid = fork();
+        if (pid == 0)
+                fill();
+        ASSERT_TRUE(waitpid(pid, &status, 0) == pid);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+                (void) printf("no namespaces here: a full board is not tried\n");
+        else
+                ASSERT_INT(status, 0);
+}
+
 int main(void) {
         return TEST_MAIN(TEST(slices_live_as_long_as_their_owner), TEST(or_as_any_process_that_has_them),
                          TEST(the_agents_stand_until_it_takes_them_away),
                          TEST(the_agent_says_its_slices_anew), TEST(what_cannot_be_read_is_passed_over),
-                         TEST(names_are_not_taken_twice));
+                         TEST(names_are_not_taken_twice), TEST(the_dead_one_is_dropped),
+                         TEST(a_default_is_below_a_directory_of_our_own),
+                         TEST(counters_that_grew_are_cut_back), TEST(a_full_board_refuses));
 }

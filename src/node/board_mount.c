@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/board_mount.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "slice/board.h"
+
+enum { MOUNTS_MAX = 16 << 20, INODES_PER_MIB = 256, FDINFO_MAX = 4096 };
+
+static bool is_mount(const Board *b) {
+        struct stat above, here;
+        struct statx st;
+
+        if (statx(b->fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) == 0 &&
+            (st.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) != 0)
+                return (st.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+        /* before Linux 5.8; a folder of the same file system that is mounted there is not told */
+        return fstat(b->fd, &here) == 0 && fstatat(b->fd, "..", &above, 0) == 0 &&
+               here.st_dev != above.st_dev;
+}
+
+/* ---- would others see it? ---- */
+
+static bool mount_id(int fd, Buf *ret) {
+        static const char mark[] = "mnt_id:\t";
+        _cleanup_buf_ Buf path = BUF_NULL, text = BUF_NULL;
+        const char *at;
+
+        buf_appendf(&path, "/proc/self/fdinfo/%d", fd);
+        if (buf_result(&path) < 0 || file_read(path.data, FDINFO_MAX, &text) < 0 || text.len == 0)
+                return false;
+        at = strstr(text.data, mark);
+        if (!at)
+                return false;
+        at += sizeof mark - 1;
+        buf_append_str(ret, (Str){at, strspn(at, "0123456789")});
+        return buf_result(ret) == 0 && ret->len > 0;
+}
+
+/* What is mounted below a shared mount appears in all of its peers, the host's among them. */
+static bool is_shared(int fd) {
+        _cleanup_buf_ Buf id = BUF_NULL, text = BUF_NULL;
+        Str mounts;
+
+        if (!mount_id(fd, &id) || file_read("/proc/self/mountinfo", MOUNTS_MAX, &text) < 0)
+                return false;
+        mounts = buf_str(&text);
+        while (mounts.len > 0) {
+                Str line = str_split(&mounts, '\n');
+
+                if (!str_eq(str_split(&line, ' '), buf_str(&id)))
+                        continue;
+                while (line.len > 0) { /* the optional fields end at a lone "-" */
+                        Str field = str_split(&line, ' ');
+
+                        if (str_eq(field, STR("-")))
+                                return false;
+                        if (field.len > 7 && memcmp(field.data, "shared:", 7) == 0)
+                                return true;
+                }
+        }
+        return false;
+}
+
+static bool is_seen(const char *path, const char *proc) {
+        _cleanup_buf_ Buf there = BUF_NULL;
+        struct stat ours, theirs;
+
+        buf_appendf(&there, "%s/1/root%s", proc, path);
+        return buf_result(&there) == 0 && stat(path, &ours) == 0 && stat(there.data, &theirs) == 0 &&
+               ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+}
+
+/* ---- mounting ---- */
+
+static int mount_there(const char *path, unsigned mib, const char *proc, Fault *fault) {
+        char options[96];
+
+        (void) snprintf(options, sizeof options, "size=%um,nr_inodes=%llu,mode=755", mib,
+                        (unsigned long long) mib * INODES_PER_MIB);
+        if (mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0)
+                return fault_set(fault, BOARD_MOUNT_E_LEFT, "a tmpfs of its own cannot be mounted: %s",
+                                 strerror(errno));
+        if (is_seen(path, proc))
+                return 0;
+        (void) umount2(path, MNT_DETACH);
+        return fault_set(fault, BOARD_MOUNT_E_LEFT,
+                         "the host (pid 1) would not see what is mounted there from here");
+}
+
+static int count(void *userdata, const BoardSlice *slice) {
+        unsigned *n = userdata;
+
+        ++*n;
+        return 0;
+}
+
+/* Those whose owner is gone are thrown away by the look, because the board is locked. */
+static int check_empty(Board *b, Fault *fault) {
+        unsigned n = 0;
+        int r = board_lock(b, fault);
+
+        if (r == 0) {
+                r = board_each(b, count, &n);
+                if (r < 0)
+                        (void) fault_set(fault, r, "it cannot be read: %s", strerror(-r));
+        }
+        if (r < 0)
+                return BOARD_MOUNT_E_LEFT;
+        return n > 0 ? fault_set(fault, BOARD_MOUNT_E_LEFT, "%u slice%s on it already", n,
+                                 n == 1 ? " is" : "s are")
+                     : 0;
+}
+
+int board_mount(const char *path, unsigned mib, const char *proc, Fault *fault) {
+        Fault why = FAULT_NULL;
+        Board b;
+        int r;
+
+        r = board_open(&b, path, true, fault);
+        if (r < 0)
+                return r;
+        if (!is_mount(&b)) {
+                r = check_empty(&b, &why);
+                if (r == 0 && !is_shared(b.fd))
+                        r = fault_set(&why, BOARD_MOUNT_E_LEFT,
+                                      "it lies on a mount that is not shared with the host "
+                                      "(mountPropagation: Bidirectional)");
+                if (r == 0)
+                        r = mount_there(path, mib, proc, &why);
+        }
+        board_done(&b);
+        return r == 0 ? 0
+                      : fault_set(fault, r,
+                                  "%s has no file system of its own, so a container can fill the one that it "
+                                  "lies on through its counters: %s",
+                                  path, why.text);
+}
