@@ -81,7 +81,7 @@ typedef struct RmKnown {
         bool sliced;          /* the card is known and a good slice of it is here */
         uint64_t limit;       /* bytes of that slice */
         uint64_t group_bytes; /* for each channel group */
-        bool grouped;         /* of a channel: its parent is a group, or a duplicate of one, that was charged */
+        bool grouped; /* of a channel: its parent is a group, or a duplicate of one, that was charged */
 } RmKnown;
 
 typedef struct RmVerdict {

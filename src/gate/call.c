@@ -281,7 +281,8 @@ static RmVerdict judge(Call *c) {
         c->card = gate_card(c->g, c->fd, &c->seat);
         known = call_known(c->g, c->card);
         /* A channel's are longer than what is copied here, and nothing of them matters. */
-        if (c->ask.nr == RM_ESC_ALLOC && c->ask.what != RM_NEW_CHANNEL && c->ask.params != 0 && take_inner(c) < 0)
+        if (c->ask.nr == RM_ESC_ALLOC && c->ask.what != RM_NEW_CHANNEL && c->ask.params != 0 &&
+            take_inner(c) < 0)
                 return (RmVerdict){.action = RM_REFUSE, .status = RM_ERR_INVALID_ADDRESS};
         return rm_admit(&c->ask, &known);
 }

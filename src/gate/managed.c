@@ -114,7 +114,9 @@ static bool follow(Gate *g, uint64_t start, uint64_t end, uint64_t r, uint32_t n
         UvmRange part;
 
         while (uvm_take(&g->uvm, start, end, now, &part))
-                fits = note_range(g, part.start - start + r, part.end - start + r, part.cards, part.guessed) && fits;
+                fits = note_range(g, part.start - start + r, part.end - start + r, part.cards,
+                                  part.guessed) &&
+                       fits;
         return fits;
 }
 

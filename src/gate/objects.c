@@ -433,9 +433,8 @@ unsigned objects_clients(Objects *o, uint32_t after, uint32_t *ret, unsigned max
                 if (!spin_take(&s->lock))
                         continue;
                 for (uint32_t i = 0; i < s->size; i++)
-                        if (s->table[i].client > after &&
-                            (s->table[i].kind == OBJECT_CLIENT ||
-                             (s->table[i].kind != 0 && s->table[i].up[0] == 0)))
+                        if (s->table[i].client > after && (s->table[i].kind == OBJECT_CLIENT ||
+                                                           (s->table[i].kind != 0 && s->table[i].up[0] == 0)))
                                 n = note_client(ret, n, max, s->table[i].client);
                 spin_drop(&s->lock);
         }

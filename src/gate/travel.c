@@ -298,8 +298,8 @@ static void free_copies(const Call *c, const Places *p) {
 
 static long export_places(Call *c, void *params, Places *p) {
         uint64_t key = hold_new_key();
-        uint32_t status = gate_file(c->g, p->fd) != GATE_FILE_RM || gate_hold(c->g, p->fd) ? RM_OK
-                                                                                           : RM_ERR_NO_MEMORY;
+        uint32_t status =
+                gate_file(c->g, p->fd) != GATE_FILE_RM || gate_hold(c->g, p->fd) ? RM_OK : RM_ERR_NO_MEMORY;
         long r = 0;
 
         if (status == RM_OK)

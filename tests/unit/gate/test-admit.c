@@ -58,10 +58,10 @@ static void knows_classes(void) {
         static const struct {
                 uint32_t class_;
                 RmWhat what;
-        } cases[] = {{0, RM_NEW_CLIENT},     {1, RM_NEW_CLIENT},         {0x41, RM_NEW_CLIENT},
-                     {0x80, RM_NEW_DEVICE},  {0x2080, RM_NEW_SUBDEVICE}, {0x40, RM_NEW_MEMORY},
-                     {0xA06C, RM_NEW_GROUP}, {0x3E, RM_OTHER},           {0x50A0, RM_OTHER},
-                     {0x70, RM_OTHER},       {0xFFFFFFFF, RM_OTHER},     {0xA06F, RM_NEW_CHANNEL},
+        } cases[] = {{0, RM_NEW_CLIENT},      {1, RM_NEW_CLIENT},         {0x41, RM_NEW_CLIENT},
+                     {0x80, RM_NEW_DEVICE},   {0x2080, RM_NEW_SUBDEVICE}, {0x40, RM_NEW_MEMORY},
+                     {0xA06C, RM_NEW_GROUP},  {0x3E, RM_OTHER},           {0x50A0, RM_OTHER},
+                     {0x70, RM_OTHER},        {0xFFFFFFFF, RM_OTHER},     {0xA06F, RM_NEW_CHANNEL},
                      {0xC86F, RM_NEW_CHANNEL}};
 
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -257,5 +257,6 @@ int main(void) {
                          TEST(takes_the_client_for_the_parent), TEST(object_makes_no_memory),
                          TEST(decodes_the_heap), TEST(knows_what_travels), TEST(rounds_as_the_driver),
                          TEST(admits_up_to_the_limit), TEST(refuses_scheduling), TEST(forwards_the_rest),
-                         TEST(charges_channels_without_a_group), TEST(believes_the_answer), TEST(finds_status_and_handle));
+                         TEST(charges_channels_without_a_group), TEST(believes_the_answer),
+                         TEST(finds_status_and_handle));
 }

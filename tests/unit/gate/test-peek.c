@@ -105,7 +105,8 @@ static void *has_own_stack(void *unused) {
         stack_t stack = {.ss_size = 16 * (size_t) PAGE};
         struct sigaction action = {.sa_handler = on_own_stack, .sa_flags = SA_ONSTACK};
 
-        own_stack = mmap(near, 17 * (size_t) PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        own_stack =
+                mmap(near, 17 * (size_t) PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         ASSERT_TRUE(own_stack != MAP_FAILED);
         ASSERT_OK(mprotect(own_stack + 16 * (size_t) PAGE, PAGE, PROT_NONE));
         stack.ss_sp = own_stack;
