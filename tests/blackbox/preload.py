@@ -16,6 +16,7 @@ PRELOAD = "/etc/ld.so.preload"
 
 # Everything of libc that the library stands in front of, with its results and its errno; and a use of stack and heap as ASan likes it.
 PROGRAM = r"""
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
