@@ -74,6 +74,18 @@ has_part() {
         done
 }
 
+# blocks JOB: how many blocks of work its container has done, by what was shown last.
+blocks() {
+        sed -n "/^== default\/$1-/,/^== /s/^done \([0-9]*\) blocks in .*/\1/p" "$out"
+}
+
+# fewer_blocks JOB OTHER
+fewer_blocks() {
+        has_card 'done '
+        grep -q '^done ' "$out" || return 0
+        [ "$(blocks "$1")" -lt "$(blocks "$2")" ] || wrong "$1 has not done fewer blocks than $2"
+}
+
 local_once() {
         status=$1
         shift
@@ -102,6 +114,10 @@ has ALIYUN_COM_GPU_MEM_CONTAINER=2 ALIYUN_COM_GPU_MEM_DEV=15 '2/60 (3%)'
 printf 'Inside, its 2 GiB are 2154 of the 16160 MiB; what a program allocates is counted, and more is refused:\n'
 local_once 0 --logs -f samples/core-mem/node.yaml -f samples/core-mem/memory.yaml
 has_card ' 0MiB /   2154MiB ' '336 MiB, 2154 MiB' 'CUDA_ERROR_OUT_OF_MEMORY (2)' refused
+
+printf 'Shares of a card: two Jobs have 30 and 60 %% of one, the third has a card for itself. Look at the blocks each has done:\n'
+local_once 0 --logs --logs-timeout 30 -f samples/core-mem/node.yaml -f samples/core-mem/compute.yaml -f samples/core-mem/compute-whole.yaml
+fewer_blocks compute-30 compute-100
 
 heading '3. A registered cluster: schedulerName ack-co-scheduler' 'Before: 0/15. After: 3/15 (20%).'
 local_once 0 -f samples/registered/node.yaml

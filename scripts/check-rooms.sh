@@ -25,7 +25,7 @@ BEGIN {
         may["run"] = "base rm slice arbiter cards beside"
         may["sample"] = "base"
         may["inspect"] = "base wire share"
-        may["local"] = "base wire share http kube cards scheduler inspect slice beside"
+        may["local"] = "base wire share http kube cards scheduler inspect slice arbiter beside"
 }
 match($0, /^[ \t]*#[ \t]*include[ \t]*"[a-z_]+\//) {
         split(FILENAME, path, "/")

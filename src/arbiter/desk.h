@@ -33,3 +33,7 @@ int desk_run(const DeskOptions *options, Fault *fault);
 /* Runs it in a child of its own, begun again when it dies; both end with the caller, or when *ret_stop is closed. The caller has one
  * thread. Returns the child's pid, or negative errno. */
 int desk_start(const char *board, int *ret_stop);
+
+/* The same, and a line for each kernel that will not end is written to `tell` beside standard error, which is not waited for; it stays the caller's.
+ * A line is "hung NSEC SLICE UUID CONTAINER", shorter than PIPE_BUF. */
+int desk_start_telling(const char *board, int tell, int *ret_stop);

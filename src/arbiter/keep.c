@@ -14,7 +14,12 @@
 #include "arbiter/desk.h"
 
 enum { PAUSE = 100 }; /* ms */
-enum { KEPT = STDERR_FILENO + 1, MOST = 4096 };
+enum { KEPT_STOP = STDERR_FILENO + 1, KEPT_TELL, MOST = 4096 };
+enum { ASIDE = 16, LINE = 512 }; /* above all that is kept; as long as a line can be */
+
+typedef struct Ends {
+        int stop, tell; /* tell: -1 when nobody listens */
+} Ends;
 
 static void follow(pid_t parent) {
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
@@ -22,19 +27,21 @@ static void follow(pid_t parent) {
 }
 
 /* What else the caller has open is not ours to keep: locks are among it. */
-static void keep_only(int *stop) {
-        int null = open("/dev/null", O_RDWR | O_NOCTTY);
+static void keep_only(Ends *ends) {
+        int null = open("/dev/null", O_RDWR | O_NOCTTY), stop = fcntl(ends->stop, F_DUPFD, ASIDE);
+        int tell = ends->tell >= 0 ? fcntl(ends->tell, F_DUPFD, ASIDE) : -1;
+        int first = tell >= 0 ? KEPT_TELL + 1 : KEPT_TELL;
 
         if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
                 _exit(1);
-        if (*stop != KEPT && dup2(*stop, KEPT) < 0)
+        if (stop < 0 || dup2(stop, KEPT_STOP) < 0 || (tell >= 0 && dup2(tell, KEPT_TELL) < 0))
                 _exit(1);
-        *stop = KEPT;
+        *ends = (Ends){.stop = KEPT_STOP, .tell = tell >= 0 ? KEPT_TELL : -1};
 #ifdef SYS_close_range
-        if (syscall(SYS_close_range, KEPT + 1, ~0U, 0) == 0)
+        if (syscall(SYS_close_range, first, ~0U, 0) == 0)
                 return;
 #endif
-        for (int fd = KEPT + 1; fd < MOST; fd++) /* before Linux 5.9 */
+        for (int fd = first; fd < MOST; fd++) /* before Linux 5.9 */
                 (void) close(fd);
 }
 
@@ -47,7 +54,21 @@ static void reset_signals(void) {
         (void) sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* Nobody waits for a reader who is slow, or gone: the line is lost, standard error has it. */
+static void tell_of(int fd, const DeskKernel *k) {
+        char line[LINE];
+        int n = snprintf(line, sizeof line, "hung %llu %s %s %s\n", (unsigned long long) k->nsec, k->slice,
+                         k->uuid, k->container);
+
+        if (n > 0 && (size_t) n < sizeof line)
+                (void) !write(fd, line, (size_t) n);
+}
+
 static void on_hung(void *userdata, const DeskKernel *k) {
+        const Ends *ends = userdata;
+
+        if (ends->tell >= 0)
+                tell_of(ends->tell, k);
         (void) fprintf(stderr, "aliquot: a kernel of %s (%s) on %s has run for %llu s\n", k->container,
                        k->slice, k->uuid, (unsigned long long) (k->nsec / 1000000000));
 }
@@ -58,14 +79,14 @@ static bool is_stopped(int stop) {
         return poll(&fd, 1, PAUSE) > 0;
 }
 
-static int work(const char *board, int stop) {
-        DeskOptions options = {.board = board, .stop = stop, .hung = on_hung};
+static int work(const char *board, Ends *ends) {
+        DeskOptions options = {.board = board, .stop = ends->stop, .hung = on_hung, .userdata = ends};
         Fault fault = FAULT_NULL;
         int r;
 
         do /* until somebody makes the board, which is whoever makes the first slice */
                 r = desk_run(&options, &fault);
-        while (r == DESK_E_MOVED || (r == -ENOENT && !is_stopped(stop)));
+        while (r == DESK_E_MOVED || (r == -ENOENT && !is_stopped(ends->stop)));
         if (r == -ENOENT)
                 return 0;
         if (r < 0)
@@ -74,7 +95,7 @@ static int work(const char *board, int stop) {
 }
 
 /* Never returns. */
-static void keep(const char *board, int stop) {
+static void keep(const char *board, Ends *ends) {
         do {
                 pid_t self = getpid(), child = fork();
                 int status = 0;
@@ -82,17 +103,21 @@ static void keep(const char *board, int stop) {
                 if (child == 0) {
                         follow(self);
                         (void) prctl(PR_SET_NAME, "aliquot-arbiter");
-                        _exit(work(board, stop));
+                        _exit(work(board, ends));
                 }
                 while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
                         ;
                 if (child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0)
                         _exit(0);
-        } while (!is_stopped(stop));
+        } while (!is_stopped(ends->stop));
         _exit(0);
 }
 
 int desk_start(const char *board, int *ret_stop) {
+        return desk_start_telling(board, -1, ret_stop);
+}
+
+int desk_start_telling(const char *board, int tell, int *ret_stop) {
         pid_t parent = getpid(), pid;
         int ends[2];
 
@@ -100,11 +125,14 @@ int desk_start(const char *board, int *ret_stop) {
                 return -errno;
         pid = fork();
         if (pid == 0) {
+                Ends kept = {.stop = ends[0], .tell = tell};
+
                 follow(parent);
-                keep_only(&ends[0]);
+                keep_only(&kept);
                 reset_signals();
-                (void) setsid(); /* a terminal's Ctrl-C is the command's */
-                keep(board, ends[0]);
+                (void) signal(SIGPIPE, SIG_IGN); /* whoever is told may be gone */
+                (void) setsid();                 /* a terminal's Ctrl-C is the command's */
+                keep(board, &kept);
         }
         (void) close(ends[0]);
         if (pid < 0) {

@@ -5,9 +5,11 @@
 #include <stdarg.h>
 #include <sys/stat.h>
 
+#include "arbiter/desk.h"
 #include "beside/simulator.h"
 #include "local/machine_parts.h"
 #include "slice/inside.h"
+#include "slice/policy.h"
 
 #define MIB (UINT64_C(1) << 20)
 
@@ -123,6 +125,9 @@ static int add_pages(Giving *g) {
                 add(g, true, from, SLICE_PAGES "/%zu/limits", i);
                 (void) snprintf(from, sizeof from, MACHINE_SLICES "/%s/%zu/counters", g->id, i); /* it fits */
                 add(g, false, from, SLICE_PAGES "/%zu/counters", i);
+                (void) snprintf(from, sizeof from, MACHINE_SLICES "/%s/%zu/" SLICE_BELL, g->id,
+                                i); /* it fits */
+                add(g, false, from, SLICE_PAGES "/%zu/" SLICE_BELL, i);
         }
         return 0;
 }
@@ -157,12 +162,41 @@ static int describe(const Giving *g, const Slice *slice, SliceSpec *ret, Fault *
                 .core_percent = g->slices->mode == SHARE_MODE_CORE_MEM ? slice->core : 0,
                 .flags = open ? SLICE_FLAG_OPEN : 0,
                 .container = g->name,
+                .weight = g->slices->compute.weight,
+                .high_priority = g->slices->compute.high_priority,
+                .policy = 1 + g->slices->rule.policy,
+                .max_inst = g->slices->rule.max_inst,
+                .prio_ratio = g->slices->rule.prio_ratio,
         };
         (void) snprintf(name, sizeof name, "nvidia%u", slice->card); /* it fits */
         r = identify(g, name, &ret->device, fault);
         if (r == 0)
                 r = identify(g, "nvidiactl", &ret->ctl, fault);
         return r == 0 ? identify(g, "nvidia-uvm", &ret->uvm, fault) : r;
+}
+
+/* As the node agent does: a weight is for all of its card. */
+static int say_policy(const Giving *g, const SliceSpec *specs, Fault *fault) {
+        const ComputeRule *rule = &g->slices->rule;
+        const SlicePolicy policy = {.compute = {.policy = 1 + rule->policy,
+                                                .max_inst = rule->max_inst,
+                                                .prio_ratio = rule->prio_ratio},
+                                    .yields = rule->yields};
+        int r = 0;
+
+        for (size_t i = 0; i < g->slices->n && r == 0; i++)
+                r = slice_policy_say(&g->m->board, &policy, specs[i].uuid, fault);
+        return r;
+}
+
+/* One for all nodes of the run: it tells their cards apart by their names. */
+static void start_arbiter(Machines *m) {
+        int stop, r;
+
+        if (m->arbiter != -1)
+                return;
+        r = desk_start(MACHINE_SLICES, &stop);
+        m->arbiter = r < 0 ? r : stop;
 }
 
 static void ignore_grown(void *userdata, const BoardGrown *grown) {
@@ -190,7 +224,10 @@ static int write_pages(const Giving *g, Fault *fault) {
         if (r == -ENOSPC &&
             board_trim(&g->m->board, ignore_grown, NULL) == 0) /* somebody wrote to his counters */
                 r = board_renew(&g->m->board, g->id, owner, specs, g->slices->n, fault);
-        return r < 0 ? MACHINES_E_REFUSED : 0; /* the fault has said it */
+        if (r == 0)
+                r = say_policy(g, specs, fault);
+        start_arbiter(g->m);
+        return r != 0 ? MACHINES_E_REFUSED : 0; /* the fault has said it */
 }
 
 static int give(Giving *g, Fault *fault) {
@@ -256,6 +293,9 @@ void machines_tell(Machines *m, Buf *out) {
                             "aliquot local: no simulated cards: %s; containers run without any, and nothing "
                             "holds their memory\n",
                             m->trouble.text);
+        if (m->arbiter < -1)
+                buf_appendf(out, "aliquot local: there is no arbiter of compute: %s\n",
+                            strerror(-m->arbiter));
         for (size_t i = 0; i < m->n_nodes; i++) {
                 MachineNode *n = &m->nodes[i];
                 const char *name = tree_text(n->node, "metadata", "name", NULL);
@@ -275,6 +315,8 @@ void machines_done(Machines *m) {
         for (size_t i = 0; i < m->n_nodes; i++)
                 simulator_stop(&m->nodes[i].pid);
         free(m->nodes);
+        if (m->arbiter >= 0)
+                (void) close(m->arbiter);
         board_done(&m->board);
         *m = MACHINES_NULL;
 }

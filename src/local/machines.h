@@ -21,9 +21,10 @@ typedef struct Machines {
         MachineNode *nodes; /* owned */
         size_t n_nodes;
         bool ignores_disable; /* CGPU_DISABLE is not honoured */
+        int arbiter;          /* closed, it ends; -1: none yet, or negative errno: there cannot be one */
 } Machines;
 
-#define MACHINES_NULL ((Machines){.board = BOARD_NULL})
+#define MACHINES_NULL ((Machines){.board = BOARD_NULL, .arbiter = -1})
 
 /* Ends the drivers; containers that still run get ENOTCONN. */
 void machines_done(Machines *m);

@@ -25,14 +25,29 @@ static size_t own_slices(const GrantSpec *spec, ContainerKind kind, uint32_t ind
         return n;
 }
 
-static bool says_not_isolated(const Pod *pod, ContainerKind kind, uint32_t index) {
+static const PodContainer *container_of(const Pod *pod, ContainerKind kind, uint32_t index) {
+        static const PodContainer none = {.index = 0};
+
         for (size_t i = 0; i < pod->n_containers; i++) {
                 const PodContainer *c = &pod->containers[i];
 
                 if ((c->kind == CONTAINER_MAIN) == (kind == CONTAINER_MAIN) && c->index == index)
-                        return c->not_isolated;
+                        return c;
         }
-        return false;
+        return &none;
+}
+
+static void read_compute(const Node *node, const PodContainer *c, PodSlices *s) {
+        ComputeTerms terms = {.policy = COMPUTE_NATIVE};
+        Fault own = FAULT_NULL, theirs = FAULT_NULL;
+
+        (void) compute_ask(c, &s->compute, &own);
+        if (compute_terms_want(&terms, &node->annotations, COMPUTE_NATIVE, &theirs) != 0)
+                (void) fault_set(&s->odd, 0, "%s%sits node's %s", own.text, own.text[0] ? "; " : "",
+                                 theirs.text);
+        else
+                s->odd = own;
+        s->rule = compute_rule(&terms, s->mode);
 }
 
 static int text_of(const json_t *object, Arena *arena, Str *ret) {
@@ -73,11 +88,13 @@ int pod_slices_read(const PodPlace *place, ContainerKind kind, uint32_t index, A
         if (!ret->own)
                 return -ENOMEM;
         ret->pod_units = pod_units(&spec);
-        ret->not_isolated = says_not_isolated(&pod, kind, index);
+        ret->not_isolated = container_of(&pod, kind, index)->not_isolated;
         r = read_node(&node, arena, ret);
-        if (r == 0)
-                ret->n = own_slices(&spec, kind, index, ret->own);
-        return r;
+        if (r != 0)
+                return r;
+        read_compute(&node, container_of(&pod, kind, index), ret);
+        ret->n = own_slices(&spec, kind, index, ret->own);
+        return 0;
 }
 
 const CardInfo *pod_slices_card(const PodSlices *s, uint32_t index) {

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "local/tree.h"
+#include "share/compute.h"
 #include "share/ledger.h"
 #include "wire/object.h"
 
@@ -22,6 +23,9 @@ typedef struct PodSlices {
         CardInfo *cards; /* the node's */
         size_t n_cards;
         bool not_isolated; /* it says CGPU_DISABLE */
+        ComputeAsk compute;
+        ComputeRule rule; /* of its node */
+        Fault odd;        /* what pod or node say of compute and nobody understands; "": nothing */
 } PodSlices;
 
 /* index: in spec.containers for CONTAINER_MAIN, else in spec.initContainers. Objects that do not decode give no slices. 0 or -ENOMEM. */

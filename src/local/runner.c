@@ -149,6 +149,8 @@ static int give_cards(Runner *r, PodRun *p, Run *run, Arena *arena, MachineGift 
         e = buf_result(&full_name);
         if (e == 0)
                 e = pod_slices_read(&p->place, run->kind, run->index, arena, &slices);
+        if (e == 0 && slices.n > 0 && slices.odd.text[0])
+                buf_appendf(&run->notes, "(%s; it is passed over)\n", slices.odd.text);
         if (e == 0)
                 e = machines_give(&r->machines, &p->place, &slices, id, full_name.data, arena, gift,
                                   &run->skipped);

@@ -12,6 +12,7 @@
 #include "node/audit.h"
 #include "node/board_watch.h"
 #include "node/dying.h"
+#include "node/hung.h"
 #include "node/prove.h"
 #include "node/publisher.h"
 #include "node/recheck.h"
@@ -30,7 +31,7 @@ typedef struct AgentWarning {
         Fault note;
         bool told;
 } AgentWarning;
-enum { WARNINGS_MAX = 12 }; /* causes; there are nine */
+enum { WARNINGS_MAX = 12 }; /* causes; there are ten */
 
 struct Agent {
         AgentOptions o;
@@ -58,6 +59,7 @@ struct Agent {
         Inventory inventory;
         Isolation isolation;
         Audit *audit;
+        Hung *hung;
         BoardWatch *watch;
         Terms terms;
         Fault unit_fault;   /* why the unit in force will not do; "" when it will */
@@ -95,6 +97,8 @@ void agent_tell_excess(void *userdata, const AuditExcess *excess);
 void agent_tell_stray(void *userdata, const AuditStray *stray);
 void agent_tell_grown(void *userdata, const BoardGrown *grown);
 bool agent_tell_foreign(void *userdata, const BoardForeign *foreign);
+void agent_tell_hung(void *userdata, const HungKernel *kernel);
+void agent_tell_odd(void *userdata, const RosterPod *pod, const RosterContainer *c);
 
 /* agent_metrics.c */
 int agent_serve_metrics(Agent *a, Fault *fault);

@@ -366,7 +366,10 @@ static int open_state(Agent *a, Fault *fault) {
                                                               .state_dir = a->o.state_dir,
                                                               .gate = a->o.gate,
                                                               .simulated = a->o.simulate_dir,
-                                                              .ignores_disable = a->o.ignores_disable});
+                                                              .ignores_disable = a->o.ignores_disable,
+                                                              .policy = a->o.policy,
+                                                              .on_odd = agent_tell_odd,
+                                                              .userdata = a});
         return r < 0 ? r : records_open(&a->records, a->records_dir, fault);
 }
 
@@ -517,6 +520,9 @@ static int build(Agent *a, Fault *fault) {
                 return r;
         a->roster.on_pod = on_pod_change;
         a->roster.userdata = a;
+        r = hung_new(a->event, a->o.arbiter, agent_tell_hung, a, &a->hung);
+        if (r < 0)
+                return r;
         r = build_source(a, fault);
         if (r == 0)
                 r = follow_pods(a);
@@ -567,6 +573,7 @@ Agent *agent_free(Agent *a) {
         board_watch_free(a->watch);
         isolation_done(&a->isolation);
         audit_free(a->audit);
+        hung_free(a->hung);
         card_list_done(&a->cards);
         sd_event_source_disable_unref(a->list_again);
         sd_event_source_disable_unref(a->last_wait);

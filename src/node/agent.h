@@ -25,8 +25,10 @@ typedef struct AgentOptions {
         const char *slices, *gate; /* as in node/isolation.h */
         uint32_t slices_mib;       /* of the board's own tmpfs; 0: none is mounted */
         bool ignores_disable;
+        uint32_t policy;   /* of compute, 0..5, where the node's annotation says none */
         bool kills_excess; /* else it is only told */
         usec_t census;     /* 0: 1 s */
+        int arbiter;       /* where the arbiter tells of kernels that do not end; -1: nowhere. The caller's */
         const char *proc;  /* where processes are looked up */
 } AgentOptions;
 

@@ -269,6 +269,8 @@ static void write_own(const Agent *a, Buf *out) {
         write_counter(out, "aliquot_node_slice_files_grown_total",
                       "how often a container had made its counters larger than they are",
                       board_watch_grown(a->watch));
+        write_counter(out, "aliquot_node_hung_kernels_total",
+                      "kernels that ran for 10 s beyond their container's window", hung_count(a->hung));
         head(out, "aliquot_node_starts_waiting", "gauge", "container starts that wait now");
         buf_appendf(out, "aliquot_node_starts_waiting %zu\n", prove.waiting);
         head(out, "aliquot_node_dying_pods", "gauge", "pods that are gone and whose processes are not");

@@ -46,6 +46,9 @@ static char *path_of(const char *directory, const char *name) {
 int isolation_init(Isolation *i, const IsolationOptions *o) {
         *i = (Isolation){
                 .board = BOARD_NULL, .ignores_disable = o->ignores_disable, .simulated = SIMULATED_NULL};
+        i->on_odd = o->on_odd;
+        i->userdata = o->userdata;
+        node_compute_init(&i->compute, o->policy);
         i->gate = path_of(o->state_dir, "gate/libaliquot.so");
         i->preload = path_of(o->state_dir, "gate/ld.so.preload");
         if (!i->gate || !i->preload)
@@ -190,8 +193,23 @@ static int describe(const Isolation *i, const Inventory *v, const RosterContaine
                 .core_percent = v->mode == SHARE_MODE_CORE_MEM ? c->core : 0,
                 .flags = open ? SLICE_FLAG_OPEN : 0,
                 .uuid = card->uuid,
+                .weight = c->compute.weight,
+                .high_priority = c->compute.high_priority,
         };
+        node_compute_fill(&i->compute, v->mode, ret);
         return read_files(i, card->minor, ret, fault);
+}
+
+/* Before the container runs: its page says what its card's others ask, and theirs what it asks. */
+static void say_of(Isolation *i, const Inventory *v, const RosterPod *pod, const RosterContainer *c) {
+        i->compute.stale = true;
+        isolation_say_compute(i, v);
+        if (c->odd && i->on_odd)
+                i->on_odd(i->userdata, pod, c);
+}
+
+void isolation_say_compute(Isolation *i, const Inventory *v) {
+        node_compute_say(&i->compute, &i->board, v->mode);
 }
 
 int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, const RosterContainer *c,
@@ -221,7 +239,10 @@ int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, co
                 return r;
         write_id(mem, id);
         (void) snprintf(owner, sizeof owner, BOARD_AGENT "%s", name);
-        return board_renew(&i->board, id, owner, specs, n, fault);
+        r = board_renew(&i->board, id, owner, specs, n, fault);
+        if (r == 0)
+                say_of(i, v, pod, c);
+        return r;
 }
 
 /* ---- and after ---- */
@@ -240,6 +261,7 @@ static bool is_named(void *userdata, const char *id) {
 }
 
 void isolation_sweep(Isolation *i, const Records *records) {
+        i->compute.stale = true;
         if (i->board.fd >= 0 && board_sweep(&i->board, is_named, (void *) records) < 0)
                 log_warning("the board of slices in %s cannot be read", i->board.path);
 }

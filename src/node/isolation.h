@@ -8,6 +8,7 @@
  * A container whose page or gate cannot be made does not start: isolation fails closed. */
 
 #include "base/arena.h"
+#include "node/compute.h"
 #include "node/inventory.h"
 #include "node/records.h"
 #include "node/roster.h"
@@ -20,6 +21,10 @@ typedef struct IsolationOptions {
         const char *gate;      /* libaliquot.so to install; NULL: the one beside this program */
         bool ignores_disable;  /* CGPU_DISABLE is not honoured on this node */
         const char *simulated; /* where a simulated driver is mounted; NULL: the machine's own */
+        uint32_t policy;       /* of compute, 0..5, where the node's annotation says none */
+        /* A container starts that says something of compute (c->odd) which is not understood; NULL: nobody asks. */
+        void (*on_odd)(void *userdata, const RosterPod *pod, const RosterContainer *c);
+        void *userdata;
 } IsolationOptions;
 
 typedef struct Isolation {
@@ -27,6 +32,9 @@ typedef struct Isolation {
         char *gate, *preload; /* on the host; owned */
         bool ignores_disable;
         Simulated simulated;
+        NodeCompute compute;
+        void (*on_odd)(void *userdata, const RosterPod *pod, const RosterContainer *c);
+        void *userdata;
         Fault trouble; /* why no isolated container can start; "" when they can */
 } Isolation;
 
@@ -45,6 +53,9 @@ int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *me
 enum { ISOLATION_E_MISSING = 1 };
 int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, const RosterContainer *c,
                       const DeviceSet *mem, Fault *fault);
+
+/* Policies of compute are said anew where the node says something else, or who asked for weights has come or gone. */
+void isolation_say_compute(Isolation *i, const Inventory *v);
 
 /* Slices that no record names any more are taken off the board. */
 void isolation_sweep(Isolation *i, const Records *records);

@@ -5,10 +5,11 @@
 #include <argp.h>
 #include <errno.h>
 #include <signal.h>
+#include <sys/wait.h>
 
-#include "arbiter/desk.h"
 #include "base/log.h"
 #include "node/agent.h"
+#include "node/arbiter.h"
 #include "node/supervise.h"
 
 #define KUBELET_DIR "/var/lib/kubelet"
@@ -37,6 +38,7 @@ enum {
         KEY_GATE,
         KEY_IGNORE_DISABLE,
         KEY_ON_EXCESS,
+        KEY_POLICY,
         KEY_CENSUS,
         KEY_PROC,
         KEY_NO_SUPERVISOR,
@@ -77,6 +79,10 @@ static const struct argp_option option_table[] = {
          "are "
          "killed, too",
          0},
+        {"policy", KEY_POLICY, "0..5", 0,
+         "compute on a cgpu node: 0 fair share, 1 preemptive, 2 weighted, 3 fixed percentage, 4 soft, 5 "
+         "native (default)",
+         0},
         {"census", KEY_CENSUS, "MS", 0, "how often the driver is asked what processes hold (default 1000)",
          0},
         {"proc", KEY_PROC, "DIR", 0, "where the host's processes are seen (default /proc)", 0},
@@ -88,6 +94,7 @@ static const struct argp_option option_table[] = {
 typedef struct Options {
         const char *kubeconfig;
         AgentOptions agent;
+        NodeArbiter arbiter;
         bool alone;
 } Options;
 
@@ -141,6 +148,11 @@ static void parse_access(const char *text, Options *o, struct argp_state *state)
                 o->agent.access = DEVICE_ACCESS_RUNTIME;
         else
                 argp_error(state, "--device-access is \"%s\", must be cdi or runtime", text);
+}
+
+static void parse_policy(const char *text, Options *o, struct argp_state *state) {
+        if (!str_to_u32(str_from(text), &o->agent.policy) || o->agent.policy > COMPUTE_POLICY_MAX)
+                argp_error(state, "--policy is \"%s\", must be 0 to 5", text);
 }
 
 static void check_simulate(const char *text, Options *o, struct argp_state *state) {
@@ -201,6 +213,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state) {
                     o->agent.census > 3600000)
                         argp_error(state, "--census is \"%s\", must be milliseconds, 1 to 3600000", text);
                 o->agent.census *= USEC_PER_MSEC;
+                return 0;
+        case KEY_POLICY:
+                parse_policy(text, o, state);
                 return 0;
         case KEY_NO_SUPERVISOR:
                 o->alone = true;
@@ -267,6 +282,23 @@ static int block_child_signal(void) {
                        : 0;
 }
 
+/* Where no supervisor looks after it: watched by the loop, and once more when it was begun again. */
+static int on_arbiter(sd_event_source *source, const siginfo_t *info, void *userdata);
+static int watch_arbiter(sd_event *event, Options *o) {
+        if (!o->alone || o->arbiter.pid < 1)
+                return 0;
+        return sd_event_add_child(event, NULL, o->arbiter.pid, WEXITED, on_arbiter, o);
+}
+
+static int on_arbiter(sd_event_source *source, const siginfo_t *info, void *userdata) {
+        Options *o = userdata;
+
+        node_arbiter_ended(&o->arbiter, info->si_pid);
+        if (watch_arbiter(sd_event_source_get_event(source), o) < 0)
+                log_error("the arbiter of compute is not looked after any more");
+        return 0;
+}
+
 static int run(void *userdata) {
         _cleanup_(kube_config_freep) KubeConfig *config = NULL;
         _cleanup_(sd_event_unrefp) sd_event *event = NULL;
@@ -287,7 +319,9 @@ static int run(void *userdata) {
         r = agent_new(event, &o->agent, &agent, &fault);
         if (r < 0)
                 return broken(fault.text);
-        r = catch_signals(event, agent);
+        r = watch_arbiter(event, o);
+        if (r == 0)
+                r = catch_signals(event, agent);
         if (r < 0)
                 return broken(strerror(-r));
         log_info("serving node=%s server=%s", o->agent.node_name, config->server);
@@ -295,12 +329,10 @@ static int run(void *userdata) {
         return r < 0 ? broken(strerror(-r)) : 0;
 }
 
-/* Beside the agent, so that no container waits for it when it is begun again; it ends with us. */
-static void start_arbiter(const Options *o) {
-        int stop, r = desk_start(o->agent.slices, &stop);
+static void on_ended(void *userdata, pid_t pid) {
+        Options *o = userdata;
 
-        if (r < 0)
-                log_warning("there is no arbiter of compute: %s", strerror(-r));
+        node_arbiter_ended(&o->arbiter, pid);
 }
 
 int node_main(int argc, char **argv) {
@@ -311,11 +343,14 @@ int node_main(int argc, char **argv) {
                                .slices = BOARD_DEFAULT,
                                .slices_mib = SLICES_MIB,
                                .host_root = "/",
+                               .policy = COMPUTE_NATIVE,
                                .unit = MEMORY_UNIT_GIB}};
 
         argp_err_exit_status = EXIT_USAGE;
         if (argp_parse(&parser, argc, argv, 0, NULL, &o) != 0)
                 return EXIT_USAGE;
-        start_arbiter(&o);
+        node_arbiter_start(&o.arbiter, o.agent.slices);
+        o.agent.arbiter = o.arbiter.hear;
+        supervise_others(on_ended);
         return o.alone ? run(&o) : supervise(run, &o);
 }

@@ -132,6 +132,7 @@ void agent_settle(Agent *a) {
                 save_terms(a);
                 offer(a);
         }
+        isolation_say_compute(&a->isolation, &a->inventory);
         agent_publish(a);
 }
 
@@ -149,12 +150,23 @@ int agent_take_cards(Agent *a, const CardList *cards) {
         return 0;
 }
 
+static void take_compute(Agent *a, const Node *node) {
+        const ComputeTerms *t = &a->isolation.compute.terms;
+        Fault said = FAULT_NULL, fault = FAULT_NULL;
+
+        if (node_compute_want(&a->isolation.compute, &node->annotations, a->o.policy, &said) == 0)
+                return;
+        (void) fault_set(&fault, 0, "%s; what was in force stays: policy %u", said.text, t->policy);
+        agent_warn(a, "GPUComputePolicyRefused", &fault);
+}
+
 void agent_take_node(Agent *a, const Node *node) {
         Fault fault = FAULT_NULL;
 
         a->wanted_fault = FAULT_NULL;
         if (terms_want(&a->terms, node->mode, node->annotations.unit, a->o.unit, &fault) != 0)
                 agent_warn(a, "GPUMemoryUnitRefused", &fault);
+        take_compute(a, node);
         agent_settle(a);
         if (publisher_saw(a->publisher, node) < 0)
                 log_error("out of memory: the node object is put right with its next event");

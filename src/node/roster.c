@@ -13,8 +13,10 @@ int roster_init(Roster *r, const char *node_name) {
 
 static void pod_free(RosterPod *p) {
         grant_free(p->grant);
-        for (size_t i = 0; i < p->n_containers; i++)
+        for (size_t i = 0; i < p->n_containers; i++) {
                 free(p->containers[i].name);
+                free(p->containers[i].odd);
+        }
         free(p->containers);
         for (size_t i = 0; i < p->n_ids; i++)
                 free(p->ids[i].id);
@@ -76,6 +78,16 @@ static const PodContainer *container_of(const Pod *object, ContainerKind kind, u
         return NULL;
 }
 
+static int take_compute(RosterContainer *to, const PodContainer *from) {
+        Fault fault = FAULT_NULL;
+
+        to->compute.weight = 1;
+        if (!from || compute_ask(from, &to->compute, &fault) == 0)
+                return 0;
+        to->odd = strdup(fault.text);
+        return to->odd ? 0 : -ENOMEM;
+}
+
 static int take_request(RosterPod *pod, const Pod *object, const Request *request) {
         pod->containers = calloc(request->n_containers, sizeof *pod->containers);
         pod->request = *request;
@@ -89,14 +101,16 @@ static int take_request(RosterPod *pod, const Pod *object, const Request *reques
                 const PodContainer *named = container_of(object, from->kind, from->index);
                 RosterContainer *to = &pod->containers[pod->n_containers];
 
-                *to = (RosterContainer){str_dup(named ? named->name : STR("")),
-                                        from->kind,
-                                        from->index,
-                                        from->mem,
-                                        from->core,
-                                        named && named->not_isolated};
-                if (!to->name)
+                *to = (RosterContainer){.name = str_dup(named ? named->name : STR("")),
+                                        .kind = from->kind,
+                                        .index = from->index,
+                                        .mem = from->mem,
+                                        .core = from->core,
+                                        .not_isolated = named && named->not_isolated};
+                if (!to->name || take_compute(to, named) < 0) {
+                        free(to->name);
                         return -ENOMEM;
+                }
         }
         return 0;
 }

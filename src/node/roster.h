@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "kube/reflector.h"
 #include "node/device.h"
+#include "share/compute.h"
 #include "share/ledger.h"
 #include "share/request.h"
 
@@ -17,6 +18,8 @@ typedef struct RosterContainer {
         uint32_t index;
         uint32_t mem, core; /* asked for: units of each card, percent */
         bool not_isolated;  /* it says CGPU_DISABLE */
+        ComputeAsk compute;
+        char *odd; /* what it says of compute and nobody understands; NULL: nothing */
 } RosterContainer;
 
 /* A container that runs or ran, also one that asks for nothing of ours. */

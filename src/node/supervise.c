@@ -20,6 +20,12 @@ enum { FAST_STARTS = 16 }; /* in a row, before it is taken for a crash that will
 
 enum { EXIT_BROKEN = 3 };
 
+static void (*on_other)(void *userdata, pid_t pid);
+
+void supervise_others(void (*ended)(void *userdata, pid_t pid)) {
+        on_other = ended;
+}
+
 static pid_t start(SupervisedMain run, void *userdata, const sigset_t *before) {
         pid_t parent = getpid(), child = fork();
 
@@ -33,21 +39,26 @@ static pid_t start(SupervisedMain run, void *userdata, const sigset_t *before) {
 }
 
 /* Waits for the child's end; signals that ask us to end go to it. Returns its wait status, or -1. */
-static int wait_for(pid_t child, const sigset_t *signals, bool *ret_asked) {
+static int wait_for(pid_t child, const sigset_t *signals, void *userdata, bool *ret_asked) {
         for (;;) {
                 siginfo_t info;
-                int status, signal = sigwaitinfo(signals, &info);
+                int status, signal;
                 pid_t ended;
 
+                /* First: others may have ended while nobody was waited for. */
+                while ((ended = waitpid(-1, &status, WNOHANG)) > 0) {
+                        if (ended == child)
+                                return status;
+                        if (on_other)
+                                on_other(userdata, ended);
+                }
+                if (ended < 0 && errno == ECHILD)
+                        return -1;
+                signal = sigwaitinfo(signals, &info);
                 if (signal == SIGTERM || signal == SIGINT) {
                         *ret_asked = true;
                         (void) kill(child, signal); /* it may have ended already */
                 }
-                while ((ended = waitpid(-1, &status, WNOHANG)) > 0)
-                        if (ended == child)
-                                return status;
-                if (ended < 0 && errno == ECHILD)
-                        return -1;
         }
 }
 
@@ -94,7 +105,7 @@ int supervise(SupervisedMain run, void *userdata) {
                         log_error("cannot start the agent: %s", strerror(errno));
                         return EXIT_BROKEN;
                 }
-                status = wait_for(child, &signals, &asked);
+                status = wait_for(child, &signals, userdata, &asked);
                 if (status != -1 && WIFEXITED(status))
                         return WEXITSTATUS(status);
                 if (asked)

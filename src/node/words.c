@@ -103,6 +103,43 @@ void agent_tell_excess(void *userdata, const AuditExcess *excess) {
                                              .note = note.text});
 }
 
+/* It cannot be cut from here. Its owner pays for it, and who shares the card with it waits. */
+void agent_tell_hung(void *userdata, const HungKernel *k) {
+        const Agent *a = userdata;
+        const RosterPod *pod = roster_find_name(&a->roster, k->namespace_, k->pod);
+        Fault note = FAULT_NULL;
+
+        (void) fault_set(
+                &note, 0,
+                "container %.*s: a kernel has run for %llu s on " STR_FMT ", and others wait for the card",
+                STR_ARG(k->container), (unsigned long long) (k->nsec / 1000000000), STR_ARG(k->uuid));
+        log_warning("pod=%.*s/%.*s %s", STR_ARG(k->namespace_), STR_ARG(k->pod), note.text);
+        if (pod)
+                kube_event(a->recorder, &(KubeEvent){.kind = "Pod",
+                                                     .namespace_ = str_from(pod->namespace_),
+                                                     .name = str_from(pod->name),
+                                                     .uid = str_from(pod->api_uid),
+                                                     .type = "Warning",
+                                                     .reason = "GPUKernelHung",
+                                                     .note = note.text});
+}
+
+/* It starts all the same, as if it had not said it. */
+void agent_tell_odd(void *userdata, const RosterPod *pod, const RosterContainer *c) {
+        Agent *a = userdata;
+        Fault note = FAULT_NULL;
+
+        (void) fault_set(&note, 0, "container %s: %s; it is passed over", c->name, c->odd);
+        log_warning("pod=%s/%s %s", pod->namespace_, pod->name, note.text);
+        kube_event(a->recorder, &(KubeEvent){.kind = "Pod",
+                                             .namespace_ = str_from(pod->namespace_),
+                                             .name = str_from(pod->name),
+                                             .uid = str_from(pod->api_uid),
+                                             .type = "Warning",
+                                             .reason = "GPUComputeRefused",
+                                             .note = note.text});
+}
+
 /* Nobody is killed: it may be the machine's own, a display or a monitor. */
 void agent_tell_stray(void *userdata, const AuditStray *stray) {
         char largest[96] = ", and no process is listed with them";

@@ -9,9 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "run/compute.h"
 #include "run/processes.h"
 #include "slice/board.h"
 #include "slice/inside.h"
@@ -24,6 +26,8 @@ typedef struct Row {
         char container[256];
         uint32_t card, core;
         uint64_t used, limit, peak, refused; /* bytes, bytes, bytes, reservations */
+        ComputeLook look;
+        double busy; /* percent of the card's time; below zero: not known */
         char uuid[SLICE_UUID];
         Processes processes;
 } Row;
@@ -33,11 +37,12 @@ typedef struct Table {
         size_t n;
 } Table;
 
-static const char usage[] = "Usage: aliquot smi [-o json|table] [--board DIR]\n"
-                            "\n"
-                            "Slices: container, card, memory used and limit, compute limit, processes. On a "
-                            "machine all of its slices,\n"
-                            "inside a container, or `aliquot run`, its own.\n";
+static const char usage[] =
+        "Usage: aliquot smi [-o json|table] [--board DIR]\n"
+        "\n"
+        "Slices: container, card, memory used and limit, compute used over the last "
+        "moment and limit, processes.\n"
+        "On a machine all of its slices, inside a container, or `aliquot run`, its own.\n";
 
 /* ---- reading ---- */
 
@@ -68,7 +73,8 @@ static int add(Table *t, const SliceLimits *limits, const SliceReport *report, i
                      .used = report->used - (report->dead < report->used ? report->dead : report->used),
                      .limit = limits->limit,
                      .peak = report->peak,
-                     .refused = report->refused};
+                     .refused = report->refused,
+                     .look = compute_look(limits, directory)};
         copy_text(row->container, sizeof row->container, limits->container, sizeof limits->container);
         copy_text(row->uuid, sizeof row->uuid, limits->uuid, sizeof limits->uuid);
         if (fstatat(directory, "counters", &st, AT_SYMLINK_NOFOLLOW) == 0)
@@ -144,6 +150,18 @@ static int read_board(Table *t, const char *path, Fault *fault) {
         return r < 0 ? r : board_each(&board, visit, &(Visit){.table = t, .board = &board});
 }
 
+/* The moment is waited for only where somebody is held. */
+static void measure(Table *t) {
+        bool wait = false;
+
+        for (size_t i = 0; i < t->n; i++)
+                wait |= t->rows[i].look.directory >= 0;
+        if (wait)
+                (void) nanosleep(&(struct timespec){.tv_nsec = COMPUTE_MOMENT * 1000000L}, NULL);
+        for (size_t i = 0; i < t->n; i++)
+                t->rows[i].busy = compute_used(&t->rows[i].look);
+}
+
 static int compare(const void *a, const void *b) {
         const Row *x = a, *y = b;
         int r = (x->card > y->card) - (x->card < y->card);
@@ -152,6 +170,20 @@ static int compare(const void *a, const void *b) {
 }
 
 /* ---- showing ---- */
+
+/* "28.7/30"; "-" for what is not known or not limited, and for all of it where nobody is held. */
+static void format_compute(const Row *row, char ret[static 24]) {
+        char used[12] = "-", limit[12] = "-";
+
+        if (row->busy >= 0)
+                (void) snprintf(used, sizeof used, "%.1f", row->busy);
+        if (row->core > 0)
+                (void) snprintf(limit, sizeof limit, "%u", row->core);
+        if (row->busy < 0 && row->core == 0)
+                (void) snprintf(ret, 24, "-");
+        else
+                (void) snprintf(ret, 24, "%s/%s", used, limit);
+}
 
 static void print_table(const Table *t) {
         int width = (int) strlen("CONTAINER");
@@ -162,24 +194,27 @@ static void print_table(const Table *t) {
         (void) printf("%-*s  CARD   MEMORY (MiB)     COMPUTE (%%)  PROCESSES\n", width, "CONTAINER");
         for (size_t i = 0; i < t->n; i++) {
                 const Row *row = &t->rows[i];
-                char memory[48], core[16] = "-";
+                char memory[48], core[24];
 
                 (void) snprintf(memory, sizeof memory, "%llu/%llu", (unsigned long long) (row->used / MIB),
                                 (unsigned long long) (row->limit / MIB));
-                if (row->core > 0)
-                        (void) snprintf(core, sizeof core, "%u", row->core);
+                format_compute(row, core);
                 (void) printf("%-*s  GPU%-3u %-16s %-12s %zu\n", width, row->container, row->card, memory,
                               core, row->processes.n);
         }
 }
 
 static void print_row_json(const Row *row) {
+        char used[32] = "";
+
+        if (row->busy >= 0)
+                (void) snprintf(used, sizeof used, ",\"used\":%.1f", row->busy);
         (void) printf("{\"container\":\"%s\",\"card\":%u,\"uuid\":\"%s\",\"memory\":{\"used\":%llu,\"limit\":"
                       "%llu,\"peak\":%llu,"
-                      "\"refused\":%llu},\"compute\":{\"limit\":%u},\"processes\":[",
+                      "\"refused\":%llu},\"compute\":{\"limit\":%u%s},\"processes\":[",
                       row->container, row->card, row->uuid, (unsigned long long) row->used,
                       (unsigned long long) row->limit, (unsigned long long) row->peak,
-                      (unsigned long long) row->refused, row->core);
+                      (unsigned long long) row->refused, row->core, used);
         for (size_t i = 0; i < row->processes.n && i < PROCESSES_MAX; i++)
                 (void) printf("%s%ld", i > 0 ? "," : "", (long) row->processes.pids[i]);
         (void) fputs("]}", stdout);
@@ -248,6 +283,7 @@ int main(int argc, char **argv) {
                 free(table.rows);
                 return EXIT_BROKEN;
         }
+        measure(&table);
         if (table.n > 0)
                 qsort(table.rows, table.n, sizeof *table.rows, compare);
         if (json)

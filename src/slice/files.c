@@ -316,31 +316,82 @@ int slice_files_make(int directory, const SliceSpec *spec, Fault *fault) {
         return r < 0 ? r : make_limits(directory, spec, fault);
 }
 
+/* ---- changing ---- */
+
+static uint64_t generation_of(const SliceLimits *limits) {
+        return atomic_load_explicit(&limits->generation, memory_order_relaxed);
+}
+
+/* Odd, and newer than what is there: who was killed while he wrote has left it odd. */
+static uint64_t odd_after(uint64_t generation) {
+        return (generation | 1) + (generation % 2 == 1 ? 2 : 0);
+}
+
 /* Odd while it is written. Generation and limit lie side by side and go out in one write, so that a process killed between the two
  * writes leaves the new limit behind, and an odd generation, which the next write makes even. */
 static int write_limit(int fd, uint64_t generation, uint64_t bytes) {
-        uint64_t words[2] = {generation | 1, bytes};
+        uint64_t words[2] = {odd_after(generation), bytes};
         int r;
 
         _Static_assert(offsetof(SliceLimits, limit) == offsetof(SliceLimits, generation) + sizeof(uint64_t),
                        "one write");
-        if (generation % 2 == 1)
-                words[0] += 2;
         r = write_at(fd, words, sizeof words, offsetof(SliceLimits, generation));
         words[0]++;
         return r < 0 ? r : write_at(fd, words, sizeof words[0], offsetof(SliceLimits, generation));
 }
 
-int slice_files_set_limit(int directory, uint64_t bytes, Fault *fault) {
+static bool says_compute(const SliceLimits *l, const SliceCompute *c) {
+        return generation_of(l) % 2 == 0 && l->policy == c->policy && l->max_inst == c->max_inst &&
+               l->prio_ratio == c->prio_ratio;
+}
+
+/* The arbiter's mapping has the turn of the same page: only our own words are written. */
+static int write_compute(int fd, uint64_t generation, const SliceCompute *c) {
+        uint64_t word = odd_after(generation);
+        int r;
+
+        _Static_assert(offsetof(SliceLimits, max_inst) == offsetof(SliceLimits, policy) + 4 &&
+                               offsetof(SliceLimits, prio_ratio) == offsetof(SliceLimits, policy) + 8 &&
+                               sizeof *c == 12,
+                       "one write");
+        r = write_at(fd, &word, sizeof word, offsetof(SliceLimits, generation));
+        if (r == 0)
+                r = write_at(fd, c, sizeof *c, offsetof(SliceLimits, policy));
+        word++;
+        return r < 0 ? r : write_at(fd, &word, sizeof word, offsetof(SliceLimits, generation));
+}
+
+static int open_limits(int directory, SliceLimits *limits, int *ret) {
         _cleanup_close_ int fd = -1;
-        SliceLimits limits;
         int r = open_file(directory, "limits", O_RDWR, &fd);
 
         if (r == 0)
-                r = read_limits(fd, &limits);
+                r = read_limits(fd, limits);
         if (r == 0)
-                r = write_limit(fd, atomic_load_explicit(&limits.generation, memory_order_relaxed), bytes);
+                *ret = TAKE_FD(fd);
+        return r;
+}
+
+static int changed(int r, Fault *fault) {
         if (r > 0)
                 return fault_set(fault, r, "the slice's limits are not a page of version %d", SLICE_MAJOR);
         return r < 0 ? fault_set(fault, r, "cannot write the slice's limits: %s", strerror(-r)) : 0;
+}
+
+int slice_files_set_limit(int directory, uint64_t bytes, Fault *fault) {
+        _cleanup_close_ int fd = -1;
+        SliceLimits limits;
+        int r = open_limits(directory, &limits, &fd);
+
+        return changed(r != 0 ? r : write_limit(fd, generation_of(&limits), bytes), fault);
+}
+
+int slice_files_set_compute(int directory, const SliceCompute *compute, Fault *fault) {
+        _cleanup_close_ int fd = -1;
+        SliceLimits limits;
+        int r = open_limits(directory, &limits, &fd);
+
+        if (r == 0 && !says_compute(&limits, compute))
+                r = write_compute(fd, generation_of(&limits), compute);
+        return changed(r, fault);
 }

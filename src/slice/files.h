@@ -33,6 +33,11 @@ typedef struct SliceReport {
         int64_t held[SLICE_ROWS]; /* bytes; below zero when a process gave back what another one took */
 } SliceReport;
 
+/* What may change of compute while a container runs; as in SliceLimits. */
+typedef struct SliceCompute {
+        uint32_t policy, max_inst, prio_ratio;
+} SliceCompute;
+
 #define SLICE_BELL "bell"
 
 enum {
@@ -48,6 +53,8 @@ int slice_files_make(int directory, const SliceSpec *spec, Fault *fault);
  * reserved until they are fewer. 0, SLICE_FILES_E_DAMAGED with a fault, or negative errno with a fault. */
 int slice_files_set_limit(int directory, uint64_t bytes, Fault *fault);
 
+/* The same for the policy of compute. Nothing is written where the page says so already, and no process died writing it. */
+int slice_files_set_compute(int directory, const SliceCompute *compute, Fault *fault);
 /* counters can be written by the container, and so can be made larger than they are: what is above their size, or was reserved above it,
  * is given back to the file system. *ret_bytes is what the file took of it; 0: no more than it should. 0, SLICE_FILES_E_DAMAGED, or negative
  * errno of open, fstat and ftruncate. */

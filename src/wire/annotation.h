@@ -33,10 +33,17 @@
 #define ANNOTATION_CARDS           "aliquot.dev/cards"
 #define ANNOTATION_UNIT            "aliquot.dev/gpu-mem-unit"
 #define ANNOTATION_POLICY          "aliquot.dev/policy"
+#define ANNOTATION_MAX_INST        "aliquot.dev/max-inst"
+#define ANNOTATION_PRIO_RATIO      "aliquot.dev/prio-ratio"
 #define ANNOTATION_MAX_PODS        "aliquot.dev/max-pods-per-card"
 #define ANNOTATION_ALLOW_MIXED     "aliquot.dev/allow-mixed"
 #define ANNOTATION_HELD_SLICES     "aliquot.dev/held-slices"
 #define ANNOTATION_SIMULATED_CARDS "aliquot.dev/simulated-cards"
+
+/* In a container's environment, set by its user. */
+#define ENVIRONMENT_DISABLE       "CGPU_DISABLE"
+#define ENVIRONMENT_WEIGHT        "ALIYUN_COM_GPU_SCHD_WEIGHT"
+#define ENVIRONMENT_HIGH_PRIORITY "ALIYUN_COM_GPU_HIGH_PRIO"
 
 /* On a mirror pod, the API's picture of a static pod: the UID that the kubelet knows the pod by. */
 #define ANNOTATION_MIRROR "kubernetes.io/config.mirror"

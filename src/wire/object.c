@@ -122,13 +122,27 @@ static const JsonField resources_fields[] = {JSON_NESTED("limits", read_limits)}
 DECODER(read_resources, resources_fields)
 
 typedef struct Variable {
-        Str name, value; /* a value that comes from elsewhere is "" here */
+        Str name;
+        EnvironmentText value;
 } Variable;
 
 static const JsonField variable_fields[] = {
         JSON_FIELD(Variable, name, "name", json_field_str),
-        JSON_FIELD(Variable, value, "value", json_field_str),
+        JSON_FIELD(Variable, value.text, "value", json_field_str),
+        JSON_FIELD(Variable, value.elsewhere, "valueFrom", json_field_present),
 };
+
+/* Of a name that stands twice the last one counts, as in a process. */
+static void take_variable(PodContainer *c, const Variable *v) {
+        Str text = v->value.text;
+
+        if (str_eq(v->name, STR(ENVIRONMENT_DISABLE)))
+                c->not_isolated = str_eq(text, STR("true")) || str_eq(text, STR("1"));
+        else if (str_eq(v->name, STR(ENVIRONMENT_WEIGHT)))
+                c->weight = v->value;
+        else if (str_eq(v->name, STR(ENVIRONMENT_HIGH_PRIORITY)))
+                c->high_priority = v->value;
+}
 
 static void read_environment(JsonReader *r, Arena *arena, void *ret) {
         ContainerDraft *c = ret;
@@ -139,8 +153,7 @@ static void read_environment(JsonReader *r, Arena *arena, void *ret) {
                 Variable v = {0};
 
                 json_decode(r, arena, variable_fields, ELEMENTSOF(variable_fields), &v);
-                if (str_eq(v.name, STR("CGPU_DISABLE"))) /* the last one counts, as in a process */
-                        c->container.not_isolated = str_eq(v.value, STR("true")) || str_eq(v.value, STR("1"));
+                take_variable(&c->container, &v);
         }
 }
 
@@ -361,6 +374,8 @@ static const JsonField node_annotation_fields[] = {
         JSON_FIELD(Node, annotations.cards, ANNOTATION_CARDS, json_field_str),
         JSON_FIELD(Node, annotations.unit, ANNOTATION_UNIT, json_field_str),
         JSON_FIELD(Node, annotations.policy, ANNOTATION_POLICY, json_field_str),
+        JSON_FIELD(Node, annotations.max_inst, ANNOTATION_MAX_INST, json_field_str),
+        JSON_FIELD(Node, annotations.prio_ratio, ANNOTATION_PRIO_RATIO, json_field_str),
         JSON_FIELD(Node, annotations.max_pods, ANNOTATION_MAX_PODS, json_field_str),
         JSON_FIELD(Node, annotations.allow_mixed, ANNOTATION_ALLOW_MIXED, json_field_str),
         JSON_FIELD(Node, annotations.held_slices, ANNOTATION_HELD_SLICES, json_field_str),

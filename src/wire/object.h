@@ -21,6 +21,12 @@ typedef struct ResourceAsk {
         Str text;
 } ResourceAsk;
 
+/* One variable of a container, as far as its specification tells. */
+typedef struct EnvironmentText {
+        Str text;
+        bool elsewhere; /* valueFrom: what it is, only the kubelet knows */
+} EnvironmentText;
+
 typedef struct PodContainer {
         Str name;
         ContainerKind kind;
@@ -28,6 +34,7 @@ typedef struct PodContainer {
         ResourceAsk gpu_mem, gpu_core, gpu_count;
         bool other_devices; /* its limits name an extended resource that is not one of these */
         bool not_isolated;  /* its environment says CGPU_DISABLE */
+        EnvironmentText weight, high_priority; /* ENVIRONMENT_WEIGHT, ENVIRONMENT_HIGH_PRIORITY */
 } PodContainer;
 
 /* A container that was made, by its status. */
@@ -61,7 +68,7 @@ typedef struct Pod {
 } Pod;
 
 typedef struct NodeAnnotations {
-        Str cards, unit, policy, max_pods, allow_mixed, held_slices, simulated_cards;
+        Str cards, unit, policy, max_inst, prio_ratio, max_pods, allow_mixed, held_slices, simulated_cards;
 } NodeAnnotations;
 
 typedef struct Node {

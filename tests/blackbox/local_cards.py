@@ -223,6 +223,45 @@ aliquot-sample --gpu-mem-mib 3000 2>&1; echo $?
         self.assertEqual((logs["a/main"][-1], logs["b/main"][-1]), ("both", "one"))
         self.assertEqual(logs["c/main"][1:], ["alone", "0, 16160"])
 
+    PAGE = "od -An -tu4 -w20 -j512 -N20 /run/aliquot/slice/0/limits"  # weight, priority, policy, max_inst, prio_ratio
+    PERCENT = "od -An -tu4 -j56 -N4 /run/aliquot/slice/0/limits"
+
+    def compute(self, logs, name):
+        return [int(n) for n in logs[name][-1].split()]
+
+    def test_policy_of_the_node(self):
+        said = ", aliquot.dev/policy: '0', aliquot.dev/max-inst: '5', aliquot.dev/prio-ratio: '60'"
+        logs = self.run_local(node("n1", V100), node("n2", V100, annotations=said), node("n3", V100, "core_mem", annotations=said),
+                              pod("a", container(self.PAGE, 2), node_name="n1"), pod("b", container(self.PAGE, 2), node_name="n2"),
+                              pod("c", container(f"{self.PERCENT}; {self.PAGE}", 2, 30), node_name="n3"))
+        self.assertEqual(self.compute(logs, "a/main"), [1, 0, 6, 0, 0])
+        self.assertEqual(self.compute(logs, "b/main"), [1, 0, 1, 5, 60])
+        self.assertEqual((logs["c/main"][0].strip(), self.compute(logs, "c/main")), ("30", [1, 0, 4, 5, 60]))
+
+    def test_weight(self):
+        """Its card is weighted, another node's is not; who was there before is told."""
+        heavy = "[{name: ALIYUN_COM_GPU_SCHD_WEIGHT, value: '3'}, {name: ALIYUN_COM_GPU_HIGH_PRIO, value: '1'}]"
+        told = f"until {self.PAGE} | grep -q ' 3 '; do sleep 0.05; done; {self.PAGE}"
+        logs = self.run_local(node("n1", V100), node("n2", V100), pod("a", container(told, 2), node_name="n1"),
+                              pod("b", container(self.PAGE, 2, env=heavy), node_name="n1"), pod("c", container(self.PAGE, 2), node_name="n2"))
+        self.assertEqual(self.compute(logs, "a/main"), [1, 0, 3, 0, 0])
+        self.assertEqual(self.compute(logs, "b/main"), [3, 1, 3, 0, 0])
+        self.assertEqual(self.compute(logs, "c/main"), [1, 0, 6, 0, 0])
+
+    def test_what_is_said_wrongly(self):
+        logs = self.run_local(node("n1", V100, annotations=", aliquot.dev/policy: best"), pod("a", container(
+            self.PAGE, 2, env="[{name: ALIYUN_COM_GPU_SCHD_WEIGHT, value: many}]")))
+        self.assertIn('(environment ALIYUN_COM_GPU_SCHD_WEIGHT is "many", must be a whole number from 1 to 10000; its node\'s annotation '
+                      'aliquot.dev/policy is "best", must be 0 to 5; it is passed over)', logs["a/main"])
+        self.assertEqual(self.compute(logs, "a/main"), [1, 0, 6, 0, 0])
+
+    def test_percentage_is_held(self):
+        """By an arbiter, which keeps to its word as long as the containers run."""
+        work = "until [ $(od -An -tu8 -j472 -N8 /run/aliquot/slice/0/limits) -gt 0 ]; do sleep 0.05; done; aliquot-sample --seconds 2"
+        logs = self.run_local(node("n1", "2x" + V100, "core_mem"), pod("a", container(work, 2, 20)), pod("b", container(work, 2, 100)))
+        few, many = (int(re.fullmatch(r"done (\d+) blocks in .*", logs[name][-1]).group(1)) for name in ("a/main", "b/main"))
+        self.assertLess(few, many)
+
     def test_disable(self):
         manifests = node("n1", V100), pod("p", container(TOTAL, 2, env=DISABLED)), pod("q", container(TOTAL, 2))
         logs = self.run_local(*manifests)

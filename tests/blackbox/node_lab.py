@@ -348,6 +348,7 @@ class Limits:
         self.files = [struct.unpack_from("<QQQ", page, 112 + 24 * i) for i in range(3)]  # rdev; dev and inode
         self.rdev = [f[0] for f in self.files]
         self.container = page[184:440].rstrip(b"\0").decode()
+        self.weight, self.high_priority, self.policy, self.max_inst, self.prio_ratio = struct.unpack_from("<IIIII", page, 512)
 
 
 def parse(pod_object, key):

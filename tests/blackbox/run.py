@@ -95,8 +95,10 @@ class Base(unittest.TestCase):
         return p.stdout.splitlines()
 
     def start(self, options, *words):
-        p = subprocess.Popen(self.command(*options, "--", sys.executable, os.path.abspath(__file__), "--inside", *words),
-                             stdout=subprocess.PIPE, text=True, start_new_session=True)
+        return self.start_command(self.command(*options, "--", sys.executable, os.path.abspath(__file__), "--inside", *words))
+
+    def start_command(self, command):
+        p = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
 
         def end():  # the command, too, which may have outlived whoever started it
             try:
@@ -163,7 +165,19 @@ class Run(Base):
         self.assertEqual((one["memory"]["used"] >> 20, one["memory"]["limit"] >> 20, one["compute"]["limit"]),
                          (1000 + self.context, 2154, 30))
         self.assertEqual(len(one["processes"]), 1)
-        self.assertRegex(self.smi(), rf"GPU0 +{1000 + self.context}/2154 +30 +1\n")
+        self.assertRegex(self.smi(), rf"GPU0 +{1000 + self.context}/2154 +(-|0\.0)/30 +1\n")
+
+    def test_smi_tells_of_time(self):
+        """What the arbiter has counted, of those that are held; others have no figure."""
+        sample = os.path.join(os.path.dirname(os.path.abspath(ALIQUOT)), "aliquot-sample")
+        for core in "30", "0":
+            self.start_command(self.command("--gpu-mem", "2", "--gpu-core", core, "--", sample, "--seconds", "600"))
+
+        def told():
+            by_limit = {s["compute"]["limit"]: s["compute"] for s in self.slices()}
+            return len(by_limit) == 2 and 5 < by_limit[30].get("used", 0) < 60 and "used" not in by_limit[0]
+        self.until(told, "about 30 percent")
+        self.until(lambda: re.search(r" [1-5]?\d\.\d/30 +1\n", self.smi()) and re.search(r" - +1\n", self.smi()), "and in the table")
 
     def turn(self, p):
         """(flags, seen) of the slice of that `aliquot run`: slice/turn.h."""

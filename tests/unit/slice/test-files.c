@@ -97,6 +97,47 @@ static void says_who_comes_first(void) {
         pages_remove(&p);
 }
 
+static void turn(const Pages *p, const SliceTurn *turn) {
+        pages_write(p, "limits", turn, sizeof *turn, offsetof(SliceLimits, turn));
+}
+
+/* In place, beside what the arbiter writes, and not at all where nothing is new. */
+static void the_policy_changes_in_place(void) {
+        Pages p = pages_make(SLICE_UNIT);
+        SliceCompute soft = {.policy = 5, .max_inst = 8, .prio_ratio = 30};
+        SliceTurn theirs = {.window = 7, .flags = TURN_GATED, .granted = 99};
+        uint64_t odd = 3;
+        Fault fault = FAULT_NULL;
+        SliceLimits before, l;
+        mode_t mode;
+        ino_t limits = inode(&p, "limits", &mode);
+
+        turn(&p, &theirs);
+        ASSERT_OK(slice_files_limits(p.directory, &before));
+        ASSERT_OK(slice_files_set_compute(p.directory, &soft, &fault));
+        ASSERT_OK(slice_files_limits(p.directory, &l));
+        ASSERT_INT(l.policy, 5);
+        ASSERT_INT(l.max_inst, 8);
+        ASSERT_INT(l.prio_ratio, 30);
+        ASSERT_INT(l.generation, 2);
+        ASSERT_OK(memcmp(&l.turn, &theirs, sizeof theirs));
+        before.generation = 2;
+        before.policy = 5;
+        before.max_inst = 8;
+        before.prio_ratio = 30;
+        ASSERT_OK(memcmp(&l, &before, sizeof l)); /* and nothing else */
+        ASSERT_OK(slice_files_set_compute(p.directory, &soft, &fault));
+        ASSERT_OK(slice_files_limits(p.directory, &l));
+        ASSERT_INT(l.generation, 2);
+        pages_write(&p, "limits", &odd, sizeof odd,
+                    offsetof(SliceLimits, generation)); /* killed in between */
+        ASSERT_OK(slice_files_set_compute(p.directory, &soft, &fault));
+        ASSERT_OK(slice_files_limits(p.directory, &l));
+        ASSERT_INT(l.generation, 6);
+        ASSERT_INT(inode(&p, "limits", &mode), limits);
+        pages_remove(&p);
+}
+
 /* A row that is taken again says nothing of its last owner's work. */
 static void a_taken_row_has_no_work(void) {
         Pages p = pages_make(SLICE_UNIT);
@@ -206,12 +247,15 @@ static void says_why_not(void) {
         pages_write(&p, "limits", "?", 1, 0);
         ASSERT_INT(slice_files_limits(p.directory, &l), SLICE_FILES_E_DAMAGED);
         ASSERT_INT(slice_files_set_limit(p.directory, 1, &fault), SLICE_FILES_E_DAMAGED);
+        ASSERT_INT(slice_files_set_compute(p.directory, &(SliceCompute){.policy = 1}, &fault),
+                   SLICE_FILES_E_DAMAGED);
         ASSERT_CONTAINS(fault.text, "version 1");
         ASSERT_OK(unlinkat(p.directory, "limits", 0));
         ASSERT_OK(unlinkat(p.directory, "counters", 0));
         ASSERT_INT(slice_files_limits(p.directory, &l), -ENOENT);
         ASSERT_INT(slice_files_read(p.directory, &report), -ENOENT);
         ASSERT_INT(slice_files_set_limit(p.directory, 1, &fault), -ENOENT);
+        ASSERT_INT(slice_files_set_compute(p.directory, &(SliceCompute){.policy = 1}, &fault), -ENOENT);
         ASSERT_OK(mkdirat(p.directory, "counters", 0700));
         ASSERT_TRUE(slice_files_make(p.directory, &spec, &fault) < 0);
         ASSERT_CONTAINS(fault.text, "cannot write the slice's counters");
@@ -355,8 +399,9 @@ static void old_kernels_are_refused(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(says_what_it_was_told), TEST(modes), TEST(has_a_bell),
-                         TEST(says_who_comes_first), TEST(a_taken_row_has_no_work), TEST(names),
-                         TEST(counters_are_kept), TEST(bad_counters_are_replaced), TEST(says_why_not),
-                         TEST(reports), TEST(reads_what_is_cut), TEST(reads_while_it_is_cut),
-                         TEST(numbers_of_any_size), TEST(old_kernels_are_refused));
+                         TEST(says_who_comes_first), TEST(the_policy_changes_in_place),
+                         TEST(a_taken_row_has_no_work), TEST(names), TEST(counters_are_kept),
+                         TEST(bad_counters_are_replaced), TEST(says_why_not), TEST(reports),
+                         TEST(reads_what_is_cut), TEST(reads_while_it_is_cut), TEST(numbers_of_any_size),
+                         TEST(old_kernels_are_refused));
 }

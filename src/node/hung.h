@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the arbiter tells of kernels that do not end: lines from a pipe, taken apart. */
+
+#include <systemd/sd-event.h>
+
+#include "base/str.h"
+
+typedef struct HungKernel {
+        uint64_t nsec; /* it has run so long beyond its window */
+        Str uuid;      /* of the card */
+        Str namespace_, pod, container;
+} HungKernel;
+
+/* A line without its end, as arbiter/desk.h has it. false: it is none. Strings point into it. */
+bool hung_parse(Str line, HungKernel *ret);
+
+typedef struct Hung Hung;
+
+/* Reads fd, which stays the caller's, and calls on_kernel for each line; strings live as long as the call. 0, or negative errno. */
+int hung_new(sd_event *event, int fd, void (*on_kernel)(void *userdata, const HungKernel *kernel),
+             void *userdata, Hung **ret);
+Hung *hung_free(Hung *h);
+uint64_t hung_count(const Hung *h); /* kernels ever; 0 for NULL */

@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What `aliquot node` says of compute in slice pages: node_compute.py ALIQUOT STORE_SERVER CLOCK_SHIM"""
+
+import fcntl
+import os
+import signal
+import struct
+import time
+import unittest
+
+from node_lab import NODE_PATH, PODS, Limits, container, pod
+from node_test import Node, TWO_CARDS
+
+WEIGHT, HIGH = "ALIYUN_COM_GPU_SCHD_WEIGHT", "ALIYUN_COM_GPU_HIGH_PRIO"
+NATIVE, WEIGHTED, SOFT = 1 + 5, 1 + 2, 1 + 4
+
+
+def says(**variables):
+    return [{"name": k, "value": v} for k, v in variables.items()]
+
+
+class Lab(Node):
+    def started(self, lab, name, card, *environment, **options):
+        uid = self.place(lab, pod(name, container("main", 2, env=list(environment), **options)), card)
+        lab.wait(lambda: "main" in lab.running(uid), f"{name} runs")
+        return lab.kubelet.runtime.of(uid, "main").options["mounts"]["/run/aliquot/slice/0/limits"][0]
+
+    def annotate(self, lab, **values):
+        lab.api.patch(NODE_PATH, {"metadata": {"annotations": {"aliquot.dev/" + k.replace("_", "-"): v
+                                                              for k, v in values.items()}}})
+
+    def becomes(self, lab, page, **expected):
+        def is_so():
+            p = Limits(page)
+            return p.generation % 2 == 0 and all(getattr(p, k) == v for k, v in expected.items())
+        lab.wait(is_so, f"the page says {expected}")
+
+    def notes(self, lab, reason):
+        return [e.get("note") or e.get("message", "") for e in lab.api.get("/api/v1/namespaces/default/events")["items"]
+                if e["reason"] == reason]
+
+
+class Compute(Lab):
+    def test_native_where_nobody_says_anything(self):
+        lab = self.lab(cards=TWO_CARDS, mode="cgpu")
+        p = Limits(self.started(lab, "a", 0))
+        self.assertEqual((p.policy, p.weight, p.high_priority, p.max_inst, p.prio_ratio, p.core), (NATIVE, 1, 0, 0, 0, 0))
+
+    def test_the_chart_and_the_annotation(self):
+        lab = self.lab(cards=TWO_CARDS, mode="cgpu", extra=["--policy", "4"])
+        page = self.started(lab, "a", 0)
+        self.assertEqual(Limits(page).policy, SOFT)
+        self.annotate(lab, policy="0", max_inst="5", prio_ratio="60")
+        self.becomes(lab, page, policy=1, max_inst=5, prio_ratio=60)
+        self.annotate(lab, max_inst=None)
+        self.becomes(lab, page, policy=1, max_inst=20)
+        self.annotate(lab, policy=None, prio_ratio=None)
+        self.becomes(lab, page, policy=SOFT, max_inst=0, prio_ratio=0)
+
+    def test_what_is_malformed(self):
+        lab = self.lab(cards=TWO_CARDS, mode="cgpu")
+        page = self.started(lab, "a", 0)
+        self.annotate(lab, policy="1", max_inst="5")
+        self.becomes(lab, page, policy=2, max_inst=5)
+        self.annotate(lab, policy="six", max_inst="7")
+        self.becomes(lab, page, policy=2, max_inst=7)
+        lab.wait(lambda: self.notes(lab, "GPUComputePolicyRefused"), "an Event says so")
+        self.assertEqual(self.notes(lab, "GPUComputePolicyRefused"),
+                         ['annotation aliquot.dev/policy is "six", must be 0 to 5; what was in force stays: policy 1'])
+
+    def test_core_mem_is_fixed(self):
+        lab = self.lab(cards=TWO_CARDS, extra=["--policy", "0"])
+        uid = self.place(lab, pod("a", container("main", 2, 30, env=says(**{WEIGHT: "7", HIGH: "1"}))), 1)
+        lab.wait(lambda: lab.running(uid), "it runs")
+        page = lab.kubelet.runtime.of(uid, "main").options["mounts"]["/run/aliquot/slice/0/limits"][0]
+        p = Limits(page)
+        self.assertEqual((p.policy, p.core, p.weight, p.high_priority), (1 + 3, 30, 7, 1))
+        self.annotate(lab, policy="5", prio_ratio="50")
+        self.becomes(lab, page, policy=1 + 3, prio_ratio=50)
+
+    def test_a_weight_is_enough_for_its_card(self):
+        lab = self.lab(cards=TWO_CARDS, mode="cgpu")
+        here, there = self.started(lab, "here", 0), self.started(lab, "there", 1)
+        heavy = self.started(lab, "heavy", 0, *says(**{WEIGHT: "3"}))
+        self.assertEqual((Limits(heavy).policy, Limits(heavy).weight), (WEIGHTED, 3))
+        self.assertEqual((Limits(here).policy, Limits(there).policy), (WEIGHTED, NATIVE))
+        self.annotate(lab, policy="5")
+        self.becomes(lab, heavy, policy=NATIVE)
+        self.becomes(lab, here, policy=NATIVE)
+        self.annotate(lab, policy=None)
+        self.becomes(lab, here, policy=WEIGHTED)
+        lab.api.delete(f"{PODS}/heavy", grace=1)
+        self.becomes(lab, here, policy=NATIVE)
+
+    def test_who_comes_first(self):
+        lab = self.lab(cards=TWO_CARDS, mode="cgpu")
+        other, first = self.started(lab, "other", 0), self.started(lab, "first", 0, *says(**{HIGH: "1"}))
+        self.assertEqual((Limits(first).high_priority, Limits(first).policy, Limits(other).policy), (1, WEIGHTED, WEIGHTED))
+
+    def test_what_a_container_says_wrongly(self):
+        lab = self.lab(cards=TWO_CARDS, mode="cgpu")
+        p = Limits(self.started(lab, "a", 0, {"name": WEIGHT, "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+                                {"name": HIGH, "value": "yes"}))
+        self.assertEqual((p.weight, p.high_priority, p.policy), (1, 0, NATIVE))
+        lab.wait(lambda: self.notes(lab, "GPUComputeRefused"), "an Event says so")
+        self.assertEqual(self.notes(lab, "GPUComputeRefused"),
+                         [f"container main: {WEIGHT} comes from elsewhere (valueFrom), which is not read; "
+                          f'environment {HIGH} is "yes", must be 0 or 1; it is passed over'])
+
+    def test_over_a_restart(self):
+        lab = self.lab(cards=TWO_CARDS, mode="cgpu")
+        page = self.started(lab, "a", 0)
+        self.annotate(lab, policy="1")
+        self.becomes(lab, page, policy=2)
+        generation = Limits(page).generation
+        lab.agent.stop()
+        self.annotate(lab, policy="4")
+        with open(page, "r+b") as f:
+            f.seek(16)
+            f.write((generation + 1).to_bytes(8, "little"))  # killed while it wrote
+        lab.start_agent()
+        lab.wait_ready()
+        self.becomes(lab, page, policy=SOFT)
+
+    def test_the_metric_is_the_percentage(self):
+        lab = self.lab(cards=TWO_CARDS)
+        uid = self.place(lab, pod("a", container("main", 2, 30), container("second", 3, 60)), 1)
+        lab.wait(lambda: set(lab.running(uid)) == {"main", "second"}, "they run")
+        self.assertEqual({k.split('ContainerName="')[1].split('"')[0]: v for k, v in lab.metrics().items()
+                          if k.startswith("DCGM_CUSTOM_CONTAINER_CP_ALLOCATED{")}, {"main": 0.3, "second": 0.6})
+
+
+def arbiters(pid):
+    """{arbiter: its keeper} below that process."""
+    parents = {}
+    names = {}
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{entry}/stat") as f:
+                text = f.read()
+        except OSError:
+            continue
+        names[int(entry)] = text[text.index("(") + 1:text.rindex(")")]
+        state, parent = text[text.rindex(")") + 2:].split()[:2]
+        if state != "Z":
+            parents[int(entry)] = int(parent)
+    return {p: q for p, q in parents.items() if names[p] == "aliquot-arbiter" and parents.get(q) == pid}
+
+
+class Arbiter(Lab):
+    def seen(self, page):
+        with open(page, "rb") as f:
+            return struct.unpack_from("<Q", f.read(), 448 + 24)[0]
+
+    def begun_again(self, **options):
+        lab = self.lab(cards=TWO_CARDS, mode="cgpu", extra=["--policy", "1"], **options)
+        page = self.started(lab, "a", 0)
+        lab.wait(lambda: self.seen(page) > 0, "there is an arbiter")
+        (first,) = arbiters(lab.agent.process.pid).items()
+        os.kill(first[1], signal.SIGKILL)
+        lab.wait(lambda: set(arbiters(lab.agent.process.pid).values()) - {first[1]}, "there is another one")
+        before = self.seen(page)
+        lab.wait(lambda: self.seen(page) > before, "which goes on")
+
+    def test_begun_again_by_the_supervisor(self):
+        self.begun_again(supervised=True)
+
+    def test_begun_again_by_the_agent(self):
+        self.begun_again()
+
+    def test_a_kernel_that_does_not_end(self):
+        """A made-up process: it has a row of the counters, wants the card, and what it launched in its window stays in flight."""
+        lab = self.lab(cards=TWO_CARDS, mode="cgpu", extra=["--policy", "1"])
+        page = self.started(lab, "a", 0)
+        counters = os.path.join(os.path.dirname(page), "counters")
+        row = 128
+        with open(counters, "r+b", buffering=0) as f:
+            fcntl.fcntl(f, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, row, 1, 0))  # F_OFD_SETLK
+
+            def tell(busy, in_flight):
+                os.pwrite(f.fileno(), struct.pack("<QQQII", time.monotonic_ns(), busy, in_flight, 0, 0), row + 96)
+            tell(0, 1000000)
+
+            def opened():
+                with open(page, "rb") as g:
+                    return struct.unpack_from("<I", g.read(), 448)[0] > 1
+            lab.wait(opened, "its window is open")
+            tell(0, 1000000)
+            lab.wait(lambda: lab.metrics()["aliquot_node_hung_kernels_total"] >= 1, "the arbiter tells of it")
+            lab.wait(lambda: self.notes(lab, "GPUKernelHung"), "an Event says so")
+        self.assertRegex(self.notes(lab, "GPUKernelHung")[0], "^container main: a kernel has run for [0-9]+ s on GPU-")
+
+
+if __name__ == "__main__":
+    unittest.main(warnings="ignore")
