@@ -29,7 +29,7 @@ library="src/base/buf.c src/base/fault.c src/base/file.c src/base/quantity.c src
 $cc $common -o "$out/aliquot-run" src/run/keeper.c src/run/launch.c src/run/machine.c src/run/main.c src/run/probe.c src/run/processes.c src/run/programs.c \
         src/run/slicing.c src/beside/find.c src/beside/simulator.c src/arbiter/*.c $library -ldl
 # shellcheck disable=SC2086
-$cc $common -o "$out/aliquot-smi" src/run/smi.c src/run/processes.c $library -ldl
+$cc $common -o "$out/aliquot-smi" src/run/smi.c src/run/compute.c src/run/processes.c $library -ldl
 
 # shellcheck disable=SC2086
 $cc $common -o "$out/gpu-case" tests/gpu/case.c tests/gpu/cases.c tests/gpu/families.c tests/gpu/probe.c \
