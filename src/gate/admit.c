@@ -14,7 +14,7 @@ enum {
 #define BYTES_MAX (UINT64_C(1) << 50) /* no card has a pebibyte, and sums of such sizes do not overflow */
 
 /* The structure of RM_ALLOC_OBJECT: handles and class as RM_ALLOC has them, then the status. It has no parameters, so it cannot
- * size memory: the driver itself refuses class 0x40 and channel groups there. */
+ * size memory: the driver itself refuses class 0x40, channel groups and channels there. */
 enum { OBJECT_SIZE = 20, OBJECT_STATUS = 16 };
 
 static uint32_t size_of(uint32_t nr) {
@@ -59,7 +59,7 @@ static RmWhat what_class(uint32_t class_) {
         case RM_CLASS_CHANNEL_GROUP:
                 return RM_NEW_GROUP;
         default:
-                return RM_OTHER;
+                return rm_class_is_channel(class_) ? RM_NEW_CHANNEL : RM_OTHER;
         }
 }
 
@@ -83,7 +83,7 @@ static void decode_alloc(const uint8_t *p, RmAsk *ask) {
 static void decode_object(const uint8_t *p, RmAsk *ask) {
         RmWhat what = what_class(get32(p + offsetof(RmAlloc, class_)));
 
-        ask->what = what == RM_NEW_MEMORY || what == RM_NEW_GROUP ? RM_OTHER : what;
+        ask->what = what == RM_NEW_MEMORY || what == RM_NEW_GROUP || what == RM_NEW_CHANNEL ? RM_OTHER : what;
         set_new(ask, get32(p), get32(p + offsetof(RmAlloc, parent)), get32(p + offsetof(RmAlloc, new)));
 }
 
@@ -236,6 +236,7 @@ bool rm_needs_card(const RmAsk *ask) {
         switch (ask->what) {
         case RM_NEW_MEMORY:
         case RM_NEW_GROUP:
+        case RM_NEW_CHANNEL:
         case RM_TELL_FB:
         case RM_TELL_FB_LIST:
         case RM_TELL_REGIONS:
@@ -248,7 +249,7 @@ bool rm_needs_card(const RmAsk *ask) {
 }
 
 static RmVerdict charge(const RmKnown *known, uint64_t bytes, bool overflow) {
-        if (!known || !known->sliced || overflow || bytes > known->limit)
+        if (!known || !known->sliced || overflow || known->limit == 0 || bytes > known->limit)
                 return (RmVerdict){.action = RM_REFUSE, .status = RM_ERR_NO_MEMORY};
         return (RmVerdict){.action = RM_CHARGE, .bytes = bytes};
 }
@@ -258,6 +259,10 @@ RmVerdict rm_admit(const RmAsk *ask, const RmKnown *known) {
         case RM_NEW_MEMORY:
                 return charge(known, rm_round(ask->bytes), ask->overflow);
         case RM_NEW_GROUP:
+                return charge(known, known ? known->group_bytes : 0, false);
+        case RM_NEW_CHANNEL:
+                if (known && known->grouped)
+                        return (RmVerdict){.action = RM_FORWARD};
                 return charge(known, known ? known->group_bytes : 0, false);
         case RM_NEW_CLIENT:
         case RM_NEW_DEVICE:

@@ -24,7 +24,8 @@ typedef enum RmWhat {
         RM_NEW_DEVICE,
         RM_NEW_SUBDEVICE,
         RM_NEW_MEMORY,
-        RM_NEW_GROUP, /* channels; the driver keeps memory for them that is nobody's object */
+        RM_NEW_GROUP,   /* channels; the driver keeps memory for them that is nobody's object */
+        RM_NEW_CHANNEL, /* outside a group the driver makes one for it, which is nobody's object either */
         RM_FREE_OBJECT,
         RM_DUPLICATE,
         RM_EXPORT, /* the control's parameters say of what, and to which descriptor */
@@ -80,6 +81,7 @@ typedef struct RmKnown {
         bool sliced;          /* the card is known and a good slice of it is here */
         uint64_t limit;       /* bytes of that slice */
         uint64_t group_bytes; /* for each channel group */
+        bool grouped; /* of a channel: its parent is a group, or a duplicate of one, that was charged */
 } RmKnown;
 
 typedef struct RmVerdict {

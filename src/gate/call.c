@@ -263,14 +263,26 @@ static long tell(Call *c) {
 
 /* ---- the call ---- */
 
+/* What is charged and can have a channel below it is a channel group. */
+static bool is_below_group(const Call *c) {
+        ObjectMark parent;
+
+        return objects_find(&c->g->objects, c->ask.client, c->ask.parent, &parent) &&
+               parent.object.kind == OBJECT_LEAF;
+}
+
 static RmVerdict judge(Call *c) {
         RmKnown known;
 
         if (!rm_needs_card(&c->ask))
                 return rm_admit(&c->ask, NULL);
+        if (c->ask.what == RM_NEW_CHANNEL && is_below_group(c))
+                return rm_admit(&c->ask, &(const RmKnown){.grouped = true});
         c->card = gate_card(c->g, c->fd, &c->seat);
         known = call_known(c->g, c->card);
-        if (c->ask.nr == RM_ESC_ALLOC && c->ask.params != 0 && take_inner(c) < 0)
+        /* A channel's are longer than what is copied here, and nothing of them matters. */
+        if (c->ask.nr == RM_ESC_ALLOC && c->ask.what != RM_NEW_CHANNEL && c->ask.params != 0 &&
+            take_inner(c) < 0)
                 return (RmVerdict){.action = RM_REFUSE, .status = RM_ERR_INVALID_ADDRESS};
         return rm_admit(&c->ask, &known);
 }

@@ -115,20 +115,24 @@ static uint32_t ask_client(int fd, uint32_t client, uint32_t about) {
 }
 
 static void drop_stale_clients(Gate *g, int fd, uint32_t client) {
-        uint32_t clients[64];
-        unsigned n = objects_clients(&g->objects, clients, sizeof clients / sizeof clients[0]);
+        uint32_t clients[64], after = 0;
         ObjectBytes freed;
+        unsigned n;
 
         object_bytes_none(&freed);
         if (ask_client(fd, client, client) != RM_ERR_OBJECT_NOT_FOUND)
                 return;
-        for (unsigned i = 0; i < n; i++) {
-                ObjectMark mark = objects_client(&g->objects, clients[i]);
-                uint32_t status = clients[i] == client ? RM_OK : ask_client(fd, client, clients[i]);
+        do {
+                n = objects_clients(&g->objects, after, clients, sizeof clients / sizeof clients[0]);
+                for (unsigned i = 0; i < n; i++) {
+                        ObjectMark mark = objects_client(&g->objects, clients[i]);
+                        uint32_t status = clients[i] == client ? RM_OK : ask_client(fd, client, clients[i]);
 
-                if (status == RM_ERR_INVALID_CLIENT || status == RM_ERR_INVALID_OBJECT_HANDLE)
-                        objects_forget(&g->objects, &mark, &freed);
-        }
+                        after = clients[i];
+                        if (status == RM_ERR_INVALID_CLIENT || status == RM_ERR_INVALID_OBJECT_HANDLE)
+                                objects_forget(&g->objects, &mark, &freed);
+                }
+        } while (n == sizeof clients / sizeof clients[0]);
         gate_give_back(g, &freed);
 }
 

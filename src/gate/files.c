@@ -26,6 +26,8 @@ static bool get_status(int fd, struct stat *st) {
 static GateFile which(const Gate *g, const struct stat *st) {
         if (S_ISCHR(st->st_mode) && major_of(st->st_rdev) == RM_MAJOR)
                 return GATE_FILE_RM;
+        if (atomic_load_explicit(&g->uvm_is_met, memory_order_acquire) == 2 && same(&g->uvm_file, st))
+                return GATE_FILE_UVM;
         for (uint32_t i = 0; i < GATE_CARDS && i < g->n_cards; i++) {
                 const GateCard *card = &g->cards[i];
 
@@ -58,4 +60,16 @@ bool gate_is_uvm(const Gate *g, int fd) {
         file = which(g, &st);
         return file == GATE_FILE_UVM || (file == GATE_FILE_OTHER && g->uncertain && S_ISCHR(st.st_mode) &&
                                          major_of(st.st_rdev) != MEMORY_MAJOR);
+}
+
+void gate_learn_uvm(Gate *g, int fd) {
+        struct stat st;
+        int met = 0;
+
+        if (!get_status(fd, &st) || !atomic_compare_exchange_strong(&g->uvm_is_met, &met, 1))
+                return;
+        g->uvm_file = (SliceFile){.dev = st.st_dev, .ino = st.st_ino};
+        if (S_ISCHR(st.st_mode))
+                g->uvm_file = (SliceFile){.rdev = st.st_rdev};
+        atomic_store_explicit(&g->uvm_is_met, 2, memory_order_release);
 }

@@ -39,6 +39,8 @@ typedef struct Gate {
         Objects objects;
         Exports exports;
         Uvm uvm;
+        SliceFile uvm_file;     /* as it was met, */
+        _Atomic int uvm_is_met; /* if this is 2; 1: a thread is writing it down */
         GateCard cards[GATE_CARDS];
 } Gate;
 
@@ -48,11 +50,16 @@ typedef struct Gate {
 Gate *gate_get(void);
 Gate *gate_get_for(int fd); /* the same, for a call on that file */
 
+/* The same for what is mapped and unmapped: a child of fork has none of the managed memory of its parent, and does not need rows for memory
+ * that is none. NULL, too: fd (-1: no file) is not uvm's, and this process has asked the driver for nothing yet. */
+Gate *gate_get_mapped(int fd);
+
 /* Below ---- for the gate's own parts ---- */
 
 GateFile gate_file(const Gate *g, int fd);
 /* The same for what is mapped or registered: as long as it is uncertain, any device that is not one of the kernel's memory may be uvm's. */
 bool gate_is_uvm(const Gate *g, int fd);
+void gate_learn_uvm(Gate *g, int fd); /* it said so itself; there is one in a machine */
 
 /* The card that a device or subdevice belongs to, by its UUID, as the driver tells it; GATE_NO_CARD: none with a slice here. Asks
  * through fd with objects of its own, which are gone afterwards. Where the driver does not tell and there is one slice only, that. */

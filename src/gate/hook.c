@@ -53,14 +53,23 @@ static long registration(int fd, unsigned long request, uint64_t argument) {
         return g && gate_is_uvm(g, fd) ? gate_register(g, fd, request, argument) : GATE_NOT_OURS;
 }
 
+static long initialization(int fd, unsigned long request, uint64_t argument) {
+        Gate *g;
+
+        atomic_store_explicit(&uvm_seen, 1, memory_order_relaxed);
+        g = gate_get();
+        return g ? gate_initialize(g, fd, request, argument) : GATE_NOT_OURS;
+}
+
 static long hook_ioctl(int fd, unsigned long request, uint64_t argument) {
         uint32_t nr = rm_ioctl_nr(request), size = rm_ioctl_size(request);
         long r = GATE_NOT_OURS;
 
+        /* uvm's are plain numbers, of which the kernel takes 32 bits */
         if ((uint32_t) request == UVM_INITIALIZE_CMD)
-                atomic_store_explicit(&uvm_seen, 1, memory_order_relaxed);
-        if (request == UVM_REGISTER_GPU_CMD || request == UVM_UNREGISTER_GPU_CMD)
-                r = registration(fd, request, argument);
+                r = initialization(fd, request, argument);
+        else if ((uint32_t) request == UVM_REGISTER_GPU_CMD || (uint32_t) request == UVM_UNREGISTER_GPU_CMD)
+                r = registration(fd, (uint32_t) request, argument);
         else if (rm_metered(nr, size) || (nr == RM_ESC_XFER_CMD && size == sizeof(RmXfer)))
                 r = metered_ioctl(fd, request, argument);
         return r == GATE_NOT_OURS ? sys_call(SYS_ioctl, fd, request, argument) : r;
@@ -80,8 +89,12 @@ int aliquot_ioctl(int fd, unsigned long request, ...) {
 
 /* ---- mmap ---- */
 
+static Gate *gate_of_mappings(int fd) {
+        return atomic_load_explicit(&uvm_seen, memory_order_relaxed) ? gate_get_mapped(fd) : NULL;
+}
+
 static long hook_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
-        Gate *g = atomic_load_explicit(&uvm_seen, memory_order_relaxed) ? gate_get() : NULL;
+        Gate *g = gate_of_mappings(flags & MAP_ANONYMOUS ? -1 : fd);
         uint32_t now;
         long r;
 
@@ -112,7 +125,7 @@ void *aliquot_mmap64(void *address, size_t length, int protection, int flags, in
 /* The bytes go back when the pages are gone, and only those that were counted before: a thread that maps the same addresses meanwhile
  * must not have its own taken for these. */
 static long hook_munmap(void *address, size_t length) {
-        Gate *g = atomic_load_explicit(&uvm_seen, memory_order_relaxed) ? gate_get() : NULL;
+        Gate *g = gate_of_mappings(-1);
         uint64_t start = (uint64_t) (uintptr_t) address;
         uint32_t now = g ? uvm_now(&g->uvm) : 0;
         long r = sys_call(SYS_munmap, address, length);
@@ -125,4 +138,28 @@ static long hook_munmap(void *address, size_t length) {
 int aliquot_munmap(void *address, size_t length) EXPORTED("munmap");
 int aliquot_munmap(void *address, size_t length) {
         return (int) with_errno(hook_munmap(address, length));
+}
+
+/* A mapping of uvm's may shrink and move; the kernel lets it not grow. */
+static long hook_mremap(void *address, size_t old, size_t length, int flags, void *to) {
+        Gate *g = gate_of_mappings(-1);
+        uint32_t now = g ? uvm_now(&g->uvm) : 0;
+        long r = sys_call(SYS_mremap, address, old, length, flags, to);
+
+        if (g && !gate_failed(r))
+                r = gate_remap_managed(g, (uint64_t) (uintptr_t) address, gate_page_up(old), (uint64_t) r,
+                                       gate_page_up(length), now);
+        return r;
+}
+
+/* The last one is there with MREMAP_FIXED only. */
+void *aliquot_mremap(void *address, size_t old, size_t length, int flags, ...) EXPORTED("mremap");
+void *aliquot_mremap(void *address, size_t old, size_t length, int flags, ...) {
+        va_list more;
+        void *to;
+
+        va_start(more, flags);
+        to = va_arg(more, void *);
+        va_end(more);
+        return (void *) with_errno(hook_mremap(address, old, length, flags, to));
 }

@@ -108,6 +108,55 @@ long gate_map_managed(Gate *g, void *address, size_t length, int protection, int
         return -ENOMEM;
 }
 
+/* The same cards as before: its pages have not moved. */
+static bool follow(Gate *g, uint64_t start, uint64_t end, uint64_t r, uint32_t now) {
+        bool fits = true;
+        UvmRange part;
+
+        while (uvm_take(&g->uvm, start, end, now, &part))
+                fits = note_range(g, part.start - start + r, part.end - start + r, part.cards,
+                                  part.guessed) &&
+                       fits;
+        return fits;
+}
+
+long gate_remap_managed(Gate *g, uint64_t start, uint64_t old, uint64_t r, uint64_t length, uint32_t now) {
+        uint64_t kept = old < length ? old : length;
+
+        if (old > kept)
+                gate_unmap_managed(g, start + kept, start + old, now);
+        if (r == start)
+                return (long) r;
+        gate_unmap_managed(g, r, r + length, now); /* with MREMAP_FIXED */
+        if (follow(g, start, start + kept, r, now))
+                return (long) r;
+        (void) sys_call(SYS_munmap, r, length); /* it was moved there by us a moment ago */
+        return -ENOMEM;
+}
+
+/* ---- the file ---- */
+
+/* Without HMM: with it plain memory of the process wanders to the card, and no mapping of this file says so. The number is nobody
+ * else's, so whatever file says OK to it is uvm's, also where it was not there yet when the limits page was written. */
+long gate_initialize(Gate *g, int fd, unsigned long request, uint64_t argument) {
+        bool is_uvm = gate_is_uvm(g, fd);
+        UvmInitialize p;
+        uint64_t flags;
+        long r;
+
+        if (peek(&p, argument, sizeof p) < 0)
+                return is_uvm ? -EFAULT : GATE_NOT_OURS; /* it could be there by the time the driver looks */
+        flags = p.flags;
+        p.flags |= UVM_INIT_DISABLE_HMM;
+        r = gate_driver(fd, request, &p);
+        if (r < 0)
+                return r;
+        if (p.status == RM_OK && !is_uvm)
+                gate_learn_uvm(g, fd);
+        p.flags = flags;
+        return poke(argument, &p, sizeof p) < 0 ? -EFAULT : r;
+}
+
 /* ---- cards ---- */
 
 static uint32_t digit(char c) {

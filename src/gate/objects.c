@@ -408,16 +408,23 @@ void objects_set_card(Objects *o, ObjectSeat *seat, uint8_t card) {
 
 /* ---- clients ---- */
 
+/* In its place among the lowest ones. */
 static unsigned note_client(uint32_t *ret, unsigned n, unsigned max, uint32_t client) {
-        for (unsigned i = 0; i < n; i++)
-                if (ret[i] == client)
-                        return n;
+        unsigned at = n;
+
+        while (at > 0 && ret[at - 1] > client)
+                at--;
+        if (at == max || (at > 0 && ret[at - 1] == client))
+                return n;
         if (n < max)
-                ret[n++] = client;
+                n++;
+        for (unsigned i = n - 1; i > at; i--)
+                ret[i] = ret[i - 1];
+        ret[at] = client;
         return n;
 }
 
-unsigned objects_clients(Objects *o, uint32_t *ret, unsigned max) {
+unsigned objects_clients(Objects *o, uint32_t after, uint32_t *ret, unsigned max) {
         unsigned n = 0;
 
         for (unsigned k = 0; k < OBJECTS_SHARDS; k++) {
@@ -425,9 +432,9 @@ unsigned objects_clients(Objects *o, uint32_t *ret, unsigned max) {
 
                 if (!spin_take(&s->lock))
                         continue;
-                for (uint32_t i = 0; i < s->size && n < max; i++)
-                        if (s->table[i].kind == OBJECT_CLIENT ||
-                            (s->table[i].kind != 0 && s->table[i].up[0] == 0))
+                for (uint32_t i = 0; i < s->size; i++)
+                        if (s->table[i].client > after && (s->table[i].kind == OBJECT_CLIENT ||
+                                                           (s->table[i].kind != 0 && s->table[i].up[0] == 0)))
                                 n = note_client(ret, n, max, s->table[i].client);
                 spin_drop(&s->lock);
         }

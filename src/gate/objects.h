@@ -101,8 +101,9 @@ uint32_t objects_share(Objects *o, uint32_t client, uint32_t handle, Object *ret
 bool objects_hold_share(Objects *o, uint32_t share); /* of one that somebody holds; false: no lock */
 void objects_drop_share(Objects *o, uint32_t share, uint8_t card, uint64_t bytes, ObjectBytes *freed);
 
-/* The clients in the table, up to max handles; those of orphans, too. Returns how many were written. */
-unsigned objects_clients(Objects *o, uint32_t *ret, unsigned max);
+/* The clients in the table, those of orphans, too: up to max handles, the lowest ones above `after`, in their order. Returns how many were
+ * written; with fewer than max there are no more. */
+unsigned objects_clients(Objects *o, uint32_t after, uint32_t *ret, unsigned max);
 
 /* A client as it is now, for objects_forget(): with all that is known to be its, or might be. */
 ObjectMark objects_client(Objects *o, uint32_t client);

@@ -18,23 +18,21 @@ enum {
 /* Where the main thread's stack ends; of the oldest symbol version there is. */
 extern void *__libc_stack_end __attribute__((weak));
 
-/* A thread's own data lies at the end of its stack when the libc has made that, and the main thread's elsewhere. */
-static uintptr_t stack_end(uintptr_t frame) {
+typedef enum Place { PLACE_ANY, PLACE_PERHAPS, PLACE_STACK } Place;
+
+/* The main stack is one piece, with nothing of anybody else's for more than 100 MiB below it. A thread's own data lies at the end of its
+ * stack when the libc has made that; but what is in between is a stack only if we run on that one, and not on one that the program has
+ * made and keeps below it, with its guard page. So it is tried before it is touched. */
+static Place place_of(uint64_t address, size_t n) {
+        uintptr_t frame = (uintptr_t) __builtin_frame_address(0), page = (frame | (PAGE - 1)) + 1;
         uintptr_t self = spin_self() - 1, last = &__libc_stack_end ? (uintptr_t) __libc_stack_end : 0;
+        uintptr_t sure = last > page && last - frame < STACK_MAX ? last : page;
 
-        if (last > frame && last - frame < STACK_MAX)
-                return last;
-        if (self > frame && self - frame < STACK_MAX)
-                return self;
-        return (frame | (PAGE - 1)) + 1;
-}
-
-static int on_stack(uint64_t address, size_t n) {
-        uintptr_t frame = (uintptr_t) __builtin_frame_address(0), end = stack_end(frame);
-
-        if (end < (frame | (PAGE - 1)) + 1)
-                end = (frame | (PAGE - 1)) + 1;
-        return address >= frame && address < end && n <= end - address;
+        if (address < frame || address + n < address)
+                return PLACE_ANY;
+        if (address + n <= sure)
+                return PLACE_STACK;
+        return address + n <= self && self - frame < STACK_MAX ? PLACE_PERHAPS : PLACE_ANY;
 }
 
 /* The kernel reads or writes 8 bytes there and does nothing else. Address 0 would tell it that there is nothing to read. */
@@ -92,43 +90,42 @@ static int pipe_copies(uint64_t to, uint64_t from, size_t n) {
         return r == -EFAULT || r >= 0 ? -EFAULT : -ENOSYS;
 }
 
-int peek(void *to, uint64_t from, size_t n) {
+/* 0: it can be copied here. 1: the kernel has copied it. -EFAULT. */
+static int reach(uint64_t address, void *ours, size_t n, int writing) {
+        Place place = place_of(address, n);
+        uint64_t here = (uint64_t) (uintptr_t) ours;
         int r;
 
-        if (!on_stack(from, n)) {
-                r = kernel_copies(SYS_process_vm_readv, to, from, n);
-                if (r == -ENOSYS)
-                        r = pipe_copies((uint64_t) (uintptr_t) to, from, n);
-                if (r != -ENOSYS)
-                        return r;
-                r = try_pages(from, n, 0);
-                if (r < 0)
-                        return r;
-        }
-        bytes_copy(to, (const void *) (uintptr_t) from, n);
-        return 0;
+        if (place == PLACE_STACK)
+                return 0;
+        if (place == PLACE_PERHAPS && n >= 8)
+                return try_pages(address, n, writing);
+        r = kernel_copies(writing ? SYS_process_vm_writev : SYS_process_vm_readv, ours, address, n);
+        if (r == -ENOSYS)
+                r = pipe_copies(writing ? address : here, writing ? here : address, n);
+        if (r == -ENOSYS)
+                return try_pages(address, n, writing);
+        return r == 0 ? 1 : r;
+}
+
+int peek(void *to, uint64_t from, size_t n) {
+        int r = reach(from, to, n, 0);
+
+        if (r == 0)
+                bytes_copy(to, (const void *) (uintptr_t) from, n);
+        return r < 0 ? r : 0;
 }
 
 int poke(uint64_t to, const void *from, size_t n) {
-        int r;
+        union {
+                const void *from;
+                void *to;
+        } ours = {.from = from}; /* it is only read from */
+        int r = reach(to, ours.to, n, 1);
 
-        if (!on_stack(to, n)) {
-                union {
-                        const void *from;
-                        void *to;
-                } ours = {.from = from}; /* it is only read from */
-
-                r = kernel_copies(SYS_process_vm_writev, ours.to, to, n);
-                if (r == -ENOSYS)
-                        r = pipe_copies(to, (uint64_t) (uintptr_t) from, n);
-                if (r != -ENOSYS)
-                        return r;
-                r = try_pages(to, n, 1);
-                if (r < 0)
-                        return r;
-        }
-        bytes_copy((void *) (uintptr_t) to, from, n);
-        return 0;
+        if (r == 0)
+                bytes_copy((void *) (uintptr_t) to, from, n);
+        return r < 0 ? r : 0;
 }
 
 size_t peek_some(void *to, uint64_t from, size_t n) {

@@ -198,6 +198,15 @@ Gate *gate_get_for(int fd) {
         return make(&the_gate, stage ? stage : new_stage(), fd);
 }
 
+Gate *gate_get_mapped(int fd) {
+        _Atomic uintptr_t *stage = atomic_load_explicit(&the_stage, memory_order_acquire);
+
+        /* What the parent knew of files still holds. */
+        if (stage && stage_of(&the_gate, stage) == STAGE_NEW && (fd < 0 || !gate_is_uvm(&the_gate, fd)))
+                return NULL;
+        return gate_get();
+}
+
 /* ---- words ---- */
 
 static size_t say_number(char *to, uint64_t value) {

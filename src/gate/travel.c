@@ -30,16 +30,11 @@ static uint64_t measure(const Call *c, uint32_t object) {
         return (uint64_t) list[1].data << 32 | list[0].data;
 }
 
-/* Another process's memory counts here as well, for as long as it is here: nobody in this process can know whether the other one still
- * has it. So it is counted twice while both have it, and never not at all. */
-static bool charge_foreign(Call *c, uint32_t object) {
+static bool charge(Call *c, uint32_t object, uint64_t bytes) {
         ObjectBytes freed;
-        uint64_t bytes = measure(c, object);
-        int card = bytes > 0 ? gate_card(c->g, c->fd, &c->seat) : GATE_NO_CARD;
+        int card = gate_card(c->g, c->fd, &c->seat);
 
         object_bytes_none(&freed);
-        if (bytes == 0)
-                return true;
         if (!call_known(c->g, card).limit || !call_hold(c) ||
             gate_reserve(c->g, card, bytes, c->fd, c->ask.client) < 0) {
                 call_free_again(c, object);
@@ -51,7 +46,23 @@ static bool charge_foreign(Call *c, uint32_t object) {
         return true;
 }
 
+/* Another process's memory counts here as well, for as long as it is here: nobody in this process can know whether the other one still
+ * has it. So it is counted twice while both have it, and never not at all. */
+static bool charge_foreign(Call *c, uint32_t object) {
+        uint64_t bytes = measure(c, object);
+
+        return bytes == 0 || charge(c, object, bytes);
+}
+
 /* ---- duplicates ---- */
+
+/* What a duplicate of something charged has, as the driver tells: what is no memory is a channel group. A handle may be another
+ * object's by the time the driver looks, and a larger one's. */
+static uint64_t measure_charged(const Call *c, uint32_t object, uint8_t card) {
+        uint64_t bytes = measure(c, object);
+
+        return bytes > 0 ? bytes : call_known(c->g, card).group_bytes;
+}
 
 static void add_holder(Call *c, uint32_t object, uint32_t share, uint8_t card, uint64_t bytes) {
         ObjectBytes freed;
@@ -62,18 +73,28 @@ static void add_holder(Call *c, uint32_t object, uint32_t share, uint8_t card, u
                            &freed); /* else charged until the end */
 }
 
-static long duplicate_leaf(Call *c, const Object *source, uint32_t share) {
+static void drop_share(Gate *g, uint32_t share, uint8_t card, uint64_t bytes) {
         ObjectBytes freed;
-        uint64_t bytes = (uint64_t) source->units * SLICE_UNIT;
-        long r = call_driver(c);
 
         object_bytes_none(&freed);
-        if (call_agreed(c, r))
-                add_holder(c, rm_new_handle(&c->ask, c->outer), share, source->card, bytes);
-        else
-                objects_drop_share(&c->g->objects, share, source->card, bytes, &freed);
-        gate_give_back(c->g, &freed);
-        return call_answer(c, r);
+        objects_drop_share(&g->objects, share, card, bytes, &freed);
+        gate_give_back(g, &freed);
+}
+
+static long duplicate_leaf(Call *c, const Object *source, uint32_t share) {
+        uint64_t bytes = (uint64_t) source->units * SLICE_UNIT, has = 0;
+        long r = call_driver(c);
+        uint32_t object = rm_new_handle(&c->ask, c->outer);
+        bool agreed = call_agreed(c, r);
+
+        if (agreed)
+                has = measure_charged(c, object, source->card);
+        if (agreed && has <= bytes) {
+                add_holder(c, object, share, source->card, bytes);
+                return call_answer(c, r);
+        }
+        drop_share(c->g, share, source->card, bytes);
+        return agreed && !charge(c, object, has) ? call_refuse(c, RM_ERR_NO_MEMORY) : call_answer(c, r);
 }
 
 long call_duplicate(Call *c) {
@@ -86,9 +107,7 @@ long call_duplicate(Call *c) {
 
         object_bytes_none(&freed);
         if (share != 0 && !call_hold(c)) {
-                objects_drop_share(&c->g->objects, share, source.card, (uint64_t) source.units * SLICE_UNIT,
-                                   &freed);
-                gate_give_back(c->g, &freed);
+                drop_share(c->g, share, source.card, (uint64_t) source.units * SLICE_UNIT);
                 return call_refuse(c, RM_ERR_NO_MEMORY);
         }
         if (share != 0)
@@ -98,7 +117,7 @@ long call_duplicate(Call *c) {
         r = call_driver(c);
         if (!call_agreed(c, r))
                 return call_answer(c, r);
-        if (known)
+        if (known && measure(c, rm_new_handle(&c->ask, c->outer)) == 0)
                 (void) objects_add(&c->g->objects, &c->seat, rm_new_handle(&c->ask, c->outer),
                                    mark.object.kind, 0, 0, &freed); /* else it is asked for */
         else if (!charge_foreign(c, rm_new_handle(&c->ask, c->outer)))
@@ -141,12 +160,7 @@ static bool which_file(int fd, uint64_t *ret_dev, uint64_t *ret_ino) {
 }
 
 static void drop(Gate *g, const Export *export_) {
-        ObjectBytes freed;
-
-        object_bytes_none(&freed);
-        objects_drop_share(&g->objects, export_->share, export_->card, (uint64_t) export_->units * SLICE_UNIT,
-                           &freed);
-        gate_give_back(g, &freed);
+        drop_share(g, export_->share, export_->card, (uint64_t) export_->units * SLICE_UNIT);
 }
 
 static uint32_t how_many(Gate *g) {
@@ -167,21 +181,47 @@ void gate_drop_closed_exports(Gate *g, int fd) {
 
 /* ---- exports ---- */
 
-/* Before the driver is asked: afterwards the object may be another one already. false: its bytes are nobody's yet, and there is no room. */
-static bool keep(Call *c, uint64_t key, uint32_t place, uint32_t device, uint32_t object) {
+/* A duplicate of what is to be exported, which is exported in its stead: nobody else knows its handle, so it is still what was charged
+ * when the driver looks. 0: there can be none. */
+static uint32_t duplicate_below(const Call *c, uint32_t parent, uint32_t object, uint32_t *ret) {
+        RmDup d = {.client = c->ask.client,
+                   .parent = parent,
+                   .source_client = c->ask.client,
+                   .source_object = object,
+                   .status = RM_ERR_INVALID_ARGUMENT};
+
+        if (gate_driver(c->fd, RM_IOCTL(RM_ESC_DUP_OBJECT, sizeof d), &d) < 0)
+                d.status = RM_ERR_INVALID_ARGUMENT;
+        *ret = d.status == RM_OK ? d.object : 0;
+        return d.status;
+}
+
+static uint32_t keep_share(Call *c, Export *x, uint32_t object, uint32_t copy) {
+        Object source;
+
+        x->share = objects_share(&c->g->objects, c->ask.client, object, &source);
+        if (x->share == 0)
+                return 0;
+        x->units = source.units;
+        x->card = source.card;
+        if (copy != 0 && measure_charged(c, copy, x->card) > (uint64_t) x->units * SLICE_UNIT) {
+                drop(c->g, x);
+                x->share = 0;
+        }
+        return x->share;
+}
+
+/* Before the driver is asked. false: its bytes are nobody's yet, and there is no room. copy: its duplicate, or 0. */
+static bool keep(Call *c, uint64_t key, uint32_t place, uint32_t device, uint32_t object, uint32_t copy) {
         Export x = {.key = key, .place = place, .pending = true};
         uint64_t bytes;
-        Object source;
         int card;
 
-        x.share = objects_share(&c->g->objects, c->ask.client, object, &source);
-        if (x.share != 0) {
-                x.units = source.units;
-                x.card = source.card;
+        if (keep_share(c, &x, object, copy) != 0) {
                 (void) exports_add(&c->g->exports, &x); /* else charged until the end */
                 return true;
         }
-        bytes = measure(c, object);
+        bytes = measure(c, copy != 0 ? copy : object);
         if (bytes == 0)
                 return true;
         c->seat = objects_seat(&c->g->objects, c->ask.client, device);
@@ -218,25 +258,59 @@ static void settle_exports(Gate *g, uint64_t key, int fd, uint32_t first, uint32
                 drop(g, &x);
 }
 
-static long export_places(Call *c, void *params, int fd, uint32_t device, const void *objects, uint32_t first,
-                          uint32_t n) {
+typedef struct Places { /* of a file, and what is to be exported to them: in the copy that the driver gets */
+        int fd;
+        uint32_t device, parent, first, n;
+        uint8_t *objects;
+        uint64_t copies[RM_EXPORTS_MAX / 64]; /* those of them that are our duplicates */
+} Places;
+
+/* The status with which it is refused, or RM_OK. Of what cannot have a duplicate below its device the driver makes none either. */
+static uint32_t keep_places(Call *c, uint64_t key, Places *p) {
+        for (uint32_t i = 0; i < p->n; i++) {
+                uint32_t object = get32(p->objects + 4 * (size_t) i), copy, status;
+
+                if (object == 0)
+                        continue;
+                status = duplicate_below(c, p->device, object, &copy);
+                if (status != RM_OK && p->parent != p->device)
+                        status = duplicate_below(c, p->parent, object, &copy);
+                if (status == RM_ERR_OBJECT_NOT_FOUND)
+                        return status;
+                if (copy != 0) {
+                        put32(p->objects + 4 * (size_t) i, copy);
+                        p->copies[i / 64] |= UINT64_C(1) << i % 64;
+                }
+                if (!keep(c, key, p->first + i, p->device, object, copy))
+                        return RM_ERR_NO_MEMORY;
+        }
+        return RM_OK;
+}
+
+static void free_copies(const Call *c, const Places *p) {
+        for (uint32_t i = 0; i < p->n; i++) {
+                RmFree f = {.root = c->ask.client, .old = get32(p->objects + 4 * (size_t) i)};
+
+                if (p->copies[i / 64] >> i % 64 & 1)
+                        (void) gate_driver(c->fd, RM_IOCTL(RM_ESC_FREE, sizeof f), &f); /* as with others */
+        }
+}
+
+static long export_places(Call *c, void *params, Places *p) {
         uint64_t key = hold_new_key();
-        bool room = gate_file(c->g, fd) != GATE_FILE_RM || gate_hold(c->g, fd);
+        uint32_t status =
+                gate_file(c->g, p->fd) != GATE_FILE_RM || gate_hold(c->g, p->fd) ? RM_OK : RM_ERR_NO_MEMORY;
         long r = 0;
 
-        for (uint32_t i = 0; i < n && room; i++) {
-                uint32_t object = get32((const uint8_t *) objects + 4 * (size_t) i);
-
-                room = object == 0 || keep(c, key, first + i, device, object);
-        }
-        if (room)
+        if (status == RM_OK)
+                status = keep_places(c, key, p);
+        if (status == RM_OK)
                 r = call_driver_with(c, params);
+        free_copies(c, p);
         /* a single one only goes to a file that has none */
-        settle_exports(c->g, key, fd, first, c->ask.what == RM_EXPORT_MANY ? n : 0,
-                       room && call_agreed(c, r));
-        if (!room)
-                return call_refuse(c, RM_ERR_NO_MEMORY);
-        return call_answer(c, r);
+        settle_exports(c->g, key, p->fd, p->first, c->ask.what == RM_EXPORT_MANY ? p->n : 0,
+                       status == RM_OK && call_agreed(c, r));
+        return status == RM_OK ? call_answer(c, r) : call_refuse(c, status);
 }
 
 static long export_many(Call *c) {
@@ -244,7 +318,13 @@ static long export_many(Call *c) {
 
         if (peek(&p, c->ask.params, sizeof p) < 0)
                 return call_refuse(c, RM_ERR_INVALID_ADDRESS);
-        return export_places(c, &p, p.fd, p.device, p.objects, p.index, p.n <= RM_EXPORTS_MAX ? p.n : 0);
+        return export_places(c, &p,
+                             &(Places){.fd = p.fd,
+                                       .device = p.device,
+                                       .parent = p.device,
+                                       .first = p.index,
+                                       .n = p.n <= RM_EXPORTS_MAX ? p.n : 0,
+                                       .objects = (uint8_t *) &p.objects});
 }
 
 long call_export(Call *c) {
@@ -258,7 +338,12 @@ long call_export(Call *c) {
         if (peek(&p, c->ask.params, sizeof p) < 0)
                 return call_refuse(
                         c, RM_ERR_INVALID_ADDRESS); /* it could be there by the time the driver looks */
-        return export_places(c, &p, p.fd, p.device, &p.object, 0, 1);
+        return export_places(c, &p,
+                             &(Places){.fd = p.fd,
+                                       .device = p.device,
+                                       .parent = p.parent,
+                                       .n = 1,
+                                       .objects = (uint8_t *) &p.object});
 }
 
 /* ---- imports ---- */

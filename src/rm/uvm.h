@@ -14,6 +14,10 @@ enum {
         UVM_MM_INITIALIZE_CMD = 75,
 };
 
+/* Of the flags: no HMM for this process. 535.183 to 595.45 know it. */
+#define UVM_INIT_DISABLE_HMM UINT64_C(1)
+#define UVM_INIT_FLAGS       UINT64_C(3) /* all that there are */
+
 typedef struct UvmInitialize {
         uint64_t flags;
         uint32_t status, pad0;

@@ -60,6 +60,7 @@ struct SimFile {
         uint32_t card;    /* of SIM_FILE_CARD: index */
         bool registered;  /* RM_ESC_REGISTER_FD was done */
         bool initialized; /* UVM_INITIALIZE was done */
+        bool hmm;         /* and did not say no to it: then plain memory is the card's, too */
         size_t n_objects;
         SimClient *clients;
         SimExports exports;

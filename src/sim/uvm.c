@@ -69,11 +69,22 @@ typedef union Params {
         UvmMmInitialize mm;
 } Params;
 
+/* uvm_va_space_initialize(): once more is the same, or wrong. HMM as on a kernel and a machine that have it. */
+static void initialize(SimFile *f, UvmInitialize *p) {
+        bool hmm = !(p->flags & UVM_INIT_DISABLE_HMM);
+
+        p->status = RM_ERR_INVALID_ARGUMENT;
+        if ((p->flags & ~UVM_INIT_FLAGS) || (f->initialized && hmm != f->hmm))
+                return;
+        f->initialized = true;
+        f->hmm = hmm;
+        p->status = RM_OK;
+}
+
 static void answer(SimFile *f, uint32_t request, Params *p) {
         switch (request) {
         case UVM_INITIALIZE_CMD:
-                p->initialize.status = RM_OK;
-                f->initialized = true;
+                initialize(f, &p->initialize);
                 return;
         case UVM_MM_INITIALIZE_CMD:
                 p->mm.status = RM_OK;
@@ -88,7 +99,7 @@ static void answer(SimFile *f, uint32_t request, Params *p) {
                 return;
         default:
                 assert(request == UVM_PAGEABLE_MEM_ACCESS_CMD);
-                p->pageable.pageable = 0;
+                p->pageable.pageable = f->initialized && f->hmm;
                 p->pageable.status = f->initialized ? RM_OK : RM_ERR_ILLEGAL_ACTION;
         }
 }

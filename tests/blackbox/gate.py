@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import ctypes
 import errno
+import fcntl
 import json
 import mmap
 import os
@@ -29,8 +30,8 @@ import unittest
 
 PATIENCE = 120  # seconds until a wait counts as failed; no test asserts that something was fast
 MIB = 1 << 20
-OK, NO_MEMORY, NO_PERMISSION = 0, 0x51, 0x1B
-LOCAL, DEVICE, SUBDEVICE, GROUP, SYSTEM = 0x40, 0x80, 0x2080, 0xA06C, 0x3E
+OK, NO_MEMORY, NO_PERMISSION, NOT_FOUND = 0, 0x51, 0x1B, 0x57
+LOCAL, DEVICE, SUBDEVICE, GROUP, CHANNEL, SYSTEM = 0x40, 0x80, 0x2080, 0xA06C, 0xC86F, 0x3E
 FB_INFO, FB_INFO_V2, FB_REGIONS, GID, SET_TIMESLICE = 0x20801301, 0x20801303, 0x20801320, 0x2080014A, 0xA06C0103
 BAD = 0xDEAD000  # nothing is mapped there
 
@@ -42,6 +43,8 @@ LIBC.ioctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p]
 LIBC.mmap.restype = ctypes.c_void_p
 LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
 LIBC.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+LIBC.mremap.restype = ctypes.c_void_p
+LIBC.mremap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p]
 
 
 def raw_ioctl(fd, number, size, address):
@@ -509,6 +512,166 @@ def groups():
 
 
 @inside
+def channels():
+    """Those of a group are the group's; without one each has one of its own, which is nobody's object."""
+    c = Client()
+    params = ctypes.create_string_buffer(512)
+
+    def more(parent, n):
+        made = []
+        status = OK
+        while status == OK and len(made) < n:
+            status = status_of(lambda: made.append(c.allocate(c.root, parent, CHANNEL, params)))
+        return status, made
+
+    group = c.allocate(c.root, c.device, GROUP, params)
+    say(grouped=[more(group, 20)[0], more(c.dup(c.root, group), 20)[0]])
+    wait_for_word()
+    status, made = more(c.device, 100)
+    say(n=len(made), status=status)
+    wait_for_word()
+    for channel in made:
+        c.free(channel)
+    say(freed=True)
+    wait_for_word()
+
+
+@inside
+def groups_of_nothing():
+    c = Client()
+    say(statuses=[status_of(c.allocate, c.root, c.device, class_, ctypes.create_string_buffer(512)) for class_ in (GROUP, CHANNEL)])
+    wait_for_word()
+
+
+class Stopped:
+    """Calls of another thread, each of which stops before the kernel has seen it as long as it is of the given request."""
+
+    def __init__(self, request):
+        number = {"x86_64": (317, 16), "aarch64": (277, 29)}.get(os.uname().machine)
+        code = [(0x20, 0, 0, 0), (0x15, 0, 3, number[1]), (0x20, 0, 0, 24), (0x15, 0, 1, request),
+                (6, 0, 0, 0x7FC00000), (6, 0, 0, 0x7FFF0000)] if number else []
+        self.code = packed("<" + "HBBI" * len(code), *[x for line in code for x in line])
+        self.program = packed("<HxxxxxxQ", len(code), address_of(self.code))
+        self.number, self.listener, self.result, self.started = number, -1, None, threading.Event()
+
+    def _run(self, function):
+        if self.number and LIBC.prctl(38, 1, 0, 0, 0) == 0:
+            self.listener = LIBC.syscall(self.number[0], 1, 8, ctypes.c_void_p(address_of(self.program)))
+        self.started.set()
+        if self.listener >= 0:
+            self.result = status_of(function)
+
+    def meanwhile(self, function, swap):
+        """Does swap() at the first stop. What function() comes to; None: threads cannot be stopped here."""
+        thread = threading.Thread(target=self._run, args=[function])
+        thread.start()
+        self.started.wait()
+        ready = select.poll()
+        if self.listener >= 0:
+            ready.register(self.listener, select.POLLIN)
+        while self.listener >= 0:
+            events = dict(ready.poll(50)).get(self.listener, 0)
+            if events & select.POLLHUP or not thread.is_alive():
+                break
+            if not events & select.POLLIN:
+                continue
+            notice = ctypes.create_string_buffer(80)
+            if LIBC.ioctl(self.listener, 0xC0502100, address_of(notice)) != 0:
+                continue
+            if swap:
+                swap()
+                swap = None
+            answer = packed("<QqiI", *struct.unpack_from("<Q", notice.raw), 0, 0, 1)
+            assert LIBC.ioctl(self.listener, 0xC0182101, address_of(answer)) == 0
+        thread.join()
+        if self.listener >= 0:
+            os.close(self.listener)
+        return self.result
+
+
+@inside
+def swapped():
+    """An object that is another one, and a larger one, by the time the driver looks."""
+    c = Client()
+    d = Client(share=c)
+    handle, request, size = 0xCAFE0001, int(os.environ["REQUEST"]), int(os.environ["SIZE"]) * MIB
+    while True:
+        c.memory(64 * 1024, handle=handle)
+        fd = c.empty_file()
+
+        def swap():
+            c.free(handle)
+            with contextlib.suppress(Refused):  # in the end there is no room
+                c.memory(size, handle=handle)
+
+        status = Stopped(request).meanwhile(
+            (lambda: d.dup(c.root, handle)) if os.environ["HOW"] == "duplicate" else (lambda: c.export(handle, fd)), swap)
+        with contextlib.suppress(Refused):
+            c.free(handle)
+        say(status=status)
+        wait_for_word()
+
+
+@inside
+def hmm():
+    """Plain memory does not wander to the card, whatever the application says about it."""
+    fds = [os.open(os.environ["SIM_DIR"] + "/nvidia-uvm", os.O_RDWR | os.O_CLOEXEC) for _ in range(3)]
+
+    def initialize(fd, flags):
+        params = packed("<QII", flags, 77, 0)
+        return (LIBC.ioctl(fd, 0x30000001, address_of(params)), *struct.unpack_from("<QI", params.raw))
+
+    def pageable(fd):
+        params = ctypes.create_string_buffer(8)
+        return LIBC.ioctl(fd, 39, address_of(params)), params.raw[0]
+
+    say(initialized=[initialize(fds[0], 0), initialize(fds[0], 0), initialize(fds[1], 3), initialize(fds[2], 4)],
+        bad=[LIBC.ioctl(fds[2], 0x30000001, BAD), LIBC.ioctl(-1, 0x30000001, BAD)],
+        pageable=[pageable(fd) for fd in fds[:2]])
+    uuid = bytes.fromhex(os.environ["UUID2"])
+    statuses = []
+    for request in (37, 1 << 32 | 37):
+        params = packed("<16sIiiIII", uuid, 0, 0, -1, 0, 0, 0)
+        statuses.append((LIBC.ioctl(fds[0], request, address_of(params)), struct.unpack_from("<I", params.raw, 36)[0]))
+    say(no_slice=statuses)
+    wait_for_word()
+
+
+@inside
+def many_clients():
+    live = [Client() for _ in range(90)]
+    for _ in range(10):
+        c = Client()
+        c.memory(9 * MIB)
+        os.close(c.fd)
+    say(status=status_of(live[0].memory, 90 * MIB))
+    wait_for_word()
+
+
+@inside
+def workers():
+    """Children that use memory, and none of the card's, take no rows from who does."""
+    c = Client()
+    c.memory(MIB)
+    LIBC.ioctl(-1, 0x30000001, None)
+
+    def work():
+        pages = mmap.mmap(-1, 16 * MIB)
+        pages.close()
+        assert LIBC.munmap(LIBC.mmap(0, 4096, 1, 2, os.open("/proc/self/exe", os.O_RDONLY), 0), 4096) == 0
+        if os.environ["UVM_TOO"]:
+            assert LIBC.mmap(0, MIB, 3, 1, os.open(os.environ["UVM_FILE"], os.O_RDWR), 0)
+
+    children = [in_child(work) for _ in range(int(os.environ["CHILDREN"]))]
+    say(ready=True)
+    wait_for_word()
+    for child in reversed(children):  # the later ones have the earlier ones' pipes
+        end_child(child)
+    say(ended=True)
+    wait_for_word()
+
+
+@inside
 def hostile():
     c = Client()
     fd = c.fd
@@ -860,6 +1023,12 @@ def managed():
         map_(n, none, private_anonymous | fixed, at + 8 * MIB, -1)
     say(page=True)
     wait_for_word()
+    moved = LIBC.mremap(at + 32 * MIB, 32 * MIB, 8 * MIB, 3, space + 200 * MIB)  # is shrunk, and moved
+    say(moved=moved == space + 200 * MIB)
+    wait_for_word()
+    shrunk = LIBC.mremap(moved, 8 * MIB, 4 * MIB, 0, None)
+    say(shrunk=shrunk == moved and LIBC.mremap(moved, 1 << 60, 1 << 61, 0, None) == 2**64 - 1)
+    wait_for_word()
     LIBC.munmap(space, 400 * MIB)
     say(gone=True)
     wait_for_word()
@@ -1002,6 +1171,16 @@ class Simulator:
 def used(slices, card=0):
     with open("%s/%d/counters" % (slices, card), "rb") as f:
         return (struct.unpack_from("<Q", f.read(24), 16)[0] >> UNITS_SHIFT) * 4096
+
+
+def rows(slices, card=0):
+    """How many are somebody's."""
+    with open("%s/%d/counters" % (slices, card), "rb") as f:
+        taken = 0
+        for row in range(256):
+            lock = bytearray(struct.pack("hhqqi", fcntl.F_WRLCK, 0, 128 + 128 * row, 1, 0)) + bytes(4)
+            taken += struct.unpack_from("h", fcntl.fcntl(f, 36, bytes(lock)))[0] != fcntl.F_UNLCK  # F_OFD_GETLK
+        return taken
 
 
 UNITS_SHIFT = 32
@@ -1273,6 +1452,79 @@ class GateTest(unittest.TestCase):
         self.assertEqual(program.hear(), {"timeslice": NO_PERMISSION})
         program.end()
 
+    def test_channels(self):
+        slices = self.sim.slices(100, group=16 * MIB)
+        program = self.run_program("channels", slices)
+        self.assertEqual(program.hear(), {"grouped": [OK, OK]})
+        self.assertEqual((used(slices), self.sim.held()), (16 * MIB, 16 * MIB))
+        program.go_on()
+        self.assertEqual(program.hear(), {"n": 5, "status": NO_MEMORY})
+        self.assertEqual((used(slices), self.sim.held()), (96 * MIB, 96 * MIB))
+        program.go_on()
+        self.assertEqual(program.hear(), {"freed": True})
+        self.assertEqual((used(slices), self.sim.held()), (16 * MIB, 16 * MIB))
+        program.end()
+
+    def test_groups_of_no_good_slice(self):
+        for group in (0, MIB):
+            slices = self.sim.slices(100, group=group)
+            os.unlink(slices + "/0/counters")
+            program = self.run_program("groups_of_nothing", slices)
+            self.assertEqual(program.hear(), {"statuses": [NO_MEMORY, NO_MEMORY]})
+            program.end()
+
+    def test_swapped(self):
+        """The gate's word and the driver's are the same also where a handle became another object's in the middle of the call."""
+        for how, number, size in (("duplicate", DUP, 28), ("export", CONTROL, 32), ("export", DUP, 28)):
+            slices = self.sim.slices(100)
+            program = self.run_program("swapped", slices, HOW=how, SIZE="30", REQUEST=str(0xC0000000 | size << 16 | ord("F") << 8 | number))
+            status = program.hear()["status"]
+            if status is None:
+                self.skipTest("threads cannot be stopped here")
+            for _ in range(4):
+                self.assertIn(status, (OK, NO_MEMORY, NOT_FOUND))
+                self.assertEqual(used(slices), self.sim.held(), (how, number))
+                program.go_on()
+                status = program.hear()["status"]
+            program.kill()
+
+    def test_hmm(self):
+        """Also where the page says nothing of the file: it was not there yet."""
+        for known in (True, False):
+            slices = self.sim.slices(100)
+            if not known:
+                with open(slices + "/0/limits", "r+b") as f:
+                    f.seek(112 + 48)
+                    f.write(bytes(24))
+            program = self.run_program("hmm", slices, UUID2=self.sim.uuid(2).decode()[4:].replace("-", ""))
+            self.assertEqual(program.hear(), {"initialized": [[0, 0, OK], [0, 0, OK], [0, 3, OK], [0, 4, 0x1F]], "bad": [-1, -1],
+                                              "pageable": [[0, 0], [0, 0]]}, known)
+            self.assertEqual(program.hear(), {"no_slice": [[0, NO_MEMORY], [0, NO_MEMORY]]}, known)
+            program.end()
+        program = self.run_program("hmm", "", UUID2=self.sim.uuid(2).decode()[4:].replace("-", ""))
+        self.assertEqual(program.hear()["pageable"], [[0, 1], [0, 0]])
+        program.end()
+
+    def test_many_clients(self):
+        slices = self.sim.slices(100)
+        program = self.run_program("many_clients", slices)
+        self.assertEqual(program.hear(), {"status": OK})
+        self.assertEqual((used(slices), self.sim.held()), (90 * MIB, 90 * MIB))
+        program.end()
+
+    def test_workers(self):
+        uvm = self.sim.base + "/uvm"
+        with open(uvm, "wb") as f:
+            f.truncate(400 * MIB)
+        for uvm_too, charged in (("", 1), ("yes", 4)):
+            slices = self.sim.slices(100, uvm=uvm)
+            program = self.run_program("workers", slices, UVM_FILE=uvm, UVM_TOO=uvm_too, CHILDREN="3")
+            self.assertEqual(program.hear(), {"ready": True})
+            self.assertEqual((used(slices), rows(slices)), (charged * MIB, 4 if uvm_too else 1))
+            program.go_on()
+            self.assertEqual(program.hear(), {"ended": True})
+            program.end()
+
     def test_hostile(self):
         slices = self.sim.slices(100)
         program = self.run_program("hostile", slices)
@@ -1427,7 +1679,7 @@ class GateTest(unittest.TestCase):
         program.go_on()
         self.assertEqual(program.hear(), {"mapped": True, "over": -errno.ENOMEM})
         for word, said, kib in (("hole", True, 64 << 10), ("covered", True, 48 << 10), ("refused", [-1, -1, -1], 40 << 10), ("page", True, 40 << 10),
-                                ("gone", True, (40 << 10) - 4)):
+                                ("moved", True, (40 << 10) - 4), ("shrunk", True, (16 << 10) - 4), ("gone", True, (12 << 10) - 4)):
             self.assertEqual(used(slices), kib << 10)
             program.go_on()
             self.assertEqual(program.hear(), {word: said})

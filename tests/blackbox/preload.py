@@ -16,6 +16,7 @@ PRELOAD = "/etc/ld.so.preload"
 
 # Everything of libc that the library stands in front of, with its results and its errno; and a use of stack and heap as ASan likes it.
 PROGRAM = r"""
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -52,6 +53,10 @@ int main(void) {
         p = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         CHECK(p != MAP_FAILED);
         memset(p, 1, 8192);
+        p = mremap(p, 8192, 1 << 20, MREMAP_MAYMOVE);
+        CHECK(p != MAP_FAILED && *(char *) p == 1);
+        CHECK(mremap(p, 1 << 20, 8192, 0) == p);
+        CHECK(mremap((void *) 1, 4096, 4096, 0) == MAP_FAILED && errno == EINVAL);
         CHECK(munmap(p, 8192) == 0);
         errno = 0;
         CHECK(mmap(NULL, 4096, PROT_READ, MAP_SHARED, -1, 0) == MAP_FAILED && errno == EBADF);

@@ -84,6 +84,7 @@ const char *vector_what(const TraceEvent *e) {
                 [RM_EXPORT_MANY] = "exports",  [RM_IMPORT] = "import",        [RM_IMPORT_MANY] = "imports",
                 [RM_TELL_FB] = "fb",           [RM_TELL_FB_LIST] = "fb-list", [RM_TELL_REGIONS] = "regions",
                 [RM_TELL_HEAP] = "heap",       [RM_TELL_LIMIT] = "limit",     [RM_SCHEDULE] = "schedule",
+                [RM_NEW_CHANNEL] = "channel",
         };
         _Static_assert(sizeof words / sizeof *words == RM_SCHEDULE + 1, "a word for each");
         RmAsk ask;

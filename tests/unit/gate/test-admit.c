@@ -58,10 +58,11 @@ static void knows_classes(void) {
         static const struct {
                 uint32_t class_;
                 RmWhat what;
-        } cases[] = {{0, RM_NEW_CLIENT},     {1, RM_NEW_CLIENT},         {0x41, RM_NEW_CLIENT},
-                     {0x80, RM_NEW_DEVICE},  {0x2080, RM_NEW_SUBDEVICE}, {0x40, RM_NEW_MEMORY},
-                     {0xA06C, RM_NEW_GROUP}, {0x3E, RM_OTHER},           {0x50A0, RM_OTHER},
-                     {0x70, RM_OTHER},       {0xFFFFFFFF, RM_OTHER}};
+        } cases[] = {{0, RM_NEW_CLIENT},      {1, RM_NEW_CLIENT},         {0x41, RM_NEW_CLIENT},
+                     {0x80, RM_NEW_DEVICE},   {0x2080, RM_NEW_SUBDEVICE}, {0x40, RM_NEW_MEMORY},
+                     {0xA06C, RM_NEW_GROUP},  {0x3E, RM_OTHER},           {0x50A0, RM_OTHER},
+                     {0x70, RM_OTHER},        {0xFFFFFFFF, RM_OTHER},     {0xA06F, RM_NEW_CHANNEL},
+                     {0xC86F, RM_NEW_CHANNEL}};
 
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
                 ASSERT_INT(alloc_of(cases[i].class_, MIB).what, cases[i].what);
@@ -195,6 +196,24 @@ static void forwards_the_rest(void) {
         }
 }
 
+static void charges_channels_without_a_group(void) {
+        RmKnown known = {.sliced = true, .limit = 10 * MIB, .group_bytes = MIB};
+        RmAlloc a = {.root = 1, .parent = 2, .class_ = 0xC86F};
+        uint32_t object[5] = {1, 2, 3, 0xC86F};
+        RmAsk ask = decode(RM_ESC_ALLOC, sizeof a, &a);
+
+        ASSERT_TRUE(rm_needs_card(&ask));
+        ASSERT_INT(rm_admit(&ask, &known).action, RM_CHARGE);
+        ASSERT_INT(rm_admit(&ask, &known).bytes, MIB);
+        known.grouped = true;
+        ASSERT_INT(rm_admit(&ask, &known).action, RM_FORWARD);
+        known = (RmKnown){.sliced = true};
+        ASSERT_INT(rm_admit(&ask, &known).action, RM_REFUSE);
+        ask.what = RM_NEW_GROUP; /* of nothing not even what costs nothing */
+        ASSERT_INT(rm_admit(&ask, &known).action, RM_REFUSE);
+        ASSERT_INT(decode(RM_ESC_ALLOC_OBJECT, 20, object).what, RM_OTHER);
+}
+
 static void believes_the_answer(void) {
         RmAsk ask = alloc_of(0x40, MIB + 1);
         RmMemoryParams p = {.size = 2 * MIB};
@@ -238,5 +257,6 @@ int main(void) {
                          TEST(takes_the_client_for_the_parent), TEST(object_makes_no_memory),
                          TEST(decodes_the_heap), TEST(knows_what_travels), TEST(rounds_as_the_driver),
                          TEST(admits_up_to_the_limit), TEST(refuses_scheduling), TEST(forwards_the_rest),
-                         TEST(believes_the_answer), TEST(finds_status_and_handle));
+                         TEST(charges_channels_without_a_group), TEST(believes_the_answer),
+                         TEST(finds_status_and_handle));
 }

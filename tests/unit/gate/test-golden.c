@@ -73,6 +73,7 @@ static RmAction wanted(RmWhat what) {
                 [RM_TELL_FB] = RM_REWRITE,      [RM_TELL_FB_LIST] = RM_REWRITE,
                 [RM_TELL_REGIONS] = RM_REWRITE, [RM_TELL_HEAP] = RM_REWRITE,
                 [RM_TELL_LIMIT] = RM_REWRITE,   [RM_SCHEDULE] = RM_REFUSE,
+                [RM_NEW_CHANNEL] = RM_CHARGE,
         };
 
         return actions[what];
@@ -93,7 +94,7 @@ static void check(Vector *v) {
                 ASSERT_INT(rm_admit(&v->ask, &room).action, wanted(v->ask.what));
         if ((v->ask.what == RM_TELL_FB || v->ask.what == RM_TELL_FB_LIST) && v->status == RM_OK)
                 check_fb(v);
-        if (v->ask.what >= RM_NEW_CLIENT && v->ask.what <= RM_NEW_GROUP && v->status == RM_OK)
+        if (v->ask.what >= RM_NEW_CLIENT && v->ask.what <= RM_NEW_CHANNEL && v->status == RM_OK)
                 ASSERT_TRUE(rm_new_handle(&v->ask, v->e.outer.after) != 0);
 }
 

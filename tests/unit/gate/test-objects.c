@@ -162,8 +162,21 @@ static void lists_clients(void) {
         begin();
         make_client(200);
         add(300, 5, 6, OBJECT_LEAF, 0, UNIT);
-        ASSERT_INT(objects_clients(&objects, clients, 64), 3);
-        ASSERT_INT(objects_clients(&objects, clients, 2), 2);
+        ASSERT_INT(objects_clients(&objects, 0, clients, 64), 3);
+        ASSERT_INT(objects_clients(&objects, 0, clients, 2), 2);
+        ASSERT_INT(clients[0], 100);
+        ASSERT_INT(clients[1], 200);
+        ASSERT_INT(objects_clients(&objects, 200, clients, 2), 1);
+        ASSERT_INT(clients[0], 300);
+        ASSERT_INT(objects_clients(&objects, 300, clients, 2), 0);
+        for (uint32_t i = 1000; i > 900; i--)
+                make_client(i);
+        for (uint32_t after = 0, n = 0, sum = 0; sum < 103; sum += n, after = clients[n - 1]) {
+                n = objects_clients(&objects, after, clients, 10);
+                ASSERT_INT(n, sum < 100 ? 10 : 3);
+                for (uint32_t i = 1; i < n; i++)
+                        ASSERT_TRUE(clients[i] > clients[i - 1]);
+        }
 }
 
 static void learns_parents(void) {

@@ -5,6 +5,7 @@
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "gate/peek.h"
+#include "gate/spin.h"
 #include "test.h"
 
 enum { PAGE = 4096 };
@@ -82,6 +84,52 @@ static void in_threads(void) {
 
         ASSERT_OK(pthread_create(&thread, NULL, on_a_thread, NULL));
         ASSERT_OK(pthread_join(thread, NULL));
+}
+
+/* A stack that the program has made, with its guard page above it, where the thread's own data are not far: as coroutines have them. */
+static char *own_stack;
+static int heard[4];
+
+static void on_own_stack(int signal) {
+        char got[160], *guard = own_stack + 16 * PAGE;
+
+        (void) signal;
+        heard[0] = peek(got, (uintptr_t) guard + 64, 32);
+        heard[1] = poke((uintptr_t) guard + 64, got, 4);
+        heard[2] = peek(got, (uintptr_t) guard - 16, 32);
+        heard[3] = poke((uintptr_t) guard - 16, got, 32);
+}
+
+static void *has_own_stack(void *unused) {
+        char *near = (char *) ((spin_self() & ~(uintptr_t) (PAGE - 1)) - 512 * (size_t) PAGE);
+        stack_t stack = {.ss_size = 16 * (size_t) PAGE};
+        struct sigaction action = {.sa_handler = on_own_stack, .sa_flags = SA_ONSTACK};
+
+        own_stack =
+                mmap(near, 17 * (size_t) PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        ASSERT_TRUE(own_stack != MAP_FAILED);
+        ASSERT_OK(mprotect(own_stack + 16 * (size_t) PAGE, PAGE, PROT_NONE));
+        stack.ss_sp = own_stack;
+        ASSERT_OK(sigaltstack(&stack, NULL));
+        ASSERT_OK(sigaction(SIGUSR1, &action, NULL));
+        ASSERT_OK(raise(SIGUSR1));
+        for (size_t i = 0; i < sizeof heard / sizeof *heard; i++)
+                ASSERT_INT(heard[i], -EFAULT);
+        stack.ss_flags = SS_DISABLE;
+        ASSERT_OK(sigaltstack(&stack, NULL));
+        return unused;
+}
+
+static void on_other_stacks(void) {
+        pthread_attr_t small;
+        pthread_t thread;
+
+        (void) has_own_stack(NULL);
+        ASSERT_OK(pthread_attr_init(&small));
+        ASSERT_OK(pthread_attr_setstacksize(&small, 64 * (size_t) PAGE));
+        ASSERT_OK(pthread_create(&thread, &small, has_own_stack, NULL));
+        ASSERT_OK(pthread_join(thread, NULL));
+        ASSERT_OK(pthread_attr_destroy(&small));
 }
 
 static bool forbid(unsigned one, unsigned other) {
@@ -189,5 +237,5 @@ static void in_an_orphan(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(copies), TEST(faults), TEST(some), TEST(in_an_orphan), TEST(in_threads),
-                         TEST(while_it_goes), TEST(in_a_sandbox), TEST(without_pipes));
+                         TEST(on_other_stacks), TEST(while_it_goes), TEST(in_a_sandbox), TEST(without_pipes));
 }

@@ -363,6 +363,7 @@ static void versions(void) {
 static void uvm(void) {
         UvmRegisterGpu r = {0};
         UvmInitialize i = {.status = 9};
+        UvmPageableMemAccess a;
         MemoryCaller m;
         SimFile *f;
 
@@ -388,6 +389,14 @@ static void uvm(void) {
         ASSERT_OK(m.caller.read(&m.caller, PARAMS_AT, &r, sizeof r));
         ASSERT_INT(r.status, RM_ERR_INVALID_DEVICE);
         ASSERT_OK(sim_call(f, &m.caller, UVM_PAGEABLE_MEM_ACCESS_CMD, PARAMS_AT));
+        ASSERT_OK(m.caller.read(&m.caller, PARAMS_AT, &a, sizeof a));
+        ASSERT_INT(a.pageable, 1);
+        for (i.flags = 1; i.flags <= 4; i.flags += 3) { /* otherwise than before, and unknown */
+                ASSERT_OK(m.caller.write(&m.caller, PARAMS_AT, &i, sizeof i));
+                ASSERT_OK(sim_call(f, &m.caller, UVM_INITIALIZE_CMD, PARAMS_AT));
+                ASSERT_OK(m.caller.read(&m.caller, PARAMS_AT, &i, sizeof i));
+                ASSERT_INT(i.status, RM_ERR_INVALID_ARGUMENT);
+        }
         ASSERT_OK(sim_call(f, &m.caller, UVM_DEINITIALIZE_CMD, 0));
         ASSERT_INT(sim_call(f, &m.caller, UVM_INITIALIZE_CMD, 0), -EFAULT);
         ASSERT_INT(sim_call(f, &m.caller, UVM_INITIALIZE_CMD, MEMORY_READ_ONLY), -EFAULT);
