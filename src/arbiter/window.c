@@ -263,7 +263,6 @@ void window_tend(Engine *e, uint32_t i, uint64_t now) {
                 reconcile(e, t, now);
         else if (t->state == ENGINE_CLOSING && is_over)
                 over(e, t, now);
-        else if (t->state == ENGINE_CLOSING && now >= window_deadline(t) &&
-                 is_in_the_way(e, t, now))
+        else if (t->state == ENGINE_CLOSING && now >= window_deadline(t) && is_in_the_way(e, t, now))
                 give_up(e, t, now);
 }

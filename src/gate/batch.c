@@ -71,26 +71,54 @@ static bool is_done(CuHandle stream) {
 
 /* ---- the end of a batch ---- */
 
+/* Since its launch, or since what was before it was over. */
+static uint64_t passed(const Batch *b, uint64_t now) {
+        uint64_t before = atomic_load(&b->context->over), from = b->began > before ? b->began : before;
+
+        return now > from ? now - from : 0;
+}
+
+static void measure_all(Account *a, Context *c, uint64_t now);
+
 /* What is charged until the events are looked at, which is at the application's next call, or never: the estimate, but no more than there
  * was time for, since its launch or since what was before it was over; and all of that where the estimate was none. So all of them
  * together are never more than the time that passed. */
 static uint64_t provisional(const Batch *b, uint64_t now) {
-        uint64_t nsec = atomic_load(&b->nsec), before = atomic_load(&b->context->over);
-        uint64_t from = b->began > before ? b->began : before, clock = now > from ? now - from : 0;
+        uint64_t nsec = atomic_load(&b->nsec), clock = passed(b, now);
 
         if (clock < nsec || clock / WRONG > nsec)
                 nsec = clock;
-        atomic_store(&b->context->over, from + nsec);
+        atomic_store(&b->context->over, now - clock + nsec);
         return nsec;
+}
+
+static void charge_as(Account *a, Batch *b, uint64_t charged) {
+        uint64_t nsec = atomic_load(&b->nsec);
+
+        b->charged = charged;
+        account_settle(a, b->context->card, nsec);
+        account_correct(a, b->context->card, (int64_t) charged - (int64_t) nsec);
 }
 
 /* in_flight becomes used. */
 static void charge(Account *a, Batch *b, uint64_t now) {
-        uint64_t nsec = atomic_load(&b->nsec);
+        charge_as(a, b, provisional(b, now));
+}
 
-        b->charged = provisional(b, now);
-        account_settle(a, b->context->card, nsec);
-        account_correct(a, b->context->card, (int64_t) b->charged - (int64_t) nsec);
+/* The same of a batch whose end nobody has seen: it is as long ago as it may be, so the clock says nothing but how much it was at most. If the
+ * newest measurement says that the estimate was none, that is what each took. */
+static void charge_unseen(Account *a, Batch *b, uint64_t now) {
+        uint64_t nsec = atomic_load(&b->nsec), room = passed(b, now), newest = 0;
+
+        if (room / WRONG > nsec) {
+                measure_all(a, b->context, now);
+                for (uint32_t i = 0; i < b->n_shares; i++)
+                        newest += estimate_newest(b->shares[i].of) * b->shares[i].launches;
+        }
+        nsec = newest > nsec ? newest : nsec;
+        nsec = nsec < room ? nsec : room;
+        atomic_store(&b->context->over, now - room + nsec);
+        charge_as(a, b, nsec);
 }
 
 /* Who takes it from BATCH_CLOSED says that it is over. */
@@ -155,7 +183,7 @@ static void close_batch(Account *a, Batch *b, uint64_t now) {
         int mode = relax(CU_CAPTURE_RELAXED);
 
         if (!record(&b->end, b->stream) || is_capturing(b->stream)) {
-                charge(a, b, now);
+                charge_unseen(a, b, now);
                 let_go(b);
         } else {
                 (void) atomic_fetch_add(&m->closed, 1);
@@ -286,7 +314,7 @@ static bool went_dry(Account *a, Batch *b, uint64_t now) {
                 atomic_store(&b->over, now);
                 return false;
         }
-        charge(a, b, now);
+        charge_unseen(a, b, now);
         return true;
 }
 
@@ -352,7 +380,7 @@ static bool is_due(const Account *a, const Batch *b, const Estimate *e, uint64_t
         const Meter *m = &a->meters[b->context->card];
         uint32_t closed = atomic_load_explicit(&m->closed, memory_order_relaxed);
 
-        if (estimate_is_cold(e) && closed < MARKS_COLD)
+        if (estimate_is_doubtful(e) && closed < MARKS_COLD)
                 return true;
         return atomic_load(&b->nsec) >= mark_after(a, b->context->card) ||
                now - atomic_load_explicit(&m->marked, memory_order_relaxed) >=
@@ -375,8 +403,8 @@ void account_add(Account *a, Batch *b, const Launched *l) {
         } else {
                 atomic_store(&b->state, BATCH_OPEN);
                 if (atomic_load(&b->context->handle) == 0 && take(b, BATCH_OPEN)) {
-                        charge(a, b,
-                               l->now); /* the context ended meanwhile, and nobody looks after it any more */
+                        charge_unseen(a, b,
+                                      l->now); /* the context ended meanwhile, and nobody looks after it */
                         let_go(b);
                 }
         }
@@ -403,7 +431,7 @@ static void tend_open(Account *a, Batch *b, bool close, uint64_t now) {
                 return;
         if (of_another_thread(b)) {
                 if (now > over + FOREIGN_NSEC) {
-                        charge(a, b, now);
+                        charge_unseen(a, b, now);
                         let_go(b);
                 } else {
                         atomic_store(&b->state, BATCH_OPEN);
@@ -444,7 +472,7 @@ void account_tend(Account *a, Context *c, bool all, uint64_t now) {
 static void end_batch(Account *a, Batch *b) {
         say_over(a, b);
         if (take(b, BATCH_OPEN)) {
-                charge(a, b, account_now());
+                charge_unseen(a, b, account_now());
                 let_go(b);
         }
         if (!take(b, BATCH_DONE) && !take(b, BATCH_FREE))

@@ -37,6 +37,7 @@ typedef struct Asking { /* one launch that wants to pass */
         Meter *meter;
         uint32_t card;
         uint64_t nsec, now, since; /* since: it waits; 0: not yet */
+        uint64_t known;            /* of nsec, if anything is */
         uint32_t window, wake;     /* as they were when it was judged */
         bool cold;                 /* nsec is not known */
 } Asking;
@@ -83,10 +84,12 @@ static bool arbiter_away(const SliceTurn *t, uint64_t now) {
 
 /* What is not known yet counts as half of what may be in flight: few of it pass until one is over. */
 static void suppose(Asking *k, uint64_t depth) {
+        uint64_t nsec = depth / 2 > COLD_MOST       ? COLD_MOST
+                        : depth / 2 > ESTIMATE_COLD ? depth / 2
+                                                    : ESTIMATE_COLD;
+
         if (k->cold)
-                k->nsec = depth / 2 > COLD_MOST       ? COLD_MOST
-                          : depth / 2 > ESTIMATE_COLD ? depth / 2
-                                                      : ESTIMATE_COLD;
+                k->nsec = k->known > nsec ? k->known : nsec;
 }
 
 static Verdict by_window(Asking *k) {
@@ -235,8 +238,9 @@ static void wait_for_turn(Launch *l) {
                     .limits = l->account->gate->cards[l->card].slice.limits,
                     .meter = &l->account->meters[l->card],
                     .card = l->card,
-                    .cold = estimate_is_cold(l->estimate),
-                    .nsec = estimate_nsec(l->estimate)};
+                    .cold = estimate_is_doubtful(l->estimate),
+                    .nsec = estimate_nsec(l->estimate),
+                    .known = estimate_is_cold(l->estimate) ? 0 : estimate_nsec(l->estimate)};
         uint32_t waiters;
         Verdict v;
 
@@ -276,7 +280,7 @@ void turnstile_enter(Gate *g, Launch *l, CuHandle function, uint64_t blocks, CuH
         wait_for_turn(l);
         l->batch = l->context ? account_open(a, l->context, named,
                                              named == STREAM_MINE ? spin_self() : (uintptr_t) named,
-                                             estimate_is_cold(l->estimate), l->now)
+                                             estimate_is_doubtful(l->estimate), l->now)
                               : NULL;
 }
 
