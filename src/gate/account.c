@@ -79,6 +79,7 @@ static Account *begin_again(Account *a, Gate *g, long pid) {
                 atomic_store(&a->meters[i].in_flight, 0);
                 atomic_store(&a->meters[i].used, 0);
                 atomic_store(&a->meters[i].closed, 0);
+                atomic_store(&a->meters[i].marks, 0);
                 atomic_store(&a->meters[i].waiters, 0);
         }
         a->gate = g;

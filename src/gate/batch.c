@@ -10,12 +10,14 @@
 #define MARK_PAUSE UINT64_C(1000000)
 
 #define SLACK_NSEC    UINT64_C(200000)      /* by which estimates may be late before anybody asks */
+#define LATE_NSEC     UINT64_C(500000)      /* what was to be over so long ago was estimated wrongly */
 #define FOREIGN_NSEC  UINT64_C(10000000)    /* the same for a stream that only its own thread can ask about */
 #define ORIGIN_MSEC   500.0F                /* a float of ms has 24 bits: 60 ns of a second */
 #define MEASURE_STALE UINT64_C(10000000000) /* a thread that was measuring has ended */
 
 enum {
-        MARKS_COLD = 4, /* on the card at once, of what was never measured */
+        MARKS_FIRST = 64, /* of a process: functions may be tried with little work before they get much */
+        MARKS_COLD = 4,   /* on the card at once, of what was never measured */
         WRONG = 4, /* times the estimate: it was none. Less may be because the driver's thread came late */
 };
 
@@ -176,6 +178,28 @@ static void let_go(Batch *b) {
         atomic_store_explicit(&b->state, BATCH_FREE, memory_order_release);
 }
 
+/* One after the other, as if all streams were one. */
+static void expect(Meter *m, const Batch *b, uint64_t now) {
+        uint64_t due = atomic_load(&m->due);
+
+        atomic_store(&m->due, (atomic_load(&m->closed) > 0 && due > now ? due : now) + atomic_load(&b->nsec));
+}
+
+bool account_is_late(Account *a, uint32_t card, CuHandle stream, uint64_t now) {
+        const Meter *m = &a->meters[card];
+        uint64_t in_flight = atomic_load_explicit(&m->in_flight, memory_order_relaxed);
+        bool late = atomic_load_explicit(&m->closed, memory_order_relaxed) > 0 &&
+                    now > atomic_load_explicit(&m->due, memory_order_relaxed) + LATE_NSEC + WRONG * in_flight;
+        int mode;
+
+        if (!late)
+                return false;
+        mode = relax(CU_CAPTURE_RELAXED);
+        late = !is_done(stream); /* or it is the driver's thread that comes late; or the context is no more */
+        (void) relax(mode);
+        return late;
+}
+
 /* Marks the end of a batch that is held. Between the question whether the stream is captured and the event, another thread may have begun
  * a capture: then nothing of ours waits for that event. */
 static void close_batch(Account *a, Batch *b, uint64_t now) {
@@ -186,7 +210,9 @@ static void close_batch(Account *a, Batch *b, uint64_t now) {
                 charge_unseen(a, b, now);
                 let_go(b);
         } else {
+                expect(m, b, now);
                 (void) atomic_fetch_add(&m->closed, 1);
+                (void) atomic_fetch_add(&m->marks, 1);
                 atomic_store(&m->marked, now);
                 atomic_store(&b->state, BATCH_CLOSED);
                 (void) watch(b->context, b); /* where that cannot be had, account_tend() asks */
@@ -266,7 +292,8 @@ static void measure_all(Account *a, Context *c, uint64_t now) {
 static bool worth_measuring(Account *a, const Batch *b, bool cold, uint64_t now) {
         const Meter *m = &a->meters[b->context->card];
 
-        return cold || atomic_load(&m->closed) > 0 || now - atomic_load(&m->marked) >= MARK_PAUSE;
+        return cold || atomic_load(&m->closed) > 0 || atomic_load(&m->marks) < MARKS_FIRST ||
+               now - atomic_load(&m->marked) >= MARK_PAUSE;
 }
 
 static bool begin(Account *a, Batch *b, CuHandle stream, uintptr_t key, bool cold, uint64_t now) {
@@ -381,6 +408,8 @@ static bool is_due(const Account *a, const Batch *b, const Estimate *e, uint64_t
         uint32_t closed = atomic_load_explicit(&m->closed, memory_order_relaxed);
 
         if (estimate_is_doubtful(e) && closed < MARKS_COLD)
+                return true;
+        if (closed == 0 && atomic_load_explicit(&m->marks, memory_order_relaxed) < MARKS_FIRST)
                 return true;
         return atomic_load(&b->nsec) >= mark_after(a, b->context->card) ||
                now - atomic_load_explicit(&m->marked, memory_order_relaxed) >=

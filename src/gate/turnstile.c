@@ -38,8 +38,9 @@ typedef struct Asking { /* one launch that wants to pass */
         uint32_t card;
         uint64_t nsec, now, since; /* since: it waits; 0: not yet */
         uint64_t known;            /* of nsec, if anything is */
-        uint32_t window, wake;     /* as they were when it was judged */
-        bool cold;                 /* nsec is not known */
+        CuHandle stream;
+        uint32_t window, wake; /* as they were when it was judged */
+        bool cold;             /* nsec is not known */
 } Asking;
 
 /* ---- limits ---- */
@@ -107,6 +108,8 @@ static Verdict by_window(Asking *k) {
                 return WAIT_WINDOW;
         if (k->now >= atomic_load_explicit(&t->closes, memory_order_relaxed))
                 return WAIT_LATE;
+        if (in_flight != 0 && account_is_late(k->account, k->card, k->stream, k->now))
+                return WAIT_DEPTH;
         do
                 if (in_flight != 0 && in_flight >= depth)
                         return WAIT_DEPTH;
@@ -232,12 +235,13 @@ static void wait_once(Asking *k, Verdict v) {
         sleep_for(k, v);
 }
 
-static void wait_for_turn(Launch *l) {
+static void wait_for_turn(Launch *l, CuHandle stream) {
         Asking k = {.account = l->account,
                     .context = l->context,
                     .limits = l->account->gate->cards[l->card].slice.limits,
                     .meter = &l->account->meters[l->card],
                     .card = l->card,
+                    .stream = stream,
                     .cold = estimate_is_doubtful(l->estimate),
                     .nsec = estimate_nsec(l->estimate),
                     .known = estimate_is_cold(l->estimate) ? 0 : estimate_nsec(l->estimate)};
@@ -277,7 +281,7 @@ void turnstile_enter(Gate *g, Launch *l, CuHandle function, uint64_t blocks, CuH
         l->account = a;
         l->card = (uint32_t) card;
         l->estimate = estimate_find(&a->estimates, (uintptr_t) function, blocks);
-        wait_for_turn(l);
+        wait_for_turn(l, named);
         l->batch = l->context ? account_open(a, l->context, named,
                                              named == STREAM_MINE ? spin_self() : (uintptr_t) named,
                                              estimate_is_doubtful(l->estimate), l->now)
