@@ -13,7 +13,7 @@ class Tenant:
     """`aliquot run --gpu-core PERCENT -- aliquot-sample`, or the sample without any gate where percent is 0."""
 
     def __init__(self, lab, percent, kernel_us, processes=1, seconds=3600):
-        self.percent, self.lab = percent, lab
+        self.percent, self.kernel_us = percent, kernel_us
         run = [lab.aliquot, "run", "--board", lab.board, "--gpu-mem", "2", "--gpu-core", str(percent), "--"] if percent else []
         self.process = subprocess.Popen(run + [lab.sample, "--seconds", str(seconds), "--kernel-us", str(kernel_us),
                                                "--processes", str(processes)],
