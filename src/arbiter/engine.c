@@ -299,7 +299,6 @@ static uint64_t after_closing(const Engine *e, const EngineTenant *t, uint64_t n
 
         if (deadline <= now)
                 deadline = UINT64_MAX; /* nobody waits for its end, so it may take as long as it does */
-
         if (e->owner >= 0)
                 return without_bell(t, now, false);
         if (ripe > now)

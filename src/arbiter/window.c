@@ -194,8 +194,8 @@ static void give_up(Engine *e, EngineTenant *t, uint64_t now) {
         t->busy = t->says.busy;
 }
 
-/* Half of the time beside others is its own, and all in which nobody had a window; of what it says itself that it used, the others get that half back which they were
- * charged for: what it pays is what they get. */
+/* Half of the time beside others is its own, and all in which nobody had a window. Of what it says itself that it used beside them the
+ * others get that half back which they were charged for: what it pays is what they get. */
 static void reconcile(Engine *e, EngineTenant *t, uint64_t now) {
         uint64_t held = since(t->overdue + t->late, now), beside = min_u64(t->shared, held),
                  said = min_u64(since(t->busy, t->says.busy), beside);

@@ -23,6 +23,8 @@ enum {
 #define COLD_MOST   (4 * MSEC)  /* what is supposed of work that was never measured, at most */
 #define LATE_WAIT   (2 * MSEC)  /* the window is over, and the arbiter has not said so */
 #define DEPTH_WAIT  (1 * MSEC)
+#define HELD_MOST   (250 * MSEC)  /* behind what takes longer than it should */
+#define HELD_PAUSE  (1000 * MSEC) /* until the next time */
 #define LOST_AFTER                                                                                           \
         (2000 * MSEC) /* nothing is on the card, and something is in flight: a thread ended with it */
 
@@ -93,6 +95,16 @@ static void suppose(Asking *k, uint64_t depth) {
                 k->nsec = k->known > nsec ? k->known : nsec;
 }
 
+/* Not for ever: what is in front may wait for something that this thread does after its launch. */
+static bool is_held(Asking *k) {
+        if (!account_is_late(k->account, k->card, k->stream, k->now))
+                return false;
+        if (k->since == 0 || k->now - k->since < HELD_MOST)
+                return true;
+        atomic_store(&k->meter->due, k->now + HELD_PAUSE);
+        return false;
+}
+
 static Verdict by_window(Asking *k) {
         const SliceTurn *t = &k->limits->turn;
         uint64_t in_flight = atomic_load_explicit(&k->meter->in_flight, memory_order_relaxed);
@@ -108,7 +120,7 @@ static Verdict by_window(Asking *k) {
                 return WAIT_WINDOW;
         if (k->now >= atomic_load_explicit(&t->closes, memory_order_relaxed))
                 return WAIT_LATE;
-        if (in_flight != 0 && account_is_late(k->account, k->card, k->stream, k->now))
+        if (in_flight != 0 && is_held(k))
                 return WAIT_DEPTH;
         do
                 if (in_flight != 0 && in_flight >= depth)

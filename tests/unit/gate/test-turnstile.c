@@ -516,10 +516,39 @@ static void what_is_late_holds_the_others(void) {
         settle();
 }
 
+/* It is not over before something happens that this thread does later: that must not be for ever. */
+static void nobody_is_held_for_ever(void) {
+        uint64_t begin_at;
+
+        begin();
+        for (unsigned i = 0; i < 100; i++) {
+                launch(1000);
+                (void) usleep(100);
+                (void) one_is_over();
+        }
+        settle();
+        (void) usleep(2000);
+        launch(1000); /* marked, and seen by nobody */
+        driver.end = account_now() + FAR * 1000 * MSEC;
+        (void) usleep(5000);
+        begin_at = account_now();
+        launch(1000);
+        ASSERT_TRUE(account_now() - begin_at >= 200 * MSEC);
+        launch(1000);
+        driver.end = account_now();
+        for (unsigned i = 0; i < CALLS; i++)
+                driver.calls[i].at = 0;
+        for (unsigned i = 0; i < EVENTS; i++)
+                driver.events[i].at = driver.end;
+        all_is_over();
+        settle();
+}
+
 int main(void) {
         return TEST_MAIN(TEST(what_is_limited), TEST(busy_is_the_cards_time), TEST(union_over_streams),
                          TEST(refused_launches_cost_nothing), TEST(a_stream_that_cannot_be_marked),
                          TEST(captured_work_is_no_work), TEST(an_old_driver), TEST(no_context),
                          TEST(contexts_come_and_go), TEST(after_a_fault), TEST(threads),
-                         TEST(more_work_than_before), TEST(what_is_late_holds_the_others));
+                         TEST(more_work_than_before), TEST(what_is_late_holds_the_others),
+                         TEST(nobody_is_held_for_ever));
 }
