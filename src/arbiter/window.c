@@ -204,6 +204,7 @@ static void reconcile(Engine *e, EngineTenant *t, uint64_t now) {
         account_charge(&t->account, &t->terms, (int64_t) min_u64(t->paid, (uint64_t) ACCOUNT_DEBT), e->clock);
         t->turn.used += t->paid;
         settle(t, now);
+        t->patience = min_u64(2 * t->patience, PATIENCE); /* it has ended, and is paid for */
         t->state = ENGINE_CLOSED;
         t->told = false;
         if (others_overdue(e, t))
