@@ -365,6 +365,25 @@ static void alone_with_long_kernels(void) {
         }
 }
 
+/* Both said too little of their kernels for a while, as a gate does that has not measured them yet. That is forgotten. */
+static void patience_comes_back(void) {
+        ModelProcess *p[2];
+        Shares s;
+
+        model_init(&m, 48);
+        for (unsigned i = 0; i < 2; i++) {
+                p[i] = model_process(&m, tenant(fixed(i == 0 ? 20 : 60)), 200 * MSEC);
+                p[i]->lie = LIE_SHORT;
+        }
+        model_run(&m, 10 * SEC);
+        p[0]->lie = p[1]->lie = LIE_NONE;
+        model_run(&m, 30 * SEC);
+        s = shares(60 * SEC);
+        printf("# after they were wrong: %.2f of 20, %.2f of 60\n", s.of[0], s.of[1]);
+        ASSERT_NEAR(s.of[0], 20, 1);
+        ASSERT_NEAR(s.of[1], 60, 1);
+}
+
 static void say(Engine *e, uint64_t now, uint64_t wants, uint64_t busy) {
         EngineSays says = {
                 .wants = wants, .busy = busy, .n_active = wants != 0, .drained = true, .ended = wants == 0};
@@ -590,7 +609,7 @@ int main(void) {
                          TEST(high_priority_is_hardly_disturbed), TEST(high_priority_is_bounded),
                          TEST(policies_change_under_way), TEST(tenants_come_and_go), TEST(another_takes_over),
                          TEST(there_is_an_end_to_tenants), TEST(liars), TEST(alone_with_long_kernels),
-                         TEST(what_is_said_late), TEST(the_absent_waste_little),
+                         TEST(patience_comes_back), TEST(what_is_said_late), TEST(the_absent_waste_little),
                          TEST(stopped_and_killed_in_a_window), TEST(bells_are_lost),
                          TEST(the_arbiter_is_late), TEST(a_kernel_that_will_not_end),
                          TEST(the_clock_stands_and_jumps), TEST(whatever_happens), TEST(nobody_starves));
