@@ -544,11 +544,23 @@ static void nobody_is_held_for_ever(void) {
         settle();
 }
 
+/* The window has closed by its time, and the arbiter has not said so yet: what it waits for is said all the same. */
+static void over_by_its_time(void) {
+        begin();
+        launch(MSEC);
+        settle();
+        ASSERT_INT(row()->drained, 0);
+        launch(MSEC);
+        limits.turn.closes = account_now();
+        settle();
+        ASSERT_INT(row()->drained, 1);
+}
+
 int main(void) {
         return TEST_MAIN(TEST(what_is_limited), TEST(busy_is_the_cards_time), TEST(union_over_streams),
                          TEST(refused_launches_cost_nothing), TEST(a_stream_that_cannot_be_marked),
                          TEST(captured_work_is_no_work), TEST(an_old_driver), TEST(no_context),
                          TEST(contexts_come_and_go), TEST(after_a_fault), TEST(threads),
                          TEST(more_work_than_before), TEST(what_is_late_holds_the_others),
-                         TEST(nobody_is_held_for_ever));
+                         TEST(nobody_is_held_for_ever), TEST(over_by_its_time));
 }
