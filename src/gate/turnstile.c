@@ -309,10 +309,11 @@ static bool is_fatal(int result) {
 void turnstile_leave(Launch *l, int result) {
         Account *a = l->account;
         bool made = result == CU_SUCCESS;
-        const Launched done = {l->estimate, l->nsec, l->now, made, l->waited};
+        Launched done;
 
         if (!a)
                 return;
+        done = (Launched){l->estimate, l->nsec, l->now, made, l->waited};
         if (l->batch)
                 account_add(a, l->batch, &done);
         else

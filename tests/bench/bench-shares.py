@@ -51,6 +51,7 @@ def measure(caps, kernel, processes, gated, seconds):
     finally:
         for t in tenants:
             t.end()
+        lab.empty()
         cleanups.run()
     first, last = looks[0], looks[-1]
     if len(caps) == 1:  # nobody was before it: the time in which it computed without a pause counts

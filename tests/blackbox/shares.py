@@ -48,6 +48,7 @@ class Shares(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         lab = Lab(Machine(self, SIM, CARD).dir, os.path.join(folder.name, "slices"), ALIQUOT, SAMPLE, SIM, LIBRARIES)
+        self.addCleanup(lab.empty)
         tenants = []
         for case in cases:
             tenants.append(Tenant(lab, *case))

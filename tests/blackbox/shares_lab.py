@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 
+from sim_lab import until
+
 CARD = "1xTesla-V100-SXM2-16GB:16160MiB"
 
 
@@ -35,6 +37,11 @@ class Lab:
         self.environment = dict(os.environ, ALIQUOT_SIM_DIR=directory, LD_LIBRARY_PATH=libraries,
                                 PATH=libraries + ":" + os.environ["PATH"])
         self.sessions, self.ran = {}, {}
+
+    def empty(self):
+        """Waits until nobody has a file of the card open: then it can be unmounted."""
+        until(lambda: not json.loads(subprocess.run([self.sim, "--status", self.directory], check=True, capture_output=True,
+                                                    text=True).stdout)["clients"], "the card is left")
 
     def session(self, pid):
         if pid not in self.sessions:
