@@ -47,6 +47,7 @@ void window_open(Engine *e, uint32_t i, uint64_t now, bool contested);
 void window_extend(Engine *e, uint32_t i, uint64_t now, bool contested);
 void window_close(Engine *e, uint32_t i, uint64_t now);
 void window_charge(Engine *e, uint32_t i, uint64_t ns); /* what it has used, until it is known better */
+void window_late(Engine *e, uint32_t i, uint64_t now);  /* it says of what it had used that it was more */
 void window_renew(Engine *e, uint32_t i);               /* its owner takes it for over, and it is not */
 
 /* Whatever is still to be said of a window that is closed: over, or overdue. */

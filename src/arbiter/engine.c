@@ -34,6 +34,7 @@ int engine_add(Engine *e, uint64_t now, const Terms *terms, uint32_t number, boo
                 .says = {.drained = !open},
                 .turn = {.gated = terms->gated, .number = number & (UINT32_MAX >> 1), .closes = now},
                 .opened = now,
+                .over = now,
                 .patience = PATIENCE};
         account_init(&t->account, terms, e->clock);
         return (int) i;
@@ -51,7 +52,9 @@ static void hold_or_let_go(Engine *e, uint32_t i) {
         t->turn.number = (t->turn.number + 1) & (UINT32_MAX >> 1);
         t->turn.closes = t->opened = e->now;
         t->busy = t->says.busy;
-        t->paid = t->late = t->beside = 0;
+        t->paid = t->late = t->beside = t->doubt = 0;
+        t->settled = t->says.busy;
+        t->over = e->now;
         t->turn.gated = t->terms.gated;
 }
 
@@ -81,6 +84,8 @@ void engine_says(Engine *e, uint64_t now, uint32_t i, const EngineSays *says) {
         t->says = *says;
         t->says.busy = busy;
         t->said = now;
+        if (t->state == ENGINE_CLOSED && t->terms.gated)
+                window_late(e, i, now);
 }
 
 bool engine_looks(const Engine *e, uint32_t i, uint64_t now) {
@@ -115,6 +120,15 @@ static bool is_closing(const Engine *e) {
                 if (e->tenants[i].state == ENGINE_CLOSING)
                         return true;
         return false;
+}
+
+/* What an overdue one does beside others is theirs, too. */
+static void pass_overdue(Engine *e, uint64_t passed) {
+        bool others = e->owner >= 0 || is_closing(e);
+
+        for (uint32_t i = 0; others && i < e->n; i++)
+                if (e->tenants[i].state == ENGINE_OVERDUE)
+                        e->tenants[i].shared += passed;
 }
 
 /* What goes from one window to the next is lost for all, and by all alike. */
@@ -155,6 +169,7 @@ static void pass_time(Engine *e, uint64_t now) {
         uint64_t passed = min_u64(now - e->now, STEP_MAX), late = since(e->asked + ON_TIME, now);
         bool full = is_overcommitted(e);
 
+        pass_overdue(e, passed);
         for (uint32_t i = 0; i < e->n; i++) {
                 EngineTenant *t = &e->tenants[i];
                 AccountTime how = is_stalled(e, t, now) ? ACCOUNT_STALLED : ACCOUNT_WANTS;
@@ -256,7 +271,7 @@ static uint64_t without_bell(const EngineTenant *t, uint64_t now, bool haste) {
         uint64_t first = t->turn.closes + t->tail + (haste ? 3 * HOP : START);
         uint64_t again = now + HOP + since(t->turn.closes, now) / (haste ? 4 : 2);
 
-        return min_u64(window_deadline(t), max_u64(first, again));
+        return window_deadline(t) > now ? min_u64(window_deadline(t), max_u64(first, again)) : again;
 }
 
 static uint64_t after_owner(const Engine *e, uint64_t now) {
@@ -282,6 +297,8 @@ static uint64_t after_closing(const Engine *e, const EngineTenant *t, uint64_t n
         uint64_t deadline = window_deadline(t), end = since(LEAD, window_end(t, now)),
                  ripe = engine_ripens(e, now);
 
+        if (deadline <= now)
+                deadline = UINT64_MAX; /* nobody waits for its end, so it may take as long as it does */
         if (e->owner >= 0)
                 return without_bell(t, now, false);
         if (ripe > now)

@@ -61,6 +61,10 @@ typedef struct EngineTenant {
         uint64_t patience;     /* ns that others wait for work that it says is in flight */
         uint64_t idle_since;   /* seen without work in its window; 0: not */
         uint64_t overdue;      /* since when */
+        uint64_t shared;       /* of that: ns in which others had a window */
+        uint64_t settled;      /* what it had used by its own word when it was charged last */
+        uint64_t over;         /* when that was, at the end of its newest window */
+        uint64_t doubt;        /* ns by which that charge and its own word differed */
         uint64_t contested;    /* ns that it was charged while others' overdue work was on the card */
         uint64_t active_until; /* it counts as wanting until then, though it has no work */
         uint64_t paused_until; /* it wanted windows and did nothing with them */

@@ -149,9 +149,33 @@ static void share_overlap(Engine *e, EngineTenant *t, uint64_t now) {
         next->beside += both / 2;
 }
 
+/* What it said and what it was charged differ by so much: more that it says of the same work may be that. */
+static void settle(EngineTenant *t, uint64_t now) {
+        uint64_t busy = since(t->busy, t->says.busy);
+
+        t->doubt = busy > t->paid ? busy - t->paid : t->paid - busy;
+        t->settled = t->says.busy;
+        t->over = now;
+}
+
+/* Work of which nobody knew, or that took longer than anybody thought: its gate finds that out when it looks again. The card can have
+ * done no more of it since than there was time. */
+void window_late(Engine *e, uint32_t i, uint64_t now) {
+        EngineTenant *t = &e->tenants[i];
+        uint64_t more = since(t->settled, t->says.busy), known = min_u64(more, t->doubt),
+                 cost = min_u64(more - known, since(t->over, now));
+
+        t->settled = t->says.busy;
+        t->doubt -= known;
+        t->over += cost;
+        account_charge(&t->account, &t->terms, (int64_t) cost, e->clock);
+        t->turn.used += cost;
+}
+
 static void over(Engine *e, EngineTenant *t, uint64_t now) {
         share_overlap(e, t, now);
         charge(e, t, cost_of(e, t, now));
+        settle(t, now);
         t->turn.granted += since(t->opened, now);
         t->patience = min_u64(2 * t->patience, PATIENCE);
         learn(e, t, now);
@@ -166,18 +190,21 @@ static void give_up(Engine *e, EngineTenant *t, uint64_t now) {
         t->patience = max_u64(t->patience / 2, 2 * ENGINE_QUANTUM);
         t->state = ENGINE_OVERDUE;
         t->overdue = now;
+        t->shared = 0;
         t->busy = t->says.busy;
 }
 
-/* Half of the time beside others is its own; of what it says itself that it used, the others get that half back which they were
- * charged for: what it pays is what they get. */
+/* Half of the time beside others is its own, and all in which nobody had a window. Of what it says itself that it used beside them the
+ * others get that half back which they were charged for: what it pays is what they get. */
 static void reconcile(Engine *e, EngineTenant *t, uint64_t now) {
-        uint64_t beside = since(t->overdue + t->late, now),
+        uint64_t held = since(t->overdue + t->late, now), beside = min_u64(t->shared, held),
                  said = min_u64(since(t->busy, t->says.busy), beside);
 
-        account_charge(&t->account, &t->terms, (int64_t) min_u64(beside / 2, (uint64_t) ACCOUNT_DEBT),
-                       e->clock);
-        t->turn.used += beside / 2;
+        t->paid = held - beside / 2;
+        account_charge(&t->account, &t->terms, (int64_t) min_u64(t->paid, (uint64_t) ACCOUNT_DEBT), e->clock);
+        t->turn.used += t->paid;
+        settle(t, now);
+        t->patience = min_u64(2 * t->patience, PATIENCE); /* it has ended, and is paid for */
         t->state = ENGINE_CLOSED;
         t->told = false;
         if (others_overdue(e, t))
@@ -216,6 +243,19 @@ uint64_t window_end(const EngineTenant *t, uint64_t now) {
         return end < now ? now : min_u64(end, latest);
 }
 
+/* Whoever waits for nothing else; and a kernel that hangs is reported, whoever waits. */
+static bool is_in_the_way(const Engine *e, const EngineTenant *t, uint64_t now) {
+        if (since(t->turn.closes, now) >= e->hung)
+                return true;
+        for (uint32_t i = 0; i < e->n; i++) {
+                const EngineTenant *o = &e->tenants[i];
+
+                if (o != t && o->terms.gated && wants(o))
+                        return true;
+        }
+        return false;
+}
+
 void window_tend(Engine *e, uint32_t i, uint64_t now) {
         EngineTenant *t = &e->tenants[i];
         bool is_over = t->says.drained && t->said >= t->turn.closes;
@@ -224,6 +264,6 @@ void window_tend(Engine *e, uint32_t i, uint64_t now) {
                 reconcile(e, t, now);
         else if (t->state == ENGINE_CLOSING && is_over)
                 over(e, t, now);
-        else if (t->state == ENGINE_CLOSING && now >= window_deadline(t))
+        else if (t->state == ENGINE_CLOSING && now >= window_deadline(t) && is_in_the_way(e, t, now))
                 give_up(e, t, now);
 }

@@ -79,6 +79,7 @@ static Account *begin_again(Account *a, Gate *g, long pid) {
                 atomic_store(&a->meters[i].in_flight, 0);
                 atomic_store(&a->meters[i].used, 0);
                 atomic_store(&a->meters[i].closed, 0);
+                atomic_store(&a->meters[i].marks, 0);
                 atomic_store(&a->meters[i].waiters, 0);
         }
         a->gate = g;
@@ -294,11 +295,19 @@ void account_want(Account *a, uint32_t card, uint64_t now) {
                 peers_ring(&a->gate->cards[card].slice);
 }
 
+/* Also by its time, before the arbiter has said so: it hears that it may look. Whoever makes a window longer gives it another number
+ * where somebody takes it for over. */
+static bool is_over(const SliceTurn *t, uint32_t window) {
+        uint64_t closes = atomic_load(&t->closes);
+
+        return !(window & TURN_OPEN) || (account_now() >= closes && atomic_load(&t->window) == window);
+}
+
 void account_drained(Account *a, uint32_t card) {
         uint32_t window = atomic_load(&turn_of(a, card)->window), number = window >> 1;
         SliceWork *row = row_of(a, card);
 
-        if (window & TURN_OPEN || atomic_load(&a->meters[card].closed) != 0 ||
+        if (!is_over(turn_of(a, card), window) || atomic_load(&a->meters[card].closed) != 0 ||
             atomic_load(&row->drained) == number)
                 return;
         atomic_store(&row->in_flight, 0);

@@ -72,6 +72,8 @@ typedef struct Meter {              /* of one card */
         _Atomic uint64_t waited;  /* when one of them looked last: a thread may have ended in between */
         _Atomic uint32_t wake;    /* a futex: something is over */
         _Atomic uint64_t marked;  /* when a batch was closed last */
+        _Atomic uint32_t marks;   /* how many were, ever */
+        _Atomic uint64_t due;     /* when those that are closed will be over, by the estimates */
         Peers seen;
 } Meter;
 
@@ -105,6 +107,9 @@ typedef struct Launched {
 void account_add(Account *a, Batch *b, const Launched *l);
 /* What was launched without a batch: so much was in flight, and so much is charged. */
 void account_charge(Account *a, uint32_t card, uint64_t in_flight, uint64_t nsec);
+
+/* What is on the card takes many times as long as was estimated: nothing else should be launched until it is known. */
+bool account_is_late(Account *a, uint32_t card, CuHandle stream, uint64_t now);
 
 /* Looks after batches: closes those that are open if `all`, settles what must be over, measures what is done. */
 void account_tend(Account *a, Context *c, bool all, uint64_t now);

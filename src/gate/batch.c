@@ -10,12 +10,14 @@
 #define MARK_PAUSE UINT64_C(1000000)
 
 #define SLACK_NSEC    UINT64_C(200000)      /* by which estimates may be late before anybody asks */
+#define LATE_NSEC     UINT64_C(500000)      /* what was to be over so long ago was estimated wrongly */
 #define FOREIGN_NSEC  UINT64_C(10000000)    /* the same for a stream that only its own thread can ask about */
 #define ORIGIN_MSEC   500.0F                /* a float of ms has 24 bits: 60 ns of a second */
 #define MEASURE_STALE UINT64_C(10000000000) /* a thread that was measuring has ended */
 
 enum {
-        MARKS_COLD = 4, /* on the card at once, of what was never measured */
+        MARKS_FIRST = 64, /* of a process: functions may be tried with little work before they get much */
+        MARKS_COLD = 4,   /* on the card at once, of what was never measured */
         WRONG = 4, /* times the estimate: it was none. Less may be because the driver's thread came late */
 };
 
@@ -71,26 +73,54 @@ static bool is_done(CuHandle stream) {
 
 /* ---- the end of a batch ---- */
 
+/* Since its launch, or since what was before it was over. */
+static uint64_t passed(const Batch *b, uint64_t now) {
+        uint64_t before = atomic_load(&b->context->over), from = b->began > before ? b->began : before;
+
+        return now > from ? now - from : 0;
+}
+
+static void measure_all(Account *a, Context *c, uint64_t now);
+
 /* What is charged until the events are looked at, which is at the application's next call, or never: the estimate, but no more than there
  * was time for, since its launch or since what was before it was over; and all of that where the estimate was none. So all of them
  * together are never more than the time that passed. */
 static uint64_t provisional(const Batch *b, uint64_t now) {
-        uint64_t nsec = atomic_load(&b->nsec), before = atomic_load(&b->context->over);
-        uint64_t from = b->began > before ? b->began : before, clock = now > from ? now - from : 0;
+        uint64_t nsec = atomic_load(&b->nsec), clock = passed(b, now);
 
         if (clock < nsec || clock / WRONG > nsec)
                 nsec = clock;
-        atomic_store(&b->context->over, from + nsec);
+        atomic_store(&b->context->over, now - clock + nsec);
         return nsec;
+}
+
+static void charge_as(Account *a, Batch *b, uint64_t charged) {
+        uint64_t nsec = atomic_load(&b->nsec);
+
+        b->charged = charged;
+        account_settle(a, b->context->card, nsec);
+        account_correct(a, b->context->card, (int64_t) charged - (int64_t) nsec);
 }
 
 /* in_flight becomes used. */
 static void charge(Account *a, Batch *b, uint64_t now) {
-        uint64_t nsec = atomic_load(&b->nsec);
+        charge_as(a, b, provisional(b, now));
+}
 
-        b->charged = provisional(b, now);
-        account_settle(a, b->context->card, nsec);
-        account_correct(a, b->context->card, (int64_t) b->charged - (int64_t) nsec);
+/* The same of a batch whose end nobody has seen: it is as long ago as it may be, so the clock says nothing but how much it was at most. If the
+ * newest measurement says that the estimate was none, that is what each took. */
+static void charge_unseen(Account *a, Batch *b, uint64_t now) {
+        uint64_t nsec = atomic_load(&b->nsec), room = passed(b, now), newest = 0;
+
+        if (room / WRONG > nsec) {
+                measure_all(a, b->context, now);
+                for (uint32_t i = 0; i < b->n_shares; i++)
+                        newest += estimate_newest(b->shares[i].of) * b->shares[i].launches;
+        }
+        nsec = newest > nsec ? newest : nsec;
+        nsec = nsec < room ? nsec : room;
+        atomic_store(&b->context->over, now - room + nsec);
+        charge_as(a, b, nsec);
 }
 
 /* Who takes it from BATCH_CLOSED says that it is over. */
@@ -148,6 +178,28 @@ static void let_go(Batch *b) {
         atomic_store_explicit(&b->state, BATCH_FREE, memory_order_release);
 }
 
+/* One after the other, as if all streams were one. */
+static void expect(Meter *m, const Batch *b, uint64_t now) {
+        uint64_t due = atomic_load(&m->due);
+
+        atomic_store(&m->due, (atomic_load(&m->closed) > 0 && due > now ? due : now) + atomic_load(&b->nsec));
+}
+
+bool account_is_late(Account *a, uint32_t card, CuHandle stream, uint64_t now) {
+        const Meter *m = &a->meters[card];
+        uint64_t in_flight = atomic_load_explicit(&m->in_flight, memory_order_relaxed);
+        bool late = atomic_load_explicit(&m->closed, memory_order_relaxed) > 0 &&
+                    now > atomic_load_explicit(&m->due, memory_order_relaxed) + LATE_NSEC + WRONG * in_flight;
+        int mode;
+
+        if (!late)
+                return false;
+        mode = relax(CU_CAPTURE_RELAXED);
+        late = !is_done(stream); /* or it is the driver's thread that comes late; or the context is no more */
+        (void) relax(mode);
+        return late;
+}
+
 /* Marks the end of a batch that is held. Between the question whether the stream is captured and the event, another thread may have begun
  * a capture: then nothing of ours waits for that event. */
 static void close_batch(Account *a, Batch *b, uint64_t now) {
@@ -155,10 +207,12 @@ static void close_batch(Account *a, Batch *b, uint64_t now) {
         int mode = relax(CU_CAPTURE_RELAXED);
 
         if (!record(&b->end, b->stream) || is_capturing(b->stream)) {
-                charge(a, b, now);
+                charge_unseen(a, b, now);
                 let_go(b);
         } else {
+                expect(m, b, now);
                 (void) atomic_fetch_add(&m->closed, 1);
+                (void) atomic_fetch_add(&m->marks, 1);
                 atomic_store(&m->marked, now);
                 atomic_store(&b->state, BATCH_CLOSED);
                 (void) watch(b->context, b); /* where that cannot be had, account_tend() asks */
@@ -238,7 +292,8 @@ static void measure_all(Account *a, Context *c, uint64_t now) {
 static bool worth_measuring(Account *a, const Batch *b, bool cold, uint64_t now) {
         const Meter *m = &a->meters[b->context->card];
 
-        return cold || atomic_load(&m->closed) > 0 || now - atomic_load(&m->marked) >= MARK_PAUSE;
+        return cold || atomic_load(&m->closed) > 0 || atomic_load(&m->marks) < MARKS_FIRST ||
+               now - atomic_load(&m->marked) >= MARK_PAUSE;
 }
 
 static bool begin(Account *a, Batch *b, CuHandle stream, uintptr_t key, bool cold, uint64_t now) {
@@ -286,7 +341,7 @@ static bool went_dry(Account *a, Batch *b, uint64_t now) {
                 atomic_store(&b->over, now);
                 return false;
         }
-        charge(a, b, now);
+        charge_unseen(a, b, now);
         return true;
 }
 
@@ -352,7 +407,9 @@ static bool is_due(const Account *a, const Batch *b, const Estimate *e, uint64_t
         const Meter *m = &a->meters[b->context->card];
         uint32_t closed = atomic_load_explicit(&m->closed, memory_order_relaxed);
 
-        if (estimate_is_cold(e) && closed < MARKS_COLD)
+        if (estimate_is_doubtful(e) && closed < MARKS_COLD)
+                return true;
+        if (closed == 0 && atomic_load_explicit(&m->marks, memory_order_relaxed) < MARKS_FIRST)
                 return true;
         return atomic_load(&b->nsec) >= mark_after(a, b->context->card) ||
                now - atomic_load_explicit(&m->marked, memory_order_relaxed) >=
@@ -375,8 +432,8 @@ void account_add(Account *a, Batch *b, const Launched *l) {
         } else {
                 atomic_store(&b->state, BATCH_OPEN);
                 if (atomic_load(&b->context->handle) == 0 && take(b, BATCH_OPEN)) {
-                        charge(a, b,
-                               l->now); /* the context ended meanwhile, and nobody looks after it any more */
+                        charge_unseen(a, b,
+                                      l->now); /* the context ended meanwhile, and nobody looks after it */
                         let_go(b);
                 }
         }
@@ -403,7 +460,7 @@ static void tend_open(Account *a, Batch *b, bool close, uint64_t now) {
                 return;
         if (of_another_thread(b)) {
                 if (now > over + FOREIGN_NSEC) {
-                        charge(a, b, now);
+                        charge_unseen(a, b, now);
                         let_go(b);
                 } else {
                         atomic_store(&b->state, BATCH_OPEN);
@@ -444,7 +501,7 @@ void account_tend(Account *a, Context *c, bool all, uint64_t now) {
 static void end_batch(Account *a, Batch *b) {
         say_over(a, b);
         if (take(b, BATCH_OPEN)) {
-                charge(a, b, account_now());
+                charge_unseen(a, b, account_now());
                 let_go(b);
         }
         if (!take(b, BATCH_DONE) && !take(b, BATCH_FREE))

@@ -18,6 +18,13 @@ static uint64_t mixed(uintptr_t function, uint64_t blocks) {
         return k | 1; /* 0 is an empty place */
 }
 
+static Estimate *begin(Estimate *e, uint64_t key) {
+        atomic_store_explicit(&e->nsec, 0, memory_order_relaxed);
+        atomic_store_explicit(&e->odd, 0, memory_order_relaxed);
+        atomic_store_explicit(&e->key, key, memory_order_relaxed);
+        return e;
+}
+
 Estimate *estimate_find(Estimates *t, uintptr_t function, uint64_t blocks) {
         uint64_t key = mixed(function, blocks), at = key >> 8, there;
         Estimate *e;
@@ -27,16 +34,10 @@ Estimate *estimate_find(Estimates *t, uintptr_t function, uint64_t blocks) {
                 there = atomic_load_explicit(&e->key, memory_order_relaxed);
                 if (there == key)
                         return e;
-                if (there == 0) {
-                        atomic_store_explicit(&e->nsec, 0, memory_order_relaxed);
-                        atomic_store_explicit(&e->key, key, memory_order_relaxed);
-                        return e;
-                }
+                if (there == 0)
+                        return begin(e, key);
         }
-        e = &t->of[(at + (key >> 40) % ESTIMATE_WAYS) & (ESTIMATES - 1)];
-        atomic_store_explicit(&e->nsec, 0, memory_order_relaxed);
-        atomic_store_explicit(&e->key, key, memory_order_relaxed);
-        return e;
+        return begin(&t->of[(at + (key >> 40) % ESTIMATE_WAYS) & (ESTIMATES - 1)], key);
 }
 
 uint64_t estimate_nsec(const Estimate *e) {
@@ -47,6 +48,16 @@ uint64_t estimate_nsec(const Estimate *e) {
 
 bool estimate_is_cold(const Estimate *e) {
         return atomic_load_explicit(&e->nsec, memory_order_relaxed) == 0;
+}
+
+uint64_t estimate_newest(const Estimate *e) {
+        uint64_t odd = atomic_load_explicit(&e->odd, memory_order_relaxed), nsec = estimate_nsec(e);
+
+        return odd > nsec ? odd : nsec;
+}
+
+bool estimate_is_doubtful(const Estimate *e) {
+        return estimate_is_cold(e) || estimate_newest(e) > estimate_nsec(e);
 }
 
 static void set(Estimate *e, uint64_t nsec) {
@@ -66,6 +77,19 @@ static uint64_t sum(const EstimateShare *shares, unsigned n, uint64_t *ret_cold)
         return known;
 }
 
+/* Once may be chance: the thread that launched was held up. Twice on the same side is another length, and the nearer of both is it. */
+static bool is_another(Estimate *e, uint64_t old, uint64_t each) {
+        uint64_t odd = atomic_load_explicit(&e->odd, memory_order_relaxed);
+        bool longer = each / MOST > old, shorter = old / MOST > each;
+
+        atomic_store_explicit(&e->odd, longer || shorter ? each : 0, memory_order_relaxed);
+        if (odd == 0 || !((longer && odd > old) || (shorter && odd < old)))
+                return false;
+        atomic_store_explicit(&e->odd, 0, memory_order_relaxed);
+        set(e, (longer && odd < each) || (shorter && odd > each) ? odd : each);
+        return true;
+}
+
 void estimate_learn(const EstimateShare *shares, unsigned n, uint64_t nsec) {
         uint64_t cold, known = sum(shares, n, &cold), each, old;
 
@@ -80,6 +104,8 @@ void estimate_learn(const EstimateShare *shares, unsigned n, uint64_t nsec) {
                         continue;
                 old = estimate_nsec(shares[i].of);
                 each = (uint64_t) ((double) old * ((double) nsec / (double) known));
+                if (is_another(shares[i].of, old, each > 0 ? each : 1))
+                        continue;
                 each = each / MOST < old ? each : old * MOST;
                 set(shares[i].of,
                     each > old ? old + (each - old + PART - 1) / PART : old - (old - each) / PART);

@@ -19,6 +19,7 @@ enum {
 typedef struct Estimate {
         _Atomic uint64_t key;
         _Atomic uint64_t nsec; /* 0: not measured yet */
+        _Atomic uint64_t odd;  /* measured last, if that was quite another one; 0: it was not */
 } Estimate;
 
 typedef struct Estimates {
@@ -29,6 +30,8 @@ typedef struct Estimates {
 Estimate *estimate_find(Estimates *t, uintptr_t function, uint64_t blocks);
 uint64_t estimate_nsec(const Estimate *e); /* at least 1; ESTIMATE_COLD before it was measured */
 bool estimate_is_cold(const Estimate *e);
+bool estimate_is_doubtful(const Estimate *e); /* cold, or measured last as many times as long */
+uint64_t estimate_newest(const Estimate *e);  /* at least estimate_nsec(); what it may have become */
 
 typedef struct EstimateShare {
         Estimate *of;
@@ -36,5 +39,5 @@ typedef struct EstimateShare {
 } EstimateShare;
 
 /* These took so long together; each entry is there once. What was never measured gets what the others leave; the others move by a
- * quarter of the way. */
+ * quarter of the way, and all of it when they are found to be quite another length twice: the same function may be given other work. */
 void estimate_learn(const EstimateShare *shares, unsigned n, uint64_t nsec);

@@ -23,6 +23,8 @@ enum {
 #define COLD_MOST   (4 * MSEC)  /* what is supposed of work that was never measured, at most */
 #define LATE_WAIT   (2 * MSEC)  /* the window is over, and the arbiter has not said so */
 #define DEPTH_WAIT  (1 * MSEC)
+#define HELD_MOST   (250 * MSEC)  /* behind what takes longer than it should */
+#define HELD_PAUSE  (1000 * MSEC) /* until the next time */
 #define LOST_AFTER                                                                                           \
         (2000 * MSEC) /* nothing is on the card, and something is in flight: a thread ended with it */
 
@@ -37,8 +39,10 @@ typedef struct Asking { /* one launch that wants to pass */
         Meter *meter;
         uint32_t card;
         uint64_t nsec, now, since; /* since: it waits; 0: not yet */
-        uint32_t window, wake;     /* as they were when it was judged */
-        bool cold;                 /* nsec is not known */
+        uint64_t known;            /* of nsec, if anything is */
+        CuHandle stream;
+        uint32_t window, wake; /* as they were when it was judged */
+        bool cold;             /* nsec is not known */
 } Asking;
 
 /* ---- limits ---- */
@@ -83,10 +87,22 @@ static bool arbiter_away(const SliceTurn *t, uint64_t now) {
 
 /* What is not known yet counts as half of what may be in flight: few of it pass until one is over. */
 static void suppose(Asking *k, uint64_t depth) {
+        uint64_t nsec = depth / 2 > COLD_MOST       ? COLD_MOST
+                        : depth / 2 > ESTIMATE_COLD ? depth / 2
+                                                    : ESTIMATE_COLD;
+
         if (k->cold)
-                k->nsec = depth / 2 > COLD_MOST       ? COLD_MOST
-                          : depth / 2 > ESTIMATE_COLD ? depth / 2
-                                                      : ESTIMATE_COLD;
+                k->nsec = k->known > nsec ? k->known : nsec;
+}
+
+/* Not for ever: what is in front may wait for something that this thread does after its launch. */
+static bool is_held(Asking *k) {
+        if (!account_is_late(k->account, k->card, k->stream, k->now))
+                return false;
+        if (k->since == 0 || k->now - k->since < HELD_MOST)
+                return true;
+        atomic_store(&k->meter->due, k->now + HELD_PAUSE);
+        return false;
 }
 
 static Verdict by_window(Asking *k) {
@@ -104,6 +120,8 @@ static Verdict by_window(Asking *k) {
                 return WAIT_WINDOW;
         if (k->now >= atomic_load_explicit(&t->closes, memory_order_relaxed))
                 return WAIT_LATE;
+        if (in_flight != 0 && is_held(k))
+                return WAIT_DEPTH;
         do
                 if (in_flight != 0 && in_flight >= depth)
                         return WAIT_DEPTH;
@@ -229,14 +247,16 @@ static void wait_once(Asking *k, Verdict v) {
         sleep_for(k, v);
 }
 
-static void wait_for_turn(Launch *l) {
+static void wait_for_turn(Launch *l, CuHandle stream) {
         Asking k = {.account = l->account,
                     .context = l->context,
                     .limits = l->account->gate->cards[l->card].slice.limits,
                     .meter = &l->account->meters[l->card],
                     .card = l->card,
-                    .cold = estimate_is_cold(l->estimate),
-                    .nsec = estimate_nsec(l->estimate)};
+                    .stream = stream,
+                    .cold = estimate_is_doubtful(l->estimate),
+                    .nsec = estimate_nsec(l->estimate),
+                    .known = estimate_is_cold(l->estimate) ? 0 : estimate_nsec(l->estimate)};
         uint32_t waiters;
         Verdict v;
 
@@ -273,10 +293,10 @@ void turnstile_enter(Gate *g, Launch *l, CuHandle function, uint64_t blocks, CuH
         l->account = a;
         l->card = (uint32_t) card;
         l->estimate = estimate_find(&a->estimates, (uintptr_t) function, blocks);
-        wait_for_turn(l);
+        wait_for_turn(l, named);
         l->batch = l->context ? account_open(a, l->context, named,
                                              named == STREAM_MINE ? spin_self() : (uintptr_t) named,
-                                             estimate_is_cold(l->estimate), l->now)
+                                             estimate_is_doubtful(l->estimate), l->now)
                               : NULL;
 }
 
@@ -289,10 +309,11 @@ static bool is_fatal(int result) {
 void turnstile_leave(Launch *l, int result) {
         Account *a = l->account;
         bool made = result == CU_SUCCESS;
-        const Launched done = {l->estimate, l->nsec, l->now, made, l->waited};
+        Launched done;
 
         if (!a)
                 return;
+        done = (Launched){l->estimate, l->nsec, l->now, made, l->waited};
         if (l->batch)
                 account_add(a, l->batch, &done);
         else

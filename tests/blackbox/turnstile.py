@@ -215,7 +215,7 @@ class Turnstile(unittest.TestCase):
         program = Program(self, self.machine, slices, "all", kind, n=20, us=100, way=way)
         program.hears("ready")
         self.held(slices, program)
-        self.assertTrue(slices.rung())
+        until(slices.rung, "the bell, which comes behind the words")
         slices.open(depth=HOUR)
         program.hears("launched")
         self.assertEqual(program.taken(), 20)

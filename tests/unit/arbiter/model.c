@@ -142,6 +142,8 @@ static void tell(const Model *m, ModelProcess *p) {
                 p->said.busy = UINT64_MAX - m->now;
         else if (p->lie == LIE_BUSY_JUMPS)
                 p->said.busy = m->now * 1000;
+        if (p->lie == LIE_SHORT)
+                p->said.in_flight = min_u64(p->said.in_flight, USEC);
         if (p->lie == LIE_FUTURE) {
                 p->said.wants = UINT64_MAX - 5;
                 p->said.drained = UINT32_MAX;

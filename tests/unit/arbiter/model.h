@@ -24,7 +24,8 @@ typedef enum ModelLie {
         LIE_BUSY_JUMPS,   /* years */
         LIE_NEVER_DRAINS, /* for ever in flight */
         LIE_FUTURE,       /* it wants from tomorrow on, and drained windows that will never be */
-        LIE_ABSENT        /* it wants, and does nothing */
+        LIE_ABSENT,       /* it wants, and does nothing */
+        LIE_SHORT         /* what is in flight is hardly anything */
 } ModelLie;
 
 typedef struct ModelProcess {

@@ -342,6 +342,81 @@ static void liars(void) {
         beside_a_liar(LIE_NEVER_DRAINS, 20.5);
         beside_a_liar(LIE_FUTURE, 21);
         beside_a_liar(LIE_ABSENT, 0);
+        beside_a_liar(LIE_SHORT, 21);
+}
+
+/* Kernels that outlive their windows by far, whatever was said of them: where nobody else wants the card, they are paid for in full, from the
+ * first one on. */
+static void alone_with_long_kernels(void) {
+        static const uint64_t kernels[] = {20 * MSEC, 50 * MSEC, 500 * MSEC};
+
+        for (unsigned i = 0; i < 6; i++) {
+                uint64_t kernel = kernels[i / 2], begin;
+
+                model_init(&m, 41 + i);
+                begin = m.now;
+                model_process(&m, tenant(fixed(30)), kernel)->lie = i % 2 ? LIE_SHORT : LIE_NONE;
+                for (unsigned second = 1; second <= 30; second++) {
+                        model_run(&m, begin + second * SEC);
+                        ASSERT_TRUE(m.tenants[0].ran <=
+                                    30 * SEC / 100 * second + kernel + 2 * ENGINE_QUANTUM);
+                }
+                ASSERT_NEAR((double) m.tenants[0].ran / (30 * (double) SEC) * 100, 30, 2);
+        }
+}
+
+/* Both said too little of their kernels for a while, as a gate does that has not measured them yet. That is forgotten. */
+static void patience_comes_back(void) {
+        ModelProcess *p[2];
+        Shares s;
+
+        model_init(&m, 48);
+        for (unsigned i = 0; i < 2; i++) {
+                p[i] = model_process(&m, tenant(fixed(i == 0 ? 20 : 60)), 200 * MSEC);
+                p[i]->lie = LIE_SHORT;
+        }
+        model_run(&m, 10 * SEC);
+        p[0]->lie = p[1]->lie = LIE_NONE;
+        model_run(&m, 30 * SEC);
+        s = shares(60 * SEC);
+        printf("# after they were wrong: %.2f of 20, %.2f of 60\n", s.of[0], s.of[1]);
+        ASSERT_NEAR(s.of[0], 20, 1);
+        ASSERT_NEAR(s.of[1], 60, 1);
+}
+
+static void say(Engine *e, uint64_t now, uint64_t wants, uint64_t busy) {
+        EngineSays says = {
+                .wants = wants, .busy = busy, .n_active = wants != 0, .drained = true, .ended = wants == 0};
+
+        engine_says(e, now, 0, &says);
+        (void) engine_step(e, now);
+}
+
+/* What a gate finds out behind a window was used all the same; but not more than there was time for, and not what was paid already. */
+static void what_is_said_late(void) {
+        Engine *e = malloc(sizeof *e);
+        Terms t = fixed(30);
+        int64_t before;
+
+        ASSERT_TRUE(e != NULL);
+        engine_init(e, SEC);
+        ASSERT_INT(engine_add(e, SEC, &t, 0, false), 0);
+        say(e, SEC, SEC, 0);
+        ASSERT_TRUE(e->tenants[0].turn.open);
+        say(e, SEC + 2 * MSEC, SEC, 2 * MSEC);
+        for (unsigned i = 1; i < 10; i++) /* idle, closed, over */
+                say(e, SEC + 2 * MSEC + i * MSEC / 5, 0, 2 * MSEC);
+        ASSERT_INT(e->tenants[0].state, ENGINE_CLOSED);
+        say(e, SEC + 100 * MSEC, 0, 2 * MSEC);
+        before = account_tokens(&e->tenants[0].account);
+        say(e, SEC + 100 * MSEC, 0, 62 * MSEC);
+        ASSERT_NEAR((double) (before - account_tokens(&e->tenants[0].account)), 60 * MSEC, 2 * MSEC);
+        before = account_tokens(&e->tenants[0].account);
+        say(e, SEC + 100 * MSEC, 0, 62 * MSEC);
+        ASSERT_INT(account_tokens(&e->tenants[0].account), before);
+        say(e, SEC + 100 * MSEC, 0, 10 * SEC);
+        ASSERT_NEAR((double) (before - account_tokens(&e->tenants[0].account)), 37 * MSEC, 3 * MSEC);
+        free(e);
 }
 
 /* Under a work-conserving policy: who wants and does nothing has little of the others' time. */
@@ -533,7 +608,8 @@ int main(void) {
                          TEST(who_wakes_for_good), TEST(nobody_saves_up),
                          TEST(high_priority_is_hardly_disturbed), TEST(high_priority_is_bounded),
                          TEST(policies_change_under_way), TEST(tenants_come_and_go), TEST(another_takes_over),
-                         TEST(there_is_an_end_to_tenants), TEST(liars), TEST(the_absent_waste_little),
+                         TEST(there_is_an_end_to_tenants), TEST(liars), TEST(alone_with_long_kernels),
+                         TEST(patience_comes_back), TEST(what_is_said_late), TEST(the_absent_waste_little),
                          TEST(stopped_and_killed_in_a_window), TEST(bells_are_lost),
                          TEST(the_arbiter_is_late), TEST(a_kernel_that_will_not_end),
                          TEST(the_clock_stands_and_jumps), TEST(whatever_happens), TEST(nobody_starves));

@@ -447,9 +447,120 @@ static void threads(void) {
         ASSERT_INT(row()->wants, 0);
 }
 
+/* A function that was tried with little work, often enough to be known, and then gets much of it: what runs behind the last mark, of
+ * which nobody sees the end, is paid for, too, and when nothing runs nothing is. */
+static void more_work_than_before(void) {
+        pthread_t helper;
+        int64_t used;
+
+        begin();
+        over = 0;
+        ASSERT_OK(pthread_create(&helper, NULL, driving, NULL));
+        for (unsigned i = 0; i < 100; i++) {
+                launch(1000);
+                (void) usleep(100);
+        }
+        while (driver.end > account_now() || account_get(&gate)->meters[0].closed > 0)
+                (void) usleep(100);
+        (void) usleep(2000); /* the next one is measured */
+        used = account_get(&gate)->meters[0].used;
+        for (unsigned i = 0; i < 4; i++)
+                launch(20 * MSEC);
+        while (driver.end > account_now() || account_get(&gate)->meters[0].closed > 0)
+                (void) usleep(100);
+        (void) usleep(300000);
+        launch(1000);
+        used = account_get(&gate)->meters[0].used - used;
+        printf("# used %.2f ms\n", (double) used / 1e6);
+        ASSERT_TRUE(used >= (int64_t) (80 * MSEC) * 9 / 10);
+        over = 1;
+        ASSERT_OK(pthread_join(helper, NULL));
+        settle();
+}
+
+static void *launch_many(void *n) {
+        for (unsigned i = 0; i < 500; i++) {
+                launch(MSEC);
+                (*(_Atomic unsigned *) n)++;
+                (void) usleep(50);
+        }
+        return NULL;
+}
+
+/* The first one of them does not end when it should: what comes behind it waits until it is known how long they are. */
+static void what_is_late_holds_the_others(void) {
+        static _Atomic unsigned n;
+        pthread_t helper, launcher;
+        uint64_t begin_at, least;
+
+        begin();
+        n = 0;
+        over = 0;
+        limits.turn.depth = 2 * MSEC;
+        ASSERT_OK(pthread_create(&helper, NULL, driving, NULL));
+        for (unsigned i = 0; i < 100; i++) {
+                launch(1000);
+                (void) usleep(100);
+        }
+        begin_at = account_now();
+        ASSERT_OK(pthread_create(&launcher, NULL, launch_many, (void *) &n));
+        while (n < 450) {
+                (void) usleep(1000);
+                limits.turn.seen = account_now() + 9000 * MSEC;
+        }
+        least = account_now() - begin_at;
+        ASSERT_TRUE(least >= 300 * MSEC); /* all in one go, as it was estimated, would be a tenth of it */
+        ASSERT_OK(pthread_join(launcher, NULL));
+        over = 1;
+        ASSERT_OK(pthread_join(helper, NULL));
+        settle();
+}
+
+/* It is not over before something happens that this thread does later: that must not be for ever. */
+static void nobody_is_held_for_ever(void) {
+        uint64_t begin_at;
+
+        begin();
+        for (unsigned i = 0; i < 100; i++) {
+                launch(1000);
+                (void) usleep(100);
+                (void) one_is_over();
+        }
+        settle();
+        (void) usleep(2000);
+        launch(1000); /* marked, and seen by nobody */
+        driver.end = account_now() + FAR * 1000 * MSEC;
+        (void) usleep(5000);
+        begin_at = account_now();
+        launch(1000);
+        ASSERT_TRUE(account_now() - begin_at >= 200 * MSEC);
+        launch(1000);
+        driver.end = account_now();
+        for (unsigned i = 0; i < CALLS; i++)
+                driver.calls[i].at = 0;
+        for (unsigned i = 0; i < EVENTS; i++)
+                driver.events[i].at = driver.end;
+        all_is_over();
+        settle();
+}
+
+/* The window has closed by its time, and the arbiter has not said so yet: what it waits for is said all the same. */
+static void over_by_its_time(void) {
+        begin();
+        launch(MSEC);
+        settle();
+        ASSERT_INT(row()->drained, 0);
+        launch(MSEC);
+        limits.turn.closes = account_now();
+        settle();
+        ASSERT_INT(row()->drained, 1);
+}
+
 int main(void) {
         return TEST_MAIN(TEST(what_is_limited), TEST(busy_is_the_cards_time), TEST(union_over_streams),
                          TEST(refused_launches_cost_nothing), TEST(a_stream_that_cannot_be_marked),
                          TEST(captured_work_is_no_work), TEST(an_old_driver), TEST(no_context),
-                         TEST(contexts_come_and_go), TEST(after_a_fault), TEST(threads));
+                         TEST(contexts_come_and_go), TEST(after_a_fault), TEST(threads),
+                         TEST(more_work_than_before), TEST(what_is_late_holds_the_others),
+                         TEST(nobody_is_held_for_ever), TEST(over_by_its_time));
 }

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Shares of a card's time, with all that keeps them: `aliquot run --gpu-core` with its arbiter, the gate in the program, and a
+simulated card that has a time. Judged by what the card's engine says that it did. That nobody has more than his share is a property and
+is asserted; how near he comes to it depends on the machine.
+
+    shares.py ALIQUOT ALIQUOT_SAMPLE ALIQUOT_SIM FOLDER_OF_SIMULATED_LIBRARIES
+"""
+import os
+import sys
+import tempfile
+import time
+import unittest
+
+from shares_lab import CARD, Lab, Tenant
+from sim_lab import Machine, enter_namespace
+
+ALIQUOT, SAMPLE, SIM, LIBRARIES = map(os.path.abspath, sys.argv[1:5])
+PATIENCE = 300  # seconds
+MSEC = 1000000
+# Whatever the length of kernels: a window's credit, one in flight, the work that passes until somebody knows how long it is (a block of the
+# sample is 100 ms, and so is what it launches at once), and what a busy machine makes later than it is.
+BURST = 250 * MSEC
+
+
+class Shares(unittest.TestCase):
+    def watch(self, tenants, lab, seconds):
+        """Looks at the meters until so many seconds of the card are over since the first work: at each look, nobody has had more than
+        his share of the time since he began, and the burst."""
+        first, end = None, time.monotonic() + PATIENCE
+        before, _ = lab.meters(tenants)
+        while not first or now - first < seconds * 1000 * MSEC:
+            self.assertLess(time.monotonic(), end, "the card computes")
+            for t in tenants:
+                self.assertIsNone(t.process.poll(), "the sample goes on")
+            time.sleep(0.05)
+            now, ran = lab.meters(tenants)
+            if not first and all(ran):
+                first = now
+            for t, had in zip(tenants, ran):
+                self.assertLessEqual(had, (now - before) * t.percent / 100 + BURST + t.kernel_us * 1000,
+                                     "%d %% after %d ms" % (t.percent, (now - before) / MSEC))
+            if not any(ran):
+                before = now
+        return [100 * had / (now - before) for had in ran]
+
+    def start(self, *cases):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        lab = Lab(Machine(self, SIM, CARD).dir, os.path.join(folder.name, "slices"), ALIQUOT, SAMPLE, SIM, LIBRARIES)
+        self.addCleanup(lab.empty)
+        tenants = []
+        for case in cases:
+            tenants.append(Tenant(lab, *case))
+            self.addCleanup(tenants[-1].end)
+        return lab, tenants
+
+    def check(self, *cases, seconds=6):
+        lab, tenants = self.start(*cases)
+        got = self.watch(tenants, lab, seconds)
+        print("# " + ", ".join("%.1f of %d" % (g, t.percent) for g, t in zip(got, tenants)), flush=True)
+        for g, t in zip(got, tenants):
+            self.assertGreater(g, t.percent / 10, "it computes at all")
+
+    def test_alone_with_short_kernels(self):
+        self.check((30, 50))
+
+    def test_alone_with_kernels_of_a_millisecond(self):
+        self.check((30, 1000))
+
+    def test_alone_with_kernels_longer_than_windows(self):
+        self.check((30, 50000))
+
+    def test_alone_with_long_kernels(self):
+        self.check((30, 500000), seconds=8)
+
+    def test_three_processes(self):
+        self.check((30, 2000, 3))
+
+    def test_two_tenants(self):
+        self.check((20, 1000), (60, 1000))
+
+    def test_two_tenants_with_kernels_longer_than_windows(self):
+        self.check((20, 20000), (60, 20000))
+
+
+if __name__ == "__main__":
+    if os.environ.get("ASAN_OPTIONS"):
+        print("skipped: the simulated libraries are sanitized here, and the program that loads them is not")
+        sys.exit(77)
+    enter_namespace(SIM)
+    unittest.main(argv=sys.argv[:1])

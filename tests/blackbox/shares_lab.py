@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Containers' processes on one simulated card, each tenant an `aliquot run` with a share of its time, and what the card itself says
+that they had of it."""
+import json
+import os
+import signal
+import subprocess
+
+from sim_lab import until
+
+CARD = "1xTesla-V100-SXM2-16GB:16160MiB"
+
+
+class Tenant:
+    """`aliquot run --gpu-core PERCENT -- aliquot-sample`, or the sample without any gate where percent is 0."""
+
+    def __init__(self, lab, percent, kernel_us, processes=1, seconds=3600):
+        self.percent, self.kernel_us = percent, kernel_us
+        run = [lab.aliquot, "run", "--board", lab.board, "--gpu-mem", "2", "--gpu-core", str(percent), "--"] if percent else []
+        self.process = subprocess.Popen(run + [lab.sample, "--seconds", str(seconds), "--kernel-us", str(kernel_us),
+                                               "--processes", str(processes)],
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=lab.environment, start_new_session=True)
+
+    def end(self):
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+
+
+class Lab:
+    """directory: where an aliquot-sim is mounted; libraries: the folder of the simulated libcuda."""
+
+    def __init__(self, directory, board, aliquot, sample, sim, libraries):
+        self.directory, self.board, self.aliquot, self.sample, self.sim = directory, board, aliquot, sample, sim
+        self.environment = dict(os.environ, ALIQUOT_SIM_DIR=directory, LD_LIBRARY_PATH=libraries,
+                                PATH=libraries + ":" + os.environ["PATH"])
+        self.sessions, self.ran = {}, {}
+
+    def empty(self):
+        """Waits until nobody has a file of the card open: then it can be unmounted."""
+        until(lambda: not json.loads(subprocess.run([self.sim, "--status", self.directory], check=True, capture_output=True,
+                                                    text=True).stdout)["clients"], "the card is left")
+
+    def session(self, pid):
+        if pid not in self.sessions:
+            try:
+                self.sessions[pid] = os.getsid(pid)
+            except ProcessLookupError:
+                return 0
+        return self.sessions[pid]
+
+    def meters(self, tenants):
+        """(now, ns that each tenant has had until now), by the engine's own meters. What ended between two looks is lost."""
+        text = subprocess.run([self.sim, "--meters", self.directory], check=True, capture_output=True, text=True).stdout
+        card = json.loads(text)["cards"][0]
+        for group in card["groups"]:
+            self.ran[group["client"]] = self.session(group["pid"]), group["ran"]
+        return card["now"], [sum(ran for session, ran in self.ran.values() if session == t.process.pid) for t in tenants]
