@@ -96,6 +96,7 @@ static int work(const char *board, Ends *ends) {
 
 /* Never returns. */
 static void keep(const char *board, Ends *ends) {
+        (void) prctl(PR_SET_NAME, "aliquot-keeper"); /* for people, who look for the agent itself */
         do {
                 pid_t self = getpid(), child = fork();
                 int status = 0;

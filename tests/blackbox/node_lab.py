@@ -85,8 +85,8 @@ class Agent:
 
     @property
     def pid(self):
-        """Of the agent itself: the supervisor's child, when there is a supervisor."""
-        found = self.children(self.process.pid)
+        """Of the agent itself: the supervisor's child, when there is a supervisor. Beside it is what keeps the arbiter of compute."""
+        found = [p for p in self.children(self.process.pid) if self.name(p) == "aliquot"]
         return found[0] if found and self.supervised else self.process.pid
 
     supervised = False
@@ -98,6 +98,14 @@ class Agent:
                 return [int(p) for p in f.read().split()]
         except OSError:
             return []
+
+    @staticmethod
+    def name(pid):
+        try:
+            with open(f"/proc/{pid}/comm") as f:
+                return f.read().strip()
+        except OSError:
+            return ""
 
     def kill(self):
         """SIGKILL to the agent. Nobody waits for it here but whoever is its parent."""
