@@ -209,9 +209,12 @@ static int orphan(void *text) {
 
 static void in_an_orphan(void) {
         char *text = hole(), word = 0;
+        char *stack =
+                mmap(NULL, 64 * (size_t) PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         int status = -1;
         pid_t pid;
 
+        ASSERT_TRUE(stack != MAP_FAILED);
         ASSERT_OK(pipe2(said, O_CLOEXEC));
         memcpy(text + sizeof(long), "far", 4);
         pid = fork();
@@ -221,7 +224,7 @@ static void in_an_orphan(void) {
 
                 *(long *) (void *) text = getpid();
                 ASSERT_OK(peek(got, (uintptr_t) text + sizeof(long), 16));
-                if (clone(orphan, hole() + PAGE, CLONE_VM | CLONE_FILES, text) < 0) {
+                if (clone(orphan, stack + 64 * (size_t) PAGE, CLONE_VM | CLONE_FILES, text) < 0) {
                         ASSERT_INT(errno, EINVAL); /* qemu knows threads and children only */
                         ASSERT_INT(write(said[1], "y", 1), 1);
                 }
