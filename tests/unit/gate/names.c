@@ -39,6 +39,21 @@ static void of_library(void *library, const char *cuda) {
         CHECK(dlerror() != NULL);
 }
 
+/* What stands before the C library is what a handle of it gives, too; who asks for what is next has his reasons. */
+static void of_libc(void *everything) {
+        static const char *const names[] = {"ioctl", "mmap", "munmap", "mremap"};
+        void *libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD); /* of glibc */
+
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+                CHECK(comes_from(dlsym(RTLD_DEFAULT, names[i]), "libaliquot"));
+                CHECK(comes_from(dlsym(everything, names[i]), "libaliquot"));
+                CHECK(!libc || comes_from(dlsym(libc, names[i]), "libaliquot"));
+        }
+        CHECK(!libc || comes_from(dlsym(libc, "mprotect"), "libc"));
+        CHECK(!libc || dlsym(libc, "no_such_function") == NULL);
+        CHECK(!libc || dlclose(libc) == 0);
+}
+
 int main(int argc, char **argv) {
         const char *cuda = argc > 1 ? argv[1] : "libcuda.so.1";
         void *library, *everything = dlopen(NULL, RTLD_NOW);
@@ -49,6 +64,7 @@ int main(int argc, char **argv) {
         CHECK(dlsym(RTLD_NEXT, "strtol") == dlsym(RTLD_DEFAULT, "strtol"));
         CHECK(comes_from(dlsym(everything, "dlsym"), "libaliquot"));
         CHECK(dlsym(RTLD_DEFAULT, "no_such_function") == NULL);
+        of_libc(everything);
         library = dlopen(cuda, RTLD_NOW | RTLD_LOCAL);
         CHECK(library);
         of_library(library, cuda);
