@@ -221,6 +221,15 @@ void account_context_ends(Account *a, uintptr_t handle) {
         }
 }
 
+void account_stream_ends(Account *a, CuHandle stream) {
+        for (unsigned i = 0; i < ACCOUNT_CONTEXTS; i++) {
+                Context *c = atomic_load(&a->contexts[i]);
+
+                if (c && atomic_load(&c->handle) > 1)
+                        batches_end_stream(a, c, stream);
+        }
+}
+
 /* ---- sums ---- */
 
 static SliceWork *row_of(Account *a, uint32_t card) {

@@ -94,6 +94,7 @@ Account *account_get(Gate *g);
 /* The current context's; NULL: there is none, or no room for one more (ret_card is -1 then if its card is not known). */
 Context *account_context(Account *a, int *ret_card);
 void account_context_ends(Account *a, uintptr_t handle); /* 0: all of them. Before the driver is told */
+void account_stream_ends(Account *a, CuHandle stream);   /* before the driver is told; its work goes on */
 
 /* An open batch of the stream, for a launch that is about to be made; NULL: there is none to be had. */
 Batch *account_open(Account *a, Context *c, CuHandle stream, uintptr_t key, bool cold, uint64_t now);

@@ -511,6 +511,20 @@ static void end_batch(Account *a, Batch *b) {
         let_go(b);
 }
 
+/* Their end is marked while the stream is there; later only the mark is asked about. */
+void batches_end_stream(Account *a, Context *c, CuHandle stream) {
+        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
+                Batch *b = &c->batches[i];
+
+                if (!take(b, BATCH_OPEN))
+                        continue;
+                if (b->stream == stream)
+                        close_batch(a, b, account_now());
+                else
+                        atomic_store(&b->state, BATCH_OPEN);
+        }
+}
+
 void batches_end(Account *a, Context *c) {
         StreamCall *destroy = (StreamCall *) real_get(REAL_cuStreamDestroy_v2);
         CuHandle stream = __atomic_exchange_n(&c->watch, NULL, __ATOMIC_ACQ_REL);

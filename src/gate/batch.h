@@ -17,3 +17,4 @@ Account *account_known(void);                 /* for the driver's thread */
 
 /* The context is about to end: what it had is charged as estimated, our events and our stream go. */
 void batches_end(Account *a, Context *c);
+void batches_end_stream(Account *a, Context *c, CuHandle stream);

@@ -113,6 +113,18 @@ ENDS(cuDevicePrimaryCtxRelease_v2, int, NULL)
 ENDS(cuDevicePrimaryCtxReset, int, NULL)
 ENDS(cuDevicePrimaryCtxReset_v2, int, NULL)
 
+/* ---- streams that end ---- */
+
+CuResult aliquot_cuStreamDestroy_v2(CuHandle stream) EXPORTED("cuStreamDestroy_v2");
+CuResult aliquot_cuStreamDestroy_v2(CuHandle stream) {
+        CuResult (*real)(CuHandle) = (CuResult(*)(CuHandle)) real_get(REAL_cuStreamDestroy_v2);
+
+        if (!real)
+                return CU_ERROR_NOT_INITIALIZED;
+        turnstile_stream_ends(stream);
+        return real(stream);
+}
+
 /* ---- functions by name ---- */
 
 enum { PER_THREAD = 2 }; /* flag: the twin is meant */

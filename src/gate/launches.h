@@ -21,13 +21,14 @@
         X(cuLaunchCooperativeKernelMultiDevice, cuLaunchCooperativeKernelMultiDevice, 0)                     \
         X(cuGraphLaunch, cuGraphLaunch, 0) X(cuGraphLaunch, cuGraphLaunch_ptsz, 1)
 
-/* After these a context may be gone, and the gate's events with it. */
+/* After these a context may be gone, and the gate's events with it; or a stream that it would ask about. */
 #define GATE_ENDS(X)                                                                                         \
         X(cuCtxDestroy, cuCtxDestroy, 0) X(cuCtxDestroy, cuCtxDestroy_v2, 0) X(cuCtxDetach, cuCtxDetach, 0)  \
         X(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease, 0)                                           \
         X(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, 0)                                        \
         X(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset, 0)                                               \
-        X(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset_v2, 0)
+        X(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset_v2, 0)                                            \
+        X(cuStreamDestroy, cuStreamDestroy_v2, 0)
 
 #define GATE_LOOKUPS(X)                                                                                      \
         X(cuGetProcAddress, cuGetProcAddress, 0) X(cuGetProcAddress, cuGetProcAddress_ptsz, 1)               \

@@ -38,7 +38,6 @@ enum {
         X(cuEventRecord)                                                                                     \
         X(cuLaunchHostFunc)                                                                                  \
         X(cuStreamCreate)                                                                                    \
-        X(cuStreamDestroy_v2)                                                                                \
         X(cuStreamIsCapturing)                                                                               \
         X(cuStreamQuery)                                                                                     \
         X(cuStreamWaitEvent)                                                                                 \

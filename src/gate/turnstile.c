@@ -331,3 +331,11 @@ void turnstile_context_ends(CuHandle context) {
         if (a)
                 account_context_ends(a, (uintptr_t) context);
 }
+
+void turnstile_stream_ends(CuHandle stream) {
+        Gate *g = turnstile_gate();
+        Account *a = g ? account_get(g) : NULL;
+
+        if (a)
+                account_stream_ends(a, stream);
+}

@@ -30,3 +30,5 @@ void turnstile_leave(Launch *l, int result);
 
 /* A context is about to end; NULL: any may. */
 void turnstile_context_ends(CuHandle context);
+/* A stream is about to end: nothing is asked of it any more. */
+void turnstile_stream_ends(CuHandle stream);

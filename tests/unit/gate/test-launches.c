@@ -34,7 +34,8 @@ static bool is_for_the_gate(const char *name) {
                 return false;
         return starts(name, "cuLaunch") || starts(name, "cuGraphLaunch") || starts(name, "cuCtxDestroy") ||
                starts(name, "cuCtxDetach") || starts(name, "cuDevicePrimaryCtxRelease") ||
-               starts(name, "cuDevicePrimaryCtxReset") || starts(name, "cuGetProcAddress");
+               starts(name, "cuDevicePrimaryCtxReset") || starts(name, "cuStreamDestroy") ||
+               starts(name, "cuGetProcAddress");
 }
 
 static void all_that_is_served(void) {

@@ -83,7 +83,10 @@ static int event_destroy(CuHandle e) {
         return 0;
 }
 
+static CuHandle dead_stream; /* the application has destroyed it: nobody may name it again */
+
 static int event_record(CuHandle e, CuHandle stream) {
+        ASSERT_TRUE(!dead_stream || stream != dead_stream);
         (void) pthread_mutex_lock(&lock);
         ASSERT_FALSE(((Event *) e)->destroyed);
         ASSERT_INT(driver.capturing, 0); /* nothing of ours goes into what is captured */
@@ -133,7 +136,7 @@ static int host_call(CuHandle stream, CuHostFn run, void *data) {
 }
 
 static int stream_capturing(CuHandle stream, int *ret) {
-        (void) stream;
+        ASSERT_TRUE(!dead_stream || stream != dead_stream);
         *ret = driver.capturing;
         return 0;
 }
@@ -141,7 +144,7 @@ static int stream_capturing(CuHandle stream, int *ret) {
 static int stream_query(CuHandle stream) {
         int r;
 
-        (void) stream;
+        ASSERT_TRUE(!dead_stream || stream != dead_stream);
         (void) pthread_mutex_lock(&lock);
         r = driver.end <= account_now() ? 0 : CU_ERROR_NOT_READY;
         (void) pthread_mutex_unlock(&lock);
@@ -290,6 +293,26 @@ static void busy_is_the_cards_time(void) {
         ASSERT_TRUE(row()->busy >= 1000 * 30000 * 9 / 10);
         ASSERT_TRUE(row()->busy <=
                     (driver.end - begin_at) * 5 / 4 + 2 * MSEC); /* idle time between may count, never more */
+}
+
+/* What was launched in a stream that is destroyed goes on and is measured; the stream itself is not asked about any more. */
+static void a_stream_that_ends(void) {
+        uint64_t begin_at;
+
+        begin();
+        begin_at = driver.end;
+        for (unsigned i = 0; i < 3; i++)
+                launch_in(32, 0x1000, 2 * MSEC, 0);
+        launch_in(16, 0x1000, MSEC, 0);
+        turnstile_stream_ends((CuHandle) 32);
+        dead_stream = (CuHandle) 32;
+        launch_in(16, 0x1000, MSEC, 0);
+        settle();
+        ASSERT_INT(row()->in_flight, 0);
+        ASSERT_INT(row()->wants, 0);
+        ASSERT_TRUE(row()->busy >= 8 * MSEC * 9 / 10);
+        ASSERT_TRUE(row()->busy <= (driver.end - begin_at) * 5 / 4 + 2 * MSEC);
+        dead_stream = NULL;
 }
 
 /* Two streams, one card: each stream's kernels last as long as both together, and that is what the card had to do. */
@@ -557,10 +580,11 @@ static void over_by_its_time(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(what_is_limited), TEST(busy_is_the_cards_time), TEST(union_over_streams),
-                         TEST(refused_launches_cost_nothing), TEST(a_stream_that_cannot_be_marked),
-                         TEST(captured_work_is_no_work), TEST(an_old_driver), TEST(no_context),
-                         TEST(contexts_come_and_go), TEST(after_a_fault), TEST(threads),
-                         TEST(more_work_than_before), TEST(what_is_late_holds_the_others),
-                         TEST(nobody_is_held_for_ever), TEST(over_by_its_time));
+        return TEST_MAIN(TEST(what_is_limited), TEST(busy_is_the_cards_time), TEST(a_stream_that_ends),
+                         TEST(union_over_streams), TEST(refused_launches_cost_nothing),
+                         TEST(a_stream_that_cannot_be_marked), TEST(captured_work_is_no_work),
+                         TEST(an_old_driver), TEST(no_context), TEST(contexts_come_and_go),
+                         TEST(after_a_fault), TEST(threads), TEST(more_work_than_before),
+                         TEST(what_is_late_holds_the_others), TEST(nobody_is_held_for_ever),
+                         TEST(over_by_its_time));
 }
