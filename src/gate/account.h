@@ -96,9 +96,8 @@ Context *account_context(Account *a, int *ret_card);
 void account_context_ends(Account *a, uintptr_t handle); /* 0: all of them. Before the driver is told */
 void account_stream_ends(Account *a, CuHandle stream);   /* before the driver is told; its work goes on */
 
-/* An open batch of the stream, for a launch that is about to be made; NULL: there is none to be had. */
+/* An open batch of the stream, for a launch that is about to be made; NULL: there is none to be had. account_add(): after it. */
 Batch *account_open(Account *a, Context *c, CuHandle stream, uintptr_t key, bool cold, uint64_t now);
-/* After it. */
 typedef struct Launched {
         Estimate *estimate;
         uint64_t nsec, now; /* what was supposed, and when */
