@@ -157,12 +157,13 @@ static void learn_card(const Call *c, uint32_t device) {
         (void) gate_card(c->g, c->fd, &seat); /* not told: asked again when it matters */
 }
 
+static ObjectKind kind_of(RmWhat what) {
+        if (what == RM_NEW_CLIENT)
+                return OBJECT_CLIENT;
+        return what == RM_NEW_DEVICE ? OBJECT_DEVICE : OBJECT_SUBDEVICE;
+}
+
 static long remember(Call *c) {
-        static const uint8_t kinds[] = {
-                [RM_NEW_CLIENT] = OBJECT_CLIENT,
-                [RM_NEW_DEVICE] = OBJECT_DEVICE,
-                [RM_NEW_SUBDEVICE] = OBJECT_SUBDEVICE,
-        };
         ObjectBytes freed;
         uint32_t object;
         long r;
@@ -176,7 +177,7 @@ static long remember(Call *c) {
         object = rm_new_handle(&c->ask, c->outer);
         if (c->ask.what == RM_NEW_CLIENT)
                 c->seat = (ObjectSeat){.client = object, .card = OBJECTS_NO_CARD};
-        (void) objects_add(&c->g->objects, &c->seat, object, kinds[c->ask.what], 0, 0,
+        (void) objects_add(&c->g->objects, &c->seat, object, kind_of(c->ask.what), 0, 0,
                            &freed); /* else it is asked for */
         gate_give_back(c->g, &freed);
         if (c->ask.what == RM_NEW_DEVICE)

@@ -120,12 +120,12 @@ static void the_policy_changes_in_place(void) {
         ASSERT_INT(l.max_inst, 8);
         ASSERT_INT(l.prio_ratio, 30);
         ASSERT_INT(l.generation, 2);
-        ASSERT_OK(memcmp(&l.turn, &theirs, sizeof theirs));
+        ASSERT_OK(memcmp((const char *) &l.turn, (const char *) &theirs, sizeof theirs));
         before.generation = 2;
         before.policy = 5;
         before.max_inst = 8;
         before.prio_ratio = 30;
-        ASSERT_OK(memcmp(&l, &before, sizeof l)); /* and nothing else */
+        ASSERT_OK(memcmp((const char *) &l, (const char *) &before, sizeof l)); /* and nothing else */
         ASSERT_OK(slice_files_set_compute(p.directory, &soft, &fault));
         ASSERT_OK(slice_files_limits(p.directory, &l));
         ASSERT_INT(l.generation, 2);
