@@ -68,6 +68,16 @@ static void say_ended(const AuditExcess *excess, char *ret, size_t size) {
                                 excess->n_ended, excess->n_pids);
 }
 
+static void warn_pod(const Agent *a, const RosterPod *pod, const char *reason, const Fault *note) {
+        kube_event(a->recorder, &(KubeEvent){.kind = "Pod",
+                                             .namespace_ = str_from(pod->namespace_),
+                                             .name = str_from(pod->name),
+                                             .uid = str_from(pod->api_uid),
+                                             .type = "Warning",
+                                             .reason = reason,
+                                             .note = note->text});
+}
+
 /* The gate was passed by: by accident (a static program, raw system calls), or on purpose. Killed is at each census as long as it lasts,
  * and said each time that somebody was. */
 void agent_tell_excess(void *userdata, const AuditExcess *excess) {
@@ -94,13 +104,7 @@ void agent_tell_excess(void *userdata, const AuditExcess *excess) {
         if (excess->container)
                 (void) fault_wrap(&note, 0, "container %s", excess->container);
         log_warning("pod=%s/%s %s", excess->pod->namespace_, excess->pod->name, note.text);
-        kube_event(a->recorder, &(KubeEvent){.kind = "Pod",
-                                             .namespace_ = str_from(excess->pod->namespace_),
-                                             .name = str_from(excess->pod->name),
-                                             .uid = str_from(excess->pod->api_uid),
-                                             .type = "Warning",
-                                             .reason = "GPUMemoryExceeded",
-                                             .note = note.text});
+        warn_pod(a, excess->pod, "GPUMemoryExceeded", &note);
 }
 
 /* It cannot be cut from here. Its owner pays for it, and who shares the card with it waits. */
@@ -115,13 +119,7 @@ void agent_tell_hung(void *userdata, const HungKernel *k) {
                 STR_ARG(k->container), (unsigned long long) (k->nsec / 1000000000), STR_ARG(k->uuid));
         log_warning("pod=%.*s/%.*s %s", STR_ARG(k->namespace_), STR_ARG(k->pod), note.text);
         if (pod)
-                kube_event(a->recorder, &(KubeEvent){.kind = "Pod",
-                                                     .namespace_ = str_from(pod->namespace_),
-                                                     .name = str_from(pod->name),
-                                                     .uid = str_from(pod->api_uid),
-                                                     .type = "Warning",
-                                                     .reason = "GPUKernelHung",
-                                                     .note = note.text});
+                warn_pod(a, pod, "GPUKernelHung", &note);
 }
 
 /* It starts all the same, as if it had not said it. */
@@ -131,13 +129,7 @@ void agent_tell_odd(void *userdata, const RosterPod *pod, const RosterContainer 
 
         (void) fault_set(&note, 0, "container %s: %s; it is passed over", c->name, c->odd);
         log_warning("pod=%s/%s %s", pod->namespace_, pod->name, note.text);
-        kube_event(a->recorder, &(KubeEvent){.kind = "Pod",
-                                             .namespace_ = str_from(pod->namespace_),
-                                             .name = str_from(pod->name),
-                                             .uid = str_from(pod->api_uid),
-                                             .type = "Warning",
-                                             .reason = "GPUComputeRefused",
-                                             .note = note.text});
+        warn_pod(a, pod, "GPUComputeRefused", &note);
 }
 
 /* Nobody is killed: it may be the machine's own, a display or a monitor. */
@@ -184,13 +176,7 @@ void agent_tell_grown(void *userdata, const BoardGrown *grown) {
         }
         (void) fault_wrap(&note, 0, "container %.*s", STR_ARG(container));
         log_warning("pod=%s/%s %s", pod->namespace_, pod->name, note.text);
-        kube_event(a->recorder, &(KubeEvent){.kind = "Pod",
-                                             .namespace_ = str_from(pod->namespace_),
-                                             .name = str_from(pod->name),
-                                             .uid = str_from(pod->api_uid),
-                                             .type = "Warning",
-                                             .reason = "SliceFileGrown",
-                                             .note = note.text});
+        warn_pod(a, pod, "SliceFileGrown", &note);
 }
 
 /* The scheduler promises whole cards to pods, and does not know of it. Nobody is stopped: somebody sits before it, perhaps. */

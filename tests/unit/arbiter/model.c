@@ -101,10 +101,10 @@ static void launch(Model *m, ModelProcess *p, uint64_t depth) {
         if (n == 0 && in_flight == 0)
                 n = 1;
         if (p->request > 0)
-                n = min_u64(n, (p->todo + p->kernel - 1) / p->kernel);
+                n = min_u64(n, (p->pending + p->kernel - 1) / p->kernel);
         p->left += n * p->kernel;
         if (p->request > 0)
-                p->todo -= min_u64(p->todo, n * p->kernel);
+                p->pending -= min_u64(p->pending, n * p->kernel);
         if (n > 0)
                 p->window = m->tenants[p->tenant].turn.number;
 }
@@ -128,7 +128,7 @@ static void end_request(Model *m, ModelProcess *p) {
 
 static void begin_request(Model *m, ModelProcess *p) {
         p->arrived = p->said.wants = m->now;
-        p->todo = p->request;
+        p->pending = p->request;
         if (!is_open(m, p))
                 ring(m, p);
 }
@@ -170,7 +170,7 @@ static void look(Model *m, ModelProcess *p) {
                 return;
         if (p->request > 0 && p->arrived == 0)
                 begin_request(m, p);
-        if (p->request > 0 && p->todo == 0 && p->left == 0) {
+        if (p->request > 0 && p->pending == 0 && p->left == 0) {
                 end_request(m, p);
         } else if (is_open(m, p)) {
                 launch(m, p, depth);

@@ -40,7 +40,7 @@ typedef struct ModelProcess {
         uint64_t overrun_from;
         /* its own */
         Said said;
-        uint64_t todo, arrived, look, launched_in;
+        uint64_t pending, arrived, look, launched_in;
         uint32_t window;                            /* that it launched in last */
         uint64_t longest, latencies[MODEL_SAMPLES]; /* ns from a request to its end */
         uint32_t n_latencies;
