@@ -17,7 +17,8 @@ typedef struct Export {
         uint32_t share;    /* which this is a holder of; 0: the bytes are its own */
         uint32_t units;
         uint32_t place; /* in the file */
-        uint8_t card;
+        uint8_t card, row; /* of the gate; the row that has the bytes when no file has */
+        bool apart; /* the files' own row has them */
         bool pending; /* the driver is being asked, or the lock could not be had: it is not looked for */
 } Export;
 
@@ -42,4 +43,4 @@ bool exports_take(Exports *e, uint64_t key, uint32_t place, Export *ret);
 bool exports_hold(Exports *e, uint64_t key, uint32_t place, Objects *o, Export *ret);
 
 void exports_after_fork(
-        Exports *e); /* the parent's are the parent's: its row stays as long as the child lives */
+        Exports *e); /* the parent's are the parent's, and its row's */

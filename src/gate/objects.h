@@ -22,6 +22,9 @@ enum {
         OBJECTS_NO_CARD = 255, /* not known yet */
 };
 
+/* Where bytes are counted (gate.h, GateRow): this process's own, or what lies on files that others use, too. */
+enum { OBJECTS_OWN = 0, OBJECTS_SHARED, OBJECTS_ROWS };
+
 typedef enum ObjectKind { OBJECT_CLIENT = 1, OBJECT_DEVICE, OBJECT_SUBDEVICE, OBJECT_LEAF } ObjectKind;
 
 typedef struct Object {
@@ -30,7 +33,9 @@ typedef struct Object {
         uint32_t up[3]; /* serials of client, device, subdevice above it; 0: none, or not known */
         uint32_t units;
         uint32_t share; /* of one charge among duplicates: its number; 0: its own */
-        uint8_t kind, card, pad[2];
+        uint8_t kind, card;
+        uint8_t row; /* of its bytes; of a client and what is below it, of the bytes to come */
+        uint8_t pad;
 } Object;
 
 typedef struct ObjectShard {
@@ -42,7 +47,10 @@ typedef struct ObjectShard {
 typedef struct ObjectShares {
         Spin lock;
         uint32_t size, n, free; /* free: number of the first unused one, linked by refs */
-        uint32_t *refs;
+        struct ObjectShare {
+                uint32_t refs;    /* holders; of an unused one, the next */
+                uint32_t exports; /* files among them whose row has the bytes */
+        } *list;
 } ObjectShares;
 
 typedef struct Objects {
@@ -65,16 +73,18 @@ typedef struct ObjectSeat {
         uint32_t up[3];
         bool known; /* the parent is in the table */
         uint8_t card;
+        uint8_t row; /* of a client that is not known: OBJECTS_SHARED */
 } ObjectSeat;
 
 /* What is given back. Of cards whose bit is not set nothing was written. */
 typedef struct ObjectBytes {
-        uint32_t cards;
-        uint64_t card[OBJECTS_CARDS];
+        uint32_t cards[OBJECTS_ROWS];
+        uint64_t card[OBJECTS_ROWS][OBJECTS_CARDS];
 } ObjectBytes;
 
 static inline void object_bytes_none(ObjectBytes *b) {
-        b->cards = 0;
+        for (unsigned i = 0; i < OBJECTS_ROWS; i++)
+                b->cards[i] = 0;
 }
 
 ObjectSeat objects_seat(Objects *o, uint32_t client, uint32_t parent);
@@ -99,7 +109,19 @@ void objects_set_card(Objects *o, ObjectSeat *seat, uint8_t card);
  * last; ret says what the share is of. */
 uint32_t objects_share(Objects *o, uint32_t client, uint32_t handle, Object *ret);
 bool objects_hold_share(Objects *o, uint32_t share); /* of one that somebody holds; false: no lock */
-void objects_drop_share(Objects *o, uint32_t share, uint8_t card, uint64_t bytes, ObjectBytes *freed);
+/* source: row, card and units of what is shared. */
+void objects_drop_share(Objects *o, uint32_t share, const Object *source, ObjectBytes *freed);
+
+/* A holder becomes an open file, which has a row of its own: as long as there is one the bytes are there. Adding tells whether it is the first;
+ * dropping ends the holder, too, and tells what becomes of the bytes. */
+typedef enum ObjectExport {
+        OBJECT_EXPORT_NOTHING, /* another file has them; or no lock: they stay where they are */
+        OBJECT_EXPORT_BACK,    /* the last file, and others hold them: they go back to their row */
+        OBJECT_EXPORT_FREED,   /* the last holder */
+} ObjectExport;
+bool objects_is_exported(Objects *o, uint32_t share);
+int objects_add_export(Objects *o, uint32_t share); /* 1: the first, 0: not, -1: no lock */
+ObjectExport objects_drop_export(Objects *o, uint32_t share);
 
 /* The clients in the table, those of orphans, too: up to max handles, the lowest ones above `after`, in their order. Returns how many were
  * written; with fewer than max there are no more. */

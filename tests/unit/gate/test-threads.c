@@ -15,9 +15,9 @@ static Uvm uvm;
 static _Atomic int64_t balance; /* bytes put in, less what came out */
 
 static void take_back(const ObjectBytes *freed) {
-        for (uint32_t i = 0; i < OBJECTS_CARDS; i++)
-                if (freed->cards >> i & 1)
-                        balance -= (int64_t) freed->card[i];
+        for (uint32_t i = 0; i < OBJECTS_CARDS * OBJECTS_ROWS; i++)
+                if (freed->cards[i / OBJECTS_CARDS] >> i % OBJECTS_CARDS & 1)
+                        balance -= (int64_t) freed->card[i / OBJECTS_CARDS][i % OBJECTS_CARDS];
 }
 
 static void make(uint32_t parent, uint32_t handle, ObjectKind kind, int64_t bytes) {
@@ -54,7 +54,7 @@ static void duplicate(uint32_t from, uint32_t to) {
         if (to % 3 != 0)
                 ASSERT_OK(objects_add(&objects, &seat, to, OBJECT_LEAF, UNIT, share, &freed));
         else
-                objects_drop_share(&objects, share, source.card, UNIT, &freed);
+                objects_drop_share(&objects, share, &source, &freed);
         take_back(&freed);
 }
 
