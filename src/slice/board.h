@@ -8,7 +8,7 @@
  *   BOARD/ID/N/         one per card: the slice page (slice/page.h), and a bell (slice/turn.h)
  *
  * The node agent's slices stand on the same board: `aliquot run` of root counts them, and `aliquot smi` shows both. A slice of
- * `aliquot run` lives as long as anybody has its owner's descriptor, or any process has it mapped. */
+ * `aliquot run` lives as long as anybody has its owner's descriptor, or any process has a row, or what a row counts is on an open file. */
 
 #include "base/fault.h"
 #include "slice/files.h"
