@@ -5,6 +5,7 @@
 #include "gate/call.h"
 #include "gate/peek.h"
 #include "gate/rewrite.h"
+#include "gate/rows.h"
 #include "rm/travel.h"
 
 /* One metered call. The driver is asked with copies of the parameters: what was decided on is what it gets, and its answer is known also

@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "gate/bytes.h"
-#include "gate/gate.h"
+#include "gate/rows.h"
 
 /* Our own calls of the driver, on the application's descriptor and with its client: nothing stays of them. */
 

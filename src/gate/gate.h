@@ -46,10 +46,12 @@ typedef struct GateCard {
 typedef struct Gate {
         bool log;
         long pid;
-        _Atomic uint64_t keys[GATE_ROWS]; /* by which it is seen which files have memory of its rows (slice/hold.h) */
+        _Atomic uint64_t
+                keys[GATE_ROWS]; /* by which it is seen which files have memory of its rows (slice/hold.h) */
         _Atomic uint64_t inodes[GATE_ROWS]; /* of those that have it; 0: none yet */
-        _Atomic bool unheld;    /* some of them could not be locked, because somebody else has locked more than a byte */
-        bool uncertain;         /* whose files are the driver's is not known of all cards: any file may be */
+        _Atomic bool
+                unheld; /* some of them could not be locked, because somebody else has locked more than a byte */
+        bool uncertain; /* whose files are the driver's is not known of all cards: any file may be */
         _Atomic uint32_t n_cards; /* of those below, in no order that matters */
         Objects objects;
         Exports exports;
@@ -82,20 +84,6 @@ int gate_card(Gate *g, int fd, ObjectSeat *seat);
 
 /* Reserves in that row; before it refuses, it looks for what stale clients and closed exports still count. 0 or -ENOMEM. */
 int gate_reserve(Gate *g, int card, GateRow row, uint64_t bytes, int fd, uint32_t client);
-
-Slice *gate_slice(Gate *g, int card, GateRow row); /* of a good card */
-bool gate_open_row(Gate *g, int card, GateRow row, int fd); /* false: it cannot be had now */
-void gate_note_inode(Gate *g, GateCard *card, GateRow row); /* of a row that has been opened */
-void gate_rows_after_fork(Gate *g, bool by_pid);            /* the parent's are not the child's */
-
-/* Before memory comes to a client of this file, or to the file itself, that may outlive the process: what the row counts stays so until the
- * file is closed. false: it cannot be locked, and there is no memory. Where that is because somebody else has locked the byte with many
- * others, there is, all the same: what the row counts stays so until the process ends, or calls exec, and its children do. */
-bool gate_hold(Gate *g, int fd, GateRow row);
-bool gate_hold_client(Gate *g, int fd, uint8_t *ret_row); /* for a new client, and the row of what it will have */
-bool gate_hold_row(Gate *g, int fd, const ObjectSeat *seat, GateRow row); /* for that seat's client */
-bool gate_hold_seat(Gate *g, int card, int fd, ObjectSeat *seat);         /* the same, for its row, or what can be had: it is said there */
-bool gate_hold_export(Gate *g, int fd); /* only exactly, for GATE_ROW_EXPORTS */
 
 /* Before a question about memory is answered: gives back what killed processes, stale clients and closed exports still count, at most
  * once in a millisecond. */

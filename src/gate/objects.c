@@ -9,7 +9,6 @@ enum {
         UNIT = 4096,
         TABLE_MIN = 64,
         TABLE_MAX = 1 << 26,
-        SHARES_MIN = 512,
 };
 
 static void *map(size_t size) {
@@ -112,107 +111,12 @@ static uint32_t next_serial(Objects *o) {
         return serial != 0 ? serial : atomic_fetch_add_explicit(&o->serial, 1, memory_order_relaxed) + 1;
 }
 
-/* ---- shares ---- */
-
-static int grow_shares(ObjectShares *s) {
-        uint32_t size = s->size == 0 ? SHARES_MIN : s->size * 2;
-        struct ObjectShare *list = size < TABLE_MAX ? map(size * sizeof *list) : NULL;
-
-        if (!list)
-                return -ENOMEM;
-        for (uint32_t i = 1; i <= s->n && s->list; i++)
-                list[i] = s->list[i];
-        unmap(s->list, s->size * sizeof *list);
-        s->list = list;
-        s->size = size;
-        return 0;
-}
-
-/* Its first two holders: the leaf that was alone, and who asks. 0: no memory. Number 0 is nobody's. */
-static uint32_t new_share(ObjectShares *s) {
-        uint32_t share = 0;
-
-        if (!spin_take(&s->lock))
-                return 0;
-        if (s->free != 0) {
-                share = s->free;
-                s->free = s->list[share].refs;
-        } else if (s->n + 1 < s->size || grow_shares(s) == 0) {
-                share = ++s->n;
-        }
-        if (share != 0)
-                s->list[share] = (struct ObjectShare){.refs = 2};
-        spin_drop(&s->lock);
-        return share;
-}
-
-static bool add_ref(ObjectShares *s, uint32_t share) {
-        if (!spin_take(&s->lock))
-                return false;
-        s->list[share].refs++;
-        spin_drop(&s->lock);
-        return true;
-}
-
-/* true: it was the last. Under the lock. */
-static bool drop_ref_in(ObjectShares *s, uint32_t share) {
-        if (--s->list[share].refs > 0)
-                return false;
-        s->list[share] = (struct ObjectShare){.refs = s->free};
-        s->free = share;
-        return true;
-}
-
-static bool drop_ref(ObjectShares *s, uint32_t share) {
-        bool last;
-
-        if (!spin_take(&s->lock))
-                return false;
-        last = drop_ref_in(s, share);
-        spin_drop(&s->lock);
-        return last;
-}
-
-bool objects_is_exported(Objects *o, uint32_t share) {
-        ObjectShares *s = &o->shares;
-        bool exported;
-
-        if (!spin_take(&s->lock))
-                return false;
-        exported = s->list[share].exports > 0;
-        spin_drop(&s->lock);
-        return exported;
-}
-
-int objects_add_export(Objects *o, uint32_t share) {
-        ObjectShares *s = &o->shares;
-        int first;
-
-        if (!spin_take(&s->lock))
-                return -1;
-        first = s->list[share].exports++ == 0;
-        spin_drop(&s->lock);
-        return first;
-}
-
-ObjectExport objects_drop_export(Objects *o, uint32_t share) {
-        ObjectShares *s = &o->shares;
-        bool last, freed;
-
-        if (!spin_take(&s->lock))
-                return OBJECT_EXPORT_NOTHING;
-        last = --s->list[share].exports == 0;
-        freed = drop_ref_in(s, share);
-        spin_drop(&s->lock);
-        if (freed)
-                return OBJECT_EXPORT_FREED;
-        return last ? OBJECT_EXPORT_BACK : OBJECT_EXPORT_NOTHING;
-}
+/* ---- bytes ---- */
 
 static void give_back(Objects *o, const Object *e, ObjectBytes *freed) {
         if (e->units == 0 || e->card >= OBJECTS_CARDS || e->row >= OBJECTS_ROWS)
                 return;
-        if (e->share != 0 && !drop_ref(&o->shares, e->share))
+        if (e->share != 0 && !shares_drop(&o->shares, e->share))
                 return;
         if (!(freed->cards[e->row] >> e->card & 1))
                 freed->card[e->row][e->card] = 0;
@@ -230,8 +134,8 @@ uint32_t objects_share(Objects *o, uint32_t client, uint32_t handle, Object *ret
         e = find(s, client, handle);
         if (e && e->kind == OBJECT_LEAF) {
                 if (e->share == 0)
-                        share = e->share = new_share(&o->shares);
-                else if (add_ref(&o->shares, e->share))
+                        share = e->share = shares_new(&o->shares);
+                else if (shares_hold(&o->shares, e->share))
                         share = e->share;
                 *ret = *e;
         }
@@ -239,13 +143,8 @@ uint32_t objects_share(Objects *o, uint32_t client, uint32_t handle, Object *ret
         return share;
 }
 
-bool objects_hold_share(Objects *o, uint32_t share) {
-        return add_ref(&o->shares, share);
-}
-
 void objects_drop_share(Objects *o, uint32_t share, const Object *source, ObjectBytes *freed) {
-        Object holder = {
-                .share = share, .card = source->card, .row = source->row, .units = source->units};
+        Object holder = {.share = share, .card = source->card, .row = source->row, .units = source->units};
 
         give_back(o, &holder, freed);
 }
@@ -511,10 +410,6 @@ void objects_after_fork(Objects *o) {
                 s->size = s->n = 0;
                 spin_drop(&s->lock);
         }
-        if (atomic_load_explicit(&o->shares.lock.owner, memory_order_relaxed) == 0)
-                unmap(o->shares.list, o->shares.size * sizeof *o->shares.list);
-        o->shares.list = NULL;
-        o->shares.size = o->shares.n = o->shares.free = 0;
-        spin_drop(&o->shares.lock);
+        shares_after_fork(&o->shares);
         atomic_store_explicit(&o->clients, 0, memory_order_relaxed);
 }

@@ -14,7 +14,7 @@
  * Memory comes from mmap, nothing is allocated elsewhere. All functions may be called by any thread and in signal handlers. Objects
  * must be zero at first. Bytes are kept in units of 4 KiB. */
 
-#include "gate/spin.h"
+#include "gate/shares.h"
 
 enum {
         OBJECTS_SHARDS = 8,
@@ -44,21 +44,12 @@ typedef struct ObjectShard {
         Object *table;    /* open addressing; kind 0 is empty */
 } ObjectShard;
 
-typedef struct ObjectShares {
-        Spin lock;
-        uint32_t size, n, free; /* free: number of the first unused one, linked by refs */
-        struct ObjectShare {
-                uint32_t refs;    /* holders; of an unused one, the next */
-                uint32_t exports; /* files among them whose row has the bytes */
-        } *list;
-} ObjectShares;
-
 typedef struct Objects {
         _Atomic uint32_t serial;
         _Atomic uint32_t
                 clients; /* that are known, at most; with more than one, a stale one may be among them */
         ObjectShard shards[OBJECTS_SHARDS];
-        ObjectShares shares;
+        Shares shares;
 } Objects;
 
 /* An object as it was found, and when: what came later is not meant by it. */
@@ -108,20 +99,8 @@ void objects_set_card(Objects *o, ObjectSeat *seat, uint8_t card);
 /* One more holder of what a known leaf holds. 0: there is no such leaf, or no memory. Drop adds the bytes to freed when it was the
  * last; ret says what the share is of. */
 uint32_t objects_share(Objects *o, uint32_t client, uint32_t handle, Object *ret);
-bool objects_hold_share(Objects *o, uint32_t share); /* of one that somebody holds; false: no lock */
 /* source: row, card and units of what is shared. */
 void objects_drop_share(Objects *o, uint32_t share, const Object *source, ObjectBytes *freed);
-
-/* A holder becomes an open file, which has a row of its own: as long as there is one the bytes are there. Adding tells whether it is the first;
- * dropping ends the holder, too, and tells what becomes of the bytes. */
-typedef enum ObjectExport {
-        OBJECT_EXPORT_NOTHING, /* another file has them; or no lock: they stay where they are */
-        OBJECT_EXPORT_BACK,    /* the last file, and others hold them: they go back to their row */
-        OBJECT_EXPORT_FREED,   /* the last holder */
-} ObjectExport;
-bool objects_is_exported(Objects *o, uint32_t share);
-int objects_add_export(Objects *o, uint32_t share); /* 1: the first, 0: not, -1: no lock */
-ObjectExport objects_drop_export(Objects *o, uint32_t share);
 
 /* The clients in the table, those of orphans, too: up to max handles, the lowest ones above `after`, in their order. Returns how many were
  * written; with fewer than max there are no more. */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "gate/rows.h"
+
 #include <errno.h>
 
-#include "gate/gate.h"
 #include "slice/hold.h"
-
-/* Which row of the slice page bytes are counted in, and the locks by which it is seen that the files they live on are open (slice/hold.h). */
 
 enum {
         MORE_NONE = 0,
@@ -29,7 +28,8 @@ static uint64_t shared_key(Gate *g) {
                         first = &g->cards[i];
         if (key != 0 || !first)
                 return key;
-        return atomic_compare_exchange_strong(&g->keys[GATE_ROW_SHARED], &key, slice_shared_key(&first->slice))
+        return atomic_compare_exchange_strong(&g->keys[GATE_ROW_SHARED], &key,
+                                              slice_shared_key(&first->slice))
                        ? atomic_load(&g->keys[GATE_ROW_SHARED])
                        : key;
 }

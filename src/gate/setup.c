@@ -5,6 +5,7 @@
 #include "gate/bytes.h"
 #include "gate/gate.h"
 #include "gate/look.h"
+#include "gate/rows.h"
 
 #define LOG_NAME "ALIQUOT_LOG"
 

@@ -8,6 +8,7 @@
 #include "gate/bytes.h"
 #include "gate/call.h"
 #include "gate/peek.h"
+#include "gate/rows.h"
 #include "slice/hold.h"
 
 /* Memory that comes from elsewhere, by a duplicate or by a descriptor, and what is exported to a descriptor. */
@@ -164,12 +165,12 @@ static bool move_apart(Gate *g, const Export *x, bool back) {
 /* The bytes are with the files as long as there is one; they are moved before that is said, so that no thread goes on to the driver while they
  * are not: who was second moves them back. */
 static bool set_apart(Gate *g, Export *x) {
-        bool moved = !objects_is_exported(&g->objects, x->share);
+        bool moved = !shares_is_exported(&g->objects.shares, x->share);
         int first;
 
         if (moved && !move_apart(g, x, false))
                 return false;
-        first = objects_add_export(&g->objects, x->share);
+        first = shares_add_export(&g->objects.shares, x->share);
         if (moved && first != 1)
                 (void) move_apart(g, x, true); /* else counted twice until the end */
         if (!moved && first == 1)
@@ -178,11 +179,11 @@ static bool set_apart(Gate *g, Export *x) {
 }
 
 static void drop_apart(Gate *g, const Export *x) {
-        ObjectExport end = x->share != 0 ? objects_drop_export(&g->objects, x->share) : OBJECT_EXPORT_FREED;
+        ShareEnd end = x->share != 0 ? shares_drop_export(&g->objects.shares, x->share) : SHARE_FREED;
 
-        if (end == OBJECT_EXPORT_BACK)
+        if (end == SHARE_BACK)
                 (void) move_apart(g, x, true); /* else they stay with the files */
-        else if (end == OBJECT_EXPORT_FREED)
+        else if (end == SHARE_FREED)
                 slice_release(gate_slice(g, x->card, GATE_ROW_EXPORTS), (uint64_t) x->units * SLICE_UNIT);
 }
 

@@ -39,7 +39,8 @@ void processes_find(const struct stat *counters, const struct stat *limits, Proc
 
         ret->n = 0;
         while (proc && (entry = readdir(proc))) {
-                if (entry->d_name[0] < '1' || entry->d_name[0] > '9' || !maps(entry->d_name, counters, limits))
+                if (entry->d_name[0] < '1' || entry->d_name[0] > '9' ||
+                    !maps(entry->d_name, counters, limits))
                         continue;
                 if (ret->n < PROCESSES_MAX)
                         ret->pids[ret->n] = (pid_t) strtol(entry->d_name, NULL, 10);

@@ -97,7 +97,7 @@ static int scan_file(const char *path, HoldScan *scan) {
                 return (int) fd;
         while ((n = sys_call(SYS_read, fd, text, sizeof text)) > 0 && !scan->found)
                 hold_scan(scan, text, (size_t) n); /* NOLINT: the kernel has filled it in */
-        (void) sys_call(SYS_close, fd); /* only read from */
+        (void) sys_call(SYS_close, fd);            /* only read from */
         return n < 0 ? (int) n : scan->found;
 }
 

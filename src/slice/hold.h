@@ -11,7 +11,9 @@
 
 #include "slice/page.h"
 
-#define HOLD_KEYS (UINT64_C(1) << 62) /* keys of rows are below; what else locks bytes of a driver's file takes numbers above */
+#define HOLD_KEYS                                                                                            \
+        (UINT64_C(1)                                                                                         \
+         << 62) /* keys of rows are below; what else locks bytes of a driver's file takes numbers above */
 
 uint64_t hold_new_key(void); /* one of 2^62, never 0 */
 
@@ -46,7 +48,7 @@ typedef struct HoldScan {
         uint64_t word, before;    /* this one and the last; HOLD_NO_NUMBER: it is none */
 } HoldScan;
 
-#define HOLD_NO_NUMBER UINT64_MAX
+#define HOLD_NO_NUMBER           UINT64_MAX
 #define HOLD_SCAN(key_, others_) ((HoldScan){.key = (key_), .others = (others_), .before = HOLD_NO_NUMBER})
 
 void hold_scan(HoldScan *scan, const char *text, size_t n);

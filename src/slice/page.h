@@ -94,7 +94,8 @@ typedef struct SliceCounters {
         _Atomic uint64_t used;    /* units, and which operation of which lane changed it last */
         _Atomic uint64_t peak;    /* units */
         _Atomic uint64_t refused; /* reservations */
-        _Atomic uint64_t shared;  /* key of all rows for files that more than one process uses; 0: not made yet */
+        _Atomic uint64_t
+                shared; /* key of all rows for files that more than one process uses; 0: not made yet */
         uint8_t reserved[80];
         SliceRow rows[SLICE_ROWS];
 } SliceCounters;

@@ -239,8 +239,7 @@ static int map_counters(const char *directory, int file, uint64_t key, struct st
 
 /* Children have the driver's files, where they have not closed them, and with them all that keeps the row. */
 static void leave_behind(Slice *s, uint64_t key) {
-        bool left = key != 0 &&
-                    sys_call(SYS_madvise, s->counters, sizeof *s->counters, MADV_DONTFORK) == 0;
+        bool left = key != 0 && sys_call(SYS_madvise, s->counters, sizeof *s->counters, MADV_DONTFORK) == 0;
 
         atomic_init(&s->inherited, !left);
 }

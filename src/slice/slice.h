@@ -15,11 +15,11 @@ typedef struct Slice {
         _Atomic uint64_t
                 last_reap; /* CLOCK_MONOTONIC_COARSE, ns: nobody is looked for twice in one millisecond */
         _Atomic uint64_t
-                last_limit; /* bytes; what holds while the agent is in the middle of writing another */
-        _Atomic int file;   /* one of the driver's, on which the last call came in; -1: none */
+                last_limit;     /* bytes; what holds while the agent is in the middle of writing another */
+        _Atomic int file;       /* one of the driver's, on which the last call came in; -1: none */
         _Atomic bool inherited; /* a child of fork has its counters mapped, too */
         bool beside;            /* the limits are another's mapping */
-        uint64_t dev, ino;  /* of counters: reaping opens them again, and must get the same */
+        uint64_t dev, ino;      /* of counters: reaping opens them again, and must get the same */
         char path[SLICE_PATH];
 } Slice;
 

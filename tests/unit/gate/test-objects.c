@@ -199,24 +199,24 @@ static void files_hold(void) {
         begin();
         add(100, 2, 10, OBJECT_LEAF, 0, UNIT);
         share = objects_share(&objects, 100, 10, &source);
-        ASSERT_FALSE(objects_is_exported(&objects, share));
-        ASSERT_INT(objects_add_export(&objects, share), 1);
-        ASSERT_TRUE(objects_is_exported(&objects, share));
+        ASSERT_FALSE(shares_is_exported(&objects.shares, share));
+        ASSERT_INT(shares_add_export(&objects.shares, share), 1);
+        ASSERT_TRUE(shares_is_exported(&objects.shares, share));
         again = objects_share(&objects, 100, 10, &source);
         ASSERT_INT(again, share);
-        ASSERT_INT(objects_add_export(&objects, share), 0);
-        ASSERT_INT(objects_drop_export(&objects, share), OBJECT_EXPORT_NOTHING);
-        ASSERT_INT(objects_drop_export(&objects, share), OBJECT_EXPORT_BACK);
-        ASSERT_FALSE(objects_is_exported(&objects, share));
+        ASSERT_INT(shares_add_export(&objects.shares, share), 0);
+        ASSERT_INT(shares_drop_export(&objects.shares, share), SHARE_STAYS);
+        ASSERT_INT(shares_drop_export(&objects.shares, share), SHARE_BACK);
+        ASSERT_FALSE(shares_is_exported(&objects.shares, share));
         ASSERT_INT(objects_share(&objects, 100, 10, &source), share);
-        ASSERT_INT(objects_add_export(&objects, share), 1);
+        ASSERT_INT(shares_add_export(&objects.shares, share), 1);
         ASSERT_TRUE(drop(100, 10));
         ASSERT_INT(sums[0], UNIT); /* the file has it */
-        ASSERT_INT(objects_drop_export(&objects, share), OBJECT_EXPORT_FREED);
+        ASSERT_INT(shares_drop_export(&objects.shares, share), SHARE_FREED);
         sums[0] = 0;
         add(100, 2, 10, OBJECT_LEAF, 0, UNIT); /* its number is used again, and is nobody's file then */
         ASSERT_INT(objects_share(&objects, 100, 10, &source), share);
-        ASSERT_FALSE(objects_is_exported(&objects, share));
+        ASSERT_FALSE(shares_is_exported(&objects.shares, share));
 }
 
 static void lists_clients(void) {
@@ -386,6 +386,7 @@ static void agrees_with_a_model(void) {
 int main(void) {
         return TEST_MAIN(TEST(frees_what_is_below), TEST(tells_the_new_one_from_the_old),
                          TEST(a_parent_that_went_meanwhile), TEST(a_client_comes_again),
-                         TEST(duplicates_share), TEST(rows_go_down), TEST(files_hold), TEST(lists_clients), TEST(learns_parents),
-                         TEST(a_child_forgets), TEST(does_not_wait_for_itself), TEST(agrees_with_a_model));
+                         TEST(duplicates_share), TEST(rows_go_down), TEST(files_hold), TEST(lists_clients),
+                         TEST(learns_parents), TEST(a_child_forgets), TEST(does_not_wait_for_itself),
+                         TEST(agrees_with_a_model));
 }

@@ -394,8 +394,8 @@ static void a_full_board_refuses(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(slices_live_as_long_as_their_owner), TEST(or_as_any_process_that_has_them), TEST(or_as_a_file_that_keeps_a_row),
-                         TEST(the_agents_stand_until_it_takes_them_away),
+        return TEST_MAIN(TEST(slices_live_as_long_as_their_owner), TEST(or_as_any_process_that_has_them),
+                         TEST(or_as_a_file_that_keeps_a_row), TEST(the_agents_stand_until_it_takes_them_away),
                          TEST(the_agent_says_its_slices_anew), TEST(what_cannot_be_read_is_passed_over),
                          TEST(names_are_not_taken_twice), TEST(the_dead_one_is_dropped),
                          TEST(a_default_is_below_a_directory_of_our_own),

@@ -61,10 +61,13 @@ static void lists(void) {
                 {"1: OFDLCK ADVISORY  READ -1 00:1f:1 77 78\n", false, false},
                 {"1: OFDLCK ADVISORY  READ -1 00:1f:1 76 77\n", false, false},
                 {"1: OFDLCK ADVISORY  READ -1 00:1f:1 77 EOF\n", false, false},
-                {"1: FLOCK  ADVISORY  WRITE 77 00:1f:1 0 EOF\n2: OFDLCK ADVISORY  READ -1 00:1f:1 77 77\n", true, false},
+                {"1: FLOCK  ADVISORY  WRITE 77 00:1f:1 0 EOF\n2: OFDLCK ADVISORY  READ -1 00:1f:1 77 77\n",
+                 true, false},
                 {"1: OFDLCK ADVISORY  READ -1 00:1f:1 78 78\n", false, true},
-                {"1: OFDLCK ADVISORY  READ -1 00:1f:1 4611686018427387904 4611686018427387904\n", false, false},
-                {"1: OFDLCK ADVISORY  READ -1 00:1f:1 18446744073709551693 18446744073709551693\n", false, false},
+                {"1: OFDLCK ADVISORY  READ -1 00:1f:1 4611686018427387904 4611686018427387904\n", false,
+                 false},
+                {"1: OFDLCK ADVISORY  READ -1 00:1f:1 18446744073709551693 18446744073709551693\n", false,
+                 false},
                 {"1: OFDLCK ADVISORY  READ -1 00:1f:1 77 77", false, false}, /* not a whole line */
                 {"77\n77 \n77\t77x\nx77 77 -77\n", false, false},
                 {"pos:\t0\nflags:\t02\nmnt_id:\t77\nino:\t77\n", false, false},
@@ -199,7 +202,8 @@ static void rows_are_adopted(void) {
         ASSERT_INT(slice_reap(&s), 0);
         (void) close(f.one);
         f.one = -1;
-        ASSERT_OK(slice_open_beside(&s, f.two, key, true, &each)); /* that of nobody's memory is none to take over */
+        ASSERT_OK(slice_open_beside(&s, f.two, key, true,
+                                    &each)); /* that of nobody's memory is none to take over */
         (void) slice_reap(&s);
         ASSERT_INT(slice_used(&s), 0);
         slice_close(&each);

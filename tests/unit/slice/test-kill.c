@@ -195,6 +195,6 @@ static void heir_killed_at_every_step(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(killed_at_every_step), TEST(mover_killed_at_every_step), TEST(reaper_killed_at_every_step),
-                         TEST(heir_killed_at_every_step));
+        return TEST_MAIN(TEST(killed_at_every_step), TEST(mover_killed_at_every_step),
+                         TEST(reaper_killed_at_every_step), TEST(heir_killed_at_every_step));
 }

@@ -51,8 +51,8 @@ typedef struct World {
         size_t n_actors;
         unsigned kills; /* still allowed */
         bool orphaned[ROWS];
-        bool adopted;       /* heirs take what the dead have */
-        int64_t left[ROWS]; /* that, at least */
+        bool adopted;         /* heirs take what the dead have */
+        int64_t left[ROWS];   /* that, at least */
         const int64_t *heirs; /* program of who takes a dead one's row */
         Actor actors[MAX_ACTORS];
 } World;
@@ -349,7 +349,8 @@ static void adopters(void) {
                 world.adopted = true;
                 (void) add(0, 0, first, false);
                 (void) add(1, 0, second, false);
-                play(kills == 1 ? "two processes, and who goes on with what one left" : "the same, two kills");
+                play(kills == 1 ? "two processes, and who goes on with what one left"
+                                : "the same, two kills");
         }
 }
 
@@ -382,5 +383,6 @@ static void two_threads(void) {
 int main(void) {
         seen_states = calloc(TABLE, sizeof *seen_states);
         ASSERT_TRUE(seen_states != NULL);
-        return TEST_MAIN(TEST(heirs), TEST(adopters), TEST(two_processes), TEST(three_processes), TEST(two_threads));
+        return TEST_MAIN(TEST(heirs), TEST(adopters), TEST(two_processes), TEST(three_processes),
+                         TEST(two_threads));
 }
