@@ -79,7 +79,7 @@ static void add_sign(HoldScan *s, char sign) {
 
 void hold_scan(HoldScan *scan, const char *text, size_t n) {
         for (size_t i = 0; i < n; i++) {
-                if (text[i] == '\n')
+                if (text[i] == '\n') /* NOLINT: by the kernel's word it is there */
                         end_line(scan);
                 else if (text[i] != ' ' && text[i] != '\t')
                         add_sign(scan, text[i]);
@@ -96,8 +96,8 @@ static int scan_file(const char *path, HoldScan *scan) {
         if (fd < 0)
                 return (int) fd;
         while ((n = sys_call(SYS_read, fd, text, sizeof text)) > 0 && !scan->found)
-                hold_scan(scan, text, (size_t) n); /* NOLINT: the kernel has filled it in */
-        (void) sys_call(SYS_close, fd);            /* only read from */
+                hold_scan(scan, text, (size_t) n);
+        (void) sys_call(SYS_close, fd); /* only read from */
         return n < 0 ? (int) n : scan->found;
 }
 
