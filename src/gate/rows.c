@@ -52,12 +52,18 @@ Slice *gate_slice(Gate *g, int card, GateRow row) {
         return slice_of(c, is_open(c, row) ? row : GATE_ROW_OWN);
 }
 
-void gate_note_inode(Gate *g, GateCard *card, GateRow row) {
+static void note_inode(Gate *g, GateCard *card, GateRow row) {
         uint64_t inode = atomic_load(&g->inodes[row]);
         Slice *slice = slice_of(card, row);
 
         if (inode != 0)
                 hold_note(&slice->counters->rows[slice->row], inode);
+}
+
+void gate_begin_row(Gate *g, GateCard *card, GateRow row) {
+        note_inode(g, card, row);
+        if (atomic_load(&g->unheld))
+                slice_keep_over_fork(slice_of(card, row));
 }
 
 /* Once, by the first who needs it; who comes meanwhile does without. */
@@ -73,7 +79,7 @@ bool gate_open_row(Gate *g, int card, GateRow row, int fd) {
         r = slice_open_beside(&c->slice, fd, key_of(g, row), row == GATE_ROW_SHARED, &c->more[row - 1].slice);
         atomic_store(&c->more[row - 1].state, r == 0 ? MORE_OPEN : r == -EUSERS ? MORE_NEVER : MORE_NONE);
         if (r == 0)
-                gate_note_inode(g, c, row);
+                gate_begin_row(g, c, row);
         else
                 gate_say(g, "a further row cannot be had; error", c->number, (uint64_t) -r);
         return r == 0;
@@ -111,7 +117,7 @@ static int hold(Gate *g, int fd, GateRow row) {
                 atomic_store(&g->inodes[row], UINT64_MAX);
         for (uint32_t i = 0; i < g->n_cards; i++)
                 if (is_open(&g->cards[i], row))
-                        gate_note_inode(g, &g->cards[i], row);
+                        note_inode(g, &g->cards[i], row);
         return hold_file(fd, key_of(g, row));
 }
 

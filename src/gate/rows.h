@@ -14,7 +14,8 @@ Slice *gate_slice(Gate *g, int card,
 
 /* true: it is open, and stays so. false: the page has none left, its counters cannot be opened, or another thread is about to. */
 bool gate_open_row(Gate *g, int card, GateRow row, int fd);
-void gate_note_inode(Gate *g, GateCard *card, GateRow row); /* of a row that has just been opened */
+void gate_begin_row(Gate *g, GateCard *card,
+                    GateRow row); /* what is known of its files is said in one that was just opened */
 
 /* In a child, or whoever else begins anew: the parent's are not his. by_pid: he may share the parent's memory. */
 void gate_rows_after_fork(Gate *g, bool by_pid);

@@ -65,7 +65,7 @@ static bool open_card(Gate *g, const char *directory, unsigned number, int fd) {
                 r = slice_open_with(path, fd, g->keys[GATE_ROW_OWN], &card->slice);
         if (r == 0) {
                 card->good = true;
-                gate_note_inode(g, card, GATE_ROW_OWN);
+                gate_begin_row(g, card, GATE_ROW_OWN);
         }
         gate_say(g, r == 0 ? "slice" : "slice cannot be used; error", number, (uint64_t) -r);
         return r == 0 || r == -EPROTO;

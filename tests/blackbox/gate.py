@@ -1002,6 +1002,38 @@ def leaves_exported():
 
 
 @inside
+def exports_at_once():
+    """Threads that export the same objects of two cards, and duplicates of them, and close the files."""
+    clients = [Client(card=card) for card in range(2)]
+    made = [c.memory(10 * MIB) for c in clients]
+
+    def export():
+        for i in range(60):
+            c, a = clients[i % 2], made[i % 2]
+            b = c.dup(c.root, a) if i % 3 == 0 else 0
+            fd = c.empty_file()
+            c.export(b or a, fd)
+            if i % 5 == 0:
+                c.fb(0x16)
+            os.close(fd)
+            if b:
+                c.free(b)
+
+    threads = [threading.Thread(target=export) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    say(closed=True)
+    wait_for_word()
+    for c, a in zip(clients, made):
+        c.free(a)
+        c.free(c.memory(100 * MIB))  # it has to look
+    say(freed=True)
+    wait_for_word()
+
+
+@inside
 def closes_and_stays():
     """A child of fork that closes, or keeps, what it has of the driver, and never calls it."""
     c = Client()
@@ -1851,6 +1883,18 @@ class GateTest(unittest.TestCase):
                 self.assertEqual((used(slices), self.sim.held()), ((20 if rows_left else 60) * MIB, 10 * MIB))
                 os.close(fd)
             self.sure(slices, OK, 100)
+
+    def test_exports_at_once(self):
+        slices = self.sim.slices(100, 100)
+        program = self.run_program("exports_at_once", slices)
+        self.assertEqual(program.hear(), {"closed": True})
+        for card in range(2):
+            self.assertEqual((used(slices, card), self.sim.held(card), in_rows(slices, card=card)), (10 * MIB, 10 * MIB, 1))
+        program.go_on()
+        self.assertEqual(program.hear(), {"freed": True})
+        for card in range(2):
+            self.assertEqual((used(slices, card), self.sim.held(card), in_rows(slices, card=card)), (0, 0, 0))
+        program.end()
 
     def test_closes_and_stays(self):
         for keeps in ("", "1"):

@@ -41,6 +41,19 @@ static void drop(uint32_t handle) {
         take_back(&freed);
 }
 
+/* An open file has it, for a moment; whoever was last has the bytes. */
+static void export_(uint32_t handle) {
+        Object source;
+        uint32_t share = objects_share(&objects, CLIENT, handle, &source);
+
+        if (share == 0)
+                return;
+        ASSERT_TRUE(shares_add_export(&objects.shares, share) >= 0);
+        ASSERT_TRUE(shares_is_exported(&objects.shares, share));
+        if (shares_drop_export(&objects.shares, share) == SHARE_FREED)
+                balance -= UNIT;
+}
+
 static void duplicate(uint32_t from, uint32_t to) {
         ObjectSeat seat = objects_seat(&objects, CLIENT, 2);
         ObjectBytes freed;
@@ -87,6 +100,9 @@ static void *churn(void *argument) {
                 case 7:
                 case 8:
                         drop(handle + 100 * (i % 2));
+                        break;
+                case 9:
+                        export_(handle);
                         break;
                 default:
                         make(2, handle, OBJECT_LEAF, UNIT);
