@@ -245,6 +245,23 @@ int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, co
         return r;
 }
 
+bool isolation_stands(const Isolation *i, const Inventory *v, const DeviceSet *mem) {
+        char id[BOARD_ID], path[BOARD_PATH + BOARD_ID + 32];
+        uint32_t card, count;
+        unsigned number = 0;
+        size_t at = 0;
+
+        if (!share_mode_is_isolated(v->mode))
+                return true;
+        write_id(mem, id);
+        while (number < BOARD_CARDS && device_set_next_card(mem, &at, &card, &count)) {
+                (void) snprintf(path, sizeof path, "%s/%s/%u/limits", i->board.path, id, number++);
+                if (access(path, F_OK) < 0)
+                        return false;
+        }
+        return true;
+}
+
 /* ---- and after ---- */
 
 static bool is_named(void *userdata, const char *id) {

@@ -54,6 +54,10 @@ enum { ISOLATION_E_MISSING = 1 };
 int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, const RosterContainer *c,
                       const DeviceSet *mem, Fault *fault);
 
+/* Are the pages of a container with these devices where its mounts lead? Without them no runtime starts it. True where the mode does
+ * not isolate. */
+bool isolation_stands(const Isolation *i, const Inventory *v, const DeviceSet *mem);
+
 /* Policies of compute are said anew where the node says something else, or who asked for weights has come or gone. */
 void isolation_say_compute(Isolation *i, const Inventory *v);
 

@@ -114,6 +114,26 @@ class Isolation(Events):
         lab.kubelet.let_go()
         lab.wait(lambda: not os.path.exists(self.counters(c)), "its page is gone")
 
+    def test_of_one_deleted_between_two_proofs_nothing_starts_without_pages(self):
+        """The proof of its percentage keeps a record of all that it was given; that of its memory, which makes the pages, is
+        asked for when the API server knows the pod no more."""
+        lab = self.lab(cards=ONE_CARD)
+        manager = lab.kubelet.manager
+        timed, gone = manager._timed, []
+        manager.rng.shuffle = lambda names: names.sort(key=lambda name: name == GPU_MEM)
+
+        def between(call, resource, *rest):
+            if (call, resource) == ("PreStartContainer", GPU_MEM) and not gone:
+                lab.kubelet.watch.stop()
+                gone.append(lab.api.delete(f"{PODS}/a", grace=0))
+                lab.wait(lab.held, "the agent knows that it is gone")
+            return timed(call, resource, *rest)
+        manager._timed = between
+        uid = self.place(lab, pod("a", container("main", 2, 30)), 0)
+        lab.wait(lambda: lab.kubelet.prestart_errors, "it is not proved")
+        self.assertIn(uid, lab.kubelet.prestart_errors[0][3])
+        self.assertEqual(lab.running(uid), [])
+
     def test_a_container_that_starts_again_keeps_its_counters(self):
         lab = self.lab(cards=ONE_CARD)
         uid = self.place(lab, pod("a", container("main", 8), restartPolicy="Always"), 0)
