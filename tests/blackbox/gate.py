@@ -716,7 +716,8 @@ def hostile():
                  for _ in range(size // 4)]
         if number != FREE and words[0] == c.root and words[2] == c.root:
             continue
-        raw_ioctl(fd, number, size, address_of(packed("<%dI" % (size // 4), *words)))
+        params = packed("<%dI" % (size // 4), *words)  # lives as long as the call: the driver writes to it
+        raw_ioctl(fd, number, size, address_of(params))
     say(alive=True)
     wait_for_word()
 
@@ -727,7 +728,8 @@ def xfer():
     c = Client()
 
     def wrapped(number, size, address):
-        return raw_ioctl(c.fd, XFER, 16, address_of(packed("<IIQ", number, size, address)))
+        outer = packed("<IIQ", number, size, address)
+        return raw_ioctl(c.fd, XFER, 16, address_of(outer))
 
     params = memory_params(60 * MIB)
     inner = packed(L_ALLOC, c.root, c.device, 0, LOCAL, address_of(params), 128, 0)
@@ -997,7 +999,8 @@ def generations():
 def managed():
     """Mappings of the uvm file, as libcuda makes them. Any file that the limits page names will do."""
     fd = os.open(os.environ["UVM_FILE"], os.O_RDWR | os.O_CLOEXEC)
-    LIBC.ioctl(fd, 0x30000001, address_of(ctypes.create_string_buffer(16)))
+    flags = ctypes.create_string_buffer(16)
+    LIBC.ioctl(fd, 0x30000001, address_of(flags))
     none, read_write, shared, private_anonymous, fixed = 0, 3, 1, 0x22, 0x10
 
     def map_(n, protection=read_write, flags=shared, at=0, file=fd):
@@ -1053,7 +1056,8 @@ def managed_cards():
         params = packed("<16sI", uuids[card], 0)
         return LIBC.ioctl(uvm, 38, address_of(params)) or struct.unpack_from("<I", params.raw, 16)[0]
 
-    LIBC.ioctl(uvm, 0x30000001, address_of(ctypes.create_string_buffer(16)))
+    flags = ctypes.create_string_buffer(16)
+    LIBC.ioctl(uvm, 0x30000001, address_of(flags))
     a = map_(30 * MIB)
     say(guessed=a > 0)
     wait_for_word()
