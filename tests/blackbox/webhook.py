@@ -605,6 +605,7 @@ class WebhookTest(unittest.TestCase):
         one = Replica(self, pod="one")
         wait_for("it leads", lambda: self.api.get(path)["metadata"]["labels"])
         self.assertIsNone(one.kept("/version"))
+        wait_for("it has its certificate", lambda: one.serial() is not None)
         connections = [one.connect(self.authorities()) for _ in range(2)]
         for connection in connections:
             self.addCleanup(connection.close)
