@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 
-#include "local/store_watch.h"
+#include "store/watch.h"
 #include "wire/json.h"
 
-#include "../unit/local/store_call.h"
+#include "../unit/store/call.h"
 
 /* Lines of requests: METHOD URL BODY. Whatever they are, numbers only grow, a refusal changes nothing, an
  * answer is JSON, and a watch that follows sees every number there is, or is told that it is too late. */
