@@ -5,8 +5,8 @@
 #include "wire/json.h"
 
 /* RFC 7386 on text. Members of the target that the patch does not name are copied as they stand; the members
- * of the patch are sorted once per object, so that a hostile patch costs n log n and not n squared. Nesting
- * is bounded by what store_admit() lets in (JSON_MAX_DEPTH). */
+ * of the patch are sorted once per object and the elements of a merged list once per list, so that a hostile
+ * patch costs n log n and not n squared. Nesting is bounded by what store_admit() lets in (JSON_MAX_DEPTH). */
 
 typedef struct Merge {
         Arena *arena;
@@ -32,10 +32,14 @@ static int by_order(const void *a, const void *b) {
         return (x > y) - (x < y);
 }
 
-static void write_key(Merge *m, bool *more, Str key) {
+static void separate(Merge *m, bool *more) {
         if (*more)
                 buf_append_char(m->out, ',');
         *more = true;
+}
+
+static void write_key(Merge *m, bool *more, Str key) {
+        separate(m, more);
         buf_append_char(m->out, '"');
         buf_append_str(m->out, key);
         buf_append(m->out, "\":", 2);
@@ -110,85 +114,110 @@ static bool is_merged_list(const Merge *m, Str key, Str patch) {
         return m->strategic && str_eq(key, STR("conditions")) && patch.len > 0 && patch.data[0] == '[';
 }
 
-static int member_text(Merge *m, Str object, Str name, Str *ret) {
-        StoreMember *members = NULL;
-        size_t n = 0;
-        int r = store_is_object(object) ? store_members(object, m->arena, &members, &n) : 0;
-
-        *ret = (Str){NULL, 0};
-        for (size_t i = 0; r == 0 && i < n; i++)
-                if (str_eq(members[i].key, name))
-                        *ret = members[i].value;
-        return r;
-}
+typedef struct Element {
+        Str text, type; /* type as it stands in the text; empty when it has none */
+} Element;
 
 typedef struct Elements {
-        Str *texts, *types;
+        Element *all;
         size_t n;
+        const Element *
+                *by_type; /* of each type the first, sorted: looked up as often as the other list is long */
+        size_t n_types;
 } Elements;
 
+static int compare_types(const void *a, const void *b) {
+        return str_compare((*(const Element *const *) a)->type, (*(const Element *const *) b)->type);
+}
+
+static int compare_types_in_order(const void *a, const void *b) {
+        const Element *x = *(const Element *const *) a, *y = *(const Element *const *) b;
+        int r = str_compare(x->type, y->type);
+
+        return r != 0 ? r : (x > y) - (x < y);
+}
+
+static void sort_by_type(Elements *e) {
+        size_t n = 0, kept = 0;
+
+        for (size_t i = 0; i < e->n; i++)
+                if (!str_is_empty(e->all[i].type))
+                        e->by_type[n++] = &e->all[i];
+        qsort(e->by_type, n, sizeof *e->by_type, compare_types_in_order);
+        for (size_t i = 0; i < n; i++)
+                if (kept == 0 || !str_eq(e->by_type[kept - 1]->type, e->by_type[i]->type))
+                        e->by_type[kept++] = e->by_type[i];
+        e->n_types = kept;
+}
+
+static size_t count_elements(Str list) {
+        JsonReader reader;
+        size_t n = 0;
+
+        json_init(&reader, list);
+        if (json_array_begin(&reader))
+                for (; json_array_next(&reader); n++)
+                        json_skip(&reader);
+        return n;
+}
+
+/* What is no array has no elements. */
 static int list_elements(Merge *m, Str list, Elements *ret) {
-        size_t room = list.len / 2 + 1; /* an element and its comma */
+        size_t n = count_elements(list);
         JsonReader reader;
 
-        *ret = (Elements){arena_new(m->arena, Str, room), arena_new(m->arena, Str, room), 0};
-        if (!ret->texts || !ret->types) {
-                *ret = (Elements){0};
+        *ret = (Elements){.all = arena_new(m->arena, Element, n + 1),
+                          .by_type = arena_new(m->arena, const Element *, n + 1)};
+        if (!ret->all || !ret->by_type)
                 return -ENOMEM;
-        }
-        if (str_is_empty(list))
-                return 0;
         json_init(&reader, list);
         if (!json_array_begin(&reader))
                 return 0;
-        while (json_array_next(&reader) && ret->n < room) {
-                int r;
+        while (json_array_next(&reader)) {
+                Element *e = &ret->all[ret->n++];
 
-                json_raw(&reader, &ret->texts[ret->n]);
-                r = member_text(m, ret->texts[ret->n], STR("type"), &ret->types[ret->n]);
-                if (r < 0)
-                        return r;
-                ret->n++;
+                *e = (Element){0};
+                json_raw(&reader, &e->text);
+                e->type = store_member(e->text, "type");
         }
+        sort_by_type(ret);
         return 0;
 }
 
-static const Str *element_of(const Elements *e, Str type) {
-        for (size_t i = 0; i < e->n; i++)
-                if (e->types[i].len > 0 && str_eq(e->types[i], type))
-                        return &e->texts[i];
-        return NULL;
+static const Element *element_of(const Elements *e, Str type) {
+        const Element wanted = {.type = type}, *key = &wanted, **found;
+
+        if (str_is_empty(type))
+                return NULL;
+        found = bsearch(&key, e->by_type, e->n_types, sizeof *e->by_type, compare_types);
+        return found ? *found : NULL;
 }
 
 static int merge_list(Merge *m, Str target, Str patch) {
-        Elements old = {0}, new = {0};
+        Elements old, new;
         bool more = false;
         int r;
 
         r = list_elements(m, target, &old);
         if (r == 0)
                 r = list_elements(m, patch, &new);
-        if (r != 0 || !new.texts)
+        if (r < 0)
                 return r;
         buf_append_char(m->out, '[');
         for (size_t i = 0; r == 0 && i < old.n; i++) {
-                const Str *change = element_of(&new, old.types[i]);
+                const Element *change = element_of(&new, old.all[i].type);
 
-                if (more)
-                        buf_append_char(m->out, ',');
-                more = true;
+                separate(m, &more);
                 if (change)
-                        r = merge_value(m, STR(""), old.texts[i], *change);
+                        r = merge_value(m, STR(""), old.all[i].text, change->text);
                 else
-                        buf_append_str(m->out, old.texts[i]);
+                        buf_append_str(m->out, old.all[i].text);
         }
         for (size_t i = 0; r == 0 && i < new.n; i++) {
-                if (element_of(&old, new.types[i]))
+                if (element_of(&old, new.all[i].type))
                         continue;
-                if (more)
-                        buf_append_char(m->out, ',');
-                more = true;
-                r = merge_value(m, STR(""), (Str){NULL, 0}, new.texts[i]);
+                separate(m, &more);
+                r = merge_value(m, STR(""), (Str){NULL, 0}, new.all[i].text);
         }
         buf_append_char(m->out, ']');
         return r;

@@ -227,6 +227,17 @@ static void strategic_patches(void) {
                  "{\"status\":{\"conditions\":[{\"type\":\"A\"}]}}"},
                 {"{\"other\":[1,2]}", "{\"other\":[3]}", "{\"other\":[3]}"},
                 {"{\"conditions\":[1]}", "{\"conditions\":[]}", "{\"conditions\":[1]}"},
+                {"{\"conditions\":{\"a\":1}}", "{\"conditions\":[1]}", "{\"conditions\":[1]}"},
+                /* An element without a type is like no other; of several of a type in the patch, the first counts. */
+                {"{\"conditions\":[1,{\"s\":1},{\"type\":\"\"}]}",
+                 "{\"conditions\":[1,{\"s\":2},{\"type\":\"\",\"s\":3}]}",
+                 "{\"conditions\":[1,{\"s\":1},{\"type\":\"\",\"s\":3},1,{\"s\":2}]}"},
+                {"{\"conditions\":[{\"type\":\"B\"},{\"type\":\"A\"},{\"type\":\"B\"}]}",
+                 "{\"conditions\":[{\"type\":\"C\"},{\"type\":\"B\",\"s\":1},{\"type\":\"B\",\"s\":2},{"
+                 "\"type\":\"C\"}]}",
+                 "{\"conditions\":[{\"type\":\"B\",\"s\":1},{\"type\":\"A\"},{\"type\":\"B\",\"s\":1},{"
+                 "\"type\":\"C\"},{"
+                 "\"type\":\"C\"}]}"},
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
