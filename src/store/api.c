@@ -176,9 +176,8 @@ static unsigned target_of(const StoreRoute *route) {
                 return TARGET_OBJECT;
         if (route->kind->status && str_eq(route->subresource, STR("status")))
                 return TARGET_STATUS;
-        return str_eq(route->kind->plural, STR("pods")) && str_eq(route->subresource, STR("binding"))
-                       ? TARGET_BINDING
-                       : 0;
+        return store_kind_is_pod(route->kind) && str_eq(route->subresource, STR("binding")) ? TARGET_BINDING
+                                                                                            : 0;
 }
 
 static void answer_resource(StoreApi *a, const StoreRoute *route, unsigned target, const StoreCall *call,
@@ -236,9 +235,8 @@ void store_answer_apply(StoreApi *a, Str manifest, StoreReply *reply) {
         route.kind = store_kind_by_kind(version, kind);
         if (!route.kind) {
                 store_refuse(reply, 404, "NotFound", NULL, STR(""),
-                             "no matches for kind \"%.*s\" in version \"%.*s\"",
-                             kind.len > 100 ? 100 : (int) kind.len, kind.data ? kind.data : "",
-                             version.len > 100 ? 100 : (int) version.len, version.data ? version.data : "");
+                             "no matches for kind \"%.*s\" in version \"%.*s\"", STR_CUT(kind, 100),
+                             STR_CUT(version, 100));
                 return;
         }
         if (route.kind->namespaced)

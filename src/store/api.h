@@ -74,4 +74,4 @@ bool store_discover(const char *path, StoreReply *reply); /* false: not a discov
 
 /* NAMESPACE/NAME or NAME; data NULL when out of memory. */
 Str store_key(StoreApi *a, const StoreRoute *route);
-Str store_time(StoreApi *a, uint64_t seconds, Arena *arena); /* RFC 3339 */
+Str store_time(uint64_t seconds, Arena *arena); /* RFC 3339 */

@@ -47,7 +47,7 @@ static void write_conditions(Change *c, Buf *out) {
                 buf_append_char(out, ',');
         }
         buf_append_str(out, STR("{\"type\":\"PodScheduled\",\"status\":\"True\",\"lastTransitionTime\":"));
-        json_quote(out, store_time(c->api, c->api->now, &c->api->arena));
+        json_quote(out, store_time(c->api->now, &c->api->arena));
         buf_append_str(out, STR("}]"));
 }
 

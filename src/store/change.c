@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <time.h>
 
-Str store_time(StoreApi *a, uint64_t seconds, Arena *arena) {
+Str store_time(uint64_t seconds, Arena *arena) {
         time_t t = (time_t) seconds;
         char text[40];
         struct tm tm;
@@ -45,7 +45,7 @@ void change_refuse_uid(Change *c, Str wanted) {
 
         (void) snprintf(why, sizeof why,
                         "Precondition failed: UID in precondition: %.*s, UID in object meta: " STR_FMT,
-                        wanted.len > 64 ? 64 : (int) wanted.len, wanted.data, STR_ARG(c->id.uid));
+                        STR_CUT(wanted, 64), STR_ARG(c->id.uid));
         change_refuse_conflict(c, why);
 }
 
@@ -108,11 +108,11 @@ bool change_is_of_kind(Change *c, Str object) {
         if ((str_is_empty(kind) || str_eq(kind, c->route->kind->kind)) &&
             (str_is_empty(version) || str_eq(version, c->route->kind->api_version)))
                 return true;
-        store_refuse(
-                c->reply, 400, "BadRequest", NULL, STR(""),
-                "the object provided is a %.*s of %.*s, and the path is that of a " STR_FMT " of " STR_FMT,
-                kind.len > 64 ? 64 : (int) kind.len, kind.data, version.len > 64 ? 64 : (int) version.len,
-                version.data, STR_ARG(c->route->kind->kind), STR_ARG(c->route->kind->api_version));
+        store_refuse(c->reply, 400, "BadRequest", NULL, STR(""),
+                     "the object provided is a %.*s of %.*s, and the path is that of a " STR_FMT
+                     " of " STR_FMT,
+                     STR_CUT(kind, 64), STR_CUT(version, 64), STR_ARG(c->route->kind->kind),
+                     STR_ARG(c->route->kind->api_version));
         return false;
 }
 

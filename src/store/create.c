@@ -57,7 +57,7 @@ static bool name_new_object(Change *c, Str object, StoreRoute *route) {
                 .name = c->id.name,
                 .namespace_ = route->namespace_,
                 .uid = new_uid(c->api),
-                .created = store_time(c->api, c->api->now, arena),
+                .created = store_time(c->api->now, arena),
         };
         return true;
 }
@@ -70,7 +70,7 @@ static Str apply_defaults(Change *c, Str object, Str *status) {
                 return object;
         if (kind->status)
                 *status = (Str){NULL, 0};
-        if (!str_eq(kind->plural, STR("pods")))
+        if (!store_kind_is_pod(kind))
                 return object;
         *status = STR("{\"phase\":\"Pending\"}");
         if (!store_is_null(store_path(object, "spec.schedulerName")))

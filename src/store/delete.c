@@ -48,7 +48,7 @@ static uint64_t grace_of(Change *c, const DeleteOptions *o) {
         Str phase = store_string(store_path(c->old->text, "status.phase"), arena);
         uint64_t grace = GRACE_DEFAULT;
 
-        if (!str_eq(c->route->kind->plural, STR("pods")) ||
+        if (!store_kind_is_pod(c->route->kind) ||
             str_is_empty(store_string(store_path(c->old->text, "spec.nodeName"), arena)) ||
             str_eq(phase, STR("Succeeded")) || str_eq(phase, STR("Failed")))
                 return 0;
@@ -65,7 +65,7 @@ static void mark(Change *c, uint64_t grace) {
         Str text = c->old->text;
 
         if (str_is_empty(c->id.deletion) || grace < c->id.grace) {
-                c->id.deletion = store_time(c->api, c->api->now + grace, &c->api->arena);
+                c->id.deletion = store_time(c->api->now + grace, &c->api->arena);
                 c->id.grace = grace;
         }
         change_commit(c, STORE_MODIFIED, store_member(text, "metadata"), text, store_member(text, "status"),
@@ -73,7 +73,7 @@ static void mark(Change *c, uint64_t grace) {
 }
 
 static void answer_deleted(Change *c) {
-        if (str_eq(c->route->kind->plural, STR("pods"))) {
+        if (store_kind_is_pod(c->route->kind)) {
                 buf_append_str(&c->reply->body, buf_str(&c->api->composed));
                 return;
         }

@@ -51,7 +51,7 @@ static void write_resource_list(JsonWriter *w, Str group) {
                 write_resource(w, &store_kinds[i], "", NULL);
                 if (store_kinds[i].status)
                         write_resource(w, &store_kinds[i], "/status", NULL);
-                if (i == 0)
+                if (store_kind_is_pod(&store_kinds[i]))
                         write_resource(w, &store_kinds[i], "/binding", "Binding");
         }
         json_write_array_end(w);

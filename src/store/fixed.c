@@ -108,7 +108,7 @@ int store_validate_update(const StoreKind *kind, Str old_object, Str new_object,
         _cleanup_arena_ Arena arena = ARENA_NULL;
         int r;
 
-        if (!str_eq(kind->plural, STR("pods")))
+        if (!store_kind_is_pod(kind))
                 return 0;
         r = same(store_member(old_object, "spec"), store_member(new_object, "spec"), PLACE_SPEC, &arena);
         if (r < 0)

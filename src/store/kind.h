@@ -27,6 +27,11 @@ static inline size_t store_kind_index(const StoreKind *kind) {
         return (size_t) (kind - store_kinds);
 }
 
+/* Pods have rules of their own: bindings, defaults, grace, a spec that is fixed. */
+static inline bool store_kind_is_pod(const StoreKind *kind) {
+        return str_eq(kind->plural, STR("pods"));
+}
+
 /* NULL when unknown. */
 const StoreKind *store_kind_by_plural(Str group, Str plural);
 const StoreKind *store_kind_by_kind(Str api_version, Str kind);

@@ -24,8 +24,7 @@ void store_get(StoreApi *a, const StoreRoute *route, StoreReply *reply) {
 
 #define EXPIRED_CONTINUE                                                                                     \
         "The provided continue parameter is too old to display a consistent list result. You can start a "   \
-        "new "                                                                                               \
-        "list without the continue parameter."
+        "new list without the continue parameter."
 
 typedef struct ListQuery {
         StoreSelector selector;

@@ -65,7 +65,7 @@ void store_refuse_invalid(StoreReply *reply, const StoreKind *kind, Str name, co
         Cause cause = {reason, rule, field};
 
         (void) fault_set(&reply->message, 0, STR_FMT " \"%.*s\" is invalid: %s: %s", STR_ARG(kind->kind),
-                         name.len > 100 ? 100 : (int) name.len, name.data ? name.data : "", field, rule);
+                         STR_CUT(name, 100), field, rule);
         write_status(reply, 422, "Invalid", kind, name, &cause);
 }
 
@@ -79,7 +79,7 @@ void store_refuse_not_found(StoreReply *reply, const StoreKind *kind, Str name) 
 
         store_kind_qualified(kind, resource, sizeof resource);
         store_refuse(reply, 404, "NotFound", kind, name, "%s \"%.*s\" not found", resource,
-                     name.len > 253 ? 253 : (int) name.len, name.data);
+                     STR_CUT(name, 253));
 }
 
 void store_refuse_expired(StoreReply *reply, const char *message) {

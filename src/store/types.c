@@ -108,7 +108,7 @@ static int check_map(Walk *w) {
 
         (void) json_object_begin(&w->reader);
         while (r == 0 && json_object_next(&w->reader, &key)) {
-                size_t before = push(w, "[%.*s]", key.len > 100 ? 100 : (int) key.len, key.data);
+                size_t before = push(w, "[%.*s]", STR_CUT(key, 100));
 
                 r = check(w, &value);
                 if (r == 0)

@@ -13,12 +13,10 @@
 
 #define RULE_SUBDOMAIN                                                                                       \
         "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "    \
-        "and "                                                                                               \
-        "must start and end with an alphanumeric character"
+        "and must start and end with an alphanumeric character"
 #define RULE_LABEL                                                                                           \
         "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must "    \
-        "start "                                                                                             \
-        "and end with an alphanumeric character"
+        "start and end with an alphanumeric character"
 #define RULE_QUANTITY                                                                                        \
         "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
@@ -42,8 +40,8 @@ static int required(StoreViolation *v, const char *why) {
 
 static int invalid(StoreViolation *v, Str value, const char *rule) {
         v->reason = "FieldValueInvalid";
-        return fault_set(&v->rule, STORE_VALID_E_RULE, "Invalid value: \"%.*s\": %s",
-                         value.len > 100 ? 100 : (int) value.len, value.data ? value.data : "", rule);
+        return fault_set(&v->rule, STORE_VALID_E_RULE, "Invalid value: \"%.*s\": %s", STR_CUT(value, 100),
+                         rule);
 }
 
 static int too_many(StoreViolation *v) {
@@ -95,8 +93,7 @@ static int check_string_map(Str map, const char *field, Arena *arena, StoreViola
                 return wrong_type(v, "an object whose values are strings");
         r = store_members(map, arena, &members, &n);
         for (size_t i = 0; r == 0 && i < n; i++) {
-                set_field(v, "%s[%.*s]", field, members[i].key.len > 100 ? 100 : (int) members[i].key.len,
-                          members[i].key.data);
+                set_field(v, "%s[%.*s]", field, STR_CUT(members[i].key, 100));
                 if (members[i].value.data[0] != '"' && !store_is_null(members[i].value))
                         return wrong_type(v, "a string");
                 if (str_is_empty(members[i].key))
@@ -155,7 +152,7 @@ static int check_quantity(PodCheck *c, Str resource, Str value) {
         r = quantity_parse(text, &amount);
         if (r == QUANTITY_E_MALFORMED)
                 return fault_set(&c->v->rule, STORE_VALID_E_TYPE, "\"%.*s\": " RULE_QUANTITY,
-                                 text.len > 100 ? 100 : (int) text.len, text.data ? text.data : "");
+                                 STR_CUT(text, 100));
         if (r == QUANTITY_E_RANGE && text.data[0] == '-')
                 return invalid(c->v, text, "must be greater than or equal to 0");
         if (is_extended(resource) && r == QUANTITY_E_FRACTION)
@@ -180,7 +177,7 @@ static int check_amounts(PodCheck *c, Str amounts, const char *list, size_t inde
                 return too_many(c->v);
         for (size_t i = 0; r == 0 && i < n; i++) {
                 set_field(c->v, "spec.%s[%zu].resources.%s[%.*s]", list, index, which,
-                          members[i].key.len > 100 ? 100 : (int) members[i].key.len, members[i].key.data);
+                          STR_CUT(members[i].key, 100));
                 r = check_quantity(c, members[i].key, members[i].value);
         }
         return r;
@@ -291,7 +288,7 @@ int store_validate(const StoreKind *kind, Str object, const StoreIdentity *id, S
         int r;
 
         r = check_metadata(object, id, &arena, ret);
-        if (r != 0 || !str_eq(kind->plural, STR("pods")))
+        if (r != 0 || !store_kind_is_pod(kind))
                 return r;
         return check_pod(object, &arena, ret);
 }
