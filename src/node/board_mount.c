@@ -87,28 +87,33 @@ static int mount_there(const char *path, unsigned mib, const char *proc, Fault *
                          "the host (pid 1) would not see what is mounted there from here");
 }
 
-static int count(void *userdata, const BoardSlice *slice) {
-        unsigned *n = userdata;
+typedef struct Standing {
+        unsigned plain, apart;
+} Standing;
 
-        ++*n;
+static int count(void *userdata, const BoardSlice *slice) {
+        Standing *standing = userdata;
+
+        ++*(slice->apart ? &standing->apart : &standing->plain);
         return 0;
 }
 
-/* Those whose owner is gone are thrown away by the look, because the board is locked. */
-static int check_empty(Board *b, Fault *fault) {
-        unsigned n = 0;
+/* One with slices is never hidden. Those whose owner is gone are thrown away by the look,
+ * because the board is locked. */
+static int count_slices(Board *b, Standing *ret, Fault *fault) {
         int r = board_lock(b, fault);
 
+        *ret = (Standing){0, 0};
         if (r == 0) {
-                r = board_each(b, count, &n);
+                r = board_each(b, count, ret);
                 if (r < 0)
                         (void) fault_set(fault, r, "it cannot be read: %s", strerror(-r));
         }
         if (r < 0)
                 return BOARD_MOUNT_E_LEFT;
-        return n > 0 ? fault_set(fault, BOARD_MOUNT_E_LEFT, "%u slice%s on it already", n,
-                                 n == 1 ? " is" : "s are")
-                     : 0;
+        return ret->plain > 0 ? fault_set(fault, BOARD_MOUNT_E_LEFT, "%u slice%s on it already", ret->plain,
+                                          ret->plain == 1 ? " is" : "s are")
+                              : 0;
 }
 
 static int check_shared(const Board *b, Fault *fault) {
@@ -118,14 +123,17 @@ static int check_shared(const Board *b, Fault *fault) {
                                             "(mountPropagation: Bidirectional)");
 }
 
-/* The board itself. */
+/* The board itself. One that has only slices with file systems of their own needs none. */
 static int mount_board(Board *b, unsigned mib, const char *proc, Fault *fault) {
         Fault why = FAULT_NULL;
+        Standing standing;
         int r;
 
         if (is_mount(b))
                 return 0;
-        r = check_empty(b, &why);
+        r = count_slices(b, &standing, &why);
+        if (r == 0 && standing.apart > 0)
+                return 0;
         if (r == 0)
                 r = check_shared(b, &why);
         if (r == 0)

@@ -18,7 +18,7 @@ enum {
 };
 
 /* Makes the path, and mounts mib on it; nothing where it is a mount already, and never over a board with slices on it: containers that
- * run keep the files that they have. *ret_apart: new slices can have file systems of their own, which was tried, and does not depend
+ * run keep the files that they have. Where all of these have file systems of their own nothing is amiss. *ret_apart: new slices can have file systems of their own, which was tried, and does not depend
  * on the board's having one. proc: where the host's processes are seen. 0: both; BOARD_MOUNT_E_LEFT, or negative errno of a board that
  * cannot be made, both with a fault. */
 int board_mount(const char *path, unsigned mib, const char *proc, bool *ret_apart, Fault *fault);

@@ -252,9 +252,10 @@ static int visit_one(Board *b, const char *id, int (*visit)(void *userdata, cons
         if (!slice)
                 return -ENOMEM;
         (void) snprintf(slice->id, sizeof slice->id, "%s", id);
+        slice->apart = is_apart(b, dir);
         if (lives(dir, slice))
                 return visit(userdata, slice);
-        if (b->lock >= 0 && !is_apart(b, dir))
+        if (b->lock >= 0 && !slice->apart)
                 board_drop(b, id);
         return 0;
 }

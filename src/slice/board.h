@@ -22,6 +22,7 @@ enum { BOARD_CARDS = 32, BOARD_ID = 128, BOARD_OWNER = 256, BOARD_PATH = 4096 };
 typedef struct BoardSlice {
         char id[BOARD_ID];
         char owner[BOARD_OWNER]; /* one line, for people */
+        bool apart;              /* on a file system of its own */
         uint32_t n_cards;
         struct {
                 uint32_t number; /* of its directory */

@@ -106,7 +106,15 @@ static void one_in_use_is_left_alone(void) {
         ASSERT_TRUE(strstr(fault.text, "1 slice is on it already"));
         ASSERT_INT(room(), 8 << 20);
         ASSERT_TRUE(apart && is_bare()); /* new ones can be mounted all the same */
+        b.proc = proc;
+        ASSERT_OK(board_renew(&b, "new", BOARD_AGENT "d/q/c", &spec, 1, &fault));
+        ASSERT_INT(board_mount(board, 2, proc, &apart, &fault), BOARD_MOUNT_E_LEFT);
+        ASSERT_TRUE(strstr(fault.text, "1 slice is on it already"));
         board_drop(&b, "old");
+        ASSERT_OK(board_mount(board, 2, proc, &apart, &fault)); /* nothing to be afraid of any more */
+        ASSERT_TRUE(apart);
+        ASSERT_INT(room(), 8 << 20);
+        board_drop(&b, "new");
         ASSERT_OK(board_mount(board, 2, proc, &apart, &fault));
         ASSERT_INT(room(), 2 << 20);
         board_done(&b);
