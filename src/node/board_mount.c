@@ -132,12 +132,12 @@ static int mount_board(Board *b, unsigned mib, const char *proc, Fault *fault) {
         if (is_mount(b))
                 return 0;
         r = count_slices(b, &standing, &why);
-        if (r == 0 && standing.apart > 0)
-                return 0;
-        if (r == 0)
+        if (r == 0 && standing.apart == 0) {
                 r = check_shared(b, &why);
-        if (r == 0)
-                r = mount_there(b->path, mib, proc, &why);
+                if (r == 0)
+                        r = mount_there(b->path, mib, proc, &why);
+        }
+        board_unlock(b); /* held until nobody can make a slice beneath any more */
         return r == 0 ? 0
                       : fault_set(fault, r,
                                   "%s has no file system of its own, so a container can fill the one that it "
@@ -153,6 +153,7 @@ static int try(const char *path, const char *proc, Fault *fault) {
         int r;
 
         (void) snprintf(there, sizeof there, "%s/" TRIAL, path);
+        (void) slice_unmount(there); /* of an agent that was killed here */
         if (mkdir(there, 0755) < 0 && errno != EEXIST)
                 return fault_set(fault, -errno, "cannot make %s: %s", there, strerror(errno));
         r = slice_mount(there, 1, proc, fault);
@@ -180,6 +181,16 @@ static int try_slices(Board *b, const char *proc, Fault *fault) {
                                 b->path, why.text);
 }
 
+/* A folder is left behind where a slice was mounted a second time when it went, as below a view of the host's root that the container
+ * of the agent began with: a folder that is a mount point of one's own namespace cannot be removed. */
+static void tidy(Board *b) {
+        Standing standing;
+        Fault fault;
+
+        (void) count_slices(b, &standing, &fault);
+        board_unlock(b);
+}
+
 int board_mount(const char *path, unsigned mib, const char *proc, bool *ret_apart, Fault *fault) {
         Fault shared = FAULT_NULL;
         Board b;
@@ -191,6 +202,7 @@ int board_mount(const char *path, unsigned mib, const char *proc, bool *ret_apar
                 return r;
         r = mount_board(&b, mib, proc, fault);
         s = try_slices(&b, proc, &shared);
+        tidy(&b);
         board_done(&b);
         *ret_apart = s == 0;
         if (r != 0 || s == 0)

@@ -188,6 +188,44 @@ static bool keep_none(void *userdata, const char *id) {
         return false;
 }
 
+static bool is_there(const char *slice) {
+        char path[256];
+
+        (void) snprintf(path, sizeof path, "%s/%s", board, slice);
+        return access(path, F_OK) == 0;
+}
+
+/* As a container that has the host's root mounted besides, with all that was there when it began. */
+static void what_is_mounted_twice_goes_later(void) {
+        const SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
+        Fault fault = FAULT_NULL;
+        struct stat st, above;
+        char view[128], path[256];
+        Board b;
+
+        make_proc(false);
+        (void) snprintf(view, sizeof view, "%s/view", home);
+        ASSERT_OK(mkdir(view, 0755));
+        ASSERT_OK(board_mount(board, 2, proc, &apart, &fault));
+        ASSERT_OK(board_open(&b, board, true, &fault));
+        b.proc = proc;
+        ASSERT_OK(board_renew(&b, "one", BOARD_AGENT "d/p/c", &spec, 1, &fault));
+        ASSERT_OK(board_renew(&b, "two", BOARD_AGENT "d/p/c", &spec, 1, &fault));
+        ASSERT_OK(mount(run, view, NULL, MS_BIND | MS_REC, NULL));
+        ASSERT_OK(mount(NULL, view, NULL, MS_PRIVATE | MS_REC, NULL));
+        ASSERT_OK(board_sweep(&b, keep_none, NULL));
+        ASSERT_TRUE(is_there("one") && is_there("two")); /* and empty */
+        ASSERT_OK(board_renew(&b, "one", BOARD_AGENT "d/p/c", &spec, 1, &fault));
+        (void) snprintf(path, sizeof path, "%s/one", board);
+        ASSERT_OK(stat(path, &st));
+        ASSERT_OK(fstat(b.fd, &above));
+        ASSERT_TRUE(st.st_dev != above.st_dev);
+        ASSERT_OK(umount2(view, MNT_DETACH)); /* the agent's next container */
+        ASSERT_OK(board_mount(board, 2, proc, &apart, &fault));
+        ASSERT_TRUE(is_there("one") && !is_there("two"));
+        board_done(&b);
+}
+
 static void slices_are_where_the_host_sees_them(void) {
         const SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
         pid_t host = start_host();
@@ -233,6 +271,7 @@ static void shared(void) {
         ASSERT_INT(in_namespaces(where_the_host_would_not_see_it, MS_SHARED), 0);
         ASSERT_INT(in_namespaces(a_board_where_slices_cannot_be_mounted, MS_SHARED), 0);
         ASSERT_INT(in_namespaces(slices_are_where_the_host_sees_them, MS_SHARED), 0);
+        ASSERT_INT(in_namespaces(what_is_mounted_twice_goes_later, MS_SHARED), 0);
 }
 
 static void not_shared(void) {
