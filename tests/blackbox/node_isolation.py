@@ -267,8 +267,8 @@ class Glutton(threading.Thread):
 class Apart(Started):
     """Slices on file systems of their own: the agent in one mount namespace, the kubelet and the containers in ours, the host's."""
 
-    def apart(self, size="1"):
-        lab = self.lab(cards=FOUR_CARDS, start=False)
+    def apart(self, size="1", **options):
+        lab = self.lab(cards=FOUR_CARDS, start=False, **options)
         run, host = os.path.join(lab.dir, "run"), os.path.join(lab.dir, "proc")
         os.mkdir(run)
         self.assertEqual(LIBC.mount(b"run", run.encode(), b"tmpfs", 0, b"size=8m"), 0, ctypes.get_errno())
@@ -309,6 +309,23 @@ class Apart(Started):
         lab.wait(lambda: glutton.full > full, "it goes on")
         self.assertEqual(len({self.device(lab.kubelet.runtime.of(uid, "main")) for uid in others} - {self.board(lab)}), 50)
         lab.wait(lambda: self.events(lab, "SliceFileGrown"), "it is told of all the same")
+
+    def test_the_arbiter_finds_them(self):
+        """It is there before the board is mounted, and has the pages of slices mapped that come and go."""
+        lab = self.apart(supervised=True)
+
+        def seen(c):
+            with open(c.options["mounts"][f"{INSIDE}/slice/0/limits"][0], "rb") as f:
+                return struct.unpack_from("<Q", f.read(), 448 + 24)[0]
+        a, b = (self.started(lab, self.place(lab, pod(name, container("main", 2, 20)), 1)) for name in "ab")
+        lab.wait(lambda: seen(a) > 0 and seen(b) > 0, "both are seen")
+        lab.api.delete(f"{PODS}/a", grace=0)
+        lab.wait(lambda: len(slices(lab)) == 1, "one is gone")
+        before = seen(b)
+        lab.wait(lambda: seen(b) > before, "the other one is seen")
+        again = self.started(lab, self.place(lab, pod("c", container("main", 2, 20)), 1))
+        lab.wait(lambda: seen(again) > 0, "and one that comes")
+        self.assertNotEqual(self.device(again), self.board(lab))
 
     def test_they_go_with_their_pods(self):
         lab = self.apart()
