@@ -181,16 +181,6 @@ static int try_slices(Board *b, const char *proc, Fault *fault) {
                                 b->path, why.text);
 }
 
-/* A folder is left behind where a slice was mounted a second time when it went, as below a view of the host's root that the container
- * of the agent began with: a folder that is a mount point of one's own namespace cannot be removed. */
-static void tidy(Board *b) {
-        Standing standing;
-        Fault fault;
-
-        (void) count_slices(b, &standing, &fault);
-        board_unlock(b);
-}
-
 int board_mount(const char *path, unsigned mib, const char *proc, bool *ret_apart, Fault *fault) {
         Fault shared = FAULT_NULL;
         Board b;
@@ -202,7 +192,6 @@ int board_mount(const char *path, unsigned mib, const char *proc, bool *ret_apar
                 return r;
         r = mount_board(&b, mib, proc, fault);
         s = try_slices(&b, proc, &shared);
-        tidy(&b);
         board_done(&b);
         *ret_apart = s == 0;
         if (r != 0 || s == 0)

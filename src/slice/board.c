@@ -203,6 +203,16 @@ static bool is_apart(const Board *b, int dir) {
         return fstat(dir, &here) == 0 && fstat(b->fd, &board) == 0 && here.st_dev != board.st_dev;
 }
 
+/* A folder that is nothing but the place for one: whoever does not see what is mounted on it, in a mount namespace of his own, leaves
+ * it alone, because the kernel takes away what others have mounted on a folder that is removed. */
+enum { PLACE = 0, FOLDER = 0755 };
+
+static bool is_place(int dir) {
+        struct stat st;
+
+        return fstat(dir, &st) == 0 && (st.st_mode & 07777) == PLACE;
+}
+
 static void write_path(const Board *b, const char *id, char ret[static BOARD_PATH + BOARD_ID]) {
         (void) snprintf(ret, BOARD_PATH + BOARD_ID, "%s/%s", b->path, id);
 }
@@ -255,7 +265,7 @@ static int visit_one(Board *b, const char *id, int (*visit)(void *userdata, cons
         slice->apart = is_apart(b, dir);
         if (lives(dir, slice))
                 return visit(userdata, slice);
-        if (b->lock >= 0 && !slice->apart)
+        if (b->lock >= 0 && !slice->apart && !is_place(dir))
                 board_drop(b, id);
         return 0;
 }
@@ -413,7 +423,7 @@ static int write_owner(int dir, const char *owner, Fault *fault) {
         return 0;
 }
 
-/* Room for what is written beside the files comes back, if a container has taken it. */
+/* Room for what is written beside the files comes back, if a container has taken it. Where it does not, that write says so. */
 static void give_back(int dir) {
         char name[16] = "0";
 
@@ -421,8 +431,7 @@ static void give_back(int dir) {
                 _cleanup_close_ int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
                 if (fd >= 0)
-                        (void) slice_files_give_back(
-                                fd); /* what is written next says where there is no room */
+                        (void) slice_files_give_back(fd);
                 (void) snprintf(name, sizeof name, "%u", i + 1);
         }
 }
@@ -471,7 +480,7 @@ int board_renew(Board *b, const char *id, const char *owner, const SliceSpec *sp
         if (n > BOARD_CARDS || strlen(id) >= BOARD_ID)
                 return fault_set(fault, -E2BIG, "slice %s: more than %d cards, or a longer name than %d", id,
                                  BOARD_CARDS, BOARD_ID - 1);
-        made = mkdirat(b->fd, id, 0755) == 0;
+        made = mkdirat(b->fd, id, b->proc ? PLACE : FOLDER) == 0;
         if (!made && errno != EEXIST)
                 return say_full(b,
                                 fault_set(fault, -errno, "cannot make slice %s in %s: %s", id, b->path,
@@ -487,7 +496,8 @@ int board_renew(Board *b, const char *id, const char *owner, const SliceSpec *sp
         return r;
 }
 
-/* One that is mounted is the agent's, also where it was killed before it wrote the owner. */
+/* One that is mounted, or could be, is the agent's, also where it was killed before it wrote the owner; or where the place could not be
+ * removed with the slice, because that was mounted a second time in our namespace, as below a view of the host's root. */
 static bool is_agents(Board *b, const char *id) {
         _cleanup_close_ int dir = openat(b->fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), fd = -1;
         char text[sizeof BOARD_AGENT] = "";
@@ -496,7 +506,7 @@ static bool is_agents(Board *b, const char *id) {
                 return false;
         fd = openat(dir, OWNER, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         if (fd < 0)
-                return errno == ENOENT && is_apart(b, dir);
+                return errno == ENOENT && (is_apart(b, dir) || is_place(dir));
         return read(fd, text, strlen(BOARD_AGENT)) == (ssize_t) strlen(BOARD_AGENT) &&
                strcmp(text, BOARD_AGENT) == 0;
 }

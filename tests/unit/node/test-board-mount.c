@@ -188,6 +188,10 @@ static bool keep_none(void *userdata, const char *id) {
         return false;
 }
 
+static bool keep_one(void *userdata, const char *id) {
+        return strcmp(id, "one") == 0;
+}
+
 static bool is_there(const char *slice) {
         char path[256];
 
@@ -220,9 +224,54 @@ static void what_is_mounted_twice_goes_later(void) {
         ASSERT_OK(stat(path, &st));
         ASSERT_OK(fstat(b.fd, &above));
         ASSERT_TRUE(st.st_dev != above.st_dev);
+        ASSERT_OK(board_sweep(&b, keep_one, NULL));
+        ASSERT_TRUE(is_there("one") && is_there("two"));
         ASSERT_OK(umount2(view, MNT_DETACH)); /* the agent's next container */
-        ASSERT_OK(board_mount(board, 2, proc, &apart, &fault));
+        ASSERT_OK(board_sweep(&b, keep_one, NULL));
         ASSERT_TRUE(is_there("one") && !is_there("two"));
+        board_done(&b);
+}
+
+static int count_them(void *userdata, const BoardSlice *slice) {
+        unsigned *n = userdata;
+
+        ++*n;
+        return 0;
+}
+
+/* `aliquot run` in a mount namespace that has the board, and not what was mounted on it since. */
+static void who_does_not_see_them_leaves_them_alone(void) {
+        const SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
+        Fault fault = FAULT_NULL;
+        int go[2], status;
+        Board b;
+        pid_t pid;
+        char byte;
+
+        make_proc(false);
+        ASSERT_OK(board_mount(board, 2, proc, &apart, &fault));
+        ASSERT_OK(pipe(go));
+        pid = fork();
+        if (pid == 0) {
+                unsigned n = 0;
+
+                if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_PRIVATE | MS_REC, NULL) < 0)
+                        _exit(1);
+                if (write(go[1], "x", 1) != 1 || kill(getpid(), SIGSTOP) < 0)
+                        _exit(1);
+                if (board_open(&b, board, true, &fault) < 0 || board_lock(&b, &fault) < 0)
+                        _exit(1);
+                _exit(board_each(&b, count_them, &n) == 0 && n == 0 && is_there("one") ? 0 : 1);
+        }
+        ASSERT_INT(read(go[0], &byte, 1), 1);
+        ASSERT_INT(waitpid(pid, &status, WUNTRACED), pid);
+        ASSERT_OK(board_open(&b, board, true, &fault));
+        b.proc = proc;
+        ASSERT_OK(board_renew(&b, "one", BOARD_AGENT "d/p/c", &spec, 1, &fault));
+        ASSERT_OK(kill(pid, SIGCONT));
+        ASSERT_INT(waitpid(pid, &status, 0), pid);
+        ASSERT_INT(status, 0);
+        ASSERT_TRUE(is_there("one/0/limits"));
         board_done(&b);
 }
 
@@ -272,6 +321,7 @@ static void shared(void) {
         ASSERT_INT(in_namespaces(a_board_where_slices_cannot_be_mounted, MS_SHARED), 0);
         ASSERT_INT(in_namespaces(slices_are_where_the_host_sees_them, MS_SHARED), 0);
         ASSERT_INT(in_namespaces(what_is_mounted_twice_goes_later, MS_SHARED), 0);
+        ASSERT_INT(in_namespaces(who_does_not_see_them_leaves_them_alone, MS_SHARED), 0);
 }
 
 static void not_shared(void) {
