@@ -56,6 +56,7 @@ int isolation_init(Isolation *i, const IsolationOptions *o) {
         if (simulated_init(&i->simulated, o->simulated, o->state_dir, &i->trouble) == 0 &&
             install_all(i, o, &i->trouble) == 0)
                 (void) board_open(&i->board, o->slices, true, &i->trouble);
+        i->board.proc = o->proc;
         if (i->trouble.text[0])
                 log_warning("isolated containers will not start: %s", i->trouble.text);
         return 0;

@@ -16,7 +16,9 @@
 #include "slice/board.h"
 
 typedef struct IsolationOptions {
-        const char *slices;    /* the board */
+        const char *slices; /* the board */
+        const char
+                *proc; /* as in Board: slices get file systems of their own; NULL: they do not. Outlives it */
         const char *state_dir; /* the gate is installed in its folder `gate`; the same path on the host */
         const char *gate;      /* libaliquot.so to install; NULL: the one beside this program */
         bool ignores_disable;  /* CGPU_DISABLE is not honoured on this node */
