@@ -1668,12 +1668,12 @@ class GateTest(unittest.TestCase):
         self.assertEqual((used(slices), self.sim.held()), (100 * MIB, 100 * MIB))
         program.go_on()
 
-    def test_managed(self):
+    def check_managed(self, **environment):
         uvm = self.sim.base + "/uvm"
         with open(uvm, "wb") as f:
             f.truncate(400 * MIB)
         slices = self.sim.slices(100, uvm=uvm)
-        program = self.run_program("managed", slices, UVM_FILE=uvm)
+        program = self.run_program("managed", slices, UVM_FILE=uvm, **environment)
         self.assertEqual(program.hear(), {"space": True, "reserved": -errno.ENOMEM})
         self.assertEqual(used(slices), 0)
         program.go_on()
@@ -1685,6 +1685,21 @@ class GateTest(unittest.TestCase):
             self.assertEqual(program.hear(), {word: said})
         self.assertEqual(used(slices), 0)
         program.end()
+
+    def test_managed(self):
+        self.check_managed()
+
+    def test_managed_with_somebody_behind(self):
+        """Who stands between the gate and libc, and takes the gate for the latter, changes no sum."""
+        for flags in ((), ("-DBY_HANDLE",)):
+            behind = "%s/behind%d.so" % (self.sim.base, len(flags))
+            source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../fake/stands-behind.c")
+            command = [os.environ.get("CC", "cc"), "-w", "-O2", "-shared", "-fPIC", *flags, source, "-o", behind, "-ldl"]
+            if not shutil.which(command[0]):
+                self.skipTest("no C compiler")
+            subprocess.run(command, check=True)
+            with self.subTest(flags=flags):
+                self.check_managed(LD_PRELOAD=LIBRARY + " " + behind)
 
     def test_managed_cards(self):
         """Managed memory counts on every card that the process has registered, and on no other."""
