@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What src/sim/cuda declares, against NVIDIA's own headers, where a machine has them (CUDA_HOME, or /usr/local/cuda): every constant,
 the size of every structure and the place of every member, and every name and version that is served. And what src/gate/launches.h
-stands in front of, against what the header declares and the stub of libcuda exports.
+stands in front of, against what the header declares and the libcuda to link with exports.
 
     cuda_header.py SOURCE_ROOT
 """
@@ -134,8 +134,8 @@ class Header(unittest.TestCase):
         there = set(re.findall(r"CUresult\s+CUDAAPI\s+(cu[A-Z]\w*)\s*\(", text))
         for a, b, base in re.findall(r"#define cu\w+\s+__CUDA_API_PT([DS])([SZ])\((cu\w+)\)", text):
             there.add(base + "_pt" + a.lower() + b.lower())
-        for stub in glob.glob(os.path.join(INCLUDE, "../lib*/stubs/libcuda.so")):
-            listed = subprocess.run(["readelf", "--wide", "--dyn-syms", stub], check=True, capture_output=True, text=True).stdout
+        for path in glob.glob(os.path.join(INCLUDE, "../lib*/*/libcuda.so")):
+            listed = subprocess.run(["readelf", "--wide", "--dyn-syms", path], check=True, capture_output=True, text=True).stdout
             there |= set(re.findall(r" FUNC +(?:GLOBAL|WEAK) +DEFAULT +\d+ (cu[A-Z]\w*)", listed))
         self.assertGreater(len(there), 400)
         wanted = {name for name in there if re.match(

@@ -217,8 +217,33 @@ class Preload(unittest.TestCase):
         command = ["setarch", "-R", program] if shutil.which("setarch") else [program]
         if subprocess.run(command[:-1] + ["true"], capture_output=True, check=False).returncode != 0:
             command = [program]
-        # The sanitizer wants to be first, unless told otherwise: with ld.so.preload, nothing is before the library.
+        # The sanitizer wants to be first, unless told otherwise, by the library itself: with ld.so.preload, nothing is before that.
+        self.assertEqual(self.both(*command).stdout, "fine\n")
         self.assertEqual(self.both(*command, ASAN_OPTIONS="verify_asan_link_order=0").stdout, "fine\n")
+        told = self.asan_says(command, ASAN_OPTIONS="verify_asan_link_order=1")
+        self.assertTrue(told.startswith("==") and "does not come first" in told, told)
+
+    def asan_says(self, command, **environment):
+        return subprocess.run(command, env=dict(os.environ, LD_PRELOAD=LIBRARY, **environment), capture_output=True, text=True,
+                              check=False).stderr
+
+    def test_address_sanitizer_sees(self):
+        """It finds what it finds without the gate; and the options of a library behind that are heard, too."""
+        with open(self.base + "/options.c", "w") as f:
+            f.write('const char *__asan_default_options(void) { return "exitcode=42:color=never"; }\n')
+        with open(self.base + "/overrun.c", "w") as f:
+            f.write('#include <stdlib.h>\nint main(int n, char **v) { char *p = malloc(8); p[7 + n] = 1; return p[7 + n] - 1; }\n')
+        make = CC + ["-w", "-g", "-fsanitize=address"]
+        library, program = self.base + "/liboptions.so", self.base + "/overrun"
+        for arguments in (["-fPIC", "-shared", self.base + "/options.c", "-o", library],
+                          [self.base + "/overrun.c", "-o", program]):
+            if subprocess.run(make + arguments, capture_output=True, check=False).returncode != 0:
+                self.skipTest("no AddressSanitizer here")
+        command = ["setarch", "-R", program] if shutil.which("setarch") else [program]
+        for behind, code in (("", 1), (" " + library, 42)):
+            p = subprocess.run(command, env=dict(os.environ, LD_PRELOAD=LIBRARY + behind), capture_output=True, text=True, check=False)
+            self.assertIn("heap-buffer-overflow", p.stderr)
+            self.assertEqual(p.returncode, code)
 
     def test_said_only_when_asked(self):
         result = subprocess.run([self.compiled()], env=dict(os.environ, LD_PRELOAD=LIBRARY, ALIQUOT_LOG="1"),
