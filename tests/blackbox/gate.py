@@ -103,9 +103,9 @@ def ok(status):
 class Client:
     """A client of the driver on an open file of its own, with a device and a subdevice of one card."""
 
-    def __init__(self, directory=None, card=0, share=None):
+    def __init__(self, directory=None, card=0, share=None, mode=os.O_RDWR):
         self.directory = directory or os.environ["SIM_DIR"]
-        self.fd = share.fd if share else os.open(self.directory + "/nvidiactl", os.O_RDWR | os.O_CLOEXEC)
+        self.fd = share.fd if share else os.open(self.directory + "/nvidiactl", mode | os.O_CLOEXEC)
         self.root = self.allocate(0, 0, 0x41)
         self.device = self.allocate(self.root, self.root, DEVICE, packed("<IIIIIIQQQII", card, *[0] * 10))
         self.subdevice = self.allocate(self.root, self.device, SUBDEVICE, packed("<I", 0))
@@ -258,6 +258,14 @@ def doors():
     say(freed=status_of(c.memory, 20 * MIB))
     for handle in (a, d, e):
         c.free(handle)
+    wait_for_word()
+
+
+@inside
+def modes():
+    """Files that are open for reading or for writing only: the driver does not look at that."""
+    clients = [Client(mode=mode) for mode in (os.O_WRONLY, os.O_RDONLY, os.O_WRONLY, os.O_RDWR)]
+    say(status=[status_of(c.memory, 10 * MIB) for c in clients])
     wait_for_word()
 
 
@@ -924,7 +932,8 @@ def leaves():
         os.set_inheritable(c.fd, True)
         c.memory(60 * MIB)
         os.execve(sys.executable, [sys.executable, os.path.abspath(__file__), "--inside", "left"], dict(os.environ, LEFT=str(c.fd)))
-    file = os.open(os.environ["SIM_DIR"] + "/nvidiactl", os.O_RDWR | os.O_CLOEXEC)
+    file = os.open(os.environ["SIM_DIR"] + "/nvidiactl", {"read": os.O_RDONLY, "write": os.O_WRONLY}.get(how, os.O_RDWR) | os.O_CLOEXEC)
+    how = how if how in ("socket", "export") else "fork"
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid == 0:
@@ -1268,6 +1277,14 @@ class GateTest(unittest.TestCase):
         self.assertEqual(program.hear(), {"freed": OK})
         program.end()
         self.assertEqual(self.sim.held(), 0)
+        self.assert_at_rest(slices)
+
+    def test_modes(self):
+        slices = self.sim.slices(100)
+        program = self.run_program("modes", slices)
+        self.assertEqual(program.hear(), {"status": [OK, OK, OK, OK]})
+        self.assertEqual((used(slices), self.sim.held()), (40 * MIB, 40 * MIB))
+        program.end()
         self.assert_at_rest(slices)
 
     def test_trees(self):
@@ -1636,7 +1653,7 @@ class GateTest(unittest.TestCase):
         self.assert_at_rest(slices)
 
     def test_leaves(self):
-        for how in ("fork", "socket", "export", "exec"):
+        for how in ("fork", "read", "write", "socket", "export", "exec"):
             slices = self.sim.slices(100)
             program = self.run_program("leaves", slices, HOW=how)
             if how in ("socket", "export"):
