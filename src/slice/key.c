@@ -72,7 +72,7 @@ static uint64_t from_what_there_is(void) {
 }
 
 uint64_t hold_new_key(void) {
-        uint64_t key;
+        uint64_t key = 0;
 
         if (!from_kernel(&key))
                 key = from_what_there_is();
