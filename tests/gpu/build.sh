@@ -21,7 +21,7 @@ $cc -E -P -x c -Isrc src/gate/libaliquot.map.in -o "$out/libaliquot.map"
 # shellcheck disable=SC2086 # words, on purpose
 $cc $common $inline -U_FORTIFY_SOURCE -ffreestanding -fno-stack-protector -fno-builtin -fno-asynchronous-unwind-tables -fvisibility=hidden -fPIC -shared \
         -nostdlib -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,--strip-all \
-        -Wl,--version-script="$out/libaliquot.map" -o "$out/libaliquot.so" src/gate/*.c src/slice/change.c src/slice/hold.c src/slice/slice.c
+        -Wl,--version-script="$out/libaliquot.map" -o "$out/libaliquot.so" src/gate/*.c src/slice/change.c src/slice/hold.c src/slice/key.c src/slice/slice.c
 
 library="src/base/buf.c src/base/fault.c src/base/file.c src/base/quantity.c src/base/str.c src/slice/board.c src/slice/change.c src/slice/files.c src/slice/hold.c
         src/slice/slice.c src/cards/driver.c src/cards/nvml.c src/cards/soname.c"
