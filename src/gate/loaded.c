@@ -48,8 +48,8 @@ uint64_t loaded_find_after(ElfRead read, uint64_t head, uint64_t after, const ch
         return 0;
 }
 
-uint64_t loaded_find_between(ElfRead read, uint64_t head, uint64_t after, const char *name,
-                             const char *last) {
+uint64_t loaded_find_between(ElfRead read, uint64_t head, uint64_t after, const char *name, const char *last,
+                             const char *never) {
         uint64_t at = head, found = 0;
         bool behind = false;
         ElfObject o;
@@ -64,7 +64,7 @@ uint64_t loaded_find_between(ElfRead read, uint64_t head, uint64_t after, const 
                         continue;
                 if (elf_find(read, &o, last) != 0)
                         return found;
-                if (behind && found == 0)
+                if (behind && found == 0 && elf_find(read, &o, never) == 0)
                         found = elf_find(read, &o, name);
         }
         return 0;
@@ -120,13 +120,14 @@ uint64_t loaded_next(const char *name) {
                  : 0;
 }
 
-/* Glibc is told by a function that nobody puts himself before. */
+/* Glibc is told by a function that nobody puts himself before. Who stands before libcuda as well is another gate, of another file: it would
+ * count once more what is counted here. */
 uint64_t loaded_before_libc(const char *name) {
         const struct r_debug *d = debug();
 
         return d ? loaded_find_between(is_at_rest(d) ? read_plainly : read_carefully,
                                        (uint64_t) (uintptr_t) d->r_map, (uint64_t) (uintptr_t) own_dynamic,
-                                       name, "gnu_get_libc_version")
+                                       name, "gnu_get_libc_version", "cuLaunchKernel")
                  : 0;
 }
 

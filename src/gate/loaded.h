@@ -11,8 +11,9 @@
 
 /* The first definition of a function behind the object whose dynamic section stands at `after`: what RTLD_NEXT would be there. 0: none. */
 uint64_t loaded_find_after(ElfRead read, uint64_t head, uint64_t after, const char *name);
-/* The same, of the objects before the one that defines `last`. 0, too: that one is not behind it. */
-uint64_t loaded_find_between(ElfRead read, uint64_t head, uint64_t after, const char *name, const char *last);
+/* The same, of the objects before the one that defines `last`, but for those that define `never`. 0, too: that one is not behind it. */
+uint64_t loaded_find_between(ElfRead read, uint64_t head, uint64_t after, const char *name, const char *last,
+                             const char *never);
 /* The first object of that DT_SONAME. */
 bool loaded_find_object(ElfRead read, uint64_t head, const char *soname, ElfObject *ret);
 

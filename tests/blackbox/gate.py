@@ -1718,6 +1718,12 @@ class GateTest(unittest.TestCase):
             with self.subTest(flags=flags):
                 self.check_managed(LD_PRELOAD=LIBRARY + " " + behind)
 
+    def test_managed_with_another_gate_behind(self):
+        """As in a container where somebody preloads the library by himself: what one has counted the other does not count again."""
+        again = self.sim.base + "/again.so"
+        shutil.copyfile(LIBRARY, again)
+        self.check_managed(LD_PRELOAD=LIBRARY + " " + again)
+
     def test_managed_cards(self):
         """Managed memory counts on every card that the process has registered, and on no other."""
         uvm = self.sim.base + "/uvm"

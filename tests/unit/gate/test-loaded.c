@@ -30,14 +30,17 @@ static void up_to_the_last(void) {
         image_gnu_hash();
         head = image_map(0, 0, 0x1234, 1);
         (void) image_map(1, IMAGE_BASE, IMAGE_BASE, -1);
-        ASSERT_INT(loaded_find_between(image_read, head, 0x1234, "first", "nobody"), 0);
-        ASSERT_INT(loaded_find_between(image_read, head, 0x1234, "first", "second"), 0); /* it is the last */
+        ASSERT_INT(loaded_find_between(image_read, head, 0x1234, "first", "nobody", "none"), 0);
+        ASSERT_INT(loaded_find_between(image_read, head, 0x1234, "first", "second", "none"),
+                   0);                                  /* it is the last */
         (void) image_map(1, IMAGE_BASE, IMAGE_BASE, 0); /* before us, and in a ring */
-        ASSERT_INT(loaded_find_between(image_read, IMAGE_BASE + IMAGE_MAPS + 32, 0x1234, "first", "second"),
+        ASSERT_INT(loaded_find_between(image_read, IMAGE_BASE + IMAGE_MAPS + 32, 0x1234, "first", "second",
+                                       "none"),
                    0);
         (void) image_map(1, IMAGE_BASE, IMAGE_BASE, 100000);
-        ASSERT_INT(loaded_find_between(image_read, head, 0x1234, "first", "nobody"), 0);
-        ASSERT_INT(loaded_find_between(image_read, 0, 0x1234, "first", "second"), 0);
+        ASSERT_INT(loaded_find_between(image_read, head, 0x1234, "first", "nobody", "none"), 0);
+        ASSERT_INT(loaded_find_between(image_read, head, 0x1234, "first", "second", "first"), 0);
+        ASSERT_INT(loaded_find_between(image_read, 0, 0x1234, "first", "second", "none"), 0);
 }
 
 static void half_made_objects(void) {
