@@ -39,13 +39,13 @@ static uintptr_t look(NextName name) {
         }
         if (p != NOBODY)
                 atomic_store_explicit(&somebody, 1, memory_order_relaxed);
-        atomic_store_explicit(&known[name], p, memory_order_relaxed);
+        atomic_store_explicit(&known[name], p, memory_order_release); /* behind the other one */
         return p;
 }
 
 /* 0: the kernel. */
 static uintptr_t find(NextName name) {
-        uintptr_t p = atomic_load_explicit(&known[name], memory_order_relaxed);
+        uintptr_t p = atomic_load_explicit(&known[name], memory_order_acquire);
 
         if (p == UNKNOWN)
                 p = look(name);
