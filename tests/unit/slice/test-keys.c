@@ -93,7 +93,7 @@ typedef struct Node {
 } Node;
 
 static Node node_make(void) {
-        Node n = {.name = "/tmp/test-hold-XXXXXX", .key = hold_new_key()};
+        Node n = {.name = "/tmp/test-keys-XXXXXX", .key = hold_new_key()};
         int fd = mkostemp(n.name, O_CLOEXEC);
 
         ASSERT_TRUE(fd >= 0);
