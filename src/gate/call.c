@@ -47,7 +47,7 @@ long call_driver(Call *c) {
 
         if (c->n_inner > 0)
                 put64(params, (uint64_t) (uintptr_t) c->inner);
-        r = gate_driver(c->fd, c->request, c->outer);
+        r = gate_pass_on(c->fd, c->request, c->outer);
         if (c->n_inner > 0)
                 put64(params, c->ask.params);
         return r;
@@ -58,7 +58,7 @@ long call_driver_with(Call *c, void *params) {
         long r;
 
         put64(at, (uint64_t) (uintptr_t) params);
-        r = gate_driver(c->fd, c->request, c->outer);
+        r = gate_pass_on(c->fd, c->request, c->outer);
         put64(at, c->ask.params);
         return r;
 }
@@ -340,7 +340,7 @@ static long forward(Call *c, unsigned long request, uint64_t argument, uint32_t 
 
         if (!objects_find(&c->g->objects, client, client, &mark) && gate_file(c->g, c->fd) != GATE_FILE_RM)
                 return GATE_NOT_OURS;
-        r = gate_driver(c->fd, request, c->outer);
+        r = gate_pass_on(c->fd, request, c->outer);
         if (r < 0)
                 return r;
         return poke(argument, c->outer, size) < 0 ? -EFAULT : r;

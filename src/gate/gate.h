@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "gate/exports.h"
+#include "gate/next.h"
 #include "gate/uvm.h"
 #include "rm/rm.h"
 #include "slice/slice.h"
@@ -101,11 +102,17 @@ long gate_call(Gate *g, int fd, unsigned long request, uint64_t argument, uint32
 /* To stderr, when ALIQUOT_LOG is 2 and above: a line of a text and up to two numbers. */
 void gate_say(const Gate *g, const char *text, uint64_t a, uint64_t b);
 
-/* Benchmarks put a driver of their own here, which costs a system call and says yes. */
+/* The gate's own questions; and the application's calls, which go on to whoever else stands before the driver (next.h).
+ * Benchmarks put a driver of their own here, which costs a system call and says yes. */
 #ifdef GATE_DRIVER
 long GATE_DRIVER(int fd, unsigned long request, void *argument);
-#define gate_driver(fd, request, argument) GATE_DRIVER(fd, request, argument)
+#define gate_driver(fd, request, argument)  GATE_DRIVER(fd, request, argument)
+#define gate_pass_on(fd, request, argument) GATE_DRIVER(fd, request, argument)
 #else
+static inline long gate_pass_on(int fd, unsigned long request, void *argument) {
+        return next_ioctl(fd, request, argument);
+}
+
 static inline long gate_driver(int fd, unsigned long request, void *argument) {
         return sys_call(SYS_ioctl, fd, request, argument);
 }

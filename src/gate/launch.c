@@ -112,18 +112,23 @@ ENDS(cuDevicePrimaryCtxRelease, int, NULL)
 ENDS(cuDevicePrimaryCtxRelease_v2, int, NULL)
 ENDS(cuDevicePrimaryCtxReset, int, NULL)
 ENDS(cuDevicePrimaryCtxReset_v2, int, NULL)
+ENDS(cuGreenCtxDestroy, CuHandle, NULL) /* the context made of it has another handle */
 
 /* ---- streams that end ---- */
 
-CuResult aliquot_cuStreamDestroy_v2(CuHandle stream) EXPORTED("cuStreamDestroy_v2");
-CuResult aliquot_cuStreamDestroy_v2(CuHandle stream) {
-        CuResult (*real)(CuHandle) = (CuResult(*)(CuHandle)) real_get(REAL_cuStreamDestroy_v2);
+#define STREAM_ENDS(symbol)                                                                                  \
+        CuResult aliquot_##symbol(CuHandle stream) EXPORTED(#symbol);                                        \
+        CuResult aliquot_##symbol(CuHandle stream) {                                                         \
+                CuResult (*real)(CuHandle) = (CuResult(*)(CuHandle)) real_get(REAL_##symbol);                \
+                                                                                                             \
+                if (!real)                                                                                   \
+                        return CU_ERROR_NOT_INITIALIZED;                                                     \
+                turnstile_stream_ends(stream);                                                               \
+                return real(stream);                                                                         \
+        }
 
-        if (!real)
-                return CU_ERROR_NOT_INITIALIZED;
-        turnstile_stream_ends(stream);
-        return real(stream);
-}
+STREAM_ENDS(cuStreamDestroy)
+STREAM_ENDS(cuStreamDestroy_v2)
 
 /* ---- functions by name ---- */
 

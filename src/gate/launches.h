@@ -8,7 +8,8 @@
  * twin    the form for programs that were built with one default stream per thread
  *
  * The list makes the exported names (libaliquot.map), the functions that dlsym(), dlvsym() and cuGetProcAddress() give out, and the
- * table of the real ones. tests/unit/gate/test-launches.c compares it with what the simulated libcuda serves. */
+ * table of the real ones. tests/unit/gate/test-launches.c compares it with what the simulated libcuda serves,
+ * tests/blackbox/cuda_header.py with what NVIDIA's header declares and its libcuda exports. */
 
 /* Several to a line: clang-format would give each its own. */
 /* clang-format off */
@@ -28,7 +29,8 @@
         X(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, 0)                                        \
         X(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset, 0)                                               \
         X(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset_v2, 0)                                            \
-        X(cuStreamDestroy, cuStreamDestroy_v2, 0)
+        X(cuGreenCtxDestroy, cuGreenCtxDestroy, 0)                                                           \
+        X(cuStreamDestroy, cuStreamDestroy, 0) X(cuStreamDestroy, cuStreamDestroy_v2, 0)
 
 #define GATE_LOOKUPS(X)                                                                                      \
         X(cuGetProcAddress, cuGetProcAddress, 0) X(cuGetProcAddress, cuGetProcAddress_ptsz, 1)               \

@@ -48,6 +48,28 @@ uint64_t loaded_find_after(ElfRead read, uint64_t head, uint64_t after, const ch
         return 0;
 }
 
+uint64_t loaded_find_between(ElfRead read, uint64_t head, uint64_t after, const char *name, const char *last,
+                             const char *never) {
+        uint64_t at = head, found = 0;
+        bool behind = false;
+        ElfObject o;
+        MapHead m;
+
+        for (unsigned i = 0; i < OBJECTS_MAX && next_object(read, &at, &m); i++) {
+                if (m.dynamic == after) {
+                        behind = true;
+                        continue;
+                }
+                if (m.dynamic == 0 || !elf_open(read, m.base, m.dynamic, &o))
+                        continue;
+                if (elf_find(read, &o, last) != 0)
+                        return found;
+                if (behind && found == 0 && elf_find(read, &o, never) == 0)
+                        found = elf_find(read, &o, name);
+        }
+        return 0;
+}
+
 bool loaded_find_object(ElfRead read, uint64_t head, const char *soname, ElfObject *ret) {
         uint64_t at = head;
         MapHead m;
@@ -62,6 +84,7 @@ bool loaded_find_object(ElfRead read, uint64_t head, const char *soname, ElfObje
 
 extern struct r_debug _r_debug __attribute__((weak));
 extern struct r_debug *_dl_debug_addr __attribute__((weak));
+extern char **environ __attribute__((weak));
 extern const char own_dynamic[] __asm__("_DYNAMIC") __attribute__((visibility("hidden")));
 
 static const struct r_debug *debug(void) {
@@ -82,16 +105,37 @@ static bool read_plainly(void *to, uint64_t from, size_t n) {
         return true;
 }
 
+static bool is_at_rest(const struct r_debug *d) {
+        return __atomic_load_n(&d->r_state, __ATOMIC_ACQUIRE) == RT_CONSISTENT;
+}
+
 /* The C library is found among what was loaded at start, which stays, so that nobody's sandbox sees a system call for his first dlsym();
  * unless the list is being changed just now. */
 uint64_t loaded_next(const char *name) {
         const struct r_debug *d = debug();
-        ElfRead read = d && __atomic_load_n(&d->r_state, __ATOMIC_ACQUIRE) == RT_CONSISTENT ? read_plainly
-                                                                                            : read_carefully;
 
-        return d ? loaded_find_after(read, (uint64_t) (uintptr_t) d->r_map,
-                                     (uint64_t) (uintptr_t) own_dynamic, name)
+        return d ? loaded_find_after(is_at_rest(d) ? read_plainly : read_carefully,
+                                     (uint64_t) (uintptr_t) d->r_map, (uint64_t) (uintptr_t) own_dynamic,
+                                     name)
                  : 0;
+}
+
+/* Glibc is told by a function that nobody puts himself before. Who stands before libcuda as well is another gate, of another file: it would
+ * count once more what is counted here. */
+uint64_t loaded_before_libc(const char *name) {
+        const struct r_debug *d = debug();
+
+        return d ? loaded_find_between(is_at_rest(d) ? read_plainly : read_carefully,
+                                       (uint64_t) (uintptr_t) d->r_map, (uint64_t) (uintptr_t) own_dynamic,
+                                       name, "gnu_get_libc_version", "cuLaunchKernel")
+                 : 0;
+}
+
+/* Until all is relocated the list is not at rest; later it may not be either, but then the C library has been initialized. */
+bool loaded_is_ready(void) {
+        const struct r_debug *d = debug();
+
+        return d && (is_at_rest(d) || (&environ && environ));
 }
 
 /* Byte by byte: where a name ends nothing more need be mapped. */

@@ -342,16 +342,21 @@ static int make_directory(const char *path, mode_t mode, Fault *fault) {
         return 0;
 }
 
-/* What is wrong with the board itself says isolation_init(). */
-static void mount_board(Agent *a) {
+/* What is wrong with the board itself says isolation_init(). Where the host's processes are seen, if slices can be mounted so that it
+ * sees them; else NULL. */
+static const char *mount_board(Agent *a) {
+        const char *proc = a->o.proc ? a->o.proc : "/proc";
         Fault why = FAULT_NULL;
+        bool apart = false;
 
-        if (a->o.slices_mib > 0 && board_mount(a->o.slices, a->o.slices_mib, a->o.proc ? a->o.proc : "/proc",
-                                               &why) == BOARD_MOUNT_E_LEFT)
+        if (a->o.slices_mib > 0 &&
+            board_mount(a->o.slices, a->o.slices_mib, proc, &apart, &why) == BOARD_MOUNT_E_LEFT)
                 agent_warn(a, "SliceBoardUnbounded", &why);
+        return apart ? proc : NULL;
 }
 
 static int open_state(Agent *a, Fault *fault) {
+        const char *proc;
         int r;
 
         r = make_paths(a);
@@ -361,8 +366,9 @@ static int open_state(Agent *a, Fault *fault) {
                 r = make_directory(a->o.cdi_dir, 0755, fault);
         if (r < 0)
                 return r;
-        mount_board(a);
+        proc = mount_board(a);
         r = isolation_init(&a->isolation, &(IsolationOptions){.slices = a->o.slices,
+                                                              .proc = proc,
                                                               .state_dir = a->o.state_dir,
                                                               .gate = a->o.gate,
                                                               .simulated = a->o.simulate_dir,

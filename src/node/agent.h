@@ -23,7 +23,7 @@ typedef struct AgentOptions {
         MemoryUnit unit;
         DeviceAccess access;
         const char *slices, *gate; /* as in node/isolation.h */
-        uint32_t slices_mib;       /* of the board's own tmpfs; 0: none is mounted */
+        uint32_t slices_mib;       /* of the board's own tmpfs; 0: none is mounted, nor any for a slice */
         bool ignores_disable;
         uint32_t policy;   /* of compute, 0..5, where the node's annotation says none */
         bool kills_excess; /* else it is only told */

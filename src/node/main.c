@@ -69,7 +69,10 @@ static const struct argp_option option_table[] = {
         {"nvml", KEY_NVML, "FILE", 0, "the NVML library (default libnvidia-ml.so.1)", 0},
         {"slices-dir", KEY_SLICES, "DIR", 0, "slice pages are made here (default " BOARD_DEFAULT ")", 0},
         {"slices-size", KEY_SLICES_SIZE, "MIB", 0,
-         "of the tmpfs that is mounted there, so that containers cannot fill /run (default 64; 0: none)", 0},
+         "of the tmpfs that is mounted there, so that containers cannot fill /run (default 64; 0: none, and "
+         "none "
+         "for each slice)",
+         0},
         {"gate", KEY_GATE, "FILE", 0,
          "libaliquot.so for isolated containers (default: beside this program, or ../lib/aliquot)", 0},
         {"ignore-cgpu-disable", KEY_IGNORE_DISABLE, NULL, 0, "isolate containers that say CGPU_DISABLE, too",

@@ -223,13 +223,22 @@ static int prove_pod(Proof *proof, RosterPod *pod, const Evidence *e, Fault *fau
         return r;
 }
 
+/* Allocate writes the record of all that a container is given, and the proof of one kind saves it: of memory it says that the
+ * container has run only where its pages are, too. */
+static bool has_run(const Proof *proof) {
+        const ProveOptions *o = &proof->prove->o;
+
+        return !o->isolation || proof->kind != DEVICE_MEM ||
+               isolation_stands(o->isolation, o->inventory, &proof->set);
+}
+
 /* The API server cannot be asked, but this node has proved the same before: a container that starts again. */
 static bool is_on_record(const Proof *proof, const Evidence *e) {
         const Record *record = records_find(proof->prove->o.records, str_from(e->uid));
 
         for (size_t i = 0; record && record->saved && i < record->n_containers; i++)
                 if (device_set_eq(&record->containers[i].given[proof->kind], &proof->set))
-                        return true;
+                        return has_run(proof);
         return false;
 }
 

@@ -209,6 +209,17 @@ int slice_files_trim(int directory, uint64_t *ret_bytes) {
         return 0;
 }
 
+int slice_files_give_back(int directory) {
+        const off_t size = sizeof(SliceCounters);
+        _cleanup_close_ int fd = -1;
+        struct stat st;
+        int r = open_file(directory, "counters", O_RDWR, &fd);
+
+        if (r != 0)
+                return r;
+        return fstat(fd, &st) < 0 || ftruncate(fd, st.st_size < size ? st.st_size : size) < 0 ? -errno : 0;
+}
+
 /* ---- making ---- */
 
 /* Whoever planted something under the name of the file to be renamed does not get it written to. */

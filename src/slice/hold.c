@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/sys.h"
 
@@ -12,23 +11,17 @@ enum { TEXT = 4096 };
 
 #define SEVERAL UINT64_MAX /* inodes: a container may have made itself another node of the same device */
 
-/* The kernels before 3.17 have no getrandom(): there it is the time, and who. */
-uint64_t hold_new_key(void) {
-        struct timespec t = {0, 0};
-        uint64_t key = 0;
-
-        if (sys_call(SYS_getrandom, &key, sizeof key, 0) != (long) sizeof key) {
-                (void) sys_call(SYS_clock_gettime, CLOCK_MONOTONIC, &t); /* cannot fail */
-                key = (uint64_t) t.tv_nsec << 32 ^ (uint64_t) t.tv_sec << 16 ^ (uintptr_t) &t ^
-                      (uint64_t) sys_call(SYS_gettid);
-        }
-        return (key & (HOLD_KEYS - 1)) | 1;
-}
-
 int hold_file(int fd, uint64_t key) {
         struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = (off_t) key, .l_len = 1};
+        int r = (int) sys_call(SYS_fcntl, fd, F_OFD_SETLK, &lock);
 
-        return (int) sys_call(SYS_fcntl, fd, F_OFD_SETLK, &lock);
+        if (r == -EBADF) {
+                lock.l_type = F_WRLCK; /* it is open for writing only */
+                r = (int) sys_call(SYS_fcntl, fd, F_OFD_SETLK, &lock);
+        }
+        if ((r != -EAGAIN && r != -EACCES) || sys_call(SYS_fcntl, fd, F_OFD_GETLK, &lock) < 0)
+                return r;
+        return lock.l_start == (off_t) key && lock.l_len == 1 ? 0 : r;
 }
 
 uint64_t hold_inode(int fd) {

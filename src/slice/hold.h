@@ -12,12 +12,14 @@
 #include "slice/page.h"
 
 #define HOLD_KEYS                                                                                            \
-        (UINT64_C(1)                                                                                         \
-         << 62) /* keys of rows are below; what else locks bytes of a driver's file takes numbers above */
+        (UINT64_C(1) << 62) /* keys of rows are below; what else locks bytes of a driver's file is above */
 
-uint64_t hold_new_key(void); /* one of 2^62, never 0 */
+/* One of 2^61, odd. Without random numbers of the kernel's (getrandom, /dev/urandom) the processor's, and the time, the place and who (key.c). */
+uint64_t hold_new_key(void);
 
-/* Locks the byte, for reading, as any number of files may. 0; -EAGAIN or -EACCES: somebody else has locked it; or what fcntl() says. */
+/* Locks the byte, for reading, as any number of files may; where the file is open for writing only, for writing, as one may: then of those of
+ * one inode the first has it, and that is enough. 0; -EAGAIN or -EACCES: somebody else has locked more than the byte; -EBADF, too: the
+ * file is open for neither (access mode 3); or what fcntl() says. */
 int hold_file(int fd, uint64_t key);
 
 /* Has any open file locked exactly this byte? Asked through a file of the same inode. true, too, where it cannot be told. */

@@ -103,9 +103,9 @@ def ok(status):
 class Client:
     """A client of the driver on an open file of its own, with a device and a subdevice of one card."""
 
-    def __init__(self, directory=None, card=0, share=None):
+    def __init__(self, directory=None, card=0, share=None, mode=os.O_RDWR):
         self.directory = directory or os.environ["SIM_DIR"]
-        self.fd = share.fd if share else os.open(self.directory + "/nvidiactl", os.O_RDWR | os.O_CLOEXEC)
+        self.fd = share.fd if share else os.open(self.directory + "/nvidiactl", mode | os.O_CLOEXEC)
         self.root = self.allocate(0, 0, 0x41)
         self.device = self.allocate(self.root, self.root, DEVICE, packed("<IIIIIIQQQII", card, *[0] * 10))
         self.subdevice = self.allocate(self.root, self.device, SUBDEVICE, packed("<I", 0))
@@ -258,6 +258,14 @@ def doors():
     say(freed=status_of(c.memory, 20 * MIB))
     for handle in (a, d, e):
         c.free(handle)
+    wait_for_word()
+
+
+@inside
+def modes():
+    """Files that are open for reading or for writing only: the driver does not look at that."""
+    clients = [Client(mode=mode) for mode in (os.O_WRONLY, os.O_RDONLY, os.O_WRONLY, os.O_RDWR)]
+    say(status=[status_of(c.memory, 10 * MIB) for c in clients])
     wait_for_word()
 
 
@@ -716,7 +724,8 @@ def hostile():
                  for _ in range(size // 4)]
         if number != FREE and words[0] == c.root and words[2] == c.root:
             continue
-        raw_ioctl(fd, number, size, address_of(packed("<%dI" % (size // 4), *words)))
+        params = packed("<%dI" % (size // 4), *words)  # lives as long as the call: the driver writes to it
+        raw_ioctl(fd, number, size, address_of(params))
     say(alive=True)
     wait_for_word()
 
@@ -727,7 +736,8 @@ def xfer():
     c = Client()
 
     def wrapped(number, size, address):
-        return raw_ioctl(c.fd, XFER, 16, address_of(packed("<IIQ", number, size, address)))
+        outer = packed("<IIQ", number, size, address)
+        return raw_ioctl(c.fd, XFER, 16, address_of(outer))
 
     params = memory_params(60 * MIB)
     inner = packed(L_ALLOC, c.root, c.device, 0, LOCAL, address_of(params), 128, 0)
@@ -924,7 +934,8 @@ def leaves():
         os.set_inheritable(c.fd, True)
         c.memory(60 * MIB)
         os.execve(sys.executable, [sys.executable, os.path.abspath(__file__), "--inside", "left"], dict(os.environ, LEFT=str(c.fd)))
-    file = os.open(os.environ["SIM_DIR"] + "/nvidiactl", os.O_RDWR | os.O_CLOEXEC)
+    file = os.open(os.environ["SIM_DIR"] + "/nvidiactl", {"read": os.O_RDONLY, "write": os.O_WRONLY}.get(how, os.O_RDWR) | os.O_CLOEXEC)
+    how = how if how in ("socket", "export") else "fork"
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid == 0:
@@ -1150,7 +1161,8 @@ def generations():
 def managed():
     """Mappings of the uvm file, as libcuda makes them. Any file that the limits page names will do."""
     fd = os.open(os.environ["UVM_FILE"], os.O_RDWR | os.O_CLOEXEC)
-    LIBC.ioctl(fd, 0x30000001, address_of(ctypes.create_string_buffer(16)))
+    flags = ctypes.create_string_buffer(16)
+    LIBC.ioctl(fd, 0x30000001, address_of(flags))
     none, read_write, shared, private_anonymous, fixed = 0, 3, 1, 0x22, 0x10
 
     def map_(n, protection=read_write, flags=shared, at=0, file=fd):
@@ -1206,7 +1218,8 @@ def managed_cards():
         params = packed("<16sI", uuids[card], 0)
         return LIBC.ioctl(uvm, 38, address_of(params)) or struct.unpack_from("<I", params.raw, 16)[0]
 
-    LIBC.ioctl(uvm, 0x30000001, address_of(ctypes.create_string_buffer(16)))
+    flags = ctypes.create_string_buffer(16)
+    LIBC.ioctl(uvm, 0x30000001, address_of(flags))
     a = map_(30 * MIB)
     say(guessed=a > 0)
     wait_for_word()
@@ -1446,6 +1459,14 @@ class GateTest(unittest.TestCase):
         self.assertEqual(program.hear(), {"freed": OK})
         program.end()
         self.assertEqual(self.sim.held(), 0)
+        self.assert_at_rest(slices)
+
+    def test_modes(self):
+        slices = self.sim.slices(100)
+        program = self.run_program("modes", slices)
+        self.assertEqual(program.hear(), {"status": [OK, OK, OK, OK]})
+        self.assertEqual((used(slices), self.sim.held()), (40 * MIB, 40 * MIB))
+        program.end()
         self.assert_at_rest(slices)
 
     def test_trees(self):
@@ -1814,7 +1835,13 @@ class GateTest(unittest.TestCase):
         self.assert_at_rest(slices)
 
     def test_leaves(self):
-        for how in ("fork", "socket", "export", "exec"):
+        self.check_leaves("fork", "socket", "export", "exec")
+
+    def test_leaves_on_files_open_for_one_thing(self):
+        self.check_leaves("read", "write")
+
+    def check_leaves(self, *ways):
+        for how in ways:
             slices = self.sim.slices(100)
             program = self.run_program("leaves", slices, HOW=how)
             if how in ("socket", "export"):
@@ -1992,12 +2019,12 @@ class GateTest(unittest.TestCase):
         self.assertEqual((used(slices), self.sim.held()), (100 * MIB, 100 * MIB))
         program.go_on()
 
-    def test_managed(self):
+    def check_managed(self, **environment):
         uvm = self.sim.base + "/uvm"
         with open(uvm, "wb") as f:
             f.truncate(400 * MIB)
         slices = self.sim.slices(100, uvm=uvm)
-        program = self.run_program("managed", slices, UVM_FILE=uvm)
+        program = self.run_program("managed", slices, UVM_FILE=uvm, **environment)
         self.assertEqual(program.hear(), {"space": True, "reserved": -errno.ENOMEM})
         self.assertEqual(used(slices), 0)
         program.go_on()
@@ -2009,6 +2036,27 @@ class GateTest(unittest.TestCase):
             self.assertEqual(program.hear(), {word: said})
         self.assertEqual(used(slices), 0)
         program.end()
+
+    def test_managed(self):
+        self.check_managed()
+
+    def test_managed_with_somebody_behind(self):
+        """Who stands between the gate and libc, and takes the gate for the latter, changes no sum."""
+        for flags in ((), ("-DBY_HANDLE",)):
+            behind = "%s/behind%d.so" % (self.sim.base, len(flags))
+            source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../fake/stands-behind.c")
+            command = [os.environ.get("CC", "cc"), "-w", "-O2", "-shared", "-fPIC", *flags, source, "-o", behind, "-ldl"]
+            if not shutil.which(command[0]):
+                self.skipTest("no C compiler")
+            subprocess.run(command, check=True)
+            with self.subTest(flags=flags):
+                self.check_managed(LD_PRELOAD=LIBRARY + " " + behind)
+
+    def test_managed_with_another_gate_behind(self):
+        """As in a container where somebody preloads the library by himself: what one has counted the other does not count again."""
+        again = self.sim.base + "/again.so"
+        shutil.copyfile(LIBRARY, again)
+        self.check_managed(LD_PRELOAD=LIBRARY + " " + again)
 
     def test_managed_cards(self):
         """Managed memory counts on every card that the process has registered, and on no other."""

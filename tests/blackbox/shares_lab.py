@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 
-from sim_lab import until
+from patience import until
 
 CARD = "1xTesla-V100-SXM2-16GB:16160MiB"
 

@@ -140,6 +140,7 @@ class Scenario(unittest.TestCase):
         faults = []
         for a in audits:
             a.check_environment(seen)
+            a.check_isolation(seen, node["metadata"]["labels"].get(kube.MODE) in ("cgpu", "core_mem"))
             if given is not None:
                 a.check_devices(given)
             faults += a.faults

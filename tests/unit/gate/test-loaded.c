@@ -24,6 +24,25 @@ static void behind_ourselves(void) {
         ASSERT_INT(find(0, 0x1234), 0);
 }
 
+static void up_to_the_last(void) {
+        uint64_t head;
+
+        image_gnu_hash();
+        head = image_map(0, 0, 0x1234, 1);
+        (void) image_map(1, IMAGE_BASE, IMAGE_BASE, -1);
+        ASSERT_INT(loaded_find_between(image_read, head, 0x1234, "first", "nobody", "none"), 0);
+        ASSERT_INT(loaded_find_between(image_read, head, 0x1234, "first", "second", "none"),
+                   0);                                  /* it is the last */
+        (void) image_map(1, IMAGE_BASE, IMAGE_BASE, 0); /* before us, and in a ring */
+        ASSERT_INT(loaded_find_between(image_read, IMAGE_BASE + IMAGE_MAPS + 32, 0x1234, "first", "second",
+                                       "none"),
+                   0);
+        (void) image_map(1, IMAGE_BASE, IMAGE_BASE, 100000);
+        ASSERT_INT(loaded_find_between(image_read, head, 0x1234, "first", "nobody", "none"), 0);
+        ASSERT_INT(loaded_find_between(image_read, head, 0x1234, "first", "second", "first"), 0);
+        ASSERT_INT(loaded_find_between(image_read, 0, 0x1234, "first", "second", "none"), 0);
+}
+
 static void half_made_objects(void) {
         uint64_t head;
 
@@ -57,6 +76,8 @@ static void of_this_process(void) {
         ASSERT_TRUE(loaded_next("pthread_create") != 0);
         ASSERT_INT(loaded_next("getsid"), (uintptr_t) dlsym(RTLD_NEXT, "getsid"));
         ASSERT_INT(loaded_next("no_such_function_anywhere"), 0);
+        ASSERT_TRUE(loaded_is_ready());
+        ASSERT_INT(loaded_before_libc("getsid"), 0);
 }
 
 static _Atomic int over;
@@ -93,6 +114,6 @@ static void while_others_load(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(behind_ourselves), TEST(half_made_objects), TEST(rings_and_dead_ends),
-                         TEST(of_this_process), TEST(while_others_load));
+        return TEST_MAIN(TEST(behind_ourselves), TEST(up_to_the_last), TEST(half_made_objects),
+                         TEST(rings_and_dead_ends), TEST(of_this_process), TEST(while_others_load));
 }
