@@ -26,7 +26,9 @@ typedef struct SliceSpec {
 typedef struct SliceReport {
         uint64_t used; /* bytes, as the counters say */
         uint64_t dead; /* of these, of rows whose process is gone: they come back when somebody needs them */
-        uint64_t peak; /* bytes */
+        uint64_t
+                kept; /* of these, of rows whose process is gone, and whose memory is on a file that is not (slice/hold.h) */
+        uint64_t peak;    /* bytes */
         uint64_t refused; /* reservations */
         uint32_t n_alive; /* rows */
         bool alive[SLICE_ROWS];
@@ -68,6 +70,3 @@ int slice_files_give_back(int directory);
 /* 0, SLICE_FILES_E_DAMAGED, or negative errno of open, fstat, pread and fcntl; ret is untouched then. */
 int slice_files_limits(int directory, SliceLimits *ret);
 int slice_files_read(int directory, SliceReport *ret);
-
-/* Do the counters count memory of a dead process whose file is open somewhere, as the kernel's list of locks says (slice/hold.h)? */
-bool slice_files_kept(int directory);

@@ -50,13 +50,26 @@ static void end_word(HoldScan *s) {
         s->digits = s->other_signs = false;
 }
 
+static bool is_looked_for(HoldScan *s, uint64_t key) {
+        bool found = false;
+
+        for (size_t i = 0; i < s->n; i++) {
+                if (s->keys[i] != key)
+                        continue;
+                found = true;
+                if (s->each)
+                        s->each[i] = true;
+        }
+        return found;
+}
+
 /* The last two words of the line: before, and what was being read. */
 static void end_line(HoldScan *s) {
         uint64_t first = s->before;
 
         end_word(s);
-        if (first == s->before && first != HOLD_NO_NUMBER &&
-            (s->others ? first != s->key && first != 0 && first < HOLD_KEYS : first == s->key))
+        if (first == s->before && first != HOLD_NO_NUMBER && first != 0 &&
+            (is_looked_for(s, first) ? !s->others : s->others && first < HOLD_KEYS))
                 s->found = true;
         s->before = HOLD_NO_NUMBER;
 }
@@ -88,7 +101,7 @@ static int scan_file(const char *path, HoldScan *scan) {
 
         if (fd < 0)
                 return (int) fd;
-        while ((n = sys_call(SYS_read, fd, text, sizeof text)) > 0 && !scan->found)
+        while ((n = sys_call(SYS_read, fd, text, sizeof text)) > 0 && !(scan->found && !scan->each))
                 hold_scan(scan, text, (size_t) n);
         (void) sys_call(SYS_close, fd); /* only read from */
         return n < 0 ? (int) n : scan->found;
@@ -99,11 +112,24 @@ static bool is_listed(uint64_t key) {
         int r = 0;
 
         for (unsigned turn = 0; turn < 2 && r == 0; turn++) {
-                HoldScan scan = HOLD_SCAN(key, false);
+                HoldScan scan = HOLD_SCAN(&key, 1, false);
 
                 r = scan_file("/proc/locks", &scan);
         }
         return r != 0;
+}
+
+void hold_listed(const uint64_t *keys, bool *ret, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                ret[i] = false;
+        for (unsigned turn = 0; turn < 2; turn++) {
+                HoldScan scan = HOLD_SCAN(keys, n, false);
+
+                scan.each = ret;
+                if (scan_file("/proc/locks", &scan) < 0)
+                        for (size_t i = 0; i < n; i++)
+                                ret[i] = true;
+        }
 }
 
 /* The kernel lists a file's own locks with what else it tells of a descriptor. */
@@ -127,7 +153,7 @@ static bool scan_own(int fd, HoldScan *scan) {
 }
 
 bool hold_is_shared(int fd, uint64_t own) {
-        HoldScan scan = HOLD_SCAN(own, true);
+        HoldScan scan = HOLD_SCAN(&own, 1, true);
 
         return scan_own(fd, &scan);
 }
@@ -149,7 +175,7 @@ bool hold_is_locked(int fd, uint64_t key) {
 /* What the file itself has locked is no hindrance to it (F_OFD_GETLK), but to the process it is. */
 bool hold_is_here(int fd, uint64_t key) {
         struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t) key, .l_len = 1};
-        HoldScan scan = HOLD_SCAN(key, false);
+        HoldScan scan = HOLD_SCAN(&key, 1, false);
 
         if (sys_call(SYS_fcntl, fd, F_OFD_GETLK, &lock) < 0)
                 return false;

@@ -41,16 +41,22 @@ void hold_note(SliceRow *row, uint64_t inode);
  * locks is read. true, too, where that cannot be had. */
 bool hold_is_held(const SliceRow *row, int fd);
 
-/* Reads such a list, piece by piece: a lock per line, which ends with its first and its last byte. found: there was one of exactly the byte
- * `key`; with `others`, one of another row's. Begin with HOLD_SCAN(key, others). */
+/* The same of many at once, from the kernel's list; all of them, where that cannot be had. */
+void hold_listed(const uint64_t *keys, bool *ret, size_t n);
+
+/* Reads such a list, piece by piece: a lock per line, which ends with its first and its last byte. found: there was one of exactly the byte of a
+ * key, and `each` says of which ones, unless it is NULL; with `others`, there was one of another row's. Begin with HOLD_SCAN(). */
 typedef struct HoldScan {
-        uint64_t key;
+        const uint64_t *keys;
+        bool *each;
+        size_t n;
         bool others, found;
         bool digits, other_signs; /* in the word that is being read */
         uint64_t word, before;    /* this one and the last; HOLD_NO_NUMBER: it is none */
 } HoldScan;
 
-#define HOLD_NO_NUMBER           UINT64_MAX
-#define HOLD_SCAN(key_, others_) ((HoldScan){.key = (key_), .others = (others_), .before = HOLD_NO_NUMBER})
+#define HOLD_NO_NUMBER UINT64_MAX
+#define HOLD_SCAN(keys_, n_, others_)                                                                        \
+        ((HoldScan){.keys = (keys_), .n = (n_), .others = (others_), .before = HOLD_NO_NUMBER})
 
 void hold_scan(HoldScan *scan, const char *text, size_t n);

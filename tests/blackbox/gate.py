@@ -981,6 +981,16 @@ def left():
 def passes_on():
     """A child allocates in the client that it inherited, and ends."""
     c = Client()
+
+    def exported():
+        a, fd = c.memory(70 * MIB), c.empty_file()
+        c.export(a, fd)
+        os.close(fd)
+        c.free(a)
+        c.free(c.memory(100 * MIB))  # it has to look
+
+    end_child(in_child(lambda: c.free(c.memory(90 * MIB))))
+    end_child(in_child(exported))
     end_child(in_child(lambda: c.memory(60 * MIB)))
     say(over=status_of(c.memory, 60 * MIB))
     wait_for_word()
@@ -1887,7 +1897,8 @@ class GateTest(unittest.TestCase):
                 counters = os.open(slices + "/0/counters", os.O_RDWR)
                 program = self.run_program("leaves_exported", slices, fds=[theirs.fileno()], SOCKET=str(theirs.fileno()), WAIT="" if rows_left else "1")
                 if not rows_left:
-                    while rows(slices) == 0:
+                    deadline = time.monotonic() + PATIENCE
+                    while rows(slices) == 0 and time.monotonic() < deadline:
                         time.sleep(0.001)
                     for row in range(256):
                         with contextlib.suppress(BlockingIOError):

@@ -42,7 +42,7 @@ static void lock(int fd, short type, uint64_t start, uint64_t length) {
 /* ---- the kernel's list ---- */
 
 static bool found(uint64_t key, bool others, const char *text, size_t piece) {
-        HoldScan scan = HOLD_SCAN(key, others);
+        HoldScan scan = HOLD_SCAN(&key, 1, others);
 
         for (size_t at = 0, n = strlen(text); at < n; at += piece)
                 hold_scan(&scan, text + at, n - at < piece ? n - at : piece);
@@ -80,6 +80,21 @@ static void lists(void) {
                         ASSERT_INT(found(77, false, cases[i].text, piece), cases[i].key);
                         ASSERT_INT(found(77, true, cases[i].text, piece), cases[i].others);
                 }
+}
+
+static void many_at_once(void) {
+        Files f = files_make();
+        uint64_t keys[4];
+        bool listed[4];
+
+        for (size_t i = 0; i < ELEMENTSOF(keys); i++)
+                keys[i] = hold_new_key();
+        keys[3] = 0; /* no key, and somebody has locked that byte */
+        lock(f.neighbour, F_RDLCK, 0, 1);
+        ASSERT_OK(hold_file(f.one, keys[2]));
+        hold_listed(keys, listed, ELEMENTSOF(keys));
+        ASSERT_TRUE(!listed[0] && !listed[1] && listed[2] && !listed[3]);
+        files_close(&f);
 }
 
 /* ---- exactly one byte ---- */
@@ -164,8 +179,12 @@ static void rows_end_apart(void) {
         s.file = f.two;
         ASSERT_INT(slice_reap(&s), 1);
         ASSERT_INT(slice_used(&s), 5 * SLICE_UNIT);
+        ASSERT_INT(pages_report(&p).kept, 5 * SLICE_UNIT);
+        ASSERT_INT(pages_report(&p).dead, 0);
         (void) close(f.one);
         f.one = -1;
+        ASSERT_INT(pages_report(&p).kept, 0);
+        ASSERT_INT(pages_report(&p).dead, 5 * SLICE_UNIT);
         ASSERT_INT(slice_reap(&s), 1);
         ASSERT_INT(slice_used(&s), 0);
         slice_close(&s);
@@ -298,8 +317,8 @@ static void children_unmap_what_is_there(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(lists), TEST(larger_locks_are_not_ours), TEST(a_row_behind_a_larger_lock),
-                         TEST(files_that_are_shared), TEST(rows_end_apart), TEST(rows_are_adopted),
-                         TEST(beside_needs_the_same_file), TEST(keyed_rows_stay_behind),
-                         TEST(children_unmap_what_is_there));
+        return TEST_MAIN(TEST(lists), TEST(many_at_once), TEST(larger_locks_are_not_ours),
+                         TEST(a_row_behind_a_larger_lock), TEST(files_that_are_shared), TEST(rows_end_apart),
+                         TEST(rows_are_adopted), TEST(beside_needs_the_same_file),
+                         TEST(keyed_rows_stay_behind), TEST(children_unmap_what_is_there));
 }
