@@ -95,6 +95,25 @@ class Isolation(Started):
         self.assertEqual(self.limits(second).container, "default/a/second")
         self.assertEqual(idle.options["mounts"], {})
 
+    def test_init_containers_with_the_same_devices(self):
+        """The kubelet gives an init container's devices to later ones, and its PreStart names no container: the page is of the
+        one that starts, with its share, also when it starts again, and when the agent is another one meanwhile."""
+        lab = self.lab(cards=TWO_CARDS)
+        uid = self.place(lab, pod("a", container("main", 2, 30), init=[container("one", 2, 5), container("two", 2, 10)],
+                                  annotations={"fake/run-two": "100000"}, restartPolicy="Always"), 0)
+        for name, core in ("two", 10), ("main", 30):
+            page = self.limits(self.started(lab, uid, name))
+            self.assertEqual((page.container, page.core), (f"default/a/{name}", core))
+            lab.restart_agent()
+            lab.wait_ready()
+            if name == "two":
+                lab.kubelet.finish(uid, "two")
+        first = lab.kubelet.runtime.of(uid, "main")
+        lab.kubelet.finish(uid, "main", 1)
+        lab.wait(lambda: lab.kubelet.runtime.of(uid, "main") is not first, "it runs again")
+        page = self.limits(lab.kubelet.runtime.of(uid, "main"))
+        self.assertEqual((page.container, page.core), ("default/a/main", 30))
+
     def test_other_modes_have_none(self):
         lab = self.lab(cards=TWO_CARDS, mode="share")
         c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
