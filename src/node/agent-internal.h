@@ -21,8 +21,9 @@
 typedef struct AgentCounters {
         uint64_t registrations, lost[DEVICE_KINDS_];
         uint64_t card_troubles;
-        uint64_t killed;  /* processes of those who hold too much */
-        uint64_t dropped; /* by the kubelet, without a word */
+        uint64_t killed;      /* processes of those who hold too much */
+        uint64_t hung_killed; /* and of those whose kernel does not end */
+        uint64_t dropped;     /* by the kubelet, without a word */
 } AgentCounters;
 
 /* What was last said of one cause in an Event of the node, or is to be said once the node object has come. */

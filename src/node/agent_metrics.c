@@ -270,7 +270,11 @@ static void write_own(const Agent *a, Buf *out) {
                       "how often a container had made its counters larger than they are",
                       board_watch_grown(a->watch));
         write_counter(out, "aliquot_node_hung_kernels_total",
-                      "kernels that ran for 10 s beyond their container's window", hung_count(a->hung));
+                      "kernels that ran for --hung-kernel seconds beyond their container's window",
+                      hung_count(a->hung));
+        write_counter(out, "aliquot_node_hung_killed_total",
+                      "processes that were killed because a kernel of their container did not end",
+                      a->counters.hung_killed);
         head(out, "aliquot_node_starts_waiting", "gauge", "container starts that wait now");
         buf_appendf(out, "aliquot_node_starts_waiting %zu\n", prove.waiting);
         head(out, "aliquot_node_dying_pods", "gauge", "pods that are gone and whose processes are not");

@@ -12,6 +12,7 @@
 #define GRACE (64 * MIB)
 
 enum { NAME_SIZE = 64, KEY_SIZE = POD_UID_SIZE + NAME_SIZE + 16 };
+enum { SWEEPS = 16 }; /* of one container's processes */
 
 typedef struct Seen {
         ProcessOwner owner; /* uid "": in no pod */
@@ -368,7 +369,8 @@ void audit_take(Audit *a, const CardCensus *census) {
 
 typedef struct Target {
         const Audit *audit;
-        const AuditExcess *excess;
+        const RosterPod *pod;
+        const char *container; /* NULL: any of the pod's */
 } Target;
 
 /* Asked anew: a pid may be somebody else's by now. */
@@ -377,10 +379,10 @@ static bool is_still(const void *userdata, uint32_t pid) {
         ProcessOwner owner;
         const char *name;
 
-        if (!process_owner(t->audit->o.proc, pid, &owner) || strcmp(owner.uid, t->excess->pod->uid) != 0)
+        if (!process_owner(t->audit->o.proc, pid, &owner) || strcmp(owner.uid, t->pod->uid) != 0)
                 return false;
-        name = container_name(t->excess->pod, &owner);
-        return !t->excess->container || (name && strcmp(name, t->excess->container) == 0);
+        name = container_name(t->pod, &owner);
+        return !t->container || (name && strcmp(name, t->container) == 0);
 }
 
 static void kill_one(Audit *a, uint32_t pid, const Target *target, AuditKilled *ret) {
@@ -405,7 +407,7 @@ static void kill_container(Audit *a, const Target *target, AuditKilled *ret) {
 }
 
 AuditKilled audit_kill(Audit *a, const AuditExcess *excess) {
-        const Target target = {a, excess};
+        const Target target = {a, excess->pod, excess->container};
         AuditKilled ret = {0};
 
         for (size_t i = 0; i < excess->n_pids; i++)
@@ -413,6 +415,22 @@ AuditKilled audit_kill(Audit *a, const AuditExcess *excess) {
                         kill_one(a, excess->pids[i].pid, &target, &ret);
         if (excess->n_ended > 0 && excess->container)
                 kill_container(a, &target, &ret);
+        return ret;
+}
+
+/* Until a sweep finds nobody new: who was begun meanwhile is found by the next one. */
+AuditKilled audit_end_container(Audit *a, const RosterPod *pod, const char *container) {
+        const Target target = {a, pod, container};
+        AuditKilled ret = {0};
+        size_t before;
+
+        for (int i = 0; i < SWEEPS; i++) {
+                before = ret.killed;
+                kill_container(a, &target, &ret);
+                if (ret.killed == before)
+                        break;
+                ret.failed = 0; /* they are tried again */
+        }
         return ret;
 }
 

@@ -51,9 +51,9 @@ void agent_warn(Agent *a, const char *reason, const Fault *note) {
 }
 
 /* "; N of its processes were killed": all that is known of it, and of what could not be done. */
-static void say_killed(const AuditExcess *excess, const AuditKilled *killed, char *ret, size_t size) {
+static void say_killed(const char *container, const AuditKilled *killed, char *ret, size_t size) {
         int n = snprintf(ret, size, "; %zu of its processes were killed%s", killed->killed,
-                         killed->all && excess->container ? " (all of the container's)" : "");
+                         killed->all && container ? " (all of the container's)" : "");
 
         if (n > 0 && (size_t) n < size && killed->failed > 0)
                 (void) snprintf(ret + n, size - (size_t) n, ", %zu could not be", killed->failed);
@@ -92,7 +92,7 @@ void agent_tell_excess(void *userdata, const AuditExcess *excess) {
         if (excess->again && killed.killed == 0)
                 return;
         if (a->o.kills_excess)
-                say_killed(excess, &killed, done, sizeof done);
+                say_killed(excess->container, &killed, done, sizeof done);
         say_ended(excess, ended, sizeof ended);
         (void) fault_set(&note, 0,
                          "holds %llu MiB of gpu%u, and its slice is %llu MiB: process %u%s is not held by "
@@ -107,16 +107,31 @@ void agent_tell_excess(void *userdata, const AuditExcess *excess) {
         warn_pod(a, excess->pod, "GPUMemoryExceeded", &note);
 }
 
+/* Of a pod that the roster does not have (its object is gone) nobody is killed: it is ended anyway. */
+static void end_hung(Agent *a, const RosterPod *pod, Str container, char *ret, size_t size) {
+        _cleanup_free_ char *name = str_dup(container);
+        AuditKilled killed;
+
+        if (!pod || !name)
+                return;
+        killed = audit_end_container(a->audit, pod, name);
+        a->counters.hung_killed += killed.killed;
+        say_killed(name, &killed, ret, size);
+}
+
 /* It cannot be cut from here. Its owner pays for it, and who shares the card with it waits. */
 void agent_tell_hung(void *userdata, const HungKernel *k) {
-        const Agent *a = userdata;
+        Agent *a = userdata;
         const RosterPod *pod = roster_find_name(&a->roster, k->namespace_, k->pod);
+        char done[128] = "";
         Fault note = FAULT_NULL;
 
+        if (a->o.kills_hung)
+                end_hung(a, pod, k->container, done, sizeof done);
         (void) fault_set(
                 &note, 0,
-                "container %.*s: a kernel has run for %llu s on " STR_FMT ", and others wait for the card",
-                STR_ARG(k->container), (unsigned long long) (k->nsec / 1000000000), STR_ARG(k->uuid));
+                "container %.*s: a kernel has run for %llu s on " STR_FMT ", and others wait for the card%s",
+                STR_ARG(k->container), (unsigned long long) (k->nsec / 1000000000), STR_ARG(k->uuid), done);
         log_warning("pod=%.*s/%.*s %s", STR_ARG(k->namespace_), STR_ARG(k->pod), note.text);
         if (pod)
                 warn_pod(a, pod, "GPUKernelHung", &note);
