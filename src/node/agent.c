@@ -16,6 +16,7 @@
 #define LAST_WORDS (2 * USEC_PER_SEC)
 
 enum { STATE_MAX = 1 << 20 };
+enum { USES_OF_WINDOW = 10 }; /* censuses: 10 s unless somebody says otherwise */
 
 static const char *const endpoints[] = {
         [DEVICE_MEM] = "aliquot-gpu-mem.sock", [DEVICE_CORE] = "aliquot-gpu-core.sock"};
@@ -256,6 +257,22 @@ static void on_card_trouble(void *userdata, const Fault *fault) {
         agent_warn(a, "GPUDriverTrouble", fault);
 }
 
+static void warn_of_untold(Agent *a, const CardCensus *census) {
+        for (size_t i = 0; i < census->n_spans && meter_wants(a->meter); i++) {
+                Fault why = FAULT_NULL;
+
+                if (census->spans[i].untold[0] == '\0')
+                        continue;
+                (void) fault_set(
+                        &why, 0,
+                        "the driver does not tell what processes use of %s, so somebody may use more "
+                        "than his share unseen: %s",
+                        census->spans[i].uuid, census->spans[i].untold);
+                agent_warn(a, "GPUUseUntold", &why);
+                return;
+        }
+}
+
 static void on_usage(void *userdata, const CardCensus *census) {
         Agent *a = userdata;
         Fault why = FAULT_NULL;
@@ -269,6 +286,8 @@ static void on_usage(void *userdata, const CardCensus *census) {
                 agent_warn(a, "GPUProcessesUntold", &why);
         }
         audit_take(a->audit, census);
+        warn_of_untold(a, census);
+        meter_take(a->meter, census);
 }
 
 static const CardSourceHandler card_handler = {on_cards, on_card_trouble, agent_take_fences, on_usage};
@@ -423,6 +442,19 @@ static int build_identity(Agent *a) {
                       &a->audit);
         if (r < 0)
                 return r;
+        r = meter_new(&(MeterOptions){.roster = &a->roster,
+                                      .records = &a->records,
+                                      .inventory = &a->inventory,
+                                      .compute = &a->isolation.compute,
+                                      .proc = a->o.proc,
+                                      .ignores_disable = a->o.ignores_disable,
+                                      .window = USES_OF_WINDOW * NSEC_PER_USEC *
+                                                (a->o.census > 0 ? a->o.census : USEC_PER_SEC),
+                                      .on_excess = agent_tell_overuse,
+                                      .userdata = a},
+                      &a->meter);
+        if (r < 0)
+                return r;
         r = board_watch_new(&(BoardWatchOptions){.event = a->event,
                                                  .board = &a->isolation.board,
                                                  .turn = a->o.census,
@@ -573,6 +605,7 @@ Agent *agent_free(Agent *a) {
         board_watch_free(a->watch);
         isolation_done(&a->isolation);
         audit_free(a->audit);
+        meter_free(a->meter);
         hung_free(a->hung);
         card_list_done(&a->cards);
         sd_event_source_disable_unref(a->list_again);

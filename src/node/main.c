@@ -39,6 +39,7 @@ enum {
         KEY_GATE,
         KEY_IGNORE_DISABLE,
         KEY_ON_EXCESS,
+        KEY_ON_OVERUSE,
         KEY_ON_HUNG,
         KEY_HUNG,
         KEY_POLICY,
@@ -81,6 +82,11 @@ static const struct argp_option option_table[] = {
          "what becomes of a container that holds more than its slice: an Event (default), or its processes "
          "are "
          "killed, too",
+         0},
+        {"on-compute-excess", KEY_ON_OVERUSE, "report|kill", 0,
+         "what becomes of a container that has more of a card's time than its share: an Event (default), or "
+         "its "
+         "processes are killed, too",
          0},
         {"hung-kernel", KEY_HUNG, "SECONDS", 0,
          "how long a kernel may run beyond its container's window until it is told of (default 10)", 0},
@@ -226,6 +232,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state) {
                 return 0;
         case KEY_ON_EXCESS:
                 o->agent.kills_excess = parse_reaction("on-excess", text, state);
+                return 0;
+        case KEY_ON_OVERUSE:
+                o->agent.kills_overuse = parse_reaction("on-compute-excess", text, state);
                 return 0;
         case KEY_ON_HUNG:
                 o->agent.kills_hung = parse_reaction("on-hung-kernel", text, state);

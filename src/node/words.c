@@ -107,6 +107,35 @@ void agent_tell_excess(void *userdata, const AuditExcess *excess) {
         warn_pod(a, excess->pod, "GPUMemoryExceeded", &note);
 }
 
+/* The gate was passed by, or somebody lied to the arbiter. As with memory each time that somebody was killed is said. */
+void agent_tell_overuse(void *userdata, const MeterExcess *excess) {
+        Agent *a = userdata;
+        const char *other =
+                excess->container ? " or another one of the container" : " or another one of the pod";
+        AuditKilled killed = {0};
+        char done[128] = "";
+        Fault note = FAULT_NULL;
+
+        if (a->o.kills_overuse) {
+                killed = audit_end_container(a->audit, excess->pod, excess->container);
+                say_killed(excess->container, &killed, done, sizeof done);
+        }
+        a->counters.overuse_killed += killed.killed;
+        if (excess->again && killed.killed == 0)
+                return;
+        (void) fault_set(
+                &note, 0,
+                "has had %u.%u %% of the time of gpu%u for %llu s by the driver's word, and its share "
+                "is %u.%u %%: process %u%s is not held by the gate%s",
+                excess->used / 10000, excess->used / 1000 % 10, excess->card,
+                (unsigned long long) (excess->nsec / 1000000000), excess->share / 10000,
+                excess->share / 1000 % 10, excess->pid, excess->several ? other : "", done);
+        if (excess->container)
+                (void) fault_wrap(&note, 0, "container %s", excess->container);
+        log_warning("pod=%s/%s %s", excess->pod->namespace_, excess->pod->name, note.text);
+        warn_pod(a, excess->pod, "GPUComputeExceeded", &note);
+}
+
 /* Of a pod that the roster does not have (its object is gone) nobody is killed: it is ended anyway. */
 static void end_hung(Agent *a, const RosterPod *pod, Str container, char *ret, size_t size) {
         _cleanup_free_ char *name = str_dup(container);
