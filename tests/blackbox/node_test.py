@@ -1028,6 +1028,7 @@ class Trouble(Node):
                            (["--node-name", "n", "--gpu-mem-unit", "1.5GiB"], "--gpu-mem-unit"),
                            (["--node-name", "n", "--device-access", "magic"], "cdi or runtime"),
                            (["--node-name", "n", "--on-excess", "event"], "--on-excess"),
+                           (["--node-name", "n", "--on-compute-excess", ""], "--on-compute-excess"),
                            (["--node-name", "n", "--on-hung-kernel", "event"], "--on-hung-kernel"),
                            (["--node-name", "n", "--hung-kernel", "0"], "--hung-kernel"),
                            (["--node-name", "n", "--hung-kernel", "86401"], "--hung-kernel"),
