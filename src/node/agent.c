@@ -134,13 +134,23 @@ static void on_pod_object(void *userdata, ReflectorEvent event, Str object) {
                 list_again_later(a);
 }
 
+/* Not before: what is told of a pod that nobody knows yet would be lost, and the arbiter tells each thing once. The pipe keeps it. */
+static void hear_arbiter(Agent *a) {
+        int r = hung_new(a->event, a->o.arbiter, agent_tell_hung, a, &a->hung);
+
+        if (r < 0)
+                log_error("nobody will hear of kernels that do not end: %s", strerror(-r));
+}
+
 static void on_pods_end(void *userdata) {
         Agent *a = userdata;
         bool first = !a->roster.synced;
 
         roster_list_end(&a->roster);
-        if (first)
+        if (first) {
                 prove_adopt(a->prove);
+                hear_arbiter(a);
+        }
         dying_sweep(a->dying);
         isolation_sweep(&a->isolation, &a->records);
         agent_settle(a);
@@ -552,9 +562,6 @@ static int build(Agent *a, Fault *fault) {
                 return r;
         a->roster.on_pod = on_pod_change;
         a->roster.userdata = a;
-        r = hung_new(a->event, a->o.arbiter, agent_tell_hung, a, &a->hung);
-        if (r < 0)
-                return r;
         r = build_source(a, fault);
         if (r == 0)
                 r = follow_pods(a);

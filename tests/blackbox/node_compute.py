@@ -214,17 +214,21 @@ class Arbiter(Lab):
             f.write(f"0::/kubepods/burstable/pod{uid}/{c.id}\n")
         return p
 
-    def test_its_container_is_ended_where_that_is_wished(self):
-        lab = self.lab(cards=TWO_CARDS, mode="cgpu", start=False)
+    def ending(self, **options):
+        """Two pods on a card with a kernel's patience of a second: (lab, the page of a's container main, its uid, b's)."""
+        lab = self.lab(cards=TWO_CARDS, mode="cgpu", start=False, **options)
         lab.proc = os.path.join(lab.dir, "proc")
         os.mkdir(lab.proc)
         lab.extra += ["--policy", "1", "--proc", lab.proc, "--hung-kernel", "1", "--on-hung-kernel", "kill"]
         lab.start_agent()
         lab.wait_ready()
         uid = self.place(lab, pod("a", container("main", 2), container("second", 3)), 0)
-        other_uid = self.place(lab, pod("b", container("main", 2)), 0)
-        lab.wait(lambda: set(lab.running(uid)) == {"main", "second"} and lab.running(other_uid), "they run")
-        page = lab.kubelet.runtime.of(uid, "main").options["mounts"]["/run/aliquot/slice/0/limits"][0]
+        other = self.place(lab, pod("b", container("main", 2)), 0)
+        lab.wait(lambda: set(lab.running(uid)) == {"main", "second"} and lab.running(other), "they run")
+        return lab, lab.kubelet.runtime.of(uid, "main").options["mounts"]["/run/aliquot/slice/0/limits"][0], uid, other
+
+    def test_its_container_is_ended_where_that_is_wished(self):
+        lab, page, uid, other_uid = self.ending()
         guilty = [self.process(lab, uid, "main") for _ in range(3)]
         others = [self.process(lab, uid, "second"), self.process(lab, other_uid, "main")]
         with self.hanging(lab, page):
@@ -236,6 +240,16 @@ class Arbiter(Lab):
         self.assertEqual([p.poll() for p in others], [None, None])
         metrics = lab.metrics()
         self.assertEqual((metrics["aliquot_node_hung_killed_total"], metrics["aliquot_node_killed_total"]), (3, 0))
+
+    def test_it_was_told_while_the_agent_was_not_there(self):
+        lab, page, uid, _ = self.ending(supervised=True)
+        guilty, stopped = self.process(lab, uid, "main"), lab.agent.pid
+        os.kill(stopped, signal.SIGSTOP)
+        with self.hanging(lab, page):
+            lab.wait(lambda: lab.logged("aliquot: a kernel of default/a/main"), "the arbiter says so")
+            self.assertIsNone(guilty.poll())
+            os.kill(stopped, signal.SIGKILL)
+            self.assertEqual(guilty.wait(120), -signal.SIGKILL)
 
 
 if __name__ == "__main__":
