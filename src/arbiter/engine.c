@@ -207,7 +207,7 @@ static bool is_absent(const EngineTenant *t, uint64_t now) {
 }
 
 static bool may_go_on(const EngineTenant *t, uint64_t now) {
-        return now + MARGIN / 5 < t->turn.closes; /* later it has closed by itself, or might have */
+        return now + HOP / 2 < t->turn.closes; /* later it has closed by itself, or might have */
 }
 
 static void tend_owner(Engine *e, uint64_t now) {

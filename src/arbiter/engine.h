@@ -35,6 +35,7 @@ typedef struct EngineTurn {
         bool gated, open;
         uint32_t number; /* of the newest window */
         uint64_t closes, depth;
+        uint32_t sharers;       /* processes that divide what may be in flight */
         uint64_t granted, used; /* ns, ever */
 } EngineTurn;
 

@@ -235,6 +235,7 @@ void seat_write(Seat *s, const EngineTurn *turn, uint64_t now) {
                atomic_load_explicit(&t->flags, memory_order_relaxed) != flags;
         if (turn->open || news) {
                 atomic_store_explicit(&t->depth, turn->depth, memory_order_relaxed);
+                atomic_store_explicit(&t->sharers, turn->sharers, memory_order_relaxed);
                 atomic_store_explicit(&t->closes, turn->closes, memory_order_relaxed);
         }
         atomic_store_explicit(&t->granted, turn->granted, memory_order_relaxed);

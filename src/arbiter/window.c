@@ -5,12 +5,15 @@
 
 /* ---- opening ---- */
 
-/* With nobody waiting there is no haste to get the card back; with one who comes first about, a single kernel is all there is to wait
- * for. */
-static uint64_t depth_of(const Engine *e, const EngineTenant *t, uint64_t now, bool contested) {
+/* All that a window has room for: its gate launches no more than will be over by then. A conserving one that is alone has no such end, and is
+ * to make room soon; with one who comes first about, a single kernel is all there is to wait for. */
+static void set_depth(const Engine *e, EngineTenant *t, uint64_t now, bool contested) {
+        bool bounded = contested || !t->terms.conserving;
+
+        t->turn.sharers = t->says.n_active > 0 ? t->says.n_active : 1;
+        t->turn.depth = bounded ? (ENGINE_QUANTUM + TURN_REST_NSEC) / t->turn.sharers : ENGINE_QUANTUM / 2;
         if (!t->terms.high && now < e->high_until)
-                return 1;
-        return ENGINE_QUANTUM / (contested || !t->terms.conserving ? 4 : 2);
+                t->turn.depth = 1;
 }
 
 /* As long as there are tokens for it, to twice a quantum where another one's kernel has kept it waiting. */
@@ -32,7 +35,7 @@ void window_open(Engine *e, uint32_t i, uint64_t now, bool contested) {
         t->state = ENGINE_OPEN;
         t->turn.number = (t->turn.number + 1) & (UINT32_MAX >> 1);
         t->turn.open = true;
-        t->turn.depth = depth_of(e, t, now, contested);
+        set_depth(e, t, now, contested);
         t->opened = now;
         t->busy = t->says.busy;
         t->paid = t->late = t->beside = t->idle_since = 0;
@@ -61,7 +64,7 @@ void window_extend(Engine *e, uint32_t i, uint64_t now, bool contested) {
         t->parts = true;
         if (t->terms.conserving && t->account.clock > e->clock)
                 e->clock = t->account.clock;
-        t->turn.depth = depth_of(e, t, now, contested);
+        set_depth(e, t, now, contested);
         t->turn.closes = max_u64(t->turn.closes, now) + length;
         t->firm = lone ? now : t->turn.closes;
 }

@@ -25,6 +25,10 @@ enum {
 /* SliceTurn.seen older than this: the arbiter is away, and who is limited keeps to core_percent by itself. */
 #define TURN_AWAY_NSEC UINT64_C(250000000)
 
+/* What is launched in a window is over so long after it closes, and no later: the time to open another one. So a window's work may all be
+ * launched when it is opened, and who waits for a processor in between leaves the card at work. */
+#define TURN_REST_NSEC UINT64_C(250000)
+
 typedef struct SliceTurn {
         _Atomic uint32_t
                 window; /* number of the window << 1, and whether it is open: a futex, woken at each change */
@@ -33,7 +37,8 @@ typedef struct SliceTurn {
         _Atomic uint64_t depth;  /* how much work (ns of the card) the container may have in flight at once */
         _Atomic uint64_t seen;   /* when the arbiter was here last; 0: never */
         _Atomic uint64_t granted, used; /* ns since the page was made, for people: `aliquot smi` */
-        uint64_t reserved[2];
+        _Atomic uint64_t sharers;       /* processes that had work when the window was opened; 0: one */
+        uint64_t reserved;
 } SliceTurn;
 
 /* Written by the owner of the row only. All zero: a process that has no work. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model.h"
 
+#include "slice/turn.h"
 #include "test.h"
 
 #define TURN         MSEC
@@ -15,6 +16,10 @@ static uint64_t draw(Model *m, uint64_t below) {
 
 static uint64_t latency(Model *m) {
         return 20 * USEC + draw(m, 40 * USEC);
+}
+
+static uint64_t wake_latency(Model *m) {
+        return latency(m) + (m->late > 0 ? m->late / 10 + draw(m, m->late * 9 / 10) : 0);
 }
 
 static uint64_t min_u64(uint64_t a, uint64_t b) {
@@ -94,6 +99,18 @@ static uint64_t in_flight_of(const Model *m, const ModelProcess *p) {
         return sum;
 }
 
+/* As the gate has it: what is in flight is over when the window is, or a little later. */
+static uint64_t room_of(const Model *m, const ModelProcess *p) {
+        const EngineTurn *t = &m->tenants[p->tenant].turn;
+        uint64_t room = (t->closes > m->now ? t->closes - m->now : 0) + TURN_REST_NSEC;
+
+        if (!t->gated)
+                return NATIVE_DEPTH;
+        if (m->per_process)
+                return min_u64(t->depth, room / max_u64(t->sharers, 1));
+        return min_u64(t->depth * max_u64(t->sharers, 1), room);
+}
+
 static void launch(Model *m, ModelProcess *p, uint64_t depth) {
         uint64_t in_flight = in_flight_of(m, p), room = depth > in_flight ? depth - in_flight : 0,
                  n = room / p->kernel;
@@ -163,7 +180,7 @@ static uint64_t enough(const ModelProcess *p, uint64_t depth) {
 
 static void look(Model *m, ModelProcess *p) {
         const EngineTurn *t = &m->tenants[p->tenant].turn;
-        uint64_t depth = t->gated ? t->depth : NATIVE_DEPTH, told;
+        uint64_t depth = room_of(m, p), told;
 
         p->look = UINT64_MAX;
         if (p->stopped || p->dead || p->lie == LIE_ABSENT)
@@ -214,7 +231,7 @@ static void wake_processes(Model *m, uint32_t tenant) {
                 ModelProcess *p = &m->processes[i];
 
                 if (p->tenant == tenant && (p->said.wants != 0 || p->request == 0))
-                        p->look = min_u64(p->look, m->now + latency(m));
+                        p->look = min_u64(p->look, m->now + wake_latency(m));
         }
 }
 

@@ -69,6 +69,7 @@ typedef struct Model {
         uint64_t idle; /* ns without work on the card */
         bool rung[MODEL_TENANTS];
         bool per_process; /* each process takes the depth for its own */
+        uint64_t late;    /* ns: who is woken waits for a processor, for a tenth of this to all of it */
 } Model;
 
 void model_init(Model *m, uint64_t seed);
