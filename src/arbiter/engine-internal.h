@@ -14,7 +14,10 @@
 #define LONE     UINT64_C(20000000) /* ns: windows of a conserving tenant that nobody waits for */
 #define LOOK     UINT64_C(500000)   /* ns between looks at one who idles */
 #define GAP      UINT64_C(200000)   /* ns */
-#define START    UINT64_C(1000000) /* ns: who has done nothing with his window by then does nothing with it */
+#define START    UINT64_C(1000000)
+#define ABSENT   UINT64_C(3000000) /* ns: who has done nothing with his window by then does nothing with it */
+#define LAG      UINT64_C(2000000) /* ns: who waits for a processor longer than that has lost it */
+#define REST     UINT64_C(250000) /* ns that a window's work goes on behind it, at least */
 #define PATIENCE UINT64_C(1000000000) /* ns */
 #define PAUSE    UINT64_C(1000000)    /* ns, doubled */
 #define RECENT   UINT64_C(1000000000) /* ns: who comes first comes again so soon */
@@ -43,6 +46,12 @@ bool engine_keeps(const Engine *e, const EngineTenant *owner, int waiting, uint6
 
 /* When the next of those that have no tokens yet has them; UINT64_MAX: nobody waits for any. */
 uint64_t engine_ripens(const Engine *e, uint64_t now);
+
+/* So long before the end of a window the next one is opened, as that one's owner has been late. */
+static inline uint64_t engine_lead(const EngineTenant *t) {
+        return max_u64(LEAD, min_u64(HOP / 2 + t->lag * 3 / 2, LAG));
+}
+uint64_t engine_longest_lead(const Engine *e); /* of those that wait */
 
 void window_open(Engine *e, uint32_t i, uint64_t now, bool contested);
 void window_extend(Engine *e, uint32_t i, uint64_t now, bool contested);

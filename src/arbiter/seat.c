@@ -130,7 +130,8 @@ static Said said_of(const SliceWork *w) {
         return (Said){.wants = atomic_load_explicit(&w->wants, memory_order_relaxed),
                       .busy = atomic_load_explicit(&w->busy, memory_order_relaxed),
                       .in_flight = atomic_load_explicit(&w->in_flight, memory_order_relaxed),
-                      .drained = atomic_load_explicit(&w->drained, memory_order_relaxed)};
+                      .drained = atomic_load_explicit(&w->drained, memory_order_relaxed),
+                      .began = atomic_load_explicit(&w->began, memory_order_relaxed)};
 }
 
 /* A row that was dead is asked for again: somebody may have taken it. */
@@ -191,7 +192,7 @@ static void forget_rest(Seat *s) {
 }
 
 void seat_read(Seat *s, uint64_t now, bool all, bool doubt, EngineSays *ret) {
-        tally_begin(&s->tally);
+        tally_begin(&s->tally, s->opened);
         if (doubt)
                 s->questioned = now;
         if (s->counters >= 0 && all)
@@ -205,6 +206,7 @@ void seat_read(Seat *s, uint64_t now, bool all, bool doubt, EngineSays *ret) {
                             .busy = s->tally.busy,
                             .in_flight = s->tally.in_flight,
                             .n_active = s->tally.n_active,
+                            .began = s->tally.began,
                             .drained = s->tally.drained,
                             .ended = s->tally.ended};
 }
@@ -236,11 +238,14 @@ void seat_write(Seat *s, const EngineTurn *turn, uint64_t now) {
         if (turn->open || news) {
                 atomic_store_explicit(&t->depth, turn->depth, memory_order_relaxed);
                 atomic_store_explicit(&t->sharers, turn->sharers, memory_order_relaxed);
+                atomic_store_explicit(&t->rest, turn->rest, memory_order_relaxed);
                 atomic_store_explicit(&t->closes, turn->closes, memory_order_relaxed);
         }
         atomic_store_explicit(&t->granted, turn->granted, memory_order_relaxed);
         atomic_store_explicit(&t->used, turn->used, memory_order_relaxed);
         atomic_store_explicit(&t->seen, now, memory_order_release);
+        if (turn->open && (!s->turn.open || s->turn.number != turn->number))
+                s->opened = now;
         s->turn = *turn;
         s->written = now;
         if (!news)

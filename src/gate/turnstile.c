@@ -129,8 +129,9 @@ static uint64_t room_in(const Asking *k, uint64_t depth, uint64_t in_flight) {
         const SliceTurn *t = &k->limits->turn;
         uint64_t sharers = atomic_load_explicit(&t->sharers, memory_order_relaxed);
         uint64_t closes = atomic_load_explicit(&t->closes, memory_order_relaxed);
-        uint64_t room = (closes > k->now ? closes - k->now : 0) + TURN_REST_NSEC, part, others;
+        uint64_t room = (closes > k->now ? closes - k->now : 0), part, others;
 
+        room += atomic_load_explicit(&t->rest, memory_order_relaxed);
         if (sharers <= 1)
                 return room < depth ? room : depth;
         part = room / sharers < depth ? room / sharers : depth;
@@ -164,6 +165,8 @@ static Verdict by_window(Asking *k) {
                         return WAIT_DEPTH;
         while (!atomic_compare_exchange_weak(&k->meter->in_flight, &in_flight, in_flight + k->nsec));
         k->fills = in_flight + k->nsec >= room;
+        if (atomic_load_explicit(&k->meter->window, memory_order_relaxed) != k->window)
+                account_begins(k->account, k->card, k->window, k->now);
         return PASS;
 }
 

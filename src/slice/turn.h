@@ -25,10 +25,6 @@ enum {
 /* SliceTurn.seen older than this: the arbiter is away, and who is limited keeps to core_percent by itself. */
 #define TURN_AWAY_NSEC UINT64_C(250000000)
 
-/* What is launched in a window is over so long after it closes, and no later: the time to open another one. So a window's work may all be
- * launched when it is opened, and who waits for a processor in between leaves the card at work. */
-#define TURN_REST_NSEC UINT64_C(250000)
-
 typedef struct SliceTurn {
         _Atomic uint32_t
                 window; /* number of the window << 1, and whether it is open: a futex, woken at each change */
@@ -38,7 +34,7 @@ typedef struct SliceTurn {
         _Atomic uint64_t seen;   /* when the arbiter was here last; 0: never */
         _Atomic uint64_t granted, used; /* ns since the page was made, for people: `aliquot smi` */
         _Atomic uint64_t sharers;       /* processes that had work when the window was opened; 0: one */
-        uint64_t reserved;
+        _Atomic uint64_t rest; /* ns: what is launched in a window is over so long after it closes, and no later */
 } SliceTurn;
 
 /* Written by the owner of the row only. All zero: a process that has no work. */
@@ -49,8 +45,11 @@ typedef struct SliceWork {
         _Atomic uint64_t in_flight; /* ns, estimated; 0: nothing is on the card */
         _Atomic uint32_t
                 drained; /* the newest window (its number) after whose end nothing of it was in flight any more */
-        uint32_t reserved;
+        _Atomic uint32_t began; /* when it first launched in the newest window: TURN_BEGAN of the time; 0: it has not */
 } SliceWork;
+
+#define TURN_BEGAN(nsec) ((uint32_t) ((nsec) >> 10) | 1U) /* it comes again after an hour */
+#define TURN_GRAIN       UINT64_C(2048)
 
 _Static_assert(sizeof(SliceTurn) == 64, "SliceTurn");
 _Static_assert(sizeof(SliceWork) == 32, "SliceWork");

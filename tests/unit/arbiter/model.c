@@ -88,27 +88,36 @@ static void ring(Model *m, const ModelProcess *p) {
         m->wake = min_u64(m->wake, m->now + latency(m));
 }
 
-static uint64_t in_flight_of(const Model *m, const ModelProcess *p) {
+static uint64_t whole_kernels(const ModelProcess *p) {
+        return (p->left + p->kernel - 1) / p->kernel * p->kernel;
+}
+
+static uint64_t in_flight_of_all(const Model *m, const ModelProcess *p) {
         uint64_t sum = 0;
 
         for (uint32_t i = 0; i < m->n_processes; i++)
                 if (m->processes[i].tenant == p->tenant && !m->processes[i].dead)
-                        sum += m->per_process && &m->processes[i] != p
-                                       ? 0
-                                       : (m->processes[i].left + p->kernel - 1) / p->kernel * p->kernel;
+                        sum += whole_kernels(&m->processes[i]);
         return sum;
+}
+
+static uint64_t in_flight_of(const Model *m, const ModelProcess *p) {
+        return m->per_process ? whole_kernels(p) : in_flight_of_all(m, p);
 }
 
 /* As the gate has it: what is in flight is over when the window is, or a little later. */
 static uint64_t room_of(const Model *m, const ModelProcess *p) {
         const EngineTurn *t = &m->tenants[p->tenant].turn;
-        uint64_t room = (t->closes > m->now ? t->closes - m->now : 0) + TURN_REST_NSEC;
+        uint64_t room = (t->closes > m->now ? t->closes - m->now : 0) + t->rest;
+        uint64_t part = room / max_u64(t->sharers, 1), all = in_flight_of_all(m, p);
 
         if (!t->gated)
                 return NATIVE_DEPTH;
-        if (m->per_process)
-                return min_u64(t->depth, room / max_u64(t->sharers, 1));
-        return min_u64(t->depth * max_u64(t->sharers, 1), room);
+        room = min_u64(t->depth * max_u64(t->sharers, 1), room);
+        if (!m->per_process)
+                return room;
+        part = min_u64(t->depth, part);
+        return max_u64(part, room - min_u64(room, all - in_flight_of(m, p)));
 }
 
 static void launch(Model *m, ModelProcess *p, uint64_t depth) {
@@ -122,6 +131,8 @@ static void launch(Model *m, ModelProcess *p, uint64_t depth) {
         p->left += n * p->kernel;
         if (p->request > 0)
                 p->pending -= min_u64(p->pending, n * p->kernel);
+        if (n > 0 && (p->window != m->tenants[p->tenant].turn.number || p->said.began == 0))
+                p->said.began = TURN_BEGAN(m->now);
         if (n > 0)
                 p->window = m->tenants[p->tenant].turn.number;
 }
@@ -213,7 +224,7 @@ static void read_rows(Model *m, uint32_t tenant) {
         ModelTenant *t = &m->tenants[tenant];
         EngineSays says;
 
-        tally_begin(&t->tally);
+        tally_begin(&t->tally, t->opened);
         for (uint32_t i = 0; i < m->n_processes; i++)
                 if (m->processes[i].tenant == tenant && !m->processes[i].dead)
                         tally_row(&t->tally, i, &m->processes[i].said, t->turn.number, m->now, 10 * SEC);
@@ -221,6 +232,7 @@ static void read_rows(Model *m, uint32_t tenant) {
                             .busy = t->tally.busy,
                             .in_flight = t->tally.in_flight,
                             .n_active = t->tally.n_active,
+                            .began = t->tally.began,
                             .drained = t->tally.drained,
                             .ended = t->tally.ended};
         engine_says(&m->engine, m->now, (uint32_t) t->engine, &says);
