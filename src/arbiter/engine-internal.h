@@ -17,7 +17,7 @@
 #define START    UINT64_C(1000000)
 #define ABSENT   UINT64_C(3000000) /* ns: who has done nothing with his window by then does nothing with it */
 #define LAG      UINT64_C(2000000) /* ns: who waits for a processor longer than that has lost it */
-#define REST     UINT64_C(250000) /* ns that a window's work goes on behind it, at least */
+#define REST     UINT64_C(350000)  /* ns that a window's work goes on behind it, at least */
 #define PATIENCE UINT64_C(1000000000) /* ns */
 #define PAUSE    UINT64_C(1000000)    /* ns, doubled */
 #define RECENT   UINT64_C(1000000000) /* ns: who comes first comes again so soon */

@@ -20,9 +20,10 @@ typedef struct Tally {
         TallyRow rows[SLICE_ROWS];
         uint64_t busy, in_flight; /* ns; busy since the tally was begun, and it never goes back */
         uint64_t wants;           /* since when; 0: nobody does */
-        uint64_t opened, began;   /* when the newest window was, and when the first row began in it; 0: none did */
-        uint32_t n_active;        /* rows that want */
-        bool drained, ended;      /* as in EngineSays */
+        uint64_t opened,
+                began;       /* when the newest window was, and when the first row began in it; 0: none did */
+        uint32_t n_active;   /* rows that want */
+        bool drained, ended; /* as in EngineSays */
 } Tally;
 
 #define TALLY_NULL ((Tally){.drained = true})

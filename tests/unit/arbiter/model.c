@@ -122,7 +122,7 @@ static uint64_t room_of(const Model *m, const ModelProcess *p) {
 
 static void launch(Model *m, ModelProcess *p, uint64_t depth) {
         uint64_t in_flight = in_flight_of(m, p), room = depth > in_flight ? depth - in_flight : 0,
-                 n = room / p->kernel;
+                 n = (room + p->kernel - 1) / p->kernel;
 
         if (n == 0 && in_flight == 0)
                 n = 1;
