@@ -7,7 +7,7 @@
 #include "slice/turn.h"
 
 #define HOP      UINT64_C(50000)  /* ns from one process that says something to another that does something */
-#define LEAD     UINT64_C(80000)  /* ns: so much before the end of a window the next one is opened */
+#define LEAD     UINT64_C(70000)  /* ns: so much before the end of a window the next one is opened */
 #define MARGIN   UINT64_C(400000) /* ns: so much before it closes it is said whether it goes on */
 #define SLACK    UINT64_C(250000) /* ns of a window that its owner may say it did not use */
 #define GRACE    UINT64_C(5000000)  /* ns: who has work again so soon was not idle */

@@ -253,7 +253,8 @@ static bool may_open(const Engine *e, uint64_t now, const EngineTenant *next) {
 
                 if (t->state != ENGINE_CLOSING)
                         continue;
-                if (!high && (now + lead < window_end(t, now) || t->said < t->turn.closes || ++closing > 1))
+                if (!high &&
+                    (now + lead + HOP / 5 < window_end(t, now) || t->said < t->turn.closes || ++closing > 1))
                         return false;
         }
         return true;
@@ -282,7 +283,7 @@ static uint64_t without_bell(const EngineTenant *t, uint64_t now, bool haste) {
 static uint64_t after_owner(const Engine *e, uint64_t now) {
         const EngineTenant *t = &e->tenants[e->owner];
         uint64_t closes = t->turn.closes, ripe = engine_ripens(e, now),
-                 end = closes + since(engine_longest_lead(e) + HOP, min_u64(t->tail, t->turn.rest));
+                 end = closes + since(engine_longest_lead(e), min_u64(t->tail, t->turn.rest));
         int waiting = engine_choose(e, now);
         bool others = ripe < end + ENGINE_QUANTUM;
         uint64_t next = waiting < 0 && !others ? without_bell(t, now, true) : max_u64(end, now + LEAD / 4);

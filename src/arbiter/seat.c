@@ -219,7 +219,8 @@ bool seat_is_whole(const Seat *s) {
         return fstat(s->limits_fd, &st) == 0 && st.st_size >= (off_t) sizeof(SliceLimits);
 }
 
-/* FUTEX_WAKE finds its sleepers by the page, not by what it contains: the word is never read here. */
+/* Who waits for a window that closes goes on waiting.
+ * FUTEX_WAKE finds its sleepers by the page, not by what it contains: the word is never read here. */
 static void wake(SliceTurn *turn) {
         (void) syscall(SYS_futex, &turn->window, FUTEX_SHARED_WAKE, INT_MAX, NULL, NULL, 0);
 }
@@ -229,10 +230,11 @@ void seat_write(Seat *s, const EngineTurn *turn, uint64_t now) {
         SliceTurn *t = &s->limits->turn;
         uint32_t window = turn->number << 1 | (turn->open ? TURN_OPEN : 0),
                  flags = turn->gated ? TURN_GATED : 0;
-        bool news;
+        bool news, good;
 
         if (!seat_is_whole(s))
                 return;
+        good = turn->open || (atomic_load_explicit(&t->flags, memory_order_relaxed) != flags && !turn->gated);
         news = atomic_load_explicit(&t->window, memory_order_relaxed) != window ||
                atomic_load_explicit(&t->flags, memory_order_relaxed) != flags;
         if (turn->open || news) {
@@ -252,7 +254,8 @@ void seat_write(Seat *s, const EngineTurn *turn, uint64_t now) {
                 return;
         atomic_store_explicit(&t->flags, flags, memory_order_release);
         atomic_store(&t->window, window);
-        wake(t);
+        if (good)
+                wake(t);
 }
 
 bool seat_hear(Seat *s, uint64_t now) {
