@@ -338,6 +338,11 @@ void account_idle(Account *a, uint32_t card) {
                 account_want(a, card, account_now());
 }
 
+void account_begins(Account *a, uint32_t card, uint32_t window, uint64_t now) {
+        atomic_store_explicit(&a->meters[card].window, window, memory_order_relaxed);
+        atomic_store_explicit(&row_of(a, card)->began, TURN_BEGAN(now), memory_order_relaxed);
+}
+
 void account_wake(Account *a, uint32_t card) {
         Meter *m = &a->meters[card];
 

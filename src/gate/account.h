@@ -73,6 +73,7 @@ typedef struct Meter {              /* of one card */
         _Atomic uint32_t wake;    /* a futex: something is over */
         _Atomic uint64_t marked;  /* when a batch was closed last */
         _Atomic uint32_t marks;   /* how many were, ever */
+        _Atomic uint32_t window;  /* that something was launched in last */
         _Atomic uint64_t due;     /* when those that are closed will be over, by the estimates */
         Peers seen;
 } Meter;
@@ -118,3 +119,4 @@ void account_tend(Account *a, Context *c, bool all, uint64_t now);
 void account_drained(Account *a, uint32_t card); /* says so, if it is so */
 void account_want(Account *a, uint32_t card, uint64_t now);
 void account_idle(Account *a, uint32_t card);
+void account_begins(Account *a, uint32_t card, uint32_t window, uint64_t now); /* the first launch in it */

@@ -22,7 +22,10 @@ enum {
 #define LOCAL_DEPTH (4 * MSEC)  /* in flight at once, while the arbiter is away */
 #define COLD_MOST   (4 * MSEC)  /* what is supposed of work that was never measured, at most */
 #define LATE_WAIT   (2 * MSEC)  /* the window is over, and the arbiter has not said so */
+#define ROOM_MOST   (60000 * MSEC)
 #define DEPTH_WAIT  (1 * MSEC)
+#define DEPTH_LEAD  (2 * MSEC / 5) /* before what is marked is over: the window may have been made longer */
+#define DEPTH_LEAST (MSEC / 10)
 #define HELD_MOST   (250 * MSEC)  /* behind what takes longer than it should */
 #define HELD_PAUSE  (1000 * MSEC) /* until the next time */
 #define LOST_AFTER                                                                                           \
@@ -43,6 +46,7 @@ typedef struct Asking { /* one launch that wants to pass */
         CuHandle stream;
         uint32_t window, wake; /* as they were when it was judged */
         bool cold;             /* nsec is not known */
+        bool fills;            /* there is no room for another one */
 } Asking;
 
 /* ---- limits ---- */
@@ -105,10 +109,43 @@ static bool is_held(Asking *k) {
         return false;
 }
 
+/* Of the container's other processes. One that was killed may have left something there; then that is missing. */
+static uint64_t others_in_flight(const Asking *k) {
+        const Slice *s = &k->account->gate->cards[k->card].slice;
+        uint64_t sum = 0, one;
+
+        for (uint32_t row = 0; row < SLICE_ROWS; row++) {
+                if (row == s->row)
+                        continue;
+                one = atomic_load_explicit(&s->counters->rows[row].work.in_flight, memory_order_relaxed);
+                sum += one < ROOM_MOST ? one : ROOM_MOST;
+        }
+        return sum;
+}
+
+/* What is in flight is over when the window is, or a little later. Several processes divide that, and what some of them leave the others
+ * have. */
+static uint64_t room_in(const Asking *k, uint64_t depth, uint64_t in_flight) {
+        const SliceTurn *t = &k->limits->turn;
+        uint64_t sharers = atomic_load_explicit(&t->sharers, memory_order_relaxed);
+        uint64_t closes = atomic_load_explicit(&t->closes, memory_order_relaxed);
+        uint64_t room = (closes > k->now ? closes - k->now : 0), part, others;
+
+        room += atomic_load_explicit(&t->rest, memory_order_relaxed);
+        if (sharers <= 1)
+                return room < depth ? room : depth;
+        part = room / sharers < depth ? room / sharers : depth;
+        if (in_flight < part || depth > ROOM_MOST)
+                return part;
+        others = others_in_flight(k);
+        room = room < depth * sharers ? room : depth * sharers;
+        return others < room && room - others > part ? room - others : part;
+}
+
 static Verdict by_window(Asking *k) {
         const SliceTurn *t = &k->limits->turn;
         uint64_t in_flight = atomic_load_explicit(&k->meter->in_flight, memory_order_relaxed);
-        uint64_t depth = atomic_load_explicit(&t->depth, memory_order_relaxed);
+        uint64_t depth = atomic_load_explicit(&t->depth, memory_order_relaxed), room;
 
         suppose(k, depth);
         if (!(atomic_load_explicit(&t->flags, memory_order_relaxed) & TURN_GATED)) {
@@ -122,10 +159,14 @@ static Verdict by_window(Asking *k) {
                 return WAIT_LATE;
         if (in_flight != 0 && is_held(k))
                 return WAIT_DEPTH;
+        room = room_in(k, depth, in_flight);
         do
-                if (in_flight != 0 && in_flight >= depth)
+                if (in_flight != 0 && in_flight >= room)
                         return WAIT_DEPTH;
         while (!atomic_compare_exchange_weak(&k->meter->in_flight, &in_flight, in_flight + k->nsec));
+        k->fills = in_flight + k->nsec >= room;
+        if (atomic_load_explicit(&k->meter->window, memory_order_relaxed) != k->window)
+                account_begins(k->account, k->card, k->window, k->now);
         return PASS;
 }
 
@@ -214,12 +255,19 @@ static uint64_t until_balance(Asking *k) {
         return nsec < MSEC / 4 ? MSEC / 4 : nsec < WINDOW_WAIT ? nsec : WINDOW_WAIT;
 }
 
+static uint64_t until_depth(const Asking *k) {
+        uint64_t due = atomic_load(&k->meter->due),
+                 nsec = due > k->now + DEPTH_LEAD ? due - k->now - DEPTH_LEAD : 0;
+
+        return nsec < DEPTH_LEAST ? DEPTH_LEAST : nsec < DEPTH_WAIT ? nsec : DEPTH_WAIT;
+}
+
 static void sleep_for(Asking *k, Verdict v) {
         if (v == WAIT_WINDOW || v == WAIT_LATE)
                 sleep_on(&k->limits->turn.window, k->window, 0, v == WAIT_LATE ? LATE_WAIT : WINDOW_WAIT);
         else
                 sleep_on(&k->meter->wake, k->wake, FUTEX_PRIVATE_FLAG,
-                         v == WAIT_DEPTH ? DEPTH_WAIT : until_balance(k));
+                         v == WAIT_DEPTH ? until_depth(k) : until_balance(k));
 }
 
 /* A thread that was ended between its turn and its launch left something in flight that nobody takes out. */
@@ -265,6 +313,7 @@ static void wait_for_turn(Launch *l, CuHandle stream) {
         l->now = k.now;
         l->nsec = k.nsec;
         l->waited = k.since != 0;
+        l->fills = k.fills;
         if (!l->waited)
                 return;
         waiters = atomic_load(&k.meter->waiters);
@@ -313,7 +362,7 @@ void turnstile_leave(Launch *l, int result) {
 
         if (!a)
                 return;
-        done = (Launched){l->estimate, l->nsec, l->now, made, l->waited};
+        done = (Launched){l->estimate, l->nsec, l->now, made, l->waited || l->fills};
         if (l->batch)
                 account_add(a, l->batch, &done);
         else

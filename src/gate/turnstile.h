@@ -13,7 +13,7 @@ typedef struct Launch {
         Estimate *estimate;
         uint64_t nsec, now;
         uint32_t card;
-        bool waited;
+        bool waited, fills; /* fills: there is no room for the next one */
 } Launch;
 
 /* Whether a slice's compute is limited at all, now. */
