@@ -185,6 +185,23 @@ static void read_card(int dir, uint32_t number, BoardSlice *slice) {
         slice->n_cards++;
 }
 
+/* Who kept a file of the driver, and neither the owner's descriptor nor a row: nothing is charged to him where nothing is used. */
+static bool is_kept(int dir, const BoardSlice *slice) {
+        bool kept = false;
+
+        for (uint32_t i = 0; i < slice->n_cards && !kept; i++) {
+                _cleanup_close_ int fd = -1;
+                char name[16];
+
+                if (slice->cards[i].report.dead == 0)
+                        continue;
+                (void) snprintf(name, sizeof name, "%u", slice->cards[i].number);
+                fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+                kept = fd >= 0 && slice_files_kept(fd);
+        }
+        return kept;
+}
+
 static bool lives(int dir, BoardSlice *slice) {
         bool owned = read_owner(dir, slice->owner);
 
@@ -193,7 +210,7 @@ static bool lives(int dir, BoardSlice *slice) {
                 read_card(dir, i, slice);
         for (uint32_t i = 0; i < slice->n_cards; i++)
                 owned |= slice->cards[i].report.n_alive > 0;
-        return owned;
+        return owned || is_kept(dir, slice);
 }
 
 /* On a file system of its own: the agent's doing, and nobody else's to throw away. */

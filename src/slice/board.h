@@ -9,7 +9,7 @@
  *
  * The node agent's slices stand on the same board: `aliquot run` of root counts them, and `aliquot smi` shows both. Each is a file
  * system of its own (slice/mount.h) where the agent can mount one. A slice of `aliquot run` lives as long as anybody has its owner's
- * descriptor, or any process has it mapped. */
+ * descriptor, or any process has a row, or what a row counts is on an open file. */
 
 #include "base/fault.h"
 #include "slice/files.h"

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "slice/change.h"
+#include "slice/hold.h"
 #include "slice/word.h"
 
 /* ---- reading ---- */
@@ -161,6 +162,18 @@ int slice_files_read(int directory, SliceReport *ret) {
         add_up(&counters, &report);
         *ret = report;
         return 0;
+}
+
+bool slice_files_kept(int directory) {
+        _cleanup_close_ int fd = -1;
+        SliceCounters counters;
+        bool kept = false;
+
+        if (open_file(directory, "counters", O_RDONLY, &fd) != 0 || read_counters(fd, &counters) != 0)
+                return false;
+        for (size_t i = 0; i < SLICE_ROWS && !kept; i++)
+                kept = !slice_row_at_rest(&counters.rows[i]) && hold_is_held(&counters.rows[i], -1);
+        return kept;
 }
 
 /* ---- what has grown ---- */

@@ -68,3 +68,6 @@ int slice_files_give_back(int directory);
 /* 0, SLICE_FILES_E_DAMAGED, or negative errno of open, fstat, pread and fcntl; ret is untouched then. */
 int slice_files_limits(int directory, SliceLimits *ret);
 int slice_files_read(int directory, SliceReport *ret);
+
+/* Do the counters count memory of a dead process whose file is open somewhere, as the kernel's list of locks says (slice/hold.h)? */
+bool slice_files_kept(int directory);

@@ -42,53 +42,131 @@ void hold_note(SliceRow *row, uint64_t inode) {
                 atomic_store_explicit(&row->inode, inode, memory_order_release);
 }
 
-/* ---- all the machine's locks ---- */
+/* ---- lists of locks ---- */
 
-/* A key is so random that any number in there that is the same is it. */
-static bool find_number(long fd, uint64_t number) {
-        uint64_t value = 0;
+static void end_word(HoldScan *s) {
+        s->before = s->digits && !s->other_signs ? s->word : HOLD_NO_NUMBER;
+        s->word = 0;
+        s->digits = s->other_signs = false;
+}
+
+/* The last two words of the line: before, and what was being read. */
+static void end_line(HoldScan *s) {
+        uint64_t first = s->before;
+
+        end_word(s);
+        if (first == s->before && first != HOLD_NO_NUMBER &&
+            (s->others ? first != s->key && first != 0 && first < HOLD_KEYS : first == s->key))
+                s->found = true;
+        s->before = HOLD_NO_NUMBER;
+}
+
+static void add_sign(HoldScan *s, char sign) {
+        unsigned digit = (unsigned) sign - '0';
+
+        if (digit > 9 || s->word > (UINT64_C(1) << 63) / 10)
+                s->other_signs = true;
+        s->digits = true;
+        s->word = s->other_signs ? 0 : s->word * 10 + digit;
+}
+
+void hold_scan(HoldScan *scan, const char *text, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                if (text[i] == '\n') /* NOLINT: by the kernel's word it is there */
+                        end_line(scan);
+                else if (text[i] != ' ' && text[i] != '\t')
+                        add_sign(scan, text[i]);
+                else if (scan->digits)
+                        end_word(scan);
+        }
+}
+
+/* 1: found, 0: not, negative: the list cannot be read. */
+static int scan_file(const char *path, HoldScan *scan) {
+        long fd = sys_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0), n;
         char text[TEXT];
-        long n;
 
-        while ((n = sys_call(SYS_read, fd, text, sizeof text)) > 0)
-                for (long i = 0; i < n; i++) {
-                        unsigned digit = (unsigned) text[i] - '0'; /* NOLINT: the kernel has filled it in */
-
-                        if (digit > 9 && value == number)
-                                return true;
-                        value = digit > 9 ? 0 : value * 10 + digit;
-                }
-        return n < 0 || value == number;
+        if (fd < 0)
+                return (int) fd;
+        while ((n = sys_call(SYS_read, fd, text, sizeof text)) > 0 && !scan->found)
+                hold_scan(scan, text, (size_t) n);
+        (void) sys_call(SYS_close, fd); /* only read from */
+        return n < 0 ? (int) n : scan->found;
 }
 
 /* Twice, because others lock and unlock meanwhile, and the list has no number by which it is read on. */
 static bool is_listed(uint64_t key) {
-        bool found = false;
+        int r = 0;
 
-        for (unsigned turn = 0; turn < 2 && !found; turn++) {
-                long fd = sys_call(SYS_openat, AT_FDCWD, "/proc/locks", O_RDONLY | O_CLOEXEC, 0);
+        for (unsigned turn = 0; turn < 2 && r == 0; turn++) {
+                HoldScan scan = HOLD_SCAN(key, false);
 
-                if (fd < 0)
-                        return true;
-                found = find_number(fd, key);
-                (void) sys_call(SYS_close, fd); /* only read from */
+                r = scan_file("/proc/locks", &scan);
         }
-        return found;
+        return r != 0;
+}
+
+/* The kernel lists a file's own locks with what else it tells of a descriptor. */
+static bool scan_own(int fd, HoldScan *scan) {
+        static const char prefix[] = "/proc/self/fdinfo/";
+        char path[sizeof prefix + 10], digits[10];
+        unsigned number = (unsigned) fd;
+        size_t n = 0, at = 0;
+
+        if (fd < 0)
+                return false;
+        for (; prefix[at] != '\0'; at++)
+                path[at] = prefix[at];
+        do
+                digits[n++] = (char) ('0' + number % 10);
+        while ((number /= 10) > 0);
+        while (n > 0)
+                path[at++] = digits[--n];
+        path[at] = '\0';
+        return scan_file(path, scan) > 0;
+}
+
+bool hold_is_shared(int fd, uint64_t own) {
+        HoldScan scan = HOLD_SCAN(own, true);
+
+        return scan_own(fd, &scan);
 }
 
 /* ---- */
 
-/* By F_GETLK even what this open file has locked itself is in the way. */
+/* By F_GETLK even what this open file has locked itself is in the way. It names one lock only, and that may be a larger one of somebody
+ * else's, before or behind the one that is meant. */
+bool hold_is_locked(int fd, uint64_t key) {
+        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t) key, .l_len = 1};
+
+        if (sys_call(SYS_fcntl, fd, F_GETLK, &lock) < 0)
+                return true;
+        if (lock.l_type == F_UNLCK)
+                return false;
+        return ((uint64_t) lock.l_start == key && lock.l_len == 1) || is_listed(key);
+}
+
+/* What the file itself has locked is no hindrance to it (F_OFD_GETLK), but to the process it is. */
+bool hold_is_here(int fd, uint64_t key) {
+        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t) key, .l_len = 1};
+        HoldScan scan = HOLD_SCAN(key, false);
+
+        if (sys_call(SYS_fcntl, fd, F_OFD_GETLK, &lock) < 0)
+                return false;
+        if (lock.l_type == F_UNLCK)
+                return hold_is_locked(fd, key);
+        return lock.l_len != 1 && scan_own(fd, &scan); /* somebody else's, of more than that */
+}
+
 bool hold_is_held(const SliceRow *row, int fd) {
         uint64_t key = atomic_load_explicit(&row->key, memory_order_relaxed);
         uint64_t inode = atomic_load_explicit(&row->inode, memory_order_acquire);
-        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t) key, .l_len = 1};
 
         if (key == 0 || inode == 0 || (int64_t) key < 0)
                 return false;
         if (inode != hold_inode(fd))
                 return is_listed(key);
-        if (sys_call(SYS_fcntl, fd, F_GETLK, &lock) < 0 || lock.l_type != F_UNLCK)
+        if (hold_is_locked(fd, key))
                 return true;
         return hold_inode(fd) != inode && is_listed(key); /* the number is another file's by now */
 }

@@ -76,5 +76,5 @@ uint64_t hold_new_key(void) {
 
         if (!from_kernel(&key))
                 key = from_what_there_is();
-        return (key & ((UINT64_C(1) << 62) - 1)) | 1;
+        return (key & (HOLD_KEYS - 1)) | 1;
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "mounts.h"
+#include "slice/hold.h"
 #include "slice/slice.h"
 #include "test.h"
 
@@ -126,6 +127,31 @@ static void or_as_any_process_that_has_them(void) {
         ASSERT_INT(waitpid(pid, &status, 0), pid);
         ASSERT_INT(count(&b, true), 0);
         ASSERT_TRUE(!is_there("one"));
+        board_done(&b);
+}
+
+/* Somebody has a file of the driver from a process that has ended, and nothing else of it. */
+static void or_as_a_file_that_keeps_a_row(void) {
+        char directory[256], name[] = "/tmp/test-board-file-XXXXXX";
+        int file = mkostemp(name, O_CLOEXEC), owner;
+        uint64_t key = hold_new_key();
+        Slice slice;
+        Board b;
+
+        begin();
+        b = open_board();
+        owner = put(&b, "one", "run 1 x");
+        (void) snprintf(directory, sizeof directory, "%s/one/0", path);
+        ASSERT_OK(unlink(name));
+        ASSERT_OK(slice_open_with(directory, file, key, &slice));
+        hold_note(&slice.counters->rows[slice.row], hold_inode(file));
+        ASSERT_OK(hold_file(file, key));
+        ASSERT_OK(slice_reserve(&slice, 4096));
+        slice_close(&slice);
+        ASSERT_OK(close(owner));
+        ASSERT_INT(count(&b, true), 1);
+        ASSERT_OK(close(file));
+        ASSERT_INT(count(&b, true), 0);
         board_done(&b);
 }
 
@@ -599,10 +625,11 @@ static void whoever_has_filled_his_own_starts_again(void) {
 int main(void) {
         return TEST_MAIN(
                 TEST(slices_live_as_long_as_their_owner), TEST(or_as_any_process_that_has_them),
-                TEST(the_agents_stand_until_it_takes_them_away), TEST(the_agent_says_its_slices_anew),
-                TEST(what_cannot_be_read_is_passed_over), TEST(names_are_not_taken_twice),
-                TEST(the_dead_one_is_dropped), TEST(a_default_is_below_a_directory_of_our_own),
-                TEST(counters_that_grew_are_cut_back), TEST(a_full_board_refuses), TEST(slices_apart),
-                TEST(older_ones_stay_and_half_made_ones_go), TEST(what_the_host_would_not_see_is_not_made),
-                TEST(whoever_fills_his_own_hinders_nobody), TEST(whoever_has_filled_his_own_starts_again));
+                TEST(or_as_a_file_that_keeps_a_row), TEST(the_agents_stand_until_it_takes_them_away),
+                TEST(the_agent_says_its_slices_anew), TEST(what_cannot_be_read_is_passed_over),
+                TEST(names_are_not_taken_twice), TEST(the_dead_one_is_dropped),
+                TEST(a_default_is_below_a_directory_of_our_own), TEST(counters_that_grew_are_cut_back),
+                TEST(a_full_board_refuses), TEST(slices_apart), TEST(older_ones_stay_and_half_made_ones_go),
+                TEST(what_the_host_would_not_see_is_not_made), TEST(whoever_fills_his_own_hinders_nobody),
+                TEST(whoever_has_filled_his_own_starts_again));
 }
