@@ -72,3 +72,15 @@ uint64_t engine_ripens(const Engine *e, uint64_t now) {
         }
         return when;
 }
+
+uint64_t engine_longest_lead(const Engine *e) {
+        uint64_t lead = LEAD;
+
+        for (uint32_t i = 0; i < e->n; i++) {
+                const EngineTenant *t = &e->tenants[i];
+
+                if ((int32_t) i != e->owner && t->state != ENGINE_FREE && t->terms.gated && wants(t))
+                        lead = max_u64(lead, engine_lead(t));
+        }
+        return lead;
+}

@@ -4,16 +4,20 @@
 /* The parts of the engine: who is next (choose.c), what becomes of a window (window.c), and when it is time (engine.c). */
 
 #include "arbiter/engine.h"
+#include "slice/turn.h"
 
 #define HOP      UINT64_C(50000)  /* ns from one process that says something to another that does something */
-#define LEAD     UINT64_C(80000)  /* ns: so much before the end of a window the next one is opened */
-#define MARGIN   UINT64_C(100000) /* ns: so much before it closes it is said whether it goes on */
+#define LEAD     UINT64_C(70000)  /* ns: so much before the end of a window the next one is opened */
+#define MARGIN   UINT64_C(400000) /* ns: so much before it closes it is said whether it goes on */
 #define SLACK    UINT64_C(250000) /* ns of a window that its owner may say it did not use */
 #define GRACE    UINT64_C(5000000)  /* ns: who has work again so soon was not idle */
 #define LONE     UINT64_C(20000000) /* ns: windows of a conserving tenant that nobody waits for */
 #define LOOK     UINT64_C(500000)   /* ns between looks at one who idles */
 #define GAP      UINT64_C(200000)   /* ns */
-#define START    UINT64_C(1000000) /* ns: who has done nothing with his window by then does nothing with it */
+#define START    UINT64_C(1000000)
+#define ABSENT   UINT64_C(3000000) /* ns: who has done nothing with his window by then does nothing with it */
+#define LAG      UINT64_C(2000000) /* ns: who waits for a processor longer than that has lost it */
+#define REST     UINT64_C(350000)  /* ns that a window's work goes on behind it, at least */
 #define PATIENCE UINT64_C(1000000000) /* ns */
 #define PAUSE    UINT64_C(1000000)    /* ns, doubled */
 #define RECENT   UINT64_C(1000000000) /* ns: who comes first comes again so soon */
@@ -42,6 +46,12 @@ bool engine_keeps(const Engine *e, const EngineTenant *owner, int waiting, uint6
 
 /* When the next of those that have no tokens yet has them; UINT64_MAX: nobody waits for any. */
 uint64_t engine_ripens(const Engine *e, uint64_t now);
+
+/* So long before the end of a window the next one is opened, as that one's owner has been late. */
+static inline uint64_t engine_lead(const EngineTenant *t) {
+        return max_u64(LEAD, min_u64(HOP / 2 + t->lag * 3 / 2, LAG));
+}
+uint64_t engine_longest_lead(const Engine *e); /* of those that wait */
 
 void window_open(Engine *e, uint32_t i, uint64_t now, bool contested);
 void window_extend(Engine *e, uint32_t i, uint64_t now, bool contested);

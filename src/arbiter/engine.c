@@ -34,6 +34,7 @@ int engine_add(Engine *e, uint64_t now, const Terms *terms, uint32_t number, boo
                 .says = {.drained = !open},
                 .turn = {.gated = terms->gated, .number = number & (UINT32_MAX >> 1), .closes = now},
                 .opened = now,
+                .from = now,
                 .over = now,
                 .patience = PATIENCE};
         account_init(&t->account, terms, e->clock);
@@ -50,7 +51,7 @@ static void hold_or_let_go(Engine *e, uint32_t i) {
         t->state = t->terms.gated ? ENGINE_CLOSING : ENGINE_CLOSED;
         t->turn.open = false;
         t->turn.number = (t->turn.number + 1) & (UINT32_MAX >> 1);
-        t->turn.closes = t->opened = e->now;
+        t->turn.closes = t->opened = t->from = e->now;
         t->busy = t->says.busy;
         t->paid = t->late = t->beside = t->doubt = 0;
         t->settled = t->says.busy;
@@ -84,6 +85,8 @@ void engine_says(Engine *e, uint64_t now, uint32_t i, const EngineSays *says) {
         t->says = *says;
         t->says.busy = busy;
         t->said = now;
+        if ((t->state == ENGINE_OPEN || t->state == ENGINE_CLOSING) && says->began != 0)
+                t->began = max_u64(t->opened, t->began != 0 ? min_u64(t->began, says->began) : says->began);
         if (t->state == ENGINE_CLOSED && t->terms.gated)
                 window_late(e, i, now);
 }
@@ -202,12 +205,12 @@ static bool is_idle(EngineTenant *t, uint64_t now) {
 
 /* It was let in, and does nothing. */
 static bool is_absent(const EngineTenant *t, uint64_t now) {
-        return since(t->opened, now) >= START && t->said > t->opened && t->says.busy == t->busy &&
+        return since(t->opened, now) >= ABSENT && t->said > t->opened && t->says.busy == t->busy &&
                t->says.in_flight == 0 && !t->parts;
 }
 
 static bool may_go_on(const EngineTenant *t, uint64_t now) {
-        return now + MARGIN / 5 < t->turn.closes; /* later it has closed by itself, or might have */
+        return now + HOP / 2 < t->turn.closes; /* later it has closed by itself, or might have */
 }
 
 static void tend_owner(Engine *e, uint64_t now) {
@@ -240,7 +243,9 @@ static void tend_owner(Engine *e, uint64_t now) {
 /* ---- the next one ---- */
 
 /* Beside a window that is about to end: what is left of it keeps the card busy while the next one's owner gets the word. */
-static bool may_open(const Engine *e, uint64_t now, bool high) {
+static bool may_open(const Engine *e, uint64_t now, const EngineTenant *next) {
+        uint64_t lead = engine_lead(next);
+        bool high = next->terms.high;
         unsigned closing = 0;
 
         for (uint32_t i = 0; i < e->n; i++) {
@@ -248,7 +253,8 @@ static bool may_open(const Engine *e, uint64_t now, bool high) {
 
                 if (t->state != ENGINE_CLOSING)
                         continue;
-                if (!high && (now + LEAD < window_end(t, now) || t->said < t->turn.closes || ++closing > 1))
+                if (!high &&
+                    (now + lead + HOP / 5 < window_end(t, now) || t->said < t->turn.closes || ++closing > 1))
                         return false;
         }
         return true;
@@ -257,7 +263,7 @@ static bool may_open(const Engine *e, uint64_t now, bool high) {
 static void open_next(Engine *e, uint64_t now) {
         int i = engine_choose(e, now), second;
 
-        if (i < 0 || !may_open(e, now, e->tenants[i].terms.high))
+        if (i < 0 || !may_open(e, now, &e->tenants[i]))
                 return;
         e->tenants[i].state = ENGINE_OPEN; /* to see who else waits */
         second = engine_choose(e, now);
@@ -277,7 +283,7 @@ static uint64_t without_bell(const EngineTenant *t, uint64_t now, bool haste) {
 static uint64_t after_owner(const Engine *e, uint64_t now) {
         const EngineTenant *t = &e->tenants[e->owner];
         uint64_t closes = t->turn.closes, ripe = engine_ripens(e, now),
-                 end = closes + since(LEAD + HOP, t->tail);
+                 end = closes + since(engine_longest_lead(e), min_u64(t->tail, t->turn.rest));
         int waiting = engine_choose(e, now);
         bool others = ripe < end + ENGINE_QUANTUM;
         uint64_t next = waiting < 0 && !others ? without_bell(t, now, true) : max_u64(end, now + LEAD / 4);
@@ -294,7 +300,7 @@ static uint64_t after_owner(const Engine *e, uint64_t now) {
 }
 
 static uint64_t after_closing(const Engine *e, const EngineTenant *t, uint64_t now) {
-        uint64_t deadline = window_deadline(t), end = since(LEAD, window_end(t, now)),
+        uint64_t deadline = window_deadline(t), end = since(engine_longest_lead(e), window_end(t, now)),
                  ripe = engine_ripens(e, now);
 
         if (deadline <= now)
@@ -309,7 +315,7 @@ static uint64_t after_closing(const Engine *e, const EngineTenant *t, uint64_t n
 }
 
 static uint64_t next_call(const Engine *e, uint64_t now) {
-        uint64_t next = now + ENGINE_HUNG;
+        uint64_t next = now + min_u64(e->hung, ENGINE_HUNG);
 
         if (e->owner >= 0)
                 next = after_owner(e, now);
@@ -326,9 +332,19 @@ static uint64_t next_call(const Engine *e, uint64_t now) {
         return max_u64(next, now + 1);
 }
 
+/* Somebody's kernel was told of, and is not over. */
+static bool is_blamed(const Engine *e) {
+        for (uint32_t i = 0; i < e->n; i++)
+                if (e->tenants[i].state == ENGINE_OVERDUE && e->tenants[i].told)
+                        return true;
+        return false;
+}
+
 uint64_t engine_step(Engine *e, uint64_t now) {
         now = max_u64(now, e->now);
         pass_time(e, now);
+        if (is_blamed(e))
+                e->blamed = now;
         if (e->owner >= 0)
                 tend_owner(e, now);
         for (uint32_t i = 0; i < e->n; i++)
@@ -339,16 +355,28 @@ uint64_t engine_step(Engine *e, uint64_t now) {
         return e->asked;
 }
 
-bool engine_event(Engine *e, EngineEvent *ret) {
-        for (uint32_t i = 0; i < e->n; i++) {
-                EngineTenant *t = &e->tenants[i];
+/* -1: nobody is overdue. */
+static int longest_overdue(const Engine *e) {
+        int longest = -1;
 
-                if (t->told || t->state != ENGINE_OVERDUE || t->says.in_flight == 0 ||
-                    since(t->turn.closes, e->now) < e->hung)
-                        continue;
-                t->told = true;
-                *ret = (EngineEvent){.tenant = i, .since = t->turn.closes};
-                return true;
+        for (uint32_t i = 0; i < e->n; i++) {
+                const EngineTenant *t = &e->tenants[i];
+
+                if (t->state == ENGINE_OVERDUE && t->says.in_flight > 0 &&
+                    (longest < 0 || t->turn.closes < e->tenants[longest].turn.closes))
+                        longest = (int) i;
         }
-        return false;
+        return longest;
+}
+
+bool engine_event(Engine *e, EngineEvent *ret) {
+        int i = is_blamed(e) ? -1 : longest_overdue(e);
+        uint64_t begun = i < 0 ? 0 : max_u64(e->tenants[i].turn.closes, e->blamed);
+
+        if (i < 0 || since(begun, e->now) < e->hung)
+                return false;
+        e->tenants[i].told = true;
+        e->blamed = e->now;
+        *ret = (EngineEvent){.tenant = (uint32_t) i, .since = begun};
+        return true;
 }

@@ -26,6 +26,7 @@ typedef struct EngineSays {
         uint64_t wants;     /* since when it has work; 0: it has none */
         uint64_t busy;      /* ns of the card, ever; never goes back */
         uint64_t in_flight; /* ns */
+        uint64_t began;     /* when it first launched in its newest window; 0: it has not */
         uint32_t n_active;  /* processes that have work */
         bool drained;       /* nothing that was launched in its newest window is in flight */
         bool ended;         /* it takes its newest window for over */
@@ -35,6 +36,8 @@ typedef struct EngineTurn {
         bool gated, open;
         uint32_t number; /* of the newest window */
         uint64_t closes, depth;
+        uint64_t rest;          /* ns: what is launched in it is over so long after it closes */
+        uint32_t sharers;       /* processes that divide what may be in flight */
         uint64_t granted, used; /* ns, ever */
 } EngineTurn;
 
@@ -54,6 +57,10 @@ typedef struct EngineTenant {
         uint64_t said; /* when */
         EngineTurn turn;
         uint64_t opened, firm; /* the window, and until when it is its own whoever comes */
+        uint64_t from;  /* from then on it pays for the window: those before it were to be over soon after */
+        uint64_t early; /* of this window: ns before that in which it was on the card */
+        uint64_t began; /* when it first launched in it, by its own word; 0: it has not */
+        uint64_t lag;   /* ns from a window's opening to that, a moving mean */
         uint64_t busy, paid;   /* of this window: what it had used before, what was charged of it */
         uint64_t beside;       /* of this window: ns that were its predecessor's */
         uint64_t late;         /* of this window: ns that nobody looked because we were late ourselves */
@@ -87,6 +94,8 @@ typedef struct Engine {
         int64_t clock;       /* of the conserving */
         uint64_t overhead;   /* ns of a window that are not its owner's fault, a moving mean */
         uint64_t hung;       /* ns */
+        uint64_t
+                blamed; /* when a kernel that hangs was last on the card: others may wait for it until then */
         uint64_t high_until; /* somebody who comes first had work until then, and may come again */
 } Engine;
 
@@ -106,5 +115,6 @@ bool engine_looks(const Engine *e, uint32_t i, uint64_t now);
 /* Returns when it wants to be called again, should nobody ring before. A clock that goes back stands still. */
 uint64_t engine_step(Engine *e, uint64_t now);
 
-/* Kernels that have run for longer than e->hung, each once. False: there is none. */
+/* Kernels that have run for longer than e->hung, each once. Of several the one that has run longest; another's time counts from when
+ * that one is gone, because until then it may have waited for it. False: there is none. */
 bool engine_event(Engine *e, EngineEvent *ret);

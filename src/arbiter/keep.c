@@ -5,20 +5,24 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "arbiter/desk.h"
 
-enum { PAUSE = 100 }; /* ms */
+enum { PAUSE = 100 };                   /* ms */
+enum { NICE = -15, RUN_MOST = 200000 }; /* us without a pause */
 enum { KEPT_STOP = STDERR_FILENO + 1, KEPT_TELL, MOST = 4096 };
 enum { ASIDE = 16, LINE = 512 }; /* above all that is kept; as long as a line can be */
 
 typedef struct Ends {
-        int stop, tell; /* tell: -1 when nobody listens */
+        int stop, tell;    /* tell: -1 when nobody listens */
+        uint64_t patience; /* as in DeskOptions */
 } Ends;
 
 static void follow(pid_t parent) {
@@ -36,7 +40,8 @@ static void keep_only(Ends *ends) {
                 _exit(1);
         if (stop < 0 || dup2(stop, KEPT_STOP) < 0 || (tell >= 0 && dup2(tell, KEPT_TELL) < 0))
                 _exit(1);
-        *ends = (Ends){.stop = KEPT_STOP, .tell = tell >= 0 ? KEPT_TELL : -1};
+        ends->stop = KEPT_STOP;
+        ends->tell = tell >= 0 ? KEPT_TELL : -1;
 #ifdef SYS_close_range
         if (syscall(SYS_close_range, first, ~0U, 0) == 0)
                 return;
@@ -79,8 +84,24 @@ static bool is_stopped(int stop) {
         return poll(&fd, 1, PAUSE) > 0;
 }
 
+/* The card waits for it, and it has little to do: it goes before programs. Should it ever not stop, it is ended and begun again. Who
+ * may not is one among others. */
+static void go_first(void) {
+        struct rlimit most = {.rlim_cur = RUN_MOST, .rlim_max = RUN_MOST};
+        struct sched_param first = {.sched_priority = 1};
+
+        if (setrlimit(RLIMIT_RTTIME, &most) == 0 &&
+            sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &first) == 0)
+                return;
+        (void) setpriority(PRIO_PROCESS, 0, NICE);
+}
+
 static int work(const char *board, Ends *ends) {
-        DeskOptions options = {.board = board, .stop = ends->stop, .hung = on_hung, .userdata = ends};
+        DeskOptions options = {.board = board,
+                               .stop = ends->stop,
+                               .patience = ends->patience,
+                               .hung = on_hung,
+                               .userdata = ends};
         Fault fault = FAULT_NULL;
         int r;
 
@@ -104,6 +125,7 @@ static void keep(const char *board, Ends *ends) {
                 if (child == 0) {
                         follow(self);
                         (void) prctl(PR_SET_NAME, "aliquot-arbiter");
+                        go_first();
                         _exit(work(board, ends));
                 }
                 while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
@@ -115,10 +137,10 @@ static void keep(const char *board, Ends *ends) {
 }
 
 int desk_start(const char *board, int *ret_stop) {
-        return desk_start_telling(board, -1, ret_stop);
+        return desk_start_telling(board, -1, 0, ret_stop);
 }
 
-int desk_start_telling(const char *board, int tell, int *ret_stop) {
+int desk_start_telling(const char *board, int tell, uint64_t patience, int *ret_stop) {
         pid_t parent = getpid(), pid;
         int ends[2];
 
@@ -126,7 +148,7 @@ int desk_start_telling(const char *board, int tell, int *ret_stop) {
                 return -errno;
         pid = fork();
         if (pid == 0) {
-                Ends kept = {.stop = ends[0], .tell = tell};
+                Ends kept = {.stop = ends[0], .tell = tell, .patience = patience};
 
                 follow(parent);
                 keep_only(&kept);

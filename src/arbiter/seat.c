@@ -130,7 +130,8 @@ static Said said_of(const SliceWork *w) {
         return (Said){.wants = atomic_load_explicit(&w->wants, memory_order_relaxed),
                       .busy = atomic_load_explicit(&w->busy, memory_order_relaxed),
                       .in_flight = atomic_load_explicit(&w->in_flight, memory_order_relaxed),
-                      .drained = atomic_load_explicit(&w->drained, memory_order_relaxed)};
+                      .drained = atomic_load_explicit(&w->drained, memory_order_relaxed),
+                      .began = atomic_load_explicit(&w->began, memory_order_relaxed)};
 }
 
 /* A row that was dead is asked for again: somebody may have taken it. */
@@ -191,7 +192,7 @@ static void forget_rest(Seat *s) {
 }
 
 void seat_read(Seat *s, uint64_t now, bool all, bool doubt, EngineSays *ret) {
-        tally_begin(&s->tally);
+        tally_begin(&s->tally, s->opened);
         if (doubt)
                 s->questioned = now;
         if (s->counters >= 0 && all)
@@ -205,6 +206,7 @@ void seat_read(Seat *s, uint64_t now, bool all, bool doubt, EngineSays *ret) {
                             .busy = s->tally.busy,
                             .in_flight = s->tally.in_flight,
                             .n_active = s->tally.n_active,
+                            .began = s->tally.began,
                             .drained = s->tally.drained,
                             .ended = s->tally.ended};
 }
@@ -217,7 +219,8 @@ bool seat_is_whole(const Seat *s) {
         return fstat(s->limits_fd, &st) == 0 && st.st_size >= (off_t) sizeof(SliceLimits);
 }
 
-/* FUTEX_WAKE finds its sleepers by the page, not by what it contains: the word is never read here. */
+/* Who waits for a window that closes goes on waiting.
+ * FUTEX_WAKE finds its sleepers by the page, not by what it contains: the word is never read here. */
 static void wake(SliceTurn *turn) {
         (void) syscall(SYS_futex, &turn->window, FUTEX_SHARED_WAKE, INT_MAX, NULL, NULL, 0);
 }
@@ -227,26 +230,32 @@ void seat_write(Seat *s, const EngineTurn *turn, uint64_t now) {
         SliceTurn *t = &s->limits->turn;
         uint32_t window = turn->number << 1 | (turn->open ? TURN_OPEN : 0),
                  flags = turn->gated ? TURN_GATED : 0;
-        bool news;
+        bool news, good;
 
         if (!seat_is_whole(s))
                 return;
+        good = turn->open || (atomic_load_explicit(&t->flags, memory_order_relaxed) != flags && !turn->gated);
         news = atomic_load_explicit(&t->window, memory_order_relaxed) != window ||
                atomic_load_explicit(&t->flags, memory_order_relaxed) != flags;
         if (turn->open || news) {
                 atomic_store_explicit(&t->depth, turn->depth, memory_order_relaxed);
+                atomic_store_explicit(&t->sharers, turn->sharers, memory_order_relaxed);
+                atomic_store_explicit(&t->rest, turn->rest, memory_order_relaxed);
                 atomic_store_explicit(&t->closes, turn->closes, memory_order_relaxed);
         }
         atomic_store_explicit(&t->granted, turn->granted, memory_order_relaxed);
         atomic_store_explicit(&t->used, turn->used, memory_order_relaxed);
         atomic_store_explicit(&t->seen, now, memory_order_release);
+        if (turn->open && (!s->turn.open || s->turn.number != turn->number))
+                s->opened = now;
         s->turn = *turn;
         s->written = now;
         if (!news)
                 return;
         atomic_store_explicit(&t->flags, flags, memory_order_release);
         atomic_store(&t->window, window);
-        wake(t);
+        if (good)
+                wake(t);
 }
 
 bool seat_hear(Seat *s, uint64_t now) {

@@ -19,7 +19,7 @@ typedef struct Seat {
         PolicyWish wish;
         Tally tally;
         EngineTurn turn;            /* as it was written last */
-        uint64_t written;           /* when */
+        uint64_t written, opened;   /* when; and when its newest window was */
         uint64_t swept, questioned; /* when all rows were read, and when it was asked who lives */
         uint64_t read;              /* when anything was */
         uint64_t heard_from;        /* the bell: beginning of a period */

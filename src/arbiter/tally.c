@@ -3,7 +3,9 @@
 
 #define IN_FLIGHT_MAX UINT64_C(3600000000000) /* ns; sums of 256 of these are far from wrapping */
 
-void tally_begin(Tally *t) {
+void tally_begin(Tally *t, uint64_t opened) {
+        t->opened = opened;
+        t->began = 0;
         t->in_flight = 0;
         t->wants = 0;
         t->n_active = 0;
@@ -21,10 +23,19 @@ static uint64_t newly_busy(TallyRow *row, uint64_t busy, uint64_t most) {
         return more < most ? more : most;
 }
 
+/* The time that has these bits, and is not after now: 0 where that is before the window. */
+static uint64_t begun(uint32_t bits, uint64_t opened, uint64_t now) {
+        uint64_t then = now - ((uint64_t) ((TURN_BEGAN(now) - bits) & UINT32_MAX) << 10);
+
+        return bits != 0 && opened != 0 && then <= now && then + TURN_GRAIN >= opened ? then : 0;
+}
+
 void tally_row(Tally *t, uint32_t row, const Said *said, uint32_t window, uint64_t now, uint64_t most) {
-        uint64_t wants = said->wants < now ? said->wants : now;
+        uint64_t wants = said->wants < now ? said->wants : now, then = begun(said->began, t->opened, now);
 
         t->ended |= window != 0 && said->drained == window;
+        if (then != 0 && (t->began == 0 || then < t->began))
+                t->began = then;
         t->busy += newly_busy(&t->rows[row], said->busy, most);
         if (said->wants == 0 && said->in_flight == 0)
                 return;

@@ -5,12 +5,16 @@
 
 /* ---- opening ---- */
 
-/* With nobody waiting there is no haste to get the card back; with one who comes first about, a single kernel is all there is to wait
- * for. */
-static uint64_t depth_of(const Engine *e, const EngineTenant *t, uint64_t now, bool contested) {
+/* All that a window has room for: its gate launches no more than will be over by then. A conserving one that is alone has no such end, and is
+ * to make room soon; with one who comes first about, a single kernel is all there is to wait for. */
+static void set_depth(const Engine *e, EngineTenant *t, uint64_t now, bool contested) {
+        bool bounded = contested || !t->terms.conserving;
+
+        t->turn.rest = REST + engine_longest_lead(e) - LEAD;
+        t->turn.sharers = t->says.n_active > 0 ? t->says.n_active : 1;
+        t->turn.depth = bounded ? (ENGINE_QUANTUM + 2 * t->turn.rest) / t->turn.sharers : ENGINE_QUANTUM / 2;
         if (!t->terms.high && now < e->high_until)
-                return 1;
-        return ENGINE_QUANTUM / (contested || !t->terms.conserving ? 4 : 2);
+                t->turn.depth = 1;
 }
 
 /* As long as there are tokens for it, to twice a quantum where another one's kernel has kept it waiting. */
@@ -25,6 +29,16 @@ static uint64_t length_of(const EngineTenant *t, int64_t used) {
         return tokens > (int64_t) ENGINE_QUANTUM / 4 ? (uint64_t) tokens : ENGINE_QUANTUM / 4;
 }
 
+/* Until the windows before are over. */
+static uint64_t still_closing(const Engine *e, uint64_t now) {
+        uint64_t ns = 0;
+
+        for (uint32_t i = 0; i < e->n; i++)
+                if (e->tenants[i].state == ENGINE_CLOSING)
+                        ns = max_u64(ns, since(now, window_end(&e->tenants[i], now)));
+        return min_u64(ns, LEAD + LAG);
+}
+
 void window_open(Engine *e, uint32_t i, uint64_t now, bool contested) {
         EngineTenant *t = &e->tenants[i];
         uint64_t length = length_of(t, 0), early = min_u64(t->tail, length / 2);
@@ -32,12 +46,13 @@ void window_open(Engine *e, uint32_t i, uint64_t now, bool contested) {
         t->state = ENGINE_OPEN;
         t->turn.number = (t->turn.number + 1) & (UINT32_MAX >> 1);
         t->turn.open = true;
-        t->turn.depth = depth_of(e, t, now, contested);
+        set_depth(e, t, now, contested);
         t->opened = now;
         t->busy = t->says.busy;
-        t->paid = t->late = t->beside = t->idle_since = 0;
+        t->paid = t->late = t->beside = t->idle_since = t->began = t->early = 0;
         t->parts = false;
-        t->firm = now + HOP + length - early;
+        t->from = now + since(t->lag > 2 * HOP ? 0 : LEAD, still_closing(e, now));
+        t->firm = t->from + HOP + length - early;
         t->turn.closes = t->terms.conserving && !contested ? now + LONE : t->firm;
         e->owner = (int32_t) i;
         if (t->terms.conserving && t->account.clock > e->clock)
@@ -61,7 +76,7 @@ void window_extend(Engine *e, uint32_t i, uint64_t now, bool contested) {
         t->parts = true;
         if (t->terms.conserving && t->account.clock > e->clock)
                 e->clock = t->account.clock;
-        t->turn.depth = depth_of(e, t, now, contested);
+        set_depth(e, t, now, contested);
         t->turn.closes = max_u64(t->turn.closes, now) + length;
         t->firm = lone ? now : t->turn.closes;
 }
@@ -83,28 +98,43 @@ void window_close(Engine *e, uint32_t i, uint64_t now) {
 
 /* ---- what it cost ---- */
 
+/* When the card was its own. Where nobody else waited nothing is lost by an owner who was late. */
+static uint64_t begin_of(const Engine *e, const EngineTenant *t, uint64_t now) {
+        bool alone = t->began > t->from && e->owner < 0 && engine_choose(e, now) < 0;
+
+        return max_u64(t->from + t->beside, alone ? min_u64(t->began, t->opened + LAG) : 0);
+}
+
 /* At least the time that it had the card for itself, less what it takes to notice; at most that time. Several processes of one tenant
  * share the card, and each has seen all of it pass. */
 static uint64_t cost_of(const Engine *e, const EngineTenant *t, uint64_t now) {
-        uint64_t held = since(t->opened + t->beside, now), busy = since(t->busy, t->says.busy);
+        uint64_t held = since(begin_of(e, t, now), now) + t->early, busy = since(t->busy, t->says.busy);
         uint64_t least = since(SLACK + t->late, held), most = held - min_u64(e->overhead, held / 2);
 
         return busy < least ? least : min_u64(busy, max_u64(most, least));
 }
 
+static uint64_t first_kernel(const EngineTenant *t) {
+        return t->began != 0 ? t->began : t->from + HOP;
+}
+
 /* The shortest tails count: whoever comes too early sees how long it will be, and whoever comes too late has lost it. The rest is
  * learnt from windows that were full and had one process's word for it. */
 static void learn(Engine *e, EngineTenant *t, uint64_t now) {
-        uint64_t held = since(t->opened, now), busy = since(t->busy, t->says.busy);
-        uint64_t end = t->says.n_active > 1 ? now - 2 * HOP : min_u64(now, t->opened + HOP + busy);
+        uint64_t held = since(t->from, now), busy = since(t->busy, t->says.busy);
+        uint64_t end = t->says.n_active > 1 ? now - 2 * HOP : min_u64(now, first_kernel(t) + busy);
         uint64_t tail = min_u64(since(t->turn.closes, end), ENGINE_QUANTUM);
 
+        if (t->began != 0)
+                t->lag = (7 * t->lag + min_u64(t->began - t->opened, LAG)) / 8;
         if (t->late > 0)
                 return;
         if (t->says.n_active > 1)
                 t->tail = (7 * t->tail + tail) / 8;
         else
                 t->tail = tail < t->tail ? tail : t->tail + (tail - t->tail) / 16;
+        if (t->began > t->from + 3 * HOP)
+                return;
         if (t->says.n_active == 1 && busy <= held && held - busy < SLACK && !t->parts)
                 e->overhead = (15 * e->overhead + held - busy) / 16;
 }
@@ -138,15 +168,20 @@ static void note_use(EngineTenant *t, uint64_t now) {
         t->paused_until = now + (PAUSE << t->empty);
 }
 
-/* The next one was let in before the end, and each had half of the card until then. */
+/* The next one was let in before the end. From when it was there each had half of the card; before that it had nothing to pay for. */
 static void share_overlap(Engine *e, EngineTenant *t, uint64_t now) {
         EngineTenant *next = e->owner >= 0 ? &e->tenants[e->owner] : NULL;
-        uint64_t both = next && next->opened > t->turn.closes ? since(next->opened + 3 * HOP, now) : 0;
+        uint64_t from, there, both;
 
-        if (both == 0)
+        if (!next || next->opened <= t->turn.closes)
                 return;
-        t->beside += both / 2;
-        next->beside += both / 2;
+        next->from = max_u64(next->opened, min_u64(next->from, now - 2 * HOP)); /* earlier than it seemed */
+        from = next->from + 3 * HOP;
+        there = next->began != 0 ? max_u64(next->began, from) : max_u64(now, from);
+        both = since(there, now);
+        next->early = next->began != 0 ? since(next->began, min_u64(next->from, now)) / 2 : 0;
+        next->beside = max_u64(next->beside, since(from, min_u64(there, now)) + both / 2);
+        t->beside += both / 2 + next->early;
 }
 
 /* What it said and what it was charged differ by so much: more that it says of the same work may be that. */
@@ -232,7 +267,7 @@ uint64_t window_deadline(const EngineTenant *t) {
 /* What was launched follows without a gap on what has ended: so the end is known from the beginning, as well as kernels are. */
 uint64_t window_end(const EngineTenant *t, uint64_t now) {
         uint64_t latest = now + min_u64(t->says.in_flight, PATIENCE);
-        uint64_t end = t->opened + HOP + since(t->busy, t->says.busy) + min_u64(t->says.in_flight, PATIENCE);
+        uint64_t end = first_kernel(t) + since(t->busy, t->says.busy) + min_u64(t->says.in_flight, PATIENCE);
 
         if (t->says.drained)
                 return now;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gate/admit.h"
 
-#include "gate/bytes.h"
+#include "guest/bytes.h"
 #include "rm/travel.h"
 
 enum {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 
-#include "gate/bytes.h"
 #include "gate/call.h"
-#include "gate/peek.h"
 #include "gate/rewrite.h"
 #include "gate/rows.h"
+#include "guest/bytes.h"
+#include "guest/peek.h"
 #include "rm/travel.h"
 
 /* One metered call. The driver is asked with copies of the parameters: what was decided on is what it gets, and its answer is known also

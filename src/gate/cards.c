@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 
-#include "gate/bytes.h"
 #include "gate/rows.h"
+#include "guest/bytes.h"
 
 /* Our own calls of the driver, on the application's descriptor and with its client: nothing stays of them. */
 

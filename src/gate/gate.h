@@ -7,8 +7,8 @@
 #include <stddef.h>
 
 #include "gate/exports.h"
-#include "gate/next.h"
 #include "gate/uvm.h"
+#include "guest/next.h"
 #include "rm/rm.h"
 #include "slice/slice.h"
 

@@ -7,8 +7,8 @@
 #include "gate/admit.h"
 #include "gate/gate.h"
 #include "gate/managed.h"
-#include "gate/next.h"
-#include "gate/peek.h"
+#include "guest/next.h"
+#include "guest/peek.h"
 #include "rm/uvm.h"
 
 /* The names that this library puts before libc's. In a process that never asks the driver for anything they are a few instructions

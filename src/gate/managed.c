@@ -3,9 +3,9 @@
 
 #include <errno.h>
 
-#include "gate/bytes.h"
-#include "gate/next.h"
-#include "gate/peek.h"
+#include "guest/bytes.h"
+#include "guest/next.h"
+#include "guest/peek.h"
 #include "rm/uvm.h"
 
 enum {

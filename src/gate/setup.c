@@ -2,10 +2,10 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-#include "gate/bytes.h"
 #include "gate/gate.h"
 #include "gate/look.h"
 #include "gate/rows.h"
+#include "guest/bytes.h"
 
 #define LOG_NAME "ALIQUOT_LOG"
 

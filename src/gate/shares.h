@@ -9,7 +9,7 @@
  * Memory comes from mmap. All functions may be called by any thread and in signal handlers; who does not get the lock leaves a holder too
  * many, and the charge until the process ends. Shares must be zero at first; numbers of shares are never 0. */
 
-#include "gate/spin.h"
+#include "guest/spin.h"
 
 typedef struct Share {
         uint32_t refs;    /* holders; of an unused one, the next */

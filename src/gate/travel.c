@@ -5,10 +5,10 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "gate/bytes.h"
 #include "gate/call.h"
-#include "gate/peek.h"
 #include "gate/rows.h"
+#include "guest/bytes.h"
+#include "guest/peek.h"
 #include "slice/hold.h"
 
 /* Memory that comes from elsewhere, by a duplicate or by a descriptor, and what is exported to a descriptor. */

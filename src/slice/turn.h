@@ -33,7 +33,9 @@ typedef struct SliceTurn {
         _Atomic uint64_t depth;  /* how much work (ns of the card) the container may have in flight at once */
         _Atomic uint64_t seen;   /* when the arbiter was here last; 0: never */
         _Atomic uint64_t granted, used; /* ns since the page was made, for people: `aliquot smi` */
-        uint64_t reserved[2];
+        _Atomic uint64_t sharers;       /* processes that had work when the window was opened; 0: one */
+        _Atomic uint64_t
+                rest; /* ns: what is launched in a window is over so long after it closes, and no later */
 } SliceTurn;
 
 /* Written by the owner of the row only. All zero: a process that has no work. */
@@ -44,8 +46,12 @@ typedef struct SliceWork {
         _Atomic uint64_t in_flight; /* ns, estimated; 0: nothing is on the card */
         _Atomic uint32_t
                 drained; /* the newest window (its number) after whose end nothing of it was in flight any more */
-        uint32_t reserved;
+        _Atomic uint32_t
+                began; /* when it first launched in the newest window: TURN_BEGAN of the time; 0: it has not */
 } SliceWork;
+
+#define TURN_BEGAN(nsec) ((uint32_t) ((nsec) >> 10) | 1U) /* it comes again after an hour */
+#define TURN_GRAIN       UINT64_C(2048)
 
 _Static_assert(sizeof(SliceTurn) == 64, "SliceTurn");
 _Static_assert(sizeof(SliceWork) == 32, "SliceWork");

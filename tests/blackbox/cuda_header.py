@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What src/sim/cuda declares, against NVIDIA's own headers, where a machine has them (CUDA_HOME, or /usr/local/cuda): every constant,
-the size of every structure and the place of every member, and every name and version that is served. And what src/gate/launches.h
+the size of every structure and the place of every member, and every name and version that is served. And what src/turnstile/launches.h
 stands in front of, against what the header declares and the libcuda to link with exports.
 
     cuda_header.py SOURCE_ROOT
@@ -127,7 +127,7 @@ class Header(unittest.TestCase):
 
     def test_what_the_gate_stands_in_front_of(self):
         """Every launch that there is, of whatever version, and every end of a context or stream; and nothing that there is not."""
-        with open(os.path.join(ROOT, "src/gate/launches.h")) as f:
+        with open(os.path.join(ROOT, "src/turnstile/launches.h")) as f:
             gate = set(re.findall(r"X\(cu\w+, (cu\w+), [01]\)", f.read()))
         with open(os.path.join(INCLUDE, "cuda.h")) as f:
             text = f.read()

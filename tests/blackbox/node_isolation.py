@@ -95,6 +95,25 @@ class Isolation(Started):
         self.assertEqual(self.limits(second).container, "default/a/second")
         self.assertEqual(idle.options["mounts"], {})
 
+    def test_init_containers_with_the_same_devices(self):
+        """The kubelet gives an init container's devices to later ones, and its PreStart names no container: the page is of the
+        one that starts, with its share, also when it starts again, and when the agent is another one meanwhile."""
+        lab = self.lab(cards=TWO_CARDS)
+        uid = self.place(lab, pod("a", container("main", 2, 30), init=[container("one", 2, 5), container("two", 2, 10)],
+                                  annotations={"fake/run-two": "100000"}, restartPolicy="Always"), 0)
+        for name, core in ("two", 10), ("main", 30):
+            page = self.limits(self.started(lab, uid, name))
+            self.assertEqual((page.container, page.core), (f"default/a/{name}", core))
+            lab.restart_agent()
+            lab.wait_ready()
+            if name == "two":
+                lab.kubelet.finish(uid, "two")
+        first = lab.kubelet.runtime.of(uid, "main")
+        lab.kubelet.finish(uid, "main", 1)
+        lab.wait(lambda: lab.kubelet.runtime.of(uid, "main") is not first, "it runs again")
+        page = self.limits(lab.kubelet.runtime.of(uid, "main"))
+        self.assertEqual((page.container, page.core), ("default/a/main", 30))
+
     def test_other_modes_have_none(self):
         lab = self.lab(cards=TWO_CARDS, mode="share")
         c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
@@ -121,6 +140,7 @@ class Isolation(Started):
         lab.api.delete(f"{PODS}/old", grace=0)
         lab.wait(lambda: uid in lab.held(), "its slice is published")
         self.assertTrue(os.path.exists(self.counters(c)))
+        lab.wait(lambda: lab.kubelet.lingering, "the kubelet has heard of it, too")
         lab.kubelet.let_go()
         lab.wait(lambda: not os.path.exists(self.counters(c)), "its page is gone")
 
@@ -725,6 +745,78 @@ class Audit(Events):
         lab.wait(lambda: self.events(lab, "GPUProcessesUntold"), "more than that are told of")
         self.assertRegex(self.events(lab, "GPUProcessesUntold")[0], "GPU-1 has more than 4096 processes")
         lab.wait(lambda: "1" not in self.unaccounted(lab), "and no sum is made up")
+
+    # ---- compute ----
+
+    def use(self, lab, *uses, more=()):
+        """(card, pid, percent): what the driver says of the time that processes have, from now on."""
+        lab.machine(lab.told, lab.used, more=["uses %d %d %d" % u for u in uses] + list(more))
+
+    def util(self, lab):
+        return {k.split('ProcessId="')[1].split('"')[0]: v for k, v in lab.metrics().items() if k.startswith("DCGM_CUSTOM_PROCESS_SM_UTIL{")}
+
+    def windows(self, lab, n, *uses):
+        """So many more, at least: each is ten censuses."""
+        for i in range(10 * n + 10):
+            self.use(lab, *uses, (0, 900 + i, 7))
+            lab.wait(lambda: str(900 + i) in self.util(lab), "another census")
+        self.use(lab, *uses)
+
+    def computing(self, *extra):
+        lab = self.audited(*extra)
+        uid = self.place(lab, pod("a", container("main", 2, 30), container("second", 3, 20)), 1)
+        lab.wait(lambda: set(lab.running(uid)) == {"main", "second"}, "they run")
+        return lab, uid
+
+    def too_much(self, lab):
+        return lab.metrics()["aliquot_node_compute_excesses_total"]
+
+    def test_more_time_than_its_share(self):
+        lab, uid = self.computing("--on-excess", "kill")  # which is of memory
+        guilty = subprocess.Popen(["sleep", "600"])
+        self.addCleanup(lambda: guilty.kill() or guilty.wait())
+        self.of(lab, guilty.pid, uid, "main")
+        self.of(lab, 102, uid, "second")
+        self.windows(lab, 4, (1, guilty.pid, 35), (1, 102, 25))
+        self.assertEqual(self.too_much(lab), 0, "5 points above are not yet too much")
+        self.use(lab, (1, guilty.pid, 90), (1, 102, 10), (1, 103, 55))
+        lab.wait(lambda: self.events(lab, "GPUComputeExceeded"), "an Event says so")
+        self.assertRegex(self.events(lab, "GPUComputeExceeded")[0],
+                         "^container main: has had [5-9][0-9].[0-9] % of the time of gpu1 for [0-9]+ s by the driver's word, and its share is "
+                         f"30.0 %: process {guilty.pid} is not held by the gate$")
+        excess = "aliquot_node_compute_excess_ratio{"
+        lab.wait(lambda: [(k.split('ContainerName="')[1].split('"')[0], v) for k, v in lab.metrics().items()
+                          if k.startswith(excess) and v > 0.3] , "as long as it lasts it is in the metrics")
+        lab.wait(lambda: {p: v for p, v in self.util(lab).items() if p in (str(guilty.pid), "102", "103")} ==
+                 {str(guilty.pid): 90, "102": 10, "103": 55}, "what each has is, too")
+        self.windows(lab, 2, (1, guilty.pid, 90))
+        self.assertEqual((self.too_much(lab), len(self.events(lab, "GPUComputeExceeded"))), (1, 1), "told once")
+        self.windows(lab, 2, (1, guilty.pid, 10))
+        self.assertEqual([k for k in lab.metrics() if k.startswith(excess)], [])
+        self.assertIsNone(guilty.poll())
+        self.assertEqual(lab.metrics()["aliquot_node_compute_killed_total"], 0)
+
+    def test_ended_for_it_where_that_is_wished(self):
+        lab, uid = self.computing("--on-compute-excess", "kill")
+        guilty, beside, other = (subprocess.Popen(["sleep", "600"]) for _ in range(3))
+        self.addCleanup(lambda: [p.kill() or p.wait() for p in (guilty, beside, other)])
+        for p, name in (guilty, "main"), (beside, "main"), (other, "second"):
+            self.of(lab, p.pid, uid, name)
+        self.use(lab, (1, guilty.pid, 90), (1, other.pid, 20))
+        for p in guilty, beside:
+            self.assertEqual(p.wait(120), -9)
+        lab.wait(lambda: any("2 of its processes were killed" in n for n in self.events(lab, "GPUComputeExceeded")), "an Event says so")
+        self.assertIsNone(other.poll())
+        self.assertEqual(lab.metrics()["aliquot_node_compute_killed_total"], 2)
+
+    def test_a_driver_that_does_not_tell_who_uses_it(self):
+        lab, uid = self.computing()
+        self.of(lab, 101, uid, "main")
+        self.assertEqual(self.events(lab, "GPUUseUntold"), [])
+        self.use(lab, (1, 101, 90), more=["fail uses 1 3"])
+        lab.wait(lambda: self.events(lab, "GPUUseUntold"), "an Event of the node says so")
+        self.assertRegex(self.events(lab, "GPUUseUntold")[0], "does not tell what processes use of GPU-1, .*: Some Error$")
+        self.assertEqual(self.util(lab), {})
 
 
 def alone():

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "gate/loaded.h"
+#include "guest/loaded.h"
 
 #define BASE UINT64_C(0x7F0000100000)
 

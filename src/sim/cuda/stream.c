@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include "sim/cuda/memory.h"
@@ -13,6 +14,7 @@
 enum {
         POLL_NSEC = 100 * 1000, /* between two looks at what a stream waits for, where nobody tells */
         SPIN_NSEC = 30 * 1000,
+        LINGER_SEC = 1, /* a thread stays with its stream: the driver does not begin one for each function */
 };
 
 /* --- time ------------------------------------------------------------------------------------------------------- */
@@ -36,6 +38,7 @@ CUstream stream_new(CUcontext c, unsigned flags, int priority) {
                 return NULL;
         s->users = 1;
         s->alive = true;
+        (void) pthread_cond_init(&s->more, NULL);
         s->context = c;
         s->flags = flags;
         s->priority = priority;
@@ -62,6 +65,7 @@ void stream_drop(CUstream s) {
                 }
         if (s->capture)
                 capture_drop(s->capture);
+        (void) pthread_cond_destroy(&s->more);
         free(s->tips);
         free(s);
 }
@@ -219,28 +223,43 @@ static void wait_for_progress(const Work *w) {
         (void) pthread_cond_timedwait(&state.progress, &state.lock, &t);
 }
 
+static void do_first(CUstream s) {
+        Work *w = s->first;
+
+        if (w->kind == WORK_HOST || w->kind == WORK_CALLBACK)
+                do_host(s, w);
+        else
+                do_timed(s, w);
+        s->first = w->next;
+        if (!s->first)
+                s->last = &s->first;
+        s->done++;
+        work_drop(w);
+        free(w);
+        (void) pthread_cond_broadcast(&state.progress);
+}
+
+/* Returns whether there is more to do. */
+static bool linger(CUstream s) {
+        struct timespec t;
+
+        (void) clock_gettime(CLOCK_REALTIME, &t);
+        t.tv_sec += LINGER_SEC;
+        while (!s->first && s->alive && pthread_cond_timedwait(&s->more, &state.lock, &t) == 0)
+                ;
+        return s->first != NULL;
+}
+
 static void *work_off(void *argument) {
         CUstream s = argument;
 
+        (void) prctl(PR_SET_TIMERSLACK, 1UL); /* ns: the real one is woken by an interrupt */
         (void) state_lock();
-        while (s->first) {
-                Work *w = s->first;
-
-                if (!can_be_done(s, w)) {
-                        wait_for_progress(w);
-                        continue;
-                }
-                if (w->kind == WORK_HOST || w->kind == WORK_CALLBACK)
-                        do_host(s, w);
+        while (s->first || linger(s)) {
+                if (can_be_done(s, s->first))
+                        do_first(s);
                 else
-                        do_timed(s, w);
-                s->first = w->next;
-                if (!s->first)
-                        s->last = &s->first;
-                s->done++;
-                work_drop(w);
-                free(w);
-                (void) pthread_cond_broadcast(&state.progress);
+                        wait_for_progress(s->first);
         }
         s->running = false;
         (void) pthread_cond_broadcast(&state.progress);
@@ -292,6 +311,7 @@ static CUresult enqueue(CUstream s, const Work *w) {
         *s->last = copy;
         s->last = &copy->next;
         s->given++;
+        (void) pthread_cond_signal(&s->more);
         return CUDA_SUCCESS;
 }
 
@@ -407,6 +427,7 @@ void streams_end_context(CUcontext c) {
                 next = s->next;
                 if (s->alive) {
                         s->alive = false;
+                        (void) pthread_cond_signal(&s->more);
                         stream_drop(s);
                 }
         }

@@ -33,6 +33,7 @@ typedef struct CUstream_st {
         uint64_t followed[ENGINE_CHANNELS]; /* moments of other channels that it has waited for */
         uint64_t given, done;               /* pieces of work that were queued */
         Work *first, **last;
+        pthread_cond_t more; /* its thread waits for the next one */
         Capture *capture;
         CUgraphNode *tips; /* what the next captured node depends on */
         size_t n_tips;

@@ -42,6 +42,7 @@ CUDA_API CUresult cuStreamDestroy_v2(CUstream handle) {
         if (!handle || s != handle)
                 return CUDA_ERROR_INVALID_HANDLE;
         s->alive = false;
+        (void) pthread_cond_signal(&s->more);
         stream_drop(s);
         return CUDA_SUCCESS;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model.h"
 
+#include "slice/turn.h"
 #include "test.h"
 
 #define TURN         MSEC
@@ -15,6 +16,10 @@ static uint64_t draw(Model *m, uint64_t below) {
 
 static uint64_t latency(Model *m) {
         return 20 * USEC + draw(m, 40 * USEC);
+}
+
+static uint64_t wake_latency(Model *m) {
+        return latency(m) + (m->late > 0 ? m->late / 10 + draw(m, m->late * 9 / 10) : 0);
 }
 
 static uint64_t min_u64(uint64_t a, uint64_t b) {
@@ -83,20 +88,41 @@ static void ring(Model *m, const ModelProcess *p) {
         m->wake = min_u64(m->wake, m->now + latency(m));
 }
 
-static uint64_t in_flight_of(const Model *m, const ModelProcess *p) {
+static uint64_t whole_kernels(const ModelProcess *p) {
+        return (p->left + p->kernel - 1) / p->kernel * p->kernel;
+}
+
+static uint64_t in_flight_of_all(const Model *m, const ModelProcess *p) {
         uint64_t sum = 0;
 
         for (uint32_t i = 0; i < m->n_processes; i++)
                 if (m->processes[i].tenant == p->tenant && !m->processes[i].dead)
-                        sum += m->per_process && &m->processes[i] != p
-                                       ? 0
-                                       : (m->processes[i].left + p->kernel - 1) / p->kernel * p->kernel;
+                        sum += whole_kernels(&m->processes[i]);
         return sum;
+}
+
+static uint64_t in_flight_of(const Model *m, const ModelProcess *p) {
+        return m->per_process ? whole_kernels(p) : in_flight_of_all(m, p);
+}
+
+/* As the gate has it: what is in flight is over when the window is, or a little later. */
+static uint64_t room_of(const Model *m, const ModelProcess *p) {
+        const EngineTurn *t = &m->tenants[p->tenant].turn;
+        uint64_t room = (t->closes > m->now ? t->closes - m->now : 0) + t->rest;
+        uint64_t part = room / max_u64(t->sharers, 1), all = in_flight_of_all(m, p);
+
+        if (!t->gated)
+                return NATIVE_DEPTH;
+        room = min_u64(t->depth * max_u64(t->sharers, 1), room);
+        if (!m->per_process)
+                return room;
+        part = min_u64(t->depth, part);
+        return max_u64(part, room - min_u64(room, all - in_flight_of(m, p)));
 }
 
 static void launch(Model *m, ModelProcess *p, uint64_t depth) {
         uint64_t in_flight = in_flight_of(m, p), room = depth > in_flight ? depth - in_flight : 0,
-                 n = room / p->kernel;
+                 n = (room + p->kernel - 1) / p->kernel;
 
         if (n == 0 && in_flight == 0)
                 n = 1;
@@ -105,6 +131,8 @@ static void launch(Model *m, ModelProcess *p, uint64_t depth) {
         p->left += n * p->kernel;
         if (p->request > 0)
                 p->pending -= min_u64(p->pending, n * p->kernel);
+        if (n > 0 && (p->window != m->tenants[p->tenant].turn.number || p->said.began == 0))
+                p->said.began = TURN_BEGAN(m->now);
         if (n > 0)
                 p->window = m->tenants[p->tenant].turn.number;
 }
@@ -163,7 +191,7 @@ static uint64_t enough(const ModelProcess *p, uint64_t depth) {
 
 static void look(Model *m, ModelProcess *p) {
         const EngineTurn *t = &m->tenants[p->tenant].turn;
-        uint64_t depth = t->gated ? t->depth : NATIVE_DEPTH, told;
+        uint64_t depth = room_of(m, p), told;
 
         p->look = UINT64_MAX;
         if (p->stopped || p->dead || p->lie == LIE_ABSENT)
@@ -196,7 +224,7 @@ static void read_rows(Model *m, uint32_t tenant) {
         ModelTenant *t = &m->tenants[tenant];
         EngineSays says;
 
-        tally_begin(&t->tally);
+        tally_begin(&t->tally, t->opened);
         for (uint32_t i = 0; i < m->n_processes; i++)
                 if (m->processes[i].tenant == tenant && !m->processes[i].dead)
                         tally_row(&t->tally, i, &m->processes[i].said, t->turn.number, m->now, 10 * SEC);
@@ -204,6 +232,7 @@ static void read_rows(Model *m, uint32_t tenant) {
                             .busy = t->tally.busy,
                             .in_flight = t->tally.in_flight,
                             .n_active = t->tally.n_active,
+                            .began = t->tally.began,
                             .drained = t->tally.drained,
                             .ended = t->tally.ended};
         engine_says(&m->engine, m->now, (uint32_t) t->engine, &says);
@@ -214,7 +243,7 @@ static void wake_processes(Model *m, uint32_t tenant) {
                 ModelProcess *p = &m->processes[i];
 
                 if (p->tenant == tenant && (p->said.wants != 0 || p->request == 0))
-                        p->look = min_u64(p->look, m->now + latency(m));
+                        p->look = min_u64(p->look, m->now + wake_latency(m));
         }
 }
 
@@ -257,8 +286,10 @@ static void arbiter(Model *m) {
                 }
         next = engine_step(&m->engine, m->now);
         ASSERT_TRUE(next > m->now);
-        while (engine_event(&m->engine, &event))
+        while (engine_event(&m->engine, &event)) {
                 m->events++;
+                m->hung = event.tenant;
+        }
         write_turns(m);
         m->steps++;
         m->wake = min_u64(next, m->now + 50 * MSEC) + 5 * USEC + draw(m, 20 * USEC) + m->arbiter_late;

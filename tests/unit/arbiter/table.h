@@ -11,7 +11,8 @@ typedef struct TableCase {
         uint64_t kernel;                 /* ns */
         uint32_t seconds;
         bool per_process;
-        bool native; /* nobody is gated: what the driver's own time slicing gives */
+        uint64_t late; /* ns, as in the model */
+        bool native;   /* nobody is gated: what the driver's own time slicing gives */
 } TableCase;
 
 typedef struct TableResult {
