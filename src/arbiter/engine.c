@@ -78,6 +78,16 @@ void engine_remove(Engine *e, uint32_t i) {
                 e->n--;
 }
 
+/* Who has work in flight and has not begun, or will, began when he could. */
+static void note_begin(EngineTenant *t, const EngineSays *says) {
+        uint64_t began = says->began;
+
+        if (began == 0 && says->in_flight > 0)
+                began = t->opened;
+        if (began != 0 && (t->began == 0 || began < t->began))
+                t->began = max_u64(t->opened, began);
+}
+
 void engine_says(Engine *e, uint64_t now, uint32_t i, const EngineSays *says) {
         EngineTenant *t = &e->tenants[i];
         uint64_t busy = max_u64(says->busy, t->says.busy);
@@ -85,8 +95,8 @@ void engine_says(Engine *e, uint64_t now, uint32_t i, const EngineSays *says) {
         t->says = *says;
         t->says.busy = busy;
         t->said = now;
-        if ((t->state == ENGINE_OPEN || t->state == ENGINE_CLOSING) && says->began != 0)
-                t->began = max_u64(t->opened, t->began != 0 ? min_u64(t->began, says->began) : says->began);
+        if (t->state == ENGINE_OPEN || t->state == ENGINE_CLOSING)
+                note_begin(t, says);
         if (t->state == ENGINE_CLOSED && t->terms.gated)
                 window_late(e, i, now);
 }

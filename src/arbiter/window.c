@@ -98,11 +98,16 @@ void window_close(Engine *e, uint32_t i, uint64_t now) {
 
 /* ---- what it cost ---- */
 
-/* When the card was its own. Where nobody else waited nothing is lost by an owner who was late. */
+/* When the card was its own. Where nobody else waits nothing is lost by an owner who is late, or does not come at all: that one waits
+ * for the next one all the longer. */
 static uint64_t begin_of(const Engine *e, const EngineTenant *t, uint64_t now) {
-        bool alone = t->began > t->from && e->owner < 0 && engine_choose(e, now) < 0;
+        uint64_t from = t->from + t->beside;
 
-        return max_u64(t->from + t->beside, alone ? min_u64(t->began, t->opened + LAG) : 0);
+        if (e->owner >= 0 || engine_choose(e, now) >= 0)
+                return from;
+        if (t->began == 0 && t->says.busy == t->busy && t->says.in_flight == 0 && !t->parts)
+                return now;
+        return max_u64(from, min_u64(t->began, t->opened + LAG));
 }
 
 /* At least the time that it had the card for itself, less what it takes to notice; at most that time. Several processes of one tenant

@@ -25,7 +25,8 @@
 enum {
         SLICE_MAJOR =
                 1, /* another major is another layout; a higher minor has more in what is reserved here */
-        SLICE_MINOR = 3, /* 1: turns of the card's compute; 2: keys of rows; 3: the key that rows share */
+        SLICE_MINOR =
+                3, /* 1: turns of the card's compute; 2: keys of rows; 3: the key that rows share, and what may outlast a window */
         SLICE_ROWS = 256,
         SLICE_LANES = 4,
         SLICE_UNIT = 4096, /* bytes; counters count these */

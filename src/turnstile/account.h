@@ -58,21 +58,19 @@ struct Context {
         Batch batches[ACCOUNT_BATCHES];
 };
 
-typedef struct Meter {              /* of one card */
-        _Atomic uint64_t in_flight; /* ns, estimated, launches that are about to be made included */
-        _Atomic int64_t used;       /* ns; corrections go both ways */
-        _Atomic int64_t balance;    /* ns that may be used while the arbiter is away */
-        _Atomic uint64_t filled;    /* when the balance was filled up last */
-        _Atomic uint64_t counted;   /* when the peers were */
+typedef struct Meter {                    /* of one card */
+        _Atomic uint64_t in_flight;       /* ns, estimated, launches that are about to be made included */
+        _Atomic int64_t used;             /* ns; corrections go both ways */
+        _Atomic int64_t balance;          /* ns that may be used while the arbiter is away */
+        _Atomic uint64_t filled, counted; /* when the balance was filled up last, when the peers were */
         _Atomic uint32_t peers;
-        _Atomic uint32_t closed;  /* batches on the card */
-        _Atomic uint32_t waiters; /* threads */
-        _Atomic uint64_t waited;  /* when one of them looked last: a thread may have ended in between */
-        _Atomic uint32_t wake;    /* a futex: something is over */
-        _Atomic uint64_t marked;  /* when a batch was closed last */
-        _Atomic uint32_t marks;   /* how many were, ever */
-        _Atomic uint32_t window;  /* that something was launched in last */
-        _Atomic uint64_t due;     /* when those that are closed will be over, by the estimates */
+        _Atomic uint32_t closed, waiters; /* batches on the card; threads */
+        _Atomic uint64_t waited; /* when one of them looked last: a thread may have ended in between */
+        _Atomic uint32_t wake;   /* a futex: something is over */
+        _Atomic uint64_t marked; /* when a batch was closed last */
+        _Atomic uint32_t marks;  /* how many were, ever */
+        _Atomic uint32_t window; /* that something was launched in last */
+        _Atomic uint64_t due;    /* when those that are closed will be over, by the estimates */
         Peers seen;
 } Meter;
 

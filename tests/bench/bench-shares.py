@@ -4,10 +4,12 @@
 programs that always want the card. Measured by the meters of the card's engine over the time of the wall. The same without any
 gate, that is by the driver's time slices, stands in the last column.
 
-    bench-shares.py ALIQUOT ALIQUOT_SAMPLE ALIQUOT_SIM FOLDER_OF_SIMULATED_LIBRARIES [CAPS:KERNEL_US:PROCESSES...]
+    bench-shares.py ALIQUOT ALIQUOT_SAMPLE ALIQUOT_SIM FOLDER_OF_SIMULATED_LIBRARIES LOAD_CARD [CAPS:KERNEL_US:PROCESSES...]
+    bench-shares.py ... kinds|latency       one of the other tables
 
 whole: from the first work on; later: without the first quarter. SHARES_SECONDS: how long each case runs; without a gate, half of that."""
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -17,10 +19,12 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from shares_lab import CARD, Lab, Tenant  # noqa: E402
 from sim_lab import Machine, enter_namespace  # noqa: E402
 
-ALIQUOT, SAMPLE, SIM, LIBRARIES = map(os.path.abspath, sys.argv[1:5])
+ALIQUOT, SAMPLE, SIM, LIBRARIES, LOAD = map(os.path.abspath, sys.argv[1:6])
 SECONDS = float(os.environ.get("SHARES_SECONDS", "20"))
 CASES = [(caps, kernel, processes) for caps, processes in (((30,), 1), ((30,), 3), ((20, 60), 1), ((10, 30, 60), 1))
          for kernel in (10, 100, 1000, 20000, 200000)]
+KINDS = [(caps, kernel, kind) for caps in ((30,), (20, 60)) for kernel in (100, 1000) for kind in ("stream", "streams", "graph", "cooperative")]
+WEIGHTED = 2  # policy
 
 
 class Cleanups:  # of a test, for Machine
@@ -36,11 +40,20 @@ class Cleanups:  # of a test, for Machine
         self.list = []
 
 
-def measure(caps, kernel, processes, gated, seconds):
-    """Two lists of percent, of the whole time and of the later one."""
+def make_lab(cleanups):
+    return Lab(Machine(cleanups, SIM, CARD).dir, tempfile.mkdtemp(), ALIQUOT, SAMPLE, SIM, LIBRARIES)
+
+
+def load(kind, kernel, *request):
+    return [LOAD, kind] + [str(n) for n in (kernel, *request)]
+
+
+def measure(caps, kernel, processes, gated, seconds, kind=None):
+    """Two lists of percent, of the whole time and of the later one. kind: of load-card, instead of the sample."""
     cleanups = Cleanups()
-    lab = Lab(Machine(cleanups, SIM, CARD).dir, tempfile.mkdtemp(), ALIQUOT, SAMPLE, SIM, LIBRARIES)
-    tenants = [Tenant(lab, cap if gated else 0, kernel, processes) for cap in caps]
+    lab = make_lab(cleanups)
+    command = load(kind, kernel) if kind else None
+    tenants = [Tenant(lab, cap if gated else 0, kernel, processes, command=command) for cap in caps]
     looks = []
     try:
         while not looks or looks[-1][0] - looks[0][0] < seconds * 1e9:
@@ -64,17 +77,89 @@ def words(values):
     return " / ".join("%.1f" % v for v in values)
 
 
+def pressure():
+    """Percent of the time in which somebody waited for a processor, if the kernel tells."""
+    try:
+        return open("/proc/pressure/cpu").readline().split()[1].split("=")[1]
+    except OSError:
+        return "?"
+
+
+def machine():
+    return "%.1f, %s" % (os.getloadavg()[0], pressure())
+
+
+def requests(kernel, request, rest, n, terms, neighbour=None):
+    """us of each of n requests of that much work, beside one who always wants the card with kernels of so many us. terms: of both; None: no
+    gate."""
+    cleanups = Cleanups()
+    lab = make_lab(cleanups)
+    tenants = []
+    try:
+        if neighbour:
+            tenants.append(Tenant(lab, 50 if terms else 0, neighbour, command=load("stream", neighbour), terms=terms and terms[1]))
+            while not lab.meters(tenants)[1][0]:
+                time.sleep(0.05)
+            time.sleep(2.5)  # the arbiter looks at pages once in a second
+        tenants.append(Tenant(lab, 50 if terms else 0, kernel, command=load("stream", kernel, request, rest, n), terms=terms and terms[0],
+                              stdout=subprocess.PIPE))
+        took = [int(line) for line in tenants[-1].process.stdout]
+    finally:
+        for t in tenants:
+            t.end()
+        lab.empty()
+        cleanups.run()
+    return sorted(took[len(took) // 10:])  # the first ones are met with a page that says nothing yet, and kernels that nobody knows
+
+
+def part(values, percent):
+    return values[min(len(values) - 1, len(values) * percent // 100)] / 1000
+
+
+def latency():
+    cases = [("idle owner wakes, weights 1 and 1, 1 ms of work", 100, 1000, 137000, 2000, (1, 0, WEIGHTED)),
+             ("high priority, 20 ms requests of 200 us kernels", 200, 20000, 30000, 1000, (1, 1, WEIGHTED))]
+    n = int(SECONDS * 10)
+    print("| | alone p50, p99 | beside p50, p99, max | p99 beside / alone | without gate p50, p99 | load, % in which somebody waited |\n"
+          "|---|---|---|---|---|---|", flush=True)
+    for what, kernel, request, rest, neighbour, terms in cases:
+        alone = requests(kernel, request, rest, n, (terms, None))
+        beside = requests(kernel, request, rest, n, (terms, (1, 0, WEIGHTED)), neighbour)
+        plain = requests(kernel, request, rest, n // 2, None, neighbour)
+        print("| %s, beside kernels of %d us | %.2f, %.2f | %.2f, %.2f, %.2f ms | %.2f | %.2f, %.2f | %s |" % (
+            what, neighbour, part(alone, 50), part(alone, 99), part(beside, 50), part(beside, 99), beside[-1] / 1000,
+            part(beside, 99) / part(alone, 99), part(plain, 50), part(plain, 99), machine()), flush=True)
+
+
+def kinds():
+    print("| caps | kernel | launched by | later | sum | without gate | load, % in which somebody waited |\n|---|---|---|---|---|---|---|",
+          flush=True)
+    for caps, kernel, kind in KINDS:
+        later = measure(caps, kernel, 1, True, SECONDS, kind)[1]
+        plain = measure(caps, kernel, 1, False, SECONDS / 2, kind)[1]
+        print("| %s | %d us | %s | %s | %.1f of %d | %s | %s |" % (" / ".join(map(str, caps)), kernel, kind, words(later), sum(later), sum(caps),
+                                                             words(plain), machine()), flush=True)
+
+
 def main():
-    cases = [(tuple(map(int, c.split(":")[0].split("/"))), *map(int, c.split(":")[1:])) for c in sys.argv[5:]] or CASES
-    print("| caps | kernel | processes each | whole | later | sum | without gate |\n|---|---|---|---|---|---|---|", flush=True)
+    cases = [(tuple(map(int, c.split(":")[0].split("/"))), *map(int, c.split(":")[1:])) for c in sys.argv[6:]] or CASES
+    print("| caps | kernel | processes each | whole | later | sum | without gate | load, % in which somebody waited |\n"
+          "|---|---|---|---|---|---|---|---|", flush=True)
     for caps, kernel, processes in cases:
         whole, later = measure(caps, kernel, processes, True, SECONDS)
         plain = measure(caps, kernel, processes, False, SECONDS / 2)[1]
-        print("| %s | %d us | %d | %s | %s | %.1f of %d | %s |" % (" / ".join(map(str, caps)), kernel, processes, words(whole), words(later),
-                                                           sum(later), sum(caps), words(plain)), flush=True)
-    print("\nload of the machine at the end: %.1f on %d cores" % (os.getloadavg()[0], os.cpu_count()))
+        print("| %s | %d us | %d | %s | %s | %.1f of %d | %s | %s |" % (" / ".join(map(str, caps)), kernel, processes, words(whole),
+                                                                words(later), sum(later), sum(caps), words(plain), machine()), flush=True)
 
 
 if __name__ == "__main__":
     enter_namespace(SIM)
-    main()
+    tables = {"kinds": kinds, "latency": latency}
+    if sys.argv[6:] and sys.argv[6] in tables:
+        tables[sys.argv[6]]()
+    else:
+        main()
+    if not sys.argv[6:]:
+        for table in tables.values():
+            print()
+            table()

@@ -4,6 +4,7 @@ that they had of it."""
 import json
 import os
 import signal
+import struct
 import subprocess
 
 from patience import until
@@ -11,15 +12,29 @@ from patience import until
 CARD = "1xTesla-V100-SXM2-16GB:16160MiB"
 
 
-class Tenant:
-    """`aliquot run --gpu-core PERCENT -- aliquot-sample`, or the sample without any gate where percent is 0."""
+TERMS = 512  # in a limits page: weight, first, policy (slice/page.h)
 
-    def __init__(self, lab, percent, kernel_us, processes=1, seconds=3600):
+
+class Tenant:
+    """`aliquot run --gpu-core PERCENT -- aliquot-sample`, or another command; without any gate where percent is 0. terms: (weight, whether
+    it comes first, policy), said to the page once it is there."""
+
+    def __init__(self, lab, percent, kernel_us, processes=1, seconds=3600, command=None, terms=None, stdout=subprocess.DEVNULL):
         self.percent, self.kernel_us = percent, kernel_us
+        before = lab.slices()
         run = [lab.aliquot, "run", "--board", lab.board, "--gpu-mem", "2", "--gpu-core", str(percent), "--"] if percent else []
-        self.process = subprocess.Popen(run + [lab.sample, "--seconds", str(seconds), "--kernel-us", str(kernel_us),
-                                               "--processes", str(processes)],
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=lab.environment, start_new_session=True)
+        command = command or [lab.sample, "--seconds", str(seconds), "--kernel-us", str(kernel_us), "--processes", str(processes)]
+        self.process = subprocess.Popen(run + command, stdin=subprocess.DEVNULL, stdout=stdout, env=lab.environment, start_new_session=True)
+        if percent and terms:
+            until(lambda: lab.slices() - before, "the slice is there")
+            self.say(lab, (lab.slices() - before).pop(), terms)
+
+    @staticmethod
+    def say(lab, name, terms):
+        weight, first, policy = terms
+        with open(os.path.join(lab.board, name, "0", "limits"), "r+b") as page:
+            page.seek(TERMS)
+            page.write(struct.pack("<III", weight, first, 1 + policy))
 
     def end(self):
         try:
@@ -42,6 +57,13 @@ class Lab:
         """Waits until nobody has a file of the card open: then it can be unmounted."""
         until(lambda: not json.loads(subprocess.run([self.sim, "--status", self.directory], check=True, capture_output=True,
                                                     text=True).stdout)["clients"], "the card is left")
+
+    def slices(self):
+        """Those whose pages are there."""
+        try:
+            return {name for name in os.listdir(self.board) if os.path.exists(os.path.join(self.board, name, "0", "counters"))}
+        except FileNotFoundError:
+            return set()
 
     def session(self, pid):
         if pid not in self.sessions:

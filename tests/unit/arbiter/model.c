@@ -172,6 +172,8 @@ static void tell(const Model *m, ModelProcess *p) {
                 p->said.busy = m->now * 1000;
         if (p->lie == LIE_SHORT)
                 p->said.in_flight = min_u64(p->said.in_flight, USEC);
+        if (p->lie == LIE_LATE)
+                p->said.began = TURN_BEGAN(m->tenants[p->tenant].opened + 2 * MSEC);
         if (p->lie == LIE_FUTURE) {
                 p->said.wants = UINT64_MAX - 5;
                 p->said.drained = UINT32_MAX;

@@ -25,7 +25,8 @@ typedef enum ModelLie {
         LIE_NEVER_DRAINS, /* for ever in flight */
         LIE_FUTURE,       /* it wants from tomorrow on, and drained windows that will never be */
         LIE_ABSENT,       /* it wants, and does nothing */
-        LIE_SHORT         /* what is in flight is hardly anything */
+        LIE_SHORT,        /* what is in flight is hardly anything */
+        LIE_LATE          /* it began two milliseconds later than it did */
 } ModelLie;
 
 typedef struct ModelProcess {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "model.h"
+#include "slice/turn.h"
 #include "test.h"
 
 static Model m;
@@ -343,6 +344,39 @@ static void liars(void) {
         beside_a_liar(LIE_FUTURE, 21);
         beside_a_liar(LIE_ABSENT, 0);
         beside_a_liar(LIE_SHORT, 21);
+        beside_a_liar(LIE_LATE, 21);
+}
+
+/* Whatever bits a row has there: a time within the window, or none. */
+static void when_a_row_began(void) {
+        const uint64_t opened = 4000 * SEC, now = opened + 5 * MSEC;
+        Tally t = TALLY_NULL;
+        Said said = {.wants = 1, .began = 0};
+
+        tally_begin(&t, opened);
+        tally_row(&t, 0, &said, 1, now, SEC);
+        ASSERT_INT(t.began, 0);
+        said.began = TURN_BEGAN(opened - 10 * MSEC); /* of another window */
+        tally_row(&t, 1, &said, 1, now, SEC);
+        ASSERT_INT(t.began, 0);
+        said.began = TURN_BEGAN(now + MSEC);
+        tally_row(&t, 2, &said, 1, now, SEC);
+        ASSERT_INT(t.began, 0);
+        said.began = TURN_BEGAN(opened + 2 * MSEC);
+        tally_row(&t, 3, &said, 1, now, SEC);
+        said.began = TURN_BEGAN(opened + 3 * MSEC);
+        tally_row(&t, 4, &said, 1, now, SEC);
+        ASSERT_NEAR((double) (t.began - opened), 2 * MSEC, TURN_GRAIN);
+        for (uint32_t i = 0; i < 100000; i++) {
+                said.began = i * UINT32_C(2654435761);
+                tally_begin(&t, opened);
+                tally_row(&t, 0, &said, 1, now, SEC);
+                ASSERT_TRUE(t.began == 0 || (t.began + TURN_GRAIN >= opened && t.began <= now));
+        }
+        tally_begin(&t, 0); /* it never had a window */
+        said.began = TURN_BEGAN(now);
+        tally_row(&t, 0, &said, 0, now, SEC);
+        ASSERT_INT(t.began, 0);
 }
 
 /* Kernels that outlive their windows by far, whatever was said of them: where nobody else wants the card, they are paid for in full, from the
@@ -637,10 +671,10 @@ int main(void) {
                          TEST(who_wakes_for_good), TEST(nobody_saves_up),
                          TEST(high_priority_is_hardly_disturbed), TEST(high_priority_is_bounded),
                          TEST(policies_change_under_way), TEST(tenants_come_and_go), TEST(another_takes_over),
-                         TEST(there_is_an_end_to_tenants), TEST(liars), TEST(alone_with_long_kernels),
-                         TEST(patience_comes_back), TEST(what_is_said_late), TEST(the_absent_waste_little),
-                         TEST(stopped_and_killed_in_a_window), TEST(bells_are_lost),
-                         TEST(the_arbiter_is_late), TEST(a_kernel_that_will_not_end),
+                         TEST(there_is_an_end_to_tenants), TEST(liars), TEST(when_a_row_began),
+                         TEST(alone_with_long_kernels), TEST(patience_comes_back), TEST(what_is_said_late),
+                         TEST(the_absent_waste_little), TEST(stopped_and_killed_in_a_window),
+                         TEST(bells_are_lost), TEST(the_arbiter_is_late), TEST(a_kernel_that_will_not_end),
                          TEST(who_waits_for_it_is_not_blamed), TEST(how_long_is_long),
                          TEST(the_clock_stands_and_jumps), TEST(whatever_happens), TEST(nobody_starves));
 }
