@@ -26,8 +26,7 @@ class Tenant:
         command = command or [lab.sample, "--seconds", str(seconds), "--kernel-us", str(kernel_us), "--processes", str(processes)]
         self.process = subprocess.Popen(run + command, stdin=subprocess.DEVNULL, stdout=stdout, env=lab.environment, start_new_session=True)
         if percent and terms:
-            until(lambda: lab.slices() - before, "the slice is there")
-            self.say(lab, (lab.slices() - before).pop(), terms)
+            self.say(lab, until(lambda: lab.slices() - before, "the slice is there").pop(), terms)
 
     @staticmethod
     def say(lab, name, terms):
