@@ -60,7 +60,8 @@ class Lab:
     def slices(self):
         """Those whose pages are there."""
         try:
-            return {name for name in os.listdir(self.board) if os.path.exists(os.path.join(self.board, name, "0", "counters"))}
+            return {name for name in os.listdir(self.board)
+                    if all(os.path.exists(os.path.join(self.board, name, "0", file)) for file in ("limits", "counters"))}
         except FileNotFoundError:
             return set()
 
