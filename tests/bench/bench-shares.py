@@ -25,6 +25,7 @@ CASES = [(caps, kernel, processes) for caps, processes in (((30,), 1), ((30,), 3
          for kernel in (10, 100, 1000, 20000, 200000)]
 KINDS = [(caps, kernel, kind) for caps in ((30,), (20, 60)) for kernel in (100, 1000) for kind in ("stream", "streams", "graph", "cooperative")]
 WEIGHTED = 2  # policy
+SETTLE = 2500000  # us
 
 
 class Cleanups:  # of a test, for Machine
@@ -90,18 +91,19 @@ def machine():
 
 
 def requests(kernel, request, rest, n, terms, neighbour=None):
-    """us of each of n requests of that much work, beside one who always wants the card with kernels of so many us. terms: of both; None: no
+    """Sorted us of n requests of that much work, beside one who always wants the card with kernels of so many us. terms: of both; None: no
     gate."""
     cleanups = Cleanups()
     lab = make_lab(cleanups)
     tenants = []
+    skip = SETTLE // (request + rest)  # the first ones are met with a page that says nothing yet, and kernels that nobody knows
     try:
         if neighbour:
             tenants.append(Tenant(lab, 50 if terms else 0, neighbour, command=load("stream", neighbour), terms=terms and terms[1]))
             while not lab.meters(tenants)[1][0]:
                 time.sleep(0.05)
-            time.sleep(2.5)  # the arbiter looks at pages once in a second
-        tenants.append(Tenant(lab, 50 if terms else 0, kernel, command=load("stream", kernel, request, rest, n), terms=terms and terms[0],
+            time.sleep(SETTLE / 1e6)  # the arbiter looks at pages once in a second
+        tenants.append(Tenant(lab, 50 if terms else 0, kernel, command=load("stream", kernel, request, rest, n + skip), terms=terms and terms[0],
                               stdout=subprocess.PIPE))
         took = [int(line) for line in tenants[-1].process.stdout]
     finally:
@@ -109,7 +111,7 @@ def requests(kernel, request, rest, n, terms, neighbour=None):
             t.end()
         lab.empty()
         cleanups.run()
-    return sorted(took[len(took) // 10:])  # the first ones are met with a page that says nothing yet, and kernels that nobody knows
+    return sorted(took[skip:])
 
 
 def part(values, percent):

@@ -170,7 +170,8 @@ int main(int argc, char **argv) {
         open_card();
         if (argc == 6)
                 do_requests(launch, number(argv[3]), number(argv[4]), number(argv[5]));
-        for (; argc == 3;) /* until somebody ends it */
-                do_work(launch, BLOCK_US);
+        else
+                for (;;) /* until somebody ends it */
+                        do_work(launch, BLOCK_US);
         return 0;
 }

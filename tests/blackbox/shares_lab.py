@@ -26,8 +26,7 @@ class Tenant:
         command = command or [lab.sample, "--seconds", str(seconds), "--kernel-us", str(kernel_us), "--processes", str(processes)]
         self.process = subprocess.Popen(run + command, stdin=subprocess.DEVNULL, stdout=stdout, env=lab.environment, start_new_session=True)
         if percent and terms:
-            until(lambda: lab.slices() - before, "the slice is there")
-            self.say(lab, (lab.slices() - before).pop(), terms)
+            self.say(lab, until(lambda: lab.slices() - before, "the slice is there").pop(), terms)
 
     @staticmethod
     def say(lab, name, terms):
@@ -61,7 +60,8 @@ class Lab:
     def slices(self):
         """Those whose pages are there."""
         try:
-            return {name for name in os.listdir(self.board) if os.path.exists(os.path.join(self.board, name, "0", "counters"))}
+            return {name for name in os.listdir(self.board)
+                    if all(os.path.exists(os.path.join(self.board, name, "0", file)) for file in ("limits", "counters"))}
         except FileNotFoundError:
             return set()
 
