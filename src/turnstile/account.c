@@ -253,11 +253,6 @@ static void say_busy(Account *a, uint32_t card) {
                         return;
 }
 
-void account_settle(Account *a, uint32_t card, uint64_t nsec) {
-        account_return(a, card, nsec);
-        (void) atomic_fetch_add_explicit(&a->meters[card].used, (int64_t) nsec, memory_order_relaxed);
-}
-
 void account_correct(Account *a, uint32_t card, int64_t nsec) {
         Meter *m = &a->meters[card];
 
@@ -274,9 +269,19 @@ void account_return(Account *a, uint32_t card, uint64_t nsec) {
                 ;
 }
 
+/* At once: what was estimated is never in `used`, where another thread would say it for good. */
 void account_charge(Account *a, uint32_t card, uint64_t in_flight, uint64_t nsec) {
-        account_settle(a, card, in_flight);
-        account_correct(a, card, (int64_t) nsec - (int64_t) in_flight);
+        Meter *m = &a->meters[card];
+
+        account_return(a, card, in_flight);
+        (void) atomic_fetch_add_explicit(&m->used, (int64_t) nsec, memory_order_relaxed);
+        (void) atomic_fetch_sub_explicit(&m->balance, (int64_t) nsec - (int64_t) in_flight,
+                                         memory_order_relaxed);
+        say_busy(a, card);
+}
+
+void account_launched(Account *a, uint32_t card) {
+        (void) atomic_fetch_add_explicit(&row_of(a, card)->launched, 1, memory_order_relaxed);
 }
 
 /* ---- the row ---- */
@@ -291,13 +296,12 @@ static bool has_waiters(const Meter *m) {
 }
 
 void account_want(Account *a, uint32_t card, uint64_t now) {
+        Meter *m = &a->meters[card];
         SliceWork *row = row_of(a, card);
-        uint64_t none = 0;
+        uint64_t none = 0, nsec = atomic_load(&m->closed) > 0 ? atomic_load(&m->in_flight) : 0;
 
-        atomic_store_explicit(
-                &row->in_flight,
-                atomic_load(&a->meters[card].closed) > 0 ? atomic_load(&a->meters[card].in_flight) : 0,
-                memory_order_relaxed);
+        atomic_store_explicit(&row->in_flight, (uint32_t) (nsec < WORK_MOST ? nsec : WORK_MOST),
+                              memory_order_relaxed);
         say_busy(a, card);
         if (atomic_load_explicit(&row->wants, memory_order_relaxed) == 0 &&
             atomic_compare_exchange_strong(&row->wants, &none, now))

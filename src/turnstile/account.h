@@ -115,4 +115,5 @@ void account_tend(Account *a, Context *c, bool all, uint64_t now);
 void account_drained(Account *a, uint32_t card); /* says so, if it is so */
 void account_want(Account *a, uint32_t card, uint64_t now);
 void account_idle(Account *a, uint32_t card);
+void account_launched(Account *a, uint32_t card);                              /* one more is let through */
 void account_begins(Account *a, uint32_t card, uint32_t window, uint64_t now); /* the first launch in it */

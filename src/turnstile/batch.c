@@ -95,11 +95,8 @@ static uint64_t provisional(const Batch *b, uint64_t now) {
 }
 
 static void charge_as(Account *a, Batch *b, uint64_t charged) {
-        uint64_t nsec = atomic_load(&b->nsec);
-
         b->charged = charged;
-        account_settle(a, b->context->card, nsec);
-        account_correct(a, b->context->card, (int64_t) charged - (int64_t) nsec);
+        account_charge(a, b->context->card, atomic_load(&b->nsec), charged);
 }
 
 /* in_flight becomes used. */

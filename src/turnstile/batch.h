@@ -5,8 +5,6 @@
 
 #include "turnstile/account.h"
 
-/* in_flight becomes used, as estimated. */
-void account_settle(Account *a, uint32_t card, uint64_t nsec);
 /* What was measured is so much more (or less) than what was settled. */
 void account_correct(Account *a, uint32_t card, int64_t nsec);
 /* in_flight that came to nothing. */

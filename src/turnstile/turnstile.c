@@ -343,6 +343,7 @@ void turnstile_enter(Gate *g, Launch *l, CuHandle function, uint64_t blocks, CuH
         l->card = (uint32_t) card;
         l->estimate = estimate_find(&a->estimates, (uintptr_t) function, blocks);
         wait_for_turn(l, named);
+        account_launched(a, l->card);
         l->batch = l->context ? account_open(a, l->context, named,
                                              named == STREAM_MINE ? spin_self() : (uintptr_t) named,
                                              estimate_is_doubtful(l->estimate), l->now)

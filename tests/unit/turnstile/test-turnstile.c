@@ -29,6 +29,8 @@ static SliceWork *row(void) {
         return &counters.rows[0].work;
 }
 
+static _Atomic int over; /* threads of a test may end */
+
 /* ---- the driver ---- */
 
 typedef struct Event {
@@ -318,6 +320,41 @@ static void a_stream_that_ends(void) {
         dead_stream = NULL;
 }
 
+static void launches_are_counted(void) {
+        uint32_t before;
+
+        begin();
+        before = row()->launched;
+        for (unsigned i = 0; i < 10; i++)
+                launch(1000);
+        driver.capturing = 1;
+        launch(1000);
+        driver.capturing = 0;
+        settle();
+        ASSERT_INT(row()->launched - before, 10);
+}
+
+static void *charging(void *unused) {
+        for (unsigned i = 0; i < 100000; i++)
+                account_charge(account_get(&gate), 0, 1000 * MSEC, 1000);
+        over = 1;
+        return unused;
+}
+
+/* What was estimated is not what was used, also for whoever looks in between: what the page said once it says for good. */
+static void estimates_are_not_said(void) {
+        pthread_t charger;
+
+        begin();
+        over = 0;
+        ASSERT_OK(pthread_create(&charger, NULL, charging, NULL));
+        while (!over)
+                account_want(account_get(&gate), 0, account_now());
+        ASSERT_OK(pthread_join(charger, NULL));
+        account_idle(account_get(&gate), 0);
+        ASSERT_INT(row()->busy, 100000 * 1000);
+}
+
 /* Two streams, one card: each stream's kernels last as long as both together, and that is what the card had to do. */
 static void union_over_streams(void) {
         uint64_t begin_at;
@@ -423,7 +460,6 @@ static void after_a_fault(void) {
 enum { THREADS = 64, ROUNDS = 200 };
 
 static _Atomic unsigned passed;
-static _Atomic int over;
 
 static void *launching(void *argument) {
         for (unsigned i = 0; i < ROUNDS; i++) {
@@ -584,10 +620,10 @@ static void over_by_its_time(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(what_is_limited), TEST(busy_is_the_cards_time), TEST(a_stream_that_ends),
-                         TEST(union_over_streams), TEST(refused_launches_cost_nothing),
-                         TEST(a_stream_that_cannot_be_marked), TEST(captured_work_is_no_work),
-                         TEST(an_old_driver), TEST(no_context), TEST(contexts_come_and_go),
-                         TEST(after_a_fault), TEST(threads), TEST(more_work_than_before),
-                         TEST(what_is_late_holds_the_others), TEST(nobody_is_held_for_ever),
-                         TEST(over_by_its_time));
+                         TEST(launches_are_counted), TEST(estimates_are_not_said), TEST(union_over_streams),
+                         TEST(refused_launches_cost_nothing), TEST(a_stream_that_cannot_be_marked),
+                         TEST(captured_work_is_no_work), TEST(an_old_driver), TEST(no_context),
+                         TEST(contexts_come_and_go), TEST(after_a_fault), TEST(threads),
+                         TEST(more_work_than_before), TEST(what_is_late_holds_the_others),
+                         TEST(nobody_is_held_for_ever), TEST(over_by_its_time));
 }
