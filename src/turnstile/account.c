@@ -11,7 +11,8 @@
 
 enum {
         CLOCK_NONE = 1,
-        MAKING = -1, /* in Account.pid */
+        DEFAULT_STREAMS = 2, /* names of streams that every context has */
+        MAKING_TURNS = 100000,
 };
 
 /* ---- time ---- */
@@ -53,48 +54,40 @@ static void *map(size_t size) {
         return p < 0 && p > -4096 ? NULL : (void *) p;
 }
 
-static _Atomic(Account *) the_account;
+/* Not asked for: who has no memory left is counted, too. */
+static Account the_account;
 
-static Account *make(Gate *g) {
-        Account *a = map(sizeof *a), *first = NULL;
+static void clear_meter(Meter *m) {
+        static const Meter none;
 
-        if (!a)
-                return NULL;
-        (void) sys_call(SYS_madvise, a, sizeof *a, MADV_WIPEONFORK); /* kernels that cannot: the pid tells */
-        a->gate = g;
-        a->pid = g->pid;
-        if (atomic_compare_exchange_strong(&the_account, &first, a))
-                return a;
-        (void) sys_call(SYS_munmap, a, sizeof *a); /* another thread was first */
-        return first;
+        *m = none;
 }
 
-/* In a child of fork there is nothing on the card. Whoever comes first begins again. */
-static Account *begin_again(Account *a, Gate *g, long pid) {
-        if (pid == MAKING || !atomic_compare_exchange_strong(&a->pid, &pid, MAKING))
-                return NULL;
+/* In a child of fork there is nothing on the card. Whoever comes first begins again; the others wait some nanoseconds, but not for a
+ * thread below a signal handler. */
+static void begin_again(Account *a, Gate *g) {
+        long making = -g->pid, pid = atomic_load(&a->pid);
+
+        for (unsigned turn = 0; pid == making && turn < MAKING_TURNS; turn++) {
+                (void) sys_call(SYS_sched_yield);
+                pid = atomic_load(&a->pid);
+        }
+        if (pid == g->pid || !atomic_compare_exchange_strong(&a->pid, &pid, making))
+                return;
         for (unsigned i = 0; i < ACCOUNT_CONTEXTS; i++)
                 atomic_store(&a->contexts[i], NULL);
-        for (unsigned i = 0; i < GATE_CARDS; i++) {
-                atomic_store(&a->meters[i].in_flight, 0);
-                atomic_store(&a->meters[i].used, 0);
-                atomic_store(&a->meters[i].closed, 0);
-                atomic_store(&a->meters[i].marks, 0);
-                atomic_store(&a->meters[i].waiters, 0);
-        }
+        for (unsigned i = 0; i < GATE_CARDS; i++)
+                clear_meter(&a->meters[i]);
         a->gate = g;
         atomic_store_explicit(&a->pid, g->pid, memory_order_release);
-        return a;
 }
 
 Account *account_get(Gate *g) {
-        Account *a = atomic_load_explicit(&the_account, memory_order_acquire);
-        long pid;
+        Account *a = &the_account;
 
-        if (!a)
-                return make(g);
-        pid = atomic_load_explicit(&a->pid, memory_order_acquire);
-        return pid == g->pid ? a : begin_again(a, g, pid);
+        if (atomic_load_explicit(&a->pid, memory_order_acquire) != g->pid)
+                begin_again(a, g);
+        return a;
 }
 
 /* ---- contexts ---- */
@@ -136,6 +129,23 @@ static int card_of_current(const Gate *g) {
         return -1;
 }
 
+/* The device is asked of the current context only. */
+static int card_of(const Gate *g, uintptr_t handle) {
+        int (*get_current)(CuHandle *) = (int (*)(CuHandle *)) real_get(REAL_cuCtxGetCurrent);
+        int (*push)(CuHandle) = (int (*)(CuHandle)) real_get(REAL_cuCtxPushCurrent_v2);
+        int (*pop)(CuHandle *) = (int (*)(CuHandle *)) real_get(REAL_cuCtxPopCurrent_v2);
+        CuHandle current = NULL;
+        int card;
+
+        if (g->n_cards == 1 || (get_current && get_current(&current) == 0 && (uintptr_t) current == handle))
+                return card_of_current(g);
+        if (!push || !pop || push((CuHandle) handle) != 0)
+                return -1;
+        card = card_of_current(g);
+        (void) pop(&current);
+        return card;
+}
+
 static void begin(Context *c, uint32_t card) {
         Spans none = {0};
 
@@ -145,24 +155,29 @@ static void begin(Context *c, uint32_t card) {
                 UINT64_C(1) << 48; /* what began before the first that was measured is after zero, too */
         c->spans = none;
         atomic_store(&c->over, 0);
-        atomic_store(&c->measuring, 0);
         for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
-                Batch *b = &c->batches[i];
-
-                b->context = c;
-                b->begin = b->end = NULL;
-                atomic_store(&b->state, BATCH_FREE);
+                c->batches[i].context = c;
+                c->batches[i].begin = c->batches[i].end = NULL;
         }
 }
 
-/* A place whose context has ended, and of which the driver has nothing to say any more. */
+static bool take_again(Context *c) {
+        uintptr_t handle = 0;
+
+        if (!atomic_compare_exchange_strong(&c->handle, &handle, 1))
+                return false;
+        if (batches_rest(c))
+                return true;
+        atomic_store(&c->handle, 0);
+        return false;
+}
+
+/* A place whose context has ended, and of which neither the driver nor another thread has anything to say any more. */
 static Context *take_place(Account *a) {
         for (unsigned i = 0; i < ACCOUNT_CONTEXTS; i++) {
                 Context *c = atomic_load(&a->contexts[i]), *fresh;
-                uintptr_t handle = 0;
 
-                if (c && atomic_load(&c->calls) == 0 &&
-                    atomic_compare_exchange_strong(&c->handle, &handle, 1))
+                if (c && take_again(c))
                         return c;
                 if (c)
                         continue;
@@ -177,47 +192,74 @@ static Context *take_place(Account *a) {
         return NULL;
 }
 
-static Context *add_context(Account *a, uintptr_t handle, int *ret_card) {
-        Context *c;
-
-        *ret_card = card_of_current(a->gate);
-        c = *ret_card >= 0 ? take_place(a) : NULL;
-        if (!c)
-                return NULL;
-        begin(c, (uint32_t) *ret_card);
-        atomic_store_explicit(&c->handle, handle, memory_order_release);
-        return c;
-}
-
-Context *account_context(Account *a, int *ret_card) {
-        int (*get_current)(CuHandle *) = (int (*)(CuHandle *)) real_get(REAL_cuCtxGetCurrent);
-        CuHandle handle = NULL;
-
-        *ret_card = -1;
-        if (!get_current || get_current(&handle) != 0 || (uintptr_t) handle <= 1)
-                return NULL;
+static Context *find(Account *a, uintptr_t handle, const Context *but) {
         for (unsigned i = 0; i < ACCOUNT_CONTEXTS; i++) {
                 Context *c = atomic_load_explicit(&a->contexts[i], memory_order_acquire);
 
                 if (!c)
-                        break;
-                if (atomic_load_explicit(&c->handle, memory_order_acquire) == (uintptr_t) handle) {
-                        *ret_card = (int) c->card;
+                        return NULL;
+                if (c != but && atomic_load_explicit(&c->handle, memory_order_acquire) == handle)
                         return c;
-                }
         }
-        return add_context(a, (uintptr_t) handle, ret_card);
+        return NULL;
 }
 
-void account_context_ends(Account *a, uintptr_t handle) {
+static void end_place(Account *a, Context *c, uintptr_t there, bool gone) {
+        if (!atomic_compare_exchange_strong(&c->handle, &there, 1))
+                return; /* somebody else does the same */
+        batches_end(a, c, gone);
+        atomic_store(&c->handle, 0);
+}
+
+/* Where two threads come with the same one, both have said so before either looks: at least one sees the other, and goes back. */
+static Context *add_context(Account *a, uintptr_t handle, int *ret_card) {
+        Context *c, *other;
+
+        *ret_card = card_of(a->gate, handle);
+        c = *ret_card >= 0 ? take_place(a) : NULL;
+        if (!c)
+                return NULL;
+        begin(c, (uint32_t) *ret_card);
+        atomic_store(&c->handle, handle);
+        other = find(a, handle, c);
+        if (!other)
+                return c;
+        end_place(a, c, handle, false);
+        return other;
+}
+
+uintptr_t account_handle(const Account *a, CuHandle stream) {
+        int (*get_current)(CuHandle *) = (int (*)(CuHandle *)) real_get(REAL_cuCtxGetCurrent);
+        int (*get_of)(CuHandle, CuHandle *) = (int (*)(CuHandle, CuHandle *)) real_get(REAL_cuStreamGetCtx);
+        CuHandle handle = NULL, of = NULL;
+
+        if (!get_current || get_current(&handle) != 0 || (uintptr_t) handle <= 1)
+                handle = NULL;
+        if ((handle && a->gate->n_cards == 1) || (uintptr_t) stream <= DEFAULT_STREAMS || !get_of)
+                return (uintptr_t) handle;
+        return get_of(stream, &of) == 0 && (uintptr_t) of > 1 ? (uintptr_t) of : (uintptr_t) handle;
+}
+
+Context *account_context(Account *a, uintptr_t handle, int *ret_card) {
+        Context *c;
+
+        *ret_card = -1;
+        if (handle == 0)
+                return NULL;
+        c = find(a, handle, NULL);
+        if (!c)
+                return add_context(a, handle, ret_card);
+        *ret_card = (int) c->card;
+        return c;
+}
+
+void account_context_ends(Account *a, uintptr_t handle, bool gone) {
         for (unsigned i = 0; i < ACCOUNT_CONTEXTS; i++) {
                 Context *c = atomic_load(&a->contexts[i]);
                 uintptr_t there = c ? atomic_load(&c->handle) : 0;
 
-                if (there <= 1 || (handle != 0 && there != handle))
-                        continue;
-                batches_end(a, c);
-                (void) atomic_compare_exchange_strong(&c->handle, &there, 0); /* somebody else did the same */
+                if (there > 1 && (handle == 0 || there == handle))
+                        end_place(a, c, there, gone);
         }
 }
 
@@ -356,5 +398,5 @@ void account_wake(Account *a, uint32_t card) {
 }
 
 Account *account_known(void) {
-        return atomic_load_explicit(&the_account, memory_order_acquire);
+        return &the_account;
 }

@@ -175,6 +175,19 @@ static void let_go(Batch *b) {
         atomic_store_explicit(&b->state, BATCH_FREE, memory_order_release);
 }
 
+static bool take(Batch *b, BatchState state) {
+        uint32_t expected = state;
+
+        return atomic_load_explicit(&b->state, memory_order_relaxed) == (uint32_t) state &&
+               atomic_compare_exchange_strong(&b->state, &expected, BATCH_HELD);
+}
+
+/* Whoever ends a context says so first and looks for what it has then; whoever has a batch gives it a state first and looks at the context
+ * then. So one of both sees it. */
+static bool has_ended(const Batch *b) {
+        return atomic_load(&b->context->handle) != b->handle;
+}
+
 /* One after the other, as if all streams were one. */
 static void expect(Meter *m, const Batch *b, uint64_t now) {
         uint64_t due = atomic_load(&m->due);
@@ -197,10 +210,17 @@ bool account_is_late(Account *a, uint32_t card, CuHandle stream, uint64_t now) {
         return late;
 }
 
+/* Of a context that has ended nobody asks any more. */
+static void forget(Account *a, Batch *b) {
+        if (has_ended(b))
+                say_over(a, b);
+}
+
 /* Marks the end of a batch that is held. Between the question whether the stream is captured and the event, another thread may have begun
  * a capture: then nothing of ours waits for that event. */
 static void close_batch(Account *a, Batch *b, uint64_t now) {
-        Meter *m = &a->meters[b->context->card];
+        Context *c = b->context; /* the batch is another one's as soon as it is closed */
+        Meter *m = &a->meters[c->card];
         int mode = relax(CU_CAPTURE_RELAXED);
 
         if (!record(&b->end, b->stream) || is_capturing(b->stream)) {
@@ -211,12 +231,15 @@ static void close_batch(Account *a, Batch *b, uint64_t now) {
                 (void) atomic_fetch_add(&m->closed, 1);
                 (void) atomic_fetch_add(&m->marks, 1);
                 atomic_store(&m->marked, now);
+                (void) atomic_fetch_add(&c->watching, 1);
                 atomic_store(&b->state, BATCH_CLOSED);
-                (void) watch(b->context, b); /* where that cannot be had, account_tend() asks */
+                if (has_ended(b) || !watch(c, b)) /* where it cannot be had, account_tend() asks */
+                        forget(a, b);
+                (void) atomic_fetch_sub(&c->watching, 1);
                 if (atomic_load(&m->closed) > 0)
-                        account_want(a, b->context->card, now);
+                        account_want(a, c->card, now);
                 if (atomic_load(&m->closed) == 0)
-                        account_idle(a, b->context->card); /* it was over before we said that it had begun */
+                        account_idle(a, c->card); /* it was over before we said that it had begun */
         }
         (void) relax(mode);
 }
@@ -266,20 +289,25 @@ static void measure(Account *a, Context *c, Batch *b) {
 }
 
 /* One thread at a time; the others have better things to do. */
-static void measure_all(Account *a, Context *c, uint64_t now) {
+static bool take_measuring(Context *c, uint64_t now) {
         uint64_t since = atomic_load(&c->measuring);
-        uint32_t done;
 
-        if (since != 0 && (now < since || now - since < MEASURE_STALE))
-                return;
-        if (!atomic_compare_exchange_strong(&c->measuring, &since, now))
-                return;
-        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
-                done = BATCH_DONE;
-                if (atomic_load_explicit(&c->batches[i].state, memory_order_relaxed) == BATCH_DONE &&
-                    atomic_compare_exchange_strong(&c->batches[i].state, &done, BATCH_HELD))
+        return (since == 0 || (now > since && now - since >= MEASURE_STALE)) &&
+               atomic_compare_exchange_strong(&c->measuring, &since, now);
+}
+
+static void measure_done(Account *a, Context *c) {
+        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++)
+                if (take(&c->batches[i], BATCH_DONE))
                         measure(a, c, &c->batches[i]);
-        }
+}
+
+/* Not of a context that has ended: its events may be gone. */
+static void measure_all(Account *a, Context *c, uint64_t now) {
+        if (!take_measuring(c, now))
+                return;
+        if (atomic_load(&c->handle) > 1)
+                measure_done(a, c);
         atomic_store_explicit(&c->measuring, 0, memory_order_release);
 }
 
@@ -312,13 +340,6 @@ static bool begin(Account *a, Batch *b, CuHandle stream, uintptr_t key, bool col
         return ok;
 }
 
-static bool take(Batch *b, BatchState state) {
-        uint32_t expected = state;
-
-        return atomic_load_explicit(&b->state, memory_order_relaxed) == (uint32_t) state &&
-               atomic_compare_exchange_strong(&b->state, &expected, BATCH_HELD);
-}
-
 /* The stream ran dry since: what the batch has is over, and what comes begins another one. Where the estimates were too small and it is
  * still at work, it goes on, and has taken so much more. */
 static bool went_dry(Account *a, Batch *b, uint64_t now) {
@@ -342,11 +363,19 @@ static bool went_dry(Account *a, Batch *b, uint64_t now) {
         return true;
 }
 
-static Batch *take_open(Account *a, Batch *b, uintptr_t key, bool cold, uint64_t now) {
+static void put_back(Account *a, Batch *b, uint64_t now) {
+        atomic_store(&b->state, BATCH_OPEN);
+        if (has_ended(b) && take(b, BATCH_OPEN)) { /* and nobody looks after it */
+                charge_unseen(a, b, now);
+                let_go(b);
+        }
+}
+
+static Batch *take_open(Account *a, Batch *b, uintptr_t handle, uintptr_t key, bool cold, uint64_t now) {
         if (__atomic_load_n(&b->key, __ATOMIC_RELAXED) != key || !take(b, BATCH_OPEN))
                 return NULL;
-        if (b->key != key) { /* it became another one in between */
-                atomic_store(&b->state, BATCH_OPEN);
+        if (b->key != key || b->handle != handle || has_ended(b)) { /* it became another one in between */
+                put_back(a, b, now);
                 return NULL;
         }
         if (!went_dry(a, b, now) || begin(a, b, b->stream, key, cold, now))
@@ -355,11 +384,12 @@ static Batch *take_open(Account *a, Batch *b, uintptr_t key, bool cold, uint64_t
         return NULL;
 }
 
-Batch *account_open(Account *a, Context *c, CuHandle stream, uintptr_t key, bool cold, uint64_t now) {
+Batch *account_open(Account *a, Context *c, uintptr_t handle, CuHandle stream, uintptr_t key, bool cold,
+                    uint64_t now) {
         Batch *b;
 
         for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
-                b = take_open(a, &c->batches[i], key, cold, now);
+                b = take_open(a, &c->batches[i], handle, key, cold, now);
                 if (b)
                         return b;
         }
@@ -367,7 +397,8 @@ Batch *account_open(Account *a, Context *c, CuHandle stream, uintptr_t key, bool
                 b = &c->batches[i];
                 if (!take(b, BATCH_FREE))
                         continue;
-                if (begin(a, b, stream, key, cold, now))
+                b->handle = handle;
+                if (!has_ended(b) && begin(a, b, stream, key, cold, now))
                         return b;
                 let_go(b);
                 return NULL;
@@ -423,16 +454,11 @@ void account_add(Account *a, Batch *b, const Launched *l) {
         }
         if (b->n_launches == 0) {
                 let_go(b);
-        } else if (l->mark || is_due(a, b, l->estimate, l->now)) {
+        } else if (!has_ended(b) && (l->mark || is_due(a, b, l->estimate, l->now))) {
                 close_batch(a, b, l->now);
                 account_tend(a, b->context, false, l->now);
         } else {
-                atomic_store(&b->state, BATCH_OPEN);
-                if (atomic_load(&b->context->handle) == 0 && take(b, BATCH_OPEN)) {
-                        charge_unseen(a, b,
-                                      l->now); /* the context ended meanwhile, and nobody looks after it */
-                        let_go(b);
-                }
+                put_back(a, b, l->now);
         }
 }
 
@@ -460,14 +486,14 @@ static void tend_open(Account *a, Batch *b, bool close, uint64_t now) {
                         charge_unseen(a, b, now);
                         let_go(b);
                 } else {
-                        atomic_store(&b->state, BATCH_OPEN);
+                        put_back(a, b, now);
                 }
         } else if (went_dry(a, b, now)) {
                 let_go(b);
         } else if (close && !is_barrier(b) && !is_capturing(b->stream)) {
                 close_batch(a, b, now);
         } else {
-                atomic_store(&b->state, BATCH_OPEN);
+                put_back(a, b, now);
         }
 }
 
@@ -487,7 +513,8 @@ void account_tend(Account *a, Context *c, bool all, uint64_t now) {
 
                 if (state == BATCH_OPEN)
                         tend_open(a, &c->batches[i], all, now);
-                else if (state == BATCH_CLOSED && atomic_load(&c->calls) == 0)
+                else if (state == BATCH_CLOSED && atomic_load(&c->calls) == 0 &&
+                         atomic_load(&c->watching) == 0)
                         ask(a, &c->batches[i]);
         }
         measure_all(a, c, now);
@@ -495,17 +522,21 @@ void account_tend(Account *a, Context *c, bool all, uint64_t now) {
 
 /* ---- the end ---- */
 
-static void end_batch(Account *a, Batch *b) {
+/* false: another thread has it. */
+static bool end_batch(Account *a, Batch *b, bool gone) {
         say_over(a, b);
         if (take(b, BATCH_OPEN)) {
                 charge_unseen(a, b, account_now());
                 let_go(b);
         }
         if (!take(b, BATCH_DONE) && !take(b, BATCH_FREE))
-                return; /* a thread has it, in a context that ends: the place is made new before it is used again */
+                return false;
+        if (gone || atomic_load(&b->context->watching) != 0)
+                b->begin = b->end = NULL; /* they end with the context */
         drop_event(&b->begin);
         drop_event(&b->end);
         let_go(b);
+        return true;
 }
 
 /* Their end is marked while the stream is there; later only the mark is asked about. */
@@ -518,20 +549,38 @@ void batches_end_stream(Account *a, Context *c, CuHandle stream) {
                 if (b->stream == stream)
                         close_batch(a, b, account_now());
                 else
-                        atomic_store(&b->state, BATCH_OPEN);
+                        put_back(a, b, account_now());
         }
 }
 
-void batches_end(Account *a, Context *c) {
+void batches_end(Account *a, Context *c, bool gone) {
         StreamCall *destroy = (StreamCall *) real_get(REAL_cuStreamDestroy_v2);
-        CuHandle stream = __atomic_exchange_n(&c->watch, NULL, __ATOMIC_ACQ_REL);
         int mode = relax(CU_CAPTURE_RELAXED);
+        bool mine = take_measuring(c, account_now()), alone = mine;
 
-        measure_all(a, c, account_now());
+        if (mine && !gone)
+                measure_done(a, c);
         for (unsigned i = 0; i < ACCOUNT_BATCHES; i++)
-                end_batch(a, &c->batches[i]);
-        drop_event(&c->origin);
-        if (stream && destroy)
-                (void) destroy(stream); /* what it waits for comes to its end, and the host functions, too */
+                alone &= end_batch(a, &c->batches[i], gone);
+        if (alone && !gone && atomic_load(&c->watching) == 0) {
+                drop_event(&c->origin);
+                if (c->watch && destroy)
+                        (void) destroy(
+                                c->watch); /* what it waits for comes to its end, and the host functions, too */
+        }
+        if (mine)
+                atomic_store(&c->measuring, 0);
         (void) relax(mode);
+}
+
+bool batches_rest(Context *c) {
+        if (atomic_load(&c->calls) != 0 || atomic_load(&c->measuring) != 0 || atomic_load(&c->watching) != 0)
+                return false;
+        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
+                if (take(&c->batches[i], BATCH_DONE))
+                        let_go(&c->batches[i]);
+                if (atomic_load(&c->batches[i].state) != BATCH_FREE)
+                        return false;
+        }
+        return true;
 }

@@ -13,6 +13,9 @@ void account_return(Account *a, uint32_t card, uint64_t nsec);
 void account_wake(Account *a, uint32_t card); /* who waits for something to be over */
 Account *account_known(void);                 /* for the driver's thread */
 
-/* The context is about to end: what it had is charged as estimated, our events and our stream go. */
-void batches_end(Account *a, Context *c);
+/* The context is about to end (its handle says so already): what it had is charged as estimated, our events and our stream go, unless
+ * they are gone, or another thread has some of them in hands: it lets go of them, and they end with the context. */
+void batches_end(Account *a, Context *c, bool gone);
+/* Whether nobody has anything of a context that has ended: its place may be used again. */
+bool batches_rest(Context *c);
 void batches_end_stream(Account *a, Context *c, CuHandle stream);

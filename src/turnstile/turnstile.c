@@ -336,7 +336,8 @@ void turnstile_enter(Gate *g, Launch *l, CuHandle function, uint64_t blocks, CuH
         int card = -1;
 
         l->account = NULL;
-        l->context = a ? account_context(a, &card) : NULL;
+        l->handle = account_handle(a, named);
+        l->context = account_context(a, l->handle, &card);
         if (card < 0 || !turnstile_limits(g->cards[card].slice.limits) || is_captured(named))
                 return;
         l->account = a;
@@ -344,7 +345,7 @@ void turnstile_enter(Gate *g, Launch *l, CuHandle function, uint64_t blocks, CuH
         l->estimate = estimate_find(&a->estimates, (uintptr_t) function, blocks);
         wait_for_turn(l, named);
         account_launched(a, l->card);
-        l->batch = l->context ? account_open(a, l->context, named,
+        l->batch = l->context ? account_open(a, l->context, l->handle, named,
                                              named == STREAM_MINE ? spin_self() : (uintptr_t) named,
                                              estimate_is_doubtful(l->estimate), l->now)
                               : NULL;
@@ -369,23 +370,62 @@ void turnstile_leave(Launch *l, int result) {
         else
                 account_charge(a, l->card, l->nsec, made ? estimate_nsec(l->estimate) : 0);
         if (is_fatal(result) && l->context)
-                account_context_ends(a, atomic_load(&l->context->handle));
+                account_context_ends(a, l->handle, false);
         if (l->waited && atomic_load(&a->meters[l->card].closed) == 0)
                 account_idle(a, l->card); /* it said that it wants, and has nothing on the card */
 }
 
-void turnstile_context_ends(CuHandle context) {
+static void context_ends(CuHandle context, bool gone) {
         Gate *g = gate_get();
-        Account *a = g ? account_get(g) : NULL;
 
-        if (a)
-                account_context_ends(a, (uintptr_t) context);
+        if (g)
+                account_context_ends(account_get(g), (uintptr_t) context, gone);
+}
+
+void turnstile_context_ends(CuHandle context) {
+        context_ends(context, false);
+}
+
+void turnstile_green_ends(CuHandle green) {
+        int (*get)(CuHandle *, CuHandle) = (int (*)(CuHandle *, CuHandle)) real_get(REAL_cuCtxFromGreenCtx);
+        CuHandle context = NULL;
+
+        if (!get || get(&context, green) != 0)
+                context = NULL;
+        context_ends(context, false);
+}
+
+/* Not known to be active without the question. */
+static bool is_active(int device) {
+        int (*get)(int, unsigned *, int *) =
+                (int (*)(int, unsigned *, int *)) real_get(REAL_cuDevicePrimaryCtxGetState);
+        unsigned flags;
+        int active = 0;
+
+        return get && get(device, &flags, &active) == 0 && active;
+}
+
+CuHandle turnstile_primary(int device) {
+        int (*retain)(CuHandle *, int) = (int (*)(CuHandle *, int)) real_get(REAL_cuDevicePrimaryCtxRetain);
+        int (*release)(int) = (int (*)(int)) real_get(REAL_cuDevicePrimaryCtxRelease_v2);
+        CuHandle context = NULL;
+
+        if (!release)
+                release = (int (*)(int)) real_get(REAL_cuDevicePrimaryCtxRelease);
+        if (!gate_get() || !retain || !release || !is_active(device) || retain(&context, device) != 0)
+                return NULL;
+        (void) release(device); /* as it was before */
+        return context;
+}
+
+void turnstile_primary_released(int device, CuHandle context) {
+        if (!is_active(device))
+                context_ends(context, true);
 }
 
 void turnstile_stream_ends(CuHandle stream) {
         Gate *g = turnstile_gate();
-        Account *a = g ? account_get(g) : NULL;
 
-        if (a)
-                account_stream_ends(a, stream);
+        if (g)
+                account_stream_ends(account_get(g), stream);
 }

@@ -9,6 +9,7 @@
 typedef struct Launch {
         Account *account; /* NULL: it is not counted */
         Context *context;
+        uintptr_t handle; /* of the context as the driver names it */
         Batch *batch;
         Estimate *estimate;
         uint64_t nsec, now;
@@ -30,5 +31,10 @@ void turnstile_leave(Launch *l, int result);
 
 /* A context is about to end; NULL: any may. */
 void turnstile_context_ends(CuHandle context);
+void turnstile_green_ends(CuHandle green); /* the context that was made of it has a handle of its own */
+/* A card's primary context may end, or have others that retained it. Before: which it is, NULL if that cannot be told. After it: it has
+ * ended only if the driver says that it is not active. */
+CuHandle turnstile_primary(int device);
+void turnstile_primary_released(int device, CuHandle context);
 /* A stream is about to end: nothing is asked of it any more. */
 void turnstile_stream_ends(CuHandle stream);

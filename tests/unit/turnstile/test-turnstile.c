@@ -244,7 +244,8 @@ static void settle(void) {
         int card;
 
         for (unsigned i = 0; i < 3; i++) {
-                account_tend(account_get(&gate), account_context(account_get(&gate), &card), true,
+                account_tend(account_get(&gate),
+                             account_context(account_get(&gate), (uintptr_t) &driver, &card), true,
                              account_now());
                 all_is_over();
         }
@@ -455,6 +456,66 @@ static void after_a_fault(void) {
         all_is_over();
 }
 
+/* ---- the primary context ---- */
+
+static _Atomic int retained;
+
+static int primary_retain(CuHandle *ret, int device) {
+        ASSERT_INT(device, 0);
+        retained++;
+        *ret = (CuHandle) &driver;
+        return 0;
+}
+
+static int primary_release(int device) {
+        ASSERT_INT(device, 0);
+        retained--;
+        return 0;
+}
+
+static int primary_state(int device, unsigned *flags, int *active) {
+        ASSERT_INT(device, 0);
+        *flags = 0;
+        *active = retained > 0;
+        return 0;
+}
+
+static void release_primary(void) {
+        CuHandle context = turnstile_primary(0);
+
+        ASSERT_TRUE(context == &driver);
+        (void) primary_release(0);
+        turnstile_primary_released(0, context);
+}
+
+static void begin_primary(int users) {
+        begin();
+        put(REAL_cuDevicePrimaryCtxRetain, (void *) primary_retain);
+        put(REAL_cuDevicePrimaryCtxRelease_v2, (void *) primary_release);
+        put(REAL_cuDevicePrimaryCtxGetState, (void *) primary_state);
+        retained = users;
+}
+
+/* Who gives it back while others have it ends nothing. */
+static void primary_is_given_back(void) {
+        unsigned live;
+
+        begin_primary(2);
+        for (unsigned i = 0; i < 10; i++)
+                launch(300000);
+        ASSERT_TRUE(account_get(&gate)->meters[0].closed > 0);
+        live = driver.n_live;
+        release_primary();
+        ASSERT_TRUE(account_get(&gate)->meters[0].closed > 0);
+        ASSERT_INT(driver.n_live, live);
+        release_primary(); /* the last one: nothing of ours is there any more, nor may be named */
+        ASSERT_INT(driver.n_live, live);
+        ASSERT_INT(account_get(&gate)->meters[0].closed, 0);
+        ASSERT_INT(account_get(&gate)->meters[0].in_flight, 0);
+        ASSERT_TRUE(turnstile_primary(0) == NULL);
+        all_is_over();
+}
+
 /* ---- threads ---- */
 
 enum { THREADS = 64, ROUNDS = 200 };
@@ -504,6 +565,39 @@ static void threads(void) {
         settle();
         ASSERT_INT(account_get(&gate)->meters[0].closed, 0);
         ASSERT_INT(account_get(&gate)->meters[0].waiters, 0);
+        ASSERT_INT(account_get(&gate)->meters[0].in_flight, 0);
+        ASSERT_INT(row()->in_flight, 0);
+        ASSERT_INT(row()->wants, 0);
+}
+
+static void *ending(void *unused) {
+        while (passed < THREADS * ROUNDS) {
+                turnstile_context_ends(NULL);
+                (void) usleep(500);
+        }
+        return unused;
+}
+
+/* Somebody says that contexts may end while others launch in them, and they do not: what these have in hands is theirs, and nothing
+ * stays in flight for ever. */
+static void contexts_end_below_threads(void) {
+        pthread_t launchers[THREADS], helper, ender;
+
+        begin();
+        passed = 0;
+        over = 0;
+        ASSERT_OK(pthread_create(&helper, NULL, driving, NULL));
+        ASSERT_OK(pthread_create(&ender, NULL, ending, NULL));
+        for (uintptr_t i = 0; i < THREADS; i++)
+                ASSERT_OK(pthread_create(&launchers[i], NULL, launching, (void *) i));
+        for (size_t i = 0; i < THREADS; i++)
+                ASSERT_OK(pthread_join(launchers[i], NULL));
+        ASSERT_OK(pthread_join(ender, NULL));
+        over = 1;
+        ASSERT_OK(pthread_join(helper, NULL));
+        settle();
+        turnstile_context_ends(NULL);
+        ASSERT_INT(account_get(&gate)->meters[0].closed, 0);
         ASSERT_INT(account_get(&gate)->meters[0].in_flight, 0);
         ASSERT_INT(row()->in_flight, 0);
         ASSERT_INT(row()->wants, 0);
@@ -623,7 +717,8 @@ int main(void) {
                          TEST(launches_are_counted), TEST(estimates_are_not_said), TEST(union_over_streams),
                          TEST(refused_launches_cost_nothing), TEST(a_stream_that_cannot_be_marked),
                          TEST(captured_work_is_no_work), TEST(an_old_driver), TEST(no_context),
-                         TEST(contexts_come_and_go), TEST(after_a_fault), TEST(threads),
-                         TEST(more_work_than_before), TEST(what_is_late_holds_the_others),
-                         TEST(nobody_is_held_for_ever), TEST(over_by_its_time));
+                         TEST(contexts_come_and_go), TEST(after_a_fault), TEST(primary_is_given_back),
+                         TEST(threads), TEST(contexts_end_below_threads), TEST(more_work_than_before),
+                         TEST(what_is_late_holds_the_others), TEST(nobody_is_held_for_ever),
+                         TEST(over_by_its_time));
 }
