@@ -78,6 +78,7 @@ static void begin_again(Account *a, Gate *g) {
                 atomic_store(&a->contexts[i], NULL);
         for (unsigned i = 0; i < GATE_CARDS; i++)
                 clear_meter(&a->meters[i]);
+        atomic_store(&a->strays, false);
         a->gate = g;
         atomic_store_explicit(&a->pid, g->pid, memory_order_release);
 }
@@ -127,23 +128,6 @@ static int card_of_current(const Gate *g) {
                 if (g->cards[i].good && same_card(g->cards[i].uuid, &uuid))
                         return (int) i;
         return -1;
-}
-
-/* The device is asked of the current context only. */
-static int card_of(const Gate *g, uintptr_t handle) {
-        int (*get_current)(CuHandle *) = (int (*)(CuHandle *)) real_get(REAL_cuCtxGetCurrent);
-        int (*push)(CuHandle) = (int (*)(CuHandle)) real_get(REAL_cuCtxPushCurrent_v2);
-        int (*pop)(CuHandle *) = (int (*)(CuHandle *)) real_get(REAL_cuCtxPopCurrent_v2);
-        CuHandle current = NULL;
-        int card;
-
-        if (g->n_cards == 1 || (get_current && get_current(&current) == 0 && (uintptr_t) current == handle))
-                return card_of_current(g);
-        if (!push || !pop || push((CuHandle) handle) != 0)
-                return -1;
-        card = card_of_current(g);
-        (void) pop(&current);
-        return card;
 }
 
 static void begin(Context *c, uint32_t card) {
@@ -215,7 +199,7 @@ static void end_place(Account *a, Context *c, uintptr_t there, bool gone) {
 static Context *add_context(Account *a, uintptr_t handle, int *ret_card) {
         Context *c, *other;
 
-        *ret_card = card_of(a->gate, handle);
+        *ret_card = card_of_current(a->gate);
         c = *ret_card >= 0 ? take_place(a) : NULL;
         if (!c)
                 return NULL;
@@ -228,16 +212,20 @@ static Context *add_context(Account *a, uintptr_t handle, int *ret_card) {
         return other;
 }
 
-uintptr_t account_handle(const Account *a, CuHandle stream) {
+uintptr_t account_handle(const Account *a, CuHandle stream, bool *ret_foreign) {
         int (*get_current)(CuHandle *) = (int (*)(CuHandle *)) real_get(REAL_cuCtxGetCurrent);
         int (*get_of)(CuHandle, CuHandle *) = (int (*)(CuHandle, CuHandle *)) real_get(REAL_cuStreamGetCtx);
         CuHandle handle = NULL, of = NULL;
 
+        *ret_foreign = false;
         if (!get_current || get_current(&handle) != 0 || (uintptr_t) handle <= 1)
                 handle = NULL;
         if ((handle && a->gate->n_cards == 1) || (uintptr_t) stream <= DEFAULT_STREAMS || !get_of)
                 return (uintptr_t) handle;
-        return get_of(stream, &of) == 0 && (uintptr_t) of > 1 ? (uintptr_t) of : (uintptr_t) handle;
+        if (get_of(stream, &of) != 0 || (uintptr_t) of <= 1)
+                return (uintptr_t) handle;
+        *ret_foreign = of != handle;
+        return (uintptr_t) of;
 }
 
 Context *account_context(Account *a, uintptr_t handle, int *ret_card) {
@@ -303,19 +291,23 @@ void account_correct(Account *a, uint32_t card, int64_t nsec) {
         say_busy(a, card);
 }
 
-void account_return(Account *a, uint32_t card, uint64_t nsec) {
-        _Atomic uint64_t *in_flight = &a->meters[card].in_flight;
-        uint64_t was = atomic_load_explicit(in_flight, memory_order_relaxed);
+void account_return(Account *a, uint32_t card, uint64_t nsec, uint32_t launches) {
+        Meter *m = &a->meters[card];
+        uint64_t was = atomic_load_explicit(&m->in_flight, memory_order_relaxed);
+        uint32_t n = atomic_load_explicit(&m->launches, memory_order_relaxed);
 
-        while (!atomic_compare_exchange_weak(in_flight, &was, was > nsec ? was - nsec : 0))
+        while (!atomic_compare_exchange_weak(&m->in_flight, &was, was > nsec ? was - nsec : 0))
+                ;
+        while (launches > 0 &&
+               !atomic_compare_exchange_weak(&m->launches, &n, n > launches ? n - launches : 0))
                 ;
 }
 
 /* At once: what was estimated is never in `used`, where another thread would say it for good. */
-void account_charge(Account *a, uint32_t card, uint64_t in_flight, uint64_t nsec) {
+void account_charge(Account *a, uint32_t card, uint64_t in_flight, uint64_t nsec, uint32_t launches) {
         Meter *m = &a->meters[card];
 
-        account_return(a, card, in_flight);
+        account_return(a, card, in_flight, launches);
         (void) atomic_fetch_add_explicit(&m->used, (int64_t) nsec, memory_order_relaxed);
         (void) atomic_fetch_sub_explicit(&m->balance, (int64_t) nsec - (int64_t) in_flight,
                                          memory_order_relaxed);

@@ -19,7 +19,9 @@
 enum {
         ACCOUNT_CONTEXTS = 512, /* made by need */
         ACCOUNT_BATCHES = 48,   /* per context */
-        ACCOUNT_KINDS = 8,      /* of launches in a batch that are told apart */
+        ACCOUNT_LAUNCHES =
+                64, /* of a process in flight: their ends are seen, or nobody knows how long they are */
+        ACCOUNT_KINDS = 8, /* of launches in a batch that are told apart */
 };
 
 typedef enum BatchState {
@@ -73,6 +75,12 @@ typedef struct Meter {                    /* of one card */
         _Atomic uint32_t marks;  /* how many were, ever */
         _Atomic uint32_t window; /* that something was launched in last */
         _Atomic uint64_t due;    /* when those that are closed will be over, by the estimates */
+        _Atomic uint32_t
+                launches; /* in flight, as in_flight has them: however short they are said to be, not too many */
+        _Atomic uint32_t n_loose;            /* launches without a batch, ever */
+        _Atomic uint64_t loose, loose_until; /* of in_flight what they are, and until when by the estimates */
+        _Atomic uint64_t loose_over;         /* when the last one that was waited for was over */
+        _Atomic uint64_t excused;            /* until then nobody waits for his own */
         Peers seen;
 } Meter;
 
@@ -82,6 +90,7 @@ typedef struct Account {
         Gate *gate;
         Estimates estimates;
         Meter meters[GATE_CARDS];
+        _Atomic bool strays; /* a launch without any context was made */
         _Atomic(Context *) contexts[ACCOUNT_CONTEXTS];
 } Account;
 
@@ -89,8 +98,9 @@ uint64_t account_now(void); /* ns of CLOCK_MONOTONIC */
 
 Account *account_get(Gate *g); /* never NULL; memory of its own is not asked for */
 
-/* The context that a launch into this stream is in: the stream's own, where that may be another one than the current; 0: none. */
-uintptr_t account_handle(const Account *a, CuHandle stream);
+/* The context that a launch into this stream is in: the stream's own, where that may be another one than the current; 0: none. *ret_foreign:
+ * it is not the current one, which it has to be for all that follows. */
+uintptr_t account_handle(const Account *a, CuHandle stream, bool *ret_foreign);
 /* NULL: no room for one more. *ret_card is -1 if its card is not known, or the handle is 0. */
 Context *account_context(Account *a, uintptr_t handle, int *ret_card);
 /* 0: all of them. gone: the driver has ended it, and what was ours in it with it; false: it is about to. What other threads have in hands
@@ -109,8 +119,10 @@ typedef struct Launched {
         bool mark;          /* its end matters: somebody waited for it */
 } Launched;
 void account_add(Account *a, Batch *b, const Launched *l);
-/* What was launched without a batch: so much was in flight, and so much is charged. */
-void account_charge(Account *a, uint32_t card, uint64_t in_flight, uint64_t nsec);
+/* So much was in flight for so many launches, and so much is charged. */
+void account_charge(Account *a, uint32_t card, uint64_t in_flight, uint64_t nsec, uint32_t launches);
+/* in_flight that came to nothing, and launches. */
+void account_return(Account *a, uint32_t card, uint64_t nsec, uint32_t launches);
 
 /* What is on the card takes many times as long as was estimated: nothing else should be launched until it is known. */
 bool account_is_late(Account *a, uint32_t card, CuHandle stream, uint64_t now);

@@ -16,8 +16,9 @@
 #define MEASURE_STALE UINT64_C(10000000000) /* a thread that was measuring has ended */
 
 enum {
-        MARKS_FIRST = 64, /* of a process: functions may be tried with little work before they get much */
-        MARKS_COLD = 4,   /* on the card at once, of what was never measured */
+        MARKS_FIRST = 64,   /* of a process: functions may be tried with little work before they get much */
+        MARK_LAUNCHES = 32, /* in a batch: ACCOUNT_LAUNCHES of them may be in flight */
+        MARKS_COLD = 4,     /* on the card at once, of what was never measured */
         WRONG = 4, /* times the estimate: it was none. Less may be because the driver's thread came late */
 };
 
@@ -33,7 +34,7 @@ typedef int StreamCall(CuHandle stream);
 /* ---- the driver, relaxed ---- */
 
 /* So that nothing of ours is refused, or breaks anything, because somebody captures a stream just now. */
-static int relax(int mode) {
+int batches_relax(int mode) {
         int (*exchange)(int *) = (int (*)(int *)) real_get(REAL_cuThreadExchangeStreamCaptureMode);
 
         if (exchange)
@@ -96,7 +97,7 @@ static uint64_t provisional(const Batch *b, uint64_t now) {
 
 static void charge_as(Account *a, Batch *b, uint64_t charged) {
         b->charged = charged;
-        account_charge(a, b->context->card, atomic_load(&b->nsec), charged);
+        account_charge(a, b->context->card, atomic_load(&b->nsec), charged, b->n_launches);
 }
 
 /* in_flight becomes used. */
@@ -204,9 +205,9 @@ bool account_is_late(Account *a, uint32_t card, CuHandle stream, uint64_t now) {
 
         if (!late)
                 return false;
-        mode = relax(CU_CAPTURE_RELAXED);
+        mode = batches_relax(CU_CAPTURE_RELAXED);
         late = !is_done(stream); /* or it is the driver's thread that comes late; or the context is no more */
-        (void) relax(mode);
+        (void) batches_relax(mode);
         return late;
 }
 
@@ -221,7 +222,7 @@ static void forget(Account *a, Batch *b) {
 static void close_batch(Account *a, Batch *b, uint64_t now) {
         Context *c = b->context; /* the batch is another one's as soon as it is closed */
         Meter *m = &a->meters[c->card];
-        int mode = relax(CU_CAPTURE_RELAXED);
+        int mode = batches_relax(CU_CAPTURE_RELAXED);
 
         if (!record(&b->end, b->stream) || is_capturing(b->stream)) {
                 charge_unseen(a, b, now);
@@ -241,7 +242,7 @@ static void close_batch(Account *a, Batch *b, uint64_t now) {
                 if (atomic_load(&m->closed) == 0)
                         account_idle(a, c->card); /* it was over before we said that it had begun */
         }
-        (void) relax(mode);
+        (void) batches_relax(mode);
 }
 
 /* ---- measuring ---- */
@@ -334,9 +335,9 @@ static bool begin(Account *a, Batch *b, CuHandle stream, uintptr_t key, bool col
         b->measured = worth_measuring(a, b, cold, now);
         if (!b->measured)
                 return true;
-        mode = relax(CU_CAPTURE_RELAXED);
+        mode = batches_relax(CU_CAPTURE_RELAXED);
         ok = record(&b->begin, stream);
-        (void) relax(mode);
+        (void) batches_relax(mode);
         return ok;
 }
 
@@ -348,9 +349,9 @@ static bool went_dry(Account *a, Batch *b, uint64_t now) {
 
         if (now <= atomic_load(&b->over))
                 return false;
-        mode = relax(CU_CAPTURE_RELAXED);
+        mode = batches_relax(CU_CAPTURE_RELAXED);
         done = is_done(b->stream);
-        (void) relax(mode);
+        (void) batches_relax(mode);
         if (!done) {
                 uint64_t more = now - atomic_load(&b->over);
 
@@ -439,7 +440,7 @@ static bool is_due(const Account *a, const Batch *b, const Estimate *e, uint64_t
                 return true;
         if (closed == 0 && atomic_load_explicit(&m->marks, memory_order_relaxed) < MARKS_FIRST)
                 return true;
-        return atomic_load(&b->nsec) >= mark_after(a, b->context->card) ||
+        return b->n_launches >= MARK_LAUNCHES || atomic_load(&b->nsec) >= mark_after(a, b->context->card) ||
                now - atomic_load_explicit(&m->marked, memory_order_relaxed) >=
                        (closed == 0 ? MARK_QUIET : MARK_PAUSE);
 }
@@ -450,7 +451,7 @@ void account_add(Account *a, Batch *b, const Launched *l) {
                 (void) atomic_fetch_add(&b->nsec, l->nsec);
                 (void) atomic_fetch_add(&b->over, l->nsec);
         } else {
-                account_return(a, b->context->card, l->nsec);
+                account_return(a, b->context->card, l->nsec, 1);
         }
         if (b->n_launches == 0) {
                 let_go(b);
@@ -500,11 +501,11 @@ static void tend_open(Account *a, Batch *b, bool close, uint64_t now) {
 /* Where no host function can be had. */
 static void ask(Account *a, Batch *b) {
         EventCall *query = (EventCall *) real_get(REAL_cuEventQuery);
-        int mode = relax(CU_CAPTURE_RELAXED);
+        int mode = batches_relax(CU_CAPTURE_RELAXED);
 
         if (!query || query(b->end) != CU_ERROR_NOT_READY)
                 say_over(a, b);
-        (void) relax(mode);
+        (void) batches_relax(mode);
 }
 
 void account_tend(Account *a, Context *c, bool all, uint64_t now) {
@@ -555,7 +556,7 @@ void batches_end_stream(Account *a, Context *c, CuHandle stream) {
 
 void batches_end(Account *a, Context *c, bool gone) {
         StreamCall *destroy = (StreamCall *) real_get(REAL_cuStreamDestroy_v2);
-        int mode = relax(CU_CAPTURE_RELAXED);
+        int mode = batches_relax(CU_CAPTURE_RELAXED);
         bool mine = take_measuring(c, account_now()), alone = mine;
 
         if (mine && !gone)
@@ -570,7 +571,7 @@ void batches_end(Account *a, Context *c, bool gone) {
         }
         if (mine)
                 atomic_store(&c->measuring, 0);
-        (void) relax(mode);
+        (void) batches_relax(mode);
 }
 
 bool batches_rest(Context *c) {

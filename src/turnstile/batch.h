@@ -7,11 +7,12 @@
 
 /* What was measured is so much more (or less) than what was settled. */
 void account_correct(Account *a, uint32_t card, int64_t nsec);
-/* in_flight that came to nothing. */
-void account_return(Account *a, uint32_t card, uint64_t nsec);
 
 void account_wake(Account *a, uint32_t card); /* who waits for something to be over */
 Account *account_known(void);                 /* for the driver's thread */
+
+/* Exchanges the thread's capture mode, CU_CAPTURE_RELAXED for calls of ours, and returns what it was. */
+int batches_relax(int mode);
 
 /* The context is about to end (its handle says so already): what it had is charged as estimated, our events and our stream go, unless
  * they are gone, or another thread has some of them in hands: it lets go of them, and they end with the context. */

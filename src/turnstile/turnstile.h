@@ -12,9 +12,12 @@ typedef struct Launch {
         uintptr_t handle; /* of the context as the driver names it */
         Batch *batch;
         Estimate *estimate;
+        CuHandle stream; /* as the driver is asked about it */
         uint64_t nsec, now;
         uint32_t card;
         bool waited, fills; /* fills: there is no room for the next one */
+        bool foreign;       /* its context is not the current one */
+        bool stray;         /* it has none */
 } Launch;
 
 /* Whether a slice's compute is limited at all, now. */

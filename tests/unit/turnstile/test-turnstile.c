@@ -3,6 +3,7 @@
 /* The turnstile on a driver of this test's own: a card with one timeline, which all streams share, and host functions that come when
  * their time has come and the test asks for them, or a thread does. The arbiter is this test, too. */
 
+#include "turnstile/loose.h"
 #include "turnstile/turnstile.h"
 
 #include <pthread.h>
@@ -337,7 +338,7 @@ static void launches_are_counted(void) {
 
 static void *charging(void *unused) {
         for (unsigned i = 0; i < 100000; i++)
-                account_charge(account_get(&gate), 0, 1000 * MSEC, 1000);
+                account_charge(account_get(&gate), 0, 1000 * MSEC, 1000, 1);
         over = 1;
         return unused;
 }
@@ -384,8 +385,28 @@ static void a_stream_that_cannot_be_marked(void) {
         begin();
         for (unsigned i = 0; i < 10; i++)
                 launch_in(99, 0x1000, 30000, 0);
-        ASSERT_INT(account_get(&gate)->meters[0].in_flight, 0);
+        while (account_get(&gate)->meters[0].in_flight >
+               0) /* until its time has passed, nobody sees its end */
+                loose_tend(account_get(&gate), 0, account_now());
+        ASSERT_INT(account_get(&gate)->meters[0].launches, 0);
         ASSERT_TRUE(row()->busy > 0);
+}
+
+/* No places, no events: what is launched is held to depth, and charged by the clock. */
+static void without_batches(void) {
+        uint64_t begin_at, most = 0, now;
+
+        begin();
+        put(REAL_cuEventCreate, NULL);
+        limits.turn.depth = 2 * MSEC;
+        begin_at = driver.end;
+        for (unsigned i = 0; i < 100; i++) {
+                launch_in(16, 0x9100, MSEC, 0);
+                now = account_now();
+                most = driver.end > now && driver.end - now > most ? driver.end - now : most;
+        }
+        ASSERT_TRUE(most <= 4 * MSEC);
+        between(100 * MSEC * 8 / 10, most_since(begin_at));
 }
 
 static void captured_work_is_no_work(void) {
@@ -422,7 +443,8 @@ static void no_context(void) {
         begin();
         driver.context_error = 201;
         limits.turn.window = 0;
-        launch(1000); /* the driver is to say what is wrong */
+        launch_in(16, 0x1000, 1000, 201); /* the driver is to say what is wrong */
+        launch_in(16, 0x1000, 1000, 201);
         ASSERT_INT(row()->wants, 0);
 }
 
@@ -634,6 +656,74 @@ static void more_work_than_before(void) {
         settle();
 }
 
+static void *launch_long(void *n) {
+        for (unsigned i = 0; i < 200; i++) {
+                launch(50 * MSEC);
+                (*(_Atomic unsigned *) n)++;
+        }
+        return NULL;
+}
+
+/* Known to be short, and then very long: before the first one's end is seen no more than so many pass. */
+static void not_too_many_at_once(void) {
+        static _Atomic unsigned n;
+        pthread_t helper, launcher;
+
+        begin();
+        n = 0;
+        for (unsigned i = 0; i < 200; i++) {
+                launch(1000);
+                (void) usleep(10);
+                all_is_over();
+        }
+        settle();
+        ASSERT_INT(account_get(&gate)->meters[0].launches, 0);
+        limits.turn.depth = 100 * MSEC;
+        ASSERT_OK(pthread_create(&launcher, NULL, launch_long, (void *) &n));
+        while (account_get(&gate)->meters[0].waiters == 0 && n < 200)
+                (void) usleep(100);
+        ASSERT_TRUE(n <= ACCOUNT_LAUNCHES);
+        over = 0;
+        ASSERT_OK(pthread_create(&helper, NULL, driving, NULL));
+        while (n < 200) { /* as if they had been short */
+                (void) pthread_mutex_lock(&lock);
+                driver.end = account_now();
+                for (unsigned i = 0; i < CALLS; i++)
+                        driver.calls[i].at = 0;
+                (void) pthread_mutex_unlock(&lock);
+                (void) usleep(1000);
+        }
+        ASSERT_OK(pthread_join(launcher, NULL));
+        for (unsigned i = 0; i < EVENTS; i++)
+                driver.events[i].at = account_now();
+        over = 1;
+        ASSERT_OK(pthread_join(helper, NULL));
+        settle();
+        ASSERT_INT(account_get(&gate)->meters[0].launches, 0);
+}
+
+static void *launch_one(void *unused) {
+        launch(1000);
+        return unused;
+}
+
+/* The driver takes a launch without a context: it is the last one that nobody counts. */
+static void strays(void) {
+        pthread_t launcher;
+
+        begin();
+        driver.context_error = 201;
+        limits.turn.window = 0;
+        launch(1000);
+        ASSERT_OK(pthread_create(&launcher, NULL, launch_one, NULL));
+        while (account_get(&gate)->meters[0].waiters == 0)
+                (void) usleep(100);
+        ASSERT_TRUE(row()->wants != 0);
+        limits.turn.window = 2 << 1 | TURN_OPEN;
+        ASSERT_OK(pthread_join(launcher, NULL));
+        ASSERT_TRUE(row()->busy > 0);
+}
+
 static void *launch_many(void *n) {
         for (unsigned i = 0; i < 500; i++) {
                 launch(MSEC);
@@ -719,6 +809,7 @@ int main(void) {
                          TEST(captured_work_is_no_work), TEST(an_old_driver), TEST(no_context),
                          TEST(contexts_come_and_go), TEST(after_a_fault), TEST(primary_is_given_back),
                          TEST(threads), TEST(contexts_end_below_threads), TEST(more_work_than_before),
-                         TEST(what_is_late_holds_the_others), TEST(nobody_is_held_for_ever),
+                         TEST(what_is_late_holds_the_others), TEST(without_batches),
+                         TEST(not_too_many_at_once), TEST(strays), TEST(nobody_is_held_for_ever),
                          TEST(over_by_its_time));
 }
