@@ -143,7 +143,7 @@ static void watched(void *data) {
 }
 
 /* A stream of our own, which waits for nobody's default stream, and nobody's for it. */
-static bool watch(Context *c, Batch *b) {
+static bool watch(Context *c, Batch *b, CuHandle end) {
         int (*create)(CuHandle *, unsigned) = (int (*)(CuHandle *, unsigned)) real_get(REAL_cuStreamCreate);
         int (*wait)(CuHandle, CuHandle, unsigned) =
                 (int (*)(CuHandle, CuHandle, unsigned)) real_get(REAL_cuStreamWaitEvent);
@@ -163,7 +163,7 @@ static bool watch(Context *c, Batch *b) {
                         stream = none;
                 }
         }
-        if (wait(stream, b->end, 0) != 0)
+        if (wait(stream, end, 0) != 0)
                 return false;
         (void) atomic_fetch_add(&c->calls, 1);
         if (call(stream, watched, b) == 0)
@@ -223,6 +223,7 @@ static void close_batch(Account *a, Batch *b, uint64_t now) {
         Context *c = b->context; /* the batch is another one's as soon as it is closed */
         Meter *m = &a->meters[c->card];
         int mode = batches_relax(CU_CAPTURE_RELAXED);
+        CuHandle end;
 
         if (!record(&b->end, b->stream) || is_capturing(b->stream)) {
                 charge_unseen(a, b, now);
@@ -232,9 +233,10 @@ static void close_batch(Account *a, Batch *b, uint64_t now) {
                 (void) atomic_fetch_add(&m->closed, 1);
                 (void) atomic_fetch_add(&m->marks, 1);
                 atomic_store(&m->marked, now);
+                end = b->end;
                 (void) atomic_fetch_add(&c->watching, 1);
                 atomic_store(&b->state, BATCH_CLOSED);
-                if (has_ended(b) || !watch(c, b)) /* where it cannot be had, account_tend() asks */
+                if (has_ended(b) || !watch(c, b, end)) /* where it cannot be had, account_tend() asks */
                         forget(a, b);
                 (void) atomic_fetch_sub(&c->watching, 1);
                 if (atomic_load(&m->closed) > 0)

@@ -59,7 +59,7 @@ static bool wait_for_it(Account *a, uint32_t card, CuHandle stream, Estimate *e,
         if (f != NOBODY_KNOWS) {
                 clock = by_clock(m, began);
                 account_charge(a, card, nsec, clock, 1);
-                estimate_learn(&one, 1, account_now() - began);
+                estimate_learn(&one, 1, clock);
         }
         if (f == NOT_OVER)
                 atomic_store(&m->excused, account_now() + FOLLOW_PAUSE);

@@ -120,7 +120,7 @@ class Slice:
             data = f.read()
         rows = [struct.unpack_from("<QQIII", data, ROWS + i * ROW + WORK) for i in range(256)]
         return [(wants, busy, in_flight, drained, launched) for wants, busy, in_flight, launched, drained in rows
-                if wants or busy or in_flight or launched or drained]
+                if wants or busy or in_flight or drained]  # launched goes on in a row that is free again
 
     def row(self):
         rows = self.rows()

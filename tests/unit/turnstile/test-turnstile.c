@@ -189,6 +189,27 @@ static void all_is_over(void) {
                 ;
 }
 
+static void *driving(void *unused) {
+        while (!over)
+                if (!one_is_over())
+                        (void) usleep(100);
+        return unused;
+}
+
+/* The driver's thread. */
+static pthread_t drive(void) {
+        pthread_t t;
+
+        over = 0;
+        ASSERT_OK(pthread_create(&t, NULL, driving, NULL));
+        return t;
+}
+
+static void stop(pthread_t t) {
+        over = 1;
+        ASSERT_OK(pthread_join(t, NULL));
+}
+
 static void begin(void) {
         put(REAL_cuCtxGetCurrent, (void *) get_current);
         put(REAL_cuEventCreate, (void *) event_create);
@@ -290,13 +311,14 @@ static void what_is_limited(void) {
 
 static void busy_is_the_cards_time(void) {
         uint64_t begin_at;
+        pthread_t driver_thread;
 
         begin();
         begin_at = driver.end;
-        for (unsigned i = 0; i < 1000; i++) {
+        driver_thread = drive();
+        for (unsigned i = 0; i < 1000; i++)
                 launch(30000);
-                (void) one_is_over();
-        }
+        stop(driver_thread);
         settle();
         ASSERT_INT(row()->in_flight, 0);
         ASSERT_INT(row()->wants, 0);
@@ -360,14 +382,16 @@ static void estimates_are_not_said(void) {
 /* Two streams, one card: each stream's kernels last as long as both together, and that is what the card had to do. */
 static void union_over_streams(void) {
         uint64_t begin_at;
+        pthread_t driver_thread;
 
         begin();
         begin_at = driver.end;
+        driver_thread = drive();
         for (unsigned i = 0; i < 500; i++) {
                 launch_in(16, 0x1000, 20000, 0);
                 launch_in(32, 0x2000, 20000, 0);
-                (void) one_is_over();
         }
+        stop(driver_thread);
         settle();
         between(1000 * 20000 * 9 / 10, most_since(begin_at));
 }
@@ -552,13 +576,6 @@ static void *launching(void *argument) {
         return NULL;
 }
 
-static void *driving(void *unused) {
-        while (!over)
-                if (!one_is_over())
-                        (void) usleep(100);
-        return unused;
-}
-
 /* Windows open and close under 64 threads; contexts end below them now and then. All get through, and the sums come to rest. */
 static void threads(void) {
         pthread_t launchers[THREADS], helper;
@@ -619,6 +636,8 @@ static void contexts_end_below_threads(void) {
         ASSERT_OK(pthread_join(helper, NULL));
         settle();
         turnstile_context_ends(NULL);
+        while (account_get(&gate)->meters[0].loose > 0)
+                loose_tend(account_get(&gate), 0, account_now());
         ASSERT_INT(account_get(&gate)->meters[0].closed, 0);
         ASSERT_INT(account_get(&gate)->meters[0].in_flight, 0);
         ASSERT_INT(row()->in_flight, 0);
