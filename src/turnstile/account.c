@@ -139,10 +139,7 @@ static void begin(Context *c, uint32_t card) {
                 UINT64_C(1) << 48; /* what began before the first that was measured is after zero, too */
         c->spans = none;
         atomic_store(&c->over, 0);
-        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
-                c->batches[i].context = c;
-                c->batches[i].begin = c->batches[i].end = NULL;
-        }
+        batches_begin(c);
 }
 
 static bool take_again(Context *c) {
@@ -169,6 +166,7 @@ static Context *take_place(Account *a) {
                 if (!fresh)
                         return NULL;
                 atomic_store(&fresh->handle, 1);
+                batches_make(fresh);
                 if (atomic_compare_exchange_strong(&a->contexts[i], &c, fresh))
                         return fresh;
                 (void) sys_call(SYS_munmap, fresh, sizeof *fresh);

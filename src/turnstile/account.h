@@ -50,7 +50,7 @@ typedef struct Batch {
 
 struct Context {
         _Atomic uintptr_t handle;   /* 0: not in use; 1: it is just made, or ends */
-        uint32_t card;              /* of the gate */
+        _Atomic uint32_t card;      /* of the gate */
         _Atomic uint32_t calls;     /* host functions under way: the place is not used again before */
         _Atomic uint32_t watching;  /* threads that are about to use the stream of ours */
         _Atomic uint64_t measuring; /* since when a thread has what is below it */

@@ -185,8 +185,8 @@ static bool take(Batch *b, BatchState state) {
 
 /* Whoever ends a context says so first and looks for what it has then; whoever has a batch gives it a state first and looks at the context
  * then. So one of both sees it. */
-static bool has_ended(const Batch *b) {
-        return atomic_load(&b->context->handle) != b->handle;
+static bool has_ended(const Context *c, uintptr_t handle) {
+        return atomic_load(&c->handle) != handle;
 }
 
 /* One after the other, as if all streams were one. */
@@ -212,8 +212,8 @@ bool account_is_late(Account *a, uint32_t card, CuHandle stream, uint64_t now) {
 }
 
 /* Of a context that has ended nobody asks any more. */
-static void forget(Account *a, Batch *b) {
-        if (has_ended(b))
+static void forget(Account *a, Batch *b, uintptr_t handle) {
+        if (has_ended(b->context, handle))
                 say_over(a, b);
 }
 
@@ -223,6 +223,7 @@ static void close_batch(Account *a, Batch *b, uint64_t now) {
         Context *c = b->context; /* the batch is another one's as soon as it is closed */
         Meter *m = &a->meters[c->card];
         int mode = batches_relax(CU_CAPTURE_RELAXED);
+        uintptr_t handle = b->handle;
         CuHandle end;
 
         if (!record(&b->end, b->stream) || is_capturing(b->stream)) {
@@ -236,8 +237,9 @@ static void close_batch(Account *a, Batch *b, uint64_t now) {
                 end = b->end;
                 (void) atomic_fetch_add(&c->watching, 1);
                 atomic_store(&b->state, BATCH_CLOSED);
-                if (has_ended(b) || !watch(c, b, end)) /* where it cannot be had, account_tend() asks */
-                        forget(a, b);
+                if (has_ended(c, handle) ||
+                    !watch(c, b, end)) /* where it cannot be had, account_tend() asks */
+                        forget(a, b, handle);
                 (void) atomic_fetch_sub(&c->watching, 1);
                 if (atomic_load(&m->closed) > 0)
                         account_want(a, c->card, now);
@@ -367,17 +369,20 @@ static bool went_dry(Account *a, Batch *b, uint64_t now) {
 }
 
 static void put_back(Account *a, Batch *b, uint64_t now) {
+        uintptr_t handle = b->handle;
+
         atomic_store(&b->state, BATCH_OPEN);
-        if (has_ended(b) && take(b, BATCH_OPEN)) { /* and nobody looks after it */
-                charge_unseen(a, b, now);
-                let_go(b);
-        }
+        if (!has_ended(b->context, handle) || !take(b, BATCH_OPEN))
+                return;
+        charge_unseen(a, b, now); /* nobody looks after it */
+        let_go(b);
 }
 
 static Batch *take_open(Account *a, Batch *b, uintptr_t handle, uintptr_t key, bool cold, uint64_t now) {
         if (__atomic_load_n(&b->key, __ATOMIC_RELAXED) != key || !take(b, BATCH_OPEN))
                 return NULL;
-        if (b->key != key || b->handle != handle || has_ended(b)) { /* it became another one in between */
+        if (b->key != key || b->handle != handle ||
+            has_ended(b->context, b->handle)) { /* it became another one in between */
                 put_back(a, b, now);
                 return NULL;
         }
@@ -401,7 +406,7 @@ Batch *account_open(Account *a, Context *c, uintptr_t handle, CuHandle stream, u
                 if (!take(b, BATCH_FREE))
                         continue;
                 b->handle = handle;
-                if (!has_ended(b) && begin(a, b, stream, key, cold, now))
+                if (!has_ended(b->context, b->handle) && begin(a, b, stream, key, cold, now))
                         return b;
                 let_go(b);
                 return NULL;
@@ -457,7 +462,7 @@ void account_add(Account *a, Batch *b, const Launched *l) {
         }
         if (b->n_launches == 0) {
                 let_go(b);
-        } else if (!has_ended(b) && (l->mark || is_due(a, b, l->estimate, l->now))) {
+        } else if (!has_ended(b->context, b->handle) && (l->mark || is_due(a, b, l->estimate, l->now))) {
                 close_batch(a, b, l->now);
                 account_tend(a, b->context, false, l->now);
         } else {
@@ -576,14 +581,30 @@ void batches_end(Account *a, Context *c, bool gone) {
         (void) batches_relax(mode);
 }
 
-bool batches_rest(Context *c) {
-        if (atomic_load(&c->calls) != 0 || atomic_load(&c->measuring) != 0 || atomic_load(&c->watching) != 0)
-                return false;
+void batches_make(Context *fresh) {
         for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
-                if (take(&c->batches[i], BATCH_DONE))
-                        let_go(&c->batches[i]);
-                if (atomic_load(&c->batches[i].state) != BATCH_FREE)
-                        return false;
+                fresh->batches[i].context = fresh;
+                atomic_store(&fresh->batches[i].state, BATCH_HELD);
         }
-        return true;
+}
+
+void batches_begin(Context *c) {
+        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
+                c->batches[i].begin = c->batches[i].end = NULL;
+                let_go(&c->batches[i]);
+        }
+}
+
+bool batches_rest(Context *c) {
+        bool all = atomic_load(&c->calls) == 0 && atomic_load(&c->measuring) == 0 &&
+                   atomic_load(&c->watching) == 0;
+        unsigned n = 0;
+
+        while (all && n < ACCOUNT_BATCHES) {
+                all = take(&c->batches[n], BATCH_DONE) || take(&c->batches[n], BATCH_FREE);
+                n += all;
+        }
+        while (!all && n > 0)
+                let_go(&c->batches[--n]);
+        return all;
 }

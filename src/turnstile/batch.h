@@ -17,6 +17,9 @@ int batches_relax(int mode);
 /* The context is about to end (its handle says so already): what it had is charged as estimated, our events and our stream go, unless
  * they are gone, or another thread has some of them in hands: it lets go of them, and they end with the context. */
 void batches_end(Account *a, Context *c, bool gone);
-/* Whether nobody has anything of a context that has ended: its place may be used again. */
+/* A place's batches: all are held by who makes it, and free once it is begun. */
+void batches_make(Context *fresh);
+void batches_begin(Context *c);
+/* Whether nobody has anything of a context that has ended: its place may be used again. Then the caller holds all. */
 bool batches_rest(Context *c);
 void batches_end_stream(Account *a, Context *c, CuHandle stream);
