@@ -73,7 +73,7 @@ typedef struct LaunchParams { /* CUDA_LAUNCH_PARAMS */
         void **params;
 } LaunchParams;
 
-/* By its first kernel, on the card of the current context: the others stand on other cards at the same time. */
+/* By its first kernel, on the card of its stream: the others stand on other cards at the same time. */
 LAUNCH(cuLaunchCooperativeKernelMultiDevice, false, (LaunchParams * list, unsigned n, unsigned flags),
        (list, n, flags), list &&n > 0 ? list->function : NULL,
        list &&n > 0 ? product(list->gx, list->gy, list->gz) : 0, list &&n > 0 ? list->stream : NULL)
