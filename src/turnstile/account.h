@@ -12,7 +12,7 @@
 
 #include "gate/gate.h"
 #include "turnstile/estimate.h"
-#include "turnstile/peers.h"
+#include "turnstile/meter.h"
 #include "turnstile/real.h"
 #include "turnstile/spans.h"
 
@@ -61,28 +61,6 @@ struct Context {
         _Atomic uint64_t over; /* when the last one was, by the clock */
         Batch batches[ACCOUNT_BATCHES];
 };
-
-typedef struct Meter {                    /* of one card */
-        _Atomic uint64_t in_flight;       /* ns, estimated, launches that are about to be made included */
-        _Atomic int64_t used;             /* ns; corrections go both ways */
-        _Atomic int64_t balance;          /* ns that may be used while the arbiter is away */
-        _Atomic uint64_t filled, counted; /* when the balance was filled up last, when the peers were */
-        _Atomic uint32_t peers;
-        _Atomic uint32_t closed, waiters; /* batches on the card; threads */
-        _Atomic uint64_t waited; /* when one of them looked last: a thread may have ended in between */
-        _Atomic uint32_t wake;   /* a futex: something is over */
-        _Atomic uint64_t marked; /* when a batch was closed last */
-        _Atomic uint32_t marks;  /* how many were, ever */
-        _Atomic uint32_t window; /* that something was launched in last */
-        _Atomic uint64_t due;    /* when those that are closed will be over, by the estimates */
-        _Atomic uint32_t
-                launches; /* in flight, as in_flight has them: however short they are said to be, not too many */
-        _Atomic uint32_t n_loose;            /* launches without a batch, ever */
-        _Atomic uint64_t loose, loose_until; /* of in_flight what they are, and until when by the estimates */
-        _Atomic uint64_t loose_over;         /* when the last one that was waited for was over */
-        _Atomic uint64_t excused;            /* until then nobody waits for his own */
-        Peers seen;
-} Meter;
 
 /* All of it; a child of fork gets it empty. */
 typedef struct Account {
