@@ -414,6 +414,17 @@ class Turnstile(unittest.TestCase):
         until(lambda: slices.row()[2] == 0 and slices.row()[0] == 0, "idle: %s" % (slices.row(),))
         program.ends()
 
+    def test_primary_context_that_others_retain(self):
+        slices = Slice(self, self.machine)
+        slices.here()
+        slices.open(depth=4 * MSEC)
+        program = Program(self, self.machine, slices, "retain", n=500, us=50)
+        program.hears("ready")
+        program.hears("launched")
+        until(lambda: slices.row()[2] == 0 and slices.row()[0] == 0, "idle: %s" % (slices.row(),))
+        self.assertEqual(slices.row()[4], 8 * 500)
+        program.ends()
+
     def test_kill_in_a_window(self):
         """The next one takes the row over, and begins at zero."""
         slices = Slice(self, self.machine)

@@ -34,6 +34,7 @@
         X(cuCtxSetCurrent, (CUcontext c))                                                                    \
         X(cuCtxSynchronize, (void) )                                                                         \
         X(cuDevicePrimaryCtxRetain, (CUcontext * ret, CUdevice device))                                      \
+        X(cuDevicePrimaryCtxRelease_v2, (CUdevice device))                                                   \
         X(cuDevicePrimaryCtxReset_v2, (CUdevice device))                                                     \
         X(cuModuleLoadData, (CUmodule * ret, const void *image))                                             \
         X(cuModuleGetFunction, (CUfunction * ret, CUmodule m, const char *name))                             \
@@ -375,6 +376,34 @@ static void task_threads(void) {
         say("done");
 }
 
+/* The primary context is retained and given back all the time, while threads launch in it. */
+static void task_retain(void) {
+        pthread_t threads[8];
+        CUcontext c;
+        CUmodule m;
+
+        OK(cu.cuDevicePrimaryCtxRetain(&shared, 0));
+        OK(cu.cuCtxSetCurrent(shared));
+        OK(cu.cuModuleLoadData(&m, "image"));
+        OK(cu.cuModuleGetFunction(&kernel, m, "sleep_us"));
+        OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+        say("ready");
+        for (size_t i = 0; i < 8; i++)
+                ASSERT_OK(pthread_create(&threads[i], NULL, thread, NULL));
+        while (counter->taken < 8 * (uint64_t) n) {
+                OK(cu.cuDevicePrimaryCtxRetain(&c, 0));
+                OK(cu.cuDevicePrimaryCtxRelease_v2(0));
+                (void) usleep(500);
+        }
+        for (size_t i = 0; i < 8; i++)
+                ASSERT_OK(pthread_join(threads[i], NULL));
+        OK(cu.cuCtxSynchronize());
+        say("launched");
+        hear();
+        OK(cu.cuDevicePrimaryCtxRelease_v2(0));
+        say("done");
+}
+
 /* The child of a process that has the card cannot launch, and must be told so at once. */
 static void task_fork(void) {
         int status;
@@ -422,7 +451,8 @@ static const struct Task {
         const char *name;
         void (*run)(void);
 } tasks[] = {{"all", task_all},         {"capture", task_capture}, {"beside", task_beside},
-             {"threads", task_threads}, {"fork", task_fork},       {"destroy", task_destroy}};
+             {"threads", task_threads}, {"fork", task_fork},       {"destroy", task_destroy},
+             {"retain", task_retain}};
 
 int main(int argc, char **argv) {
         int fd;
