@@ -1143,8 +1143,8 @@ def beside_a_neighbour():
     pid = os.fork()
     if pid == 0:
         signal.alarm(PATIENCE)
-        wait_for_word()
-        os._exit(0)
+        signal.pause()  # words are its parent's
+        os._exit(1)
     say(child=pid)
     if wait_for_word() == "again":  # he has let go: what comes now is exact
         c.memory(20 * MIB)
@@ -2018,7 +2018,7 @@ class GateTest(unittest.TestCase):
                     program.process.wait(PATIENCE)
                     self.sure(slices, NO_MEMORY, 81)
                     self.assertFalse(select.select([pidfd], [], [], 0)[0])
-                    program.close()
+                    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
                     self.assertTrue(select.select([pidfd], [], [], PATIENCE)[0])
             self.sure(slices, OK, 100)
             lock_all(neighbour, fcntl.F_UNLCK)
