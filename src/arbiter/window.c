@@ -107,7 +107,8 @@ static uint64_t begin_of(const Engine *e, const EngineTenant *t, uint64_t now) {
                 return from;
         if (t->began == 0 && t->says.busy == t->busy && t->says.in_flight == 0 && !t->parts)
                 return now;
-        return max_u64(from, min_u64(since(HOP, t->began), t->opened + LAG)); /* a hop is overhead of all windows */
+        return max_u64(from,
+                       min_u64(since(HOP, t->began), t->opened + LAG)); /* a hop is all windows' overhead */
 }
 
 /* At least the time that it had the card for itself, less what it takes to notice; at most that time. Several processes of one tenant
