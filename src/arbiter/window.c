@@ -171,7 +171,8 @@ static void note_use(EngineTenant *t, uint64_t now) {
                 return;
         }
         t->empty += t->empty < 10;
-        t->paused_until = now + (PAUSE << t->empty);
+        if (t->empty > FORGIVEN) /* it may have been late */
+                t->paused_until = now + (PAUSE << t->empty);
 }
 
 /* The next one was let in before the end. From when it was there each had half of the card; before that it had nothing to pay for. */
