@@ -10,10 +10,13 @@ BEGIN {
         may["rm"] = ""
         may["slice"] = "base"
         may["arbiter"] = "base slice"
-        may["gate"] = "base rm slice"
+        may["guest"] = "base slice"
+        may["gate"] = "base rm slice guest"
+        may["turnstile"] = "base slice guest gate"
         may["wire"] = "base"
         may["share"] = "base wire"
         may["http"] = "base"
+        may["store"] = "base wire http"
         may["kube"] = "base wire"
         may["rpc"] = "base"
         may["cards"] = "base wire share"
@@ -25,7 +28,7 @@ BEGIN {
         may["run"] = "base rm slice arbiter cards beside"
         may["sample"] = "base"
         may["inspect"] = "base wire share"
-        may["local"] = "base wire share http kube cards scheduler inspect slice arbiter beside"
+        may["local"] = "base wire share store kube cards scheduler inspect slice arbiter beside"
 }
 match($0, /^[ \t]*#[ \t]*include[ \t]*"[a-z_]+\//) {
         split(FILENAME, path, "/")

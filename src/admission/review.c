@@ -78,8 +78,7 @@ static int review_decode(Str body, Arena *arena, Review *ret, Fault *fault) {
         if (!str_eq(v.kind, STR(KIND)) || !str_eq(v.api_version, STR(API_VERSION)))
                 return fault_set(fault, REVIEW_E_MALFORMED,
                                  "the body is a \"%.*s\" of \"%.*s\", must be an " KIND " of " API_VERSION,
-                                 v.kind.len > 64 ? 64 : (int) v.kind.len, v.kind.data,
-                                 v.api_version.len > 64 ? 64 : (int) v.api_version.len, v.api_version.data);
+                                 STR_CUT(v.kind, 64), STR_CUT(v.api_version, 64));
         if (!v.has_request)
                 return fault_set(fault, REVIEW_E_MALFORMED, "the review has no request");
         if (str_is_empty(v.uid) || v.uid.len > UID_MAX)

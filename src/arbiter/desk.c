@@ -80,6 +80,8 @@ static int find_card(Desk *d, const char *uuid, uint64_t now) {
                 return -1;
         (void) snprintf(d->cards[room]->uuid, SLICE_UUID, "%s", uuid);
         engine_init(&d->cards[room]->engine, now);
+        if (d->options->patience > 0)
+                d->cards[room]->engine.hung = d->options->patience;
         d->cards[room]->next = now;
         return room;
 }

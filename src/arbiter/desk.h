@@ -20,6 +20,8 @@ typedef struct DeskKernel {
 typedef struct DeskOptions {
         const char *board; /* as board_open() takes it */
         int stop;          /* readable, or hung up: it ends */
+        uint64_t
+                patience; /* ns that a kernel may run beyond its window before it counts as hung; 0: ENGINE_HUNG */
         void (*hung)(void *userdata,
                      const DeskKernel *kernel); /* a kernel that will not end; NULL: nobody asks */
         void *userdata;
@@ -34,6 +36,6 @@ int desk_run(const DeskOptions *options, Fault *fault);
  * thread. Returns the child's pid, or negative errno. */
 int desk_start(const char *board, int *ret_stop);
 
-/* The same, and a line for each kernel that will not end is written to `tell` beside standard error, which is not waited for; it stays the caller's.
- * A line is "hung NSEC SLICE UUID CONTAINER", shorter than PIPE_BUF. */
-int desk_start_telling(const char *board, int tell, int *ret_stop);
+/* The same, and a line for each kernel that will not end (patience: as above) is written to `tell` beside standard error, which is not
+ * waited for; it stays the caller's; -1: nobody is told. A line is "hung NSEC SLICE UUID CONTAINER", shorter than PIPE_BUF. */
+int desk_start_telling(const char *board, int tell, uint64_t patience, int *ret_stop);

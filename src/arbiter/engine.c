@@ -325,7 +325,7 @@ static uint64_t after_closing(const Engine *e, const EngineTenant *t, uint64_t n
 }
 
 static uint64_t next_call(const Engine *e, uint64_t now) {
-        uint64_t next = now + ENGINE_HUNG;
+        uint64_t next = now + min_u64(e->hung, ENGINE_HUNG);
 
         if (e->owner >= 0)
                 next = after_owner(e, now);
@@ -342,9 +342,19 @@ static uint64_t next_call(const Engine *e, uint64_t now) {
         return max_u64(next, now + 1);
 }
 
+/* Somebody's kernel was told of, and is not over. */
+static bool is_blamed(const Engine *e) {
+        for (uint32_t i = 0; i < e->n; i++)
+                if (e->tenants[i].state == ENGINE_OVERDUE && e->tenants[i].told)
+                        return true;
+        return false;
+}
+
 uint64_t engine_step(Engine *e, uint64_t now) {
         now = max_u64(now, e->now);
         pass_time(e, now);
+        if (is_blamed(e))
+                e->blamed = now;
         if (e->owner >= 0)
                 tend_owner(e, now);
         for (uint32_t i = 0; i < e->n; i++)
@@ -355,16 +365,28 @@ uint64_t engine_step(Engine *e, uint64_t now) {
         return e->asked;
 }
 
-bool engine_event(Engine *e, EngineEvent *ret) {
-        for (uint32_t i = 0; i < e->n; i++) {
-                EngineTenant *t = &e->tenants[i];
+/* -1: nobody is overdue. */
+static int longest_overdue(const Engine *e) {
+        int longest = -1;
 
-                if (t->told || t->state != ENGINE_OVERDUE || t->says.in_flight == 0 ||
-                    since(t->turn.closes, e->now) < e->hung)
-                        continue;
-                t->told = true;
-                *ret = (EngineEvent){.tenant = i, .since = t->turn.closes};
-                return true;
+        for (uint32_t i = 0; i < e->n; i++) {
+                const EngineTenant *t = &e->tenants[i];
+
+                if (t->state == ENGINE_OVERDUE && t->says.in_flight > 0 &&
+                    (longest < 0 || t->turn.closes < e->tenants[longest].turn.closes))
+                        longest = (int) i;
         }
-        return false;
+        return longest;
+}
+
+bool engine_event(Engine *e, EngineEvent *ret) {
+        int i = is_blamed(e) ? -1 : longest_overdue(e);
+        uint64_t begun = i < 0 ? 0 : max_u64(e->tenants[i].turn.closes, e->blamed);
+
+        if (i < 0 || since(begun, e->now) < e->hung)
+                return false;
+        e->tenants[i].told = true;
+        e->blamed = e->now;
+        *ret = (EngineEvent){.tenant = (uint32_t) i, .since = begun};
+        return true;
 }

@@ -94,6 +94,8 @@ typedef struct Engine {
         int64_t clock;       /* of the conserving */
         uint64_t overhead;   /* ns of a window that are not its owner's fault, a moving mean */
         uint64_t hung;       /* ns */
+        uint64_t
+                blamed; /* when a kernel that hangs was last on the card: others may wait for it until then */
         uint64_t high_until; /* somebody who comes first had work until then, and may come again */
 } Engine;
 
@@ -113,5 +115,6 @@ bool engine_looks(const Engine *e, uint32_t i, uint64_t now);
 /* Returns when it wants to be called again, should nobody ring before. A clock that goes back stands still. */
 uint64_t engine_step(Engine *e, uint64_t now);
 
-/* Kernels that have run for longer than e->hung, each once. False: there is none. */
+/* Kernels that have run for longer than e->hung, each once. Of several the one that has run longest; another's time counts from when
+ * that one is gone, because until then it may have waited for it. False: there is none. */
 bool engine_event(Engine *e, EngineEvent *ret);

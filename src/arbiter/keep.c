@@ -21,7 +21,8 @@ enum { KEPT_STOP = STDERR_FILENO + 1, KEPT_TELL, MOST = 4096 };
 enum { ASIDE = 16, LINE = 512 }; /* above all that is kept; as long as a line can be */
 
 typedef struct Ends {
-        int stop, tell; /* tell: -1 when nobody listens */
+        int stop, tell;    /* tell: -1 when nobody listens */
+        uint64_t patience; /* as in DeskOptions */
 } Ends;
 
 static void follow(pid_t parent) {
@@ -39,7 +40,8 @@ static void keep_only(Ends *ends) {
                 _exit(1);
         if (stop < 0 || dup2(stop, KEPT_STOP) < 0 || (tell >= 0 && dup2(tell, KEPT_TELL) < 0))
                 _exit(1);
-        *ends = (Ends){.stop = KEPT_STOP, .tell = tell >= 0 ? KEPT_TELL : -1};
+        ends->stop = KEPT_STOP;
+        ends->tell = tell >= 0 ? KEPT_TELL : -1;
 #ifdef SYS_close_range
         if (syscall(SYS_close_range, first, ~0U, 0) == 0)
                 return;
@@ -95,7 +97,11 @@ static void go_first(void) {
 }
 
 static int work(const char *board, Ends *ends) {
-        DeskOptions options = {.board = board, .stop = ends->stop, .hung = on_hung, .userdata = ends};
+        DeskOptions options = {.board = board,
+                               .stop = ends->stop,
+                               .patience = ends->patience,
+                               .hung = on_hung,
+                               .userdata = ends};
         Fault fault = FAULT_NULL;
         int r;
 
@@ -131,10 +137,10 @@ static void keep(const char *board, Ends *ends) {
 }
 
 int desk_start(const char *board, int *ret_stop) {
-        return desk_start_telling(board, -1, ret_stop);
+        return desk_start_telling(board, -1, 0, ret_stop);
 }
 
-int desk_start_telling(const char *board, int tell, int *ret_stop) {
+int desk_start_telling(const char *board, int tell, uint64_t patience, int *ret_stop) {
         pid_t parent = getpid(), pid;
         int ends[2];
 
@@ -142,7 +148,7 @@ int desk_start_telling(const char *board, int tell, int *ret_stop) {
                 return -errno;
         pid = fork();
         if (pid == 0) {
-                Ends kept = {.stop = ends[0], .tell = tell};
+                Ends kept = {.stop = ends[0], .tell = tell, .patience = patience};
 
                 follow(parent);
                 keep_only(&kept);

@@ -19,6 +19,9 @@ typedef struct Str {
 #define STR_FMT      "%.*s"
 #define STR_ARG(s)   (int) (s).len, (s).data
 
+/* The first `most` bytes, for messages about what others sent. */
+#define STR_CUT(s, most) (int) ((s).len < (most) ? (s).len : (most)), (s).data
+
 static inline Str str_from(const char *text) {
         return (Str){text, text ? strlen(text) : 0};
 }

@@ -12,6 +12,7 @@ typedef struct NvmlEventSetHandle *NvmlEventSet;
 
 enum {
         NVML_SUCCESS = 0,
+        NVML_ERROR_NOT_FOUND = 6,
         NVML_ERROR_INSUFFICIENT_SIZE = 7,
         NVML_ERROR_TIMEOUT = 10,
 };
@@ -42,6 +43,12 @@ typedef struct NvmlProcess {      /* nvmlProcessInfo_t as _v2 and _v3 of the cal
         unsigned gpu_instance, compute_instance;
 } NvmlProcess;
 
+typedef struct NvmlUse { /* nvmlProcessUtilizationSample_t: percent of the time since the sample seen last */
+        unsigned pid;
+        unsigned long long time; /* us, as the driver has it: since 1970 */
+        unsigned sm, memory, encoder, decoder;
+} NvmlUse;
+
 typedef struct NvmlEvent { /* nvmlEventData_t */
         NvmlDevice device;
         unsigned long long type, data;
@@ -65,6 +72,8 @@ typedef struct NvmlEvent { /* nvmlEventData_t */
           (NvmlDevice d, unsigned *count, NvmlProcess *ret))                                                 \
         X(graphics, false, "nvmlDeviceGetGraphicsRunningProcesses_v3",                                       \
           (NvmlDevice d, unsigned *count, NvmlProcess *ret))                                                 \
+        X(use, false, "nvmlDeviceGetProcessUtilization",                                                     \
+          (NvmlDevice d, NvmlUse * ret, unsigned *count, unsigned long long since))                          \
         X(events_new, false, "nvmlEventSetCreate", (NvmlEventSet * ret))                                     \
         X(events_free, false, "nvmlEventSetFree", (NvmlEventSet s))                                          \
         X(events_add, false, "nvmlDeviceRegisterEvents",                                                     \

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "cards/nvml.h"
 #include "cards/report.h"
+#include "cards/use.h"
 
 enum {
         EVENTS_PER_TURN = 64,
@@ -22,6 +23,11 @@ typedef struct ProbeCard {
         NvmlDevice device;
         char uuid[64];
 } ProbeCard;
+
+typedef struct ProbeMeter {
+        char uuid[64];
+        UseMeter meter;
+} ProbeMeter;
 
 typedef struct Probe {
         int fd;
@@ -40,6 +46,10 @@ typedef struct Probe {
         usec_t counted;         /* when the last census was */
         NvmlProcess *processes; /* as many as there is `room` for; owned */
         unsigned room;
+        ProbeMeter meters[CARDS_MAX]; /* over scans, which list the cards anew */
+        size_t n_meters;
+        NvmlUse *uses; /* owned */
+        unsigned uses_room;
 } Probe;
 
 static int say(const Probe *p, const Report *r) {
@@ -406,6 +416,75 @@ static int say_processes(Probe *p, const ProbeCard *c, Report *end) {
         return r == 0 && all ? say_total(p, c) : r;
 }
 
+/* --- what processes use ----------------------------------------------------------------------------------------- */
+
+/* NULL: there have been more cards than there can be. */
+static UseMeter *meter_of(Probe *p, const ProbeCard *c) {
+        for (size_t i = 0; i < p->n_meters; i++)
+                if (strcmp(p->meters[i].uuid, c->uuid) == 0)
+                        return &p->meters[i].meter;
+        if (p->n_meters == CARDS_MAX)
+                return NULL;
+        memcpy(p->meters[p->n_meters].uuid, c->uuid, sizeof c->uuid);
+        return &p->meters[p->n_meters++].meter;
+}
+
+static bool make_uses_room(Probe *p, unsigned n) {
+        NvmlUse *more;
+
+        if (n > PROCESSES_MAX || !(more = realloc(p->uses, n * sizeof *more)))
+                return false;
+        p->uses = more;
+        p->uses_room = n;
+        return true;
+}
+
+/* 0 samples where it finds none. */
+static int ask_uses(Probe *p, const ProbeCard *c, uint64_t since, unsigned *ret_count) {
+        int r = NVML_ERROR_INSUFFICIENT_SIZE;
+
+        for (int i = 0; i < LIST_TRIES; i++) {
+                *ret_count = p->uses_room;
+                r = p->nvml.use(c->device, p->uses_room > 0 ? p->uses : NULL, ret_count, since);
+                if ((r != NVML_ERROR_INSUFFICIENT_SIZE && r != NVML_SUCCESS) || *ret_count <= p->uses_room)
+                        break;
+                r = NVML_ERROR_INSUFFICIENT_SIZE;
+                if (*ret_count > PROCESSES_MAX || !make_uses_room(p, *ret_count + *ret_count / 8 + 64))
+                        break;
+        }
+        if (r != NVML_SUCCESS)
+                *ret_count = 0;
+        return r == NVML_ERROR_NOT_FOUND ? NVML_SUCCESS : r;
+}
+
+static int say_uses(Probe *p, const ProbeCard *c) {
+        Report span = {.kind = REPORT_SPAN, .session = p->session};
+        UseMeter *meter = p->nvml.use ? meter_of(p, c) : NULL;
+        unsigned n = 0;
+        int r = 0;
+
+        memcpy(span.uuid, c->uuid, sizeof span.uuid);
+        if (meter)
+                r = ask_uses(p, c, meter->since, &n);
+        if (!meter || r != NVML_SUCCESS) {
+                (void) snprintf(span.text, sizeof span.text, "%.79s",
+                                meter ? nvml_words(&p->nvml, r) : "the library has no such numbers");
+                return say(p, &span);
+        }
+        n = use_take(meter, p->uses, n, clock_monotonic_usec(), clock_realtime_nsec() / NSEC_PER_USEC,
+                     &span.value);
+        for (unsigned i = 0; r == 0 && i < n; i++) {
+                Report one = {.kind = REPORT_USE,
+                              .session = p->session,
+                              .number = p->uses[i].pid,
+                              .value = span.value / 100 * p->uses[i].sm};
+
+                memcpy(one.uuid, c->uuid, sizeof one.uuid);
+                r = say(p, &one);
+        }
+        return r < 0 ? r : say(p, &span);
+}
+
 static int count_processes(Probe *p) {
         Report end = {.kind = REPORT_CENSUS, .session = p->session};
         usec_t now = clock_monotonic_usec();
@@ -416,6 +495,8 @@ static int count_processes(Probe *p) {
         p->counted = now;
         for (size_t i = 0; r == 0 && i < p->n_cards; i++)
                 r = say_processes(p, &p->cards[i], &end);
+        for (size_t i = 0; r == 0 && i < p->n_cards; i++)
+                r = say_uses(p, &p->cards[i]);
         return r < 0 ? r : say(p, &end);
 }
 
@@ -465,5 +546,6 @@ int probe_run(int fd, const ProbeOptions *options) {
                         r = count_processes(p);
         }
         free(p->processes);
+        free(p->uses);
         return r == -EPIPE ? 0 : 1;
 }

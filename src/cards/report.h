@@ -7,7 +7,7 @@
  *     agent  ProbeRequest
  *     child  READY, CARD for each card, END      or FAILED at any point: the child is of no more use
  *     child  XID, ALARM                          at any time, unasked
- *     child  PROCESS for each, TOTAL, CENSUS     once per turn, unasked, where it was wished */
+ *     child  PROCESS for each, TOTAL, USE for each, SPAN ..., CENSUS     once per turn, unasked, where it was wished */
 
 #include "cards/cards.h"
 
@@ -27,6 +27,8 @@ typedef enum ReportKind {
         REPORT_ALARM,   /* request 0: something is wrong, a scan will tell what */
         REPORT_PROCESS, /* request 0: one of a card */
         REPORT_TOTAL,   /* request 0: of a card, all of whose processes were told */
+        REPORT_USE,     /* request 0: what a process used of a card's time since the census before */
+        REPORT_SPAN,    /* request 0: these were all; text: why the card does not tell, or "" */
         REPORT_CENSUS, /* request 0: these were all of them; text: why one card or another does not tell, or "" */
         REPORT_KINDS_,
 } ReportKind;
@@ -39,8 +41,10 @@ typedef struct Report {
         uint32_t minor, mib;
         int32_t numa;
         uint32_t
-                number; /* END: cards of the driver, of which CARDS_MAX are reported at most; PROCESS: its pid */
-        uint64_t value; /* XID: which; PROCESS: bytes; TOTAL: bytes in use, without the driver's reserve */
+                number; /* END: cards of the driver, of which CARDS_MAX are reported at most; PROCESS, USE: its pid */
+        uint64_t
+                value; /* XID: which; PROCESS: bytes; TOTAL: bytes in use, without the driver's reserve; USE: ns of
+                           the SMs; SPAN: ns that all USE are of */
         char uuid[64];
         char model[96];
         char pci[24];

@@ -61,6 +61,11 @@ struct CardSource {
         size_t n_usage;
         CardTotal totals[CARDS_MAX];
         size_t n_totals;
+        CardUse *uses; /* as many, where there is a usage */
+        size_t n_uses;
+        CardSpan spans[CARDS_MAX];
+        size_t n_spans;
+        bool uses_cut;
         bool cut; /* not all of this census found room */
 
         CardList published;
@@ -179,11 +184,15 @@ static void back_off(CardSource *s) {
         set_timer(s, SOURCE_WAITING, s->backoff);
 }
 
+static void forget_census(CardSource *s) {
+        s->n_usage = s->n_totals = s->n_uses = s->n_spans = 0;
+        s->cut = s->uses_cut = false;
+}
+
 /* The child is of no more use: away with it, and another one later. */
 static void drop_child(CardSource *s, bool by_itself) {
         s->io = sd_event_source_disable_unref(s->io);
-        s->n_usage = s->n_totals = 0; /* half a census is none */
-        s->cut = false;
+        forget_census(s); /* half a census is none */
         card_child_kill(&s->child);
         wait_for_end(s, by_itself);
         s->session_base = s->session;
@@ -304,14 +313,47 @@ static void take_total(CardSource *s, const Report *r) {
         s->totals[s->n_totals++].used = r->value;
 }
 
+static void take_use(CardSource *s, const Report *r) {
+        CardUse *u;
+
+        if (!s->usage || s->n_uses == CARD_USAGE_MAX) {
+                s->uses_cut = true;
+                return;
+        }
+        u = &s->uses[s->n_uses++];
+        u->pid = r->number;
+        u->nsec = r->value;
+        memcpy(u->uuid, r->uuid, sizeof u->uuid);
+}
+
+static void take_span(CardSource *s, const Report *r) {
+        CardSpan *span;
+
+        for (size_t i = 0; i < s->n_spans; i++)
+                if (strcmp(s->spans[i].uuid, r->uuid) == 0)
+                        return;
+        if (s->n_spans == CARDS_MAX)
+                return;
+        span = &s->spans[s->n_spans++];
+        span->nsec = r->value;
+        memcpy(span->uuid, r->uuid, sizeof span->uuid);
+        (void) snprintf(span->untold, sizeof span->untold, "%.*s", (int) sizeof span->untold - 1, r->text);
+}
+
 static void take_census(CardSource *s, const Report *r) {
-        CardCensus census = {s->usage, s->n_usage, s->totals, s->cut ? 0 : s->n_totals, r->text};
+        CardCensus census = {.usage = s->usage,
+                             .n = s->n_usage,
+                             .totals = s->totals,
+                             .n_totals = s->cut ? 0 : s->n_totals,
+                             .untold = r->text,
+                             .uses = s->uses,
+                             .n_uses = s->n_uses,
+                             .spans = s->spans,
+                             .n_spans = s->uses_cut ? 0 : s->n_spans};
 
         if (s->cut)
                 census.untold = "the cards have more processes than can be kept";
-
-        s->n_usage = s->n_totals = 0;
-        s->cut = false;
+        forget_census(s);
         if (s->usage)
                 s->handler.on_usage(s->userdata, &census);
 }
@@ -354,6 +396,10 @@ static bool take(CardSource *s, const void *bytes, size_t n) {
                 take_process(s, &r);
         else if (r.kind == REPORT_TOTAL)
                 take_total(s, &r);
+        else if (r.kind == REPORT_USE)
+                take_use(s, &r);
+        else if (r.kind == REPORT_SPAN)
+                take_span(s, &r);
         else if (r.kind == REPORT_CENSUS)
                 take_census(s, &r);
         else
@@ -471,7 +517,8 @@ int card_source_new(sd_event *event, const CardSourceOptions *options, const Car
                 return r;
         if (handler->on_usage && !options->simulated) {
                 s->usage = calloc(CARD_USAGE_MAX, sizeof *s->usage);
-                if (!s->usage)
+                s->uses = calloc(CARD_USAGE_MAX, sizeof *s->uses);
+                if (!s->usage || !s->uses)
                         return -ENOMEM;
         }
         set_options(s, options);
@@ -505,6 +552,7 @@ CardSource *card_source_free(CardSource *s) {
         sd_event_unref(s->event);
         card_list_done(&s->published);
         free(s->usage);
+        free(s->uses);
         free(s->library);
         free(s->host_root);
         free(s);

@@ -28,6 +28,18 @@ typedef struct CardTotal {
         uint64_t used; /* bytes, whoever has them; without what the driver keeps for itself */
 } CardTotal;
 
+typedef struct CardUse {
+        char uuid[64];
+        uint32_t pid;  /* of our pid namespace */
+        uint64_t nsec; /* of the card's SMs, since the census before */
+} CardUse;
+
+typedef struct CardSpan {
+        char uuid[64];
+        uint64_t nsec;   /* since the census before; 0: nothing is known of it */
+        char untold[80]; /* why the driver does not tell; "": it does */
+} CardSpan;
+
 /* One look at all cards; lent for the call. A card whose processes could not all be told, or of a driver that does not tell its own
  * part (older than 510), has no total. */
 typedef struct CardCensus {
@@ -35,7 +47,11 @@ typedef struct CardCensus {
         size_t n;
         const CardTotal *totals; /* by card, each once */
         size_t n_totals;
-        const char *untold; /* why some of it is missing; "": nothing is */
+        const char *untold;  /* why some of it is missing; "": nothing is */
+        const CardUse *uses; /* who used a card's time; nobody else did */
+        size_t n_uses;
+        const CardSpan *spans; /* by card, each once */
+        size_t n_spans;
 } CardCensus;
 
 /* Called from the loop only, never from within a call below. card_source_rescan() may be called from them, _free() not. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gate/admit.h"
 
-#include "gate/bytes.h"
+#include "guest/bytes.h"
 #include "rm/travel.h"
 
 enum {
@@ -254,6 +254,27 @@ static RmVerdict charge(const RmKnown *known, uint64_t bytes, bool overflow) {
         return (RmVerdict){.action = RM_CHARGE, .bytes = bytes};
 }
 
+static uint32_t size_that_travels(RmWhat what) {
+        switch (what) {
+        case RM_EXPORT:
+                return sizeof(RmExport);
+        case RM_EXPORT_MANY:
+                return sizeof(RmExportMany);
+        case RM_IMPORT:
+                return sizeof(RmImport);
+        default:
+                return sizeof(RmImportMany);
+        }
+}
+
+/* Of another size these have other parameters than are known here, and what they move could not be counted. Drivers 515 to 595 have them
+ * all alike, and since 555 say this to another size; one that took it would be newer. */
+static RmVerdict travel(const RmAsk *ask, RmAction action) {
+        if (ask->params_size != size_that_travels(ask->what))
+                return (RmVerdict){.action = RM_REFUSE, .status = RM_ERR_INVALID_ARGUMENT};
+        return (RmVerdict){.action = action};
+}
+
 RmVerdict rm_admit(const RmAsk *ask, const RmKnown *known) {
         switch (ask->what) {
         case RM_NEW_MEMORY:
@@ -271,12 +292,13 @@ RmVerdict rm_admit(const RmAsk *ask, const RmKnown *known) {
         case RM_FREE_OBJECT:
                 return (RmVerdict){.action = RM_FORGET};
         case RM_DUPLICATE:
+                return (RmVerdict){.action = RM_MEASURE};
         case RM_IMPORT:
         case RM_IMPORT_MANY:
-                return (RmVerdict){.action = RM_MEASURE};
+                return travel(ask, RM_MEASURE);
         case RM_EXPORT:
         case RM_EXPORT_MANY:
-                return (RmVerdict){.action = RM_KEEP};
+                return travel(ask, RM_KEEP);
         case RM_TELL_FB:
         case RM_TELL_FB_LIST:
         case RM_TELL_REGIONS:

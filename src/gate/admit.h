@@ -28,7 +28,7 @@ typedef enum RmWhat {
         RM_NEW_CHANNEL, /* outside a group the driver makes one for it, which is nobody's object either */
         RM_FREE_OBJECT,
         RM_DUPLICATE,
-        RM_EXPORT, /* the control's parameters say of what, and to which descriptor */
+        RM_EXPORT, /* the control's parameters say of what, and to which descriptor; refused where they are of a size not known */
         RM_EXPORT_MANY,
         RM_IMPORT, /* by the descriptor of an export, of this process or another */
         RM_IMPORT_MANY,

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 
-#include "gate/bytes.h"
 #include "gate/call.h"
-#include "gate/peek.h"
 #include "gate/rewrite.h"
+#include "gate/rows.h"
+#include "guest/bytes.h"
+#include "guest/peek.h"
 #include "rm/travel.h"
 
 /* One metered call. The driver is asked with copies of the parameters: what was decided on is what it gets, and its answer is known also
@@ -46,7 +47,7 @@ long call_driver(Call *c) {
 
         if (c->n_inner > 0)
                 put64(params, (uint64_t) (uintptr_t) c->inner);
-        r = gate_driver(c->fd, c->request, c->outer);
+        r = gate_pass_on(c->fd, c->request, c->outer);
         if (c->n_inner > 0)
                 put64(params, c->ask.params);
         return r;
@@ -57,7 +58,7 @@ long call_driver_with(Call *c, void *params) {
         long r;
 
         put64(at, (uint64_t) (uintptr_t) params);
-        r = gate_driver(c->fd, c->request, c->outer);
+        r = gate_pass_on(c->fd, c->request, c->outer);
         put64(at, c->ask.params);
         return r;
 }
@@ -72,10 +73,8 @@ void call_free_again(Call *c, uint32_t object) {
         (void) gate_driver(c->fd, RM_IOCTL(RM_ESC_FREE, sizeof f), &f); /* if not, the audit sees it */
 }
 
-/* A client that was not made here, or was forgotten, is on a file of somebody else, which is this one: the driver serves no client on
- * another's file. Those that were made here have theirs held. */
-bool call_hold(const Call *c) {
-        return c->seat.up[0] != 0 || gate_hold(c->g, c->fd);
+bool call_hold(Call *c, int card) {
+        return gate_hold_seat(c->g, card, c->fd, &c->seat);
 }
 
 /* A card whose slice is not good has one of nothing. */
@@ -94,9 +93,9 @@ RmKnown call_known(Gate *g, int card) {
  * slice has no room for it the object goes again: a limit that a rounding may pass is none. */
 static int settle(Call *c, uint64_t charged, uint64_t taken) {
         if (taken > charged)
-                return gate_reserve(c->g, c->card, taken - charged, c->fd, c->ask.client);
+                return gate_reserve(c->g, c->card, c->seat.row, taken - charged, c->fd, c->ask.client);
         if (taken < charged)
-                slice_release(&c->g->cards[c->card].slice, charged - taken);
+                slice_release(gate_slice(c->g, c->card, c->seat.row), charged - taken);
         return 0;
 }
 
@@ -109,15 +108,15 @@ static long allocate(Call *c, uint64_t bytes) {
         object_bytes_none(&freed);
         if (bytes == 0)
                 return call_answer(c, call_driver(c));
-        if (!call_hold(c))
+        if (!call_hold(c, c->card))
                 return call_refuse(c, RM_ERR_NO_MEMORY);
-        if (gate_reserve(c->g, c->card, bytes, c->fd, c->ask.client) < 0) {
+        if (gate_reserve(c->g, c->card, c->seat.row, bytes, c->fd, c->ask.client) < 0) {
                 gate_say(c->g, "refused: no room in the slice", bytes, (uint64_t) c->card);
                 return call_refuse(c, RM_ERR_NO_MEMORY);
         }
         r = call_driver(c);
         if (!call_agreed(c, r)) {
-                slice_release(&c->g->cards[c->card].slice, bytes);
+                slice_release(gate_slice(c->g, c->card, c->seat.row), bytes);
                 return call_answer(c, r);
         }
         object = rm_new_handle(&c->ask, c->outer);
@@ -125,7 +124,7 @@ static long allocate(Call *c, uint64_t bytes) {
                 taken = rm_taken(&c->ask, c->outer, c->inner, c->n_inner);
         if (settle(c, bytes, taken) < 0) {
                 call_free_again(c, object);
-                slice_release(&c->g->cards[c->card].slice, bytes);
+                slice_release(gate_slice(c->g, c->card, c->seat.row), bytes);
                 return call_refuse(c, RM_ERR_NO_MEMORY);
         }
         c->seat.card = (uint8_t) c->card;
@@ -166,9 +165,10 @@ static ObjectKind kind_of(RmWhat what) {
 static long remember(Call *c) {
         ObjectBytes freed;
         uint32_t object;
+        uint8_t row;
         long r;
 
-        if (c->ask.what == RM_NEW_CLIENT && !gate_hold(c->g, c->fd))
+        if (c->ask.what == RM_NEW_CLIENT && !gate_hold_client(c->g, c->fd, &row))
                 return call_refuse(c, RM_ERR_NO_MEMORY);
         r = call_driver(c);
         object_bytes_none(&freed);
@@ -176,7 +176,7 @@ static long remember(Call *c) {
                 return call_answer(c, r);
         object = rm_new_handle(&c->ask, c->outer);
         if (c->ask.what == RM_NEW_CLIENT)
-                c->seat = (ObjectSeat){.client = object, .card = OBJECTS_NO_CARD};
+                c->seat = (ObjectSeat){.client = object, .card = OBJECTS_NO_CARD, .row = row};
         (void) objects_add(&c->g->objects, &c->seat, object, kind_of(c->ask.what), 0, 0,
                            &freed); /* else it is asked for */
         gate_give_back(c->g, &freed);
@@ -340,7 +340,7 @@ static long forward(Call *c, unsigned long request, uint64_t argument, uint32_t 
 
         if (!objects_find(&c->g->objects, client, client, &mark) && gate_file(c->g, c->fd) != GATE_FILE_RM)
                 return GATE_NOT_OURS;
-        r = gate_driver(c->fd, request, c->outer);
+        r = gate_pass_on(c->fd, request, c->outer);
         if (r < 0)
                 return r;
         return poke(argument, c->outer, size) < 0 ? -EFAULT : r;

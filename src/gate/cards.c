@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 
-#include "gate/bytes.h"
-#include "gate/gate.h"
-#include "slice/hold.h"
+#include "gate/rows.h"
+#include "guest/bytes.h"
 
 /* Our own calls of the driver, on the application's descriptor and with its client: nothing stays of them. */
 
@@ -94,11 +93,12 @@ int gate_card(Gate *g, int fd, ObjectSeat *seat) {
 /* ---- bytes ---- */
 
 void gate_give_back(Gate *g, const ObjectBytes *bytes) {
-        for (uint32_t left = bytes->cards, i; left != 0; left &= left - 1) {
-                i = (uint32_t) __builtin_ctz(left);
-                if (g->cards[i].good)
-                        slice_release(&g->cards[i].slice, bytes->card[i]);
-        }
+        for (unsigned row = 0; row < OBJECTS_ROWS; row++)
+                for (uint32_t left = bytes->cards[row], i; left != 0; left &= left - 1) {
+                        i = (uint32_t) __builtin_ctz(left);
+                        if (g->cards[i].good)
+                                slice_release(gate_slice(g, (int) i, (GateRow) row), bytes->card[row][i]);
+                }
 }
 
 /* A client dies with its open file, which we do not watch. A duplicate of an object that does not exist is asked for: where the source
@@ -148,26 +148,8 @@ static void drop_stale(Gate *g, int fd, uint32_t client) {
         gate_drop_closed_exports(g, fd);
 }
 
-/* The inode first, in all rows: a lock that nobody knows of would not be looked for. A card that is opened later gets it then. */
-bool gate_hold(Gate *g, int fd) {
-        uint64_t inode = hold_inode(fd), old = 0;
-        int r;
-
-        if (inode == 0)
-                return false;
-        if (!atomic_compare_exchange_strong(&g->inode, &old, inode) && old != inode)
-                g->inode = UINT64_MAX;
-        for (uint32_t i = 0; i < g->n_cards; i++)
-                if (g->cards[i].good)
-                        hold_note(&g->cards[i].slice.counters->rows[g->cards[i].slice.row], inode);
-        r = hold_file(fd, g->key);
-        if (r < 0)
-                gate_say(g, "refused: a file cannot be held; error", (uint64_t) fd, (uint64_t) -r);
-        return r == 0;
-}
-
-int gate_reserve(Gate *g, int card, uint64_t bytes, int fd, uint32_t client) {
-        Slice *slice = &g->cards[card].slice;
+int gate_reserve(Gate *g, int card, GateRow row, uint64_t bytes, int fd, uint32_t client) {
+        Slice *slice = gate_slice(g, card, row);
         int r;
 
         atomic_store_explicit(&slice->file, fd, memory_order_relaxed);

@@ -105,7 +105,7 @@ bool exports_hold(Exports *e, uint64_t key, uint32_t place, Objects *o, Export *
         if (!spin_take(&e->lock))
                 return false;
         found = find(e, key, place);
-        held = found && found->share != 0 && objects_hold_share(o, found->share);
+        held = found && found->share != 0 && shares_hold(&o->shares, found->share);
         if (held)
                 *ret = *found;
         spin_drop(&e->lock);

@@ -16,9 +16,10 @@ typedef struct Export {
         uint64_t dev, ino; /* of the file */
         uint32_t share;    /* which this is a holder of; 0: the bytes are its own */
         uint32_t units;
-        uint32_t place; /* in the file */
-        uint8_t card;
-        bool pending; /* the driver is being asked, or the lock could not be had: it is not looked for */
+        uint32_t place;    /* in the file */
+        uint8_t card, row; /* of the gate; the row that has the bytes when no file has */
+        bool apart;        /* the files' own row has them */
+        bool pending;      /* the driver is being asked, or the lock could not be had: it is not looked for */
 } Export;
 
 typedef struct Exports {
@@ -41,5 +42,4 @@ bool exports_take(Exports *e, uint64_t key, uint32_t place, Export *ret);
 /* One more holder of what that one shares, which objects_drop_share() ends. false: none of that key and place, or it shares nothing. */
 bool exports_hold(Exports *e, uint64_t key, uint32_t place, Objects *o, Export *ret);
 
-void exports_after_fork(
-        Exports *e); /* the parent's are the parent's: its row stays as long as the child lives */
+void exports_after_fork(Exports *e); /* the parent's are the parent's, and its row's */

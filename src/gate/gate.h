@@ -8,6 +8,7 @@
 
 #include "gate/exports.h"
 #include "gate/uvm.h"
+#include "guest/next.h"
 #include "rm/rm.h"
 #include "slice/slice.h"
 
@@ -18,13 +19,27 @@ enum {
 
 typedef enum GateFile { GATE_FILE_OTHER = 0, GATE_FILE_RM, GATE_FILE_UVM } GateFile;
 
+/* Bytes that end together are in one row of the page: with a process, and the files that are his; with files that others use, or have, too
+ * (those that were inherited, or came by a socket); with files that something was exported to. The two others are opened when they are
+ * needed. Where no further row is to be had its own does for them, and all of it stays as long as the last of its files. */
+typedef enum GateRow {
+        GATE_ROW_OWN = OBJECTS_OWN,
+        GATE_ROW_SHARED = OBJECTS_SHARED,
+        GATE_ROW_EXPORTS,
+        GATE_ROWS
+} GateRow;
+
 typedef struct GateCard {
         bool there; /* there is a directory: the card belongs to this container, and its memory is limited */
         bool known; /* what its limits page says: below the slice */
         _Atomic bool
                 good; /* its slice is open; otherwise nothing is allocated on it, and it is shown as empty */
         uint32_t number; /* of its directory */
-        Slice slice;
+        Slice slice;     /* its own row */
+        struct GateMore {
+                _Atomic int state;
+                Slice slice;
+        } more[GATE_ROWS - 1]; /* the others */
         SliceFile ctl, device, uvm;
         char uuid[SLICE_UUID];
 } GateCard;
@@ -32,9 +47,12 @@ typedef struct GateCard {
 typedef struct Gate {
         bool log;
         long pid;
-        uint64_t key; /* by which it is seen which files have memory of this process's rows (slice/hold.h) */
-        _Atomic uint64_t inode; /* of those that have it; 0: none yet */
-        bool uncertain;         /* whose files are the driver's is not known of all cards: any file may be */
+        _Atomic uint64_t
+                keys[GATE_ROWS]; /* by which it is seen which files have memory of its rows (slice/hold.h) */
+        _Atomic uint64_t inodes[GATE_ROWS]; /* of those that have it; 0: none yet */
+        _Atomic bool
+                unheld; /* some of them could not be locked, because somebody else has locked more than a byte */
+        bool uncertain; /* whose files are the driver's is not known of all cards: any file may be */
         _Atomic uint32_t n_cards; /* of those below, in no order that matters */
         Objects objects;
         Exports exports;
@@ -65,12 +83,8 @@ void gate_learn_uvm(Gate *g, int fd); /* it said so itself; there is one in a ma
  * through fd with objects of its own, which are gone afterwards. Where the driver does not tell and there is one slice only, that. */
 int gate_card(Gate *g, int fd, ObjectSeat *seat);
 
-/* Reserves; before it refuses, it looks for what stale clients and closed exports still count. 0 or -ENOMEM. */
-int gate_reserve(Gate *g, int card, uint64_t bytes, int fd, uint32_t client);
-
-/* Before memory comes to a client of this file, or to the file itself, that may outlive the process: what is charged here stays so
- * until the file is closed. false: it cannot be had, and the memory not either. */
-bool gate_hold(Gate *g, int fd);
+/* Reserves in that row; before it refuses, it looks for what stale clients and closed exports still count. 0 or -ENOMEM. */
+int gate_reserve(Gate *g, int card, GateRow row, uint64_t bytes, int fd, uint32_t client);
 
 /* Before a question about memory is answered: gives back what killed processes, stale clients and closed exports still count, at most
  * once in a millisecond. */
@@ -88,11 +102,17 @@ long gate_call(Gate *g, int fd, unsigned long request, uint64_t argument, uint32
 /* To stderr, when ALIQUOT_LOG is 2 and above: a line of a text and up to two numbers. */
 void gate_say(const Gate *g, const char *text, uint64_t a, uint64_t b);
 
-/* Benchmarks put a driver of their own here, which costs a system call and says yes. */
+/* The gate's own questions; and the application's calls, which go on to whoever else stands before the driver (next.h).
+ * Benchmarks put a driver of their own here, which costs a system call and says yes. */
 #ifdef GATE_DRIVER
 long GATE_DRIVER(int fd, unsigned long request, void *argument);
-#define gate_driver(fd, request, argument) GATE_DRIVER(fd, request, argument)
+#define gate_driver(fd, request, argument)  GATE_DRIVER(fd, request, argument)
+#define gate_pass_on(fd, request, argument) GATE_DRIVER(fd, request, argument)
 #else
+static inline long gate_pass_on(int fd, unsigned long request, void *argument) {
+        return next_ioctl(fd, request, argument);
+}
+
 static inline long gate_driver(int fd, unsigned long request, void *argument) {
         return sys_call(SYS_ioctl, fd, request, argument);
 }

@@ -7,11 +7,12 @@
 #include "gate/admit.h"
 #include "gate/gate.h"
 #include "gate/managed.h"
-#include "gate/peek.h"
+#include "guest/next.h"
+#include "guest/peek.h"
 #include "rm/uvm.h"
 
 /* The names that this library puts before libc's. In a process that never asks the driver for anything they are a few instructions
- * and the system call. */
+ * and the system call, or the call of whoever else put himself before libc (next.h). */
 
 /* Named by label: the headers' own declarations of these, and what they make of them for large files, stay out of it. */
 #define EXPORTED(name) __asm__(name) __attribute__((visibility("default")))
@@ -43,7 +44,7 @@ static long metered_ioctl(int fd, unsigned long request, uint64_t argument) {
         if (peek(&xfer, argument, sizeof xfer) < 0)
                 return gate_file(g, fd) == GATE_FILE_RM ? -EFAULT : GATE_NOT_OURS;
         if (!rm_metered(xfer.cmd, xfer.size))
-                return gate_file(g, fd) == GATE_FILE_RM ? gate_driver(fd, request, &xfer) : GATE_NOT_OURS;
+                return gate_file(g, fd) == GATE_FILE_RM ? gate_pass_on(fd, request, &xfer) : GATE_NOT_OURS;
         return gate_call(g, fd, RM_IOCTL(xfer.cmd, xfer.size), xfer.ptr, xfer.cmd, xfer.size);
 }
 
@@ -65,6 +66,8 @@ static long hook_ioctl(int fd, unsigned long request, uint64_t argument) {
         uint32_t nr = rm_ioctl_nr(request), size = rm_ioctl_size(request);
         long r = GATE_NOT_OURS;
 
+        if (next_came_back(NEXT_IOCTL, fd, (long) request, (long) argument))
+                return sys_call(SYS_ioctl, fd, request, argument);
         /* uvm's are plain numbers, of which the kernel takes 32 bits */
         if ((uint32_t) request == UVM_INITIALIZE_CMD)
                 r = initialization(fd, request, argument);
@@ -72,7 +75,7 @@ static long hook_ioctl(int fd, unsigned long request, uint64_t argument) {
                 r = registration(fd, (uint32_t) request, argument);
         else if (rm_metered(nr, size) || (nr == RM_ESC_XFER_CMD && size == sizeof(RmXfer)))
                 r = metered_ioctl(fd, request, argument);
-        return r == GATE_NOT_OURS ? sys_call(SYS_ioctl, fd, request, argument) : r;
+        return r == GATE_NOT_OURS ? next_ioctl(fd, request, (void *) (uintptr_t) argument) : r;
 }
 
 /* The third argument is a pointer or a number; where there is none, what is taken is not looked at by anybody. */
@@ -94,17 +97,20 @@ static Gate *gate_of_mappings(int fd) {
 }
 
 static long hook_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
-        Gate *g = gate_of_mappings(flags & MAP_ANONYMOUS ? -1 : fd);
         uint32_t now;
+        Gate *g;
         long r;
 
+        if (next_came_back(NEXT_MMAP, (long) length, fd, offset))
+                return sys_call(SYS_mmap, address, length, protection, flags, fd, offset);
+        g = gate_of_mappings(flags & MAP_ANONYMOUS ? -1 : fd);
         if (!g)
-                return gate_mmap(address, length, protection, flags, fd, offset);
+                return next_mmap(address, length, protection, flags, fd, offset);
         /* Whatever its protection: mprotect() is not watched, and the driver itself takes no mapping but one to read and write. */
         if (fd >= 0 && !(flags & MAP_ANONYMOUS) && gate_is_uvm(g, fd))
                 return gate_map_managed(g, address, length, protection, flags, fd, offset);
         now = uvm_now(&g->uvm);
-        r = gate_mmap(address, length, protection, flags, fd, offset);
+        r = next_mmap(address, length, protection, flags, fd, offset);
         if ((flags & MAP_FIXED) && !gate_failed(r))
                 gate_unmap_managed(g, (uint64_t) r, (uint64_t) r + gate_page_up(length), now);
         return r;
@@ -125,11 +131,16 @@ void *aliquot_mmap64(void *address, size_t length, int protection, int flags, in
 /* The bytes go back when the pages are gone, and only those that were counted before: a thread that maps the same addresses meanwhile
  * must not have its own taken for these. */
 static long hook_munmap(void *address, size_t length) {
-        Gate *g = gate_of_mappings(-1);
         uint64_t start = (uint64_t) (uintptr_t) address;
-        uint32_t now = g ? uvm_now(&g->uvm) : 0;
-        long r = sys_call(SYS_munmap, address, length);
+        uint32_t now;
+        Gate *g;
+        long r;
 
+        if (next_came_back(NEXT_MUNMAP, (long) address, (long) length, 0))
+                return sys_call(SYS_munmap, address, length);
+        g = gate_of_mappings(-1);
+        now = g ? uvm_now(&g->uvm) : 0;
+        r = next_munmap(address, length);
         if (g && r == 0)
                 gate_unmap_managed(g, start, start + gate_page_up(length), now);
         return r;
@@ -142,10 +153,15 @@ int aliquot_munmap(void *address, size_t length) {
 
 /* A mapping of uvm's may shrink and move; the kernel lets it not grow. */
 static long hook_mremap(void *address, size_t old, size_t length, int flags, void *to) {
-        Gate *g = gate_of_mappings(-1);
-        uint32_t now = g ? uvm_now(&g->uvm) : 0;
-        long r = sys_call(SYS_mremap, address, old, length, flags, to);
+        uint32_t now;
+        Gate *g;
+        long r;
 
+        if (next_came_back(NEXT_MREMAP, (long) address, (long) old, (long) length))
+                return sys_call(SYS_mremap, address, old, length, flags, to);
+        g = gate_of_mappings(-1);
+        now = g ? uvm_now(&g->uvm) : 0;
+        r = next_mremap(address, old, length, flags, to);
         if (g && !gate_failed(r))
                 r = gate_remap_managed(g, (uint64_t) (uintptr_t) address, gate_page_up(old), (uint64_t) r,
                                        gate_page_up(length), now);

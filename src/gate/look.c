@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/sys.h"
-#include "gate/loaded.h"
+#include "guest/loaded.h"
 #include "slice/inside.h"
 
 /* Beside where they are mounted (slice/inside.h), a directory of another name serves `aliquot run` and tests, and is believed only where nothing is

@@ -3,8 +3,9 @@
 
 #include <errno.h>
 
-#include "gate/bytes.h"
-#include "gate/peek.h"
+#include "guest/bytes.h"
+#include "guest/next.h"
+#include "guest/peek.h"
 #include "rm/uvm.h"
 
 enum {
@@ -96,7 +97,7 @@ long gate_map_managed(Gate *g, void *address, size_t length, int protection, int
                 gate_say(g, "refused: managed memory", length, cards);
                 return -ENOMEM;
         }
-        r = gate_mmap(address, length, protection, flags, fd, offset);
+        r = next_mmap(address, length, protection, flags, fd, offset);
         if (gate_failed(r)) {
                 release(g, cards, bytes);
                 return r;
@@ -104,7 +105,7 @@ long gate_map_managed(Gate *g, void *address, size_t length, int protection, int
         gate_unmap_managed(g, (uint64_t) r, (uint64_t) r + bytes, now); /* with MAP_FIXED */
         if (note_range(g, (uint64_t) r, (uint64_t) r + bytes, cards, guessed))
                 return r;
-        (void) sys_call(SYS_munmap, r, bytes); /* it was mapped by us a moment ago */
+        (void) next_munmap((void *) r, bytes); /* it was mapped by us a moment ago */
         return -ENOMEM;
 }
 
@@ -130,7 +131,7 @@ long gate_remap_managed(Gate *g, uint64_t start, uint64_t old, uint64_t r, uint6
         gate_unmap_managed(g, r, r + length, now); /* with MREMAP_FIXED */
         if (follow(g, start, start + kept, r, now))
                 return (long) r;
-        (void) sys_call(SYS_munmap, r, length); /* it was moved there by us a moment ago */
+        (void) next_munmap((void *) r, length); /* it was moved there by us a moment ago */
         return -ENOMEM;
 }
 
@@ -148,7 +149,7 @@ long gate_initialize(Gate *g, int fd, unsigned long request, uint64_t argument) 
                 return is_uvm ? -EFAULT : GATE_NOT_OURS; /* it could be there by the time the driver looks */
         flags = p.flags;
         p.flags |= UVM_INIT_DISABLE_HMM;
-        r = gate_driver(fd, request, &p);
+        r = gate_pass_on(fd, request, &p);
         if (r < 0)
                 return r;
         if (p.status == RM_OK && !is_uvm)
@@ -232,7 +233,7 @@ static long add_card(Gate *g, int fd, unsigned long request, uint64_t argument) 
                 gate_say(g, "refused: a card for managed memory", (uint64_t) fd, (uint64_t) card);
                 return refuse(&p, argument);
         }
-        r = gate_driver(fd, request, &p);
+        r = gate_pass_on(fd, request, &p);
         if (r < 0 || p.status != RM_OK)
                 leave(g, (uint32_t) card);
         if (r < 0)
@@ -247,7 +248,7 @@ static long remove_card(Gate *g, int fd, unsigned long request, uint64_t argumen
 
         if (peek(&p, argument, sizeof p) < 0)
                 return GATE_NOT_OURS;
-        r = gate_driver(fd, request, &p);
+        r = gate_pass_on(fd, request, &p);
         card = card_by_uuid(g, p.uuid);
         if (r >= 0 && p.status == RM_OK && card >= 0)
                 leave(g, (uint32_t) card);

@@ -11,10 +11,6 @@ static inline bool gate_failed(long r) {
         return r < 0 && r > -4096;
 }
 
-static inline long gate_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
-        return sys_call(SYS_mmap, address, length, protection, flags, fd, offset);
-}
-
 /* -ENOMEM, too, when one of the slices that it is charged on has no room. */
 long gate_map_managed(Gate *g, void *address, size_t length, int protection, int flags, int fd, off_t offset);
 

@@ -9,7 +9,6 @@ enum {
         UNIT = 4096,
         TABLE_MIN = 64,
         TABLE_MAX = 1 << 26,
-        SHARES_MIN = 512,
 };
 
 static void *map(size_t size) {
@@ -112,72 +111,17 @@ static uint32_t next_serial(Objects *o) {
         return serial != 0 ? serial : atomic_fetch_add_explicit(&o->serial, 1, memory_order_relaxed) + 1;
 }
 
-/* ---- shares ---- */
-
-static int grow_shares(ObjectShares *s) {
-        uint32_t size = s->size == 0 ? SHARES_MIN : s->size * 2;
-        uint32_t *refs = size < TABLE_MAX ? map(size * sizeof *refs) : NULL;
-
-        if (!refs)
-                return -ENOMEM;
-        for (uint32_t i = 1; i <= s->n && s->refs; i++)
-                refs[i] = s->refs[i];
-        unmap(s->refs, s->size * sizeof *refs);
-        s->refs = refs;
-        s->size = size;
-        return 0;
-}
-
-/* Its first two holders: the leaf that was alone, and who asks. 0: no memory. Number 0 is nobody's. */
-static uint32_t new_share(ObjectShares *s) {
-        uint32_t share = 0;
-
-        if (!spin_take(&s->lock))
-                return 0;
-        if (s->free != 0) {
-                share = s->free;
-                s->free = s->refs[share];
-        } else if (s->n + 1 < s->size || grow_shares(s) == 0) {
-                share = ++s->n;
-        }
-        if (share != 0)
-                s->refs[share] = 2;
-        spin_drop(&s->lock);
-        return share;
-}
-
-static bool add_ref(ObjectShares *s, uint32_t share) {
-        if (!spin_take(&s->lock))
-                return false;
-        s->refs[share]++;
-        spin_drop(&s->lock);
-        return true;
-}
-
-/* true: it was the last. */
-static bool drop_ref(ObjectShares *s, uint32_t share) {
-        bool last;
-
-        if (!spin_take(&s->lock))
-                return false;
-        last = --s->refs[share] == 0;
-        if (last) {
-                s->refs[share] = s->free;
-                s->free = share;
-        }
-        spin_drop(&s->lock);
-        return last;
-}
+/* ---- bytes ---- */
 
 static void give_back(Objects *o, const Object *e, ObjectBytes *freed) {
-        if (e->units == 0 || e->card >= OBJECTS_CARDS)
+        if (e->units == 0 || e->card >= OBJECTS_CARDS || e->row >= OBJECTS_ROWS)
                 return;
-        if (e->share != 0 && !drop_ref(&o->shares, e->share))
+        if (e->share != 0 && !shares_drop(&o->shares, e->share))
                 return;
-        if (!(freed->cards >> e->card & 1))
-                freed->card[e->card] = 0;
-        freed->cards |= 1u << e->card;
-        freed->card[e->card] += (uint64_t) e->units * UNIT;
+        if (!(freed->cards[e->row] >> e->card & 1))
+                freed->card[e->row][e->card] = 0;
+        freed->cards[e->row] |= 1u << e->card;
+        freed->card[e->row][e->card] += (uint64_t) e->units * UNIT;
 }
 
 uint32_t objects_share(Objects *o, uint32_t client, uint32_t handle, Object *ret) {
@@ -190,8 +134,8 @@ uint32_t objects_share(Objects *o, uint32_t client, uint32_t handle, Object *ret
         e = find(s, client, handle);
         if (e && e->kind == OBJECT_LEAF) {
                 if (e->share == 0)
-                        share = e->share = new_share(&o->shares);
-                else if (add_ref(&o->shares, e->share))
+                        share = e->share = shares_new(&o->shares);
+                else if (shares_hold(&o->shares, e->share))
                         share = e->share;
                 *ret = *e;
         }
@@ -199,12 +143,8 @@ uint32_t objects_share(Objects *o, uint32_t client, uint32_t handle, Object *ret
         return share;
 }
 
-bool objects_hold_share(Objects *o, uint32_t share) {
-        return add_ref(&o->shares, share);
-}
-
-void objects_drop_share(Objects *o, uint32_t share, uint8_t card, uint64_t bytes, ObjectBytes *freed) {
-        Object holder = {.share = share, .card = card, .units = (uint32_t) (bytes / UNIT)};
+void objects_drop_share(Objects *o, uint32_t share, const Object *source, ObjectBytes *freed) {
+        Object holder = {.share = share, .card = source->card, .row = source->row, .units = source->units};
 
         give_back(o, &holder, freed);
 }
@@ -217,11 +157,13 @@ static void seat_below(ObjectSeat *seat, const Object *parent) {
         if (parent->kind >= OBJECT_CLIENT && parent->kind <= OBJECT_SUBDEVICE)
                 seat->up[parent->kind - OBJECT_CLIENT] = parent->serial;
         seat->card = parent->card;
+        seat->row = parent->row;
         seat->known = true;
 }
 
 static ObjectSeat seat_in(const ObjectShard *s, uint32_t client, uint32_t parent) {
-        ObjectSeat seat = {.client = client, .parent = parent, .card = OBJECTS_NO_CARD};
+        ObjectSeat seat = {
+                .client = client, .parent = parent, .card = OBJECTS_NO_CARD, .row = OBJECTS_SHARED};
         const Object *e = find(s, client, parent);
 
         if (e) {
@@ -229,14 +171,17 @@ static ObjectSeat seat_in(const ObjectShard *s, uint32_t client, uint32_t parent
                 return seat;
         }
         e = find(s, client, client);
-        if (e)
+        if (e) {
                 seat.up[0] = e->serial;
+                seat.row = e->row;
+        }
         return seat;
 }
 
 ObjectSeat objects_seat(Objects *o, uint32_t client, uint32_t parent) {
         ObjectShard *s = shard_of(o, client);
-        ObjectSeat seat = {.client = client, .parent = parent, .card = OBJECTS_NO_CARD};
+        ObjectSeat seat = {
+                .client = client, .parent = parent, .card = OBJECTS_NO_CARD, .row = OBJECTS_SHARED};
 
         if (!spin_take(&s->lock))
                 return seat;
@@ -298,7 +243,8 @@ static Object make(Objects *o, const ObjectSeat *seat, uint32_t handle, ObjectKi
                         .serial = next_serial(o),
                         .up = {seat->up[0], seat->up[1], seat->up[2]},
                         .kind = (uint8_t) kind,
-                        .card = seat->card};
+                        .card = seat->card,
+                        .row = seat->row};
 }
 
 /* One that nobody knows has a serial that nothing is below of, and orphans all the same. */
@@ -323,13 +269,14 @@ static bool still_there(const ObjectShard *s, uint32_t serial) {
 static void sit_down(const ObjectShard *s, ObjectSeat *seat) {
         const Object *parent = find(s, seat->client, seat->parent);
         uint32_t top = seat->up[2] ? seat->up[2] : seat->up[1] ? seat->up[1] : seat->up[0];
-        uint8_t card = seat->card;
+        uint8_t card = seat->card, row = seat->row;
 
         if (!seat->known || (parent && parent->serial == top) || still_there(s, top))
                 return;
         *seat = seat_in(s, seat->client, seat->parent);
         if (seat->card == OBJECTS_NO_CARD)
                 seat->card = card;
+        seat->row = row; /* where its bytes are */
 }
 
 int objects_add(Objects *o, const ObjectSeat *seat, uint32_t handle, ObjectKind kind, uint64_t bytes,
@@ -463,10 +410,6 @@ void objects_after_fork(Objects *o) {
                 s->size = s->n = 0;
                 spin_drop(&s->lock);
         }
-        if (atomic_load_explicit(&o->shares.lock.owner, memory_order_relaxed) == 0)
-                unmap(o->shares.refs, o->shares.size * sizeof *o->shares.refs);
-        o->shares.refs = NULL;
-        o->shares.size = o->shares.n = o->shares.free = 0;
-        spin_drop(&o->shares.lock);
+        shares_after_fork(&o->shares);
         atomic_store_explicit(&o->clients, 0, memory_order_relaxed);
 }

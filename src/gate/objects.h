@@ -14,13 +14,16 @@
  * Memory comes from mmap, nothing is allocated elsewhere. All functions may be called by any thread and in signal handlers. Objects
  * must be zero at first. Bytes are kept in units of 4 KiB. */
 
-#include "gate/spin.h"
+#include "gate/shares.h"
 
 enum {
         OBJECTS_SHARDS = 8,
         OBJECTS_CARDS = 32,
         OBJECTS_NO_CARD = 255, /* not known yet */
 };
+
+/* Where bytes are counted (gate.h, GateRow): this process's own, or what lies on files that others use, too. */
+enum { OBJECTS_OWN = 0, OBJECTS_SHARED, OBJECTS_ROWS };
 
 typedef enum ObjectKind { OBJECT_CLIENT = 1, OBJECT_DEVICE, OBJECT_SUBDEVICE, OBJECT_LEAF } ObjectKind;
 
@@ -30,7 +33,9 @@ typedef struct Object {
         uint32_t up[3]; /* serials of client, device, subdevice above it; 0: none, or not known */
         uint32_t units;
         uint32_t share; /* of one charge among duplicates: its number; 0: its own */
-        uint8_t kind, card, pad[2];
+        uint8_t kind, card;
+        uint8_t row; /* of its bytes; of a client and what is below it, of the bytes to come */
+        uint8_t pad;
 } Object;
 
 typedef struct ObjectShard {
@@ -39,18 +44,12 @@ typedef struct ObjectShard {
         Object *table;    /* open addressing; kind 0 is empty */
 } ObjectShard;
 
-typedef struct ObjectShares {
-        Spin lock;
-        uint32_t size, n, free; /* free: number of the first unused one, linked by refs */
-        uint32_t *refs;
-} ObjectShares;
-
 typedef struct Objects {
         _Atomic uint32_t serial;
         _Atomic uint32_t
                 clients; /* that are known, at most; with more than one, a stale one may be among them */
         ObjectShard shards[OBJECTS_SHARDS];
-        ObjectShares shares;
+        Shares shares;
 } Objects;
 
 /* An object as it was found, and when: what came later is not meant by it. */
@@ -65,16 +64,18 @@ typedef struct ObjectSeat {
         uint32_t up[3];
         bool known; /* the parent is in the table */
         uint8_t card;
+        uint8_t row; /* of a client that is not known: OBJECTS_SHARED */
 } ObjectSeat;
 
 /* What is given back. Of cards whose bit is not set nothing was written. */
 typedef struct ObjectBytes {
-        uint32_t cards;
-        uint64_t card[OBJECTS_CARDS];
+        uint32_t cards[OBJECTS_ROWS];
+        uint64_t card[OBJECTS_ROWS][OBJECTS_CARDS];
 } ObjectBytes;
 
 static inline void object_bytes_none(ObjectBytes *b) {
-        b->cards = 0;
+        for (unsigned i = 0; i < OBJECTS_ROWS; i++)
+                b->cards[i] = 0;
 }
 
 ObjectSeat objects_seat(Objects *o, uint32_t client, uint32_t parent);
@@ -98,8 +99,8 @@ void objects_set_card(Objects *o, ObjectSeat *seat, uint8_t card);
 /* One more holder of what a known leaf holds. 0: there is no such leaf, or no memory. Drop adds the bytes to freed when it was the
  * last; ret says what the share is of. */
 uint32_t objects_share(Objects *o, uint32_t client, uint32_t handle, Object *ret);
-bool objects_hold_share(Objects *o, uint32_t share); /* of one that somebody holds; false: no lock */
-void objects_drop_share(Objects *o, uint32_t share, uint8_t card, uint64_t bytes, ObjectBytes *freed);
+/* source: row, card and units of what is shared. */
+void objects_drop_share(Objects *o, uint32_t share, const Object *source, ObjectBytes *freed);
 
 /* The clients in the table, those of orphans, too: up to max handles, the lowest ones above `after`, in their order. Returns how many were
  * written; with fewer than max there are no more. */

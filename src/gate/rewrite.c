@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-#include "gate/bytes.h"
+#include "guest/bytes.h"
 
 enum {
         HEAP_INFO_SIZE = 56, /* of data.Info in NVOS32: the largest free block */

@@ -2,10 +2,10 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-#include "gate/bytes.h"
 #include "gate/gate.h"
 #include "gate/look.h"
-#include "slice/hold.h"
+#include "gate/rows.h"
+#include "guest/bytes.h"
 
 #define LOG_NAME "ALIQUOT_LOG"
 
@@ -62,13 +62,10 @@ static bool open_card(Gate *g, const char *directory, unsigned number, int fd) {
                 return true;
         read_identity(directory, card);
         if (look_path(directory, number, "", path))
-                r = slice_open_with(path, fd, g->key, &card->slice);
+                r = slice_open_with(path, fd, g->keys[GATE_ROW_OWN], &card->slice);
         if (r == 0) {
-                uint64_t inode = g->inode;
-
-                if (inode != 0)
-                        hold_note(&card->slice.counters->rows[card->slice.row], inode);
                 card->good = true;
+                gate_begin_row(g, card, GATE_ROW_OWN);
         }
         gate_say(g, r == 0 ? "slice" : "slice cannot be used; error", number, (uint64_t) -r);
         return r == 0 || r == -EPROTO;
@@ -103,17 +100,10 @@ static void begin(Gate *g, bool by_pid) {
 
         g->log = log && log[0] >= '2' && log[0] <= '9' && log[1] == '\0';
         g->pid = sys_call(SYS_getpid);
-        g->key = hold_new_key();
-        g->inode = 0;
         objects_after_fork(&g->objects);
         exports_after_fork(&g->exports);
         uvm_after_fork(&g->uvm);
-        for (uint32_t i = 0; i < g->n_cards; i++) {
-                /* Who is told apart by his number only may be one that shares this memory. They stay mapped then. */
-                if (g->cards[i].good && !by_pid)
-                        slice_close(&g->cards[i].slice);
-                g->cards[i].good = false;
-        }
+        gate_rows_after_fork(g, by_pid);
 }
 
 /* The stage that it has then. */

@@ -5,9 +5,10 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "gate/bytes.h"
 #include "gate/call.h"
-#include "gate/peek.h"
+#include "gate/rows.h"
+#include "guest/bytes.h"
+#include "guest/peek.h"
 #include "slice/hold.h"
 
 /* Memory that comes from elsewhere, by a duplicate or by a descriptor, and what is exported to a descriptor. */
@@ -35,8 +36,8 @@ static bool charge(Call *c, uint32_t object, uint64_t bytes) {
         int card = gate_card(c->g, c->fd, &c->seat);
 
         object_bytes_none(&freed);
-        if (!call_known(c->g, card).limit || !call_hold(c) ||
-            gate_reserve(c->g, card, bytes, c->fd, c->ask.client) < 0) {
+        if (!call_known(c->g, card).limit || !call_hold(c, card) ||
+            gate_reserve(c->g, card, c->seat.row, bytes, c->fd, c->ask.client) < 0) {
                 call_free_again(c, object);
                 return false;
         }
@@ -64,20 +65,22 @@ static uint64_t measure_charged(const Call *c, uint32_t object, uint8_t card) {
         return bytes > 0 ? bytes : call_known(c->g, card).group_bytes;
 }
 
-static void add_holder(Call *c, uint32_t object, uint32_t share, uint8_t card, uint64_t bytes) {
+static void add_holder(Call *c, uint32_t object, uint32_t share, const Object *source) {
         ObjectBytes freed;
 
         object_bytes_none(&freed);
-        c->seat.card = card;
-        (void) objects_add(&c->g->objects, &c->seat, object, OBJECT_LEAF, bytes, share,
+        c->seat.card = source->card;
+        c->seat.row = source->row;
+        (void) objects_add(&c->g->objects, &c->seat, object, OBJECT_LEAF,
+                           (uint64_t) source->units * SLICE_UNIT, share,
                            &freed); /* else charged until the end */
 }
 
-static void drop_share(Gate *g, uint32_t share, uint8_t card, uint64_t bytes) {
+static void drop_share(Gate *g, uint32_t share, const Object *source) {
         ObjectBytes freed;
 
         object_bytes_none(&freed);
-        objects_drop_share(&g->objects, share, card, bytes, &freed);
+        objects_drop_share(&g->objects, share, source, &freed);
         gate_give_back(g, &freed);
 }
 
@@ -90,10 +93,10 @@ static long duplicate_leaf(Call *c, const Object *source, uint32_t share) {
         if (agreed)
                 has = measure_charged(c, object, source->card);
         if (agreed && has <= bytes) {
-                add_holder(c, object, share, source->card, bytes);
+                add_holder(c, object, share, source);
                 return call_answer(c, r);
         }
-        drop_share(c->g, share, source->card, bytes);
+        drop_share(c->g, share, source);
         return agreed && !charge(c, object, has) ? call_refuse(c, RM_ERR_NO_MEMORY) : call_answer(c, r);
 }
 
@@ -106,8 +109,8 @@ long call_duplicate(Call *c) {
         long r;
 
         object_bytes_none(&freed);
-        if (share != 0 && !call_hold(c)) {
-                drop_share(c->g, share, source.card, (uint64_t) source.units * SLICE_UNIT);
+        if (share != 0 && !gate_hold_row(c->g, c->fd, &c->seat, source.row)) {
+                drop_share(c->g, share, &source);
                 return call_refuse(c, RM_ERR_NO_MEMORY);
         }
         if (share != 0)
@@ -127,17 +130,6 @@ long call_duplicate(Call *c) {
 }
 
 /* ---- the lock that says that an open file is still there ---- */
-
-static bool is_locked(int fd, int how, uint64_t key) {
-        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t) key, .l_len = 1};
-
-        return sys_call(SYS_fcntl, fd, how, &lock) < 0 || lock.l_type != F_UNLCK;
-}
-
-/* Of this file, and of no other: what the file itself has locked is no hindrance to it, but to the process it is. */
-static bool is_same_file(int fd, uint64_t key) {
-        return !is_locked(fd, F_OFD_GETLK, key) && is_locked(fd, F_GETLK, key);
-}
 
 static bool lock_file(int fd, uint64_t key) {
         struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = (off_t) key, .l_len = 1};
@@ -159,8 +151,49 @@ static bool which_file(int fd, uint64_t *ret_dev, uint64_t *ret_ino) {
         return true;
 }
 
-static void drop(Gate *g, const Export *export_) {
-        drop_share(g, export_->share, export_->card, (uint64_t) export_->units * SLICE_UNIT);
+static Object source_of(const Export *x) {
+        return (Object){.units = x->units, .card = x->card, .row = x->row};
+}
+
+/* From their own row to that of the files, and back. */
+static bool move_apart(Gate *g, const Export *x, bool back) {
+        Slice *own = gate_slice(g, x->card, x->row), *files = gate_slice(g, x->card, GATE_ROW_EXPORTS);
+
+        return slice_move(back ? files : own, back ? own : files, (uint64_t) x->units * SLICE_UNIT) == 0;
+}
+
+/* The bytes are with the files as long as there is one; they are moved before that is said, so that no thread goes on to the driver while they
+ * are not: who was second moves them back. */
+static bool set_apart(Gate *g, Export *x) {
+        bool moved = !shares_is_exported(&g->objects.shares, x->share);
+        int first;
+
+        if (moved && !move_apart(g, x, false))
+                return false;
+        first = shares_add_export(&g->objects.shares, x->share);
+        if (moved && first != 1)
+                (void) move_apart(g, x, true); /* else counted twice until the end */
+        if (!moved && first == 1)
+                (void) move_apart(g, x, false); /* else in the process's row */
+        return first >= 0;
+}
+
+static void drop_apart(Gate *g, const Export *x) {
+        ShareEnd end = x->share != 0 ? shares_drop_export(&g->objects.shares, x->share) : SHARE_FREED;
+
+        if (end == SHARE_BACK)
+                (void) move_apart(g, x, true); /* else they stay with the files */
+        else if (end == SHARE_FREED)
+                slice_release(gate_slice(g, x->card, GATE_ROW_EXPORTS), (uint64_t) x->units * SLICE_UNIT);
+}
+
+static void drop(Gate *g, const Export *x) {
+        Object source = source_of(x);
+
+        if (x->apart)
+                drop_apart(g, x);
+        else
+                drop_share(g, x->share, &source);
 }
 
 static uint32_t how_many(Gate *g) {
@@ -175,7 +208,7 @@ void gate_drop_closed_exports(Gate *g, int fd) {
                 return;
         for (uint32_t i = how_many(g); i-- > 0;)
                 if (exports_at(&g->exports, i, &x) && !x.pending && x.dev == dev && x.ino == ino &&
-                    !is_locked(fd, F_GETLK, x.key) && exports_take(&g->exports, x.key, x.place, &gone))
+                    !hold_is_locked(fd, x.key) && exports_take(&g->exports, x.key, x.place, &gone))
                         drop(g, &gone);
 }
 
@@ -204,6 +237,7 @@ static uint32_t keep_share(Call *c, Export *x, uint32_t object, uint32_t copy) {
                 return 0;
         x->units = source.units;
         x->card = source.card;
+        x->row = source.row;
         if (copy != 0 && measure_charged(c, copy, x->card) > (uint64_t) x->units * SLICE_UNIT) {
                 drop(c->g, x);
                 x->share = 0;
@@ -211,27 +245,56 @@ static uint32_t keep_share(Call *c, Export *x, uint32_t object, uint32_t copy) {
         return x->share;
 }
 
-/* Before the driver is asked. false: its bytes are nobody's yet, and there is no room. copy: its duplicate, or 0. */
-static bool keep(Call *c, uint64_t key, uint32_t place, uint32_t device, uint32_t object, uint32_t copy) {
-        Export x = {.key = key, .place = place, .pending = true};
-        uint64_t bytes;
+/* What was charged already. Where the files can have no row of their own the file keeps the one that it is in. */
+static bool keep_charged(Call *c, Export *x, int fd, bool held) {
+        x->apart = held && gate_open_row(c->g, x->card, GATE_ROW_EXPORTS, c->fd) && set_apart(c->g, x);
+        if (!x->apart && gate_file(c->g, fd) == GATE_FILE_RM && !gate_hold(c->g, fd, x->row)) {
+                drop(c->g, x);
+                return false;
+        }
+        (void) exports_add(&c->g->exports, x); /* else charged until the end */
+        return true;
+}
+
+/* What nobody here has charged yet. */
+static bool keep_foreign(Call *c, Export *x, int fd, bool held, uint32_t device, uint64_t bytes) {
+        GateRow row = GATE_ROW_OWN;
         int card;
 
-        if (keep_share(c, &x, object, copy) != 0) {
-                (void) exports_add(&c->g->exports, &x); /* else charged until the end */
-                return true;
-        }
-        bytes = measure(c, copy != 0 ? copy : object);
-        if (bytes == 0)
-                return true;
         c->seat = objects_seat(&c->g->objects, c->ask.client, device);
         card = gate_card(c->g, c->fd, &c->seat);
-        if (!call_known(c->g, card).limit || gate_reserve(c->g, card, bytes, c->fd, c->ask.client) < 0)
+        if (!call_known(c->g, card).limit)
                 return false;
-        x.units = (uint32_t) (bytes / SLICE_UNIT);
-        x.card = (uint8_t) card;
-        (void) exports_add(&c->g->exports, &x); /* else charged until the end */
+        x->apart = held && gate_open_row(c->g, card, GATE_ROW_EXPORTS, c->fd);
+        if (x->apart)
+                row = GATE_ROW_EXPORTS;
+        else if (gate_file(c->g, fd) == GATE_FILE_RM && !gate_hold(c->g, fd, row))
+                return false;
+        if (gate_reserve(c->g, card, row, bytes, c->fd, c->ask.client) < 0)
+                return false;
+        x->units = (uint32_t) (bytes / SLICE_UNIT);
+        x->card = (uint8_t) card;
+        (void) exports_add(&c->g->exports, x); /* else charged until the end */
         return true;
+}
+
+typedef struct Places { /* of a file, and what is to be exported to them: in the copy that the driver gets */
+        int fd;
+        uint32_t device, parent, first, n;
+        uint8_t *objects;
+        bool held;                            /* the files' row is, by this one */
+        uint64_t copies[RM_EXPORTS_MAX / 64]; /* those of them that are our duplicates */
+} Places;
+
+/* Before the driver is asked. false: its bytes are nobody's yet, and there is no room. copy: its duplicate, or 0. */
+static bool keep(Call *c, uint64_t key, const Places *p, uint32_t place, uint32_t object, uint32_t copy) {
+        Export x = {.key = key, .place = place, .pending = true};
+        uint64_t bytes;
+
+        if (keep_share(c, &x, object, copy) != 0)
+                return keep_charged(c, &x, p->fd, p->held);
+        bytes = measure(c, copy != 0 ? copy : object);
+        return bytes == 0 || keep_foreign(c, &x, p->fd, p->held, p->device, bytes);
 }
 
 /* What was in these places of the file before is in them no longer. */
@@ -240,7 +303,7 @@ static void drop_replaced(Gate *g, int fd, uint32_t first, uint32_t n) {
 
         for (uint32_t i = how_many(g); i-- > 0;)
                 if (exports_at(&g->exports, i, &x) && !x.pending && x.place >= first && x.place - first < n &&
-                    is_same_file(fd, x.key) && exports_take(&g->exports, x.key, x.place, &gone))
+                    hold_is_here(fd, x.key) && exports_take(&g->exports, x.key, x.place, &gone))
                         drop(g, &gone);
 }
 
@@ -258,13 +321,6 @@ static void settle_exports(Gate *g, uint64_t key, int fd, uint32_t first, uint32
                 drop(g, &x);
 }
 
-typedef struct Places { /* of a file, and what is to be exported to them: in the copy that the driver gets */
-        int fd;
-        uint32_t device, parent, first, n;
-        uint8_t *objects;
-        uint64_t copies[RM_EXPORTS_MAX / 64]; /* those of them that are our duplicates */
-} Places;
-
 /* The status with which it is refused, or RM_OK. Of what cannot have a duplicate below its device the driver makes none either. */
 static uint32_t keep_places(Call *c, uint64_t key, Places *p) {
         for (uint32_t i = 0; i < p->n; i++) {
@@ -281,7 +337,7 @@ static uint32_t keep_places(Call *c, uint64_t key, Places *p) {
                         put32(p->objects + 4 * (size_t) i, copy);
                         p->copies[i / 64] |= UINT64_C(1) << i % 64;
                 }
-                if (!keep(c, key, p->first + i, p->device, object, copy))
+                if (!keep(c, key, p, p->first + i, object, copy))
                         return RM_ERR_NO_MEMORY;
         }
         return RM_OK;
@@ -297,13 +353,12 @@ static void free_copies(const Call *c, const Places *p) {
 }
 
 static long export_places(Call *c, void *params, Places *p) {
-        uint64_t key = hold_new_key();
-        uint32_t status =
-                gate_file(c->g, p->fd) != GATE_FILE_RM || gate_hold(c->g, p->fd) ? RM_OK : RM_ERR_NO_MEMORY;
+        uint64_t key = hold_new_key() | HOLD_KEYS;
+        uint32_t status;
         long r = 0;
 
-        if (status == RM_OK)
-                status = keep_places(c, key, p);
+        p->held = gate_file(c->g, p->fd) == GATE_FILE_RM && gate_hold_export(c->g, p->fd);
+        status = keep_places(c, key, p);
         if (status == RM_OK)
                 r = call_driver_with(c, params);
         free_copies(c, p);
@@ -349,28 +404,34 @@ long call_export(Call *c) {
 /* ---- imports ---- */
 
 /* What this process has exported to that file itself is charged already. */
-static bool is_own(Call *c, int fd, uint32_t place, uint32_t object) {
-        Export x, held;
+static bool is_own(Call *c, int fd, uint32_t place, Export *ret) {
+        Export x;
 
         for (uint32_t i = how_many(c->g); i-- > 0;)
                 if (exports_at(&c->g->exports, i, &x) && !x.pending && x.place == place &&
-                    is_same_file(fd, x.key) &&
-                    exports_hold(&c->g->exports, x.key, place, &c->g->objects, &held)) {
-                        add_holder(c, object, held.share, held.card, (uint64_t) held.units * SLICE_UNIT);
+                    hold_is_here(fd, x.key) &&
+                    exports_hold(&c->g->exports, x.key, place, &c->g->objects, ret))
                         return true;
-                }
         return false;
 }
 
 /* false: there is no room for it, and it is gone again. */
 static bool came(Call *c, int fd, uint32_t place, uint32_t parent, uint32_t object) {
+        Object source;
+        Export own;
+
         c->ask.parent = parent;
         c->seat = objects_seat(&c->g->objects, c->ask.client, parent);
-        if (!call_hold(c)) {
+        if (!is_own(c, fd, place, &own))
+                return charge_foreign(c, object);
+        source = source_of(&own);
+        if (!gate_hold_row(c->g, c->fd, &c->seat, own.row)) {
+                drop_share(c->g, own.share, &source);
                 call_free_again(c, object);
                 return false;
         }
-        return is_own(c, fd, place, object) || charge_foreign(c, object);
+        add_holder(c, object, own.share, &source);
+        return true;
 }
 
 /* What was charged already, of a call that is refused in the end. */

@@ -7,7 +7,7 @@
  * Its pages can be on any card that the process has registered with uvm, all of them on one, so a range is charged on each of those,
  * and on no other. What is mapped before any card is registered is charged where somebody guessed; the first registration corrects that. */
 
-#include "gate/spin.h"
+#include "guest/spin.h"
 
 enum { UVM_MIN = 64, UVM_CARDS = 32 };
 

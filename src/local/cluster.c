@@ -9,9 +9,9 @@
 #include "local/cycle.h"
 #include "local/runner.h"
 #include "local/simulate.h"
-#include "local/store.h"
 #include "local/workload.h"
 #include "scheduler/scheduler.h"
+#include "store/store.h"
 
 /* How long the scheduler may take to read a store of this process: far more than it ever needs. */
 static const usec_t ready_timeout = 60 * USEC_PER_SEC;

@@ -11,7 +11,7 @@
 #include "base/fault.h"
 #include "local/manifest.h"
 #include "local/runner.h"
-#include "local/store.h"
+#include "store/store.h"
 
 typedef struct Cluster Cluster;
 

@@ -13,6 +13,7 @@
 #include "node/board_watch.h"
 #include "node/dying.h"
 #include "node/hung.h"
+#include "node/meter.h"
 #include "node/prove.h"
 #include "node/publisher.h"
 #include "node/recheck.h"
@@ -21,8 +22,10 @@
 typedef struct AgentCounters {
         uint64_t registrations, lost[DEVICE_KINDS_];
         uint64_t card_troubles;
-        uint64_t killed;  /* processes of those who hold too much */
-        uint64_t dropped; /* by the kubelet, without a word */
+        uint64_t killed;         /* processes of those who hold too much */
+        uint64_t overuse_killed; /* of those who have too much time */
+        uint64_t hung_killed;    /* and of those whose kernel does not end */
+        uint64_t dropped;        /* by the kubelet, without a word */
 } AgentCounters;
 
 /* What was last said of one cause in an Event of the node, or is to be said once the node object has come. */
@@ -31,7 +34,7 @@ typedef struct AgentWarning {
         Fault note;
         bool told;
 } AgentWarning;
-enum { WARNINGS_MAX = 12 }; /* causes; there are ten */
+enum { WARNINGS_MAX = 12 }; /* causes; there are eleven */
 
 struct Agent {
         AgentOptions o;
@@ -59,6 +62,7 @@ struct Agent {
         Inventory inventory;
         Isolation isolation;
         Audit *audit;
+        Meter *meter;
         Hung *hung;
         BoardWatch *watch;
         Terms terms;
@@ -94,6 +98,7 @@ void agent_tell(Agent *a, const char *reason, const Fault *note);
 void agent_tell_waiting(Agent *a); /* the node object has come */
 /* userdata: the agent. Events of a pod, and of the node. */
 void agent_tell_excess(void *userdata, const AuditExcess *excess);
+void agent_tell_overuse(void *userdata, const MeterExcess *excess);
 void agent_tell_stray(void *userdata, const AuditStray *stray);
 void agent_tell_grown(void *userdata, const BoardGrown *grown);
 bool agent_tell_foreign(void *userdata, const BoardForeign *foreign);

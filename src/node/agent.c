@@ -16,6 +16,7 @@
 #define LAST_WORDS (2 * USEC_PER_SEC)
 
 enum { STATE_MAX = 1 << 20 };
+enum { USES_OF_WINDOW = 10 }; /* censuses: 10 s unless somebody says otherwise */
 
 static const char *const endpoints[] = {
         [DEVICE_MEM] = "aliquot-gpu-mem.sock", [DEVICE_CORE] = "aliquot-gpu-core.sock"};
@@ -133,13 +134,23 @@ static void on_pod_object(void *userdata, ReflectorEvent event, Str object) {
                 list_again_later(a);
 }
 
+/* Not before: what is told of a pod that nobody knows yet would be lost, and the arbiter tells each thing once. The pipe keeps it. */
+static void hear_arbiter(Agent *a) {
+        int r = hung_new(a->event, a->o.arbiter, agent_tell_hung, a, &a->hung);
+
+        if (r < 0)
+                log_error("nobody will hear of kernels that do not end: %s", strerror(-r));
+}
+
 static void on_pods_end(void *userdata) {
         Agent *a = userdata;
         bool first = !a->roster.synced;
 
         roster_list_end(&a->roster);
-        if (first)
+        if (first) {
                 prove_adopt(a->prove);
+                hear_arbiter(a);
+        }
         dying_sweep(a->dying);
         isolation_sweep(&a->isolation, &a->records);
         agent_settle(a);
@@ -256,6 +267,22 @@ static void on_card_trouble(void *userdata, const Fault *fault) {
         agent_warn(a, "GPUDriverTrouble", fault);
 }
 
+static void warn_of_untold(Agent *a, const CardCensus *census) {
+        for (size_t i = 0; i < census->n_spans && meter_wants(a->meter); i++) {
+                Fault why = FAULT_NULL;
+
+                if (census->spans[i].untold[0] == '\0')
+                        continue;
+                (void) fault_set(
+                        &why, 0,
+                        "the driver does not tell what processes use of %s, so somebody may use more "
+                        "than his share unseen: %s",
+                        census->spans[i].uuid, census->spans[i].untold);
+                agent_warn(a, "GPUUseUntold", &why);
+                return;
+        }
+}
+
 static void on_usage(void *userdata, const CardCensus *census) {
         Agent *a = userdata;
         Fault why = FAULT_NULL;
@@ -269,6 +296,8 @@ static void on_usage(void *userdata, const CardCensus *census) {
                 agent_warn(a, "GPUProcessesUntold", &why);
         }
         audit_take(a->audit, census);
+        warn_of_untold(a, census);
+        meter_take(a->meter, census);
 }
 
 static const CardSourceHandler card_handler = {on_cards, on_card_trouble, agent_take_fences, on_usage};
@@ -342,16 +371,21 @@ static int make_directory(const char *path, mode_t mode, Fault *fault) {
         return 0;
 }
 
-/* What is wrong with the board itself says isolation_init(). */
-static void mount_board(Agent *a) {
+/* What is wrong with the board itself says isolation_init(). Where the host's processes are seen, if slices can be mounted so that it
+ * sees them; else NULL. */
+static const char *mount_board(Agent *a) {
+        const char *proc = a->o.proc ? a->o.proc : "/proc";
         Fault why = FAULT_NULL;
+        bool apart = false;
 
-        if (a->o.slices_mib > 0 && board_mount(a->o.slices, a->o.slices_mib, a->o.proc ? a->o.proc : "/proc",
-                                               &why) == BOARD_MOUNT_E_LEFT)
+        if (a->o.slices_mib > 0 &&
+            board_mount(a->o.slices, a->o.slices_mib, proc, &apart, &why) == BOARD_MOUNT_E_LEFT)
                 agent_warn(a, "SliceBoardUnbounded", &why);
+        return apart ? proc : NULL;
 }
 
 static int open_state(Agent *a, Fault *fault) {
+        const char *proc;
         int r;
 
         r = make_paths(a);
@@ -361,8 +395,9 @@ static int open_state(Agent *a, Fault *fault) {
                 r = make_directory(a->o.cdi_dir, 0755, fault);
         if (r < 0)
                 return r;
-        mount_board(a);
+        proc = mount_board(a);
         r = isolation_init(&a->isolation, &(IsolationOptions){.slices = a->o.slices,
+                                                              .proc = proc,
                                                               .state_dir = a->o.state_dir,
                                                               .gate = a->o.gate,
                                                               .simulated = a->o.simulate_dir,
@@ -421,6 +456,19 @@ static int build_identity(Agent *a) {
                                       .on_stray = agent_tell_stray,
                                       .userdata = a},
                       &a->audit);
+        if (r < 0)
+                return r;
+        r = meter_new(&(MeterOptions){.roster = &a->roster,
+                                      .records = &a->records,
+                                      .inventory = &a->inventory,
+                                      .compute = &a->isolation.compute,
+                                      .proc = a->o.proc,
+                                      .ignores_disable = a->o.ignores_disable,
+                                      .window = USES_OF_WINDOW * NSEC_PER_USEC *
+                                                (a->o.census > 0 ? a->o.census : USEC_PER_SEC),
+                                      .on_excess = agent_tell_overuse,
+                                      .userdata = a},
+                      &a->meter);
         if (r < 0)
                 return r;
         r = board_watch_new(&(BoardWatchOptions){.event = a->event,
@@ -520,9 +568,6 @@ static int build(Agent *a, Fault *fault) {
                 return r;
         a->roster.on_pod = on_pod_change;
         a->roster.userdata = a;
-        r = hung_new(a->event, a->o.arbiter, agent_tell_hung, a, &a->hung);
-        if (r < 0)
-                return r;
         r = build_source(a, fault);
         if (r == 0)
                 r = follow_pods(a);
@@ -573,6 +618,7 @@ Agent *agent_free(Agent *a) {
         board_watch_free(a->watch);
         isolation_done(&a->isolation);
         audit_free(a->audit);
+        meter_free(a->meter);
         hung_free(a->hung);
         card_list_done(&a->cards);
         sd_event_source_disable_unref(a->list_again);

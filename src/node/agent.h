@@ -23,13 +23,16 @@ typedef struct AgentOptions {
         MemoryUnit unit;
         DeviceAccess access;
         const char *slices, *gate; /* as in node/isolation.h */
-        uint32_t slices_mib;       /* of the board's own tmpfs; 0: none is mounted */
+        uint32_t slices_mib;       /* of the board's own tmpfs; 0: none is mounted, nor any for a slice */
         bool ignores_disable;
         uint32_t policy;   /* of compute, 0..5, where the node's annotation says none */
         bool kills_excess; /* else it is only told */
-        usec_t census;     /* 0: 1 s */
-        int arbiter;       /* where the arbiter tells of kernels that do not end; -1: nowhere. The caller's */
-        const char *proc;  /* where processes are looked up */
+        bool kills_overuse; /* who has more of a card's time than his share, by the driver's word; else that is only told */
+        bool kills_hung;  /* the container of a kernel that does not end; else that is only told */
+        uint32_t hung;    /* s until a kernel is one */
+        usec_t census;    /* 0: 1 s */
+        int arbiter;      /* where the arbiter tells of kernels that do not end; -1: nowhere. The caller's */
+        const char *proc; /* where processes are looked up */
 } AgentOptions;
 
 /* 0, or negative errno with a fault for people. */

@@ -3,6 +3,8 @@
 /* /metrics, /healthz and /readyz of the node agent: the names of CONTRACT section 14, and counters of our own. */
 
 #include "node/agent-internal.h"
+#include "node/given.h"
+#include "node/overuse.h"
 
 enum { BODY_MAX = 4096, CONNECTIONS_MAX = 32 };
 
@@ -141,22 +143,27 @@ typedef struct ProcessLines {
         Buf *out;
 } ProcessLines;
 
+static void process_labels(Buf *out, const RosterPod *pod, const char *container, uint32_t number) {
+        char pid[16];
+
+        (void) snprintf(pid, sizeof pid, "%u", number);
+        label(out, "NamespaceName", pod ? pod->namespace_ : "");
+        label(out, "PodName", pod ? pod->name : "");
+        label(out, "ContainerName", container ? container : "");
+        label(out, "ProcessId", pid);
+        label(out, "AllocateMode", pod ? "share" : "none");
+}
+
 static void write_process(void *userdata, const AuditProcess *process) {
         const ProcessLines *lines = userdata;
         const Agent *a = lines->agent;
-        char pid[16];
 
         for (size_t i = 0; i < a->cards.n; i++) {
                 if (a->cards.cards[i].index != process->card)
                         continue;
-                (void) snprintf(pid, sizeof pid, "%u", process->pid);
                 buf_append_str(lines->out, STR("DCGM_CUSTOM_PROCESS_MEM_USED"));
                 card_labels(a, &a->cards.cards[i], lines->out);
-                label(lines->out, "NamespaceName", process->pod ? process->pod->namespace_ : "");
-                label(lines->out, "PodName", process->pod ? process->pod->name : "");
-                label(lines->out, "ContainerName", process->container ? process->container : "");
-                label(lines->out, "ProcessId", pid);
-                label(lines->out, "AllocateMode", process->pod ? "share" : "none");
+                process_labels(lines->out, process->pod, process->container, process->pid);
                 buf_appendf(lines->out, "} %llu\n", (unsigned long long) (process->bytes >> 20));
         }
 }
@@ -167,18 +174,29 @@ static void write_processes(const Agent *a, Buf *out) {
         audit_each(a->audit, write_process, &(ProcessLines){.agent = a, .out = out});
 }
 
-/* ---- the audit ---- */
+static void write_use(void *userdata, const MeterProcess *process) {
+        const ProcessLines *lines = userdata;
+        const MachineCard *card = given_card_at(&lines->agent->inventory, process->card);
 
-static const MachineCard *card_at(const Agent *a, uint32_t index) {
-        for (size_t i = 0; i < a->cards.n; i++)
-                if (a->cards.cards[i].index == index)
-                        return &a->cards.cards[i];
-        return NULL;
+        if (!card)
+                return;
+        buf_append_str(lines->out, STR("DCGM_CUSTOM_PROCESS_SM_UTIL"));
+        card_labels(lines->agent, card, lines->out);
+        process_labels(lines->out, process->pod, process->container, process->pid);
+        buf_appendf(lines->out, "} %u\n", process->percent);
 }
+
+static void write_uses(const Agent *a, Buf *out) {
+        head(out, "DCGM_CUSTOM_PROCESS_SM_UTIL", "gauge",
+             "percent of the card's time that the process had, as the driver says; not there: none");
+        meter_each(a->meter, write_use, &(ProcessLines){.agent = a, .out = out});
+}
+
+/* ---- the audit ---- */
 
 static void write_excess(void *userdata, const AuditExcess *excess) {
         const ProcessLines *lines = userdata;
-        const MachineCard *card = card_at(lines->agent, excess->card);
+        const MachineCard *card = given_card_at(&lines->agent->inventory, excess->card);
         uint64_t over = excess->used > excess->limit ? excess->used - excess->limit : 0;
 
         if (!card)
@@ -208,6 +226,27 @@ static void write_audit(const Agent *a, Buf *out) {
                 card_labels(a, &a->cards.cards[i], out);
                 buf_appendf(out, "} %llu\n", (unsigned long long) (bytes >> 20));
         }
+}
+
+static void write_overuse(void *userdata, const MeterExcess *excess) {
+        const ProcessLines *lines = userdata;
+        const MachineCard *card = given_card_at(&lines->agent->inventory, excess->card);
+
+        if (!card)
+                return;
+        buf_append_str(lines->out, STR("aliquot_node_compute_excess_ratio"));
+        card_labels(lines->agent, card, lines->out);
+        label(lines->out, "NamespaceName", excess->pod->namespace_);
+        label(lines->out, "PodName", excess->pod->name);
+        label(lines->out, "ContainerName", excess->container ? excess->container : "");
+        buf_appendf(lines->out, "} %.3f\n", ((double) excess->used - excess->share) / OVERUSE_PPM);
+}
+
+static void write_overuses(const Agent *a, Buf *out) {
+        head(out, "aliquot_node_compute_excess_ratio", "gauge",
+             "what a container has of the card's time above its share, 0 to 1, while that is an excess; "
+             "without a container: its pod");
+        meter_each_excess(a->meter, write_overuse, &(ProcessLines){.agent = a, .out = out});
 }
 
 static void write_foreign(const Agent *a, Buf *out) {
@@ -263,6 +302,11 @@ static void write_own(const Agent *a, Buf *out) {
         write_counter(out, "aliquot_node_killed_total",
                       "processes that were killed because their container held more than its slice",
                       a->counters.killed);
+        write_counter(out, "aliquot_node_compute_excesses_total",
+                      "containers that had more of a card's time than their share", meter_excesses(a->meter));
+        write_counter(out, "aliquot_node_compute_killed_total",
+                      "processes that were killed because their container had more time than its share",
+                      a->counters.overuse_killed);
         write_counter(out, "aliquot_node_unaccounted_total",
                       "how often memory of a card was found that nobody accounts for",
                       audit_strays(a->audit));
@@ -270,7 +314,11 @@ static void write_own(const Agent *a, Buf *out) {
                       "how often a container had made its counters larger than they are",
                       board_watch_grown(a->watch));
         write_counter(out, "aliquot_node_hung_kernels_total",
-                      "kernels that ran for 10 s beyond their container's window", hung_count(a->hung));
+                      "kernels that ran for --hung-kernel seconds beyond their container's window",
+                      hung_count(a->hung));
+        write_counter(out, "aliquot_node_hung_killed_total",
+                      "processes that were killed because a kernel of their container did not end",
+                      a->counters.hung_killed);
         head(out, "aliquot_node_starts_waiting", "gauge", "container starts that wait now");
         buf_appendf(out, "aliquot_node_starts_waiting %zu\n", prove.waiting);
         head(out, "aliquot_node_dying_pods", "gauge", "pods that are gone and whose processes are not");
@@ -307,7 +355,9 @@ static void on_request(void *userdata, HttpExchange *x, const HttpRequest *reque
                 write_cards(a, &out);
                 write_containers(a, &out);
                 write_processes(a, &out);
+                write_uses(a, &out);
                 write_audit(a, &out);
+                write_overuses(a, &out);
                 write_foreign(a, &out);
                 write_own(a, &out);
                 http_respond(x, buf_result(&out) == 0 ? 200 : 503, "text/plain; version=0.0.4",

@@ -11,6 +11,7 @@
 
 typedef struct NodeArbiter {
         const char *board;
+        uint64_t patience; /* ns, as in arbiter/desk.h */
         int hear, tell,
                 stop; /* hear: for the agent, non-blocking; -1: there is none. stop: ours, it ends when all have closed it */
         pid_t pid; /* below 1: there is none */
@@ -20,8 +21,9 @@ typedef struct NodeArbiter {
 
 #define NODE_ARBITER_NULL ((NodeArbiter){.hear = -1, .tell = -1, .stop = -1})
 
-/* Starts it; what cannot be had is logged. The caller has one thread, and lives as long as it is to live. */
-void node_arbiter_start(NodeArbiter *a, const char *board);
+/* Starts it; what cannot be had is logged. patience: ns that a kernel may run beyond its window before it is told of. The caller has one
+ * thread, and lives as long as it is to live. */
+void node_arbiter_start(NodeArbiter *a, const char *board, uint64_t patience);
 
 /* A child of the caller has ended: if it was the arbiter it is begun again, unless it has died within a second many times in a row. */
 void node_arbiter_ended(NodeArbiter *a, pid_t pid);

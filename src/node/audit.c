@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 
+#include "node/given.h"
 #include "node/killer.h"
 #include "node/stray.h"
 #include "node/witness.h"
@@ -11,7 +12,8 @@
 #define MIB   (UINT64_C(1) << 20)
 #define GRACE (64 * MIB)
 
-enum { NAME_SIZE = 64, KEY_SIZE = POD_UID_SIZE + NAME_SIZE + 16 };
+enum { KEY_SIZE = POD_UID_SIZE + GIVEN_NAME_SIZE + 16 };
+enum { SWEEPS = 16 }; /* of one container's processes */
 
 typedef struct Seen {
         ProcessOwner owner; /* uid "": in no pod */
@@ -25,7 +27,7 @@ typedef struct Holding {
         UT_hash_handle hh;
         char key[KEY_SIZE];
         char uid[POD_UID_SIZE];
-        char container[NAME_SIZE]; /* "": the pod */
+        char container[GIVEN_NAME_SIZE]; /* "": the pod */
         uint32_t card;
         uint64_t bytes, limit;
         AuditPid *pids; /* owned, as long as the longest list yet */
@@ -81,26 +83,6 @@ Audit *audit_free(Audit *a) {
 }
 
 /* ---- who holds what ---- */
-
-static const MachineCard *card_of(const Inventory *v, const char *uuid) {
-        for (size_t i = 0; i < v->cards.n; i++)
-                if (strcmp(v->cards.cards[i].uuid, uuid) == 0)
-                        return &v->cards.cards[i];
-        return NULL;
-}
-
-static const MachineCard *card_at(const Inventory *v, uint32_t index) {
-        for (size_t i = 0; i < v->cards.n; i++)
-                if (v->cards.cards[i].index == index)
-                        return &v->cards.cards[i];
-        return NULL;
-}
-
-static const char *container_name(const RosterPod *pod, const ProcessOwner *owner) {
-        const char *name = pod ? roster_container_name(pod, owner->container) : NULL;
-
-        return name && name[0] != '\0' && strlen(name) < NAME_SIZE ? name : NULL;
-}
 
 static Holding *holding_of(Audit *a, const char *uid, const char *container, uint32_t card) {
         char key[KEY_SIZE] = "";
@@ -160,20 +142,13 @@ static Holding *add(Audit *a, const Seen *seen, const char *container) {
 
 static void add_to_both(Audit *a, const Seen *seen) {
         const RosterPod *pod = roster_find(a->o.roster, str_from(seen->owner.uid));
-        const char *container = container_name(pod, &seen->owner);
+        const char *container = given_container(pod, &seen->owner);
         Holding *whole = add(a, seen, "");
 
         if (container)
                 (void) add(a, seen, container);
         else if (whole)
                 whole->untold = true;
-}
-
-/* A pod of this node, or what is left of one. A cgroup may have any name. */
-static bool is_ours(const Audit *a, const ProcessOwner *owner) {
-        Str uid = str_from(owner->uid);
-
-        return roster_find(a->o.roster, uid) || records_find(a->o.records, uid);
 }
 
 static void read_usage(Audit *a, const CardUsage *usage, uint32_t card, Seen *ret) {
@@ -183,7 +158,7 @@ static void read_usage(Audit *a, const CardUsage *usage, uint32_t card, Seen *re
         *ret = (Seen){.card = card, .pid = usage->pid, .bytes = usage->bytes};
         word = witness_ask(&a->witness, usage->pid, &ret->owner);
         ret->ended = word == WITNESS_ENDED;
-        if (word != WITNESS_NOBODY && is_ours(a, &ret->owner))
+        if (word != WITNESS_NOBODY && given_is_ours(a->o.roster, a->o.records, &ret->owner))
                 kind = ret->ended ? STRAY_ENDED : STRAY_LIVES;
         stray_process(&a->stray, card, usage->pid, kind, usage->bytes);
 }
@@ -194,7 +169,7 @@ static void read_census(Audit *a, const CardCensus *census) {
         witness_begin(&a->witness);
         for (size_t i = 0; i < census->n && a->n_seen < CARD_USAGE_MAX; i++) {
                 const CardUsage *usage = &census->usage[i];
-                const MachineCard *card = card_of(a->o.inventory, usage->uuid);
+                const MachineCard *card = given_card(a->o.inventory, usage->uuid);
                 Seen *seen = &a->seen[a->n_seen];
 
                 if (!card)
@@ -208,7 +183,7 @@ static void read_census(Audit *a, const CardCensus *census) {
         }
         witness_end(&a->witness);
         for (size_t i = 0; i < census->n_totals; i++) {
-                const MachineCard *card = card_of(a->o.inventory, census->totals[i].uuid);
+                const MachineCard *card = given_card(a->o.inventory, census->totals[i].uuid);
 
                 if (card)
                         stray_total(&a->stray, card->index, census->totals[i].used);
@@ -217,31 +192,14 @@ static void read_census(Audit *a, const CardCensus *census) {
 
 /* ---- what it may hold ---- */
 
-static bool is_open(const Audit *a, const RosterPod *pod, const char *name) {
-        for (size_t i = 0; i < pod->n_containers && !a->o.ignores_disable; i++)
-                if (strcmp(pod->containers[i].name, name) == 0)
-                        return pod->containers[i].not_isolated;
-        return false;
-}
-
-static uint32_t units_on(const DeviceSet *set, uint32_t card) {
-        uint32_t at_card, count;
-        size_t at = 0;
-
-        while (device_set_next_card(set, &at, &at_card, &count))
-                if (at_card == card)
-                        return count;
-        return 0;
-}
-
 /* Of one container: bytes; 0 for one that was given nothing of the card. UINT64_MAX: without a limit. */
 static uint64_t slice_of(const Audit *a, const RosterPod *pod, const RecordContainer *given, uint32_t index) {
         const Inventory *v = a->o.inventory;
-        const MachineCard *card = card_at(v, index);
+        const MachineCard *card = given_card_at(v, index);
         uint32_t dev = card ? card_units(card->mib, v->unit) : 0;
-        uint32_t units = given ? units_on(&given->given[DEVICE_MEM], index) : 0;
+        uint32_t units = given ? given_units(&given->given[DEVICE_MEM], index) : 0;
 
-        if (given && is_open(a, pod, given->name))
+        if (given && !a->o.ignores_disable && given_is_open(pod, given->name))
                 return UINT64_MAX;
         return dev > 0 && units <= dev ? MIB * visible_mib(card->mib, units, dev) : 0;
 }
@@ -368,7 +326,8 @@ void audit_take(Audit *a, const CardCensus *census) {
 
 typedef struct Target {
         const Audit *audit;
-        const AuditExcess *excess;
+        const RosterPod *pod;
+        const char *container; /* NULL: any of the pod's */
 } Target;
 
 /* Asked anew: a pid may be somebody else's by now. */
@@ -377,10 +336,10 @@ static bool is_still(const void *userdata, uint32_t pid) {
         ProcessOwner owner;
         const char *name;
 
-        if (!process_owner(t->audit->o.proc, pid, &owner) || strcmp(owner.uid, t->excess->pod->uid) != 0)
+        if (!process_owner(t->audit->o.proc, pid, &owner) || strcmp(owner.uid, t->pod->uid) != 0)
                 return false;
-        name = container_name(t->excess->pod, &owner);
-        return !t->excess->container || (name && strcmp(name, t->excess->container) == 0);
+        name = given_container(t->pod, &owner);
+        return !t->container || (name && strcmp(name, t->container) == 0);
 }
 
 static void kill_one(Audit *a, uint32_t pid, const Target *target, AuditKilled *ret) {
@@ -405,7 +364,7 @@ static void kill_container(Audit *a, const Target *target, AuditKilled *ret) {
 }
 
 AuditKilled audit_kill(Audit *a, const AuditExcess *excess) {
-        const Target target = {a, excess};
+        const Target target = {a, excess->pod, excess->container};
         AuditKilled ret = {0};
 
         for (size_t i = 0; i < excess->n_pids; i++)
@@ -416,13 +375,29 @@ AuditKilled audit_kill(Audit *a, const AuditExcess *excess) {
         return ret;
 }
 
+/* Until a sweep finds nobody new: who was begun meanwhile is found by the next one. */
+AuditKilled audit_end_container(Audit *a, const RosterPod *pod, const char *container) {
+        const Target target = {a, pod, container};
+        AuditKilled ret = {0};
+        size_t before;
+
+        for (int i = 0; i < SWEEPS; i++) {
+                before = ret.killed;
+                kill_container(a, &target, &ret);
+                if (ret.killed == before)
+                        break;
+                ret.failed = 0; /* they are tried again */
+        }
+        return ret;
+}
+
 void audit_each(const Audit *a, void (*visit)(void *userdata, const AuditProcess *process), void *userdata) {
         for (size_t i = 0; i < a->n_seen; i++) {
                 const Seen *seen = &a->seen[i];
                 const RosterPod *pod = roster_find(a->o.roster, str_from(seen->owner.uid));
 
                 visit(userdata, &(AuditProcess){.pod = pod,
-                                                .container = container_name(pod, &seen->owner),
+                                                .container = given_container(pod, &seen->owner),
                                                 .card = seen->card,
                                                 .pid = seen->pid,
                                                 .bytes = seen->bytes});

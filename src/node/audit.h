@@ -64,6 +64,9 @@ typedef struct AuditKilled {
 } AuditKilled;
 AuditKilled audit_kill(Audit *a, const AuditExcess *excess);
 
+/* The same to all processes of a container, those that are begun meanwhile too, whatever they hold. */
+AuditKilled audit_end_container(Audit *a, const RosterPod *pod, const char *container);
+
 /* What the last census showed, for the metrics: pod NULL where the process is nobody's of ours, container where it is not known. */
 typedef struct AuditProcess {
         const RosterPod *pod;

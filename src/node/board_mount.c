@@ -9,6 +9,9 @@
 
 #include "base/file.h"
 #include "slice/board.h"
+#include "slice/mount.h"
+
+#define TRIAL ".trial"
 
 enum { MOUNTS_MAX = 16 << 20, INODES_PER_MIB = 256, FDINFO_MAX = 4096 };
 
@@ -67,15 +70,6 @@ static bool is_shared(int fd) {
         return false;
 }
 
-static bool is_seen(const char *path, const char *proc) {
-        _cleanup_buf_ Buf there = BUF_NULL;
-        struct stat ours, theirs;
-
-        buf_appendf(&there, "%s/1/root%s", proc, path);
-        return buf_result(&there) == 0 && stat(path, &ours) == 0 && stat(there.data, &theirs) == 0 &&
-               ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
-}
-
 /* ---- mounting ---- */
 
 static int mount_there(const char *path, unsigned mib, const char *proc, Fault *fault) {
@@ -86,58 +80,121 @@ static int mount_there(const char *path, unsigned mib, const char *proc, Fault *
         if (mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0)
                 return fault_set(fault, BOARD_MOUNT_E_LEFT, "a tmpfs of its own cannot be mounted: %s",
                                  strerror(errno));
-        if (is_seen(path, proc))
+        if (slice_mount_is_seen(path, proc))
                 return 0;
         (void) umount2(path, MNT_DETACH);
         return fault_set(fault, BOARD_MOUNT_E_LEFT,
                          "the host (pid 1) would not see what is mounted there from here");
 }
 
-static int count(void *userdata, const BoardSlice *slice) {
-        unsigned *n = userdata;
+typedef struct Standing {
+        unsigned plain, apart;
+} Standing;
 
-        ++*n;
+static int count(void *userdata, const BoardSlice *slice) {
+        Standing *standing = userdata;
+
+        ++*(slice->apart ? &standing->apart : &standing->plain);
         return 0;
 }
 
-/* Those whose owner is gone are thrown away by the look, because the board is locked. */
-static int check_empty(Board *b, Fault *fault) {
-        unsigned n = 0;
+/* One with slices is never hidden. Those whose owner is gone are thrown away by the look,
+ * because the board is locked. */
+static int count_slices(Board *b, Standing *ret, Fault *fault) {
         int r = board_lock(b, fault);
 
+        *ret = (Standing){0, 0};
         if (r == 0) {
-                r = board_each(b, count, &n);
+                r = board_each(b, count, ret);
                 if (r < 0)
                         (void) fault_set(fault, r, "it cannot be read: %s", strerror(-r));
         }
         if (r < 0)
                 return BOARD_MOUNT_E_LEFT;
-        return n > 0 ? fault_set(fault, BOARD_MOUNT_E_LEFT, "%u slice%s on it already", n,
-                                 n == 1 ? " is" : "s are")
-                     : 0;
+        return ret->plain > 0 ? fault_set(fault, BOARD_MOUNT_E_LEFT, "%u slice%s on it already", ret->plain,
+                                          ret->plain == 1 ? " is" : "s are")
+                              : 0;
 }
 
-int board_mount(const char *path, unsigned mib, const char *proc, Fault *fault) {
+static int check_shared(const Board *b, Fault *fault) {
+        return is_shared(b->fd) ? 0
+                                : fault_set(fault, BOARD_MOUNT_E_LEFT,
+                                            "it lies on a mount that is not shared with the host "
+                                            "(mountPropagation: Bidirectional)");
+}
+
+/* The board itself. One that has only slices with file systems of their own needs none. */
+static int mount_board(Board *b, unsigned mib, const char *proc, Fault *fault) {
         Fault why = FAULT_NULL;
-        Board b;
+        Standing standing;
         int r;
 
-        r = board_open(&b, path, true, fault);
-        if (r < 0)
-                return r;
-        if (!is_mount(&b)) {
-                r = check_empty(&b, &why);
-                if (r == 0 && !is_shared(b.fd))
-                        r = fault_set(&why, BOARD_MOUNT_E_LEFT,
-                                      "it lies on a mount that is not shared with the host "
-                                      "(mountPropagation: Bidirectional)");
+        if (is_mount(b))
+                return 0;
+        r = count_slices(b, &standing, &why);
+        if (r == 0 && standing.apart == 0) {
+                r = check_shared(b, &why);
                 if (r == 0)
-                        r = mount_there(path, mib, proc, &why);
+                        r = mount_there(b->path, mib, proc, &why);
         }
-        board_done(&b);
+        board_unlock(b); /* held until nobody can make a slice beneath any more */
         return r == 0 ? 0
                       : fault_set(fault, r,
                                   "%s has no file system of its own, so a container can fill the one that it "
                                   "lies on through its counters: %s",
-                                  path, why.text);
+                                  b->path, why.text);
+}
+
+/* ---- and what will be mounted on it ---- */
+
+/* Under a name that is no slice's. */
+static int try(const char *path, const char *proc, Fault *fault) {
+        char there[BOARD_PATH + 16];
+        int r;
+
+        (void) snprintf(there, sizeof there, "%s/" TRIAL, path);
+        (void) slice_unmount(there); /* of an agent that was killed here */
+        if (mkdir(there, 0755) < 0 && errno != EEXIST)
+                return fault_set(fault, -errno, "cannot make %s: %s", there, strerror(errno));
+        r = slice_mount(there, 1, proc, fault);
+        if (r == 0)
+                (void) slice_unmount(there);
+        (void) rmdir(there);
+        return r;
+}
+
+static int try_slices(Board *b, const char *proc, Fault *fault) {
+        Fault why = FAULT_NULL;
+        int r = board_refresh(b, fault); /* what has been mounted meanwhile */
+
+        if (r < 0)
+                return r;
+        r = check_shared(b, &why);
+        if (r == 0)
+                r = try(b->path, proc, &why);
+        return r == 0 ? 0
+                      : fault_set(
+                                fault, BOARD_MOUNT_E_LEFT,
+                                "slices in %s have no file systems of their own, so a container can fill the "
+                                "one that they share, and no other with a slice starts before that is cut "
+                                "back: %s",
+                                b->path, why.text);
+}
+
+int board_mount(const char *path, unsigned mib, const char *proc, bool *ret_apart, Fault *fault) {
+        Fault shared = FAULT_NULL;
+        Board b;
+        int r, s;
+
+        *ret_apart = false;
+        r = board_open(&b, path, true, fault);
+        if (r < 0)
+                return r;
+        r = mount_board(&b, mib, proc, fault);
+        s = try_slices(&b, proc, &shared);
+        board_done(&b);
+        *ret_apart = s == 0;
+        if (r != 0 || s == 0)
+                return r;
+        return fault_set(fault, s, "%s", shared.text);
 }

@@ -274,6 +274,7 @@ int evidence_place(const RecordContainer *all, size_t n_all, Roster *roster, Ros
 static int adopt_entry(const CheckpointEntry *entry, const RosterPod *pod, Records *records) {
         _cleanup_devices_ DeviceSet set = DEVICE_SET_NULL;
         bool init = false;
+        Record *record;
         DeviceKind kind;
         int r;
 
@@ -285,8 +286,12 @@ static int adopt_entry(const CheckpointEntry *entry, const RosterPod *pod, Recor
         for (size_t i = 0; i < pod->n_containers; i++)
                 if (str_eq(str_from(pod->containers[i].name), entry->container))
                         init = pod->containers[i].kind == CONTAINER_INIT;
-        return records_give(records, str_from(pod->uid), str_from(pod->namespace_), str_from(pod->name),
-                            entry->container, init, kind, &set);
+        r = records_give(records, str_from(pod->uid), str_from(pod->namespace_), str_from(pod->name),
+                         entry->container, init, kind, &set);
+        record = r == 0 ? records_find(records, str_from(pod->uid)) : NULL;
+        if (record)
+                record_set_started(record, entry->container, true); /* for all that is known */
+        return r;
 }
 
 int evidence_adopt(CheckpointFile *file, const Roster *roster, Records *records, Fault *fault) {

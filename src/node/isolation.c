@@ -56,6 +56,7 @@ int isolation_init(Isolation *i, const IsolationOptions *o) {
         if (simulated_init(&i->simulated, o->simulated, o->state_dir, &i->trouble) == 0 &&
             install_all(i, o, &i->trouble) == 0)
                 (void) board_open(&i->board, o->slices, true, &i->trouble);
+        i->board.proc = o->proc;
         if (i->trouble.text[0])
                 log_warning("isolated containers will not start: %s", i->trouble.text);
         return 0;
@@ -243,6 +244,23 @@ int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, co
         if (r == 0)
                 say_of(i, v, pod, c);
         return r;
+}
+
+bool isolation_stands(const Isolation *i, const Inventory *v, const DeviceSet *mem) {
+        char id[BOARD_ID], path[BOARD_PATH + BOARD_ID + 32];
+        uint32_t card, count;
+        unsigned number = 0;
+        size_t at = 0;
+
+        if (!share_mode_is_isolated(v->mode))
+                return true;
+        write_id(mem, id);
+        while (number < BOARD_CARDS && device_set_next_card(mem, &at, &card, &count)) {
+                (void) snprintf(path, sizeof path, "%s/%s/%u/limits", i->board.path, id, number++);
+                if (access(path, F_OK) < 0)
+                        return false;
+        }
+        return true;
 }
 
 /* ---- and after ---- */

@@ -16,7 +16,9 @@
 #include "slice/board.h"
 
 typedef struct IsolationOptions {
-        const char *slices;    /* the board */
+        const char *slices; /* the board */
+        const char
+                *proc; /* as in Board: slices get file systems of their own; NULL: they do not. Outlives it */
         const char *state_dir; /* the gate is installed in its folder `gate`; the same path on the host */
         const char *gate;      /* libaliquot.so to install; NULL: the one beside this program */
         bool ignores_disable;  /* CGPU_DISABLE is not honoured on this node */
@@ -53,6 +55,10 @@ int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *me
 enum { ISOLATION_E_MISSING = 1 };
 int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, const RosterContainer *c,
                       const DeviceSet *mem, Fault *fault);
+
+/* Are the pages of a container with these devices where its mounts lead? Without them no runtime starts it. True where the mode does
+ * not isolate. */
+bool isolation_stands(const Isolation *i, const Inventory *v, const DeviceSet *mem);
 
 /* Policies of compute are said anew where the node says something else, or who asked for weights has come or gone. */
 void isolation_say_compute(Isolation *i, const Inventory *v);

@@ -19,6 +19,7 @@
 
 enum { EXIT_USAGE = 2, EXIT_BROKEN = 3 };
 enum { SLICES_MIB = 64, SLICES_MIB_MAX = 65536 };
+enum { HUNG = 10, HUNG_MAX = 86400 }; /* s */
 enum {
         KEY_KUBECONFIG = 256,
         KEY_NODE_NAME,
@@ -38,6 +39,9 @@ enum {
         KEY_GATE,
         KEY_IGNORE_DISABLE,
         KEY_ON_EXCESS,
+        KEY_ON_OVERUSE,
+        KEY_ON_HUNG,
+        KEY_HUNG,
         KEY_POLICY,
         KEY_CENSUS,
         KEY_PROC,
@@ -69,7 +73,10 @@ static const struct argp_option option_table[] = {
         {"nvml", KEY_NVML, "FILE", 0, "the NVML library (default libnvidia-ml.so.1)", 0},
         {"slices-dir", KEY_SLICES, "DIR", 0, "slice pages are made here (default " BOARD_DEFAULT ")", 0},
         {"slices-size", KEY_SLICES_SIZE, "MIB", 0,
-         "of the tmpfs that is mounted there, so that containers cannot fill /run (default 64; 0: none)", 0},
+         "of the tmpfs that is mounted there, so that containers cannot fill /run (default 64; 0: none, and "
+         "none "
+         "for each slice)",
+         0},
         {"gate", KEY_GATE, "FILE", 0,
          "libaliquot.so for isolated containers (default: beside this program, or ../lib/aliquot)", 0},
         {"ignore-cgpu-disable", KEY_IGNORE_DISABLE, NULL, 0, "isolate containers that say CGPU_DISABLE, too",
@@ -78,6 +85,17 @@ static const struct argp_option option_table[] = {
          "what becomes of a container that holds more than its slice: an Event (default), or its processes "
          "are "
          "killed, too",
+         0},
+        {"on-compute-excess", KEY_ON_OVERUSE, "report|kill", 0,
+         "what becomes of a container that has more of a card's time than its share: an Event (default), or "
+         "its "
+         "processes are killed, too",
+         0},
+        {"hung-kernel", KEY_HUNG, "SECONDS", 0,
+         "how long a kernel may run beyond its container's window until it is told of (default 10)", 0},
+        {"on-hung-kernel", KEY_ON_HUNG, "report|kill", 0,
+         "what becomes of the container of such a kernel: an Event (default), or its processes are killed, "
+         "too",
          0},
         {"policy", KEY_POLICY, "0..5", 0,
          "compute on a cgpu node: 0 fair share, 1 preemptive, 2 weighted, 3 fixed percentage, 4 soft, 5 "
@@ -155,6 +173,18 @@ static void parse_policy(const char *text, Options *o, struct argp_state *state)
                 argp_error(state, "--policy is \"%s\", must be 0 to 5", text);
 }
 
+static void parse_hung(const char *text, Options *o, struct argp_state *state) {
+        if (!str_to_u32(str_from(text), &o->agent.hung) || o->agent.hung == 0 || o->agent.hung > HUNG_MAX)
+                argp_error(state, "--hung-kernel is \"%s\", must be seconds, 1 to %d", text, HUNG_MAX);
+}
+
+/* Whether it is to kill. */
+static bool parse_reaction(const char *option, const char *text, struct argp_state *state) {
+        if (strcmp(text, "report") != 0 && strcmp(text, "kill") != 0)
+                argp_error(state, "--%s is \"%s\", must be report or kill", option, text);
+        return strcmp(text, "kill") == 0;
+}
+
 static void check_simulate(const char *text, Options *o, struct argp_state *state) {
         CardList cards = {0};
         Fault fault = FAULT_NULL;
@@ -204,9 +234,16 @@ static error_t parse_option(int key, char *text, struct argp_state *state) {
                 o->agent.ignores_disable = true;
                 return 0;
         case KEY_ON_EXCESS:
-                if (strcmp(text, "report") != 0 && strcmp(text, "kill") != 0)
-                        argp_error(state, "--on-excess is \"%s\", must be report or kill", text);
-                o->agent.kills_excess = strcmp(text, "kill") == 0;
+                o->agent.kills_excess = parse_reaction("on-excess", text, state);
+                return 0;
+        case KEY_ON_OVERUSE:
+                o->agent.kills_overuse = parse_reaction("on-compute-excess", text, state);
+                return 0;
+        case KEY_ON_HUNG:
+                o->agent.kills_hung = parse_reaction("on-hung-kernel", text, state);
+                return 0;
+        case KEY_HUNG:
+                parse_hung(text, o, state);
                 return 0;
         case KEY_CENSUS:
                 if (!str_to_u64(str_from(text), &o->agent.census) || o->agent.census == 0 ||
@@ -343,13 +380,14 @@ int node_main(int argc, char **argv) {
                                .slices = BOARD_DEFAULT,
                                .slices_mib = SLICES_MIB,
                                .host_root = "/",
+                               .hung = HUNG,
                                .policy = COMPUTE_NATIVE,
                                .unit = MEMORY_UNIT_GIB}};
 
         argp_err_exit_status = EXIT_USAGE;
         if (argp_parse(&parser, argc, argv, 0, NULL, &o) != 0)
                 return EXIT_USAGE;
-        node_arbiter_start(&o.arbiter, o.agent.slices);
+        node_arbiter_start(&o.arbiter, o.agent.slices, UINT64_C(1000000000) * o.agent.hung);
         o.agent.arbiter = o.arbiter.hear;
         supervise_others(on_ended);
         return o.alone ? run(&o) : supervise(run, &o);

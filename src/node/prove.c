@@ -109,15 +109,23 @@ static bool shares_are(const CardShare *shares, size_t n, const DeviceSet *set) 
         return i == n;
 }
 
-static const RosterContainer *container_of(const RosterPod *pod, Str name) {
-        for (size_t i = 0; i < pod->n_containers; i++)
-                if (str_eq(str_from(pod->containers[i].name), name))
-                        return &pod->containers[i];
-        return NULL;
+static bool is_among(const Evidence *e, const RosterContainer *c) {
+        for (size_t i = 0; i < e->n_containers; i++)
+                if (strcmp(e->containers[i], c->name) == 0)
+                        return true;
+        return false;
 }
 
-/* Is this what the annotations give the container? Init containers and later ones may hold the same set, and any of them
- * whose place it is will do: the slices are the pod's. */
+static bool has_started(const Proof *proof, const RosterPod *pod, const RosterContainer *c) {
+        const Record *record = records_find(proof->prove->o.records, str_from(pod->uid));
+        const RecordContainer *known = record ? record_container(record, str_from(c->name)) : NULL;
+
+        return known && known->started;
+}
+
+/* Is this what the annotations give the container? The kubelet names devices and no container, and gives those of an init container to
+ * later ones, too; they run one after the other, in the pod's order. So whoever has them and has not started yet is meant, or, when all
+ * have, the last: an init container that starts again passes for a later one, never a later one for it. */
 static int check_place(const Proof *proof, const RosterPod *pod, const Evidence *e,
                        const RosterContainer **ret, Fault *fault) {
         _cleanup_buf_ Buf given = BUF_NULL, place = BUF_NULL;
@@ -125,18 +133,21 @@ static int check_place(const Proof *proof, const RosterPod *pod, const Evidence 
         const RosterContainer *last = NULL;
         size_t n = 0;
 
-        for (size_t i = 0; i < e->n_containers; i++) {
-                const RosterContainer *c = container_of(pod, str_from(e->containers[i]));
+        for (size_t i = 0; i < pod->n_containers; i++) {
+                const RosterContainer *c = &pod->containers[i];
 
-                if (!c)
+                if (!is_among(e, c))
                         continue;
                 last = c;
                 n = roster_shares(pod, c, proof->kind, shares);
-                if (shares_are(shares, n, &proof->set)) {
-                        *ret = c;
-                        return 0;
-                }
+                if (!shares_are(shares, n, &proof->set))
+                        continue;
+                *ret = c;
+                if (!has_started(proof, pod, c))
+                        break;
         }
+        if (*ret)
+                return 0;
         write_cards(&proof->set, &given);
         write_shares(shares, n, &place);
         return fault_set(
@@ -183,6 +194,22 @@ static int keep_record(const Proof *proof, const RosterPod *pod, const RosterCon
                      : 0;
 }
 
+/* After all that may make it wait: who waits is asked for again, and has not started. */
+static int keep_start(const Proof *proof, const RosterPod *pod, const RosterContainer *c, Fault *fault) {
+        Records *records = proof->prove->o.records;
+        Record *record = records_find(records, str_from(pod->uid));
+        int r = 0;
+
+        if (proof->kind != DEVICE_MEM || has_started(proof, pod, c))
+                return 0;
+        record_set_started(record, str_from(c->name), true);
+        r = records_save(records, record, fault);
+        if (r == 0)
+                return 0;
+        record_set_started(record, str_from(c->name), false);
+        return fault_wrap(fault, PROOF_E_WAIT, "pod %s/%s waits for its record", pod->namespace_, pod->name);
+}
+
 /* The last thing before it starts, and what it does not start without. */
 static int isolate(const Proof *proof, const RosterPod *pod, const RosterContainer *c, Fault *fault) {
         const ProveOptions *o = &proof->prove->o;
@@ -219,8 +246,19 @@ static int prove_pod(Proof *proof, RosterPod *pod, const Evidence *e, Fault *fau
         if (r == 0)
                 r = isolate(proof, pod, c, fault);
         if (r == 0)
+                r = keep_start(proof, pod, c, fault);
+        if (r == 0)
                 teller_assigned(proof->prove->o.teller, pod);
         return r;
+}
+
+/* Allocate writes the record of all that a container is given, and the proof of one kind saves it: of memory it says that the
+ * container has run only where its pages are, too. */
+static bool has_run(const Proof *proof) {
+        const ProveOptions *o = &proof->prove->o;
+
+        return !o->isolation || proof->kind != DEVICE_MEM ||
+               isolation_stands(o->isolation, o->inventory, &proof->set);
 }
 
 /* The API server cannot be asked, but this node has proved the same before: a container that starts again. */
@@ -229,7 +267,7 @@ static bool is_on_record(const Proof *proof, const Evidence *e) {
 
         for (size_t i = 0; record && record->saved && i < record->n_containers; i++)
                 if (device_set_eq(&record->containers[i].given[proof->kind], &proof->set))
-                        return true;
+                        return has_run(proof);
         return false;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* One record and its text:
- *     {"uid":"...","namespace":"default","name":"a","containers":[{"name":"main","init":false,"mem":["3-0","3-1"],"core":[]}]} */
+ *     {"uid":"...","namespace":"default","name":"a","containers":[{"name":"main","init":false,"started":true,"mem":["3-0","3-1"],"core":[]}]} */
 
 #include <errno.h>
 #include <stddef.h>
@@ -35,6 +35,17 @@ const RecordContainer *record_container(const Record *record, Str name) {
                 if (str_eq(str_from(record->containers[i].name), name))
                         return &record->containers[i];
         return NULL;
+}
+
+void record_set_started(Record *record, Str container, bool started) {
+        for (size_t i = 0; i < record->n_containers; i++) {
+                RecordContainer *c = &record->containers[i];
+
+                if (!str_eq(str_from(c->name), container) || c->started == started)
+                        continue;
+                c->started = started;
+                record->saved = false;
+        }
 }
 
 bool record_touches(const Record *record, DeviceKind kind, const DeviceSet *set) {
@@ -72,6 +83,7 @@ void record_write(const Record *record, Buf *out) {
                 json_write_object(&w, NULL);
                 json_write_text(&w, "name", c->name);
                 json_write_bool(&w, "init", c->init);
+                json_write_bool(&w, "started", c->started);
                 for (int kind = 0; kind < DEVICE_KINDS_; kind++)
                         write_set(&w, kind_keys[kind], &c->given[kind], (DeviceKind) kind);
                 json_write_object_end(&w);
@@ -84,13 +96,14 @@ void record_write(const Record *record, Buf *out) {
 
 typedef struct ContainerText {
         Str name;
-        bool init;
+        bool init, started;
         Str given[DEVICE_KINDS_]; /* raw arrays */
 } ContainerText;
 
 static const JsonField container_fields[] = {
         JSON_FIELD(ContainerText, name, "name", json_field_str),
         JSON_FIELD(ContainerText, init, "init", json_field_bool),
+        JSON_FIELD(ContainerText, started, "started", json_field_bool),
         JSON_FIELD(ContainerText, given[DEVICE_MEM], "mem", json_field_raw),
         JSON_FIELD(ContainerText, given[DEVICE_CORE], "core", json_field_raw),
 };
@@ -138,6 +151,7 @@ static int add_container(Record *record, const ContainerText *text, Arena *arena
 
         c->name = str_dup(text->name);
         c->init = text->init;
+        c->started = text->started;
         record->n_containers++;
         if (!c->name)
                 return -ENOMEM;
@@ -172,7 +186,8 @@ static int read_containers(Record *record, Str json, Arena *arena, Fault *fault)
         json_init(&r, json);
         if (json_array_begin(&r))
                 while (json_array_next(&r)) {
-                        ContainerText text = {0};
+                        ContainerText text = {
+                                .started = true}; /* older files do not say: they were kept of what started */
 
                         json_decode(&r, arena, container_fields, ELEMENTSOF(container_fields), &text);
                         if (json_failed(&r))

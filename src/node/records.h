@@ -13,7 +13,8 @@
 
 typedef struct RecordContainer {
         char *name;
-        bool init; /* an ordinary init container: later ones may be given the same IDs */
+        bool init;    /* an ordinary init container: later ones may be given the same IDs */
+        bool started; /* its memory was proved at least once */
         DeviceSet given[DEVICE_KINDS_];
 } RecordContainer;
 
@@ -41,6 +42,7 @@ Record *records_find(const Records *r, Str uid);
 int records_give(Records *r, Str uid, Str namespace_, Str name, Str container, bool init, DeviceKind kind,
                  const DeviceSet *set);
 const RecordContainer *record_container(const Record *record, Str name);
+void record_set_started(Record *record, Str container, bool started);
 
 /* To disk. 0, or negative errno with a fault that names the file. */
 int records_save(Records *r, Record *record, Fault *fault);

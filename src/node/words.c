@@ -51,9 +51,9 @@ void agent_warn(Agent *a, const char *reason, const Fault *note) {
 }
 
 /* "; N of its processes were killed": all that is known of it, and of what could not be done. */
-static void say_killed(const AuditExcess *excess, const AuditKilled *killed, char *ret, size_t size) {
+static void say_killed(const char *container, const AuditKilled *killed, char *ret, size_t size) {
         int n = snprintf(ret, size, "; %zu of its processes were killed%s", killed->killed,
-                         killed->all && excess->container ? " (all of the container's)" : "");
+                         killed->all && container ? " (all of the container's)" : "");
 
         if (n > 0 && (size_t) n < size && killed->failed > 0)
                 (void) snprintf(ret + n, size - (size_t) n, ", %zu could not be", killed->failed);
@@ -92,7 +92,7 @@ void agent_tell_excess(void *userdata, const AuditExcess *excess) {
         if (excess->again && killed.killed == 0)
                 return;
         if (a->o.kills_excess)
-                say_killed(excess, &killed, done, sizeof done);
+                say_killed(excess->container, &killed, done, sizeof done);
         say_ended(excess, ended, sizeof ended);
         (void) fault_set(&note, 0,
                          "holds %llu MiB of gpu%u, and its slice is %llu MiB: process %u%s is not held by "
@@ -107,16 +107,60 @@ void agent_tell_excess(void *userdata, const AuditExcess *excess) {
         warn_pod(a, excess->pod, "GPUMemoryExceeded", &note);
 }
 
-/* It cannot be cut from here. Its owner pays for it, and who shares the card with it waits. */
-void agent_tell_hung(void *userdata, const HungKernel *k) {
-        const Agent *a = userdata;
-        const RosterPod *pod = roster_find_name(&a->roster, k->namespace_, k->pod);
+/* The gate was passed by, or somebody lied to the arbiter. As with memory each time that somebody was killed is said. */
+void agent_tell_overuse(void *userdata, const MeterExcess *excess) {
+        Agent *a = userdata;
+        const char *other =
+                excess->container ? " or another one of the container" : " or another one of the pod";
+        AuditKilled killed = {0};
+        char done[128] = "";
         Fault note = FAULT_NULL;
 
+        if (a->o.kills_overuse) {
+                killed = audit_end_container(a->audit, excess->pod, excess->container);
+                say_killed(excess->container, &killed, done, sizeof done);
+        }
+        a->counters.overuse_killed += killed.killed;
+        if (excess->again && killed.killed == 0)
+                return;
         (void) fault_set(
                 &note, 0,
-                "container %.*s: a kernel has run for %llu s on " STR_FMT ", and others wait for the card",
-                STR_ARG(k->container), (unsigned long long) (k->nsec / 1000000000), STR_ARG(k->uuid));
+                "has had %u.%u %% of the time of gpu%u for %llu s by the driver's word, and its share "
+                "is %u.%u %%: process %u%s is not held by the gate%s",
+                excess->used / 10000, excess->used / 1000 % 10, excess->card,
+                (unsigned long long) (excess->nsec / 1000000000), excess->share / 10000,
+                excess->share / 1000 % 10, excess->pid, excess->several ? other : "", done);
+        if (excess->container)
+                (void) fault_wrap(&note, 0, "container %s", excess->container);
+        log_warning("pod=%s/%s %s", excess->pod->namespace_, excess->pod->name, note.text);
+        warn_pod(a, excess->pod, "GPUComputeExceeded", &note);
+}
+
+/* Of a pod that the roster does not have (its object is gone) nobody is killed: it is ended anyway. */
+static void end_hung(Agent *a, const RosterPod *pod, Str container, char *ret, size_t size) {
+        _cleanup_free_ char *name = str_dup(container);
+        AuditKilled killed;
+
+        if (!pod || !name)
+                return;
+        killed = audit_end_container(a->audit, pod, name);
+        a->counters.hung_killed += killed.killed;
+        say_killed(name, &killed, ret, size);
+}
+
+/* It cannot be cut from here. Its owner pays for it, and who shares the card with it waits. */
+void agent_tell_hung(void *userdata, const HungKernel *k) {
+        Agent *a = userdata;
+        const RosterPod *pod = roster_find_name(&a->roster, k->namespace_, k->pod);
+        char done[128] = "";
+        Fault note = FAULT_NULL;
+
+        if (a->o.kills_hung)
+                end_hung(a, pod, k->container, done, sizeof done);
+        (void) fault_set(
+                &note, 0,
+                "container %.*s: a kernel has run for %llu s on " STR_FMT ", and others wait for the card%s",
+                STR_ARG(k->container), (unsigned long long) (k->nsec / 1000000000), STR_ARG(k->uuid), done);
         log_warning("pod=%.*s/%.*s %s", STR_ARG(k->namespace_), STR_ARG(k->pod), note.text);
         if (pod)
                 warn_pod(a, pod, "GPUKernelHung", &note);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Which processes have a slice: those that have its counters mapped. Whoever is not root sees only his own. */
+/* Which processes have a slice: those that have its counters mapped, or, children of fork that have not called the driver yet, its limits as their
+ * parent had them: only to be read, unlike the arbiter's. Whoever is not root sees only his own. */
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 enum { PROCESSES_MAX = 1024 };
@@ -12,4 +14,5 @@ typedef struct Processes {
         size_t n;
 } Processes;
 
-void processes_find(dev_t dev, ino_t ino, Processes *ret);
+/* ret->n is 0 where /proc cannot be read. */
+void processes_find(const struct stat *counters, const struct stat *limits, Processes *ret);

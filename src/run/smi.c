@@ -61,7 +61,7 @@ static void copy_text(char *to, size_t size, const char *from, size_t from_size)
 
 static int add(Table *t, const SliceLimits *limits, const SliceReport *report, int directory) {
         Row *grown = reallocarray(t->rows, t->n + 1, sizeof *grown);
-        struct stat st;
+        struct stat counters, pages;
         Row *row;
 
         if (!grown)
@@ -77,8 +77,9 @@ static int add(Table *t, const SliceLimits *limits, const SliceReport *report, i
                      .look = compute_look(limits, directory)};
         copy_text(row->container, sizeof row->container, limits->container, sizeof limits->container);
         copy_text(row->uuid, sizeof row->uuid, limits->uuid, sizeof limits->uuid);
-        if (fstatat(directory, "counters", &st, AT_SYMLINK_NOFOLLOW) == 0)
-                processes_find(st.st_dev, st.st_ino, &row->processes);
+        if (fstatat(directory, "counters", &counters, AT_SYMLINK_NOFOLLOW) == 0 &&
+            fstatat(directory, "limits", &pages, AT_SYMLINK_NOFOLLOW) == 0)
+                processes_find(&counters, &pages, &row->processes);
         return 0;
 }
 

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "slice/mount.h"
+
 #define OWNER "owner"
 
 /* ---- the directory ---- */
@@ -118,6 +120,7 @@ int board_refresh(Board *b, Fault *fault) {
         r = board_open(&again, b->path, true, fault);
         if (r < 0)
                 return r;
+        again.proc = b->proc;
         board_done(b);
         *b = again;
         return 0;
@@ -182,6 +185,7 @@ static void read_card(int dir, uint32_t number, BoardSlice *slice) {
         slice->n_cards++;
 }
 
+/* Also who kept a file of the driver, and neither the owner's descriptor nor a row. */
 static bool lives(int dir, BoardSlice *slice) {
         bool owned = read_owner(dir, slice->owner);
 
@@ -189,8 +193,29 @@ static bool lives(int dir, BoardSlice *slice) {
         for (uint32_t i = 0; i < BOARD_CARDS; i++)
                 read_card(dir, i, slice);
         for (uint32_t i = 0; i < slice->n_cards; i++)
-                owned |= slice->cards[i].report.n_alive > 0;
+                owned |= slice->cards[i].report.n_alive > 0 || slice->cards[i].report.kept > 0;
         return owned;
+}
+
+/* On a file system of its own: the agent's doing, and nobody else's to throw away. */
+static bool is_apart(const Board *b, int dir) {
+        struct stat here, board;
+
+        return fstat(dir, &here) == 0 && fstat(b->fd, &board) == 0 && here.st_dev != board.st_dev;
+}
+
+/* A folder that is nothing but the place for one: whoever does not see what is mounted on it, in a mount namespace of his own, leaves
+ * it alone, because the kernel takes away what others have mounted on a folder that is removed. */
+enum { PLACE = 0, FOLDER = 0755 };
+
+static bool is_place(int dir) {
+        struct stat st;
+
+        return fstat(dir, &st) == 0 && (st.st_mode & 07777) == PLACE;
+}
+
+static void write_path(const Board *b, const char *id, char ret[static BOARD_PATH + BOARD_ID]) {
+        (void) snprintf(ret, BOARD_PATH + BOARD_ID, "%s/%s", b->path, id);
 }
 
 /* ---- throwing away ---- */
@@ -208,7 +233,7 @@ static void remove_card(int dir, const char *name) {
 
 void board_drop(Board *b, const char *id) {
         _cleanup_close_ int dir = openat(b->fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-        char name[16];
+        char name[16], path[BOARD_PATH + BOARD_ID];
 
         if (dir < 0)
                 return;
@@ -218,6 +243,10 @@ void board_drop(Board *b, const char *id) {
         }
         (void) unlinkat(dir, OWNER ".new", 0);
         (void) unlinkat(dir, OWNER, 0);
+        if (is_apart(b, dir)) {
+                write_path(b, id, path);
+                (void) slice_unmount(path);
+        }
         (void) unlinkat(b->fd, id, AT_REMOVEDIR);
 }
 
@@ -234,9 +263,10 @@ static int visit_one(Board *b, const char *id, int (*visit)(void *userdata, cons
         if (!slice)
                 return -ENOMEM;
         (void) snprintf(slice->id, sizeof slice->id, "%s", id);
+        slice->apart = is_apart(b, dir);
         if (lives(dir, slice))
                 return visit(userdata, slice);
-        if (b->lock >= 0)
+        if (b->lock >= 0 && !slice->apart && !is_place(dir))
                 board_drop(b, id);
         return 0;
 }
@@ -394,36 +424,91 @@ static int write_owner(int dir, const char *owner, Fault *fault) {
         return 0;
 }
 
+/* Room for what is written beside the files comes back, if a container has taken it. Where it does not, that write says so. */
+static void give_back(int dir) {
+        char name[16] = "0";
+
+        for (uint32_t i = 0; i < BOARD_CARDS && faccessat(dir, name, F_OK, 0) == 0; i++) {
+                _cleanup_close_ int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+                if (fd >= 0)
+                        (void) slice_files_give_back(fd);
+                (void) snprintf(name, sizeof name, "%u", i + 1);
+        }
+}
+
+static int open_slice(const Board *b, const char *id, int *ret, Fault *fault) {
+        int dir = openat(b->fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+        if (dir < 0)
+                return fault_set(fault, -errno, "cannot open slice %s in %s: %s", id, b->path,
+                                 strerror(errno));
+        *ret = dir;
+        return 0;
+}
+
+/* Before anything is in it. One with an owner stays where it is: containers have its files mounted. */
+static int set_apart(const Board *b, const char *id, size_t n, int *dir, Fault *fault) {
+        char path[BOARD_PATH + BOARD_ID];
+        int r;
+
+        if (!b->proc || is_apart(b, *dir) || faccessat(*dir, OWNER, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+                return 0;
+        write_path(b, id, path);
+        r = slice_mount(path, n, b->proc, fault);
+        if (r < 0)
+                return r;
+        (void) close(TAKE_FD(*dir));
+        return open_slice(b, id, dir, fault);
+}
+
+static int say_anew(const Board *b, int dir, const char *owner, const SliceSpec *specs, size_t n,
+                    Fault *fault) {
+        int r;
+
+        give_back(dir);
+        r = write_owner(dir, owner, fault);
+        if (r == 0)
+                r = put_cards(dir, specs, n, fault);
+        return say_full(b, r, fault);
+}
+
 int board_renew(Board *b, const char *id, const char *owner, const SliceSpec *specs, size_t n, Fault *fault) {
         _cleanup_close_ int dir = -1;
         bool made;
         int r;
 
-        if (n > BOARD_CARDS)
-                return fault_set(fault, -E2BIG, "slice %s: more than %d cards", id, BOARD_CARDS);
-        made = mkdirat(b->fd, id, 0755) == 0;
+        if (n > BOARD_CARDS || strlen(id) >= BOARD_ID)
+                return fault_set(fault, -E2BIG, "slice %s: more than %d cards, or a longer name than %d", id,
+                                 BOARD_CARDS, BOARD_ID - 1);
+        made = mkdirat(b->fd, id, b->proc ? PLACE : FOLDER) == 0;
         if (!made && errno != EEXIST)
-                return fault_set(fault, -errno, "cannot make slice %s in %s: %s", id, b->path,
-                                 strerror(errno));
-        dir = openat(b->fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-        if (dir < 0)
-                return fault_set(fault, -errno, "cannot open slice %s in %s: %s", id, b->path,
-                                 strerror(errno));
-        r = write_owner(dir, owner, fault);
+                return say_full(b,
+                                fault_set(fault, -errno, "cannot make slice %s in %s: %s", id, b->path,
+                                          strerror(errno)),
+                                fault);
+        r = open_slice(b, id, &dir, fault);
         if (r == 0)
-                r = put_cards(dir, specs, n, fault);
+                r = set_apart(b, id, n, &dir, fault);
+        if (r == 0)
+                r = say_anew(b, dir, owner, specs, n, fault);
         if (r < 0 && made)
                 board_drop(b, id); /* without an owner nobody would throw it away */
-        return say_full(b, r, fault);
+        return r;
 }
 
+/* One that is mounted, or could be, is the agent's, also where it was killed before it wrote the owner; or where the place could not be
+ * removed with the slice, because that was mounted a second time in our namespace, as below a view of the host's root. */
 static bool is_agents(Board *b, const char *id) {
-        char path[BOARD_ID + sizeof OWNER + 1], text[sizeof BOARD_AGENT] = "";
-        _cleanup_close_ int fd = -1;
+        _cleanup_close_ int dir = openat(b->fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), fd = -1;
+        char text[sizeof BOARD_AGENT] = "";
 
-        (void) snprintf(path, sizeof path, "%s/" OWNER, id);
-        fd = openat(b->fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-        return fd >= 0 && read(fd, text, strlen(BOARD_AGENT)) == (ssize_t) strlen(BOARD_AGENT) &&
+        if (dir < 0)
+                return false;
+        fd = openat(dir, OWNER, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        if (fd < 0)
+                return errno == ENOENT && (is_apart(b, dir) || is_place(dir));
+        return read(fd, text, strlen(BOARD_AGENT)) == (ssize_t) strlen(BOARD_AGENT) &&
                strcmp(text, BOARD_AGENT) == 0;
 }
 

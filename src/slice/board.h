@@ -7,8 +7,9 @@
  *   BOARD/ID/owner      who has it; `aliquot run` holds its lock as long as it lives
  *   BOARD/ID/N/         one per card: the slice page (slice/page.h), and a bell (slice/turn.h)
  *
- * The node agent's slices stand on the same board: `aliquot run` of root counts them, and `aliquot smi` shows both. A slice of
- * `aliquot run` lives as long as anybody has its owner's descriptor, or any process has it mapped. */
+ * The node agent's slices stand on the same board: `aliquot run` of root counts them, and `aliquot smi` shows both. Each is a file
+ * system of its own (slice/mount.h) where the agent can mount one. A slice of `aliquot run` lives as long as anybody has its owner's
+ * descriptor, or any process has a row, or what a row counts is on an open file. */
 
 #include "base/fault.h"
 #include "slice/files.h"
@@ -21,6 +22,7 @@ enum { BOARD_CARDS = 32, BOARD_ID = 128, BOARD_OWNER = 256, BOARD_PATH = 4096 };
 typedef struct BoardSlice {
         char id[BOARD_ID];
         char owner[BOARD_OWNER]; /* one line, for people */
+        bool apart;              /* on a file system of its own */
         uint32_t n_cards;
         struct {
                 uint32_t number; /* of its directory */
@@ -32,6 +34,8 @@ typedef struct BoardSlice {
 typedef struct Board {
         int fd;   /* the directory */
         int lock; /* -1 unless it is held */
+        const char *
+                proc; /* the agent's new slices are file systems of their own, as in slice/mount.h; NULL: they are not. Lent */
         char path[BOARD_PATH];
 } Board;
 
@@ -71,10 +75,11 @@ void board_drop(Board *b, const char *id);
 /* Under the lock: drops it unless somebody has it. */
 void board_drop_dead(Board *b, const char *id);
 
-/* The node agent's: the directory and its pages are made where they are missing, limits are said anew, good counters stay. Nobody
- * holds a lock: it stands until the agent takes it away. 0 or negative errno with a fault (-ENOSPC: the board is full); a slice that was
- * there before stays then. */
+/* The node agent's: the directory and its pages are made where they are missing, limits are said anew, good counters stay, cut to their
+ * size. One that was there stays on the file system that it is on: containers have its files mounted. Nobody holds a lock: it stands
+ * until the agent takes it away. 0 or negative errno with a fault (-ENOSPC: the board is full, or the slice's own file system); a slice
+ * that was there before stays then. */
 int board_renew(Board *b, const char *id, const char *owner, const SliceSpec *specs, size_t n, Fault *fault);
 
-/* Drops the agent's slices that keep() does not want. 0 or negative errno when the board cannot be read. */
+/* Drops the agent's slices that keep() does not want, and what it has left half made. 0 or negative errno when the board cannot be read. */
 int board_sweep(Board *b, bool (*keep)(void *userdata, const char *id), void *userdata);

@@ -74,7 +74,7 @@ static int swap_used(SliceCounters *c, uint32_t lane, uint32_t sequence, int64_t
                     atomic_compare_exchange_strong(&c->used, &w,
                                                    slice_used_word((uint32_t) sum, lane, sequence))) {
                         SLICE_STEP(0);
-                        if (units > 0)
+                        if (units > 0 && limit != SLICE_NO_LIMIT)
                                 raise_peak(c, (uint32_t) sum);
                         return 0;
                 }
@@ -147,14 +147,18 @@ static void clear_work(SliceWork *w) {
         atomic_store_explicit(&w->drained, 0, memory_order_relaxed);
 }
 
+void slice_complete(SliceCounters *c, uint32_t row) {
+        clear_work(&c->rows[row].work);
+        for (uint32_t i = 0; i < SLICE_LANES; i++)
+                recover_lane(c, row * SLICE_LANES + i);
+}
+
 /* All at once, and not lane by lane: one lane alone may hold more than the row, and what it gave back too much others would take
  * in the meantime. What the lanes hold then adds up to nothing, and the row's next owner goes on from there. */
 void slice_recover(SliceCounters *c, uint32_t row) {
         int64_t held;
 
-        clear_work(&c->rows[row].work);
-        for (uint32_t i = 0; i < SLICE_LANES; i++)
-                recover_lane(c, row * SLICE_LANES + i);
+        slice_complete(c, row);
         held = slice_row_held(&c->rows[row]);
         if (held != 0)
                 (void) slice_change(c, row * SLICE_LANES, -held,

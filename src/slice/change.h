@@ -20,7 +20,10 @@
  * through in a million tries is refused, a release likewise (what is not released comes back when the process ends). */
 int slice_change(SliceCounters *c, uint32_t lane, int64_t units, uint64_t limit);
 
-/* Completes what a dead process began and gives back what its row holds; its SliceWork is zero then. The caller has the row's lock. May be cut short at any
+/* Completes what a dead process began: its lanes hold then what they hold, and whoever has the row's lock may go on in them. */
+void slice_complete(SliceCounters *c, uint32_t row);
+
+/* The same, and gives back what its row holds; its SliceWork is zero then. The caller has the row's lock. May be cut short at any
  * instruction, and called again by the next who has the lock. */
 void slice_recover(SliceCounters *c, uint32_t row);
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "slice/change.h"
+#include "slice/hold.h"
 #include "slice/word.h"
 
 /* ---- reading ---- */
@@ -126,22 +127,49 @@ static uint64_t bytes_of(uint64_t units) {
         return (units > SLICE_MAX_UNITS ? SLICE_MAX_UNITS : units) * SLICE_UNIT;
 }
 
+/* Of which dead rows it is to be seen whether their files are open. One look at the list for all of them: the counters may say anything. */
+static void find_kept(const SliceCounters *c, const SliceReport *report, bool kept[static SLICE_ROWS]) {
+        uint64_t keys[SLICE_ROWS];
+        bool any = false;
+
+        for (size_t i = 0; i < SLICE_ROWS; i++) {
+                const SliceRow *row = &c->rows[i];
+                bool may_be = !report->alive[i] && slice_row_held(row) != 0 &&
+                              atomic_load_explicit(&row->inode, memory_order_relaxed) != 0;
+
+                keys[i] = may_be ? atomic_load_explicit(&row->key, memory_order_relaxed) : 0;
+                kept[i] = false;
+                any |= keys[i] != 0;
+        }
+        if (any)
+                hold_listed(keys, kept, SLICE_ROWS);
+        for (size_t i = 0; i < SLICE_ROWS; i++)
+                kept[i] = kept[i] && keys[i] != 0;
+}
+
+static uint64_t sum_of(int64_t units, uint64_t most) {
+        uint64_t bytes = units > 0 ? bytes_of((uint64_t) units) : 0;
+
+        return bytes < most ? bytes : most;
+}
+
 /* What the dead hold may be anything where the counters were written over: it is said to be no more than what is used. */
 static void add_up(const SliceCounters *c, SliceReport *report) {
-        int64_t units, dead = 0; /* 256 numbers of 42 bits */
+        int64_t units, dead = 0, left = 0; /* 256 numbers of 42 bits */
+        bool kept[SLICE_ROWS];
 
         report->used = bytes_of(slice_used_units(atomic_load_explicit(&c->used, memory_order_relaxed)));
         report->peak = bytes_of(atomic_load_explicit(&c->peak, memory_order_relaxed));
         report->refused = atomic_load_explicit(&c->refused, memory_order_relaxed);
+        find_kept(c, report, kept);
         for (size_t i = 0; i < SLICE_ROWS; i++) {
                 units = slice_row_held(&c->rows[i]);
                 report->held[i] = units * SLICE_UNIT;
-                if (!report->alive[i])
-                        dead += units;
+                dead += !report->alive[i] && !kept[i] ? units : 0;
+                left += kept[i] ? units : 0;
         }
-        report->dead = dead > 0 ? bytes_of((uint64_t) dead) : 0;
-        if (report->dead > report->used)
-                report->dead = report->used;
+        report->dead = sum_of(dead, report->used);
+        report->kept = sum_of(left, report->used - report->dead);
 }
 
 /* The living are asked for first: who dies in between is then counted as alive with what it held, and not as dead with what a
@@ -194,6 +222,17 @@ int slice_files_trim(int directory, uint64_t *ret_bytes) {
         else if (taken(&after) < taken(&st)) /* else it is the file system's way of laying out files */
                 *ret_bytes = taken(&st);
         return 0;
+}
+
+int slice_files_give_back(int directory) {
+        const off_t size = sizeof(SliceCounters);
+        _cleanup_close_ int fd = -1;
+        struct stat st;
+        int r = open_file(directory, "counters", O_RDWR, &fd);
+
+        if (r != 0)
+                return r;
+        return fstat(fd, &st) < 0 || ftruncate(fd, st.st_size < size ? st.st_size : size) < 0 ? -errno : 0;
 }
 
 /* ---- making ---- */

@@ -26,7 +26,9 @@ typedef struct SliceSpec {
 typedef struct SliceReport {
         uint64_t used; /* bytes, as the counters say */
         uint64_t dead; /* of these, of rows whose process is gone: they come back when somebody needs them */
-        uint64_t peak; /* bytes */
+        uint64_t
+                kept; /* of these, of rows whose process is gone, and whose memory is on a file that is not (slice/hold.h) */
+        uint64_t peak;    /* bytes */
         uint64_t refused; /* reservations */
         uint32_t n_alive; /* rows */
         bool alive[SLICE_ROWS];
@@ -55,10 +57,15 @@ int slice_files_set_limit(int directory, uint64_t bytes, Fault *fault);
 
 /* The same for the policy of compute. Nothing is written where the page says so already, and no process died writing it. */
 int slice_files_set_compute(int directory, const SliceCompute *compute, Fault *fault);
+
 /* counters can be written by the container, and so can be made larger than they are: what is above their size, or was reserved above it,
  * is given back to the file system. *ret_bytes is what the file took of it; 0: no more than it should. 0, SLICE_FILES_E_DAMAGED, or negative
  * errno of open, fstat and ftruncate. */
 int slice_files_trim(int directory, uint64_t *ret_bytes);
+
+/* The same to the last block, and nobody is told: before files are written beside it, where there may be no more room. 0,
+ * SLICE_FILES_E_DAMAGED, or negative errno, as above. */
+int slice_files_give_back(int directory);
 
 /* 0, SLICE_FILES_E_DAMAGED, or negative errno of open, fstat, pread and fcntl; ret is untouched then. */
 int slice_files_limits(int directory, SliceLimits *ret);

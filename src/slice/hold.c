@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/sys.h"
 
@@ -12,23 +11,17 @@ enum { TEXT = 4096 };
 
 #define SEVERAL UINT64_MAX /* inodes: a container may have made itself another node of the same device */
 
-/* The kernels before 3.17 have no getrandom(): there it is the time, and who. */
-uint64_t hold_new_key(void) {
-        struct timespec t = {0, 0};
-        uint64_t key = 0;
-
-        if (sys_call(SYS_getrandom, &key, sizeof key, 0) != (long) sizeof key) {
-                (void) sys_call(SYS_clock_gettime, CLOCK_MONOTONIC, &t); /* cannot fail */
-                key = (uint64_t) t.tv_nsec << 32 ^ (uint64_t) t.tv_sec << 16 ^ (uintptr_t) &t ^
-                      (uint64_t) sys_call(SYS_gettid);
-        }
-        return (key & ((UINT64_C(1) << 62) - 1)) | 1;
-}
-
 int hold_file(int fd, uint64_t key) {
         struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = (off_t) key, .l_len = 1};
+        int r = (int) sys_call(SYS_fcntl, fd, F_OFD_SETLK, &lock);
 
-        return (int) sys_call(SYS_fcntl, fd, F_OFD_SETLK, &lock);
+        if (r == -EBADF) {
+                lock.l_type = F_WRLCK; /* it is open for writing only */
+                r = (int) sys_call(SYS_fcntl, fd, F_OFD_SETLK, &lock);
+        }
+        if ((r != -EAGAIN && r != -EACCES) || sys_call(SYS_fcntl, fd, F_OFD_GETLK, &lock) < 0)
+                return r;
+        return lock.l_start == (off_t) key && lock.l_len == 1 ? 0 : r;
 }
 
 uint64_t hold_inode(int fd) {
@@ -49,53 +42,157 @@ void hold_note(SliceRow *row, uint64_t inode) {
                 atomic_store_explicit(&row->inode, inode, memory_order_release);
 }
 
-/* ---- all the machine's locks ---- */
+/* ---- lists of locks ---- */
 
-/* A key is so random that any number in there that is the same is it. */
-static bool find_number(long fd, uint64_t number) {
-        uint64_t value = 0;
-        char text[TEXT];
-        long n;
-
-        while ((n = sys_call(SYS_read, fd, text, sizeof text)) > 0)
-                for (long i = 0; i < n; i++) {
-                        unsigned digit = (unsigned) text[i] - '0'; /* NOLINT: the kernel has filled it in */
-
-                        if (digit > 9 && value == number)
-                                return true;
-                        value = digit > 9 ? 0 : value * 10 + digit;
-                }
-        return n < 0 || value == number;
+static void end_word(HoldScan *s) {
+        s->before = s->digits && !s->other_signs ? s->word : HOLD_NO_NUMBER;
+        s->word = 0;
+        s->digits = s->other_signs = false;
 }
 
-/* Twice, because others lock and unlock meanwhile, and the list has no number by which it is read on. */
-static bool is_listed(uint64_t key) {
+static bool is_looked_for(HoldScan *s, uint64_t key) {
         bool found = false;
 
-        for (unsigned turn = 0; turn < 2 && !found; turn++) {
-                long fd = sys_call(SYS_openat, AT_FDCWD, "/proc/locks", O_RDONLY | O_CLOEXEC, 0);
-
-                if (fd < 0)
-                        return true;
-                found = find_number(fd, key);
-                (void) sys_call(SYS_close, fd); /* only read from */
+        for (size_t i = 0; i < s->n; i++) {
+                if (s->keys[i] != key)
+                        continue;
+                found = true;
+                if (s->each)
+                        s->each[i] = true;
         }
         return found;
 }
 
+/* The last two words of the line: before, and what was being read. */
+static void end_line(HoldScan *s) {
+        uint64_t first = s->before;
+
+        end_word(s);
+        if (first == s->before && first != HOLD_NO_NUMBER && first != 0 &&
+            (is_looked_for(s, first) ? !s->others : s->others && first < HOLD_KEYS))
+                s->found = true;
+        s->before = HOLD_NO_NUMBER;
+}
+
+static void add_sign(HoldScan *s, char sign) {
+        unsigned digit = (unsigned) sign - '0';
+
+        if (digit > 9 || s->word > (UINT64_C(1) << 63) / 10)
+                s->other_signs = true;
+        s->digits = true;
+        s->word = s->other_signs ? 0 : s->word * 10 + digit;
+}
+
+void hold_scan(HoldScan *scan, const char *text, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                if (text[i] == '\n') /* NOLINT: by the kernel's word it is there */
+                        end_line(scan);
+                else if (text[i] != ' ' && text[i] != '\t')
+                        add_sign(scan, text[i]);
+                else if (scan->digits)
+                        end_word(scan);
+        }
+}
+
+/* 1: found, 0: not, negative: the list cannot be read. */
+static int scan_file(const char *path, HoldScan *scan) {
+        long fd = sys_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0), n;
+        char text[TEXT];
+
+        if (fd < 0)
+                return (int) fd;
+        while ((n = sys_call(SYS_read, fd, text, sizeof text)) > 0 && !(scan->found && !scan->each))
+                hold_scan(scan, text, (size_t) n);
+        (void) sys_call(SYS_close, fd); /* only read from */
+        return n < 0 ? (int) n : scan->found;
+}
+
+/* Twice, because others lock and unlock meanwhile, and the list has no number by which it is read on. */
+static bool is_listed(uint64_t key) {
+        int r = 0;
+
+        for (unsigned turn = 0; turn < 2 && r == 0; turn++) {
+                HoldScan scan = HOLD_SCAN(&key, 1, false);
+
+                r = scan_file("/proc/locks", &scan);
+        }
+        return r != 0;
+}
+
+void hold_listed(const uint64_t *keys, bool *ret, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                ret[i] = false;
+        for (unsigned turn = 0; turn < 2; turn++) {
+                HoldScan scan = HOLD_SCAN(keys, n, false);
+
+                scan.each = ret;
+                if (scan_file("/proc/locks", &scan) < 0)
+                        for (size_t i = 0; i < n; i++)
+                                ret[i] = true;
+        }
+}
+
+/* The kernel lists a file's own locks with what else it tells of a descriptor. */
+static bool scan_own(int fd, HoldScan *scan) {
+        static const char prefix[] = "/proc/self/fdinfo/";
+        char path[sizeof prefix + 10], digits[10];
+        unsigned number = (unsigned) fd;
+        size_t n = 0, at = 0;
+
+        if (fd < 0)
+                return false;
+        for (; prefix[at] != '\0'; at++)
+                path[at] = prefix[at];
+        do
+                digits[n++] = (char) ('0' + number % 10);
+        while ((number /= 10) > 0);
+        while (n > 0)
+                path[at++] = digits[--n];
+        path[at] = '\0';
+        return scan_file(path, scan) > 0;
+}
+
+bool hold_is_shared(int fd, uint64_t own) {
+        HoldScan scan = HOLD_SCAN(&own, 1, true);
+
+        return scan_own(fd, &scan);
+}
+
 /* ---- */
 
-/* By F_GETLK even what this open file has locked itself is in the way. */
+/* By F_GETLK even what this open file has locked itself is in the way. It names one lock only, and that may be a larger one of somebody
+ * else's, before or behind the one that is meant. */
+bool hold_is_locked(int fd, uint64_t key) {
+        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t) key, .l_len = 1};
+
+        if (sys_call(SYS_fcntl, fd, F_GETLK, &lock) < 0)
+                return true;
+        if (lock.l_type == F_UNLCK)
+                return false;
+        return ((uint64_t) lock.l_start == key && lock.l_len == 1) || is_listed(key);
+}
+
+/* What the file itself has locked is no hindrance to it (F_OFD_GETLK), but to the process it is. */
+bool hold_is_here(int fd, uint64_t key) {
+        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t) key, .l_len = 1};
+        HoldScan scan = HOLD_SCAN(&key, 1, false);
+
+        if (sys_call(SYS_fcntl, fd, F_OFD_GETLK, &lock) < 0)
+                return false;
+        if (lock.l_type == F_UNLCK)
+                return hold_is_locked(fd, key);
+        return lock.l_len != 1 && scan_own(fd, &scan); /* somebody else's, of more than that */
+}
+
 bool hold_is_held(const SliceRow *row, int fd) {
         uint64_t key = atomic_load_explicit(&row->key, memory_order_relaxed);
         uint64_t inode = atomic_load_explicit(&row->inode, memory_order_acquire);
-        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t) key, .l_len = 1};
 
         if (key == 0 || inode == 0 || (int64_t) key < 0)
                 return false;
         if (inode != hold_inode(fd))
                 return is_listed(key);
-        if (sys_call(SYS_fcntl, fd, F_GETLK, &lock) < 0 || lock.l_type != F_UNLCK)
+        if (hold_is_locked(fd, key))
                 return true;
         return hold_inode(fd) != inode && is_listed(key); /* the number is another file's by now */
 }

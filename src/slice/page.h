@@ -8,7 +8,7 @@
  *              believes it, and reads it with pread
  *
  * A process owns a row of the counters as long as it lives: an OFD lock on its first byte, held by its mapping of the file (no
- * descriptor stays open), inherited over fork and gone at exec and at death, as the driver's own files are. A reservation is one
+ * descriptor stays open), gone at exec and at death. What of its memory outlives it is seen by a key (hold.h). A reservation is one
  * compare-and-swap on the used word, which names the lane (one of a row's four, so that four threads need not wait for each
  * other) and the operation that changed it last; whoever changes it next notes that first. So it can be told of every killed
  * process, between any two of its instructions, what it holds, and its bytes come back exactly.
@@ -26,7 +26,7 @@ enum {
         SLICE_MAJOR =
                 1, /* another major is another layout; a higher minor has more in what is reserved here */
         SLICE_MINOR =
-                3, /* 1: turns of the card's compute; 2: keys of rows; 3: what may outlast a window, and when it was begun */
+                3, /* 1: turns of the card's compute; 2: keys of rows; 3: the key that rows share, and what may outlast a window */
         SLICE_ROWS = 256,
         SLICE_LANES = 4,
         SLICE_UNIT = 4096, /* bytes; counters count these */
@@ -95,7 +95,9 @@ typedef struct SliceCounters {
         _Atomic uint64_t used;    /* units, and which operation of which lane changed it last */
         _Atomic uint64_t peak;    /* units */
         _Atomic uint64_t refused; /* reservations */
-        uint8_t reserved[88];
+        _Atomic uint64_t
+                shared; /* key of all rows for files that more than one process uses; 0: not made yet */
+        uint8_t reserved[80];
         SliceRow rows[SLICE_ROWS];
 } SliceCounters;
 

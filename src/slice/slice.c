@@ -96,6 +96,13 @@ static void clear_work(SliceWork *w) {
         atomic_store_explicit(&w->drained, 0, memory_order_relaxed);
 }
 
+static void own_row(SliceCounters *c, uint32_t row, uint64_t key) {
+        slice_recover(c, row);
+        clear_work(&c->rows[row].work);
+        atomic_store_explicit(&c->rows[row].inode, 0, memory_order_relaxed);
+        atomic_store_explicit(&c->rows[row].key, key, memory_order_relaxed);
+}
+
 /* First a row that nobody holds anything in, then any that can be had, which brings its bytes back. Everybody begins at another
  * one: 64 processes that start together then ask once each, and not 32 times. */
 static int take_row(long fd, SliceCounters *c, int file, uint64_t key, uint32_t *ret) {
@@ -116,14 +123,30 @@ static int take_row(long fd, SliceCounters *c, int file, uint64_t key, uint32_t 
                         (void) lock_row(fd, row, F_UNLCK); /* a dead owner's, whose memory is not */
                         continue;
                 }
-                slice_recover(c, row);
-                clear_work(&c->rows[row].work);
-                atomic_store_explicit(&c->rows[row].inode, 0, memory_order_relaxed);
-                atomic_store_explicit(&c->rows[row].key, key, memory_order_relaxed);
+                own_row(c, row, key);
                 *ret = row;
                 return 0;
         }
         return -EUSERS;
+}
+
+/* A dead process's of the same key, whose memory is not: whoever goes on in it takes no row for himself. It is as before for who finds it
+ * when he is dead as well. */
+static bool adopt_row(long fd, SliceCounters *c, int file, uint64_t key, uint32_t *ret) {
+        for (uint32_t row = 0; row < SLICE_ROWS; row++) {
+                SliceRow *r = &c->rows[row];
+
+                if (atomic_load_explicit(&r->key, memory_order_relaxed) != key || slice_row_at_rest(r) ||
+                    lock_row(fd, row, F_WRLCK) < 0)
+                        continue;
+                if (atomic_load_explicit(&r->key, memory_order_relaxed) == key && hold_is_held(r, file)) {
+                        slice_complete(c, row);
+                        *ret = row;
+                        return true;
+                }
+                (void) lock_row(fd, row, F_UNLCK); /* nobody's memory any more, or another's by now */
+        }
+        return false;
 }
 
 static long open_again(const Slice *s) {
@@ -214,6 +237,26 @@ static int map_counters(const char *directory, int file, uint64_t key, struct st
         return r;
 }
 
+/* Children have the driver's files, where they have not closed them, and with them all that keeps the row. */
+static void leave_behind(Slice *s, uint64_t key) {
+        bool left = key != 0 && sys_call(SYS_madvise, s->counters, sizeof *s->counters, MADV_DONTFORK) == 0;
+
+        atomic_init(&s->inherited, !left);
+}
+
+static void begin(Slice *s, int file, uint64_t key) {
+        leave_behind(s, key);
+        atomic_init(&s->file, file);
+        for (size_t i = 0; i < SLICE_LANES; i++)
+                atomic_init(&s->busy[i], 0);
+        atomic_init(&s->last_reap, 0);
+}
+
+static void copy_path(const char *from, char *to) {
+        for (size_t i = 0; i < SLICE_PATH && (i == 0 || from[i - 1]); i++)
+                to[i] = from[i];
+}
+
 static bool read_limit(Slice *s, uint64_t *ret) {
         for (unsigned i = 0; i < LIMIT_TRIES; i++) {
                 uint64_t before = atomic_load_explicit(&s->limits->generation, memory_order_acquire);
@@ -260,23 +303,78 @@ int slice_open_with(const char *directory, int file, uint64_t key, Slice *ret) {
         ret->limits = s.limits;
         ret->counters = s.counters;
         ret->row = s.row;
-        atomic_init(&ret->file, file);
         ret->dev = st.st_dev;
         ret->ino = st.st_ino;
-        for (size_t i = 0; i < SLICE_LANES; i++)
-                atomic_init(&ret->busy[i], 0);
-        for (size_t i = 0; i < SLICE_PATH && (i == 0 || s.path[i - 1]); i++)
-                ret->path[i] = s.path[i];
-        atomic_init(&ret->last_reap, 0);
+        ret->beside = false;
+        copy_path(s.path, ret->path);
+        begin(ret, file, key);
         first_limit(ret);
         return 0;
 }
 
-void slice_close(Slice *s) {
-        unmap(s->limits, sizeof *s->limits);
-        unmap(s->counters, sizeof *s->counters);
+int slice_open_beside(const Slice *s, int file, uint64_t key, bool adopt, Slice *ret) {
+        long fd = open_again(s);
+        SliceCounters *counters;
+        struct stat st;
+        void *p = NULL;
+        uint32_t row;
+        int r;
+
+        if (fd < 0)
+                return (int) fd;
+        r = map_file(fd, sizeof(SliceCounters), PROT_READ | PROT_WRITE, &st, &p);
+        counters = p;
+        if (r == 0 && !(adopt && adopt_row(fd, counters, file, key, &row)))
+                r = take_row(fd, counters, file, key, &row);
+        (void) sys_call(SYS_close, fd); /* as above */
+        if (r < 0) {
+                unmap(counters, sizeof *counters);
+                return r;
+        }
+        ret->limits = s->limits;
+        ret->counters = counters;
+        ret->row = row;
+        ret->dev = s->dev;
+        ret->ino = s->ino;
+        ret->beside = true;
+        copy_path(s->path, ret->path);
+        begin(ret, file, key);
+        atomic_init(&ret->last_limit, atomic_load_explicit(&s->last_limit, memory_order_relaxed));
+        return 0;
+}
+
+uint64_t slice_shared_key(Slice *s) {
+        uint64_t key = atomic_load_explicit(&s->counters->shared, memory_order_relaxed), none = key;
+
+        if (key > 0 && key < HOLD_KEYS)
+                return key;
+        key = hold_new_key();
+        return atomic_compare_exchange_strong(&s->counters->shared, &none, key) ? key : none;
+}
+
+/* Said when it is so: a child that does not know of it keeps the row too long, and unmaps nothing that is not there. */
+void slice_keep_over_fork(Slice *s) {
+        if (!atomic_load_explicit(&s->inherited, memory_order_relaxed) &&
+            sys_call(SYS_madvise, s->counters, sizeof *s->counters, MADV_DOFORK) == 0)
+                atomic_store_explicit(&s->inherited, true, memory_order_relaxed);
+}
+
+static void close_maps(Slice *s, bool counters) {
+        if (!s->beside)
+                unmap(s->limits, sizeof *s->limits);
+        if (counters)
+                unmap(s->counters, sizeof *s->counters);
         s->limits = NULL;
         s->counters = NULL;
+}
+
+void slice_close(Slice *s) {
+        close_maps(s, true);
+}
+
+/* Where the parent had its counters the child may have something else by now. */
+void slice_close_after_fork(Slice *s) {
+        close_maps(s, atomic_load_explicit(&s->inherited, memory_order_relaxed));
 }
 
 /* ---- reserving ---- */
@@ -344,6 +442,19 @@ void slice_release(Slice *s, uint64_t bytes) {
 
         if (units > 0 && units <= SLICE_MAX_UNITS) /* more was never reserved */
                 (void) change(s, -(int64_t) units, SLICE_NO_LIMIT);
+}
+
+int slice_move(Slice *from, Slice *to, uint64_t bytes) {
+        uint64_t units = units_of(bytes);
+        int r = 0;
+
+        if (units + slice_used(from) / SLICE_UNIT > SLICE_MAX_UNITS)
+                return -ENOMEM;
+        if (units > 0)
+                r = change(to, (int64_t) units, SLICE_NO_LIMIT);
+        if (r == 0 && units > 0)
+                (void) change(from, -(int64_t) units, SLICE_NO_LIMIT); /* else counted twice until the end */
+        return r;
 }
 
 uint64_t slice_limit(Slice *s) {

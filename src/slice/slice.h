@@ -15,9 +15,11 @@ typedef struct Slice {
         _Atomic uint64_t
                 last_reap; /* CLOCK_MONOTONIC_COARSE, ns: nobody is looked for twice in one millisecond */
         _Atomic uint64_t
-                last_limit; /* bytes; what holds while the agent is in the middle of writing another */
-        _Atomic int file;   /* one of the driver's, on which the last call came in; -1: none */
-        uint64_t dev, ino;  /* of counters: reaping opens them again, and must get the same */
+                last_limit;     /* bytes; what holds while the agent is in the middle of writing another */
+        _Atomic int file;       /* one of the driver's, on which the last call came in; -1: none */
+        _Atomic bool inherited; /* a child of fork has its counters mapped, too */
+        bool beside;            /* the limits are another's mapping */
+        uint64_t dev, ino;      /* of counters: reaping opens them again, and must get the same */
         char path[SLICE_PATH];
 } Slice;
 
@@ -29,10 +31,22 @@ typedef struct Slice {
 int slice_open(const char *directory, Slice *ret);
 
 /* The same for who has a file of the driver at hand (-1: none), by which it is seen whether those of the dead are open still, and who says
- * by which key that will be seen of his own (hold.h). */
+ * by which key that will be seen of his own (hold.h). A child of fork does not have its counters: it keeps the row by the files only. */
 int slice_open_with(const char *directory, int file, uint64_t key, Slice *ret);
+
+/* One more row of the same slice, whose bytes have an end of their own. With `adopt`, one of a dead process that has the same key and is
+ * kept by it is taken first, with what it holds. s must stay open as long. The same errors, and -ESTALE: the counters are other ones by now. */
+int slice_open_beside(const Slice *s, int file, uint64_t key, bool adopt, Slice *ret);
+
+/* The key of rows for files that more than one process uses: everybody's who has this slice. */
+uint64_t slice_shared_key(Slice *s);
+
+/* For who could not lock a file of the driver: the children of fork have the counters again, and keep the row by that, until they call exec. */
+void slice_keep_over_fork(Slice *s);
+
 void slice_close(
         Slice *s); /* what the row still holds comes back when the last copy of the mapping is gone */
+void slice_close_after_fork(Slice *s); /* in the child, the parent's */
 
 /* 0, or -ENOMEM: the container would hold more than its limit, even after what killed processes held came back. bytes are rounded
  * up to SLICE_UNIT. Never allocates, keeps errno; a few dozen instructions when there is room. May be called by any thread and
@@ -40,6 +54,10 @@ void slice_close(
  * answer is -ENOMEM, too, and a release is left to the end of the process. */
 int slice_reserve(Slice *s, uint64_t bytes);
 void slice_release(Slice *s, uint64_t bytes);
+
+/* What one row holds is the other's from now on, of the same slice and process. In between it is counted twice, and never not. 0, or -ENOMEM:
+ * it stays where it is. */
+int slice_move(Slice *from, Slice *to, uint64_t bytes);
 
 uint64_t slice_limit(Slice *s); /* bytes; what the agent says now */
 uint64_t slice_used(

@@ -9,7 +9,7 @@
 
 #include "cluster.h"
 #include "load.h"
-#include "local/store_api.h"
+#include "store/api.h"
 
 enum { POD_BYTES = 4096 };
 

@@ -16,26 +16,16 @@ import threading
 import time
 import unittest
 
+from patience import PATIENCE, until
+
 SHOW_CARDS, LIBRARY = sys.argv[1:3]
 os.environ.pop("LD_LIBRARY_PATH", None)  # meson names the folder of the made-up library there
-PATIENCE = 60  # seconds until a wait counts as failed; no test asserts that something was fast
 
 
 def card(number, uuid=None, mib=16160, bus=None, minor=None):
     """One card of the made-up driver."""
     return "card %s %d %d %x Tesla V100" % (
         uuid or "GPU-%d" % number, number if minor is None else minor, mib, 0x10 + number if bus is None else bus)
-
-
-def until(condition, what):
-    """Polls until the condition holds, and returns what it gave."""
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        result = condition()
-        if result:
-            return result
-        time.sleep(0.01)
-    raise AssertionError("waited in vain: " + what)
 
 
 def children_of(pid):

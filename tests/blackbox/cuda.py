@@ -12,7 +12,8 @@ import sys
 import tempfile
 import unittest
 
-from sim_lab import Machine, enter_namespace, until
+from patience import until
+from sim_lab import Machine, enter_namespace
 
 SIM, RUN, SHOW_CARDS, FOLDER, MAP = sys.argv[1:6]
 SMI = os.path.join(FOLDER, "nvidia-smi")

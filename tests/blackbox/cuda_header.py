@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What src/sim/cuda declares, against NVIDIA's own headers, where a machine has them (CUDA_HOME, or /usr/local/cuda): every constant,
-the size of every structure and the place of every member, and every name and version that is served.
+the size of every structure and the place of every member, and every name and version that is served. And what src/turnstile/launches.h
+stands in front of, against what the header declares and the libcuda to link with exports.
 
     cuda_header.py SOURCE_ROOT
 """
@@ -123,6 +124,26 @@ class Header(unittest.TestCase):
         missing = [name for name, a, b, base in twins
                    if base in symbols and base + "_pt" + a.lower() + b.lower() not in symbols]
         self.assertEqual(missing, [])
+
+    def test_what_the_gate_stands_in_front_of(self):
+        """Every launch that there is, of whatever version, and every end of a context or stream; and nothing that there is not."""
+        with open(os.path.join(ROOT, "src/turnstile/launches.h")) as f:
+            gate = set(re.findall(r"X\(cu\w+, (cu\w+), [01]\)", f.read()))
+        with open(os.path.join(INCLUDE, "cuda.h")) as f:
+            text = f.read()
+        there = set(re.findall(r"CUresult\s+CUDAAPI\s+(cu[A-Z]\w*)\s*\(", text))
+        for a, b, base in re.findall(r"#define cu\w+\s+__CUDA_API_PT([DS])([SZ])\((cu\w+)\)", text):
+            there.add(base + "_pt" + a.lower() + b.lower())
+        for path in glob.glob(os.path.join(INCLUDE, "../lib*/*/libcuda.so")):
+            listed = subprocess.run(["readelf", "--wide", "--dyn-syms", path], check=True, capture_output=True, text=True).stdout
+            there |= set(re.findall(r" FUNC +(?:GLOBAL|WEAK) +DEFAULT +\d+ (cu[A-Z]\w*)", listed))
+        self.assertGreater(len(there), 400)
+        wanted = {name for name in there if re.match(
+            r"cu(Launch|GraphLaunch|CtxDestroy|CtxDetach|GreenCtxDestroy|DevicePrimaryCtx(Release|Reset)|StreamDestroy|GetProcAddress)",
+            name) and not name.startswith("cuLaunchHostFunc")}
+        self.assertEqual(sorted(wanted - gate), [])
+        # by their place in the header's table of types only, or exported without a declaration by old drivers
+        self.assertEqual(sorted(gate - there - {"cuGetProcAddress_ptsz", "cuGetProcAddress_v2_ptsz", "cuGetProcAddress"}), [])
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ import subprocess
 import sys
 import unittest
 
-from sim_lab import Machine, enter_namespace, until
+from patience import until
+from sim_lab import Machine, enter_namespace
 
 SIM, RUN, FOLDER = sys.argv[1:4]
 SMI = os.path.join(FOLDER, "nvidia-smi")

@@ -103,9 +103,9 @@ def ok(status):
 class Client:
     """A client of the driver on an open file of its own, with a device and a subdevice of one card."""
 
-    def __init__(self, directory=None, card=0, share=None):
+    def __init__(self, directory=None, card=0, share=None, mode=os.O_RDWR):
         self.directory = directory or os.environ["SIM_DIR"]
-        self.fd = share.fd if share else os.open(self.directory + "/nvidiactl", os.O_RDWR | os.O_CLOEXEC)
+        self.fd = share.fd if share else os.open(self.directory + "/nvidiactl", mode | os.O_CLOEXEC)
         self.root = self.allocate(0, 0, 0x41)
         self.device = self.allocate(self.root, self.root, DEVICE, packed("<IIIIIIQQQII", card, *[0] * 10))
         self.subdevice = self.allocate(self.root, self.device, SUBDEVICE, packed("<I", 0))
@@ -258,6 +258,14 @@ def doors():
     say(freed=status_of(c.memory, 20 * MIB))
     for handle in (a, d, e):
         c.free(handle)
+    wait_for_word()
+
+
+@inside
+def modes():
+    """Files that are open for reading or for writing only: the driver does not look at that."""
+    clients = [Client(mode=mode) for mode in (os.O_WRONLY, os.O_RDONLY, os.O_WRONLY, os.O_RDWR)]
+    say(status=[status_of(c.memory, 10 * MIB) for c in clients])
     wait_for_word()
 
 
@@ -716,7 +724,8 @@ def hostile():
                  for _ in range(size // 4)]
         if number != FREE and words[0] == c.root and words[2] == c.root:
             continue
-        raw_ioctl(fd, number, size, address_of(packed("<%dI" % (size // 4), *words)))
+        params = packed("<%dI" % (size // 4), *words)  # lives as long as the call: the driver writes to it
+        raw_ioctl(fd, number, size, address_of(params))
     say(alive=True)
     wait_for_word()
 
@@ -727,7 +736,8 @@ def xfer():
     c = Client()
 
     def wrapped(number, size, address):
-        return raw_ioctl(c.fd, XFER, 16, address_of(packed("<IIQ", number, size, address)))
+        outer = packed("<IIQ", number, size, address)
+        return raw_ioctl(c.fd, XFER, 16, address_of(outer))
 
     params = memory_params(60 * MIB)
     inner = packed(L_ALLOC, c.root, c.device, 0, LOCAL, address_of(params), 128, 0)
@@ -924,7 +934,8 @@ def leaves():
         os.set_inheritable(c.fd, True)
         c.memory(60 * MIB)
         os.execve(sys.executable, [sys.executable, os.path.abspath(__file__), "--inside", "left"], dict(os.environ, LEFT=str(c.fd)))
-    file = os.open(os.environ["SIM_DIR"] + "/nvidiactl", os.O_RDWR | os.O_CLOEXEC)
+    file = os.open(os.environ["SIM_DIR"] + "/nvidiactl", {"read": os.O_RDONLY, "write": os.O_WRONLY}.get(how, os.O_RDWR) | os.O_CLOEXEC)
+    how = how if how in ("socket", "export") else "fork"
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid == 0:
@@ -970,6 +981,16 @@ def left():
 def passes_on():
     """A child allocates in the client that it inherited, and ends."""
     c = Client()
+
+    def exported():
+        a, fd = c.memory(70 * MIB), c.empty_file()
+        c.export(a, fd)
+        os.close(fd)
+        c.free(a)
+        c.free(c.memory(100 * MIB))  # it has to look
+
+    end_child(in_child(lambda: c.free(c.memory(90 * MIB))))
+    end_child(in_child(exported))
     end_child(in_child(lambda: c.memory(60 * MIB)))
     say(over=status_of(c.memory, 60 * MIB))
     wait_for_word()
@@ -977,6 +998,159 @@ def passes_on():
     os.close(c.fd)
     say(closed=soon(other.memory, 100 * MIB))
     wait_for_word()
+
+
+@inside
+def leaves_exported():
+    """60 MiB, of which 10 stay on a file that the test has; one more file is closed before the end."""
+    c = Client()
+    made = [c.memory(10 * MIB) for _ in range(6)]
+    if os.environ["WAIT"]:
+        wait_for_word()
+    files = [c.empty_file() for _ in range(2)]
+    twice = c.dup(c.root, made[0])
+    for fd in files:
+        c.export(made[0], fd)
+    c.export_many([made[1]], c.empty_file())
+    give_descriptor(files[0])
+    say(exported=True)
+    wait_for_word()
+    os.close(files[1])
+    c.free(made[0])
+    c.free(twice)
+    say(over=status_of(c.memory, 50 * MIB))  # it has to look
+    wait_for_word()
+
+
+@inside
+def exports_at_once():
+    """Threads that export the same objects of two cards, and duplicates of them, and close the files."""
+    clients = [Client(card=card) for card in range(2)]
+    made = [c.memory(10 * MIB) for c in clients]
+
+    def export():
+        for i in range(60):
+            c, a = clients[i % 2], made[i % 2]
+            b = c.dup(c.root, a) if i % 3 == 0 else 0
+            fd = c.empty_file()
+            c.export(b or a, fd)
+            if i % 5 == 0:
+                c.fb(0x16)
+            os.close(fd)
+            if b:
+                c.free(b)
+
+    threads = [threading.Thread(target=export) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    say(closed=True)
+    wait_for_word()
+    for c, a in zip(clients, made):
+        c.free(a)
+        c.free(c.memory(100 * MIB))  # it has to look
+    say(freed=True)
+    wait_for_word()
+
+
+@inside
+def closes_and_stays():
+    """A child of fork that closes, or keeps, what it has of the driver, and never calls it."""
+    c = Client()
+    c.memory(60 * MIB)
+    done, ready = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(PATIENCE)
+        if os.environ["KEEPS"] == "":
+            os.close(c.fd)
+        os.write(ready, b"x")
+        wait_for_word()
+        os._exit(0)
+    assert os.read(done, 1) == b"x"
+    say(child=pid)
+    wait_for_word()
+    os._exit(0)
+
+
+def mapping_of(name):
+    with open("/proc/self/maps", encoding="ascii") as f:
+        for line in f:
+            if line.rstrip().endswith(name):
+                return [int(word, 16) for word in line.split()[0].split("-")]
+    return None
+
+
+@inside
+def maps_there():
+    """What a child of fork has where its parent has the counters is the child's."""
+    c = Client()
+    c.memory(10 * MIB)
+    start, end = mapping_of("/0/counters")
+
+    def use():
+        assert mapping_of("/0/counters") is None
+        fixed = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x10
+        assert LIBC.mmap(start, end - start, mmap.PROT_READ | mmap.PROT_WRITE, fixed, -1, 0) == start
+        ctypes.memset(start, 0x5A, end - start)
+        Client().memory(10 * MIB)
+        assert ctypes.string_at(start, end - start) == b"\x5a" * (end - start)
+        assert mapping_of("/0/counters") is not None
+
+    end_child(in_child(use))
+    say(kept=True)
+    wait_for_word()
+
+
+def locks_on(fd):
+    with open("/proc/self/fdinfo/%d" % fd, encoding="ascii") as f:
+        return sum(line.startswith("lock:") for line in f)
+
+
+@inside
+def workers_in_turn():
+    """More of them than there are rows use what they inherited, each in its way, and end."""
+    c = Client()
+    file = os.open(os.environ["SIM_DIR"] + "/nvidiactl", os.O_RDWR | os.O_CLOEXEC)
+    share = argparse.Namespace(fd=file)
+    codes = set()
+    for i in range(300):
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(PATIENCE)
+            if i % 3 == 2:
+                Client().memory(MIB)  # its own
+            else:
+                (Client(share=share) if i % 3 else c).memory(64 * 1024)
+            os._exit(0)
+        codes.add(os.waitpid(pid, 0)[1])
+    say(codes=list(codes), locks=max(locks_on(c.fd), locks_on(file)))
+    wait_for_word()
+    other = Client()
+    os.close(file)
+    os.close(c.fd)
+    say(closed=soon(other.memory, 100 * MIB))
+    wait_for_word()
+
+
+@inside
+def beside_a_neighbour():
+    """Somebody else has locked all of the inode: there is memory all the same, and children keep it without a lock."""
+    c = Client()
+    say(status=status_of(c.memory, 20 * MIB))
+    wait_for_word()
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(PATIENCE)
+        wait_for_word()
+        os._exit(0)
+    say(child=pid)
+    if wait_for_word() == "again":  # he has let go: what comes now is exact
+        c.memory(20 * MIB)
+        give_descriptor(c.fd)
+        os.kill(pid, signal.SIGKILL)
+    os._exit(0)
 
 
 @inside
@@ -997,7 +1171,8 @@ def generations():
 def managed():
     """Mappings of the uvm file, as libcuda makes them. Any file that the limits page names will do."""
     fd = os.open(os.environ["UVM_FILE"], os.O_RDWR | os.O_CLOEXEC)
-    LIBC.ioctl(fd, 0x30000001, address_of(ctypes.create_string_buffer(16)))
+    flags = ctypes.create_string_buffer(16)
+    LIBC.ioctl(fd, 0x30000001, address_of(flags))
     none, read_write, shared, private_anonymous, fixed = 0, 3, 1, 0x22, 0x10
 
     def map_(n, protection=read_write, flags=shared, at=0, file=fd):
@@ -1053,7 +1228,8 @@ def managed_cards():
         params = packed("<16sI", uuids[card], 0)
         return LIBC.ioctl(uvm, 38, address_of(params)) or struct.unpack_from("<I", params.raw, 16)[0]
 
-    LIBC.ioctl(uvm, 0x30000001, address_of(ctypes.create_string_buffer(16)))
+    flags = ctypes.create_string_buffer(16)
+    LIBC.ioctl(uvm, 0x30000001, address_of(flags))
     a = map_(30 * MIB)
     say(guessed=a > 0)
     wait_for_word()
@@ -1173,6 +1349,31 @@ def used(slices, card=0):
         return (struct.unpack_from("<Q", f.read(24), 16)[0] >> UNITS_SHIFT) * 4096
 
 
+def lock_all(file, kind, how=37):
+    """The whole inode, from outside, once the killed have let go of it. 37: F_OFD_SETLK; F_SETLK for the process. kind F_UNLCK: no more."""
+    lock = bytes(bytearray(struct.pack("hhqqi", kind, 0, 0, 0, 0)) + bytes(4))
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            fcntl.fcntl(file, how, lock)
+            return
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+def in_rows(slices, shared=False, card=0):
+    """Rows that count something; all, or those for files that several processes use."""
+    with open("%s/%d/counters" % (slices, card), "rb") as f:
+        counters = f.read()
+    key, n = struct.unpack_from("<Q", counters, 40)[0], 0
+    for at in range(128, 128 + 256 * 128, 128):
+        held = sum(struct.unpack_from("<q", counters, at + 16 * lane + 8)[0] >> 22 for lane in range(4))
+        n += held != 0 and (not shared or struct.unpack_from("<Q", counters, at + 80)[0] == key)
+    return n
+
+
 def rows(slices, card=0):
     """How many are somebody's."""
     with open("%s/%d/counters" % (slices, card), "rb") as f:
@@ -1268,6 +1469,14 @@ class GateTest(unittest.TestCase):
         self.assertEqual(program.hear(), {"freed": OK})
         program.end()
         self.assertEqual(self.sim.held(), 0)
+        self.assert_at_rest(slices)
+
+    def test_modes(self):
+        slices = self.sim.slices(100)
+        program = self.run_program("modes", slices)
+        self.assertEqual(program.hear(), {"status": [OK, OK, OK, OK]})
+        self.assertEqual((used(slices), self.sim.held()), (40 * MIB, 40 * MIB))
+        program.end()
         self.assert_at_rest(slices)
 
     def test_trees(self):
@@ -1636,7 +1845,13 @@ class GateTest(unittest.TestCase):
         self.assert_at_rest(slices)
 
     def test_leaves(self):
-        for how in ("fork", "socket", "export", "exec"):
+        self.check_leaves("fork", "socket", "export", "exec")
+
+    def test_leaves_on_files_open_for_one_thing(self):
+        self.check_leaves("read", "write")
+
+    def check_leaves(self, *ways):
+        for how in ways:
             slices = self.sim.slices(100)
             program = self.run_program("leaves", slices, HOW=how)
             if how in ("socket", "export"):
@@ -1661,6 +1876,153 @@ class GateTest(unittest.TestCase):
         program.end()
         self.assert_at_rest(slices)
 
+    def sure(self, slices, status, mib):
+        """What a process of its own is told that wants so much; when it is to be OK, as soon as it is."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            program = self.run_program("hold", slices, HOLD=str(mib))
+            heard = program.hear()
+            program.end()
+            if heard == {"status": status} or time.monotonic() > deadline or status != OK:
+                self.assertEqual(heard, {"status": status})
+                return
+            time.sleep(0.01)
+
+    def test_leaves_exported(self):
+        """What was exported stays, and nothing else of its process."""
+        for rows_left in (True, False):
+            slices = self.sim.slices(100)
+            ours, theirs = socket.socketpair()
+            with ours, theirs:
+                counters = os.open(slices + "/0/counters", os.O_RDWR)
+                program = self.run_program("leaves_exported", slices, fds=[theirs.fileno()], SOCKET=str(theirs.fileno()), WAIT="" if rows_left else "1")
+                if not rows_left:
+                    deadline = time.monotonic() + PATIENCE
+                    while rows(slices) == 0 and time.monotonic() < deadline:
+                        time.sleep(0.001)
+                    for row in range(256):
+                        with contextlib.suppress(BlockingIOError):
+                            fcntl.fcntl(counters, 37, bytes(bytearray(struct.pack("hhqqi", fcntl.F_WRLCK, 0, 128 + 128 * row, 1, 0)) + bytes(4)))
+                    program.go_on()
+                self.assertEqual(program.hear(), {"exported": True})
+                fd = socket.recv_fds(ours, 1, 1)[1][0]
+                self.assertEqual((used(slices), self.sim.held()), (60 * MIB, 60 * MIB))
+                self.assertEqual(in_rows(slices), 2 if rows_left else 1)
+                program.go_on()
+                self.assertEqual(program.hear(), {"over": NO_MEMORY})
+                self.assertEqual((used(slices), self.sim.held()), (60 * MIB, 60 * MIB))
+                program.kill()
+                os.close(counters)
+                if rows_left:
+                    self.sure(slices, OK, 80)  # the files have one row, as long as one of them is open
+                    self.sure(slices, NO_MEMORY, 81)
+                else:
+                    self.sure(slices, NO_MEMORY, 41)
+                self.assertEqual((used(slices), self.sim.held()), ((20 if rows_left else 60) * MIB, 10 * MIB))
+                os.close(fd)
+            self.sure(slices, OK, 100)
+
+    def test_exports_at_once(self):
+        slices = self.sim.slices(100, 100)
+        program = self.run_program("exports_at_once", slices)
+        self.assertEqual(program.hear(), {"closed": True})
+        for card in range(2):
+            self.assertEqual((used(slices, card), self.sim.held(card), in_rows(slices, card=card)), (10 * MIB, 10 * MIB, 1))
+        program.go_on()
+        self.assertEqual(program.hear(), {"freed": True})
+        for card in range(2):
+            self.assertEqual((used(slices, card), self.sim.held(card), in_rows(slices, card=card)), (0, 0, 0))
+        program.end()
+
+    def test_closes_and_stays(self):
+        for keeps in ("", "1"):
+            slices = self.sim.slices(100)
+            program = self.run_program("closes_and_stays", slices, KEEPS=keeps)
+            child = program.hear()["child"]
+            pidfd = os.pidfd_open(child)
+            self.addCleanup(os.close, pidfd)
+            program.process.kill()
+            program.process.wait(PATIENCE)
+            if keeps:
+                self.sure(slices, NO_MEMORY, 41)
+            else:
+                self.sure(slices, OK, 100)
+            self.assertFalse(select.select([pidfd], [], [], 0)[0])  # it is there
+            program.close()
+            self.assertTrue(select.select([pidfd], [], [], PATIENCE)[0])
+            self.sure(slices, OK, 100)
+
+    def test_maps_there(self):
+        program = self.run_program("maps_there", self.sim.slices(100))
+        self.assertEqual(program.hear(), {"kept": True})
+        program.end()
+
+    def test_workers_in_turn(self):
+        slices = self.sim.slices(100)
+        program = self.run_program("workers_in_turn", slices)
+        words = program.hear()
+        self.assertEqual(words["codes"], [0])
+        self.assertLessEqual(words["locks"], 4)
+        self.assertEqual(in_rows(slices, shared=True), 1)
+        self.assertGreaterEqual(used(slices), 200 * 64 * 1024)
+        self.assertEqual(self.sim.held(), 200 * 64 * 1024)
+        program.go_on()
+        self.assertEqual(program.hear(), {"closed": OK})
+        program.end()
+        self.assert_at_rest(slices)
+
+    def test_neighbour(self):
+        """Somebody else's lock on all of the inode: neither memory nor the dead depend on it."""
+        neighbour = os.open(self.sim.dir + "/nvidiactl", os.O_RDWR)
+        self.addCleanup(os.close, neighbour)
+        for kind in (fcntl.F_WRLCK, fcntl.F_RDLCK):
+            for how in (37, fcntl.F_SETLK):
+                slices = self.sim.slices(100)
+                lock_all(neighbour, kind, how)
+                self.sure(slices, OK, 40)
+                lock_all(neighbour, fcntl.F_UNLCK, how)
+                program = self.run_program("hold", slices, HOLD="100")
+                self.assertEqual(program.hear(), {"status": OK})
+                lock_all(neighbour, fcntl.F_RDLCK, how)
+                program.kill()
+                self.sure(slices, OK, 100)
+                lock_all(neighbour, fcntl.F_UNLCK, how)
+        lock_all(neighbour, fcntl.F_RDLCK)
+        self.test_leaves()
+        self.test_exports()
+        self.test_leaves_exported()
+
+    def test_neighbour_while_children_live(self):
+        neighbour = os.open(self.sim.dir + "/nvidiactl", os.O_RDWR)
+        self.addCleanup(os.close, neighbour)
+        for word in ("end", "again"):
+            slices = self.sim.slices(100)
+            lock_all(neighbour, fcntl.F_WRLCK)
+            ours, theirs = socket.socketpair()
+            with ours, theirs:
+                program = self.run_program("beside_a_neighbour", slices, fds=[theirs.fileno()], SOCKET=str(theirs.fileno()))
+                self.assertEqual(program.hear(), {"status": OK})
+                program.go_on()
+                pidfd = os.pidfd_open(program.hear()["child"])
+                self.addCleanup(os.close, pidfd)
+                if word == "again":
+                    lock_all(neighbour, fcntl.F_UNLCK)
+                    program.go_on(word)
+                    fd = socket.recv_fds(ours, 1, 1)[1][0]
+                    program.process.wait(PATIENCE)
+                    self.assertTrue(select.select([pidfd], [], [], PATIENCE)[0])
+                    self.sure(slices, NO_MEMORY, 61)
+                    os.close(fd)
+                else:
+                    program.process.kill()
+                    program.process.wait(PATIENCE)
+                    self.sure(slices, NO_MEMORY, 81)
+                    self.assertFalse(select.select([pidfd], [], [], 0)[0])
+                    program.close()
+                    self.assertTrue(select.select([pidfd], [], [], PATIENCE)[0])
+            self.sure(slices, OK, 100)
+            lock_all(neighbour, fcntl.F_UNLCK)
+
     def test_generations(self):
         slices = self.sim.slices(100)
         program = self.run_program("generations", slices)
@@ -1668,12 +2030,12 @@ class GateTest(unittest.TestCase):
         self.assertEqual((used(slices), self.sim.held()), (100 * MIB, 100 * MIB))
         program.go_on()
 
-    def test_managed(self):
+    def check_managed(self, **environment):
         uvm = self.sim.base + "/uvm"
         with open(uvm, "wb") as f:
             f.truncate(400 * MIB)
         slices = self.sim.slices(100, uvm=uvm)
-        program = self.run_program("managed", slices, UVM_FILE=uvm)
+        program = self.run_program("managed", slices, UVM_FILE=uvm, **environment)
         self.assertEqual(program.hear(), {"space": True, "reserved": -errno.ENOMEM})
         self.assertEqual(used(slices), 0)
         program.go_on()
@@ -1685,6 +2047,27 @@ class GateTest(unittest.TestCase):
             self.assertEqual(program.hear(), {word: said})
         self.assertEqual(used(slices), 0)
         program.end()
+
+    def test_managed(self):
+        self.check_managed()
+
+    def test_managed_with_somebody_behind(self):
+        """Who stands between the gate and libc, and takes the gate for the latter, changes no sum."""
+        for flags in ((), ("-DBY_HANDLE",)):
+            behind = "%s/behind%d.so" % (self.sim.base, len(flags))
+            source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../fake/stands-behind.c")
+            command = [os.environ.get("CC", "cc"), "-w", "-O2", "-shared", "-fPIC", *flags, source, "-o", behind, "-ldl"]
+            if not shutil.which(command[0]):
+                self.skipTest("no C compiler")
+            subprocess.run(command, check=True)
+            with self.subTest(flags=flags):
+                self.check_managed(LD_PRELOAD=LIBRARY + " " + behind)
+
+    def test_managed_with_another_gate_behind(self):
+        """As in a container where somebody preloads the library by himself: what one has counted the other does not count again."""
+        again = self.sim.base + "/again.so"
+        shutil.copyfile(LIBRARY, again)
+        self.check_managed(LD_PRELOAD=LIBRARY + " " + again)
 
     def test_managed_cards(self):
         """Managed memory counts on every card that the process has registered, and on no other."""

@@ -7,10 +7,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
-PATIENCE = 120  # seconds until a wait counts as failed; no test asserts that something was fast
+from patience import PATIENCE, until
+
 V100 = "Tesla-V100-SXM2-16GB:16160MiB"
 TOTAL = "nvidia-smi --query-gpu=memory.used,memory.total --format=csv,noheader,nounits"
 DISABLED = "[{name: CGPU_DISABLE, value: 'true'}]"
@@ -88,16 +88,6 @@ def descendants(pid):
         if more == found:
             return found - {pid}
         found = more
-
-
-def until(condition, what):
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        result = condition()
-        if result:
-            return result
-        time.sleep(0.02)
-    raise AssertionError("waited in vain: " + what)
 
 
 class Cards(unittest.TestCase):

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `aliquot node` says of compute in slice pages: node_compute.py ALIQUOT STORE_SERVER CLOCK_SHIM"""
 
+import contextlib
 import fcntl
 import os
 import signal
 import struct
+import subprocess
 import time
 import unittest
 
@@ -169,13 +171,11 @@ class Arbiter(Lab):
     def test_begun_again_by_the_agent(self):
         self.begun_again()
 
-    def test_a_kernel_that_does_not_end(self):
+    @contextlib.contextmanager
+    def hanging(self, lab, page):
         """A made-up process: it has a row of the counters, wants the card, and what it launched in its window stays in flight."""
-        lab = self.lab(cards=TWO_CARDS, mode="cgpu", extra=["--policy", "1"])
-        page = self.started(lab, "a", 0)
-        counters = os.path.join(os.path.dirname(page), "counters")
         row = 128
-        with open(counters, "r+b", buffering=0) as f:
+        with open(os.path.join(os.path.dirname(page), "counters"), "r+b", buffering=0) as f:
             fcntl.fcntl(f, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, row, 1, 0))  # F_OFD_SETLK
 
             def tell(busy, in_flight):
@@ -187,9 +187,69 @@ class Arbiter(Lab):
                     return struct.unpack_from("<I", g.read(), 448)[0] > 1
             lab.wait(opened, "its window is open")
             tell(0, 1000000)
-            lab.wait(lambda: lab.metrics()["aliquot_node_hung_kernels_total"] >= 1, "the arbiter tells of it")
+            yield
+
+    def hung(self, lab):
+        return lab.metrics()["aliquot_node_hung_kernels_total"]
+
+    def test_a_kernel_that_does_not_end(self):
+        lab = self.lab(cards=TWO_CARDS, mode="cgpu", extra=["--policy", "1"])
+        page = self.started(lab, "a", 0)
+        with self.hanging(lab, page):
+            lab.wait(lambda: self.hung(lab) >= 1, "the arbiter tells of it")
             lab.wait(lambda: self.notes(lab, "GPUKernelHung"), "an Event says so")
-        self.assertRegex(self.notes(lab, "GPUKernelHung")[0], "^container main: a kernel has run for [0-9]+ s on GPU-")
+        self.assertRegex(self.notes(lab, "GPUKernelHung")[0], "^container main: a kernel has run for 1[0-9]+ s on GPU-.* wait for the card$")
+        self.assertEqual(lab.metrics()["aliquot_node_hung_killed_total"], 0)
+
+    def process(self, lab, uid, name):
+        """One that sleeps, in the cgroup of that container; its status names it."""
+        c = lab.kubelet.runtime.of(uid, name)
+        lab.wait(lambda: any(s.get("containerID") == "containerd://" + c.id
+                             for s in lab.get(c.pod.split("/")[1]).get("status", {}).get("containerStatuses", [])),
+                 f"{name}'s status names it")
+        p = subprocess.Popen(["sleep", "600"])
+        self.addCleanup(lambda: p.kill() or p.wait())
+        os.mkdir(os.path.join(lab.proc, str(p.pid)))
+        with open(os.path.join(lab.proc, str(p.pid), "cgroup"), "w") as f:
+            f.write(f"0::/kubepods/burstable/pod{uid}/{c.id}\n")
+        return p
+
+    def ending(self, **options):
+        """Two pods on a card with a kernel's patience of a second: (lab, the page of a's container main, its uid, b's)."""
+        lab = self.lab(cards=TWO_CARDS, mode="cgpu", start=False, **options)
+        lab.proc = os.path.join(lab.dir, "proc")
+        os.mkdir(lab.proc)
+        lab.extra += ["--policy", "1", "--proc", lab.proc, "--hung-kernel", "1", "--on-hung-kernel", "kill"]
+        lab.start_agent()
+        lab.wait_ready()
+        uid = self.place(lab, pod("a", container("main", 2), container("second", 3)), 0)
+        other = self.place(lab, pod("b", container("main", 2)), 0)
+        lab.wait(lambda: set(lab.running(uid)) == {"main", "second"} and lab.running(other), "they run")
+        return lab, lab.kubelet.runtime.of(uid, "main").options["mounts"]["/run/aliquot/slice/0/limits"][0], uid, other
+
+    def test_its_container_is_ended_where_that_is_wished(self):
+        lab, page, uid, other_uid = self.ending()
+        guilty = [self.process(lab, uid, "main") for _ in range(3)]
+        others = [self.process(lab, uid, "second"), self.process(lab, other_uid, "main")]
+        with self.hanging(lab, page):
+            for p in guilty:
+                self.assertEqual(p.wait(120), -signal.SIGKILL)
+        lab.wait(lambda: self.notes(lab, "GPUKernelHung"), "an Event says so")
+        self.assertRegex(self.notes(lab, "GPUKernelHung")[0],
+                         r"^container main: a kernel has run for [0-9]+ s on GPU-.*; 3 of its processes were killed \(all of the container's\)$")
+        self.assertEqual([p.poll() for p in others], [None, None])
+        metrics = lab.metrics()
+        self.assertEqual((metrics["aliquot_node_hung_killed_total"], metrics["aliquot_node_killed_total"]), (3, 0))
+
+    def test_it_was_told_while_the_agent_was_not_there(self):
+        lab, page, uid, _ = self.ending(supervised=True)
+        guilty, stopped = self.process(lab, uid, "main"), lab.agent.pid
+        os.kill(stopped, signal.SIGSTOP)
+        with self.hanging(lab, page):
+            lab.wait(lambda: lab.logged("aliquot: a kernel of default/a/main"), "the arbiter says so")
+            self.assertIsNone(guilty.poll())
+            os.kill(stopped, signal.SIGKILL)
+            self.assertEqual(guilty.wait(120), -signal.SIGKILL)
 
 
 if __name__ == "__main__":

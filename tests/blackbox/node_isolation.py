@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `aliquot node` gives an isolated container: node_isolation.py ALIQUOT STORE_SERVER CLOCK_SHIM NVML"""
 
+import ctypes
 import fcntl
 import json
 import os
@@ -10,14 +11,21 @@ import shutil
 import struct
 import subprocess
 import sys
+import threading
 import unittest
+
+ARGUMENTS = list(sys.argv)  # the modules below take theirs away
 
 from node_lab import GPU_MEM, Limits
 from node_test import Node, ONE_CARD, PODS, TWO_CARDS, container, pod
 
 NVML = sys.argv.pop(1)
 INSIDE = "/run/aliquot"
+ALONE = "ISOLATION_ALONE"  # in the environment: we have a mount namespace of our own
 MIB = 1 << 20
+FOUR_CARDS = "4xTesla-V100-SXM2-16GB:16160MiB"
+LIBC = ctypes.CDLL(None, use_errno=True)
+CLONE_NEWNS, MS_SHARED, MNT_DETACH = 0x20000, 1 << 20, 2
 F_OFD_SETLK = 37  # of Linux; Python has no name for it before 3.9
 
 
@@ -32,7 +40,7 @@ class Events(Node):
                 if e["reason"] == reason]
 
 
-class Isolation(Events):
+class Started(Events):
     def started(self, lab, uid, name="main"):
         lab.wait(lambda: name in lab.running(uid), f"{name} runs")
         return lab.kubelet.runtime.of(uid, name)
@@ -47,6 +55,8 @@ class Isolation(Events):
         self.assertFalse(read_only)
         return host
 
+
+class Isolation(Started):
     def test_what_is_mounted(self):
         lab = self.lab(cards=TWO_CARDS)
         c = self.started(lab, self.place(lab, pod("a", container("main", 2, 30)), 1))
@@ -85,6 +95,25 @@ class Isolation(Events):
         self.assertEqual(self.limits(second).container, "default/a/second")
         self.assertEqual(idle.options["mounts"], {})
 
+    def test_init_containers_with_the_same_devices(self):
+        """The kubelet gives an init container's devices to later ones, and its PreStart names no container: the page is of the
+        one that starts, with its share, also when it starts again, and when the agent is another one meanwhile."""
+        lab = self.lab(cards=TWO_CARDS)
+        uid = self.place(lab, pod("a", container("main", 2, 30), init=[container("one", 2, 5), container("two", 2, 10)],
+                                  annotations={"fake/run-two": "100000"}, restartPolicy="Always"), 0)
+        for name, core in ("two", 10), ("main", 30):
+            page = self.limits(self.started(lab, uid, name))
+            self.assertEqual((page.container, page.core), (f"default/a/{name}", core))
+            lab.restart_agent()
+            lab.wait_ready()
+            if name == "two":
+                lab.kubelet.finish(uid, "two")
+        first = lab.kubelet.runtime.of(uid, "main")
+        lab.kubelet.finish(uid, "main", 1)
+        lab.wait(lambda: lab.kubelet.runtime.of(uid, "main") is not first, "it runs again")
+        page = self.limits(lab.kubelet.runtime.of(uid, "main"))
+        self.assertEqual((page.container, page.core), ("default/a/main", 30))
+
     def test_other_modes_have_none(self):
         lab = self.lab(cards=TWO_CARDS, mode="share")
         c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
@@ -111,8 +140,29 @@ class Isolation(Events):
         lab.api.delete(f"{PODS}/old", grace=0)
         lab.wait(lambda: uid in lab.held(), "its slice is published")
         self.assertTrue(os.path.exists(self.counters(c)))
+        lab.wait(lambda: lab.kubelet.lingering, "the kubelet has heard of it, too")
         lab.kubelet.let_go()
         lab.wait(lambda: not os.path.exists(self.counters(c)), "its page is gone")
+
+    def test_of_one_deleted_between_two_proofs_nothing_starts_without_pages(self):
+        """The proof of its percentage keeps a record of all that it was given; that of its memory, which makes the pages, is
+        asked for when the API server knows the pod no more."""
+        lab = self.lab(cards=ONE_CARD)
+        manager = lab.kubelet.manager
+        timed, gone = manager._timed, []
+        manager.rng.shuffle = lambda names: names.sort(key=lambda name: name == GPU_MEM)
+
+        def between(call, resource, *rest):
+            if (call, resource) == ("PreStartContainer", GPU_MEM) and not gone:
+                lab.kubelet.watch.stop()
+                gone.append(lab.api.delete(f"{PODS}/a", grace=0))
+                lab.wait(lab.held, "the agent knows that it is gone")
+            return timed(call, resource, *rest)
+        manager._timed = between
+        uid = self.place(lab, pod("a", container("main", 2, 30)), 0)
+        lab.wait(lambda: lab.kubelet.prestart_errors, "it is not proved")
+        self.assertIn(uid, lab.kubelet.prestart_errors[0][3])
+        self.assertEqual(lab.running(uid), [])
 
     def test_a_container_that_starts_again_keeps_its_counters(self):
         lab = self.lab(cards=ONE_CARD)
@@ -229,6 +279,122 @@ class Isolation(Events):
             self.assertRegex(self.events(lab, "ForeignSlice")[0], r"^slice run-1 \(run 1 python3\) has 2154 MiB of gpu1 \(GPU-")
         lab.wait(lambda: foreign() == [0, 0], "it is gone with its owner")
         self.assertEqual(len(self.events(lab, "ForeignSlice")), 1)
+
+
+class Glutton(threading.Thread):
+    """Makes counters larger, as fast as it can, until it is stopped."""
+
+    def __init__(self, path):
+        super().__init__(daemon=True)
+        self.fd, self.full, self.over = os.open(path, os.O_RDWR), 0, False
+        self.start()
+
+    def run(self):
+        while not self.over:
+            try:
+                os.lseek(self.fd, 0, os.SEEK_END)
+                os.write(self.fd, bytes(1 << 16))
+            except OSError:
+                self.full += 1
+
+    def stop(self):
+        self.over = True
+        self.join()
+        os.close(self.fd)
+
+
+@unittest.skipUnless(os.environ.get(ALONE), "no private mount namespace is to be had")
+class Apart(Started):
+    """Slices on file systems of their own: the agent in one mount namespace, the kubelet and the containers in ours, the host's."""
+
+    def apart(self, size="1", **options):
+        lab = self.lab(cards=FOUR_CARDS, start=False, **options)
+        run, host = os.path.join(lab.dir, "run"), os.path.join(lab.dir, "proc")
+        os.mkdir(run)
+        self.assertEqual(LIBC.mount(b"run", run.encode(), b"tmpfs", 0, b"size=8m"), 0, ctypes.get_errno())
+        self.addCleanup(LIBC.umount2, run.encode(), MNT_DETACH)
+        self.assertEqual(LIBC.mount(None, run.encode(), None, MS_SHARED, None), 0)
+        os.makedirs(os.path.join(host, "1"))
+        os.symlink(f"/proc/{os.getpid()}/root", os.path.join(host, "1", "root"))
+        lab.slices = os.path.join(run, "slices")
+        lab.extra += ["--census", "20", "--proc", host]
+        self.start(lab, size)
+        return lab
+
+    def start(self, lab, size):
+        lab.extra = [x for x in lab.extra if not x.startswith("--slices-size")] + [f"--slices-size={size}"]
+        lab.start_agent(preexec=lambda: LIBC.unshare(CLONE_NEWNS))
+        lab.wait_ready()
+
+    def device(self, c):
+        return os.stat(self.counters(c)).st_dev
+
+    def board(self, lab):
+        return os.stat(lab.slices).st_dev
+
+    def test_one_who_fills_his_own_hinders_nobody(self):
+        lab = self.apart()
+        c = self.started(lab, self.place(lab, pod("glutton", container("main", 1)), 0))
+        self.assertNotEqual(self.device(c), self.board(lab))
+        self.assertNotEqual(self.board(lab), os.stat(os.path.dirname(lab.slices)).st_dev)
+        self.assertEqual(self.events(lab, "SliceBoardUnbounded"), [])
+        glutton = Glutton(self.counters(c))
+        self.addCleanup(glutton.stop)
+        lab.wait(lambda: glutton.full, "it has all that there is")
+        others = [self.place(lab, pod(f"pod-{i}", container("main", 1)), i % 4) for i in range(50)]
+        for uid in others:
+            self.assertEqual(self.limits(self.started(lab, uid)).limit, 1077 * MIB)
+        self.assertEqual(lab.kubelet.prestart_errors, [])
+        full = glutton.full
+        lab.wait(lambda: glutton.full > full, "it goes on")
+        self.assertEqual(len({self.device(lab.kubelet.runtime.of(uid, "main")) for uid in others} - {self.board(lab)}), 50)
+        lab.wait(lambda: self.events(lab, "SliceFileGrown"), "it is told of all the same")
+
+    def test_the_arbiter_finds_them(self):
+        """It is there before the board is mounted, and has the pages of slices mapped that come and go."""
+        lab = self.apart(supervised=True)
+
+        def seen(c):
+            with open(c.options["mounts"][f"{INSIDE}/slice/0/limits"][0], "rb") as f:
+                return struct.unpack_from("<Q", f.read(), 448 + 24)[0]
+        a, b = (self.started(lab, self.place(lab, pod(name, container("main", 2, 20)), 1)) for name in "ab")
+        lab.wait(lambda: seen(a) > 0 and seen(b) > 0, "both are seen")
+        lab.api.delete(f"{PODS}/a", grace=0)
+        lab.wait(lambda: len(slices(lab)) == 1, "one is gone")
+        before = seen(b)
+        lab.wait(lambda: seen(b) > before, "the other one is seen")
+        again = self.started(lab, self.place(lab, pod("c", container("main", 2, 20)), 1))
+        lab.wait(lambda: seen(again) > 0, "and one that comes")
+        self.assertNotEqual(self.device(again), self.board(lab))
+
+    def test_they_go_with_their_pods(self):
+        lab = self.apart()
+        a, b = (self.started(lab, self.place(lab, pod(name, container("main", 2)), 1)) for name in "ab")
+        inode = os.stat(self.counters(b)).st_ino
+        with open(self.counters(a), "rb") as f:
+            lab.agent.stop()
+            self.start(lab, "1")
+            self.assertEqual(len(slices(lab)), 2)
+            lab.api.delete(f"{PODS}/a", grace=0)
+            lab.wait(lambda: len(slices(lab)) == 1, "it is gone")
+            self.assertEqual(f.read(8), b"ALQCOUNT", "whoever has it keeps it")
+        self.assertEqual((os.stat(self.counters(b)).st_ino, os.path.exists(self.counters(a))), (inode, False))
+        with open("/proc/self/mountinfo") as f:
+            self.assertEqual(sum(f" {lab.slices}/" in line for line in f), 1)
+
+    def test_beside_older_ones(self):
+        """An upgrade: what runs keeps the files that it has mounted; what starts is better off."""
+        lab = self.apart(size="0")
+        a = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
+        inode = os.stat(self.counters(a)).st_ino
+        self.assertEqual(self.device(a), self.board(lab))
+        lab.agent.stop()
+        self.start(lab, "1")
+        lab.wait(lambda: self.events(lab, "SliceBoardUnbounded"), "an Event says so")
+        self.assertIn("1 slice is on it already", self.events(lab, "SliceBoardUnbounded")[0])
+        b = self.started(lab, self.place(lab, pod("b", container("main", 2)), 1))
+        self.assertEqual((self.device(a), os.stat(self.counters(a)).st_ino), (self.board(lab), inode))
+        self.assertNotEqual(self.device(b), self.board(lab))
 
 
 class Audit(Events):
@@ -580,6 +746,89 @@ class Audit(Events):
         self.assertRegex(self.events(lab, "GPUProcessesUntold")[0], "GPU-1 has more than 4096 processes")
         lab.wait(lambda: "1" not in self.unaccounted(lab), "and no sum is made up")
 
+    # ---- compute ----
+
+    def use(self, lab, *uses, more=()):
+        """(card, pid, percent): what the driver says of the time that processes have, from now on."""
+        lab.machine(lab.told, lab.used, more=["uses %d %d %d" % u for u in uses] + list(more))
+
+    def util(self, lab):
+        return {k.split('ProcessId="')[1].split('"')[0]: v for k, v in lab.metrics().items() if k.startswith("DCGM_CUSTOM_PROCESS_SM_UTIL{")}
+
+    def windows(self, lab, n, *uses):
+        """So many more, at least: each is ten censuses."""
+        for i in range(10 * n + 10):
+            self.use(lab, *uses, (0, 900 + i, 7))
+            lab.wait(lambda: str(900 + i) in self.util(lab), "another census")
+        self.use(lab, *uses)
+
+    def computing(self, *extra):
+        lab = self.audited(*extra)
+        uid = self.place(lab, pod("a", container("main", 2, 30), container("second", 3, 20)), 1)
+        lab.wait(lambda: set(lab.running(uid)) == {"main", "second"}, "they run")
+        return lab, uid
+
+    def too_much(self, lab):
+        return lab.metrics()["aliquot_node_compute_excesses_total"]
+
+    def test_more_time_than_its_share(self):
+        lab, uid = self.computing("--on-excess", "kill")  # which is of memory
+        guilty = subprocess.Popen(["sleep", "600"])
+        self.addCleanup(lambda: guilty.kill() or guilty.wait())
+        self.of(lab, guilty.pid, uid, "main")
+        self.of(lab, 102, uid, "second")
+        self.windows(lab, 4, (1, guilty.pid, 35), (1, 102, 25))
+        self.assertEqual(self.too_much(lab), 0, "5 points above are not yet too much")
+        self.use(lab, (1, guilty.pid, 90), (1, 102, 10), (1, 103, 55))
+        lab.wait(lambda: self.events(lab, "GPUComputeExceeded"), "an Event says so")
+        self.assertRegex(self.events(lab, "GPUComputeExceeded")[0],
+                         "^container main: has had [5-9][0-9].[0-9] % of the time of gpu1 for [0-9]+ s by the driver's word, and its share is "
+                         f"30.0 %: process {guilty.pid} is not held by the gate$")
+        excess = "aliquot_node_compute_excess_ratio{"
+        lab.wait(lambda: [(k.split('ContainerName="')[1].split('"')[0], v) for k, v in lab.metrics().items()
+                          if k.startswith(excess) and v > 0.3] , "as long as it lasts it is in the metrics")
+        lab.wait(lambda: {p: v for p, v in self.util(lab).items() if p in (str(guilty.pid), "102", "103")} ==
+                 {str(guilty.pid): 90, "102": 10, "103": 55}, "what each has is, too")
+        self.windows(lab, 2, (1, guilty.pid, 90))
+        self.assertEqual((self.too_much(lab), len(self.events(lab, "GPUComputeExceeded"))), (1, 1), "told once")
+        self.windows(lab, 2, (1, guilty.pid, 10))
+        self.assertEqual([k for k in lab.metrics() if k.startswith(excess)], [])
+        self.assertIsNone(guilty.poll())
+        self.assertEqual(lab.metrics()["aliquot_node_compute_killed_total"], 0)
+
+    def test_ended_for_it_where_that_is_wished(self):
+        lab, uid = self.computing("--on-compute-excess", "kill")
+        guilty, beside, other = (subprocess.Popen(["sleep", "600"]) for _ in range(3))
+        self.addCleanup(lambda: [p.kill() or p.wait() for p in (guilty, beside, other)])
+        for p, name in (guilty, "main"), (beside, "main"), (other, "second"):
+            self.of(lab, p.pid, uid, name)
+        self.use(lab, (1, guilty.pid, 90), (1, other.pid, 20))
+        for p in guilty, beside:
+            self.assertEqual(p.wait(120), -9)
+        lab.wait(lambda: any("2 of its processes were killed" in n for n in self.events(lab, "GPUComputeExceeded")), "an Event says so")
+        self.assertIsNone(other.poll())
+        self.assertEqual(lab.metrics()["aliquot_node_compute_killed_total"], 2)
+
+    def test_a_driver_that_does_not_tell_who_uses_it(self):
+        lab, uid = self.computing()
+        self.of(lab, 101, uid, "main")
+        self.assertEqual(self.events(lab, "GPUUseUntold"), [])
+        self.use(lab, (1, 101, 90), more=["fail uses 1 3"])
+        lab.wait(lambda: self.events(lab, "GPUUseUntold"), "an Event of the node says so")
+        self.assertRegex(self.events(lab, "GPUUseUntold")[0], "does not tell what processes use of GPU-1, .*: Some Error$")
+        self.assertEqual(self.util(lab), {})
+
+
+def alone():
+    """In a mount namespace of our own, where there is one to be had, so that whatever happens nothing stays mounted."""
+    if not os.environ.get(ALONE):
+        way = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
+        if not shutil.which("unshare") or subprocess.run([*way, "true"], stderr=subprocess.DEVNULL).returncode != 0:
+            return
+        os.environ[ALONE] = "1"
+        os.execvp(way[0], [*way, sys.executable, *ARGUMENTS])
+
 
 if __name__ == "__main__":
+    alone()
     unittest.main(warnings="ignore")

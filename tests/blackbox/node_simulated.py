@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """`aliquot node --simulate-dir` on a mounted aliquot-sim, with the real gate: node_simulated.py ALIQUOT STORE_SERVER CLOCK_SHIM
-SIM GATE
+SIM GATE SAMPLE
 
 A container is a process with what its mounts name: the libraries by the loader's variable, the slices by the gate's, the driver's
 files by the simulator's. They are the same files, and so have the same identity."""
 
 import ctypes
 import os
+import signal
 import subprocess
 import sys
 import unittest
@@ -38,7 +39,7 @@ if sys.argv[1] == "--inside":
 if os.environ.get("ASAN_OPTIONS"):
     skip("the simulated libraries are sanitized here, and the programs that load them are not")
 enter_namespace(sys.argv[4])
-GATE, SIM = sys.argv.pop(5), sys.argv.pop(4)
+SAMPLE, GATE, SIM = (os.path.abspath(sys.argv.pop(i)) for i in (6, 5, 4))
 
 from node_lab import Limits  # noqa: E402
 from node_test import ALIQUOT, Node, container, pod  # noqa: E402  it takes its own arguments
@@ -142,6 +143,56 @@ class Simulated(Node):
                     if e["reason"] == "GPUMemoryExceeded"]
         lab.wait(notes, "an Event says so")
         self.assertRegex(notes()[0], f"^container main: holds 5[0-9]+ MiB of gpu1, and its slice is 2154 MiB: process {p.pid} ")
+
+    def compute(self, lab, c, gate):
+        """A process of the container that wants all of the card, by kernels of a millisecond."""
+        p = subprocess.Popen([SAMPLE, "--seconds", "600"], stdout=subprocess.PIPE, env=self.environment(c, gate)[1], start_new_session=True)
+
+        def end():
+            os.killpg(p.pid, signal.SIGKILL)
+            p.wait()
+            p.stdout.close()
+        self.addCleanup(end)
+
+        def child():
+            with open(f"/proc/{p.pid}/task/{p.pid}/children") as f:
+                return f.read().split()
+        lab.wait(child, "its worker is there")
+        p.worker = child()[0]
+        os.mkdir(os.path.join(lab.proc, p.worker))
+        with open(os.path.join(lab.proc, p.worker, "cgroup"), "w") as f:
+            f.write(f"0::/kubepods/burstable/pod{c.uid}/{c.id}\n")
+        return p
+
+    def had(self, lab, p):
+        """Percent of the card's time in the last census; None: nothing."""
+        return next((v for k, v in lab.metrics().items()
+                     if k.startswith("DCGM_CUSTOM_PROCESS_SM_UTIL{") and f'ProcessId="{p.worker}"' in k), None)
+
+    def test_more_time_than_its_share(self):
+        """Held by the gate nobody is accused, in 2 s of the card's time: more than six windows. Past it he is."""
+        lab = self.simulated("core_mem", "--census", "100")
+        c = self.started(lab, self.place(lab, pod("a", container("main", 2, 30)), 1))
+        lab.wait(lambda: any(s.get("containerID") == "containerd://" + c.id for s in lab.get("a")["status"].get("containerStatuses", [])),
+                 "its status names it")
+
+        def excesses():
+            return lab.metrics()["aliquot_node_compute_excesses_total"]
+
+        def notes():
+            return [e.get("note") or e.get("message", "") for e in lab.api.get("/api/v1/namespaces/default/events")["items"]
+                    if e["reason"] == "GPUComputeExceeded"]
+        held, seen = self.compute(lab, c, gate=True), []
+        for _ in range(20):  # a line for each tenth of a second of the card's
+            self.assertTrue(held.stdout.readline())
+            seen.append(self.had(lab, held))
+        self.assertEqual((excesses(), notes()), (0, []), f"what it had: {seen}")
+        self.assertTrue(any(seen), "NVML says that it has something")
+        free = self.compute(lab, c, gate=False)
+        lab.wait(notes, "an Event says so")
+        self.assertRegex(notes()[0], "^container main: has had [0-9.]+ % of the time of gpu1 for [0-9]+ s by the driver's word, and its share is "
+                         f"30.0 %: process {free.worker} or another one of the container is not held by the gate$")
+        self.assertEqual(excesses(), 1)
 
     def test_a_process_of_nobody_is_told_of(self):
         lab = self.simulated()

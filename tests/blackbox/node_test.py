@@ -1027,6 +1027,11 @@ class Trouble(Node):
                            (["--node-name", "n", "--simulate", "many"], "--simulate"),
                            (["--node-name", "n", "--gpu-mem-unit", "1.5GiB"], "--gpu-mem-unit"),
                            (["--node-name", "n", "--device-access", "magic"], "cdi or runtime"),
+                           (["--node-name", "n", "--on-excess", "event"], "--on-excess"),
+                           (["--node-name", "n", "--on-compute-excess", ""], "--on-compute-excess"),
+                           (["--node-name", "n", "--on-hung-kernel", "event"], "--on-hung-kernel"),
+                           (["--node-name", "n", "--hung-kernel", "0"], "--hung-kernel"),
+                           (["--node-name", "n", "--hung-kernel", "86401"], "--hung-kernel"),
                            (["--node-name", "n", "more"], "more")):
             code, said = run(*args)
             self.assertEqual(code, 2, args)

@@ -14,9 +14,10 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import unittest
 from concurrent import futures
+
+from patience import PATIENCE, until
 
 try:
     import grpc
@@ -26,7 +27,6 @@ except ImportError:
 
 SERVER, PROTO = sys.argv.pop(1), sys.argv.pop(1)
 MEM, CORE = "aliyun.com/gpu-mem", "aliyun.com/gpu-core.percentage"
-PATIENCE = 30
 # What grpc-go takes, and so the kubelet.
 MAX_MESSAGE = 4194304
 
@@ -44,14 +44,6 @@ def generate():
 
 
 pb = generate()
-
-
-def until(condition, what):
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        if time.monotonic() > end:
-            raise AssertionError(f"not within {PATIENCE} s: {what}")
-        time.sleep(0.002)
 
 
 class Endpoint:
@@ -101,6 +93,7 @@ class Kubelet:
         self.flying = self.flew = 0
         self.gate = threading.Event()
         self.gate.set()
+        self.stopped = False
         self.lock = threading.Lock()
         if usurp:
             self.start(self.socket + ".new")
@@ -133,6 +126,8 @@ class Kubelet:
             self.flew = max(self.flew, self.flying)
         try:
             self.gate.wait(PATIENCE)
+            if self.stopped:  # nobody is there to be asked any more, and nobody to hear the answer
+                context.abort(grpc.StatusCode.UNAVAILABLE, "stopped")
             if len(self.registers) <= self.refuse:
                 context.abort(grpc.StatusCode.UNKNOWN, "not now")
             endpoint = Endpoint(self, request.resource_name, os.path.join(self.directory, request.endpoint))
@@ -151,6 +146,7 @@ class Kubelet:
             endpoint.close()
 
     def stop(self):
+        self.stopped = True
         self.gate.set()
         self.known.clear()
         for endpoint in self.endpoints:

@@ -13,6 +13,7 @@ import unittest
 
 LIBRARY, CC = os.path.abspath(sys.argv[1]), sys.argv[2:]
 PRELOAD = "/etc/ld.so.preload"
+INTERPOSER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../fake/stands-behind.c")
 
 # Everything of libc that the library stands in front of, with its results and its errno; and a use of stack and heap as ASan likes it.
 PROGRAM = r"""
@@ -82,6 +83,60 @@ int main(void) {
 }
 """
 
+USER = r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+extern int seen[4], jump;
+extern jmp_buf back;
+
+static void *thread(void *unused) {
+        void *p = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        memset(p, 1, 8192);
+        munmap(p, 8192);
+        return unused;
+}
+
+int main(void) {
+        char block[184] = "";
+        pthread_t threads[8];
+        int before[4];
+        void *p;
+
+        memcpy(before, seen, sizeof before);
+        p = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        p = mremap(p, 8192, 1 << 20, MREMAP_MAYMOVE);
+        *(char *) p = 1;
+        jump = 1;
+        if (setjmp(back) == 0)
+                munmap(p, 1 << 20);
+        jump = 0;
+        printf("%d", munmap(p, 1 << 20));
+        printf(" %d", munmap((void *) 1, 4096));
+        printf(" %d", errno);
+        printf(" %d", mmap(NULL, 4096, PROT_READ, MAP_SHARED, -1, 0) == MAP_FAILED);
+        printf(" %d", errno);
+        printf(" %d", ioctl(-1, 0xC020462B, block)); /* as one for the driver looks */
+        printf(" %d", errno);
+        printf(" %d", ioctl(0, 0xC0B8464A, block));
+        printf(" %d:", errno);
+        printf(" %d %d %d %d", seen[0] - before[0], seen[1] - before[1], seen[2] - before[2], seen[3] - before[3]);
+        for (int i = 0; i < 8; i++)
+                pthread_create(&threads[i], NULL, thread, NULL);
+        for (int i = 0; i < 8; i++)
+                pthread_join(threads[i], NULL);
+        puts(seen[0] - before[0] >= 10 ? " fine" : " too few");
+        return 0;
+}
+"""
+
 
 class Preload(unittest.TestCase):
     maxDiff = None
@@ -127,6 +182,33 @@ class Preload(unittest.TestCase):
     def test_interposed_names(self):
         self.assertEqual(self.both(self.compiled()).stdout, "fine\n")
 
+    def user_of_interposer(self, *flags):
+        """A program with a library of its own that stands before libc: it comes behind ours in the search order."""
+        name = "behind" + "".join(flags).replace("-", "")
+        library = "%s/lib%s.so" % (self.base, name)
+        with open("%s/%s-user.c" % (self.base, name), "w") as f:
+            f.write(USER)
+        make = CC + ["-w", "-O2", "-pthread"]
+        subprocess.run(make + ["-shared", "-fPIC", *flags, INTERPOSER, "-o", library, "-ldl"], check=True)
+        subprocess.run(make + ["%s/%s-user.c" % (self.base, name), "-o", "%s/%s" % (self.base, name), "-Wl,--no-as-needed",
+                               "-L" + self.base, "-l" + name, "-Wl,-rpath," + self.base], check=True)
+        return "%s/%s" % (self.base, name)
+
+    SEEN = "0 -1 22 1 9 -1 9 -1 25: 2 3 1 2 fine\n"
+
+    def test_who_stands_behind_sees_all(self):
+        """Called as without the gate, with and without a slice; what comes back goes to the kernel."""
+        with open("/dev/null") as null:
+            for flags in ((), ("-DBY_HANDLE",), ("-DGUARD", "-DBY_HANDLE"), ("-fno-optimize-sibling-calls", "-DBY_HANDLE")):
+                program = self.user_of_interposer(*flags)
+                with self.subTest(flags=flags):
+                    expected = subprocess.run([program], stdin=null, capture_output=True, text=True, check=True, timeout=120)
+                    for more in ({}, {"ALIQUOT_SLICES": self.base + "/slices"}):
+                        p = subprocess.run([program], stdin=null, capture_output=True, text=True, check=False, timeout=120,
+                                           env=dict(os.environ, LD_PRELOAD=LIBRARY, **more))
+                        self.assertEqual((p.returncode, p.stdout, p.stderr), (0, expected.stdout, ""))
+                        self.assertEqual(p.stdout, self.SEEN)
+
     def test_static_program(self):
         self.assertEqual(self.both(self.compiled("-static")).stdout, "fine\n")
 
@@ -135,8 +217,33 @@ class Preload(unittest.TestCase):
         command = ["setarch", "-R", program] if shutil.which("setarch") else [program]
         if subprocess.run(command[:-1] + ["true"], capture_output=True, check=False).returncode != 0:
             command = [program]
-        # The sanitizer wants to be first, unless told otherwise: with ld.so.preload, nothing is before the library.
+        # The sanitizer wants to be first, unless told otherwise, by the library itself: with ld.so.preload, nothing is before that.
+        self.assertEqual(self.both(*command).stdout, "fine\n")
         self.assertEqual(self.both(*command, ASAN_OPTIONS="verify_asan_link_order=0").stdout, "fine\n")
+        told = self.asan_says(command, ASAN_OPTIONS="verify_asan_link_order=1")
+        self.assertTrue(told.startswith("==") and "does not come first" in told, told)
+
+    def asan_says(self, command, **environment):
+        return subprocess.run(command, env=dict(os.environ, LD_PRELOAD=LIBRARY, **environment), capture_output=True, text=True,
+                              check=False).stderr
+
+    def test_address_sanitizer_sees(self):
+        """It finds what it finds without the gate; and the options of a library behind that are heard, too."""
+        with open(self.base + "/options.c", "w") as f:
+            f.write('const char *__asan_default_options(void) { return "exitcode=42:color=never"; }\n')
+        with open(self.base + "/overrun.c", "w") as f:
+            f.write('#include <stdlib.h>\nint main(int n, char **v) { char *p = malloc(8); p[7 + n] = 1; return p[7 + n] - 1; }\n')
+        make = CC + ["-w", "-g", "-fsanitize=address"]
+        library, program = self.base + "/liboptions.so", self.base + "/overrun"
+        for arguments in (["-fPIC", "-shared", self.base + "/options.c", "-o", library],
+                          [self.base + "/overrun.c", "-o", program]):
+            if subprocess.run(make + arguments, capture_output=True, check=False).returncode != 0:
+                self.skipTest("no AddressSanitizer here")
+        command = ["setarch", "-R", program] if shutil.which("setarch") else [program]
+        for behind, code in (("", 1), (" " + library, 42)):
+            p = subprocess.run(command, env=dict(os.environ, LD_PRELOAD=LIBRARY + behind), capture_output=True, text=True, check=False)
+            self.assertIn("heap-buffer-overflow", p.stderr)
+            self.assertEqual(p.returncode, code)
 
     def test_said_only_when_asked(self):
         result = subprocess.run([self.compiled()], env=dict(os.environ, LD_PRELOAD=LIBRARY, ALIQUOT_LOG="1"),

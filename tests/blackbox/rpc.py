@@ -16,6 +16,8 @@ import threading
 import time
 import unittest
 
+from patience import until
+
 try:
     import grpc
 except ImportError:
@@ -37,11 +39,6 @@ class Directory(unittest.TestCase):
         self.directory = tempfile.mkdtemp(prefix="aliquot-rpc-")
         self.addCleanup(shutil.rmtree, self.directory)
         self.path = os.path.join(self.directory, "s")
-
-    def eventually(self, condition):
-        end = time.monotonic() + 20
-        while not condition():
-            self.assertLess(time.monotonic(), end)
 
 
 class OurServer(Directory):
@@ -111,27 +108,27 @@ class Serves(OurServer):
         self.assertEqual(len(next(call)), 4194304)
         self.assertEqual(self.stats()[1], 0)
         call.cancel()
-        self.eventually(lambda: self.stats()[1] == 1)
+        until(lambda: self.stats()[1] == 1, "its end")
 
     def test_grpc_go_limit_is_the_peers(self):
         channel = self.dial(("grpc.max_receive_message_length", 4194303))
         call = channel.unary_stream("/test.Echo/Watch", same, same)(b"", timeout=20)
         self.assert_fails(grpc.StatusCode.RESOURCE_EXHAUSTED, next, call)
-        self.eventually(lambda: self.stats()[1] == 1)
+        until(lambda: self.stats()[1] == 1, "its end")
 
     def test_cancel(self):
         # Not before the call is there: this grpcio may say RST_STREAM without having said HEADERS, for which HTTP/2 wants
         # the connection closed (RFC 9113 5.1).
         for n in range(1, 21):
             call = self.channel.unary_unary("/test.Echo/Never", same, same).future(b"")
-            self.eventually(lambda: self.stats()[0] == n)
+            until(lambda: self.stats()[0] == n, f"{n} calls")
             call.cancel()
-            self.eventually(lambda: self.stats()[1] == n)
+            until(lambda: self.stats()[1] == n, f"the end of {n} calls")
         self.assert_alive()
 
     def test_deadline(self):
         self.assert_fails(grpc.StatusCode.DEADLINE_EXCEEDED, self.unary, "Never", timeout=0.5)
-        self.eventually(lambda: self.stats()[1] == 1)
+        until(lambda: self.stats()[1] == 1, "its end")
 
     def test_long_messages_are_refused(self):
         details = self.assert_fails(grpc.StatusCode.RESOURCE_EXHAUSTED, self.unary, "Echo", b"z" * (4 * MIB + 1))
@@ -158,9 +155,9 @@ class Serves(OurServer):
         code = "import grpc, sys\n" \
                "grpc.insecure_channel('unix:' + sys.argv[1]).unary_unary('/test.Echo/Never')(b'')"
         with subprocess.Popen([sys.executable, "-c", code, self.path]) as child:
-            self.eventually(lambda: self.stats()[0] == 1)
+            until(lambda: self.stats()[0] == 1, "a call")
             child.kill()
-        self.eventually(lambda: self.stats()[1] == 1)
+        until(lambda: self.stats()[1] == 1, "its end")
 
     def test_many_calls(self):
         call = self.channel.unary_unary("/test.Echo/Echo", same, same)
@@ -475,10 +472,10 @@ class Hostile(OurServer):
                 for _ in range(60):  # less than the window of a stream
                     connection.sendall(piece)
                     listen(0)  # who does not read gets no new window for the connection
-        self.eventually(lambda: listen(1))
+        until(lambda: listen(1), "the words that end a connection")
         for connection in got:
             connection.close()
-        self.eventually(self.alive)
+        until(self.alive, "it answers again")
 
     def alive(self):
         try:

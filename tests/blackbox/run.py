@@ -15,8 +15,9 @@ import tempfile
 import time
 import unittest
 
+from patience import PATIENCE, until
+
 V100 = "Tesla-V100-SXM2-16GB:16160MiB"
-PATIENCE = 120
 
 
 class Cuda:
@@ -117,12 +118,6 @@ class Base(unittest.TestCase):
     def slices(self):
         return json.loads(self.smi("-o", "json"))["slices"]
 
-    def until(self, condition, what):
-        end = time.monotonic() + PATIENCE
-        while not condition():
-            self.assertLess(time.monotonic(), end, what)
-            time.sleep(0.02)
-
 
 class Run(Base):
     def test_it_sees_its_slice(self):
@@ -176,8 +171,8 @@ class Run(Base):
         def told():
             by_limit = {s["compute"]["limit"]: s["compute"] for s in self.slices()} if os.path.exists(self.board) else {}
             return len(by_limit) == 2 and 5 < by_limit[30].get("used", 0) < 60 and "used" not in by_limit[0]
-        self.until(told, "about 30 percent")
-        self.until(lambda: re.search(r" [1-5]?\d\.\d/30 +1\n", self.smi()) and re.search(r" - +1\n", self.smi()), "and in the table")
+        until(told, "about 30 percent")
+        until(lambda: re.search(r" [1-5]?\d\.\d/30 +1\n", self.smi()) and re.search(r" - +1\n", self.smi()), "and in the table")
 
     def turn(self, p):
         """(flags, seen) of the slice of that `aliquot run`: slice/turn.h."""
@@ -190,12 +185,12 @@ class Run(Base):
         first, second, free = (self.start(["--gpu-mem", "2", "--gpu-core", core], "hold") for core in ("30", "50", "0"))
         for p in first, second, free:
             self.assertEqual(p.stdout.readline(), "holding\n")
-        self.until(lambda: all(self.turn(p) > (1, 0) for p in (first, second)), "they are gated")
+        until(lambda: all(self.turn(p) > (1, 0) for p in (first, second)), "they are gated")
         self.assertEqual(self.turn(free)[0], 0)
         first.send_signal(signal.SIGTERM)
         self.assertEqual(first.wait(PATIENCE), 128 + signal.SIGTERM)
         _, seen = self.turn(second)
-        self.until(lambda: self.turn(second)[1] > seen + 10 ** 9, "somebody is there")
+        until(lambda: self.turn(second)[1] > seen + 10 ** 9, "somebody is there")
         second.kill()
         second.wait()
 
@@ -216,9 +211,9 @@ class Run(Base):
         (pid,) = one["processes"]
         p.kill()
         p.wait()
-        self.until(lambda: not os.path.exists(folder), "its folder is gone")
-        self.until(lambda: not is_alive(pid), "its command is gone")
-        self.until(lambda: self.slices() == [], "nobody has it")
+        until(lambda: not os.path.exists(folder), "its folder is gone")
+        until(lambda: not is_alive(pid), "its command is gone")
+        until(lambda: self.slices() == [], "nobody has it")
         self.assertEqual(self.run_to_end("--gpu-mem", "15", "--", "true").returncode, 0)
         self.assertEqual(os.listdir(self.board), ["lock"])
 
@@ -384,7 +379,7 @@ class Shared(Base):
         self.assertEqual(self.status("--gpu-mem", "6"), 125)
         self.assertEqual(self.status("--gpu-mem", "5"), 0)
         os.kill(one["processes"][0], signal.SIGKILL)
-        self.until(lambda: self.slices() == [], "nobody has it")
+        until(lambda: self.slices() == [], "nobody has it")
         self.assertEqual(self.status("--gpu-mem", "15"), 0)
 
     def test_who_closes_everything(self):
@@ -395,7 +390,7 @@ class Shared(Base):
         (one,) = self.slices()
         self.assertEqual(self.status("--gpu-mem", "6"), 125)
         os.kill(one["processes"][0], signal.SIGKILL)
-        self.until(lambda: self.slices() == [], "nobody has it")
+        until(lambda: self.slices() == [], "nobody has it")
 
     def test_a_runner_that_was_killed(self):
         """Its command has the slice until it ends, too."""
@@ -406,7 +401,7 @@ class Shared(Base):
         (one,) = self.slices()
         self.assertEqual(self.status("--gpu-mem", "6"), 125)
         os.kill(one["processes"][0], signal.SIGKILL)
-        self.until(lambda: self.slices() == [], "nobody has it")
+        until(lambda: self.slices() == [], "nobody has it")
         self.assertEqual(self.status("--gpu-mem", "15"), 0)
         self.assertEqual(os.listdir(self.board), ["lock"])
 

@@ -7,7 +7,7 @@ import signal
 import struct
 import subprocess
 
-from sim_lab import until
+from patience import until
 
 CARD = "1xTesla-V100-SXM2-16GB:16160MiB"
 

@@ -18,11 +18,11 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
+from patience import PATIENCE, until
+
 SIM, RAW = sys.argv[1:3]
-PATIENCE = 60  # seconds until a wait counts as failed; no test asserts that something was fast
 MIB = 1 << 20
 
 ALLOC, FREE, CONTROL, DUP, HEAP, XFER = 0x2B, 0x29, 0x2A, 0x34, 0x4A, 211
@@ -65,17 +65,6 @@ with tempfile.TemporaryDirectory() as d:
         subprocess.run(["umount", d], check=True)
     sys.exit(p.returncode)
 """ % SIM
-
-
-def until(condition, what):
-    """Polls until the condition holds, and returns what it gave."""
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        result = condition()
-        if result:
-            return result
-        time.sleep(0.01)
-    raise AssertionError("waited in vain: " + what)
 
 
 class Program:

@@ -5,26 +5,15 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 
-PATIENCE = 60  # seconds until a wait counts as failed; no test asserts that something was fast
+from patience import until
+
 INSIDE = "ALIQUOT_SIM_TEST_INSIDE"
 
 
 def skip(text):
     print("skipped: " + text)
     sys.exit(77)
-
-
-def until(condition, what):
-    """Polls until the condition holds, and returns what it gave."""
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        result = condition()
-        if result:
-            return result
-        time.sleep(0.01)
-    raise AssertionError("waited in vain: " + what)
 
 
 PROBE = """

@@ -17,10 +17,10 @@ import threading
 import time
 import unittest
 
+from patience import PATIENCE, until
 from sim_lab import Machine, enter_namespace
 
 LIBRARY, SIM, RUN, LINKED, TURN, FOLDER = (os.path.abspath(a) for a in sys.argv[1:7])
-PATIENCE = 120  # seconds until a wait counts as failed; no test asserts that something was fast
 MIB, MSEC = 1 << 20, 1000000
 PAGE_TURN, POLICY = 448, 520    # in limits
 ROWS, ROW, WORK = 128, 128, 96        # in counters
@@ -40,16 +40,6 @@ sys.exit(turn.turn_main(len(words), (ctypes.c_char_p * (len(words) + 1))(*words)
 
 def now():
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-
-
-def until(condition, what):
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        result = condition()
-        if result:
-            return result
-        time.sleep(0.002)
-    raise AssertionError("waited in vain: " + what)
 
 
 def uuid_of(machine):

@@ -16,9 +16,10 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import unittest
 import urllib.parse
+
+from patience import until
 
 ALIQUOT = sys.argv.pop(1)
 SYSTEM = "/api/v1/namespaces/kube-system/"
@@ -29,18 +30,6 @@ MUTATING, VALIDATING = (HOOKS + kind + "webhookconfigurations/aliquot" for kind 
 HOST = "aliquot-webhook.kube-system.svc"
 PREFIX = "/gpushare-scheduler/webhook/"
 OBJECT = re.compile(r"(?P<group>/api/v1|/apis/[^/]+/[^/]+)(/namespaces/(?P<ns>[^/]+))?/(?P<kind>[a-z]+)(/(?P<name>[^/]+))?$")
-
-
-def wait_for(what, condition, seconds=30):
-    """Polls; a test that waits so long has failed."""
-    end = time.monotonic() + seconds
-    while True:
-        answer = condition()
-        if answer:
-            return answer
-        if time.monotonic() > end:
-            raise AssertionError("never came true: " + what)
-        time.sleep(0.02)
 
 
 class Api:
@@ -255,7 +244,7 @@ class Replica:
         self.webhook_port = int(self.logged(r"webhook listening port=(\d+)")[1])
 
     def logged(self, pattern):
-        return wait_for(pattern, lambda: next(filter(None, (re.search(pattern, line) for line in self.log)), None))
+        return until(lambda: next(filter(None, (re.search(pattern, line) for line in self.log)), None), pattern)
 
     def end(self):
         if self.process.poll() is None:
@@ -351,7 +340,7 @@ class WebhookTest(unittest.TestCase):
         return base64.b64decode(((self.api.get(SECRET) or {}).get("data") or {}).get(key, default)).decode()
 
     def authorities(self):
-        return wait_for("a CA", lambda: self.data("ca.crt"))
+        return until(lambda: self.data("ca.crt"), "a CA")
 
     def injected(self):
         """The bundle, once both configurations carry it wherever our Service is named."""
@@ -369,13 +358,13 @@ class WebhookTest(unittest.TestCase):
         return wanted
 
     def ready(self, replica):
-        wait_for("ready", lambda: replica.ask("/readyz")[0] == 200)
+        until(lambda: replica.ask("/readyz")[0] == 200, "ready")
 
     def test_from_nothing(self):
         replica = Replica(self, "--no-leader-election")
         self.ready(replica)
         authorities = self.authorities()
-        wait_for("the caBundle", self.injected)
+        until(self.injected, "the caBundle")
         self.assertEqual(self.api.get(SECRET)["type"], "kubernetes.io/tls")
         for host in HOST, HOST + ".cluster.local", "aliquot-webhook.kube-system":
             replica.connect(authorities, host).close()
@@ -414,7 +403,7 @@ class WebhookTest(unittest.TestCase):
         replicas = [Replica(self) for _ in range(2)]
         for replica in replicas:
             self.ready(replica)
-        wait_for("the caBundle", self.injected)
+        until(self.injected, "the caBundle")
         for replica in replicas:
             replica.connect(self.authorities()).close()
         self.assertEqual(replicas[0].serial(), replicas[1].serial())
@@ -431,20 +420,20 @@ class WebhookTest(unittest.TestCase):
 
     def test_overwritten_bundles_come_back(self):
         Replica(self, "--no-leader-election")
-        wait_for("the caBundle", self.injected)
+        until(self.injected, "the caBundle")
         for path in VALIDATING, MUTATING:
             self.api.put(path, configuration())
-            wait_for("the caBundle", self.injected)
+            until(self.injected, "the caBundle")
         self.api.delete(MUTATING)
         self.api.put(MUTATING, configuration())
-        wait_for("the caBundle", self.injected)
+        until(self.injected, "the caBundle")
 
     def test_a_refused_bundle_is_tried_again(self):
         self.api.refused[("PATCH", HOOKS)] = 403
         replica = Replica(self, "--no-leader-election")
         replica.logged("mutatingwebhookconfigurations/aliquot: caBundle cannot be written: .* HTTP 403 Forbidden")
         self.api.refused.clear()
-        wait_for("the caBundle", self.injected)
+        until(self.injected, "the caBundle")
 
     def test_who_does_not_lead_fills_what_is_empty(self):
         """A Lease that an earlier installation left behind: nobody leads, and there are API servers to be told."""
@@ -459,24 +448,24 @@ class WebhookTest(unittest.TestCase):
         def bundles(path):
             return [h["clientConfig"].get("caBundle") for h in self.api.get(path)["webhooks"]]
         ours = base64.b64encode(self.authorities().encode()).decode()
-        wait_for("one is filled", lambda: bundles(VALIDATING)[::2] == [ours, ours])
+        until(lambda: bundles(VALIDATING)[::2] == [ours, ours], "one is filled")
         self.assertEqual(bundles(MUTATING), [h["clientConfig"].get("caBundle") for h in other["webhooks"]],
                          "a bundle that is there is the leader's to replace")
         self.api.put(LEASE, {"spec": {"holderIdentity": "", "leaseDurationSeconds": 1, "leaseTransitions": 1}})
-        wait_for("the other is replaced", lambda: bundles(MUTATING)[::2] == [ours, ours])
+        until(lambda: bundles(MUTATING)[::2] == [ours, ours], "the other is replaced")
 
     def test_renewed_while_connections_live(self):
         replicas = [Replica(self) for _ in range(2)]
         for replica in replicas:
             self.ready(replica)
-        wait_for("the caBundle", self.injected)
+        until(self.injected, "the caBundle")
         authorities, old = self.authorities(), replicas[0].serial()
         connections = [replica.connect(authorities) for replica in replicas]
         secret = self.api.get(SECRET)
         secret["data"]["tls.crt"] = ""
         self.api.put(SECRET, secret)
         for replica in replicas:
-            wait_for("another certificate", lambda: replica.serial() not in (None, old))
+            until(lambda: replica.serial() not in (None, old), "another certificate")
             replica.connect(authorities).close()  # of the same CA
         for connection in connections:
             self.assertTrue(review(connection, "validate", pod({"gpu-mem": 8}))["allowed"])
@@ -487,36 +476,36 @@ class WebhookTest(unittest.TestCase):
     def test_a_lost_authority_is_replaced(self):
         replica = Replica(self, "--no-leader-election")
         self.ready(replica)
-        wait_for("the caBundle", self.injected)
+        until(self.injected, "the caBundle")
         before, secret = self.authorities(), self.api.get(SECRET)
         secret["data"].pop("ca.key")
         self.api.put(SECRET, secret)
-        wait_for("another CA", lambda: self.data("ca.crt") not in ("", before) and self.injected())
+        until(lambda: self.data("ca.crt") not in ("", before) and self.injected(), "another CA")
         self.assertTrue(self.authorities().endswith(before))  # what was served stays trusted
-        wait_for("its certificate", lambda: replica.serial() == ssl.PEM_cert_to_DER_cert(self.data("tls.crt")))
+        until(lambda: replica.serial() == ssl.PEM_cert_to_DER_cert(self.data("tls.crt")), "its certificate")
         replica.connect(self.authorities()).close()
 
     def test_an_authority_that_is_thrown_away_is_trusted_no_more(self):
         replica = Replica(self, "--no-leader-election")
         self.ready(replica)
-        wait_for("the caBundle", self.injected)
+        until(self.injected, "the caBundle")
         before, secret = self.authorities(), self.api.get(SECRET)
         del secret["data"]["ca.crt"], secret["data"]["ca.key"]
         self.api.put(SECRET, secret)
-        wait_for("another CA", lambda: self.data("ca.crt") not in ("", before) and self.injected())
+        until(lambda: self.data("ca.crt") not in ("", before) and self.injected(), "another CA")
         self.assertNotIn(before, self.authorities())
 
     def test_what_is_no_authority_is_not_announced(self):
         replica = Replica(self, "--no-leader-election")
         self.ready(replica)
-        wait_for("the caBundle", self.injected)
+        until(self.injected, "the caBundle")
         before, secret = self.authorities(), self.api.get(SECRET)
         secret["data"]["ca.crt"] = base64.b64encode(b"junk").decode()
         self.api.refused[("PATCH", SECRET)] = 403  # nobody mends it
         self.api.put(SECRET, secret)
-        wait_for("refusals", lambda: sum("cannot be written" in line for line in replica.log) > 3)
+        until(lambda: sum("cannot be written" in line for line in replica.log) > 3, "refusals")
         del self.api.refused[("PATCH", SECRET)]
-        wait_for("another CA", lambda: self.data("ca.crt") not in ("", "junk", before) and self.injected())
+        until(lambda: self.data("ca.crt") not in ("", "junk", before) and self.injected(), "another CA")
         told = [what for _, path, what in self.api.history if path in (MUTATING, VALIDATING)]
         self.assertNotIn("anVuaw==", json.dumps(told))
 
@@ -525,7 +514,7 @@ class WebhookTest(unittest.TestCase):
         self.ready(replica)
         secret, serial = self.api.get(SECRET), replica.serial()
         self.api.delete(SECRET)
-        wait_for("the Secret", lambda: (self.api.get(SECRET) or {}).get("data") == secret["data"])
+        until(lambda: (self.api.get(SECRET) or {}).get("data") == secret["data"], "the Secret")
         self.assertEqual(replica.serial(), serial)
         replica.logged("was deleted")
         replica.logged("writing back what is served")
@@ -543,7 +532,7 @@ class WebhookTest(unittest.TestCase):
         self.api.refused[("GET", SYSTEM + "secrets")] = 403
         replica = Replica(self, "--no-leader-election")
         replica.logged("Secret kube-system/aliquot-webhook-tls: cannot be followed: .* HTTP 403 Forbidden")
-        wait_for("the view", lambda: "certificate" in replica.ask("/readyz")[1])
+        until(lambda: "certificate" in replica.ask("/readyz")[1], "the view")
         self.assertEqual(replica.ask("/readyz"), (503, "the webhook has no certificate yet\n"))
         self.assertIsNone(replica.serial())
         self.api.refused.clear()
@@ -590,12 +579,12 @@ class WebhookTest(unittest.TestCase):
         def labelled():
             return [p.rsplit("/", 1)[1] for p in pods if "aliquot.dev/leader" in self.api.get(p)["metadata"]["labels"]]
         one = Replica(self, pod="one")
-        wait_for("one leads", lambda: labelled() == ["one"])
+        until(lambda: labelled() == ["one"], "one leads")
         two = Replica(self, pod="two")
         self.ready(two)
         self.assertEqual(labelled(), ["one"])
         one.end()
-        wait_for("two leads", lambda: labelled() == ["two"])
+        until(lambda: labelled() == ["two"], "two leads")
         self.assertTrue(all(self.api.get(p)["metadata"]["labels"]["app"] == "x" for p in pods))
 
     def test_a_pod_answers_on_at_its_end(self):
@@ -603,15 +592,16 @@ class WebhookTest(unittest.TestCase):
         path = SYSTEM + "pods/one"
         self.api.put(path, {"metadata": {"labels": {}}})
         one = Replica(self, pod="one")
-        wait_for("it leads", lambda: self.api.get(path)["metadata"]["labels"])
+        until(lambda: self.api.get(path)["metadata"]["labels"], "it leads")
         self.assertIsNone(one.kept("/version"))
+        wait_for("it has its certificate", lambda: one.serial() is not None)
         connections = [one.connect(self.authorities()) for _ in range(2)]
         for connection in connections:
             self.addCleanup(connection.close)
             self.assertTrue(review(connection, "validate", pod({}))["allowed"])
             self.assertIsNotNone(connection.sock)
         one.process.terminate()
-        wait_for("no label", lambda: not self.api.get(path)["metadata"]["labels"])
+        until(lambda: not self.api.get(path)["metadata"]["labels"], "no label")
         for connection in [*connections, one.connect(self.authorities())]:
             self.assertTrue(review(connection, "validate", pod({}))["allowed"])
             self.assertIsNone(connection.sock)
@@ -634,7 +624,7 @@ class WebhookTest(unittest.TestCase):
     def test_who_does_not_lead_keeps_no_connection(self):
         """kube-scheduler would stay on it, whomever the Service selects."""
         replicas = [Replica(self) for _ in range(2)]
-        wait_for("one leads", lambda: any(any("leading=true" in line for line in r.log) for r in replicas))
+        until(lambda: any(any("leading=true" in line for line in r.log) for r in replicas), "one leads")
         leads = [any("leading=true" in line for line in r.log) for r in replicas]
         self.assertEqual([r.kept("/version") for r in replicas], [None if l else "close" for l in leads])
 
@@ -642,7 +632,7 @@ class WebhookTest(unittest.TestCase):
         self.api.put(SYSTEM + "pods/one", {"metadata": {"labels": {"aliquot.dev/leader": "true"}}})
         self.api.refused[("POST", "/apis/coordination.k8s.io")] = 403  # it cannot lead
         Replica(self, pod="one")
-        wait_for("no label", lambda: not self.api.get(SYSTEM + "pods/one")["metadata"]["labels"])
+        until(lambda: not self.api.get(SYSTEM + "pods/one")["metadata"]["labels"], "no label")
 
     def test_usage(self):
         for options, said in ((["--webhook-service", "x"], "must be NAMESPACE/NAME"),

@@ -95,6 +95,12 @@ class Chart(unittest.TestCase):
         self.assertEqual(pod["imagePullSecrets"], [{"name": "s"}])
         self.assertEqual(o["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["replicas"], 1)
 
+    def test_what_becomes_of_those_who_take_too_much(self):
+        o = self.rendered(*IMAGES, "--set", "hungKernel=60,onHungKernel=kill,onComputeExcess=kill,onExcess=kill")
+        pod = o["DaemonSet", "kube-system", "gpushare-device-plugin-ds"]["spec"]["template"]["spec"]
+        for argument in ("--hung-kernel=60", "--on-hung-kernel=kill", "--on-compute-excess=kill", "--on-excess=kill"):
+            self.assertIn(argument, pod["containers"][0]["args"])
+
     def test_a_simulated_driver(self):
         cards = "2xTesla-V100-SXM2-16GB:16160MiB"
         o = self.rendered(*IMAGES, "--set-string", "simulatedDriver=" + cards)
@@ -108,7 +114,8 @@ class Chart(unittest.TestCase):
 
     def test_refusals(self):
         self.refused("images.kubeScheduler")
-        for value in ("policy=6", "policy=-1", "gpuMemoryUnit=128", "gpuMemoryUnit=0GiB", "deviceAccess=vfio", "polcy=3"):
+        for value in ("policy=6", "policy=-1", "gpuMemoryUnit=128", "gpuMemoryUnit=0GiB", "deviceAccess=vfio", "polcy=3",
+                      "hungKernel=0", "onHungKernel=event", "onComputeExcess=", "onExcess=maybe"):
             with self.subTest(value=value):
                 self.refused(value.split("=")[0], *IMAGES, "--set", value)
         self.refused("1.21", *IMAGES, "--kube-version", "1.21.0")

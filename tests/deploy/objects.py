@@ -342,6 +342,8 @@ class Values(Case):
         self.assertIn(f"--gpu-mem-unit={values['gpuMemoryUnit']}", args)
         self.assertEqual(values["policy"], 5)  # native: what a node agent does without being told
         self.assertEqual([a for a in args if "policy" in a], [])
+        self.assertEqual((values["hungKernel"], values["onHungKernel"], values["onComputeExcess"], values["onExcess"]), (10,) + 3 * ("report",))
+        self.assertEqual([a for a in args if "hung" in a or "excess" in a], [])
 
     def test_version(self):
         (chart,) = load(os.path.join(CHART, "Chart.yaml"))

@@ -131,6 +131,24 @@ class PodAudit:
                 if env.get(name) != value:
                     self.fault(f"{c['name']}: {name} is {env.get(name)!r}, the annotation means {value!r}")
 
+    def pages(self, c):
+        """What isolates the container: a page per card, in the order of its cards, and the gate before every program."""
+        grant, found = self.grants[c["name"]], {"PRELOAD": "/run/aliquot/libaliquot.so"}
+        off = any(e["name"] == "CGPU_DISABLE" and e.get("value") in ("true", "1") for e in c.get("env", []))
+        for at, i in enumerate(sorted(grant)):
+            card = self.cards[i]
+            mib = card["mib"] if off else card["mib"] * grant[i] // card["units"]
+            found[f"PAGE_{at}"] = f"{mib << 20}/{card['uuid']}/{kube.NAMESPACE}/{self.name}/{c['name']}"
+        return found
+
+    def check_isolation(self, seen, isolated):
+        for c in self.init + self.containers:
+            want = self.pages(c) if isolated and kube.asks(c) and self.grants[c["name"]] else {}
+            env = seen.get((self.name, c["name"]), {})
+            has = {name: value for name, value in env.items() if name.startswith(("PAGE_", "PRELOAD"))}
+            if env and has != want:
+                self.fault(f"{c['name']}: its pages are {has}, the annotation means {want}")
+
     def check_devices(self, given):
         """given: (uid, container, resource) -> IDs, as the kubelet keeps them."""
         for c in self.init + self.containers:

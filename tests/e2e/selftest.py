@@ -67,6 +67,24 @@ class Audit(unittest.TestCase):
                             ("ALIYUN_COM_GPU_MEM_CONTAINER", "3"), ("ALIYUN_COM_GPU_MEM_POD", "4")):
             self.assert_fault(name, self.audit(made(), seen(**{name: value})))
 
+    def test_pages(self):
+        """16160 MiB in 15 units, of which 2: what the contract calls visible_MiB."""
+        cards = {i: {**card, "mib": 16160} for i, card in CARDS.items()}
+        right = {"PRELOAD": "/run/aliquot/libaliquot.so", "PAGE_0": f"{2154 << 20}/GPU-1/{kube.NAMESPACE}/p/m0"}
+
+        def faults(isolated, **env):
+            a = audit.PodAudit(made(), cards)
+            a.check_isolation(seen(**env), isolated)
+            return a.faults
+        self.assertEqual(faults(True, **right), [])
+        self.assertEqual(faults(False), [])
+        self.assertTrue(faults(False, **right))
+        self.assertTrue(faults(True, PRELOAD=right["PRELOAD"]))
+        self.assertTrue(faults(True, PAGE_0=right["PAGE_0"]))
+        self.assertTrue(faults(True, **{**right, "PAGE_0": right["PAGE_0"].replace("2258", "2259")}))
+        self.assertTrue(faults(True, **{**right, "PAGE_0": right["PAGE_0"].replace("GPU-1", "GPU-2")}))
+        self.assertTrue(faults(True, **right, PAGE_WRITABLE="/run/aliquot/slice/0/limits"))
+
     def test_silence(self):
         self.assert_fault("reported nothing", self.audit(made(), {}))
 

@@ -16,6 +16,7 @@ class World:
     node = None
     programs = None
     node_before = {}
+    mode = None  # in force; the label may ask for another one that waits
 
 
 def node_labels(**labels):
@@ -41,6 +42,7 @@ def switch_mode(mode):
         return (all(int(found.get(k, 0)) == v for k, v in wanted.items()) and
                 (int(found.get(kube.MEM, 0)) > 0) == (wanted[kube.COUNT] > 0))
     kube.until(lambda: f"node {World.node} in mode {mode}: {kube.get('node', World.node)['status']['allocatable']}", there)
+    World.mode = mode
 
 
 def card_count():
@@ -140,6 +142,7 @@ class Scenario(unittest.TestCase):
         faults = []
         for a in audits:
             a.check_environment(seen)
+            a.check_isolation(seen, World.mode in ("cgpu", "core_mem"))
             if given is not None:
                 a.check_devices(given)
             faults += a.faults

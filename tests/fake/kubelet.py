@@ -94,6 +94,7 @@ class Kubelet:
         self.runtime = Runtime(cgroup_root, style)
         self.life = Timers(self._guarded)  # of processes: they outlive this kubelet
         self.lingering = []       # what ends those that live until let_go()
+        self.let_gone = False
         self.static = {}          # uid -> manifest
         self.condition = threading.Condition()
         self.pods = {}            # uid -> Pod
@@ -298,14 +299,17 @@ class Kubelet:
         linger = pod.annotation("fake/linger") or "0"
         if linger == "until-let-go":
             with self.condition:
-                self.lingering.append(end)
-        else:
-            self.life.after(float(linger), end)
+                if not self.let_gone:
+                    self.lingering.append(end)
+                    return
+            linger = "0"
+        self.life.after(float(linger), end)
 
     def let_go(self):
-        """Ends the processes that live on until this is called."""
+        """Ends the processes that live on until this is called, and from now on also those of pods of whose deletion this
+        kubelet has not heard yet: the one who calls may have heard of it first."""
         with self.condition:
-            ends, self.lingering = self.lingering, []
+            ends, self.lingering, self.let_gone = self.lingering, [], True
         for end in ends:
             self.life.after(0, end)
 

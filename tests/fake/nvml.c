@@ -11,7 +11,8 @@
  *     xid SERIAL CARD CODE                an event, told once per process and serial number
  *     noevents                            no event sets
  *     used CARD MIB RESERVED              what is in use of it, and what the driver keeps; absent: an older driver
- *     process CARD PID MIB                a process that computes there; `draws CARD PID MIB`: that draws */
+ *     process CARD PID MIB                a process that computes there; `draws CARD PID MIB`: that draws
+ *     uses CARD PID PERCENT               a process that has had so much of its time, at each question anew */
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cards/nvml.h"
 
 enum { FAKE_CARDS_MAX = 400, FAKE_LINE = 512 };
@@ -26,7 +28,6 @@ enum { FAKE_CARDS_MAX = 400, FAKE_LINE = 512 };
 enum {
         ERROR_UNINITIALIZED = 1,
         ERROR_NOT_SUPPORTED = 3,
-        ERROR_NOT_FOUND = 6,
 };
 
 typedef struct FakeCard {
@@ -111,6 +112,7 @@ int nvmlDeviceGetPciInfo_v3(NvmlDevice d, NvmlPci *ret);
 int nvmlDeviceGetMigMode(NvmlDevice d, unsigned *ret_now, unsigned *ret_pending);
 int nvmlDeviceGetComputeRunningProcesses_v3(NvmlDevice d, unsigned *count, NvmlProcess *ret);
 int nvmlDeviceGetGraphicsRunningProcesses_v3(NvmlDevice d, unsigned *count, NvmlProcess *ret);
+int nvmlDeviceGetProcessUtilization(NvmlDevice d, NvmlUse *ret, unsigned *count, unsigned long long since);
 int nvmlEventSetCreate(NvmlEventSet *ret);
 int nvmlEventSetFree(NvmlEventSet s);
 int nvmlDeviceRegisterEvents(NvmlDevice d, unsigned long long types, NvmlEventSet s);
@@ -174,7 +176,7 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, NvmlDevice *ret) {
         int r = enter("handle", (int) index);
 
         if (r == NVML_SUCCESS && index >= n_cards)
-                r = ERROR_NOT_FOUND;
+                r = NVML_ERROR_NOT_FOUND;
         if (r == NVML_SUCCESS)
                 *ret = (NvmlDevice) (void *) &cards[index];
         return r;
@@ -290,6 +292,40 @@ int nvmlDeviceGetComputeRunningProcesses_v3(NvmlDevice d, unsigned *count, NvmlP
 
 int nvmlDeviceGetGraphicsRunningProcesses_v3(NvmlDevice d, unsigned *count, NvmlProcess *ret) {
         return list_processes(d, "draws", count, ret);
+}
+
+typedef struct Uses {
+        int card;
+        unsigned n, room;
+        unsigned long long now;
+        NvmlUse *uses;
+} Uses;
+
+static bool read_use(const char *text, void *userdata) {
+        Uses *u = userdata;
+        unsigned pid, percent;
+        int card;
+
+        if (sscanf(text, "uses %d %u %u", &card, &pid, &percent) != 3 || card != u->card)
+                return false;
+        if (u->n < u->room)
+                u->uses[u->n] = (NvmlUse){.pid = pid, .time = u->now, .sm = percent};
+        u->n++;
+        return false;
+}
+
+int nvmlDeviceGetProcessUtilization(NvmlDevice d, NvmlUse *ret, unsigned *count, unsigned long long since) {
+        Uses u = {(int) (card_of(d) - cards), 0, ret ? *count : 0, clock_realtime_nsec() / NSEC_PER_USEC,
+                  ret};
+        int r = enter_card("uses", d);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        (void) each_line(read_use, &u);
+        *count = u.n;
+        return u.n == 0 || u.now <= since ? NVML_ERROR_NOT_FOUND
+               : u.n > u.room             ? NVML_ERROR_INSUFFICIENT_SIZE
+                                          : NVML_SUCCESS;
 }
 
 static bool read_no_events(const char *text, void *userdata) {

@@ -28,6 +28,10 @@ static uint8_t *part(const uint8_t **data, size_t *left, size_t n) {
         return p;
 }
 
+static bool is_of_size(const RmAsk *ask, uint32_t one, uint32_t many) {
+        return ask->params_size == (ask->what == RM_EXPORT || ask->what == RM_IMPORT ? one : many);
+}
+
 static void check_verdict(const RmAsk *ask, const RmKnown *known) {
         RmVerdict v = rm_admit(ask, known);
 
@@ -36,8 +40,10 @@ static void check_verdict(const RmAsk *ask, const RmKnown *known) {
         if (v.action == RM_REFUSE)
                 require(v.status != RM_OK);
         if (ask->what == RM_EXPORT || ask->what == RM_EXPORT_MANY)
-                require(v.action == RM_KEEP);
-        if (ask->what == RM_IMPORT || ask->what == RM_IMPORT_MANY || ask->what == RM_DUPLICATE)
+                require(v.action == (is_of_size(ask, 24, 2128) ? RM_KEEP : RM_REFUSE));
+        if (ask->what == RM_IMPORT || ask->what == RM_IMPORT_MANY)
+                require(v.action == (is_of_size(ask, 20, 652) ? RM_MEASURE : RM_REFUSE));
+        if (ask->what == RM_DUPLICATE)
                 require(v.action == RM_MEASURE);
         if (ask->what == RM_NEW_MEMORY)
                 require(v.action == RM_CHARGE || v.action == RM_REFUSE);

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "gate/loaded.h"
+#include "guest/loaded.h"
 
 #define BASE UINT64_C(0x7F0000100000)
 
@@ -38,6 +38,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         }
         r = loaded_find_after(read_bytes, BASE + MAPS, 0x1234, "first");
         assert(r == 0 || loaded_find_after(read_bytes, BASE + MAPS, 0x1234, "first") == r);
+        r = loaded_find_between(read_bytes, BASE + MAPS, 0x1234, "first", "second", "third");
+        assert(r == 0 || loaded_find_after(read_bytes, BASE + MAPS, 0x1234, "first") != 0);
         (void) loaded_find_object(read_bytes, BASE + MAPS, "libimage.so.1", &o);
         return 0;
 }

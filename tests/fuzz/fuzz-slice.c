@@ -62,7 +62,7 @@ static void look_from_outside(void) {
         Fault fault = FAULT_NULL;
 
         if (slice_files_read(directory, &report) == 0)
-                assert(report.dead <= report.used && report.n_alive <= SLICE_ROWS);
+                assert(report.dead + report.kept <= report.used && report.n_alive <= SLICE_ROWS);
         if (slice_files_limits(directory, &limits) == 0) {
                 assert(strlen(limits.uuid) < SLICE_UUID);
                 assert(slice_files_set_limit(directory, limits.limit / 2, &fault) == 0);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 
-#include "local/store_watch.h"
+#include "store/watch.h"
 #include "wire/json.h"
 
-#include "../unit/local/store_call.h"
+#include "../unit/store/call.h"
 
-/* Lines of requests: METHOD URL BODY. Whatever they are, numbers only grow, a refusal changes nothing, an
+/* Lines of requests: METHOD URL BODY; `strategic` in the query says how a patch is meant. Whatever they are, numbers only grow, a refusal changes nothing, an
  * answer is JSON, and a watch that follows sees every number there is, or is told that it is too late. */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -45,6 +45,8 @@ static void one_request(StoreApi *api, Str line) {
         store_query_copy(method, sizeof method, str_split(&line, ' '));
         store_query_copy(url, sizeof url, str_split(&line, ' '));
         call = store_call(&query, method, url, line);
+        if (store_query(&call, "strategic"))
+                call.content_type = "application/strategic-merge-patch+json";
         if (store_is_watch(&call, &route)) {
                 StoreWatch watch;
 

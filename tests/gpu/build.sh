@@ -16,29 +16,49 @@ common="-std=gnu11 -O2 -g -D_GNU_SOURCE -fno-strict-aliasing -fno-common -Isrc"
 inline=""
 if $cc -mno-outline-atomics -E -x c /dev/null >/dev/null 2>&1; then inline=-mno-outline-atomics; fi
 
+# Rooms that ask for libc only are taken as they are; of the others, what their meson.build lists under a name.
+listed() { # ROOM NAME
+        found=$(awk -v name="$2" '$1 == name && $2 == "=" { on = 1 } on { print } on && /\)$/ { exit }' "src/$1/meson.build" |
+                grep -o "'[a-z0-9_]*\.c'" | sed "s|'\(.*\)'|src/$1/\1|") || true
+        if [ -z "$found" ]; then
+                echo "gpu-test: src/$1/meson.build lists no sources under $2" >&2
+                exit 1
+        fi
+        echo "$found"
+}
+page=$(listed slice slice_sources) # what the gate has of it
+nvml=$(listed cards libnvml)
+pure=$(listed gate gate_pure)
+
 # The gate is a guest: no libc at link time, and nothing that a compiler would ask libc for (src/gate/meson.build).
 $cc -E -P -x c -Isrc src/gate/libaliquot.map.in -o "$out/libaliquot.map"
 # shellcheck disable=SC2086 # words, on purpose
 $cc $common $inline -U_FORTIFY_SOURCE -ffreestanding -fno-stack-protector -fno-builtin -fno-asynchronous-unwind-tables -fvisibility=hidden -fPIC -shared \
         -nostdlib -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,--strip-all \
-        -Wl,--version-script="$out/libaliquot.map" -o "$out/libaliquot.so" src/gate/*.c src/slice/change.c src/slice/hold.c src/slice/slice.c
+        -Wl,--version-script="$out/libaliquot.map" -o "$out/libaliquot.so" src/guest/*.c src/gate/*.c src/turnstile/*.c $page
 
-library="src/base/buf.c src/base/fault.c src/base/file.c src/base/quantity.c src/base/str.c src/slice/board.c src/slice/change.c src/slice/files.c src/slice/hold.c
-        src/slice/slice.c src/cards/driver.c src/cards/nvml.c src/cards/soname.c"
-# shellcheck disable=SC2086
-$cc $common -o "$out/aliquot-run" src/run/keeper.c src/run/launch.c src/run/machine.c src/run/main.c src/run/probe.c src/run/processes.c src/run/programs.c \
-        src/run/slicing.c src/beside/find.c src/beside/simulator.c src/arbiter/*.c $library -ldl
-# shellcheck disable=SC2086
-$cc $common -o "$out/aliquot-smi" src/run/smi.c src/run/compute.c src/run/processes.c $library -ldl
+# Everything else that more than one program is made of; the linker takes what each needs.
+mkdir -p "$out/objects"
+rm -f "$out/objects/"*
+for source in src/base/*.c src/slice/*.c src/beside/*.c src/arbiter/*.c src/run/*.c $nvml $pure; do
+        case $source in src/run/main.c | src/run/smi.c) continue ;; esac
+        # shellcheck disable=SC2086
+        $cc $common -c "$source" -o "$out/objects/$(echo "${source#src/}" | tr / -).o"
+done
+ar rcs "$out/objects/parts.a" "$out/objects/"*.o
 
 # shellcheck disable=SC2086
-$cc $common -o "$out/gpu-case" tests/gpu/case.c tests/gpu/cases.c tests/gpu/families.c tests/gpu/probe.c \
-        tests/gpu/processes.c src/sim/user/driver.c -ldl -lpthread
+$cc $common -o "$out/aliquot-run" src/run/main.c "$out/objects/parts.a" -ldl
+# shellcheck disable=SC2086
+$cc $common -o "$out/aliquot-smi" src/run/smi.c "$out/objects/parts.a" -ldl
+
+# shellcheck disable=SC2086
+$cc $common -o "$out/gpu-case" tests/gpu/*.c src/sim/user/driver.c -ldl -lpthread
 # shellcheck disable=SC2086
 $cc $common -fvisibility=hidden -fPIC -shared -o "$out/librm-trace.so" tests/gpu/trace/record.c -ldl -lpthread
+tracer=$(find tests/gpu/trace -name "*.c" ! -name record.c)
 # shellcheck disable=SC2086
-$cc $common -o "$out/rm-trace" tests/gpu/trace/main.c tests/gpu/trace/line.c tests/gpu/trace/table.c tests/gpu/trace/vector.c \
-        tests/gpu/trace/names.c src/gate/admit.c
+$cc $common -o "$out/rm-trace" $tracer "$out/objects/parts.a"
 
 # What needs the toolkit. A failure there is said, and costs only what needs it.
 nvcc=${NVCC:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdbool.h>
 #include <sys/mman.h>
 #include <time.h>
 
@@ -14,7 +15,7 @@ static uint64_t clock_of(clockid_t id) {
         return (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec;
 }
 
-static NvmlReturn read_usage(NvmlHandle h, EngineUsage *ret) {
+static NvmlReturn read_usage(NvmlHandle h, EngineUsage *ret, uint64_t *ret_at) {
         EngineShared *shared;
         DriverCard *c;
         Engine *e;
@@ -26,8 +27,9 @@ static NvmlReturn read_usage(NvmlHandle h, EngineUsage *ret) {
         if (shared == MAP_FAILED)
                 return NVML_ERROR_OPERATING_SYSTEM;
         e = engine_new(shared);
+        *ret_at = clock_of(CLOCK_MONOTONIC);
         if (e)
-                engine_usage(e, clock_of(CLOCK_MONOTONIC), ret);
+                engine_usage(e, *ret_at, ret);
         engine_free(e);
         (void) munmap(shared, sizeof *shared);
         return e ? NVML_SUCCESS : NVML_ERROR_MEMORY;
@@ -42,7 +44,8 @@ static unsigned percent(const EngineMeter *m) {
 NVML_API NvmlReturn nvmlDeviceGetUtilizationRates(NvmlHandle h, NvmlUtilization *ret) {
         LOCKED;
         EngineUsage usage;
-        NvmlReturn r = read_usage(h, &usage);
+        uint64_t at;
+        NvmlReturn r = read_usage(h, &usage, &at);
 
         if (r != NVML_SUCCESS || !ret)
                 return r != NVML_SUCCESS ? r : NVML_ERROR_INVALID_ARGUMENT;
@@ -50,20 +53,80 @@ NVML_API NvmlReturn nvmlDeviceGetUtilizationRates(NvmlHandle h, NvmlUtilization 
         return NVML_SUCCESS;
 }
 
-/* A process may have several groups. */
-static unsigned add_up(const EngineUsage *usage, unsigned long long now, NvmlProcessSample *list) {
+/* ---- of processes ---- */
+
+/* What was answered last: whoever asks again since then is told of all the time in between. */
+typedef struct Answer {
+        unsigned long long time; /* us since 1970; 0: none yet */
+        uint64_t at;             /* ns, of the engine's clock */
+        unsigned n;
+        struct {
+                uint32_t client, group;
+                uint64_t ran;
+        } groups[ENGINE_GROUPS];
+} Answer;
+
+static Answer answers[DRIVER_CARDS]; /* under the lock */
+
+static void remember(Answer *a, const EngineUsage *usage, unsigned long long time, uint64_t at) {
+        a->time = time;
+        a->at = at;
+        a->n = usage->n;
+        for (unsigned g = 0; g < usage->n; g++) {
+                a->groups[g].client = usage->groups[g].client;
+                a->groups[g].group = usage->groups[g].group;
+                a->groups[g].ran = usage->groups[g].ran.all;
+        }
+}
+
+/* ns of one group since then; a group that was not there then began at 0. */
+static uint64_t ran_since(const Answer *a, const EngineUsage *usage, unsigned g) {
+        uint64_t now = usage->groups[g].ran.all;
+
+        for (unsigned i = 0; i < a->n; i++)
+                if (a->groups[i].client == usage->groups[g].client &&
+                    a->groups[i].group == usage->groups[g].group)
+                        return now > a->groups[i].ran ? now - a->groups[i].ran : 0;
+        return now;
+}
+
+/* Percent of the time since the answer, or without one of the last whole sixth of a second. A process may have several groups. */
+static unsigned add_up(const Answer *a, const EngineUsage *usage, uint64_t at, NvmlProcessSample *list) {
+        uint64_t span = a ? at - a->at : ENGINE_WINDOW_NSEC, ns[ENGINE_GROUPS];
         unsigned n = 0;
 
         for (unsigned g = 0; g < usage->n; g++) {
-                unsigned i = 0, share = percent(&usage->groups[g].ran);
+                uint64_t ran = a ? ran_since(a, usage, g) : usage->groups[g].ran.before;
+                unsigned i = 0;
 
                 while (i < n && list[i].pid != usage->groups[g].pid)
                         i++;
-                if (i == n)
-                        list[n++] = (NvmlProcessSample){.pid = usage->groups[g].pid, .time = now};
-                list[i].sm += share;
+                if (i == n) {
+                        list[n] = (NvmlProcessSample){.pid = usage->groups[g].pid};
+                        ns[n++] = 0;
+                }
+                ns[i] += ran;
         }
+        for (unsigned i = 0; i < n; i++)
+                list[i].sm =
+                        (unsigned) (((ns[i] < span ? ns[i] : span) * 100 + span / 2) / (span > 0 ? span : 1));
         return n;
+}
+
+/* Those who had something: the others are not named to whoever asks since when. */
+static unsigned drop_idle(NvmlProcessSample *list, unsigned n) {
+        unsigned kept = 0;
+
+        for (unsigned i = 0; i < n; i++)
+                if (list[i].sm > 0)
+                        list[kept++] = list[i];
+        return kept;
+}
+
+static bool is_since(const Answer *a, unsigned long long last_seen) {
+        unsigned long long apart = a->time > last_seen ? a->time - last_seen : last_seen - a->time;
+
+        return a->time > 0 && last_seen > 0 && apart <= ENGINE_WINDOW_NSEC / 1000;
 }
 
 /* count: in, the room; out, how many there are. Pids are the server's: a program in another pid namespace finds numbers that are not
@@ -74,19 +137,27 @@ NVML_API NvmlReturn nvmlDeviceGetProcessUtilization(NvmlHandle h, NvmlProcessSam
         NvmlProcessSample list[ENGINE_GROUPS];
         unsigned long long now = clock_of(CLOCK_REALTIME) / 1000;
         EngineUsage usage;
-        NvmlReturn r = read_usage(h, &usage);
+        uint64_t at = 0;
+        NvmlReturn r = read_usage(h, &usage, &at);
+        Answer *answer;
         unsigned n, room;
+        bool since;
 
         if (r != NVML_SUCCESS || !count)
                 return r != NVML_SUCCESS ? r : NVML_ERROR_INVALID_ARGUMENT;
-        n = last_seen < now ? add_up(&usage, now, list) : 0;
+        answer = &answers[h - nvml.cards];
+        since = is_since(answer, last_seen);
+        n = last_seen < now ? add_up(since ? answer : NULL, &usage, at, list) : 0;
+        if (last_seen > 0)
+                n = drop_idle(list, n);
         room = ret ? *count : 0;
         *count = n;
-        if (n == 0)
-                return NVML_ERROR_NOT_FOUND;
         if (n > room)
                 return NVML_ERROR_INSUFFICIENT_SIZE;
-        for (unsigned i = 0; i < n; i++)
+        for (unsigned i = 0; i < n; i++) {
                 ret[i] = list[i];
-        return NVML_SUCCESS;
+                ret[i].time = now;
+        }
+        remember(answer, &usage, now, at);
+        return n == 0 ? NVML_ERROR_NOT_FOUND : NVML_SUCCESS;
 }

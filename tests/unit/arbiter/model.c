@@ -288,8 +288,10 @@ static void arbiter(Model *m) {
                 }
         next = engine_step(&m->engine, m->now);
         ASSERT_TRUE(next > m->now);
-        while (engine_event(&m->engine, &event))
+        while (engine_event(&m->engine, &event)) {
                 m->events++;
+                m->hung = event.tenant;
+        }
         write_turns(m);
         m->steps++;
         m->wake = min_u64(next, m->now + 50 * MSEC) + 5 * USEC + draw(m, 20 * USEC) + m->arbiter_late;

@@ -540,6 +540,35 @@ static void a_kernel_that_will_not_end(void) {
         ASSERT_INT(s.of[1], 0);
 }
 
+/* Beside one that hangs the card gives a kernel of 8 s its half: what that takes longer is not its owner's fault, and who is blamed may be
+ * killed for it. When the one that hangs is gone, what still runs has as long as anybody. */
+static void who_waits_for_it_is_not_blamed(void) {
+        model_init(&m, 36);
+        (void) model_process(&m, tenant(fixed(30)), 40 * SEC);
+        model_run(&m, 2 * SEC);
+        (void) model_process(&m, tenant(fixed(30)), 8 * SEC);
+        (void) model_process(&m, tenant(fixed(20)), 100 * USEC);
+        model_run(&m, 40 * SEC);
+        ASSERT_INT(m.events, 1);
+        ASSERT_INT(m.hung, 0);
+        m.processes[1].kernel = 60 * SEC;
+        model_run(&m, 300 * SEC);
+        ASSERT_TRUE(m.events > 1);
+}
+
+static void how_long_is_long(void) {
+        model_init(&m, 37);
+        m.engine.hung = 2 * SEC;
+        (void) model_process(&m, tenant(fixed(30)), 1500 * MSEC);
+        (void) model_process(&m, tenant(fixed(20)), 100 * USEC);
+        model_run(&m, 20 * SEC);
+        ASSERT_INT(m.events, 0);
+        m.processes[0].kernel = 5 * SEC;
+        model_run(&m, 60 * SEC);
+        ASSERT_TRUE(m.events > 1);
+        ASSERT_INT(m.hung, 0);
+}
+
 static void the_clock_stands_and_jumps(void) {
         Engine *e = malloc(sizeof *e);
         EngineSays says = {.wants = 1, .n_active = 1, .drained = true};
@@ -646,5 +675,6 @@ int main(void) {
                          TEST(alone_with_long_kernels), TEST(patience_comes_back), TEST(what_is_said_late),
                          TEST(the_absent_waste_little), TEST(stopped_and_killed_in_a_window),
                          TEST(bells_are_lost), TEST(the_arbiter_is_late), TEST(a_kernel_that_will_not_end),
+                         TEST(who_waits_for_it_is_not_blamed), TEST(how_long_is_long),
                          TEST(the_clock_stands_and_jumps), TEST(whatever_happens), TEST(nobody_starves));
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # aarch64.sh MAP TESTS SOURCE...: the gate and the heart of the slice page for the other kind of machine that carries these cards. The
-# library is linked against nothing, as here, and the unit tests of what is pure, whose names are one word, are run by qemu; so is a
+# library is linked against nothing, as here, and the unit tests of what is pure, each as ROOM/NAME, are run by qemu; so is a
 # program that asks for functions by name, with the library preloaded.
 set -eu
 
@@ -26,9 +26,9 @@ compile "$root/tests/unit/gate/names.c" -o "$scratch/names"
 qemu-aarch64 -L /usr/aarch64-linux-gnu -E LD_PRELOAD="$scratch/libaliquot.so" "$scratch/names" "$scratch/libcuda.so.1" </dev/null
 
 # What the library defines in libc's place would take its place in a test as well.
-pure=$(printf '%s\n' "$@" | grep -Ev '/(routines|setup|hook|call|cards|files|managed|travel|dl|launch|account|batch|turnstile|peers|real|loaded|look)\.c$')
+pure=$(printf '%s\n' "$@" | grep -Ev '/(asan|next|routines|setup|hook|call|cards|files|managed|rows|travel|dl|launch|account|batch|turnstile|peers|real|loaded|look)\.c$')
 for test in $tests; do
         # shellcheck disable=SC2086
-        compile -static -pthread "$root/tests/unit/gate/test-$test.c" $pure -o "$scratch/$test"
-        qemu-aarch64 "$scratch/$test" </dev/null
+        compile -static -pthread "$root/tests/unit/${test%/*}/test-${test#*/}.c" $pure -o "$scratch/test"
+        qemu-aarch64 "$scratch/test" </dev/null
 done

@@ -116,20 +116,28 @@ static void decodes_the_heap(void) {
 static void knows_what_travels(void) {
         static const struct {
                 uint32_t cmd;
+                uint32_t size;
                 RmWhat what;
                 RmAction action;
-        } cases[] = {{0x3D05, RM_EXPORT, RM_KEEP},      {0x3D0B, RM_EXPORT_MANY, RM_KEEP},
-                     {0x3D06, RM_IMPORT, RM_MEASURE},   {0x3D0C, RM_IMPORT_MANY, RM_MEASURE},
-                     {0x3D08, RM_OTHER, RM_FORWARD},    {0x3D0A, RM_OTHER, RM_FORWARD},
-                     {0x80003D05, RM_OTHER, RM_FORWARD}};
+        } cases[] = {{0x3D05, 24, RM_EXPORT, RM_KEEP},          {0x3D0B, 2128, RM_EXPORT_MANY, RM_KEEP},
+                     {0x3D06, 20, RM_IMPORT, RM_MEASURE},       {0x3D0C, 652, RM_IMPORT_MANY, RM_MEASURE},
+                     {0x3D08, 80, RM_OTHER, RM_FORWARD},        {0x3D0A, 76, RM_OTHER, RM_FORWARD},
+                     {0x80003D05, 24, RM_OTHER, RM_FORWARD},    {0x3D05, 28, RM_EXPORT, RM_REFUSE},
+                     {0x3D0B, 4176, RM_EXPORT_MANY, RM_REFUSE}, {0x3D06, 0, RM_IMPORT, RM_REFUSE},
+                     {0x3D0C, 651, RM_IMPORT_MANY, RM_REFUSE},  {0x3D08, 84, RM_OTHER, RM_FORWARD}};
 
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-                RmControl c = {
-                        .client = 1, .object = 1, .cmd = cases[i].cmd, .params = 4096, .params_size = 24};
+                RmControl c = {.client = 1,
+                               .object = 1,
+                               .cmd = cases[i].cmd,
+                               .params = 4096,
+                               .params_size = cases[i].size};
                 RmAsk ask = decode(RM_ESC_CONTROL, sizeof c, &c);
+                RmVerdict verdict = rm_admit(&ask, NULL);
 
                 ASSERT_INT(ask.what, cases[i].what);
-                ASSERT_INT(rm_admit(&ask, NULL).action, cases[i].action);
+                ASSERT_INT(verdict.action, cases[i].action);
+                ASSERT_INT(verdict.status, cases[i].action == RM_REFUSE ? RM_ERR_INVALID_ARGUMENT : RM_OK);
         }
 }
 

@@ -8,7 +8,7 @@ static Exports exports;
 static Objects objects;
 
 static uint64_t sum(const ObjectBytes *b, uint32_t card) {
-        return b->cards >> card & 1 ? b->card[card] : 0;
+        return b->cards[0] >> card & 1 ? b->card[0][card] : 0;
 }
 
 static void make(uint32_t handle, uint64_t bytes) {
@@ -34,7 +34,7 @@ static uint64_t drop_share(uint32_t share, uint32_t units) {
         ObjectBytes freed;
 
         object_bytes_none(&freed);
-        objects_drop_share(&objects, share, 3, (uint64_t) units * UNIT, &freed);
+        objects_drop_share(&objects, share, &(Object){.card = 3, .units = units}, &freed);
         return sum(&freed, 3);
 }
 

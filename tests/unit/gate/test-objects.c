@@ -8,11 +8,14 @@ static Objects objects;
 static uint64_t sums[CARDS]; /* what the table was given, less what it gave back */
 
 static void take_back(const ObjectBytes *freed) {
-        for (uint32_t i = 0; i < OBJECTS_CARDS; i++)
-                if (freed->cards >> i & 1) {
-                        ASSERT_TRUE(i < CARDS && freed->card[i] <= sums[i]);
-                        sums[i] -= freed->card[i];
+        for (uint32_t i = 0; i < OBJECTS_CARDS * OBJECTS_ROWS; i++) {
+                uint32_t row = i / OBJECTS_CARDS, card = i % OBJECTS_CARDS;
+
+                if (freed->cards[row] >> card & 1) {
+                        ASSERT_TRUE(card < CARDS && freed->card[row][card] <= sums[card]);
+                        sums[card] -= freed->card[row][card];
                 }
+        }
 }
 
 static void add(uint32_t client, uint32_t parent, uint32_t handle, ObjectKind kind, uint8_t card,
@@ -148,12 +151,72 @@ static void duplicates_share(void) {
         ASSERT_TRUE(drop(200, 21));
         ASSERT_INT(sums[0], UNIT);
         share = objects_share(&objects, 200, 20, &source); /* the driver says no */
-        objects_drop_share(&objects, share, source.card, UNIT, &freed);
-        ASSERT_INT(freed.cards, 0);
+        objects_drop_share(&objects, share, &source, &freed);
+        ASSERT_INT(freed.cards[0] | freed.cards[1], 0);
         ASSERT_TRUE(drop(200, 200));
         ASSERT_INT(sums[0], 0);
         ASSERT_INT(objects_share(&objects, 200, 20, &source), 0);
         ASSERT_INT(objects_share(&objects, 100, 2, &source), 0); /* a device has no bytes */
+}
+
+static uint8_t row_of(uint32_t client, uint32_t handle) {
+        ObjectMark mark;
+
+        ASSERT_TRUE(objects_find(&objects, client, handle, &mark));
+        return mark.object.row;
+}
+
+/* Bytes are counted where their client's are; whose client is not known is somebody else's. */
+static void rows_go_down(void) {
+        ObjectSeat seat = {.client = 400, .card = OBJECTS_NO_CARD, .row = OBJECTS_SHARED};
+        ObjectBytes freed;
+        ObjectMark mark;
+
+        begin();
+        object_bytes_none(&freed);
+        ASSERT_OK(objects_add(&objects, &seat, 400, OBJECT_CLIENT, 0, 0, &freed));
+        add(400, 400, 2, OBJECT_DEVICE, 1, 0);
+        add(400, 2, 10, OBJECT_LEAF, 1, UNIT);
+        add(400, 99, 11, OBJECT_LEAF, 1, UNIT); /* of a parent that nobody knows */
+        add(500, 2, 10, OBJECT_LEAF, 1, UNIT);
+        add(100, 2, 10, OBJECT_LEAF, 1, UNIT);
+        ASSERT_INT(row_of(400, 10), OBJECTS_SHARED);
+        ASSERT_INT(row_of(400, 11), OBJECTS_SHARED);
+        ASSERT_INT(row_of(500, 10), OBJECTS_SHARED);
+        ASSERT_INT(row_of(100, 10), OBJECTS_OWN);
+        ASSERT_TRUE(objects_find(&objects, 400, 400, &mark));
+        objects_forget(&objects, &mark, &freed);
+        ASSERT_INT(freed.cards[OBJECTS_OWN], 0);
+        ASSERT_INT(freed.card[OBJECTS_SHARED][1], 2 * UNIT);
+        take_back(&freed);
+}
+
+/* The first file takes the bytes with it, the last one brings them back, or frees them. */
+static void files_hold(void) {
+        uint32_t share, again;
+        Object source;
+
+        begin();
+        add(100, 2, 10, OBJECT_LEAF, 0, UNIT);
+        share = objects_share(&objects, 100, 10, &source);
+        ASSERT_FALSE(shares_is_exported(&objects.shares, share));
+        ASSERT_INT(shares_add_export(&objects.shares, share), 1);
+        ASSERT_TRUE(shares_is_exported(&objects.shares, share));
+        again = objects_share(&objects, 100, 10, &source);
+        ASSERT_INT(again, share);
+        ASSERT_INT(shares_add_export(&objects.shares, share), 0);
+        ASSERT_INT(shares_drop_export(&objects.shares, share), SHARE_STAYS);
+        ASSERT_INT(shares_drop_export(&objects.shares, share), SHARE_BACK);
+        ASSERT_FALSE(shares_is_exported(&objects.shares, share));
+        ASSERT_INT(objects_share(&objects, 100, 10, &source), share);
+        ASSERT_INT(shares_add_export(&objects.shares, share), 1);
+        ASSERT_TRUE(drop(100, 10));
+        ASSERT_INT(sums[0], UNIT); /* the file has it */
+        ASSERT_INT(shares_drop_export(&objects.shares, share), SHARE_FREED);
+        sums[0] = 0;
+        add(100, 2, 10, OBJECT_LEAF, 0, UNIT); /* its number is used again, and is nobody's file then */
+        ASSERT_INT(objects_share(&objects, 100, 10, &source), share);
+        ASSERT_FALSE(shares_is_exported(&objects.shares, share));
 }
 
 static void lists_clients(void) {
@@ -323,6 +386,7 @@ static void agrees_with_a_model(void) {
 int main(void) {
         return TEST_MAIN(TEST(frees_what_is_below), TEST(tells_the_new_one_from_the_old),
                          TEST(a_parent_that_went_meanwhile), TEST(a_client_comes_again),
-                         TEST(duplicates_share), TEST(lists_clients), TEST(learns_parents),
-                         TEST(a_child_forgets), TEST(does_not_wait_for_itself), TEST(agrees_with_a_model));
+                         TEST(duplicates_share), TEST(rows_go_down), TEST(files_hold), TEST(lists_clients),
+                         TEST(learns_parents), TEST(a_child_forgets), TEST(does_not_wait_for_itself),
+                         TEST(agrees_with_a_model));
 }

@@ -15,9 +15,9 @@ static Uvm uvm;
 static _Atomic int64_t balance; /* bytes put in, less what came out */
 
 static void take_back(const ObjectBytes *freed) {
-        for (uint32_t i = 0; i < OBJECTS_CARDS; i++)
-                if (freed->cards >> i & 1)
-                        balance -= (int64_t) freed->card[i];
+        for (uint32_t i = 0; i < OBJECTS_CARDS * OBJECTS_ROWS; i++)
+                if (freed->cards[i / OBJECTS_CARDS] >> i % OBJECTS_CARDS & 1)
+                        balance -= (int64_t) freed->card[i / OBJECTS_CARDS][i % OBJECTS_CARDS];
 }
 
 static void make(uint32_t parent, uint32_t handle, ObjectKind kind, int64_t bytes) {
@@ -41,6 +41,19 @@ static void drop(uint32_t handle) {
         take_back(&freed);
 }
 
+/* An open file has it, for a moment; whoever was last has the bytes. */
+static void export_(uint32_t handle) {
+        Object source;
+        uint32_t share = objects_share(&objects, CLIENT, handle, &source);
+
+        if (share == 0)
+                return;
+        ASSERT_TRUE(shares_add_export(&objects.shares, share) >= 0);
+        ASSERT_TRUE(shares_is_exported(&objects.shares, share));
+        if (shares_drop_export(&objects.shares, share) == SHARE_FREED)
+                balance -= UNIT;
+}
+
 static void duplicate(uint32_t from, uint32_t to) {
         ObjectSeat seat = objects_seat(&objects, CLIENT, 2);
         ObjectBytes freed;
@@ -54,7 +67,7 @@ static void duplicate(uint32_t from, uint32_t to) {
         if (to % 3 != 0)
                 ASSERT_OK(objects_add(&objects, &seat, to, OBJECT_LEAF, UNIT, share, &freed));
         else
-                objects_drop_share(&objects, share, source.card, UNIT, &freed);
+                objects_drop_share(&objects, share, &source, &freed);
         take_back(&freed);
 }
 
@@ -87,6 +100,9 @@ static void *churn(void *argument) {
                 case 7:
                 case 8:
                         drop(handle + 100 * (i % 2));
+                        break;
+                case 9:
+                        export_(handle);
                         break;
                 default:
                         make(2, handle, OBJECT_LEAF, UNIT);

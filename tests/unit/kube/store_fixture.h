@@ -7,7 +7,7 @@
 
 #include "kube/api.h"
 #include "kube/client.h"
-#include "local/store.h"
+#include "store/store.h"
 #include "test.h"
 
 typedef struct Fixture {

@@ -38,6 +38,9 @@ static void records_survive_a_restart(void) {
         give(&r, "u1", "main", false, "3-7");
         give(&r, "u2", "ini", true, "0-0");
         ASSERT_OK(records_save(&r, records_find(&r, STR("u1")), &fault));
+        record_set_started(records_find(&r, STR("u1")), STR("main"), true);
+        ASSERT_FALSE(records_find(&r, STR("u1"))->saved);
+        ASSERT_OK(records_save(&r, records_find(&r, STR("u1")), &fault));
         records_done(&r); /* u2 was never saved: it never started */
 
         ASSERT_OK(records_open(&again, pods, &fault));
@@ -45,6 +48,7 @@ static void records_survive_a_restart(void) {
         ASSERT_TRUE(record && record->saved && records_find(&again, STR("u2")) == NULL);
         ASSERT_TEXT(record->name, "pod");
         ASSERT_INT(record_container(record, STR("main"))->given[DEVICE_MEM].ids[0], device_id(3, 7));
+        ASSERT_TRUE(record_container(record, STR("main"))->started);
         ASSERT_TRUE(records_hold(&again, DEVICE_MEM, device_id(3, 7)));
         ASSERT_FALSE(records_hold(&again, DEVICE_CORE, device_id(3, 7)));
         records_drop(&again, record);

@@ -9,8 +9,8 @@
 
 #include "base/buf.h"
 #include "kube/client.h"
-#include "local/store.h"
 #include "scheduler/scheduler.h"
+#include "store/store.h"
 #include "test.h"
 
 typedef struct Peer {

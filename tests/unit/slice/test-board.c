@@ -3,14 +3,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "mounts.h"
+#include "slice/hold.h"
 #include "slice/slice.h"
 #include "test.h"
 
@@ -122,6 +127,31 @@ static void or_as_any_process_that_has_them(void) {
         ASSERT_INT(waitpid(pid, &status, 0), pid);
         ASSERT_INT(count(&b, true), 0);
         ASSERT_TRUE(!is_there("one"));
+        board_done(&b);
+}
+
+/* Somebody has a file of the driver from a process that has ended, and nothing else of it. */
+static void or_as_a_file_that_keeps_a_row(void) {
+        char directory[256], name[] = "/tmp/test-board-file-XXXXXX";
+        int file = mkostemp(name, O_CLOEXEC), owner;
+        uint64_t key = hold_new_key();
+        Slice slice;
+        Board b;
+
+        begin();
+        b = open_board();
+        owner = put(&b, "one", "run 1 x");
+        (void) snprintf(directory, sizeof directory, "%s/one/0", path);
+        ASSERT_OK(unlink(name));
+        ASSERT_OK(slice_open_with(directory, file, key, &slice));
+        hold_note(&slice.counters->rows[slice.row], hold_inode(file));
+        ASSERT_OK(hold_file(file, key));
+        ASSERT_OK(slice_reserve(&slice, 4096));
+        slice_close(&slice);
+        ASSERT_OK(close(owner));
+        ASSERT_INT(count(&b, true), 1);
+        ASSERT_OK(close(file));
+        ASSERT_INT(count(&b, true), 0);
         board_done(&b);
 }
 
@@ -352,26 +382,254 @@ static void fill(void) {
         _exit(0);
 }
 
-static void a_full_board_refuses(void) {
+static void in_namespaces(void (*body)(void)) {
         int status = 0;
         pid_t pid;
 
         begin();
         pid = fork();
         if (pid == 0)
-                fill();
+                body();
         ASSERT_TRUE(waitpid(pid, &status, 0) == pid);
         if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
-                (void) printf("no namespaces here: a full board is not tried\n");
+                (void) printf("no namespaces here: not tried\n");
         else
                 ASSERT_INT(status, 0);
 }
 
+static void a_full_board_refuses(void) {
+        in_namespaces(fill);
+}
+
+/* ---- slices on file systems of their own ---- */
+
+static const SliceSpec small = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
+
+/* A host whose pid 1 sees what we see. */
+static Board open_apart(const char *options) {
+        static char proc[80];
+        char text[128];
+        Board b;
+
+        if (!mounts_enter() || mount("x", home, "tmpfs", 0, options) < 0)
+                _exit(77);
+        (void) snprintf(proc, sizeof proc, "%s/proc", home);
+        ASSERT_OK(mkdir(proc, 0755));
+        (void) snprintf(text, sizeof text, "%s/1", proc);
+        ASSERT_OK(mkdir(text, 0755));
+        (void) snprintf(text, sizeof text, "%s/1/root", proc);
+        ASSERT_OK(symlink("/", text));
+        b = open_board();
+        b.proc = proc;
+        return b;
+}
+
+static void renew(Board *b, const char *id) {
+        Fault fault = FAULT_NULL;
+        int r = board_renew(b, id, BOARD_AGENT "d/p/c", &small, 1, &fault);
+
+        if (r != 0)
+                (void) fprintf(stderr, "%s: %s\n", id, fault.text);
+        ASSERT_OK(r);
+}
+
+static bool stands_apart(const Board *b, const char *id) {
+        char text[256];
+        struct stat st;
+
+        (void) snprintf(text, sizeof text, "%s/%s", path, id);
+        ASSERT_OK(stat(text, &st));
+        return st.st_dev != stat_of(b->fd).st_dev;
+}
+
+static uint64_t room_of(int fd) {
+        struct statfs st;
+
+        ASSERT_OK(fstatfs(fd, &st));
+        return (uint64_t) st.f_blocks * (uint64_t) st.f_bsize;
+}
+
+static unsigned agents(Board *b) {
+        unsigned n = 0;
+
+        cut[0] = '\0';
+        ASSERT_OK(board_trim(b, on_cut, NULL));
+        for (const char *at = cut; (at = strstr(at, "of " BOARD_AGENT)) != NULL; at++)
+                n++;
+        return n;
+}
+
+static void apart(void) {
+        Board b = open_apart("size=1m");
+        char text[1024];
+        struct stat before;
+        int fd;
+
+        renew(&b, "one");
+        renew(&b, "two");
+        ASSERT_TRUE(stands_apart(&b, "one") && stands_apart(&b, "two"));
+        fd = open_counters("one", 0);
+        before = stat_of(fd);
+        ASSERT_TRUE(room_of(fd) >= 2 * sizeof(SliceCounters) && room_of(fd) < 1 << 20);
+        ASSERT_TRUE(pwrite(fd, "x", 1, 3 << 20) == 1);
+        ASSERT_INT(agents(&b), 1); /* told of, and cut back, as before */
+        renew(&b, "one");          /* an agent that starts again, a container that does */
+        ASSERT_INT(stat_of(fd).st_ino, before.st_ino);
+        board_done(&b);
+        b = open_board();
+        ASSERT_OK(board_sweep(&b, keep_pod, NULL)); /* of an agent that cannot mount */
+        ASSERT_TRUE(!is_there("one") && !is_there("two"));
+        ASSERT_TRUE(pread(fd, text, sizeof text, 0) == (ssize_t) sizeof text); /* who has it keeps it */
+        renew(&b, "one");
+        ASSERT_TRUE(!stands_apart(&b, "one"));
+        _exit(0);
+}
+
+static void slices_apart(void) {
+        in_namespaces(apart);
+}
+
+static void older_and_half_made(void) {
+        Board b = open_apart("size=1m");
+        const char *proc = b.proc;
+        Fault fault = FAULT_NULL;
+        char text[256];
+        int run;
+
+        b.proc = NULL;
+        renew(&b, "old");
+        b.proc = proc;
+        renew(&b, "old"); /* a container has its files mounted */
+        ASSERT_TRUE(!stands_apart(&b, "old"));
+        (void) snprintf(text, sizeof text, "%s/half", path);
+        ASSERT_OK(mkdir(text, 0755)); /* killed before it mounted */
+        renew(&b, "half");
+        ASSERT_TRUE(stands_apart(&b, "half"));
+        (void) snprintf(text, sizeof text, "%s/half/owner", path);
+        ASSERT_OK(unlink(text)); /* killed after that */
+        ASSERT_OK(board_lock(&b, &fault));
+        board_drop_dead(&b, "half"); /* `aliquot run` in between */
+        board_unlock(&b);
+        ASSERT_TRUE(stands_apart(&b, "half"));
+        renew(&b, "half");
+        ASSERT_OK(unlink(text));
+        run = put(&b, "run", "run 1 x");
+        ASSERT_TRUE(!stands_apart(&b, "run"));
+        ASSERT_OK(board_sweep(&b, keep_pod, NULL));
+        ASSERT_TRUE(!is_there("old") && !is_there("half") && is_there("run"));
+        ASSERT_OK(close(run));
+        _exit(0);
+}
+
+static void older_ones_stay_and_half_made_ones_go(void) {
+        in_namespaces(older_and_half_made);
+}
+
+static void unseen(void) {
+        Board b = open_apart("size=1m");
+        Fault fault = FAULT_NULL;
+
+        b.proc = "/dev/null";
+        ASSERT_INT(board_renew(&b, "one", BOARD_AGENT "d/p/c", &small, 1, &fault), -ENXIO);
+        ASSERT_CONTAINS(fault.text, "the host (pid 1) would not see");
+        ASSERT_TRUE(!is_there("one"));
+        _exit(0);
+}
+
+static void what_the_host_would_not_see_is_not_made(void) {
+        in_namespaces(unseen);
+}
+
+/* One who does nothing else: all room, and all names, that the file system of his counters has. */
+typedef struct Glutton {
+        int fd;
+        atomic_ulong full; /* how often there was no more */
+} Glutton;
+
+static void *devour(void *userdata) {
+        static const char zeros[4096];
+        Glutton *g = userdata;
+        char name[32];
+
+        for (unsigned long i = 0;; i++) {
+                (void) snprintf(name, sizeof name, "user.%lu", i);
+                (void) fsetxattr(g->fd, name, zeros, 200,
+                                 0); /* they take of the inodes, where there are any */
+                if (lseek(g->fd, 0, SEEK_END) < 0 || write(g->fd, zeros, sizeof zeros) <= 0)
+                        atomic_fetch_add(&g->full, 1);
+        }
+        return NULL;
+}
+
+static void full_again(Glutton *g) {
+        unsigned long before = atomic_load(&g->full);
+
+        while (atomic_load(&g->full) == before)
+                (void) usleep(100);
+}
+
+/* The board has room for three slices that share it, and inodes for the folders of fifty. */
+static void flooded(void) {
+        Board b = open_apart("size=128k,nr_inodes=80");
+        Glutton g = {.full = 0};
+        pthread_t thread;
+        char id[16];
+
+        renew(&b, "glutton");
+        g.fd = open_counters("glutton", 0);
+        ASSERT_OK(pthread_create(&thread, NULL, devour, &g));
+        for (unsigned i = 0; i < 50; i++) {
+                full_again(&g);
+                (void) snprintf(id, sizeof id, "pod-%u", i);
+                renew(&b, id);
+                ASSERT_TRUE(is_there(id));
+                (void) agents(&b); /* the agent's look, which it need not win */
+        }
+        for (unsigned i = 0; i < 50; i++) { /* and again: containers that start anew */
+                full_again(&g);
+                (void) snprintf(id, sizeof id, "pod-%u", i);
+                renew(&b, id);
+        }
+        _exit(0);
+}
+
+static void whoever_fills_his_own_hinders_nobody(void) {
+        in_namespaces(flooded);
+}
+
+/* On the room beside the files, too small to be told of. */
+static void filled_and_started_again(void) {
+        Board b = open_apart("size=1m");
+        char zeros[4096] = "";
+        int fd;
+
+        renew(&b, "one");
+        fd = open_counters("one", 0);
+        while (fallocate(fd, FALLOC_FL_KEEP_SIZE, stat_of(fd).st_blocks * 512, sizeof zeros) == 0)
+                ;
+        ASSERT_INT(errno, ENOSPC);
+        ASSERT_INT(agents(&b), 0);
+        renew(&b, "one");
+        ASSERT_OK(ftruncate(fd, 10)); /* damaged: made anew */
+        renew(&b, "one");
+        ASSERT_OK(close(fd));
+        fd = open_counters("one", 0);
+        ASSERT_INT(stat_of(fd).st_size, sizeof(SliceCounters));
+        _exit(0);
+}
+
+static void whoever_has_filled_his_own_starts_again(void) {
+        in_namespaces(filled_and_started_again);
+}
+
 int main(void) {
-        return TEST_MAIN(TEST(slices_live_as_long_as_their_owner), TEST(or_as_any_process_that_has_them),
-                         TEST(the_agents_stand_until_it_takes_them_away),
-                         TEST(the_agent_says_its_slices_anew), TEST(what_cannot_be_read_is_passed_over),
-                         TEST(names_are_not_taken_twice), TEST(the_dead_one_is_dropped),
-                         TEST(a_default_is_below_a_directory_of_our_own),
-                         TEST(counters_that_grew_are_cut_back), TEST(a_full_board_refuses));
+        return TEST_MAIN(
+                TEST(slices_live_as_long_as_their_owner), TEST(or_as_any_process_that_has_them),
+                TEST(or_as_a_file_that_keeps_a_row), TEST(the_agents_stand_until_it_takes_them_away),
+                TEST(the_agent_says_its_slices_anew), TEST(what_cannot_be_read_is_passed_over),
+                TEST(names_are_not_taken_twice), TEST(the_dead_one_is_dropped),
+                TEST(a_default_is_below_a_directory_of_our_own), TEST(counters_that_grew_are_cut_back),
+                TEST(a_full_board_refuses), TEST(slices_apart), TEST(older_ones_stay_and_half_made_ones_go),
+                TEST(what_the_host_would_not_see_is_not_made), TEST(whoever_fills_his_own_hinders_nobody),
+                TEST(whoever_has_filled_his_own_starts_again));
 }

@@ -107,6 +107,44 @@ static void killed_at_every_step(void) {
         pages_remove(&p);
 }
 
+/* From one row to the other of the same process. */
+static Fate die_moving(const Pages *p, unsigned n) {
+        pid_t pid = pages_fork();
+        Slice s, other;
+
+        if (pid == 0) {
+                ASSERT_OK(slice_open(p->path, &s));
+                ASSERT_OK(slice_reserve(&s, BEFORE * SLICE_UNIT));
+                ASSERT_OK(slice_open_beside(&s, -1, 0, false, &other));
+                countdown = n;
+                ASSERT_OK(slice_move(&s, &other, 3 * SLICE_UNIT));
+                _exit(0);
+        }
+        return fate(pid);
+}
+
+/* It may be counted twice then, and never not at all; and nothing is left. */
+static void mover_killed_at_every_step(void) {
+        Pages p = pages_make(LIMIT * SLICE_UNIT);
+        unsigned n_killed = 0;
+        Fate f = KILLED;
+        uint64_t used;
+        Slice s;
+
+        ASSERT_OK(slice_open(p.path, &s));
+        ASSERT_OK(slice_reserve(&s, OURS * SLICE_UNIT));
+        for (unsigned n = 1; f == KILLED; n++) {
+                f = die_moving(&p, n);
+                used = slice_used(&s) / SLICE_UNIT;
+                ASSERT_TRUE(used == OURS + BEFORE || used == OURS + BEFORE + 3);
+                n_killed += f == KILLED;
+                pages_reap_to(&s, OURS * SLICE_UNIT);
+        }
+        ASSERT_TRUE(n_killed > 10);
+        slice_close(&s);
+        pages_remove(&p);
+}
+
 static void reaper_killed_at_every_step(void) {
         Pages p = pages_make(LIMIT * SLICE_UNIT);
         unsigned n_killed = 0;
@@ -157,6 +195,6 @@ static void heir_killed_at_every_step(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(killed_at_every_step), TEST(reaper_killed_at_every_step),
-                         TEST(heir_killed_at_every_step));
+        return TEST_MAIN(TEST(killed_at_every_step), TEST(mover_killed_at_every_step),
+                         TEST(reaper_killed_at_every_step), TEST(heir_killed_at_every_step));
 }

@@ -2,7 +2,7 @@
 
 /* Every interleaving. The code of slice/change.c itself runs in actors that stop between any two accesses to the counters; from each
  * state that is reached each actor is let go one step, or its process is killed, or somebody takes the row of a dead one,
- * recovers it and goes on in it. An actor's stack is part of the state and is copied with it, so that the next choice begins where
+ * recovers it and goes on in it, or goes on with what it holds. An actor's stack is part of the state and is copied with it, so that the next choice begins where
  * the last one did.
  *
  * In every state: what the living really have <= used <= limit. At every end: used, and what each row holds, is exactly what its
@@ -51,6 +51,8 @@ typedef struct World {
         size_t n_actors;
         unsigned kills; /* still allowed */
         bool orphaned[ROWS];
+        bool adopted;         /* heirs take what the dead have */
+        int64_t left[ROWS];   /* that, at least */
         const int64_t *heirs; /* program of who takes a dead one's row */
         Actor actors[MAX_ACTORS];
 } World;
@@ -119,8 +121,13 @@ static void act(void) {
         Actor *a = running;
 
         stop_here();
-        if (a->heir)
+        if (a->heir && world.adopted) {
+                slice_complete(&counters, a->row);
+                a->mine = slice_row_held(&counters.rows[a->row]);
+                ASSERT_TRUE(a->mine >= world.left[a->row]);
+        } else if (a->heir) {
                 slice_recover(&counters, a->row);
+        }
         a->history = 1;
         for (size_t i = 0; i < MAX_STEPS && a->program[i] != 0; i++)
                 if (a->mine + a->program[i] >= 0) /* what was refused is not given back */
@@ -196,7 +203,7 @@ static uint64_t state_hash(void) {
         uint64_t h = mix(world.kills, counters.used);
 
         for (uint32_t row = 0; row < ROWS; row++) {
-                h = mix(h, world.orphaned[row]);
+                h = mix(mix(h, world.orphaned[row]), (uint64_t) world.left[row]);
                 for (size_t i = 0; i < SLICE_LANES; i++) {
                         h = mix(h, counters.rows[row].lanes[i].operation);
                         h = mix(h, counters.rows[row].lanes[i].held);
@@ -226,6 +233,7 @@ static bool first_time(uint64_t h) {
 
 /* A process: all actors of a row. */
 static void kill_row(uint32_t row) {
+        world.left[row] = had(row, false);
         for (size_t i = 0; i < world.n_actors; i++)
                 if (world.actors[i].row == row)
                         world.actors[i].status = DEAD;
@@ -331,6 +339,21 @@ static void heirs(void) {
         play("two processes and an heir");
 }
 
+/* Also where the heir is killed, and has one himself. */
+static void adopters(void) {
+        static const int64_t first[MAX_STEPS + 1] = {3, -2}, second[MAX_STEPS + 1] = {2},
+                                               heir[MAX_STEPS + 1] = {1, -1};
+
+        for (unsigned kills = 1; kills <= 2; kills++) {
+                scene(kills, heir);
+                world.adopted = true;
+                (void) add(0, 0, first, false);
+                (void) add(1, 0, second, false);
+                play(kills == 1 ? "two processes, and who goes on with what one left"
+                                : "the same, two kills");
+        }
+}
+
 static void three_processes(void) {
         static const int64_t each[MAX_STEPS + 1] = {2}, last[MAX_STEPS + 1] = {2, -2}, none[MAX_STEPS + 1];
 
@@ -360,5 +383,6 @@ static void two_threads(void) {
 int main(void) {
         seen_states = calloc(TABLE, sizeof *seen_states);
         ASSERT_TRUE(seen_states != NULL);
-        return TEST_MAIN(TEST(heirs), TEST(two_processes), TEST(three_processes), TEST(two_threads));
+        return TEST_MAIN(TEST(heirs), TEST(adopters), TEST(two_processes), TEST(three_processes),
+                         TEST(two_threads));
 }

@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "turnstile/batch.h"
+
+#include "guest/spin.h"
+
+/* How much work, or how long, until a batch is closed though nothing asks for it: what may be behind the last mark. A mark costs
+ * some microseconds of the launching thread, none of the card. */
+#define MARK_NSEC  UINT64_C(200000)
+#define MARK_QUIET UINT64_C(150000)
+#define MARK_PAUSE UINT64_C(1000000)
+
+#define SLACK_NSEC    UINT64_C(200000)      /* by which estimates may be late before anybody asks */
+#define LATE_NSEC     UINT64_C(500000)      /* what was to be over so long ago was estimated wrongly */
+#define FOREIGN_NSEC  UINT64_C(10000000)    /* the same for a stream that only its own thread can ask about */
+#define ORIGIN_MSEC   500.0F                /* a float of ms has 24 bits: 60 ns of a second */
+#define MEASURE_STALE UINT64_C(10000000000) /* a thread that was measuring has ended */
+
+enum {
+        MARKS_FIRST = 64, /* of a process: functions may be tried with little work before they get much */
+        MARKS_COLD = 4,   /* on the card at once, of what was never measured */
+        WRONG = 4, /* times the estimate: it was none. Less may be because the driver's thread came late */
+};
+
+enum { LEGACY = 1 }; /* and 0: the default stream's names */
+
+#define STREAM_MINE ((CuHandle) 2)
+
+typedef int EventCall(CuHandle event);
+typedef int ElapsedCall(float *ret, CuHandle from, CuHandle to);
+typedef int RecordCall(CuHandle event, CuHandle stream);
+typedef int StreamCall(CuHandle stream);
+
+/* ---- the driver, relaxed ---- */
+
+/* So that nothing of ours is refused, or breaks anything, because somebody captures a stream just now. */
+static int relax(int mode) {
+        int (*exchange)(int *) = (int (*)(int *)) real_get(REAL_cuThreadExchangeStreamCaptureMode);
+
+        if (exchange)
+                (void) exchange(&mode); /* no context, no capture */
+        return mode;
+}
+
+static bool is_capturing(CuHandle stream) {
+        int (*capturing)(CuHandle, int *) = (int (*)(CuHandle, int *)) real_get(REAL_cuStreamIsCapturing);
+        int status = 0;
+
+        return capturing && (capturing(stream, &status) != 0 || status != 0);
+}
+
+static bool record(CuHandle *event, CuHandle stream) {
+        int (*create)(CuHandle *, unsigned) = (int (*)(CuHandle *, unsigned)) real_get(REAL_cuEventCreate);
+        RecordCall *rec = (RecordCall *) real_get(REAL_cuEventRecord);
+
+        if (!create || !rec || (!*event && create(event, 0) != 0))
+                return false;
+        return rec(*event, stream) == 0;
+}
+
+static void drop_event(CuHandle *event) {
+        EventCall *destroy = (EventCall *) real_get(REAL_cuEventDestroy_v2);
+
+        if (*event && destroy)
+                (void) destroy(*event); /* what the driver still needs of it, it keeps */
+        *event = NULL;
+}
+
+static bool is_done(CuHandle stream) {
+        StreamCall *query = (StreamCall *) real_get(REAL_cuStreamQuery);
+
+        return !query || query(stream) != CU_ERROR_NOT_READY;
+}
+
+/* ---- the end of a batch ---- */
+
+/* Since its launch, or since what was before it was over. */
+static uint64_t passed(const Batch *b, uint64_t now) {
+        uint64_t before = atomic_load(&b->context->over), from = b->began > before ? b->began : before;
+
+        return now > from ? now - from : 0;
+}
+
+static void measure_all(Account *a, Context *c, uint64_t now);
+
+/* What is charged until the events are looked at, which is at the application's next call, or never: the estimate, but no more than there
+ * was time for, since its launch or since what was before it was over; and all of that where the estimate was none. So all of them
+ * together are never more than the time that passed. */
+static uint64_t provisional(const Batch *b, uint64_t now) {
+        uint64_t nsec = atomic_load(&b->nsec), clock = passed(b, now);
+
+        if (clock < nsec || clock / WRONG > nsec)
+                nsec = clock;
+        atomic_store(&b->context->over, now - clock + nsec);
+        return nsec;
+}
+
+static void charge_as(Account *a, Batch *b, uint64_t charged) {
+        uint64_t nsec = atomic_load(&b->nsec);
+
+        b->charged = charged;
+        account_settle(a, b->context->card, nsec);
+        account_correct(a, b->context->card, (int64_t) charged - (int64_t) nsec);
+}
+
+/* in_flight becomes used. */
+static void charge(Account *a, Batch *b, uint64_t now) {
+        charge_as(a, b, provisional(b, now));
+}
+
+/* The same of a batch whose end nobody has seen: it is as long ago as it may be, so the clock says nothing but how much it was at most. If the
+ * newest measurement says that the estimate was none, that is what each took. */
+static void charge_unseen(Account *a, Batch *b, uint64_t now) {
+        uint64_t nsec = atomic_load(&b->nsec), room = passed(b, now), newest = 0;
+
+        if (room / WRONG > nsec) {
+                measure_all(a, b->context, now);
+                for (uint32_t i = 0; i < b->n_shares; i++)
+                        newest += estimate_newest(b->shares[i].of) * b->shares[i].launches;
+        }
+        nsec = newest > nsec ? newest : nsec;
+        nsec = nsec < room ? nsec : room;
+        atomic_store(&b->context->over, now - room + nsec);
+        charge_as(a, b, nsec);
+}
+
+/* Who takes it from BATCH_CLOSED says that it is over. */
+static void say_over(Account *a, Batch *b) {
+        uint32_t closed = BATCH_CLOSED, card = b->context->card;
+
+        if (!atomic_compare_exchange_strong(&b->state, &closed, BATCH_HELD))
+                return;
+        charge(a, b, account_now());
+        atomic_store_explicit(&b->state, BATCH_DONE, memory_order_release);
+        if (atomic_fetch_sub(&a->meters[card].closed, 1) == 1)
+                account_idle(a, card);
+        account_wake(a, card);
+}
+
+/* On a thread of the driver's, which must not call the driver. */
+static void watched(void *data) {
+        Batch *b = data;
+
+        say_over(account_known(), b);
+        (void) atomic_fetch_sub(&b->context->calls, 1);
+}
+
+/* A stream of our own, which waits for nobody's default stream, and nobody's for it. */
+static bool watch(Context *c, Batch *b) {
+        int (*create)(CuHandle *, unsigned) = (int (*)(CuHandle *, unsigned)) real_get(REAL_cuStreamCreate);
+        int (*wait)(CuHandle, CuHandle, unsigned) =
+                (int (*)(CuHandle, CuHandle, unsigned)) real_get(REAL_cuStreamWaitEvent);
+        int (*call)(CuHandle, CuHostFn, void *) =
+                (int (*)(CuHandle, CuHostFn, void *)) real_get(REAL_cuLaunchHostFunc);
+        CuHandle stream = __atomic_load_n(&c->watch, __ATOMIC_ACQUIRE), none = NULL;
+        int (*destroy)(CuHandle) = (int (*)(CuHandle)) real_get(REAL_cuStreamDestroy_v2);
+
+        if (!create || !wait || !call || !destroy)
+                return false;
+        if (!stream) {
+                if (create(&stream, CU_STREAM_NON_BLOCKING_) != 0)
+                        return false;
+                if (!__atomic_compare_exchange_n(&c->watch, &none, stream, false, __ATOMIC_ACQ_REL,
+                                                 __ATOMIC_ACQUIRE)) {
+                        (void) destroy(stream); /* another thread was first */
+                        stream = none;
+                }
+        }
+        if (wait(stream, b->end, 0) != 0)
+                return false;
+        (void) atomic_fetch_add(&c->calls, 1);
+        if (call(stream, watched, b) == 0)
+                return true;
+        (void) atomic_fetch_sub(&c->calls, 1);
+        return false;
+}
+
+static void let_go(Batch *b) {
+        atomic_store_explicit(&b->state, BATCH_FREE, memory_order_release);
+}
+
+/* One after the other, as if all streams were one. */
+static void expect(Meter *m, const Batch *b, uint64_t now) {
+        uint64_t due = atomic_load(&m->due);
+
+        atomic_store(&m->due, (atomic_load(&m->closed) > 0 && due > now ? due : now) + atomic_load(&b->nsec));
+}
+
+bool account_is_late(Account *a, uint32_t card, CuHandle stream, uint64_t now) {
+        const Meter *m = &a->meters[card];
+        uint64_t in_flight = atomic_load_explicit(&m->in_flight, memory_order_relaxed);
+        bool late = atomic_load_explicit(&m->closed, memory_order_relaxed) > 0 &&
+                    now > atomic_load_explicit(&m->due, memory_order_relaxed) + LATE_NSEC + WRONG * in_flight;
+        int mode;
+
+        if (!late)
+                return false;
+        mode = relax(CU_CAPTURE_RELAXED);
+        late = !is_done(stream); /* or it is the driver's thread that comes late; or the context is no more */
+        (void) relax(mode);
+        return late;
+}
+
+/* Marks the end of a batch that is held. Between the question whether the stream is captured and the event, another thread may have begun
+ * a capture: then nothing of ours waits for that event. */
+static void close_batch(Account *a, Batch *b, uint64_t now) {
+        Meter *m = &a->meters[b->context->card];
+        int mode = relax(CU_CAPTURE_RELAXED);
+
+        if (!record(&b->end, b->stream) || is_capturing(b->stream)) {
+                charge_unseen(a, b, now);
+                let_go(b);
+        } else {
+                expect(m, b, now);
+                (void) atomic_fetch_add(&m->closed, 1);
+                (void) atomic_fetch_add(&m->marks, 1);
+                atomic_store(&m->marked, now);
+                atomic_store(&b->state, BATCH_CLOSED);
+                (void) watch(b->context, b); /* where that cannot be had, account_tend() asks */
+                if (atomic_load(&m->closed) > 0)
+                        account_want(a, b->context->card, now);
+                if (atomic_load(&m->closed) == 0)
+                        account_idle(a, b->context->card); /* it was over before we said that it had begun */
+        }
+        (void) relax(mode);
+}
+
+/* ---- measuring ---- */
+
+static uint64_t nsec_of(float msec, uint64_t origin) {
+        return origin + (uint64_t) (int64_t) ((double) msec * 1e6);
+}
+
+/* From its begin to its end, on the clock of the context; the first one begins that clock. */
+static bool times(Context *c, Batch *b, uint64_t *ret_from, uint64_t *ret_to) {
+        ElapsedCall *elapsed = (ElapsedCall *) real_get(REAL_cuEventElapsedTime);
+        float from = 0, to;
+        CuHandle spare;
+
+        if (!elapsed)
+                return false;
+        if (!c->origin) {
+                c->origin = b->begin;
+                b->begin = NULL;
+        } else if (elapsed(&from, c->origin, b->begin) != 0) {
+                return false;
+        }
+        if (elapsed(&to, c->origin, b->end) != 0)
+                return false;
+        *ret_from = nsec_of(from, c->origin_nsec);
+        *ret_to = nsec_of(to, c->origin_nsec);
+        if (from > ORIGIN_MSEC && b->begin) {
+                spare = c->origin;
+                c->origin = b->begin;
+                c->origin_nsec = *ret_from;
+                b->begin = spare;
+        }
+        return true;
+}
+
+static void measure(Account *a, Context *c, Batch *b) {
+        uint64_t from, to;
+
+        if (b->measured && times(c, b, &from, &to) && to >= from) {
+                account_correct(a, c->card, (int64_t) spans_add(&c->spans, from, to) - (int64_t) b->charged);
+                if (b->n_others == 0)
+                        estimate_learn(b->shares, b->n_shares, to - from);
+        }
+        let_go(b);
+}
+
+/* One thread at a time; the others have better things to do. */
+static void measure_all(Account *a, Context *c, uint64_t now) {
+        uint64_t since = atomic_load(&c->measuring);
+        uint32_t done;
+
+        if (since != 0 && (now < since || now - since < MEASURE_STALE))
+                return;
+        if (!atomic_compare_exchange_strong(&c->measuring, &since, now))
+                return;
+        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
+                done = BATCH_DONE;
+                if (atomic_load_explicit(&c->batches[i].state, memory_order_relaxed) == BATCH_DONE &&
+                    atomic_compare_exchange_strong(&c->batches[i].state, &done, BATCH_HELD))
+                        measure(a, c, &c->batches[i]);
+        }
+        atomic_store_explicit(&c->measuring, 0, memory_order_release);
+}
+
+/* ---- open batches ---- */
+
+/* Single launches, each of which finds the card idle, are measured once in a while: an event for each would cost more than they do. */
+static bool worth_measuring(Account *a, const Batch *b, bool cold, uint64_t now) {
+        const Meter *m = &a->meters[b->context->card];
+
+        return cold || atomic_load(&m->closed) > 0 || atomic_load(&m->marks) < MARKS_FIRST ||
+               now - atomic_load(&m->marked) >= MARK_PAUSE;
+}
+
+static bool begin(Account *a, Batch *b, CuHandle stream, uintptr_t key, bool cold, uint64_t now) {
+        int mode;
+        bool ok;
+
+        b->stream = stream;
+        __atomic_store_n(&b->key, key, __ATOMIC_RELAXED);
+        b->n_shares = b->n_launches = b->n_others = 0;
+        atomic_store(&b->nsec, 0);
+        atomic_store(&b->over, now);
+        b->began = now;
+        b->measured = worth_measuring(a, b, cold, now);
+        if (!b->measured)
+                return true;
+        mode = relax(CU_CAPTURE_RELAXED);
+        ok = record(&b->begin, stream);
+        (void) relax(mode);
+        return ok;
+}
+
+static bool take(Batch *b, BatchState state) {
+        uint32_t expected = state;
+
+        return atomic_load_explicit(&b->state, memory_order_relaxed) == (uint32_t) state &&
+               atomic_compare_exchange_strong(&b->state, &expected, BATCH_HELD);
+}
+
+/* The stream ran dry since: what the batch has is over, and what comes begins another one. Where the estimates were too small and it is
+ * still at work, it goes on, and has taken so much more. */
+static bool went_dry(Account *a, Batch *b, uint64_t now) {
+        int mode;
+        bool done;
+
+        if (now <= atomic_load(&b->over))
+                return false;
+        mode = relax(CU_CAPTURE_RELAXED);
+        done = is_done(b->stream);
+        (void) relax(mode);
+        if (!done) {
+                uint64_t more = now - atomic_load(&b->over);
+
+                (void) atomic_fetch_add(&a->meters[b->context->card].in_flight, more);
+                (void) atomic_fetch_add(&b->nsec, more);
+                atomic_store(&b->over, now);
+                return false;
+        }
+        charge_unseen(a, b, now);
+        return true;
+}
+
+static Batch *take_open(Account *a, Batch *b, uintptr_t key, bool cold, uint64_t now) {
+        if (__atomic_load_n(&b->key, __ATOMIC_RELAXED) != key || !take(b, BATCH_OPEN))
+                return NULL;
+        if (b->key != key) { /* it became another one in between */
+                atomic_store(&b->state, BATCH_OPEN);
+                return NULL;
+        }
+        if (!went_dry(a, b, now) || begin(a, b, b->stream, key, cold, now))
+                return b;
+        let_go(b);
+        return NULL;
+}
+
+Batch *account_open(Account *a, Context *c, CuHandle stream, uintptr_t key, bool cold, uint64_t now) {
+        Batch *b;
+
+        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
+                b = take_open(a, &c->batches[i], key, cold, now);
+                if (b)
+                        return b;
+        }
+        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
+                b = &c->batches[i];
+                if (!take(b, BATCH_FREE))
+                        continue;
+                if (begin(a, b, stream, key, cold, now))
+                        return b;
+                let_go(b);
+                return NULL;
+        }
+        measure_all(a, c, now); /* so that there is one next time */
+        return NULL;
+}
+
+static void share(Batch *b, Estimate *e) {
+        b->n_launches++;
+        for (uint32_t i = 0; i < b->n_shares; i++)
+                if (b->shares[i].of == e) {
+                        b->shares[i].launches++;
+                        return;
+                }
+        if (b->n_shares == ACCOUNT_KINDS) {
+                b->n_others++;
+                return;
+        }
+        b->shares[b->n_shares].of = e;
+        b->shares[b->n_shares++].launches = 1;
+}
+
+static uint64_t mark_after(const Account *a, uint32_t card) {
+        const SliceTurn *turn = &a->gate->cards[card].slice.limits->turn;
+        uint64_t part = atomic_load_explicit(&turn->depth, memory_order_relaxed) / 8;
+
+        return part > MARK_NSEC ? part : MARK_NSEC;
+}
+
+/* What is not known yet is measured at once, but not one by one if there are many of it. While nothing of ours is marked on the card the
+ * page says that there is nothing, so that must not last. */
+static bool is_due(const Account *a, const Batch *b, const Estimate *e, uint64_t now) {
+        const Meter *m = &a->meters[b->context->card];
+        uint32_t closed = atomic_load_explicit(&m->closed, memory_order_relaxed);
+
+        if (estimate_is_doubtful(e) && closed < MARKS_COLD)
+                return true;
+        if (closed == 0 && atomic_load_explicit(&m->marks, memory_order_relaxed) < MARKS_FIRST)
+                return true;
+        return atomic_load(&b->nsec) >= mark_after(a, b->context->card) ||
+               now - atomic_load_explicit(&m->marked, memory_order_relaxed) >=
+                       (closed == 0 ? MARK_QUIET : MARK_PAUSE);
+}
+
+void account_add(Account *a, Batch *b, const Launched *l) {
+        if (l->made) {
+                share(b, l->estimate);
+                (void) atomic_fetch_add(&b->nsec, l->nsec);
+                (void) atomic_fetch_add(&b->over, l->nsec);
+        } else {
+                account_return(a, b->context->card, l->nsec);
+        }
+        if (b->n_launches == 0) {
+                let_go(b);
+        } else if (l->mark || is_due(a, b, l->estimate, l->now)) {
+                close_batch(a, b, l->now);
+                account_tend(a, b->context, false, l->now);
+        } else {
+                atomic_store(&b->state, BATCH_OPEN);
+                if (atomic_load(&b->context->handle) == 0 && take(b, BATCH_OPEN)) {
+                        charge_unseen(a, b,
+                                      l->now); /* the context ended meanwhile, and nobody looks after it */
+                        let_go(b);
+                }
+        }
+}
+
+/* ---- looking after them ---- */
+
+/* An event in the legacy default stream is a barrier for all blocking streams of the context. Right behind a launch in that stream there is one
+ * anyway; later it would order what the application did not. */
+static bool is_barrier(const Batch *b) {
+        return (uintptr_t) b->stream <= LEGACY;
+}
+
+static bool of_another_thread(const Batch *b) {
+        return b->stream == STREAM_MINE && b->key != spin_self();
+}
+
+static void tend_open(Account *a, Batch *b, bool close, uint64_t now) {
+        uint64_t over = atomic_load(&b->over);
+
+        if (!close && now <= over + SLACK_NSEC)
+                return;
+        if (!take(b, BATCH_OPEN))
+                return;
+        if (of_another_thread(b)) {
+                if (now > over + FOREIGN_NSEC) {
+                        charge_unseen(a, b, now);
+                        let_go(b);
+                } else {
+                        atomic_store(&b->state, BATCH_OPEN);
+                }
+        } else if (went_dry(a, b, now)) {
+                let_go(b);
+        } else if (close && !is_barrier(b) && !is_capturing(b->stream)) {
+                close_batch(a, b, now);
+        } else {
+                atomic_store(&b->state, BATCH_OPEN);
+        }
+}
+
+/* Where no host function can be had. */
+static void ask(Account *a, Batch *b) {
+        EventCall *query = (EventCall *) real_get(REAL_cuEventQuery);
+        int mode = relax(CU_CAPTURE_RELAXED);
+
+        if (!query || query(b->end) != CU_ERROR_NOT_READY)
+                say_over(a, b);
+        (void) relax(mode);
+}
+
+void account_tend(Account *a, Context *c, bool all, uint64_t now) {
+        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
+                uint32_t state = atomic_load_explicit(&c->batches[i].state, memory_order_acquire);
+
+                if (state == BATCH_OPEN)
+                        tend_open(a, &c->batches[i], all, now);
+                else if (state == BATCH_CLOSED && atomic_load(&c->calls) == 0)
+                        ask(a, &c->batches[i]);
+        }
+        measure_all(a, c, now);
+}
+
+/* ---- the end ---- */
+
+static void end_batch(Account *a, Batch *b) {
+        say_over(a, b);
+        if (take(b, BATCH_OPEN)) {
+                charge_unseen(a, b, account_now());
+                let_go(b);
+        }
+        if (!take(b, BATCH_DONE) && !take(b, BATCH_FREE))
+                return; /* a thread has it, in a context that ends: the place is made new before it is used again */
+        drop_event(&b->begin);
+        drop_event(&b->end);
+        let_go(b);
+}
+
+/* Their end is marked while the stream is there; later only the mark is asked about. */
+void batches_end_stream(Account *a, Context *c, CuHandle stream) {
+        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
+                Batch *b = &c->batches[i];
+
+                if (!take(b, BATCH_OPEN))
+                        continue;
+                if (b->stream == stream)
+                        close_batch(a, b, account_now());
+                else
+                        atomic_store(&b->state, BATCH_OPEN);
+        }
+}
+
+void batches_end(Account *a, Context *c) {
+        StreamCall *destroy = (StreamCall *) real_get(REAL_cuStreamDestroy_v2);
+        CuHandle stream = __atomic_exchange_n(&c->watch, NULL, __ATOMIC_ACQ_REL);
+        int mode = relax(CU_CAPTURE_RELAXED);
+
+        measure_all(a, c, account_now());
+        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++)
+                end_batch(a, &c->batches[i]);
+        drop_event(&c->origin);
+        if (stream && destroy)
+                (void) destroy(stream); /* what it waits for comes to its end, and the host functions, too */
+        (void) relax(mode);
+}

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "turnstile/turnstile.h"
+
+#include <linux/futex.h>
+#include <time.h>
+
+#include "guest/spin.h"
+
+#define MSEC UINT64_C(1000000)
+
+enum {
+        PERCENT = 100,
+        POLICY_FAIR = 1 + 0, /* SliceLimits.policy */
+        POLICY_NATIVE = 1 + 5,
+};
+
+#define PERIOD      (40 * MSEC)  /* of the duty cycle: so much of it may be saved up */
+#define FILL_PAUSE  (MSEC / 50)  /* between two looks at the clock for the balance */
+#define PEERS_PAUSE (100 * MSEC) /* between two looks at the other processes */
+#define AHEAD       (10000 * MSEC) /* the arbiter cannot have been here that much later than now: another clock */
+#define WINDOW_WAIT (20 * MSEC) /* until one looks again though nothing was said */
+#define LOCAL_DEPTH (4 * MSEC)  /* in flight at once, while the arbiter is away */
+#define COLD_MOST   (4 * MSEC)  /* what is supposed of work that was never measured, at most */
+#define LATE_WAIT   (2 * MSEC)  /* the window is over, and the arbiter has not said so */
+#define ROOM_MOST   (60000 * MSEC)
+#define DEPTH_WAIT  (1 * MSEC)
+#define DEPTH_LEAD  (2 * MSEC / 5) /* before what is marked is over: the window may have been made longer */
+#define DEPTH_LEAST (MSEC / 10)
+#define HELD_MOST   (250 * MSEC)  /* behind what takes longer than it should */
+#define HELD_PAUSE  (1000 * MSEC) /* until the next time */
+#define LOST_AFTER                                                                                           \
+        (2000 * MSEC) /* nothing is on the card, and something is in flight: a thread ended with it */
+
+#define STREAM_MINE ((CuHandle) 2)
+
+typedef enum Verdict { PASS, WAIT_WINDOW, WAIT_LATE, WAIT_DEPTH, WAIT_BALANCE } Verdict;
+
+typedef struct Asking { /* one launch that wants to pass */
+        Account *account;
+        Context *context;
+        const SliceLimits *limits;
+        Meter *meter;
+        uint32_t card;
+        uint64_t nsec, now, since; /* since: it waits; 0: not yet */
+        uint64_t known;            /* of nsec, if anything is */
+        CuHandle stream;
+        uint32_t window, wake; /* as they were when it was judged */
+        bool cold;             /* nsec is not known */
+        bool fills;            /* there is no room for another one */
+} Asking;
+
+/* ---- limits ---- */
+
+static uint32_t word(const uint32_t *p) {
+        return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+/* What the container may have by itself; 0: no limit. */
+static uint32_t percent_of(const SliceLimits *l) {
+        uint32_t policy = word(&l->policy), percent = word(&l->core_percent);
+
+        if (policy == POLICY_NATIVE)
+                return 0;
+        if (policy == POLICY_FAIR && word(&l->max_inst) > 0)
+                percent = PERCENT / word(&l->max_inst);
+        return percent < PERCENT ? percent : 0;
+}
+
+bool turnstile_limits(const SliceLimits *l) {
+        if (atomic_load_explicit(&l->turn.flags, memory_order_relaxed) & TURN_GATED)
+                return true;
+        return !(word(&l->flags) & SLICE_FLAG_OPEN) && percent_of(l) > 0;
+}
+
+Gate *turnstile_gate(void) {
+        Gate *g = gate_get();
+
+        for (uint32_t i = 0; g && i < g->n_cards && i < GATE_CARDS; i++)
+                if (g->cards[i].good && turnstile_limits(g->cards[i].slice.limits))
+                        return g;
+        return NULL;
+}
+
+/* ---- the judgement ---- */
+
+static bool arbiter_away(const SliceTurn *t, uint64_t now) {
+        uint64_t seen = atomic_load_explicit(&t->seen, memory_order_relaxed);
+
+        return seen == 0 || (now > seen ? now - seen > TURN_AWAY_NSEC : seen - now > AHEAD);
+}
+
+/* What is not known yet counts as half of what may be in flight: few of it pass until one is over. */
+static void suppose(Asking *k, uint64_t depth) {
+        uint64_t nsec = depth / 2 > COLD_MOST       ? COLD_MOST
+                        : depth / 2 > ESTIMATE_COLD ? depth / 2
+                                                    : ESTIMATE_COLD;
+
+        if (k->cold)
+                k->nsec = k->known > nsec ? k->known : nsec;
+}
+
+/* Not for ever: what is in front may wait for something that this thread does after its launch. */
+static bool is_held(Asking *k) {
+        if (!account_is_late(k->account, k->card, k->stream, k->now))
+                return false;
+        if (k->since == 0 || k->now - k->since < HELD_MOST)
+                return true;
+        atomic_store(&k->meter->due, k->now + HELD_PAUSE);
+        return false;
+}
+
+/* Of the container's other processes. One that was killed may have left something there; then that is missing. */
+static uint64_t others_in_flight(const Asking *k) {
+        const Slice *s = &k->account->gate->cards[k->card].slice;
+        uint64_t sum = 0, one;
+
+        for (uint32_t row = 0; row < SLICE_ROWS; row++) {
+                if (row == s->row)
+                        continue;
+                one = atomic_load_explicit(&s->counters->rows[row].work.in_flight, memory_order_relaxed);
+                sum += one < ROOM_MOST ? one : ROOM_MOST;
+        }
+        return sum;
+}
+
+/* What is in flight is over when the window is, or a little later. Several processes divide that, and what some of them leave the others
+ * have. */
+static uint64_t room_in(const Asking *k, uint64_t depth, uint64_t in_flight) {
+        const SliceTurn *t = &k->limits->turn;
+        uint64_t sharers = atomic_load_explicit(&t->sharers, memory_order_relaxed);
+        uint64_t closes = atomic_load_explicit(&t->closes, memory_order_relaxed);
+        uint64_t room = (closes > k->now ? closes - k->now : 0), part, others;
+
+        room += atomic_load_explicit(&t->rest, memory_order_relaxed);
+        if (sharers <= 1)
+                return room < depth ? room : depth;
+        part = room / sharers < depth ? room / sharers : depth;
+        if (in_flight < part || depth > ROOM_MOST)
+                return part;
+        others = others_in_flight(k);
+        room = room < depth * sharers ? room : depth * sharers;
+        return others < room && room - others > part ? room - others : part;
+}
+
+static Verdict by_window(Asking *k) {
+        const SliceTurn *t = &k->limits->turn;
+        uint64_t in_flight = atomic_load_explicit(&k->meter->in_flight, memory_order_relaxed);
+        uint64_t depth = atomic_load_explicit(&t->depth, memory_order_relaxed), room;
+
+        suppose(k, depth);
+        if (!(atomic_load_explicit(&t->flags, memory_order_relaxed) & TURN_GATED)) {
+                (void) atomic_fetch_add(&k->meter->in_flight, k->nsec);
+                return PASS;
+        }
+        k->window = atomic_load_explicit(&t->window, memory_order_acquire);
+        if (!(k->window & TURN_OPEN))
+                return WAIT_WINDOW;
+        if (k->now >= atomic_load_explicit(&t->closes, memory_order_relaxed))
+                return WAIT_LATE;
+        if (in_flight != 0 && is_held(k))
+                return WAIT_DEPTH;
+        room = room_in(k, depth, in_flight);
+        do
+                if (in_flight != 0 && in_flight >= room)
+                        return WAIT_DEPTH;
+        while (!atomic_compare_exchange_weak(&k->meter->in_flight, &in_flight, in_flight + k->nsec));
+        k->fills = in_flight + k->nsec >= room;
+        if (atomic_load_explicit(&k->meter->window, memory_order_relaxed) != k->window)
+                account_begins(k->account, k->card, k->window, k->now);
+        return PASS;
+}
+
+static void count_peers(Asking *k) {
+        Meter *m = k->meter;
+        uint64_t counted = atomic_load(&m->counted);
+
+        if (counted != 0 && k->now - counted < PEERS_PAUSE)
+                return;
+        if (atomic_compare_exchange_strong(&m->counted, &counted, k->now))
+                atomic_store(&m->peers, peers_count(&m->seen, &k->account->gate->cards[k->card].slice));
+}
+
+/* Time makes balance; what was saved up longer than a period ago is gone. */
+static void fill(Asking *k, uint32_t percent) {
+        Meter *m = k->meter;
+        uint64_t filled = atomic_load(&m->filled), passed = k->now - filled, peers;
+        int64_t full, balance, now;
+
+        if (filled != 0 && (k->now < filled || passed < FILL_PAUSE))
+                return;
+        count_peers(k);
+        peers = atomic_load(&m->peers);
+        peers = peers > 0 ? peers : 1;
+        full = (int64_t) (PERIOD * percent / PERCENT / peers);
+        if (!atomic_compare_exchange_strong(&m->filled, &filled, k->now))
+                return;
+        balance = atomic_load(&m->balance);
+        if (filled == 0) { /* or a debt of a time with an arbiter, who has settled it */
+                atomic_store(&m->balance, 0);
+                return;
+        }
+        if (passed > UINT64_C(60000) * MSEC)
+                passed = UINT64_C(60000) * MSEC;
+        do {
+                now = balance + (int64_t) (passed * percent / PERCENT / peers);
+                now = now < full ? now : full;
+        } while (!atomic_compare_exchange_weak(&m->balance, &balance, now));
+}
+
+static Verdict by_balance(Asking *k, uint32_t percent) {
+        uint64_t in_flight = atomic_load(&k->meter->in_flight);
+        int64_t balance;
+
+        suppose(k, LOCAL_DEPTH);
+        if (percent == 0) { /* nothing is known to keep to */
+                (void) atomic_fetch_add(&k->meter->in_flight, k->nsec);
+                return PASS;
+        }
+        fill(k, percent);
+        if (in_flight >= LOCAL_DEPTH)
+                return WAIT_DEPTH;
+        balance = atomic_load(&k->meter->balance);
+        do
+                if (balance <= 0)
+                        return WAIT_BALANCE;
+        while (!atomic_compare_exchange_weak(&k->meter->balance, &balance, balance - (int64_t) k->nsec));
+        (void) atomic_fetch_add(&k->meter->in_flight, k->nsec);
+        return PASS;
+}
+
+static Verdict judge(Asking *k) {
+        k->now = account_now();
+        k->wake = atomic_load(&k->meter->wake);
+        if (arbiter_away(&k->limits->turn, k->now))
+                return by_balance(k, percent_of(k->limits));
+        if (atomic_load_explicit(&k->meter->filled, memory_order_relaxed) != 0)
+                atomic_store(&k->meter->filled, 0); /* the arbiter is back: debts are his to know */
+        return by_window(k);
+}
+
+/* ---- waiting ---- */
+
+/* A signal, a change or the time ends it; all are looked at again. */
+static void sleep_on(const _Atomic uint32_t *at, uint32_t value, int flags, uint64_t nsec) {
+        struct timespec t = {.tv_sec = (time_t) (nsec / 1000000000), .tv_nsec = (long) (nsec % 1000000000)};
+
+        (void) sys_call(SYS_futex, at, FUTEX_WAIT | flags, value, &t, 0, 0);
+}
+
+static uint64_t until_balance(Asking *k) {
+        int64_t balance = atomic_load(&k->meter->balance);
+        uint64_t percent = percent_of(k->limits), nsec;
+
+        nsec = balance < 0 && percent > 0 ? (uint64_t) -balance * PERCENT / percent : 0;
+        return nsec < MSEC / 4 ? MSEC / 4 : nsec < WINDOW_WAIT ? nsec : WINDOW_WAIT;
+}
+
+static uint64_t until_depth(const Asking *k) {
+        uint64_t due = atomic_load(&k->meter->due),
+                 nsec = due > k->now + DEPTH_LEAD ? due - k->now - DEPTH_LEAD : 0;
+
+        return nsec < DEPTH_LEAST ? DEPTH_LEAST : nsec < DEPTH_WAIT ? nsec : DEPTH_WAIT;
+}
+
+static void sleep_for(Asking *k, Verdict v) {
+        if (v == WAIT_WINDOW || v == WAIT_LATE)
+                sleep_on(&k->limits->turn.window, k->window, 0, v == WAIT_LATE ? LATE_WAIT : WINDOW_WAIT);
+        else
+                sleep_on(&k->meter->wake, k->wake, FUTEX_PRIVATE_FLAG,
+                         v == WAIT_DEPTH ? until_depth(k) : until_balance(k));
+}
+
+/* A thread that was ended between its turn and its launch left something in flight that nobody takes out. */
+static void forget_lost(Asking *k) {
+        if (k->now - k->since < LOST_AFTER || atomic_load(&k->meter->closed) != 0)
+                return;
+        atomic_store(&k->meter->in_flight, 0);
+        k->since = k->now;
+}
+
+static void wait_once(Asking *k, Verdict v) {
+        bool first = k->since == 0;
+
+        atomic_store(&k->meter->waited, k->now);
+        if (first) {
+                k->since = k->now;
+                (void) atomic_fetch_add(&k->meter->waiters, 1);
+        }
+        if (k->context)
+                account_tend(k->account, k->context, first, k->now);
+        account_want(k->account, k->card, k->now);
+        account_drained(k->account, k->card);
+        if (v == WAIT_DEPTH)
+                forget_lost(k);
+        sleep_for(k, v);
+}
+
+static void wait_for_turn(Launch *l, CuHandle stream) {
+        Asking k = {.account = l->account,
+                    .context = l->context,
+                    .limits = l->account->gate->cards[l->card].slice.limits,
+                    .meter = &l->account->meters[l->card],
+                    .card = l->card,
+                    .stream = stream,
+                    .cold = estimate_is_doubtful(l->estimate),
+                    .nsec = estimate_nsec(l->estimate),
+                    .known = estimate_is_cold(l->estimate) ? 0 : estimate_nsec(l->estimate)};
+        uint32_t waiters;
+        Verdict v;
+
+        while ((v = judge(&k)) != PASS)
+                wait_once(&k, v);
+        l->now = k.now;
+        l->nsec = k.nsec;
+        l->waited = k.since != 0;
+        l->fills = k.fills;
+        if (!l->waited)
+                return;
+        waiters = atomic_load(&k.meter->waiters);
+        while (waiters > 0 && !atomic_compare_exchange_weak(&k.meter->waiters, &waiters, waiters - 1))
+                ;
+}
+
+/* ---- launches ---- */
+
+static bool is_captured(CuHandle stream) {
+        int (*capturing)(CuHandle, int *) = (int (*)(CuHandle, int *)) real_get(REAL_cuStreamIsCapturing);
+        int status = 0;
+
+        return capturing && (capturing(stream, &status) != 0 || status != 0);
+}
+
+void turnstile_enter(Gate *g, Launch *l, CuHandle function, uint64_t blocks, CuHandle stream, bool twin) {
+        CuHandle named = twin && !stream ? STREAM_MINE : stream;
+        Account *a = account_get(g);
+        int card = -1;
+
+        l->account = NULL;
+        l->context = a ? account_context(a, &card) : NULL;
+        if (card < 0 || !turnstile_limits(g->cards[card].slice.limits) || is_captured(named))
+                return;
+        l->account = a;
+        l->card = (uint32_t) card;
+        l->estimate = estimate_find(&a->estimates, (uintptr_t) function, blocks);
+        wait_for_turn(l, named);
+        l->batch = l->context ? account_open(a, l->context, named,
+                                             named == STREAM_MINE ? spin_self() : (uintptr_t) named,
+                                             estimate_is_doubtful(l->estimate), l->now)
+                              : NULL;
+}
+
+/* Of the context itself: what it had on the card is no more, and no host function will come. */
+static bool is_fatal(int result) {
+        return (result >= 700 && result < 720 && result != 701 && result != 708) || result == 214 ||
+               result == 999;
+}
+
+void turnstile_leave(Launch *l, int result) {
+        Account *a = l->account;
+        bool made = result == CU_SUCCESS;
+        Launched done;
+
+        if (!a)
+                return;
+        done = (Launched){l->estimate, l->nsec, l->now, made, l->waited || l->fills};
+        if (l->batch)
+                account_add(a, l->batch, &done);
+        else
+                account_charge(a, l->card, l->nsec, made ? estimate_nsec(l->estimate) : 0);
+        if (is_fatal(result) && l->context)
+                account_context_ends(a, atomic_load(&l->context->handle));
+        if (l->waited && atomic_load(&a->meters[l->card].closed) == 0)
+                account_idle(a, l->card); /* it said that it wants, and has nothing on the card */
+}
+
+void turnstile_context_ends(CuHandle context) {
+        Gate *g = gate_get();
+        Account *a = g ? account_get(g) : NULL;
+
+        if (a)
+                account_context_ends(a, (uintptr_t) context);
+}
+
+void turnstile_stream_ends(CuHandle stream) {
+        Gate *g = turnstile_gate();
+        Account *a = g ? account_get(g) : NULL;
+
+        if (a)
+                account_stream_ends(a, stream);
+}

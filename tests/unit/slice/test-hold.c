@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* By what it is seen that the memory of the dead is still there, whatever else is locked of the same inode; and rows that outlive their
+ * process with it. */
+
+#include <errno.h>
+
+#include "pages.h"
+#include "slice/hold.h"
+
+typedef struct Files { /* of one inode */
+        int one, two, neighbour;
+} Files;
+
+static Files files_make(void) {
+        char name[] = "/tmp/test-hold-XXXXXX";
+        Files f = {.one = mkostemp(name, O_CLOEXEC)};
+
+        f.two = open(name, O_RDWR | O_CLOEXEC);
+        f.neighbour = open(name, O_RDWR | O_CLOEXEC);
+        ASSERT_OK(unlink(name));
+        ASSERT_TRUE(f.one >= 0 && f.two >= 0 && f.neighbour >= 0);
+        return f;
+}
+
+static void files_close(Files *f) {
+        int *all[] = {&f->one, &f->two, &f->neighbour};
+
+        for (size_t i = 0; i < ELEMENTSOF(all); i++)
+                if (*all[i] >= 0)
+                        (void) close(*all[i]);
+}
+
+/* length 0: to the end */
+static void lock(int fd, short type, uint64_t start, uint64_t length) {
+        struct flock l = {
+                .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t) start, .l_len = (off_t) length};
+
+        ASSERT_OK(fcntl(fd, F_OFD_SETLK, &l));
+}
+
+/* ---- the kernel's list ---- */
+
+static bool found(uint64_t key, bool others, const char *text, size_t piece) {
+        HoldScan scan = HOLD_SCAN(&key, 1, others);
+
+        for (size_t at = 0, n = strlen(text); at < n; at += piece)
+                hold_scan(&scan, text + at, n - at < piece ? n - at : piece);
+        return scan.found;
+}
+
+static void lists(void) {
+        static const struct {
+                const char *text;
+                bool key, others; /* is 77 there; is another one */
+        } cases[] = {
+                {"1: OFDLCK ADVISORY  READ -1 00:1f:77 77 77\n", true, false},
+                {"lock:\t1: OFDLCK  ADVISORY  READ -1 00:05:123 77 77\n", true, false},
+                {"1: POSIX  ADVISORY  WRITE 77 08:01:77 0 EOF\n", false, false},
+                {"1: OFDLCK ADVISORY  READ -1 00:1f:1 0 9223372036854775806\n", false, false},
+                {"1: OFDLCK ADVISORY  READ -1 00:1f:1 77 78\n", false, false},
+                {"1: OFDLCK ADVISORY  READ -1 00:1f:1 76 77\n", false, false},
+                {"1: OFDLCK ADVISORY  READ -1 00:1f:1 77 EOF\n", false, false},
+                {"1: FLOCK  ADVISORY  WRITE 77 00:1f:1 0 EOF\n2: OFDLCK ADVISORY  READ -1 00:1f:1 77 77\n",
+                 true, false},
+                {"1: OFDLCK ADVISORY  READ -1 00:1f:1 78 78\n", false, true},
+                {"1: OFDLCK ADVISORY  READ -1 00:1f:1 4611686018427387904 4611686018427387904\n", false,
+                 false},
+                {"1: OFDLCK ADVISORY  READ -1 00:1f:1 18446744073709551693 18446744073709551693\n", false,
+                 false},
+                {"1: OFDLCK ADVISORY  READ -1 00:1f:1 77 77", false, false}, /* not a whole line */
+                {"77\n77 \n77\t77x\nx77 77 -77\n", false, false},
+                {"pos:\t0\nflags:\t02\nmnt_id:\t77\nino:\t77\n", false, false},
+                {"0 0\n\n \n", false, false},
+                {"77  77\n", true, false},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++)
+                for (size_t piece = 1; piece < 100; piece += 7) {
+                        ASSERT_INT(found(77, false, cases[i].text, piece), cases[i].key);
+                        ASSERT_INT(found(77, true, cases[i].text, piece), cases[i].others);
+                }
+}
+
+static void many_at_once(void) {
+        Files f = files_make();
+        uint64_t keys[4];
+        bool listed[4];
+
+        for (size_t i = 0; i < ELEMENTSOF(keys); i++)
+                keys[i] = hold_new_key();
+        keys[3] = 0; /* no key, and somebody has locked that byte */
+        lock(f.neighbour, F_RDLCK, 0, 1);
+        ASSERT_OK(hold_file(f.one, keys[2]));
+        hold_listed(keys, listed, ELEMENTSOF(keys));
+        ASSERT_TRUE(!listed[0] && !listed[1] && listed[2] && !listed[3]);
+        files_close(&f);
+}
+
+/* ---- exactly one byte ---- */
+
+static void larger_locks_are_not_ours(void) {
+        Files f = files_make();
+        uint64_t key = hold_new_key();
+
+        lock(f.neighbour, F_RDLCK, 0, 0);
+        ASSERT_FALSE(hold_is_locked(f.two, key));
+        ASSERT_FALSE(hold_is_here(f.one, key));
+        ASSERT_OK(hold_file(f.one, key)); /* behind his */
+        ASSERT_TRUE(hold_is_locked(f.two, key));
+        ASSERT_TRUE(hold_is_here(f.one, key));
+        ASSERT_FALSE(hold_is_here(f.two, key));
+        ASSERT_FALSE(hold_is_locked(f.two, key + 1));
+        lock(f.neighbour, F_UNLCK, 0, 0);
+        lock(f.neighbour, F_RDLCK, key - 1, 3); /* and before his */
+        ASSERT_TRUE(hold_is_locked(f.two, key));
+        ASSERT_TRUE(hold_is_here(f.one, key));
+        (void) close(f.one);
+        f.one = -1;
+        ASSERT_FALSE(hold_is_locked(f.two, key));
+        lock(f.neighbour, F_WRLCK, 0, 0);
+        ASSERT_INT(hold_file(f.two, key), -EAGAIN);
+        files_close(&f);
+}
+
+static void a_row_behind_a_larger_lock(void) {
+        Files f = files_make();
+        static SliceRow row;
+
+        row.key = hold_new_key();
+        hold_note(&row, hold_inode(f.one));
+        lock(f.neighbour, F_RDLCK, 0, 0);
+        ASSERT_FALSE(hold_is_held(&row, f.two));
+        ASSERT_OK(hold_file(f.one, row.key));
+        ASSERT_TRUE(hold_is_held(&row, f.two));
+        files_close(&f);
+}
+
+static void files_that_are_shared(void) {
+        Files f = files_make();
+        uint64_t key = hold_new_key();
+
+        ASSERT_FALSE(hold_is_shared(f.one, key));
+        ASSERT_FALSE(hold_is_shared(-1, key));
+        ASSERT_OK(hold_file(f.one, key));
+        ASSERT_FALSE(hold_is_shared(f.one, key));
+        ASSERT_OK(hold_file(f.two, hold_new_key()));
+        ASSERT_FALSE(hold_is_shared(f.one, key)); /* of the same inode, and not of this file */
+        ASSERT_OK(hold_file(f.one, hold_new_key() | HOLD_KEYS));
+        ASSERT_FALSE(hold_is_shared(f.one, key)); /* no row's */
+        ASSERT_OK(hold_file(f.one, hold_new_key()));
+        ASSERT_TRUE(hold_is_shared(f.one, key));
+        files_close(&f);
+}
+
+/* ---- rows beside ---- */
+
+static void rows_end_apart(void) {
+        Pages p = pages_make(16 * SLICE_UNIT);
+        Files f = files_make();
+        uint64_t key = hold_new_key();
+        Slice s, dead, beside;
+
+        ASSERT_OK(slice_open(p.path, &s));
+        ASSERT_OK(slice_open_with(p.path, -1, hold_new_key(), &dead));
+        ASSERT_OK(slice_open_beside(&dead, -1, key, false, &beside));
+        ASSERT_TRUE(beside.row != dead.row);
+        ASSERT_INT(slice_limit(&beside), 16 * SLICE_UNIT);
+        hold_note(&beside.counters->rows[beside.row], hold_inode(f.one));
+        ASSERT_OK(hold_file(f.one, key));
+        ASSERT_OK(slice_reserve(&dead, 16 * SLICE_UNIT));
+        ASSERT_OK(slice_move(&dead, &beside, 5 * SLICE_UNIT));
+        ASSERT_INT(slice_used(&s), 16 * SLICE_UNIT);
+        ASSERT_INT(pages_report(&p).peak, 16 * SLICE_UNIT);
+        ASSERT_INT(pages_report(&p).held[beside.row], 5 * SLICE_UNIT);
+        ASSERT_INT(slice_move(&dead, &beside, UINT64_MAX - SLICE_UNIT), -ENOMEM);
+        slice_close(&beside);
+        slice_close(&dead);
+        s.file = f.two;
+        ASSERT_INT(slice_reap(&s), 1);
+        ASSERT_INT(slice_used(&s), 5 * SLICE_UNIT);
+        ASSERT_INT(pages_report(&p).kept, 5 * SLICE_UNIT);
+        ASSERT_INT(pages_report(&p).dead, 0);
+        (void) close(f.one);
+        f.one = -1;
+        ASSERT_INT(pages_report(&p).kept, 0);
+        ASSERT_INT(pages_report(&p).dead, 5 * SLICE_UNIT);
+        ASSERT_INT(slice_reap(&s), 1);
+        ASSERT_INT(slice_used(&s), 0);
+        slice_close(&s);
+        files_close(&f);
+        pages_remove(&p);
+}
+
+/* Many that end one after the other need one row, as long as what they leave is there. */
+static void rows_are_adopted(void) {
+        Pages p = pages_make(2 * SLICE_ROWS * SLICE_UNIT);
+        Files f = files_make();
+        uint32_t first = 0;
+        uint64_t key;
+        Slice s, each;
+
+        ASSERT_OK(slice_open(p.path, &s));
+        key = slice_shared_key(&s);
+        ASSERT_TRUE(key > 0 && key < HOLD_KEYS);
+        ASSERT_INT(slice_shared_key(&s), key);
+        ASSERT_OK(hold_file(f.one, key));
+        for (unsigned i = 0; i < SLICE_ROWS + 10; i++) {
+                ASSERT_OK(slice_open_beside(&s, f.two, key, true, &each));
+                first = i == 0 ? each.row : first;
+                ASSERT_INT(each.row, first);
+                hold_note(&each.counters->rows[each.row], hold_inode(f.one));
+                ASSERT_OK(slice_reserve(&each, SLICE_UNIT));
+                slice_close(&each);
+        }
+        ASSERT_INT(slice_used(&s), (SLICE_ROWS + 10) * SLICE_UNIT);
+        ASSERT_OK(slice_open_beside(&s, f.two, key, true, &each));
+        s.file = f.two;
+        ASSERT_INT(slice_reap(&s), 0); /* somebody has it */
+        slice_close(&each);
+        ASSERT_INT(slice_reap(&s), 0);
+        (void) close(f.one);
+        f.one = -1;
+        ASSERT_OK(slice_open_beside(&s, f.two, key, true,
+                                    &each)); /* that of nobody's memory is none to take over */
+        (void) slice_reap(&s);
+        ASSERT_INT(slice_used(&s), 0);
+        slice_close(&each);
+        slice_close(&s);
+        files_close(&f);
+        pages_remove(&p);
+}
+
+static void beside_needs_the_same_file(void) {
+        Pages p = pages_make(4 * SLICE_UNIT);
+        SliceSpec spec = pages_spec(4 * SLICE_UNIT);
+        Fault fault = FAULT_NULL;
+        Slice s, beside;
+
+        ASSERT_OK(slice_open(p.path, &s));
+        ASSERT_OK(unlinkat(p.directory, "counters", 0));
+        ASSERT_INT(slice_open_beside(&s, -1, 5, false, &beside), -ENOENT);
+        ASSERT_OK(slice_files_make(p.directory, &spec, &fault));
+        ASSERT_INT(slice_open_beside(&s, -1, 5, true, &beside), -ESTALE);
+        slice_close(&s);
+        pages_remove(&p);
+}
+
+/* ---- fork ---- */
+
+/* A child that lives on, and has nothing of its parent's but what is mapped. */
+static void in_a_child(Slice *s, bool keeps, int *ret_go, pid_t *ret_child) {
+        int go[2];
+
+        ASSERT_OK(pipe2(go, O_CLOEXEC));
+        *ret_child = pages_fork();
+        if (*ret_child == 0) {
+                char byte;
+
+                (void) close(go[1]);
+                if (!keeps)
+                        slice_close_after_fork(s);
+                _exit(read(go[0], &byte, 1) == 0 ? 0 : 1);
+        }
+        (void) close(go[0]);
+        *ret_go = go[1];
+}
+
+static void keyed_rows_stay_behind(void) {
+        Pages p = pages_make(4 * SLICE_UNIT);
+
+        for (int kept = 0; kept < 2; kept++) {
+                Slice s, dying;
+                pid_t child;
+                int go;
+
+                ASSERT_OK(slice_open(p.path, &s));
+                ASSERT_OK(slice_open_with(p.path, -1, hold_new_key(), &dying));
+                ASSERT_OK(slice_reserve(&dying, SLICE_UNIT));
+                if (kept)
+                        slice_keep_over_fork(&dying);
+                in_a_child(&dying, true, &go, &child);
+                slice_close(&dying);
+                if (kept)
+                        ASSERT_INT(slice_reap(&s), 0);
+                else
+                        pages_reap_to(&s, 0);
+                (void) close(go);
+                ASSERT_CHILD_OK(child);
+                pages_reap_to(&s, 0);
+                slice_close(&s);
+        }
+        pages_remove(&p);
+}
+
+/* A child lets go of what it has of them, and of nothing else. */
+static void children_unmap_what_is_there(void) {
+        Pages p = pages_make(4 * SLICE_UNIT);
+        Slice s;
+        pid_t pid;
+
+        ASSERT_OK(slice_open_with(p.path, -1, hold_new_key(), &s));
+        pid = pages_fork();
+        if (pid == 0) {
+                char *mine = mmap((void *) s.counters, sizeof *s.counters, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+                ASSERT_TRUE(mine == (char *) s.counters); /* nothing was there */
+                mine[7] = 5;
+                slice_close_after_fork(&s);
+                ASSERT_INT(mine[7], 5);
+                _exit(0);
+        }
+        ASSERT_CHILD_OK(pid);
+        slice_close(&s);
+        pages_remove(&p);
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(lists), TEST(many_at_once), TEST(larger_locks_are_not_ours),
+                         TEST(a_row_behind_a_larger_lock), TEST(files_that_are_shared), TEST(rows_end_apart),
+                         TEST(rows_are_adopted), TEST(beside_needs_the_same_file),
+                         TEST(keyed_rows_stay_behind), TEST(children_unmap_what_is_there));
+}

@@ -1,0 +1,593 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The turnstile on a driver of this test's own: a card with one timeline, which all streams share, and host functions that come when
+ * their time has come and the test asks for them, or a thread does. The arbiter is this test, too. */
+
+#include "turnstile/turnstile.h"
+
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "test.h"
+
+enum { EVENTS = 8192, CALLS = 4096, STREAMS = 8, FAR = 3600 };
+
+#define MSEC UINT64_C(1000000)
+
+/* ---- the gate, without files ---- */
+
+static SliceLimits limits;
+static SliceCounters counters;
+static Gate gate = {.n_cards = 1, .pid = 1};
+
+Gate *gate_get(void) {
+        return &gate;
+}
+
+static SliceWork *row(void) {
+        return &counters.rows[0].work;
+}
+
+/* ---- the driver ---- */
+
+typedef struct Event {
+        uint64_t at;
+        bool used, destroyed;
+} Event;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct Driver {
+        uint64_t end; /* of the card's timeline */
+        Event events[EVENTS];
+        unsigned n_events, n_live, n_streams;
+        struct {
+                CuHostFn run;
+                void *data;
+                uint64_t at;
+        } calls[CALLS];
+        unsigned n_calls, n_called;
+        int capturing; /* what a stream says */
+        int mode;
+        int context_error;
+} driver;
+static uint64_t waits_for; /* end of the event that our stream was told to wait for */
+
+static int get_current(CuHandle *ret) {
+        *ret = (CuHandle) &driver;
+        return driver.context_error;
+}
+
+static int event_create(CuHandle *ret, unsigned flags) {
+        int r = 2;
+
+        ASSERT_INT(flags, 0);
+        (void) pthread_mutex_lock(&lock);
+        for (unsigned i = 0; i < EVENTS && r != 0; i++)
+                if (!driver.events[i].used || driver.events[i].destroyed) {
+                        driver.events[i] = (Event){.used = true};
+                        driver.n_live++;
+                        *ret = &driver.events[i];
+                        r = 0;
+                }
+        (void) pthread_mutex_unlock(&lock);
+        return r;
+}
+
+static int event_destroy(CuHandle e) {
+        (void) pthread_mutex_lock(&lock);
+        ASSERT_FALSE(((Event *) e)->destroyed);
+        ((Event *) e)->destroyed = true;
+        driver.n_live--;
+        (void) pthread_mutex_unlock(&lock);
+        return 0;
+}
+
+static CuHandle dead_stream; /* the application has destroyed it: nobody may name it again */
+
+static int event_record(CuHandle e, CuHandle stream) {
+        ASSERT_TRUE(!dead_stream || stream != dead_stream);
+        (void) pthread_mutex_lock(&lock);
+        ASSERT_FALSE(((Event *) e)->destroyed);
+        ASSERT_INT(driver.capturing, 0); /* nothing of ours goes into what is captured */
+        ((Event *) e)->at = driver.end > account_now() ? driver.end : account_now();
+        (void) pthread_mutex_unlock(&lock);
+        return stream == (CuHandle) 99 ? 400 : 0;
+}
+
+static int event_elapsed(float *ret, CuHandle from, CuHandle to) {
+        (void) pthread_mutex_lock(&lock);
+        ASSERT_FALSE(((Event *) from)->destroyed || ((Event *) to)->destroyed);
+        *ret = (float) ((double) (int64_t) (((Event *) to)->at - ((Event *) from)->at) / 1e6);
+        (void) pthread_mutex_unlock(&lock);
+        return 0;
+}
+
+static int stream_create(CuHandle *ret, unsigned flags) {
+        ASSERT_INT(flags, 1); /* it waits for nobody's default stream */
+        (void) pthread_mutex_lock(&lock);
+        *ret = (CuHandle) (uintptr_t) (1000 + driver.n_streams++);
+        (void) pthread_mutex_unlock(&lock);
+        return 0;
+}
+
+static int stream_destroy(CuHandle stream) {
+        ASSERT_TRUE((uintptr_t) stream >= 1000);
+        return 0;
+}
+
+static int stream_wait(CuHandle stream, CuHandle e, unsigned flags) {
+        ASSERT_TRUE((uintptr_t) stream >= 1000 && flags == 0);
+        (void) pthread_mutex_lock(&lock);
+        waits_for = ((Event *) e)->at;
+        (void) pthread_mutex_unlock(&lock);
+        return 0;
+}
+
+static int host_call(CuHandle stream, CuHostFn run, void *data) {
+        ASSERT_TRUE((uintptr_t) stream >= 1000);
+        (void) pthread_mutex_lock(&lock);
+        driver.calls[driver.n_calls % CALLS].run = run;
+        driver.calls[driver.n_calls % CALLS].at = waits_for;
+        driver.calls[driver.n_calls++ % CALLS].data = data;
+        ASSERT_TRUE(driver.n_calls - driver.n_called <= CALLS);
+        (void) pthread_mutex_unlock(&lock);
+        return 0;
+}
+
+static int stream_capturing(CuHandle stream, int *ret) {
+        ASSERT_TRUE(!dead_stream || stream != dead_stream);
+        *ret = driver.capturing;
+        return 0;
+}
+
+static int stream_query(CuHandle stream) {
+        int r;
+
+        ASSERT_TRUE(!dead_stream || stream != dead_stream);
+        (void) pthread_mutex_lock(&lock);
+        r = driver.end <= account_now() ? 0 : CU_ERROR_NOT_READY;
+        (void) pthread_mutex_unlock(&lock);
+        return r;
+}
+
+static __thread int mode_of_thread;
+
+static int exchange_mode(int *mode) {
+        int before = mode_of_thread;
+
+        mode_of_thread = *mode;
+        *mode = before;
+        return 0;
+}
+
+static void put(unsigned number, void *function) {
+        atomic_store(&real_table[number], (uintptr_t) function);
+}
+
+/* Says that the oldest batch is over, if it is. */
+static bool one_is_over(void) {
+        CuHostFn run = NULL;
+        void *data = NULL;
+
+        (void) pthread_mutex_lock(&lock);
+        if (driver.n_called < driver.n_calls && driver.calls[driver.n_called % CALLS].at <= account_now()) {
+                run = driver.calls[driver.n_called % CALLS].run;
+                data = driver.calls[driver.n_called++ % CALLS].data;
+        }
+        (void) pthread_mutex_unlock(&lock);
+        if (run)
+                run(data);
+        return run != NULL;
+}
+
+static void all_is_over(void) {
+        while (one_is_over() || driver.n_called < driver.n_calls)
+                ;
+}
+
+static void begin(void) {
+        put(REAL_cuCtxGetCurrent, (void *) get_current);
+        put(REAL_cuEventCreate, (void *) event_create);
+        put(REAL_cuEventDestroy_v2, (void *) event_destroy);
+        put(REAL_cuEventRecord, (void *) event_record);
+        put(REAL_cuEventElapsedTime, (void *) event_elapsed);
+        put(REAL_cuStreamCreate, (void *) stream_create);
+        put(REAL_cuStreamDestroy_v2, (void *) stream_destroy);
+        put(REAL_cuStreamWaitEvent, (void *) stream_wait);
+        put(REAL_cuLaunchHostFunc, (void *) host_call);
+        put(REAL_cuStreamIsCapturing, (void *) stream_capturing);
+        put(REAL_cuStreamQuery, (void *) stream_query);
+        put(REAL_cuThreadExchangeStreamCaptureMode, (void *) exchange_mode);
+        turnstile_context_ends(NULL);
+        all_is_over();
+        memset(&limits, 0, sizeof limits);
+        memset(&counters, 0, sizeof counters);
+        driver.capturing = driver.context_error = 0;
+        driver.end = account_now();
+        gate.pid++; /* what was before is another process's */
+        gate.cards[0].good = gate.cards[0].there = true;
+        gate.cards[0].slice.limits = &limits;
+        gate.cards[0].slice.counters = &counters;
+        limits.turn.seen = account_now() + 9000 * MSEC;
+        limits.turn.flags = TURN_GATED;
+        limits.turn.window = 1 << 1 | TURN_OPEN;
+        limits.turn.closes = account_now() + FAR * 1000 * MSEC;
+        limits.turn.depth = FAR * 1000 * MSEC;
+        ASSERT_TRUE(account_get(&gate) != NULL);
+}
+
+/* ---- launches ---- */
+
+static void launch_in(uintptr_t stream, uintptr_t function, uint64_t nsec, int result) {
+        Launch l;
+
+        turnstile_enter(&gate, &l, (CuHandle) function, 1, (CuHandle) stream, false);
+        ASSERT_INT(mode_of_thread, 0);
+        if (result == 0) {
+                (void) pthread_mutex_lock(&lock);
+                driver.end = (driver.end > account_now() ? driver.end : account_now()) + nsec;
+                (void) pthread_mutex_unlock(&lock);
+        }
+        turnstile_leave(&l, result);
+        ASSERT_INT(mode_of_thread, 0);
+}
+
+static void launch(uint64_t nsec) {
+        launch_in(16, 0x1000, nsec, 0);
+}
+
+/* Closes what is open, waits for it, and measures it. */
+static void settle(void) {
+        int card;
+
+        for (unsigned i = 0; i < 3; i++) {
+                account_tend(account_get(&gate), account_context(account_get(&gate), &card), true,
+                             account_now());
+                all_is_over();
+        }
+}
+
+/* As much as there was time for: idle time between may count, where this thread was held up, but nothing more than has passed. */
+static uint64_t most_since(uint64_t begin_at) {
+        uint64_t now = account_now();
+
+        return ((driver.end > now ? driver.end : now) - begin_at) * 5 / 4 + 2 * MSEC;
+}
+
+/* What was used in the end; the page may say more, until what follows has made up for it. */
+static void between(uint64_t least, uint64_t most) {
+        int64_t used = account_get(&gate)->meters[0].used;
+
+        ASSERT_TRUE(used >= (int64_t) least && used <= (int64_t) most);
+        ASSERT_TRUE((int64_t) row()->busy >= used);
+}
+
+static void what_is_limited(void) {
+        begin();
+        ASSERT_TRUE(turnstile_gate() == &gate);
+        limits.turn.flags = 0;
+        ASSERT_TRUE(turnstile_gate() == NULL);
+        limits.core_percent = 30;
+        ASSERT_TRUE(turnstile_gate() == &gate);
+        limits.policy = 6;
+        ASSERT_TRUE(turnstile_gate() == NULL);
+        limits.policy = 4;
+        limits.flags = SLICE_FLAG_OPEN;
+        ASSERT_TRUE(turnstile_gate() == NULL);
+        limits.flags = 0;
+        limits.core_percent = 100;
+        ASSERT_TRUE(turnstile_gate() == NULL);
+        limits.core_percent = 0;
+        limits.policy = 1;
+        limits.max_inst = 4;
+        ASSERT_TRUE(turnstile_gate() == &gate);
+}
+
+static void busy_is_the_cards_time(void) {
+        uint64_t begin_at;
+
+        begin();
+        begin_at = driver.end;
+        for (unsigned i = 0; i < 1000; i++) {
+                launch(30000);
+                (void) one_is_over();
+        }
+        settle();
+        ASSERT_INT(row()->in_flight, 0);
+        ASSERT_INT(row()->wants, 0);
+        between(1000 * 30000 * 9 / 10, most_since(begin_at));
+}
+
+/* What was launched in a stream that is destroyed goes on and is measured; the stream itself is not asked about any more. */
+static void a_stream_that_ends(void) {
+        uint64_t begin_at;
+
+        begin();
+        begin_at = driver.end;
+        for (unsigned i = 0; i < 3; i++)
+                launch_in(32, 0x1000, 2 * MSEC, 0);
+        launch_in(16, 0x1000, MSEC, 0);
+        turnstile_stream_ends((CuHandle) 32);
+        dead_stream = (CuHandle) 32;
+        launch_in(16, 0x1000, MSEC, 0);
+        settle();
+        ASSERT_INT(row()->in_flight, 0);
+        ASSERT_INT(row()->wants, 0);
+        between(8 * MSEC * 9 / 10, most_since(begin_at));
+        dead_stream = NULL;
+}
+
+/* Two streams, one card: each stream's kernels last as long as both together, and that is what the card had to do. */
+static void union_over_streams(void) {
+        uint64_t begin_at;
+
+        begin();
+        begin_at = driver.end;
+        for (unsigned i = 0; i < 500; i++) {
+                launch_in(16, 0x1000, 20000, 0);
+                launch_in(32, 0x2000, 20000, 0);
+                (void) one_is_over();
+        }
+        settle();
+        between(1000 * 20000 * 9 / 10, most_since(begin_at));
+}
+
+static void refused_launches_cost_nothing(void) {
+        begin();
+        for (unsigned i = 0; i < 100; i++)
+                launch_in(16, 0x7000, 0, 1);
+        all_is_over();
+        ASSERT_INT(account_get(&gate)->meters[0].in_flight, 0);
+        ASSERT_INT(account_get(&gate)->meters[0].used, 0);
+}
+
+static void a_stream_that_cannot_be_marked(void) {
+        begin();
+        for (unsigned i = 0; i < 10; i++)
+                launch_in(99, 0x1000, 30000, 0);
+        ASSERT_INT(account_get(&gate)->meters[0].in_flight, 0);
+        ASSERT_TRUE(row()->busy > 0);
+}
+
+static void captured_work_is_no_work(void) {
+        begin();
+        limits.turn.window = 0; /* closed: it would wait */
+        driver.capturing = 1;
+        launch(1000);
+        driver.capturing = 2;
+        launch(1000);
+        ASSERT_INT(account_get(&gate)->meters[0].in_flight, 0);
+        ASSERT_INT(row()->busy, 0);
+}
+
+/* All the driver's calls but the launch may be missing. */
+static void an_old_driver(void) {
+        static const unsigned missing[] = {
+                REAL_cuLaunchHostFunc,   REAL_cuStreamIsCapturing, REAL_cuThreadExchangeStreamCaptureMode,
+                REAL_cuEventElapsedTime, REAL_cuStreamQuery,       REAL_cuEventCreate,
+                REAL_cuEventRecord};
+
+        for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
+                begin();
+                put(missing[i], NULL);
+                for (unsigned k = 0; k < 50; k++)
+                        launch(300000);
+                settle();
+                ASSERT_TRUE(row()->busy > 0);
+                ASSERT_INT(account_get(&gate)->meters[0].closed,
+                           missing[i] == REAL_cuLaunchHostFunc ? account_get(&gate)->meters[0].closed : 0);
+        }
+}
+
+static void no_context(void) {
+        begin();
+        driver.context_error = 201;
+        limits.turn.window = 0;
+        launch(1000); /* the driver is to say what is wrong */
+        ASSERT_INT(row()->wants, 0);
+}
+
+/* More contexts than there are places for, one after the other, and each with work in flight. */
+static void contexts_come_and_go(void) {
+        unsigned live;
+
+        begin();
+        live = driver.n_live;
+        for (unsigned i = 0; i < 200; i++) {
+                for (unsigned k = 0; k < 20; k++)
+                        launch(300000);
+                turnstile_context_ends((CuHandle) &driver);
+                ASSERT_INT(account_get(&gate)->meters[0].closed, 0);
+                ASSERT_INT(driver.n_live, live);
+                if (i % 3 == 0)
+                        all_is_over();
+        }
+        all_is_over();
+        ASSERT_INT(account_get(&gate)->meters[0].in_flight, 0);
+        ASSERT_INT(row()->in_flight, 0);
+}
+
+static void after_a_fault(void) {
+        begin();
+        for (unsigned k = 0; k < 20; k++)
+                launch(300000);
+        launch_in(16, 0x1000, 0, 719);
+        ASSERT_INT(account_get(&gate)->meters[0].closed, 0);
+        ASSERT_INT(account_get(&gate)->meters[0].in_flight, 0);
+        all_is_over();
+}
+
+/* ---- threads ---- */
+
+enum { THREADS = 64, ROUNDS = 200 };
+
+static _Atomic unsigned passed;
+static _Atomic int over;
+
+static void *launching(void *argument) {
+        for (unsigned i = 0; i < ROUNDS; i++) {
+                launch_in(16 + (uintptr_t) argument % STREAMS, 0x1000 + i % 7 * 16, 20000, 0);
+                passed++;
+        }
+        return NULL;
+}
+
+static void *driving(void *unused) {
+        while (!over)
+                if (!one_is_over())
+                        (void) usleep(100);
+        return unused;
+}
+
+/* Windows open and close under 64 threads; contexts end below them now and then. All get through, and the sums come to rest. */
+static void threads(void) {
+        pthread_t launchers[THREADS], helper;
+        uint32_t number = 1;
+
+        begin();
+        limits.turn.depth = 2 * MSEC;
+        limits.turn.window = 0;
+        passed = 0;
+        over = 0;
+        ASSERT_OK(pthread_create(&helper, NULL, driving, NULL));
+        for (uintptr_t i = 0; i < THREADS; i++)
+                ASSERT_OK(pthread_create(&launchers[i], NULL, launching, (void *) i));
+        while (passed < THREADS * ROUNDS) {
+                limits.turn.seen = account_now() + 9000 * MSEC;
+                number++;
+                limits.turn.window = number << 1 | TURN_OPEN;
+                (void) usleep(2000);
+                limits.turn.window = number << 1;
+                (void) usleep(500);
+        }
+        for (size_t i = 0; i < THREADS; i++)
+                ASSERT_OK(pthread_join(launchers[i], NULL));
+        over = 1;
+        ASSERT_OK(pthread_join(helper, NULL));
+        settle();
+        ASSERT_INT(account_get(&gate)->meters[0].closed, 0);
+        ASSERT_INT(account_get(&gate)->meters[0].waiters, 0);
+        ASSERT_INT(account_get(&gate)->meters[0].in_flight, 0);
+        ASSERT_INT(row()->in_flight, 0);
+        ASSERT_INT(row()->wants, 0);
+}
+
+/* A function that was tried with little work, often enough to be known, and then gets much of it: what runs behind the last mark, of
+ * which nobody sees the end, is paid for, too, and when nothing runs nothing is. */
+static void more_work_than_before(void) {
+        pthread_t helper;
+        int64_t used;
+
+        begin();
+        over = 0;
+        ASSERT_OK(pthread_create(&helper, NULL, driving, NULL));
+        for (unsigned i = 0; i < 100; i++) {
+                launch(1000);
+                (void) usleep(100);
+        }
+        while (driver.end > account_now() || account_get(&gate)->meters[0].closed > 0)
+                (void) usleep(100);
+        (void) usleep(2000); /* the next one is measured */
+        used = account_get(&gate)->meters[0].used;
+        for (unsigned i = 0; i < 4; i++)
+                launch(20 * MSEC);
+        while (driver.end > account_now() || account_get(&gate)->meters[0].closed > 0)
+                (void) usleep(100);
+        (void) usleep(300000);
+        launch(1000);
+        used = account_get(&gate)->meters[0].used - used;
+        printf("# used %.2f ms\n", (double) used / 1e6);
+        ASSERT_TRUE(used >= (int64_t) (80 * MSEC) * 9 / 10);
+        over = 1;
+        ASSERT_OK(pthread_join(helper, NULL));
+        settle();
+}
+
+static void *launch_many(void *n) {
+        for (unsigned i = 0; i < 500; i++) {
+                launch(MSEC);
+                (*(_Atomic unsigned *) n)++;
+                (void) usleep(50);
+        }
+        return NULL;
+}
+
+/* The first one of them does not end when it should: what comes behind it waits until it is known how long they are. */
+static void what_is_late_holds_the_others(void) {
+        static _Atomic unsigned n;
+        pthread_t helper, launcher;
+        uint64_t begin_at, least;
+
+        begin();
+        n = 0;
+        over = 0;
+        limits.turn.depth = 2 * MSEC;
+        ASSERT_OK(pthread_create(&helper, NULL, driving, NULL));
+        for (unsigned i = 0; i < 100; i++) {
+                launch(1000);
+                (void) usleep(100);
+        }
+        begin_at = account_now();
+        ASSERT_OK(pthread_create(&launcher, NULL, launch_many, (void *) &n));
+        while (n < 450) {
+                (void) usleep(1000);
+                limits.turn.seen = account_now() + 9000 * MSEC;
+        }
+        least = account_now() - begin_at;
+        ASSERT_TRUE(least >= 300 * MSEC); /* all in one go, as it was estimated, would be a tenth of it */
+        ASSERT_OK(pthread_join(launcher, NULL));
+        over = 1;
+        ASSERT_OK(pthread_join(helper, NULL));
+        settle();
+}
+
+/* It is not over before something happens that this thread does later: that must not be for ever. */
+static void nobody_is_held_for_ever(void) {
+        uint64_t begin_at;
+
+        begin();
+        for (unsigned i = 0; i < 100; i++) {
+                launch(1000);
+                (void) usleep(100);
+                (void) one_is_over();
+        }
+        settle();
+        (void) usleep(2000);
+        launch(1000); /* marked, and seen by nobody */
+        driver.end = account_now() + FAR * 1000 * MSEC;
+        (void) usleep(5000);
+        begin_at = account_now();
+        launch(1000);
+        ASSERT_TRUE(account_now() - begin_at >= 200 * MSEC);
+        launch(1000);
+        driver.end = account_now();
+        for (unsigned i = 0; i < CALLS; i++)
+                driver.calls[i].at = 0;
+        for (unsigned i = 0; i < EVENTS; i++)
+                driver.events[i].at = driver.end;
+        all_is_over();
+        settle();
+}
+
+/* The window has closed by its time, and the arbiter has not said so yet: what it waits for is said all the same. */
+static void over_by_its_time(void) {
+        begin();
+        launch(MSEC);
+        settle();
+        ASSERT_INT(row()->drained, 0);
+        launch(MSEC);
+        limits.turn.closes = account_now();
+        settle();
+        ASSERT_INT(row()->drained, 1);
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(what_is_limited), TEST(busy_is_the_cards_time), TEST(a_stream_that_ends),
+                         TEST(union_over_streams), TEST(refused_launches_cost_nothing),
+                         TEST(a_stream_that_cannot_be_marked), TEST(captured_work_is_no_work),
+                         TEST(an_old_driver), TEST(no_context), TEST(contexts_come_and_go),
+                         TEST(after_a_fault), TEST(threads), TEST(more_work_than_before),
+                         TEST(what_is_late_holds_the_others), TEST(nobody_is_held_for_ever),
+                         TEST(over_by_its_time));
+}
