@@ -49,6 +49,7 @@ static void of_libc(void *everything) {
                 CHECK(comes_from(dlsym(everything, names[i]), "libaliquot"));
                 CHECK(!libc || comes_from(dlsym(libc, names[i]), "libaliquot"));
         }
+        CHECK(!libc || !dlsym(libc, "dlopen") || comes_from(dlsym(libc, "dlopen"), "libaliquot"));
         CHECK(!libc || comes_from(dlsym(libc, "mprotect"), "libc"));
         CHECK(!libc || dlsym(libc, "no_such_function") == NULL);
         CHECK(!libc || dlclose(libc) == 0);
@@ -63,6 +64,7 @@ int main(int argc, char **argv) {
               dlsym(RTLD_DEFAULT, "getpid") == dlsym(everything, "getpid"));
         CHECK(dlsym(RTLD_NEXT, "strtol") == dlsym(RTLD_DEFAULT, "strtol"));
         CHECK(comes_from(dlsym(everything, "dlsym"), "libaliquot"));
+        CHECK(comes_from(dlsym(everything, "dlopen"), "libaliquot"));
         CHECK(dlsym(RTLD_DEFAULT, "no_such_function") == NULL);
         of_libc(everything);
         library = dlopen(cuda, RTLD_NOW | RTLD_LOCAL);
