@@ -16,6 +16,8 @@
                 }                                                                                            \
         } while (0)
 
+enum { DEEPBIND = 8 }; /* glibc's; others have none */
+
 typedef int LaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                          unsigned bz, unsigned shared, void *stream, void **params, void **extra);
 
@@ -55,6 +57,18 @@ static void of_libc(void *everything) {
         CHECK(!libc || dlclose(libc) == 0);
 }
 
+/* Where there may be slices: the flag goes, the rest of the call stays. */
+static void deepbind(const char *cuda) {
+        void *library;
+
+        CHECK(setenv("ALIQUOT_SLICES", "/nonexistent", 1) == 0);
+        CHECK(dlopen("/nonexistent", RTLD_NOW | DEEPBIND) == NULL && dlerror() != NULL);
+        library = dlopen(cuda, RTLD_NOW | DEEPBIND);
+        CHECK(library && comes_from(dlsym(library, "cuStreamQuery"), cuda));
+        CHECK(dlclose(library) == 0);
+        CHECK(unsetenv("ALIQUOT_SLICES") == 0);
+}
+
 int main(int argc, char **argv) {
         const char *cuda = argc > 1 ? argv[1] : "libcuda.so.1";
         void *library, *everything = dlopen(NULL, RTLD_NOW);
@@ -67,6 +81,7 @@ int main(int argc, char **argv) {
         CHECK(comes_from(dlsym(everything, "dlopen"), "libaliquot"));
         CHECK(dlsym(RTLD_DEFAULT, "no_such_function") == NULL);
         of_libc(everything);
+        deepbind(cuda);
         library = dlopen(cuda, RTLD_NOW | RTLD_LOCAL);
         CHECK(library);
         of_library(library, cuda);
