@@ -19,8 +19,8 @@
 
 extern int *__errno_location(void) __attribute__((weak));
 
-static _Atomic int
-        uvm_seen; /* by this program: who has not initialized a uvm file has none to map, unless it came so */
+/* A uvm file. Nobody maps memory of one before it is initialized, which this program has done, or the one that it has it from. */
+static _Atomic int uvm_seen;
 
 static long with_errno(long r) {
         if (r >= 0 || r < -4095)

@@ -177,6 +177,21 @@ void say(void) {
 }
 """
 
+# Somebody else who stands before the C library's dlopen().
+BEHIND = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+
+void *dlopen(const char *path, int mode) {
+        static void *(*real)(const char *, int);
+        if (!real)
+                real = dlsym(BY_HANDLE ? dlmopen(LM_ID_BASE, "libc.so.6", RTLD_NOW | RTLD_NOLOAD) : RTLD_NEXT, "dlopen");
+        printf(mode & RTLD_DEEPBIND ? "deep " : "plain ");
+        return real ? real(path, mode) : NULL;
+}
+"""
+
 
 class Preload(unittest.TestCase):
     maxDiff = None
@@ -249,9 +264,9 @@ class Preload(unittest.TestCase):
                         self.assertEqual((p.returncode, p.stdout, p.stderr), (0, expected.stdout, ""))
                         self.assertEqual(p.stdout, self.SEEN)
 
-    def opened(self, program, flag, **environment):
+    def opened(self, program, flag, behind="", **environment):
         p = subprocess.run([program, self.base + "/opened/libopened.so", str(flag)], capture_output=True, text=True, check=False,
-                           env=dict(os.environ, LD_PRELOAD=LIBRARY, **environment))
+                           env=dict(os.environ, LD_PRELOAD=LIBRARY + behind, **environment), timeout=120)
         self.assertEqual((p.returncode, p.stderr), (0, ""))
         return p.stdout
 
@@ -273,6 +288,21 @@ class Preload(unittest.TestCase):
             for flag in (0, 8):
                 self.assertEqual(self.opened(opener, flag, ALIQUOT_SLICES=slices), limits)
         self.assertEqual(self.opened(opener, 8, ALIQUOT_SLICES=self.open_slice()), "its own, libc's, found, not found\n")
+
+        self.check_behind(opener)
+
+    def check_behind(self, opener):
+        """Asked once for each, whichever way it finds the next one; it is the caller then, for the paths."""
+        with open(self.base + "/behind-dlopen.c", "w") as f:
+            f.write(BEHIND)
+        for by_handle in (0, 1):
+            behind = "%s/behind-dlopen%d.so" % (self.base, by_handle)
+            subprocess.run(CC + ["-w", "-fPIC", "-shared", "-DBY_HANDLE=%d" % by_handle, self.base + "/behind-dlopen.c", "-o", behind, "-ldl"],
+                           check=True)
+            with self.subTest(by_handle=by_handle):
+                self.assertEqual(self.opened(opener, 8, " " + behind, ALIQUOT_SLICES="/nonexistent"),
+                                 "plain plain the program's, the gate's, plain not found, not found\n")
+                self.assertEqual(self.opened(opener, 8, " " + behind).split()[:2], ["plain", "deep"])
 
     def open_slice(self):
         """As in a container for which isolation was switched off."""
