@@ -1210,6 +1210,22 @@ def managed():
 
 
 @inside
+def managed_that_came():
+    """A uvm file that somebody else has initialized: nothing but the mapping tells of it."""
+    fd = os.open(os.environ["UVM_FILE"], os.O_RDWR | os.O_CLOEXEC)
+    read_write, shared, fixed, at = 3, 1, 0x10, 0x200000000000
+
+    def map_(at):
+        p = LIBC.mmap(at, 64 * MIB, read_write, shared | fixed, fd, at)
+        return -ctypes.get_errno() if p == 0xFFFFFFFFFFFFFFFF else p == at
+
+    say(mapped=[map_(at), map_(at + 64 * MIB)])
+    wait_for_word()
+    say(gone=LIBC.munmap(at, 64 * MIB))
+    wait_for_word()
+
+
+@inside
 def managed_cards():
     """Two files pass for uvm's here: one that can be mapped, and the simulator's, which can be told of cards."""
     fd = os.open(os.environ["UVM_FILE"], os.O_RDWR | os.O_CLOEXEC)
@@ -2050,6 +2066,19 @@ class GateTest(unittest.TestCase):
 
     def test_managed(self):
         self.check_managed()
+
+    def test_managed_that_came(self):
+        uvm = self.sim.base + "/uvm"
+        with open(uvm, "wb") as f:
+            f.truncate(MIB)
+        slices = self.sim.slices(100, uvm=uvm)
+        program = self.run_program("managed_that_came", slices, UVM_FILE=uvm)
+        self.assertEqual(program.hear(), {"mapped": [True, -errno.ENOMEM]})
+        self.assertEqual(used(slices), 64 * MIB)
+        program.go_on()
+        self.assertEqual(program.hear(), {"gone": 0})
+        self.assertEqual(used(slices), 0)
+        program.end()
 
     def test_managed_with_somebody_behind(self):
         """Who stands between the gate and libc, and takes the gate for the latter, changes no sum."""
