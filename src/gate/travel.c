@@ -245,9 +245,11 @@ static uint32_t keep_share(Call *c, Export *x, uint32_t object, uint32_t copy) {
         return x->share;
 }
 
-/* What was charged already. Where the files can have no row of their own the file keeps the one that it is in. */
+/* What was charged already. Where the files can have no row of their own the file keeps the one that it is in, and so with what is shared: those
+ * who have it are not held for the exports of one process. */
 static bool keep_charged(Call *c, Export *x, int fd, bool held) {
-        x->apart = held && gate_open_row(c->g, x->card, GATE_ROW_EXPORTS, c->fd) && set_apart(c->g, x);
+        x->apart = held && x->row == GATE_ROW_OWN && gate_open_row(c->g, x->card, GATE_ROW_EXPORTS, c->fd) &&
+                   set_apart(c->g, x);
         if (!x->apart && gate_file(c->g, fd) == GATE_FILE_RM && !gate_hold(c->g, fd, x->row)) {
                 drop(c->g, x);
                 return false;

@@ -152,8 +152,8 @@ static bool scan_own(int fd, HoldScan *scan) {
         return scan_file(path, scan) > 0;
 }
 
-bool hold_is_shared(int fd, uint64_t own) {
-        HoldScan scan = HOLD_SCAN(&own, 1, true);
+bool hold_is_shared(int fd, const uint64_t *own, size_t n) {
+        HoldScan scan = HOLD_SCAN(own, n, true);
 
         return scan_own(fd, &scan);
 }

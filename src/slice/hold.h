@@ -28,8 +28,9 @@ bool hold_is_locked(int fd, uint64_t key);
 /* Has this very open file? false, too, where it cannot be told. */
 bool hold_is_here(int fd, uint64_t key);
 
-/* Has this open file another row's lock already, so that others use it, or have? false, too, where the kernel does not tell (before 4.1). */
-bool hold_is_shared(int fd, uint64_t own);
+/* Has this open file a row's lock already that is none of one's own, so that others use it, or have? false, too, where the kernel does not tell
+ * (before 4.1). */
+bool hold_is_shared(int fd, const uint64_t *own, size_t n);
 
 /* Which inode a file is of; 0: it cannot be told. */
 uint64_t hold_inode(int fd);

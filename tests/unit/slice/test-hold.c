@@ -140,16 +140,16 @@ static void files_that_are_shared(void) {
         Files f = files_make();
         uint64_t key = hold_new_key();
 
-        ASSERT_FALSE(hold_is_shared(f.one, key));
-        ASSERT_FALSE(hold_is_shared(-1, key));
+        ASSERT_FALSE(hold_is_shared(f.one, &key, 1));
+        ASSERT_FALSE(hold_is_shared(-1, &key, 1));
         ASSERT_OK(hold_file(f.one, key));
-        ASSERT_FALSE(hold_is_shared(f.one, key));
+        ASSERT_FALSE(hold_is_shared(f.one, &key, 1));
         ASSERT_OK(hold_file(f.two, hold_new_key()));
-        ASSERT_FALSE(hold_is_shared(f.one, key)); /* of the same inode, and not of this file */
+        ASSERT_FALSE(hold_is_shared(f.one, &key, 1)); /* of the same inode, and not of this file */
         ASSERT_OK(hold_file(f.one, hold_new_key() | HOLD_KEYS));
-        ASSERT_FALSE(hold_is_shared(f.one, key)); /* no row's */
+        ASSERT_FALSE(hold_is_shared(f.one, &key, 1)); /* no row's */
         ASSERT_OK(hold_file(f.one, hold_new_key()));
-        ASSERT_TRUE(hold_is_shared(f.one, key));
+        ASSERT_TRUE(hold_is_shared(f.one, &key, 1));
         files_close(&f);
 }
 
