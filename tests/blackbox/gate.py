@@ -928,22 +928,30 @@ def rooted():
 @inside
 def leaves():
     """Memory that stays behind on a file which somebody else has, one way or another."""
-    how = os.environ["HOW"]
+    how, _, exported = os.environ["HOW"].partition("-")
     if how == "exec":
         c = Client()
         os.set_inheritable(c.fd, True)
-        c.memory(60 * MIB)
+        a = c.memory(60 * MIB)
+        if exported:
+            c.export(a, c.empty_file())
         os.execve(sys.executable, [sys.executable, os.path.abspath(__file__), "--inside", "left"], dict(os.environ, LEFT=str(c.fd)))
     file = os.open(os.environ["SIM_DIR"] + "/nvidiactl", {"read": os.O_RDONLY, "write": os.O_WRONLY}.get(how, os.O_RDWR) | os.O_CLOEXEC)
     how = how if how in ("socket", "export") else "fork"
+    if exported == "shared":
+        Client(share=argparse.Namespace(fd=file))
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid == 0:
         c = Client(share=argparse.Namespace(fd=file)) if how == "fork" else Client()
-        a = c.memory(60 * MIB)
-        if how == "export":
-            fd = c.empty_file()
-            c.export(a, fd)
+        owner = Client() if exported in ("duplicate", "import") else c
+        a, fd = owner.memory(60 * MIB), owner.empty_file()
+        if exported == "duplicate":
+            c.dup(owner.root, a)
+        if how == "export" or exported:
+            owner.export(a, fd)
+        if exported == "import":
+            c.import_(fd)
         socket.send_fds(theirs, [b"x"], [{"fork": 0, "socket": c.fd, "export": fd if how == "export" else -1}[how]])
         os._exit(0)
     assert os.waitpid(pid, 0)[1] == 0
@@ -1122,10 +1130,14 @@ def workers_in_turn():
             if i % 3 == 2:
                 Client().memory(MIB)  # its own
             else:
-                (Client(share=share) if i % 3 else c).memory(64 * 1024)
+                worker = Client(share=share) if i % 3 else c
+                a = worker.memory(64 * 1024)
+                if i % 2:
+                    worker.export(a, worker.empty_file())
             os._exit(0)
         codes.add(os.waitpid(pid, 0)[1])
-    say(codes=list(codes), locks=max(locks_on(c.fd), locks_on(file)))
+    over = status_of(c.memory, 100 * MIB)  # it has to look
+    say(codes=list(codes), locks=max(locks_on(c.fd), locks_on(file)), over=over)
     wait_for_word()
     other = Client()
     os.close(file)
@@ -1863,6 +1875,10 @@ class GateTest(unittest.TestCase):
     def test_leaves(self):
         self.check_leaves("fork", "socket", "export", "exec")
 
+    def test_leaves_what_was_exported(self):
+        """The file that it was exported to is closed at the end, and another one still has it."""
+        self.check_leaves("exec-own", "fork-own", "fork-duplicate", "fork-import", "fork-shared")
+
     def test_leaves_on_files_open_for_one_thing(self):
         self.check_leaves("read", "write")
 
@@ -1977,11 +1993,11 @@ class GateTest(unittest.TestCase):
         slices = self.sim.slices(100)
         program = self.run_program("workers_in_turn", slices)
         words = program.hear()
-        self.assertEqual(words["codes"], [0])
+        self.assertEqual((words["codes"], words["over"]), ([0], NO_MEMORY))
         self.assertLessEqual(words["locks"], 4)
         self.assertEqual(in_rows(slices, shared=True), 1)
-        self.assertGreaterEqual(used(slices), 200 * 64 * 1024)
-        self.assertEqual(self.sim.held(), 200 * 64 * 1024)
+        self.assertEqual(in_rows(slices), 2)  # and what the first one exported, from a file that nobody else had used
+        self.assertEqual((used(slices), self.sim.held()), (200 * 64 * 1024, 200 * 64 * 1024))
         program.go_on()
         self.assertEqual(program.hear(), {"closed": OK})
         program.end()
