@@ -14,6 +14,7 @@
  * finds the arbiter away and keeps to its own duty cycle). */
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
@@ -43,7 +44,9 @@ typedef struct SliceWork {
         _Atomic uint64_t wants; /* since when it has had work, waiting or in flight; 0: none */
         _Atomic uint64_t
                 busy; /* ns of the card that it has used since the row was taken, what is in flight not counted */
-        _Atomic uint64_t in_flight; /* ns, estimated; 0: nothing is on the card */
+        _Atomic uint32_t in_flight; /* ns, estimated, no more than WORK_MOST; 0: nothing is on the card */
+        _Atomic uint32_t
+                launched; /* how many launches were let through; wraps, and goes on when the row gets another owner */
         _Atomic uint32_t
                 drained; /* the newest window (its number) after whose end nothing of it was in flight any more */
         _Atomic uint32_t
@@ -52,6 +55,9 @@ typedef struct SliceWork {
 
 #define TURN_BEGAN(nsec) ((uint32_t) ((nsec) >> 10) | 1U) /* it comes again after an hour */
 #define TURN_GRAIN       UINT64_C(2048)
+#define WORK_MOST        UINT32_MAX /* ns; what lasts longer is said to last so long */
 
 _Static_assert(sizeof(SliceTurn) == 64, "SliceTurn");
 _Static_assert(sizeof(SliceWork) == 32, "SliceWork");
+_Static_assert(offsetof(SliceWork, launched) == 20, "launched");
+_Static_assert(offsetof(SliceWork, drained) == 24, "drained");

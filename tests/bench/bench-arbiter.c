@@ -160,7 +160,7 @@ static void play_gate(unsigned i) {
                 atomic_store(&work->began, TURN_BEGAN(began));
                 while ((closes = atomic_load(&turn->closes) + atomic_load(&turn->rest)) >
                        clock_nsec(CLOCK_MONOTONIC)) {
-                        atomic_store(&work->in_flight, closes - began);
+                        atomic_store(&work->in_flight, (uint32_t) (closes - began));
                         sleep_until(closes);
                 }
                 atomic_fetch_add(&work->busy, clock_nsec(CLOCK_MONOTONIC) - began);

@@ -179,7 +179,7 @@ class Arbiter(Lab):
             fcntl.fcntl(f, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, row, 1, 0))  # F_OFD_SETLK
 
             def tell(busy, in_flight):
-                os.pwrite(f.fileno(), struct.pack("<QQQII", time.monotonic_ns(), busy, in_flight, 0, 0), row + 96)
+                os.pwrite(f.fileno(), struct.pack("<QQIIII", time.monotonic_ns(), busy, in_flight, 0, 0, 0), row + 96)
             tell(0, 1000000)
 
             def opened():

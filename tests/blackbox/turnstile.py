@@ -115,15 +115,16 @@ class Slice:
         self.change(self.number << 1)
 
     def rows(self):
-        """(wants, busy, in flight, drained) of each process."""
+        """(wants, busy, in flight, drained, launched) of each process."""
         with open(self.path + "/counters", "rb") as f:
             data = f.read()
-        rows = [struct.unpack_from("<QQQI", data, ROWS + i * ROW + WORK) for i in range(256)]
-        return [r for r in rows if any(r)]
+        rows = [struct.unpack_from("<QQIII", data, ROWS + i * ROW + WORK) for i in range(256)]
+        return [(wants, busy, in_flight, drained, launched) for wants, busy, in_flight, launched, drained in rows
+                if wants or busy or in_flight or drained]  # launched goes on in a row that is free again
 
     def row(self):
         rows = self.rows()
-        return rows[0] if rows else (0, 0, 0, 0)
+        return rows[0] if rows else (0, 0, 0, 0, 0)
 
     def rung(self):
         try:
