@@ -20,7 +20,9 @@
 #define REST     UINT64_C(350000)  /* ns that a window's work goes on behind it, at least */
 #define PATIENCE UINT64_C(1000000000) /* ns */
 #define PAUSE    UINT64_C(1000000)    /* ns, doubled */
-#define RECENT   UINT64_C(1000000000) /* ns: who comes first comes again so soon */
+enum { FORGIVEN = 2 };                /* windows in a row that nothing was done with */
+
+#define RECENT UINT64_C(1000000000) /* ns: who comes first comes again so soon */
 
 static inline uint64_t min_u64(uint64_t a, uint64_t b) {
         return a < b ? a : b;

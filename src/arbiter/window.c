@@ -108,7 +108,7 @@ static uint64_t begin_of(const Engine *e, const EngineTenant *t, uint64_t now) {
         if (t->began == 0 && t->says.busy == t->busy && t->says.in_flight == 0 && !t->parts)
                 return now;
         return max_u64(from,
-                       min_u64(since(HOP, t->began), t->opened + LAG)); /* a hop is overhead of all windows */
+                       min_u64(since(HOP, t->began), t->opened + LAG)); /* a hop is all windows' overhead */
 }
 
 /* At least the time that it had the card for itself, less what it takes to notice; at most that time. Several processes of one tenant
@@ -171,7 +171,8 @@ static void note_use(EngineTenant *t, uint64_t now) {
                 return;
         }
         t->empty += t->empty < 10;
-        t->paused_until = now + (PAUSE << t->empty);
+        if (t->empty > FORGIVEN) /* it may have been late */
+                t->paused_until = now + (PAUSE << t->empty);
 }
 
 /* The next one was let in before the end. From when it was there each had half of the card; before that it had nothing to pay for. */
