@@ -28,8 +28,12 @@ typedef struct EngineSays {
         uint64_t in_flight; /* ns */
         uint64_t began;     /* when it first launched in its newest window; 0: it has not */
         uint32_t n_active;  /* processes that have work */
-        bool drained;       /* nothing that was launched in its newest window is in flight */
-        bool ended;         /* it takes its newest window for over */
+        uint64_t launched;  /* launches, ever; never goes back */
+        uint64_t life;      /* anything else than before is a sign that somebody lives there */
+        uint64_t apart; /* ns of the card beside windows, ever, not in busy: of processes that were silent */
+        uint64_t stuck; /* since when a process is left out, whose work does not end; 0: none is */
+        bool drained;   /* nothing that was launched in its newest window is in flight */
+        bool ended;     /* it takes its newest window for over */
 } EngineSays;
 
 typedef struct EngineTurn {
@@ -74,6 +78,9 @@ typedef struct EngineTenant {
         uint64_t doubt;        /* ns by which that charge and its own word differed */
         uint64_t contested;    /* ns that it was charged while others' overdue work was on the card */
         uint64_t active_until; /* it counts as wanting until then, though it has no work */
+        uint64_t launched;     /* before this window */
+        uint64_t alive;        /* when anything was last seen to move */
+        uint64_t mercy;        /* ns that it may come late and not pay for it, where nobody loses by that */
         uint64_t paused_until; /* it wanted windows and did nothing with them */
         uint32_t empty;        /* such windows in a row */
         bool idles;            /* its last window was not used to the end */

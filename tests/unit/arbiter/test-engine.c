@@ -353,7 +353,7 @@ static void when_a_row_began(void) {
         Tally t = TALLY_NULL;
         Said said = {.wants = 1, .began = 0};
 
-        tally_begin(&t, opened);
+        tally_begin(&t, opened, 0);
         tally_row(&t, 0, &said, 1, now, SEC);
         ASSERT_INT(t.began, 0);
         said.began = TURN_BEGAN(opened - 10 * MSEC); /* of another window */
@@ -369,11 +369,11 @@ static void when_a_row_began(void) {
         ASSERT_NEAR((double) (t.began - opened), 2 * MSEC, TURN_GRAIN);
         for (uint32_t i = 0; i < 100000; i++) {
                 said.began = i * UINT32_C(2654435761);
-                tally_begin(&t, opened);
+                tally_begin(&t, opened, 0);
                 tally_row(&t, 0, &said, 1, now, SEC);
                 ASSERT_TRUE(t.began == 0 || (t.began + TURN_GRAIN >= opened && t.began <= now));
         }
-        tally_begin(&t, 0); /* it never had a window */
+        tally_begin(&t, 0, 0); /* it never had a window */
         said.began = TURN_BEGAN(now);
         tally_row(&t, 0, &said, 0, now, SEC);
         ASSERT_INT(t.began, 0);
