@@ -83,6 +83,7 @@ typedef struct EngineTenant {
         uint64_t mercy;        /* ns that it may come late and not pay for it, where nobody loses by that */
         uint64_t paused_until; /* it wanted windows and did nothing with them */
         uint32_t empty;        /* such windows in a row */
+        uint32_t missed;       /* the same, forgotten slowly */
         bool idles;            /* its last window was not used to the end */
         bool parts;            /* this window was extended */
         bool awake, told;

@@ -57,7 +57,7 @@ void window_open(Engine *e, uint32_t i, uint64_t now, bool contested) {
         t->turn.closes = t->firm;
         if (!contested) /* who is late by a long time may come then, too */
                 t->turn.closes =
-                        t->terms.conserving ? now + LONE : t->firm + (t->lag > LAG * 3 / 4 ? LONE : 0);
+                        t->terms.conserving ? now + LONE : t->firm + (t->missed > 0 ? LONE : 0);
         e->owner = (int32_t) i;
         if (t->terms.conserving && t->account.clock > e->clock)
                 e->clock = t->account.clock;
@@ -136,7 +136,7 @@ static uint64_t usual_lateness(const Engine *e, const EngineTenant *t, uint64_t 
 static uint64_t forgiven(const Engine *e, const EngineTenant *t, uint64_t now) {
         uint64_t usual = usual_lateness(e, t, now), late = lateness(t, now);
 
-        return late < START || is_loss(e, t) ? 0 : min_u64(since(usual, late), t->mercy);
+        return late <= LAG || is_loss(e, t) ? 0 : min_u64(since(usual, late), t->mercy);
 }
 
 /* When the card was its own. */
@@ -167,8 +167,8 @@ static void learn(Engine *e, EngineTenant *t, uint64_t now) {
         uint64_t end = t->says.n_active > 1 ? now - 2 * HOP : min_u64(now, first_kernel(t) + busy);
         uint64_t tail = min_u64(since(t->turn.closes, end), ENGINE_QUANTUM);
 
-        if (t->began != 0 || !has_come(t))
-                t->lag = (7 * t->lag + min_u64(t->began != 0 ? t->began - t->opened : LAG, LAG)) / 8;
+        if (t->began != 0)
+                t->lag = (7 * t->lag + min_u64(t->began - t->opened, LAG)) / 8;
         if (t->late > 0)
                 return;
         if (t->says.n_active > 1)
@@ -205,9 +205,11 @@ static void charge(Engine *e, EngineTenant *t, uint64_t cost) {
 static void note_use(EngineTenant *t, uint64_t now) {
         if (has_come(t)) {
                 t->empty = 0;
+                t->missed -= t->missed > 0;
                 return;
         }
         t->empty += t->empty < 10;
+        t->missed += t->missed < 16 ? 4 : 0;
         t->paused_until = now + min_u64(GONE, max_u64(PAUSE, since(t->alive, now) / 8));
 }
 
