@@ -56,8 +56,7 @@ void window_open(Engine *e, uint32_t i, uint64_t now, bool contested) {
         t->firm = t->from + HOP + length - early;
         t->turn.closes = t->firm;
         if (!contested) /* who is late by a long time may come then, too */
-                t->turn.closes =
-                        t->terms.conserving ? now + LONE : t->firm + (t->missed > 0 ? LONE : 0);
+                t->turn.closes = t->terms.conserving ? now + LONE : t->firm + (t->missed > 0 ? LONE : 0);
         e->owner = (int32_t) i;
         if (t->terms.conserving && t->account.clock > e->clock)
                 e->clock = t->account.clock;
