@@ -22,10 +22,11 @@
 #define PAUSE    UINT64_C(2000000)    /* ns: after a window that nothing was done with */
 #define MERCY                                                                                                \
         UINT64_C(50000000) /* ns of windows in which nothing was launched that are not charged, at most */
-#define GONE                                                                                                 \
-        UINT64_C(                                                                                            \
-                250000000) /* ns: the same of who gives no sign of life: an eighth of the time since the last, so much at most */
+/* The pause of who gives no sign of life: an eighth of the time since the last, so much at most; ns */
+#define GONE   UINT64_C(250000000)
 #define RECENT UINT64_C(1000000000) /* ns: who comes first comes again so soon */
+
+enum { FORGIVEN = 2 }; /* windows in a row that nothing was done with */
 
 static inline uint64_t min_u64(uint64_t a, uint64_t b) {
         return a < b ? a : b;

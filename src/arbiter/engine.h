@@ -79,8 +79,7 @@ typedef struct EngineTenant {
         uint64_t mercy;         /* ns that it may come late and not pay for it, where nobody loses by that */
         uint64_t paused_until;  /* it wanted windows and did nothing with them */
         uint32_t empty, missed; /* such windows: in a row, and forgotten slowly */
-        bool idles, parts;      /* its last window was not used to the end; this one was extended */
-        bool awake, told;
+        bool idles, parts, awake, told; /* its last window was not used to the end; this one was extended */
 } EngineTenant;
 
 typedef struct EngineEvent {

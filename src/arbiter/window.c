@@ -209,7 +209,8 @@ static void note_use(EngineTenant *t, uint64_t now) {
         }
         t->empty += t->empty < 10;
         t->missed += t->missed < 16 ? 4 : 0;
-        t->paused_until = now + min_u64(GONE, max_u64(PAUSE, since(t->alive, now) / 8));
+        if (t->empty > FORGIVEN) /* it may have been late */
+                t->paused_until = now + min_u64(GONE, max_u64(PAUSE, since(t->alive, now) / 8));
 }
 
 /* The next one was let in before the end. From when it was there each had half of the card; before that it had nothing to pay for. */

@@ -19,7 +19,8 @@
 
 extern int *__errno_location(void) __attribute__((weak));
 
-static _Atomic int uvm_seen; /* nobody maps memory of a uvm file before it is initialized */
+/* A uvm file. Nobody maps memory of one before it is initialized, which this program has done, or the one that it has it from. */
+static _Atomic int uvm_seen;
 
 static long with_errno(long r) {
         if (r >= 0 || r < -4095)
@@ -96,6 +97,21 @@ static Gate *gate_of_mappings(int fd) {
         return atomic_load_explicit(&uvm_seen, memory_order_relaxed) ? gate_get_mapped(fd) : NULL;
 }
 
+/* One that came initialized, by exec or a socket. The driver maps nothing of it but to an address that is the offset in the file, as
+ * hardly anybody else does. */
+static bool may_be_first(const void *address, int flags, int fd, off_t offset) {
+        return offset != 0 && (uint64_t) offset == (uint64_t) (uintptr_t) address && fd >= 0 &&
+               (flags & MAP_SHARED) && !(flags & MAP_ANONYMOUS) &&
+               !atomic_load_explicit(&uvm_seen, memory_order_relaxed);
+}
+
+static void look_at_first(int fd) {
+        const Gate *g = gate_get();
+
+        if (g && gate_is_uvm(g, fd))
+                atomic_store_explicit(&uvm_seen, 1, memory_order_relaxed);
+}
+
 static long hook_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
         uint32_t now;
         Gate *g;
@@ -103,6 +119,8 @@ static long hook_mmap(void *address, size_t length, int protection, int flags, i
 
         if (next_came_back(NEXT_MMAP, (long) length, fd, offset))
                 return sys_call(SYS_mmap, address, length, protection, flags, fd, offset);
+        if (may_be_first(address, flags, fd, offset))
+                look_at_first(fd);
         g = gate_of_mappings(flags & MAP_ANONYMOUS ? -1 : fd);
         if (!g)
                 return next_mmap(address, length, protection, flags, fd, offset);

@@ -108,7 +108,7 @@ void gate_rows_after_fork(Gate *g, bool by_pid) {
 /* ---- locks ---- */
 
 /* The inode first, in all rows: a lock that nobody knows of would not be looked for. A row that is opened later gets it then. */
-static int hold(Gate *g, int fd, GateRow row) {
+static int hold_in(Gate *g, int fd, GateRow row) {
         uint64_t inode = hold_inode(fd), old = 0;
 
         if (inode == 0 || key_of(g, row) == 0)
@@ -119,6 +119,14 @@ static int hold(Gate *g, int fd, GateRow row) {
                 if (is_open(&g->cards[i], row))
                         note_inode(g, &g->cards[i], row);
         return hold_file(fd, key_of(g, row));
+}
+
+/* What is exported leaves the process's own row, and not the files that it is in: those keep that of the exports, too, from the beginning. By the
+ * time of an export nobody knows any more in which files there are duplicates. */
+static int hold(Gate *g, int fd, GateRow row) {
+        int r = hold_in(g, fd, row);
+
+        return r == 0 && row == GATE_ROW_OWN ? hold_in(g, fd, GATE_ROW_EXPORTS) : r;
 }
 
 /* What keeps a row then is its own lock, in a file that no other container can open: by the mapping, which children have again. */
@@ -141,8 +149,10 @@ bool gate_hold(Gate *g, int fd, GateRow row) {
 }
 
 bool gate_hold_client(Gate *g, int fd, uint8_t *ret_row) {
+        const uint64_t own[] = {key_of(g, GATE_ROW_OWN), key_of(g, GATE_ROW_EXPORTS)};
+
         *ret_row = GATE_ROW_OWN;
-        if (hold_is_shared(fd, key_of(g, GATE_ROW_OWN)) && hold(g, fd, GATE_ROW_SHARED) == 0) {
+        if (hold_is_shared(fd, own, sizeof own / sizeof *own) && hold(g, fd, GATE_ROW_SHARED) == 0) {
                 *ret_row = GATE_ROW_SHARED;
                 return true;
         }
@@ -168,5 +178,5 @@ bool gate_hold_seat(Gate *g, int card, int fd, ObjectSeat *seat) {
 }
 
 bool gate_hold_export(Gate *g, int fd) {
-        return hold(g, fd, GATE_ROW_EXPORTS) == 0;
+        return !atomic_load(&g->unheld) && hold(g, fd, GATE_ROW_EXPORTS) == 0;
 }

@@ -33,5 +33,6 @@ bool gate_hold_client(Gate *g, int fd, uint8_t *ret_row);
 bool gate_hold_row(Gate *g, int fd, const ObjectSeat *seat, GateRow row);
 bool gate_hold_seat(Gate *g, int card, int fd, ObjectSeat *seat);
 
-/* For GATE_ROW_EXPORTS. false: not exactly, and nothing should be counted there for it. */
+/* For GATE_ROW_EXPORTS, which the files of its own row are held for as well. false: not exactly, or some of those are not, and nothing should
+ * be counted there for it. */
 bool gate_hold_export(Gate *g, int fd);

@@ -200,16 +200,41 @@ static uint32_t how_many(Gate *g) {
         return atomic_load_explicit(&g->exports.n, memory_order_relaxed);
 }
 
-void gate_drop_closed_exports(Gate *g, int fd) {
-        uint64_t dev, ino;
-        Export x, gone;
+typedef struct Look {
+        uint64_t keys[HOLD_MANY];
+        uint32_t places[HOLD_MANY], n;
+} Look;
 
+static void drop_closed(Gate *g, int fd, const Look *look) {
+        bool locked[HOLD_MANY];
+        Export gone;
+
+        hold_are_locked(fd, look->keys, locked, look->n);
+        for (uint32_t i = 0; i < look->n; i++)
+                if (!locked[i] && exports_take(&g->exports, look->keys[i], look->places[i], &gone))
+                        drop(g, &gone);
+}
+
+/* From the last to the first: what is taken out leaves its place to one of those that were looked at. */
+void gate_drop_closed_exports(Gate *g, int fd) {
+        Look look;
+        uint64_t dev, ino;
+        Export x;
+
+        look.n = 0;
         if (how_many(g) == 0 || !which_file(fd, &dev, &ino))
                 return;
-        for (uint32_t i = how_many(g); i-- > 0;)
-                if (exports_at(&g->exports, i, &x) && !x.pending && x.dev == dev && x.ino == ino &&
-                    !hold_is_locked(fd, x.key) && exports_take(&g->exports, x.key, x.place, &gone))
-                        drop(g, &gone);
+        for (uint32_t i = how_many(g); i-- > 0;) {
+                if (!exports_at(&g->exports, i, &x) || x.pending || x.dev != dev || x.ino != ino)
+                        continue;
+                look.keys[look.n] = x.key;
+                look.places[look.n++] = x.place;
+                if (look.n == HOLD_MANY) {
+                        drop_closed(g, fd, &look);
+                        look.n = 0;
+                }
+        }
+        drop_closed(g, fd, &look);
 }
 
 /* ---- exports ---- */
@@ -245,9 +270,11 @@ static uint32_t keep_share(Call *c, Export *x, uint32_t object, uint32_t copy) {
         return x->share;
 }
 
-/* What was charged already. Where the files can have no row of their own the file keeps the one that it is in. */
+/* What was charged already. Where the files can have no row of their own the file keeps the one that it is in, and so with what is shared: those
+ * who have it are not held for the exports of one process. */
 static bool keep_charged(Call *c, Export *x, int fd, bool held) {
-        x->apart = held && gate_open_row(c->g, x->card, GATE_ROW_EXPORTS, c->fd) && set_apart(c->g, x);
+        x->apart = held && x->row == GATE_ROW_OWN && gate_open_row(c->g, x->card, GATE_ROW_EXPORTS, c->fd) &&
+                   set_apart(c->g, x);
         if (!x->apart && gate_file(c->g, fd) == GATE_FILE_RM && !gate_hold(c->g, fd, x->row)) {
                 drop(c->g, x);
                 return false;

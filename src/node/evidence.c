@@ -274,7 +274,8 @@ int evidence_place(const RecordContainer *all, size_t n_all, Roster *roster, Ros
 static int adopt_entry(const CheckpointEntry *entry, const RosterPod *pod, Records *records) {
         _cleanup_devices_ DeviceSet set = DEVICE_SET_NULL;
         bool init = false;
-        Record *record;
+        const Record *record = records_find(records, str_from(pod->uid));
+        bool known = record && record_container(record, entry->container);
         DeviceKind kind;
         int r;
 
@@ -288,9 +289,8 @@ static int adopt_entry(const CheckpointEntry *entry, const RosterPod *pod, Recor
                         init = pod->containers[i].kind == CONTAINER_INIT;
         r = records_give(records, str_from(pod->uid), str_from(pod->namespace_), str_from(pod->name),
                          entry->container, init, kind, &set);
-        record = r == 0 ? records_find(records, str_from(pod->uid)) : NULL;
-        if (record)
-                record_set_started(record, entry->container, true); /* for all that is known */
+        if (r == 0 && !known) /* as far as anybody can tell */
+                record_set_started(records_find(records, str_from(pod->uid)), entry->container, true);
         return r;
 }
 

@@ -2,7 +2,9 @@
 #include "node/install.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,7 +12,7 @@
 #include "beside/find.h"
 #include "node/state_file.h"
 
-enum { FILE_MAX = 16 << 20 };
+enum { FILE_MAX = 16 << 20, FOR_ALL = 0755 };
 
 int install_read(const char *given, const char *name, const char *what, Buf *into, Fault *fault) {
         char found[BESIDE_PATH];
@@ -33,14 +35,22 @@ static bool is_same(const char *path, const Buf *text) {
 }
 
 int install_write(const char *path, const Buf *text, Fault *fault) {
-        int r;
+        if (!is_same(path, text))
+                return state_file_write(path, text, FOR_ALL, fault);
+        if (chmod(path, FOR_ALL) < 0) /* whoever wrote it may have left it otherwise */
+                return fault_set(fault, -errno, "cannot let containers read %s: %s", path, strerror(errno));
+        return 0;
+}
 
-        if (is_same(path, text))
-                return 0;
-        r = state_file_write(path, text, fault);
-        if (r == 0 && chmod(path, 0755) < 0)
-                r = fault_set(fault, -errno, "cannot let containers read %s: %s", path, strerror(errno));
-        return r;
+int install_check(const char *path, Fault *fault) {
+        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+        void *page = fd < 0 ? MAP_FAILED : mmap(NULL, 1, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+
+        if (page == MAP_FAILED)
+                return fault_set(fault, -errno, "containers cannot load %s: %s%s", path, strerror(errno),
+                                 errno == EPERM ? " (is its file system mounted noexec?)" : "");
+        (void) munmap(page, 1);
+        return 0;
 }
 
 int install_folder(const char *path, Fault *fault) {

@@ -14,4 +14,8 @@ int install_read(const char *given, const char *name, const char *what, Buf *int
  * the new one by the same path. The same text is not written again. 0 or negative errno with a fault. */
 int install_write(const char *path, const Buf *text, Fault *fault);
 
+/* Can it be loaded from there? The dynamic linker passes over what it cannot, and the program runs without. 0 or negative errno with
+ * a fault. */
+int install_check(const char *path, Fault *fault);
+
 int install_folder(const char *path, Fault *fault); /* 0755; one that is there is kept */

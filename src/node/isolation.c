@@ -33,6 +33,8 @@ static int install_all(Isolation *i, const IsolationOptions *o, Fault *fault) {
         r = install_folder(directory.data, fault);
         if (r == 0)
                 r = install_write(i->gate, &gate, fault);
+        if (r == 0)
+                r = install_check(i->gate, fault);
         return r < 0 ? r : install_write(i->preload, &preload, fault);
 }
 

@@ -11,7 +11,7 @@
 static bool save_text(const char *path, const Buf *text) {
         Fault fault = FAULT_NULL;
 
-        if (state_file_write(path, text, &fault) == 0)
+        if (state_file_write(path, text, 0600, &fault) == 0)
                 return true;
         log_error("%s", fault.text); /* nothing is lost but the head start of the next restart */
         return false;

@@ -186,7 +186,7 @@ int records_save(Records *r, Record *record, Fault *fault) {
         if (!path_of(r, record, path))
                 return fault_set(fault, -ENAMETOOLONG, "%s: the path is too long", r->directory);
         record_write(record, &text);
-        e = state_file_write(path, &text, fault);
+        e = state_file_write(path, &text, 0600, fault);
         record->saved = e == 0;
         return e;
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/stat.h>
 
 static int write_all(int fd, Str text) {
         while (text.len > 0) {
@@ -18,13 +19,15 @@ static int write_all(int fd, Str text) {
         return 0;
 }
 
-static int write_beside(const char *path, Str text) {
+static int write_beside(const char *path, Str text, mode_t mode) {
         _cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 
-        return fd < 0 ? -errno : write_all(fd, text);
+        if (fd < 0 || fchmod(fd, mode) < 0)
+                return -errno;
+        return write_all(fd, text);
 }
 
-int state_file_write(const char *path, const Buf *text, Fault *fault) {
+int state_file_write(const char *path, const Buf *text, mode_t mode, Fault *fault) {
         char beside[PATH_MAX];
         int n = snprintf(beside, sizeof beside, "%s.new", path);
         int r = buf_result(text);
@@ -32,7 +35,7 @@ int state_file_write(const char *path, const Buf *text, Fault *fault) {
         if (r == 0 && (n < 0 || n >= (int) sizeof beside))
                 r = -ENAMETOOLONG;
         if (r == 0)
-                r = write_beside(beside, buf_str(text));
+                r = write_beside(beside, buf_str(text), mode);
         if (r == 0 && rename(beside, path) < 0)
                 r = -errno;
         if (r == 0)

@@ -152,8 +152,8 @@ static bool scan_own(int fd, HoldScan *scan) {
         return scan_file(path, scan) > 0;
 }
 
-bool hold_is_shared(int fd, uint64_t own) {
-        HoldScan scan = HOLD_SCAN(&own, 1, true);
+bool hold_is_shared(int fd, const uint64_t *own, size_t n) {
+        HoldScan scan = HOLD_SCAN(own, n, true);
 
         return scan_own(fd, &scan);
 }
@@ -162,14 +162,38 @@ bool hold_is_shared(int fd, uint64_t own) {
 
 /* By F_GETLK even what this open file has locked itself is in the way. It names one lock only, and that may be a larger one of somebody
  * else's, before or behind the one that is meant. */
-bool hold_is_locked(int fd, uint64_t key) {
+static HoldAnswer ask(int fd, uint64_t key) {
         struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t) key, .l_len = 1};
 
         if (sys_call(SYS_fcntl, fd, F_GETLK, &lock) < 0)
-                return true;
+                return HOLD_YES;
         if (lock.l_type == F_UNLCK)
-                return false;
-        return ((uint64_t) lock.l_start == key && lock.l_len == 1) || is_listed(key);
+                return HOLD_NO;
+        return (uint64_t) lock.l_start == key && lock.l_len == 1 ? HOLD_YES : HOLD_UNSURE;
+}
+
+bool hold_is_locked(int fd, uint64_t key) {
+        HoldAnswer answer = ask(fd, key);
+
+        return answer == HOLD_UNSURE ? is_listed(key) : answer == HOLD_YES;
+}
+
+void hold_are_locked(int fd, const uint64_t *keys, bool *ret, size_t n) {
+        uint64_t unsure[HOLD_MANY];
+        bool listed[HOLD_MANY], any = false;
+
+        for (size_t i = 0; i < n; i++) {
+                HoldAnswer answer = ask(fd, keys[i]);
+
+                ret[i] = answer == HOLD_YES;
+                unsure[i] = answer == HOLD_UNSURE ? keys[i] : 0;
+                any |= unsure[i] != 0;
+        }
+        if (!any)
+                return;
+        hold_listed(unsure, listed, n);
+        for (size_t i = 0; i < n; i++)
+                ret[i] |= listed[i] && unsure[i] != 0;
 }
 
 /* What the file itself has locked is no hindrance to it (F_OFD_GETLK), but to the process it is. */
@@ -184,15 +208,25 @@ bool hold_is_here(int fd, uint64_t key) {
         return lock.l_len != 1 && scan_own(fd, &scan); /* somebody else's, of more than that */
 }
 
-bool hold_is_held(const SliceRow *row, int fd) {
+HoldAnswer hold_ask(const SliceRow *row, int fd) {
         uint64_t key = atomic_load_explicit(&row->key, memory_order_relaxed);
         uint64_t inode = atomic_load_explicit(&row->inode, memory_order_acquire);
 
+        HoldAnswer answer;
+
         if (key == 0 || inode == 0 || (int64_t) key < 0)
-                return false;
+                return HOLD_NO;
         if (inode != hold_inode(fd))
-                return is_listed(key);
-        if (hold_is_locked(fd, key))
-                return true;
-        return hold_inode(fd) != inode && is_listed(key); /* the number is another file's by now */
+                return HOLD_UNSURE;
+        answer = ask(fd, key);
+        return answer == HOLD_NO && hold_inode(fd) != inode
+                       ? HOLD_UNSURE
+                       : answer; /* the number is another file's by now */
+}
+
+bool hold_is_held(const SliceRow *row, int fd) {
+        HoldAnswer answer = hold_ask(row, fd);
+
+        return answer == HOLD_UNSURE ? is_listed(atomic_load_explicit(&row->key, memory_order_relaxed))
+                                     : answer == HOLD_YES;
 }

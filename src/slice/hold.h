@@ -14,6 +14,10 @@
 #define HOLD_KEYS                                                                                            \
         (UINT64_C(1) << 62) /* keys of rows are below; what else locks bytes of a driver's file is above */
 
+enum {
+        HOLD_MANY = 128
+}; /* keys that are looked for at once: in signal handlers, too, on what stack there is */
+
 /* One of 2^61, odd. Without random numbers of the kernel's (getrandom, /dev/urandom) the processor's, and the time, the place and who (key.c). */
 uint64_t hold_new_key(void);
 
@@ -25,11 +29,15 @@ int hold_file(int fd, uint64_t key);
 /* Has any open file locked exactly this byte? Asked through a file of the same inode. true, too, where it cannot be told. */
 bool hold_is_locked(int fd, uint64_t key);
 
+/* The same of several at once, HOLD_MANY at most: the kernel's list is read once for all of them where it must be. */
+void hold_are_locked(int fd, const uint64_t *keys, bool *ret, size_t n);
+
 /* Has this very open file? false, too, where it cannot be told. */
 bool hold_is_here(int fd, uint64_t key);
 
-/* Has this open file another row's lock already, so that others use it, or have? false, too, where the kernel does not tell (before 4.1). */
-bool hold_is_shared(int fd, uint64_t own);
+/* Has this open file a row's lock already that is none of one's own, so that others use it, or have? false, too, where the kernel does not tell
+ * (before 4.1). */
+bool hold_is_shared(int fd, const uint64_t *own, size_t n);
 
 /* Which inode a file is of; 0: it cannot be told. */
 uint64_t hold_inode(int fd);
@@ -40,6 +48,10 @@ void hold_note(SliceRow *row, uint64_t inode);
 /* Is a file still open that the owner of the row has locked? fd: any file of the driver, -1: none is at hand, and the kernel's list of all
  * locks is read. true, too, where that cannot be had. */
 bool hold_is_held(const SliceRow *row, int fd);
+
+/* The same where several rows are looked at: the list is not read, and with HOLD_UNSURE it must be (hold_listed(), by the key of the row). */
+typedef enum HoldAnswer { HOLD_NO, HOLD_YES, HOLD_UNSURE } HoldAnswer;
+HoldAnswer hold_ask(const SliceRow *row, int fd);
 
 /* The same of many at once, from the kernel's list; all of them, where that cannot be had. */
 void hold_listed(const uint64_t *keys, bool *ret, size_t n);

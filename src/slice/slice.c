@@ -161,31 +161,71 @@ static long open_again(const Slice *s) {
         return -ESTALE;
 }
 
-unsigned slice_reap(Slice *s) {
-        unsigned freed = 0;
-        long fd = -1;
+typedef struct Reap {
+        SliceCounters *counters;
+        long fd; /* of the counters */
+        unsigned freed;
+        size_t n; /* of those of whom the list of locks must say it: their rows are locked as long */
+        uint32_t rows[HOLD_MANY];
+        uint64_t keys[HOLD_MANY];
+} Reap;
 
+static void end_row(Reap *r, uint32_t row, bool dead) {
+        if (dead) {
+                slice_recover(r->counters, row);
+                r->freed++;
+        }
+        (void) lock_row(r->fd, row, F_UNLCK); /* before close: a child of fork may have the descriptor, too */
+}
+
+/* The list is read after the rows were locked: until then their owners may have locked files. */
+static void end_unsure(Reap *r) {
+        bool listed[HOLD_MANY];
+
+        if (r->n > 0)
+                hold_listed(r->keys, listed, r->n);
+        for (size_t i = 0; i < r->n; i++)
+                end_row(r, r->rows[i], !listed[i]);
+        r->n = 0;
+}
+
+static void reap_row(Reap *r, uint32_t row, int file) {
+        const SliceRow *p = &r->counters->rows[row];
+        HoldAnswer held;
+
+        if (lock_row(r->fd, row, F_WRLCK) < 0)
+                return;
+        held = slice_row_at_rest(p) ? HOLD_YES : hold_ask(p, file);
+        if (held != HOLD_UNSURE) {
+                end_row(r, row, held == HOLD_NO);
+                return;
+        }
+        r->rows[r->n] = row;
+        r->keys[r->n++] = atomic_load_explicit(&p->key, memory_order_relaxed);
+        if (r->n == HOLD_MANY)
+                end_unsure(r);
+}
+
+unsigned slice_reap(Slice *s) {
+        Reap r;
+
+        r.counters = s->counters;
+        r.fd = -1;
+        r.freed = 0;
+        r.n = 0;
         for (uint32_t row = 0; row < SLICE_ROWS; row++) {
                 if (row == s->row || slice_row_at_rest(&s->counters->rows[row]))
                         continue;
-                if (fd < 0)
-                        fd = open_again(s);
-                if (fd < 0)
+                if (r.fd < 0)
+                        r.fd = open_again(s);
+                if (r.fd < 0)
                         return 0; /* no descriptor is to be had, or we were moved to another root: the next one will */
-                if (lock_row(fd, row, F_WRLCK) < 0)
-                        continue;
-                if (!slice_row_at_rest(&s->counters->rows[row]) &&
-                    !hold_is_held(&s->counters->rows[row],
-                                  atomic_load_explicit(&s->file, memory_order_relaxed))) {
-                        slice_recover(s->counters, row);
-                        freed++;
-                }
-                (void) lock_row(fd, row,
-                                F_UNLCK); /* before close: a child of fork may have the descriptor, too */
+                reap_row(&r, row, atomic_load_explicit(&s->file, memory_order_relaxed));
         }
-        if (fd >= 0)
-                (void) sys_call(SYS_close, fd);
-        return freed;
+        end_unsure(&r);
+        if (r.fd >= 0)
+                (void) sys_call(SYS_close, r.fd);
+        return r.freed;
 }
 
 bool slice_look(Slice *s) {

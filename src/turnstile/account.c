@@ -11,7 +11,8 @@
 
 enum {
         CLOCK_NONE = 1,
-        MAKING = -1, /* in Account.pid */
+        DEFAULT_STREAMS = 2, /* names of streams that every context has */
+        MAKING_TURNS = 100000,
 };
 
 /* ---- time ---- */
@@ -53,48 +54,41 @@ static void *map(size_t size) {
         return p < 0 && p > -4096 ? NULL : (void *) p;
 }
 
-static _Atomic(Account *) the_account;
+/* Not asked for: who has no memory left is counted, too. */
+static Account the_account;
 
-static Account *make(Gate *g) {
-        Account *a = map(sizeof *a), *first = NULL;
+static void clear_meter(Meter *m) {
+        static const Meter none;
 
-        if (!a)
-                return NULL;
-        (void) sys_call(SYS_madvise, a, sizeof *a, MADV_WIPEONFORK); /* kernels that cannot: the pid tells */
-        a->gate = g;
-        a->pid = g->pid;
-        if (atomic_compare_exchange_strong(&the_account, &first, a))
-                return a;
-        (void) sys_call(SYS_munmap, a, sizeof *a); /* another thread was first */
-        return first;
+        *m = none;
 }
 
-/* In a child of fork there is nothing on the card. Whoever comes first begins again. */
-static Account *begin_again(Account *a, Gate *g, long pid) {
-        if (pid == MAKING || !atomic_compare_exchange_strong(&a->pid, &pid, MAKING))
-                return NULL;
+/* In a child of fork there is nothing on the card. Whoever comes first begins again; the others wait some nanoseconds, but not for a
+ * thread below a signal handler. */
+static void begin_again(Account *a, Gate *g) {
+        long making = -g->pid, pid = atomic_load(&a->pid);
+
+        for (unsigned turn = 0; pid == making && turn < MAKING_TURNS; turn++) {
+                (void) sys_call(SYS_sched_yield);
+                pid = atomic_load(&a->pid);
+        }
+        if (pid == g->pid || !atomic_compare_exchange_strong(&a->pid, &pid, making))
+                return;
         for (unsigned i = 0; i < ACCOUNT_CONTEXTS; i++)
                 atomic_store(&a->contexts[i], NULL);
-        for (unsigned i = 0; i < GATE_CARDS; i++) {
-                atomic_store(&a->meters[i].in_flight, 0);
-                atomic_store(&a->meters[i].used, 0);
-                atomic_store(&a->meters[i].closed, 0);
-                atomic_store(&a->meters[i].marks, 0);
-                atomic_store(&a->meters[i].waiters, 0);
-        }
+        for (unsigned i = 0; i < GATE_CARDS; i++)
+                clear_meter(&a->meters[i]);
+        atomic_store(&a->strays, false);
         a->gate = g;
         atomic_store_explicit(&a->pid, g->pid, memory_order_release);
-        return a;
 }
 
 Account *account_get(Gate *g) {
-        Account *a = atomic_load_explicit(&the_account, memory_order_acquire);
-        long pid;
+        Account *a = &the_account;
 
-        if (!a)
-                return make(g);
-        pid = atomic_load_explicit(&a->pid, memory_order_acquire);
-        return pid == g->pid ? a : begin_again(a, g, pid);
+        if (atomic_load_explicit(&a->pid, memory_order_acquire) != g->pid)
+                begin_again(a, g);
+        return a;
 }
 
 /* ---- contexts ---- */
@@ -145,24 +139,26 @@ static void begin(Context *c, uint32_t card) {
                 UINT64_C(1) << 48; /* what began before the first that was measured is after zero, too */
         c->spans = none;
         atomic_store(&c->over, 0);
-        atomic_store(&c->measuring, 0);
-        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
-                Batch *b = &c->batches[i];
-
-                b->context = c;
-                b->begin = b->end = NULL;
-                atomic_store(&b->state, BATCH_FREE);
-        }
+        batches_begin(c);
 }
 
-/* A place whose context has ended, and of which the driver has nothing to say any more. */
+static bool take_again(Context *c) {
+        uintptr_t handle = 0;
+
+        if (!atomic_compare_exchange_strong(&c->handle, &handle, 1))
+                return false;
+        if (batches_rest(c))
+                return true;
+        atomic_store(&c->handle, 0);
+        return false;
+}
+
+/* A place whose context has ended, and of which neither the driver nor another thread has anything to say any more. */
 static Context *take_place(Account *a) {
         for (unsigned i = 0; i < ACCOUNT_CONTEXTS; i++) {
                 Context *c = atomic_load(&a->contexts[i]), *fresh;
-                uintptr_t handle = 0;
 
-                if (c && atomic_load(&c->calls) == 0 &&
-                    atomic_compare_exchange_strong(&c->handle, &handle, 1))
+                if (c && take_again(c))
                         return c;
                 if (c)
                         continue;
@@ -170,6 +166,7 @@ static Context *take_place(Account *a) {
                 if (!fresh)
                         return NULL;
                 atomic_store(&fresh->handle, 1);
+                batches_make(fresh);
                 if (atomic_compare_exchange_strong(&a->contexts[i], &c, fresh))
                         return fresh;
                 (void) sys_call(SYS_munmap, fresh, sizeof *fresh);
@@ -177,47 +174,78 @@ static Context *take_place(Account *a) {
         return NULL;
 }
 
+static Context *find(Account *a, uintptr_t handle, const Context *but) {
+        for (unsigned i = 0; i < ACCOUNT_CONTEXTS; i++) {
+                Context *c = atomic_load_explicit(&a->contexts[i], memory_order_acquire);
+
+                if (!c)
+                        return NULL;
+                if (c != but && atomic_load_explicit(&c->handle, memory_order_acquire) == handle)
+                        return c;
+        }
+        return NULL;
+}
+
+static void end_place(Account *a, Context *c, uintptr_t there, bool gone) {
+        if (!atomic_compare_exchange_strong(&c->handle, &there, 1))
+                return; /* somebody else does the same */
+        batches_end(a, c, gone);
+        atomic_store(&c->handle, 0);
+}
+
+/* Where two threads come with the same one, both have said so before either looks: at least one sees the other, and goes back. */
 static Context *add_context(Account *a, uintptr_t handle, int *ret_card) {
-        Context *c;
+        Context *c, *other;
 
         *ret_card = card_of_current(a->gate);
         c = *ret_card >= 0 ? take_place(a) : NULL;
         if (!c)
                 return NULL;
         begin(c, (uint32_t) *ret_card);
-        atomic_store_explicit(&c->handle, handle, memory_order_release);
+        atomic_store(&c->handle, handle);
+        other = find(a, handle, c);
+        if (!other)
+                return c;
+        end_place(a, c, handle, false);
+        return other;
+}
+
+uintptr_t account_handle(const Account *a, CuHandle stream, bool *ret_foreign) {
+        int (*get_current)(CuHandle *) = (int (*)(CuHandle *)) real_get(REAL_cuCtxGetCurrent);
+        int (*get_of)(CuHandle, CuHandle *) = (int (*)(CuHandle, CuHandle *)) real_get(REAL_cuStreamGetCtx);
+        CuHandle handle = NULL, of = NULL;
+
+        *ret_foreign = false;
+        if (!get_current || get_current(&handle) != 0 || (uintptr_t) handle <= 1)
+                handle = NULL;
+        if ((handle && a->gate->n_cards == 1) || (uintptr_t) stream <= DEFAULT_STREAMS || !get_of)
+                return (uintptr_t) handle;
+        if (get_of(stream, &of) != 0 || (uintptr_t) of <= 1)
+                return (uintptr_t) handle;
+        *ret_foreign = of != handle;
+        return (uintptr_t) of;
+}
+
+Context *account_context(Account *a, uintptr_t handle, int *ret_card) {
+        Context *c;
+
+        *ret_card = -1;
+        if (handle == 0)
+                return NULL;
+        c = find(a, handle, NULL);
+        if (!c)
+                return add_context(a, handle, ret_card);
+        *ret_card = (int) c->card;
         return c;
 }
 
-Context *account_context(Account *a, int *ret_card) {
-        int (*get_current)(CuHandle *) = (int (*)(CuHandle *)) real_get(REAL_cuCtxGetCurrent);
-        CuHandle handle = NULL;
-
-        *ret_card = -1;
-        if (!get_current || get_current(&handle) != 0 || (uintptr_t) handle <= 1)
-                return NULL;
-        for (unsigned i = 0; i < ACCOUNT_CONTEXTS; i++) {
-                Context *c = atomic_load_explicit(&a->contexts[i], memory_order_acquire);
-
-                if (!c)
-                        break;
-                if (atomic_load_explicit(&c->handle, memory_order_acquire) == (uintptr_t) handle) {
-                        *ret_card = (int) c->card;
-                        return c;
-                }
-        }
-        return add_context(a, (uintptr_t) handle, ret_card);
-}
-
-void account_context_ends(Account *a, uintptr_t handle) {
+void account_context_ends(Account *a, uintptr_t handle, bool gone) {
         for (unsigned i = 0; i < ACCOUNT_CONTEXTS; i++) {
                 Context *c = atomic_load(&a->contexts[i]);
                 uintptr_t there = c ? atomic_load(&c->handle) : 0;
 
-                if (there <= 1 || (handle != 0 && there != handle))
-                        continue;
-                batches_end(a, c);
-                (void) atomic_compare_exchange_strong(&c->handle, &there, 0); /* somebody else did the same */
+                if (there > 1 && (handle == 0 || there == handle))
+                        end_place(a, c, there, gone);
         }
 }
 
@@ -261,19 +289,23 @@ void account_correct(Account *a, uint32_t card, int64_t nsec) {
         say_busy(a, card);
 }
 
-void account_return(Account *a, uint32_t card, uint64_t nsec) {
-        _Atomic uint64_t *in_flight = &a->meters[card].in_flight;
-        uint64_t was = atomic_load_explicit(in_flight, memory_order_relaxed);
+void account_return(Account *a, uint32_t card, uint64_t nsec, uint32_t launches) {
+        Meter *m = &a->meters[card];
+        uint64_t was = atomic_load_explicit(&m->in_flight, memory_order_relaxed);
+        uint32_t n = atomic_load_explicit(&m->launches, memory_order_relaxed);
 
-        while (!atomic_compare_exchange_weak(in_flight, &was, was > nsec ? was - nsec : 0))
+        while (!atomic_compare_exchange_weak(&m->in_flight, &was, was > nsec ? was - nsec : 0))
+                ;
+        while (launches > 0 &&
+               !atomic_compare_exchange_weak(&m->launches, &n, n > launches ? n - launches : 0))
                 ;
 }
 
 /* At once: what was estimated is never in `used`, where another thread would say it for good. */
-void account_charge(Account *a, uint32_t card, uint64_t in_flight, uint64_t nsec) {
+void account_charge(Account *a, uint32_t card, uint64_t in_flight, uint64_t nsec, uint32_t launches) {
         Meter *m = &a->meters[card];
 
-        account_return(a, card, in_flight);
+        account_return(a, card, in_flight, launches);
         (void) atomic_fetch_add_explicit(&m->used, (int64_t) nsec, memory_order_relaxed);
         (void) atomic_fetch_sub_explicit(&m->balance, (int64_t) nsec - (int64_t) in_flight,
                                          memory_order_relaxed);
@@ -356,5 +388,5 @@ void account_wake(Account *a, uint32_t card) {
 }
 
 Account *account_known(void) {
-        return atomic_load_explicit(&the_account, memory_order_acquire);
+        return &the_account;
 }

@@ -12,14 +12,16 @@
 
 #include "gate/gate.h"
 #include "turnstile/estimate.h"
-#include "turnstile/peers.h"
+#include "turnstile/meter.h"
 #include "turnstile/real.h"
 #include "turnstile/spans.h"
 
 enum {
-        ACCOUNT_CONTEXTS = 32,
-        ACCOUNT_BATCHES = 48, /* per context */
-        ACCOUNT_KINDS = 8,    /* of launches in a batch that are told apart */
+        ACCOUNT_CONTEXTS = 512, /* made by need */
+        ACCOUNT_BATCHES = 48,   /* per context */
+        ACCOUNT_LAUNCHES =
+                64, /* of a process in flight: their ends are seen, or nobody knows how long they are */
+        ACCOUNT_KINDS = 8, /* of launches in a batch that are told apart */
 };
 
 typedef enum BatchState {
@@ -37,6 +39,7 @@ typedef struct Batch {
         uint32_t n_shares, n_launches, n_others; /* others: launches of kinds for which there was no room */
         bool measured;                           /* there is an event at its begin */
         Context *context;
+        uintptr_t handle; /* of the context that it was begun in; the place may be another one's by now */
         CuHandle begin, end, stream; /* events and the stream as the application names it */
         uintptr_t key;               /* of the stream; differs between threads that say "mine" */
         _Atomic uint64_t nsec;       /* estimated */
@@ -46,9 +49,10 @@ typedef struct Batch {
 } Batch;
 
 struct Context {
-        _Atomic uintptr_t handle;   /* 0: not in use */
-        uint32_t card;              /* of the gate */
+        _Atomic uintptr_t handle;   /* 0: not in use; 1: it is just made, or ends */
+        _Atomic uint32_t card;      /* of the gate */
         _Atomic uint32_t calls;     /* host functions under way: the place is not used again before */
+        _Atomic uint32_t watching;  /* threads that are about to use the stream of ours */
         _Atomic uint64_t measuring; /* since when a thread has what is below it */
         CuHandle watch;             /* our stream */
         CuHandle origin;            /* event that times are counted from */
@@ -58,43 +62,34 @@ struct Context {
         Batch batches[ACCOUNT_BATCHES];
 };
 
-typedef struct Meter {                    /* of one card */
-        _Atomic uint64_t in_flight;       /* ns, estimated, launches that are about to be made included */
-        _Atomic int64_t used;             /* ns; corrections go both ways */
-        _Atomic int64_t balance;          /* ns that may be used while the arbiter is away */
-        _Atomic uint64_t filled, counted; /* when the balance was filled up last, when the peers were */
-        _Atomic uint32_t peers;
-        _Atomic uint32_t closed, waiters; /* batches on the card; threads */
-        _Atomic uint64_t waited; /* when one of them looked last: a thread may have ended in between */
-        _Atomic uint32_t wake;   /* a futex: something is over */
-        _Atomic uint64_t marked; /* when a batch was closed last */
-        _Atomic uint32_t marks;  /* how many were, ever */
-        _Atomic uint32_t window; /* that something was launched in last */
-        _Atomic uint64_t due;    /* when those that are closed will be over, by the estimates */
-        Peers seen;
-} Meter;
-
 /* All of it; a child of fork gets it empty. */
 typedef struct Account {
         _Atomic long pid;
         Gate *gate;
         Estimates estimates;
         Meter meters[GATE_CARDS];
+        _Atomic bool strays; /* a launch without any context was made */
         _Atomic(Context *) contexts[ACCOUNT_CONTEXTS];
 } Account;
 
 uint64_t account_now(void); /* ns of CLOCK_MONOTONIC */
 
-/* NULL: no memory; or another thread of a child of fork is just making it anew. */
-Account *account_get(Gate *g);
+Account *account_get(Gate *g); /* never NULL; memory of its own is not asked for */
 
-/* The current context's; NULL: there is none, or no room for one more (ret_card is -1 then if its card is not known). */
-Context *account_context(Account *a, int *ret_card);
-void account_context_ends(Account *a, uintptr_t handle); /* 0: all of them. Before the driver is told */
-void account_stream_ends(Account *a, CuHandle stream);   /* before the driver is told; its work goes on */
+/* The context that a launch into this stream is in: the stream's own, where that may be another one than the current; 0: none. *ret_foreign:
+ * it is not the current one, which it has to be for all that follows. */
+uintptr_t account_handle(const Account *a, CuHandle stream, bool *ret_foreign);
+/* NULL: no room for one more. *ret_card is -1 if its card is not known, or the handle is 0. */
+Context *account_context(Account *a, uintptr_t handle, int *ret_card);
+/* 0: all of them. gone: the driver has ended it, and what was ours in it with it; false: it is about to. What other threads have in hands
+ * they let go themselves. */
+void account_context_ends(Account *a, uintptr_t handle, bool gone);
+void account_stream_ends(Account *a, CuHandle stream); /* before the driver is told; its work goes on */
 
-/* An open batch of the stream, for a launch that is about to be made; NULL: there is none to be had. account_add(): after it. */
-Batch *account_open(Account *a, Context *c, CuHandle stream, uintptr_t key, bool cold, uint64_t now);
+/* An open batch of the stream, for a launch that is about to be made; NULL: there is none to be had, or the place is not this context's
+ * any more. account_add(): after it. */
+Batch *account_open(Account *a, Context *c, uintptr_t handle, CuHandle stream, uintptr_t key, bool cold,
+                    uint64_t now);
 typedef struct Launched {
         Estimate *estimate;
         uint64_t nsec, now; /* what was supposed, and when */
@@ -102,8 +97,10 @@ typedef struct Launched {
         bool mark;          /* its end matters: somebody waited for it */
 } Launched;
 void account_add(Account *a, Batch *b, const Launched *l);
-/* What was launched without a batch: so much was in flight, and so much is charged. */
-void account_charge(Account *a, uint32_t card, uint64_t in_flight, uint64_t nsec);
+/* So much was in flight for so many launches, and so much is charged. */
+void account_charge(Account *a, uint32_t card, uint64_t in_flight, uint64_t nsec, uint32_t launches);
+/* in_flight that came to nothing, and launches. */
+void account_return(Account *a, uint32_t card, uint64_t nsec, uint32_t launches);
 
 /* What is on the card takes many times as long as was estimated: nothing else should be launched until it is known. */
 bool account_is_late(Account *a, uint32_t card, CuHandle stream, uint64_t now);

@@ -16,8 +16,9 @@
 #define MEASURE_STALE UINT64_C(10000000000) /* a thread that was measuring has ended */
 
 enum {
-        MARKS_FIRST = 64, /* of a process: functions may be tried with little work before they get much */
-        MARKS_COLD = 4,   /* on the card at once, of what was never measured */
+        MARKS_FIRST = 64,   /* of a process: functions may be tried with little work before they get much */
+        MARK_LAUNCHES = 32, /* in a batch: ACCOUNT_LAUNCHES of them may be in flight */
+        MARKS_COLD = 4,     /* on the card at once, of what was never measured */
         WRONG = 4, /* times the estimate: it was none. Less may be because the driver's thread came late */
 };
 
@@ -33,7 +34,7 @@ typedef int StreamCall(CuHandle stream);
 /* ---- the driver, relaxed ---- */
 
 /* So that nothing of ours is refused, or breaks anything, because somebody captures a stream just now. */
-static int relax(int mode) {
+int batches_relax(int mode) {
         int (*exchange)(int *) = (int (*)(int *)) real_get(REAL_cuThreadExchangeStreamCaptureMode);
 
         if (exchange)
@@ -96,7 +97,7 @@ static uint64_t provisional(const Batch *b, uint64_t now) {
 
 static void charge_as(Account *a, Batch *b, uint64_t charged) {
         b->charged = charged;
-        account_charge(a, b->context->card, atomic_load(&b->nsec), charged);
+        account_charge(a, b->context->card, atomic_load(&b->nsec), charged, b->n_launches);
 }
 
 /* in_flight becomes used. */
@@ -142,7 +143,7 @@ static void watched(void *data) {
 }
 
 /* A stream of our own, which waits for nobody's default stream, and nobody's for it. */
-static bool watch(Context *c, Batch *b) {
+static bool watch(Context *c, Batch *b, CuHandle end) {
         int (*create)(CuHandle *, unsigned) = (int (*)(CuHandle *, unsigned)) real_get(REAL_cuStreamCreate);
         int (*wait)(CuHandle, CuHandle, unsigned) =
                 (int (*)(CuHandle, CuHandle, unsigned)) real_get(REAL_cuStreamWaitEvent);
@@ -162,7 +163,7 @@ static bool watch(Context *c, Batch *b) {
                         stream = none;
                 }
         }
-        if (wait(stream, b->end, 0) != 0)
+        if (wait(stream, end, 0) != 0)
                 return false;
         (void) atomic_fetch_add(&c->calls, 1);
         if (call(stream, watched, b) == 0)
@@ -173,6 +174,19 @@ static bool watch(Context *c, Batch *b) {
 
 static void let_go(Batch *b) {
         atomic_store_explicit(&b->state, BATCH_FREE, memory_order_release);
+}
+
+static bool take(Batch *b, BatchState state) {
+        uint32_t expected = state;
+
+        return atomic_load_explicit(&b->state, memory_order_relaxed) == (uint32_t) state &&
+               atomic_compare_exchange_strong(&b->state, &expected, BATCH_HELD);
+}
+
+/* Whoever ends a context says so first and looks for what it has then; whoever has a batch gives it a state first and looks at the context
+ * then. So one of both sees it. */
+static bool has_ended(const Context *c, uintptr_t handle) {
+        return atomic_load(&c->handle) != handle;
 }
 
 /* One after the other, as if all streams were one. */
@@ -191,17 +205,26 @@ bool account_is_late(Account *a, uint32_t card, CuHandle stream, uint64_t now) {
 
         if (!late)
                 return false;
-        mode = relax(CU_CAPTURE_RELAXED);
+        mode = batches_relax(CU_CAPTURE_RELAXED);
         late = !is_done(stream); /* or it is the driver's thread that comes late; or the context is no more */
-        (void) relax(mode);
+        (void) batches_relax(mode);
         return late;
+}
+
+/* Of a context that has ended nobody asks any more. */
+static void forget(Account *a, Batch *b, uintptr_t handle) {
+        if (has_ended(b->context, handle))
+                say_over(a, b);
 }
 
 /* Marks the end of a batch that is held. Between the question whether the stream is captured and the event, another thread may have begun
  * a capture: then nothing of ours waits for that event. */
 static void close_batch(Account *a, Batch *b, uint64_t now) {
-        Meter *m = &a->meters[b->context->card];
-        int mode = relax(CU_CAPTURE_RELAXED);
+        Context *c = b->context; /* the batch is another one's as soon as it is closed */
+        Meter *m = &a->meters[c->card];
+        int mode = batches_relax(CU_CAPTURE_RELAXED);
+        uintptr_t handle = b->handle;
+        CuHandle end;
 
         if (!record(&b->end, b->stream) || is_capturing(b->stream)) {
                 charge_unseen(a, b, now);
@@ -211,14 +234,19 @@ static void close_batch(Account *a, Batch *b, uint64_t now) {
                 (void) atomic_fetch_add(&m->closed, 1);
                 (void) atomic_fetch_add(&m->marks, 1);
                 atomic_store(&m->marked, now);
+                end = b->end;
+                (void) atomic_fetch_add(&c->watching, 1);
                 atomic_store(&b->state, BATCH_CLOSED);
-                (void) watch(b->context, b); /* where that cannot be had, account_tend() asks */
+                if (has_ended(c, handle) ||
+                    !watch(c, b, end)) /* where it cannot be had, account_tend() asks */
+                        forget(a, b, handle);
+                (void) atomic_fetch_sub(&c->watching, 1);
                 if (atomic_load(&m->closed) > 0)
-                        account_want(a, b->context->card, now);
+                        account_want(a, c->card, now);
                 if (atomic_load(&m->closed) == 0)
-                        account_idle(a, b->context->card); /* it was over before we said that it had begun */
+                        account_idle(a, c->card); /* it was over before we said that it had begun */
         }
-        (void) relax(mode);
+        (void) batches_relax(mode);
 }
 
 /* ---- measuring ---- */
@@ -266,20 +294,25 @@ static void measure(Account *a, Context *c, Batch *b) {
 }
 
 /* One thread at a time; the others have better things to do. */
-static void measure_all(Account *a, Context *c, uint64_t now) {
+static bool take_measuring(Context *c, uint64_t now) {
         uint64_t since = atomic_load(&c->measuring);
-        uint32_t done;
 
-        if (since != 0 && (now < since || now - since < MEASURE_STALE))
-                return;
-        if (!atomic_compare_exchange_strong(&c->measuring, &since, now))
-                return;
-        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
-                done = BATCH_DONE;
-                if (atomic_load_explicit(&c->batches[i].state, memory_order_relaxed) == BATCH_DONE &&
-                    atomic_compare_exchange_strong(&c->batches[i].state, &done, BATCH_HELD))
+        return (since == 0 || (now > since && now - since >= MEASURE_STALE)) &&
+               atomic_compare_exchange_strong(&c->measuring, &since, now);
+}
+
+static void measure_done(Account *a, Context *c) {
+        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++)
+                if (take(&c->batches[i], BATCH_DONE))
                         measure(a, c, &c->batches[i]);
-        }
+}
+
+/* Not of a context that has ended: its events may be gone. */
+static void measure_all(Account *a, Context *c, uint64_t now) {
+        if (!take_measuring(c, now))
+                return;
+        if (atomic_load(&c->handle) > 1)
+                measure_done(a, c);
         atomic_store_explicit(&c->measuring, 0, memory_order_release);
 }
 
@@ -306,17 +339,10 @@ static bool begin(Account *a, Batch *b, CuHandle stream, uintptr_t key, bool col
         b->measured = worth_measuring(a, b, cold, now);
         if (!b->measured)
                 return true;
-        mode = relax(CU_CAPTURE_RELAXED);
+        mode = batches_relax(CU_CAPTURE_RELAXED);
         ok = record(&b->begin, stream);
-        (void) relax(mode);
+        (void) batches_relax(mode);
         return ok;
-}
-
-static bool take(Batch *b, BatchState state) {
-        uint32_t expected = state;
-
-        return atomic_load_explicit(&b->state, memory_order_relaxed) == (uint32_t) state &&
-               atomic_compare_exchange_strong(&b->state, &expected, BATCH_HELD);
 }
 
 /* The stream ran dry since: what the batch has is over, and what comes begins another one. Where the estimates were too small and it is
@@ -327,9 +353,9 @@ static bool went_dry(Account *a, Batch *b, uint64_t now) {
 
         if (now <= atomic_load(&b->over))
                 return false;
-        mode = relax(CU_CAPTURE_RELAXED);
+        mode = batches_relax(CU_CAPTURE_RELAXED);
         done = is_done(b->stream);
-        (void) relax(mode);
+        (void) batches_relax(mode);
         if (!done) {
                 uint64_t more = now - atomic_load(&b->over);
 
@@ -342,11 +368,22 @@ static bool went_dry(Account *a, Batch *b, uint64_t now) {
         return true;
 }
 
-static Batch *take_open(Account *a, Batch *b, uintptr_t key, bool cold, uint64_t now) {
+static void put_back(Account *a, Batch *b, uint64_t now) {
+        uintptr_t handle = b->handle;
+
+        atomic_store(&b->state, BATCH_OPEN);
+        if (!has_ended(b->context, handle) || !take(b, BATCH_OPEN))
+                return;
+        charge_unseen(a, b, now); /* nobody looks after it */
+        let_go(b);
+}
+
+static Batch *take_open(Account *a, Batch *b, uintptr_t handle, uintptr_t key, bool cold, uint64_t now) {
         if (__atomic_load_n(&b->key, __ATOMIC_RELAXED) != key || !take(b, BATCH_OPEN))
                 return NULL;
-        if (b->key != key) { /* it became another one in between */
-                atomic_store(&b->state, BATCH_OPEN);
+        if (b->key != key || b->handle != handle ||
+            has_ended(b->context, b->handle)) { /* it became another one in between */
+                put_back(a, b, now);
                 return NULL;
         }
         if (!went_dry(a, b, now) || begin(a, b, b->stream, key, cold, now))
@@ -355,11 +392,12 @@ static Batch *take_open(Account *a, Batch *b, uintptr_t key, bool cold, uint64_t
         return NULL;
 }
 
-Batch *account_open(Account *a, Context *c, CuHandle stream, uintptr_t key, bool cold, uint64_t now) {
+Batch *account_open(Account *a, Context *c, uintptr_t handle, CuHandle stream, uintptr_t key, bool cold,
+                    uint64_t now) {
         Batch *b;
 
         for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
-                b = take_open(a, &c->batches[i], key, cold, now);
+                b = take_open(a, &c->batches[i], handle, key, cold, now);
                 if (b)
                         return b;
         }
@@ -367,7 +405,8 @@ Batch *account_open(Account *a, Context *c, CuHandle stream, uintptr_t key, bool
                 b = &c->batches[i];
                 if (!take(b, BATCH_FREE))
                         continue;
-                if (begin(a, b, stream, key, cold, now))
+                b->handle = handle;
+                if (!has_ended(b->context, b->handle) && begin(a, b, stream, key, cold, now))
                         return b;
                 let_go(b);
                 return NULL;
@@ -408,7 +447,7 @@ static bool is_due(const Account *a, const Batch *b, const Estimate *e, uint64_t
                 return true;
         if (closed == 0 && atomic_load_explicit(&m->marks, memory_order_relaxed) < MARKS_FIRST)
                 return true;
-        return atomic_load(&b->nsec) >= mark_after(a, b->context->card) ||
+        return b->n_launches >= MARK_LAUNCHES || atomic_load(&b->nsec) >= mark_after(a, b->context->card) ||
                now - atomic_load_explicit(&m->marked, memory_order_relaxed) >=
                        (closed == 0 ? MARK_QUIET : MARK_PAUSE);
 }
@@ -419,20 +458,15 @@ void account_add(Account *a, Batch *b, const Launched *l) {
                 (void) atomic_fetch_add(&b->nsec, l->nsec);
                 (void) atomic_fetch_add(&b->over, l->nsec);
         } else {
-                account_return(a, b->context->card, l->nsec);
+                account_return(a, b->context->card, l->nsec, 1);
         }
         if (b->n_launches == 0) {
                 let_go(b);
-        } else if (l->mark || is_due(a, b, l->estimate, l->now)) {
+        } else if (!has_ended(b->context, b->handle) && (l->mark || is_due(a, b, l->estimate, l->now))) {
                 close_batch(a, b, l->now);
                 account_tend(a, b->context, false, l->now);
         } else {
-                atomic_store(&b->state, BATCH_OPEN);
-                if (atomic_load(&b->context->handle) == 0 && take(b, BATCH_OPEN)) {
-                        charge_unseen(a, b,
-                                      l->now); /* the context ended meanwhile, and nobody looks after it */
-                        let_go(b);
-                }
+                put_back(a, b, l->now);
         }
 }
 
@@ -460,25 +494,25 @@ static void tend_open(Account *a, Batch *b, bool close, uint64_t now) {
                         charge_unseen(a, b, now);
                         let_go(b);
                 } else {
-                        atomic_store(&b->state, BATCH_OPEN);
+                        put_back(a, b, now);
                 }
         } else if (went_dry(a, b, now)) {
                 let_go(b);
         } else if (close && !is_barrier(b) && !is_capturing(b->stream)) {
                 close_batch(a, b, now);
         } else {
-                atomic_store(&b->state, BATCH_OPEN);
+                put_back(a, b, now);
         }
 }
 
 /* Where no host function can be had. */
 static void ask(Account *a, Batch *b) {
         EventCall *query = (EventCall *) real_get(REAL_cuEventQuery);
-        int mode = relax(CU_CAPTURE_RELAXED);
+        int mode = batches_relax(CU_CAPTURE_RELAXED);
 
         if (!query || query(b->end) != CU_ERROR_NOT_READY)
                 say_over(a, b);
-        (void) relax(mode);
+        (void) batches_relax(mode);
 }
 
 void account_tend(Account *a, Context *c, bool all, uint64_t now) {
@@ -487,7 +521,8 @@ void account_tend(Account *a, Context *c, bool all, uint64_t now) {
 
                 if (state == BATCH_OPEN)
                         tend_open(a, &c->batches[i], all, now);
-                else if (state == BATCH_CLOSED && atomic_load(&c->calls) == 0)
+                else if (state == BATCH_CLOSED && atomic_load(&c->calls) == 0 &&
+                         atomic_load(&c->watching) == 0)
                         ask(a, &c->batches[i]);
         }
         measure_all(a, c, now);
@@ -495,17 +530,21 @@ void account_tend(Account *a, Context *c, bool all, uint64_t now) {
 
 /* ---- the end ---- */
 
-static void end_batch(Account *a, Batch *b) {
+/* false: another thread has it. */
+static bool end_batch(Account *a, Batch *b, bool gone) {
         say_over(a, b);
         if (take(b, BATCH_OPEN)) {
                 charge_unseen(a, b, account_now());
                 let_go(b);
         }
         if (!take(b, BATCH_DONE) && !take(b, BATCH_FREE))
-                return; /* a thread has it, in a context that ends: the place is made new before it is used again */
+                return false;
+        if (gone || atomic_load(&b->context->watching) != 0)
+                b->begin = b->end = NULL; /* they end with the context */
         drop_event(&b->begin);
         drop_event(&b->end);
         let_go(b);
+        return true;
 }
 
 /* Their end is marked while the stream is there; later only the mark is asked about. */
@@ -518,20 +557,54 @@ void batches_end_stream(Account *a, Context *c, CuHandle stream) {
                 if (b->stream == stream)
                         close_batch(a, b, account_now());
                 else
-                        atomic_store(&b->state, BATCH_OPEN);
+                        put_back(a, b, account_now());
         }
 }
 
-void batches_end(Account *a, Context *c) {
+void batches_end(Account *a, Context *c, bool gone) {
         StreamCall *destroy = (StreamCall *) real_get(REAL_cuStreamDestroy_v2);
-        CuHandle stream = __atomic_exchange_n(&c->watch, NULL, __ATOMIC_ACQ_REL);
-        int mode = relax(CU_CAPTURE_RELAXED);
+        int mode = batches_relax(CU_CAPTURE_RELAXED);
+        bool mine = take_measuring(c, account_now()), alone = mine;
 
-        measure_all(a, c, account_now());
+        if (mine && !gone)
+                measure_done(a, c);
         for (unsigned i = 0; i < ACCOUNT_BATCHES; i++)
-                end_batch(a, &c->batches[i]);
-        drop_event(&c->origin);
-        if (stream && destroy)
-                (void) destroy(stream); /* what it waits for comes to its end, and the host functions, too */
-        (void) relax(mode);
+                alone &= end_batch(a, &c->batches[i], gone);
+        if (alone && !gone && atomic_load(&c->watching) == 0) {
+                drop_event(&c->origin);
+                if (c->watch && destroy)
+                        (void) destroy(
+                                c->watch); /* what it waits for comes to its end, and the host functions, too */
+        }
+        if (mine)
+                atomic_store(&c->measuring, 0);
+        (void) batches_relax(mode);
+}
+
+void batches_make(Context *fresh) {
+        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
+                fresh->batches[i].context = fresh;
+                atomic_store(&fresh->batches[i].state, BATCH_HELD);
+        }
+}
+
+void batches_begin(Context *c) {
+        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
+                c->batches[i].begin = c->batches[i].end = NULL;
+                let_go(&c->batches[i]);
+        }
+}
+
+bool batches_rest(Context *c) {
+        bool all = atomic_load(&c->calls) == 0 && atomic_load(&c->measuring) == 0 &&
+                   atomic_load(&c->watching) == 0;
+        unsigned n = 0;
+
+        while (all && n < ACCOUNT_BATCHES) {
+                all = take(&c->batches[n], BATCH_DONE) || take(&c->batches[n], BATCH_FREE);
+                n += all;
+        }
+        while (!all && n > 0)
+                let_go(&c->batches[--n]);
+        return all;
 }

@@ -7,12 +7,19 @@
 
 /* What was measured is so much more (or less) than what was settled. */
 void account_correct(Account *a, uint32_t card, int64_t nsec);
-/* in_flight that came to nothing. */
-void account_return(Account *a, uint32_t card, uint64_t nsec);
 
 void account_wake(Account *a, uint32_t card); /* who waits for something to be over */
 Account *account_known(void);                 /* for the driver's thread */
 
-/* The context is about to end: what it had is charged as estimated, our events and our stream go. */
-void batches_end(Account *a, Context *c);
+/* Exchanges the thread's capture mode, CU_CAPTURE_RELAXED for calls of ours, and returns what it was. */
+int batches_relax(int mode);
+
+/* The context is about to end (its handle says so already): what it had is charged as estimated, our events and our stream go, unless
+ * they are gone, or another thread has some of them in hands: it lets go of them, and they end with the context. */
+void batches_end(Account *a, Context *c, bool gone);
+/* A place's batches: all are held by who makes it, and free once it is begun. */
+void batches_make(Context *fresh);
+void batches_begin(Context *c);
+/* Whether nobody has anything of a context that has ended: its place may be used again. Then the caller holds all. */
+bool batches_rest(Context *c);
 void batches_end_stream(Account *a, Context *c, CuHandle stream);

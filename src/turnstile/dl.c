@@ -2,11 +2,15 @@
 
 /* dlsym() and dlvsym(): whoever asks libcuda for a launch gets ours, and whoever asks the C library itself for what stands before it
  * here, as Python's ctypes does. All other questions go to the real function with registers and return address as they came,
- * because it looks at its caller for RTLD_NEXT, RTLD_DEFAULT and namespaces. */
+ * because it looks at its caller for RTLD_NEXT, RTLD_DEFAULT and namespaces.
+ *
+ * dlopen(): what is opened with RTLD_DEEPBIND would find libc's ioctl() and dlsym() before ours. So where there are slices that flag is
+ * taken away. It, too, looks at its caller, for the paths to search. */
 
 #include <dlfcn.h>
 #include <stddef.h>
 
+#include "gate/look.h"
 #include "guest/loaded.h"
 #include "turnstile/hooks.h"
 
@@ -14,21 +18,24 @@ typedef void *Dlsym(void *handle, const char *name);
 typedef void *Dlvsym(void *handle, const char *name, const char *version);
 
 /* clang-format off */
+/* third: what the route gets besides. SAVED: where the second argument lies until the jump, so that it can be changed. */
 #if defined(__x86_64__)
-#define TRAMPOLINE(name, route)                                                                              \
+#define SAVED "lea 8(%rsp), %rdx\n"
+#define TRAMPOLINE(name, third, route)                                                                       \
         __asm__(".text\n.p2align 4\n.globl " name "\n.type " name ",@function\n" name ":\n"                  \
                 "endbr64\n"                                                                                  \
                 "push %rdi\npush %rsi\npush %rdx\n"                                                          \
-                "call " route "\n"                                                                           \
+                third "call " route "\n"                                                                     \
                 "pop %rdx\npop %rsi\npop %rdi\n"                                                             \
                 "jmp *%rax\n"                                                                                \
                 ".size " name ", .-" name "\n")
 #elif defined(__aarch64__)
-#define TRAMPOLINE(name, route)                                                                              \
+#define SAVED "add x2, sp, #24\n"
+#define TRAMPOLINE(name, third, route)                                                                       \
         __asm__(".text\n.p2align 4\n.globl " name "\n.type " name ",%function\n" name ":\n"                  \
                 "hint #34\n"                                                                                 \
                 "stp x29, x30, [sp, #-48]!\nstp x0, x1, [sp, #16]\nstr x2, [sp, #32]\n"                      \
-                "bl " route "\n"                                                                             \
+                third "bl " route "\n"                                                                       \
                 "mov x16, x0\n"                                                                              \
                 "ldr x2, [sp, #32]\nldp x0, x1, [sp, #16]\nldp x29, x30, [sp], #48\n"                        \
                 "br x16\n"                                                                                   \
@@ -36,13 +43,17 @@ typedef void *Dlvsym(void *handle, const char *name, const char *version);
 #endif
 /* clang-format on */
 
+void *aliquot_dlopen_route(const char *path, int mode, uint64_t *saved_mode)
+        __attribute__((visibility("hidden"), used));
 void *aliquot_dlsym_route(void *handle, const char *name) __attribute__((visibility("hidden"), used));
 void *aliquot_dlvsym_route(void *handle, const char *name) __attribute__((visibility("hidden"), used));
 
-TRAMPOLINE("dlsym", "aliquot_dlsym_route");
-TRAMPOLINE("dlvsym", "aliquot_dlvsym_route");
+TRAMPOLINE("dlopen", SAVED, "aliquot_dlopen_route");
+TRAMPOLINE("dlsym", "", "aliquot_dlsym_route");
+TRAMPOLINE("dlvsym", "", "aliquot_dlvsym_route");
 
-extern const char own_dlsym[] __asm__("dlsym"), own_dlvsym[] __asm__("dlvsym");
+extern const char own_dlopen[] __asm__("dlopen"), own_dlsym[] __asm__("dlsym"),
+        own_dlvsym[] __asm__("dlvsym");
 
 /* Of the memory of cards: hook.c. */
 #define BEFORE_LIBC(X) X(ioctl) X(mmap) X(mmap64) X(mremap) X(munmap)
@@ -56,7 +67,7 @@ typedef struct Own {
 #define ENTRY(name) {#name, own_##name},
 static const Own before_libc[] = {BEFORE_LIBC(ENTRY)};
 
-static _Atomic uintptr_t real_dlsym, real_dlvsym;
+static _Atomic uintptr_t real_dlopen, real_dlsym, real_dlvsym;
 
 static bool same(const char *a, const char *b) {
         for (; *a != '\0' && *a == *b; a++)
@@ -93,7 +104,8 @@ static bool is_ours(const char *name) {
         if (!name)
                 return false;
         if ((name[0] == 'c' && name[1] == 'u') || (name[0] == 'd' && name[1] == 'l'))
-                return same(name, "dlsym") || same(name, "dlvsym") || hooks_find(name) >= 0;
+                return same(name, "dlopen") || same(name, "dlsym") || same(name, "dlvsym") ||
+                       hooks_find(name) >= 0;
         return find_before_libc(name) != NULL;
 }
 
@@ -114,6 +126,8 @@ static void *replaced(void *found, const char *name) {
                 return found;
         if (own)
                 return is_of_libc(p, name) ? (void *) (uintptr_t) own->ours : found;
+        if (p == atomic_load_explicit(&real_dlopen, memory_order_relaxed))
+                return (void *) (uintptr_t) own_dlopen;
         if (p == atomic_load_explicit(&real_dlsym, memory_order_relaxed))
                 return (void *) (uintptr_t) own_dlsym;
         if (p == atomic_load_explicit(&real_dlvsym, memory_order_relaxed))
@@ -128,6 +142,7 @@ static void *ask(void *handle, const char *name) {
         Dlsym *real = (Dlsym *) find(&real_dlsym, "dlsym");
 
         (void) find(&real_dlvsym, "dlvsym");
+        (void) find(&real_dlopen, "dlopen");
         return replaced(real(handle, name), name);
 }
 
@@ -135,6 +150,7 @@ static void *ask_version(void *handle, const char *name, const char *version) {
         Dlvsym *real = (Dlvsym *) find(&real_dlvsym, "dlvsym");
 
         (void) find(&real_dlsym, "dlsym");
+        (void) find(&real_dlopen, "dlopen");
         return replaced(real(handle, name, version), name);
 }
 
@@ -155,6 +171,21 @@ static void *route(void *handle, const char *name, uintptr_t real, void *asking)
         if (handle != RTLD_NEXT)
                 return asking;
         return name[0] == 'c' && real_get(REAL_cuCtxGetCurrent) != 0 ? (void *) next : (void *) real;
+}
+
+/* Who has such a flag is rare enough to be looked after each time. */
+void *aliquot_dlopen_route(const char *path, int mode, uint64_t *saved_mode) {
+        uintptr_t real = find(&real_dlopen, "dlopen");
+        const char *directory;
+        Look look;
+
+        (void) path;
+        if (mode & RTLD_DEEPBIND) {
+                look = look_for_slices(&directory);
+                if (look != LOOK_NONE && look != LOOK_OPEN)
+                        *saved_mode = (uint32_t) mode & ~(uint32_t) RTLD_DEEPBIND;
+        }
+        return real != 0 ? (void *) real : (void *) none;
 }
 
 void *aliquot_dlsym_route(void *handle, const char *name) {

@@ -73,7 +73,7 @@ typedef struct LaunchParams { /* CUDA_LAUNCH_PARAMS */
         void **params;
 } LaunchParams;
 
-/* By its first kernel, on the card of the current context: the others stand on other cards at the same time. */
+/* By its first kernel, on the card of its stream: the others stand on other cards at the same time. */
 LAUNCH(cuLaunchCooperativeKernelMultiDevice, false, (LaunchParams * list, unsigned n, unsigned flags),
        (list, n, flags), list &&n > 0 ? list->function : NULL,
        list &&n > 0 ? product(list->gx, list->gy, list->gz) : 0, list &&n > 0 ? list->stream : NULL)
@@ -93,26 +93,43 @@ LAUNCH(cuGraphLaunch_ptsz, true, (CuHandle graph, CuHandle stream), (graph, stre
 
 /* ---- contexts that end ---- */
 
-#define ENDS(symbol, type, context)                                                                          \
+#define ENDS(symbol, type, tell)                                                                             \
         CuResult aliquot_##symbol(type which) EXPORTED(#symbol);                                             \
         CuResult aliquot_##symbol(type which) {                                                              \
                 CuResult (*real)(type) = (CuResult(*)(type)) real_get(REAL_##symbol);                        \
                                                                                                              \
                 if (!real)                                                                                   \
                         return CU_ERROR_NOT_INITIALIZED;                                                     \
-                turnstile_context_ends(context);                                                             \
+                tell;                                                                                        \
                 return real(which);                                                                          \
         }
 
-/* Of a card's primary context nobody tells which it is: all begin again, and lose a measurement. */
-ENDS(cuCtxDestroy, CuHandle, which)
-ENDS(cuCtxDestroy_v2, CuHandle, which)
-ENDS(cuCtxDetach, CuHandle, which)
-ENDS(cuDevicePrimaryCtxRelease, int, NULL)
-ENDS(cuDevicePrimaryCtxRelease_v2, int, NULL)
-ENDS(cuDevicePrimaryCtxReset, int, NULL)
-ENDS(cuDevicePrimaryCtxReset_v2, int, NULL)
-ENDS(cuGreenCtxDestroy, CuHandle, NULL) /* the context made of it has another handle */
+ENDS(cuCtxDestroy, CuHandle, turnstile_context_ends(which))
+ENDS(cuCtxDestroy_v2, CuHandle, turnstile_context_ends(which))
+ENDS(cuCtxDetach, CuHandle, turnstile_context_ends(which))
+ENDS(cuGreenCtxDestroy, CuHandle, turnstile_green_ends(which))
+
+/* Others may have retained it and launch: only afterwards is it known whether it ended. */
+#define RELEASES(symbol)                                                                                     \
+        CuResult aliquot_##symbol(int device) EXPORTED(#symbol);                                             \
+        CuResult aliquot_##symbol(int device) {                                                              \
+                CuResult (*real)(int) = (CuResult(*)(int)) real_get(REAL_##symbol);                          \
+                CuHandle context;                                                                            \
+                CuResult r;                                                                                  \
+                                                                                                             \
+                if (!real)                                                                                   \
+                        return CU_ERROR_NOT_INITIALIZED;                                                     \
+                context = turnstile_primary(device);                                                         \
+                r = real(device);                                                                            \
+                if (r == CU_SUCCESS && context)                                                              \
+                        turnstile_primary_released(device, context);                                         \
+                return r;                                                                                    \
+        }
+
+RELEASES(cuDevicePrimaryCtxRelease)
+RELEASES(cuDevicePrimaryCtxRelease_v2)
+RELEASES(cuDevicePrimaryCtxReset)
+RELEASES(cuDevicePrimaryCtxReset_v2)
 
 /* ---- streams that end ---- */
 

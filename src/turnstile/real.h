@@ -28,9 +28,13 @@ enum {
 /* What the gate itself calls. X(name) */
 #define GATE_USES(X)                                                                                         \
         X(cuCtxGetCurrent)                                                                                   \
+        X(cuCtxFromGreenCtx)                                                                                 \
         X(cuCtxGetDevice)                                                                                    \
+        X(cuCtxPopCurrent_v2)                                                                                \
+        X(cuCtxPushCurrent_v2)                                                                               \
         X(cuDeviceGetUuid)                                                                                   \
         X(cuDevicePrimaryCtxGetState)                                                                        \
+        X(cuDevicePrimaryCtxRetain)                                                                          \
         X(cuEventCreate)                                                                                     \
         X(cuEventDestroy_v2)                                                                                 \
         X(cuEventElapsedTime)                                                                                \
@@ -38,6 +42,7 @@ enum {
         X(cuEventRecord)                                                                                     \
         X(cuLaunchHostFunc)                                                                                  \
         X(cuStreamCreate)                                                                                    \
+        X(cuStreamGetCtx)                                                                                    \
         X(cuStreamIsCapturing)                                                                               \
         X(cuStreamQuery)                                                                                     \
         X(cuStreamWaitEvent)                                                                                 \

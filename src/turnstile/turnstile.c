@@ -5,11 +5,13 @@
 #include <time.h>
 
 #include "guest/spin.h"
+#include "turnstile/loose.h"
 
 #define MSEC UINT64_C(1000000)
 
 enum {
         PERCENT = 100,
+        EXCUSED = 8,         /* launches */
         POLICY_FAIR = 1 + 0, /* SliceLimits.policy */
         POLICY_NATIVE = 1 + 5,
 };
@@ -45,6 +47,7 @@ typedef struct Asking { /* one launch that wants to pass */
         uint64_t known;            /* of nsec, if anything is */
         CuHandle stream;
         uint32_t window, wake; /* as they were when it was judged */
+        uint64_t crowded;      /* since when there are too many; 0: there are not */
         bool cold;             /* nsec is not known */
         bool fills;            /* there is no room for another one */
 } Asking;
@@ -109,6 +112,28 @@ static bool is_held(Asking *k) {
         return false;
 }
 
+/* Estimates may be nothing: who is short, and then long, gets no further than so many. Not for ever, see above: then some more pass. */
+static bool is_crowded(Asking *k) {
+        if (atomic_load_explicit(&k->meter->launches, memory_order_relaxed) < ACCOUNT_LAUNCHES) {
+                k->crowded = 0;
+                return false;
+        }
+        if (k->crowded == 0)
+                k->crowded = k->now;
+        if (k->now - k->crowded < HELD_MOST)
+                return true;
+        account_return(k->account, k->card, 0, EXCUSED);
+        k->crowded = 0;
+        return false;
+}
+
+static Verdict pass(Asking *k) {
+        uint32_t n = atomic_fetch_add_explicit(&k->meter->launches, 1, memory_order_relaxed);
+
+        k->fills = k->fills || n + 1 >= ACCOUNT_LAUNCHES;
+        return PASS;
+}
+
 /* Of the container's other processes. One that was killed may have left something there; then that is missing. */
 static uint64_t others_in_flight(const Asking *k) {
         const Slice *s = &k->account->gate->cards[k->card].slice;
@@ -150,14 +175,14 @@ static Verdict by_window(Asking *k) {
         suppose(k, depth);
         if (!(atomic_load_explicit(&t->flags, memory_order_relaxed) & TURN_GATED)) {
                 (void) atomic_fetch_add(&k->meter->in_flight, k->nsec);
-                return PASS;
+                return pass(k);
         }
         k->window = atomic_load_explicit(&t->window, memory_order_acquire);
         if (!(k->window & TURN_OPEN))
                 return WAIT_WINDOW;
         if (k->now >= atomic_load_explicit(&t->closes, memory_order_relaxed))
                 return WAIT_LATE;
-        if (in_flight != 0 && is_held(k))
+        if (in_flight != 0 && (is_crowded(k) || is_held(k)))
                 return WAIT_DEPTH;
         room = room_in(k, depth, in_flight);
         do
@@ -167,7 +192,7 @@ static Verdict by_window(Asking *k) {
         k->fills = in_flight + k->nsec >= room;
         if (atomic_load_explicit(&k->meter->window, memory_order_relaxed) != k->window)
                 account_begins(k->account, k->card, k->window, k->now);
-        return PASS;
+        return pass(k);
 }
 
 static void count_peers(Asking *k) {
@@ -214,10 +239,10 @@ static Verdict by_balance(Asking *k, uint32_t percent) {
         suppose(k, LOCAL_DEPTH);
         if (percent == 0) { /* nothing is known to keep to */
                 (void) atomic_fetch_add(&k->meter->in_flight, k->nsec);
-                return PASS;
+                return pass(k);
         }
         fill(k, percent);
-        if (in_flight >= LOCAL_DEPTH)
+        if (in_flight >= LOCAL_DEPTH || (in_flight != 0 && is_crowded(k)))
                 return WAIT_DEPTH;
         balance = atomic_load(&k->meter->balance);
         do
@@ -225,12 +250,13 @@ static Verdict by_balance(Asking *k, uint32_t percent) {
                         return WAIT_BALANCE;
         while (!atomic_compare_exchange_weak(&k->meter->balance, &balance, balance - (int64_t) k->nsec));
         (void) atomic_fetch_add(&k->meter->in_flight, k->nsec);
-        return PASS;
+        return pass(k);
 }
 
 static Verdict judge(Asking *k) {
         k->now = account_now();
         k->wake = atomic_load(&k->meter->wake);
+        loose_tend(k->account, k->card, k->now);
         if (arbiter_away(&k->limits->turn, k->now))
                 return by_balance(k, percent_of(k->limits));
         if (atomic_load_explicit(&k->meter->filled, memory_order_relaxed) != 0)
@@ -275,6 +301,7 @@ static void forget_lost(Asking *k) {
         if (k->now - k->since < LOST_AFTER || atomic_load(&k->meter->closed) != 0)
                 return;
         atomic_store(&k->meter->in_flight, 0);
+        atomic_store(&k->meter->launches, 0);
         k->since = k->now;
 }
 
@@ -330,13 +357,37 @@ static bool is_captured(CuHandle stream) {
         return capturing && (capturing(stream, &status) != 0 || status != 0);
 }
 
-void turnstile_enter(Gate *g, Launch *l, CuHandle function, uint64_t blocks, CuHandle stream, bool twin) {
-        CuHandle named = twin && !stream ? STREAM_MINE : stream;
-        Account *a = account_get(g);
-        int card = -1;
+/* For a launch whose card nobody knows. */
+static int first_limited(const Gate *g) {
+        for (uint32_t i = 0; i < g->n_cards && i < GATE_CARDS; i++)
+                if (g->cards[i].good && turnstile_limits(g->cards[i].slice.limits))
+                        return (int) i;
+        return -1;
+}
 
-        l->account = NULL;
-        l->context = a ? account_context(a, &card) : NULL;
+/* The stream's context is made the current one for what the gate asks and makes. */
+static bool push(const Launch *l) {
+        int (*push_current)(CuHandle) = (int (*)(CuHandle)) real_get(REAL_cuCtxPushCurrent_v2);
+
+        return l->foreign && push_current && push_current((CuHandle) l->handle) == 0;
+}
+
+static void pop(bool pushed) {
+        int (*pop_current)(CuHandle *) = (int (*)(CuHandle *)) real_get(REAL_cuCtxPopCurrent_v2);
+        CuHandle context;
+
+        if (pushed && pop_current)
+                (void) pop_current(&context);
+}
+
+/* In the launch's context. */
+static void enter(Gate *g, Launch *l, CuHandle function, uint64_t blocks, CuHandle named) {
+        Account *a = account_get(g);
+        int card;
+
+        l->context = account_context(a, l->handle, &card);
+        if (card < 0)
+                card = first_limited(g);
         if (card < 0 || !turnstile_limits(g->cards[card].slice.limits) || is_captured(named))
                 return;
         l->account = a;
@@ -344,10 +395,28 @@ void turnstile_enter(Gate *g, Launch *l, CuHandle function, uint64_t blocks, CuH
         l->estimate = estimate_find(&a->estimates, (uintptr_t) function, blocks);
         wait_for_turn(l, named);
         account_launched(a, l->card);
-        l->batch = l->context ? account_open(a, l->context, named,
-                                             named == STREAM_MINE ? spin_self() : (uintptr_t) named,
-                                             estimate_is_doubtful(l->estimate), l->now)
-                              : NULL;
+        if (l->context)
+                l->batch = account_open(a, l->context, l->handle, named,
+                                        named == STREAM_MINE ? spin_self() : (uintptr_t) named,
+                                        estimate_is_doubtful(l->estimate), l->now);
+}
+
+void turnstile_enter(Gate *g, Launch *l, CuHandle function, uint64_t blocks, CuHandle stream, bool twin) {
+        Account *a = account_get(g);
+        bool pushed;
+
+        l->stream = twin && !stream ? STREAM_MINE : stream;
+        l->account = NULL;
+        l->batch = NULL;
+        l->handle = account_handle(a, l->stream, &l->foreign);
+        l->stray = l->handle == 0;
+        if (l->stray && !atomic_load_explicit(&a->strays, memory_order_relaxed))
+                return; /* the driver is to say what is wrong; if it does not, this was the last one */
+        pushed = push(l);
+        if (l->foreign && !pushed)
+                l->handle = 0;
+        enter(g, l, function, blocks, l->stream);
+        pop(pushed);
 }
 
 /* Of the context itself: what it had on the card is no more, and no host function will come. */
@@ -356,36 +425,86 @@ static bool is_fatal(int result) {
                result == 999;
 }
 
-void turnstile_leave(Launch *l, int result) {
+static void leave(Launch *l, int result) {
         Account *a = l->account;
         bool made = result == CU_SUCCESS;
-        Launched done;
+        Launched done = {l->estimate, l->nsec, l->now, made, l->waited || l->fills};
 
-        if (!a)
-                return;
-        done = (Launched){l->estimate, l->nsec, l->now, made, l->waited || l->fills};
         if (l->batch)
                 account_add(a, l->batch, &done);
+        else if (made)
+                loose_launched(a, l->card, l->stream, l->estimate, l->nsec, l->now);
         else
-                account_charge(a, l->card, l->nsec, made ? estimate_nsec(l->estimate) : 0);
+                account_return(a, l->card, l->nsec, 1);
         if (is_fatal(result) && l->context)
-                account_context_ends(a, atomic_load(&l->context->handle));
+                account_context_ends(a, l->handle, false);
         if (l->waited && atomic_load(&a->meters[l->card].closed) == 0)
                 account_idle(a, l->card); /* it said that it wants, and has nothing on the card */
 }
 
-void turnstile_context_ends(CuHandle context) {
-        Gate *g = gate_get();
-        Account *a = g ? account_get(g) : NULL;
+void turnstile_leave(Launch *l, int result) {
+        bool pushed;
 
-        if (a)
-                account_context_ends(a, (uintptr_t) context);
+        if (l->account) {
+                pushed = push(l);
+                leave(l, result);
+                pop(pushed);
+        } else if (l->stray && result == CU_SUCCESS && gate_get()) {
+                atomic_store(&account_get(gate_get())->strays, true);
+        }
+}
+
+static void context_ends(CuHandle context, bool gone) {
+        Gate *g = gate_get();
+
+        if (g)
+                account_context_ends(account_get(g), (uintptr_t) context, gone);
+}
+
+void turnstile_context_ends(CuHandle context) {
+        context_ends(context, false);
+}
+
+void turnstile_green_ends(CuHandle green) {
+        int (*get)(CuHandle *, CuHandle) = (int (*)(CuHandle *, CuHandle)) real_get(REAL_cuCtxFromGreenCtx);
+        CuHandle context = NULL;
+
+        if (!get || get(&context, green) != 0)
+                context = NULL;
+        context_ends(context, false);
+}
+
+/* Not known to be active without the question. */
+static bool is_active(int device) {
+        int (*get)(int, unsigned *, int *) =
+                (int (*)(int, unsigned *, int *)) real_get(REAL_cuDevicePrimaryCtxGetState);
+        unsigned flags;
+        int active = 0;
+
+        return get && get(device, &flags, &active) == 0 && active;
+}
+
+CuHandle turnstile_primary(int device) {
+        int (*retain)(CuHandle *, int) = (int (*)(CuHandle *, int)) real_get(REAL_cuDevicePrimaryCtxRetain);
+        int (*release)(int) = (int (*)(int)) real_get(REAL_cuDevicePrimaryCtxRelease_v2);
+        CuHandle context = NULL;
+
+        if (!release)
+                release = (int (*)(int)) real_get(REAL_cuDevicePrimaryCtxRelease);
+        if (!gate_get() || !retain || !release || !is_active(device) || retain(&context, device) != 0)
+                return NULL;
+        (void) release(device); /* as it was before */
+        return context;
+}
+
+void turnstile_primary_released(int device, CuHandle context) {
+        if (!is_active(device))
+                context_ends(context, true);
 }
 
 void turnstile_stream_ends(CuHandle stream) {
         Gate *g = turnstile_gate();
-        Account *a = g ? account_get(g) : NULL;
 
-        if (a)
-                account_stream_ends(a, stream);
+        if (g)
+                account_stream_ends(account_get(g), stream);
 }

@@ -9,11 +9,15 @@
 typedef struct Launch {
         Account *account; /* NULL: it is not counted */
         Context *context;
+        uintptr_t handle; /* of the context as the driver names it */
         Batch *batch;
         Estimate *estimate;
+        CuHandle stream; /* as the driver is asked about it */
         uint64_t nsec, now;
         uint32_t card;
         bool waited, fills; /* fills: there is no room for the next one */
+        bool foreign;       /* its context is not the current one */
+        bool stray;         /* it has none */
 } Launch;
 
 /* Whether a slice's compute is limited at all, now. */
@@ -30,5 +34,10 @@ void turnstile_leave(Launch *l, int result);
 
 /* A context is about to end; NULL: any may. */
 void turnstile_context_ends(CuHandle context);
+void turnstile_green_ends(CuHandle green); /* the context that was made of it has a handle of its own */
+/* A card's primary context may end, or have others that retained it. Before: which it is, NULL if that cannot be told. After it: it has
+ * ended only if the driver says that it is not active. */
+CuHandle turnstile_primary(int device);
+void turnstile_primary_released(int device, CuHandle context);
 /* A stream is about to end: nothing is asked of it any more. */
 void turnstile_stream_ends(CuHandle stream);

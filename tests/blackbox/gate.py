@@ -928,22 +928,30 @@ def rooted():
 @inside
 def leaves():
     """Memory that stays behind on a file which somebody else has, one way or another."""
-    how = os.environ["HOW"]
+    how, _, exported = os.environ["HOW"].partition("-")
     if how == "exec":
         c = Client()
         os.set_inheritable(c.fd, True)
-        c.memory(60 * MIB)
+        a = c.memory(60 * MIB)
+        if exported:
+            c.export(a, c.empty_file())
         os.execve(sys.executable, [sys.executable, os.path.abspath(__file__), "--inside", "left"], dict(os.environ, LEFT=str(c.fd)))
     file = os.open(os.environ["SIM_DIR"] + "/nvidiactl", {"read": os.O_RDONLY, "write": os.O_WRONLY}.get(how, os.O_RDWR) | os.O_CLOEXEC)
     how = how if how in ("socket", "export") else "fork"
+    if exported == "shared":
+        Client(share=argparse.Namespace(fd=file))
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid == 0:
         c = Client(share=argparse.Namespace(fd=file)) if how == "fork" else Client()
-        a = c.memory(60 * MIB)
-        if how == "export":
-            fd = c.empty_file()
-            c.export(a, fd)
+        owner = Client() if exported in ("duplicate", "import") else c
+        a, fd = owner.memory(60 * MIB), owner.empty_file()
+        if exported == "duplicate":
+            c.dup(owner.root, a)
+        if how == "export" or exported:
+            owner.export(a, fd)
+        if exported == "import":
+            c.import_(fd)
         socket.send_fds(theirs, [b"x"], [{"fork": 0, "socket": c.fd, "export": fd if how == "export" else -1}[how]])
         os._exit(0)
     assert os.waitpid(pid, 0)[1] == 0
@@ -1122,10 +1130,14 @@ def workers_in_turn():
             if i % 3 == 2:
                 Client().memory(MIB)  # its own
             else:
-                (Client(share=share) if i % 3 else c).memory(64 * 1024)
+                worker = Client(share=share) if i % 3 else c
+                a = worker.memory(64 * 1024)
+                if i % 2:
+                    worker.export(a, worker.empty_file())
             os._exit(0)
         codes.add(os.waitpid(pid, 0)[1])
-    say(codes=list(codes), locks=max(locks_on(c.fd), locks_on(file)))
+    over = status_of(c.memory, 100 * MIB)  # it has to look
+    say(codes=list(codes), locks=max(locks_on(c.fd), locks_on(file)), over=over)
     wait_for_word()
     other = Client()
     os.close(file)
@@ -1143,8 +1155,8 @@ def beside_a_neighbour():
     pid = os.fork()
     if pid == 0:
         signal.alarm(PATIENCE)
-        wait_for_word()
-        os._exit(0)
+        signal.pause()  # words are its parent's
+        os._exit(1)
     say(child=pid)
     if wait_for_word() == "again":  # he has let go: what comes now is exact
         c.memory(20 * MIB)
@@ -1206,6 +1218,22 @@ def managed():
     wait_for_word()
     LIBC.munmap(space, 400 * MIB)
     say(gone=True)
+    wait_for_word()
+
+
+@inside
+def managed_that_came():
+    """A uvm file that somebody else has initialized: nothing but the mapping tells of it."""
+    fd = os.open(os.environ["UVM_FILE"], os.O_RDWR | os.O_CLOEXEC)
+    read_write, shared, fixed, at = 3, 1, 0x10, 0x200000000000
+
+    def map_(at):
+        p = LIBC.mmap(at, 64 * MIB, read_write, shared | fixed, fd, at)
+        return -ctypes.get_errno() if p == 0xFFFFFFFFFFFFFFFF else p == at
+
+    say(mapped=[map_(at), map_(at + 64 * MIB)])
+    wait_for_word()
+    say(gone=LIBC.munmap(at, 64 * MIB))
     wait_for_word()
 
 
@@ -1847,6 +1875,10 @@ class GateTest(unittest.TestCase):
     def test_leaves(self):
         self.check_leaves("fork", "socket", "export", "exec")
 
+    def test_leaves_what_was_exported(self):
+        """The file that it was exported to is closed at the end, and another one still has it."""
+        self.check_leaves("exec-own", "fork-own", "fork-duplicate", "fork-import", "fork-shared")
+
     def test_leaves_on_files_open_for_one_thing(self):
         self.check_leaves("read", "write")
 
@@ -1961,11 +1993,11 @@ class GateTest(unittest.TestCase):
         slices = self.sim.slices(100)
         program = self.run_program("workers_in_turn", slices)
         words = program.hear()
-        self.assertEqual(words["codes"], [0])
+        self.assertEqual((words["codes"], words["over"]), ([0], NO_MEMORY))
         self.assertLessEqual(words["locks"], 4)
         self.assertEqual(in_rows(slices, shared=True), 1)
-        self.assertGreaterEqual(used(slices), 200 * 64 * 1024)
-        self.assertEqual(self.sim.held(), 200 * 64 * 1024)
+        self.assertEqual(in_rows(slices), 2)  # and what the first one exported, from a file that nobody else had used
+        self.assertEqual((used(slices), self.sim.held()), (200 * 64 * 1024, 200 * 64 * 1024))
         program.go_on()
         self.assertEqual(program.hear(), {"closed": OK})
         program.end()
@@ -2018,7 +2050,7 @@ class GateTest(unittest.TestCase):
                     program.process.wait(PATIENCE)
                     self.sure(slices, NO_MEMORY, 81)
                     self.assertFalse(select.select([pidfd], [], [], 0)[0])
-                    program.close()
+                    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
                     self.assertTrue(select.select([pidfd], [], [], PATIENCE)[0])
             self.sure(slices, OK, 100)
             lock_all(neighbour, fcntl.F_UNLCK)
@@ -2050,6 +2082,19 @@ class GateTest(unittest.TestCase):
 
     def test_managed(self):
         self.check_managed()
+
+    def test_managed_that_came(self):
+        uvm = self.sim.base + "/uvm"
+        with open(uvm, "wb") as f:
+            f.truncate(MIB)
+        slices = self.sim.slices(100, uvm=uvm)
+        program = self.run_program("managed_that_came", slices, UVM_FILE=uvm)
+        self.assertEqual(program.hear(), {"mapped": [True, -errno.ENOMEM]})
+        self.assertEqual(used(slices), 64 * MIB)
+        program.go_on()
+        self.assertEqual(program.hear(), {"gone": 0})
+        self.assertEqual(used(slices), 0)
+        program.end()
 
     def test_managed_with_somebody_behind(self):
         """Who stands between the gate and libc, and takes the gate for the latter, changes no sum."""

@@ -6,6 +6,7 @@
 """
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -137,6 +138,60 @@ int main(void) {
 }
 """
 
+# Opens a library that opens another one beside itself, and says whose function each calls: its own or the program's.
+OPENER = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+const char *whose(void) { return "the program's"; }
+
+int main(int argc, char **argv) {
+        const char *beside = dlopen("libbeside.so", RTLD_NOW) ? "found" : "not found";
+        void *library = dlopen(argv[1], RTLD_NOW | atoi(argv[2]));
+        void (*say)(void) = library ? dlsym(library, "say") : NULL;
+        if (!say)
+                puts(dlerror());
+        else
+                say();
+        puts(beside);
+        return 0;
+}
+"""
+
+OPENED = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+const char *whose(void) { return "its own"; }
+
+void say(void) {
+        Dl_info info;
+        printf("%s, ", whose());
+        printf("%s, ", dladdr((void *) ioctl, &info) && strstr(info.dli_fname, "libaliquot") ? "the gate's" : "libc's");
+        printf("%s, ", dlopen("libbeside.so", RTLD_NOW) ? "found" : "not found");
+}
+"""
+
+# Somebody else who stands before the C library's dlopen().
+BEHIND = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+
+void *dlopen(const char *path, int mode) {
+        static void *(*real)(const char *, int);
+        if (!real)
+                real = dlsym(BY_HANDLE ? dlmopen(LM_ID_BASE, "libc.so.6", RTLD_NOW | RTLD_NOLOAD) : RTLD_NEXT, "dlopen");
+        printf(mode & RTLD_DEEPBIND ? "deep " : "plain ");
+        return real ? real(path, mode) : NULL;
+}
+"""
+
 
 class Preload(unittest.TestCase):
     maxDiff = None
@@ -208,6 +263,56 @@ class Preload(unittest.TestCase):
                                            env=dict(os.environ, LD_PRELOAD=LIBRARY, **more))
                         self.assertEqual((p.returncode, p.stdout, p.stderr), (0, expected.stdout, ""))
                         self.assertEqual(p.stdout, self.SEEN)
+
+    def opened(self, program, flag, behind="", **environment):
+        p = subprocess.run([program, self.base + "/opened/libopened.so", str(flag)], capture_output=True, text=True, check=False,
+                           env=dict(os.environ, LD_PRELOAD=LIBRARY + behind, **environment), timeout=120)
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        return p.stdout
+
+    def test_opened_libraries(self):
+        """RTLD_DEEPBIND (8) is for whoever has no slice. The paths to search are those of who opens, in any case."""
+        beside = self.base + "/opened"
+        os.mkdir(beside)
+        for name, source in (("opener", OPENER), ("opened", OPENED), ("beside", "int beside;")):
+            with open("%s/%s.c" % (self.base, name), "w") as f:
+                f.write(source)
+        library = ["-fPIC", "-shared", "-Wl,--enable-new-dtags,-rpath,$ORIGIN"]
+        for name, flags, made in (("opener", ["-rdynamic"], self.base + "/opener"), ("opened", library, beside + "/libopened.so"),
+                                  ("beside", library, beside + "/libbeside.so")):
+            subprocess.run(CC + ["-w", *flags, "%s/%s.c" % (self.base, name), "-o", made, "-ldl"], check=True)
+        opener, limits = self.base + "/opener", "the program's, the gate's, found, not found\n"
+        self.assertEqual(self.opened(opener, 0), limits)
+        self.assertEqual(self.opened(opener, 8), "its own, libc's, found, not found\n")
+        for slices in (self.base + "/slices", "/nonexistent"):
+            for flag in (0, 8):
+                self.assertEqual(self.opened(opener, flag, ALIQUOT_SLICES=slices), limits)
+        self.assertEqual(self.opened(opener, 8, ALIQUOT_SLICES=self.open_slice()), "its own, libc's, found, not found\n")
+
+        self.check_behind(opener)
+
+    def check_behind(self, opener):
+        """Asked once for each, whichever way it finds the next one; it is the caller then, for the paths."""
+        with open(self.base + "/behind-dlopen.c", "w") as f:
+            f.write(BEHIND)
+        for by_handle in (0, 1):
+            behind = "%s/behind-dlopen%d.so" % (self.base, by_handle)
+            subprocess.run(CC + ["-w", "-fPIC", "-shared", "-DBY_HANDLE=%d" % by_handle, self.base + "/behind-dlopen.c", "-o", behind, "-ldl"],
+                           check=True)
+            with self.subTest(by_handle=by_handle):
+                self.assertEqual(self.opened(opener, 8, " " + behind, ALIQUOT_SLICES="/nonexistent"),
+                                 "plain plain the program's, the gate's, plain not found, not found\n")
+                self.assertEqual(self.opened(opener, 8, " " + behind).split()[:2], ["plain", "deep"])
+
+    def open_slice(self):
+        """As in a container for which isolation was switched off."""
+        page = bytearray(4096)
+        struct.pack_into("<Q", page, 0, 0x54494D494C514C41)
+        struct.pack_into("<I", page, 60, 1)
+        os.makedirs(self.base + "/open/0")
+        with open(self.base + "/open/0/limits", "wb") as f:
+            f.write(page)
+        return self.base + "/open"
 
     def test_static_program(self):
         self.assertEqual(self.both(self.compiled("-static")).stdout, "fine\n")

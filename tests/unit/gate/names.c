@@ -16,6 +16,8 @@
                 }                                                                                            \
         } while (0)
 
+enum { DEEPBIND = 8 }; /* glibc's; others have none */
+
 typedef int LaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                          unsigned bz, unsigned shared, void *stream, void **params, void **extra);
 
@@ -49,9 +51,22 @@ static void of_libc(void *everything) {
                 CHECK(comes_from(dlsym(everything, names[i]), "libaliquot"));
                 CHECK(!libc || comes_from(dlsym(libc, names[i]), "libaliquot"));
         }
+        CHECK(!libc || !dlsym(libc, "dlopen") || comes_from(dlsym(libc, "dlopen"), "libaliquot"));
         CHECK(!libc || comes_from(dlsym(libc, "mprotect"), "libc"));
         CHECK(!libc || dlsym(libc, "no_such_function") == NULL);
         CHECK(!libc || dlclose(libc) == 0);
+}
+
+/* Where there may be slices: the flag goes, the rest of the call stays. */
+static void deepbind(const char *cuda) {
+        void *library;
+
+        CHECK(setenv("ALIQUOT_SLICES", "/nonexistent", 1) == 0);
+        CHECK(dlopen("/nonexistent", RTLD_NOW | DEEPBIND) == NULL && dlerror() != NULL);
+        library = dlopen(cuda, RTLD_NOW | DEEPBIND);
+        CHECK(library && comes_from(dlsym(library, "cuStreamQuery"), cuda));
+        CHECK(dlclose(library) == 0);
+        CHECK(unsetenv("ALIQUOT_SLICES") == 0);
 }
 
 int main(int argc, char **argv) {
@@ -63,8 +78,10 @@ int main(int argc, char **argv) {
               dlsym(RTLD_DEFAULT, "getpid") == dlsym(everything, "getpid"));
         CHECK(dlsym(RTLD_NEXT, "strtol") == dlsym(RTLD_DEFAULT, "strtol"));
         CHECK(comes_from(dlsym(everything, "dlsym"), "libaliquot"));
+        CHECK(comes_from(dlsym(everything, "dlopen"), "libaliquot"));
         CHECK(dlsym(RTLD_DEFAULT, "no_such_function") == NULL);
         of_libc(everything);
+        deepbind(cuda);
         library = dlopen(cuda, RTLD_NOW | RTLD_LOCAL);
         CHECK(library);
         of_library(library, cuda);

@@ -123,6 +123,30 @@ static void larger_locks_are_not_ours(void) {
         files_close(&f);
 }
 
+/* The list answers for those of them that something larger stands before, and F_GETLK for the others. */
+static void several_behind_a_larger_lock(void) {
+        uint64_t keys[HOLD_MANY], limit = HOLD_KEYS / 2;
+        bool locked[HOLD_MANY];
+        Files f = files_make();
+
+        for (unsigned all = 0; all < 2; all++) {
+                for (size_t i = 0; i < HOLD_MANY; i++) {
+                        keys[i] = hold_new_key() % limit + (i % 2 == 0 ? limit : 0);
+                        if (i % 3 == 0)
+                                ASSERT_OK(hold_file(f.one, keys[i]));
+                }
+                lock(f.neighbour, F_RDLCK, 0,
+                     all ? 0 : limit); /* before every second one, or before all of them */
+                hold_are_locked(f.two, keys, locked, HOLD_MANY);
+                for (size_t i = 0; i < HOLD_MANY; i++)
+                        ASSERT_INT(locked[i], i % 3 == 0);
+        }
+        hold_are_locked(f.two, keys, locked, 0);
+        hold_are_locked(-1, keys, locked, 2);
+        ASSERT_TRUE(locked[0] && locked[1]); /* it cannot be told */
+        files_close(&f);
+}
+
 static void a_row_behind_a_larger_lock(void) {
         Files f = files_make();
         static SliceRow row;
@@ -140,16 +164,29 @@ static void files_that_are_shared(void) {
         Files f = files_make();
         uint64_t key = hold_new_key();
 
-        ASSERT_FALSE(hold_is_shared(f.one, key));
-        ASSERT_FALSE(hold_is_shared(-1, key));
+        ASSERT_FALSE(hold_is_shared(f.one, &key, 1));
+        ASSERT_FALSE(hold_is_shared(-1, &key, 1));
         ASSERT_OK(hold_file(f.one, key));
-        ASSERT_FALSE(hold_is_shared(f.one, key));
+        ASSERT_FALSE(hold_is_shared(f.one, &key, 1));
         ASSERT_OK(hold_file(f.two, hold_new_key()));
-        ASSERT_FALSE(hold_is_shared(f.one, key)); /* of the same inode, and not of this file */
+        ASSERT_FALSE(hold_is_shared(f.one, &key, 1)); /* of the same inode, and not of this file */
         ASSERT_OK(hold_file(f.one, hold_new_key() | HOLD_KEYS));
-        ASSERT_FALSE(hold_is_shared(f.one, key)); /* no row's */
+        ASSERT_FALSE(hold_is_shared(f.one, &key, 1)); /* no row's */
         ASSERT_OK(hold_file(f.one, hold_new_key()));
-        ASSERT_TRUE(hold_is_shared(f.one, key));
+        ASSERT_TRUE(hold_is_shared(f.one, &key, 1));
+        files_close(&f);
+}
+
+static void several_keys_of_ones_own(void) {
+        uint64_t keys[] = {hold_new_key(), hold_new_key()};
+        Files f = files_make();
+
+        ASSERT_OK(hold_file(f.one, keys[0]));
+        ASSERT_OK(hold_file(f.one, keys[1]));
+        ASSERT_FALSE(hold_is_shared(f.one, keys, 2));
+        ASSERT_TRUE(hold_is_shared(f.one, keys, 1));
+        ASSERT_OK(hold_file(f.one, hold_new_key()));
+        ASSERT_TRUE(hold_is_shared(f.one, keys, 2));
         files_close(&f);
 }
 
@@ -186,6 +223,40 @@ static void rows_end_apart(void) {
         ASSERT_INT(pages_report(&p).kept, 0);
         ASSERT_INT(pages_report(&p).dead, 5 * SLICE_UNIT);
         ASSERT_INT(slice_reap(&s), 1);
+        ASSERT_INT(slice_used(&s), 0);
+        slice_close(&s);
+        files_close(&f);
+        pages_remove(&p);
+}
+
+/* More than are looked for in the list at once; of every third one the memory is still there. */
+static void rows_end_behind_a_larger_lock(void) {
+        enum { DEAD = HOLD_MANY + 40 };
+        Pages p = pages_make(SLICE_ROWS * SLICE_UNIT);
+        Files f = files_make();
+        static Slice dead[DEAD];
+        Slice s;
+
+        ASSERT_OK(slice_open(p.path, &s));
+        for (size_t i = 0; i < DEAD; i++) {
+                uint64_t key = hold_new_key();
+
+                ASSERT_OK(slice_open_with(p.path, -1, key, &dead[i]));
+                hold_note(&dead[i].counters->rows[dead[i].row], hold_inode(f.one));
+                if (i % 3 == 0)
+                        ASSERT_OK(hold_file(f.one, key));
+                ASSERT_OK(slice_reserve(&dead[i], SLICE_UNIT));
+        }
+        for (size_t i = 0; i < DEAD; i++)
+                slice_close(&dead[i]);
+        lock(f.neighbour, F_RDLCK, 0, 0);
+        s.file = f.two;
+        ASSERT_INT(slice_reap(&s), DEAD - (DEAD + 2) / 3);
+        ASSERT_INT(slice_used(&s), (DEAD + 2) / 3 * SLICE_UNIT);
+        ASSERT_INT(slice_reap(&s), 0);
+        (void) close(f.one);
+        f.one = -1;
+        ASSERT_INT(slice_reap(&s), (DEAD + 2) / 3);
         ASSERT_INT(slice_used(&s), 0);
         slice_close(&s);
         files_close(&f);
@@ -318,7 +389,9 @@ static void children_unmap_what_is_there(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(lists), TEST(many_at_once), TEST(larger_locks_are_not_ours),
-                         TEST(a_row_behind_a_larger_lock), TEST(files_that_are_shared), TEST(rows_end_apart),
-                         TEST(rows_are_adopted), TEST(beside_needs_the_same_file),
-                         TEST(keyed_rows_stay_behind), TEST(children_unmap_what_is_there));
+                         TEST(several_behind_a_larger_lock), TEST(a_row_behind_a_larger_lock),
+                         TEST(files_that_are_shared), TEST(several_keys_of_ones_own), TEST(rows_end_apart),
+                         TEST(rows_end_behind_a_larger_lock), TEST(rows_are_adopted),
+                         TEST(beside_needs_the_same_file), TEST(keyed_rows_stay_behind),
+                         TEST(children_unmap_what_is_there));
 }

@@ -3,6 +3,7 @@
 /* The turnstile on a driver of this test's own: a card with one timeline, which all streams share, and host functions that come when
  * their time has come and the test asks for them, or a thread does. The arbiter is this test, too. */
 
+#include "turnstile/loose.h"
 #include "turnstile/turnstile.h"
 
 #include <pthread.h>
@@ -188,6 +189,27 @@ static void all_is_over(void) {
                 ;
 }
 
+static void *driving(void *unused) {
+        while (!over)
+                if (!one_is_over())
+                        (void) usleep(100);
+        return unused;
+}
+
+/* The driver's thread. */
+static pthread_t drive(void) {
+        pthread_t t;
+
+        over = 0;
+        ASSERT_OK(pthread_create(&t, NULL, driving, NULL));
+        return t;
+}
+
+static void stop(pthread_t t) {
+        over = 1;
+        ASSERT_OK(pthread_join(t, NULL));
+}
+
 static void begin(void) {
         put(REAL_cuCtxGetCurrent, (void *) get_current);
         put(REAL_cuEventCreate, (void *) event_create);
@@ -244,7 +266,8 @@ static void settle(void) {
         int card;
 
         for (unsigned i = 0; i < 3; i++) {
-                account_tend(account_get(&gate), account_context(account_get(&gate), &card), true,
+                account_tend(account_get(&gate),
+                             account_context(account_get(&gate), (uintptr_t) &driver, &card), true,
                              account_now());
                 all_is_over();
         }
@@ -288,13 +311,14 @@ static void what_is_limited(void) {
 
 static void busy_is_the_cards_time(void) {
         uint64_t begin_at;
+        pthread_t driver_thread;
 
         begin();
         begin_at = driver.end;
-        for (unsigned i = 0; i < 1000; i++) {
+        driver_thread = drive();
+        for (unsigned i = 0; i < 1000; i++)
                 launch(30000);
-                (void) one_is_over();
-        }
+        stop(driver_thread);
         settle();
         ASSERT_INT(row()->in_flight, 0);
         ASSERT_INT(row()->wants, 0);
@@ -336,7 +360,7 @@ static void launches_are_counted(void) {
 
 static void *charging(void *unused) {
         for (unsigned i = 0; i < 100000; i++)
-                account_charge(account_get(&gate), 0, 1000 * MSEC, 1000);
+                account_charge(account_get(&gate), 0, 1000 * MSEC, 1000, 1);
         over = 1;
         return unused;
 }
@@ -358,14 +382,16 @@ static void estimates_are_not_said(void) {
 /* Two streams, one card: each stream's kernels last as long as both together, and that is what the card had to do. */
 static void union_over_streams(void) {
         uint64_t begin_at;
+        pthread_t driver_thread;
 
         begin();
         begin_at = driver.end;
+        driver_thread = drive();
         for (unsigned i = 0; i < 500; i++) {
                 launch_in(16, 0x1000, 20000, 0);
                 launch_in(32, 0x2000, 20000, 0);
-                (void) one_is_over();
         }
+        stop(driver_thread);
         settle();
         between(1000 * 20000 * 9 / 10, most_since(begin_at));
 }
@@ -383,8 +409,28 @@ static void a_stream_that_cannot_be_marked(void) {
         begin();
         for (unsigned i = 0; i < 10; i++)
                 launch_in(99, 0x1000, 30000, 0);
-        ASSERT_INT(account_get(&gate)->meters[0].in_flight, 0);
+        while (account_get(&gate)->meters[0].in_flight >
+               0) /* until its time has passed, nobody sees its end */
+                loose_tend(account_get(&gate), 0, account_now());
+        ASSERT_INT(account_get(&gate)->meters[0].launches, 0);
         ASSERT_TRUE(row()->busy > 0);
+}
+
+/* No places, no events: what is launched is held to depth, and charged by the clock. */
+static void without_batches(void) {
+        uint64_t begin_at, most = 0, now;
+
+        begin();
+        put(REAL_cuEventCreate, NULL);
+        limits.turn.depth = 2 * MSEC;
+        begin_at = driver.end;
+        for (unsigned i = 0; i < 100; i++) {
+                launch_in(16, 0x9100, MSEC, 0);
+                now = account_now();
+                most = driver.end > now && driver.end - now > most ? driver.end - now : most;
+        }
+        ASSERT_TRUE(most <= 4 * MSEC);
+        between(100 * MSEC * 8 / 10, most_since(begin_at));
 }
 
 static void captured_work_is_no_work(void) {
@@ -421,7 +467,8 @@ static void no_context(void) {
         begin();
         driver.context_error = 201;
         limits.turn.window = 0;
-        launch(1000); /* the driver is to say what is wrong */
+        launch_in(16, 0x1000, 1000, 201); /* the driver is to say what is wrong */
+        launch_in(16, 0x1000, 1000, 201);
         ASSERT_INT(row()->wants, 0);
 }
 
@@ -455,6 +502,66 @@ static void after_a_fault(void) {
         all_is_over();
 }
 
+/* ---- the primary context ---- */
+
+static _Atomic int retained;
+
+static int primary_retain(CuHandle *ret, int device) {
+        ASSERT_INT(device, 0);
+        retained++;
+        *ret = (CuHandle) &driver;
+        return 0;
+}
+
+static int primary_release(int device) {
+        ASSERT_INT(device, 0);
+        retained--;
+        return 0;
+}
+
+static int primary_state(int device, unsigned *flags, int *active) {
+        ASSERT_INT(device, 0);
+        *flags = 0;
+        *active = retained > 0;
+        return 0;
+}
+
+static void release_primary(void) {
+        CuHandle context = turnstile_primary(0);
+
+        ASSERT_TRUE(context == &driver);
+        (void) primary_release(0);
+        turnstile_primary_released(0, context);
+}
+
+static void begin_primary(int users) {
+        begin();
+        put(REAL_cuDevicePrimaryCtxRetain, (void *) primary_retain);
+        put(REAL_cuDevicePrimaryCtxRelease_v2, (void *) primary_release);
+        put(REAL_cuDevicePrimaryCtxGetState, (void *) primary_state);
+        retained = users;
+}
+
+/* Who gives it back while others have it ends nothing. */
+static void primary_is_given_back(void) {
+        unsigned live;
+
+        begin_primary(2);
+        for (unsigned i = 0; i < 10; i++)
+                launch(300000);
+        ASSERT_TRUE(account_get(&gate)->meters[0].closed > 0);
+        live = driver.n_live;
+        release_primary();
+        ASSERT_TRUE(account_get(&gate)->meters[0].closed > 0);
+        ASSERT_INT(driver.n_live, live);
+        release_primary(); /* the last one: nothing of ours is there any more, nor may be named */
+        ASSERT_INT(driver.n_live, live);
+        ASSERT_INT(account_get(&gate)->meters[0].closed, 0);
+        ASSERT_INT(account_get(&gate)->meters[0].in_flight, 0);
+        ASSERT_TRUE(turnstile_primary(0) == NULL);
+        all_is_over();
+}
+
 /* ---- threads ---- */
 
 enum { THREADS = 64, ROUNDS = 200 };
@@ -467,13 +574,6 @@ static void *launching(void *argument) {
                 passed++;
         }
         return NULL;
-}
-
-static void *driving(void *unused) {
-        while (!over)
-                if (!one_is_over())
-                        (void) usleep(100);
-        return unused;
 }
 
 /* Windows open and close under 64 threads; contexts end below them now and then. All get through, and the sums come to rest. */
@@ -509,6 +609,41 @@ static void threads(void) {
         ASSERT_INT(row()->wants, 0);
 }
 
+static void *ending(void *unused) {
+        while (passed < THREADS * ROUNDS) {
+                turnstile_context_ends(NULL);
+                (void) usleep(500);
+        }
+        return unused;
+}
+
+/* Somebody says that contexts may end while others launch in them, and they do not: what these have in hands is theirs, and nothing
+ * stays in flight for ever. */
+static void contexts_end_below_threads(void) {
+        pthread_t launchers[THREADS], helper, ender;
+
+        begin();
+        passed = 0;
+        over = 0;
+        ASSERT_OK(pthread_create(&helper, NULL, driving, NULL));
+        ASSERT_OK(pthread_create(&ender, NULL, ending, NULL));
+        for (uintptr_t i = 0; i < THREADS; i++)
+                ASSERT_OK(pthread_create(&launchers[i], NULL, launching, (void *) i));
+        for (size_t i = 0; i < THREADS; i++)
+                ASSERT_OK(pthread_join(launchers[i], NULL));
+        ASSERT_OK(pthread_join(ender, NULL));
+        over = 1;
+        ASSERT_OK(pthread_join(helper, NULL));
+        settle();
+        turnstile_context_ends(NULL);
+        while (account_get(&gate)->meters[0].loose > 0)
+                loose_tend(account_get(&gate), 0, account_now());
+        ASSERT_INT(account_get(&gate)->meters[0].closed, 0);
+        ASSERT_INT(account_get(&gate)->meters[0].in_flight, 0);
+        ASSERT_INT(row()->in_flight, 0);
+        ASSERT_INT(row()->wants, 0);
+}
+
 /* A function that was tried with little work, often enough to be known, and then gets much of it: what runs behind the last mark, of
  * which nobody sees the end, is paid for, too, and when nothing runs nothing is. */
 static void more_work_than_before(void) {
@@ -538,6 +673,74 @@ static void more_work_than_before(void) {
         over = 1;
         ASSERT_OK(pthread_join(helper, NULL));
         settle();
+}
+
+static void *launch_long(void *n) {
+        for (unsigned i = 0; i < 200; i++) {
+                launch(50 * MSEC);
+                (*(_Atomic unsigned *) n)++;
+        }
+        return NULL;
+}
+
+/* Known to be short, and then very long: before the first one's end is seen no more than so many pass. */
+static void not_too_many_at_once(void) {
+        static _Atomic unsigned n;
+        pthread_t helper, launcher;
+
+        begin();
+        n = 0;
+        for (unsigned i = 0; i < 200; i++) {
+                launch(1000);
+                (void) usleep(10);
+                all_is_over();
+        }
+        settle();
+        ASSERT_INT(account_get(&gate)->meters[0].launches, 0);
+        limits.turn.depth = 100 * MSEC;
+        ASSERT_OK(pthread_create(&launcher, NULL, launch_long, (void *) &n));
+        while (account_get(&gate)->meters[0].waiters == 0 && n < 200)
+                (void) usleep(100);
+        ASSERT_TRUE(n <= ACCOUNT_LAUNCHES);
+        over = 0;
+        ASSERT_OK(pthread_create(&helper, NULL, driving, NULL));
+        while (n < 200) { /* as if they had been short */
+                (void) pthread_mutex_lock(&lock);
+                driver.end = account_now();
+                for (unsigned i = 0; i < CALLS; i++)
+                        driver.calls[i].at = 0;
+                (void) pthread_mutex_unlock(&lock);
+                (void) usleep(1000);
+        }
+        ASSERT_OK(pthread_join(launcher, NULL));
+        for (unsigned i = 0; i < EVENTS; i++)
+                driver.events[i].at = account_now();
+        over = 1;
+        ASSERT_OK(pthread_join(helper, NULL));
+        settle();
+        ASSERT_INT(account_get(&gate)->meters[0].launches, 0);
+}
+
+static void *launch_one(void *unused) {
+        launch(1000);
+        return unused;
+}
+
+/* The driver takes a launch without a context: it is the last one that nobody counts. */
+static void strays(void) {
+        pthread_t launcher;
+
+        begin();
+        driver.context_error = 201;
+        limits.turn.window = 0;
+        launch(1000);
+        ASSERT_OK(pthread_create(&launcher, NULL, launch_one, NULL));
+        while (account_get(&gate)->meters[0].waiters == 0)
+                (void) usleep(100);
+        ASSERT_TRUE(row()->wants != 0);
+        limits.turn.window = 2 << 1 | TURN_OPEN;
+        ASSERT_OK(pthread_join(launcher, NULL));
+        ASSERT_TRUE(row()->busy > 0);
 }
 
 static void *launch_many(void *n) {
@@ -623,7 +826,9 @@ int main(void) {
                          TEST(launches_are_counted), TEST(estimates_are_not_said), TEST(union_over_streams),
                          TEST(refused_launches_cost_nothing), TEST(a_stream_that_cannot_be_marked),
                          TEST(captured_work_is_no_work), TEST(an_old_driver), TEST(no_context),
-                         TEST(contexts_come_and_go), TEST(after_a_fault), TEST(threads),
-                         TEST(more_work_than_before), TEST(what_is_late_holds_the_others),
-                         TEST(nobody_is_held_for_ever), TEST(over_by_its_time));
+                         TEST(contexts_come_and_go), TEST(after_a_fault), TEST(primary_is_given_back),
+                         TEST(threads), TEST(contexts_end_below_threads), TEST(more_work_than_before),
+                         TEST(what_is_late_holds_the_others), TEST(without_batches),
+                         TEST(not_too_many_at_once), TEST(strays), TEST(nobody_is_held_for_ever),
+                         TEST(over_by_its_time));
 }

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What this process has on one card and has used of it: sums and times (ns of CLOCK_MONOTONIC, or of the card's time) that all threads
+ * change without a lock. account.h has who changes which. */
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "turnstile/peers.h"
+
+typedef struct Meter {                    /* of one card */
+        _Atomic uint64_t in_flight;       /* ns, estimated, launches that are about to be made included */
+        _Atomic int64_t used;             /* ns; corrections go both ways */
+        _Atomic int64_t balance;          /* ns that may be used while the arbiter is away */
+        _Atomic uint64_t filled, counted; /* when the balance was filled up last, when the peers were */
+        _Atomic uint32_t peers;
+        _Atomic uint32_t closed, waiters; /* batches on the card; threads */
+        _Atomic uint64_t waited; /* when one of them looked last: a thread may have ended in between */
+        _Atomic uint32_t wake;   /* a futex: something is over */
+        _Atomic uint64_t marked; /* when a batch was closed last */
+        _Atomic uint32_t marks;  /* how many were, ever */
+        _Atomic uint32_t window; /* that something was launched in last */
+        _Atomic uint64_t due;    /* when those that are closed will be over, by the estimates */
+        _Atomic uint32_t
+                launches; /* in flight, as in_flight has them: however short they are said to be, not too many */
+        _Atomic uint32_t n_loose;            /* launches without a batch, ever */
+        _Atomic uint64_t loose, loose_until; /* of in_flight what they are, and until when by the estimates */
+        _Atomic uint64_t loose_over;         /* when the last one that was waited for was over */
+        _Atomic uint64_t excused;            /* until then nobody waits for his own */
+        Peers seen;
+} Meter;
