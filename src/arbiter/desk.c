@@ -34,6 +34,7 @@ typedef struct Placed { /* a seat, and where it belongs */
         uint32_t number; /* of its directory */
         uint32_t card, tenant;
         bool rung, muted, seen;
+        bool sweeps; /* it has rung, and nobody that we know has work: all rows are to be read, FRESH after the last time */
 } Placed;
 
 typedef struct Card {
@@ -253,13 +254,14 @@ static bool is_doubtful(const EngineTenant *t, const Seat *s, uint64_t now) {
 static void look(Desk *d, Placed *p, uint64_t now) {
         Engine *e = &d->cards[p->card]->engine;
         const EngineTenant *t = &e->tenants[p->tenant];
-        bool all = now - p->seat.swept >= (p->rung ? FRESH : SWEEP) || (p->rung && t->says.wants == 0);
+        bool all = now - p->seat.swept >= (p->rung || p->sweeps ? FRESH : SWEEP);
         EngineSays says;
 
         if (!p->rung && !all && !engine_looks(e, p->tenant, now))
                 return;
-        p->rung = false;
         seat_read(&p->seat, now, all, is_doubtful(t, &p->seat, now), &says);
+        p->sweeps = !all && (p->rung || p->sweeps) && says.wants == 0;
+        p->rung = false;
         engine_says(e, now, p->tenant, &says);
 }
 
@@ -309,6 +311,9 @@ static void step_card(Desk *d, uint32_t card, uint64_t now) {
                 if (d->seats[i]->card == card)
                         look(d, d->seats[i], now);
         d->cards[card]->next = engine_step(&d->cards[card]->engine, now);
+        for (uint32_t i = 0; i < d->n_seats; i++)
+                if (d->seats[i]->card == card && d->seats[i]->sweeps)
+                        d->cards[card]->next = min_u64(d->cards[card]->next, d->seats[i]->seat.swept + FRESH);
         tell(d, card, now);
         report(d, card, now);
 }

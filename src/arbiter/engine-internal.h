@@ -19,10 +19,14 @@
 #define LAG      UINT64_C(2000000) /* ns: who waits for a processor longer than that has lost it */
 #define REST     UINT64_C(350000)  /* ns that a window's work goes on behind it, at least */
 #define PATIENCE UINT64_C(1000000000) /* ns */
-#define PAUSE    UINT64_C(1000000)    /* ns, doubled */
-enum { FORGIVEN = 2 };                /* windows in a row that nothing was done with */
-
+#define PAUSE    UINT64_C(2000000)    /* ns: after a window that nothing was done with */
+#define MERCY                                                                                                \
+        UINT64_C(50000000) /* ns of windows in which nothing was launched that are not charged, at most */
+/* The pause of who gives no sign of life: an eighth of the time since the last, so much at most; ns */
+#define GONE   UINT64_C(250000000)
 #define RECENT UINT64_C(1000000000) /* ns: who comes first comes again so soon */
+
+enum { FORGIVEN = 2 }; /* windows in a row that nothing was done with */
 
 static inline uint64_t min_u64(uint64_t a, uint64_t b) {
         return a < b ? a : b;
@@ -38,6 +42,12 @@ static inline uint64_t since(uint64_t then, uint64_t now) {
 
 static inline bool wants(const EngineTenant *t) {
         return t->says.wants != 0;
+}
+
+/* Something was launched in its newest window, or may have been. */
+static inline bool has_come(const EngineTenant *t) {
+        return t->began != 0 || t->parts || t->says.launched != t->launched || t->says.busy != t->busy ||
+               t->says.in_flight > 0;
 }
 
 /* Who of those that wait is next; -1: nobody may. */

@@ -36,6 +36,8 @@ int engine_add(Engine *e, uint64_t now, const Terms *terms, uint32_t number, boo
                 .opened = now,
                 .from = now,
                 .over = now,
+                .alive = now,
+                .mercy = MERCY,
                 .patience = PATIENCE};
         account_init(&t->account, terms, e->clock);
         return (int) i;
@@ -88,10 +90,25 @@ static void note_begin(EngineTenant *t, const EngineSays *says) {
                 t->began = max_u64(t->opened, began);
 }
 
+/* Of processes that were silent beside its windows; and of one that is no more, nothing is to be told. */
+static void note_apart(const Engine *e, EngineTenant *t, const EngineSays *says) {
+        uint64_t more = since(t->says.apart, says->apart);
+
+        account_charge(&t->account, &t->terms, (int64_t) min_u64(more, (uint64_t) ACCOUNT_DEBT), e->clock);
+        t->turn.used += more;
+        if (says->stuck == 0 && t->state != ENGINE_OVERDUE)
+                t->told = false;
+}
+
 void engine_says(Engine *e, uint64_t now, uint32_t i, const EngineSays *says) {
         EngineTenant *t = &e->tenants[i];
         uint64_t busy = max_u64(says->busy, t->says.busy);
 
+        if (says->life != t->says.life) {
+                t->alive = now;
+                t->paused_until = min_u64(t->paused_until, now + PAUSE);
+        }
+        note_apart(e, t, says);
         t->says = *says;
         t->says.busy = busy;
         t->said = now;
@@ -215,8 +232,7 @@ static bool is_idle(EngineTenant *t, uint64_t now) {
 
 /* It was let in, and does nothing. */
 static bool is_absent(const EngineTenant *t, uint64_t now) {
-        return since(t->opened, now) >= ABSENT && t->said > t->opened && t->says.busy == t->busy &&
-               t->says.in_flight == 0 && !t->parts;
+        return since(t->opened, now) >= ABSENT && t->said > t->opened && !has_come(t);
 }
 
 static bool may_go_on(const EngineTenant *t, uint64_t now) {
@@ -227,12 +243,12 @@ static void tend_owner(Engine *e, uint64_t now) {
         uint32_t i = (uint32_t) e->owner;
         EngineTenant *t = &e->tenants[i];
         int waiting = engine_choose(e, now);
-        bool idle = is_idle(t, now) || is_absent(t, now), keeps;
+        bool idle = is_idle(t, now) || (waiting >= 0 && is_absent(t, now)), keeps;
 
         if (t->says.ended && may_go_on(t, now))
                 window_renew(e, i);
         t->idles = idle || (t->idles && now < t->turn.closes);
-        keeps = t->terms.gated && !idle && engine_keeps(e, t, waiting, 0);
+        keeps = t->terms.gated && !idle && !is_absent(t, now) && engine_keeps(e, t, waiting, 0);
         if (idle && (waiting >= 0 || !t->terms.conserving)) {
                 window_close(e, i, now);
                 return;
@@ -342,10 +358,21 @@ static uint64_t next_call(const Engine *e, uint64_t now) {
         return max_u64(next, now + 1);
 }
 
+/* Since when work of it is late: all of it, or of a process that is left out. 0: none is. */
+static uint64_t stuck_since(const EngineTenant *t) {
+        if (t->state == ENGINE_OVERDUE && t->says.in_flight > 0)
+                return t->turn.closes;
+        return t->state != ENGINE_FREE ? t->says.stuck : 0;
+}
+
+static bool is_stuck(const EngineTenant *t) {
+        return t->state == ENGINE_OVERDUE || stuck_since(t) != 0;
+}
+
 /* Somebody's kernel was told of, and is not over. */
 static bool is_blamed(const Engine *e) {
         for (uint32_t i = 0; i < e->n; i++)
-                if (e->tenants[i].state == ENGINE_OVERDUE && e->tenants[i].told)
+                if (is_stuck(&e->tenants[i]) && e->tenants[i].told)
                         return true;
         return false;
 }
@@ -372,8 +399,8 @@ static int longest_overdue(const Engine *e) {
         for (uint32_t i = 0; i < e->n; i++) {
                 const EngineTenant *t = &e->tenants[i];
 
-                if (t->state == ENGINE_OVERDUE && t->says.in_flight > 0 &&
-                    (longest < 0 || t->turn.closes < e->tenants[longest].turn.closes))
+                if (stuck_since(t) != 0 &&
+                    (longest < 0 || stuck_since(t) < stuck_since(&e->tenants[longest])))
                         longest = (int) i;
         }
         return longest;
@@ -381,7 +408,7 @@ static int longest_overdue(const Engine *e) {
 
 bool engine_event(Engine *e, EngineEvent *ret) {
         int i = is_blamed(e) ? -1 : longest_overdue(e);
-        uint64_t begun = i < 0 ? 0 : max_u64(e->tenants[i].turn.closes, e->blamed);
+        uint64_t begun = i < 0 ? 0 : max_u64(stuck_since(&e->tenants[i]), e->blamed);
 
         if (i < 0 || since(begun, e->now) < e->hung)
                 return false;

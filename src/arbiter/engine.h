@@ -23,13 +23,15 @@ enum { ENGINE_TENANTS = 128 };
 #define ENGINE_HUNG    UINT64_C(10000000000) /* ns */
 
 typedef struct EngineSays {
-        uint64_t wants;     /* since when it has work; 0: it has none */
-        uint64_t busy;      /* ns of the card, ever; never goes back */
-        uint64_t in_flight; /* ns */
-        uint64_t began;     /* when it first launched in its newest window; 0: it has not */
-        uint32_t n_active;  /* processes that have work */
-        bool drained;       /* nothing that was launched in its newest window is in flight */
-        bool ended;         /* it takes its newest window for over */
+        uint64_t wants;           /* since when it has work; 0: it has none */
+        uint64_t busy, in_flight; /* ns of the card, ever, never goes back; ns */
+        uint64_t began;           /* when it first launched in its newest window; 0: it has not */
+        uint32_t n_active;        /* processes that have work */
+        uint64_t launched, life;  /* launches, and words that moved: ever, both */
+        uint64_t apart; /* ns of the card beside windows, ever, not in busy: of processes that were silent */
+        uint64_t stuck; /* since when a process is left out, whose work does not end; 0: none is */
+        bool drained;   /* nothing that was launched in its newest window is in flight */
+        bool ended;     /* it takes its newest window for over */
 } EngineSays;
 
 typedef struct EngineTurn {
@@ -58,27 +60,26 @@ typedef struct EngineTenant {
         EngineTurn turn;
         uint64_t opened, firm; /* the window, and until when it is its own whoever comes */
         uint64_t from;  /* from then on it pays for the window: those before it were to be over soon after */
-        uint64_t early; /* of this window: ns before that in which it was on the card */
-        uint64_t began; /* when it first launched in it, by its own word; 0: it has not */
-        uint64_t lag;   /* ns from a window's opening to that, a moving mean */
-        uint64_t busy, paid;   /* of this window: what it had used before, what was charged of it */
-        uint64_t beside;       /* of this window: ns that were its predecessor's */
-        uint64_t late;         /* of this window: ns that nobody looked because we were late ourselves */
-        uint64_t tail;         /* ns from a window's close to its end, at least */
-        uint64_t patience;     /* ns that others wait for work that it says is in flight */
-        uint64_t idle_since;   /* seen without work in its window; 0: not */
-        uint64_t overdue;      /* since when */
-        uint64_t shared;       /* of that: ns in which others had a window */
-        uint64_t settled;      /* what it had used by its own word when it was charged last */
-        uint64_t over;         /* when that was, at the end of its newest window */
-        uint64_t doubt;        /* ns by which that charge and its own word differed */
-        uint64_t contested;    /* ns that it was charged while others' overdue work was on the card */
-        uint64_t active_until; /* it counts as wanting until then, though it has no work */
-        uint64_t paused_until; /* it wanted windows and did nothing with them */
-        uint32_t empty;        /* such windows in a row */
-        bool idles;            /* its last window was not used to the end */
-        bool parts;            /* this window was extended */
-        bool awake, told;
+        uint64_t early; /* of this window: ns before that on the card */
+        uint64_t began,
+                lag; /* when it first launched in it, 0: not; ns from its opening to that, a moving mean */
+        uint64_t busy, launched, paid; /* before this window, both; what was charged of it */
+        uint64_t beside,
+                late;        /* of it: ns that were its predecessor's; that nobody looked, as we were late */
+        uint64_t tail;       /* ns from a window's close to its end, at least */
+        uint64_t patience;   /* ns that others wait for work that it says is in flight */
+        uint64_t idle_since; /* seen without work in its window; 0: not */
+        uint64_t overdue, shared; /* since when; of that: ns in which others had a window */
+        uint64_t settled,
+                over;       /* what it had used by its own word when it was charged last, and when that was */
+        uint64_t doubt;     /* ns by which that charge and its own word differed */
+        uint64_t contested; /* ns that it was charged while others' overdue work was on the card */
+        uint64_t active_until,
+                alive;          /* it counts as wanting until then, without work; when anything last moved */
+        uint64_t mercy;         /* ns that it may come late and not pay for it, where nobody loses by that */
+        uint64_t paused_until;  /* it wanted windows and did nothing with them */
+        uint32_t empty, missed; /* such windows: in a row, and forgotten slowly */
+        bool idles, parts, awake, told; /* its last window was not used to the end; this one was extended */
 } EngineTenant;
 
 typedef struct EngineEvent {
@@ -94,8 +95,7 @@ typedef struct Engine {
         int64_t clock;       /* of the conserving */
         uint64_t overhead;   /* ns of a window that are not its owner's fault, a moving mean */
         uint64_t hung;       /* ns */
-        uint64_t
-                blamed; /* when a kernel that hangs was last on the card: others may wait for it until then */
+        uint64_t blamed;     /* when a kernel that hangs was last on the card: others may wait for it */
         uint64_t high_until; /* somebody who comes first had work until then, and may come again */
 } Engine;
 

@@ -10,11 +10,15 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "base/clock.h"
 #include "slice/files.h"
 
 #define BUSY_MOST UINT64_C(10000000000) /* ns: a row's work between two looks; longer it is not believed */
 
-enum { FUTEX_SHARED_WAKE = FUTEX_WAKE, MINOR_TURNS = 1 };
+#define QUESTION      UINT64_C(50000)      /* ns of the processor: longer is too long */
+#define QUESTION_REST UINT64_C(1000000000) /* ns without any then, or more: the longer it took */
+
+enum { FUTEX_SHARED_WAKE = FUTEX_WAKE, MINOR_TURNS = 1, QUESTIONS = 8, REST_FACTOR = 1000 };
 
 /* ---- opening ---- */
 
@@ -130,16 +134,36 @@ static Said said_of(const SliceWork *w) {
         return (Said){.wants = atomic_load_explicit(&w->wants, memory_order_relaxed),
                       .busy = atomic_load_explicit(&w->busy, memory_order_relaxed),
                       .in_flight = atomic_load_explicit(&w->in_flight, memory_order_relaxed),
+                      .launched = atomic_load_explicit(&w->launched, memory_order_relaxed),
                       .drained = atomic_load_explicit(&w->drained, memory_order_relaxed),
                       .began = atomic_load_explicit(&w->began, memory_order_relaxed)};
 }
 
-/* A row that was dead is asked for again: somebody may have taken it. */
+/* Its container may have locked the file a million times, and each question goes through all of that: after one that was long no other is
+ * asked for a while. The processor's time is what counts, so that who is merely put off does not fall under it. */
+static void ask(Seat *s, uint32_t row, uint64_t now) {
+        uint64_t before = clock_nsec(CLOCK_THREAD_CPUTIME_ID), took;
+
+        s->questions--;
+        s->dead[row] = !lives(s, row);
+        took = clock_nsec(CLOCK_THREAD_CPUTIME_ID) - before;
+        if (took > QUESTION)
+                s->unasked_until =
+                        now + (took > QUESTION_REST / REST_FACTOR ? took * REST_FACTOR : QUESTION_REST);
+        if (s->dead[row])
+                tally_forget(&s->tally, row, now);
+}
+
+/* A row that was dead is asked for again: somebody may have taken it. Who is new and cannot be asked for is believed, the others are what
+ * they were; the next ones to be asked are those behind. */
 static void take_row(Seat *s, uint32_t row, const Said *said, uint64_t now, bool doubt) {
         if (doubt || s->dead[row] || !s->is_row[row]) {
-                s->dead[row] = !lives(s, row);
-                if (s->dead[row])
-                        tally_forget(&s->tally, row);
+                if (s->questions > 0 && now >= s->unasked_until)
+                        ask(s, row, now);
+                else if (!s->passed_over) {
+                        s->passed_over = true;
+                        s->from = s->at;
+                }
         }
         if (!s->is_row[row]) {
                 s->is_row[row] = true;
@@ -154,17 +178,22 @@ static void read_all(Seat *s, uint64_t now, bool doubt) {
         ssize_t n = pread(s->counters, rows, sizeof rows, offsetof(SliceCounters, rows));
 
         s->swept = now;
-        for (uint32_t i = 0; n > 0 && i < (size_t) n / sizeof(SliceRow); i++) {
-                Said said = said_of(&rows[i].work);
+        for (uint32_t k = 0; k < SLICE_ROWS; k++) {
+                uint32_t i = (s->first + k) % SLICE_ROWS;
+                Said said;
 
+                if (n <= 0 || i >= (size_t) n / sizeof(SliceRow))
+                        continue; /* cut short: the row is not there */
+                said = said_of(&rows[i].work);
+                s->at = i;
                 if (s->is_row[i] || said.wants != 0 || said.in_flight != 0)
                         take_row(s, i, &said, now, doubt);
         }
 }
 
 static void read_known(Seat *s, uint64_t now, bool doubt) {
-        for (uint32_t i = 0; i < s->n_rows; i++) {
-                uint32_t row = s->rows[i];
+        for (uint32_t k = 0; k < s->n_rows; k++) {
+                uint32_t row = s->rows[s->at = (s->first + k) % s->n_rows];
                 off_t at = (off_t) (offsetof(SliceCounters, rows) + row * sizeof(SliceRow) +
                                     offsetof(SliceRow, work));
                 SliceWork work;
@@ -192,19 +221,29 @@ static void forget_rest(Seat *s) {
 }
 
 void seat_read(Seat *s, uint64_t now, bool all, bool doubt, EngineSays *ret) {
-        tally_begin(&s->tally, s->opened);
+        bool closed = !s->turn.open && s->turn.closes <= now;
+
+        tally_begin(&s->tally, s->opened, closed ? s->turn.closes : 0);
         if (doubt)
                 s->questioned = now;
+        s->questions = QUESTIONS;
+        s->passed_over = false;
+        s->first = s->from;
         if (s->counters >= 0 && all)
                 read_all(s, now, doubt);
         else if (s->counters >= 0)
                 read_known(s, now, doubt);
         if (doubt)
                 forget_rest(s);
+        tally_end(&s->tally, now);
         s->read = now;
         *ret = (EngineSays){.wants = s->tally.wants,
                             .busy = s->tally.busy,
                             .in_flight = s->tally.in_flight,
+                            .launched = s->tally.launched,
+                            .life = s->tally.life,
+                            .apart = s->tally.apart,
+                            .stuck = s->tally.stuck,
                             .n_active = s->tally.n_active,
                             .began = s->tally.began,
                             .drained = s->tally.drained,

@@ -24,6 +24,10 @@ typedef struct Seat {
         uint64_t read;              /* when anything was */
         uint64_t heard_from;        /* the bell: beginning of a period */
         uint32_t rings;
+        uint64_t unasked_until;   /* asking who lives takes too long */
+        uint32_t questions;       /* that are left in this reading */
+        uint32_t first, at, from; /* places: this reading begins with, is at, and the next one begins with */
+        bool passed_over;         /* somebody could not be asked for in this reading */
         uint32_t n_rows;
         uint8_t rows[SLICE_ROWS]; /* those that have work, or had it */
         bool is_row[SLICE_ROWS], dead[SLICE_ROWS];
@@ -39,7 +43,8 @@ void seat_open_rest(Seat *s, int directory);
 /* limits says something else now. */
 bool seat_wishes(Seat *s);
 
-/* What its processes say. all: of rows that were at rest, too. doubt: whether those that have work still live. */
+/* What its processes say. all: of rows that were at rest, too. doubt: whether those that have work still live. Of a few of them only is that
+ * asked at a time. */
 void seat_read(Seat *s, uint64_t now, bool all, bool doubt, EngineSays *ret);
 
 /* Whether limits is still a whole page: the end of a file is the only thing that a mapping cannot stand. */

@@ -2,25 +2,33 @@
 #include "arbiter/tally.h"
 
 #define IN_FLIGHT_MAX UINT64_C(3600000000000) /* ns; sums of 256 of these are far from wrapping */
+#define SILENCE       UINT64_C(100000000)     /* ns, beyond four times what is in flight */
+#define UNSAID        UINT64_C(1000000000)    /* ns: of who dies unheard */
 
-void tally_begin(Tally *t, uint64_t opened) {
+void tally_begin(Tally *t, uint64_t opened, uint64_t closed) {
         t->opened = opened;
-        t->began = 0;
-        t->in_flight = 0;
-        t->wants = 0;
-        t->n_active = 0;
-        t->drained = true;
+        t->closed = closed;
+        t->began = t->stuck = 0;
+        t->all = t->some = (TallySum){.drained = true};
         t->ended = false;
+}
+
+static uint64_t min_u64(uint64_t a, uint64_t b) {
+        return a < b ? a : b;
+}
+
+static uint64_t since(uint64_t then, uint64_t now) {
+        return now > then ? now - then : 0;
+}
+
+static uint64_t four_times(uint64_t in_flight) {
+        return 4 * min_u64(in_flight, IN_FLIGHT_MAX);
 }
 
 /* A row that is seen for the first time has used what it has used before: nobody held a window for that here. One that goes back has
  * another owner now. */
-static uint64_t newly_busy(TallyRow *row, uint64_t busy, uint64_t most) {
-        uint64_t more = row->known && busy > row->busy ? busy - row->busy : 0;
-
-        row->busy = busy;
-        row->known = true;
-        return more < most ? more : most;
+static uint64_t newly(uint64_t before, uint64_t after, bool known) {
+        return known && after > before ? after - before : 0;
 }
 
 /* The time that has these bits, and is not after now: 0 where that is before the window. */
@@ -30,24 +38,89 @@ static uint64_t begun(uint32_t bits, uint64_t opened, uint64_t now) {
         return bits != 0 && opened != 0 && then <= now && then + TURN_GRAIN >= opened ? then : 0;
 }
 
-void tally_row(Tally *t, uint32_t row, const Said *said, uint32_t window, uint64_t now, uint64_t most) {
-        uint64_t wants = said->wants < now ? said->wants : now, then = begun(said->began, t->opened, now);
-
-        t->ended |= window != 0 && said->drained == window;
-        if (then != 0 && (t->began == 0 || then < t->began))
-                t->began = then;
-        t->busy += newly_busy(&t->rows[row], said->busy, most);
-        if (said->wants == 0 && said->in_flight == 0)
-                return;
-        if (t->wants == 0 || (wants > 0 && wants < t->wants))
-                t->wants = wants > 0 ? wants : now;
-        t->n_active++;
-        if (said->in_flight > 0 && said->drained != window)
-                t->drained = false;
-        if (said->drained != window || window == 0)
-                t->in_flight += said->in_flight < IN_FLIGHT_MAX ? said->in_flight : IN_FLIGHT_MAX;
+static bool is_same(const Said *a, const Said *b) {
+        return a->wants == b->wants && a->busy == b->busy && a->in_flight == b->in_flight &&
+               a->launched == b->launched && a->drained == b->drained && a->began == b->began;
 }
 
-void tally_forget(Tally *t, uint32_t row) {
-        t->rows[row] = (TallyRow){.busy = 0};
+/* Whatever moves is alive, and counts again. */
+static void note(Tally *t, TallyRow *r, const Said *said, uint64_t now, uint64_t most) {
+        uint64_t more = min_u64(newly(r->said.busy, said->busy, r->known), most);
+
+        if (r->known && is_same(&r->said, said))
+                return;
+        if (r->silent != 0)
+                t->apart += min_u64(more, since(r->silent, now));
+        else
+                t->busy += more;
+        t->launched += r->known ? (uint32_t) (said->launched - r->said.launched) : 0; /* it wraps */
+        t->life++;
+        *r = (TallyRow){.said = *said, .moved = now, .known = true};
+}
+
+static bool is_undrained(const Said *said, uint32_t window) {
+        return said->in_flight > 0 && said->drained != window;
+}
+
+static void add(TallySum *s, const Said *said, uint32_t window, uint64_t now) {
+        uint64_t wants = min_u64(said->wants, now);
+
+        if (s->wants == 0 || (wants > 0 && wants < s->wants))
+                s->wants = wants > 0 ? wants : now;
+        s->n_active++;
+        if (is_undrained(said, window))
+                s->drained = false;
+        if (said->drained != window || window == 0)
+                s->in_flight += min_u64(said->in_flight, IN_FLIGHT_MAX);
+}
+
+/* Longer than its kernels take by its own word, and nothing has moved since its window closed. */
+static bool is_quiet(const Tally *t, const TallyRow *r, uint32_t window, uint64_t now) {
+        uint64_t from = r->moved > t->closed ? r->moved : t->closed;
+
+        return t->closed != 0 && is_undrained(&r->said, window) &&
+               since(from, now) > four_times(r->said.in_flight) + SILENCE;
+}
+
+void tally_row(Tally *t, uint32_t row, const Said *said, uint32_t window, uint64_t now, uint64_t most) {
+        uint64_t then = begun(said->began, t->opened, now);
+        TallyRow *r = &t->rows[row];
+
+        note(t, r, said, now, most);
+        t->ended |= window != 0 && said->drained == window;
+        if (r->silent != 0 && (t->stuck == 0 || r->silent < t->stuck))
+                t->stuck = r->silent;
+        if (then != 0 && (t->began == 0 || then < t->began))
+                t->began = then;
+        if (r->silent != 0 || (said->wants == 0 && said->in_flight == 0))
+                return;
+        r->quiet = is_quiet(t, r, window, now);
+        add(&t->all, said, window, now);
+        if (!r->quiet)
+                add(&t->some, said, window, now);
+}
+
+/* As long as nobody else of the container has work, one who is silent is all that is said of it. */
+void tally_end(Tally *t, uint64_t now) {
+        bool leaves = t->some.wants != 0;
+        const TallySum *s = leaves ? &t->some : &t->all;
+
+        t->in_flight = s->in_flight;
+        t->wants = s->wants;
+        t->n_active = s->n_active;
+        t->drained = s->drained;
+        for (uint32_t i = 0; leaves && t->some.n_active < t->all.n_active && i < SLICE_ROWS; i++)
+                if (t->rows[i].quiet) {
+                        t->rows[i].quiet = false;
+                        t->rows[i].silent = now;
+                        t->stuck = t->stuck != 0 ? t->stuck : now;
+                }
+}
+
+void tally_forget(Tally *t, uint32_t row, uint64_t now) {
+        TallyRow *r = &t->rows[row];
+
+        if (r->silent != 0)
+                t->apart += min_u64(since(r->silent, now) / 2, four_times(r->said.in_flight) + UNSAID);
+        *r = (TallyRow){.known = false};
 }

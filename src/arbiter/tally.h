@@ -8,16 +8,30 @@
 
 typedef struct Said { /* one row, as it was read */
         uint64_t wants, busy, in_flight;
-        uint32_t drained, began; /* as SliceWork has them */
+        uint32_t launched, drained, began; /* as SliceWork has them */
 } Said;
 
 typedef struct TallyRow {
-        uint64_t busy; /* as it said last */
-        bool known;
+        Said said;       /* last */
+        uint64_t moved;  /* when that was something else than before */
+        uint64_t silent; /* when it was left out: its work did not end, and nothing moved; 0: it counts */
+        bool known, quiet;
 } TallyRow;
+
+/* What the rows come to, all of them or those that are not silent. */
+typedef struct TallySum {
+        uint64_t in_flight, wants;
+        uint32_t n_active;
+        bool drained;
+} TallySum;
 
 typedef struct Tally {
         TallyRow rows[SLICE_ROWS];
+        TallySum all, some;       /* while a pass is under way */
+        uint64_t closed;          /* since when its newest window is; 0: it is open */
+        uint64_t launched, life;  /* launches; words of its rows that were seen to change: ever, both */
+        uint64_t apart;           /* ns, ever: what rows used that had been left out, not in busy */
+        uint64_t stuck;           /* since when the first of those that are left out is; 0: none */
         uint64_t busy, in_flight; /* ns; busy since the tally was begun, and it never goes back */
         uint64_t wants;           /* since when; 0: nobody does */
         uint64_t opened,
@@ -28,10 +42,16 @@ typedef struct Tally {
 
 #define TALLY_NULL ((Tally){.drained = true})
 
-/* One pass over what was read: begin, each living row, end. opened: when the tenant's newest window was; window: its number. What a row says to have
- * used between two passes counts for no more than `most`, ns. */
-void tally_begin(Tally *t, uint64_t opened);
+/* One pass over what was read: begin, each living row, end. opened: when the tenant's newest window was; closed: the same, 0 while it is open;
+ * window: its number. What a row says to have used between two passes counts for no more than `most`, ns.
+ *
+ * A row whose work is not over for long after its window, though nothing of it moves (its process is stopped, or dead with a child that has
+ * its lock), does not hold back those of its container that have work: it is left out until it moves. What it says then to have used is told
+ * apart, and counts for no more than the time since. */
+void tally_begin(Tally *t, uint64_t opened, uint64_t closed);
 void tally_row(Tally *t, uint32_t row, const Said *said, uint32_t window, uint64_t now, uint64_t most);
+void tally_end(Tally *t, uint64_t now);
 
-/* Its process is gone: it will be met anew. */
-void tally_forget(Tally *t, uint32_t row);
+/* Its process is gone: it will be met anew. Who dies while he is left out is charged half of the time since, at most 1 s more than four times
+ * what he said to be in flight. */
+void tally_forget(Tally *t, uint32_t row, uint64_t now);

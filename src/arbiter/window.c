@@ -49,11 +49,14 @@ void window_open(Engine *e, uint32_t i, uint64_t now, bool contested) {
         set_depth(e, t, now, contested);
         t->opened = now;
         t->busy = t->says.busy;
+        t->launched = t->says.launched;
         t->paid = t->late = t->beside = t->idle_since = t->began = t->early = 0;
         t->parts = false;
         t->from = now + since(t->lag > 2 * HOP ? 0 : LEAD, still_closing(e, now));
         t->firm = t->from + HOP + length - early;
-        t->turn.closes = t->terms.conserving && !contested ? now + LONE : t->firm;
+        t->turn.closes = t->firm;
+        if (!contested) /* who is late by a long time may come then, too */
+                t->turn.closes = t->terms.conserving ? now + LONE : t->firm + (t->missed > 0 ? LONE : 0);
         e->owner = (int32_t) i;
         if (t->terms.conserving && t->account.clock > e->clock)
                 e->clock = t->account.clock;
@@ -98,24 +101,56 @@ void window_close(Engine *e, uint32_t i, uint64_t now) {
 
 /* ---- what it cost ---- */
 
-/* When the card was its own. Where nobody else waits nothing is lost by an owner who is late, or does not come at all: that one waits
- * for the next one all the longer. */
-static uint64_t begin_of(const Engine *e, const EngineTenant *t, uint64_t now) {
+/* Another one has more coming to him than a window, or takes whatever there is: time that is not used is his loss. */
+static bool is_loss(const Engine *e, const EngineTenant *t) {
+        for (uint32_t i = 0; i < e->n; i++) {
+                const EngineTenant *o = &e->tenants[i];
+
+                if (o == t || !o->terms.gated || !wants(o) ||
+                    (o->state != ENGINE_CLOSED && o->state != ENGINE_OPEN))
+                        continue;
+                if (o->terms.conserving || account_tokens(&o->account) >= (int64_t) ENGINE_QUANTUM * 3 / 2)
+                        return true;
+        }
+        return false;
+}
+
+/* How late it came, or until now; a hop is overhead of all windows. */
+static uint64_t lateness(const EngineTenant *t, uint64_t now) {
         uint64_t from = t->from + t->beside;
 
-        if (e->owner >= 0 || engine_choose(e, now) >= 0)
-                return from;
-        if (t->began == 0 && t->says.busy == t->busy && t->says.in_flight == 0 && !t->parts)
-                return now;
-        return max_u64(from,
-                       min_u64(since(HOP, t->began), t->opened + LAG)); /* a hop is all windows' overhead */
+        if (!has_come(t))
+                return since(from, now);
+        return t->began != 0 ? since(from, since(HOP, t->began)) : 0;
+}
+
+/* Of that, what costs nothing whatever he did before: where nobody waits, nothing is lost but his own next window. */
+static uint64_t usual_lateness(const Engine *e, const EngineTenant *t, uint64_t now) {
+        if (!has_come(t) || e->owner >= 0 || engine_choose(e, now) >= 0)
+                return 0;
+        return min_u64(lateness(t, now), since(t->from + t->beside, t->opened + LAG));
+}
+
+/* And the rest, as far as he used the card before: who is short of a processor is let off, and who only says so gains little. */
+static uint64_t forgiven(const Engine *e, const EngineTenant *t, uint64_t now) {
+        uint64_t usual = usual_lateness(e, t, now), late = lateness(t, now);
+
+        return late <= LAG || is_loss(e, t) ? 0 : min_u64(since(usual, late), t->mercy);
+}
+
+/* When the card was its own. */
+static uint64_t begin_of(const Engine *e, const EngineTenant *t, uint64_t now) {
+        return t->from + t->beside + usual_lateness(e, t, now) + forgiven(e, t, now);
 }
 
 /* At least the time that it had the card for itself, less what it takes to notice; at most that time. Several processes of one tenant
  * share the card, and each has seen all of it pass. */
 static uint64_t cost_of(const Engine *e, const EngineTenant *t, uint64_t now) {
         uint64_t held = since(begin_of(e, t, now), now) + t->early, busy = since(t->busy, t->says.busy);
-        uint64_t least = since(SLACK + t->late, held), most = held - min_u64(e->overhead, held / 2);
+        uint64_t slack = busy == 0 && held >= ENGINE_QUANTUM / 2
+                                 ? 0
+                                 : SLACK; /* who has used nothing at all is not believed */
+        uint64_t least = since(slack + t->late, held), most = held - min_u64(e->overhead, held / 2);
 
         return busy < least ? least : min_u64(busy, max_u64(most, least));
 }
@@ -164,15 +199,18 @@ static void charge(Engine *e, EngineTenant *t, uint64_t cost) {
 
 /* ---- the end ---- */
 
-/* Windows that nothing is done with come ever later: to a second. */
+/* Who does nothing with his windows waits for the next one, as long as others want the card: shortly, where anything moves (a program that is
+ * late tells at least that a window went by), and ever longer, where nothing does. */
 static void note_use(EngineTenant *t, uint64_t now) {
-        if (t->says.busy != t->busy || t->says.in_flight > 0) {
+        if (has_come(t)) {
                 t->empty = 0;
+                t->missed -= t->missed > 0;
                 return;
         }
         t->empty += t->empty < 10;
+        t->missed += t->missed < 16 ? 4 : 0;
         if (t->empty > FORGIVEN) /* it may have been late */
-                t->paused_until = now + (PAUSE << t->empty);
+                t->paused_until = now + min_u64(GONE, max_u64(PAUSE, since(t->alive, now) / 8));
 }
 
 /* The next one was let in before the end. From when it was there each had half of the card; before that it had nothing to pay for. */
@@ -215,8 +253,12 @@ void window_late(Engine *e, uint32_t i, uint64_t now) {
 }
 
 static void over(Engine *e, EngineTenant *t, uint64_t now) {
+        uint64_t let_off;
+
         share_overlap(e, t, now);
+        let_off = forgiven(e, t, now);
         charge(e, t, cost_of(e, t, now));
+        t->mercy = min_u64(MERCY, t->mercy - let_off + (has_come(t) ? t->paid / 2 : 0));
         settle(t, now);
         t->turn.granted += since(t->opened, now);
         t->patience = min_u64(2 * t->patience, PATIENCE);

@@ -129,6 +129,7 @@ static void launch(Model *m, ModelProcess *p, uint64_t depth) {
         if (p->request > 0)
                 n = min_u64(n, (p->pending + p->kernel - 1) / p->kernel);
         p->left += n * p->kernel;
+        p->said.launched += (uint32_t) n;
         if (p->request > 0)
                 p->pending -= min_u64(p->pending, n * p->kernel);
         if (n > 0 && (p->window != m->tenants[p->tenant].turn.number || p->said.began == 0))
@@ -226,13 +227,18 @@ static void read_rows(Model *m, uint32_t tenant) {
         ModelTenant *t = &m->tenants[tenant];
         EngineSays says;
 
-        tally_begin(&t->tally, t->opened);
+        tally_begin(&t->tally, t->opened, !t->turn.open && t->turn.closes <= m->now ? t->turn.closes : 0);
         for (uint32_t i = 0; i < m->n_processes; i++)
                 if (m->processes[i].tenant == tenant && !m->processes[i].dead)
                         tally_row(&t->tally, i, &m->processes[i].said, t->turn.number, m->now, 10 * SEC);
+        tally_end(&t->tally, m->now);
         says = (EngineSays){.wants = t->tally.wants,
                             .busy = t->tally.busy,
                             .in_flight = t->tally.in_flight,
+                            .launched = t->tally.launched,
+                            .life = t->tally.life,
+                            .apart = t->tally.apart,
+                            .stuck = t->tally.stuck,
                             .n_active = t->tally.n_active,
                             .began = t->tally.began,
                             .drained = t->tally.drained,

@@ -411,9 +411,45 @@ static void one_who_rings_without_end(void) {
         end(&b);
 }
 
+/* Rows of nobody that want: few questions at a time, and all of them in the end. */
+static void few_questions_at_a_time(void) {
+        Board b = begin();
+        char directory[192];
+        EngineSays says;
+        uint32_t dead = 0, before = 0, readings = 0;
+        uint64_t now = now_nsec();
+        Seat s;
+        Gate *g;
+        int fd;
+
+        put(&b, "one", 50);
+        g = gate("one");
+        for (uint32_t i = 0; i < SLICE_ROWS; i++)
+                atomic_store(&g->slice.counters->rows[i].work.wants, 1);
+        (void) snprintf(directory, sizeof directory, "%s/one/0", path);
+        fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        ASSERT_TRUE(fd >= 0);
+        ASSERT_OK(seat_open(fd, &s));
+        while (dead < SLICE_ROWS - 1 && ++readings < 100000) {
+                dead = 0;
+                seat_read(&s, now += UINT64_C(5000000), true, readings % 2 != 0, &says);
+                for (uint32_t i = 0; i < SLICE_ROWS; i++)
+                        dead += s.dead[i];
+                ASSERT_TRUE(dead <= before + 8);
+                before = dead;
+        }
+        ASSERT_INT(dead, SLICE_ROWS - 1); /* all but the one that lives */
+        ASSERT_TRUE(readings >= SLICE_ROWS / 8 - 1);
+        ASSERT_TRUE(!s.dead[g->slice.row]);
+        seat_done(&s);
+        (void) close(fd);
+        gate_free(g);
+        end(&b);
+}
+
 int main(void) {
         return TEST_MAIN(TEST(windows_follow_each_other), TEST(never_two_at_once), TEST(another_takes_over),
                          TEST(a_page_that_is_made_anew), TEST(slices_come_and_go),
                          TEST(the_dead_are_not_waited_for), TEST(whatever_stands_there),
-                         TEST(one_who_rings_without_end));
+                         TEST(one_who_rings_without_end), TEST(few_questions_at_a_time));
 }

@@ -353,7 +353,7 @@ static void when_a_row_began(void) {
         Tally t = TALLY_NULL;
         Said said = {.wants = 1, .began = 0};
 
-        tally_begin(&t, opened);
+        tally_begin(&t, opened, 0);
         tally_row(&t, 0, &said, 1, now, SEC);
         ASSERT_INT(t.began, 0);
         said.began = TURN_BEGAN(opened - 10 * MSEC); /* of another window */
@@ -369,11 +369,11 @@ static void when_a_row_began(void) {
         ASSERT_NEAR((double) (t.began - opened), 2 * MSEC, TURN_GRAIN);
         for (uint32_t i = 0; i < 100000; i++) {
                 said.began = i * UINT32_C(2654435761);
-                tally_begin(&t, opened);
+                tally_begin(&t, opened, 0);
                 tally_row(&t, 0, &said, 1, now, SEC);
                 ASSERT_TRUE(t.began == 0 || (t.began + TURN_GRAIN >= opened && t.began <= now));
         }
-        tally_begin(&t, 0); /* it never had a window */
+        tally_begin(&t, 0, 0); /* it never had a window */
         said.began = TURN_BEGAN(now);
         tally_row(&t, 0, &said, 0, now, SEC);
         ASSERT_INT(t.began, 0);
@@ -416,6 +416,107 @@ static void patience_comes_back(void) {
         printf("# after they were wrong: %.2f of 20, %.2f of 60\n", s.of[0], s.of[1]);
         ASSERT_NEAR(s.of[0], 20, 1);
         ASSERT_NEAR(s.of[1], 60, 1);
+}
+
+/* Short requests, of which it says nothing: what it launches is seen all the same, and it never waits for long. */
+static void a_light_program_alone(void) {
+        ModelProcess *p;
+
+        model_init(&m, 51);
+        p = model_process(&m, tenant(fixed(30)), 20 * USEC);
+        p->lie = LIE_BUSY_ZERO;
+        p->request = 100 * USEC;
+        p->rest = 2 * MSEC;
+        model_run(&m, 20 * SEC);
+        printf("# short requests: %u, the longest took %.2f ms\n", p->n_latencies, (double) p->longest / 1e6);
+        ASSERT_TRUE(p->n_latencies == MODEL_SAMPLES || p->n_latencies > 2000);
+        ASSERT_TRUE(p->longest < 30 * MSEC);
+}
+
+/* Stopped with work in flight, as a sibling goes on: that one has the container's share, and nobody pays for what was not used. */
+static void one_of_two_is_stopped(void) {
+        ModelProcess *p;
+        Shares s;
+
+        model_init(&m, 52);
+        (void) model_process(&m, tenant(fixed(30)), MSEC);
+        p = model_process(&m, 0, 20 * MSEC);
+        (void) model_process(&m, tenant(fixed(20)), 500 * USEC);
+        model_run(&m, 3 * SEC);
+        while (!m.tenants[0].turn.open || p->left == 0)
+                model_run(&m, m.now + 100 * USEC);
+        p->stopped = true;
+        model_run(&m, m.now + 3 * SEC);
+        s = shares(5 * SEC);
+        printf("# beside a stopped one: %.2f of 30, %.2f of 20\n", s.of[0], s.of[1]);
+        ASSERT_NEAR(s.of[0], 30, 2);
+        ASSERT_NEAR(s.of[1], 20, 1);
+        model_run(&m, m.now + 5 * SEC);
+        ASSERT_INT(m.events, 1); /* that its work has ended only it can say */
+        p->stopped = false;
+        p->look = m.now;
+        model_run(&m, m.now + 40 * SEC);
+        s = shares(10 * SEC);
+        ASSERT_NEAR(s.of[0], 30, 2);
+}
+
+/* Short of processors: it comes when a window would be over. */
+static void who_is_always_late(void) {
+        Shares s;
+
+        model_init(&m, 53);
+        m.late = 12 * MSEC;
+        (void) model_process(&m, tenant(fixed(30)), MSEC);
+        model_run(&m, 5 * SEC);
+        s = shares(10 * SEC);
+        printf("# late by up to 12 ms: %.2f of 30\n", s.of[0]);
+        ASSERT_TRUE(s.of[0] > 26 && s.of[0] < 31);
+}
+
+/* Silent rows, one pass after the other: for 100 ms and four times what is in flight, and as long as somebody else has work. */
+static void who_is_silent_is_left_out(void) {
+        Tally t = TALLY_NULL;
+        Said stuck = {.wants = 1, .in_flight = 10 * MSEC}, other = {.wants = 2, .drained = 7};
+        uint64_t now = SEC;
+
+        for (unsigned i = 0; i < 2000; i++, now += MSEC) {
+                tally_begin(&t, SEC, SEC + 5 * MSEC);
+                tally_row(&t, 0, &stuck, 7, now, SEC);
+                if (i >= 500)
+                        tally_row(&t, 1, &other, 7, now, SEC);
+                tally_end(&t, now);
+                ASSERT_INT(t.drained, i >= 500);
+                ASSERT_INT(t.n_active, 1);
+                ASSERT_INT(t.stuck != 0, i >= 500);
+                other.busy += i;
+        }
+        stuck.busy = 10 * SEC;
+        tally_begin(&t, SEC, SEC + 5 * MSEC);
+        tally_row(&t, 0, &stuck, 7, now, 100 * SEC);
+        tally_end(&t, now);
+        ASSERT_TRUE(!t.drained && t.stuck == 0);
+        ASSERT_TRUE(t.apart > 1400 * MSEC && t.apart <= 1501 * MSEC); /* no more than there was time for */
+}
+
+/* Killed while it was left out: half of the time, and four times what it said and a second at most. */
+static void who_dies_silent(void) {
+        Tally t = TALLY_NULL;
+        Said stuck = {.wants = 1, .in_flight = MSEC}, other = {.wants = 2, .drained = 7};
+
+        for (unsigned i = 0; i < 2; i++) {
+                tally_begin(&t, SEC, SEC + 5 * MSEC);
+                tally_row(&t, 0, &stuck, 7, SEC + i * SEC, SEC);
+                tally_row(&t, 1, &other, 7, SEC + i * SEC, SEC);
+                tally_end(&t, SEC + i * SEC);
+        }
+        ASSERT_TRUE(t.stuck != 0 && t.drained);
+        tally_forget(&t, 0, 2 * SEC + 100 * MSEC);
+        ASSERT_INT(t.apart, 50 * MSEC);
+        tally_forget(&t, 0, 200 * SEC);
+        ASSERT_INT(t.apart, 50 * MSEC);
+        t.rows[1] = (TallyRow){.said = stuck, .silent = SEC, .known = true};
+        tally_forget(&t, 1, 200 * SEC);
+        ASSERT_INT(t.apart, 50 * MSEC + 4 * MSEC + SEC);
 }
 
 static void say(Engine *e, uint64_t now, uint64_t wants, uint64_t busy) {
@@ -676,5 +777,7 @@ int main(void) {
                          TEST(the_absent_waste_little), TEST(stopped_and_killed_in_a_window),
                          TEST(bells_are_lost), TEST(the_arbiter_is_late), TEST(a_kernel_that_will_not_end),
                          TEST(who_waits_for_it_is_not_blamed), TEST(how_long_is_long),
-                         TEST(the_clock_stands_and_jumps), TEST(whatever_happens), TEST(nobody_starves));
+                         TEST(the_clock_stands_and_jumps), TEST(whatever_happens), TEST(nobody_starves),
+                         TEST(a_light_program_alone), TEST(one_of_two_is_stopped), TEST(who_is_always_late),
+                         TEST(who_is_silent_is_left_out), TEST(who_dies_silent));
 }
