@@ -290,7 +290,7 @@ static void slices_come_and_go(void) {
                 put_as(&b, i % 2 ? "one" : "two", 50, 2, i % 2 ? "GPU-a" : "GPU-b");
                 g = gate(i % 2 ? "one" : "two");
                 want(g);
-                (void) use_window(g);
+                WAIT_FOR(is_open(g)); /* and stays so: nobody else wants the card */
                 gate_free(g);
                 board_drop(&b, i % 2 ? "one" : "two");
         }
