@@ -162,7 +162,7 @@ static void take_row(Seat *s, uint32_t row, const Said *said, uint64_t now, bool
                         ask(s, row, now);
                 else if (!s->passed_over) {
                         s->passed_over = true;
-                        s->from = s->at;
+                        s->from[s->kind] = s->at;
                 }
         }
         if (!s->is_row[row]) {
@@ -228,7 +228,8 @@ void seat_read(Seat *s, uint64_t now, bool all, bool doubt, EngineSays *ret) {
                 s->questioned = now;
         s->questions = QUESTIONS;
         s->passed_over = false;
-        s->first = s->from;
+        s->kind = (all ? 2U : 0U) + (doubt ? 1U : 0U);
+        s->first = s->from[s->kind];
         if (s->counters >= 0 && all)
                 read_all(s, now, doubt);
         else if (s->counters >= 0)

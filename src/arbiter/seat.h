@@ -24,10 +24,12 @@ typedef struct Seat {
         uint64_t read;              /* when anything was */
         uint64_t heard_from;        /* the bell: beginning of a period */
         uint32_t rings;
-        uint64_t unasked_until;   /* asking who lives takes too long */
-        uint32_t questions;       /* that are left in this reading */
-        uint32_t first, at, from; /* places: this reading begins with, is at, and the next one begins with */
-        bool passed_over;         /* somebody could not be asked for in this reading */
+        uint64_t unasked_until; /* asking who lives takes too long */
+        uint32_t questions;     /* that are left in this reading */
+        uint32_t first, at;     /* places: this reading begins with, is at */
+        uint32_t from[4];       /* the next one of its kind begins with: else some rows would never be met */
+        uint32_t kind;
+        bool passed_over; /* somebody could not be asked for in this reading */
         uint32_t n_rows;
         uint8_t rows[SLICE_ROWS]; /* those that have work, or had it */
         bool is_row[SLICE_ROWS], dead[SLICE_ROWS];
