@@ -594,7 +594,7 @@ class WebhookTest(unittest.TestCase):
         one = Replica(self, pod="one")
         until(lambda: self.api.get(path)["metadata"]["labels"], "it leads")
         self.assertIsNone(one.kept("/version"))
-        wait_for("it has its certificate", lambda: one.serial() is not None)
+        until(lambda: one.serial() is not None, "it has its certificate")
         connections = [one.connect(self.authorities()) for _ in range(2)]
         for connection in connections:
             self.addCleanup(connection.close)

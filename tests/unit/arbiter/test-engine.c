@@ -429,7 +429,7 @@ static void a_light_program_alone(void) {
         p->rest = 2 * MSEC;
         model_run(&m, 20 * SEC);
         printf("# short requests: %u, the longest took %.2f ms\n", p->n_latencies, (double) p->longest / 1e6);
-        ASSERT_TRUE(p->n_latencies == MODEL_SAMPLES || p->n_latencies > 2000);
+        ASSERT_TRUE(p->n_latencies > 2000);
         ASSERT_TRUE(p->longest < 30 * MSEC);
 }
 
