@@ -391,6 +391,7 @@ static void in_namespaces(void (*body)(void)) {
         if (pid == 0)
                 body();
         ASSERT_TRUE(waitpid(pid, &status, 0) == pid);
+        (void) rmdir(home); /* what stood there was mounted, and is gone */
         if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
                 (void) printf("no namespaces here: not tried\n");
         else
