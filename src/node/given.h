@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Small questions of the audits: which card, which container, and what that was given of it. */
+/* Small questions of isolation and of the audits: which card, which container, and what that was given of it. */
 
 #include "kubelet/owner.h"
 #include "node/inventory.h"

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "node/given.h"
 #include "node/install.h"
 #include "slice/inside.h"
 
@@ -173,16 +174,9 @@ static int read_files(const Isolation *i, unsigned minor_, SliceSpec *ret, Fault
         return r == 0 ? 0 : ISOLATION_E_MISSING;
 }
 
-static const MachineCard *machine_card(const Inventory *v, uint32_t index) {
-        for (size_t i = 0; i < v->cards.n; i++)
-                if (v->cards.cards[i].index == index)
-                        return &v->cards.cards[i];
-        return NULL;
-}
-
 static int describe(const Isolation *i, const Inventory *v, const RosterContainer *c, uint32_t index,
                     uint32_t units, SliceSpec *ret, Fault *fault) {
-        const MachineCard *card = machine_card(v, index);
+        const MachineCard *card = given_card_at(v, index);
         uint32_t dev = card ? card_units(card->mib, v->unit) : 0;
         bool open = c->not_isolated && !i->ignores_disable;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The simulated driver as a file system (FUSE): nvidiactl, nvidiaN, nvidia-uvm, nvidia-uvm-tools, and status. The kernel does
+/* The simulated driver as files (FUSE): nvidiactl, nvidiaN, nvidia-uvm, nvidia-uvm-tools, and status. The kernel does
  * what only it can do: it brings the system calls of any process, and counts the copies of an open file over dup, fork,
  * passing and death. The calls are answered one after the other, on one thread; pages of mapped cards on another, at any time. */
 

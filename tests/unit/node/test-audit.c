@@ -39,16 +39,8 @@ static void on_stray(void *userdata, const AuditStray *stray) {
         strays++;
 }
 
-static void process(uint32_t pid, const char *container) {
-        char text[256];
-        FILE *file;
-
-        (void) snprintf(text, sizeof text, "%s/%u", proc, pid);
-        ASSERT_OK(mkdir(text, 0755));
-        (void) snprintf(text, sizeof text, "%s/%u/cgroup", proc, pid);
-        file = fopen(text, "we");
-        ASSERT_TRUE(file && fprintf(file, "0::/kubepods/burstable/pod" UID "/%s\n", container) > 0);
-        ASSERT_OK(fclose(file));
+static void process(uint32_t pid, const char *id) {
+        scratch_process(proc, pid, UID, id);
 }
 
 static void gone(uint32_t pid) {

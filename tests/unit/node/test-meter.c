@@ -46,15 +46,7 @@ static void on_excess(void *userdata, const MeterExcess *excess) {
 }
 
 static void process(uint32_t pid, const char *id) {
-        char text[256];
-        FILE *file;
-
-        (void) snprintf(text, sizeof text, "%s/%u", proc, pid);
-        ASSERT_OK(mkdir(text, 0755));
-        (void) snprintf(text, sizeof text, "%s/%u/cgroup", proc, pid);
-        file = fopen(text, "we");
-        ASSERT_TRUE(file && fprintf(file, "0::/kubepods/burstable/pod" UID "/%s\n", id) > 0);
-        ASSERT_OK(fclose(file));
+        scratch_process(proc, pid, UID, id);
 }
 
 static void give(const char *name, DeviceKind kind, uint32_t first, uint32_t n) {
