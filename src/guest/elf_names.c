@@ -31,6 +31,18 @@ static void take(ElfObject *o, const Elf64_Dyn *d) {
         case DT_GNU_HASH:
                 o->gnu_hash = located(o->base, d->d_un.d_ptr);
                 break;
+        case DT_JMPREL:
+                o->jumps = located(o->base, d->d_un.d_ptr);
+                break;
+        case DT_PLTRELSZ:
+                o->jumps_size = d->d_un.d_val;
+                break;
+        case DT_RELA:
+                o->relocations = located(o->base, d->d_un.d_ptr);
+                break;
+        case DT_RELASZ:
+                o->relocations_size = d->d_un.d_val;
+                break;
         case DT_SONAME:
                 o->soname = d->d_un.d_val;
                 break;
@@ -62,7 +74,7 @@ static size_t length(const char *text) {
         return n;
 }
 
-static bool text_is(ElfRead read, const ElfObject *o, uint64_t offset, const char *text) {
+bool elf_text_is(ElfRead read, const ElfObject *o, uint64_t offset, const char *text) {
         size_t n = length(text) + 1;
         char found[NAME_MAX_ + 1];
 
@@ -76,7 +88,7 @@ static bool text_is(ElfRead read, const ElfObject *o, uint64_t offset, const cha
 }
 
 bool elf_is(ElfRead read, const ElfObject *o, const char *soname) {
-        return o->soname != 0 && text_is(read, o, o->soname, soname);
+        return o->soname != 0 && elf_text_is(read, o, o->soname, soname);
 }
 
 /* The address of the symbol of that number, if it is the function that is wanted. */
@@ -89,7 +101,7 @@ static uint64_t symbol_at(ElfRead read, const ElfObject *o, uint32_t index, cons
             (ELF64_ST_TYPE(s.st_info) != STT_FUNC && ELF64_ST_TYPE(s.st_info) != STT_NOTYPE) ||
             (ELF64_ST_BIND(s.st_info) != STB_GLOBAL && ELF64_ST_BIND(s.st_info) != STB_WEAK))
                 return 0;
-        return text_is(read, o, s.st_name, name) ? o->base + s.st_value : 0;
+        return elf_text_is(read, o, s.st_name, name) ? o->base + s.st_value : 0;
 }
 
 static uint32_t gnu_hash_of(const char *name) {
