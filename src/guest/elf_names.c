@@ -66,29 +66,37 @@ bool elf_open(ElfRead read, uint64_t base, uint64_t dynamic, ElfObject *ret) {
         return o.symbols != 0 && o.strings != 0 && (o.hash != 0 || o.gnu_hash != 0);
 }
 
-static size_t length(const char *text) {
-        size_t n = 0;
+static bool same(const char *found, const char *text, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                if (found[i] != text[i])
+                        return false;
+                if (text[i] == '\0')
+                        return true;
+        }
+        return false;
+}
 
-        while (n < NAME_MAX_ && text[n] != '\0')
-                n++;
+/* One read, however many: each is a system call where memory is looked at with care. */
+unsigned elf_text_among(ElfRead read, const ElfObject *o, uint64_t offset, const char *const texts[],
+                        unsigned n) {
+        uint64_t left = offset < o->strings_size ? o->strings_size - offset : 0;
+        size_t size = left < NAME_MAX_ ? (size_t) left : NAME_MAX_;
+        char found[NAME_MAX_];
+
+        if (size == 0 || !read(found, o->strings + offset, size))
+                return n;
+        for (unsigned i = 0; i < n; i++)
+                if (same(found, texts[i], size))
+                        return i;
         return n;
 }
 
-bool elf_text_is(ElfRead read, const ElfObject *o, uint64_t offset, const char *text) {
-        size_t n = length(text) + 1;
-        char found[NAME_MAX_ + 1];
-
-        if (n > sizeof found || offset > o->strings_size || n > o->strings_size - offset ||
-            !read(found, o->strings + offset, n))
-                return false;
-        for (size_t i = 0; i < n; i++)
-                if (found[i] != text[i])
-                        return false;
-        return true;
+static bool text_is(ElfRead read, const ElfObject *o, uint64_t offset, const char *text) {
+        return elf_text_among(read, o, offset, &text, 1) == 0;
 }
 
 bool elf_is(ElfRead read, const ElfObject *o, const char *soname) {
-        return o->soname != 0 && elf_text_is(read, o, o->soname, soname);
+        return o->soname != 0 && text_is(read, o, o->soname, soname);
 }
 
 /* The address of the symbol of that number, if it is the function that is wanted. */
@@ -101,7 +109,7 @@ static uint64_t symbol_at(ElfRead read, const ElfObject *o, uint32_t index, cons
             (ELF64_ST_TYPE(s.st_info) != STT_FUNC && ELF64_ST_TYPE(s.st_info) != STT_NOTYPE) ||
             (ELF64_ST_BIND(s.st_info) != STB_GLOBAL && ELF64_ST_BIND(s.st_info) != STB_WEAK))
                 return 0;
-        return elf_text_is(read, o, s.st_name, name) ? o->base + s.st_value : 0;
+        return text_is(read, o, s.st_name, name) ? o->base + s.st_value : 0;
 }
 
 static uint32_t gnu_hash_of(const char *name) {

@@ -29,5 +29,6 @@ uint64_t elf_find(ElfRead read, const ElfObject *o, const char *name);
 /* Whether it calls itself so: DT_SONAME. */
 bool elf_is(ElfRead read, const ElfObject *o, const char *soname);
 
-/* Whether that stands at an offset in its strings. */
-bool elf_text_is(ElfRead read, const ElfObject *o, uint64_t offset, const char *text);
+/* Which of n texts, of less than 64 bytes, stands at an offset in its strings; n: none of them, or nothing that could be read. */
+unsigned elf_text_among(ElfRead read, const ElfObject *o, uint64_t offset, const char *const texts[],
+                        unsigned n);

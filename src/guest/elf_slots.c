@@ -37,20 +37,20 @@ static bool is_slot(const Elf64_Rela *r) {
 
 /* false: no room, or a symbol that is not there. */
 static bool note(ElfRead read, const ElfObject *o, const Elf64_Rela *r, Wanted *w) {
+        uint64_t symbol = ELF64_R_SYM(r->r_info);
         Elf64_Sym s;
+        unsigned i;
 
-        if (!is_slot(r) || ELF64_R_SYM(r->r_info) == 0)
+        if (!is_slot(r) || symbol == 0)
                 return true;
-        if (!read(&s, o->symbols + ELF64_R_SYM(r->r_info) * sizeof s, sizeof s))
+        if (!read(&s, o->symbols + symbol * sizeof s, sizeof s))
                 return false;
-        for (unsigned i = 0; i < w->n; i++) {
-                if (!elf_text_is(read, o, s.st_name, w->names[i]))
-                        continue;
-                if (w->found == w->max)
-                        return false;
-                w->slots[w->found++] = (ElfSlot){.address = o->base + r->r_offset, .name = i};
+        i = elf_text_among(read, o, s.st_name, w->names, w->n);
+        if (i == w->n)
                 return true;
-        }
+        if (w->found == w->max)
+                return false;
+        w->slots[w->found++] = (ElfSlot){.address = o->base + r->r_offset, .name = i};
         return true;
 }
 
