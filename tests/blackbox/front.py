@@ -17,6 +17,7 @@ from sim_lab import Machine, enter_namespace
 LIBRARY, SIM, FOLDER, CC = *(os.path.abspath(a) for a in sys.argv[1:4]), sys.argv[4:]
 FAKE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "fake")
 MIB = 1 << 20
+REAL = os.environ.get("FRONTS", "/usr/lib")
 PATIENCE = 120
 
 # What a program gets of a slice: managed memory in blocks of 10 MiB, one of them again after it was freed, and the rest as plain memory.
@@ -113,7 +114,7 @@ class Front(unittest.TestCase):
 
     def said(self, *command, fronts=(), slices=None, **more):
         environment = dict(os.environ, LD_PRELOAD=" ".join([*fronts, LIBRARY]), ALIQUOT_SLICES=slices or self.slices,
-                           ALIQUOT_SIM_DIR=self.machine.dir, LD_LIBRARY_PATH=FOLDER, **more)
+                           ALIQUOT_SIM_DIR=self.machine.dir, LD_LIBRARY_PATH=":".join([FOLDER, *glob.glob(REAL + "/*-linux-gnu")]), **more)
         p = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE, check=False)
         self.assertEqual(p.stderr, "")
         return p.stdout
@@ -188,8 +189,7 @@ class Front(unittest.TestCase):
 
     def test_real_ones(self):
         """Where they are installed: tcmalloc maps by system calls of its own, libv4l makes its ioctl() by them."""
-        fronts = [p for folder in (os.environ.get("FRONTS", "/usr/lib"),) for name in ("*/libtcmalloc*.so.4", "*/libv4l/v4l[12]*.so")
-                  for p in sorted(glob.glob(folder + "/" + name))]
+        fronts = [p for name in ("*/libtcmalloc*.so.4", "*/libv4l/v4l[12]*.so") for p in sorted(glob.glob(REAL + "/" + name))]
         if not fronts:
             self.skipTest("neither libtcmalloc nor libv4l is here (packages libtcmalloc-minimal4, libgoogle-perftools4, libv4l-0)")
         for program in self.programs():
