@@ -29,17 +29,10 @@ void *aliquot_mmap64(void *address, size_t length, int protection, int flags, in
 int aliquot_munmap(void *address, size_t length) EXPORTED("munmap");
 void *aliquot_mremap(void *address, size_t old, size_t length, int flags, ...) EXPORTED("mremap");
 
-/* The same by names that nobody can come before. */
-#define OWN(name) __attribute__((alias(name), visibility("hidden")))
-int own_ioctl(int fd, unsigned long request, ...) OWN("ioctl");
-void *own_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset) OWN("mmap");
-int own_munmap(void *address, size_t length) OWN("munmap");
-void *own_mremap(void *address, size_t old, size_t length, int flags, ...) OWN("mremap");
-
 static const uintptr_t ours[SLOT_NAMES] = {
-        [SLOT_IOCTL] = (uintptr_t) own_ioctl,   [SLOT_MMAP] = (uintptr_t) own_mmap,
-        [SLOT_MMAP64] = (uintptr_t) own_mmap,   [SLOT_MUNMAP] = (uintptr_t) own_munmap,
-        [SLOT_MREMAP] = (uintptr_t) own_mremap,
+        [SLOT_IOCTL] = (uintptr_t) aliquot_ioctl,   [SLOT_MMAP] = (uintptr_t) aliquot_mmap,
+        [SLOT_MMAP64] = (uintptr_t) aliquot_mmap64, [SLOT_MUNMAP] = (uintptr_t) aliquot_munmap,
+        [SLOT_MREMAP] = (uintptr_t) aliquot_mremap,
 };
 
 /* A uvm file. Nobody maps memory of one before it is initialized, which this program has done, or the one that it has it from. */
