@@ -23,7 +23,8 @@ static char *const base = (char *) 0x600000000000; /* where hardly anything is *
 static void *map(int fd, long i) {
         char *at = base + i * BLOCK * MIB;
 
-        return mmap(at, BLOCK * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd, (off_t) (intptr_t) at);
+        return mmap(at, BLOCK * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd,
+                    (off_t) (intptr_t) at);
 }
 
 static int fill(int fd, long from) {
@@ -46,7 +47,9 @@ void use_uvm(void) {
 
         (void) snprintf(path, sizeof path, "%s/nvidia-uvm", getenv("ALIQUOT_SIM_DIR"));
         fd = open(path, O_RDWR | O_CLOEXEC);
-        free(malloc(1 << 22)); /* mappings before there are any of the driver's, so that a lazy slot may be filled in */
+        free(malloc(
+                1
+                << 22)); /* mappings before there are any of the driver's, so that a lazy slot may be filled in */
         (void) munmap(mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 4096);
         if (fd < 0 || ioctl(fd, (unsigned long) UVM_INITIALIZE, &initialize) < 0 || initialize.status != 0) {
                 printf("no uvm: %d, status %u\n", errno, initialize.status);
