@@ -60,6 +60,11 @@ bool slots_asked(SlotName name) {
         return true;
 }
 
+void slots_after_fork(void) {
+        atomic_store_explicit(&asking, 0, memory_order_relaxed);
+        spin_drop(&lock);
+}
+
 static long map_page(void) {
         return sys_call(SYS_mmap, 0, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }

@@ -31,5 +31,8 @@ bool slots_hold_library(const uintptr_t *ours, const char *soname);
  * what is no object. */
 bool slots_hold_caller(const uintptr_t *ours, uintptr_t address);
 
+/* In the child, before anything else of this: another thread of the parent may have been in the middle of it. */
+void slots_after_fork(void);
+
 /* Each of ours first: is it a question of the above, of this thread? It is for the kernel then. A load and a branch. */
 bool slots_asked(SlotName name);

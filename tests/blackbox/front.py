@@ -23,8 +23,45 @@ PATIENCE = 120
 # What a program gets of a slice: managed memory in blocks of 10 MiB, one of them again after it was freed, and the rest as plain memory.
 PROGRAM = r"""
 #include <dlfcn.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+/* No page changes its rights any more. */
+static void forbid(void) {
+        struct sock_filter filter[] = {
+                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 0, 1),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        };
+        struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+                exit(77);
+}
+
+static void *begin(void *init) {
+        return (void *) (long) ((int (*)(unsigned)) init)(0);
+}
+
+/* Several threads at once. */
+static int all(int (*init)(unsigned)) {
+        pthread_t threads[8];
+        void *r, *bad = NULL;
+        for (int i = 0; i < 8; i++)
+                pthread_create(&threads[i], NULL, begin, init);
+        for (int i = 0; i < 8; i++) {
+                pthread_join(threads[i], &r);
+                bad = r ? r : bad;
+        }
+        return (int) (long) bad;
+}
+
 #ifdef LINKED
 #define GET(f) f
 int cuInit(unsigned), cuCtxCreate_v2(void **, unsigned, int), cuMemAllocManaged(void **, size_t, unsigned), cuMemAlloc_v2(void **, size_t), cuMemFree_v2(void *);
@@ -42,7 +79,9 @@ int main(void) {
         int (*init)(unsigned) = GET(cuInit), (*create)(void **, unsigned, int) = GET(cuCtxCreate_v2);
         int (*map)(void **, size_t, unsigned) = GET(cuMemAllocManaged), (*allocate)(void **, size_t) = GET(cuMemAlloc_v2);
         int (*release)(void *) = GET(cuMemFree_v2);
-        if ((r = init(0)) != 0 || (r = create(&context, 0, 0)) != 0)
+        if (getenv("FORBIDS"))
+                forbid();
+        if ((r = getenv("FORBIDS") ? init(0) : all(init)) != 0 || (r = create(&context, 0, 0)) != 0)
                 return printf("error %d\n", r), 1;
         for (; managed < 50 && map(&at, 10 << 20, 1) == 0; managed++)
                 first = at;
@@ -50,6 +89,15 @@ int main(void) {
         for (; plain < 50 && allocate(&at, 4 << 20) == 0; plain++)
                 ;
         printf("%d %d %d\n", managed, again, plain);
+        return 0;
+}
+"""
+
+LAUNCHER = r"""
+int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *stream,
+                   void **params, void **extra);
+int main(void) {
+        printf("%d\n", cuLaunchKernel(0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0));
         return 0;
 }
 """
@@ -78,7 +126,7 @@ class Front(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
         cls.base = folder.name
-        for name, text in (("program", PROGRAM), ("opener", OPENER)):
+        for name, text in (("program", PROGRAM), ("opener", OPENER), ("launcher", LAUNCHER)):
             with open("%s/%s.c" % (cls.base, name), "w") as f:
                 f.write(text)
 
@@ -119,9 +167,10 @@ class Front(unittest.TestCase):
         self.assertEqual(p.stderr, "")
         return p.stdout
 
+    CUDA = ["-Wl,--no-as-needed", "-L" + FOLDER, "-l:libcuda.so.1"]
+
     def programs(self):
-        cuda = ["-L" + FOLDER, "-l:libcuda.so.1", "-Wl,-rpath-link," + FOLDER]
-        return (self.made("opens", self.base + "/program.c"), self.made("linked", "-DLINKED", self.base + "/program.c", *cuda))
+        return (self.made("opens", self.base + "/program.c"), self.made("linked", "-DLINKED", self.base + "/program.c", *self.CUDA))
 
     def alone(self, *command):
         words = self.said(*command)
@@ -144,12 +193,43 @@ class Front(unittest.TestCase):
 
     def test_who_passes_on(self):
         """He sees the driver's mappings as ever; behind him one that does not is found, too, and he is passed over then."""
-        passes, maps = self.front("passes", "-DPASSES"), self.front("maps", "-DMAPS")
+        maps = self.front("maps", "-DMAPS")
+        for name, flags in (("passes", []), ("handle", ["-DBY_HANDLE"])):
+            with self.subTest(front=name):
+                self.check_passing(self.front(name, "-DPASSES", *flags), maps)
+
+    def check_passing(self, passes, maps):
         for program in self.programs():
             words = self.alone(program)
             seen = "seen %d\n" % (int(words.split()[0]) + 3)
             self.assertEqual(self.said(program, fronts=[passes], FRONT_SAYS="1"), words + seen)
             self.assertEqual(self.said(program, fronts=[passes, maps]), words)
+
+    def test_address_sanitizer(self):
+        """In the program itself, as clang links it: it passes on, stays, and finds nothing wrong."""
+        expected = self.alone(self.programs()[0])
+        try:
+            program = self.made("sanitized", "-fsanitize=address", "-static-libasan" if "gcc" in self.version() else "-static-libsan",
+                                self.base + "/program.c")
+        except subprocess.CalledProcessError:
+            self.skipTest("no AddressSanitizer here")
+        self.assertEqual(self.said("setarch", "-R", program, ASAN_OPTIONS="detect_leaks=0"), expected)
+
+    def version(self):
+        return "clang" if "clang" in subprocess.run(CC + ["--version"], capture_output=True, text=True, check=True).stdout else "gcc"
+
+    def test_that_cannot_be_had(self):
+        """Where no page may be changed libcuda does not begin, nobody in front or not being the difference."""
+        for program in self.programs():
+            self.assertEqual(self.said(program, FORBIDS="1"), self.alone(program))
+            self.assertEqual(self.said(program, fronts=[self.front("maps", "-DMAPS")], FORBIDS="1"), "error 304\n")
+            self.assertEqual(self.said(program, fronts=[self.front("passes", "-DPASSES")], FORBIDS="1"), self.alone(program))
+
+    def test_launches(self):
+        """Who stands in front of a launch and asks for the next one gets the gate's."""
+        launcher = self.made("launcher", self.base + "/launcher.c", *self.CUDA)
+        alone = self.said(launcher)
+        self.assertEqual(self.said(launcher, fronts=[self.front("launches", "-DLAUNCHES")]), "launch " + alone)
 
     def test_without_a_limit(self):
         """Nothing is touched."""
@@ -200,5 +280,8 @@ class Front(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    if os.environ.get("ASAN_OPTIONS"):
+        print("skipped: the simulated libraries are sanitized here, and the programs that load them are not")
+        sys.exit(77)
     enter_namespace(SIM)
     unittest.main(argv=sys.argv[:1], verbosity=2, defaultTest=os.environ.get("ONLY"))

@@ -2,7 +2,7 @@
 
 /* Somebody who comes before the gate, in LD_PRELOAD or linked in. With MAPS it maps by system calls of its own, as tcmalloc does, with IOCTL it makes
  * those, too, as libv4l does; with PASSES it passes all of them on, as a sanitizer's runtime does, and says at the end whether it saw what it
- * would have seen alone: the driver's mappings among them. */
+ * would have seen alone: the driver's mappings among them. It finds the next one itself, or by a handle of the C library (BY_HANDLE). */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -15,11 +15,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#ifdef BY_HANDLE
+#define NEXT(name) dlsym(dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD), name)
+#else
+#define NEXT(name) dlsym(RTLD_NEXT, name)
+#endif
+
 #ifdef PASSES
 #define CALL(type, name, number, ...)                                                                        \
         static type (*real)() = NULL;                                                                        \
         if (!real)                                                                                           \
-                real = dlsym(RTLD_NEXT, name);                                                               \
+                real = NEXT(name);                                                                           \
         return real(__VA_ARGS__)
 #else
 #define CALL(type, name, number, ...) return (type) syscall(number, __VA_ARGS__)
@@ -65,5 +71,15 @@ int ioctl(int fd, unsigned long request, ...) {
         p = va_arg(more, void *);
         va_end(more);
         CALL(int, "ioctl", SYS_ioctl, fd, request, p);
+}
+#endif
+
+#ifdef LAUNCHES /* a profiler */
+int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, void *stream, void **params, void **extra) {
+        int (*next)() = dlsym(RTLD_NEXT, "cuLaunchKernel");
+
+        printf("launch ");
+        return next(f, gx, gy, gz, bx, by, bz, shared, stream, params, extra);
 }
 #endif
