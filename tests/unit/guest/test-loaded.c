@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
-#include "image.h"
+#include "image-slots.h"
 
 /* ---- lists that are made by hand ---- */
 

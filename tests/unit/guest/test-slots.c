@@ -10,7 +10,7 @@
 
 #include "guest/elf_slots.h"
 #include "guest/loaded.h"
-#include "image.h"
+#include "image-slots.h"
 
 enum { SLOTS = 4 };
 
