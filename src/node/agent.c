@@ -6,10 +6,10 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "isolation/board_mount.h"
 #include "kube/api.h"
 #include "kube/escape.h"
 #include "node/agent-internal.h"
-#include "node/board_mount.h"
 
 #define COMPONENT  "aliquot-node"
 #define LIST_AGAIN (1 * USEC_PER_SEC)
