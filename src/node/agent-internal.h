@@ -82,6 +82,13 @@ struct Agent {
         void *stopped_userdata;
 };
 
+/* Each begins one part, 0 or negative errno. state.c: before all else, and once there are plugins. */
+int agent_open_state(Agent *a, Fault *fault);
+int agent_remember(Agent *a);
+int agent_begin_plugins(Agent *a, Fault *fault); /* plugins.c: what the kubelet calls */
+int agent_begin_source(Agent *a, Fault *fault);  /* source.c: what the cards tell */
+int agent_follow(Agent *a);                      /* follow.c: what the API server tells */
+
 /* offer.c: what is offered, from cards and terms. */
 int agent_take_cards(Agent *a, const CardList *cards);            /* 0 or -ENOMEM */
 void agent_take_fences(void *userdata, const CardFences *fences); /* userdata: the agent */
