@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "identity/allocate.h"
+#include "identity/candidate.h"
 #include "identity/choice.h"
 #include "kube/api.h"
 #include "share/placement.h"
@@ -279,160 +280,15 @@ static void settle_unknown(Ask *ask) {
 
 /* ---- who is it ---- */
 
-static const ListedContainer *listed_container(const ListedPod *pod, const char *name) {
-        for (size_t i = 0; i < pod->n_containers; i++)
-                if (str_eq(pod->containers[i].name, str_from(name)))
-                        return &pod->containers[i];
-        return NULL;
-}
+static CandidateAsk candidate_ask(const Ask *ask) {
+        const AdmitOptions *o = &ask->admit->o;
 
-static bool lists_devices(const ListedContainer *c, DeviceKind kind) {
-        for (size_t i = 0; c && i < c->n_devices; i++)
-                if (str_eq(c->devices[i].resource, str_from(device_resource(kind))) && c->devices[i].n > 0)
-                        return true;
-        return false;
-}
-
-/* Devices are given in the pod's order: when one behind has some, so has this one. */
-static bool is_passed(const RosterPod *pod, size_t index, const ListedPod *listed, DeviceKind kind) {
-        for (size_t i = index; i < pod->n_containers; i++)
-                if (pod->containers[i].kind != CONTAINER_INIT &&
-                    lists_devices(listed_container(listed, pod->containers[i].name), kind))
-                        return true;
-        return false;
-}
-
-/* Which container comes next: the first in the pod's order that asks for so many and has none. Main containers and sidecars
- * have none when the List says so; ordinary init containers are never listed, and our own books tell. */
-static const RosterContainer *next_container(const Ask *ask, const RosterPod *pod, const ListedPod *listed) {
-        const Record *record = records_find(ask->admit->o.records, str_from(pod->uid));
-
-        for (size_t i = 0; i < pod->n_containers; i++) {
-                const RosterContainer *c = &pod->containers[i];
-                const RecordContainer *given = record ? record_container(record, str_from(c->name)) : NULL;
-
-                if (roster_asks(pod, c, ask->kind) != ask->size || is_passed(pod, i, listed, ask->kind))
-                        continue;
-                if (c->kind == CONTAINER_INIT && given && given->given[ask->kind].n > 0)
-                        continue;
-                return c;
-        }
-        return NULL;
-}
-
-/* The kubelet was killed in the middle of this admission and begins it again, while our books still have the first try: no
- * listed container of the pod has any, and the first that asks for so many is meant. */
-static const RosterContainer *first_container(const Ask *ask, const RosterPod *pod, const ListedPod *listed) {
-        const RosterContainer *first = NULL;
-        bool any_listed = false;
-
-        for (size_t i = 0; i < pod->n_containers; i++) {
-                const RosterContainer *c = &pod->containers[i];
-
-                if (c->kind != CONTAINER_INIT) {
-                        any_listed = true;
-                        if (lists_devices(listed_container(listed, c->name), ask->kind))
-                                return NULL;
-                }
-                if (!first && roster_asks(pod, c, ask->kind) == ask->size)
-                        first = c;
-        }
-        return any_listed ? first : NULL;
-}
-
-typedef struct Found {
-        RosterPod *pod;
-        const ListedPod *listed;
-        const RosterContainer *container;
-        bool with_other;      /* and it lacks the other resource as well, as far as List tells */
-        size_t n;             /* pods that it could be */
-        const ListedPod *new; /* it could be this one too, which was not heard of from the API server */
-        bool gone;            /* or the one that the API server does not have */
-} Found;
-
-typedef const RosterContainer *(*Criterion)(const Ask *ask, const RosterPod *pod, const ListedPod *listed);
-
-static bool is_named(const char *name, const ListedPod *pod) {
-        size_t n = pod->namespace_.len;
-
-        return strlen(name) == n + 1 + pod->name.len && memcmp(name, pod->namespace_.data, n) == 0 &&
-               name[n] == '/' && memcmp(name + n + 1, pod->name.data, pod->name.len) == 0;
-}
-
-static bool is_gone(const Ask *ask, const ListedPod *pod) {
-        for (size_t i = 0; i < ask->n_gone; i++)
-                if (is_named(ask->gone[i], pod))
-                        return true;
-        return false;
-}
-
-/* One that has all it wants is not being admitted: it was deleted by force, say, and the kubelet, which waits for us, has
- * not come to that. */
-static bool lacks_devices(const ListedPod *pod, DeviceKind kind) {
-        for (size_t i = 0; i < pod->n_containers; i++)
-                if (!lists_devices(&pod->containers[i], kind))
-                        return true;
-        return pod->n_containers == 0;
-}
-
-/* It has been proved once, and so it was admitted long ago. One that ends while the kubelet makes its List stands in it without
- * devices: the pods are taken first, and what has ended is cleared away before their devices are read
- * (apis/podresources/server_v1.go). */
-static bool has_started(const Ask *ask, const RosterPod *pod) {
-        const Record *record = records_find(ask->admit->o.records, str_from(pod->uid));
-
-        return record && record->saved;
-}
-
-static Found find_by(const Ask *ask, const PodList *list, Criterion criterion) {
-        Found found = {0};
-
-        for (size_t i = 0; i < list->n; i++) {
-                const ListedPod *listed = &list->pods[i];
-                RosterPod *pod = roster_find_name(ask->admit->o.roster, listed->namespace_, listed->name);
-                const RosterContainer *c;
-
-                if (is_gone(ask, listed)) {
-                        found.gone = true;
-                        continue;
-                }
-                if (!pod) {
-                        if (lacks_devices(listed, ask->kind))
-                                found.new = listed;
-                        continue;
-                }
-                if (!pod->grant)
-                        continue; /* it has ended: kubelets before 1.34 list such ones as well */
-                c = criterion(ask, pod, listed);
-                if (!c)
-                        continue;
-                if (found.pod && !has_started(ask, found.pod) && has_started(ask, pod))
-                        continue;
-                found.pod = pod;
-                found.listed = listed;
-                found.container = c;
-                found.with_other = c->kind != CONTAINER_INIT &&
-                                   !lists_devices(listed_container(listed, c->name), !ask->kind);
-                found.n++;
-        }
-        return found;
-}
-
-static Found find_admitted(const Ask *ask, const PodList *list) {
-        Found found = find_by(ask, list, next_container);
-
-        return found.pod || found.new ? found : find_by(ask, list, first_container);
-}
-
-static const RosterPod *refused_pod(const Ask *ask, const PodList *list) {
-        for (size_t i = 0; i < list->n; i++) {
-                const RosterPod *pod =
-                        roster_find_name(ask->admit->o.roster, list->pods[i].namespace_, list->pods[i].name);
-
-                if (pod && pod->refusal)
-                        return pod;
-        }
-        return NULL;
+        return (CandidateAsk){.roster = o->roster,
+                              .records = o->records,
+                              .kind = ask->kind,
+                              .size = ask->size,
+                              .gone = ask->gone,
+                              .n_gone = ask->n_gone};
 }
 
 static void look(Ask *ask);
@@ -445,38 +301,10 @@ static int on_again(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* By our own books: the first of its containers that asks for so many and was given none. */
-static const RosterContainer *container_without(const Ask *ask, const RosterPod *pod) {
-        const Record *record = records_find(ask->admit->o.records, str_from(pod->uid));
-
-        for (size_t i = 0; pod->grant && i < pod->n_containers; i++) {
-                const RosterContainer *c = &pod->containers[i];
-                const RecordContainer *given = record ? record_container(record, str_from(c->name)) : NULL;
-
-                if (roster_asks(pod, c, ask->kind) == ask->size && (!given || given->given[ask->kind].n == 0))
-                        return c;
-        }
-        return NULL;
-}
-
-/* The kubelet has answered no List at all. The pod whose turn it was goes first, as admission goes pod by pod; else the only
- * one that it could be. PreStart proves it in either case. */
-static RosterPod *guess(const Ask *ask) {
-        RosterPod *found = roster_find(ask->admit->o.roster, turn_uid(&ask->admit->turn));
-        size_t n = 0;
-
-        if (found && container_without(ask, found))
-                return found;
-        for (RosterPod *pod = ask->admit->o.roster->pods; pod; pod = pod->hh.next)
-                if (container_without(ask, pod)) {
-                        found = pod;
-                        n++;
-                }
-        return n == 1 ? found : NULL;
-}
-
 static void give_up(Ask *ask) {
-        RosterPod *pod = ask->listed ? NULL : guess(ask);
+        CandidateAsk of = candidate_ask(ask);
+        const RosterContainer *c = NULL;
+        RosterPod *pod = ask->listed ? NULL : candidate_guess(&of, turn_uid(&ask->admit->turn), &c);
 
         if (!pod || (!pod->placed && !ask->admit->o.roster->has_cards)) {
                 settle_unknown(ask);
@@ -484,7 +312,7 @@ static void give_up(Ask *ask) {
         }
         log_warning("the kubelet does not list its pods: %u of %s are taken for pod=%s/%s", ask->size,
                     device_resource(ask->kind), pod->namespace_, pod->name);
-        settle(ask, pod, container_without(ask, pod), false);
+        settle(ask, pod, c, false);
 }
 
 static void look_again(Ask *ask) {
@@ -523,17 +351,6 @@ static void refuse_gone(Ask *ask) {
         refuse(ask, NULL, fault.text);
 }
 
-/* Its container has started once, and has no devices now: more likely this is another pod of the same name, which our watch
- * does not show yet. */
-static bool is_doubtful(const Ask *ask, const Found *found) {
-        const Record *record = records_find(ask->admit->o.records, str_from(found->pod->uid));
-        const RecordContainer *given =
-                record && record->saved ? record_container(record, str_from(found->container->name)) : NULL;
-
-        return !ask->asked_for && found->container->kind != CONTAINER_INIT && given &&
-               given->given[ask->kind].n > 0;
-}
-
 static int remember_name(Ask *ask, const ListedPod *pod) {
         Buf name = BUF_NULL;
 
@@ -552,7 +369,8 @@ static void ask_for(Ask *ask, const ListedPod *pod) {
 static void on_list(void *userdata, const PodList *list, const Fault *fault) {
         Ask *ask = userdata;
         const RosterPod *refused;
-        Found found;
+        CandidateAsk of = candidate_ask(ask);
+        Candidate found;
 
         ask->list = NULL;
         if (!list) {
@@ -561,17 +379,17 @@ static void on_list(void *userdata, const PodList *list, const Fault *fault) {
                 return;
         }
         ask->listed = true;
-        found = find_admitted(ask, list);
+        found = candidate_find(&of, list);
         if (found.n > 1)
                 log_warning("%zu pods could be the one that is admitted; taken for %s/%s", found.n,
                             found.pod->namespace_, found.pod->name);
-        if (found.pod && is_doubtful(ask, &found))
+        if (found.pod && !ask->asked_for && candidate_is_doubtful(&of, &found))
                 ask_for(ask, found.listed);
         else if (found.pod)
                 settle(ask, found.pod, found.container, found.with_other);
         else if (found.new)
                 ask_for(ask, found.new);
-        else if ((refused = refused_pod(ask, list)))
+        else if ((refused = candidate_refused(&of, list)))
                 refuse(ask, refused, refused->refusal);
         else if (found.gone)
                 refuse_gone(ask);
