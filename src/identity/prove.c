@@ -261,14 +261,19 @@ static bool has_run(const Proof *proof) {
                isolation_stands(o->isolation, o->inventory, &proof->set);
 }
 
-/* The API server cannot be asked, but this node has proved the same before: a container that starts again. */
+/* The API server cannot be asked, but this node has proved the same before: a container that starts again. Of an init container and later
+ * ones that have the same devices the pages are of the last that started, so that nobody is taken for it as long as one may be meant that
+ * has not (check_place). */
 static bool is_on_record(const Proof *proof, const Evidence *e) {
         const Record *record = records_find(proof->prove->o.records, str_from(e->uid));
+        size_t n = 0, n_started = 0;
 
         for (size_t i = 0; record && record->saved && i < record->n_containers; i++)
-                if (device_set_eq(&record->containers[i].given[proof->kind], &proof->set))
-                        return has_run(proof);
-        return false;
+                if (device_set_eq(&record->containers[i].given[proof->kind], &proof->set)) {
+                        n++;
+                        n_started += record->containers[i].started;
+                }
+        return (n == 1 || (n > 1 && (proof->kind != DEVICE_MEM || n_started == n))) && has_run(proof);
 }
 
 static int attempt(Proof *proof, Fault *fault) {
