@@ -71,8 +71,7 @@ uint64_t loaded_find_between(ElfRead read, uint64_t head, uint64_t after, const 
         return 0;
 }
 
-uint64_t loaded_find_before(ElfRead read, uint64_t head, uint64_t before, const char *name,
-                            const char *never) {
+uint64_t loaded_find_before(ElfRead read, uint64_t head, uint64_t before, const char *name) {
         uint64_t at = head, r;
         ElfObject o;
         MapHead m;
@@ -81,7 +80,7 @@ uint64_t loaded_find_before(ElfRead read, uint64_t head, uint64_t before, const 
                 if (m.dynamic == 0 || !elf_open(read, m.base, m.dynamic, &o))
                         continue;
                 r = elf_find(read, &o, name);
-                if (r != 0 && elf_find(read, &o, never) == 0)
+                if (r != 0)
                         return r;
         }
         return 0;
@@ -168,7 +167,7 @@ uint64_t loaded_in_front(const char *name) {
 
         return d ? loaded_find_before(is_at_rest(d) ? read_plainly : loaded_read,
                                       (uint64_t) (uintptr_t) d->r_map, (uint64_t) (uintptr_t) own_dynamic,
-                                      name, "cuLaunchKernel")
+                                      name)
                  : 0;
 }
 

@@ -4,7 +4,8 @@
 /* Who comes before this library in the search order, and makes the system call by himself: the program, if an allocator is linked in, and
  * what LD_PRELOAD names. What such a one is called for never arrives here. But the driver's own library calls through slots of its own, which
  * the dynamic linker has filled in with his address. Where that is so they get ours, and he is left out of the driver's calls, and of nobody
- * else's. One who calls the next function, which is ours, as a sanitizer's runtime does, stays: he is asked, by calls that do no harm.
+ * else's. One who calls the next function, which is ours, as a sanitizer's runtime does, stays: he is asked, by calls that do no harm. Another
+ * gate, of another file, does not pass them on: of two the one that is asked last has the driver's library, wholly.
  *
  * Nothing is looked at in a process in which nobody stands in front. */
 

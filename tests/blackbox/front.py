@@ -6,6 +6,7 @@
 """
 import glob
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -224,6 +225,20 @@ class Front(unittest.TestCase):
             self.assertEqual(self.said(program, FORBIDS="1"), self.alone(program))
             self.assertEqual(self.said(program, fronts=[self.front("maps", "-DMAPS")], FORBIDS="1"), "error 304\n")
             self.assertEqual(self.said(program, fronts=[self.front("passes", "-DPASSES")], FORBIDS="1"), self.alone(program))
+
+    def test_another_gate(self):
+        """Of another file, in front: it is a gate as well, and all is counted once."""
+        other = self.base + "/libother.so"
+        shutil.copy(LIBRARY, other)
+        for program in self.programs():
+            expected = self.alone(program)
+            self.assertEqual(self.said(program, fronts=[other]), expected)
+            self.assertEqual(self.said(program, fronts=[self.front("maps", "-DMAPS"), other]), expected)
+
+    def test_names_of_libcuda(self):
+        """A program that loads libcuda by itself may have them, too, beside an allocator."""
+        program = self.made("with-names", "-rdynamic", "-DMAPS", "-DLAUNCHES", self.base + "/program.c", FAKE + "/stands-front.c")
+        self.assertEqual(self.said(program), self.alone(self.programs()[0]))
 
     def test_launches(self):
         """Who stands in front of a launch and asks for the next one gets the gate's."""

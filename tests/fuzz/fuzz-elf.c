@@ -58,8 +58,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         assert(r == 0 || loaded_find_after(read_bytes, BASE + MAPS, 0x1234, "first") != 0);
         if (elf_open(read_bytes, BASE, BASE + MOVED, &o))
                 slots(&o);
-        r = loaded_find_before(read_bytes, BASE + MAPS, 0x1234, "first", "second");
-        assert(r == 0 || loaded_find_before(read_bytes, BASE + MAPS, 0x1234, "first", "first") == 0);
+        r = loaded_find_before(read_bytes, BASE + MAPS, 0x1234, "first");
+        assert(r == 0 || loaded_find_before(read_bytes, BASE + MAPS, 0x1234, "first") == r);
         if (loaded_find_holder(read_bytes, BASE + MAPS, BASE + 0x4000, &o))
                 assert(o.base == 0 || elf_place(read_bytes, o.base, BASE + 0x4000) > ELF_PLACE_OUTSIDE);
         (void) loaded_find_object(read_bytes, BASE + MAPS, "libimage.so.1", &o);
