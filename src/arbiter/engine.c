@@ -254,7 +254,8 @@ static void tend_owner(Engine *e, uint64_t now) {
                 return;
         }
         if (waiting >= 0 && !keeps &&
-            (now >= t->firm || (e->tenants[waiting].terms.high && !t->terms.high))) {
+            (now >= t->firm || (e->tenants[waiting].terms.high && !t->terms.high) ||
+             (t->lent && engine_reclaims(&e->tenants[waiting], t)))) {
                 window_close(e, i, now);
                 return;
         }

@@ -80,6 +80,7 @@ typedef struct EngineTenant {
         uint64_t paused_until;  /* it wanted windows and did nothing with them */
         uint32_t empty, missed; /* such windows: in a row, and forgotten slowly */
         bool idles, parts, awake, told; /* its last window was not used to the end; this one was extended */
+        bool lent; /* it has the window because one who is before it has no work at the moment */
 } EngineTenant;
 
 typedef struct EngineEvent {

@@ -13,6 +13,9 @@ static void set_depth(const Engine *e, EngineTenant *t, uint64_t now, bool conte
         t->turn.rest = REST + engine_longest_lead(e) - LEAD;
         t->turn.sharers = t->says.n_active > 0 ? t->says.n_active : 1;
         t->turn.depth = bounded ? (ENGINE_QUANTUM + 2 * t->turn.rest) / t->turn.sharers : ENGINE_QUANTUM / 2;
+        t->lent = engine_lends(e, t);
+        if (t->lent)
+                t->turn.depth = ENGINE_QUANTUM / 8 / t->turn.sharers;
         if (!t->terms.high && now < e->high_until)
                 t->turn.depth = 1;
 }

@@ -98,6 +98,31 @@ static void weights(void) {
         ASSERT_NEAR(s.of[2], 62.5, 1.5);
 }
 
+/* Who has a hundred times the weight and a pause of `rest` after each 100 ms of work, beside one who always wants the card: that one has his
+ * part, the pauses, and what is in flight when they end. */
+static double part_of_the_light(uint64_t rest, uint64_t kernel) {
+        ModelProcess *p;
+
+        model_init(&m, 7);
+        p = model_process(&m, tenant(weighted(100)), 100 * USEC);
+        p->request = rest > 0 ? 100 * MSEC : 0;
+        p->rest = rest;
+        (void) model_process(&m, tenant(weighted(1)), kernel);
+        model_run(&m, 5 * SEC);
+        return share(1, 40 * SEC);
+}
+
+static void far_apart_weights(void) {
+        uint64_t kernels[] = {100 * USEC, MSEC};
+
+        for (size_t i = 0; i < 2; i++) {
+                ASSERT_NEAR(part_of_the_light(0, kernels[i]), 1, 0.1);
+                ASSERT_NEAR(part_of_the_light(300 * USEC, kernels[i]), 1, 0.3);
+                ASSERT_NEAR(part_of_the_light(MSEC, kernels[i]), 1.1, 0.5);
+        }
+        ASSERT_TRUE(part_of_the_light(300 * USEC, 5 * MSEC) < 100.0 * 5.5 / 105.5);
+}
+
 static void soft_caps_bind_under_contention_only(void) {
         Shares s;
 
@@ -766,7 +791,7 @@ static void nobody_starves(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(wishes_are_taken_as_they_can_be), TEST(fair_share_leaves_empty_places_idle),
-                         TEST(preemptive_shares_among_those_with_work), TEST(weights),
+                         TEST(preemptive_shares_among_those_with_work), TEST(weights), TEST(far_apart_weights),
                          TEST(soft_caps_bind_under_contention_only), TEST(native_gates_nobody),
                          TEST(caps_beside_weights), TEST(who_wakes_has_its_share_back),
                          TEST(who_wakes_for_good), TEST(nobody_saves_up),
