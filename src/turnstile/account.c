@@ -148,6 +148,7 @@ static void begin(Context *c, uint32_t card) {
                 UINT64_C(1) << 48; /* what began before the first that was measured is after zero, too */
         c->spans = none;
         atomic_store(&c->over, 0);
+        atomic_store(&c->asked, account_now());
         batches_begin(c);
 }
 
@@ -199,6 +200,7 @@ static void end_place(Account *a, Context *c, uintptr_t there, bool gone) {
         if (!atomic_compare_exchange_strong(&c->handle, &there, 1))
                 return; /* somebody else does the same */
         batches_end(a, c, gone);
+        batches_ended(a, c, true);
         atomic_store(&c->handle, 0);
 }
 
@@ -255,6 +257,42 @@ void account_context_ends(Account *a, uintptr_t handle, bool gone) {
 
                 if (there > 1 && (handle == 0 || there == handle))
                         end_place(a, c, there, gone);
+        }
+}
+
+bool account_context_known(Account *a, uintptr_t handle) {
+        return handle > 1 && find(a, handle, NULL);
+}
+
+void account_context_mark(Account *a, uintptr_t handle, bool ends) {
+        Context *c = handle > 1 ? find(a, handle, NULL) : NULL;
+
+        if (c)
+                batches_mark(a, c, ends);
+}
+
+/* While it ends its place has no handle, and is nobody else's. */
+void account_context_ending(Account *a, uintptr_t handle) {
+        Context *c = handle > 1 ? find(a, handle, NULL) : NULL;
+        uintptr_t there = handle;
+
+        if (!c || !atomic_compare_exchange_strong(&c->handle, &there, 1))
+                return;
+        batches_end(a, c, false);
+        atomic_store(&c->ending, handle);
+}
+
+void account_context_ended(Account *a, uintptr_t handle, bool gone) {
+        for (unsigned i = 0; i < ACCOUNT_CONTEXTS; i++) {
+                Context *c = atomic_load(&a->contexts[i]);
+                uintptr_t there = handle;
+
+                if (!c)
+                        return;
+                if (handle <= 1 || !atomic_compare_exchange_strong(&c->ending, &there, 0))
+                        continue;
+                batches_ended(a, c, gone);
+                atomic_store(&c->handle, 0);
         }
 }
 

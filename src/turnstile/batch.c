@@ -26,6 +26,15 @@ enum {
 
 enum { LEGACY = 1 }; /* and 0: the default stream's names */
 
+enum {
+        STATE_BITS = 8,
+        CALL_NUMBERS = 64, /* a host function is given its batch's address, and in the lowest bits the number */
+        CALLS_MOST = 48,   /* under way: somebody else's, before them in the driver's thread, may take long */
+};
+
+_Static_assert(_Alignof(Batch) >= CALL_NUMBERS, "numbers of host functions");
+_Static_assert(CALLS_MOST < CALL_NUMBERS, "a number comes again when its host function has come");
+
 #define STREAM_MINE ((CuHandle) 2)
 
 typedef int EventCall(CuHandle event);
@@ -76,6 +85,12 @@ static bool is_done(CuHandle stream) {
 
 /* ---- the end of a batch ---- */
 
+/* Whoever ends a context says so first and looks for what it has then; whoever has a batch gives it a state first and looks at the context
+ * then. So one of both sees it. */
+static bool has_ended(const Context *c, uintptr_t handle) {
+        return atomic_load(&c->handle) != handle;
+}
+
 /* Since its launch, or since what was before it was over. */
 static uint64_t passed(const Batch *b, uint64_t now) {
         uint64_t before = atomic_load(&b->context->over), from = b->began > before ? b->began : before;
@@ -86,12 +101,12 @@ static uint64_t passed(const Batch *b, uint64_t now) {
 static void measure_all(Account *a, Context *c, uint64_t now);
 
 /* What is charged until the events are looked at, which is at the application's next call, or never: the estimate, but no more than there
- * was time for, since its launch or since what was before it was over; and all of that where the estimate was none. So all of them
- * together are never more than the time that passed. */
+ * was time for, since its launch or since what was before it was over; and all of that where the estimate was none, or nobody will look. So
+ * all of them together are never more than the time that passed. */
 static uint64_t provisional(const Batch *b, uint64_t now) {
         uint64_t nsec = atomic_load(&b->nsec), clock = passed(b, now);
 
-        if (clock < nsec || clock / WRONG > nsec)
+        if (clock < nsec || clock / WRONG > nsec || has_ended(b->context, b->handle))
                 nsec = clock;
         atomic_store(&b->context->over, now - clock + nsec);
         return nsec;
@@ -130,11 +145,19 @@ static void charge_unseen(Account *a, Batch *b, uint64_t now) {
         charge_as(a, b, nsec);
 }
 
-/* Who takes it from BATCH_CLOSED says that it is over. */
-static void say_over(Account *a, Batch *b) {
-        uint32_t closed = BATCH_CLOSED, card = b->context->card;
+static uint32_t closed_as(uint32_t number) {
+        return BATCH_CLOSED | number << STATE_BITS;
+}
 
-        if (!atomic_compare_exchange_strong(&b->state, &closed, BATCH_HELD))
+static bool is_closed(uint32_t state) {
+        return (state & ((1U << STATE_BITS) - 1)) == BATCH_CLOSED;
+}
+
+/* Who takes it from BATCH_CLOSED, with this number, says that it is over. */
+static void say_over(Account *a, Batch *b, uint32_t state) {
+        uint32_t card = b->context->card;
+
+        if (!is_closed(state) || !atomic_compare_exchange_strong(&b->state, &state, BATCH_HELD))
                 return;
         charge(a, b, account_now());
         atomic_store_explicit(&b->state, BATCH_DONE, memory_order_release);
@@ -143,16 +166,24 @@ static void say_over(Account *a, Batch *b) {
         account_wake(a, card);
 }
 
-/* On a thread of the driver's, which must not call the driver. */
-static void watched(void *data) {
-        Batch *b = data;
+static void *call_data(Batch *b, uint32_t number) {
+        return (char *) b + number % CALL_NUMBERS;
+}
 
-        say_over(account_known(), b);
+/* On a thread of the driver's, which must not call the driver. It comes late where a function of the program's was before it in that thread:
+ * then the batch may be over by another's word, and closed anew. */
+static void watched(void *data) {
+        uint32_t number = (uint32_t) ((uintptr_t) data % CALL_NUMBERS), state;
+        Batch *b = (Batch *) (void *) ((char *) data - number);
+
+        state = atomic_load(&b->state);
+        if ((state >> STATE_BITS) % CALL_NUMBERS == number)
+                say_over(account_known(), b, state);
         (void) atomic_fetch_sub(&b->context->calls, 1);
 }
 
 /* A stream of our own, which waits for nobody's default stream, and nobody's for it. */
-static bool watch(Context *c, Batch *b, CuHandle end) {
+static bool watch(Context *c, Batch *b, CuHandle end, uint32_t number) {
         int (*create)(CuHandle *, unsigned) = (int (*)(CuHandle *, unsigned)) real_get(REAL_cuStreamCreate);
         int (*wait)(CuHandle, CuHandle, unsigned) =
                 (int (*)(CuHandle, CuHandle, unsigned)) real_get(REAL_cuStreamWaitEvent);
@@ -161,7 +192,7 @@ static bool watch(Context *c, Batch *b, CuHandle end) {
         CuHandle stream = __atomic_load_n(&c->watch, __ATOMIC_ACQUIRE), none = NULL;
         int (*destroy)(CuHandle) = (int (*)(CuHandle)) real_get(REAL_cuStreamDestroy_v2);
 
-        if (!create || !wait || !call || !destroy)
+        if (!create || !wait || !call || !destroy || atomic_load(&c->calls) >= CALLS_MOST)
                 return false;
         if (!stream) {
                 if (create(&stream, CU_STREAM_NON_BLOCKING_) != 0)
@@ -175,7 +206,7 @@ static bool watch(Context *c, Batch *b, CuHandle end) {
         if (wait(stream, end, 0) != 0)
                 return false;
         (void) atomic_fetch_add(&c->calls, 1);
-        if (call(stream, watched, b) == 0)
+        if (call(stream, watched, call_data(b, number)) == 0)
                 return true;
         (void) atomic_fetch_sub(&c->calls, 1);
         return false;
@@ -190,12 +221,6 @@ static bool take(Batch *b, BatchState state) {
 
         return atomic_load_explicit(&b->state, memory_order_relaxed) == (uint32_t) state &&
                atomic_compare_exchange_strong(&b->state, &expected, BATCH_HELD);
-}
-
-/* Whoever ends a context says so first and looks for what it has then; whoever has a batch gives it a state first and looks at the context
- * then. So one of both sees it. */
-static bool has_ended(const Context *c, uintptr_t handle) {
-        return atomic_load(&c->handle) != handle;
 }
 
 /* One after the other, as if all streams were one. */
@@ -223,7 +248,7 @@ bool account_is_late(Account *a, uint32_t card, CuHandle stream, uint64_t now) {
 /* Of a context that has ended nobody asks any more. */
 static void forget(Account *a, Batch *b, uintptr_t handle) {
         if (has_ended(b->context, handle))
-                say_over(a, b);
+                say_over(a, b, atomic_load(&b->state));
 }
 
 /* Marks the end of a batch that is held. Between the question whether the stream is captured and the event, another thread may have begun
@@ -233,6 +258,7 @@ static void close_batch(Account *a, Batch *b, uint64_t now) {
         Meter *m = &a->meters[c->card];
         int mode = batches_relax(CU_CAPTURE_RELAXED);
         uintptr_t handle = b->handle;
+        uint32_t number;
         CuHandle end;
 
         if (!record(&b->end, b->stream) || is_capturing(b->stream)) {
@@ -244,10 +270,11 @@ static void close_batch(Account *a, Batch *b, uint64_t now) {
                 (void) atomic_fetch_add(&m->marks, 1);
                 atomic_store(&m->marked, now);
                 end = b->end;
+                number = b->number = (b->number + 1) & (UINT32_MAX >> STATE_BITS);
                 (void) atomic_fetch_add(&c->watching, 1);
-                atomic_store(&b->state, BATCH_CLOSED);
+                atomic_store(&b->state, closed_as(number));
                 if (has_ended(c, handle) ||
-                    !watch(c, b, end)) /* where it cannot be had, account_tend() asks */
+                    !watch(c, b, end, number)) /* where it cannot be had, account_tend() asks */
                         forget(a, b, handle);
                 (void) atomic_fetch_sub(&c->watching, 1);
                 if (atomic_load(&m->closed) > 0)
@@ -528,7 +555,7 @@ void account_add(Account *a, Batch *b, const Launched *l) {
                 let_go(b);
         } else if (!has_ended(b->context, b->handle) && (l->mark || is_due(a, b, l->estimate, l->now))) {
                 close_batch(a, b, l->now);
-                account_tend(a, b->context, false, l->now);
+                account_tend(a, b->context, 0, l->now);
         } else {
                 if (l->made && !has_ended(b->context, b->handle))
                         mark_last(b, l->estimate);
@@ -582,44 +609,94 @@ static void tend_open(Account *a, Batch *b, bool close, uint64_t now) {
         }
 }
 
-/* Where no host function can be had. */
-static void ask(Account *a, Batch *b) {
+/* Where no host function can be had, or it comes late. What was asked for is over, and not what its place is used for by then; who ends the
+ * context sees that somebody asks, and leaves the events to it. */
+static void ask(Account *a, Batch *b, uint32_t state) {
         EventCall *query = (EventCall *) real_get(REAL_cuEventQuery);
         int mode = batches_relax(CU_CAPTURE_RELAXED);
+        Context *c = b->context;
 
-        if (!query || query(b->end) != CU_ERROR_NOT_READY)
-                say_over(a, b);
+        (void) atomic_fetch_add(&c->watching, 1);
+        if (!has_ended(c, b->handle) && atomic_load(&b->state) == state &&
+            (!query || query(b->end) != CU_ERROR_NOT_READY))
+                say_over(a, b, state);
+        (void) atomic_fetch_sub(&c->watching, 1);
         (void) batches_relax(mode);
 }
 
-void account_tend(Account *a, Context *c, bool all, uint64_t now) {
+/* A host function that is under way is given the time of the estimate. */
+static bool is_to_be_asked(const Batch *b, unsigned how, uint64_t now) {
+        const Context *c = b->context;
+
+        return atomic_load(&c->watching) == 0 &&
+               (atomic_load(&c->calls) == 0 || ((how & ACCOUNT_ASK) && now > atomic_load(&b->over)));
+}
+
+void account_tend(Account *a, Context *c, unsigned how, uint64_t now) {
         for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
                 uint32_t state = atomic_load_explicit(&c->batches[i].state, memory_order_acquire);
 
                 if (state == BATCH_OPEN)
-                        tend_open(a, &c->batches[i], all, now);
-                else if (state == BATCH_CLOSED && atomic_load(&c->calls) == 0 &&
-                         atomic_load(&c->watching) == 0)
-                        ask(a, &c->batches[i]);
+                        tend_open(a, &c->batches[i], how & ACCOUNT_CLOSE, now);
+                else if (is_closed(state) && is_to_be_asked(&c->batches[i], how, now))
+                        ask(a, &c->batches[i], state);
         }
         measure_all(a, c, now);
 }
 
 /* ---- the end ---- */
 
-/* false: another thread has it. */
+/* Nobody can say whether it is over: its end could not be marked. It is charged as estimated, and for as long as the call takes that ends the
+ * context. */
+static void leave_open(Account *a, Batch *b, uint64_t now) {
+        charge_unseen(a, b, now);
+        b->began = atomic_load(&b->context->asked);
+        b->n_launches = 0;
+        b->measured = false;
+        atomic_store(&b->nsec, 0);
+        (void) atomic_fetch_add(&a->meters[b->context->card].closed, 1);
+        b->number = (b->number + 1) & (UINT32_MAX >> STATE_BITS);
+        atomic_store(&b->state, closed_as(b->number));
+}
+
+void batches_mark(Account *a, Context *c, bool ends) {
+        uint64_t now = account_now();
+
+        atomic_store(&c->asked, now);
+        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
+                Batch *b = &c->batches[i];
+
+                if (!take(b, BATCH_OPEN))
+                        continue;
+                if (of_another_thread(b) || (is_barrier(b) && !ends) || is_capturing(b->stream))
+                        put_back(a, b, now);
+                else if (went_dry(a, b, now))
+                        let_go(b);
+                else
+                        close_batch(a, b, now);
+        }
+        account_tend(a, c, ACCOUNT_ASK, now);
+}
+
+/* Nobody measures any more, so nobody else has these in hands. */
+static void drop_events(Batch *b, bool gone) {
+        if (gone || atomic_load(&b->context->watching) != 0)
+                return; /* they end with the context */
+        drop_event(&b->begin);
+        drop_event(&b->end);
+}
+
+/* What is closed has a host function that comes when it is over. false: another thread has it. */
 static bool end_batch(Account *a, Batch *b, bool gone) {
-        say_over(a, b);
-        if (take(b, BATCH_OPEN)) {
-                charge_unseen(a, b, account_now());
-                let_go(b);
+        if (take(b, BATCH_OPEN))
+                leave_open(a, b, account_now());
+        if (is_closed(atomic_load(&b->state))) {
+                drop_events(b, gone);
+                return true;
         }
         if (!take(b, BATCH_DONE) && !take(b, BATCH_FREE))
                 return false;
-        if (gone || atomic_load(&b->context->watching) != 0)
-                b->begin = b->end = NULL; /* they end with the context */
-        drop_event(&b->begin);
-        drop_event(&b->end);
+        drop_events(b, gone);
         let_go(b);
         return true;
 }
@@ -656,6 +733,14 @@ void batches_end(Account *a, Context *c, bool gone) {
         if (mine)
                 atomic_store(&c->measuring, 0);
         (void) batches_relax(mode);
+}
+
+void batches_ended(Account *a, Context *c, bool gone) {
+        bool all = gone || atomic_load(&c->calls) == 0;
+
+        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++)
+                if (all || c->batches[i].n_launches == 0)
+                        say_over(a, &c->batches[i], atomic_load(&c->batches[i].state));
 }
 
 void batches_make(Context *fresh) {

@@ -105,21 +105,26 @@ CuResult aliquot_cuInit(unsigned flags) {
 
 /* ---- contexts that end ---- */
 
-#define ENDS(symbol, type, tell)                                                                             \
-        CuResult aliquot_##symbol(type which) EXPORTED(#symbol);                                             \
-        CuResult aliquot_##symbol(type which) {                                                              \
-                CuResult (*real)(type) = (CuResult(*)(type)) real_get(REAL_##symbol);                        \
+#define ENDS(symbol, ends, is_gone)                                                                          \
+        CuResult aliquot_##symbol(CuHandle which) EXPORTED(#symbol);                                         \
+        CuResult aliquot_##symbol(CuHandle which) {                                                          \
+                CuResult (*real)(CuHandle) = (CuResult(*)(CuHandle)) real_get(REAL_##symbol);                \
+                CuHandle context;                                                                            \
+                CuResult r;                                                                                  \
                                                                                                              \
                 if (!real)                                                                                   \
                         return CU_ERROR_NOT_INITIALIZED;                                                     \
-                tell;                                                                                        \
-                return real(which);                                                                          \
+                context = (ends);                                                                            \
+                turnstile_context_ends(context);                                                             \
+                r = real(which);                                                                             \
+                turnstile_context_ended(context, r == CU_SUCCESS && (is_gone));                              \
+                return r;                                                                                    \
         }
 
-ENDS(cuCtxDestroy, CuHandle, turnstile_context_ends(which))
-ENDS(cuCtxDestroy_v2, CuHandle, turnstile_context_ends(which))
-ENDS(cuCtxDetach, CuHandle, turnstile_context_ends(which))
-ENDS(cuGreenCtxDestroy, CuHandle, turnstile_green_ends(which))
+ENDS(cuCtxDestroy, which, true)
+ENDS(cuCtxDestroy_v2, which, true)
+ENDS(cuCtxDetach, which, !turnstile_is_current(which)) /* the last one who detaches ends it */
+ENDS(cuGreenCtxDestroy, turnstile_of_green(which), true)
 
 /* Others may have retained it and launch: only afterwards is it known whether it ended. */
 #define RELEASES(symbol)                                                                                     \

@@ -315,7 +315,7 @@ static void wait_once(Asking *k, Verdict v) {
                 (void) atomic_fetch_add(&k->meter->waiters, 1);
         }
         if (k->context)
-                account_tend(k->account, k->context, first, k->now);
+                account_tend(k->account, k->context, ACCOUNT_ASK | (first ? ACCOUNT_CLOSE : 0), k->now);
         account_want(k->account, k->card, k->now);
         account_drained(k->account, k->card);
         if (v == WAIT_DEPTH)
@@ -380,6 +380,13 @@ static void pop(bool pushed) {
 
         if (pushed && pop_current)
                 (void) pop_current(&context);
+}
+
+static CuHandle current_context(void) {
+        int (*get_current)(CuHandle *) = (int (*)(CuHandle *)) real_get(REAL_cuCtxGetCurrent);
+        CuHandle context = NULL;
+
+        return get_current && get_current(&context) == CU_SUCCESS ? context : NULL;
 }
 
 /* In the launch's context. */
@@ -457,24 +464,46 @@ void turnstile_leave(Launch *l, int result) {
         }
 }
 
-static void context_ends(CuHandle context, bool gone) {
-        Gate *g = gate_get();
+/* In the context, which need not be the current one. */
+static void mark_ends(Account *a, CuHandle context, bool ends) {
+        CuResult (*push_current)(CuHandle) = (CuResult(*)(CuHandle)) real_get(REAL_cuCtxPushCurrent_v2);
+        CuHandle current = current_context();
+        bool pushed = false;
 
-        if (g)
-                account_context_ends(account_get(g), (uintptr_t) context, gone);
+        if (!account_context_known(a, (uintptr_t) context))
+                return;
+        if (current != context)
+                pushed = push_current && push_current(context) == CU_SUCCESS;
+        if (current == context || pushed)
+                account_context_mark(a, (uintptr_t) context, ends);
+        pop(pushed);
 }
 
 void turnstile_context_ends(CuHandle context) {
-        context_ends(context, false);
+        Gate *g = gate_get();
+
+        if (!g || !context)
+                return;
+        mark_ends(account_get(g), context, true);
+        account_context_ending(account_get(g), (uintptr_t) context);
 }
 
-void turnstile_green_ends(CuHandle green) {
+void turnstile_context_ended(CuHandle context, bool gone) {
+        Gate *g = gate_get();
+
+        if (g && context)
+                account_context_ended(account_get(g), (uintptr_t) context, gone);
+}
+
+bool turnstile_is_current(CuHandle context) {
+        return current_context() == context;
+}
+
+CuHandle turnstile_of_green(CuHandle green) {
         int (*get)(CuHandle *, CuHandle) = (int (*)(CuHandle *, CuHandle)) real_get(REAL_cuCtxFromGreenCtx);
         CuHandle context = NULL;
 
-        if (!get || get(&context, green) != 0)
-                context = NULL;
-        context_ends(context, false);
+        return gate_get() && get && get(&context, green) == CU_SUCCESS ? context : NULL;
 }
 
 /* Not known to be active without the question. */
@@ -496,13 +525,16 @@ CuHandle turnstile_primary(int device) {
                 release = (int (*)(int)) real_get(REAL_cuDevicePrimaryCtxRelease);
         if (!gate_get() || !retain || !release || !is_active(device) || retain(&context, device) != 0)
                 return NULL;
+        mark_ends(account_get(gate_get()), context, false);
         (void) release(device); /* as it was before */
         return context;
 }
 
 void turnstile_primary_released(int device, CuHandle context) {
-        if (!is_active(device))
-                context_ends(context, true);
+        Gate *g = gate_get();
+
+        if (g && !is_active(device))
+                account_context_ends(account_get(g), (uintptr_t) context, true);
 }
 
 void turnstile_stream_ends(CuHandle stream) {

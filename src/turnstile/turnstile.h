@@ -32,9 +32,12 @@ void turnstile_enter(Gate *g, Launch *l, CuHandle function, uint64_t blocks, CuH
 /* After it, with what the driver said. */
 void turnstile_leave(Launch *l, int result);
 
-/* A context is about to end; NULL: any may. */
+/* Around a call that ends a context: what it has on the card is in flight until the driver has waited for it. gone: it has ended; false: the
+ * driver refused, or somebody else has it. NULL: none. */
 void turnstile_context_ends(CuHandle context);
-void turnstile_green_ends(CuHandle green); /* the context that was made of it has a handle of its own */
+void turnstile_context_ended(CuHandle context, bool gone);
+bool turnstile_is_current(CuHandle context);
+CuHandle turnstile_of_green(CuHandle green); /* the context that was made of it has a handle of its own */
 /* A card's primary context may end, or have others that retained it. Before: which it is, NULL if that cannot be told. After it: it has
  * ended only if the driver says that it is not active. */
 CuHandle turnstile_primary(int device);

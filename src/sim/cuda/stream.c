@@ -192,18 +192,32 @@ static void work_drop(const Work *w) {
 
 /* --- the queue -------------------------------------------------------------------------------------------------- */
 
+/* CUDA says that functions of different streams may run one after the other: then all have one thread, and who is slow makes others late. */
+static pthread_mutex_t in_turn = PTHREAD_MUTEX_INITIALIZER;
+
+static bool is_one_thread(void) {
+        const char *setting = secure_getenv("ALIQUOT_SIM_HOST_FUNCTIONS");
+
+        return setting && strcmp(setting, "in-turn") == 0;
+}
+
 /* With the lock, which it lets go of while somebody else's function runs. */
 static void do_host(CUstream s, const Work *w) {
+        bool one = is_one_thread();
         CUresult fault;
 
         while (!timeline_is_over(s))
                 timeline_wait(s);
         fault = s->context->fault;
         state_unlock(NULL);
+        if (one)
+                (void) pthread_mutex_lock(&in_turn);
         if (w->kind == WORK_HOST)
                 w->host.run(w->host.data);
         else
                 w->host.call(s == s->context->legacy ? NULL : s, fault, w->host.data);
+        if (one)
+                (void) pthread_mutex_unlock(&in_turn);
         (void) state_lock();
 }
 
