@@ -16,6 +16,8 @@ static int rank(const EngineTenant *t, int64_t tokens, int64_t enough) {
 }
 
 static bool may_wait(const EngineTenant *t, uint64_t now) {
+        if (t->state == ENGINE_OVERDUE)
+                return t->terms.gated && now >= behind_from(t);
         return t->state == ENGINE_CLOSED && t->terms.gated && wants(t) && now >= t->paused_until;
 }
 
@@ -79,11 +81,15 @@ uint64_t engine_ripens(const Engine *e, uint64_t now) {
                 const EngineTenant *t = &e->tenants[i];
                 int64_t enough = t->terms.high ? 1 : (int64_t) ENGINE_QUANTUM, missing;
 
-                if (t->state != ENGINE_CLOSED || !t->terms.gated || !wants(t))
+                if ((t->state != ENGINE_CLOSED && t->state != ENGINE_OVERDUE) || !t->terms.gated || !wants(t))
+                        continue;
+                if (t->state == ENGINE_OVERDUE && behind_from(t) == UINT64_MAX)
                         continue;
                 missing = t->terms.conserving ? 0 : enough - account_tokens(&t->account);
                 missing = missing > 0 ? missing * POLICY_PPM / (int64_t) t->terms.rate + 1 : 0;
-                when = min_u64(when, max_u64(now + (uint64_t) missing, t->paused_until));
+                when = min_u64(when,
+                               max_u64(now + (uint64_t) missing,
+                                       t->state == ENGINE_OVERDUE ? behind_from(t) : t->paused_until));
         }
         return when;
 }

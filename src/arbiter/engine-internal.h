@@ -26,6 +26,12 @@
 #define GONE   UINT64_C(250000000)
 #define RECENT UINT64_C(1000000000) /* ns: who comes first comes again so soon */
 
+/* Work that was launched may wait for a launch that is yet to come. So who is overdue and has one that waits gets windows behind that work, in
+ * his turn, when nothing has moved for so long: soon where his gate says that nothing has begun, and seldom where a kernel may just be long. */
+#define TIED_FIRST UINT64_C(250000000)  /* ns */
+#define TIED_NEXT  UINT64_C(20000000)   /* ns */
+#define UNTIED     UINT64_C(1000000000) /* ns, and a quarter of the time that it has been overdue */
+
 enum { FORGIVEN = 2 }; /* windows in a row that nothing was done with */
 
 static inline uint64_t min_u64(uint64_t a, uint64_t b) {
@@ -48,6 +54,24 @@ static inline bool wants(const EngineTenant *t) {
 static inline bool has_come(const EngineTenant *t) {
         return t->began != 0 || t->parts || t->says.launched != t->launched || t->says.busy != t->busy ||
                t->says.in_flight > 0;
+}
+
+/* When it may be that its work waits for what it launches next; UINT64_MAX: nothing waits. */
+static inline uint64_t behind_from(const EngineTenant *t) {
+        uint64_t since_when = since(t->overdue, t->moved);
+
+        if (!t->says.waits || t->says.drained)
+                return UINT64_MAX;
+        if (t->state != ENGINE_OVERDUE)
+                return t->moved + (t->says.tied ? TIED_FIRST : UNTIED);
+        if (t->says.tied)
+                return t->moved + (t->n_behind > 0 ? TIED_NEXT : TIED_FIRST);
+        return t->moved + max_u64(UNTIED, since_when / 4);
+}
+
+/* Its work is late, and others wait no longer. */
+static inline bool is_overdue(const EngineTenant *t) {
+        return t->state == ENGINE_OVERDUE || t->turn.behind;
 }
 
 /* Who of those that wait is next; -1: nobody may. */

@@ -52,7 +52,7 @@ static void hold_or_let_go(Engine *e, uint32_t i) {
         if (e->owner == (int32_t) i)
                 e->owner = -1;
         t->state = t->terms.gated ? ENGINE_CLOSING : ENGINE_CLOSED;
-        t->turn.open = false;
+        t->turn.open = t->turn.behind = false;
         t->turn.number = (t->turn.number + 1) & (UINT32_MAX >> 1);
         t->turn.closes = t->opened = t->from = e->now;
         t->busy = t->says.busy;
@@ -100,7 +100,7 @@ static void note_apart(const Engine *e, EngineTenant *t, const EngineSays *says,
         t->apart_over = from + more;
         account_charge(&t->account, &t->terms, (int64_t) more, e->clock);
         t->turn.used += more;
-        if (says->stuck == 0 && t->state != ENGINE_OVERDUE)
+        if (says->stuck == 0 && !is_overdue(t))
                 t->told = false;
 }
 
@@ -113,6 +113,8 @@ void engine_says(Engine *e, uint64_t now, uint32_t i, const EngineSays *says) {
                 t->paused_until = min_u64(t->paused_until, now + PAUSE);
         }
         note_apart(e, t, says, now);
+        if (says->launched != t->says.launched || busy != t->says.busy || !says->waits)
+                t->moved = now;
         t->says = *says;
         t->says.busy = busy;
         t->said = now;
@@ -239,6 +241,12 @@ static bool is_absent(const EngineTenant *t, uint64_t now) {
         return since(t->opened, now) >= ABSENT && t->said > t->opened && !has_come(t);
 }
 
+/* A launch waits for room in it, and may be what those wait for that are in flight. */
+static bool is_stuck_in(const EngineTenant *t, uint64_t now) {
+        return !t->turn.behind && t->terms.gated && t->says.in_flight > 0 && now >= behind_from(t) &&
+               since(t->opened, now) >= TIED_FIRST;
+}
+
 static bool may_go_on(const EngineTenant *t, uint64_t now) {
         return now + HOP / 2 < t->turn.closes; /* later it has closed by itself, or might have */
 }
@@ -252,7 +260,12 @@ static void tend_owner(Engine *e, uint64_t now) {
         if (t->says.ended && may_go_on(t, now))
                 window_renew(e, i);
         t->idles = idle || (t->idles && now < t->turn.closes);
-        keeps = t->terms.gated && !idle && !is_absent(t, now) && engine_keeps(e, t, waiting, 0);
+        keeps = t->terms.gated && !idle && !t->turn.behind && !is_absent(t, now) &&
+                engine_keeps(e, t, waiting, 0);
+        if (is_stuck_in(t, now)) {
+                window_close(e, i, now);
+                return;
+        }
         if (idle && (waiting >= 0 || !t->terms.conserving)) {
                 window_close(e, i, now);
                 return;
@@ -296,6 +309,7 @@ static void open_next(Engine *e, uint64_t now) {
 
         if (i < 0 || !may_open(e, now, &e->tenants[i]))
                 return;
+        e->tenants[i].turn.behind = e->tenants[i].state == ENGINE_OVERDUE;
         e->tenants[i].state = ENGINE_OPEN; /* to see who else waits */
         second = engine_choose(e, now);
         window_open(e, (uint32_t) i, now, second >= 0 || engine_ripens(e, now) < now + ENGINE_QUANTUM);
@@ -358,20 +372,21 @@ static uint64_t next_call(const Engine *e, uint64_t now) {
                 if (t->state == ENGINE_CLOSING)
                         next = min_u64(next, after_closing(e, t, now));
                 else if (t->state == ENGINE_OVERDUE)
-                        next = min_u64(next, now + LOOK + since(t->overdue, now) / 8);
+                        next = min_u64(next, now + min_u64(LOOK + since(t->overdue, now) / 8,
+                                                           t->says.waits ? TIED_NEXT : UINT64_MAX));
         }
         return max_u64(next, now + 1);
 }
 
 /* Since when work of it is late: all of it, or of a process that is left out. 0: none is. */
 static uint64_t stuck_since(const EngineTenant *t) {
-        if (t->state == ENGINE_OVERDUE && t->says.in_flight > 0)
-                return t->turn.closes;
+        if (is_overdue(t) && t->says.in_flight > 0)
+                return t->hung_from;
         return t->state != ENGINE_FREE ? t->says.stuck : 0;
 }
 
 static bool is_stuck(const EngineTenant *t) {
-        return t->state == ENGINE_OVERDUE || stuck_since(t) != 0;
+        return is_overdue(t) || stuck_since(t) != 0;
 }
 
 /* Somebody's kernel was told of, and is not over. */

@@ -6,7 +6,7 @@
  *
  * One window is open at a time. It is opened when the one before is over: all that was launched in it has ended, or will have ended
  * by the time that the next one's first kernel can be there; or its owner has not let us know for too long, and is overdue: it gets no
- * other window before it has, and what it still does is charged to it. Windows are a quantum long and are charged by what was used,
+ * other window before it has, but for what may be what its work waits for, and what it still does is charged to it. Windows are a quantum long and are charged by what was used,
  * so what one is too long the next ones are later (account.h).
  *
  * What a tenant says is believed as far as it cannot be more than the truth: it used at least the time that its window was not over, less
@@ -32,10 +32,13 @@ typedef struct EngineSays {
         uint64_t stuck; /* since when a process is left out, whose work does not end; 0: none is */
         bool drained;   /* nothing that was launched in its newest window is in flight */
         bool ended;     /* it takes its newest window for over */
+        bool waits;     /* a launch of it waits, for long */
+        bool tied;      /* and nothing that is in flight has begun: it may wait for that launch */
 } EngineSays;
 
 typedef struct EngineTurn {
         bool gated, open;
+        bool behind;     /* for what comes behind work that does not end: that is not counted */
         uint32_t number; /* of the newest window */
         uint64_t closes, depth;
         uint64_t rest;          /* ns: what is launched in it is over so long after it closes */
@@ -68,6 +71,10 @@ typedef struct EngineTenant {
         uint64_t patience;             /* ns that others wait for work that it says is in flight */
         uint64_t idle_since;           /* seen without work in its window; 0: not */
         uint64_t overdue, shared;      /* since when; of that: ns in which others had a window */
+        uint64_t moved, hung_from;     /* when it last launched or ended something; since when it counts as hung */
+        uint64_t behind, late_before;  /* while overdue: ns of windows behind it, charged; late, before the last of them */
+        uint64_t busy_before;          /* its own word when it began to be overdue */
+        uint32_t n_behind;             /* those windows */
         uint64_t spare;   /* of that: ns that it is charged for only if it says that it used them */
         uint32_t working; /* processes that had work on the card then, at most */
         uint64_t settled,

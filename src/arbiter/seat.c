@@ -131,7 +131,10 @@ static bool lives(const Seat *s, uint32_t row) {
 }
 
 static Said said_of(const SliceWork *w) {
-        return (Said){.wants = atomic_load_explicit(&w->wants, memory_order_relaxed),
+        uint64_t wants = atomic_load_explicit(&w->wants, memory_order_relaxed);
+
+        return (Said){.wants = wants & ~(uint64_t) WORK_FLAGS,
+                      .flags = (uint32_t) (wants & WORK_FLAGS),
                       .busy = atomic_load_explicit(&w->busy, memory_order_relaxed),
                       .in_flight = atomic_load_explicit(&w->in_flight, memory_order_relaxed),
                       .launched = atomic_load_explicit(&w->launched, memory_order_relaxed),
@@ -249,7 +252,9 @@ void seat_read(Seat *s, uint64_t now, bool all, bool doubt, EngineSays *ret) {
                             .n_working = s->tally.n_working,
                             .began = s->tally.began,
                             .drained = s->tally.drained,
-                            .ended = s->tally.ended};
+                            .ended = s->tally.ended,
+                            .waits = s->tally.waits,
+                            .tied = s->tally.tied};
 }
 
 /* ---- writing ---- */
@@ -270,7 +275,7 @@ static void wake(SliceTurn *turn) {
 void seat_write(Seat *s, const EngineTurn *turn, uint64_t now) {
         SliceTurn *t = &s->limits->turn;
         uint32_t window = turn->number << 1 | (turn->open ? TURN_OPEN : 0),
-                 flags = turn->gated ? TURN_GATED : 0;
+                 flags = (turn->gated ? TURN_GATED : 0U) | (turn->open && turn->behind ? TURN_BEHIND : 0U);
         bool news, good;
 
         if (!seat_is_whole(s))

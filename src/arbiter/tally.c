@@ -9,7 +9,7 @@ void tally_begin(Tally *t, uint64_t opened, uint64_t closed) {
         t->opened = opened;
         t->closed = closed;
         t->began = t->stuck = 0;
-        t->all = t->some = (TallySum){.drained = true};
+        t->all = t->some = (TallySum){.drained = true, .tied = true};
         t->ended = false;
 }
 
@@ -68,6 +68,8 @@ static void add(TallySum *s, const Said *said, uint32_t window, uint64_t now) {
         if (s->wants == 0 || (wants > 0 && wants < s->wants))
                 s->wants = wants > 0 ? wants : now;
         s->n_active++;
+        s->waits |= (said->flags & WORK_WAITS) != 0;
+        s->tied &= !is_undrained(said, window) || (said->flags & WORK_TIED) != 0;
         s->n_working += is_undrained(said, window);
         if (is_undrained(said, window))
                 s->drained = false;
@@ -111,6 +113,8 @@ void tally_end(Tally *t, uint64_t now) {
         t->n_active = s->n_active;
         t->n_working = s->n_working;
         t->drained = s->drained;
+        t->waits = s->waits;
+        t->tied = s->waits && s->tied;
         for (uint32_t i = 0; leaves && t->some.n_active < t->all.n_active && i < SLICE_ROWS; i++)
                 if (t->rows[i].quiet) {
                         t->rows[i].quiet = false;

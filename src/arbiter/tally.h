@@ -9,6 +9,7 @@
 typedef struct Said { /* one row, as it was read */
         uint64_t wants, busy, in_flight;
         uint32_t launched, drained, began; /* as SliceWork has them */
+        uint32_t flags;                    /* WORK_FLAGS of wants, which is without them */
 } Said;
 
 typedef struct TallyRow {
@@ -23,6 +24,7 @@ typedef struct TallySum {
         uint64_t in_flight, wants;
         uint32_t n_active, n_working; /* rows that want; rows whose work is on the card */
         bool drained;
+        bool waits, tied; /* a launch waits; and nothing that is in flight has begun */
 } TallySum;
 
 typedef struct Tally {
@@ -37,7 +39,7 @@ typedef struct Tally {
         uint64_t opened,
                 began; /* when the newest window was, and when the first row began in it; 0: none did */
         uint32_t n_active, n_working; /* rows that want; rows whose work is on the card */
-        bool drained, ended;          /* as in EngineSays */
+        bool drained, ended, waits, tied; /* as in EngineSays */
 } Tally;
 
 #define TALLY_NULL ((Tally){.drained = true})

@@ -16,6 +16,11 @@ static void set_depth(const Engine *e, EngineTenant *t, uint64_t now, bool conte
 
         t->turn.rest = REST + engine_longest_lead(e) - LEAD;
         t->turn.sharers = t->says.n_active > 0 ? t->says.n_active : 1;
+        if (t->turn.behind && !t->says.tied) { /* its kernel may just be long: one more */
+                t->turn.depth = 1;
+                t->lent = false;
+                return;
+        }
         t->turn.depth = bounded ? (ENGINE_QUANTUM + 2 * t->turn.rest) / t->turn.sharers : ENGINE_QUANTUM / 2;
         t->lent = engine_lends(e, t);
         if (t->lent)
@@ -50,6 +55,8 @@ void window_open(Engine *e, uint32_t i, uint64_t now, bool contested) {
         EngineTenant *t = &e->tenants[i];
         uint64_t length = length_of(t, 0), early = min_u64(t->tail, length / 2);
 
+        contested = contested || t->turn.behind; /* what is not used of it is lost */
+        t->late_before += t->turn.behind ? t->late : 0;
         t->state = ENGINE_OPEN;
         t->turn.number = (t->turn.number + 1) & (UINT32_MAX >> 1);
         t->turn.open = true;
@@ -284,15 +291,31 @@ static void give_up(Engine *e, EngineTenant *t, uint64_t now) {
         t->patience = max_u64(t->patience / 2, 2 * ENGINE_QUANTUM);
         t->state = ENGINE_OVERDUE;
         t->overdue = now;
-        t->shared = 0;
+        t->hung_from = t->turn.closes;
+        t->shared = t->behind = t->late_before = 0;
+        t->n_behind = 0;
         t->working = max_u32(t->says.n_working, 1);
-        t->busy = t->says.busy;
+        t->busy_before = t->says.busy;
+}
+
+/* A window behind work that was late before it: all of its time is charged, and nobody waits for what was launched in it. Who is tied and
+ * launches does not hang. */
+static void go_on_behind(EngineTenant *t, uint64_t now) {
+        if (t->says.tied && t->says.launched != t->launched)
+                t->hung_from = t->turn.closes;
+        t->behind += t->paid;
+        t->late = 0; /* it is in what was paid */
+        t->n_behind++;
+        t->turn.granted += since(t->opened, now);
+        t->turn.behind = false;
+        t->moved = now;
+        t->state = ENGINE_OVERDUE;
 }
 
 /* Of the time for which its work may have been on the card: as much as it says to have used itself, however much that is. Who says less may
  * have been stopped: no longer than a kernel takes, for each of its processes. What is not charged it may still find out to have used. */
 static uint64_t believed(EngineTenant *t, uint64_t ns) {
-        uint64_t said = since(t->busy, t->says.busy),
+        uint64_t said = since(t->busy_before + t->behind, t->says.busy),
                  paid = min_u64(ns, max_u64(said, t->working * (uint64_t) ACCOUNT_DEBT));
 
         t->spare = ns - paid;
@@ -302,12 +325,15 @@ static uint64_t believed(EngineTenant *t, uint64_t ns) {
 /* Half of the time beside others is its own, and all in which nobody had a window. Of what it says itself that it used beside them the
  * others get that half back which they were charged for: what it pays is what they get. */
 static void reconcile(Engine *e, EngineTenant *t, uint64_t now) {
-        uint64_t held = since(t->overdue + t->late, now), beside = min_u64(t->shared, held),
-                 said = min_u64(since(t->busy, t->says.busy), beside);
+        uint64_t held = since(t->overdue + t->late_before + t->late + t->behind, now),
+                 beside = min_u64(t->shared, held),
+                 said = min_u64(since(t->busy_before + t->behind, t->says.busy), beside);
 
         t->paid = believed(t, held - beside / 2);
         account_charge(&t->account, &t->terms, (int64_t) t->paid, e->clock);
         t->turn.used += t->paid;
+        t->paid += t->behind;
+        t->busy = t->busy_before;
         settle(t, now);
         t->patience = min_u64(2 * t->patience, PATIENCE); /* it has ended, and is paid for */
         t->state = ENGINE_CLOSED;
@@ -369,8 +395,11 @@ void window_tend(Engine *e, uint32_t i, uint64_t now) {
                 t->working = max_u32(t->working, t->says.n_working);
         if (t->state == ENGINE_OVERDUE && is_over)
                 reconcile(e, t, now);
+        else if (t->state == ENGINE_CLOSING && t->turn.behind)
+                go_on_behind(t, now);
         else if (t->state == ENGINE_CLOSING && is_over)
                 over(e, t, now);
-        else if (t->state == ENGINE_CLOSING && now >= window_deadline(t) && is_in_the_way(e, t, now))
+        else if (t->state == ENGINE_CLOSING && now >= window_deadline(t) &&
+                 (is_in_the_way(e, t, now) || now >= behind_from(t)))
                 give_up(e, t, now);
 }

@@ -374,17 +374,30 @@ static bool has_waiters(const Meter *m) {
         return now - atomic_load(&m->waited) < UINT64_C(1000000000) || atomic_load(&m->waited) > now;
 }
 
+/* Since when is the first one's to say; what is said of who waits is as of now. */
+static void say_wants(Account *a, uint32_t card, uint64_t now) {
+        uint64_t flags = has_waiters(&a->meters[card]) ? atomic_load(&a->meters[card].flags) : 0, wants = 0;
+        _Atomic uint64_t *word = &row_of(a, card)->wants;
+
+        if (atomic_load_explicit(word, memory_order_relaxed) == 0 &&
+            atomic_compare_exchange_strong(word, &wants, (now & ~(uint64_t) WORK_FLAGS) | flags)) {
+                peers_ring(&a->gate->cards[card].slice);
+                return;
+        }
+        wants = atomic_load_explicit(word, memory_order_relaxed);
+        if (wants != 0 && (wants & WORK_FLAGS) != flags)
+                (void) atomic_compare_exchange_strong(word, &wants, (wants & ~(uint64_t) WORK_FLAGS) | flags);
+}
+
 void account_want(Account *a, uint32_t card, uint64_t now) {
         Meter *m = &a->meters[card];
         SliceWork *row = row_of(a, card);
-        uint64_t none = 0, nsec = atomic_load(&m->closed) > 0 ? atomic_load(&m->in_flight) : 0;
+        uint64_t nsec = atomic_load(&m->closed) > 0 ? atomic_load(&m->in_flight) : 0;
 
         atomic_store_explicit(&row->in_flight, (uint32_t) (nsec < WORK_MOST ? nsec : WORK_MOST),
                               memory_order_relaxed);
         say_busy(a, card);
-        if (atomic_load_explicit(&row->wants, memory_order_relaxed) == 0 &&
-            atomic_compare_exchange_strong(&row->wants, &none, now))
-                peers_ring(&a->gate->cards[card].slice);
+        say_wants(a, card, now);
 }
 
 /* Also by its time, before the arbiter has said so: it hears that it may look. Whoever makes a window longer gives it another number

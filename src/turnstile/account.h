@@ -122,6 +122,10 @@ bool account_is_late(Account *a, uint32_t card, CuHandle stream, uint64_t now);
 enum { ACCOUNT_CLOSE = 1, ACCOUNT_ASK = 2 };
 void account_tend(Account *a, Context *c, unsigned how, uint64_t now);
 
+/* All that this process has on the card is of this context, and none of it has begun: then it waits for something, or for the card. False where
+ * that cannot be told. */
+bool account_is_tied(Account *a, Context *c, uint64_t now);
+
 /* The row of the page. wanting: somebody waits, or something is on the card. */
 void account_drained(Account *a, uint32_t card); /* says so, if it is so */
 void account_want(Account *a, uint32_t card, uint64_t now);

@@ -363,10 +363,16 @@ static bool take_measuring(Context *c, uint64_t now) {
                atomic_compare_exchange_strong(&c->measuring, &since, now);
 }
 
+/* What somebody asks an event of is left as it is until later. */
 static void measure_done(Account *a, Context *c) {
-        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++)
-                if (take(&c->batches[i], BATCH_DONE))
+        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
+                if (!take(&c->batches[i], BATCH_DONE))
+                        continue;
+                if (atomic_load(&c->watching) == 0)
                         measure(a, c, &c->batches[i]);
+                else
+                        atomic_store_explicit(&c->batches[i].state, BATCH_DONE, memory_order_release);
+        }
 }
 
 /* Not of a context that has ended: its events may be gone. */
@@ -623,6 +629,60 @@ static void ask(Account *a, Batch *b, uint32_t state) {
         (void) atomic_fetch_sub(&c->watching, 1);
         (void) batches_relax(mode);
 }
+
+/* ---- work that has not begun ---- */
+
+typedef enum Begun { NOT_BEGUN, BEGUN, NOT_KNOWN } Begun;
+
+static Begun has_begun(const Batch *b) {
+        EventCall *query = (EventCall *) real_get(REAL_cuEventQuery);
+        int r = b->measured && query ? query(b->begin) : 0;
+
+        return !b->measured || !query ? NOT_KNOWN : r == CU_ERROR_NOT_READY ? NOT_BEGUN : BEGUN;
+}
+
+/* With `watching`, so that events stay what they are. */
+static Begun closed_has_begun(const Batch *b, uint32_t state) {
+        Begun begun;
+
+        if (has_ended(b->context, b->handle) || atomic_load(&b->state) != state)
+                return NOT_KNOWN;
+        begun = has_begun(b);
+        return atomic_load(&b->state) == state ? begun : NOT_KNOWN;
+}
+
+static Begun open_has_begun(Account *a, Batch *b, uint64_t now) {
+        Begun begun = NOT_KNOWN;
+
+        if (!take(b, BATCH_OPEN))
+                return NOT_KNOWN;
+        if (!has_ended(b->context, b->handle))
+                begun = has_begun(b);
+        put_back(a, b, now);
+        return begun;
+}
+
+bool account_is_tied(Account *a, Context *c, uint64_t now) {
+        int mode = batches_relax(CU_CAPTURE_RELAXED);
+        uint32_t closed = 0;
+        bool tied = true;
+
+        (void) atomic_fetch_add(&c->watching, 1);
+        for (unsigned i = 0; i < ACCOUNT_BATCHES && tied; i++) {
+                uint32_t state = atomic_load(&c->batches[i].state);
+
+                if (is_closed(state))
+                        tied = closed_has_begun(&c->batches[i], state) == NOT_BEGUN;
+                else if (state == BATCH_OPEN)
+                        tied = open_has_begun(a, &c->batches[i], now) == NOT_BEGUN;
+                closed += is_closed(state);
+        }
+        (void) atomic_fetch_sub(&c->watching, 1);
+        (void) batches_relax(mode);
+        return tied && closed > 0 && closed == atomic_load(&a->meters[c->card].closed);
+}
+
+/* ---- looking after all of them ---- */
 
 /* A host function that is under way is given the time of the estimate. */
 static bool is_to_be_asked(const Batch *b, unsigned how, uint64_t now) {

@@ -30,6 +30,7 @@ enum {
 #define DEPTH_LEAST (MSEC / 10)
 #define HELD_MOST   (250 * MSEC)  /* behind what takes longer than it should */
 #define HELD_PAUSE  (1000 * MSEC) /* until the next time */
+#define LONG_WAIT (100 * MSEC) /* of a launch: then it is said, and what it may be waiting behind looked at */
 #define LOST_AFTER                                                                                           \
         (2000 * MSEC) /* nothing is on the card, and something is in flight: a thread ended with it */
 
@@ -48,6 +49,7 @@ typedef struct Asking { /* one launch that wants to pass */
         CuHandle stream;
         uint32_t window, wake; /* as they were when it was judged */
         uint64_t crowded;      /* since when there are too many; 0: there are not */
+        uint64_t before;       /* ns in flight that are not counted in this window */
         uint32_t most;         /* launches in flight */
         bool cold;             /* nsec is not known */
         bool fills;            /* there is no room for another one */
@@ -115,13 +117,16 @@ static bool is_held(Asking *k) {
 
 /* Estimates may be nothing: who is short, and then long, gets no further than so many, and to so many only by having been measured. Not for ever, see above: then some more pass. */
 static bool is_crowded(Asking *k) {
-        if (atomic_load_explicit(&k->meter->launches, memory_order_relaxed) < k->most) {
+        uint32_t n = atomic_load_explicit(&k->meter->launches, memory_order_relaxed),
+                 before = k->before > 0 ? atomic_load(&k->meter->launches_before) : 0;
+
+        if (n < before + k->most) {
                 k->crowded = 0;
                 return false;
         }
         if (k->crowded == 0)
                 k->crowded = k->now;
-        if (k->now - k->crowded < HELD_MOST)
+        if (k->now - k->crowded < HELD_MOST || k->before > 0)
                 return true;
         account_return(k->account, k->card, 0, EXCUSED);
         k->crowded = 0;
@@ -161,11 +166,35 @@ static uint64_t room_in(const Asking *k, uint64_t depth, uint64_t in_flight) {
         if (sharers <= 1)
                 return room < depth ? room : depth;
         part = room / sharers < depth ? room / sharers : depth;
-        if (in_flight < part || depth > ROOM_MOST)
+        if (in_flight < part || depth > ROOM_MOST || k->before > 0)
                 return part;
         others = others_in_flight(k);
         room = room < depth * sharers ? room : depth * sharers;
         return others < room && room - others > part ? room - others : part;
+}
+
+/* The window is behind work that may wait for what comes: what was in flight when this process saw it first is not counted, as long as it is. */
+static void look_behind(Asking *k, uint64_t in_flight) {
+        Meter *m = k->meter;
+        uint32_t known = atomic_load(&m->behind);
+        uint64_t before;
+
+        k->before = 0;
+        if (!(atomic_load_explicit(&k->limits->turn.flags, memory_order_relaxed) & TURN_BEHIND))
+                return;
+        if (known != k->window) {
+                atomic_store(&m->before, in_flight);
+                atomic_store(&m->launches_before, atomic_load(&m->launches));
+                (void) atomic_compare_exchange_strong(&m->behind, &known, k->window);
+        }
+        before = atomic_load(&m->before);
+        if (in_flight < before && atomic_compare_exchange_strong(&m->before, &before, in_flight))
+                before = in_flight;
+        k->before = before;
+}
+
+static uint64_t counted(const Asking *k, uint64_t in_flight) {
+        return in_flight > k->before ? in_flight - k->before : 0;
 }
 
 static Verdict by_window(Asking *k) {
@@ -183,14 +212,15 @@ static Verdict by_window(Asking *k) {
                 return WAIT_WINDOW;
         if (k->now >= atomic_load_explicit(&t->closes, memory_order_relaxed))
                 return WAIT_LATE;
-        if (in_flight != 0 && (is_crowded(k) || is_held(k)))
+        look_behind(k, in_flight);
+        if (counted(k, in_flight) != 0 && (is_crowded(k) || (k->before == 0 && is_held(k))))
                 return WAIT_DEPTH;
-        room = room_in(k, depth, in_flight);
+        room = room_in(k, depth, counted(k, in_flight));
         do
-                if (in_flight != 0 && in_flight >= room)
+                if (counted(k, in_flight) != 0 && counted(k, in_flight) >= room)
                         return WAIT_DEPTH;
         while (!atomic_compare_exchange_weak(&k->meter->in_flight, &in_flight, in_flight + k->nsec));
-        k->fills = in_flight + k->nsec >= room;
+        k->fills = counted(k, in_flight) + k->nsec >= room;
         if (atomic_load_explicit(&k->meter->window, memory_order_relaxed) != k->window)
                 account_begins(k->account, k->card, k->window, k->now);
         return pass(k);
@@ -233,6 +263,11 @@ static void fill(Asking *k, uint32_t percent) {
         } while (!atomic_compare_exchange_weak(&m->balance, &balance, now));
 }
 
+/* What is in flight may wait for this launch: one a second is let in behind it. */
+static bool is_excused(const Asking *k) {
+        return k->since != 0 && k->now - k->since >= HELD_PAUSE;
+}
+
 static Verdict by_balance(Asking *k, uint32_t percent) {
         uint64_t in_flight = atomic_load(&k->meter->in_flight);
         int64_t balance;
@@ -243,7 +278,8 @@ static Verdict by_balance(Asking *k, uint32_t percent) {
                 return pass(k);
         }
         fill(k, percent);
-        if (in_flight >= LOCAL_DEPTH || (in_flight != 0 && is_crowded(k)))
+        k->before = 0;
+        if ((in_flight >= LOCAL_DEPTH && !is_excused(k)) || (in_flight != 0 && is_crowded(k)))
                 return WAIT_DEPTH;
         balance = atomic_load(&k->meter->balance);
         do
@@ -306,6 +342,13 @@ static void forget_lost(Asking *k) {
         k->since = k->now;
 }
 
+/* Whether it may be waited for by what it waits behind. */
+static void say_flags(Asking *k) {
+        bool tied = k->context && account_is_tied(k->account, k->context, k->now);
+
+        atomic_store(&k->meter->flags, (uint32_t) WORK_WAITS | (tied ? WORK_TIED : 0U));
+}
+
 static void wait_once(Asking *k, Verdict v) {
         bool first = k->since == 0;
 
@@ -316,6 +359,8 @@ static void wait_once(Asking *k, Verdict v) {
         }
         if (k->context)
                 account_tend(k->account, k->context, ACCOUNT_ASK | (first ? ACCOUNT_CLOSE : 0), k->now);
+        if (k->now - k->since >= LONG_WAIT)
+                say_flags(k);
         account_want(k->account, k->card, k->now);
         account_drained(k->account, k->card);
         if (v == WAIT_DEPTH)
@@ -345,6 +390,7 @@ static void wait_for_turn(Launch *l, CuHandle stream) {
         l->fills = k.fills;
         if (!l->waited)
                 return;
+        atomic_store(&k.meter->flags, 0); /* who still waits says so again */
         waiters = atomic_load(&k.meter->waiters);
         while (waiters > 0 && !atomic_compare_exchange_weak(&k.meter->waiters, &waiters, waiters - 1))
                 ;
