@@ -266,7 +266,7 @@ static void look(Desk *d, Placed *p, uint64_t now) {
 }
 
 static bool is_news(const EngineTurn *a, const EngineTurn *b) {
-        return a->gated != b->gated || a->open != b->open || a->number != b->number ||
+        return a->gated != b->gated || a->open != b->open || a->number != b->number || a->quiet != b->quiet ||
                (a->open && (a->closes != b->closes || a->depth != b->depth));
 }
 

@@ -30,12 +30,14 @@ typedef struct EngineSays {
         uint64_t launched, life;  /* launches, and words that moved: ever, both */
         uint64_t apart; /* ns of the card beside windows, ever, not in busy: of processes that were silent */
         uint64_t stuck; /* since when a process is left out, whose work does not end; 0: none is */
+        uint64_t over;  /* when what was launched in its newest window was, by its own word; 0: just now */
         bool drained;   /* nothing that was launched in its newest window is in flight */
         bool ended;     /* it takes its newest window for over */
 } EngineSays;
 
 typedef struct EngineTurn {
         bool gated, open;
+        bool quiet;      /* another one has the card: when its work is over, nobody needs to be told */
         uint32_t number; /* of the newest window */
         uint64_t closes, depth;
         uint64_t rest;          /* ns: what is launched in it is over so long after it closes */

@@ -126,7 +126,7 @@ static uint64_t lateness(const EngineTenant *t, uint64_t now) {
 
 /* Of that, what costs nothing whatever he did before: where nobody waits, nothing is lost but his own next window. */
 static uint64_t usual_lateness(const Engine *e, const EngineTenant *t, uint64_t now) {
-        if (!has_come(t) || e->owner >= 0 || engine_choose(e, now) >= 0)
+        if (!has_come(t) || e->owner >= 0 || engine_choose(e, AMONG_CLOSED, now) >= 0)
                 return 0;
         return min_u64(lateness(t, now), since(t->from + t->beside, t->opened + LAG));
 }
@@ -342,12 +342,11 @@ static bool is_in_the_way(const Engine *e, const EngineTenant *t, uint64_t now) 
 
 void window_tend(Engine *e, uint32_t i, uint64_t now) {
         EngineTenant *t = &e->tenants[i];
-        bool is_over = t->says.drained && t->said >= t->turn.closes;
 
-        if (t->state == ENGINE_OVERDUE && is_over)
+        if (t->state == ENGINE_OVERDUE && is_over(t))
                 reconcile(e, t, now);
-        else if (t->state == ENGINE_CLOSING && is_over)
-                over(e, t, now);
+        else if (t->state == ENGINE_CLOSING && is_over(t))
+                over(e, t, over_at(t, now));
         else if (t->state == ENGINE_CLOSING && now >= window_deadline(t) && is_in_the_way(e, t, now))
                 give_up(e, t, now);
 }
