@@ -37,6 +37,7 @@ int engine_add(Engine *e, uint64_t now, const Terms *terms, uint32_t number, boo
                 .from = now,
                 .over = now,
                 .alive = now,
+                .tail = REST,
                 .mercy = MERCY,
                 .patience = PATIENCE};
         account_init(&t->account, terms, e->clock);
@@ -138,15 +139,17 @@ bool engine_looks(const Engine *e, uint32_t i, uint64_t now) {
 
 /* ---- time ---- */
 
-static bool is_stalled(const Engine *e, const EngineTenant *t, uint64_t now) {
-        for (uint32_t i = 0; i < e->n; i++) {
-                const EngineTenant *o = &e->tenants[i];
-                uint64_t until = is_over(o) ? over_at(o, now) : now;
+/* Its work keeps the card from the others, for longer than a window. */
+static bool stalls(const EngineTenant *t, uint64_t now) {
+        return t->state == ENGINE_CLOSING && now > t->turn.closes + ENGINE_QUANTUM;
+}
 
-                if (o != t && o->state == ENGINE_CLOSING && until > o->turn.closes + ENGINE_QUANTUM)
-                        return true;
-        }
-        return false;
+static unsigned count_stalling(const Engine *e, uint64_t now) {
+        unsigned n = 0;
+
+        for (uint32_t i = 0; i < e->n; i++)
+                n += stalls(&e->tenants[i], now);
+        return n;
 }
 
 static bool is_closing(const Engine *e) {
@@ -201,12 +204,13 @@ static void wake_or_sleep(Engine *e, EngineTenant *t, uint64_t now) {
 /* Late: nobody looked at windows that were to be looked at. Their owners are not charged for it. */
 static void pass_time(Engine *e, uint64_t now) {
         uint64_t passed = min_u64(now - e->now, STEP_MAX), late = since(e->asked + ON_TIME, now);
+        unsigned stalling = count_stalling(e, now);
         bool full = is_overcommitted(e);
 
         pass_overdue(e, passed);
         for (uint32_t i = 0; i < e->n; i++) {
                 EngineTenant *t = &e->tenants[i];
-                AccountTime how = is_stalled(e, t, now) ? ACCOUNT_STALLED : ACCOUNT_WANTS;
+                AccountTime how = stalling > stalls(t, now) ? ACCOUNT_STALLED : ACCOUNT_WANTS;
 
                 if (t->state == ENGINE_FREE)
                         continue;
@@ -311,11 +315,16 @@ static uint64_t without_bell(const EngineTenant *t, uint64_t now, bool haste) {
         return window_deadline(t) > now ? min_u64(window_deadline(t), max_u64(first, again)) : again;
 }
 
+/* So long before the end of a window whoever is next now is let in. */
+static uint64_t lead_of(const Engine *e, int next) {
+        return next >= 0 ? engine_lead(&e->tenants[next]) : engine_longest_lead(e);
+}
+
 static uint64_t after_owner(const Engine *e, uint64_t now) {
         const EngineTenant *t = &e->tenants[e->owner];
-        uint64_t closes = t->turn.closes, ripe = engine_ripens(e, AMONG_CLOSING, now),
-                 end = closes + since(engine_longest_lead(e), min_u64(t->tail, t->turn.rest));
         int waiting = engine_choose(e, AMONG_CLOSING, now);
+        uint64_t closes = t->turn.closes, ripe = engine_ripens(e, AMONG_CLOSING, now),
+                 end = closes + since(lead_of(e, waiting), min_u64(t->tail, t->turn.rest));
         uint64_t next = max_u64(max_u64(end, waiting < 0 ? ripe : 0), now + LEAD / 4);
 
         if (waiting < 0) /* who has drained by then has rung */
@@ -335,8 +344,8 @@ static uint64_t after_owner(const Engine *e, uint64_t now) {
 }
 
 static uint64_t after_closing(const Engine *e, const EngineTenant *t, uint64_t now) {
-        uint64_t deadline = window_deadline(t), end = since(engine_longest_lead(e), window_end(t, now)),
-                 ripe = engine_ripens(e, AMONG_CLOSED, now);
+        uint64_t lead = lead_of(e, engine_choose(e, AMONG_CLOSED, now)), deadline = window_deadline(t),
+                 end = since(lead, window_end(t, now)), ripe = engine_ripens(e, AMONG_CLOSED, now);
 
         if (deadline <= now)
                 deadline = UINT64_MAX; /* nobody waits for its end, so it may take as long as it does */
