@@ -37,7 +37,6 @@ int engine_add(Engine *e, uint64_t now, const Terms *terms, uint32_t number, boo
                 .from = now,
                 .over = now,
                 .alive = now,
-                .tail = REST,
                 .mercy = MERCY,
                 .patience = PATIENCE};
         account_init(&t->account, terms, e->clock);
@@ -344,8 +343,9 @@ static uint64_t after_owner(const Engine *e, uint64_t now) {
 }
 
 static uint64_t after_closing(const Engine *e, const EngineTenant *t, uint64_t now) {
-        uint64_t lead = lead_of(e, engine_choose(e, AMONG_CLOSED, now)), deadline = window_deadline(t),
-                 end = since(lead, window_end(t, now)), ripe = engine_ripens(e, AMONG_CLOSED, now);
+        uint64_t deadline = window_deadline(t), end = since(engine_longest_lead(e), window_end(t, now)),
+                 ripe = engine_ripens(e, AMONG_CLOSED, now);
+        int next = engine_choose(e, AMONG_CLOSED, now);
 
         if (deadline <= now)
                 deadline = UINT64_MAX; /* nobody waits for its end, so it may take as long as it does */
@@ -353,6 +353,8 @@ static uint64_t after_closing(const Engine *e, const EngineTenant *t, uint64_t n
                 return deadline;
         if (ripe > now)
                 return min_u64(without_bell(t, now, true), max_u64(ripe, end));
+        if (end <= now && next >= 0 && t->says.n_active == 1) /* one process's word is good enough */
+                end = since(engine_lead(&e->tenants[next]), window_end(t, now));
         if (end > now)
                 return min_u64(deadline, end);
         return min_u64(deadline, now + LEAD / 2 + since(t->turn.closes, now) / 8);
