@@ -18,7 +18,8 @@
 #define LOCK  "arbiter"
 #define BEAT  UINT64_C(100000000) /* ns: so often everybody is told that we are here */
 #define SWEEP UINT64_C(100000000) /* ns: so often all rows are read, for bells that were lost */
-#define ROUND UINT64_C(250000000) /* ns: the same where somebody's work is known: that one has windows already */
+#define ROUND                                                                                                \
+        UINT64_C(250000000) /* ns: the same where somebody's work is known: that one has windows already */
 #define FRESH                                                                                                \
         UINT64_C(                                                                                            \
                 20000000) /* ns: with a bell, rows of processes that we do not know are looked for, not more often */
@@ -247,9 +248,9 @@ static bool is_moved(const Board *b) {
 
 /* Who was not to ring is not silent before he has been looked at. */
 static bool is_doubtful(const EngineTenant *t, const Seat *s, uint64_t now, bool looked) {
-        bool silent = (t->state == ENGINE_CLOSING && now > t->turn.closes + DOUBT &&
-                       (looked || !t->turn.quiet)) ||
-                      t->state == ENGINE_OVERDUE || t->empty > 0;
+        bool silent =
+                (t->state == ENGINE_CLOSING && now > t->turn.closes + DOUBT && (looked || !t->turn.quiet)) ||
+                t->state == ENGINE_OVERDUE || t->empty > 0;
 
         return now - s->questioned >= (silent ? DOUBT : CENSUS);
 }

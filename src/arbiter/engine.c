@@ -334,7 +334,8 @@ static uint64_t after_owner(const Engine *e, uint64_t now) {
         if (ripe > now && t->firm < closes) /* it goes on only as long as nobody waits */
                 next = min_u64(next, max_u64(ripe, t->firm));
         if (t->began == 0 && t->lag > 2 * HOP && now < t->opened + t->lag / 2)
-                next = min_u64(next, t->opened + t->lag / 2); /* who says that he is late has nothing in flight */
+                next = min_u64(next,
+                               t->opened + t->lag / 2); /* who says that he is late has nothing in flight */
         if (t->idle_since > 0)
                 next = min_u64(next, now + GAP);
         if (t->idles || (t->empty > 0 && t->says.busy == t->busy))
@@ -349,7 +350,7 @@ static uint64_t after_closing(const Engine *e, const EngineTenant *t, uint64_t n
 
         if (deadline <= now)
                 deadline = UINT64_MAX; /* nobody waits for its end, so it may take as long as it does */
-        if (e->owner >= 0) /* seen with the end of the other one's */
+        if (e->owner >= 0)             /* seen with the end of the other one's */
                 return deadline;
         if (ripe > now)
                 return min_u64(without_bell(t, now, true), max_u64(ripe, end));

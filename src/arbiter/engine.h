@@ -18,7 +18,6 @@
 #include "arbiter/account.h"
 
 enum { ENGINE_TENANTS = 128 };
-
 #define ENGINE_QUANTUM UINT64_C(5000000)     /* ns */
 #define ENGINE_HUNG    UINT64_C(10000000000) /* ns */
 
@@ -36,9 +35,8 @@ typedef struct EngineSays {
 } EngineSays;
 
 typedef struct EngineTurn {
-        bool gated, open;
-        bool quiet;      /* another one has the card: when its work is over, nobody needs to be told */
-        uint32_t number; /* of the newest window */
+        bool gated, open, quiet; /* quiet: another one has the card, and nobody needs to be told of its end */
+        uint32_t number;         /* of the newest window */
         uint64_t closes, depth;
         uint64_t rest;          /* ns: what is launched in it is over so long after it closes */
         uint32_t sharers;       /* processes that divide what may be in flight */
@@ -103,8 +101,8 @@ typedef struct Engine {
 
 void engine_init(Engine *e, uint64_t now);
 
-/* A tenant that may have a window from an arbiter before us: its number, and whether it may still be open. Then nothing is opened
- * before that is over. The number, or -1: ENGINE_TENANTS are there already. */
+/* number, open: of a window from an arbiter before us, and whether it may still be; then nothing is opened before that is over. The
+ * tenant's number, or -1: ENGINE_TENANTS are there already. */
 int engine_add(Engine *e, uint64_t now, const Terms *terms, uint32_t number, bool open);
 void engine_set(Engine *e, uint32_t i, const Terms *terms); /* at once; what it owes stays */
 void engine_remove(Engine *e, uint32_t i);

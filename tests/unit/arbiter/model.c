@@ -217,7 +217,8 @@ static void look(Model *m, ModelProcess *p) {
                 p->said.drained = t->number;
                 if (told != t->number && !p->old && p->said.wants != 0)
                         p->said.wants = m->now;
-                if (told != t->number && p->window == t->number && (p->old || !t->quiet || p->said.wants == 0))
+                if (told != t->number && p->window == t->number &&
+                    (p->old || !t->quiet || p->said.wants == 0))
                         ring(m, p);
         }
         tell(m, p);

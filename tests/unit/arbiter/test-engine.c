@@ -558,7 +558,8 @@ static void few_wake_ups(void) {
 
                 model_init(&m, 60);
                 for (unsigned i = 0; i < 3; i++)
-                        model_process(&m, tenant(fixed(i == 0 ? 34 : 33)), 50 * USEC)->old = old == 1 && i < 2;
+                        model_process(&m, tenant(fixed(i == 0 ? 34 : 33)), 50 * USEC)->old =
+                                old == 1 && i < 2;
                 model_run(&m, 5 * SEC);
                 steps[old] = m.steps;
                 s = shares(10 * SEC);
@@ -831,6 +832,6 @@ int main(void) {
                          TEST(who_waits_for_it_is_not_blamed), TEST(how_long_is_long),
                          TEST(the_clock_stands_and_jumps), TEST(whatever_happens), TEST(nobody_starves),
                          TEST(a_light_program_alone), TEST(one_of_two_is_stopped), TEST(who_is_always_late),
-                         TEST(who_is_silent_is_left_out), TEST(who_dies_silent),
-                         TEST(when_a_row_was_over), TEST(few_wake_ups));
+                         TEST(who_is_silent_is_left_out), TEST(who_dies_silent), TEST(when_a_row_was_over),
+                         TEST(few_wake_ups));
 }

@@ -841,7 +841,7 @@ static void drained_and_not_waited_for(void) {
         ASSERT_TRUE(fd >= 0);
         (void) snprintf(gate.cards[0].slice.path, SLICE_PATH, "%s/counters", home);
         for (unsigned i = 0; i < 3; i++) {
-                bool wants = i < 2, quiet = i > 0;
+                bool wants = i<2, quiet = i> 0;
                 uint64_t before;
 
                 begin();
