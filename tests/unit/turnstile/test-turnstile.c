@@ -841,7 +841,7 @@ static void drained_and_not_waited_for(void) {
         ASSERT_TRUE(fd >= 0);
         (void) snprintf(gate.cards[0].slice.path, SLICE_PATH, "%s/counters", home);
         for (unsigned i = 0; i < 3; i++) {
-                bool wants = i<2, quiet = i> 0;
+                bool wants = i != 2, quiet = i != 0;
                 uint64_t before;
 
                 begin();
@@ -858,44 +858,44 @@ static void drained_and_not_waited_for(void) {
         (void) close(fd);
         (void) unlink(bell);
         (void) rmdir(home);
+}
 
-        /* Threads that come at the same time, first of all or after a fork: whoever is second has it whole, too. */
-        static pthread_barrier_t all_here;
-        static Gate fresh[2];
+/* Threads that come at the same time, first of all or after a fork: whoever is second has it whole, too. */
+static pthread_barrier_t all_here;
+static Gate fresh[2];
 
-        static void *coming(void *unused) {
-                for (long round = 1; round <= FIRSTS; round++) {
-                        Gate *g = &fresh[round % 2];
+static void *coming(void *unused) {
+        for (long round = 1; round <= FIRSTS; round++) {
+                Gate *g = &fresh[round % 2];
 
-                        if (pthread_barrier_wait(&all_here) == PTHREAD_BARRIER_SERIAL_THREAD)
-                                g->pid = 1 + round;
-                        (void) pthread_barrier_wait(&all_here);
-                        ASSERT_TRUE(account_get(g)->gate == g);
-                }
-                return unused;
+                if (pthread_barrier_wait(&all_here) == PTHREAD_BARRIER_SERIAL_THREAD)
+                        g->pid = 1 + round;
+                (void) pthread_barrier_wait(&all_here);
+                ASSERT_TRUE(account_get(g)->gate == g);
         }
+        return unused;
+}
 
-        static void several_come_first(void) {
-                pthread_t comers[COMERS];
+static void several_come_first(void) {
+        pthread_t comers[COMERS];
 
-                ASSERT_OK(pthread_barrier_init(&all_here, NULL, COMERS));
-                for (size_t i = 0; i < COMERS; i++)
-                        ASSERT_OK(pthread_create(&comers[i], NULL, coming, NULL));
-                for (size_t i = 0; i < COMERS; i++)
-                        ASSERT_OK(pthread_join(comers[i], NULL));
-                ASSERT_OK(pthread_barrier_destroy(&all_here));
-                begin();
-        }
+        ASSERT_OK(pthread_barrier_init(&all_here, NULL, COMERS));
+        for (size_t i = 0; i < COMERS; i++)
+                ASSERT_OK(pthread_create(&comers[i], NULL, coming, NULL));
+        for (size_t i = 0; i < COMERS; i++)
+                ASSERT_OK(pthread_join(comers[i], NULL));
+        ASSERT_OK(pthread_barrier_destroy(&all_here));
+        begin();
+}
 
-        int main(void) {
-                return TEST_MAIN(
-                        TEST(what_is_limited), TEST(busy_is_the_cards_time), TEST(a_stream_that_ends),
-                        TEST(launches_are_counted), TEST(estimates_are_not_said), TEST(union_over_streams),
-                        TEST(refused_launches_cost_nothing), TEST(a_stream_that_cannot_be_marked),
-                        TEST(captured_work_is_no_work), TEST(an_old_driver), TEST(no_context),
-                        TEST(contexts_come_and_go), TEST(after_a_fault), TEST(primary_is_given_back),
-                        TEST(threads), TEST(contexts_end_below_threads), TEST(more_work_than_before),
-                        TEST(what_is_late_holds_the_others), TEST(without_batches),
-                        TEST(not_too_many_at_once), TEST(strays), TEST(nobody_is_held_for_ever),
-                        TEST(over_by_its_time), TEST(drained_and_not_waited_for), TEST(several_come_first));
-        }
+int main(void) {
+        return TEST_MAIN(TEST(what_is_limited), TEST(busy_is_the_cards_time), TEST(a_stream_that_ends),
+                         TEST(launches_are_counted), TEST(estimates_are_not_said), TEST(union_over_streams),
+                         TEST(refused_launches_cost_nothing), TEST(a_stream_that_cannot_be_marked),
+                         TEST(captured_work_is_no_work), TEST(an_old_driver), TEST(no_context),
+                         TEST(contexts_come_and_go), TEST(after_a_fault), TEST(primary_is_given_back),
+                         TEST(threads), TEST(contexts_end_below_threads), TEST(more_work_than_before),
+                         TEST(what_is_late_holds_the_others), TEST(without_batches),
+                         TEST(not_too_many_at_once), TEST(strays), TEST(nobody_is_held_for_ever),
+                         TEST(over_by_its_time), TEST(drained_and_not_waited_for), TEST(several_come_first));
+}
