@@ -152,13 +152,20 @@ static bool is_closing(const Engine *e) {
         return false;
 }
 
-/* What an overdue one does beside others is theirs, too. */
-static void pass_overdue(Engine *e, uint64_t passed) {
+/* What an overdue one does beside others is theirs, too. What it will be charged for it counts as granted, as long as it says that it has
+ * work there, and that is not told of as a kernel that hangs: who never says its end has nothing of that. */
+static void pass_overdue(Engine *e, uint64_t passed, uint64_t now) {
         bool others = e->owner >= 0 || is_closing(e);
 
-        for (uint32_t i = 0; others && i < e->n; i++)
-                if (e->tenants[i].state == ENGINE_OVERDUE)
-                        e->tenants[i].shared += passed;
+        for (uint32_t i = 0; i < e->n; i++) {
+                EngineTenant *t = &e->tenants[i];
+
+                if (t->state != ENGINE_OVERDUE)
+                        continue;
+                t->shared += others ? passed : 0;
+                if (t->says.in_flight > 0 && since(t->overdue, now) < e->hung)
+                        t->turn.granted += others ? passed / 2 : passed;
+        }
 }
 
 /* What goes from one window to the next is lost for all, and by all alike. */
@@ -199,7 +206,7 @@ static void pass_time(Engine *e, uint64_t now) {
         uint64_t passed = min_u64(now - e->now, STEP_MAX), late = since(e->asked + ON_TIME, now);
         bool full = is_overcommitted(e);
 
-        pass_overdue(e, passed);
+        pass_overdue(e, passed, now);
         for (uint32_t i = 0; i < e->n; i++) {
                 EngineTenant *t = &e->tenants[i];
                 AccountTime how = is_stalled(e, t, now) ? ACCOUNT_STALLED : ACCOUNT_WANTS;

@@ -38,9 +38,10 @@ typedef struct EngineTurn {
         bool gated, open;
         uint32_t number; /* of the newest window */
         uint64_t closes, depth;
-        uint64_t rest;          /* ns: what is launched in it is over so long after it closes */
-        uint32_t sharers;       /* processes that divide what may be in flight */
-        uint64_t granted, used; /* ns, ever */
+        uint64_t rest;    /* ns: what is launched in it is over so long after it closes */
+        uint32_t sharers; /* processes that divide what may be in flight */
+        uint64_t granted,
+                used; /* ns, ever: that its windows lasted until they were over, by our clock; that it was charged */
 } EngineTurn;
 
 typedef enum EngineState {

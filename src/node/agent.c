@@ -462,6 +462,7 @@ static int build_identity(Agent *a) {
                                       .records = &a->records,
                                       .inventory = &a->inventory,
                                       .compute = &a->isolation.compute,
+                                      .board = &a->isolation.board,
                                       .proc = a->o.proc,
                                       .ignores_disable = a->o.ignores_disable,
                                       .window = USES_OF_WINDOW * NSEC_PER_USEC *

@@ -123,13 +123,16 @@ void agent_tell_overuse(void *userdata, const MeterExcess *excess) {
         a->counters.overuse_killed += killed.killed;
         if (excess->again && killed.killed == 0)
                 return;
-        (void) fault_set(
-                &note, 0,
-                "has had %u.%u %% of the time of gpu%u for %llu s by the driver's word, and its share "
-                "is %u.%u %%: process %u%s is not held by the gate%s",
-                excess->used / 10000, excess->used / 1000 % 10, excess->card,
-                (unsigned long long) (excess->nsec / 1000000000), excess->share / 10000,
-                excess->share / 1000 % 10, excess->pid, excess->several ? other : "", done);
+        (void) fault_set(&note, 0,
+                         "has had %u.%u %% of the time of gpu%u for %llu s by the driver's word, and %s "
+                         "%u.%u %%: process %u%s is not held by the gate%s",
+                         excess->used / 10000, excess->used / 1000 % 10, excess->card,
+                         (unsigned long long) (excess->nsec / 1000000000),
+                         excess->shared
+                                 ? "by its windows, its part and what the others left it might have had"
+                                 : "its share is",
+                         excess->share / 10000, excess->share / 1000 % 10, excess->pid,
+                         excess->several ? other : "", done);
         if (excess->container)
                 (void) fault_wrap(&note, 0, "container %s", excess->container);
         log_warning("pod=%s/%s %s", excess->pod->namespace_, excess->pod->name, note.text);

@@ -33,8 +33,10 @@ typedef struct SliceTurn {
         _Atomic uint64_t closes; /* the window closes then by itself, should the arbiter be late */
         _Atomic uint64_t depth;  /* how much work (ns of the card) the container may have in flight at once */
         _Atomic uint64_t seen;   /* when the arbiter was here last; 0: never */
-        _Atomic uint64_t granted, used; /* ns since the page was made, for people: `aliquot smi` */
-        _Atomic uint64_t sharers;       /* processes that had work when the window was opened; 0: one */
+        _Atomic uint64_t granted,
+                used; /* ns since the page was made: windows, until they were over (the agent's audit); what was charged,
+                                           for people */
+        _Atomic uint64_t sharers; /* processes that had work when the window was opened; 0: one */
         _Atomic uint64_t
                 rest; /* ns: what is launched in a window is over so long after it closes, and no later */
 } SliceTurn;
