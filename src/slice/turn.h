@@ -10,8 +10,8 @@
  *   bell        a FIFO beside them: whoever begins to want, or has drained after its window was closed, writes a byte, so that an
  *               arbiter with nothing to do sleeps. It is opened for the moment, never kept: descriptors are the application's.
  *
- * Times are nanoseconds of CLOCK_MONOTONIC, which all containers share (not those in a time namespace of their own: their gate
- * finds the arbiter away and keeps to its own duty cycle). */
+ * Times are nanoseconds of the arbiter's CLOCK_MONOTONIC, which all containers share; who is in a time namespace of his own reckons with what
+ * lies between the two (turnstile/beat.h). */
 
 #include <stdatomic.h>
 #include <stddef.h>
