@@ -309,7 +309,9 @@ static void report(Desk *d, uint32_t card, uint64_t now) {
                                                                            ? p->seat.limits->container
                                                                            : "",
                                                       .uuid = p->seat.uuid,
-                                                      .nsec = now - event.since});
+                                                      .nsec = now - event.since,
+.part = event.part,
+.again = event.again});
                 }
 }
 

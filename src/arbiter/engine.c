@@ -413,14 +413,25 @@ static int longest_overdue(const Engine *e) {
         return longest;
 }
 
+static bool tell(Engine *e, uint32_t i, uint64_t since_, EngineEvent *ret) {
+        EngineTenant *t = &e->tenants[i];
+
+        *ret = (EngineEvent){.tenant = i, .since = since_, .part = t->state != ENGINE_OVERDUE, .again = t->told};
+        t->told = true;
+        t->told_at = e->now;
+        e->blamed = e->now;
+        return true;
+}
+
 bool engine_event(Engine *e, EngineEvent *ret) {
         int i = is_blamed(e) ? -1 : longest_overdue(e);
         uint64_t begun = i < 0 ? 0 : max_u64(stuck_since(&e->tenants[i]), e->blamed);
 
+        for (uint32_t k = 0; i < 0 && k < e->n; k++)
+                if (e->tenants[k].told && stuck_since(&e->tenants[k]) != 0 &&
+                    since(e->tenants[k].told_at, e->now) >= e->hung)
+                        return tell(e, k, stuck_since(&e->tenants[k]), ret);
         if (i < 0 || since(begun, e->now) < e->hung)
                 return false;
-        e->tenants[i].told = true;
-        e->blamed = e->now;
-        *ret = (EngineEvent){.tenant = (uint32_t) i, .since = begun};
-        return true;
+        return tell(e, (uint32_t) i, begun, ret);
 }

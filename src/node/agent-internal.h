@@ -3,18 +3,18 @@
 
 /* Inside the agent: what its files share. */
 
+#include "audit/audit.h"
+#include "audit/board_watch.h"
+#include "audit/hung.h"
+#include "audit/meter.h"
 #include "cards/cdi.h"
 #include "cards/source.h"
 #include "http/server.h"
+#include "identity/dying.h"
+#include "identity/prove.h"
 #include "kube/event.h"
 #include "kube/reflector.h"
 #include "node/agent.h"
-#include "node/audit.h"
-#include "node/board_watch.h"
-#include "node/dying.h"
-#include "node/hung.h"
-#include "node/meter.h"
-#include "node/prove.h"
 #include "node/publisher.h"
 #include "node/recheck.h"
 #include "node/terms.h"
@@ -81,6 +81,13 @@ struct Agent {
         void (*stopped)(void *userdata);
         void *stopped_userdata;
 };
+
+/* Each begins one part, 0 or negative errno. state.c: before all else, and once there are plugins. */
+int agent_open_state(Agent *a, Fault *fault);
+int agent_remember(Agent *a);
+int agent_begin_plugins(Agent *a, Fault *fault); /* plugins.c: what the kubelet calls */
+int agent_begin_source(Agent *a, Fault *fault);  /* source.c: what the cards tell */
+int agent_follow(Agent *a);                      /* follow.c: what the API server tells */
 
 /* offer.c: what is offered, from cards and terms. */
 int agent_take_cards(Agent *a, const CardList *cards);            /* 0 or -ENOMEM */

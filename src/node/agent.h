@@ -5,8 +5,8 @@
 
 #include <systemd/sd-event.h>
 
+#include "identity/admit.h"
 #include "kube/config.h"
-#include "node/admit.h"
 #include "share/unit.h"
 
 typedef struct Agent Agent;
@@ -22,7 +22,7 @@ typedef struct AgentOptions {
         const char *nvml;      /* NULL: libnvidia-ml.so.1 */
         MemoryUnit unit;
         DeviceAccess access;
-        const char *slices, *gate; /* as in node/isolation.h */
+        const char *slices, *gate; /* as in isolation/isolation.h */
         uint32_t slices_mib;       /* of the board's own tmpfs; 0: none is mounted, nor any for a slice */
         bool ignores_disable;
         uint32_t policy;   /* of compute, 0..5, where the node's annotation says none */

@@ -2,9 +2,9 @@
 
 /* /metrics, /healthz and /readyz of the node agent: the names of CONTRACT section 14, and counters of our own. */
 
+#include "audit/overuse.h"
+#include "books/given.h"
 #include "node/agent-internal.h"
-#include "node/given.h"
-#include "node/overuse.h"
 
 enum { BODY_MAX = 4096, CONNECTIONS_MAX = 32 };
 

@@ -5,8 +5,8 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "base/state_file.h"
 #include "node/agent-internal.h"
-#include "node/state_file.h"
 
 static bool save_text(const char *path, const Buf *text) {
         Fault fault = FAULT_NULL;

@@ -10,7 +10,7 @@
 #include <systemd/sd-event.h>
 
 #include "base/fault.h"
-#include "node/device.h"
+#include "books/device.h"
 
 typedef struct Recheck Recheck;
 

@@ -63,16 +63,25 @@ static void clear_meter(Meter *m) {
         *m = none;
 }
 
-/* In a child of fork there is nothing on the card. Whoever comes first begins again; the others wait some nanoseconds, but not for a
- * thread below a signal handler. */
-static void begin_again(Account *a, Gate *g) {
-        long making = -g->pid, pid = atomic_load(&a->pid);
+/* One thread makes it; the others wait some nanoseconds until it is whole, but not for a thread below a signal handler. */
+static bool is_ours_to_make(Account *a, long pid, long making) {
+        long there = atomic_load_explicit(&a->pid, memory_order_acquire);
 
-        for (unsigned turn = 0; pid == making && turn < MAKING_TURNS; turn++) {
+        for (unsigned turn = 0; there != pid; turn++) {
+                if ((there != making || turn >= MAKING_TURNS) &&
+                    atomic_compare_exchange_strong(&a->pid, &there, making))
+                        return true;
+                if (there != making)
+                        continue;
                 (void) sys_call(SYS_sched_yield);
-                pid = atomic_load(&a->pid);
+                there = atomic_load_explicit(&a->pid, memory_order_acquire);
         }
-        if (pid == g->pid || !atomic_compare_exchange_strong(&a->pid, &pid, making))
+        return false;
+}
+
+/* In a child of fork there is nothing on the card. */
+static void begin_again(Account *a, Gate *g) {
+        if (!is_ours_to_make(a, g->pid, -g->pid))
                 return;
         for (unsigned i = 0; i < ACCOUNT_CONTEXTS; i++)
                 atomic_store(&a->contexts[i], NULL);

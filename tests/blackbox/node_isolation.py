@@ -114,6 +114,27 @@ class Isolation(Started):
         page = self.limits(lab.kubelet.runtime.of(uid, "main"))
         self.assertEqual((page.container, page.core), ("default/a/main", 30))
 
+    def test_an_init_containers_page_is_not_taken_for_a_later_ones_while_the_api_server_is_away(self):
+        lab = self.lab(cards=TWO_CARDS)
+        uid = self.place(lab, pod("a", container("main", 2, 30), init=[container("ini", 2, 10)],
+                                  annotations={"fake/run-ini": "100000"}, restartPolicy="Always"), 0)
+        self.started(lab, uid, "ini")
+        lab.store.tell("vanish")
+        lab.restart_agent()
+        lab.kubelet.finish(uid, "ini")
+        lab.wait(lambda: lab.kubelet.prestart_errors, "it waits")
+        self.assertIn(f"the pod with uid {uid} is not known from the API server yet", lab.kubelet.prestart_errors[0][3])
+        self.assertEqual(lab.running(uid), [])
+        lab.store.tell("return")
+        first = self.started(lab, uid)
+        lab.store.tell("vanish")
+        lab.restart_agent()
+        lab.kubelet.finish(uid, "main", 1)
+        lab.wait(lambda: lab.running(uid) and lab.kubelet.runtime.of(uid, "main") is not first, "all have started: it runs again")
+        page = self.limits(lab.kubelet.runtime.of(uid, "main"))
+        self.assertEqual((page.container, page.core), ("default/a/main", 30))
+        lab.store.tell("return")
+
     def test_other_modes_have_none(self):
         lab = self.lab(cards=TWO_CARDS, mode="share")
         c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))

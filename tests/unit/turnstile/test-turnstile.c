@@ -12,7 +12,7 @@
 
 #include "test.h"
 
-enum { EVENTS = 8192, CALLS = 4096, STREAMS = 8, FAR = 3600 };
+enum { EVENTS = 8192, CALLS = 4096, STREAMS = 8, FAR = 3600, COMERS = 4, FIRSTS = 20000 };
 
 #define MSEC UINT64_C(1000000)
 
@@ -821,6 +821,34 @@ static void over_by_its_time(void) {
         ASSERT_INT(row()->drained, 1);
 }
 
+/* Threads that come at the same time, first of all or after a fork: whoever is second has it whole, too. */
+static pthread_barrier_t all_here;
+static Gate fresh[2];
+
+static void *coming(void *unused) {
+        for (long round = 1; round <= FIRSTS; round++) {
+                Gate *g = &fresh[round % 2];
+
+                if (pthread_barrier_wait(&all_here) == PTHREAD_BARRIER_SERIAL_THREAD)
+                        g->pid = 1 + round;
+                (void) pthread_barrier_wait(&all_here);
+                ASSERT_TRUE(account_get(g)->gate == g);
+        }
+        return unused;
+}
+
+static void several_come_first(void) {
+        pthread_t comers[COMERS];
+
+        ASSERT_OK(pthread_barrier_init(&all_here, NULL, COMERS));
+        for (size_t i = 0; i < COMERS; i++)
+                ASSERT_OK(pthread_create(&comers[i], NULL, coming, NULL));
+        for (size_t i = 0; i < COMERS; i++)
+                ASSERT_OK(pthread_join(comers[i], NULL));
+        ASSERT_OK(pthread_barrier_destroy(&all_here));
+        begin();
+}
+
 int main(void) {
         return TEST_MAIN(TEST(what_is_limited), TEST(busy_is_the_cards_time), TEST(a_stream_that_ends),
                          TEST(launches_are_counted), TEST(estimates_are_not_said), TEST(union_over_streams),
@@ -830,5 +858,5 @@ int main(void) {
                          TEST(threads), TEST(contexts_end_below_threads), TEST(more_work_than_before),
                          TEST(what_is_late_holds_the_others), TEST(without_batches),
                          TEST(not_too_many_at_once), TEST(strays), TEST(nobody_is_held_for_ever),
-                         TEST(over_by_its_time));
+                         TEST(over_by_its_time), TEST(several_come_first));
 }

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Writes into pods' annotations what the node has decided: the place it gave, and that the slice is given out. Nobody waits
+ * for it: what cannot be written is tried again until it is, or the pod is gone. Each patch carries the pod's UID, so that
+ * it never hits a later pod of the same name. */
+
+#include "books/roster.h"
+#include "kube/client.h"
+
+typedef struct Teller Teller;
+
+int teller_new(KubeClient *client, Roster *roster, Teller **ret); /* 0 or -ENOMEM */
+Teller *teller_free(Teller *t);                                   /* before its client */
+
+void teller_place(Teller *t, const RosterPod *pod); /* all annotations of its slices, not assigned yet */
+void teller_assigned(Teller *t,
+                     const RosterPod *pod); /* the slices are given out; a no-op when that stands there */
+
+size_t teller_waiting(const Teller *t); /* patches that are not written yet */
+
+DEFINE_CLEANUP(Teller *, teller_free)

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the API server tells: this node's pods, and the node object. */
+
+#include <errno.h>
+
+#include "base/log.h"
+#include "kube/escape.h"
+#include "node/agent-internal.h"
+
+#define LIST_AGAIN (1 * USEC_PER_SEC)
+
+static int follow_pods(Agent *a);
+
+static int on_list_again(sd_event_source *source, uint64_t usec, void *userdata) {
+        Agent *a = userdata;
+
+        a->list_again = sd_event_source_disable_unref(a->list_again);
+        if (follow_pods(a) < 0)
+                log_error("out of memory: pods are not followed any more");
+        return 0;
+}
+
+static void list_again_later(Agent *a) {
+        log_error("out of memory: pods are listed again");
+        if (!a->list_again)
+                (void) sd_event_add_time_relative(a->event, &a->list_again, CLOCK_MONOTONIC, LIST_AGAIN, 0,
+                                                  on_list_again, a);
+}
+
+static void on_pods_begin(void *userdata) {
+        Agent *a = userdata;
+
+        roster_list_begin(&a->roster);
+}
+
+static void on_pod_object(void *userdata, ReflectorEvent event, Str object) {
+        Agent *a = userdata;
+
+        if (roster_pod(&a->roster, event, object) < 0)
+                list_again_later(a);
+}
+
+/* Not before: what is told of a pod that nobody knows yet would be lost, and the arbiter tells each thing once. The pipe keeps it. */
+static void hear_arbiter(Agent *a) {
+        int r = hung_new(a->event, a->o.arbiter, agent_tell_hung, a, &a->hung);
+
+        if (r < 0)
+                log_error("nobody will hear of kernels that do not end: %s", strerror(-r));
+}
+
+static void on_pods_end(void *userdata) {
+        Agent *a = userdata;
+        bool first = !a->roster.synced;
+
+        roster_list_end(&a->roster);
+        if (first) {
+                prove_adopt(a->prove);
+                hear_arbiter(a);
+        }
+        dying_sweep(a->dying);
+        isolation_sweep(&a->isolation, &a->records);
+        agent_settle(a);
+        prove_wake(a->prove);
+}
+
+static void on_pod_change(void *userdata, Str uid, RosterPod *pod) {
+        Agent *a = userdata;
+
+        if (!a->roster.synced)
+                return; /* all of them are looked at when the list is complete */
+        dying_look(a->dying, uid, pod);
+        if (pod)
+                prove_recall(a->prove, pod);
+        if (a->roster.listing)
+                return;
+        if (!pod)
+                isolation_sweep(&a->isolation, &a->records);
+        agent_settle(a);
+        prove_wake(a->prove);
+}
+
+static void on_pods_trouble(void *userdata, const Fault *fault) {
+        log_warning("pods: %s", fault->text);
+}
+
+static const ReflectorHandler pods_handler = {on_pods_begin, on_pod_object, on_pods_end, on_pods_trouble};
+
+static void on_nodes_begin(void *userdata) {
+}
+
+static void on_node_object(void *userdata, ReflectorEvent event, Str object) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        Fault fault = FAULT_NULL;
+        Agent *a = userdata;
+        bool decoded;
+        Node node;
+        int r;
+
+        if (event == REFLECTOR_DELETED)
+                return; /* the kubelet makes it again; what it said stays in force until then */
+        r = node_decode(object, &arena, &node, &fault);
+        decoded = r == 0;
+        if (r == 0 && !str_eq(node.meta.name, str_from(a->o.node_name)))
+                return;
+        if (r == 0)
+                r = roster_node(&a->roster, &node, &fault);
+        if (r != 0 && str_is_empty(str_from(fault.text)))
+                (void) fault_set(&fault, 0, "out of memory");
+        if (fault.text[0] != '\0')
+                log_warning("node: %s", fault.text);
+        if (!decoded)
+                return;
+        if (!a->node_uid)
+                a->node_uid = str_dup(node.meta.uid);
+        agent_tell_waiting(a);
+        agent_take_node(a, &node);
+}
+
+static void on_nodes_end(void *userdata) {
+}
+
+static void on_nodes_trouble(void *userdata, const Fault *fault) {
+        log_warning("node: %s", fault->text);
+}
+
+static const ReflectorHandler nodes_handler = {on_nodes_begin, on_node_object, on_nodes_end,
+                                               on_nodes_trouble};
+
+static int follow(Agent *a, const char *path, const char *field, const ReflectorHandler *handler,
+                  Reflector **ret) {
+        _cleanup_buf_ Buf selector = BUF_NULL;
+
+        buf_appendf(&selector, "fieldSelector=%s%%3D", field);
+        url_escape(&selector, str_from(a->o.node_name));
+        if (buf_result(&selector) < 0)
+                return -ENOMEM;
+        *ret = reflector_free(*ret);
+        return reflector_new(a->client, &(ReflectorOptions){.path = path, .selector = selector.data}, handler,
+                             a, ret);
+}
+
+static int follow_pods(Agent *a) {
+        return follow(a, "/api/v1/pods", "spec.nodeName", &pods_handler, &a->pods);
+}
+
+int agent_follow(Agent *a) {
+        int r;
+
+        a->roster.on_pod = on_pod_change;
+        a->roster.userdata = a;
+        r = follow_pods(a);
+        return r < 0 ? r : follow(a, "/api/v1/nodes", "metadata.name", &nodes_handler, &a->nodes);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the kubelet calls: each resource's plugin, and whether the kubelet still counts its devices. */
+
+#include "base/file.h"
+#include "base/log.h"
+#include "node/agent-internal.h"
+
+enum { CPU_STATE_MAX = 1 << 20 };
+
+static const char *const endpoints[] = {
+        [DEVICE_MEM] = "aliquot-gpu-mem.sock", [DEVICE_CORE] = "aliquot-gpu-core.sock"};
+
+static DeviceKind kind_of(const Agent *a, const Plugin *p) {
+        return p == a->plugins[DEVICE_CORE] ? DEVICE_CORE : DEVICE_MEM;
+}
+
+static void on_preferred(void *userdata, Plugin *p, RpcCall *call, const PreferredRequest *request) {
+        Agent *a = userdata;
+
+        admit_preferred(a->admit, kind_of(a, p), call, request);
+}
+
+static void on_allocate(void *userdata, Plugin *p, RpcCall *call, PluginIds ids) {
+        Agent *a = userdata;
+
+        admit_allocate(a->admit, kind_of(a, p), call, ids);
+}
+
+static void on_prestart(void *userdata, Plugin *p, RpcCall *call, PluginIds ids) {
+        Agent *a = userdata;
+
+        prove_prestart(a->prove, kind_of(a, p), call, ids);
+}
+
+/* Exclusive CPUs are chosen without asking us, and a container may then get a card of the other socket: ACK does not support
+ * it, and neither do we. */
+static void check_cpu_manager(Agent *a) {
+        _cleanup_buf_ Buf path = BUF_NULL, text = BUF_NULL;
+
+        buf_appendf(&path, "%s/cpu_manager_state", a->o.kubelet_dir);
+        if (buf_result(&path) < 0 || file_read(path.data, CPU_STATE_MAX, &text) < 0 ||
+            !memmem(text.data ? text.data : "", text.len, "\"policyName\":\"static\"", 21))
+                return;
+        agent_warn(
+                a, "CPUManagerStatic",
+                &(Fault){
+                        .text = "the kubelet's CPU manager policy is static, which is not supported on nodes "
+                                "that share GPUs: set cpuManagerPolicy to none"});
+}
+
+static void on_registered(void *userdata, Plugin *p) {
+        Agent *a = userdata;
+
+        a->registered[kind_of(a, p)] = true;
+        a->counters.registrations++;
+        log_info("registered resource=%s", plugin_resource(p));
+        check_cpu_manager(a);
+        recheck_soon(a->recheck);
+}
+
+static size_t expected_devices(void *userdata, DeviceKind kind) {
+        const Agent *a = userdata;
+
+        return a->registered[kind] ? a->healthy[kind] : 0;
+}
+
+static void on_missing(void *userdata, DeviceKind kind, const Fault *why) {
+        Agent *a = userdata;
+
+        a->counters.dropped++;
+        plugin_register_again(a->plugins[kind], why);
+}
+
+static void on_lost(void *userdata, Plugin *p, const Fault *why) {
+        Agent *a = userdata;
+
+        a->registered[kind_of(a, p)] = false;
+        admit_forget(a->admit);
+        a->counters.lost[kind_of(a, p)]++;
+        log_warning("not registered resource=%s: %s", plugin_resource(p), why->text);
+}
+
+static const PluginHandler plugin_handler = {
+        .preferred = on_preferred,
+        .allocate = on_allocate,
+        .prestart = on_prestart,
+        .on_registered = on_registered,
+        .on_lost = on_lost,
+};
+
+int agent_begin_plugins(Agent *a, Fault *fault) {
+        const RecheckOptions recheck = {.event = a->event,
+                                        .socket = a->pod_resources_socket,
+                                        .expected = expected_devices,
+                                        .on_missing = on_missing,
+                                        .userdata = a};
+        int e = recheck_new(&recheck, &a->recheck);
+
+        if (e < 0)
+                return e;
+        for (int kind = 0; kind < DEVICE_KINDS_; kind++) {
+                PluginOptions options = {
+                        .kubelet_dir = a->o.kubelet_dir,
+                        .resource = device_resource((DeviceKind) kind),
+                        .endpoint = endpoints[kind],
+                };
+                int r = plugin_new(a->event, &options, &plugin_handler, a, &a->plugins[kind], fault);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the cards tell: which there are, and at each census who holds and uses what of them. */
+
+#include <errno.h>
+
+#include "base/log.h"
+#include "node/agent-internal.h"
+
+static void on_cards(void *userdata, const CardList *cards) {
+        Agent *a = userdata;
+
+        for (size_t i = 0; i < cards->n; i++)
+                log_info("card index=%u uuid=%s mib=%u healthy=%s%s%s", cards->cards[i].index,
+                         cards->cards[i].uuid, cards->cards[i].mib,
+                         cards->cards[i].healthy ? "true" : "false", cards->cards[i].trouble[0] ? ": " : "",
+                         cards->cards[i].trouble);
+        if (agent_take_cards(a, cards) < 0)
+                log_error("out of memory: the cards are offered as before");
+        agent_settle(a);
+}
+
+static void on_card_trouble(void *userdata, const Fault *fault) {
+        Agent *a = userdata;
+
+        a->counters.card_troubles++;
+        log_warning("cards: %s", fault->text);
+        agent_warn(a, "GPUDriverTrouble", fault);
+}
+
+static void warn_of_untold(Agent *a, const CardCensus *census) {
+        for (size_t i = 0; i < census->n_spans && meter_wants(a->meter); i++) {
+                Fault why = FAULT_NULL;
+
+                if (census->spans[i].untold[0] == '\0')
+                        continue;
+                (void) fault_set(
+                        &why, 0,
+                        "the driver does not tell what processes use of %s, so somebody may use more "
+                        "than his share unseen: %s",
+                        census->spans[i].uuid, census->spans[i].untold);
+                agent_warn(a, "GPUUseUntold", &why);
+                return;
+        }
+}
+
+static void on_usage(void *userdata, const CardCensus *census) {
+        Agent *a = userdata;
+        Fault why = FAULT_NULL;
+
+        if (census->untold[0] != '\0') {
+                (void) fault_set(
+                        &why, 0,
+                        "not all that hold memory of the cards are known, so somebody may hold more than his "
+                        "slice unseen: %s",
+                        census->untold);
+                agent_warn(a, "GPUProcessesUntold", &why);
+        }
+        audit_take(a->audit, census);
+        warn_of_untold(a, census);
+        meter_take(a->meter, census);
+}
+
+static const CardSourceHandler card_handler = {on_cards, on_card_trouble, agent_take_fences, on_usage};
+
+/* The simulated driver's NVML reads the variable, in the child that is made later. */
+static int use_simulated(Agent *a, Buf *nvml, CardSourceOptions *options) {
+        int r = a->isolation.simulated.dir ? simulated_nvml(&a->isolation.simulated, nvml) : -ENOMEM;
+
+        if (r < 0)
+                return r;
+        if (!options->library)
+                options->library = nvml->data;
+        return setenv("ALIQUOT_SIM_DIR", a->isolation.simulated.dir, 1) < 0 ? -errno : 0;
+}
+
+int agent_begin_source(Agent *a, Fault *fault) {
+        _cleanup_(card_list_done) CardList simulated = {0};
+        _cleanup_buf_ Buf nvml = BUF_NULL;
+        CardSourceOptions options = {
+                .library = a->o.nvml,
+                .host_root = a->o.host_root,
+                .known = a->cards_known ? &a->cards : NULL,
+                .fences = &a->fences,
+                .census = a->o.census,
+        };
+        int r;
+
+        if (a->o.simulate) {
+                r = cards_simulate(str_from(a->o.simulate), str_from(a->o.node_name), &simulated, fault);
+                if (r != 0)
+                        return r < 0 ? r : -EINVAL;
+                options.simulated = &simulated;
+        }
+        if (a->o.simulate_dir) {
+                r = use_simulated(a, &nvml, &options);
+                if (r < 0)
+                        return r;
+        }
+        return card_source_new(a->event, &options, &card_handler, a, &a->source);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What lies on disk: files and folders of the agent, and what an earlier run knew. */
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "isolation/board_mount.h"
+#include "node/agent-internal.h"
+
+enum { STATE_MAX = 1 << 20 };
+
+static int read_state(const char *path, Buf *into) {
+        int r = file_read(path, STATE_MAX, into);
+
+        if (r < 0 && r != -ENOENT)
+                log_warning("cannot read %s: %s", path, strerror(-r));
+        return r;
+}
+
+static void remember_fences(Agent *a) {
+        _cleanup_buf_ Buf text = BUF_NULL;
+        Fault fault = FAULT_NULL;
+
+        if (read_state(a->fences_file, &text) == 0 &&
+            card_fences_read(buf_str(&text), &a->fences, &fault) != 0)
+                log_warning("passed over %s: %s", a->fences_file, fault.text);
+}
+
+/* A new agent registers with what the old one knew: NVML takes its time, and until we are registered the kubelet refuses
+ * pods. */
+int agent_remember(Agent *a) {
+        _cleanup_buf_ Buf terms = BUF_NULL, cards = BUF_NULL;
+        _cleanup_(card_list_done) CardList list = {0};
+        Fault fault = FAULT_NULL;
+
+        terms_init(&a->terms, a->o.unit);
+        if (read_state(a->terms_file, &terms) == 0) {
+                a->terms_saved = terms_read(buf_str(&terms), &a->terms, &fault) == 0;
+                if (!a->terms_saved)
+                        log_warning("passed over %s: %s", a->terms_file, fault.text);
+        }
+        if (read_state(a->cards_file, &cards) < 0)
+                return 0;
+        if (card_list_read(buf_str(&cards), &list, &fault) != 0) {
+                log_warning("passed over %s: %s", a->cards_file, fault.text);
+                return 0;
+        }
+        remember_fences(a);
+        return agent_take_cards(a, &list);
+}
+
+static char *path_of(const char *directory, const char *name) {
+        Buf path = BUF_NULL;
+
+        buf_appendf(&path, "%s/%s", directory, name);
+        return buf_take(&path);
+}
+
+static int make_paths(Agent *a) {
+        a->checkpoint = path_of(a->o.kubelet_dir, "device-plugins/kubelet_internal_checkpoint");
+        a->pod_resources_socket = path_of(a->o.kubelet_dir, "pod-resources/kubelet.sock");
+        a->records_dir = path_of(a->o.state_dir, "pods");
+        a->cards_file = path_of(a->o.state_dir, "cards.json");
+        a->fences_file = path_of(a->o.state_dir, "fences.json");
+        a->terms_file = path_of(a->o.state_dir, "terms.json");
+        a->cdi_file = path_of(a->o.cdi_dir, "aliquot.dev-gpu.json");
+        return a->checkpoint && a->pod_resources_socket && a->records_dir && a->cards_file &&
+                               a->fences_file && a->terms_file && a->cdi_file
+                       ? 0
+                       : -ENOMEM;
+}
+
+static int make_directory(const char *path, mode_t mode, Fault *fault) {
+        if (mkdir(path, mode) < 0 && errno != EEXIST)
+                return fault_set(fault, -errno, "cannot make %s: %s", path, strerror(errno));
+        return 0;
+}
+
+/* What is wrong with the board itself says isolation_init(). Where the host's processes are seen, if slices can be mounted so that it
+ * sees them; else NULL. */
+static const char *mount_board(Agent *a) {
+        const char *proc = a->o.proc ? a->o.proc : "/proc";
+        Fault why = FAULT_NULL;
+        bool apart = false;
+
+        if (a->o.slices_mib > 0 &&
+            board_mount(a->o.slices, a->o.slices_mib, proc, &apart, &why) == BOARD_MOUNT_E_LEFT)
+                agent_warn(a, "SliceBoardUnbounded", &why);
+        return apart ? proc : NULL;
+}
+
+int agent_open_state(Agent *a, Fault *fault) {
+        const char *proc;
+        int r;
+
+        r = make_paths(a);
+        if (r == 0)
+                r = make_directory(a->o.state_dir, 0700, fault);
+        if (r == 0 && a->o.access == DEVICE_ACCESS_CDI)
+                r = make_directory(a->o.cdi_dir, 0755, fault);
+        if (r < 0)
+                return r;
+        proc = mount_board(a);
+        r = isolation_init(&a->isolation, &(IsolationOptions){.slices = a->o.slices,
+                                                              .proc = proc,
+                                                              .state_dir = a->o.state_dir,
+                                                              .gate = a->o.gate,
+                                                              .simulated = a->o.simulate_dir,
+                                                              .ignores_disable = a->o.ignores_disable,
+                                                              .policy = a->o.policy,
+                                                              .on_odd = agent_tell_odd,
+                                                              .userdata = a});
+        return r < 0 ? r : records_open(&a->records, a->records_dir, fault);
+}
