@@ -395,6 +395,13 @@ void meter_take(Meter *m, const CardCensus *census) {
 
 /* ---- for the metrics ---- */
 
+bool meter_had(const Meter *m, uint32_t card, uint32_t pid) {
+        for (size_t i = 0; i < m->n_seen; i++)
+                if (m->seen[i].card == card && m->seen[i].pid == pid && m->seen[i].nsec > 0)
+                        return true;
+        return false;
+}
+
 void meter_each(const Meter *m, void (*visit)(void *userdata, const MeterProcess *process), void *userdata) {
         for (size_t i = 0; i < m->n_seen; i++) {
                 const Seen *seen = &m->seen[i];

@@ -51,6 +51,9 @@ void meter_take(Meter *m, const CardCensus *census);
 /* Whether this node holds anybody, and so wants the driver's numbers. */
 bool meter_wants(const Meter *m);
 
+/* Whether the process had any of the card's time in the last census. */
+bool meter_had(const Meter *m, uint32_t card, uint32_t pid);
+
 /* What the last census showed, for the metrics: pod NULL where the process is nobody's of ours, container where it is not known. */
 typedef struct MeterProcess {
         const RosterPod *pod;
