@@ -310,8 +310,8 @@ static void report(Desk *d, uint32_t card, uint64_t now) {
                                                                            : "",
                                                       .uuid = p->seat.uuid,
                                                       .nsec = now - event.since,
-.part = event.part,
-.again = event.again});
+                                                      .part = event.part,
+                                                      .again = event.again});
                 }
 }
 

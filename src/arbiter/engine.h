@@ -38,10 +38,9 @@ typedef struct EngineTurn {
         bool gated, open;
         uint32_t number; /* of the newest window */
         uint64_t closes, depth;
-        uint64_t rest;    /* ns: what is launched in it is over so long after it closes */
-        uint32_t sharers; /* processes that divide what may be in flight */
-        uint64_t granted,
-                used; /* ns, ever: that its windows lasted until they were over, by our clock; that it was charged */
+        uint64_t rest;          /* ns: what is launched in it is over so long after it closes */
+        uint32_t sharers;       /* processes that divide what may be in flight */
+        uint64_t granted, used; /* ns, ever: its windows, by our clock; what it was charged */
 } EngineTurn;
 
 typedef enum EngineState {
@@ -70,8 +69,7 @@ typedef struct EngineTenant {
         uint64_t tail;       /* ns from a window's close to its end, at least */
         uint64_t patience;   /* ns that others wait for work that it says is in flight */
         uint64_t idle_since; /* seen without work in its window; 0: not */
-        uint64_t overdue, shared; /* since when; of that: ns in which others had a window */
-        uint64_t told_at;         /* it was told of its kernel */
+        uint64_t told_at, overdue, shared; /* when its kernel was told of; since when; ns beside others */
         uint64_t settled,
                 over;       /* what it had used by its own word when it was charged last, and when that was */
         uint64_t doubt;     /* ns by which that charge and its own word differed */
@@ -86,9 +84,8 @@ typedef struct EngineTenant {
 
 typedef struct EngineEvent {
         uint32_t tenant;
-        uint64_t since; /* its window closed then, and its work has not ended */
-        bool part;      /* of one of its processes, beside which others of it go on */
-        bool again;     /* it was told before, e->hung ago, and lasts */
+        uint64_t since;   /* its window closed then, and its work has not ended */
+        bool part, again; /* others of its processes go on; told before, and lasts */
 } EngineEvent;
 
 typedef struct Engine {
@@ -119,6 +116,6 @@ bool engine_looks(const Engine *e, uint32_t i, uint64_t now);
 /* Returns when it wants to be called again, should nobody ring before. A clock that goes back stands still. */
 uint64_t engine_step(Engine *e, uint64_t now);
 
-/* Kernels that have run for longer than e->hung, and after as long as that again. Of several the one that has run longest; another's time counts from when
- * that one is gone, because until then it may have waited for it. False: there is none. */
+/* Kernels that have run for longer than e->hung, and each e->hung that they last. Of several the one that has run longest; another's
+ * time counts from when that one is gone, because until then it may have waited for it. False: there is none. */
 bool engine_event(Engine *e, EngineEvent *ret);

@@ -62,8 +62,9 @@ static void reset_signals(void) {
 /* Nobody waits for a reader who is slow, or gone: the line is lost, standard error has it. */
 static void tell_of(int fd, const DeskKernel *k) {
         char line[LINE];
-        int n = snprintf(line, sizeof line, "%s%s %llu %s %s %s\n", k->again ? "still-" : "", k->part ? "part" : "hung", (unsigned long long) k->nsec, k->slice,
-                         k->uuid, k->container);
+        int n = snprintf(line, sizeof line, "%s%s %llu %s %s %s\n", k->again ? "still-" : "",
+                         k->part ? "part" : "hung", (unsigned long long) k->nsec, k->slice, k->uuid,
+                         k->container);
 
         if (n > 0 && (size_t) n < sizeof line)
                 (void) !write(fd, line, (size_t) n);
