@@ -6,9 +6,11 @@
 
 #include "gate/admit.h"
 #include "gate/gate.h"
+#include "gate/hook.h"
 #include "gate/managed.h"
 #include "guest/next.h"
 #include "guest/peek.h"
+#include "guest/slots.h"
 #include "rm/uvm.h"
 
 /* The names that this library puts before libc's. In a process that never asks the driver for anything they are a few instructions
@@ -19,6 +21,20 @@
 
 extern int *__errno_location(void) __attribute__((weak));
 
+int aliquot_ioctl(int fd, unsigned long request, ...) EXPORTED("ioctl");
+void *aliquot_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
+        EXPORTED("mmap");
+void *aliquot_mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset)
+        EXPORTED("mmap64");
+int aliquot_munmap(void *address, size_t length) EXPORTED("munmap");
+void *aliquot_mremap(void *address, size_t old, size_t length, int flags, ...) EXPORTED("mremap");
+
+static const uintptr_t ours[SLOT_NAMES] = {
+        [SLOT_IOCTL] = (uintptr_t) aliquot_ioctl,   [SLOT_MMAP] = (uintptr_t) aliquot_mmap,
+        [SLOT_MMAP64] = (uintptr_t) aliquot_mmap64, [SLOT_MUNMAP] = (uintptr_t) aliquot_munmap,
+        [SLOT_MREMAP] = (uintptr_t) aliquot_mremap,
+};
+
 /* A uvm file. Nobody maps memory of one before it is initialized, which this program has done, or the one that it has it from. */
 static _Atomic int uvm_seen;
 
@@ -28,6 +44,21 @@ static long with_errno(long r) {
         if (&__errno_location)
                 *__errno_location() = (int) -r;
         return -1;
+}
+
+/* ---- who stands in front ---- */
+
+bool hook_holds_driver(void) {
+        return !slots_needed() || !gate_get() || slots_hold_library(ours, "libcuda.so.1");
+}
+
+/* Whoever initializes uvm maps memory of it: libcuda, or another library of the driver's. Asked once more when a card is registered: a
+ * first call of another thread may have been on its way to whom the linker had found. */
+static bool holds_caller(const Gate *g, uintptr_t caller) {
+        if (slots_hold_caller(ours, caller))
+                return true;
+        gate_say(g, "refused: managed memory, with an allocator in front", 0, 0);
+        return false;
 }
 
 /* ---- ioctl ---- */
@@ -49,38 +80,45 @@ static long metered_ioctl(int fd, unsigned long request, uint64_t argument) {
         return gate_call(g, fd, RM_IOCTL(xfer.cmd, xfer.size), xfer.ptr, xfer.cmd, xfer.size);
 }
 
-static long registration(int fd, unsigned long request, uint64_t argument) {
+static long registration(int fd, unsigned long request, uint64_t argument, uintptr_t caller) {
         Gate *g = atomic_load_explicit(&uvm_seen, memory_order_relaxed) ? gate_get() : NULL;
 
-        return g && gate_is_uvm(g, fd) ? gate_register(g, fd, request, argument) : GATE_NOT_OURS;
+        if (!g || !gate_is_uvm(g, fd))
+                return GATE_NOT_OURS;
+        if (!holds_caller(g, caller))
+                return -ENOMEM;
+        return gate_register(g, fd, request, argument);
 }
 
-static long initialization(int fd, unsigned long request, uint64_t argument) {
+static long initialization(int fd, unsigned long request, uint64_t argument, uintptr_t caller) {
         Gate *g;
 
         atomic_store_explicit(&uvm_seen, 1, memory_order_relaxed);
         g = gate_get();
-        return g ? gate_initialize(g, fd, request, argument) : GATE_NOT_OURS;
+        if (!g)
+                return GATE_NOT_OURS;
+        if (!holds_caller(g, caller))
+                return -ENOMEM;
+        return gate_initialize(g, fd, request, argument);
 }
 
-static long hook_ioctl(int fd, unsigned long request, uint64_t argument) {
+static long hook_ioctl(int fd, unsigned long request, uint64_t argument, uintptr_t caller) {
         uint32_t nr = rm_ioctl_nr(request), size = rm_ioctl_size(request);
         long r = GATE_NOT_OURS;
 
-        if (next_came_back(NEXT_IOCTL, fd, (long) request, (long) argument))
+        if (slots_asked(SLOT_IOCTL) || next_came_back(NEXT_IOCTL, fd, (long) request, (long) argument))
                 return sys_call(SYS_ioctl, fd, request, argument);
         /* uvm's are plain numbers, of which the kernel takes 32 bits */
         if ((uint32_t) request == UVM_INITIALIZE_CMD)
-                r = initialization(fd, request, argument);
+                r = initialization(fd, request, argument, caller);
         else if ((uint32_t) request == UVM_REGISTER_GPU_CMD || (uint32_t) request == UVM_UNREGISTER_GPU_CMD)
-                r = registration(fd, (uint32_t) request, argument);
+                r = registration(fd, (uint32_t) request, argument, caller);
         else if (rm_metered(nr, size) || (nr == RM_ESC_XFER_CMD && size == sizeof(RmXfer)))
                 r = metered_ioctl(fd, request, argument);
         return r == GATE_NOT_OURS ? next_ioctl(fd, request, (void *) (uintptr_t) argument) : r;
 }
 
 /* The third argument is a pointer or a number; where there is none, what is taken is not looked at by anybody. */
-int aliquot_ioctl(int fd, unsigned long request, ...) EXPORTED("ioctl");
 int aliquot_ioctl(int fd, unsigned long request, ...) {
         void *argument;
         va_list more;
@@ -88,7 +126,8 @@ int aliquot_ioctl(int fd, unsigned long request, ...) {
         va_start(more, request);
         argument = va_arg(more, void *);
         va_end(more);
-        return (int) with_errno(hook_ioctl(fd, request, (uint64_t) (uintptr_t) argument));
+        return (int) with_errno(hook_ioctl(fd, request, (uint64_t) (uintptr_t) argument,
+                                           (uintptr_t) __builtin_return_address(0)));
 }
 
 /* ---- mmap ---- */
@@ -117,7 +156,7 @@ static long hook_mmap(void *address, size_t length, int protection, int flags, i
         Gate *g;
         long r;
 
-        if (next_came_back(NEXT_MMAP, (long) length, fd, offset))
+        if (slots_asked(SLOT_MMAP) || next_came_back(NEXT_MMAP, (long) length, fd, offset))
                 return sys_call(SYS_mmap, address, length, protection, flags, fd, offset);
         if (may_be_first(address, flags, fd, offset))
                 look_at_first(fd);
@@ -134,14 +173,10 @@ static long hook_mmap(void *address, size_t length, int protection, int flags, i
         return r;
 }
 
-void *aliquot_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
-        EXPORTED("mmap");
 void *aliquot_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
         return (void *) with_errno(hook_mmap(address, length, protection, flags, fd, offset));
 }
 
-void *aliquot_mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset)
-        EXPORTED("mmap64");
 void *aliquot_mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
         return (void *) with_errno(hook_mmap(address, length, protection, flags, fd, offset));
 }
@@ -154,7 +189,7 @@ static long hook_munmap(void *address, size_t length) {
         Gate *g;
         long r;
 
-        if (next_came_back(NEXT_MUNMAP, (long) address, (long) length, 0))
+        if (slots_asked(SLOT_MUNMAP) || next_came_back(NEXT_MUNMAP, (long) address, (long) length, 0))
                 return sys_call(SYS_munmap, address, length);
         g = gate_of_mappings(-1);
         now = g ? uvm_now(&g->uvm) : 0;
@@ -164,7 +199,6 @@ static long hook_munmap(void *address, size_t length) {
         return r;
 }
 
-int aliquot_munmap(void *address, size_t length) EXPORTED("munmap");
 int aliquot_munmap(void *address, size_t length) {
         return (int) with_errno(hook_munmap(address, length));
 }
@@ -175,7 +209,8 @@ static long hook_mremap(void *address, size_t old, size_t length, int flags, voi
         Gate *g;
         long r;
 
-        if (next_came_back(NEXT_MREMAP, (long) address, (long) old, (long) length))
+        if (slots_asked(SLOT_MREMAP) ||
+            next_came_back(NEXT_MREMAP, (long) address, (long) old, (long) length))
                 return sys_call(SYS_mremap, address, old, length, flags, to);
         g = gate_of_mappings(-1);
         now = g ? uvm_now(&g->uvm) : 0;
@@ -187,7 +222,6 @@ static long hook_mremap(void *address, size_t old, size_t length, int flags, voi
 }
 
 /* The last one is there with MREMAP_FIXED only. */
-void *aliquot_mremap(void *address, size_t old, size_t length, int flags, ...) EXPORTED("mremap");
 void *aliquot_mremap(void *address, size_t old, size_t length, int flags, ...) {
         va_list more;
         void *to;

@@ -6,6 +6,7 @@
 #include "gate/look.h"
 #include "gate/rows.h"
 #include "guest/bytes.h"
+#include "guest/slots.h"
 
 #define LOG_NAME "ALIQUOT_LOG"
 
@@ -103,6 +104,7 @@ static void begin(Gate *g, bool by_pid) {
         objects_after_fork(&g->objects);
         exports_after_fork(&g->exports);
         uvm_after_fork(&g->uvm);
+        slots_after_fork();
         gate_rows_after_fork(g, by_pid);
 }
 

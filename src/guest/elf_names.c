@@ -31,6 +31,18 @@ static void take(ElfObject *o, const Elf64_Dyn *d) {
         case DT_GNU_HASH:
                 o->gnu_hash = located(o->base, d->d_un.d_ptr);
                 break;
+        case DT_JMPREL:
+                o->jumps = located(o->base, d->d_un.d_ptr);
+                break;
+        case DT_PLTRELSZ:
+                o->jumps_size = d->d_un.d_val;
+                break;
+        case DT_RELA:
+                o->relocations = located(o->base, d->d_un.d_ptr);
+                break;
+        case DT_RELASZ:
+                o->relocations_size = d->d_un.d_val;
+                break;
         case DT_SONAME:
                 o->soname = d->d_un.d_val;
                 break;
@@ -54,25 +66,33 @@ bool elf_open(ElfRead read, uint64_t base, uint64_t dynamic, ElfObject *ret) {
         return o.symbols != 0 && o.strings != 0 && (o.hash != 0 || o.gnu_hash != 0);
 }
 
-static size_t length(const char *text) {
-        size_t n = 0;
+static bool same(const char *found, const char *text, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                if (found[i] != text[i])
+                        return false;
+                if (text[i] == '\0')
+                        return true;
+        }
+        return false;
+}
 
-        while (n < NAME_MAX_ && text[n] != '\0')
-                n++;
+/* One read, however many: each is a system call where memory is looked at with care. */
+unsigned elf_text_among(ElfRead read, const ElfObject *o, uint64_t offset, const char *const texts[],
+                        unsigned n) {
+        uint64_t left = offset < o->strings_size ? o->strings_size - offset : 0;
+        size_t size = left < NAME_MAX_ ? (size_t) left : NAME_MAX_;
+        char found[NAME_MAX_];
+
+        if (size == 0 || !read(found, o->strings + offset, size))
+                return n;
+        for (unsigned i = 0; i < n; i++)
+                if (same(found, texts[i], size))
+                        return i;
         return n;
 }
 
 static bool text_is(ElfRead read, const ElfObject *o, uint64_t offset, const char *text) {
-        size_t n = length(text) + 1;
-        char found[NAME_MAX_ + 1];
-
-        if (n > sizeof found || offset > o->strings_size || n > o->strings_size - offset ||
-            !read(found, o->strings + offset, n))
-                return false;
-        for (size_t i = 0; i < n; i++)
-                if (found[i] != text[i])
-                        return false;
-        return true;
+        return elf_text_among(read, o, offset, &text, 1) == 0;
 }
 
 bool elf_is(ElfRead read, const ElfObject *o, const char *soname) {

@@ -14,7 +14,8 @@ typedef bool (*ElfRead)(void *to, uint64_t from, size_t n);
 
 typedef struct ElfObject { /* addresses; 0: there is none */
         uint64_t base, symbols, strings, strings_size, hash, gnu_hash;
-        uint64_t soname; /* offset in strings; 0: has none */
+        uint64_t jumps, jumps_size, relocations, relocations_size; /* what the linker writes: elf_slots.h */
+        uint64_t soname;                                           /* offset in strings; 0: has none */
 } ElfObject;
 
 /* The object that is loaded at base, with its dynamic section at an address. false: it has no table of names that could be read;
@@ -27,3 +28,7 @@ uint64_t elf_find(ElfRead read, const ElfObject *o, const char *name);
 
 /* Whether it calls itself so: DT_SONAME. */
 bool elf_is(ElfRead read, const ElfObject *o, const char *soname);
+
+/* Which of n texts, of less than 64 bytes, stands at an offset in its strings; n: none of them, or nothing that could be read. */
+unsigned elf_text_among(ElfRead read, const ElfObject *o, uint64_t offset, const char *const texts[],
+                        unsigned n);

@@ -4,6 +4,7 @@
 #include <link.h>
 
 #include "guest/bytes.h"
+#include "guest/elf_slots.h"
 #include "guest/peek.h"
 
 enum {
@@ -70,6 +71,36 @@ uint64_t loaded_find_between(ElfRead read, uint64_t head, uint64_t after, const 
         return 0;
 }
 
+uint64_t loaded_find_before(ElfRead read, uint64_t head, uint64_t before, const char *name) {
+        uint64_t at = head, r;
+        ElfObject o;
+        MapHead m;
+
+        for (unsigned i = 0; i < OBJECTS_MAX && next_object(read, &at, &m) && m.dynamic != before; i++) {
+                if (m.dynamic == 0 || !elf_open(read, m.base, m.dynamic, &o))
+                        continue;
+                r = elf_find(read, &o, name);
+                if (r != 0)
+                        return r;
+        }
+        return 0;
+}
+
+bool loaded_find_holder(ElfRead read, uint64_t head, uint64_t address, ElfObject *ret) {
+        uint64_t at = head, fixed = 0;
+        MapHead m;
+
+        for (unsigned i = 0; i < OBJECTS_MAX && next_object(read, &at, &m); i++) {
+                if (m.dynamic == 0)
+                        continue;
+                if (m.base == 0 && fixed == 0)
+                        fixed = m.dynamic;
+                if (elf_place(read, m.base, address) > ELF_PLACE_OUTSIDE)
+                        return elf_open(read, m.base, m.dynamic, ret);
+        }
+        return fixed != 0 && elf_open(read, 0, fixed, ret);
+}
+
 bool loaded_find_object(ElfRead read, uint64_t head, const char *soname, ElfObject *ret) {
         uint64_t at = head;
         MapHead m;
@@ -96,7 +127,7 @@ static const struct r_debug *debug(void) {
         return musl ? *musl : NULL;
 }
 
-static bool read_carefully(void *to, uint64_t from, size_t n) {
+bool loaded_read(void *to, uint64_t from, size_t n) {
         return from != 0 && peek(to, from, n) == 0;
 }
 
@@ -114,7 +145,7 @@ static bool is_at_rest(const struct r_debug *d) {
 uint64_t loaded_next(const char *name) {
         const struct r_debug *d = debug();
 
-        return d ? loaded_find_after(is_at_rest(d) ? read_plainly : read_carefully,
+        return d ? loaded_find_after(is_at_rest(d) ? read_plainly : loaded_read,
                                      (uint64_t) (uintptr_t) d->r_map, (uint64_t) (uintptr_t) own_dynamic,
                                      name)
                  : 0;
@@ -125,9 +156,18 @@ uint64_t loaded_next(const char *name) {
 uint64_t loaded_before_libc(const char *name) {
         const struct r_debug *d = debug();
 
-        return d ? loaded_find_between(is_at_rest(d) ? read_plainly : read_carefully,
+        return d ? loaded_find_between(is_at_rest(d) ? read_plainly : loaded_read,
                                        (uint64_t) (uintptr_t) d->r_map, (uint64_t) (uintptr_t) own_dynamic,
                                        name, "gnu_get_libc_version", "cuLaunchKernel")
+                 : 0;
+}
+
+uint64_t loaded_in_front(const char *name) {
+        const struct r_debug *d = debug();
+
+        return d ? loaded_find_before(is_at_rest(d) ? read_plainly : loaded_read,
+                                      (uint64_t) (uintptr_t) d->r_map, (uint64_t) (uintptr_t) own_dynamic,
+                                      name)
                  : 0;
 }
 
@@ -143,7 +183,7 @@ static bool is_text(uint64_t at, const char *text) {
         char c;
 
         do
-                if (!read_carefully(&c, at++, 1) || c != *text)
+                if (!loaded_read(&c, at++, 1) || c != *text)
                         return false;
         while (*text++ != '\0');
         return true;
@@ -154,7 +194,7 @@ bool loaded_as(const char *path) {
         uint64_t at = d ? (uint64_t) (uintptr_t) d->r_map : 0;
         MapHead m;
 
-        for (unsigned i = 0; i < OBJECTS_MAX && next_object(read_carefully, &at, &m); i++)
+        for (unsigned i = 0; i < OBJECTS_MAX && next_object(loaded_read, &at, &m); i++)
                 if (m.dynamic == (uint64_t) (uintptr_t) own_dynamic)
                         return is_text(m.name, path);
         return false;
@@ -163,9 +203,15 @@ bool loaded_as(const char *path) {
 bool loaded_object(const char *soname, ElfObject *ret) {
         const struct r_debug *d = debug();
 
-        return d && loaded_find_object(read_carefully, (uint64_t) (uintptr_t) d->r_map, soname, ret);
+        return d && loaded_find_object(loaded_read, (uint64_t) (uintptr_t) d->r_map, soname, ret);
+}
+
+bool loaded_holder(uintptr_t address, ElfObject *ret) {
+        const struct r_debug *d = debug();
+
+        return d && loaded_find_holder(loaded_read, (uint64_t) (uintptr_t) d->r_map, address, ret);
 }
 
 uint64_t loaded_function(const ElfObject *o, const char *name) {
-        return elf_find(read_carefully, o, name);
+        return elf_find(loaded_read, o, name);
 }

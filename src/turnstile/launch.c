@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "gate/hook.h"
 #include "turnstile/hooks.h"
 #include "turnstile/turnstile.h"
 
@@ -90,6 +91,17 @@ LAUNCH(cuLaunchGridAsync, false, (CuHandle f, int width, int height, CuHandle st
 
 LAUNCH(cuGraphLaunch, false, (CuHandle graph, CuHandle stream), (graph, stream), graph, 0, stream)
 LAUNCH(cuGraphLaunch_ptsz, true, (CuHandle graph, CuHandle stream), (graph, stream), graph, 0, stream)
+
+/* ---- the start ---- */
+
+CuResult aliquot_cuInit(unsigned flags) EXPORTED("cuInit");
+CuResult aliquot_cuInit(unsigned flags) {
+        CuResult (*real)(unsigned) = (CuResult(*)(unsigned)) real_get(REAL_cuInit);
+
+        if (!real)
+                return CU_ERROR_NOT_INITIALIZED;
+        return hook_holds_driver() ? real(flags) : CU_ERROR_OPERATING_SYSTEM;
+}
 
 /* ---- contexts that end ---- */
 

@@ -32,9 +32,12 @@
         X(cuGreenCtxDestroy, cuGreenCtxDestroy, 0)                                                           \
         X(cuStreamDestroy, cuStreamDestroy, 0) X(cuStreamDestroy, cuStreamDestroy_v2, 0)
 
+/* Before this no file of the driver is open. */
+#define GATE_STARTS(X) X(cuInit, cuInit, 0)
+
 #define GATE_LOOKUPS(X)                                                                                      \
         X(cuGetProcAddress, cuGetProcAddress, 0) X(cuGetProcAddress, cuGetProcAddress_ptsz, 1)               \
         X(cuGetProcAddress, cuGetProcAddress_v2, 0) X(cuGetProcAddress, cuGetProcAddress_v2_ptsz, 1)
 
-#define GATE_CUDA(X) GATE_LAUNCHES(X) GATE_ENDS(X) GATE_LOOKUPS(X)
+#define GATE_CUDA(X) GATE_LAUNCHES(X) GATE_STARTS(X) GATE_ENDS(X) GATE_LOOKUPS(X)
 /* clang-format on */

@@ -20,6 +20,7 @@ typedef struct CuUuid {
 enum {
         CU_SUCCESS = 0,
         CU_ERROR_NOT_INITIALIZED = 3,
+        CU_ERROR_OPERATING_SYSTEM = 304,
         CU_ERROR_NOT_READY = 600,
         CU_STREAM_NON_BLOCKING_ = 1,
         CU_CAPTURE_RELAXED = 2,

@@ -5,11 +5,12 @@
 #include <assert.h>
 #include <string.h>
 
+#include "guest/elf_slots.h"
 #include "guest/loaded.h"
 
 #define BASE UINT64_C(0x7F0000100000)
 
-enum { MAPS = 1024 };
+enum { MAPS = 1024, MOVED = 2048, SLOTS = 4 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -21,6 +22,20 @@ static bool read_bytes(void *to, uint64_t from, size_t n) {
                 return false;
         memcpy(to, bytes + (from - BASE), n);
         return true;
+}
+
+static void slots(const ElfObject *o) {
+        static const char *const names[] = {"missing", "first"};
+        ElfSlot found[SLOTS];
+        unsigned n;
+
+        if (!elf_slots(read_bytes, o, names, 2, found, SLOTS, &n))
+                return;
+        assert(n <= SLOTS);
+        for (unsigned i = 0; i < n; i++) {
+                assert(found[i].name < 2);
+                (void) elf_place(read_bytes, BASE, found[i].address);
+        }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -35,11 +50,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 assert(o.base == BASE && o.symbols != 0 && o.strings != 0);
                 (void) elf_find(read_bytes, &o, "second");
                 (void) elf_is(read_bytes, &o, "libimage.so.1");
+                slots(&o);
         }
         r = loaded_find_after(read_bytes, BASE + MAPS, 0x1234, "first");
         assert(r == 0 || loaded_find_after(read_bytes, BASE + MAPS, 0x1234, "first") == r);
         r = loaded_find_between(read_bytes, BASE + MAPS, 0x1234, "first", "second", "third");
         assert(r == 0 || loaded_find_after(read_bytes, BASE + MAPS, 0x1234, "first") != 0);
+        if (elf_open(read_bytes, BASE, BASE + MOVED, &o))
+                slots(&o);
+        r = loaded_find_before(read_bytes, BASE + MAPS, 0x1234, "first");
+        assert(r == 0 || loaded_find_before(read_bytes, BASE + MAPS, 0x1234, "first") == r);
+        if (loaded_find_holder(read_bytes, BASE + MAPS, BASE + 0x4000, &o))
+                assert(o.base == 0 || elf_place(read_bytes, o.base, BASE + 0x4000) > ELF_PLACE_OUTSIDE);
         (void) loaded_find_object(read_bytes, BASE + MAPS, "libimage.so.1", &o);
         return 0;
 }

@@ -34,7 +34,7 @@ pure=$(listed gate gate_pure)
 $cc -E -P -x c -Isrc src/gate/libaliquot.map.in -o "$out/libaliquot.map"
 # shellcheck disable=SC2086 # words, on purpose
 $cc $common $inline -U_FORTIFY_SOURCE -ffreestanding -fno-stack-protector -fno-builtin -fno-asynchronous-unwind-tables -fvisibility=hidden -fPIC -shared \
-        -nostdlib -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,--strip-all \
+        -nostdlib -Wl,-Bsymbolic -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,--strip-all \
         -Wl,--version-script="$out/libaliquot.map" -o "$out/libaliquot.so" src/guest/*.c src/gate/*.c src/turnstile/*.c $page
 
 # Everything else that more than one program is made of; the linker takes what each needs.

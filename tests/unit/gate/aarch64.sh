@@ -17,7 +17,7 @@ trap 'rm -rf "$scratch"' EXIT
 compile() { $compiler -std=gnu11 -O2 -D_GNU_SOURCE -I"$root/src" -I"$root/tests/unit" -Wall -Wextra -Werror "$@"; }
 
 compile -mno-outline-atomics -fPIC -shared -nostdlib -ffreestanding -fno-stack-protector -fno-builtin \
-        -fno-asynchronous-unwind-tables -Wl,-z,defs,-z,relro,-z,now,-z,noexecstack,--strip-all,--version-script="$map" \
+        -fno-asynchronous-unwind-tables -Wl,-Bsymbolic,-z,defs,-z,relro,-z,now,-z,noexecstack,--strip-all,--version-script="$map" \
         "$@" -o "$scratch/libaliquot.so"
 "$root/tests/unit/gate/symbols.sh" "$scratch/libaliquot.so" "$map"
 

@@ -16,7 +16,10 @@ enum {
         IMAGE_SYMBOLS = 256,
         IMAGE_STRINGS = 512,
         IMAGE_HASH = 768,
-        IMAGE_MAPS = 1024
+        IMAGE_MAPS = 1024,
+        IMAGE_MOVED = 2048, /* the dynamic section, where headers stand at the beginning */
+        IMAGE_SLOTS = 2560,
+        IMAGE_HEADERS = 64,
 };
 
 static uint8_t image[IMAGE_SIZE];

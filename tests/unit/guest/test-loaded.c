@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
-#include "image.h"
+#include "image-slots.h"
 
 /* ---- lists that are made by hand ---- */
 
@@ -43,6 +43,41 @@ static void up_to_the_last(void) {
         ASSERT_INT(loaded_find_between(image_read, 0, 0x1234, "first", "second", "none"), 0);
 }
 
+static void in_front(void) {
+        uint64_t head;
+
+        image_gnu_hash();
+        head = image_map(0, IMAGE_BASE, IMAGE_BASE, 1);
+        (void) image_map(1, 0, 0x1234, 2);
+        (void) image_map(2, IMAGE_BASE, IMAGE_BASE, -1);
+        ASSERT_INT(loaded_find_before(image_read, head, 0x1234, "first"), IMAGE_BASE + 0x10);
+        ASSERT_INT(loaded_find_before(image_read, head, 0x1234, "nobody"), 0);
+        ASSERT_INT(loaded_find_before(image_read, IMAGE_BASE + IMAGE_MAPS + 32, 0x1234, "first"), 0);
+        ASSERT_INT(loaded_find_before(image_read, 0, 0x1234, "first"), 0);
+}
+
+static void who_holds(void) {
+        uint64_t head;
+        ElfObject o;
+
+        image_gnu_hash();
+        image_headers();
+        head = image_map(0, IMAGE_BASE + 0x10000, 0x1234, 1); /* not whole */
+        (void) image_map(1, IMAGE_BASE, IMAGE_BASE + IMAGE_MOVED, -1);
+        ASSERT_TRUE(loaded_find_holder(image_read, head, IMAGE_BASE + 0x4FFF, &o));
+        ASSERT_INT(o.base, IMAGE_BASE);
+        ASSERT_FALSE(loaded_find_holder(image_read, head, IMAGE_BASE + 0x5000, &o));
+        ASSERT_FALSE(loaded_find_holder(image_read, head, IMAGE_BASE - 1, &o));
+        ASSERT_FALSE(loaded_find_holder(image_read, 0, IMAGE_BASE, &o));
+        (void) image_map(0, 0, IMAGE_BASE + IMAGE_MOVED, 1); /* where it was linked to: for the rest */
+        ASSERT_TRUE(loaded_find_holder(image_read, head, 0x400000, &o));
+        ASSERT_INT(o.base, 0);
+        ASSERT_TRUE(loaded_find_holder(image_read, head, IMAGE_BASE, &o));
+        ASSERT_INT(o.base, IMAGE_BASE);
+        (void) image_map(1, IMAGE_BASE, 0x1234, 1); /* a ring */
+        ASSERT_TRUE(loaded_find_holder(image_read, head, 0x400000, &o));
+}
+
 static void half_made_objects(void) {
         uint64_t head;
 
@@ -78,6 +113,7 @@ static void of_this_process(void) {
         ASSERT_INT(loaded_next("no_such_function_anywhere"), 0);
         ASSERT_TRUE(loaded_is_ready());
         ASSERT_INT(loaded_before_libc("getsid"), 0);
+        ASSERT_INT(loaded_in_front("getsid"), 0);
 }
 
 static _Atomic int over;
@@ -114,6 +150,7 @@ static void while_others_load(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(behind_ourselves), TEST(up_to_the_last), TEST(half_made_objects),
-                         TEST(rings_and_dead_ends), TEST(of_this_process), TEST(while_others_load));
+        return TEST_MAIN(TEST(behind_ourselves), TEST(up_to_the_last), TEST(in_front), TEST(who_holds),
+                         TEST(half_made_objects), TEST(rings_and_dead_ends), TEST(of_this_process),
+                         TEST(while_others_load));
 }

@@ -35,7 +35,8 @@ static bool is_for_the_gate(const char *name) {
         return starts(name, "cuLaunch") || starts(name, "cuGraphLaunch") || starts(name, "cuCtxDestroy") ||
                starts(name, "cuCtxDetach") || starts(name, "cuDevicePrimaryCtxRelease") ||
                starts(name, "cuDevicePrimaryCtxReset") || starts(name, "cuGreenCtxDestroy") ||
-               starts(name, "cuStreamDestroy") || starts(name, "cuGetProcAddress");
+               starts(name, "cuStreamDestroy") || starts(name, "cuGetProcAddress") ||
+               strcmp(name, "cuInit") == 0;
 }
 
 static void all_that_is_served(void) {
