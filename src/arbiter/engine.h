@@ -70,10 +70,9 @@ typedef struct EngineTenant {
         uint64_t patience;   /* ns that others wait for work that it says is in flight */
         uint64_t idle_since; /* seen without work in its window; 0: not */
         uint64_t told_at, overdue, shared; /* when its kernel was told of; since when; ns beside others */
-        uint64_t settled,
-                over;       /* what it had used by its own word when it was charged last, and when that was */
-        uint64_t doubt;     /* ns by which that charge and its own word differed */
-        uint64_t contested; /* ns that it was charged while others' overdue work was on the card */
+        uint64_t settled, over; /* used by its own word when it was charged last, and when that was */
+        uint64_t doubt;         /* ns by which that charge and its own word differed */
+        uint64_t contested;     /* ns that it was charged while others' overdue work was on the card */
         uint64_t active_until,
                 alive;          /* it counts as wanting until then, without work; when anything last moved */
         uint64_t mercy;         /* ns that it may come late and not pay for it, where nobody loses by that */
