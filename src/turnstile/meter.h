@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "turnstile/beat.h"
 #include "turnstile/peers.h"
 
 typedef struct Meter {                    /* of one card */
@@ -34,4 +35,5 @@ typedef struct Meter {                    /* of one card */
         _Atomic uint64_t before; /* in flight then: ns, */
         _Atomic uint32_t launches_before; /* launches */
         Peers seen;
+        Beat beat; /* the arbiter's */
 } Meter;
