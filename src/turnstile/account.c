@@ -411,9 +411,10 @@ static bool is_over(const SliceTurn *t, const Meter *m, uint32_t window) {
 
 /* So that it is known when that was, though it may be looked at later. False: it wants nothing, which nobody would look for. */
 static bool renew_want(SliceWork *row) {
-        uint64_t wants = atomic_load(&row->wants);
+        uint64_t wants = atomic_load(&row->wants), now = account_now() & ~(uint64_t) WORK_FLAGS;
 
-        return wants != 0 && atomic_compare_exchange_strong(&row->wants, &wants, account_now());
+        return wants != 0 &&
+               atomic_compare_exchange_strong(&row->wants, &wants, now | (wants & WORK_FLAGS));
 }
 
 void account_drained(Account *a, uint32_t card) {

@@ -32,12 +32,16 @@ static uint64_t max_u64(uint64_t a, uint64_t b) {
 
 /* ---- the card ---- */
 
+static bool is_held_up(const ModelProcess *p) {
+        return p->n_launched < p->needs;
+}
+
 static int32_t next_process(const Model *m) {
         for (uint32_t i = 1; i <= m->n_processes; i++) {
                 uint32_t at =
                         ((uint32_t) (m->running + (int32_t) i + (int32_t) m->n_processes)) % m->n_processes;
 
-                if (m->processes[at].left > 0)
+                if (m->processes[at].left > 0 && !is_held_up(&m->processes[at]))
                         return (int32_t) at;
         }
         return -1;
@@ -120,8 +124,20 @@ static uint64_t room_of(const Model *m, const ModelProcess *p) {
         return max_u64(part, room - min_u64(room, all - in_flight_of(m, p)));
 }
 
+/* In a window behind work that does not end that is not counted. */
+static uint64_t behind_which(const Model *m, ModelProcess *p) {
+        const EngineTurn *t = &m->tenants[p->tenant].turn;
+
+        if (!t->open || !t->behind)
+                return 0;
+        if (p->behind != t->number)
+                p->before = in_flight_of(m, p);
+        p->behind = t->number;
+        return p->before = min_u64(p->before, in_flight_of(m, p));
+}
+
 static void launch(Model *m, ModelProcess *p, uint64_t depth) {
-        uint64_t in_flight = in_flight_of(m, p), room = depth > in_flight ? depth - in_flight : 0,
+        uint64_t all = in_flight_of(m, p), in_flight = all - min_u64(all, behind_which(m, p)), room = depth > in_flight ? depth - in_flight : 0,
                  n = (room + p->kernel - 1) / p->kernel;
 
         if (n == 0 && in_flight == 0)
@@ -130,6 +146,8 @@ static void launch(Model *m, ModelProcess *p, uint64_t depth) {
                 n = min_u64(n, (p->pending + p->kernel - 1) / p->kernel);
         p->left += n * p->kernel;
         p->said.launched += (uint32_t) n;
+        p->n_launched += n;
+        p->launched_at = n > 0 ? m->now : p->launched_at;
         if (p->request > 0)
                 p->pending -= min_u64(p->pending, n * p->kernel);
         if (n > 0 && (p->window != m->tenants[p->tenant].turn.number || p->said.began == 0))
@@ -163,6 +181,9 @@ static void begin_request(Model *m, ModelProcess *p) {
 }
 
 static void tell(const Model *m, ModelProcess *p) {
+        bool waits = p->request == 0 && p->left > 0 && m->now - p->launched_at >= 100 * MSEC;
+
+        p->said.flags = (waits ? WORK_WAITS : 0U) | (waits && is_held_up(p) && !p->begins ? WORK_TIED : 0U);
         p->said.in_flight = (p->left + p->kernel - 1) / p->kernel * p->kernel;
         p->said.busy = p->measured;
         if (p->lie == LIE_BUSY_ZERO)
@@ -179,7 +200,9 @@ static void tell(const Model *m, ModelProcess *p) {
                 p->said.wants = UINT64_MAX - 5;
                 p->said.drained = UINT32_MAX;
         }
-        if (p->lie == LIE_NEVER_DRAINS) {
+        if (p->lie == LIE_TIED)
+                p->said.flags = WORK_FLAGS;
+        if (p->lie == LIE_NEVER_DRAINS || p->lie == LIE_TIED) {
                 p->said.in_flight = UINT64_MAX;
                 p->said.drained = 0;
         }
@@ -213,7 +236,7 @@ static void look(Model *m, ModelProcess *p) {
                 p->look = m->now + p->left + latency(m);
         }
         told = p->said.drained;
-        if (t->gated && !is_open(m, p) && p->left == 0 && p->lie != LIE_NEVER_DRAINS) {
+        if (t->gated && !is_open(m, p) && p->left == 0 && p->lie != LIE_NEVER_DRAINS && p->lie != LIE_TIED) {
                 p->said.drained = t->number;
                 if (told != t->number && !p->old && p->said.wants != 0)
                         p->said.wants = m->now;

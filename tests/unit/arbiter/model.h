@@ -26,7 +26,8 @@ typedef enum ModelLie {
         LIE_FUTURE,       /* it wants from tomorrow on, and drained windows that will never be */
         LIE_ABSENT,       /* it wants, and does nothing */
         LIE_SHORT,        /* what is in flight is hardly anything */
-        LIE_LATE          /* it began two milliseconds later than it did */
+        LIE_LATE,         /* it began two milliseconds later than it did */
+        LIE_TIED          /* for ever in flight, nothing of it has begun, and a launch waits */
 } ModelLie;
 
 typedef struct ModelProcess {
@@ -43,6 +44,11 @@ typedef struct ModelProcess {
         /* its own */
         Said said;
         uint64_t pending, arrived, look, launched_in;
+        uint64_t n_launched, launched_at; /* ever; when last */
+        uint64_t needs; /* what it has launched waits for a launch, this one's number; 0: it waits for nothing */
+        bool begins;    /* and seems to have begun: a kernel that waits for another one */
+        uint32_t behind; /* the newest window behind work, and what was in flight before it */
+        uint64_t before;
         uint32_t window;                            /* that it launched in last */
         uint64_t longest, latencies[MODEL_SAMPLES]; /* ns from a request to its end */
         uint32_t n_latencies;
