@@ -3,6 +3,8 @@
 
 #include "arbiter/engine-internal.h"
 
+enum { ONE_KERNEL = 1 }; /* as a depth, ns */
+
 static uint32_t max_u32(uint32_t a, uint32_t b) {
         return a > b ? a : b;
 }
@@ -17,7 +19,7 @@ static void set_depth(const Engine *e, EngineTenant *t, uint64_t now, bool conte
         t->turn.rest = REST + engine_longest_lead(e) - LEAD;
         t->turn.sharers = t->says.n_active > 0 ? t->says.n_active : 1;
         if (t->turn.behind && !t->says.tied) { /* its kernel may just be long: one more */
-                t->turn.depth = 1;
+                t->turn.depth = ONE_KERNEL;
                 t->lent = false;
                 return;
         }
@@ -26,7 +28,7 @@ static void set_depth(const Engine *e, EngineTenant *t, uint64_t now, bool conte
         if (t->lent)
                 t->turn.depth = ENGINE_QUANTUM / 8 / t->turn.sharers;
         if (!t->terms.high && now < e->high_until)
-                t->turn.depth = 1;
+                t->turn.depth = ONE_KERNEL;
 }
 
 /* As long as there are tokens for it, to twice a quantum where another one's kernel has kept it waiting. */
@@ -301,7 +303,7 @@ static void give_up(Engine *e, EngineTenant *t, uint64_t now) {
 /* A window behind work that was late before it: all of its time is charged, and nobody waits for what was launched in it. Who is tied and
  * launches does not hang. */
 static void go_on_behind(EngineTenant *t, uint64_t now) {
-        if (t->says.tied && t->says.launched != t->launched)
+        if (t->turn.depth > ONE_KERNEL && t->says.launched != t->launched)
                 t->hung_from = t->turn.closes;
         t->behind += t->paid;
         t->late = 0; /* it is in what was paid */

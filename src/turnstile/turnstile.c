@@ -29,7 +29,7 @@ enum {
 #define DEPTH_LEAST (MSEC / 10)
 #define HELD_MOST   (250 * MSEC)  /* behind what takes longer than it should */
 #define HELD_PAUSE  (1000 * MSEC) /* until the next time */
-#define LONG_WAIT (100 * MSEC) /* of a launch: then it is said, and what it may be waiting behind looked at */
+#define LONG_WAIT (20 * MSEC) /* of a launch: then it is said, and what it may be waiting behind looked at */
 #define LOST_AFTER                                                                                           \
         (2000 * MSEC) /* nothing is on the card, and something is in flight: a thread ended with it */
 
@@ -340,7 +340,8 @@ static void forget_lost(Asking *k) {
 
 /* Whether it may be waited for by what it waits behind. */
 static void say_flags(Asking *k) {
-        bool tied = k->context && account_is_tied(k->account, k->context, k->now);
+        bool tied = k->context && atomic_load(&k->meter->closed) > 0 &&
+                    account_is_tied(k->account, k->context, k->now);
 
         atomic_store(&k->meter->flags, (uint32_t) WORK_WAITS | (tied ? WORK_TIED : 0U));
 }

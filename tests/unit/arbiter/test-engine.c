@@ -409,8 +409,8 @@ static void work_behind_what_waits_for_it(void) {
         queue_behind(100, 40, false, false, 3 * SEC);
         queue_behind(20, 40, false, true, 4 * SEC);
         queue_behind(20, 200, false, true, 9 * SEC);
-        queue_behind(50, 8, true, false, 5 * SEC);
-        queue_behind(20, 8, true, true, 6 * SEC);
+        queue_behind(50, 4, true, false, 6 * SEC);
+        queue_behind(20, 4, true, true, 7 * SEC);
 }
 
 /* One who pretends that his work waits, and keeps it all for one day, has no more than is his in the mean; and nobody beside him less. */
