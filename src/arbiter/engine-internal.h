@@ -30,7 +30,8 @@
  * his turn, when nothing has moved for so long: soon where his gate says that nothing has begun, and seldom where a kernel may just be long. */
 #define TIED_FIRST UINT64_C(250000000)  /* ns */
 #define TIED_NEXT  UINT64_C(20000000)   /* ns */
-#define UNTIED     UINT64_C(1000000000) /* ns, and a quarter of the time that it has been overdue */
+/* ns; and a quarter of the time that it has been overdue, and four times what it says to be in flight */
+#define UNTIED UINT64_C(1000000000)
 
 enum { FORGIVEN = 2 }; /* windows in a row that nothing was done with */
 
@@ -58,15 +59,15 @@ static inline bool has_come(const EngineTenant *t) {
 
 /* When it may be that its work waits for what it launches next; UINT64_MAX: nothing waits. */
 static inline uint64_t behind_from(const EngineTenant *t) {
-        uint64_t since_when = since(t->overdue, t->moved);
+        bool late = t->state == ENGINE_OVERDUE;
+        uint64_t quarter = late ? since(t->overdue, t->moved) / 4 : 0,
+                 expected = 4 * min_u64(t->says.in_flight, UINT64_MAX / 8);
 
         if (!t->says.waits || t->says.drained)
                 return UINT64_MAX;
-        if (t->state != ENGINE_OVERDUE)
-                return t->moved + (t->says.tied ? TIED_FIRST : UNTIED);
         if (t->says.tied)
-                return t->moved + (t->n_behind > 0 ? TIED_NEXT : TIED_FIRST);
-        return t->moved + max_u64(UNTIED, since_when / 4);
+                return t->moved + (late && t->n_behind > 0 ? TIED_NEXT : TIED_FIRST);
+        return t->moved + max_u64(UNTIED, max_u64(quarter, expected));
 }
 
 /* Its work is late, and others wait no longer. */
