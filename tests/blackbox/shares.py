@@ -4,7 +4,7 @@
 simulated card that has a time. Judged by what the card's engine says that it did. That nobody has more than his share is a property and
 is asserted; how near he comes to it depends on the machine.
 
-    shares.py ALIQUOT ALIQUOT_SAMPLE ALIQUOT_SIM FOLDER_OF_SIMULATED_LIBRARIES LOAD_CARD
+    shares.py ALIQUOT ALIQUOT_SAMPLE ALIQUOT_SIM FOLDER_OF_SIMULATED_LIBRARIES LOAD_CARD TURN_RUN
 """
 import os
 import sys
@@ -12,10 +12,11 @@ import tempfile
 import time
 import unittest
 
+from patience import until
 from shares_lab import CARD, Lab, Tenant
 from sim_lab import Machine, enter_namespace
 
-ALIQUOT, SAMPLE, SIM, LIBRARIES, LOAD = map(os.path.abspath, sys.argv[1:6])
+ALIQUOT, SAMPLE, SIM, LIBRARIES, LOAD, TURN = map(os.path.abspath, sys.argv[1:7])
 PATIENCE = 300  # seconds
 MSEC = 1000000
 # Whatever the length of kernels: a window's credit, one in flight, the work that passes until somebody knows how long it is (a block of the
@@ -87,6 +88,16 @@ class Shares(unittest.TestCase):
 
     def test_two_tenants(self):
         self.check((20, 1000), (60, 1000))
+
+    def test_work_behind_something_that_waits_for_it(self):
+        """A program whose work waits for what it launches later gets that in, alone and beside another one."""
+        for others in (), ((60, 1000),):
+            with self.subTest(len(others)), tempfile.NamedTemporaryFile() as counter:
+                counter.truncate(4096)
+                behind = [TURN, "local", counter.name, "behind", "kernel", "30", "1000"]
+                _, tenants = self.start((30, 1000, 1, 3600, behind), *others)
+                until(lambda: tenants[0].process.poll() is not None, "all of it is launched")
+                self.assertEqual(tenants[0].process.returncode, 0)
 
     def test_two_tenants_with_kernels_longer_than_windows(self):
         self.check((20, 20000), (60, 20000))

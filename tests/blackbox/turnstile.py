@@ -24,6 +24,7 @@ LIBRARY, SIM, RUN, LINKED, TURN, FOLDER = (os.path.abspath(a) for a in sys.argv[
 MIB, MSEC = 1 << 20, 1000000
 PAGE_TURN, POLICY = 448, 520    # in limits
 ROWS, ROW, WORK = 128, 128, 96        # in counters
+BEHIND = 4                      # TURN_BEHIND
 HOUR = 3600 * 1000 * MSEC
 LIBC = ctypes.CDLL(None, use_errno=True)
 SYS_FUTEX = {"x86_64": 202, "aarch64": 98}[os.uname().machine]
@@ -408,6 +409,53 @@ class Turnstile(unittest.TestCase):
         program.hears("ready")
         program.hears("launched")
         until(lambda: slices.row()[2] == 0 and slices.row()[0] == 0, "idle: %s" % (slices.row(),))
+        program.ends()
+
+    def test_what_is_on_the_card_when_a_context_ends(self):
+        """Each kernel, whatever was thought of it, is charged until the driver has waited for it."""
+        for task in "leave", "refuse":
+            with self.subTest(task):
+                slices = Slice(self, self.machine)
+                slices.here()
+                slices.open(depth=HOUR)
+                program = Program(self, self.machine, slices, task, n=10, us=20000)
+                program.hears("ready")
+                program.hears("launched")
+                until(lambda: slices.row()[2] == 0 and slices.row()[0] == 0, "idle: %s" % (slices.row(),))
+                self.assertGreater(slices.row()[1], 10 * 20 * MSEC * 0.9)
+                program.ends()
+
+    def test_functions_of_the_program_in_the_drivers_thread(self):
+        """One that does not come back keeps nobody from seeing that what was launched is over; depth is for one kernel."""
+        slices = Slice(self, self.machine)
+        slices.here()
+        slices.open(depth=1)
+        program = Program(self, self.machine, slices, "late", n=50, us=1000, ALIQUOT_SIM_HOST_FUNCTIONS="in-turn")
+        program.hears("ready")
+        program.hears("launched")
+        until(lambda: slices.row()[2] == 0 and slices.row()[0] == 0, "idle: %s" % (slices.row(),))
+        program.ends()
+
+    def test_windows_behind_work_that_waits(self):
+        """What is in flight waits for a launch. That it is so is in the row; a window behind it has room as if there were nothing."""
+        slices = Slice(self, self.machine)
+        slices.here()
+        slices.open(depth=HOUR)
+        program = Program(self, self.machine, slices, "behind", n=40, us=1000)
+        program.hears("ready")
+        slices.depth.value = 4 * MSEC
+        until(lambda: slices.row()[0] & 1, "a launch that waits")
+        slices.close()
+        while program.taken() < 40:
+            taken = program.taken()
+            slices.gated.value = 1 | BEHIND
+            slices.open(depth=4 * MSEC, nsec=20 * MSEC)
+            until(lambda: program.taken() > taken or now() >= slices.closes.value, "a launch")
+            slices.close()
+            self.assertLessEqual(program.taken() - taken, 64)
+        slices.gated.value = 1
+        slices.open(depth=HOUR)
+        program.hears("launched")
         program.ends()
 
     def test_primary_context_that_others_retain(self):

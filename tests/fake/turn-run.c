@@ -40,6 +40,7 @@
         X(cuModuleGetFunction, (CUfunction * ret, CUmodule m, const char *name))                             \
         X(cuModuleUnload, (CUmodule m))                                                                      \
         X(cuStreamCreate, (CUstream * ret, unsigned flags))                                                  \
+        X(cuLaunchHostFunc, (CUstream s, CUhostFn run, void *data))                                          \
         X(cuStreamSynchronize, (CUstream s))                                                                 \
         X(cuStreamBeginCapture_v2, (CUstream s, int mode))                                                   \
         X(cuStreamEndCapture, (CUstream s, CUgraph * ret))                                                   \
@@ -447,12 +448,91 @@ static void task_destroy(void) {
         say("done");
 }
 
+/* A kernel is on the card when its context ends. */
+static void task_leave(void) {
+        CUcontext c;
+
+        say("ready");
+        for (unsigned i = 0; i < n; i++) {
+                c = begin();
+                OK(launch());
+                OK(cu.cuCtxDestroy_v2(c));
+        }
+        say("launched");
+        hear();
+        say("done");
+}
+
+/* A driver that refuses to end one has ended nothing. */
+static void task_refuse(void) {
+        CUcontext c;
+        CUmodule m;
+
+        OK(cu.cuDevicePrimaryCtxRetain(&c, 0));
+        OK(cu.cuCtxSetCurrent(c));
+        OK(cu.cuModuleLoadData(&m, "image"));
+        OK(cu.cuModuleGetFunction(&kernel, m, "sleep_us"));
+        OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+        say("ready");
+        for (unsigned i = 0; i < n; i++) {
+                OK(launch());
+                ASSERT_TRUE(cu.cuCtxDestroy_v2(c) != CUDA_SUCCESS);
+        }
+        OK(cu.cuCtxSynchronize());
+        say("launched");
+        hear();
+        say("done");
+}
+
+static void let_us(void *until) {
+        while (!*(_Atomic bool *) until)
+                (void) usleep(100);
+}
+
+/* All that is launched waits for a function, which waits for the last launch. */
+static void task_behind(void) {
+        _Atomic bool all = false;
+
+        (void) begin();
+        say("ready");
+        for (unsigned i = 0; i < 100; i++)
+                OK(by_kernel());
+        OK(cu.cuCtxSynchronize());
+        OK(cu.cuLaunchHostFunc(stream, let_us, &all));
+        for (unsigned i = 0; i < n; i++)
+                OK(launch());
+        all = true;
+        OK(cu.cuCtxSynchronize());
+        say("launched");
+        hear();
+        say("done");
+}
+
+/* The driver's thread is with a function of the program's that waits for the last launch; the stream of the launches does not wait. */
+static void task_late(void) {
+        _Atomic bool all = false;
+        CUstream other;
+
+        (void) begin();
+        OK(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+        say("ready");
+        OK(cu.cuLaunchHostFunc(other, let_us, &all));
+        for (unsigned i = 0; i < n; i++)
+                OK(launch());
+        all = true;
+        OK(cu.cuCtxSynchronize());
+        say("launched");
+        hear();
+        say("done");
+}
+
 static const struct Task {
         const char *name;
         void (*run)(void);
 } tasks[] = {{"all", task_all},         {"capture", task_capture}, {"beside", task_beside},
              {"threads", task_threads}, {"fork", task_fork},       {"destroy", task_destroy},
-             {"retain", task_retain}};
+             {"retain", task_retain},   {"leave", task_leave},     {"refuse", task_refuse},
+             {"behind", task_behind},   {"late", task_late}};
 
 int main(int argc, char **argv) {
         int fd;
