@@ -37,6 +37,7 @@ typedef struct Context Context;
 typedef struct Batch {
         _Alignas(64) _Atomic uint32_t state; /* BatchState; of a closed one its number above that */
         uint32_t number;                     /* of its host functions: one that comes late is another one's */
+        _Atomic uint32_t calls;              /* those under way */
         uint32_t n_shares, n_launches, n_others; /* others: launches of kinds for which there was no room */
         bool measured;                           /* there is an event at its begin */
         bool learns;                             /* something in it was hardly measured */

@@ -29,7 +29,7 @@ enum { LEGACY = 1 }; /* and 0: the default stream's names */
 enum {
         STATE_BITS = 8,
         CALL_NUMBERS = 64, /* a host function is given its batch's address, and in the lowest bits the number */
-        CALLS_MOST = 48,   /* under way: somebody else's, before them in the driver's thread, may take long */
+        CALLS_MOST = 60,   /* of a batch under way: the program's own, before them in the driver's thread, may take long */
 };
 
 _Static_assert(_Alignof(Batch) >= CALL_NUMBERS, "numbers of host functions");
@@ -179,6 +179,7 @@ static void watched(void *data) {
         state = atomic_load(&b->state);
         if ((state >> STATE_BITS) % CALL_NUMBERS == number)
                 say_over(account_known(), b, state);
+        (void) atomic_fetch_sub(&b->calls, 1);
         (void) atomic_fetch_sub(&b->context->calls, 1);
 }
 
@@ -192,7 +193,7 @@ static bool watch(Context *c, Batch *b, CuHandle end, uint32_t number) {
         CuHandle stream = __atomic_load_n(&c->watch, __ATOMIC_ACQUIRE), none = NULL;
         int (*destroy)(CuHandle) = (int (*)(CuHandle)) real_get(REAL_cuStreamDestroy_v2);
 
-        if (!create || !wait || !call || !destroy || atomic_load(&c->calls) >= CALLS_MOST)
+        if (!create || !wait || !call || !destroy)
                 return false;
         if (!stream) {
                 if (create(&stream, CU_STREAM_NON_BLOCKING_) != 0)
@@ -206,8 +207,10 @@ static bool watch(Context *c, Batch *b, CuHandle end, uint32_t number) {
         if (wait(stream, end, 0) != 0)
                 return false;
         (void) atomic_fetch_add(&c->calls, 1);
+        (void) atomic_fetch_add(&b->calls, 1);
         if (call(stream, watched, call_data(b, number)) == 0)
                 return true;
+        (void) atomic_fetch_sub(&b->calls, 1);
         (void) atomic_fetch_sub(&c->calls, 1);
         return false;
 }
@@ -484,7 +487,7 @@ Batch *account_open(Account *a, Context *c, uintptr_t handle, CuHandle stream, u
         }
         for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
                 b = &c->batches[i];
-                if (!take(b, BATCH_FREE))
+                if (atomic_load_explicit(&b->calls, memory_order_relaxed) >= CALLS_MOST || !take(b, BATCH_FREE))
                         continue;
                 b->handle = handle;
                 if (!has_ended(b->context, b->handle) && begin(a, b, stream, key, cold, now))
