@@ -28,8 +28,8 @@
 
 /* Work that was launched may wait for a launch that is yet to come. So who is overdue and has one that waits gets windows behind that work, in
  * his turn, when nothing has moved for so long: soon where his gate says that nothing has begun, and seldom where a kernel may just be long. */
-#define TIED_FIRST UINT64_C(250000000)  /* ns */
-#define TIED_NEXT  UINT64_C(20000000)   /* ns */
+#define TIED_FIRST UINT64_C(250000000) /* ns */
+#define TIED_NEXT  UINT64_C(20000000)  /* ns */
 /* ns; and a quarter of the time that it has been overdue, and four times what it says to be in flight */
 #define UNTIED UINT64_C(1000000000)
 

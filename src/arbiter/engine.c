@@ -475,8 +475,7 @@ static int longest_overdue(const Engine *e) {
 static bool tell(Engine *e, uint32_t i, uint64_t since_, EngineEvent *ret) {
         EngineTenant *t = &e->tenants[i];
 
-        *ret = (EngineEvent){
-                .tenant = i, .since = since_, .part = !is_overdue(t), .again = t->told};
+        *ret = (EngineEvent){.tenant = i, .since = since_, .part = !is_overdue(t), .again = t->told};
         t->told = true;
         t->told_at = e->now;
         e->blamed = e->now;

@@ -71,7 +71,7 @@ typedef struct EngineTenant {
         uint64_t patience;             /* ns that others wait for work that it says is in flight */
         uint64_t idle_since;           /* seen without work in its window; 0: not */
         uint64_t told_at, overdue, shared; /* when its kernel was told of; since when; ns beside others */
-        uint64_t moved, hung_from;    /* when it last launched or ended something; since when it hangs */
+        uint64_t moved, hung_from;         /* when it last launched or ended something; since when it hangs */
         uint64_t behind, late_before; /* while overdue: ns of windows behind it; late, before the last one */
         uint64_t busy_before;         /* its own word when it began to be overdue */
         uint32_t n_behind, working;   /* those windows; processes that had work on the card then, at most */

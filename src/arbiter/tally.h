@@ -38,8 +38,8 @@ typedef struct Tally {
         uint64_t busy, in_flight; /* ns; busy since the tally was begun, and it never goes back */
         uint64_t wants;           /* since when; 0: nobody does */
         uint64_t opened,
-                began;  /* when the newest window was, and when the first row began in it; 0: none did */
-        uint64_t over;  /* when what rows had launched in the newest window was; 0: no row has said so */
+                began; /* when the newest window was, and when the first row began in it; 0: none did */
+        uint64_t over; /* when what rows had launched in the newest window was; 0: no row has said so */
         uint32_t n_active, n_working;     /* rows that want; rows whose work is on the card */
         bool drained, ended, waits, tied; /* as in EngineSays */
 } Tally;

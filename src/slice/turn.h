@@ -26,7 +26,8 @@ enum {
         TURN_BEHIND =
                 4, /* there, too: what is in flight since before this window may wait for what comes, and is not counted */
         WORK_WAITS = 1, /* in SliceWork.wants: a launch has waited for long */
-        WORK_TIED = 2,  /* there, too: and nothing of what is in flight has begun, so it waits for something itself */
+        WORK_TIED =
+                2, /* there, too: and nothing of what is in flight has begun, so it waits for something itself */
         WORK_FLAGS = 3,
 };
 

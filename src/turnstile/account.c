@@ -413,8 +413,7 @@ static bool is_over(const SliceTurn *t, const Meter *m, uint32_t window) {
 static bool renew_want(SliceWork *row) {
         uint64_t wants = atomic_load(&row->wants), now = account_now() & ~(uint64_t) WORK_FLAGS;
 
-        return wants != 0 &&
-               atomic_compare_exchange_strong(&row->wants, &wants, now | (wants & WORK_FLAGS));
+        return wants != 0 && atomic_compare_exchange_strong(&row->wants, &wants, now | (wants & WORK_FLAGS));
 }
 
 void account_drained(Account *a, uint32_t card) {

@@ -28,8 +28,10 @@ enum { LEGACY = 1 }; /* and 0: the default stream's names */
 
 enum {
         STATE_BITS = 8,
-        CALL_NUMBERS = 64, /* a host function is given its batch's address, and in the lowest bits the number */
-        CALLS_MOST = 60,   /* of a batch under way: the program's own, before them in the driver's thread, may take long */
+        CALL_NUMBERS =
+                64, /* a host function is given its batch's address, and in the lowest bits the number */
+        CALLS_MOST =
+                60, /* of a batch under way: the program's own, before them in the driver's thread, may take long */
 };
 
 _Static_assert(_Alignof(Batch) >= CALL_NUMBERS, "numbers of host functions");
@@ -487,7 +489,8 @@ Batch *account_open(Account *a, Context *c, uintptr_t handle, CuHandle stream, u
         }
         for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
                 b = &c->batches[i];
-                if (atomic_load_explicit(&b->calls, memory_order_relaxed) >= CALLS_MOST || !take(b, BATCH_FREE))
+                if (atomic_load_explicit(&b->calls, memory_order_relaxed) >= CALLS_MOST ||
+                    !take(b, BATCH_FREE))
                         continue;
                 b->handle = handle;
                 if (!has_ended(b->context, b->handle) && begin(a, b, stream, key, cold, now))

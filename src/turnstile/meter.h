@@ -31,8 +31,9 @@ typedef struct Meter {                    /* of one card */
         _Atomic uint64_t loose_over;         /* when the last one that was waited for was over */
         _Atomic uint64_t excused;            /* until then nobody waits for his own */
         _Atomic uint32_t flags;              /* WORK_FLAGS, of who waits */
-        _Atomic uint32_t behind; /* the newest window behind work that may wait for what comes, and what was */
-        _Atomic uint64_t before; /* in flight then: ns, */
+        _Atomic uint32_t
+                behind; /* the newest window behind work that may wait for what comes, and what was */
+        _Atomic uint64_t before;          /* in flight then: ns, */
         _Atomic uint32_t launches_before; /* launches */
         Peers seen;
         Beat beat; /* the arbiter's */

@@ -29,7 +29,7 @@ enum {
 #define DEPTH_LEAST (MSEC / 10)
 #define HELD_MOST   (250 * MSEC)  /* behind what takes longer than it should */
 #define HELD_PAUSE  (1000 * MSEC) /* until the next time */
-#define LONG_WAIT (20 * MSEC) /* of a launch: then it is said, and what it may be waiting behind looked at */
+#define LONG_WAIT   (20 * MSEC) /* of a launch: then it is said, and what it may be waiting behind looked at */
 #define LOST_AFTER                                                                                           \
         (2000 * MSEC) /* nothing is on the card, and something is in flight: a thread ended with it */
 

@@ -137,8 +137,8 @@ static uint64_t behind_which(const Model *m, ModelProcess *p) {
 }
 
 static void launch(Model *m, ModelProcess *p, uint64_t depth) {
-        uint64_t all = in_flight_of(m, p), in_flight = all - min_u64(all, behind_which(m, p)), room = depth > in_flight ? depth - in_flight : 0,
-                 n = (room + p->kernel - 1) / p->kernel;
+        uint64_t all = in_flight_of(m, p), in_flight = all - min_u64(all, behind_which(m, p)),
+                 room = depth > in_flight ? depth - in_flight : 0, n = (room + p->kernel - 1) / p->kernel;
 
         if (n == 0 && in_flight == 0)
                 n = 1;

@@ -45,8 +45,9 @@ typedef struct ModelProcess {
         Said said;
         uint64_t pending, arrived, look, launched_in;
         uint64_t n_launched, launched_at; /* ever; when last */
-        uint64_t needs; /* what it has launched waits for a launch, this one's number; 0: it waits for nothing */
-        bool begins;    /* and seems to have begun: a kernel that waits for another one */
+        uint64_t
+                needs; /* what it has launched waits for a launch, this one's number; 0: it waits for nothing */
+        bool begins;   /* and seems to have begun: a kernel that waits for another one */
         uint32_t behind; /* the newest window behind work, and what was in flight before it */
         uint64_t before;
         uint32_t window;                            /* that it launched in last */

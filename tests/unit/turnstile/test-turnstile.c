@@ -515,7 +515,8 @@ static void what_a_context_leaves_on_the_card(void) {
 
                 begin();
                 begin_at = driver.end;
-                for (unsigned i = 0; i < 4; i++) { /* as long as it is known to be, and then as long as it is not */
+                for (unsigned i = 0; i < 4;
+                     i++) { /* as long as it is known to be, and then as long as it is not */
                         launch(10 * 1000);
                         settle();
                 }
@@ -1024,13 +1025,12 @@ int main(void) {
                          TEST(launches_are_counted), TEST(estimates_are_not_said), TEST(union_over_streams),
                          TEST(refused_launches_cost_nothing), TEST(a_stream_that_cannot_be_marked),
                          TEST(captured_work_is_no_work), TEST(an_old_driver), TEST(no_context),
-                         TEST(contexts_come_and_go), TEST(what_a_context_leaves_on_the_card), TEST(host_functions_that_come_late), TEST(after_a_fault), TEST(primary_is_given_back),
-                         TEST(threads), TEST(contexts_end_below_threads), TEST(more_work_than_before),
-                         TEST(what_is_late_holds_the_others), TEST(without_batches),
-                         TEST(not_too_many_at_once), TEST(strays), TEST(nobody_is_held_for_ever),
-                         TEST(by_turns_short_and_long),
-                         TEST(few_until_it_is_known),
-                         TEST(over_by_its_time),
-                         TEST(several_come_first),
+                         TEST(contexts_come_and_go), TEST(what_a_context_leaves_on_the_card),
+                         TEST(host_functions_that_come_late), TEST(after_a_fault),
+                         TEST(primary_is_given_back), TEST(threads), TEST(contexts_end_below_threads),
+                         TEST(more_work_than_before), TEST(what_is_late_holds_the_others),
+                         TEST(without_batches), TEST(not_too_many_at_once), TEST(strays),
+                         TEST(nobody_is_held_for_ever), TEST(by_turns_short_and_long),
+                         TEST(few_until_it_is_known), TEST(over_by_its_time), TEST(several_come_first),
                          TEST(drained_and_not_waited_for));
 }
