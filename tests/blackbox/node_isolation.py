@@ -134,6 +134,20 @@ class Isolation(Started):
         self.assertEqual((page.container, page.core), ("default/a/main", 30))
         lab.store.tell("return")
 
+    def test_a_slice_of_an_agent_that_had_one_preload_for_all(self):
+        """Its containers start again, with what the kubelet was told then, also while the API server is away."""
+        lab = self.lab(cards=TWO_CARDS)
+        uid = self.place(lab, pod("a", container("main", 2), restartPolicy="Always"), 1)
+        first = self.started(lab, uid)
+        os.unlink(first.options["mounts"]["/etc/ld.so.preload"][0])
+        lab.store.tell("vanish")
+        lab.restart_agent()
+        lab.kubelet.finish(uid, "main", 1)
+        lab.wait(lambda: lab.running(uid) and lab.kubelet.runtime.of(uid, "main") is not first, "it runs again")
+        with open(first.options["mounts"]["/etc/ld.so.preload"][0]) as f:
+            self.assertEqual(f.read(), f"{INSIDE}/libaliquot.so\n")
+        lab.store.tell("return")
+
     def test_other_modes_have_none(self):
         lab = self.lab(cards=TWO_CARDS, mode="share")
         c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
@@ -272,7 +286,14 @@ class Isolation(Started):
         os.rename(lab.gate + ".away", lab.gate)
         lab.restart_agent()
         lab.wait(lambda: lab.running(uid), "it runs again")
-        self.assertIsNot(lab.kubelet.runtime.of(uid, "main"), first)
+        second = lab.kubelet.runtime.of(uid, "main")
+        self.assertIsNot(second, first)
+        lab.restart_agent()
+        del lab.kubelet.prestart_errors[:]
+        os.unlink(second.options["mounts"][f"{INSIDE}/libaliquot.so"][0])
+        lab.kubelet.finish(uid, "main", 1)
+        lab.wait(lambda: lab.kubelet.prestart_errors, "it waits for one that was taken away meanwhile, too")
+        self.assertEqual(lab.running(uid), [])
         lab.store.tell("return")
 
     def test_a_board_that_is_not_there(self):
