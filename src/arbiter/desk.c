@@ -120,6 +120,12 @@ static void listen_to(Desk *d, Placed *p) {
         }
 }
 
+/* Sums of an arbiter before us. */
+static void take_over(EngineTurn *ret, const SliceTurn *turn) {
+        ret->granted = atomic_load_explicit(&turn->granted, memory_order_relaxed);
+        ret->used = atomic_load_explicit(&turn->used, memory_order_relaxed);
+}
+
 /* Whatever window an arbiter before us has opened is waited for. */
 static bool sit_down(Desk *d, Placed *p, uint64_t now) {
         Terms terms = policy_terms(&p->seat.wish);
@@ -136,6 +142,7 @@ static bool sit_down(Desk *d, Placed *p, uint64_t now) {
                 return false;
         p->card = (uint32_t) card;
         p->tenant = (uint32_t) tenant;
+        take_over(&d->cards[card]->engine.tenants[tenant].turn, turn);
         d->cards[card]->n++;
         d->cards[card]->next = 0;
         listen_to(d, p);
@@ -317,7 +324,9 @@ static void report(Desk *d, uint32_t card, uint64_t now) {
                                                                            ? p->seat.limits->container
                                                                            : "",
                                                       .uuid = p->seat.uuid,
-                                                      .nsec = now - event.since});
+                                                      .nsec = now - event.since,
+                                                      .part = event.part,
+                                                      .again = event.again});
                 }
 }
 

@@ -152,13 +152,20 @@ static bool is_closing(const Engine *e) {
         return false;
 }
 
-/* What an overdue one does beside others is theirs, too. */
-static void pass_overdue(Engine *e, uint64_t passed) {
+/* What an overdue one does beside others is theirs, too. What it will be charged for it counts as granted, as long as it says that it has
+ * work there, and that is not told of as a kernel that hangs: who never says its end has nothing of that. */
+static void pass_overdue(Engine *e, uint64_t passed, uint64_t now) {
         bool others = e->owner >= 0 || is_closing(e);
 
-        for (uint32_t i = 0; others && i < e->n; i++)
-                if (e->tenants[i].state == ENGINE_OVERDUE)
-                        e->tenants[i].shared += passed;
+        for (uint32_t i = 0; i < e->n; i++) {
+                EngineTenant *t = &e->tenants[i];
+
+                if (t->state != ENGINE_OVERDUE)
+                        continue;
+                t->shared += others ? passed : 0;
+                if (t->says.in_flight > 0 && since(t->overdue, now) < e->hung)
+                        t->turn.granted += others ? passed / 2 : passed;
+        }
 }
 
 /* What goes from one window to the next is lost for all, and by all alike. */
@@ -199,7 +206,7 @@ static void pass_time(Engine *e, uint64_t now) {
         uint64_t passed = min_u64(now - e->now, STEP_MAX), late = since(e->asked + ON_TIME, now);
         bool full = is_overcommitted(e);
 
-        pass_overdue(e, passed);
+        pass_overdue(e, passed, now);
         for (uint32_t i = 0; i < e->n; i++) {
                 EngineTenant *t = &e->tenants[i];
                 AccountTime how = is_stalled(e, t, now) ? ACCOUNT_STALLED : ACCOUNT_WANTS;
@@ -406,14 +413,26 @@ static int longest_overdue(const Engine *e) {
         return longest;
 }
 
+static bool tell(Engine *e, uint32_t i, uint64_t since_, EngineEvent *ret) {
+        EngineTenant *t = &e->tenants[i];
+
+        *ret = (EngineEvent){
+                .tenant = i, .since = since_, .part = t->state != ENGINE_OVERDUE, .again = t->told};
+        t->told = true;
+        t->told_at = e->now;
+        e->blamed = e->now;
+        return true;
+}
+
 bool engine_event(Engine *e, EngineEvent *ret) {
         int i = is_blamed(e) ? -1 : longest_overdue(e);
         uint64_t begun = i < 0 ? 0 : max_u64(stuck_since(&e->tenants[i]), e->blamed);
 
+        for (uint32_t k = 0; i < 0 && k < e->n; k++)
+                if (e->tenants[k].told && stuck_since(&e->tenants[k]) != 0 &&
+                    since(e->tenants[k].told_at, e->now) >= e->hung)
+                        return tell(e, k, stuck_since(&e->tenants[k]), ret);
         if (i < 0 || since(begun, e->now) < e->hung)
                 return false;
-        e->tenants[i].told = true;
-        e->blamed = e->now;
-        *ret = (EngineEvent){.tenant = (uint32_t) i, .since = begun};
-        return true;
+        return tell(e, (uint32_t) i, begun, ret);
 }

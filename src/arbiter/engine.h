@@ -40,7 +40,7 @@ typedef struct EngineTurn {
         uint64_t closes, depth;
         uint64_t rest;          /* ns: what is launched in it is over so long after it closes */
         uint32_t sharers;       /* processes that divide what may be in flight */
-        uint64_t granted, used; /* ns, ever */
+        uint64_t granted, used; /* ns, ever: its windows, by our clock; what it was charged */
 } EngineTurn;
 
 typedef enum EngineState {
@@ -69,11 +69,10 @@ typedef struct EngineTenant {
         uint64_t tail;       /* ns from a window's close to its end, at least */
         uint64_t patience;   /* ns that others wait for work that it says is in flight */
         uint64_t idle_since; /* seen without work in its window; 0: not */
-        uint64_t overdue, shared; /* since when; of that: ns in which others had a window */
-        uint64_t settled,
-                over;       /* what it had used by its own word when it was charged last, and when that was */
-        uint64_t doubt;     /* ns by which that charge and its own word differed */
-        uint64_t contested; /* ns that it was charged while others' overdue work was on the card */
+        uint64_t told_at, overdue, shared; /* when its kernel was told of; since when; ns beside others */
+        uint64_t settled, over; /* used by its own word when it was charged last, and when that was */
+        uint64_t doubt;         /* ns by which that charge and its own word differed */
+        uint64_t contested;     /* ns that it was charged while others' overdue work was on the card */
         uint64_t active_until,
                 alive;          /* it counts as wanting until then, without work; when anything last moved */
         uint64_t mercy;         /* ns that it may come late and not pay for it, where nobody loses by that */
@@ -84,7 +83,8 @@ typedef struct EngineTenant {
 
 typedef struct EngineEvent {
         uint32_t tenant;
-        uint64_t since; /* its window closed then, and its work has not ended */
+        uint64_t since;   /* its window closed then, and its work has not ended */
+        bool part, again; /* others of its processes go on; told before, and lasts */
 } EngineEvent;
 
 typedef struct Engine {
@@ -115,6 +115,6 @@ bool engine_looks(const Engine *e, uint32_t i, uint64_t now);
 /* Returns when it wants to be called again, should nobody ring before. A clock that goes back stands still. */
 uint64_t engine_step(Engine *e, uint64_t now);
 
-/* Kernels that have run for longer than e->hung, each once. Of several the one that has run longest; another's time counts from when
- * that one is gone, because until then it may have waited for it. False: there is none. */
+/* Kernels that have run for longer than e->hung, and each e->hung that they last. Of several the one that has run longest; another's
+ * time counts from when that one is gone, because until then it may have waited for it. False: there is none. */
 bool engine_event(Engine *e, EngineEvent *ret);

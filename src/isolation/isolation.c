@@ -51,7 +51,8 @@ int isolation_init(Isolation *i, const IsolationOptions *o) {
                          .held = {-1, -1},
                          .ignores_disable = o->ignores_disable,
                          .simulated = SIMULATED_NULL};
-        (void) snprintf(i->board.path, sizeof i->board.path, "%s", o->slices); /* mounts name it in any case */
+        (void) snprintf(i->board.path, sizeof i->board.path, "%s",
+                        o->slices); /* mounts name it in any case */
         i->on_odd = o->on_odd;
         i->userdata = o->userdata;
         node_compute_init(&i->compute, o->policy);
@@ -82,7 +83,7 @@ void isolation_done(Isolation *i) {
 /* ---- names ---- */
 
 /* Nobody else has the same devices as long as this one lives. FNV-1a tells sets apart that begin alike. */
-static void write_id(const DeviceSet *mem, char ret[static BOARD_ID]) {
+void isolation_id(const DeviceSet *mem, char ret[static BOARD_ID]) {
         uint64_t hash = UINT64_C(0xCBF29CE484222325);
 
         for (size_t i = 0; i < mem->n; i++)
@@ -139,7 +140,7 @@ int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *me
         m.n = simulated_mounts(&i->simulated, v, mem, arena, ret);
         if (m.n < 0 || !share_mode_is_isolated(v->mode))
                 return m.n;
-        write_id(mem, id);
+        isolation_id(mem, id);
         if (!add(&m, true, SLICE_GATE, "%s", i->gate) ||
             !add(&m, true, SLICE_PRELOAD, "%s/%s/" BOARD_PRELOAD, i->board.path, id))
                 return -ENOMEM;
@@ -251,7 +252,7 @@ int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, co
         r = board_refresh(&i->board, fault);
         if (r < 0)
                 return r;
-        write_id(mem, id);
+        isolation_id(mem, id);
         (void) snprintf(owner, sizeof owner, BOARD_AGENT "%s", name);
         r = board_renew(&i->board, id, owner, specs, n, fault);
         if (r == 0)
@@ -270,7 +271,7 @@ bool isolation_stands(Isolation *i, const Inventory *v, const DeviceSet *mem) {
                 return true;
         if (i->trouble.text[0] || !has_gate(i) || board_refresh(&i->board, &fault) < 0)
                 return false;
-        write_id(mem, id);
+        isolation_id(mem, id);
         if (board_preload(&i->board, id, &fault) < 0)
                 return false;
         while (number < BOARD_CARDS && device_set_next_card(mem, &at, &card, &count)) {
@@ -289,7 +290,7 @@ static bool is_named(void *userdata, const char *id) {
 
         for (const Record *record = records->by_uid; record; record = record->hh.next)
                 for (size_t k = 0; k < record->n_containers; k++) {
-                        write_id(&record->containers[k].given[DEVICE_MEM], named);
+                        isolation_id(&record->containers[k].given[DEVICE_MEM], named);
                         if (strcmp(named, id) == 0)
                                 return true;
                 }

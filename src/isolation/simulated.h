@@ -14,8 +14,8 @@
 enum { SIMULATED_FILES = 3 };
 
 typedef struct Simulated {
-        char *dir;       /* where it is mounted; NULL: there is none */
-        char *libraries; /* where they are installed */
+        char *dir;                 /* where it is mounted; NULL: there is none */
+        char *libraries;           /* where they are installed */
         int held[SIMULATED_FILES]; /* the libraries, open; -1: not (isolation/install.h) */
 } Simulated;
 

@@ -57,8 +57,7 @@ static int simulate(const char *cards, Programs *p, Fault *fault) {
                 return r;
         (void) snprintf(folder, sizeof folder, "%.*s", (int) (strrchr(p->simulated, '/') - p->simulated),
                         p->simulated); /* it is shorter */
-        if (put_first("LD_LIBRARY_PATH", folder, NULL) < 0 ||
-            put_first("PATH", folder, DEFAULT_PATH) < 0 ||
+        if (put_first("LD_LIBRARY_PATH", folder, NULL) < 0 || put_first("PATH", folder, DEFAULT_PATH) < 0 ||
             setenv("ALIQUOT_SIM_DIR", p->devices, 1) < 0)
                 return fault_set(fault, -ENOMEM, "out of memory");
         return 0;

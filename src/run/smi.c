@@ -222,8 +222,8 @@ static void print_row_json(const Row *row) {
 
         if (row->busy >= 0)
                 (void) snprintf(used, sizeof used, ",\"used\":%.1f", row->busy);
-        (void) printf("{\"container\":\"%s\",\"card\":%u,\"uuid\":\"%s\",\"memory\":{", row->container, row->card,
-                      row->uuid);
+        (void) printf("{\"container\":\"%s\",\"card\":%u,\"uuid\":\"%s\",\"memory\":{", row->container,
+                      row->card, row->uuid);
         if (row->damaged)
                 (void) fputs("\"damaged\":true,", stdout);
         else

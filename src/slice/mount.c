@@ -18,8 +18,8 @@ static size_t whole_pages(size_t bytes) {
 
 /* Of the owner's line and the preload's, and of each card two files and a FIFO, which has no bytes. */
 static size_t bytes_of(size_t n) {
-        return 2 *
-               (2 * whole_pages(1) + n * (whole_pages(sizeof(SliceLimits)) + whole_pages(sizeof(SliceCounters))));
+        return 2 * (2 * whole_pages(1) +
+                    n * (whole_pages(sizeof(SliceLimits)) + whole_pages(sizeof(SliceCounters))));
 }
 
 /* Of the root, the owner and the preload, and of each card a directory and three files; and those beside them. */

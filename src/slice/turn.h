@@ -10,8 +10,8 @@
  *   bell        a FIFO beside them: whoever begins to want, or has drained after its window was closed, writes a byte, so that an
  *               arbiter with nothing to do sleeps. It is opened for the moment, never kept: descriptors are the application's.
  *
- * Times are nanoseconds of CLOCK_MONOTONIC, which all containers share (not those in a time namespace of their own: their gate
- * finds the arbiter away and keeps to its own duty cycle). */
+ * Times are nanoseconds of the arbiter's CLOCK_MONOTONIC, which all containers share; who is in a time namespace of his own reckons with what
+ * lies between the two (turnstile/beat.h). */
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -33,8 +33,10 @@ typedef struct SliceTurn {
         _Atomic uint64_t closes; /* the window closes then by itself, should the arbiter be late */
         _Atomic uint64_t depth;  /* how much work (ns of the card) the container may have in flight at once */
         _Atomic uint64_t seen;   /* when the arbiter was here last; 0: never */
-        _Atomic uint64_t granted, used; /* ns since the page was made, for people: `aliquot smi` */
-        _Atomic uint64_t sharers;       /* processes that had work when the window was opened; 0: one */
+        _Atomic uint64_t granted,
+                used; /* ns since the page was made: windows, until they were over (the agent's audit); what was charged,
+                                           for people */
+        _Atomic uint64_t sharers; /* processes that had work when the window was opened; 0: one */
         _Atomic uint64_t
                 rest; /* ns: what is launched in a window is over so long after it closes, and no later */
 } SliceTurn;

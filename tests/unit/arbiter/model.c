@@ -295,7 +295,8 @@ static void arbiter(Model *m) {
         next = engine_step(&m->engine, m->now);
         ASSERT_TRUE(next > m->now);
         while (engine_event(&m->engine, &event)) {
-                m->events++;
+                m->repeats += event.again;
+                m->events += !event.again;
                 m->hung = event.tenant;
         }
         write_turns(m);

@@ -66,7 +66,7 @@ typedef struct Model {
         uint64_t turn_left;    /* ns of its turn */
         uint64_t wake;         /* of the arbiter */
         uint64_t arbiter_late; /* ns: it comes so much later than it wanted, each time */
-        uint64_t seed, steps, opens, events;
+        uint64_t seed, steps, opens, events, repeats;
         uint64_t idle; /* ns without work on the card */
         uint32_t hung; /* whose kernel was told of last */
         bool rung[MODEL_TENANTS];

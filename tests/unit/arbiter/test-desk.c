@@ -522,8 +522,9 @@ static void a_page_that_is_leased(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(a_page_that_is_leased), TEST(windows_follow_each_other), TEST(never_two_at_once), TEST(another_takes_over),
-                         TEST(a_page_that_is_made_anew), TEST(slices_come_and_go),
-                         TEST(the_dead_are_not_waited_for), TEST(whatever_stands_there),
-                         TEST(one_who_rings_without_end), TEST(few_questions_at_a_time));
+        return TEST_MAIN(TEST(a_page_that_is_leased), TEST(windows_follow_each_other),
+                         TEST(never_two_at_once), TEST(another_takes_over), TEST(a_page_that_is_made_anew),
+                         TEST(slices_come_and_go), TEST(the_dead_are_not_waited_for),
+                         TEST(whatever_stands_there), TEST(one_who_rings_without_end),
+                         TEST(few_questions_at_a_time));
 }

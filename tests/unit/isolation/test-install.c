@@ -129,5 +129,6 @@ static void one_that_is_leased(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(one_that_is_leased), TEST(it_is_for_all), TEST(what_can_be_loaded), TEST(what_cannot));
+        return TEST_MAIN(TEST(one_that_is_leased), TEST(it_is_for_all), TEST(what_can_be_loaded),
+                         TEST(what_cannot));
 }
