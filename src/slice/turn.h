@@ -21,6 +21,8 @@ enum {
         TURN_OPEN = 1, /* in SliceTurn.window: lowest bit */
         TURN_GATED =
                 1, /* in SliceTurn.flags: launches wait for windows; 0: nothing is held, whatever the rest says */
+        TURN_QUIET =
+                2, /* there, too: who drains and goes on wanting need not ring. A gate that does not know it rings */
 };
 
 /* SliceTurn.seen older than this: the arbiter is away, and who is limited keeps to core_percent by itself. */
@@ -43,7 +45,8 @@ typedef struct SliceTurn {
 
 /* Written by the owner of the row only. All zero: a process that has no work. */
 typedef struct SliceWork {
-        _Atomic uint64_t wants; /* since when it has had work, waiting or in flight; 0: none */
+        _Atomic uint64_t
+                wants; /* since when it has had work, waiting or in flight, or when `drained` was said, the later; 0: none */
         _Atomic uint64_t
                 busy; /* ns of the card that it has used since the row was taken, what is in flight not counted */
         _Atomic uint32_t in_flight; /* ns, estimated, no more than WORK_MOST; 0: nothing is on the card */

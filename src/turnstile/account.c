@@ -358,16 +358,26 @@ static bool is_over(const SliceTurn *t, const Meter *m, uint32_t window) {
                (beat_time(&m->beat, account_now()) >= closes && atomic_load(&t->window) == window);
 }
 
+/* So that it is known when that was, though it may be looked at later. False: it wants nothing, which nobody would look for. */
+static bool renew_want(SliceWork *row) {
+        uint64_t wants = atomic_load(&row->wants);
+
+        return wants != 0 && atomic_compare_exchange_strong(&row->wants, &wants, account_now());
+}
+
 void account_drained(Account *a, uint32_t card) {
         uint32_t window = atomic_load(&turn_of(a, card)->window), number = window >> 1;
         SliceWork *row = row_of(a, card);
+        bool told;
 
         if (!is_over(turn_of(a, card), &a->meters[card], window) ||
             atomic_load(&a->meters[card].closed) != 0 || atomic_load(&row->drained) == number)
                 return;
+        told = renew_want(row);
         atomic_store(&row->in_flight, 0);
         atomic_store(&row->drained, number);
-        peers_ring(&a->gate->cards[card].slice);
+        if (!told || !(atomic_load(&turn_of(a, card)->flags) & TURN_QUIET))
+                peers_ring(&a->gate->cards[card].slice);
 }
 
 /* Between the question and the words another thread may have begun; it says so once more, then. */

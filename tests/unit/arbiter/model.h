@@ -35,6 +35,7 @@ typedef struct ModelProcess {
         uint64_t request, rest; /* ns: so much work, then so long none; request 0: work without end */
         ModelLie lie;
         bool lost_bell, stopped, dead;
+        bool old; /* its gate does not say when its window's work was over, and always rings then */
         /* the card's view */
         uint64_t left, ran;      /* ns launched and not done; ns done, ever */
         uint64_t span, measured; /* ns with work, ever; the same when a kernel ended last */
