@@ -8,6 +8,7 @@
 
 #include "guest/loaded.h"
 #include "turnstile/batch.h"
+#include "turnstile/ends.h"
 
 enum {
         CLOCK_NONE = 1,

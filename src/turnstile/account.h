@@ -87,16 +87,6 @@ Account *account_get(Gate *g); /* never NULL; memory of its own is not asked for
 uintptr_t account_handle(const Account *a, CuHandle stream, bool *ret_foreign);
 /* NULL: no room for one more. *ret_card is -1 if its card is not known, or the handle is 0. */
 Context *account_context(Account *a, uintptr_t handle, int *ret_card);
-/* 0: all of them. gone: the driver has ended it, and what was ours in it with it; false: our own goes now. What is on the card is charged by
- * the clock. What other threads have in hands they let go themselves. */
-void account_context_ends(Account *a, uintptr_t handle, bool gone);
-/* The same around the call that ends it, which waits for what is on the card: that is in flight, and charged, until then. mark: the context is
- * the current one and ends, or may end, and the end of what is in flight is marked. ending: what is ours goes. ended: it has ended, or
- * (gone = false) the driver refused, and what is on the card is charged when it is over. */
-bool account_context_known(Account *a, uintptr_t handle);
-void account_context_mark(Account *a, uintptr_t handle, bool ends);
-void account_context_ending(Account *a, uintptr_t handle);
-void account_context_ended(Account *a, uintptr_t handle, bool gone);
 void account_stream_ends(Account *a, CuHandle stream); /* before the driver is told; its work goes on */
 
 /* An open batch of the stream, for a launch that is about to be made; NULL: there is none to be had, or the place is not this context's
@@ -115,17 +105,10 @@ void account_charge(Account *a, uint32_t card, uint64_t in_flight, uint64_t nsec
 /* in_flight that came to nothing, and launches. */
 void account_return(Account *a, uint32_t card, uint64_t nsec, uint32_t launches);
 
-/* What is on the card takes many times as long as was estimated: nothing else should be launched until it is known. */
-bool account_is_late(Account *a, uint32_t card, CuHandle stream, uint64_t now);
-
 /* Looks after batches: settles what must be over, measures what is done; as it is told closes those that are open, and asks for those whose host
  * function is late (the driver may have another one in its thread). */
 enum { ACCOUNT_CLOSE = 1, ACCOUNT_ASK = 2 };
 void account_tend(Account *a, Context *c, unsigned how, uint64_t now);
-
-/* All that this process has on the card is of this context, and none of it has begun: then it waits for something, or for the card. False where
- * that cannot be told. */
-bool account_is_tied(Account *a, Context *c, uint64_t now);
 
 /* The row of the page. wanting: somebody waits, or something is on the card. */
 void account_drained(Account *a, uint32_t card); /* says so, if it is so */

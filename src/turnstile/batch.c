@@ -2,6 +2,7 @@
 #include "turnstile/batch.h"
 
 #include "guest/spin.h"
+#include "turnstile/ends.h"
 
 /* How much work, or how long, until a batch is closed though nothing asks for it: what may be behind the last mark. A mark costs
  * some microseconds of the launching thread, none of the card. */
@@ -621,7 +622,7 @@ static void tend_open(Account *a, Batch *b, bool close, uint64_t now) {
         }
 }
 
-/* Where no host function can be had, or it comes late. What was asked for is over, and not what its place is used for by then; who ends the
+/* Where no host function can be had, or it comes late. With `watching` what is closed is not measured, and so not used anew. What was asked for is over, and not what its place is used for by then; who ends the
  * context sees that somebody asks, and leaves the events to it. */
 static void ask(Account *a, Batch *b, uint32_t state) {
         EventCall *query = (EventCall *) real_get(REAL_cuEventQuery);
@@ -629,7 +630,7 @@ static void ask(Account *a, Batch *b, uint32_t state) {
         Context *c = b->context;
 
         (void) atomic_fetch_add(&c->watching, 1);
-        if (!has_ended(c, b->handle) && atomic_load(&b->state) == state &&
+        if (atomic_load(&b->state) == state && !has_ended(c, b->handle) &&
             (!query || query(b->end) != CU_ERROR_NOT_READY))
                 say_over(a, b, state);
         (void) atomic_fetch_sub(&c->watching, 1);
@@ -651,7 +652,7 @@ static Begun has_begun(const Batch *b) {
 static Begun closed_has_begun(const Batch *b, uint32_t state) {
         Begun begun;
 
-        if (has_ended(b->context, b->handle) || atomic_load(&b->state) != state)
+        if (atomic_load(&b->state) != state || has_ended(b->context, b->handle))
                 return NOT_KNOWN;
         begun = has_begun(b);
         return atomic_load(&b->state) == state ? begun : NOT_KNOWN;
@@ -805,7 +806,7 @@ void batches_ended(Account *a, Context *c, bool gone) {
         bool all = gone || atomic_load(&c->calls) == 0;
 
         for (unsigned i = 0; i < ACCOUNT_BATCHES; i++)
-                if (all || c->batches[i].n_launches == 0)
+                if (is_closed(atomic_load(&c->batches[i].state)) && (all || c->batches[i].n_launches == 0))
                         say_over(a, &c->batches[i], atomic_load(&c->batches[i].state));
 }
 

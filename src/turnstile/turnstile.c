@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "guest/spin.h"
+#include "turnstile/ends.h"
 #include "turnstile/loose.h"
 
 #define MSEC UINT64_C(1000000)
