@@ -17,14 +17,26 @@ static int rank(const EngineTenant *t, int64_t tokens, int64_t enough) {
 
 static bool is_among(const EngineTenant *t, EngineAmong among) {
         if (t->state == ENGINE_OVERDUE)
-                return t->terms.gated && behind_from(t) != UINT64_MAX;
+                return t->terms.gated && engine_behind_from(t) != UINT64_MAX;
         return (t->state == ENGINE_CLOSED || (t->state == ENGINE_CLOSING && among == AMONG_CLOSING)) &&
                t->terms.gated && wants(t);
 }
 
+uint64_t engine_behind_from(const EngineTenant *t) {
+        bool late = t->state == ENGINE_OVERDUE;
+        uint64_t quarter = late ? since(t->overdue, t->moved) / 4 : 0,
+                 expected = 4 * min_u64(t->says.in_flight, UINT64_MAX / 8);
+
+        if (!t->says.waits || t->says.drained)
+                return UINT64_MAX;
+        if (t->says.tied)
+                return t->moved + (late && t->n_behind > 0 ? TIED_NEXT : TIED_FIRST);
+        return t->moved + max_u64(UNTIED, max_u64(quarter, expected));
+}
+
 /* Not before then, whatever it has coming to it. */
 static uint64_t not_before(const EngineTenant *t) {
-        return t->state == ENGINE_OVERDUE ? behind_from(t) : t->paused_until;
+        return t->state == ENGINE_OVERDUE ? engine_behind_from(t) : t->paused_until;
 }
 
 static bool is_before(const EngineTenant *a, int rank_a, const EngineTenant *b, int rank_b) {

@@ -58,17 +58,7 @@ static inline bool has_come(const EngineTenant *t) {
 }
 
 /* When it may be that its work waits for what it launches next; UINT64_MAX: nothing waits. */
-static inline uint64_t behind_from(const EngineTenant *t) {
-        bool late = t->state == ENGINE_OVERDUE;
-        uint64_t quarter = late ? since(t->overdue, t->moved) / 4 : 0,
-                 expected = 4 * min_u64(t->says.in_flight, UINT64_MAX / 8);
-
-        if (!t->says.waits || t->says.drained)
-                return UINT64_MAX;
-        if (t->says.tied)
-                return t->moved + (late && t->n_behind > 0 ? TIED_NEXT : TIED_FIRST);
-        return t->moved + max_u64(UNTIED, max_u64(quarter, expected));
-}
+uint64_t engine_behind_from(const EngineTenant *t);
 
 /* Its work is late, and others wait no longer. */
 static inline bool is_overdue(const EngineTenant *t) {

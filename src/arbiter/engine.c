@@ -257,7 +257,7 @@ static bool is_absent(const EngineTenant *t, uint64_t now) {
 
 /* A launch waits for room in it, and may be what those wait for that are in flight. */
 static bool is_stuck_in(const EngineTenant *t, uint64_t now) {
-        return !t->turn.behind && t->terms.gated && t->says.in_flight > 0 && now >= behind_from(t) &&
+        return !t->turn.behind && t->terms.gated && t->says.in_flight > 0 && now >= engine_behind_from(t) &&
                since(t->opened, now) >= TIED_FIRST;
 }
 

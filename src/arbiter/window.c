@@ -401,6 +401,6 @@ void window_tend(Engine *e, uint32_t i, uint64_t now) {
         else if (t->state == ENGINE_CLOSING && is_over(t))
                 over(e, t, over_at(t, now));
         else if (t->state == ENGINE_CLOSING && now >= window_deadline(t) &&
-                 (is_in_the_way(e, t, now) || now >= behind_from(t)))
+                 (is_in_the_way(e, t, now) || now >= engine_behind_from(t)))
                 give_up(e, t, now);
 }

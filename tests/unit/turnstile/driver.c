@@ -172,7 +172,7 @@ void all_is_over(void) {
                 ;
 }
 
-static void *driving(void *unused) {
+void *driving(void *unused) {
         while (!over)
                 if (!one_is_over())
                         (void) usleep(100);

@@ -47,5 +47,6 @@ void put(unsigned number, void *function);
 
 bool one_is_over(void); /* says that the oldest batch is over, if it is */
 void all_is_over(void);
-pthread_t drive(void); /* the driver's thread */
+void *driving(void *unused); /* the driver's thread, until it is over */
+pthread_t drive(void);
 void stop(pthread_t t);
