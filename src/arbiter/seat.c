@@ -134,7 +134,7 @@ static bool lives(const Seat *s, uint32_t row) {
 static Said said_of(const SliceWork *w) {
         uint64_t wants = atomic_load_explicit(&w->wants, memory_order_relaxed);
 
-        return (Said){.wants = wants & ~(uint64_t) WORK_FLAGS,
+        return (Said){.wants = wants != 0 ? wants | WORK_FLAGS : 0,
                       .flags = (uint32_t) (wants & WORK_FLAGS),
                       .busy = atomic_load_explicit(&w->busy, memory_order_relaxed),
                       .in_flight = atomic_load_explicit(&w->in_flight, memory_order_relaxed),
