@@ -753,15 +753,22 @@ static void drop_events(Batch *b, bool gone) {
         drop_event(&b->end);
 }
 
-/* What is closed has a host function that comes when it is over. false: another thread has it. */
-static bool end_batch(Account *a, Batch *b, bool gone) {
+/* What is closed has a host function that comes when it is over. false: another thread has it, or asks an event of it: then it is not used before
+ * the place is another context's. */
+static bool end_batch(Account *a, Batch *b, bool gone, bool mine) {
         if (take(b, BATCH_OPEN))
                 leave_open(a, b, account_now());
         if (is_closed(atomic_load(&b->state))) {
+                if (mine) /* or who measures may have it next */
+                        drop_events(b, gone);
+                return mine;
+        }
+        if (take(b, BATCH_FREE)) {
                 drop_events(b, gone);
+                let_go(b);
                 return true;
         }
-        if (!take(b, BATCH_DONE) && !take(b, BATCH_FREE))
+        if (atomic_load(&b->context->watching) != 0 || !take(b, BATCH_DONE))
                 return false;
         drop_events(b, gone);
         let_go(b);
@@ -790,7 +797,7 @@ void batches_end(Account *a, Context *c, bool gone) {
         if (mine && !gone)
                 measure_done(a, c);
         for (unsigned i = 0; i < ACCOUNT_BATCHES; i++)
-                alone &= end_batch(a, &c->batches[i], gone);
+                alone &= end_batch(a, &c->batches[i], gone, mine);
         if (alone && !gone && atomic_load(&c->watching) == 0) {
                 drop_event(&c->origin);
                 if (c->watch && destroy)
