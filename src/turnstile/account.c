@@ -164,24 +164,33 @@ static bool take_again(Context *c) {
         return false;
 }
 
-/* A place whose context has ended, and of which neither the driver nor another thread has anything to say any more. */
-static Context *take_place(Account *a) {
-        for (unsigned i = 0; i < ACCOUNT_CONTEXTS; i++) {
-                Context *c = atomic_load(&a->contexts[i]), *fresh;
+static Context *make_place(void) {
+        Context *c = map(sizeof *c);
 
-                if (c && take_again(c))
+        if (!c)
+                return NULL;
+        atomic_store(&c->handle, 1);
+        batches_make(c);
+        return c;
+}
+
+/* A place whose context has ended, and of which neither the driver nor another thread has anything to say any more; or one more. */
+static Context *take_place(Account *a) {
+        Context *fresh = NULL;
+
+        for (unsigned i = 0; i < ACCOUNT_CONTEXTS; i++) {
+                Context *c = atomic_load(&a->contexts[i]);
+
+                if (!fresh && c && take_again(c))
                         return c;
                 if (c)
                         continue;
-                fresh = map(sizeof *fresh);
-                if (!fresh)
-                        return NULL;
-                atomic_store(&fresh->handle, 1);
-                batches_make(fresh);
-                if (atomic_compare_exchange_strong(&a->contexts[i], &c, fresh))
+                fresh = fresh ? fresh : make_place();
+                if (!fresh || atomic_compare_exchange_strong(&a->contexts[i], &c, fresh))
                         return fresh;
-                (void) sys_call(SYS_munmap, fresh, sizeof *fresh);
         }
+        if (fresh)
+                (void) sys_call(SYS_munmap, fresh, sizeof *fresh);
         return NULL;
 }
 

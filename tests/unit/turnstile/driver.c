@@ -209,6 +209,8 @@ void begin(void) {
         put(REAL_cuThreadExchangeStreamCaptureMode, (void *) exchange_mode);
         account_context_ends(account_get(&gate), 0, false);
         all_is_over();
+        memset(driver.events, 0, sizeof driver.events); /* those of contexts that have ended below somebody */
+        driver.n_live = 0;
         memset(&limits, 0, sizeof limits);
         memset(&counters, 0, sizeof counters);
         driver.capturing = driver.context_error = 0;
