@@ -4,6 +4,11 @@
 #include "gate/rows.h"
 #include "guest/bytes.h"
 
+enum {
+        FILES_LOOKED_AT = 1024, /* the descriptors that a process may have, where nobody has said otherwise */
+        FEW_CLIENTS = 16,
+};
+
 /* Our own calls of the driver, on the application's descriptor and with its client: nothing stays of them. */
 
 static uint32_t control(int fd, uint32_t client, uint32_t object, uint32_t cmd, void *params, uint32_t size) {
@@ -114,14 +119,15 @@ static uint32_t ask_client(int fd, uint32_t client, uint32_t about) {
                                                                               : d.status;
 }
 
-static void drop_stale_clients(Gate *g, int fd, uint32_t client) {
+/* false: that client does not live on this file, and nothing was learnt. */
+static bool drop_stale_clients(Gate *g, int fd, uint32_t client) {
         uint32_t clients[64], after = 0;
         ObjectBytes freed;
         unsigned n;
 
         object_bytes_none(&freed);
         if (ask_client(fd, client, client) != RM_ERR_OBJECT_NOT_FOUND)
-                return;
+                return false;
         do {
                 n = objects_clients(&g->objects, after, clients, sizeof clients / sizeof clients[0]);
                 for (unsigned i = 0; i < n; i++) {
@@ -134,6 +140,7 @@ static void drop_stale_clients(Gate *g, int fd, uint32_t client) {
                 }
         } while (n == sizeof clients / sizeof clients[0]);
         gate_give_back(g, &freed);
+        return true;
 }
 
 /* Who has one client and has exported nothing need not be asked about. */
@@ -144,7 +151,7 @@ static bool may_be_stale(Gate *g) {
 
 static void drop_stale(Gate *g, int fd, uint32_t client) {
         if (atomic_load_explicit(&g->objects.clients, memory_order_relaxed) > 1)
-                drop_stale_clients(g, fd, client);
+                (void) drop_stale_clients(g, fd, client); /* else they stay charged */
         gate_drop_closed_exports(g, fd);
 }
 
@@ -157,6 +164,32 @@ int gate_reserve(Gate *g, int card, GateRow row, uint64_t bytes, int fd, uint32_
         if (r == 0 || !may_be_stale(g))
                 return r;
         drop_stale(g, fd, client);
+        return slice_reserve(slice, bytes);
+}
+
+/* The files of this process are looked through, because none is remembered: who closes them is not watched, and by then the number is another
+ * file's. Not while it is uncertain which ones are the driver's. */
+static void drop_stale_anywhere(Gate *g) {
+        uint32_t clients[FEW_CLIENTS];
+        unsigned n = objects_clients(&g->objects, 0, clients, FEW_CLIENTS);
+        bool asked = n < 2; /* a single one can ask about nobody else */
+
+        for (int fd = 0; fd < FILES_LOOKED_AT && !g->uncertain; fd++) {
+                if (gate_file(g, fd) != GATE_FILE_RM)
+                        continue;
+                gate_drop_closed_exports(g, fd);
+                for (unsigned i = 0; i < n && !asked; i++)
+                        asked = drop_stale_clients(g, fd, clients[i]);
+        }
+}
+
+int gate_reserve_managed(Gate *g, int card, uint64_t bytes) {
+        Slice *slice = &g->cards[card].slice;
+        int r = slice_reserve(slice, bytes);
+
+        if (r == 0 || !may_be_stale(g))
+                return r;
+        drop_stale_anywhere(g);
         return slice_reserve(slice, bytes);
 }
 

@@ -86,6 +86,10 @@ int gate_card(Gate *g, int fd, ObjectSeat *seat);
 /* Reserves in that row; before it refuses, it looks for what stale clients and closed exports still count. 0 or -ENOMEM. */
 int gate_reserve(Gate *g, int card, GateRow row, uint64_t bytes, int fd, uint32_t client);
 
+/* The same in its own row, of a good card, for who has neither file nor client at hand: it looks through a file of this process's on which
+ * one of its clients lives. Without one nothing stale is found, and closed exports only with some file of the driver's. */
+int gate_reserve_managed(Gate *g, int card, uint64_t bytes);
+
 /* Before a question about memory is answered: gives back what killed processes, stale clients and closed exports still count, at most
  * once in a millisecond. */
 void gate_look(Gate *g, int card, int fd, uint32_t client);
