@@ -1342,9 +1342,14 @@ def crowd():
     wait_for_word()
 
 
-if len(sys.argv) > 2 and sys.argv[1] == "--inside":
+def run_inside():
+    """Also of a test that has this file as a module."""
     INSIDE[sys.argv[2]]()
     os._exit(0)  # without the interpreter's own end, which frees nothing of the driver's
+
+
+if __name__ == "__main__" and sys.argv[1] == "--inside":
+    run_inside()
 
 
 # ---- the tests, outside --------------------------------------------------------------------------------------------
@@ -1415,6 +1420,15 @@ class Simulator:
         return base
 
 
+def mounted(cards):
+    simulator = Simulator(cards)
+    if not simulator.ready:
+        why = simulator.process.communicate()[1].strip()
+        simulator.close()
+        skip("the simulated driver cannot be mounted here: " + why)
+    return simulator
+
+
 def used(slices, card=0):
     with open("%s/%d/counters" % (slices, card), "rb") as f:
         return (struct.unpack_from("<Q", f.read(24), 16)[0] >> UNITS_SHIFT) * 4096
@@ -1464,7 +1478,7 @@ class Program:
     def __init__(self, name, slices, simulator, fds=(), **environment):
         self.heard = b""
         self.process = subprocess.Popen(
-            [sys.executable, os.path.abspath(__file__), "--inside", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [sys.executable, os.path.abspath(sys.argv[0]), "--inside", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             pass_fds=fds, env=dict(os.environ, **dict({"LD_PRELOAD": LIBRARY, "ALIQUOT_SLICES": slices, "SIM_DIR": simulator.dir}, **environment)))
 
     def hear(self):
@@ -1505,11 +1519,7 @@ class GateTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.sim = Simulator("3xTesla-V100-SXM2-16GB:16160MiB")
-        if not cls.sim.ready:
-            why = cls.sim.process.communicate()[1].strip()
-            cls.sim.close()
-            skip("the simulated driver cannot be mounted here: " + why)
+        cls.sim = mounted("3xTesla-V100-SXM2-16GB:16160MiB")
 
     @classmethod
     def tearDownClass(cls):
@@ -2271,6 +2281,8 @@ class GateTest(unittest.TestCase):
 
 def alone():
     """In a mount namespace of our own, so that whatever happens nothing stays mounted."""
+    if not os.path.exists("/dev/fuse"):
+        skip("there is no /dev/fuse here")
     if os.environ.get("GATE_ALONE") or LIBC.unshare(0x00020000) == 0:
         LIBC.mount(None, b"/", None, 0x4000 | 0x40000, None)
         return
@@ -2282,7 +2294,5 @@ def alone():
 
 
 if __name__ == "__main__":
-    if not os.path.exists("/dev/fuse"):
-        skip("there is no /dev/fuse here")
     alone()
     unittest.main(argv=[sys.argv[0]] + sys.argv[3:], verbosity=2)
