@@ -29,6 +29,10 @@ typedef struct Exports {
         Export *list;
 } Exports;
 
+static inline uint32_t exports_count(Exports *e) {
+        return atomic_load_explicit(&e->n, memory_order_relaxed);
+}
+
 int exports_add(Exports *e, const Export *export_); /* 0 or -ENOMEM */
 void exports_confirm(Exports *e, uint64_t key, uint64_t dev, uint64_t ino);
 
