@@ -248,7 +248,7 @@ static long tell(Call *c) {
 
         if (!call_agreed(c, r))
                 return call_answer(c, r);
-        gate_look(c->g, c->card, c->fd, c->ask.client);
+        gate_refresh(c->g, c->card, c->fd, c->ask.client);
         if (card->good)
                 view = (RewriteView){.limit = slice_limit(&card->slice), .used = slice_used(&card->slice)};
         if (c->ask.what == RM_TELL_HEAP)

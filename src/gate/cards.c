@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "gate/rows.h"
+#include "gate/travel.h"
 #include "guest/bytes.h"
 
 enum {
@@ -56,7 +57,7 @@ static bool same_text(const char *a, const uint8_t *b, uint32_t n) {
 
 static int by_uuid(const Gate *g, const RmGidInfo *gid) {
         for (uint32_t i = 0; i < GATE_CARDS && i < g->n_cards; i++)
-                if (g->cards[i].there && same_text(g->cards[i].uuid, gid->data, sizeof gid->data))
+                if (same_text(g->cards[i].uuid, gid->data, sizeof gid->data))
                         return (int) i;
         return GATE_NO_CARD;
 }
@@ -75,13 +76,13 @@ static int ask_card(Gate *g, int fd, const ObjectSeat *seat) {
         if (status != RM_OK) { /* not a subdevice: a device, then */
                 subdevice = make_subdevice(fd, seat->client, seat->parent);
                 if (subdevice == 0)
-                        return g->n_cards == 1 && g->cards[0].there ? 0 : GATE_NO_CARD;
+                        return g->n_cards == 1 ? 0 : GATE_NO_CARD;
                 status = ask_uuid(fd, seat->client, subdevice, &gid);
                 free_object(fd, seat->client, seat->parent, subdevice);
         }
         if (status == RM_OK)
                 return by_uuid(g, &gid);
-        return g->n_cards == 1 && g->cards[0].there ? 0 : GATE_NO_CARD;
+        return g->n_cards == 1 ? 0 : GATE_NO_CARD;
 }
 
 int gate_card(Gate *g, int fd, ObjectSeat *seat) {
@@ -152,7 +153,7 @@ static bool may_be_stale(Gate *g) {
 static void drop_stale(Gate *g, int fd, uint32_t client) {
         if (atomic_load_explicit(&g->objects.clients, memory_order_relaxed) > 1)
                 (void) drop_stale_clients(g, fd, client); /* else they stay charged */
-        gate_drop_closed_exports(g, fd);
+        filed_drop_closed(g, fd);
 }
 
 int gate_reserve(Gate *g, int card, GateRow row, uint64_t bytes, int fd, uint32_t client) {
@@ -177,7 +178,7 @@ static void drop_stale_anywhere(Gate *g) {
         for (int fd = 0; fd < FILES_LOOKED_AT && !g->uncertain; fd++) {
                 if (gate_file(g, fd) != GATE_FILE_RM)
                         continue;
-                gate_drop_closed_exports(g, fd);
+                filed_drop_closed(g, fd);
                 for (unsigned i = 0; i < n && !asked; i++)
                         asked = drop_stale_clients(g, fd, clients[i]);
         }
@@ -193,12 +194,12 @@ int gate_reserve_managed(Gate *g, int card, uint64_t bytes) {
         return slice_reserve(slice, bytes);
 }
 
-void gate_look(Gate *g, int card, int fd, uint32_t client) {
+void gate_refresh(Gate *g, int card, int fd, uint32_t client) {
         Slice *slice = &g->cards[card].slice;
 
         if (!g->cards[card].good)
                 return;
         atomic_store_explicit(&slice->file, fd, memory_order_relaxed);
-        if (slice_look(slice) && may_be_stale(g))
+        if (slice_refresh(slice) && may_be_stale(g))
                 drop_stale(g, fd, client);
 }

@@ -62,7 +62,7 @@ typedef struct Batch { /* of those that are looked for at once */
         uint32_t places[HOLD_MANY], n;
 } Batch;
 
-static void drop_closed(Gate *g, int fd, const Batch *batch) {
+static void drop_unlocked(Gate *g, int fd, const Batch *batch) {
         bool locked[HOLD_MANY];
         Export gone;
 
@@ -73,7 +73,7 @@ static void drop_closed(Gate *g, int fd, const Batch *batch) {
 }
 
 /* From the last to the first: what is taken out leaves its place to one of those that were looked at. */
-void gate_drop_closed_exports(Gate *g, int fd) {
+void filed_drop_closed(Gate *g, int fd) {
         Batch batch;
         uint64_t dev, ino;
         Export x;
@@ -87,11 +87,11 @@ void gate_drop_closed_exports(Gate *g, int fd) {
                 batch.keys[batch.n] = x.key;
                 batch.places[batch.n++] = x.place;
                 if (batch.n == HOLD_MANY) {
-                        drop_closed(g, fd, &batch);
+                        drop_unlocked(g, fd, &batch);
                         batch.n = 0;
                 }
         }
-        drop_closed(g, fd, &batch);
+        drop_unlocked(g, fd, &batch);
 }
 
 void filed_drop_replaced(Gate *g, int fd, uint32_t first, uint32_t n) {

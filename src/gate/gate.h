@@ -29,9 +29,8 @@ typedef enum GateRow {
         GATE_ROWS
 } GateRow;
 
-typedef struct GateCard {
-        bool there; /* there is a directory: the card belongs to this container, and its memory is limited */
-        bool known; /* what its limits page says: below the slice */
+typedef struct GateCard { /* that has a directory: it belongs to this container, and its memory is limited */
+        bool known;       /* what its limits page says: below the slice */
         _Atomic bool
                 good; /* its slice is open; otherwise nothing is allocated on it, and it is shown as empty */
         uint32_t number; /* of its directory */
@@ -92,11 +91,8 @@ int gate_reserve_managed(Gate *g, int card, uint64_t bytes);
 
 /* Before a question about memory is answered: gives back what killed processes, stale clients and closed exports still count, at most
  * once in a millisecond. */
-void gate_look(Gate *g, int card, int fd, uint32_t client);
+void gate_refresh(Gate *g, int card, int fd, uint32_t client);
 void gate_give_back(Gate *g, const ObjectBytes *bytes);
-
-/* Gives back what was exported to files that are no longer open. It sees that through fd, for files of the same inode. */
-void gate_drop_closed_exports(Gate *g, int fd);
 
 /* One metered call: the request is the one that asks the driver directly. What the system call returns, or GATE_NOT_OURS: it is
  * nothing that matters here, or its parameters cannot be read, and the application's own call goes to the kernel as it is. */

@@ -34,6 +34,9 @@ static inline Object filed_source(const Export *x) {
  * are not: who was second moves them back. */
 bool filed_set_apart(Gate *g, Export *x);
 
+/* Gives back what was exported to files that are no longer open. It sees that through fd, for files of the same inode. */
+void filed_drop_closed(Gate *g, int fd);
+
 void filed_drop(Gate *g, const Export *x); /* a file is a holder no longer */
 void filed_drop_replaced(Gate *g, int fd, uint32_t first,
                          uint32_t n); /* what was in these places of it before */

@@ -88,17 +88,9 @@ static long lock_row(long fd, uint32_t row, short type) {
         return sys_call(SYS_fcntl, fd, F_OFD_SETLK, &lock);
 }
 
-/* What a predecessor said about its work is not ours. */
-static void clear_work(SliceWork *w) {
-        atomic_store_explicit(&w->wants, 0, memory_order_relaxed);
-        atomic_store_explicit(&w->busy, 0, memory_order_relaxed);
-        atomic_store_explicit(&w->in_flight, 0, memory_order_relaxed);
-        atomic_store_explicit(&w->drained, 0, memory_order_relaxed);
-}
-
+/* With it goes what a predecessor said about its work. */
 static void own_row(SliceCounters *c, uint32_t row, uint64_t key) {
         slice_recover(c, row);
-        clear_work(&c->rows[row].work);
         atomic_store_explicit(&c->rows[row].inode, 0, memory_order_relaxed);
         atomic_store_explicit(&c->rows[row].key, key, memory_order_relaxed);
 }
@@ -228,7 +220,7 @@ unsigned slice_reap(Slice *s) {
         return r.freed;
 }
 
-bool slice_look(Slice *s) {
+bool slice_refresh(Slice *s) {
         struct timespec now = {0, 0};
         uint64_t last = atomic_load_explicit(&s->last_reap, memory_order_relaxed), nsec;
 
@@ -468,7 +460,7 @@ int slice_reserve(Slice *s, uint64_t bytes) {
         if (units <= limit) {
                 r = change(s, (int64_t) units, limit);
                 if (r < 0) {
-                        (void) slice_look(s);
+                        (void) slice_refresh(s);
                         r = change(s, (int64_t) units, limit);
                 }
         }

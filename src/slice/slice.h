@@ -65,7 +65,7 @@ uint64_t slice_used(
 
 /* The same before a question is answered: at most once in a millisecond per process, with those that slice_reserve() makes. true: it
  * looked. */
-bool slice_look(Slice *s);
+bool slice_refresh(Slice *s);
 
 /* Gives back what dead processes held, at once. Returns how many rows were freed. */
 unsigned slice_reap(Slice *s);
