@@ -31,7 +31,7 @@ long call_driver(Call *c);                    /* the driver's word on copies of 
 long call_driver_with(Call *c, void *params); /* with these as the parameters of a control */
 bool call_agreed(const Call *c, long r);
 void call_free_again(Call *c, uint32_t object); /* what the driver made, and the slice has no room for */
-bool call_hold(Call *c, int card);     /* the file of the client that gets memory; false: no memory */
+bool call_pin(Call *c, int card);      /* the file of the client that gets memory; false: no memory */
 RmKnown call_known(Gate *g, int card); /* a card whose slice is not good has one of nothing */
 
 /* Memory that came from elsewhere, and goes there: RM_DUPLICATE, RM_IMPORT and RM_IMPORT_MANY, RM_EXPORT and RM_EXPORT_MANY, the parameters of the

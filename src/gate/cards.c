@@ -157,7 +157,7 @@ static void drop_stale(Gate *g, int fd, uint32_t client) {
 }
 
 int gate_reserve(Gate *g, int card, GateRow row, uint64_t bytes, int fd, uint32_t client) {
-        Slice *slice = gate_slice(g, card, row);
+        SliceUser *slice = gate_slice(g, card, row);
         int r;
 
         atomic_store_explicit(&slice->file, fd, memory_order_relaxed);
@@ -185,7 +185,7 @@ static void drop_stale_anywhere(Gate *g) {
 }
 
 int gate_reserve_managed(Gate *g, int card, uint64_t bytes) {
-        Slice *slice = &g->cards[card].slice;
+        SliceUser *slice = &g->cards[card].slice;
         int r = slice_reserve(slice, bytes);
 
         if (r == 0 || !may_be_stale(g))
@@ -195,7 +195,7 @@ int gate_reserve_managed(Gate *g, int card, uint64_t bytes) {
 }
 
 void gate_refresh(Gate *g, int card, int fd, uint32_t client) {
-        Slice *slice = &g->cards[card].slice;
+        SliceUser *slice = &g->cards[card].slice;
 
         if (!g->cards[card].good)
                 return;

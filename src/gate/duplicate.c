@@ -27,7 +27,7 @@ long call_duplicate(Call *c) {
         long r;
 
         object_bytes_none(&freed);
-        if (share != 0 && !gate_hold_row(c->g, c->fd, &c->seat, source.row)) {
+        if (share != 0 && !gate_pin_row(c->g, c->fd, &c->seat, source.row)) {
                 gate_drop_share(c->g, share, &source);
                 return call_refuse(c, RM_ERR_NO_MEMORY);
         }

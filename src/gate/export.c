@@ -4,7 +4,7 @@
 #include "guest/bytes.h"
 #include "guest/peek.h"
 #include "rm/travel.h"
-#include "slice/hold.h"
+#include "slice/pin.h"
 
 /* A duplicate of what is to be exported, which is exported in its stead: nobody else knows its handle, so it is still what was charged
  * when the driver looks. 0: there can be none. */
@@ -38,11 +38,11 @@ static uint32_t count_share(Call *c, Export *x, uint32_t object, uint32_t copy) 
 }
 
 /* What was charged already. Where the files can have no row of their own the file keeps the one that it is in, and so with what is shared: those
- * who have it are not held for the exports of one process. */
-static bool count_charged(Call *c, Export *x, int fd, bool held) {
-        x->apart = held && x->row == GATE_ROW_OWN && gate_open_row(c->g, x->card, GATE_ROW_EXPORTS, c->fd) &&
-                   filed_set_apart(c->g, x);
-        if (!x->apart && gate_file(c->g, fd) == GATE_FILE_RM && !gate_hold(c->g, fd, x->row)) {
+ * who have it are not pinned for the exports of one process. */
+static bool count_charged(Call *c, Export *x, int fd, bool pinned) {
+        x->apart = pinned && x->row == GATE_ROW_OWN &&
+                   gate_open_row(c->g, x->card, GATE_ROW_EXPORTS, c->fd) && filed_set_apart(c->g, x);
+        if (!x->apart && gate_file(c->g, fd) == GATE_FILE_RM && !gate_pin(c->g, fd, x->row)) {
                 filed_drop(c->g, x);
                 return false;
         }
@@ -51,7 +51,7 @@ static bool count_charged(Call *c, Export *x, int fd, bool held) {
 }
 
 /* What nobody here has charged yet. */
-static bool count_foreign(Call *c, Export *x, int fd, bool held, uint32_t device, uint64_t bytes) {
+static bool count_foreign(Call *c, Export *x, int fd, bool pinned, uint32_t device, uint64_t bytes) {
         GateRow row = GATE_ROW_OWN;
         int card;
 
@@ -59,10 +59,10 @@ static bool count_foreign(Call *c, Export *x, int fd, bool held, uint32_t device
         card = gate_card(c->g, c->fd, &c->seat);
         if (!call_known(c->g, card).limit)
                 return false;
-        x->apart = held && gate_open_row(c->g, card, GATE_ROW_EXPORTS, c->fd);
+        x->apart = pinned && gate_open_row(c->g, card, GATE_ROW_EXPORTS, c->fd);
         if (x->apart)
                 row = GATE_ROW_EXPORTS;
-        else if (gate_file(c->g, fd) == GATE_FILE_RM && !gate_hold(c->g, fd, row))
+        else if (gate_file(c->g, fd) == GATE_FILE_RM && !gate_pin(c->g, fd, row))
                 return false;
         if (gate_reserve(c->g, card, row, bytes, c->fd, c->ask.client) < 0)
                 return false;
@@ -76,7 +76,7 @@ typedef struct Places { /* of a file, and what is to be exported to them: in the
         int fd;
         uint32_t device, parent, first, n;
         uint8_t *objects;
-        bool held;                            /* the files' row is, by this one */
+        bool pinned;                          /* the files' row is, by this one */
         uint64_t copies[RM_EXPORTS_MAX / 64]; /* those of them that are our duplicates */
 } Places;
 
@@ -86,9 +86,9 @@ static bool count(Call *c, uint64_t key, const Places *p, uint32_t place, uint32
         uint64_t bytes;
 
         if (count_share(c, &x, object, copy) != 0)
-                return count_charged(c, &x, p->fd, p->held);
+                return count_charged(c, &x, p->fd, p->pinned);
         bytes = call_measure(c, copy != 0 ? copy : object);
-        return bytes == 0 || count_foreign(c, &x, p->fd, p->held, p->device, bytes);
+        return bytes == 0 || count_foreign(c, &x, p->fd, p->pinned, p->device, bytes);
 }
 
 static void settle_exports(Gate *g, uint64_t key, int fd, uint32_t first, uint32_t n, bool agreed) {
@@ -97,7 +97,7 @@ static void settle_exports(Gate *g, uint64_t key, int fd, uint32_t first, uint32
 
         if (agreed) {
                 filed_drop_replaced(g, fd, first, n);
-                if (filed_inode(fd, &dev, &ino) && hold_file(fd, key) == 0)
+                if (filed_inode(fd, &dev, &ino) && pin_file(fd, key) == 0)
                         exports_confirm(&g->exports, key, dev, ino); /* else charged until the end */
                 return;
         }
@@ -137,11 +137,11 @@ static void free_copies(const Call *c, const Places *p) {
 }
 
 static long export_places(Call *c, void *params, Places *p) {
-        uint64_t key = hold_new_key() | HOLD_KEYS;
+        uint64_t key = pin_new_key() | PIN_KEYS;
         uint32_t status;
         long r = 0;
 
-        p->held = gate_file(c->g, p->fd) == GATE_FILE_RM && gate_hold_export(c->g, p->fd);
+        p->pinned = gate_file(c->g, p->fd) == GATE_FILE_RM && gate_pin_export(c->g, p->fd);
         status = count_places(c, key, p);
         if (status == RM_OK)
                 r = call_driver_with(c, params);

@@ -94,14 +94,14 @@ bool exports_take(Exports *e, uint64_t key, uint32_t place, Export *ret) {
 }
 
 /* Under the lock of the list: as long as it is in there its own reference is, too. */
-bool exports_hold(Exports *e, uint64_t key, uint32_t place, Objects *o, Export *ret) {
+bool exports_ref(Exports *e, uint64_t key, uint32_t place, Objects *o, Export *ret) {
         const Export *found;
         bool held;
 
         if (!spin_take(&e->lock))
                 return false;
         found = find(e, key, place);
-        held = found && found->share != 0 && shares_hold(&o->shares, found->share);
+        held = found && found->share != 0 && shares_ref(&o->shares, found->share);
         if (held)
                 *ret = *found;
         spin_drop(&e->lock);

@@ -44,6 +44,6 @@ bool exports_at(Exports *e, uint32_t i, Export *ret);
 bool exports_take(Exports *e, uint64_t key, uint32_t place, Export *ret);
 
 /* One more holder of what that one shares, which objects_drop_share() ends. false: none of that key and place, or it shares nothing. */
-bool exports_hold(Exports *e, uint64_t key, uint32_t place, Objects *o, Export *ret);
+bool exports_ref(Exports *e, uint64_t key, uint32_t place, Objects *o, Export *ret);
 
 void exports_after_fork(Exports *e); /* the parent's are the parent's, and its row's */

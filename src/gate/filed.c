@@ -3,7 +3,7 @@
 
 #include "gate/rows.h"
 #include "gate/travel.h"
-#include "slice/hold.h"
+#include "slice/pin.h"
 
 /* What open files have of this process's memory. */
 
@@ -20,7 +20,7 @@ bool filed_inode(int fd, uint64_t *ret_dev, uint64_t *ret_ino) {
 
 /* From their own row to that of the files, and back. */
 static bool move_apart(Gate *g, const Export *x, bool back) {
-        Slice *own = gate_slice(g, x->card, x->row), *files = gate_slice(g, x->card, GATE_ROW_EXPORTS);
+        SliceUser *own = gate_slice(g, x->card, x->row), *files = gate_slice(g, x->card, GATE_ROW_EXPORTS);
 
         return slice_move(back ? files : own, back ? own : files, (uint64_t) x->units * SLICE_UNIT) == 0;
 }
@@ -58,15 +58,15 @@ void filed_drop(Gate *g, const Export *x) {
 }
 
 typedef struct Batch { /* of those that are looked for at once */
-        uint64_t keys[HOLD_MANY];
-        uint32_t places[HOLD_MANY], n;
+        uint64_t keys[PIN_MANY];
+        uint32_t places[PIN_MANY], n;
 } Batch;
 
 static void drop_unlocked(Gate *g, int fd, const Batch *batch) {
-        bool locked[HOLD_MANY];
+        bool locked[PIN_MANY];
         Export gone;
 
-        hold_are_locked(fd, batch->keys, locked, batch->n);
+        pins_are_there(fd, batch->keys, locked, batch->n);
         for (uint32_t i = 0; i < batch->n; i++)
                 if (!locked[i] && exports_take(&g->exports, batch->keys[i], batch->places[i], &gone))
                         filed_drop(g, &gone);
@@ -86,7 +86,7 @@ void filed_drop_closed(Gate *g, int fd) {
                         continue;
                 batch.keys[batch.n] = x.key;
                 batch.places[batch.n++] = x.place;
-                if (batch.n == HOLD_MANY) {
+                if (batch.n == PIN_MANY) {
                         drop_unlocked(g, fd, &batch);
                         batch.n = 0;
                 }
@@ -99,6 +99,6 @@ void filed_drop_replaced(Gate *g, int fd, uint32_t first, uint32_t n) {
 
         for (uint32_t i = exports_count(&g->exports); i-- > 0;)
                 if (exports_at(&g->exports, i, &x) && !x.pending && x.place >= first && x.place - first < n &&
-                    hold_is_here(fd, x.key) && exports_take(&g->exports, x.key, x.place, &gone))
+                    pin_is_here(fd, x.key) && exports_take(&g->exports, x.key, x.place, &gone))
                         filed_drop(g, &gone);
 }

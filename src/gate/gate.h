@@ -34,10 +34,10 @@ typedef struct GateCard { /* that has a directory: it belongs to this container,
         _Atomic bool
                 good; /* its slice is open; otherwise nothing is allocated on it, and it is shown as empty */
         uint32_t number; /* of its directory */
-        Slice slice;     /* its own row */
+        SliceUser slice; /* its own row */
         struct GateMore {
                 _Atomic int state;
-                Slice slice;
+                SliceUser slice;
         } more[GATE_ROWS - 1]; /* the others */
         SliceFile ctl, device, uvm;
         char uuid[SLICE_UUID];
@@ -47,10 +47,10 @@ typedef struct Gate {
         bool log;
         long pid;
         _Atomic uint64_t
-                keys[GATE_ROWS]; /* by which it is seen which files have memory of its rows (slice/hold.h) */
+                keys[GATE_ROWS]; /* by which it is seen which files have memory of its rows (slice/pin.h) */
         _Atomic uint64_t inodes[GATE_ROWS]; /* of those that have it; 0: none yet */
         _Atomic bool
-                unheld; /* some of them could not be locked, because somebody else has locked more than a byte */
+                unpinned; /* some of them could not be locked, because somebody else has locked more than a byte */
         bool uncertain; /* whose files are the driver's is not known of all cards: any file may be */
         _Atomic uint32_t n_cards; /* of those below, in no order that matters */
         Objects objects;

@@ -3,7 +3,7 @@
 #include "gate/travel.h"
 #include "guest/peek.h"
 #include "rm/travel.h"
-#include "slice/hold.h"
+#include "slice/pin.h"
 
 /* What this process has exported to that file itself is charged already. */
 static bool is_own(Call *c, int fd, uint32_t place, Export *ret) {
@@ -11,8 +11,7 @@ static bool is_own(Call *c, int fd, uint32_t place, Export *ret) {
 
         for (uint32_t i = exports_count(&c->g->exports); i-- > 0;)
                 if (exports_at(&c->g->exports, i, &x) && !x.pending && x.place == place &&
-                    hold_is_here(fd, x.key) &&
-                    exports_hold(&c->g->exports, x.key, place, &c->g->objects, ret))
+                    pin_is_here(fd, x.key) && exports_ref(&c->g->exports, x.key, place, &c->g->objects, ret))
                         return true;
         return false;
 }
@@ -27,7 +26,7 @@ static bool came(Call *c, int fd, uint32_t place, uint32_t parent, uint32_t obje
         if (!is_own(c, fd, place, &own))
                 return call_charge_foreign(c, object);
         source = filed_source(&own);
-        if (!gate_hold_row(c->g, c->fd, &c->seat, own.row)) {
+        if (!gate_pin_row(c->g, c->fd, &c->seat, own.row)) {
                 gate_drop_share(c->g, own.share, &source);
                 call_free_again(c, object);
                 return false;

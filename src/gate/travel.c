@@ -32,7 +32,7 @@ bool call_charge(Call *c, uint32_t object, uint64_t bytes) {
         int card = gate_card(c->g, c->fd, &c->seat);
 
         object_bytes_none(&freed);
-        if (!call_known(c->g, card).limit || !call_hold(c, card) ||
+        if (!call_known(c->g, card).limit || !call_pin(c, card) ||
             gate_reserve(c->g, card, c->seat.row, bytes, c->fd, c->ask.client) < 0) {
                 call_free_again(c, object);
                 return false;

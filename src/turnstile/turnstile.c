@@ -136,7 +136,7 @@ static Verdict pass(Asking *k) {
 
 /* Of the container's other processes. One that was killed may have left something there; then that is missing. */
 static uint64_t others_in_flight(const Asking *k) {
-        const Slice *s = &k->account->gate->cards[k->card].slice;
+        const SliceUser *s = &k->account->gate->cards[k->card].slice;
         uint64_t sum = 0, one;
 
         for (uint32_t row = 0; row < SLICE_ROWS; row++) {
