@@ -8,6 +8,7 @@
 #include "audit/stray.h"
 #include "audit/witness.h"
 #include "books/given.h"
+#include "slice/visible.h"
 
 #define MIB   (UINT64_C(1) << 20)
 #define GRACE (64 * MIB)
