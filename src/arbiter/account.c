@@ -71,7 +71,12 @@ void account_wake(Account *a, const Terms *terms, int64_t now) {
                 a->clock = begin;
 }
 
-static void pay(Account *a, int64_t ns) {
+/* Who is conserving has no debt but his clock: what others left him is nobody's loss. */
+static int64_t floor_of(const Terms *terms) {
+        return terms->conserving ? -ACCOUNT_DEBT : -ACCOUNT_MOST;
+}
+
+static void pay(Account *a, const Terms *terms, int64_t ns) {
         int64_t first = a->balance > 0 ? (a->balance < ns ? a->balance : ns) : 0, second;
 
         a->balance -= first;
@@ -79,15 +84,15 @@ static void pay(Account *a, int64_t ns) {
         second = a->arrears < ns ? a->arrears : ns;
         a->arrears -= second;
         a->balance -= ns - second;
-        if (a->balance < -ACCOUNT_DEBT)
-                a->balance = -ACCOUNT_DEBT;
+        if (a->balance < floor_of(terms))
+                a->balance = floor_of(terms);
 }
 
 void account_charge(Account *a, const Terms *terms, int64_t ns, int64_t now) {
-        int64_t most = now + per_weight(terms, ACCOUNT_DEBT);
+        int64_t most = now + per_weight(terms, ACCOUNT_MOST);
 
         if (ns >= 0)
-                pay(a, ns);
+                pay(a, terms, ns);
         else
                 a->balance -= ns;
         a->clock += per_weight(terms, ns);

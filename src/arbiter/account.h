@@ -6,8 +6,9 @@
  * Who has a cap has a bucket that fills at its rate. What it uses is taken out, more than is in it is debt, and no window opens before
  * the debt is paid; so the mean goes to the rate, however long a kernel was. Three bounds:
  *   credit   of who was idle: one quantum, so that it may begin at once. Nobody saves up.
- *   debt     ACCOUNT_DEBT: the longest kernel that is not yet one that hangs. A tenant of 10 % that ran 500 ms owes 4.5 s of waiting,
- *            which is what 10 % means; what runs longer than the bound is reported, and cannot be made good.
+ *   debt     none but the card's time: whoever charges does so for time that passed. A tenant of 10 % that ran 500 ms owes 4.5 s of
+ *            waiting, which is what 10 % means. Work that nobody has measured is charged ACCOUNT_DEBT at most per process that had some
+ *            on the card: the longest kernel that is not yet one that hangs. What runs longer is reported.
  *   arrears  what it could not have because another one's kernel would not end. It fills apart from the bucket, so that it is paid
  *            back when that other one waits off its debt, and does not count as credit in ordinary times.
  *
@@ -16,7 +17,8 @@
 
 #include "arbiter/policy.h"
 
-#define ACCOUNT_DEBT  INT64_C(10000000000) /* ns */
+#define ACCOUNT_DEBT  INT64_C(10000000000) /* ns: of one process, by nobody's word */
+#define ACCOUNT_MOST  (256 * ACCOUNT_DEBT) /* ns: of all that a container has; beyond it sums would not fit */
 #define ACCOUNT_BURST INT64_C(5000000)     /* ns: credit of who was idle */
 #define ACCOUNT_LAG   INT64_C(200000000)   /* ns of waiting that are kept as credit of who wants the card */
 #define ACCOUNT_FULL                                                                                         \

@@ -57,6 +57,21 @@ bool engine_keeps(const Engine *e, const EngineTenant *owner, int waiting, uint6
         return mine != RANK_NONE && is_before(&after, mine, other, others);
 }
 
+bool engine_reclaims(const EngineTenant *waiting, const EngineTenant *owner) {
+        return owner->terms.conserving && waiting->terms.conserving &&
+               account_clock_after(&waiting->account, &waiting->terms, ENGINE_QUANTUM) < owner->account.clock;
+}
+
+bool engine_lends(const Engine *e, const EngineTenant *t) {
+        for (uint32_t i = 0; i < e->n; i++) {
+                const EngineTenant *o = &e->tenants[i];
+
+                if (o != t && o->terms.gated && o->awake && !wants(o) && engine_reclaims(o, t))
+                        return true;
+        }
+        return false;
+}
+
 uint64_t engine_ripens(const Engine *e, uint64_t now) {
         uint64_t when = UINT64_MAX;
 

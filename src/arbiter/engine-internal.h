@@ -56,6 +56,11 @@ int engine_choose(const Engine *e, uint64_t now);
 /* Whether the owner keeps the card although this one waits, once it has been charged so much more. */
 bool engine_keeps(const Engine *e, const EngineTenant *owner, int waiting, uint64_t more);
 
+/* Whether this conserving one has the card only as long as another one, which is before it by more than a window, is at a pause; and whether
+ * one that waits is such another. */
+bool engine_lends(const Engine *e, const EngineTenant *t);
+bool engine_reclaims(const EngineTenant *waiting, const EngineTenant *owner);
+
 /* When the next of those that have no tokens yet has them; UINT64_MAX: nobody waits for any. */
 uint64_t engine_ripens(const Engine *e, uint64_t now);
 

@@ -36,6 +36,7 @@ int engine_add(Engine *e, uint64_t now, const Terms *terms, uint32_t number, boo
                 .opened = now,
                 .from = now,
                 .over = now,
+                .apart_over = now,
                 .alive = now,
                 .mercy = MERCY,
                 .patience = PATIENCE};
@@ -90,11 +91,14 @@ static void note_begin(EngineTenant *t, const EngineSays *says) {
                 t->began = max_u64(t->opened, began);
 }
 
-/* Of processes that were silent beside its windows; and of one that is no more, nothing is to be told. */
-static void note_apart(const Engine *e, EngineTenant *t, const EngineSays *says) {
-        uint64_t more = since(t->says.apart, says->apart);
+/* Of processes that were silent beside its windows, all of them no more than there was time for; and of one that is no more, nothing is to
+ * be told. */
+static void note_apart(const Engine *e, EngineTenant *t, const EngineSays *says, uint64_t now) {
+        uint64_t from = max_u64(t->apart_over, t->says.stuck),
+                 more = min_u64(since(t->says.apart, says->apart), since(from, now));
 
-        account_charge(&t->account, &t->terms, (int64_t) min_u64(more, (uint64_t) ACCOUNT_DEBT), e->clock);
+        t->apart_over = from + more;
+        account_charge(&t->account, &t->terms, (int64_t) more, e->clock);
         t->turn.used += more;
         if (says->stuck == 0 && t->state != ENGINE_OVERDUE)
                 t->told = false;
@@ -108,7 +112,7 @@ void engine_says(Engine *e, uint64_t now, uint32_t i, const EngineSays *says) {
                 t->alive = now;
                 t->paused_until = min_u64(t->paused_until, now + PAUSE);
         }
-        note_apart(e, t, says);
+        note_apart(e, t, says, now);
         t->says = *says;
         t->says.busy = busy;
         t->said = now;
@@ -254,7 +258,8 @@ static void tend_owner(Engine *e, uint64_t now) {
                 return;
         }
         if (waiting >= 0 && !keeps &&
-            (now >= t->firm || (e->tenants[waiting].terms.high && !t->terms.high))) {
+            (now >= t->firm || (e->tenants[waiting].terms.high && !t->terms.high) ||
+             (t->lent && engine_reclaims(&e->tenants[waiting], t)))) {
                 window_close(e, i, now);
                 return;
         }

@@ -23,11 +23,11 @@ enum { ENGINE_TENANTS = 128 };
 #define ENGINE_HUNG    UINT64_C(10000000000) /* ns */
 
 typedef struct EngineSays {
-        uint64_t wants;           /* since when it has work; 0: it has none */
-        uint64_t busy, in_flight; /* ns of the card, ever, never goes back; ns */
-        uint64_t began;           /* when it first launched in its newest window; 0: it has not */
-        uint32_t n_active;        /* processes that have work */
-        uint64_t launched, life;  /* launches, and words that moved: ever, both */
+        uint64_t wants;               /* since when it has work; 0: it has none */
+        uint64_t busy, in_flight;     /* ns of the card, ever, never goes back; ns */
+        uint64_t began;               /* when it first launched in its newest window; 0: it has not */
+        uint32_t n_active, n_working; /* processes that have work; and that on the card, too */
+        uint64_t launched, life;      /* launches, and words that moved: ever, both */
         uint64_t apart; /* ns of the card beside windows, ever, not in busy: of processes that were silent */
         uint64_t stuck; /* since when a process is left out, whose work does not end; 0: none is */
         bool drained;   /* nothing that was launched in its newest window is in flight */
@@ -61,25 +61,25 @@ typedef struct EngineTenant {
         uint64_t opened, firm; /* the window, and until when it is its own whoever comes */
         uint64_t from;  /* from then on it pays for the window: those before it were to be over soon after */
         uint64_t early; /* of this window: ns before that on the card */
-        uint64_t began,
-                lag; /* when it first launched in it, 0: not; ns from its opening to that, a moving mean */
+        uint64_t began, lag; /* when it first launched in it, 0: not; ns from opening to that, a mean */
         uint64_t busy, launched, paid; /* before this window, both; what was charged of it */
-        uint64_t beside,
-                late;        /* of it: ns that were its predecessor's; that nobody looked, as we were late */
-        uint64_t tail;       /* ns from a window's close to its end, at least */
-        uint64_t patience;   /* ns that others wait for work that it says is in flight */
-        uint64_t idle_since; /* seen without work in its window; 0: not */
-        uint64_t overdue, shared; /* since when; of that: ns in which others had a window */
+        uint64_t beside, late;         /* of it: ns that were its predecessor's; that we were late to look */
+        uint64_t tail;                 /* ns from a window's close to its end, at least */
+        uint64_t patience;             /* ns that others wait for work that it says is in flight */
+        uint64_t idle_since;           /* seen without work in its window; 0: not */
+        uint64_t overdue, shared;      /* since when; of that: ns in which others had a window */
+        uint64_t spare;   /* of that: ns that it is charged for only if it says that it used them */
+        uint32_t working; /* processes that had work on the card then, at most */
         uint64_t settled,
-                over;       /* what it had used by its own word when it was charged last, and when that was */
-        uint64_t doubt;     /* ns by which that charge and its own word differed */
-        uint64_t contested; /* ns that it was charged while others' overdue work was on the card */
-        uint64_t active_until,
-                alive;          /* it counts as wanting until then, without work; when anything last moved */
+                over; /* what it had used by its own word when it was charged last, and when that was */
+        uint64_t apart_over;          /* until when its silent processes are charged for */
+        uint64_t doubt;               /* ns by which that charge and its own word differed */
+        uint64_t contested;           /* ns that it was charged while others' overdue work was on the card */
+        uint64_t active_until, alive; /* it counts as wanting until then; when anything last moved */
         uint64_t mercy;         /* ns that it may come late and not pay for it, where nobody loses by that */
         uint64_t paused_until;  /* it wanted windows and did nothing with them */
         uint32_t empty, missed; /* such windows: in a row, and forgotten slowly */
-        bool idles, parts, awake, told; /* its last window was not used to the end; this one was extended */
+        bool idles, parts, awake, told, lent; /* the last one was not used up; this one was extended; is lent */
 } EngineTenant;
 
 typedef struct EngineEvent {

@@ -246,6 +246,7 @@ void seat_read(Seat *s, uint64_t now, bool all, bool doubt, EngineSays *ret) {
                             .apart = s->tally.apart,
                             .stuck = s->tally.stuck,
                             .n_active = s->tally.n_active,
+                            .n_working = s->tally.n_working,
                             .began = s->tally.began,
                             .drained = s->tally.drained,
                             .ended = s->tally.ended};

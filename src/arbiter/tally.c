@@ -68,6 +68,7 @@ static void add(TallySum *s, const Said *said, uint32_t window, uint64_t now) {
         if (s->wants == 0 || (wants > 0 && wants < s->wants))
                 s->wants = wants > 0 ? wants : now;
         s->n_active++;
+        s->n_working += is_undrained(said, window);
         if (is_undrained(said, window))
                 s->drained = false;
         if (said->drained != window || window == 0)
@@ -108,6 +109,7 @@ void tally_end(Tally *t, uint64_t now) {
         t->in_flight = s->in_flight;
         t->wants = s->wants;
         t->n_active = s->n_active;
+        t->n_working = s->n_working;
         t->drained = s->drained;
         for (uint32_t i = 0; leaves && t->some.n_active < t->all.n_active && i < SLICE_ROWS; i++)
                 if (t->rows[i].quiet) {

@@ -21,7 +21,7 @@ typedef struct TallyRow {
 /* What the rows come to, all of them or those that are not silent. */
 typedef struct TallySum {
         uint64_t in_flight, wants;
-        uint32_t n_active;
+        uint32_t n_active, n_working; /* rows that want; rows whose work is on the card */
         bool drained;
 } TallySum;
 
@@ -35,9 +35,9 @@ typedef struct Tally {
         uint64_t busy, in_flight; /* ns; busy since the tally was begun, and it never goes back */
         uint64_t wants;           /* since when; 0: nobody does */
         uint64_t opened,
-                began;       /* when the newest window was, and when the first row began in it; 0: none did */
-        uint32_t n_active;   /* rows that want */
-        bool drained, ended; /* as in EngineSays */
+                began; /* when the newest window was, and when the first row began in it; 0: none did */
+        uint32_t n_active, n_working; /* rows that want; rows whose work is on the card */
+        bool drained, ended;          /* as in EngineSays */
 } Tally;
 
 #define TALLY_NULL ((Tally){.drained = true})

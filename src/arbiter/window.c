@@ -3,6 +3,10 @@
 
 #include "arbiter/engine-internal.h"
 
+static uint32_t max_u32(uint32_t a, uint32_t b) {
+        return a > b ? a : b;
+}
+
 /* ---- opening ---- */
 
 /* All that a window has room for: its gate launches no more than will be over by then. A conserving one that is alone has no such end, and is
@@ -13,6 +17,9 @@ static void set_depth(const Engine *e, EngineTenant *t, uint64_t now, bool conte
         t->turn.rest = REST + engine_longest_lead(e) - LEAD;
         t->turn.sharers = t->says.n_active > 0 ? t->says.n_active : 1;
         t->turn.depth = bounded ? (ENGINE_QUANTUM + 2 * t->turn.rest) / t->turn.sharers : ENGINE_QUANTUM / 2;
+        t->lent = engine_lends(e, t);
+        if (t->lent)
+                t->turn.depth = ENGINE_QUANTUM / 8 / t->turn.sharers;
         if (!t->terms.high && now < e->high_until)
                 t->turn.depth = 1;
 }
@@ -49,6 +56,7 @@ void window_open(Engine *e, uint32_t i, uint64_t now, bool contested) {
         set_depth(e, t, now, contested);
         t->opened = now;
         t->busy = t->says.busy;
+        t->spare = 0;
         t->launched = t->says.launched;
         t->paid = t->late = t->beside = t->idle_since = t->began = t->early = 0;
         t->parts = false;
@@ -243,11 +251,13 @@ static void settle(EngineTenant *t, uint64_t now) {
 void window_late(Engine *e, uint32_t i, uint64_t now) {
         EngineTenant *t = &e->tenants[i];
         uint64_t more = since(t->settled, t->says.busy), known = min_u64(more, t->doubt),
-                 cost = min_u64(more - known, since(t->over, now));
+                 cost = min_u64(more - known, since(t->over, now) + t->spare),
+                 spare = min_u64(cost, t->spare);
 
         t->settled = t->says.busy;
         t->doubt -= known;
-        t->over += cost;
+        t->spare -= spare;
+        t->over += cost - spare;
         account_charge(&t->account, &t->terms, (int64_t) cost, e->clock);
         t->turn.used += cost;
 }
@@ -275,7 +285,18 @@ static void give_up(Engine *e, EngineTenant *t, uint64_t now) {
         t->state = ENGINE_OVERDUE;
         t->overdue = now;
         t->shared = 0;
+        t->working = max_u32(t->says.n_working, 1);
         t->busy = t->says.busy;
+}
+
+/* Of the time for which its work may have been on the card: as much as it says to have used itself, however much that is. Who says less may
+ * have been stopped: no longer than a kernel takes, for each of its processes. What is not charged it may still find out to have used. */
+static uint64_t believed(EngineTenant *t, uint64_t ns) {
+        uint64_t said = since(t->busy, t->says.busy),
+                 paid = min_u64(ns, max_u64(said, t->working * (uint64_t) ACCOUNT_DEBT));
+
+        t->spare = ns - paid;
+        return paid;
 }
 
 /* Half of the time beside others is its own, and all in which nobody had a window. Of what it says itself that it used beside them the
@@ -284,8 +305,8 @@ static void reconcile(Engine *e, EngineTenant *t, uint64_t now) {
         uint64_t held = since(t->overdue + t->late, now), beside = min_u64(t->shared, held),
                  said = min_u64(since(t->busy, t->says.busy), beside);
 
-        t->paid = held - beside / 2;
-        account_charge(&t->account, &t->terms, (int64_t) min_u64(t->paid, (uint64_t) ACCOUNT_DEBT), e->clock);
+        t->paid = believed(t, held - beside / 2);
+        account_charge(&t->account, &t->terms, (int64_t) t->paid, e->clock);
         t->turn.used += t->paid;
         settle(t, now);
         t->patience = min_u64(2 * t->patience, PATIENCE); /* it has ended, and is paid for */
@@ -344,6 +365,8 @@ void window_tend(Engine *e, uint32_t i, uint64_t now) {
         EngineTenant *t = &e->tenants[i];
         bool is_over = t->says.drained && t->said >= t->turn.closes;
 
+        if (t->state == ENGINE_OVERDUE)
+                t->working = max_u32(t->working, t->says.n_working);
         if (t->state == ENGINE_OVERDUE && is_over)
                 reconcile(e, t, now);
         else if (t->state == ENGINE_CLOSING && is_over)

@@ -18,6 +18,8 @@
 enum {
         MARKS_FIRST = 64,   /* of a process: functions may be tried with little work before they get much */
         MARK_LAUNCHES = 32, /* in a batch: ACCOUNT_LAUNCHES of them may be in flight */
+        BLIND = 64,         /* batches behind one whose end nobody saw, of which */
+        BLIND_EACH = 4,     /* one in so many, at random, has an event behind each launch */
         MARKS_COLD = 4,     /* on the card at once, of what was never measured */
         WRONG = 4, /* times the estimate: it was none. Less may be because the driver's thread came late */
 };
@@ -105,11 +107,18 @@ static void charge(Account *a, Batch *b, uint64_t now) {
         charge_as(a, b, provisional(b, now));
 }
 
+/* Nobody saw when it ended, and it was to be over long ago: a pause of the application, or work that was not marked because it seemed short. */
+static void note_blind(Meter *m, uint64_t room, uint64_t nsec) {
+        if (room >= MARK_QUIET && room / WRONG > nsec)
+                atomic_store_explicit(&m->blind, BLIND, memory_order_relaxed);
+}
+
 /* The same of a batch whose end nobody has seen: it is as long ago as it may be, so the clock says nothing but how much it was at most. If the
  * newest measurement says that the estimate was none, that is what each took. */
 static void charge_unseen(Account *a, Batch *b, uint64_t now) {
         uint64_t nsec = atomic_load(&b->nsec), room = passed(b, now), newest = 0;
 
+        note_blind(&a->meters[b->context->card], room, nsec);
         if (room / WRONG > nsec) {
                 measure_all(a, b->context, now);
                 for (uint32_t i = 0; i < b->n_shares; i++)
@@ -293,6 +302,32 @@ static void measure(Account *a, Context *c, Batch *b) {
         let_go(b);
 }
 
+static bool take_measuring(Context *c, uint64_t now);
+
+/* Of a batch that is over and was not closed, with an event behind its last launch; false: there is none. */
+static bool charge_exactly(Account *a, Batch *b, uint64_t now) {
+        Context *c = b->context;
+        uint64_t from, to, room = passed(b, now), nsec;
+        bool known;
+        int mode;
+
+        if (!b->measured || !b->marked || !take_measuring(c, now))
+                return false;
+        mode = batches_relax(CU_CAPTURE_RELAXED);
+        known = !has_ended(c, b->handle) && times(c, b, &from, &to) && to >= from;
+        (void) batches_relax(mode);
+        if (known) {
+                nsec = spans_add(&c->spans, from, to);
+                atomic_store(&c->over, now - room + (nsec < room ? nsec : room));
+                note_blind(&a->meters[c->card], room, atomic_load(&b->nsec));
+                charge_as(a, b, nsec);
+                if (b->n_others == 0)
+                        estimate_learn(b->shares, b->n_shares, to - from);
+        }
+        atomic_store_explicit(&c->measuring, 0, memory_order_release);
+        return known;
+}
+
 /* One thread at a time; the others have better things to do. */
 static bool take_measuring(Context *c, uint64_t now) {
         uint64_t since = atomic_load(&c->measuring);
@@ -326,6 +361,16 @@ static bool worth_measuring(Account *a, const Batch *b, bool cold, uint64_t now)
                now - atomic_load(&m->marked) >= MARK_PAUSE;
 }
 
+/* At random, because who knows which are not looked at has these for nothing. */
+static bool is_drawn(Meter *m, uint64_t now) {
+        uint32_t blind = atomic_load_explicit(&m->blind, memory_order_relaxed);
+
+        if (blind == 0)
+                return false;
+        atomic_store_explicit(&m->blind, blind - 1, memory_order_relaxed);
+        return (now * UINT64_C(0x9E3779B97F4A7C15) >> 32) % BLIND_EACH == 0;
+}
+
 static bool begin(Account *a, Batch *b, CuHandle stream, uintptr_t key, bool cold, uint64_t now) {
         int mode;
         bool ok;
@@ -336,7 +381,9 @@ static bool begin(Account *a, Batch *b, CuHandle stream, uintptr_t key, bool col
         atomic_store(&b->nsec, 0);
         atomic_store(&b->over, now);
         b->began = now;
-        b->measured = worth_measuring(a, b, cold, now);
+        b->marked = false;
+        b->exact = is_drawn(&a->meters[b->context->card], now);
+        b->measured = b->exact || worth_measuring(a, b, cold, now);
         if (!b->measured)
                 return true;
         mode = batches_relax(CU_CAPTURE_RELAXED);
@@ -364,7 +411,8 @@ static bool went_dry(Account *a, Batch *b, uint64_t now) {
                 atomic_store(&b->over, now);
                 return false;
         }
-        charge_unseen(a, b, now);
+        if (!charge_exactly(a, b, now))
+                charge_unseen(a, b, now);
         return true;
 }
 
@@ -443,13 +491,26 @@ static bool is_due(const Account *a, const Batch *b, const Estimate *e, uint64_t
         const Meter *m = &a->meters[b->context->card];
         uint32_t closed = atomic_load_explicit(&m->closed, memory_order_relaxed);
 
-        if (estimate_is_doubtful(e) && closed < MARKS_COLD)
+        if ((estimate_is_doubtful(e) || estimate_varies(e)) && closed < MARKS_COLD)
                 return true;
         if (closed == 0 && atomic_load_explicit(&m->marks, memory_order_relaxed) < MARKS_FIRST)
                 return true;
         return b->n_launches >= MARK_LAUNCHES || atomic_load(&b->nsec) >= mark_after(a, b->context->card) ||
                now - atomic_load_explicit(&m->marked, memory_order_relaxed) >=
                        (closed == 0 ? MARK_QUIET : MARK_PAUSE);
+}
+
+/* So that it is measured if nothing follows that would close it. The same event again: what counts is the last. */
+static void mark_last(Batch *b, const Estimate *e) {
+        int mode;
+
+        b->exact = b->exact || estimate_varies(e);
+        b->marked = false;
+        if (!b->exact || !b->measured)
+                return;
+        mode = batches_relax(CU_CAPTURE_RELAXED);
+        b->marked = record(&b->end, b->stream) && !is_capturing(b->stream);
+        (void) batches_relax(mode);
 }
 
 void account_add(Account *a, Batch *b, const Launched *l) {
@@ -466,6 +527,8 @@ void account_add(Account *a, Batch *b, const Launched *l) {
                 close_batch(a, b, l->now);
                 account_tend(a, b->context, false, l->now);
         } else {
+                if (l->made && !has_ended(b->context, b->handle))
+                        mark_last(b, l->estimate);
                 put_back(a, b, l->now);
         }
 }
@@ -482,6 +545,16 @@ static bool of_another_thread(const Batch *b) {
         return b->stream == STREAM_MINE && b->key != spin_self();
 }
 
+/* Whatever thread's stream it is in: an event may be asked about. */
+static bool is_running(const Batch *b) {
+        EventCall *query = (EventCall *) real_get(REAL_cuEventQuery);
+        int mode = batches_relax(CU_CAPTURE_RELAXED);
+        bool runs = b->marked && query && query(b->end) == CU_ERROR_NOT_READY;
+
+        (void) batches_relax(mode);
+        return runs;
+}
+
 static void tend_open(Account *a, Batch *b, bool close, uint64_t now) {
         uint64_t over = atomic_load(&b->over);
 
@@ -490,11 +563,12 @@ static void tend_open(Account *a, Batch *b, bool close, uint64_t now) {
         if (!take(b, BATCH_OPEN))
                 return;
         if (of_another_thread(b)) {
-                if (now > over + FOREIGN_NSEC) {
-                        charge_unseen(a, b, now);
-                        let_go(b);
-                } else {
+                if (now <= over + FOREIGN_NSEC || is_running(b)) {
                         put_back(a, b, now);
+                } else {
+                        if (!charge_exactly(a, b, now))
+                                charge_unseen(a, b, now);
+                        let_go(b);
                 }
         } else if (went_dry(a, b, now)) {
                 let_go(b);

@@ -3,7 +3,13 @@
 
 #include <stddef.h>
 
+/* By which a measurement exceeds what was supposed, and matters: a tenth of a window. A thread that was held up is rarely late by as much. */
+#define SURPRISE_NSEC UINT64_C(500000)
+
 enum {
+        SURPRISE =
+                64, /* measurements until one is forgotten; two within so many make a function that varies */
+        SURPRISES_MOST = 64 * SURPRISE,
         PART = 4, /* how far one measurement moves the average: 1/PART */
         MOST = 4, /* times the average: what is more was measured while the launching thread did something else */
 };
@@ -21,6 +27,8 @@ static uint64_t mixed(uintptr_t function, uint64_t blocks) {
 static Estimate *begin(Estimate *e, uint64_t key) {
         atomic_store_explicit(&e->nsec, 0, memory_order_relaxed);
         atomic_store_explicit(&e->odd, 0, memory_order_relaxed);
+        atomic_store_explicit(&e->steady, 0, memory_order_relaxed);
+        atomic_store_explicit(&e->surprises, 0, memory_order_relaxed);
         atomic_store_explicit(&e->key, key, memory_order_relaxed);
         return e;
 }
@@ -58,6 +66,27 @@ uint64_t estimate_newest(const Estimate *e) {
 
 bool estimate_is_doubtful(const Estimate *e) {
         return estimate_is_cold(e) || estimate_newest(e) > estimate_nsec(e);
+}
+
+bool estimate_varies(const Estimate *e) {
+        return atomic_load_explicit(&e->surprises, memory_order_relaxed) > SURPRISE;
+}
+
+uint32_t estimate_trust(const Estimate *e) {
+        uint32_t steady = atomic_load_explicit(&e->steady, memory_order_relaxed);
+
+        return (uint32_t) ESTIMATE_FEW << (estimate_varies(e) && steady > 1 ? 1 : steady);
+}
+
+/* Threads that measure at the same time may lose one. */
+static void note_surprise(Estimate *e, bool surprise) {
+        uint32_t n = atomic_load_explicit(&e->surprises, memory_order_relaxed),
+                 steady = atomic_load_explicit(&e->steady, memory_order_relaxed);
+
+        n = surprise ? n + SURPRISE : n - (n > 0);
+        atomic_store_explicit(&e->surprises, n < SURPRISES_MOST ? n : SURPRISES_MOST, memory_order_relaxed);
+        steady = surprise ? 0 : steady + (steady < ESTIMATE_STEADY);
+        atomic_store_explicit(&e->steady, steady, memory_order_relaxed);
 }
 
 static void set(Estimate *e, uint64_t nsec) {
@@ -98,12 +127,14 @@ void estimate_learn(const EstimateShare *shares, unsigned n, uint64_t nsec) {
                         if (cold == 0)
                                 continue; /* it became another one in between */
                         set(shares[i].of, nsec > known ? (nsec - known) / cold : 1);
+                        note_surprise(shares[i].of, false);
                         continue;
                 }
                 if (cold > 0 || known == 0)
                         continue;
                 old = estimate_nsec(shares[i].of);
                 each = (uint64_t) ((double) old * ((double) nsec / (double) known));
+                note_surprise(shares[i].of, each / MOST > old && each - old >= SURPRISE_NSEC);
                 if (is_another(shares[i].of, old, each > 0 ? each : 1))
                         continue;
                 each = each / MOST < old ? each : old * MOST;

@@ -11,6 +11,8 @@
 enum {
         ESTIMATES = 1024, /* a power of two */
         ESTIMATE_WAYS = 4,
+        ESTIMATE_FEW = 4, /* launches in flight before it is trusted; twice as many after each measurement */
+        ESTIMATE_STEADY = 4, /* times */
 };
 
 /* What is supposed of work that was never measured, ns. */
@@ -18,8 +20,10 @@ enum {
 
 typedef struct Estimate {
         _Atomic uint64_t key;
-        _Atomic uint64_t nsec; /* 0: not measured yet */
-        _Atomic uint64_t odd;  /* measured last, if that was quite another one; 0: it was not */
+        _Atomic uint64_t nsec;      /* 0: not measured yet */
+        _Atomic uint64_t odd;       /* measured last, if that was quite another one; 0: it was not */
+        _Atomic uint32_t steady;    /* measurements in a row that were no surprise, ESTIMATE_STEADY at most */
+        _Atomic uint32_t surprises; /* of the newest measurements: work that was much longer than supposed */
 } Estimate;
 
 typedef struct Estimates {
@@ -31,7 +35,11 @@ Estimate *estimate_find(Estimates *t, uintptr_t function, uint64_t blocks);
 uint64_t estimate_nsec(const Estimate *e); /* at least 1; ESTIMATE_COLD before it was measured */
 bool estimate_is_cold(const Estimate *e);
 bool estimate_is_doubtful(const Estimate *e); /* cold, or measured last as many times as long */
-uint64_t estimate_newest(const Estimate *e);  /* at least estimate_nsec(); what it may have become */
+/* Now short, now long, as its parameters say: none of it may pass unseen, however short the average is. */
+bool estimate_varies(const Estimate *e);
+/* Launches that may be in flight when one more of these comes: few of what was hardly measured, or surprised somebody lately. */
+uint32_t estimate_trust(const Estimate *e);
+uint64_t estimate_newest(const Estimate *e); /* at least estimate_nsec(); what it may have become */
 
 typedef struct EstimateShare {
         Estimate *of;

@@ -20,6 +20,7 @@ typedef struct Meter {                    /* of one card */
         _Atomic uint32_t wake;   /* a futex: something is over */
         _Atomic uint64_t marked; /* when a batch was closed last */
         _Atomic uint32_t marks;  /* how many were, ever */
+        _Atomic uint32_t blind;  /* batches to be looked at more closely: the end of one was not seen */
         _Atomic uint32_t window; /* that something was launched in last */
         _Atomic uint64_t due;    /* when those that are closed will be over, by the estimates */
         _Atomic uint32_t

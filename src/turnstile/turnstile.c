@@ -48,6 +48,7 @@ typedef struct Asking { /* one launch that wants to pass */
         CuHandle stream;
         uint32_t window, wake; /* as they were when it was judged */
         uint64_t crowded;      /* since when there are too many; 0: there are not */
+        uint32_t most;         /* launches in flight */
         bool cold;             /* nsec is not known */
         bool fills;            /* there is no room for another one */
 } Asking;
@@ -112,9 +113,9 @@ static bool is_held(Asking *k) {
         return false;
 }
 
-/* Estimates may be nothing: who is short, and then long, gets no further than so many. Not for ever, see above: then some more pass. */
+/* Estimates may be nothing: who is short, and then long, gets no further than so many, and to so many only by having been measured. Not for ever, see above: then some more pass. */
 static bool is_crowded(Asking *k) {
-        if (atomic_load_explicit(&k->meter->launches, memory_order_relaxed) < ACCOUNT_LAUNCHES) {
+        if (atomic_load_explicit(&k->meter->launches, memory_order_relaxed) < k->most) {
                 k->crowded = 0;
                 return false;
         }
@@ -130,7 +131,7 @@ static bool is_crowded(Asking *k) {
 static Verdict pass(Asking *k) {
         uint32_t n = atomic_fetch_add_explicit(&k->meter->launches, 1, memory_order_relaxed);
 
-        k->fills = k->fills || n + 1 >= ACCOUNT_LAUNCHES;
+        k->fills = k->fills || n + 1 >= k->most;
         return PASS;
 }
 
@@ -329,6 +330,7 @@ static void wait_for_turn(Launch *l, CuHandle stream) {
                     .meter = &l->account->meters[l->card],
                     .card = l->card,
                     .stream = stream,
+                    .most = estimate_trust(l->estimate),
                     .cold = estimate_is_doubtful(l->estimate),
                     .nsec = estimate_nsec(l->estimate),
                     .known = estimate_is_cold(l->estimate) ? 0 : estimate_nsec(l->estimate)};
@@ -398,7 +400,8 @@ static void enter(Gate *g, Launch *l, CuHandle function, uint64_t blocks, CuHand
         if (l->context)
                 l->batch = account_open(a, l->context, l->handle, named,
                                         named == STREAM_MINE ? spin_self() : (uintptr_t) named,
-                                        estimate_is_doubtful(l->estimate), l->now);
+                                        estimate_is_doubtful(l->estimate) || estimate_varies(l->estimate),
+                                        l->now);
 }
 
 void turnstile_enter(Gate *g, Launch *l, CuHandle function, uint64_t blocks, CuHandle stream, bool twin) {

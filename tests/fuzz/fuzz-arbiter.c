@@ -60,7 +60,7 @@ static uint64_t step(Engine *e, Seat *s, uint32_t tenant, uint64_t now) {
         next = engine_step(e, now);
         assert(next > now);
         assert(!(e->tenants[0].turn.open && e->tenants[tenant].turn.open));
-        assert(e->tenants[tenant].account.balance >= -ACCOUNT_DEBT);
+        assert(e->tenants[tenant].account.balance >= -(int64_t) now);
         while (engine_event(e, &event))
                 assert(event.tenant == tenant);
         seat_write(s, &e->tenants[tenant].turn, now);
