@@ -20,3 +20,10 @@ bool real_find(void) {
                                       memory_order_release);
         return true;
 }
+
+bool real_is_captured(CuHandle stream) {
+        int (*capturing)(CuHandle, int *) = (int (*)(CuHandle, int *)) real_get(REAL_cuStreamIsCapturing);
+        int status = 0;
+
+        return capturing && (capturing(stream, &status) != 0 || status != 0);
+}

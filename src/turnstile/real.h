@@ -71,3 +71,6 @@ static inline uintptr_t real_get(unsigned number) {
                        ? p
                        : atomic_load_explicit(&real_table[number], memory_order_acquire);
 }
+
+/* Whether somebody captures this stream, or one that the default stream would wait for. The only question that a capture stands. */
+bool real_is_captured(CuHandle stream);

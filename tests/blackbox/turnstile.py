@@ -373,6 +373,17 @@ class Turnstile(unittest.TestCase):
         self.assertEqual(program.taken(), 100)
         program.ends()
 
+    def test_capture_of_a_stream_with_work(self):
+        """Whether its batch is over is found out at launches into another stream, and not by a question that ends the capture."""
+        slices = Slice(self, self.machine)
+        slices.here()
+        slices.open(depth=HOUR)
+        program = Program(self, self.machine, slices, "captured", n=30, us=50)
+        program.hears("ready")
+        program.hears("launched")
+        self.assertEqual(program.taken(), 120)
+        program.ends()
+
     def test_64_threads(self):
         for kind in ("kernel", "ptsz", "graph"):
             with self.subTest(kind):

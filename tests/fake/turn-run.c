@@ -350,6 +350,31 @@ static void task_beside(void) {
         say("done");
 }
 
+/* The same, with work in the captured stream that the gate has not yet seen the end of. */
+static void task_captured_with_work(void) {
+        void *params[] = {&us};
+        CUstream captured;
+        CUgraph g;
+
+        (void) begin();
+        OK(cu.cuStreamCreate(&captured, CU_STREAM_NON_BLOCKING));
+        say("ready");
+        for (unsigned i = 0; i < n; i++) {
+                for (unsigned k = 0; k < 2; k++)
+                        OK(cu.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, captured, params, NULL));
+                OK(cu.cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_RELAXED));
+                OK(cu.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, captured, params, NULL));
+                (void) usleep(3000);
+                for (unsigned k = 0; k < 4; k++)
+                        OK(launch());
+                OK(cu.cuStreamEndCapture(captured, &g));
+                OK(cu.cuCtxSynchronize());
+        }
+        say("launched");
+        hear();
+        say("done");
+}
+
 static CUcontext shared;
 
 static void *thread(void *unused) {
@@ -450,9 +475,10 @@ static void task_destroy(void) {
 static const struct Task {
         const char *name;
         void (*run)(void);
-} tasks[] = {{"all", task_all},         {"capture", task_capture}, {"beside", task_beside},
-             {"threads", task_threads}, {"fork", task_fork},       {"destroy", task_destroy},
-             {"retain", task_retain}};
+} tasks[] = {{"all", task_all},       {"capture", task_capture},
+             {"beside", task_beside}, {"threads", task_threads},
+             {"fork", task_fork},     {"destroy", task_destroy},
+             {"retain", task_retain}, {"captured", task_captured_with_work}};
 
 int main(int argc, char **argv) {
         int fd;
