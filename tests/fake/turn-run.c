@@ -86,8 +86,13 @@ static GetProc1 *get1;
 static GetProc2 *get2;
 static cuuint64_t proc_flags;
 
+/* Something that has the same name, before it; then it is opened by its path. */
 static void open_library(int flags) {
-        library = dlopen("libcuda.so.1", RTLD_NOW | flags);
+        const char *first = getenv("TURN_FIRST"), *path = getenv("TURN_CUDA");
+
+        if (first && !dlopen(first, RTLD_NOW | flags))
+                TEST_FAIL_("%s", dlerror());
+        library = dlopen(path ? path : "libcuda.so.1", RTLD_NOW | flags);
         if (!library)
                 TEST_FAIL_("%s", dlerror());
 }
