@@ -112,7 +112,8 @@ void engine_says(Engine *e, uint64_t now, uint32_t i, const EngineSays *says);
 /* Whether the next step depends on what this one says now. */
 bool engine_looks(const Engine *e, uint32_t i, uint64_t now);
 
-/* Returns when it wants to be called again, should nobody ring before. A clock that goes back stands still. */
+/* Returns when it wants to be called again, should nobody ring before. A clock that goes back stands still. A step that comes more than
+ * TURN_AWAY_NSEC after the one before charges nobody for that time: call it oftener, also where it does not want that. */
 uint64_t engine_step(Engine *e, uint64_t now);
 
 /* Kernels that have run for longer than e->hung, each once. Of several the one that has run longest; another's time counts from when
