@@ -79,7 +79,7 @@ typedef struct EngineTenant {
         uint64_t mercy;         /* ns that it may come late and not pay for it, where nobody loses by that */
         uint64_t paused_until;  /* it wanted windows and did nothing with them */
         uint32_t empty, missed; /* such windows: in a row, and forgotten slowly */
-        bool idles, parts, awake, told, lent; /* the last one was not used up; this one was extended; is lent */
+        bool idles, parts, awake, told, lent; /* the last one not used up; this one extended; lent */
 } EngineTenant;
 
 typedef struct EngineEvent {

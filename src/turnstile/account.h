@@ -38,6 +38,7 @@ typedef struct Batch {
         _Atomic uint32_t state;
         uint32_t n_shares, n_launches, n_others; /* others: launches of kinds for which there was no room */
         bool measured;                           /* there is an event at its begin */
+        bool learns;                             /* something in it was hardly measured */
         bool exact, marked;                      /* each launch is to have one behind it; the last one has */
         Context *context;
         uintptr_t handle; /* of the context that it was begun in; the place may be another one's by now */

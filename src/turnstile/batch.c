@@ -380,7 +380,7 @@ static bool begin(Account *a, Batch *b, CuHandle stream, uintptr_t key, bool col
         atomic_store(&b->nsec, 0);
         atomic_store(&b->over, now);
         b->began = now;
-        b->marked = false;
+        b->learns = b->marked = false;
         b->exact = is_drawn(&a->meters[b->context->card], now);
         b->measured = b->exact || worth_measuring(a, b, cold, now);
         if (!b->measured)
@@ -464,6 +464,7 @@ Batch *account_open(Account *a, Context *c, uintptr_t handle, CuHandle stream, u
 
 static void share(Batch *b, Estimate *e) {
         b->n_launches++;
+        b->learns = b->learns || estimate_is_new(e);
         for (uint32_t i = 0; i < b->n_shares; i++)
                 if (b->shares[i].of == e) {
                         b->shares[i].launches++;
@@ -492,6 +493,8 @@ static bool is_due(const Account *a, const Batch *b, const Estimate *e, uint64_t
 
         if ((estimate_is_doubtful(e) || estimate_varies(e)) && closed < MARKS_COLD)
                 return true;
+        if (b->learns && b->n_shares == ACCOUNT_KINDS)
+                return true; /* with one kind more it could not be told what each of them takes */
         if (closed == 0 && atomic_load_explicit(&m->marks, memory_order_relaxed) < MARKS_FIRST)
                 return true;
         return b->n_launches >= MARK_LAUNCHES || atomic_load(&b->nsec) >= mark_after(a, b->context->card) ||

@@ -7,9 +7,8 @@
 #define SURPRISE_NSEC UINT64_C(500000)
 
 enum {
-        SURPRISE =
-                64, /* measurements until one is forgotten; two within so many make a function that varies */
-        SURPRISES_MOST = 64 * SURPRISE,
+        SURPRISE = 256, /* measurements until one is forgotten; two within so many: it varies */
+        SURPRISES_MOST = 16 * SURPRISE,
         PART = 4, /* how far one measurement moves the average: 1/PART */
         MOST = 4, /* times the average: what is more was measured while the launching thread did something else */
 };
@@ -76,6 +75,10 @@ uint32_t estimate_trust(const Estimate *e) {
         uint32_t steady = atomic_load_explicit(&e->steady, memory_order_relaxed);
 
         return (uint32_t) ESTIMATE_FEW << (estimate_varies(e) && steady > 1 ? 1 : steady);
+}
+
+bool estimate_is_new(const Estimate *e) {
+        return atomic_load_explicit(&e->steady, memory_order_relaxed) < ESTIMATE_STEADY;
 }
 
 /* Threads that measure at the same time may lose one. */

@@ -37,6 +37,7 @@ bool estimate_is_cold(const Estimate *e);
 bool estimate_is_doubtful(const Estimate *e); /* cold, or measured last as many times as long */
 /* Now short, now long, as its parameters say: none of it may pass unseen, however short the average is. */
 bool estimate_varies(const Estimate *e);
+bool estimate_is_new(const Estimate *e); /* hardly measured, or surprised somebody */
 /* Launches that may be in flight when one more of these comes: few of what was hardly measured, or surprised somebody lately. */
 uint32_t estimate_trust(const Estimate *e);
 uint64_t estimate_newest(const Estimate *e); /* at least estimate_nsec(); what it may have become */

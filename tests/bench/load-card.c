@@ -5,7 +5,7 @@
  *     load-card KIND KERNEL_US                         without end
  *     load-card KIND KERNEL_US REQUEST_US REST_US N    N times so much work, then a pause; prints the us of each until it was done
  *
- * KIND: stream, streams (4 by turns), graph (of 20 kernels), cooperative. Ends with 1 and a line on stderr when CUDA refuses something. */
+ * KIND: stream, streams (4 by turns), graph (of 20 kernels), cooperative, varied (by turns one of 5 us and one of KERNEL_US, each waited for). Ends with 1 and a line on stderr when CUDA refuses something. */
 
 #include <dlfcn.h>
 #include <stdint.h>
@@ -17,7 +17,7 @@
 #define SEC  UINT64_C(1000000000)
 #define USEC UINT64_C(1000)
 
-enum { STREAMS = 4, NODES = 20, BLOCK_US = 100000 };
+enum { STREAMS = 4, NODES = 20, BLOCK_US = 100000, SHORT_US = 5, SHORTS = 400 };
 
 #define FUNCTIONS(X)                                                                                         \
         X(cuInit, (unsigned) )                                                                               \
@@ -105,11 +105,29 @@ static unsigned by_graph(void) {
         return NODES * kernel_us;
 }
 
+/* The same function and size, now short, now long; at first short for a while. */
+static unsigned by_varied(void) {
+        unsigned us = kernel_us, n = turn++ == 0 ? SHORTS : 1;
+
+        kernel_us = SHORT_US;
+        for (unsigned i = 0; i < n; i++) {
+                (void) launch_in(streams[0]);
+                require(cuCtxSynchronize(), "cuCtxSynchronize");
+        }
+        kernel_us = us;
+        (void) launch_in(streams[0]);
+        require(cuCtxSynchronize(), "cuCtxSynchronize");
+        return us;
+}
+
 static const struct {
         const char *name;
         unsigned (*launch)(void);
-} kinds[] = {
-        {"stream", by_stream}, {"streams", by_streams}, {"graph", by_graph}, {"cooperative", by_cooperative}};
+} kinds[] = {{"stream", by_stream},
+             {"streams", by_streams},
+             {"graph", by_graph},
+             {"cooperative", by_cooperative},
+             {"varied", by_varied}};
 
 static void open_card(void) {
         static const char image[] = ".version 6.4\n.target sm_50\n.address_size 64\n"

@@ -4,7 +4,7 @@
 simulated card that has a time. Judged by what the card's engine says that it did. That nobody has more than his share is a property and
 is asserted; how near he comes to it depends on the machine.
 
-    shares.py ALIQUOT ALIQUOT_SAMPLE ALIQUOT_SIM FOLDER_OF_SIMULATED_LIBRARIES
+    shares.py ALIQUOT ALIQUOT_SAMPLE ALIQUOT_SIM FOLDER_OF_SIMULATED_LIBRARIES LOAD_CARD
 """
 import os
 import sys
@@ -15,16 +15,18 @@ import unittest
 from shares_lab import CARD, Lab, Tenant
 from sim_lab import Machine, enter_namespace
 
-ALIQUOT, SAMPLE, SIM, LIBRARIES = map(os.path.abspath, sys.argv[1:5])
+ALIQUOT, SAMPLE, SIM, LIBRARIES, LOAD = map(os.path.abspath, sys.argv[1:6])
 PATIENCE = 300  # seconds
 MSEC = 1000000
 # Whatever the length of kernels: a window's credit, one in flight, the work that passes until somebody knows how long it is (a block of the
 # sample is 100 ms, and so is what it launches at once), and what a busy machine makes later than it is.
 BURST = 250 * MSEC
+# And what passes until it is known that a function is now short, now long: of those of 50 ms 8 in the mean, and more than 40 once in ten thousand times.
+VARIED = 2000 * MSEC
 
 
 class Shares(unittest.TestCase):
-    def watch(self, tenants, lab, seconds):
+    def watch(self, tenants, lab, seconds, burst=BURST):
         """Looks at the meters until so many seconds of the card are over since the first work: at each look, nobody has had more than
         his share of the time since he began, and the burst."""
         first, end = None, time.monotonic() + PATIENCE
@@ -38,7 +40,7 @@ class Shares(unittest.TestCase):
             if not first and all(ran):
                 first = now
             for t, had in zip(tenants, ran):
-                self.assertLessEqual(had, (now - before) * t.percent / 100 + BURST + t.kernel_us * 1000,
+                self.assertLessEqual(had, (now - before) * t.percent / 100 + burst + t.kernel_us * 1000,
                                      "%d %% after %d ms" % (t.percent, (now - before) / MSEC))
             if not any(ran):
                 before = now
@@ -73,6 +75,12 @@ class Shares(unittest.TestCase):
 
     def test_alone_with_long_kernels(self):
         self.check((30, 500000), seconds=8)
+
+    def test_now_short_now_long(self):
+        lab, tenants = self.start((10, 50000, 1, 3600, [LOAD, "varied", "50000"]))
+        got = self.watch(tenants, lab, 10, burst=BURST + VARIED)
+        print("# %.1f of 10" % got[0], flush=True)
+        self.assertGreater(got[0], 1, "it computes at all")
 
     def test_three_processes(self):
         self.check((30, 2000, 3))

@@ -93,6 +93,41 @@ static void shares_move_together(void) {
         ASSERT_INT(estimate_nsec(two[0].of), 1250);
 }
 
+static void learn(Estimate *e, uint64_t nsec, unsigned times) {
+        EstimateShare one = {e, 1};
+
+        for (unsigned i = 0; i < times; i++)
+                estimate_learn(&one, 1, nsec);
+}
+
+/* Trusted by and by; no more than a little as long as it is now short, now long; and again when that was long ago. */
+static void now_short_now_long(void) {
+        Estimate *e = estimate_find(&table, 0x5000, 1);
+
+        ASSERT_INT(estimate_trust(e), 4);
+        learn(e, 5000, 1);
+        ASSERT_INT(estimate_trust(e), 8);
+        ASSERT_TRUE(estimate_is_new(e));
+        learn(e, 5000, 10);
+        ASSERT_INT(estimate_trust(e), 64);
+        learn(e, 400000, 1); /* its thread was held up */
+        learn(e, 5000, 10);
+        ASSERT_INT(estimate_trust(e), 64);
+        learn(e, 5 * 1000000, 1);
+        ASSERT_INT(estimate_trust(e), 4);
+        ASSERT_FALSE(estimate_varies(e));
+        learn(e, 5000, 10);
+        ASSERT_INT(estimate_trust(e), 64);
+        learn(e, 5 * 1000000, 1);
+        ASSERT_TRUE(estimate_varies(e));
+        learn(e, 5000, 100);
+        ASSERT_TRUE(estimate_varies(e));
+        ASSERT_INT(estimate_trust(e), 8);
+        learn(e, 5000, 1000);
+        ASSERT_FALSE(estimate_varies(e));
+        ASSERT_INT(estimate_trust(e), 64);
+}
+
 /* More functions than places: all are served, and those that were used last are known. */
 static void more_than_there_is_room_for(void) {
         for (uintptr_t i = 1; i < 100000; i++) {
@@ -108,5 +143,5 @@ static void more_than_there_is_room_for(void) {
 int main(void) {
         return TEST_MAIN(TEST(told_apart), TEST(the_first_measurement_counts_whole), TEST(then_by_quarters),
                          TEST(another_length), TEST(what_the_others_leave), TEST(shares_move_together),
-                         TEST(more_than_there_is_room_for));
+                         TEST(now_short_now_long), TEST(more_than_there_is_room_for));
 }

@@ -781,6 +781,69 @@ static void what_is_late_holds_the_others(void) {
         settle();
 }
 
+static void wait_for_the_card(void) {
+        while (account_now() < driver.end)
+                (void) usleep(50);
+}
+
+/* By turns short and long, each alone on the card, the long ones before a mark is due again: when nobody saw their end, the next ones of that
+ * function are looked at more closely, and then all of them. */
+static void by_turns_short_and_long(void) {
+        pthread_t helper;
+        int64_t before;
+
+        begin();
+        helper = drive();
+        for (unsigned i = 0; i < 100; i++) {
+                launch(5000);
+                wait_for_the_card();
+        }
+        settle();
+        before = account_get(&gate)->meters[0].used;
+        for (unsigned i = 0; i < 100; i++) {
+                launch(5000);
+                wait_for_the_card();
+                launch(3 * MSEC);
+                wait_for_the_card();
+        }
+        stop(helper);
+        settle();
+        ASSERT_TRUE(account_get(&gate)->meters[0].used - before >= (int64_t) (100 * 3 * MSEC / 2));
+}
+
+static uint32_t most_in_flight(unsigned n, uint64_t nsec) {
+        uint32_t most = 0, now;
+
+        for (unsigned i = 0; i < n; i++) {
+                launch(nsec);
+                now = account_get(&gate)->meters[0].launches;
+                most = now > most ? now : most;
+        }
+        wait_for_the_card();
+        return most;
+}
+
+/* What was hardly measured, or was short and then long before, is launched a few at a time. */
+static void few_until_it_is_known(void) {
+        pthread_t helper;
+
+        begin();
+        helper = drive();
+        launch_in(16, 0x7000, 5000, 0);
+        wait_for_the_card();
+        for (unsigned i = 0; i < 20; i++) {
+                launch_in(16, 0x7000, 5 * MSEC, 0);
+                ASSERT_TRUE(account_get(&gate)->meters[0].launches <= 8);
+        }
+        wait_for_the_card();
+        for (unsigned i = 0; i < 3; i++) {
+                (void) most_in_flight(300, 5000);
+                ASSERT_TRUE(most_in_flight(20, 5 * MSEC) <= (i < 2 ? 64 : 8));
+        }
+        stop(helper);
+        settle();
+}
+
 /* It is not over before something happens that this thread does later: that must not be for ever. */
 static void nobody_is_held_for_ever(void) {
         uint64_t begin_at;
@@ -858,5 +921,6 @@ int main(void) {
                          TEST(threads), TEST(contexts_end_below_threads), TEST(more_work_than_before),
                          TEST(what_is_late_holds_the_others), TEST(without_batches),
                          TEST(not_too_many_at_once), TEST(strays), TEST(nobody_is_held_for_ever),
-                         TEST(over_by_its_time), TEST(several_come_first));
+                         TEST(by_turns_short_and_long), TEST(few_until_it_is_known), TEST(over_by_its_time),
+                         TEST(several_come_first));
 }
