@@ -261,6 +261,7 @@ static void read_rows(Model *m, uint32_t tenant) {
                             .apart = t->tally.apart,
                             .stuck = t->tally.stuck,
                             .n_active = t->tally.n_active,
+                            .n_working = t->tally.n_working,
                             .began = t->tally.began,
                             .drained = t->tally.drained,
                             .ended = t->tally.ended};
