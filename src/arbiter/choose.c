@@ -15,8 +15,9 @@ static int rank(const EngineTenant *t, int64_t tokens, int64_t enough) {
         return tokens >= enough ? RANK_CAPPED : RANK_NONE;
 }
 
-static bool may_wait(const EngineTenant *t, uint64_t now) {
-        return t->state == ENGINE_CLOSED && t->terms.gated && wants(t) && now >= t->paused_until;
+static bool is_among(const EngineTenant *t, EngineAmong among) {
+        return (t->state == ENGINE_CLOSED || (t->state == ENGINE_CLOSING && among == AMONG_CLOSING)) &&
+               t->terms.gated && wants(t);
 }
 
 static bool is_before(const EngineTenant *a, int rank_a, const EngineTenant *b, int rank_b) {
@@ -27,13 +28,14 @@ static bool is_before(const EngineTenant *a, int rank_a, const EngineTenant *b, 
         return account_lag(&a->account, &a->terms) > account_lag(&b->account, &b->terms);
 }
 
-int engine_choose(const Engine *e, uint64_t now) {
+int engine_choose(const Engine *e, EngineAmong among, uint64_t now) {
         int best = -1, best_rank = RANK_NONE;
 
         for (uint32_t i = 0; i < e->n; i++) {
                 const EngineTenant *t = &e->tenants[i];
-                int r = may_wait(t, now) ? rank(t, account_tokens(&t->account), (int64_t) ENGINE_QUANTUM)
-                                         : RANK_NONE;
+                int r = is_among(t, among) && now >= t->paused_until
+                                ? rank(t, account_tokens(&t->account), (int64_t) ENGINE_QUANTUM)
+                                : RANK_NONE;
 
                 if (r == RANK_NONE || (best >= 0 && !is_before(t, r, &e->tenants[best], best_rank)))
                         continue;
@@ -72,14 +74,14 @@ bool engine_lends(const Engine *e, const EngineTenant *t) {
         return false;
 }
 
-uint64_t engine_ripens(const Engine *e, uint64_t now) {
+uint64_t engine_ripens(const Engine *e, EngineAmong among, uint64_t now) {
         uint64_t when = UINT64_MAX;
 
         for (uint32_t i = 0; i < e->n; i++) {
                 const EngineTenant *t = &e->tenants[i];
                 int64_t enough = t->terms.high ? 1 : (int64_t) ENGINE_QUANTUM, missing;
 
-                if (t->state != ENGINE_CLOSED || !t->terms.gated || !wants(t))
+                if (!is_among(t, among))
                         continue;
                 missing = t->terms.conserving ? 0 : enough - account_tokens(&t->account);
                 missing = missing > 0 ? missing * POLICY_PPM / (int64_t) t->terms.rate + 1 : 0;

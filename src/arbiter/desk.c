@@ -18,6 +18,8 @@
 #define LOCK  "arbiter"
 #define BEAT  UINT64_C(100000000) /* ns: so often everybody is told that we are here */
 #define SWEEP UINT64_C(100000000) /* ns: so often all rows are read, for bells that were lost */
+#define ROUND                                                                                                \
+        UINT64_C(250000000) /* ns: the same where somebody's work is known: that one has windows already */
 #define FRESH                                                                                                \
         UINT64_C(                                                                                            \
                 20000000) /* ns: with a bell, rows of processes that we do not know are looked for, not more often */
@@ -112,6 +114,12 @@ static void listen_to(Desk *d, Placed *p) {
         }
 }
 
+/* Sums of an arbiter before us. */
+static void take_over(EngineTurn *ret, const SliceTurn *turn) {
+        ret->granted = atomic_load_explicit(&turn->granted, memory_order_relaxed);
+        ret->used = atomic_load_explicit(&turn->used, memory_order_relaxed);
+}
+
 /* Whatever window an arbiter before us has opened is waited for. */
 static bool sit_down(Desk *d, Placed *p, uint64_t now) {
         Terms terms = policy_terms(&p->seat.wish);
@@ -128,6 +136,7 @@ static bool sit_down(Desk *d, Placed *p, uint64_t now) {
                 return false;
         p->card = (uint32_t) card;
         p->tenant = (uint32_t) tenant;
+        take_over(&d->cards[card]->engine.tenants[tenant].turn, turn);
         d->cards[card]->n++;
         d->cards[card]->next = 0;
         listen_to(d, p);
@@ -244,40 +253,53 @@ static bool is_moved(const Board *b) {
 
 /* ---- a card's step ---- */
 
-static bool is_doubtful(const EngineTenant *t, const Seat *s, uint64_t now) {
-        bool silent = (t->state == ENGINE_CLOSING && now > t->turn.closes + DOUBT) ||
-                      t->state == ENGINE_OVERDUE || t->empty > 0;
+/* Who was not to ring is not silent before he has been looked at. */
+static bool is_doubtful(const EngineTenant *t, const Seat *s, uint64_t now, bool looked) {
+        bool silent =
+                (t->state == ENGINE_CLOSING && now > t->turn.closes + DOUBT && (looked || !t->turn.quiet)) ||
+                t->state == ENGINE_OVERDUE || t->empty > 0;
 
         return now - s->questioned >= (silent ? DOUBT : CENSUS);
+}
+
+static uint64_t sweep_after(const Placed *p, const EngineTenant *t) {
+        if (p->rung || p->sweeps)
+                return FRESH;
+        return t->says.wants != 0 ? ROUND : SWEEP;
 }
 
 static void look(Desk *d, Placed *p, uint64_t now) {
         Engine *e = &d->cards[p->card]->engine;
         const EngineTenant *t = &e->tenants[p->tenant];
-        bool all = now - p->seat.swept >= (p->rung || p->sweeps ? FRESH : SWEEP);
+        bool all = now - p->seat.swept >= sweep_after(p, t);
         EngineSays says;
 
         if (!p->rung && !all && !engine_looks(e, p->tenant, now))
                 return;
-        seat_read(&p->seat, now, all, is_doubtful(t, &p->seat, now), &says);
+        seat_read(&p->seat, now, all, is_doubtful(t, &p->seat, now, false), &says);
+        if (!says.drained && is_doubtful(t, &p->seat, now, true))
+                seat_read(&p->seat, now, false, true, &says);
         p->sweeps = !all && (p->rung || p->sweeps) && says.wants == 0;
         p->rung = false;
         engine_says(e, now, p->tenant, &says);
 }
 
 static bool is_news(const EngineTurn *a, const EngineTurn *b) {
-        return a->gated != b->gated || a->open != b->open || a->number != b->number ||
+        return a->gated != b->gated || a->open != b->open || a->number != b->number || a->quiet != b->quiet ||
                (a->open && (a->closes != b->closes || a->depth != b->depth));
 }
 
-/* Those that close before the one that opens: no two pages ever say that their window is open. */
+/* Those that close before the one that opens: no two pages ever say that their window is open. That we are here is said with every beat,
+ * and on the way to one that comes late. */
 static void tell_those(Desk *d, uint32_t card, uint64_t now, bool open) {
+        uint64_t old = now >= d->beat ? BEAT / 2 : BEAT * 3 / 2;
+
         for (uint32_t i = 0; i < d->n_seats; i++) {
                 Placed *p = d->seats[i];
                 const EngineTurn *turn = &d->cards[card]->engine.tenants[p->tenant].turn;
 
                 if (p->card == card && turn->open == open &&
-                    (is_news(turn, &p->seat.turn) || now - p->seat.written >= BEAT / 2))
+                    (is_news(turn, &p->seat.turn) || now - p->seat.written >= old))
                         seat_write(&p->seat, turn, now);
         }
 }
@@ -302,7 +324,9 @@ static void report(Desk *d, uint32_t card, uint64_t now) {
                                                                            ? p->seat.limits->container
                                                                            : "",
                                                       .uuid = p->seat.uuid,
-                                                      .nsec = now - event.since});
+                                                      .nsec = now - event.since,
+                                                      .part = event.part,
+                                                      .again = event.again});
                 }
 }
 

@@ -15,6 +15,7 @@ typedef struct DeskKernel {
         const char *container; /* for people */
         const char *uuid;      /* of the card */
         uint64_t nsec;         /* so long it has run beyond its window */
+        bool part, again;      /* as in EngineEvent */
 } DeskKernel;
 
 typedef struct DeskOptions {
@@ -37,5 +38,6 @@ int desk_run(const DeskOptions *options, Fault *fault);
 int desk_start(const char *board, int *ret_stop);
 
 /* The same, and a line for each kernel that will not end (patience: as above) is written to `tell` beside standard error, which is not
- * waited for; it stays the caller's; -1: nobody is told. A line is "hung NSEC SLICE UUID CONTAINER", shorter than PIPE_BUF. */
+ * waited for; it stays the caller's; -1: nobody is told. A line is "VERB NSEC SLICE UUID CONTAINER", shorter than PIPE_BUF; VERB is
+ * "hung", or "part" where others of the container's processes go on; "still-hung" and "still-part" each `patience` that it lasts. */
 int desk_start_telling(const char *board, int tell, uint64_t patience, int *ret_stop);

@@ -50,8 +50,23 @@ static inline bool has_come(const EngineTenant *t) {
                t->says.in_flight > 0;
 }
 
+/* Its window is closed, and nothing of it is in flight. */
+static inline bool is_over(const EngineTenant *t) {
+        return t->says.drained && t->said >= t->turn.closes;
+}
+
+/* When that was noticed, or would have been by whoever waited for it. Who was not waited for and did not say it was not longer than a window's work. */
+static inline uint64_t over_at(const EngineTenant *t, uint64_t now) {
+        if (t->says.over == 0)
+                return t->turn.quiet ? min_u64(now, t->turn.closes + t->turn.rest + HOP) : now;
+        return min_u64(now, max_u64(t->says.over, t->turn.closes) + HOP * 3 / 4);
+}
+
+/* Whether those count as waiting whose windows are not over yet, too. */
+typedef enum EngineAmong { AMONG_CLOSED, AMONG_CLOSING } EngineAmong;
+
 /* Who of those that wait is next; -1: nobody may. */
-int engine_choose(const Engine *e, uint64_t now);
+int engine_choose(const Engine *e, EngineAmong among, uint64_t now);
 
 /* Whether the owner keeps the card although this one waits, once it has been charged so much more. */
 bool engine_keeps(const Engine *e, const EngineTenant *owner, int waiting, uint64_t more);
@@ -62,7 +77,7 @@ bool engine_lends(const Engine *e, const EngineTenant *t);
 bool engine_reclaims(const EngineTenant *waiting, const EngineTenant *owner);
 
 /* When the next of those that have no tokens yet has them; UINT64_MAX: nobody waits for any. */
-uint64_t engine_ripens(const Engine *e, uint64_t now);
+uint64_t engine_ripens(const Engine *e, EngineAmong among, uint64_t now);
 
 /* So long before the end of a window the next one is opened, as that one's owner has been late. */
 static inline uint64_t engine_lead(const EngineTenant *t) {

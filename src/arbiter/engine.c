@@ -111,7 +111,7 @@ static bool was_away(const Engine *e, uint64_t now) {
 
 void engine_says(Engine *e, uint64_t now, uint32_t i, const EngineSays *says) {
         EngineTenant *t = &e->tenants[i];
-        uint64_t busy = max_u64(says->busy, t->says.busy);
+        uint64_t busy = max_u64(says->busy, t->says.busy), over = says->over;
 
         if (says->life != t->says.life) {
                 t->alive = now;
@@ -120,8 +120,11 @@ void engine_says(Engine *e, uint64_t now, uint32_t i, const EngineSays *says) {
         if (was_away(e, now))
                 t->apart_over = now;
         note_apart(e, t, says, now);
+        if (!t->says.drained) /* as we have seen */
+                over = over != 0 ? max_u64(over, t->said) : 0;
         t->says = *says;
         t->says.busy = busy;
+        t->says.over = over;
         t->said = now;
         if (t->state == ENGINE_OPEN || t->state == ENGINE_CLOSING)
                 note_begin(t, says);
@@ -146,14 +149,17 @@ bool engine_looks(const Engine *e, uint32_t i, uint64_t now) {
 
 /* ---- time ---- */
 
-static bool is_stalled(const Engine *e, const EngineTenant *t, uint64_t now) {
-        for (uint32_t i = 0; i < e->n; i++) {
-                const EngineTenant *o = &e->tenants[i];
+/* Its work keeps the card from the others, for longer than a window. */
+static bool stalls(const EngineTenant *t, uint64_t now) {
+        return t->state == ENGINE_CLOSING && now > t->turn.closes + ENGINE_QUANTUM;
+}
 
-                if (o != t && o->state == ENGINE_CLOSING && now > o->turn.closes + ENGINE_QUANTUM)
-                        return true;
-        }
-        return false;
+static unsigned count_stalling(const Engine *e, uint64_t now) {
+        unsigned n = 0;
+
+        for (uint32_t i = 0; i < e->n; i++)
+                n += stalls(&e->tenants[i], now);
+        return n;
 }
 
 static bool is_closing(const Engine *e) {
@@ -163,13 +169,20 @@ static bool is_closing(const Engine *e) {
         return false;
 }
 
-/* What an overdue one does beside others is theirs, too. */
-static void pass_overdue(Engine *e, uint64_t passed) {
+/* What an overdue one does beside others is theirs, too. What it will be charged for it counts as granted, as long as it says that it has
+ * work there, and that is not told of as a kernel that hangs: who never says its end has nothing of that. */
+static void pass_overdue(Engine *e, uint64_t passed, uint64_t now) {
         bool others = e->owner >= 0 || is_closing(e);
 
-        for (uint32_t i = 0; others && i < e->n; i++)
-                if (e->tenants[i].state == ENGINE_OVERDUE)
-                        e->tenants[i].shared += passed;
+        for (uint32_t i = 0; i < e->n; i++) {
+                EngineTenant *t = &e->tenants[i];
+
+                if (t->state != ENGINE_OVERDUE)
+                        continue;
+                t->shared += others ? passed : 0;
+                if (t->says.in_flight > 0 && since(t->overdue, now) < e->hung)
+                        t->turn.granted += others ? passed / 2 : passed;
+        }
 }
 
 /* What goes from one window to the next is lost for all, and by all alike. */
@@ -208,12 +221,13 @@ static void wake_or_sleep(Engine *e, EngineTenant *t, uint64_t now) {
 /* Late: nobody looked at windows that were to be looked at. Their owners are not charged for it. */
 static void pass_time(Engine *e, uint64_t now) {
         uint64_t passed = min_u64(now - e->now, STEP_MAX), late = since(e->asked + ON_TIME, now);
+        unsigned stalling = count_stalling(e, now);
         bool full = is_overcommitted(e);
 
-        pass_overdue(e, passed);
+        pass_overdue(e, passed, now);
         for (uint32_t i = 0; i < e->n; i++) {
                 EngineTenant *t = &e->tenants[i];
-                AccountTime how = is_stalled(e, t, now) ? ACCOUNT_STALLED : ACCOUNT_WANTS;
+                AccountTime how = stalling > stalls(t, now) ? ACCOUNT_STALLED : ACCOUNT_WANTS;
 
                 if (t->state == ENGINE_FREE)
                         continue;
@@ -272,7 +286,7 @@ static bool may_go_on(const EngineTenant *t, uint64_t now) {
 static void tend_owner(Engine *e, uint64_t now) {
         uint32_t i = (uint32_t) e->owner;
         EngineTenant *t = &e->tenants[i];
-        int waiting = engine_choose(e, now);
+        int waiting = engine_choose(e, AMONG_CLOSED, now);
         bool idle = is_idle(t, now) || (waiting >= 0 && is_absent(t, now)), keeps;
 
         if (t->says.ended && may_go_on(t, now))
@@ -318,13 +332,14 @@ static bool may_open(const Engine *e, uint64_t now, const EngineTenant *next) {
 }
 
 static void open_next(Engine *e, uint64_t now) {
-        int i = engine_choose(e, now), second;
+        int i = engine_choose(e, AMONG_CLOSED, now), second;
 
         if (i < 0 || !may_open(e, now, &e->tenants[i]))
                 return;
         e->tenants[i].state = ENGINE_OPEN; /* to see who else waits */
-        second = engine_choose(e, now);
-        window_open(e, (uint32_t) i, now, second >= 0 || engine_ripens(e, now) < now + ENGINE_QUANTUM);
+        second = engine_choose(e, AMONG_CLOSING, now);
+        window_open(e, (uint32_t) i, now,
+                    second >= 0 || engine_ripens(e, AMONG_CLOSING, now) < now + ENGINE_QUANTUM);
 }
 
 /* ---- when to come again ---- */
@@ -337,18 +352,28 @@ static uint64_t without_bell(const EngineTenant *t, uint64_t now, bool haste) {
         return window_deadline(t) > now ? min_u64(window_deadline(t), max_u64(first, again)) : again;
 }
 
+/* So long before the end of a window whoever is next now is let in. */
+static uint64_t lead_of(const Engine *e, int next) {
+        return next >= 0 ? engine_lead(&e->tenants[next]) : engine_longest_lead(e);
+}
+
 static uint64_t after_owner(const Engine *e, uint64_t now) {
         const EngineTenant *t = &e->tenants[e->owner];
-        uint64_t closes = t->turn.closes, ripe = engine_ripens(e, now),
-                 end = closes + since(engine_longest_lead(e), min_u64(t->tail, t->turn.rest));
-        int waiting = engine_choose(e, now);
-        bool others = ripe < end + ENGINE_QUANTUM;
-        uint64_t next = waiting < 0 && !others ? without_bell(t, now, true) : max_u64(end, now + LEAD / 4);
+        int waiting = engine_choose(e, AMONG_CLOSING, now);
+        uint64_t closes = t->turn.closes, ripe = engine_ripens(e, AMONG_CLOSING, now),
+                 end = closes + since(lead_of(e, waiting), min_u64(t->tail, t->turn.rest));
+        uint64_t next = max_u64(max_u64(end, waiting < 0 ? ripe : 0), now + LEAD / 4);
+
+        if (waiting < 0) /* who has drained by then has rung */
+                next = min_u64(next, without_bell(t, now, true));
 
         if (engine_keeps(e, t, waiting, since(now, closes)))
                 next = since(MARGIN, closes);
         if (ripe > now && t->firm < closes) /* it goes on only as long as nobody waits */
                 next = min_u64(next, max_u64(ripe, t->firm));
+        if (t->began == 0 && t->lag > 2 * HOP && now < t->opened + t->lag / 2)
+                next = min_u64(next,
+                               t->opened + t->lag / 2); /* who says that he is late has nothing in flight */
         if (t->idle_since > 0)
                 next = min_u64(next, now + GAP);
         if (t->idles || (t->empty > 0 && t->says.busy == t->busy))
@@ -358,14 +383,17 @@ static uint64_t after_owner(const Engine *e, uint64_t now) {
 
 static uint64_t after_closing(const Engine *e, const EngineTenant *t, uint64_t now) {
         uint64_t deadline = window_deadline(t), end = since(engine_longest_lead(e), window_end(t, now)),
-                 ripe = engine_ripens(e, now);
+                 ripe = engine_ripens(e, AMONG_CLOSED, now);
+        int next = engine_choose(e, AMONG_CLOSED, now);
 
         if (deadline <= now)
                 deadline = UINT64_MAX; /* nobody waits for its end, so it may take as long as it does */
-        if (e->owner >= 0)
-                return without_bell(t, now, false);
+        if (e->owner >= 0)             /* seen with the end of the other one's */
+                return deadline;
         if (ripe > now)
                 return min_u64(without_bell(t, now, true), max_u64(ripe, end));
+        if (end <= now && next >= 0 && t->says.n_active == 1) /* one process's word is good enough */
+                end = since(engine_lead(&e->tenants[next]), window_end(t, now));
         if (end > now)
                 return min_u64(deadline, end);
         return min_u64(deadline, now + LEAD / 2 + since(t->turn.closes, now) / 8);
@@ -377,7 +405,7 @@ static uint64_t next_call(const Engine *e, uint64_t now) {
         if (e->owner >= 0)
                 next = after_owner(e, now);
         else if (!is_closing(e))
-                next = min_u64(next, max_u64(engine_ripens(e, now), now + LEAD / 4));
+                next = min_u64(next, max_u64(engine_ripens(e, AMONG_CLOSED, now), now + LEAD / 4));
         for (uint32_t i = 0; i < e->n; i++) {
                 const EngineTenant *t = &e->tenants[i];
 
@@ -408,20 +436,39 @@ static bool is_blamed(const Engine *e) {
         return false;
 }
 
+/* What was over long ago has not been on the card since: before time passes for all. */
+static void hear_quiet(Engine *e, uint64_t now) {
+        for (uint32_t i = 0; i < e->n; i++)
+                if (e->tenants[i].turn.quiet && is_over(&e->tenants[i]))
+                        window_tend(e, i, now);
+}
+
+static void hush(Engine *e) {
+        for (uint32_t i = 0; i < e->n; i++)
+                e->tenants[i].turn.quiet = e->owner >= 0 && e->tenants[i].state == ENGINE_CLOSING;
+}
+
 uint64_t engine_step(Engine *e, uint64_t now) {
+        int32_t owner = e->owner;
+
         now = max_u64(now, e->now);
-        if (was_away(e, now))
+        if (was_away(e, now)) {
                 come_back(e, now);
-        else
+        } else {
+                hear_quiet(e, now);
                 pass_time(e, now);
+        }
         if (is_blamed(e))
                 e->blamed = now;
-        if (e->owner >= 0)
-                tend_owner(e, now);
         for (uint32_t i = 0; i < e->n; i++)
                 window_tend(e, i, now);
+        if (owner >= 0) {
+                tend_owner(e, now);
+                window_tend(e, (uint32_t) owner, now);
+        }
         if (e->owner < 0)
                 open_next(e, now);
+        hush(e);
         e->asked = next_call(e, now);
         return e->asked;
 }
@@ -440,14 +487,26 @@ static int longest_overdue(const Engine *e) {
         return longest;
 }
 
+static bool tell(Engine *e, uint32_t i, uint64_t since_, EngineEvent *ret) {
+        EngineTenant *t = &e->tenants[i];
+
+        *ret = (EngineEvent){
+                .tenant = i, .since = since_, .part = t->state != ENGINE_OVERDUE, .again = t->told};
+        t->told = true;
+        t->told_at = e->now;
+        e->blamed = e->now;
+        return true;
+}
+
 bool engine_event(Engine *e, EngineEvent *ret) {
         int i = is_blamed(e) ? -1 : longest_overdue(e);
         uint64_t begun = i < 0 ? 0 : max_u64(stuck_since(&e->tenants[i]), e->blamed);
 
+        for (uint32_t k = 0; i < 0 && k < e->n; k++)
+                if (e->tenants[k].told && stuck_since(&e->tenants[k]) != 0 &&
+                    since(e->tenants[k].told_at, e->now) >= e->hung)
+                        return tell(e, k, stuck_since(&e->tenants[k]), ret);
         if (i < 0 || since(begun, e->now) < e->hung)
                 return false;
-        e->tenants[i].told = true;
-        e->blamed = e->now;
-        *ret = (EngineEvent){.tenant = (uint32_t) i, .since = begun};
-        return true;
+        return tell(e, (uint32_t) i, begun, ret);
 }

@@ -18,7 +18,6 @@
 #include "arbiter/account.h"
 
 enum { ENGINE_TENANTS = 128 };
-
 #define ENGINE_QUANTUM UINT64_C(5000000)     /* ns */
 #define ENGINE_HUNG    UINT64_C(10000000000) /* ns */
 
@@ -30,17 +29,18 @@ typedef struct EngineSays {
         uint64_t launched, life;      /* launches, and words that moved: ever, both */
         uint64_t apart; /* ns of the card beside windows, ever, not in busy: of processes that were silent */
         uint64_t stuck; /* since when a process is left out, whose work does not end; 0: none is */
+        uint64_t over;  /* when what was launched in its newest window was, by its own word; 0: just now */
         bool drained;   /* nothing that was launched in its newest window is in flight */
         bool ended;     /* it takes its newest window for over */
 } EngineSays;
 
 typedef struct EngineTurn {
-        bool gated, open;
-        uint32_t number; /* of the newest window */
+        bool gated, open, quiet; /* quiet: another one has the card, and nobody needs to be told of its end */
+        uint32_t number;         /* of the newest window */
         uint64_t closes, depth;
         uint64_t rest;          /* ns: what is launched in it is over so long after it closes */
         uint32_t sharers;       /* processes that divide what may be in flight */
-        uint64_t granted, used; /* ns, ever */
+        uint64_t granted, used; /* ns, ever: its windows, by our clock; what it was charged */
 } EngineTurn;
 
 typedef enum EngineState {
@@ -67,14 +67,13 @@ typedef struct EngineTenant {
         uint64_t tail;                 /* ns from a window's close to its end, at least */
         uint64_t patience;             /* ns that others wait for work that it says is in flight */
         uint64_t idle_since;           /* seen without work in its window; 0: not */
-        uint64_t overdue, shared;      /* since when; of that: ns in which others had a window */
-        uint64_t spare;   /* of that: ns that it is charged for only if it says that it used them */
-        uint32_t working; /* processes that had work on the card then, at most */
-        uint64_t settled,
-                over; /* what it had used by its own word when it was charged last, and when that was */
-        uint64_t apart_over;          /* until when its silent processes are charged for */
-        uint64_t doubt;               /* ns by which that charge and its own word differed */
-        uint64_t contested;           /* ns that it was charged and others had, whose work was overdue */
+        uint64_t told_at, overdue, shared; /* when its kernel was told of; since when; ns beside others */
+        uint64_t spare;         /* of that: ns that it is charged for only if it says that it used them */
+        uint32_t working;       /* processes that had work on the card then, at most */
+        uint64_t settled, over; /* used by its own word when it was charged last, and when that was */
+        uint64_t apart_over;    /* until when its silent processes are charged for */
+        uint64_t doubt;         /* ns by which that charge and its own word differed */
+        uint64_t contested;     /* ns that it was charged and others had, whose work was overdue */
         uint64_t active_until, alive; /* it counts as wanting until then; when anything last moved */
         uint64_t mercy;         /* ns that it may come late and not pay for it, where nobody loses by that */
         uint64_t paused_until;  /* it wanted windows and did nothing with them */
@@ -84,7 +83,8 @@ typedef struct EngineTenant {
 
 typedef struct EngineEvent {
         uint32_t tenant;
-        uint64_t since; /* its window closed then, and its work has not ended */
+        uint64_t since;   /* its window closed then, and its work has not ended */
+        bool part, again; /* others of its processes go on; told before, and lasts */
 } EngineEvent;
 
 typedef struct Engine {
@@ -101,8 +101,8 @@ typedef struct Engine {
 
 void engine_init(Engine *e, uint64_t now);
 
-/* A tenant that may have a window from an arbiter before us: its number, and whether it may still be open. Then nothing is opened
- * before that is over. The number, or -1: ENGINE_TENANTS are there already. */
+/* number, open: of a window from an arbiter before us, and whether it may still be; then nothing is opened before that is over. The
+ * tenant's number, or -1: ENGINE_TENANTS are there already. */
 int engine_add(Engine *e, uint64_t now, const Terms *terms, uint32_t number, bool open);
 void engine_set(Engine *e, uint32_t i, const Terms *terms); /* at once; what it owes stays */
 void engine_remove(Engine *e, uint32_t i);
@@ -112,10 +112,9 @@ void engine_says(Engine *e, uint64_t now, uint32_t i, const EngineSays *says);
 /* Whether the next step depends on what this one says now. */
 bool engine_looks(const Engine *e, uint32_t i, uint64_t now);
 
-/* Returns when it wants to be called again, should nobody ring before. A clock that goes back stands still. A step that comes more than
- * TURN_AWAY_NSEC after the one before charges nobody for that time: call it oftener, also where it does not want that. */
+/* Returns when it wants to be called again, should nobody ring before. One more than TURN_AWAY_NSEC after the last charges nobody for it. */
 uint64_t engine_step(Engine *e, uint64_t now);
 
-/* Kernels that have run for longer than e->hung, each once. Of several the one that has run longest; another's time counts from when
- * that one is gone, because until then it may have waited for it. False: there is none. */
+/* Kernels that have run for longer than e->hung, and each e->hung that they last. Of several the one that has run longest; another's
+ * time counts from when that one is gone, because until then it may have waited for it. False: there is none. */
 bool engine_event(Engine *e, EngineEvent *ret);

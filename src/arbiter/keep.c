@@ -62,8 +62,9 @@ static void reset_signals(void) {
 /* Nobody waits for a reader who is slow, or gone: the line is lost, standard error has it. */
 static void tell_of(int fd, const DeskKernel *k) {
         char line[LINE];
-        int n = snprintf(line, sizeof line, "hung %llu %s %s %s\n", (unsigned long long) k->nsec, k->slice,
-                         k->uuid, k->container);
+        int n = snprintf(line, sizeof line, "%s%s %llu %s %s %s\n", k->again ? "still-" : "",
+                         k->part ? "part" : "hung", (unsigned long long) k->nsec, k->slice, k->uuid,
+                         k->container);
 
         if (n > 0 && (size_t) n < sizeof line)
                 (void) !write(fd, line, (size_t) n);
@@ -74,6 +75,8 @@ static void on_hung(void *userdata, const DeskKernel *k) {
 
         if (ends->tell >= 0)
                 tell_of(ends->tell, k);
+        if (k->again)
+                return;
         (void) fprintf(stderr, "aliquot: a kernel of %s (%s) on %s has run for %llu s\n", k->container,
                        k->slice, k->uuid, (unsigned long long) (k->nsec / 1000000000));
 }

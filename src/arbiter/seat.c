@@ -249,6 +249,7 @@ void seat_read(Seat *s, uint64_t now, bool all, bool doubt, EngineSays *ret) {
                             .n_working = s->tally.n_working,
                             .began = s->tally.began,
                             .drained = s->tally.drained,
+                            .over = s->tally.over,
                             .ended = s->tally.ended};
 }
 
@@ -270,7 +271,7 @@ static void wake(SliceTurn *turn) {
 void seat_write(Seat *s, const EngineTurn *turn, uint64_t now) {
         SliceTurn *t = &s->limits->turn;
         uint32_t window = turn->number << 1 | (turn->open ? TURN_OPEN : 0),
-                 flags = turn->gated ? TURN_GATED : 0;
+                 flags = (turn->gated ? TURN_GATED : 0) | (turn->quiet ? TURN_QUIET : 0);
         bool news, good;
 
         if (!seat_is_whole(s))

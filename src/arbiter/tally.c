@@ -8,7 +8,7 @@
 void tally_begin(Tally *t, uint64_t opened, uint64_t closed) {
         t->opened = opened;
         t->closed = closed;
-        t->began = t->stuck = 0;
+        t->began = t->stuck = t->over = 0;
         t->all = t->some = (TallySum){.drained = true};
         t->ended = false;
 }
@@ -57,7 +57,7 @@ static void note(Tally *t, TallyRow *r, const Said *said, uint64_t now, uint64_t
                 t->busy += more;
         t->launched += r->known ? (uint32_t) (said->launched - r->said.launched) : 0; /* it wraps */
         t->life++;
-        *r = (TallyRow){.said = *said, .moved = now, .known = true};
+        *r = (TallyRow){.said = *said, .moved = now, .over = r->over, .known = true};
 }
 
 static bool is_undrained(const Said *said, uint32_t window) {
@@ -85,11 +85,21 @@ static bool is_quiet(const Tally *t, const TallyRow *r, uint32_t window, uint64_
                since(from, now) > four_times(r->said.in_flight) + SILENCE;
 }
 
+/* Who goes on wanting says so anew when his window's work is over; of who does not, or is older than that, it is when it was seen. */
+static uint64_t over_of(const Tally *t, const Said *said, uint64_t now) {
+        return t->closed != 0 && said->wants >= t->closed && said->wants <= now ? said->wants : now;
+}
+
 void tally_row(Tally *t, uint32_t row, const Said *said, uint32_t window, uint64_t now, uint64_t most) {
         uint64_t then = begun(said->began, t->opened, now);
         TallyRow *r = &t->rows[row];
+        bool drains = window != 0 && said->drained == window && (!r->known || r->said.drained != window);
 
         note(t, r, said, now, most);
+        if (drains)
+                r->over = over_of(t, said, now);
+        if (window != 0 && said->drained == window && r->over > t->over)
+                t->over = r->over;
         t->ended |= window != 0 && said->drained == window;
         if (r->silent != 0 && (t->stuck == 0 || r->silent < t->stuck))
                 t->stuck = r->silent;

@@ -15,6 +15,7 @@ typedef struct TallyRow {
         Said said;       /* last */
         uint64_t moved;  /* when that was something else than before */
         uint64_t silent; /* when it was left out: its work did not end, and nothing moved; 0: it counts */
+        uint64_t over;   /* when what it launched in the window that it drained last was */
         bool known, quiet;
 } TallyRow;
 
@@ -36,6 +37,7 @@ typedef struct Tally {
         uint64_t wants;           /* since when; 0: nobody does */
         uint64_t opened,
                 began; /* when the newest window was, and when the first row began in it; 0: none did */
+        uint64_t over; /* when what rows had launched in the newest window was; 0: no row has said so */
         uint32_t n_active, n_working; /* rows that want; rows whose work is on the card */
         bool drained, ended;          /* as in EngineSays */
 } Tally;

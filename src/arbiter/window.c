@@ -70,13 +70,15 @@ void window_open(Engine *e, uint32_t i, uint64_t now, bool contested) {
                 e->clock = t->account.clock;
 }
 
-/* While a window lasts, its owner pays for the time as it passes: accounts are always as of now. */
+/* While a window lasts, its owner pays for the time as it passes: accounts are always as of now. Granted is by our clock alone, whatever
+ * he says. */
 void window_charge(Engine *e, uint32_t i, uint64_t ns) {
         EngineTenant *t = &e->tenants[i];
 
         account_charge(&t->account, &t->terms, (int64_t) ns, e->clock);
         t->paid += ns;
         t->turn.used += ns;
+        t->turn.granted += ns;
 }
 
 void window_extend(Engine *e, uint32_t i, uint64_t now, bool contested) {
@@ -134,7 +136,7 @@ static uint64_t lateness(const EngineTenant *t, uint64_t now) {
 
 /* Of that, what costs nothing whatever he did before: where nobody waits, nothing is lost but his own next window. */
 static uint64_t usual_lateness(const Engine *e, const EngineTenant *t, uint64_t now) {
-        if (!has_come(t) || e->owner >= 0 || engine_choose(e, now) >= 0)
+        if (!has_come(t) || e->owner >= 0 || engine_choose(e, AMONG_CLOSED, now) >= 0)
                 return 0;
         return min_u64(lateness(t, now), since(t->from + t->beside, t->opened + LAG));
 }
@@ -274,7 +276,6 @@ static void over(Engine *e, EngineTenant *t, uint64_t now) {
         charge(e, t, cost_of(e, t, now));
         t->mercy = min_u64(MERCY, t->mercy - let_off + (has_come(t) ? t->paid / 2 : 0));
         settle(t, now);
-        t->turn.granted += since(t->opened, now);
         t->patience = min_u64(2 * t->patience, PATIENCE);
         learn(e, t, now);
         note_use(t, now);
@@ -284,7 +285,6 @@ static void over(Engine *e, EngineTenant *t, uint64_t now) {
 /* Others go on beside it. What it had until now is charged, and what comes is when it is over. */
 static void give_up(Engine *e, EngineTenant *t, uint64_t now) {
         charge(e, t, cost_of(e, t, now));
-        t->turn.granted += since(t->opened, now);
         t->patience = max_u64(t->patience / 2, 2 * ENGINE_QUANTUM);
         t->state = ENGINE_OVERDUE;
         t->overdue = now;
@@ -368,14 +368,13 @@ static bool is_in_the_way(const Engine *e, const EngineTenant *t, uint64_t now) 
 
 void window_tend(Engine *e, uint32_t i, uint64_t now) {
         EngineTenant *t = &e->tenants[i];
-        bool is_over = t->says.drained && t->said >= t->turn.closes;
 
         if (t->state == ENGINE_OVERDUE)
                 t->working = max_u32(t->working, t->says.n_working);
-        if (t->state == ENGINE_OVERDUE && is_over)
+        if (t->state == ENGINE_OVERDUE && is_over(t))
                 reconcile(e, t, now);
-        else if (t->state == ENGINE_CLOSING && is_over)
-                over(e, t, now);
+        else if (t->state == ENGINE_CLOSING && is_over(t))
+                over(e, t, over_at(t, now));
         else if (t->state == ENGINE_CLOSING && now >= window_deadline(t) && is_in_the_way(e, t, now))
                 give_up(e, t, now);
 }

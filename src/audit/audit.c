@@ -8,6 +8,7 @@
 #include "audit/stray.h"
 #include "audit/witness.h"
 #include "books/given.h"
+#include "kubelet/paused.h"
 
 #define MIB   (UINT64_C(1) << 20)
 #define GRACE (64 * MIB)
@@ -342,6 +343,20 @@ static bool is_still(const void *userdata, uint32_t pid) {
         return !t->container || (name && strcmp(name, t->container) == 0);
 }
 
+/* Each process of the container, whatever it holds. */
+static void each_process(const Target *t, void (*visit)(void *userdata, uint32_t pid), void *userdata) {
+        DIR *processes = opendir(t->audit->o.proc);
+        const struct dirent *entry;
+        uint64_t pid;
+
+        while (processes && (entry = readdir(processes)))
+                if (str_to_u64(str_from(entry->d_name), &pid) && pid <= UINT32_MAX &&
+                    is_still(t, (uint32_t) pid))
+                        visit(userdata, (uint32_t) pid);
+        if (processes)
+                (void) closedir(processes);
+}
+
 static void kill_one(Audit *a, uint32_t pid, const Target *target, AuditKilled *ret) {
         int r = killer_end(&a->killer, pid, is_still, target);
 
@@ -349,17 +364,20 @@ static void kill_one(Audit *a, uint32_t pid, const Target *target, AuditKilled *
         ret->failed += r < 0;
 }
 
-static void kill_container(Audit *a, const Target *target, AuditKilled *ret) {
-        DIR *processes = opendir(a->o.proc);
-        const struct dirent *entry;
-        uint64_t pid;
+typedef struct Killing {
+        Audit *audit;
+        const Target *target;
+        AuditKilled *ret;
+} Killing;
 
-        while (processes && (entry = readdir(processes)))
-                if (str_to_u64(str_from(entry->d_name), &pid) && pid <= UINT32_MAX &&
-                    is_still(target, (uint32_t) pid))
-                        kill_one(a, (uint32_t) pid, target, ret);
-        if (processes)
-                (void) closedir(processes);
+static void kill_visited(void *userdata, uint32_t pid) {
+        const Killing *k = userdata;
+
+        kill_one(k->audit, pid, k->target, k->ret);
+}
+
+static void kill_container(Audit *a, const Target *target, AuditKilled *ret) {
+        each_process(target, kill_visited, &(Killing){a, target, ret});
         ret->all = true;
 }
 
@@ -389,6 +407,42 @@ AuditKilled audit_end_container(Audit *a, const RosterPod *pod, const char *cont
                 ret.failed = 0; /* they are tried again */
         }
         return ret;
+}
+
+typedef struct Looking {
+        const Audit *audit;
+        uint32_t card;
+        bool (*works)(void *userdata, uint32_t card, uint32_t pid);
+        void *userdata;
+        AuditPaused ret;
+} Looking;
+
+static void look_at(void *userdata, uint32_t pid) {
+        Looking *l = userdata;
+
+        if (process_is_paused(l->audit->o.proc, l->audit->o.cgroups, pid))
+                l->ret.n_paused++;
+        else
+                l->ret.n_work += l->works(l->userdata, l->card, pid);
+}
+
+AuditPaused audit_paused(const Audit *a, const RosterPod *pod, const char *container, uint32_t card,
+                         bool (*works)(void *userdata, uint32_t card, uint32_t pid), void *userdata) {
+        const Target target = {a, pod, container};
+        Looking l = {.audit = a, .card = card, .works = works, .userdata = userdata};
+        bool any = false;
+
+        for (size_t i = 0; i < a->n_seen; i++) {
+                const Seen *seen = &a->seen[i];
+
+                if (seen->card != card || seen->ended || !is_still(&target, seen->pid))
+                        continue;
+                any = true;
+                look_at(&l, seen->pid);
+        }
+        if (!any)
+                each_process(&target, look_at, &l);
+        return l.ret;
 }
 
 void audit_each(const Audit *a, void (*visit)(void *userdata, const AuditProcess *process), void *userdata) {

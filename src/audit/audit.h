@@ -42,7 +42,9 @@ typedef struct AuditOptions {
         const Roster *roster; /* these outlive it */
         const Records *records;
         const Inventory *inventory;
-        const char *proc;     /* NULL: /proc */
+        const char *proc; /* NULL: /proc */
+        const char
+                *cgroups; /* where the host's cgroup tree is mounted; NULL: nobody can be told to be frozen */
         bool ignores_disable; /* CGPU_DISABLE is not honoured on this node */
         /* At each census as long as it lasts. */
         void (*on_excess)(void *userdata, const AuditExcess *excess);
@@ -66,6 +68,15 @@ AuditKilled audit_kill(Audit *a, const AuditExcess *excess);
 
 /* The same to all processes of a container, those that are begun meanwhile too, whatever they hold. */
 AuditKilled audit_end_container(Audit *a, const RosterPod *pod, const char *container);
+
+/* Of a container's processes that the last census found on the card, or all of them where it found none. works: whether one had the card
+ * lately. */
+typedef struct AuditPaused {
+        size_t n_paused; /* stopped, or frozen */
+        size_t n_work;   /* of the others, that had the card lately */
+} AuditPaused;
+AuditPaused audit_paused(const Audit *a, const RosterPod *pod, const char *container, uint32_t card,
+                         bool (*works)(void *userdata, uint32_t card, uint32_t pid), void *userdata);
 
 /* What the last census showed, for the metrics: pod NULL where the process is nobody's of ours, container where it is not known. */
 typedef struct AuditProcess {

@@ -21,11 +21,21 @@ struct Hung {
         size_t n;
 };
 
+static bool take_verb(Str verb, HungKernel *ret) {
+        const Str still = STR("still-");
+
+        ret->again = str_has_prefix(verb, still);
+        if (ret->again)
+                verb = (Str){verb.data + still.len, verb.len - still.len};
+        ret->part = str_eq(verb, STR("part"));
+        return ret->part || str_eq(verb, STR("hung"));
+}
+
 bool hung_parse(Str line, HungKernel *ret) {
         HungKernel k = {0};
         Str name;
 
-        if (!str_eq(str_split(&line, ' '), STR("hung")) || !str_to_u64(str_split(&line, ' '), &k.nsec))
+        if (!take_verb(str_split(&line, ' '), &k) || !str_to_u64(str_split(&line, ' '), &k.nsec))
                 return false;
         (void) str_split(&line, ' '); /* the slice's name, for people who read logs */
         k.uuid = str_split(&line, ' ');
@@ -43,11 +53,13 @@ bool hung_parse(Str line, HungKernel *ret) {
 static void take_line(Hung *h, Str line) {
         HungKernel kernel;
 
-        h->count++;
-        if (hung_parse(line, &kernel))
-                h->on_kernel(h->userdata, &kernel);
-        else
+        if (!hung_parse(line, &kernel)) {
+                h->count++;
                 log_warning("a kernel does not end: %.*s", STR_ARG(line));
+                return;
+        }
+        h->count += !kernel.again;
+        h->on_kernel(h->userdata, &kernel);
 }
 
 static void take_lines(Hung *h) {

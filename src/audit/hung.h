@@ -9,6 +9,8 @@
 
 typedef struct HungKernel {
         uint64_t nsec; /* it has run so long beyond its window */
+        bool part;     /* of one process, beside which others of the container go on */
+        bool again;    /* it was told before, and lasts */
         Str uuid;      /* of the card */
         Str namespace_, pod, container;
 } HungKernel;
@@ -22,4 +24,4 @@ typedef struct Hung Hung;
 int hung_new(sd_event *event, int fd, void (*on_kernel)(void *userdata, const HungKernel *kernel),
              void *userdata, Hung **ret);
 Hung *hung_free(Hung *h);
-uint64_t hung_count(const Hung *h); /* kernels ever; 0 for NULL */
+uint64_t hung_count(const Hung *h); /* kernels ever, each once; 0 for NULL */

@@ -6,11 +6,15 @@
 #include <string.h>
 
 #include "arbiter/policy.h"
+#include "audit/granted.h"
 #include "audit/overuse.h"
 #include "audit/witness.h"
+#include "base/clock.h"
 #include "books/given.h"
+#include "isolation/isolation.h"
 
 enum { KEY_SIZE = POD_UID_SIZE + GIVEN_NAME_SIZE + 16, PERCENT = POLICY_PPM / 100 };
+enum { CONTAINERS_MOST = 32 }; /* of a pod that is judged as a whole */
 
 typedef struct Seen {
         ProcessOwner owner; /* uid "": in no pod */
@@ -25,9 +29,9 @@ typedef struct Taker {
         char uid[POD_UID_SIZE];
         char container[GIVEN_NAME_SIZE]; /* "": the pod */
         uint32_t card;
-        uint32_t share; /* ppm, as it was judged by last; POLICY_PPM: without a cap */
-        uint64_t used;  /* ns of this window */
-        uint32_t pid;   /* that used most in one census of it */
+        uint32_t cap;  /* ppm, as it was judged by last; POLICY_PPM: it has none */
+        uint64_t used; /* ns of this window */
+        uint32_t pid;  /* that used most in one census of it */
         uint64_t most;
         bool several;
         bool judged; /* once */
@@ -52,6 +56,8 @@ struct Meter {
         MeterCard cards[CARDS_MAX];
         size_t n_cards;
         Witness witness;
+        Granted granted;
+        bool shares; /* somebody is held to windows by no cap */
         uint64_t excesses;
 };
 
@@ -79,6 +85,7 @@ Meter *meter_free(Meter *m) {
         HASH_ITER(hh, m->takers, t, next)
         drop(m, t);
         witness_done(&m->witness);
+        granted_done(&m->granted);
         free(m);
         return NULL;
 }
@@ -98,9 +105,13 @@ static uint32_t cap_of(const Meter *m, const ComputeAsk *ask, uint32_t percent) 
         return terms.gated && !terms.conserving ? terms.rate : POLICY_PPM;
 }
 
-bool meter_wants(const Meter *m) {
+static bool caps(const Meter *m) {
         return m->o.compute->known && share_mode_is_isolated(m->o.inventory->mode) &&
                cap_of(m, NULL, 1) < POLICY_PPM;
+}
+
+bool meter_wants(const Meter *m) {
+        return caps(m) || m->shares;
 }
 
 static const ComputeAsk *ask_of(const RosterPod *pod, const char *name) {
@@ -110,7 +121,7 @@ static const ComputeAsk *ask_of(const RosterPod *pod, const char *name) {
         return NULL;
 }
 
-/* ppm; POLICY_PPM: without a cap; 0: it was given nothing of the card, in a node that caps. */
+/* ppm; POLICY_PPM: without a cap; 0: it was given nothing of the card. */
 static uint32_t share_of(const Meter *m, const RosterPod *pod, const RecordContainer *given, uint32_t card) {
         if (!given || given_units(&given->given[DEVICE_MEM], card) == 0)
                 return 0;
@@ -180,7 +191,7 @@ static Taker *taker_of(Meter *m, const char *uid, const char *container, uint32_
         (void) snprintf(t->uid, sizeof t->uid, "%s", uid);
         (void) snprintf(t->container, sizeof t->container, "%s", container);
         t->card = card;
-        t->share = POLICY_PPM;
+        t->cap = POLICY_PPM;
         HASH_ADD_KEYPTR(hh, m->takers, t->key, strlen(t->key), t);
         if (!hash_added(t, hh)) {
                 free(t);
@@ -247,13 +258,14 @@ static MeterExcess excess_of(const Meter *m, const Taker *t) {
                              .container = t->container[0] != '\0' ? t->container : NULL,
                              .card = t->card,
                              .used = overuse_ppm(&t->overuse),
-                             .share = t->share,
+                             .share = overuse_due_ppm(&t->overuse),
+                             .shared = t->cap >= POLICY_PPM,
                              .nsec = t->overuse.span,
                              .pid = t->pid,
                              .several = t->several};
 }
 
-static uint32_t share_now(const Meter *m, const Taker *t) {
+static uint32_t cap_now(const Meter *m, const Taker *t) {
         const RosterPod *pod = roster_find(m->o.roster, str_from(t->uid));
         const Record *record = records_find(m->o.records, str_from(t->uid));
 
@@ -264,19 +276,55 @@ static uint32_t share_now(const Meter *m, const Taker *t) {
                        : share_of(m, pod, record_container(record, str_from(t->container)), t->card);
 }
 
-/* A window in which the share became another one shows nothing. Returns whether it had too much, be it the first time. */
-static bool judge(Meter *m, Taker *t, uint64_t span) {
-        uint32_t share = share_now(m, t);
-        bool changed = t->judged && share != t->share, first;
+/* Of a pod as a whole they are all of its containers'. */
+static bool granted_to(Meter *m, const Taker *t, const char *uuid, GrantedSum *ret) {
+        const Record *record = records_find(m->o.records, str_from(t->uid));
+        char ids[CONTAINERS_MOST][BOARD_ID];
+        size_t n = 0;
+
+        for (size_t i = 0; record && i < record->n_containers; i++) {
+                const RecordContainer *given = &record->containers[i];
+
+                if (given_units(&given->given[DEVICE_MEM], t->card) == 0 ||
+                    (t->container[0] != '\0' && strcmp(given->name, t->container) != 0))
+                        continue;
+                if (n == CONTAINERS_MOST)
+                        return false;
+                isolation_id(&given->given[DEVICE_MEM], ids[n++]);
+        }
+        return n > 0 && granted_of(&m->granted, uuid, (const char(*)[BOARD_ID]) ids, n, ret);
+}
+
+/* ppm of the window that it might have had. False: nobody can say. */
+static bool due_of(Meter *m, const Taker *t, const MeterCard *card, uint32_t *ret) {
+        GrantedSum sum;
+        uint64_t due;
+
+        if (!m->shares || !granted_to(m, t, card->uuid, &sum))
+                return false;
+        due = overuse_due(card->span, sum.own, sum.others, sum.floor) / (card->span / POLICY_PPM);
+        *ret = due < POLICY_PPM ? (uint32_t) due : POLICY_PPM;
+        return true;
+}
+
+/* A window in which the share became another one shows nothing. */
+static bool has_changed(const Taker *t, uint32_t cap) {
+        return t->judged && cap != t->cap;
+}
+
+/* Returns whether it had too much, be it the first time. */
+static bool judge(Meter *m, Taker *t, const MeterCard *card) {
+        uint32_t cap = cap_now(m, t), share = cap;
+        bool shared = cap >= POLICY_PPM, changed = has_changed(t, cap), first;
         MeterExcess excess;
 
-        t->share = share;
+        t->cap = cap;
         t->judged = true;
-        if (share >= POLICY_PPM || changed) {
+        if (changed || (shared && !due_of(m, t, card, &share))) {
                 t->overuse = (Overuse){0};
                 return false;
         }
-        first = overuse_window(&t->overuse, m->o.window, span, t->used, share);
+        first = overuse_window(&t->overuse, m->o.window, card->span, t->used, share);
         if (!overuse_lasts(&t->overuse))
                 return t->overuse.row > 0;
         m->excesses += first;
@@ -291,7 +339,7 @@ static void judge_all(Meter *m, const MeterCard *card) {
         Taker *t, *next, *whole;
 
         HASH_ITER(hh, m->takers, t, next) {
-                if (t->card != card->index || t->container[0] == '\0' || !judge(m, t, card->span))
+                if (t->card != card->index || t->container[0] == '\0' || !judge(m, t, card))
                         continue;
                 whole = taker_of(m, t->uid, "", t->card);
                 if (whole)
@@ -301,7 +349,7 @@ static void judge_all(Meter *m, const MeterCard *card) {
                 if (t->card != card->index || t->container[0] != '\0')
                         continue;
                 if (t->untold && !t->blamed)
-                        (void) judge(m, t, card->span);
+                        (void) judge(m, t, card);
                 else
                         t->overuse = (Overuse){0};
         }
@@ -322,11 +370,21 @@ static void begin_window(Meter *m, MeterCard *card) {
                 t->pid = 0;
                 t->several = t->untold = t->blamed = false;
         }
+        granted_begin(&m->granted, card->uuid);
         card->span = 0;
+}
+
+static void take_grants(Meter *m) {
+        m->shares = false;
+        if (!m->o.board || caps(m) || !share_mode_is_isolated(m->o.inventory->mode))
+                return;
+        granted_take(&m->granted, m->o.board, clock_nsec(CLOCK_MONOTONIC));
+        m->shares = granted_shares(&m->granted);
 }
 
 void meter_take(Meter *m, const CardCensus *census) {
         read_census(m, census);
+        take_grants(m);
         for (size_t i = 0; i < m->n_cards; i++) {
                 if (m->cards[i].span < m->o.window)
                         continue;
@@ -336,6 +394,13 @@ void meter_take(Meter *m, const CardCensus *census) {
 }
 
 /* ---- for the metrics ---- */
+
+bool meter_had(const Meter *m, uint32_t card, uint32_t pid) {
+        for (size_t i = 0; i < m->n_seen; i++)
+                if (m->seen[i].card == card && m->seen[i].pid == pid && m->seen[i].nsec > 0)
+                        return true;
+        return false;
+}
 
 void meter_each(const Meter *m, void (*visit)(void *userdata, const MeterProcess *process), void *userdata) {
         for (size_t i = 0; i < m->n_seen; i++) {

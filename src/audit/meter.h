@@ -4,14 +4,16 @@
 /* Does anybody have more of a card's time than his share? Windows are kept by the gate inside the container, and by what its own pages
  * say of its work: who passes the gate by, or lies, has what the driver's time slicing gives. So what the driver says that each process
  * used is summed up by container, as the audit of memory does it (audit/audit.h), and held against the share wherever that is a cap
- * (arbiter/policy.h). Where the policy caps nobody, nobody is judged. A container that was given nothing of the card has a share of
- * 0. As long as one process of a pod on the card cannot be told, the pod is judged as a whole. What is too much: audit/overuse.h. */
+ * (arbiter/policy.h), and else against what the arbiter gave windows for, to him and to the others of the card (audit/granted.h). Where nobody
+ * is held to windows, nobody is judged. A container that was given nothing of the card has a share of 0. As long as one process of a pod on
+ * the card cannot be told, the pod is judged as a whole. What is too much: audit/overuse.h. */
 
 #include "books/inventory.h"
 #include "books/records.h"
 #include "books/roster.h"
 #include "cards/source.h"
 #include "isolation/compute.h"
+#include "slice/board.h"
 
 typedef struct Meter Meter;
 
@@ -19,7 +21,8 @@ typedef struct MeterExcess {
         const RosterPod *pod;
         const char *container; /* NULL: which one cannot be told */
         uint32_t card;
-        uint32_t used, share; /* ppm of the card's time */
+        uint32_t used, share; /* ppm of the card's time; share: that it might have had */
+        bool shared;          /* that is no cap, but what others left, or it was given */
         uint64_t nsec;        /* of so long */
         uint32_t pid;         /* that used most of it lately */
         bool several;         /* it was not the only one */
@@ -31,6 +34,7 @@ typedef struct MeterOptions {
         const Records *records;
         const Inventory *inventory;
         const NodeCompute *compute;
+        const Board *board;   /* whose pages say what was given; NULL: only caps are known */
         const char *proc;     /* NULL: /proc */
         bool ignores_disable; /* CGPU_DISABLE is not honoured on this node */
         uint64_t window;      /* ns */
@@ -44,8 +48,11 @@ Meter *meter_free(Meter *m);
 
 void meter_take(Meter *m, const CardCensus *census);
 
-/* Whether this node caps anybody, and so wants the driver's numbers. */
+/* Whether this node holds anybody, and so wants the driver's numbers. */
 bool meter_wants(const Meter *m);
+
+/* Whether the process had any of the card's time in the last census. */
+bool meter_had(const Meter *m, uint32_t card, uint32_t pid);
 
 /* What the last census showed, for the metrics: pod NULL where the process is nobody's of ours, container where it is not known. */
 typedef struct MeterProcess {

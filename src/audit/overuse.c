@@ -19,6 +19,7 @@ bool overuse_window(Overuse *o, uint64_t length, uint64_t span, uint64_t used, u
         o->row = over ? o->row + 1 : 0;
         o->span = o->row > 1 ? o->span + span : span;
         o->used = o->row > 1 ? o->used + used : used;
+        o->due = (o->row > 1 ? o->due : 0) + part(span, share);
         enough = o->owed > 2 * length || (o->row >= OVERUSE_ROW && o->owed > length);
         first = over && enough && !o->told;
         o->told = first || (o->told && o->owed > 0);
@@ -33,4 +34,18 @@ uint32_t overuse_ppm(const Overuse *o) {
         uint64_t span = o->span / OVERUSE_PPM;
 
         return span > 0 ? (uint32_t) (o->used / span) : 0;
+}
+
+uint32_t overuse_due_ppm(const Overuse *o) {
+        uint64_t span = o->span / OVERUSE_PPM;
+
+        return span > 0 ? (uint32_t) (o->due / span) : 0;
+}
+
+uint64_t overuse_due(uint64_t span, uint64_t granted, uint64_t others, uint32_t floor) {
+        uint64_t left = span > others ? span - others : 0, least = part(span, floor);
+        uint64_t due = granted > left ? granted : left;
+
+        due = due > least ? due : least;
+        return due < span ? due : span;
 }

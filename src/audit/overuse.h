@@ -8,7 +8,8 @@
  * A window's length is what an honest container can be beyond its share: a kernel cannot be cut, and is waited off. With windows of 10 s
  * that is the longest kernel that does not count as hung (arbiter/account.h). Who has all of the card at a share of 30 % is told after
  * three windows, at 45 % of it after eleven, at 36 % after a hundred; at 35 % never. What was told is over when it is waited off.
- * Pure; times are ns. */
+ *
+ * Where a share is no cap, what others do not want may be had as well: overuse_due(). Pure; times are ns. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,8 +18,9 @@ enum { OVERUSE_PPM = 1000000, OVERUSE_TOLERANCE = 50000, OVERUSE_ROW = 3 };
 
 typedef struct Overuse {
         uint64_t owed; /* had beyond share and tolerance, and not waited off; OVERUSE_OWED windows at most */
-        uint64_t span, used; /* of the windows that were over in a row, the newest among them */
-        unsigned row;        /* how many */
+        uint64_t span, used,
+                due; /* of the windows that were over in a row, the newest among them; due: its share of them */
+        unsigned row; /* how many */
         bool told;
 } Overuse;
 
@@ -33,3 +35,9 @@ bool overuse_lasts(const Overuse *o);
 
 /* ppm of the card's time that it had in these windows. */
 uint32_t overuse_ppm(const Overuse *o);
+uint32_t overuse_due_ppm(const Overuse *o); /* and of it that it might have had */
+
+/* What one may have of a window whose share is no cap: what the arbiter gave him windows for, by its own clock; what it left, as it gave the
+ * others so much; and his part where all want the card (floor, ppm). The largest of them: no word of any container is among these, but for
+ * whose sake windows are given. */
+uint64_t overuse_due(uint64_t span, uint64_t granted, uint64_t others, uint32_t floor);

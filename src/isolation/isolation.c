@@ -76,7 +76,7 @@ void isolation_done(Isolation *i) {
 /* ---- names ---- */
 
 /* Nobody else has the same devices as long as this one lives. FNV-1a tells sets apart that begin alike. */
-static void write_id(const DeviceSet *mem, char ret[static BOARD_ID]) {
+void isolation_id(const DeviceSet *mem, char ret[static BOARD_ID]) {
         uint64_t hash = UINT64_C(0xCBF29CE484222325);
 
         for (size_t i = 0; i < mem->n; i++)
@@ -133,7 +133,7 @@ int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *me
         m.n = simulated_mounts(&i->simulated, v, mem, arena, ret);
         if (m.n < 0 || !share_mode_is_isolated(v->mode) || i->trouble.text[0])
                 return m.n; /* PreStart says what the trouble is, and does not let it start */
-        write_id(mem, id);
+        isolation_id(mem, id);
         if (!add(&m, true, SLICE_GATE, "%s", i->gate) || !add(&m, true, SLICE_PRELOAD, "%s", i->preload))
                 return -ENOMEM;
         while (number < BOARD_CARDS && device_set_next_card(mem, &at, &card, &count))
@@ -234,7 +234,7 @@ int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, co
         r = board_refresh(&i->board, fault);
         if (r < 0)
                 return r;
-        write_id(mem, id);
+        isolation_id(mem, id);
         (void) snprintf(owner, sizeof owner, BOARD_AGENT "%s", name);
         r = board_renew(&i->board, id, owner, specs, n, fault);
         if (r == 0)
@@ -250,7 +250,7 @@ bool isolation_stands(const Isolation *i, const Inventory *v, const DeviceSet *m
 
         if (!share_mode_is_isolated(v->mode))
                 return true;
-        write_id(mem, id);
+        isolation_id(mem, id);
         while (number < BOARD_CARDS && device_set_next_card(mem, &at, &card, &count)) {
                 (void) snprintf(path, sizeof path, "%s/%s/%u/limits", i->board.path, id, number++);
                 if (access(path, F_OK) < 0)
@@ -267,7 +267,7 @@ static bool is_named(void *userdata, const char *id) {
 
         for (const Record *record = records->by_uid; record; record = record->hh.next)
                 for (size_t k = 0; k < record->n_containers; k++) {
-                        write_id(&record->containers[k].given[DEVICE_MEM], named);
+                        isolation_id(&record->containers[k].given[DEVICE_MEM], named);
                         if (strcmp(named, id) == 0)
                                 return true;
                 }

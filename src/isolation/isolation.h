@@ -45,6 +45,9 @@ typedef struct Isolation {
 int isolation_init(Isolation *i, const IsolationOptions *options);
 void isolation_done(Isolation *i);
 
+/* What the slice of a container with these devices is called on the board. */
+void isolation_id(const DeviceSet *mem, char ret[static BOARD_ID]);
+
 /* For the answer to Allocate: the files of a simulated driver, where there is one; where the mode isolates, gate and pages. ret has room for ISOLATION_MOUNTS; texts are in the arena.
  * Returns how many, or -ENOMEM. */
 enum { ISOLATION_MOUNTS = SIMULATED_MOUNTS + 2 + 3 * BOARD_CARDS };

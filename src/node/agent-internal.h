@@ -7,6 +7,7 @@
 #include "audit/board_watch.h"
 #include "audit/hung.h"
 #include "audit/meter.h"
+#include "audit/spared.h"
 #include "cards/cdi.h"
 #include "cards/source.h"
 #include "http/server.h"
@@ -64,6 +65,7 @@ struct Agent {
         Audit *audit;
         Meter *meter;
         Hung *hung;
+        Spared spared;
         BoardWatch *watch;
         Terms terms;
         Fault unit_fault;   /* why the unit in force will not do; "" when it will */

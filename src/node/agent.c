@@ -70,6 +70,7 @@ static int build_audit(Agent *a) {
                                       .records = &a->records,
                                       .inventory = &a->inventory,
                                       .proc = a->o.proc,
+                                      .cgroups = a->o.cgroup_root,
                                       .ignores_disable = a->o.ignores_disable,
                                       .on_excess = agent_tell_excess,
                                       .on_stray = agent_tell_stray,
@@ -81,6 +82,7 @@ static int build_audit(Agent *a) {
                                       .records = &a->records,
                                       .inventory = &a->inventory,
                                       .compute = &a->isolation.compute,
+                                      .board = &a->isolation.board,
                                       .proc = a->o.proc,
                                       .ignores_disable = a->o.ignores_disable,
                                       .window = USES_OF_WINDOW * NSEC_PER_USEC *

@@ -3,6 +3,7 @@
 /* What the node object is to say, and what its Events say. */
 
 #include "base/log.h"
+#include "books/given.h"
 #include "node/agent-internal.h"
 
 enum { HOLDERS_NAMED = 8 };
@@ -123,13 +124,16 @@ void agent_tell_overuse(void *userdata, const MeterExcess *excess) {
         a->counters.overuse_killed += killed.killed;
         if (excess->again && killed.killed == 0)
                 return;
-        (void) fault_set(
-                &note, 0,
-                "has had %u.%u %% of the time of gpu%u for %llu s by the driver's word, and its share "
-                "is %u.%u %%: process %u%s is not held by the gate%s",
-                excess->used / 10000, excess->used / 1000 % 10, excess->card,
-                (unsigned long long) (excess->nsec / 1000000000), excess->share / 10000,
-                excess->share / 1000 % 10, excess->pid, excess->several ? other : "", done);
+        (void) fault_set(&note, 0,
+                         "has had %u.%u %% of the time of gpu%u for %llu s by the driver's word, and %s "
+                         "%u.%u %%: process %u%s is not held by the gate%s",
+                         excess->used / 10000, excess->used / 1000 % 10, excess->card,
+                         (unsigned long long) (excess->nsec / 1000000000),
+                         excess->shared
+                                 ? "by its windows, its part and what the others left it might have had"
+                                 : "its share is",
+                         excess->share / 10000, excess->share / 1000 % 10, excess->pid,
+                         excess->several ? other : "", done);
         if (excess->container)
                 (void) fault_wrap(&note, 0, "container %s", excess->container);
         log_warning("pod=%s/%s %s", excess->pod->namespace_, excess->pod->name, note.text);
@@ -148,19 +152,44 @@ static void end_hung(Agent *a, const RosterPod *pod, Str container, char *ret, s
         say_killed(name, &killed, ret, size);
 }
 
+static bool had_card(void *userdata, uint32_t card, uint32_t pid) {
+        const Agent *a = userdata;
+
+        return meter_had(a->meter, card, pid);
+}
+
+/* The kernel of one that is stopped has ended, or will, and only he can say so. Where all of the container stands still, nobody of it who runs
+ * may have the card: then it is his kernel. */
+static bool is_paused(Agent *a, const RosterPod *pod, const HungKernel *k) {
+        _cleanup_free_ char *name = str_dup(k->container), *uuid = str_dup(k->uuid);
+        const MachineCard *card = uuid ? given_card(&a->inventory, uuid) : NULL;
+        AuditPaused found;
+
+        if (!pod || !name || !card)
+                return false;
+        found = audit_paused(a->audit, pod, name, card->index, had_card, a);
+        return found.n_paused > 0 && (k->part || found.n_work == 0);
+}
+
 /* It cannot be cut from here. Its owner pays for it, and who shares the card with it waits. */
 void agent_tell_hung(void *userdata, const HungKernel *k) {
         Agent *a = userdata;
         const RosterPod *pod = roster_find_name(&a->roster, k->namespace_, k->pod);
+        SparedVerdict verdict = spared_judge(&a->spared, k, is_paused(a, pod, k));
         char done[128] = "";
         Fault note = FAULT_NULL;
 
-        if (a->o.kills_hung)
+        if (verdict == SPARED_WAIT)
+                return;
+        if (verdict == SPARED_HANGS && a->o.kills_hung)
                 end_hung(a, pod, k->container, done, sizeof done);
-        (void) fault_set(
-                &note, 0,
-                "container %.*s: a kernel has run for %llu s on " STR_FMT ", and others wait for the card%s",
-                STR_ARG(k->container), (unsigned long long) (k->nsec / 1000000000), STR_ARG(k->uuid), done);
+        (void) fault_set(&note, 0,
+                         "container %.*s: a kernel has run for %llu s on " STR_FMT
+                         ", and others wait for the card%s",
+                         STR_ARG(k->container), (unsigned long long) (k->nsec / 1000000000), STR_ARG(k->uuid),
+                         verdict == SPARED_PAUSED
+                                 ? "; a process of it is stopped or frozen, and cannot say that it has ended"
+                                 : done);
         log_warning("pod=%.*s/%.*s %s", STR_ARG(k->namespace_), STR_ARG(k->pod), note.text);
         if (pod)
                 warn_pod(a, pod, "GPUKernelHung", &note);

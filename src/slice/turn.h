@@ -10,8 +10,8 @@
  *   bell        a FIFO beside them: whoever begins to want, or has drained after its window was closed, writes a byte, so that an
  *               arbiter with nothing to do sleeps. It is opened for the moment, never kept: descriptors are the application's.
  *
- * Times are nanoseconds of CLOCK_MONOTONIC, which all containers share (not those in a time namespace of their own: their gate
- * finds the arbiter away and keeps to its own duty cycle). */
+ * Times are nanoseconds of the arbiter's CLOCK_MONOTONIC, which all containers share; who is in a time namespace of his own reckons with what
+ * lies between the two (turnstile/beat.h). */
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -21,6 +21,8 @@ enum {
         TURN_OPEN = 1, /* in SliceTurn.window: lowest bit */
         TURN_GATED =
                 1, /* in SliceTurn.flags: launches wait for windows; 0: nothing is held, whatever the rest says */
+        TURN_QUIET =
+                2, /* there, too: who drains and goes on wanting need not ring. A gate that does not know it rings */
 };
 
 /* SliceTurn.seen older than this: the arbiter is away, and who is limited keeps to core_percent by itself. */
@@ -33,15 +35,18 @@ typedef struct SliceTurn {
         _Atomic uint64_t closes; /* the window closes then by itself, should the arbiter be late */
         _Atomic uint64_t depth;  /* how much work (ns of the card) the container may have in flight at once */
         _Atomic uint64_t seen;   /* when the arbiter was here last; 0: never */
-        _Atomic uint64_t granted, used; /* ns since the page was made, for people: `aliquot smi` */
-        _Atomic uint64_t sharers;       /* processes that had work when the window was opened; 0: one */
+        _Atomic uint64_t granted,
+                used; /* ns since the page was made: windows, until they were over (the agent's audit); what was charged,
+                                           for people */
+        _Atomic uint64_t sharers; /* processes that had work when the window was opened; 0: one */
         _Atomic uint64_t
                 rest; /* ns: what is launched in a window is over so long after it closes, and no later */
 } SliceTurn;
 
 /* Written by the owner of the row only. All zero: a process that has no work. */
 typedef struct SliceWork {
-        _Atomic uint64_t wants; /* since when it has had work, waiting or in flight; 0: none */
+        _Atomic uint64_t
+                wants; /* since when it has had work, waiting or in flight, or when `drained` was said, the later; 0: none */
         _Atomic uint64_t
                 busy; /* ns of the card that it has used since the row was taken, what is in flight not counted */
         _Atomic uint32_t in_flight; /* ns, estimated, no more than WORK_MOST; 0: nothing is on the card */

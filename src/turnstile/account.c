@@ -345,28 +345,39 @@ void account_want(Account *a, uint32_t card, uint64_t now) {
                               memory_order_relaxed);
         say_busy(a, card);
         if (atomic_load_explicit(&row->wants, memory_order_relaxed) == 0 &&
-            atomic_compare_exchange_strong(&row->wants, &none, now))
+            atomic_compare_exchange_strong(&row->wants, &none, beat_time(&m->beat, now)))
                 peers_ring(&a->gate->cards[card].slice);
 }
 
 /* Also by its time, before the arbiter has said so: it hears that it may look. Whoever makes a window longer gives it another number
  * where somebody takes it for over. */
-static bool is_over(const SliceTurn *t, uint32_t window) {
+static bool is_over(const SliceTurn *t, const Meter *m, uint32_t window) {
         uint64_t closes = atomic_load(&t->closes);
 
-        return !(window & TURN_OPEN) || (account_now() >= closes && atomic_load(&t->window) == window);
+        return !(window & TURN_OPEN) ||
+               (beat_time(&m->beat, account_now()) >= closes && atomic_load(&t->window) == window);
+}
+
+/* So that it is known when that was, though it may be looked at later. False: it wants nothing, which nobody would look for. */
+static bool renew_want(SliceWork *row) {
+        uint64_t wants = atomic_load(&row->wants);
+
+        return wants != 0 && atomic_compare_exchange_strong(&row->wants, &wants, account_now());
 }
 
 void account_drained(Account *a, uint32_t card) {
         uint32_t window = atomic_load(&turn_of(a, card)->window), number = window >> 1;
         SliceWork *row = row_of(a, card);
+        bool told;
 
-        if (!is_over(turn_of(a, card), window) || atomic_load(&a->meters[card].closed) != 0 ||
-            atomic_load(&row->drained) == number)
+        if (!is_over(turn_of(a, card), &a->meters[card], window) ||
+            atomic_load(&a->meters[card].closed) != 0 || atomic_load(&row->drained) == number)
                 return;
+        told = renew_want(row);
         atomic_store(&row->in_flight, 0);
         atomic_store(&row->drained, number);
-        peers_ring(&a->gate->cards[card].slice);
+        if (!told || !(atomic_load(&turn_of(a, card)->flags) & TURN_QUIET))
+                peers_ring(&a->gate->cards[card].slice);
 }
 
 /* Between the question and the words another thread may have begun; it says so once more, then. */
@@ -385,7 +396,8 @@ void account_idle(Account *a, uint32_t card) {
 
 void account_begins(Account *a, uint32_t card, uint32_t window, uint64_t now) {
         atomic_store_explicit(&a->meters[card].window, window, memory_order_relaxed);
-        atomic_store_explicit(&row_of(a, card)->began, TURN_BEGAN(now), memory_order_relaxed);
+        atomic_store_explicit(&row_of(a, card)->began, TURN_BEGAN(beat_time(&a->meters[card].beat, now)),
+                              memory_order_relaxed);
 }
 
 void account_wake(Account *a, uint32_t card) {

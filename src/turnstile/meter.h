@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "turnstile/beat.h"
 #include "turnstile/peers.h"
 
 typedef struct Meter {                    /* of one card */
@@ -30,4 +31,5 @@ typedef struct Meter {                    /* of one card */
         _Atomic uint64_t loose_over;         /* when the last one that was waited for was over */
         _Atomic uint64_t excused;            /* until then nobody waits for his own */
         Peers seen;
+        Beat beat; /* the arbiter's */
 } Meter;

@@ -19,11 +19,10 @@ enum {
 #define PERIOD      (40 * MSEC)  /* of the duty cycle: so much of it may be saved up */
 #define FILL_PAUSE  (MSEC / 50)  /* between two looks at the clock for the balance */
 #define PEERS_PAUSE (100 * MSEC) /* between two looks at the other processes */
-#define AHEAD       (10000 * MSEC) /* the arbiter cannot have been here that much later than now: another clock */
-#define WINDOW_WAIT (20 * MSEC) /* until one looks again though nothing was said */
-#define LOCAL_DEPTH (4 * MSEC)  /* in flight at once, while the arbiter is away */
-#define COLD_MOST   (4 * MSEC)  /* what is supposed of work that was never measured, at most */
-#define LATE_WAIT   (2 * MSEC)  /* the window is over, and the arbiter has not said so */
+#define WINDOW_WAIT (20 * MSEC)  /* until one looks again though nothing was said */
+#define LOCAL_DEPTH (4 * MSEC)   /* in flight at once, while the arbiter is away */
+#define COLD_MOST   (4 * MSEC)   /* what is supposed of work that was never measured, at most */
+#define LATE_WAIT   (2 * MSEC)   /* the window is over, and the arbiter has not said so */
 #define ROOM_MOST   (60000 * MSEC)
 #define DEPTH_WAIT  (1 * MSEC)
 #define DEPTH_LEAD  (2 * MSEC / 5) /* before what is marked is over: the window may have been made longer */
@@ -87,12 +86,6 @@ Gate *turnstile_gate(void) {
 
 /* ---- the judgement ---- */
 
-static bool arbiter_away(const SliceTurn *t, uint64_t now) {
-        uint64_t seen = atomic_load_explicit(&t->seen, memory_order_relaxed);
-
-        return seen == 0 || (now > seen ? now - seen > TURN_AWAY_NSEC : seen - now > AHEAD);
-}
-
 /* What is not known yet counts as half of what may be in flight: few of it pass until one is over. */
 static void suppose(Asking *k, uint64_t depth) {
         uint64_t nsec = depth / 2 > COLD_MOST       ? COLD_MOST
@@ -155,7 +148,8 @@ static uint64_t room_in(const Asking *k, uint64_t depth, uint64_t in_flight) {
         const SliceTurn *t = &k->limits->turn;
         uint64_t sharers = atomic_load_explicit(&t->sharers, memory_order_relaxed);
         uint64_t closes = atomic_load_explicit(&t->closes, memory_order_relaxed);
-        uint64_t room = (closes > k->now ? closes - k->now : 0), part, others;
+        uint64_t now = beat_time(&k->meter->beat, k->now), room = closes > now ? closes - now : 0, part,
+                 others;
 
         room += atomic_load_explicit(&t->rest, memory_order_relaxed);
         if (sharers <= 1)
@@ -181,7 +175,7 @@ static Verdict by_window(Asking *k) {
         k->window = atomic_load_explicit(&t->window, memory_order_acquire);
         if (!(k->window & TURN_OPEN))
                 return WAIT_WINDOW;
-        if (k->now >= atomic_load_explicit(&t->closes, memory_order_relaxed))
+        if (beat_time(&k->meter->beat, k->now) >= atomic_load_explicit(&t->closes, memory_order_relaxed))
                 return WAIT_LATE;
         if (in_flight != 0 && (is_crowded(k) || is_held(k)))
                 return WAIT_DEPTH;
@@ -255,10 +249,12 @@ static Verdict by_balance(Asking *k, uint32_t percent) {
 }
 
 static Verdict judge(Asking *k) {
-        k->now = account_now();
+        uint64_t seen = atomic_load_explicit(&k->limits->turn.seen, memory_order_acquire);
+
+        k->now = account_now(); /* behind it: nobody sees a time that is to come */
         k->wake = atomic_load(&k->meter->wake);
         loose_tend(k->account, k->card, k->now);
-        if (arbiter_away(&k->limits->turn, k->now))
+        if (!beat_is_there(&k->meter->beat, seen, k->now))
                 return by_balance(k, percent_of(k->limits));
         if (atomic_load_explicit(&k->meter->filled, memory_order_relaxed) != 0)
                 atomic_store(&k->meter->filled, 0); /* the arbiter is back: debts are his to know */

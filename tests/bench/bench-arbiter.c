@@ -164,8 +164,11 @@ static void play_gate(unsigned i) {
                         sleep_until(closes);
                 }
                 atomic_fetch_add(&work->busy, clock_nsec(CLOCK_MONOTONIC) - began);
+                atomic_store(&work->wants, clock_nsec(CLOCK_MONOTONIC));
                 atomic_store(&work->drained, window >> 1);
                 atomic_store(&work->in_flight, 0);
+                if (atomic_load(&turn->flags) & TURN_QUIET)
+                        continue;
                 fd = open(bell, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
                 if (fd >= 0) {
                         (void) !write(fd, "", 1);
@@ -196,6 +199,22 @@ static double seconds_of(const struct rusage *u) {
                (double) (u->ru_utime.tv_usec + u->ru_stime.tv_usec) / 1e6;
 }
 
+/* A process that wakes up as often and does nothing: us of the processor each. */
+static double bare_wake_up(double each_second) {
+        uint64_t end = clock_nsec(CLOCK_MONOTONIC) + 3 * SEC, pause = (uint64_t) ((double) SEC / each_second);
+        struct rusage usage;
+        pid_t pid = fork();
+
+        if (pid == 0) {
+                (void) prctl(PR_SET_TIMERSLACK, 1UL);
+                for (uint64_t next = end - 3 * SEC; next < end; next += pause)
+                        sleep_until(next);
+                _exit(0);
+        }
+        require(wait4(pid, NULL, 0, &usage) == pid, "wait4");
+        return 1e6 * seconds_of(&usage) / (double) (usage.ru_nvcsw > 0 ? usage.ru_nvcsw : 1);
+}
+
 static void print_cost(unsigned n, unsigned seconds) {
         pid_t gates[32], desk;
         struct rusage usage;
@@ -221,13 +240,16 @@ static void print_cost(unsigned n, unsigned seconds) {
         sleep_until(clock_nsec(CLOCK_MONOTONIC) + seconds * SEC);
         (void) close(ends[1]);
         require(wait4(desk, NULL, 0, &usage) == desk, "wait4");
-        printf("%2u tenants: %.2f %% of a core, %llu windows a second, %.2f wake-ups each\n", n,
+        printf("%2u tenants: %.2f %% of a core, %llu windows a second, %.2f wake-ups each, of %.1f us", n,
                100 * seconds_of(&usage) / seconds, (unsigned long long) windows_of(n) / seconds,
-               (double) usage.ru_nvcsw / (double) (windows_of(n) + 1));
+               (double) usage.ru_nvcsw / (double) (windows_of(n) + 1),
+               1e6 * seconds_of(&usage) / (double) usage.ru_nvcsw);
         for (unsigned i = 0; i < n; i++) {
                 (void) kill(gates[i], SIGKILL);
                 (void) waitpid(gates[i], NULL, 0);
         }
+        printf("; of one that does nothing: %.1f us\n",
+               bare_wake_up((double) (usage.ru_nvcsw + 1) / (double) seconds));
         drop_slices(n);
 }
 

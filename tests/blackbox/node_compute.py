@@ -189,6 +189,15 @@ class Arbiter(Lab):
             tell(0, 1000000)
             yield
 
+    @contextlib.contextmanager
+    def waiting(self, page):
+        """Another one that wants the card, so that the window of who has it ends."""
+        row = 128
+        with open(os.path.join(os.path.dirname(page), "counters"), "r+b", buffering=0) as f:
+            fcntl.fcntl(f, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, row, 1, 0))  # F_OFD_SETLK
+            os.pwrite(f.fileno(), struct.pack("<Q", time.monotonic_ns()), row + 96)
+            yield
+
     def hung(self, lab):
         return lab.metrics()["aliquot_node_hung_kernels_total"]
 
@@ -240,6 +249,37 @@ class Arbiter(Lab):
         self.assertEqual([p.poll() for p in others], [None, None])
         metrics = lab.metrics()
         self.assertEqual((metrics["aliquot_node_hung_killed_total"], metrics["aliquot_node_killed_total"]), (3, 0))
+
+    def spared(self, lab, page, other, p, pause, go_on):
+        """Held up it is told of as such, and left alone; running again, and its kernel not over, it is ended."""
+        pause()
+        with self.hanging(lab, page), self.waiting(lab.kubelet.runtime.of(other, "main").options["mounts"]["/run/aliquot/slice/0/limits"][0]):
+            lab.wait(lambda: self.notes(lab, "GPUKernelHung"), "an Event says so")
+            self.assertRegex(self.notes(lab, "GPUKernelHung")[0], "a process of it is stopped or frozen, and cannot say that it has ended$")
+            time.sleep(4)  # the arbiter tells of it again, each second
+            self.assertIsNone(p.poll())
+            self.assertEqual(lab.metrics()["aliquot_node_hung_killed_total"], 0)
+            go_on()
+            self.assertEqual(p.wait(120), -signal.SIGKILL)
+        self.assertEqual(self.hung(lab), 1, "it is one kernel")
+
+    def test_who_is_stopped_is_not_ended(self):
+        lab, page, uid, other = self.ending()
+        p = self.process(lab, uid, "main")
+        os.symlink(f"/proc/{p.pid}/stat", os.path.join(lab.proc, str(p.pid), "stat"))
+        self.spared(lab, page, other, p, lambda: p.send_signal(signal.SIGSTOP), lambda: p.send_signal(signal.SIGCONT))
+
+    def test_nor_who_is_frozen(self):
+        lab, page, uid, other = self.ending()
+        p = self.process(lab, uid, "main")
+        events = os.path.join(lab.cgroup, "kubepods", "burstable", "pod" + uid, lab.kubelet.runtime.of(uid, "main").id, "cgroup.events")
+        os.makedirs(os.path.dirname(events), exist_ok=True)
+
+        def freeze(frozen):
+            with open(events + ".new", "w") as f:
+                f.write(f"populated 1\nfrozen {frozen}\n")
+            os.rename(events + ".new", events)
+        self.spared(lab, page, other, p, lambda: freeze(1), lambda: freeze(0))
 
     def test_it_was_told_while_the_agent_was_not_there(self):
         lab, page, uid, _ = self.ending(supervised=True)

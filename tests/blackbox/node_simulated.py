@@ -194,6 +194,28 @@ class Simulated(Node):
                          f"30.0 %: process {free.worker} or another one of the container is not held by the gate$")
         self.assertEqual(excesses(), 1)
 
+    def test_more_time_than_was_given(self):
+        """Weights of 1 and 3: held by the gate nobody is accused. Past it, beside the other, the first has more than its quarter."""
+        lab = self.simulated("cgpu", "--census", "100", "--policy", "2")
+        pods = [pod(n, container("main", 2, env=[{"name": "ALIYUN_COM_GPU_SCHD_WEIGHT", "value": w}])) for n, w in (("a", "1"), ("b", "3"))]
+        light, heavy = (self.started(lab, self.place(lab, p, 1)) for p in pods)
+        for name, c in ("a", light), ("b", heavy):
+            lab.wait(lambda name=name, c=c: any(s.get("containerID") == "containerd://" + c.id
+                                                for s in lab.get(name)["status"].get("containerStatuses", [])), "its status names it")
+
+        def notes():
+            return [e.get("note") or e.get("message", "") for e in lab.api.get("/api/v1/namespaces/default/events")["items"]
+                    if e["reason"] == "GPUComputeExceeded"]
+        held = [self.compute(lab, c, gate=True) for c in (light, heavy)]
+        for _ in range(20):  # a line for each tenth of a second of the card's
+            self.assertTrue(held[1].stdout.readline())
+        self.assertEqual((lab.metrics()["aliquot_node_compute_excesses_total"], notes()), (0, []))
+        free = self.compute(lab, light, gate=False)
+        lab.wait(notes, "an Event says so")
+        self.assertRegex(notes()[0], "^container main: has had [0-9.]+ % of the time of gpu1 for [0-9]+ s by the driver's word, and by its windows, its part "
+                         f"and what the others left it might have had [0-9.]+ %: process ({free.worker}|{held[0].worker}) or another one of the "
+                         "container is not held by the gate$")
+
     def test_a_process_of_nobody_is_told_of(self):
         lab = self.simulated()
         c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))

@@ -5,6 +5,7 @@
 #include <assert.h>
 
 #include "kubelet/owner.h"
+#include "kubelet/paused.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -15,10 +16,19 @@ static void check(const char *text, size_t size) {
                        (*text >= 'A' && *text <= 'Z'));
 }
 
+/* It leads nowhere but down. */
+static void check_path(Str path) {
+        assert(path.len == 0 || path.data[0] == '/');
+        assert(!memmem(path.data, path.len, "/../", 4) && memchr(path.data, 0, path.len) == NULL);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         ProcessOwner owner;
         uint64_t start;
 
+        (void) process_stat_stopped((Str){(const char *) data, size});
+        check_path(process_cgroup_path((Str){(const char *) data, size}, STR("")));
+        check_path(process_cgroup_path((Str){(const char *) data, size}, STR("freezer")));
         (void) process_stat_start((Str){(const char *) data, size}, &start);
         memset(&owner, '/', sizeof owner);
         if (!cgroup_owner((Str){(const char *) data, size}, &owner)) {

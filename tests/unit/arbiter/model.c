@@ -236,7 +236,10 @@ static void look(Model *m, ModelProcess *p) {
         told = p->said.drained;
         if (t->gated && !is_open(m, p) && p->left == 0 && p->lie != LIE_NEVER_DRAINS) {
                 p->said.drained = t->number;
-                if (told != t->number && p->window == t->number)
+                if (told != t->number && !p->old && p->said.wants != 0)
+                        p->said.wants = m->now;
+                if (told != t->number && p->window == t->number &&
+                    (p->old || !t->quiet || p->said.wants == 0))
                         ring(m, p);
         }
         tell(m, p);
@@ -264,6 +267,7 @@ static void read_rows(Model *m, uint32_t tenant) {
                             .n_working = t->tally.n_working,
                             .began = t->tally.began,
                             .drained = t->tally.drained,
+                            .over = t->tally.over,
                             .ended = t->tally.ended};
         engine_says(&m->engine, m->now, (uint32_t) t->engine, &says);
 }
@@ -317,7 +321,8 @@ static void arbiter(Model *m) {
         next = engine_step(&m->engine, m->now);
         ASSERT_TRUE(next > m->now);
         while (engine_event(&m->engine, &event)) {
-                m->events++;
+                m->repeats += event.again;
+                m->events += !event.again;
                 m->hung = event.tenant;
         }
         write_turns(m);

@@ -35,6 +35,7 @@ typedef struct ModelProcess {
         uint64_t request, rest; /* ns: so much work, then so long none; request 0: work without end */
         ModelLie lie;
         bool lost_bell, stopped, dead;
+        bool old; /* its gate does not say when its window's work was over, and always rings then */
         /* the card's view */
         uint64_t left, ran;      /* ns launched and not done; ns done, ever */
         uint64_t span, measured; /* ns with work, ever; the same when a kernel ended last */
@@ -66,7 +67,7 @@ typedef struct Model {
         uint64_t turn_left;    /* ns of its turn */
         uint64_t wake;         /* of the arbiter */
         uint64_t arbiter_late; /* ns: it comes so much later than it wanted, each time */
-        uint64_t seed, steps, opens, events;
+        uint64_t seed, steps, opens, events, repeats;
         uint64_t idle; /* ns without work on the card */
         uint32_t hung; /* whose kernel was told of last */
         bool rung[MODEL_TENANTS];

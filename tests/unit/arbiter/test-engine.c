@@ -549,6 +549,59 @@ static void who_dies_silent(void) {
         ASSERT_INT(t.apart, 50 * MSEC + 4 * MSEC + SEC);
 }
 
+/* When a window's work was over, by the word of its rows: of who wanted before it closed it is when that was seen, and so of one that is about to. */
+static void when_a_row_was_over(void) {
+        const uint64_t closed = 4000 * SEC, now = closed + 5 * MSEC;
+        Tally t = TALLY_NULL;
+        Said said[3] = {{.wants = closed + MSEC, .drained = 7},
+                        {.wants = 1, .drained = 6},
+                        {.wants = closed + 2 * MSEC, .drained = 7}};
+
+        for (uint64_t i = 0; i < 5; i++) {
+                tally_begin(&t, closed - SEC, closed);
+                for (uint32_t row = 0; row < 2 + (i > 0); row++)
+                        tally_row(&t, row, &said[row], 7, now + i * MSEC, SEC);
+                tally_end(&t, now + i * MSEC);
+                if (i < 2)
+                        ASSERT_INT(t.over, closed + (1 + i) * MSEC);
+                else /* which stays what it was */
+                        ASSERT_INT(t.over, now + 2 * MSEC);
+                said[1].drained = i >= 1 ? 7 : 6;
+        }
+        said[0].drained = 8;
+        said[0].wants = now + SEC; /* to come */
+        tally_begin(&t, closed - SEC, closed);
+        tally_row(&t, 0, &said[0], 8, now, SEC);
+        ASSERT_INT(t.over, now);
+        tally_begin(&t, closed - SEC, closed);
+        tally_row(&t, 1, &said[1], 8, now, SEC); /* of another window */
+        ASSERT_INT(t.over, 0);
+}
+
+/* Once in a window is the arbiter woken, where it follows another one: who drains then does not ring. Gates that know nothing of that ring, and
+ * everybody has his share all the same. */
+static void few_wake_ups(void) {
+        uint64_t steps[2];
+
+        for (unsigned old = 0; old < 2; old++) {
+                Shares s;
+
+                model_init(&m, 60);
+                for (unsigned i = 0; i < 3; i++)
+                        model_process(&m, tenant(fixed(i == 0 ? 34 : 33)), 50 * USEC)->old =
+                                old == 1 && i < 2;
+                model_run(&m, 5 * SEC);
+                steps[old] = m.steps;
+                s = shares(10 * SEC);
+                steps[old] = m.steps - steps[old];
+                for (unsigned i = 0; i < 3; i++)
+                        ASSERT_NEAR(s.of[i], i == 0 ? 34 : 33, 0.5);
+        }
+        printf("# %.1f wake-ups a second, beside two old gates %.1f\n", (double) steps[0] / 10,
+               (double) steps[1] / 10);
+        ASSERT_TRUE(steps[0] < 3500 && steps[1] > steps[0]);
+}
+
 static void say(Engine *e, uint64_t now, uint64_t wants, uint64_t busy) {
         EngineSays says = {
                 .wants = wants, .busy = busy, .n_active = wants != 0, .drained = true, .ended = wants == 0};
@@ -829,6 +882,7 @@ static void how_long_is_long(void) {
         model_run(&m, 60 * SEC);
         ASSERT_TRUE(m.events > 1);
         ASSERT_INT(m.hung, 0);
+        ASSERT_TRUE(m.repeats > 1); /* each of them lasts for more than twice that */
 }
 
 static void the_clock_stands_and_jumps(void) {
@@ -938,5 +992,6 @@ int main(void) {
                          TEST(what_is_found_out_of_an_overdue_window), TEST(who_waits_for_it_is_not_blamed),
                          TEST(how_long_is_long), TEST(the_clock_stands_and_jumps), TEST(whatever_happens),
                          TEST(nobody_starves), TEST(a_light_program_alone), TEST(one_of_two_is_stopped),
-                         TEST(who_is_always_late), TEST(who_is_silent_is_left_out), TEST(who_dies_silent));
+                         TEST(who_is_always_late), TEST(who_is_silent_is_left_out), TEST(who_dies_silent),
+                         TEST(when_a_row_was_over), TEST(few_wake_ups));
 }

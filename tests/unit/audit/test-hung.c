@@ -13,6 +13,8 @@ static void lines(void) {
                                           "hung x s GPU-a d/p/c",
                                           "hung -1 s GPU-a d/p/c",
                                           "hang 1 s GPU-a d/p/c",
+                                          "still- 1 s GPU-a d/p/c",
+                                          "still-still-hung 1 s GPU-a d/p/c",
                                           "hung 1 s  d/p/c",
                                           "hung 1 s GPU-a d/p",
                                           "hung 1 s GPU-a d//c",
@@ -26,6 +28,10 @@ static void lines(void) {
         ASSERT_STR(k.namespace_, STR("d"));
         ASSERT_STR(k.pod, STR("p"));
         ASSERT_STR(k.container, STR("c"));
+        ASSERT_FALSE(k.part || k.again);
+        ASSERT_TRUE(hung_parse(STR("part 1 s GPU-a d/p/c"), &k) && k.part && !k.again);
+        ASSERT_TRUE(hung_parse(STR("still-hung 1 s GPU-a d/p/c"), &k) && !k.part && k.again);
+        ASSERT_TRUE(hung_parse(STR("still-part 1 s GPU-a d/p/c"), &k) && k.part && k.again);
         for (size_t i = 0; i < ELEMENTSOF(bad); i++)
                 ASSERT_FALSE(hung_parse(str_from(bad[i]), &k));
 }
@@ -58,6 +64,9 @@ static void pieces(void) {
         say(event, ends[1], "one\nhung 2 s GPU-a d/p/two\nnonsense\nhung 3");
         ASSERT_TEXT(told, "one;two;");
         say(event, ends[1], " s GPU-a d/p/three\n");
+        say(event, ends[1], "still-hung 9 s GPU-a d/p/three\n");
+        ASSERT_TEXT(told, "one;two;three;three;"); /* and it is the same one */
+        told[strlen("one;two;three;")] = '\0';
         ASSERT_TEXT(told, "one;two;three;");
         ASSERT_INT(hung_count(h), 4);
         memset(long_, 'x', sizeof long_ - 1);

@@ -6,7 +6,9 @@
 #include "turnstile/loose.h"
 #include "turnstile/turnstile.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -884,6 +886,43 @@ static void over_by_its_time(void) {
         ASSERT_INT(row()->drained, 1);
 }
 
+static bool rung(int bell) {
+        char byte;
+
+        return read(bell, &byte, 1) == 1;
+}
+
+/* Who goes on wanting says when it was over, and rings where somebody waits for that; who does not always rings. */
+static void drained_and_not_waited_for(void) {
+        char home[] = "/tmp/turnstile-XXXXXX", bell[64];
+        int fd;
+
+        ASSERT_TRUE(mkdtemp(home) != NULL);
+        (void) snprintf(bell, sizeof bell, "%s/bell", home);
+        ASSERT_OK(mkfifo(bell, 0600));
+        fd = open(bell, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+        ASSERT_TRUE(fd >= 0);
+        (void) snprintf(gate.cards[0].slice.path, SLICE_PATH, "%s/counters", home);
+        for (unsigned i = 0; i < 3; i++) {
+                bool wants = i != 2, quiet = i != 0;
+                uint64_t before;
+
+                begin();
+                limits.turn.window = 5 << 1;
+                limits.turn.flags = TURN_GATED | (quiet ? TURN_QUIET : 0);
+                row()->wants = wants ? 1 : 0;
+                before = account_now();
+                account_drained(account_get(&gate), 0);
+                ASSERT_INT(row()->drained, 5);
+                ASSERT_TRUE(wants ? row()->wants >= before : row()->wants == 0);
+                ASSERT_INT(rung(fd), !wants || !quiet);
+        }
+        gate.cards[0].slice.path[0] = '\0';
+        (void) close(fd);
+        (void) unlink(bell);
+        (void) rmdir(home);
+}
+
 /* Threads that come at the same time, first of all or after a fork: whoever is second has it whole, too. */
 static pthread_barrier_t all_here;
 static Gate fresh[2];
@@ -922,5 +961,5 @@ int main(void) {
                          TEST(what_is_late_holds_the_others), TEST(without_batches),
                          TEST(not_too_many_at_once), TEST(strays), TEST(nobody_is_held_for_ever),
                          TEST(by_turns_short_and_long), TEST(few_until_it_is_known), TEST(over_by_its_time),
-                         TEST(several_come_first));
+                         TEST(drained_and_not_waited_for), TEST(several_come_first));
 }
