@@ -52,6 +52,18 @@ def children(pid):
     return [p for p in pids() if parent_of(p) == pid]
 
 
+def kill_each(found):
+    """SIGKILL to each. One may have ended since it was looked for: with another of them, or by itself. How many there were."""
+    killed = 0
+    for pid in found:
+        try:
+            os.kill(pid, signal.SIGKILL)
+            killed += 1
+        except ProcessLookupError:
+            pass
+    return killed
+
+
 class Host:
     """Both programs as processes of this machine, with the kubeconfig of the tests."""
 
@@ -102,15 +114,13 @@ class Host:
         """SIGKILL to the agent itself: what watches over it starts it again. Returns when it was."""
         found = children(self.agent.pid)
         at = time.time()  # the log, too, has the wall clock
-        for pid in found:
-            os.kill(pid, signal.SIGKILL)
+        kill_each(found)
         return at
 
     def kill_all_of_agent(self):
         """SIGKILL to all of it, at once, and a start by hand."""
         self.agent.send_signal(signal.SIGSTOP)  # so that it starts nothing in between
-        for pid in children(self.agent.pid) + [self.agent.pid]:
-            os.kill(pid, signal.SIGKILL)
+        kill_each(children(self.agent.pid) + [self.agent.pid])
         self.agent.wait(20)
         self.start_agent()
 
@@ -232,11 +242,9 @@ class Deployed:
             return time.time()
         found = self.agent_processes()
         chosen = [pid for pid in found if which == "all" or parent_of(pid) in found]
-        if not chosen:
-            raise AssertionError("no process of the agent's pod is on this machine: E2E_HOST=1 is wrong here")
         at = time.time()
-        for pid in chosen:
-            os.kill(pid, signal.SIGKILL)
+        if not kill_each(chosen):
+            raise AssertionError("no process of the agent's pod is on this machine: E2E_HOST=1 is wrong here")
         return at
 
     def kill_agent(self):

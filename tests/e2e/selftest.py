@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The audit of the end-to-end tests finds the faults that it is there for. Needs no cluster."""
+"""The audit of the end-to-end tests finds the faults that it is there for, and their kills end what is there. Needs no cluster."""
 
 import copy
 import json
 import os
+import signal
+import subprocess
 import sys
 import unittest
 
@@ -12,6 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import audit  # noqa: E402
 import kube  # noqa: E402
+import programs  # noqa: E402
 
 CARDS = {i: {"index": i, "uuid": f"GPU-{i}", "units": 15} for i in range(3)}
 
@@ -130,6 +133,23 @@ class Audit(unittest.TestCase):
         self.assertEqual(self.audit(made(init=(6,))).units(), 2)
         self.assertEqual(self.audit(made(init=(6,))).total(), 6)
         self.assertEqual(self.audit(made(init=(6,))).faults, [])
+
+
+class Killed(unittest.TestCase):
+    def sleeper(self):
+        p = subprocess.Popen(["sleep", "600"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        self.addCleanup(p.wait)
+        self.addCleanup(p.kill)
+        return p
+
+    def test_one_that_ended_spares_no_other(self):
+        """An agent's child ends with it, and is gone before its turn comes."""
+        gone, stays = self.sleeper(), self.sleeper()
+        gone.kill()
+        gone.wait()
+        self.assertEqual(programs.kill_each([gone.pid, stays.pid]), 1)
+        self.assertEqual(stays.wait(), -signal.SIGKILL)
+        self.assertEqual(programs.kill_each([gone.pid, stays.pid]), 0)
 
 
 if __name__ == "__main__":
