@@ -449,7 +449,7 @@ static void hush(Engine *e) {
 }
 
 uint64_t engine_step(Engine *e, uint64_t now) {
-        int32_t owner = e->owner;
+        int32_t owner;
 
         now = max_u64(now, e->now);
         if (was_away(e, now)) {
@@ -458,6 +458,7 @@ uint64_t engine_step(Engine *e, uint64_t now) {
                 hear_quiet(e, now);
                 pass_time(e, now);
         }
+        owner = e->owner;
         if (is_blamed(e))
                 e->blamed = now;
         for (uint32_t i = 0; i < e->n; i++)

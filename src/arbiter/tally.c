@@ -49,8 +49,6 @@ static void note(Tally *t, TallyRow *r, const Said *said, uint64_t now, uint64_t
 
         if (r->known && is_same(&r->said, said))
                 return;
-        if (r->known && r->silent == 0 && r->said.in_flight > 0)
-                t->busy += min_u64(since(r->moved, now), four_times(r->said.in_flight) + SILENCE);
         if (r->silent != 0)
                 t->apart += min_u64(more, since(r->silent, now));
         else

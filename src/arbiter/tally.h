@@ -54,6 +54,6 @@ void tally_begin(Tally *t, uint64_t opened, uint64_t closed);
 void tally_row(Tally *t, uint32_t row, const Said *said, uint32_t window, uint64_t now, uint64_t most);
 void tally_end(Tally *t, uint64_t now);
 
-/* Its process is gone: it will be met anew. What it said to be in flight it has used until now, but no more than four times that and 100 ms. Who dies while he is left out is charged half of the time since, at most 1 s more than four times
+/* Its process is gone: it will be met anew. Who dies while he is left out is charged half of the time since, at most 1 s more than four times
  * what he said to be in flight. */
 void tally_forget(Tally *t, uint32_t row, uint64_t now);

@@ -190,25 +190,21 @@ static void learn(Engine *e, EngineTenant *t, uint64_t now) {
                 e->overhead = (15 * e->overhead + held - busy) / 16;
 }
 
-/* Processes of others whose work will not end: the card takes turns between all that have some. 0: nobody is overdue. */
-static uint32_t others_overdue(const Engine *e, const EngineTenant *t) {
-        uint32_t n = 0;
-
+static bool others_overdue(const Engine *e, const EngineTenant *t) {
         for (uint32_t i = 0; i < e->n; i++)
                 if (&e->tenants[i] != t && e->tenants[i].state == ENGINE_OVERDUE)
-                        n += max_u32(e->tenants[i].working, 1);
-        return n;
+                        return true;
+        return false;
 }
 
 static void charge(Engine *e, EngineTenant *t, uint64_t cost) {
         int64_t more = (int64_t) cost - (int64_t) t->paid;
-        uint32_t others = others_overdue(e, t), own = max_u32(t->says.n_working, 1);
 
         account_charge(&t->account, &t->terms, more, e->clock);
         t->turn.used = more >= 0 ? t->turn.used + (uint64_t) more
                                  : t->turn.used - min_u64(t->turn.used, (uint64_t) -more);
         t->paid = cost;
-        t->contested = others > 0 ? t->contested + cost * others / (others + own) : 0;
+        t->contested = others_overdue(e, t) ? t->contested + cost : 0;
 }
 
 /* ---- the end ---- */
@@ -303,14 +299,13 @@ static uint64_t believed(EngineTenant *t, uint64_t ns) {
         return paid;
 }
 
-/* Of the time beside others its own is the part that its processes had of the card, half if it was one, and all in which nobody had a window.
- * Of what it says itself that it used beside them the others get that part back which they were charged for: what it pays is what they get. */
+/* Half of the time beside others is its own, and all in which nobody had a window. Of what it says itself that it used beside them the
+ * others get that half back which they were charged for: what it pays is what they get. */
 static void reconcile(Engine *e, EngineTenant *t, uint64_t now) {
         uint64_t held = since(t->overdue + t->late, now), beside = min_u64(t->shared, held),
                  said = min_u64(since(t->busy, t->says.busy), beside);
 
-        said -= said / (t->working + 1);
-        t->paid = believed(t, held - beside / (t->working + 1));
+        t->paid = believed(t, held - beside / 2);
         account_charge(&t->account, &t->terms, (int64_t) t->paid, e->clock);
         t->turn.used += t->paid;
         settle(t, now);
@@ -321,13 +316,13 @@ static void reconcile(Engine *e, EngineTenant *t, uint64_t now) {
                 return;
         for (uint32_t i = 0; i < e->n; i++) {
                 EngineTenant *o = &e->tenants[i];
-                uint64_t back = min_u64(o->contested, said);
+                uint64_t back = min_u64(o->contested, said) / 2;
 
                 if (o == t || o->contested == 0)
                         continue;
                 account_refund(&o->account, &o->terms, (int64_t) back);
                 o->turn.used -= min_u64(o->turn.used, back);
-                said -= back;
+                said -= min_u64(said, 2 * back);
                 o->contested = 0;
         }
 }

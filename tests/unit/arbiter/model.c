@@ -364,13 +364,6 @@ ModelProcess *model_process(Model *m, uint32_t tenant, uint64_t kernel) {
         return p;
 }
 
-void model_kill(Model *m, ModelProcess *p, uint64_t ns) {
-        tally_forget(&m->tenants[p->tenant].tally, (uint32_t) (p - m->processes), m->now);
-        *p = (ModelProcess){
-                .tenant = p->tenant, .kernel = p->kernel, .said.wants = m->now + ns, .look = m->now + ns};
-        m->rung[p->tenant] = true;
-}
-
 void model_stop(Model *m, uint64_t ns) {
         m->away = m->now + TURN_AWAY_NSEC;
         m->back = m->wake = m->now + ns;

@@ -813,29 +813,6 @@ static void many_long_kernels_at_once(void) {
         }
 }
 
-/* Four processes with a long kernel each, killed all the time with these on the card: they say nothing of what they had of it. */
-static void a_neighbour_that_is_killed_all_the_time(void) {
-        uint64_t seed = 1, ran, until;
-
-        model_init(&m, 66);
-        m.per_process = true;
-        (void) tenant(fixed(30));
-        for (unsigned i = 0; i < 4; i++)
-                (void) model_process(&m, 0, 20 * MSEC);
-        (void) model_process(&m, tenant(fixed(60)), MSEC);
-        model_run(&m, 3 * SEC);
-        ran = m.tenants[1].ran;
-        for (until = m.now + 60 * SEC; m.now < until;) {
-                model_run(&m, m.now + 50 * MSEC + next_random(&seed) % (250 * MSEC));
-                for (unsigned i = 0; i < 4; i++)
-                        model_kill(&m, &m.processes[i], 20 * MSEC);
-        }
-        printf("# beside one that is killed: %.1f of 60, he %.1f of 30, idle %.1f\n",
-               (double) (m.tenants[1].ran - ran) / 6e8, (double) m.tenants[0].ran / 6.3e8,
-               (double) m.idle / 6.3e8);
-        ASSERT_NEAR((double) (m.tenants[1].ran - ran) / 6e8, 60, 2);
-}
-
 /* A container that was stopped for a while with work on the card cannot be told from one whose kernel goes on: it is charged for as long as a
  * kernel may take, for each of its processes. */
 static void who_was_stopped_for_long(void) {
@@ -986,7 +963,6 @@ int main(void) {
                          TEST(alone_with_long_kernels), TEST(patience_comes_back), TEST(what_is_said_late),
                          TEST(the_absent_waste_little), TEST(stopped_and_killed_in_a_window),
                          TEST(bells_are_lost), TEST(the_arbiter_is_late), TEST(the_arbiter_stands_still),
-                         TEST(a_neighbour_that_is_killed_all_the_time),
                          TEST(a_kernel_while_the_arbiter_stands_still), TEST(a_kernel_that_will_not_end),
                          TEST(many_long_kernels_at_once), TEST(who_was_stopped_for_long),
                          TEST(what_is_found_out_of_an_overdue_window), TEST(who_waits_for_it_is_not_blamed),
