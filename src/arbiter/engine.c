@@ -5,8 +5,7 @@
 
 #include "arbiter/engine-internal.h"
 
-#define ON_TIME  UINT64_C(200000)     /* ns: nobody is called to the microsecond */
-#define STEP_MAX UINT64_C(1000000000) /* ns: a machine that slept for a night was not busy */
+#define ON_TIME UINT64_C(200000) /* ns: nobody is called to the microsecond */
 
 /* ---- tenants ---- */
 
@@ -220,7 +219,7 @@ static void wake_or_sleep(Engine *e, EngineTenant *t, uint64_t now) {
 
 /* Late: nobody looked at windows that were to be looked at. Their owners are not charged for it. */
 static void pass_time(Engine *e, uint64_t now) {
-        uint64_t passed = min_u64(now - e->now, STEP_MAX), late = since(e->asked + ON_TIME, now);
+        uint64_t passed = now - e->now, late = since(e->asked + ON_TIME, now);
         unsigned stalling = count_stalling(e, now);
         bool full = is_overcommitted(e);
 
