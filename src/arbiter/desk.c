@@ -11,6 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
+#include "arbiter/leased.h"
 #include "arbiter/seat.h"
 #include "base/clock.h"
 #include "slice/board.h"
@@ -50,6 +51,7 @@ typedef struct Desk {
         const DeskOptions *options;
         Board board;
         int lock, inotify, epoll;
+        Leased leased;
         Card *cards[DESK_CARDS];
         Placed *seats[DESK_SEATS];
         uint32_t n_seats;
@@ -104,6 +106,12 @@ static void leave(Desk *d, uint32_t at) {
         d->seats[at] = d->seats[--d->n_seats];
 }
 
+/* Whose counters are not open is never heard. */
+static void ask_counters(Desk *d, const Placed *p, int directory) {
+        if (p->seat.counters < 0)
+                leased_ask(&d->leased, directory, "counters");
+}
+
 static void listen_to(Desk *d, Placed *p) {
         struct epoll_event event = {.events = EPOLLIN, .data.ptr = p};
 
@@ -147,14 +155,19 @@ static bool sit_down(Desk *d, Placed *p, uint64_t now) {
 
 static void enter(Desk *d, int directory, const char *id, uint32_t number, uint64_t now) {
         Placed *p = d->n_seats < DESK_SEATS ? calloc(1, sizeof *p) : NULL;
+        int r;
 
         if (!p)
                 return;
-        if (seat_open(directory, &p->seat) != 0) {
+        r = seat_open(directory, &p->seat);
+        if (r != 0) {
+                if (r == -EAGAIN)
+                        leased_ask(&d->leased, directory, "limits");
                 d->settling = true; /* half made, or none of ours */
                 free(p);
                 return;
         }
+        ask_counters(d, p, directory);
         (void) snprintf(p->id, sizeof p->id, "%s", id);
         p->number = number;
         p->seen = true;
@@ -198,6 +211,7 @@ static void scan_seat(Desk *d, int directory, const char *id, uint32_t number, u
         p = d->seats[at];
         p->seen = true;
         seat_open_rest(&p->seat, directory);
+        ask_counters(d, p, directory);
         listen_to(d, p);
         if (seat_wishes(&p->seat)) {
                 Terms terms = policy_terms(&p->seat.wish);
@@ -241,6 +255,7 @@ static void scan(Desk *d, uint64_t now) {
         for (uint32_t i = d->n_seats; i > 0; i--)
                 if (!d->seats[i - 1]->seen)
                         leave(d, i - 1);
+        leased_settle(&d->leased);
         d->scan = now + (d->settling ? 10 * SETTLE : RESCAN);
 }
 
@@ -453,6 +468,7 @@ static int wait_for_lock(Desk *d) {
 static void done(Desk *d) {
         while (d->n_seats > 0)
                 leave(d, d->n_seats - 1);
+        leased_done(&d->leased);
         for (size_t i = 0; i < 3; i++) {
                 int fd = i == 0 ? d->lock : i == 1 ? d->inotify : d->epoll;
 

@@ -43,9 +43,10 @@ static PolicyWish wish_of(const SliceLimits *l) {
                             .high = l->high_priority != 0};
 }
 
+/* Nothing is written to counters: as long as somebody has them open for writing nobody can lease them (slice/lease.h). */
 void seat_open_rest(Seat *s, int directory) {
         if (s->counters < 0)
-                s->counters = open_own(directory, "counters", O_RDONLY, S_IFREG);
+                s->counters = open_own(directory, "counters", O_RDWR, S_IFREG);
         if (s->bell < 0)
                 s->bell = open_own(directory, SLICE_BELL, O_RDWR,
                                    S_IFIFO); /* our own end keeps it from hanging up */

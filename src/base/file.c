@@ -29,20 +29,23 @@ static int read_all(int fd, size_t limit, Buf *into) {
         }
 }
 
-int file_read(const char *path, size_t limit, Buf *into) {
-        _cleanup_close_ int fd = -1;
+int file_read_open(int fd, size_t limit, Buf *into) {
         struct stat st;
 
-        if (strcmp(path, "-") == 0)
-                return read_all(STDIN_FILENO, limit, into);
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-        if (fd < 0)
-                return -errno;
         if (fstat(fd, &st) < 0)
                 return -errno;
         if (S_ISREG(st.st_mode) && (uint64_t) st.st_size > limit)
                 return -EFBIG;
         return read_all(fd, limit, into);
+}
+
+int file_read(const char *path, size_t limit, Buf *into) {
+        _cleanup_close_ int fd = -1;
+
+        if (strcmp(path, "-") == 0)
+                return read_all(STDIN_FILENO, limit, into);
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+        return fd < 0 ? -errno : file_read_open(fd, limit, into);
 }
 
 int file_hold_standard(void) {

@@ -33,10 +33,10 @@ static int install_all(Isolation *i, const IsolationOptions *o, Fault *fault) {
                 return -ENOMEM;
         r = install_folder(directory.data, fault);
         if (r == 0)
-                r = install_write(i->gate, &gate, fault);
+                r = install_write(i->gate, &gate, &i->held[0], fault);
         if (r == 0)
-                r = install_check(i->gate, fault);
-        return r < 0 ? r : install_write(i->preload, &preload, fault);
+                r = install_check(i->gate, i->held[0], fault);
+        return r < 0 ? r : install_write(i->preload, &preload, &i->held[1], fault);
 }
 
 static char *path_of(const char *directory, const char *name) {
@@ -47,8 +47,12 @@ static char *path_of(const char *directory, const char *name) {
 }
 
 int isolation_init(Isolation *i, const IsolationOptions *o) {
-        *i = (Isolation){
-                .board = BOARD_NULL, .ignores_disable = o->ignores_disable, .simulated = SIMULATED_NULL};
+        *i = (Isolation){.board = BOARD_NULL,
+                         .held = {-1, -1},
+                         .ignores_disable = o->ignores_disable,
+                         .simulated = SIMULATED_NULL};
+        (void) snprintf(i->board.path, sizeof i->board.path, "%s",
+                        o->slices); /* mounts name it in any case */
         i->on_odd = o->on_odd;
         i->userdata = o->userdata;
         node_compute_init(&i->compute, o->policy);
@@ -70,7 +74,10 @@ void isolation_done(Isolation *i) {
         simulated_done(&i->simulated);
         free(i->gate);
         free(i->preload);
-        *i = (Isolation){.board = BOARD_NULL};
+        for (size_t k = 0; k < ELEMENTSOF(i->held); k++)
+                if (i->held[k] >= 0)
+                        (void) close(i->held[k]);
+        *i = (Isolation){.board = BOARD_NULL, .held = {-1, -1}, .simulated = SIMULATED_NULL};
 }
 
 /* ---- names ---- */
@@ -131,10 +138,11 @@ int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *me
         size_t at = 0;
 
         m.n = simulated_mounts(&i->simulated, v, mem, arena, ret);
-        if (m.n < 0 || !share_mode_is_isolated(v->mode) || i->trouble.text[0])
-                return m.n; /* PreStart says what the trouble is, and does not let it start */
+        if (m.n < 0 || !share_mode_is_isolated(v->mode))
+                return m.n;
         isolation_id(mem, id);
-        if (!add(&m, true, SLICE_GATE, "%s", i->gate) || !add(&m, true, SLICE_PRELOAD, "%s", i->preload))
+        if (!add(&m, true, SLICE_GATE, "%s", i->gate) ||
+            !add(&m, true, SLICE_PRELOAD, "%s/%s/" BOARD_PRELOAD, i->board.path, id))
                 return -ENOMEM;
         while (number < BOARD_CARDS && device_set_next_card(mem, &at, &card, &count))
                 if (!add_card(&m, i->board.path, id, number++))
@@ -209,6 +217,16 @@ void isolation_say_compute(Isolation *i, const Inventory *v) {
         node_compute_say(&i->compute, &i->board, v->mode);
 }
 
+static bool is_file(const char *path) {
+        struct stat st;
+
+        return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, R_OK) == 0;
+}
+
+static bool has_gate(const Isolation *i) {
+        return is_file(i->gate) && is_file(i->preload);
+}
+
 int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, const RosterContainer *c,
                       const DeviceSet *mem, Fault *fault) {
         char id[BOARD_ID], name[512], owner[600];
@@ -221,7 +239,7 @@ int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, co
                 return 0;
         if (i->trouble.text[0])
                 return fault_set(fault, ISOLATION_E_MISSING, "it cannot be isolated: %s", i->trouble.text);
-        if (access(i->gate, R_OK) < 0 || access(i->preload, R_OK) < 0)
+        if (!has_gate(i))
                 return fault_set(fault, ISOLATION_E_MISSING, "it cannot be isolated: %s or %s is missing",
                                  i->gate, i->preload);
         (void) snprintf(name, sizeof name, "%s/%s/%s", pod->namespace_, pod->name, c->name);
@@ -242,18 +260,23 @@ int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, co
         return r;
 }
 
-bool isolation_stands(const Isolation *i, const Inventory *v, const DeviceSet *mem) {
+bool isolation_stands(Isolation *i, const Inventory *v, const DeviceSet *mem) {
         char id[BOARD_ID], path[BOARD_PATH + BOARD_ID + 32];
+        Fault fault = FAULT_NULL;
         uint32_t card, count;
         unsigned number = 0;
         size_t at = 0;
 
         if (!share_mode_is_isolated(v->mode))
                 return true;
+        if (i->trouble.text[0] || !has_gate(i) || board_refresh(&i->board, &fault) < 0)
+                return false;
         isolation_id(mem, id);
+        if (board_preload(&i->board, id, &fault) < 0)
+                return false;
         while (number < BOARD_CARDS && device_set_next_card(mem, &at, &card, &count)) {
                 (void) snprintf(path, sizeof path, "%s/%s/%u/limits", i->board.path, id, number++);
-                if (access(path, F_OK) < 0)
+                if (!is_file(path))
                         return false;
         }
         return true;

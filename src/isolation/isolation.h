@@ -31,7 +31,9 @@ typedef struct IsolationOptions {
 
 typedef struct Isolation {
         Board board;
-        char *gate, *preload; /* on the host; owned */
+        char *gate; /* on the host; owned */
+        char *preload; /* one for all, of pods that were admitted by an agent whose slices had none of their own; owned */
+        int held[2]; /* both, open (isolation/install.h) */
         bool ignores_disable;
         Simulated simulated;
         NodeCompute compute;
@@ -48,8 +50,9 @@ void isolation_done(Isolation *i);
 /* What the slice of a container with these devices is called on the board. */
 void isolation_id(const DeviceSet *mem, char ret[static BOARD_ID]);
 
-/* For the answer to Allocate: the files of a simulated driver, where there is one; where the mode isolates, gate and pages. ret has room for ISOLATION_MOUNTS; texts are in the arena.
- * Returns how many, or -ENOMEM. */
+/* For the answer to Allocate: the files of a simulated driver, where there is one; where the mode isolates, gate and pages. The kubelet
+ * asks once, and keeps the answer as long as the pod lives: so what is missing now is named, too, and it is isolation_prepare() that lets
+ * nobody start without. ret has room for ISOLATION_MOUNTS; texts are in the arena. Returns how many, or -ENOMEM. */
 enum { ISOLATION_MOUNTS = SIMULATED_MOUNTS + 2 + 3 * BOARD_CARDS };
 int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *mem, Arena *arena,
                      PluginMount ret[static ISOLATION_MOUNTS]);
@@ -59,9 +62,9 @@ enum { ISOLATION_E_MISSING = 1 };
 int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, const RosterContainer *c,
                       const DeviceSet *mem, Fault *fault);
 
-/* Are the pages of a container with these devices where its mounts lead? Without them no runtime starts it. True where the mode does
- * not isolate. */
-bool isolation_stands(const Isolation *i, const Inventory *v, const DeviceSet *mem);
+/* Are the gate, and the pages of a container with these devices, where its mounts lead? A runtime may make an empty folder of what is
+ * missing (containerd), and start it. True where the mode does not isolate. */
+bool isolation_stands(Isolation *i, const Inventory *v, const DeviceSet *mem);
 
 /* Policies of compute are said anew where the node says something else, or who asked for weights has come or gone. */
 void isolation_say_compute(Isolation *i, const Inventory *v);

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "isolation/install.h"
 
@@ -18,7 +19,7 @@
 static const struct {
         const char *name;
         const char *inside[2];
-} files[] = {
+} files[SIMULATED_FILES] = {
         {"libcuda.so.1", {DEBIAN_FOLDER, "/usr/lib64"}},
         {"libnvidia-ml.so.1", {DEBIAN_FOLDER, "/usr/lib64"}},
         {"nvidia-smi", {"/usr/bin", NULL}},
@@ -26,7 +27,7 @@ static const struct {
 
 static const char *const devices[] = {"nvidiactl", "nvidia-uvm", "nvidia-uvm-tools"};
 
-static int install(const Simulated *s, Fault *fault) {
+static int install(Simulated *s, Fault *fault) {
         int r = install_folder(s->libraries, fault);
 
         for (size_t i = 0; r == 0 && i < ELEMENTSOF(files); i++) {
@@ -39,7 +40,7 @@ static int install(const Simulated *s, Fault *fault) {
                 if (r == 0)
                         r = buf_result(&path);
                 if (r == 0)
-                        r = install_write(path.data, &text, fault);
+                        r = install_write(path.data, &text, &s->held[i], fault);
         }
         return r;
 }
@@ -62,6 +63,9 @@ int simulated_init(Simulated *s, const char *dir, const char *state_dir, Fault *
 }
 
 void simulated_done(Simulated *s) {
+        for (size_t i = 0; i < ELEMENTSOF(s->held); i++)
+                if (s->held[i] >= 0)
+                        (void) close(s->held[i]);
         free(s->dir);
         free(s->libraries);
         *s = SIMULATED_NULL;

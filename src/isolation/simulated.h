@@ -11,12 +11,15 @@
 #include "books/inventory.h"
 #include "slice/page.h"
 
+enum { SIMULATED_FILES = 3 };
+
 typedef struct Simulated {
-        char *dir;       /* where it is mounted; NULL: there is none */
-        char *libraries; /* where they are installed */
+        char *dir;                 /* where it is mounted; NULL: there is none */
+        char *libraries;           /* where they are installed */
+        int held[SIMULATED_FILES]; /* the libraries, open; -1: not (isolation/install.h) */
 } Simulated;
 
-#define SIMULATED_NULL ((Simulated){.dir = NULL})
+#define SIMULATED_NULL ((Simulated){.held = {-1, -1, -1}})
 
 /* dir: NULL for none. state_dir is there. 0, or negative errno with a fault: it can be used, and lacks libraries; done in
  * either case. */

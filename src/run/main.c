@@ -50,7 +50,9 @@ static int wrong(const char *option, const char *value, const char *rule) {
 static int take_number(const char *option, const char *value, uint64_t low, uint64_t high, uint64_t *ret) {
         char rule[96];
 
-        if (quantity_parse(str_from(value), ret) == 0 && *ret >= low && *ret <= high)
+        /* a number of units, cards or percents: 2Gi of them is never meant */
+        if (value[strspn(value, "0123456789")] == '\0' && quantity_parse(str_from(value), ret) == 0 &&
+            *ret >= low && *ret <= high)
                 return 0;
         (void) snprintf(rule, sizeof rule, "must be a whole number from %llu to %llu",
                         (unsigned long long) low, (unsigned long long) high);
@@ -81,7 +83,7 @@ static const struct option options[] = {
 };
 
 static int take_core(Options *o, const char *value) {
-        uint64_t n;
+        uint64_t n = 0;
         int r = take_number("gpu-core", value, 0, 100, &n);
 
         if (r == 0 && n % 5 != 0)

@@ -11,10 +11,12 @@
 #include "beside/simulator.h"
 #include "run/probe.h"
 
-#define FOLDER "/tmp/aliquot-sim-"
+#define FOLDER       "/tmp/aliquot-sim-"
+#define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 
-static int put_first(const char *variable, const char *directory) {
-        const char *old = getenv(variable);
+/* otherwise: where it would be looked for if the variable were not there, which it is from now on; NULL: nowhere. */
+static int put_first(const char *variable, const char *directory, const char *otherwise) {
+        const char *old = getenv(variable) ? getenv(variable) : otherwise;
         _cleanup_free_ char *text = NULL;
 
         if (asprintf(&text, "%s%s%s", directory, old && old[0] ? ":" : "", old ? old : "") < 0)
@@ -55,7 +57,7 @@ static int simulate(const char *cards, Programs *p, Fault *fault) {
                 return r;
         (void) snprintf(folder, sizeof folder, "%.*s", (int) (strrchr(p->simulated, '/') - p->simulated),
                         p->simulated); /* it is shorter */
-        if (put_first("LD_LIBRARY_PATH", folder) < 0 || put_first("PATH", folder) < 0 ||
+        if (put_first("LD_LIBRARY_PATH", folder, NULL) < 0 || put_first("PATH", folder, DEFAULT_PATH) < 0 ||
             setenv("ALIQUOT_SIM_DIR", p->devices, 1) < 0)
                 return fault_set(fault, -ENOMEM, "out of memory");
         return 0;

@@ -26,6 +26,7 @@ typedef struct Row {
         char container[256];
         uint32_t card, core;
         uint64_t used, limit, peak, refused; /* bytes, bytes, bytes, reservations */
+        bool damaged;                        /* counters that cannot be read: only the limit is known */
         ComputeLook look;
         double busy; /* percent of the card's time; below zero: not known */
         char uuid[SLICE_UUID];
@@ -87,12 +88,16 @@ static int add(Table *t, const SliceLimits *limits, const SliceReport *report, i
 static int read_directory(Table *t, int fd) {
         SliceReport report = {.used = 0};
         SliceLimits limits;
+        bool damaged;
+        int r;
 
         if (slice_files_limits(fd, &limits) != 0)
                 return 0;
-        if (slice_files_read(fd, &report) != 0)
-                report = (SliceReport){.used = 0};
-        return add(t, &limits, &report, fd);
+        damaged = slice_files_read(fd, &report) != 0;
+        r = add(t, &limits, &report, fd);
+        if (r == 0)
+                t->rows[t->n - 1].damaged = damaged;
+        return r;
 }
 
 /* Where those of this process are: inside a container, or inside `aliquot run`. NULL: it is in none. */
@@ -186,6 +191,14 @@ static void format_compute(const Row *row, char ret[static 24]) {
                 (void) snprintf(ret, 24, "%s/%s", used, limit);
 }
 
+static void format_memory(const Row *row, char ret[static 48]) {
+        char used[24] = "damaged";
+
+        if (!row->damaged)
+                (void) snprintf(used, sizeof used, "%llu", (unsigned long long) (row->used / MIB));
+        (void) snprintf(ret, 48, "%s/%llu", used, (unsigned long long) (row->limit / MIB));
+}
+
 static void print_table(const Table *t) {
         int width = (int) strlen("CONTAINER");
 
@@ -197,8 +210,7 @@ static void print_table(const Table *t) {
                 const Row *row = &t->rows[i];
                 char memory[48], core[24];
 
-                (void) snprintf(memory, sizeof memory, "%llu/%llu", (unsigned long long) (row->used / MIB),
-                                (unsigned long long) (row->limit / MIB));
+                format_memory(row, memory);
                 format_compute(row, core);
                 (void) printf("%-*s  GPU%-3u %-16s %-12s %zu\n", width, row->container, row->card, memory,
                               core, row->processes.n);
@@ -210,12 +222,15 @@ static void print_row_json(const Row *row) {
 
         if (row->busy >= 0)
                 (void) snprintf(used, sizeof used, ",\"used\":%.1f", row->busy);
-        (void) printf("{\"container\":\"%s\",\"card\":%u,\"uuid\":\"%s\",\"memory\":{\"used\":%llu,\"limit\":"
-                      "%llu,\"peak\":%llu,"
-                      "\"refused\":%llu},\"compute\":{\"limit\":%u%s},\"processes\":[",
-                      row->container, row->card, row->uuid, (unsigned long long) row->used,
-                      (unsigned long long) row->limit, (unsigned long long) row->peak,
-                      (unsigned long long) row->refused, row->core, used);
+        (void) printf("{\"container\":\"%s\",\"card\":%u,\"uuid\":\"%s\",\"memory\":{", row->container,
+                      row->card, row->uuid);
+        if (row->damaged)
+                (void) fputs("\"damaged\":true,", stdout);
+        else
+                (void) printf("\"used\":%llu,\"peak\":%llu,\"refused\":%llu,", (unsigned long long) row->used,
+                              (unsigned long long) row->peak, (unsigned long long) row->refused);
+        (void) printf("\"limit\":%llu},\"compute\":{\"limit\":%u%s},\"processes\":[",
+                      (unsigned long long) row->limit, row->core, used);
         for (size_t i = 0; i < row->processes.n && i < PROCESSES_MAX; i++)
                 (void) printf("%s%ld", i > 0 ? "," : "", (long) row->processes.pids[i]);
         (void) fputs("]}", stdout);

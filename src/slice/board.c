@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "slice/inside.h"
 #include "slice/mount.h"
 
 #define OWNER "owner"
@@ -241,6 +242,8 @@ void board_drop(Board *b, const char *id) {
                 (void) snprintf(name, sizeof name, "%u", i);
                 remove_card(dir, name);
         }
+        (void) unlinkat(dir, BOARD_PRELOAD ".new", 0);
+        (void) unlinkat(dir, BOARD_PRELOAD, 0);
         (void) unlinkat(dir, OWNER ".new", 0);
         (void) unlinkat(dir, OWNER, 0);
         if (is_apart(b, dir)) {
@@ -424,6 +427,18 @@ static int write_owner(int dir, const char *owner, Fault *fault) {
         return 0;
 }
 
+/* One for each slice: the dynamic linker of every program opens it, and whoever has it mounted can make others wait for him there (slice/lease.h). */
+static int write_preload(int dir, Fault *fault) {
+        _cleanup_close_ int fd = openat(dir, BOARD_PRELOAD ".new",
+                                        O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+
+        if (fd < 0 || fchmod(fd, 0644) < 0 /* past our umask */ || dprintf(fd, SLICE_GATE "\n") < 0 ||
+            renameat(dir, BOARD_PRELOAD ".new", dir, BOARD_PRELOAD) < 0)
+                return fault_set(fault, -errno, "cannot write the slice's " BOARD_PRELOAD ": %s",
+                                 strerror(errno));
+        return 0;
+}
+
 /* Room for what is written beside the files comes back, if a container has taken it. Where it does not, that write says so. */
 static void give_back(int dir) {
         char name[16] = "0";
@@ -469,6 +484,8 @@ static int say_anew(const Board *b, int dir, const char *owner, const SliceSpec 
         give_back(dir);
         r = write_owner(dir, owner, fault);
         if (r == 0)
+                r = write_preload(dir, fault);
+        if (r == 0)
                 r = put_cards(dir, specs, n, fault);
         return say_full(b, r, fault);
 }
@@ -495,6 +512,15 @@ int board_renew(Board *b, const char *id, const char *owner, const SliceSpec *sp
         if (r < 0 && made)
                 board_drop(b, id); /* without an owner nobody would throw it away */
         return r;
+}
+
+int board_preload(Board *b, const char *id, Fault *fault) {
+        _cleanup_close_ int dir = -1;
+        int r = open_slice(b, id, &dir, fault);
+
+        if (r < 0 || faccessat(dir, BOARD_PRELOAD, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+                return r;
+        return write_preload(dir, fault);
 }
 
 /* One that is mounted, or could be, is the agent's, also where it was killed before it wrote the owner; or where the place could not be

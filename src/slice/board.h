@@ -5,6 +5,7 @@
  *
  *   BOARD/lock          held while somebody takes or throws away a slice
  *   BOARD/ID/owner      who has it; `aliquot run` holds its lock as long as it lives
+ *   BOARD/ID/preload    the agent's: what its container has as /etc/ld.so.preload (slice/inside.h)
  *   BOARD/ID/N/         one per card: the slice page (slice/page.h), and a bell (slice/turn.h)
  *
  * The node agent's slices stand on the same board: `aliquot run` of root counts them, and `aliquot smi` shows both. Each is a file
@@ -17,6 +18,7 @@
 enum { BOARD_CARDS = 32, BOARD_ID = 128, BOARD_OWNER = 256, BOARD_PATH = 4096 };
 
 #define BOARD_DEFAULT "/run/aliquot/slices"
+#define BOARD_PRELOAD "preload"
 #define BOARD_AGENT   "agent " /* how the owner of the agent's slices begins; others begin with "run " */
 
 typedef struct BoardSlice {
@@ -80,6 +82,9 @@ void board_drop_dead(Board *b, const char *id);
  * until the agent takes it away. 0 or negative errno with a fault (-ENOSPC: the board is full, or the slice's own file system); a slice
  * that was there before stays then. */
 int board_renew(Board *b, const char *id, const char *owner, const SliceSpec *specs, size_t n, Fault *fault);
+
+/* Makes its BOARD_PRELOAD, where a slice has none, because an agent made it who gave one to all containers. 0 or negative errno with a fault. */
+int board_preload(Board *b, const char *id, Fault *fault);
 
 /* Drops the agent's slices that keep() does not want, and what it has left half made. 0 or negative errno when the board cannot be read. */
 int board_sweep(Board *b, bool (*keep)(void *userdata, const char *id), void *userdata);

@@ -24,6 +24,7 @@ INSIDE = "/run/aliquot"
 ALONE = "ISOLATION_ALONE"  # in the environment: we have a mount namespace of our own
 MIB = 1 << 20
 FOUR_CARDS = "4xTesla-V100-SXM2-16GB:16160MiB"
+ALL = {"/etc/ld.so.preload"} | {f"{INSIDE}/{name}" for name in ("libaliquot.so", "slice/0/limits", "slice/0/counters", "slice/0/bell")}
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNS, MS_SHARED, MNT_DETACH = 0x20000, 1 << 20, 2
 F_OFD_SETLK = 37  # of Linux; Python has no name for it before 3.9
@@ -60,9 +61,7 @@ class Isolation(Started):
     def test_what_is_mounted(self):
         lab = self.lab(cards=TWO_CARDS)
         c = self.started(lab, self.place(lab, pod("a", container("main", 2, 30)), 1))
-        self.assertEqual(set(c.options["mounts"]), {f"{INSIDE}/libaliquot.so", "/etc/ld.so.preload",
-                                                    f"{INSIDE}/slice/0/limits", f"{INSIDE}/slice/0/counters",
-                                                    f"{INSIDE}/slice/0/bell"})
+        self.assertEqual(set(c.options["mounts"]), ALL)
         page = self.limits(c)
         self.assertEqual((page.limit, page.card_bytes, page.card, page.core, page.flags),
                          (2154 * MIB, 16160 * MIB, 1, 30, 0))
@@ -133,6 +132,20 @@ class Isolation(Started):
         lab.wait(lambda: lab.running(uid) and lab.kubelet.runtime.of(uid, "main") is not first, "all have started: it runs again")
         page = self.limits(lab.kubelet.runtime.of(uid, "main"))
         self.assertEqual((page.container, page.core), ("default/a/main", 30))
+        lab.store.tell("return")
+
+    def test_a_slice_of_an_agent_that_had_one_preload_for_all(self):
+        """Its containers start again, with what the kubelet was told then, also while the API server is away."""
+        lab = self.lab(cards=TWO_CARDS)
+        uid = self.place(lab, pod("a", container("main", 2), restartPolicy="Always"), 1)
+        first = self.started(lab, uid)
+        os.unlink(first.options["mounts"]["/etc/ld.so.preload"][0])
+        lab.store.tell("vanish")
+        lab.restart_agent()
+        lab.kubelet.finish(uid, "main", 1)
+        lab.wait(lambda: lab.running(uid) and lab.kubelet.runtime.of(uid, "main") is not first, "it runs again")
+        with open(first.options["mounts"]["/etc/ld.so.preload"][0]) as f:
+            self.assertEqual(f.read(), f"{INSIDE}/libaliquot.so\n")
         lab.store.tell("return")
 
     def test_other_modes_have_none(self):
@@ -242,7 +255,46 @@ class Isolation(Started):
         with open(lab.gate, "w") as f:
             f.write("repaired")
         lab.restart_agent()
-        self.started(lab, uid)
+        c = self.started(lab, uid)
+        self.assertEqual(set(c.options["mounts"]), ALL, "the kubelet asks once, and that was before it was repaired")
+        self.assertEqual(self.limits(c).limit, 2154 * MIB)
+        for host, _ in c.options["mounts"].values():
+            self.assertTrue(os.path.exists(host), host)
+
+    def test_without_a_board_nothing_isolated_starts(self):
+        lab = self.lab(cards=TWO_CARDS, start=False)
+        with open(lab.slices, "w"):
+            lab.start_agent()
+        lab.wait_ready()
+        uid = self.place(lab, pod("a", container("main", 2)), 1)
+        lab.wait(lambda: lab.kubelet.prestart_errors, "it says so")
+        self.assertEqual(lab.running(uid), [])
+        os.unlink(lab.slices)
+        lab.restart_agent()
+        self.assertEqual(set(self.started(lab, uid).options["mounts"]), ALL)
+
+    def test_nothing_starts_again_without_a_gate_while_the_api_server_is_away(self):
+        lab = self.lab(cards=TWO_CARDS)
+        uid = self.place(lab, pod("a", container("main", 2), restartPolicy="Always"), 1)
+        first = self.started(lab, uid)
+        os.rename(lab.gate, lab.gate + ".away")
+        lab.store.tell("vanish")
+        lab.restart_agent()
+        lab.kubelet.finish(uid, "main", 1)
+        lab.wait(lambda: lab.kubelet.prestart_errors, "it waits")
+        self.assertEqual(lab.running(uid), [])
+        os.rename(lab.gate + ".away", lab.gate)
+        lab.restart_agent()
+        lab.wait(lambda: lab.running(uid), "it runs again")
+        second = lab.kubelet.runtime.of(uid, "main")
+        self.assertIsNot(second, first)
+        lab.restart_agent()
+        del lab.kubelet.prestart_errors[:]
+        os.unlink(second.options["mounts"][f"{INSIDE}/libaliquot.so"][0])
+        lab.kubelet.finish(uid, "main", 1)
+        lab.wait(lambda: lab.kubelet.prestart_errors, "it waits for one that was taken away meanwhile, too")
+        self.assertEqual(lab.running(uid), [])
+        lab.store.tell("return")
 
     def test_a_board_that_is_not_there(self):
         """/run is cleaned by others: what is to be mounted must be where the mount says."""
@@ -300,6 +352,126 @@ class Isolation(Started):
             self.assertRegex(self.events(lab, "ForeignSlice")[0], r"^slice run-1 \(run 1 python3\) has 2154 MiB of gpu1 \(GPU-")
         lab.wait(lambda: foreign() == [0, 0], "it is gone with its owner")
         self.assertEqual(len(self.events(lab, "ForeignSlice")), 1)
+
+
+class Tenant:
+    """Leases a file that he has mounted, gives the lease up when he is told that somebody wants to open it, and takes another one.
+    He is a process of its own: who leases is told by a signal."""
+
+    SCRIPT = """
+import fcntl, os, signal, sys, time
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGIO])
+fd, kind = os.open(sys.argv[1], os.O_RDONLY), int(sys.argv[2])
+def take():
+    try:
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, kind)
+    except BlockingIOError:
+        return "refused"
+    return "leased"
+print(take(), flush=True)
+while True:
+    if signal.sigtimedwait([signal.SIGIO], 0.01):
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+        print("given up", flush=True)
+        while take() == "refused":
+            time.sleep(0.001)
+"""
+
+    def __init__(self, path, kind):
+        self.process = subprocess.Popen([sys.executable, "-c", self.SCRIPT, path, str(kind)], stdout=subprocess.PIPE, text=True)
+        self.said = self.process.stdout.readline().strip()
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+class Leases(Started):
+    """Files that containers have mounted are root's, and so are most containers' processes: they may lease them, and whoever
+    opens them waits."""
+
+    def tenant(self, path, kind=fcntl.F_WRLCK):
+        tenant = Tenant(path, kind)
+        self.addCleanup(tenant.stop)
+        return tenant
+
+    def leases(self, path, kind=fcntl.F_WRLCK):
+        tenant = Tenant(path, kind)
+        tenant.stop()
+        return tenant.said == "leased"
+
+    def held(self, lab, path):
+        lab.wait(lambda: not self.leases(path), f"somebody has {path} open")
+
+    def test_nobody_leases_what_others_have_mounted(self):
+        lab = self.lab(cards=TWO_CARDS)
+        a, b = (self.started(lab, self.place(lab, pod(name, container("main", 2)), 1)) for name in "ab")
+        shared = {inside for inside in ALL if os.stat(a.options["mounts"][inside][0]).st_ino == os.stat(b.options["mounts"][inside][0]).st_ino}
+        self.assertEqual(shared, {f"{INSIDE}/libaliquot.so"})
+        old = os.path.join(os.path.dirname(a.options["mounts"][f"{INSIDE}/libaliquot.so"][0]), "ld.so.preload")
+        for path in a.options["mounts"][f"{INSIDE}/libaliquot.so"][0], old:  # which pods have that an agent before this one admitted
+            self.assertFalse(self.leases(path))
+        self.assertTrue(self.leases(a.options["mounts"]["/etc/ld.so.preload"][0]), "who wants to wait for himself may")
+
+    def test_the_agent_waits_for_nobody(self):
+        lab = self.lab(cards=TWO_CARDS)
+        c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
+        library = c.options["mounts"][f"{INSIDE}/libaliquot.so"][0]
+        for path in library, os.path.join(os.path.dirname(library), "ld.so.preload"):
+            lab.agent.stop()
+            with open(path, "rb") as f:
+                text = f.read()
+            mounted = path + ".mounted"
+            os.link(path, mounted)
+            tenant = self.tenant(mounted)
+            self.assertEqual(tenant.said, "leased")
+            lab.start_agent()
+            lab.wait_ready()
+            self.assertFalse(os.path.samefile(path, mounted), "a new one stands there, which nobody has leased")
+            with open(path, "rb") as f:
+                self.assertEqual(f.read(), text)
+            self.held(lab, path)
+            self.held(lab, mounted)
+            self.assertEqual(tenant.process.stdout.readline().strip(), "given up")
+
+    def test_the_arbiter_gets_his_pages_all_the_same(self):
+        for name, kind in ("limits", fcntl.F_RDLCK), ("limits", fcntl.F_WRLCK), ("counters", fcntl.F_RDLCK), ("counters", fcntl.F_WRLCK):
+            with self.subTest(name=name, kind=kind):
+                lab = self.lab(cards=TWO_CARDS)
+                c = self.started(lab, self.place(lab, pod("a", container("main", 2, 30)), 1))
+                page, path = (c.options["mounts"][f"{INSIDE}/slice/0/{n}"][0] for n in ("limits", name))
+
+                def seen():
+                    with open(page, "rb") as f:
+                        return struct.unpack_from("<Q", f.read(), 448 + 24)[0]
+                lab.wait(seen, "it is seen")
+                self.assertFalse(self.leases(path, kind), "while there is an arbiter")
+                lab.agent.kill()
+                lab.wait(lambda: not any("aliquot-arbiter" in n for n in self.children(lab)), "it is gone, too")
+                tenant = self.tenant(path, kind)
+                self.assertEqual(tenant.said, "leased")
+                lab.start_agent()
+                lab.wait_ready()
+                self.held(lab, path)
+                if name == "limits":
+                    before = seen()
+                    lab.wait(lambda: seen() > before, "its turn is written")
+                tenant.stop()
+                lab.agent.stop()
+
+    def children(self, lab):
+        """Of whoever: those who have the board's lock open."""
+        names = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                for fd in os.listdir(f"/proc/{pid}/fd"):
+                    if os.readlink(f"/proc/{pid}/fd/{fd}").startswith(lab.slices):
+                        with open(f"/proc/{pid}/comm") as f:
+                            names.append(f.read().strip())
+            except OSError:
+                pass
+        return names
 
 
 class Glutton(threading.Thread):

@@ -293,10 +293,26 @@ class Run(Base):
         (one,) = json.loads(p.stdout)["slices"]
         self.assertEqual(one["memory"]["limit"] >> 20, 2154)
 
+    def test_smi_of_damaged_counters(self):
+        damage = "truncate -s 100 $ALIQUOT_SLICES/0/counters; "
+        p = self.run_to_end("--gpu-mem", "2", "--", "sh", "-c", f"{damage} {ALIQUOT} smi -o json")
+        (one,) = json.loads(p.stdout)["slices"]
+        self.assertEqual(one["memory"], {"damaged": True, "limit": 2154 << 20})
+        p = self.run_to_end("--gpu-mem", "2", "--", "sh", "-c", f"{damage} {ALIQUOT} smi")
+        self.assertRegex(p.stdout, r"GPU0 +damaged/2154 ")
+
+    def test_without_a_path(self):
+        """Where a command would be found by a shell that has none, it is found."""
+        p = subprocess.run(self.command("--gpu-mem", "2", "--", "ls", "/etc/hostname"), env={}, stdout=subprocess.PIPE, text=True,
+                           timeout=PATIENCE, check=False)
+        self.assertEqual((p.returncode, p.stdout), (0, "/etc/hostname\n"))
+
     def test_wrong_use(self):
         for arguments, words in ((["--gpu-mem", "0", "--", "true"], "--gpu-mem 0"), (["--gpu-mem", "1", "--gpu-core", "7", "--", "true"],
                                  "multiple of 5"), (["--", "true"], "--gpu-mem is missing"), (["--gpu-mem", "1"], "no command"),
-                                 (["--gpu-mem", "1", "--gpu-mem-unit", "GB", "--", "true"], "--gpu-mem-unit GB")):
+                                 (["--gpu-mem", "1", "--gpu-mem-unit", "GB", "--", "true"], "--gpu-mem-unit GB"),
+                                 (["--gpu-mem", "2Gi", "--", "true"], "--gpu-mem 2Gi: must be a whole number from 1 to"),
+                                 (["--gpu-mem", "1", "--gpu-count", "1k", "--", "true"], "--gpu-count 1k")):
             p = self.run_to_end(*arguments)
             self.assertEqual(p.returncode, 2, p.stderr)
             self.assertIn(words, p.stderr)

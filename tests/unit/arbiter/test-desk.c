@@ -447,9 +447,84 @@ static void few_questions_at_a_time(void) {
         end(&b);
 }
 
+/* A tenant who is told that somebody wants to open what he has leased gives it up, and takes another lease: for ever, if he
+ * can. He ends when he is refused a hundred times in a row. */
+static void lease_always(const char *file, int kind, int told) {
+        int fd = open(file, O_RDONLY | O_CLOEXEC);
+        sigset_t set;
+
+        (void) sigemptyset(&set);
+        (void) sigaddset(&set, SIGIO);
+        (void) sigprocmask(SIG_BLOCK, &set, NULL);
+        if (fd < 0 || fcntl(fd, F_SETLEASE, kind) < 0 || write(told, "", 1) != 1)
+                _exit(1);
+        for (;;) {
+                unsigned refused = 0;
+
+                (void) sigwaitinfo(&set, NULL);
+                (void) fcntl(fd, F_SETLEASE, F_UNLCK);
+                for (; fcntl(fd, F_SETLEASE, kind) < 0; (void) usleep(100))
+                        if (++refused == 100)
+                                _exit(0);
+        }
+}
+
+static pid_t lease(const char *file, int kind) {
+        char byte;
+        pid_t pid;
+        int ends[2];
+
+        ASSERT_OK(pipe(ends));
+        pid = fork();
+        if (pid == 0)
+                lease_always(file, kind, ends[1]);
+        ASSERT_OK(close(ends[1]));
+        ASSERT_INT(read(ends[0], &byte, 1), 1);
+        ASSERT_OK(close(ends[0]));
+        return pid;
+}
+
+static bool is_leasable(const char *file) {
+        int fd = open(file, O_RDONLY | O_CLOEXEC);
+        bool is = fcntl(fd, F_SETLEASE, F_RDLCK) == 0;
+
+        ASSERT_OK(close(fd));
+        return is;
+}
+
+static void a_page_that_is_leased(void) {
+        static const char *const names[] = {"limits", "counters"};
+        static const int kinds[] = {F_RDLCK, F_WRLCK};
+
+        for (size_t i = 0; i < 4; i++) {
+                Board b = begin();
+                char page[192], file[192];
+                SliceLimits limits = {.magic = 0};
+                pid_t tenant;
+                Desk d;
+                int fd;
+
+                put(&b, "one", 30);
+                (void) snprintf(file, sizeof file, "%s/one/0/%s", path, names[i / 2]);
+                (void) snprintf(page, sizeof page, "%s/one/0/limits", path);
+                tenant = lease(file, kinds[i % 2]);
+                d = start();
+                WAIT_FOR(waitpid(tenant, NULL, WNOHANG) == tenant);
+                fd = open(page, O_RDONLY | O_CLOEXEC);
+                WAIT_FOR(pread(fd, &limits, sizeof limits, 0) == sizeof limits &&
+                         atomic_load(&limits.turn.seen) != 0);
+                ASSERT_OK(close(fd));
+                WAIT_FOR(!is_leasable(file)); /* it is open for writing */
+                stop(&d);
+                ASSERT_TRUE(is_leasable(file)); /* nobody is left who waits */
+                end(&b);
+        }
+}
+
 int main(void) {
-        return TEST_MAIN(TEST(windows_follow_each_other), TEST(never_two_at_once), TEST(another_takes_over),
-                         TEST(a_page_that_is_made_anew), TEST(slices_come_and_go),
-                         TEST(the_dead_are_not_waited_for), TEST(whatever_stands_there),
-                         TEST(one_who_rings_without_end), TEST(few_questions_at_a_time));
+        return TEST_MAIN(TEST(a_page_that_is_leased), TEST(windows_follow_each_other),
+                         TEST(never_two_at_once), TEST(another_takes_over), TEST(a_page_that_is_made_anew),
+                         TEST(slices_come_and_go), TEST(the_dead_are_not_waited_for),
+                         TEST(whatever_stands_there), TEST(one_who_rings_without_end),
+                         TEST(few_questions_at_a_time));
 }

@@ -2,6 +2,8 @@
 #include "isolation/install.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,6 +13,7 @@
 #include "test.h"
 
 static char directory[64], path[96];
+static int held = -1;
 
 static void begin(void) {
         (void) snprintf(directory, sizeof directory, "/tmp/aliquot-install-XXXXXX");
@@ -23,7 +26,9 @@ static void install(const char *text) {
         Fault fault = FAULT_NULL;
 
         buf_append_str(&buf, str_from(text));
-        ASSERT_OK(install_write(path, &buf, &fault));
+        if (held >= 0)
+                ASSERT_OK(close(TAKE_FD(held)));
+        ASSERT_OK(install_write(path, &buf, &held, &fault));
 }
 
 static struct stat stat_of(void) {
@@ -57,9 +62,8 @@ static void what_can_be_loaded(void) {
         Fault fault = FAULT_NULL;
 
         begin();
-        ASSERT_INT(install_check(path, &fault), -ENOENT);
         install("text");
-        ASSERT_OK(install_check(path, &fault));
+        ASSERT_OK(install_check(path, held, &fault));
         scratch_remove(directory);
 }
 
@@ -69,7 +73,7 @@ static void noexec(void) {
         if (!mounts_enter() || mount("x", directory, "tmpfs", MS_NOEXEC, NULL) < 0)
                 _exit(77);
         install("text");
-        ASSERT_INT(install_check(path, &fault), -EPERM);
+        ASSERT_INT(install_check(path, held, &fault), -EPERM);
         ASSERT_CONTAINS(fault.text, "noexec");
         _exit(0);
 }
@@ -90,6 +94,41 @@ static void what_cannot(void) {
         scratch_remove(directory);
 }
 
+static bool may_lease(const char *file) {
+        int fd = open(file, O_RDONLY | O_CLOEXEC);
+        bool may;
+
+        ASSERT_TRUE(fd >= 0);
+        may = fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
+        ASSERT_TRUE(may || errno == EAGAIN);
+        ASSERT_OK(close(fd));
+        return may;
+}
+
+/* The lease is ours: whoever waited for it in this process would wait until it is broken. */
+static void one_that_is_leased(void) {
+        char mounted[128];
+        int fd;
+
+        begin();
+        install("one");
+        ASSERT_TRUE(!may_lease(path));
+        ASSERT_OK(close(TAKE_FD(held)));
+        (void) snprintf(mounted, sizeof mounted, "%s.mounted", path);
+        ASSERT_OK(link(path, mounted));
+        (void) signal(SIGIO, SIG_IGN);
+        fd = open(mounted, O_RDONLY | O_CLOEXEC);
+        ASSERT_OK(fcntl(fd, F_SETLEASE, F_WRLCK));
+        install("one");
+        ASSERT_INT(fcntl(fd, F_GETLEASE), F_RDLCK); /* as it will be: it has not waited for that */
+        ASSERT_TRUE(!may_lease(path));
+        ASSERT_OK(close(fd));
+        while (may_lease(mounted)) /* until who waits for it is through */
+                (void) usleep(1000);
+        scratch_remove(directory);
+}
+
 int main(void) {
-        return TEST_MAIN(TEST(it_is_for_all), TEST(what_can_be_loaded), TEST(what_cannot));
+        return TEST_MAIN(TEST(one_that_is_leased), TEST(it_is_for_all), TEST(what_can_be_loaded),
+                         TEST(what_cannot));
 }
