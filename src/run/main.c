@@ -83,7 +83,7 @@ static const struct option options[] = {
 };
 
 static int take_core(Options *o, const char *value) {
-        uint64_t n;
+        uint64_t n = 0;
         int r = take_number("gpu-core", value, 0, 100, &n);
 
         if (r == 0 && n % 5 != 0)

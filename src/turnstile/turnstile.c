@@ -348,13 +348,6 @@ static void wait_for_turn(Launch *l, CuHandle stream) {
 
 /* ---- launches ---- */
 
-static bool is_captured(CuHandle stream) {
-        int (*capturing)(CuHandle, int *) = (int (*)(CuHandle, int *)) real_get(REAL_cuStreamIsCapturing);
-        int status = 0;
-
-        return capturing && (capturing(stream, &status) != 0 || status != 0);
-}
-
 /* For a launch whose card nobody knows. */
 static int first_limited(const Gate *g) {
         for (uint32_t i = 0; i < g->n_cards && i < GATE_CARDS; i++)
@@ -386,7 +379,7 @@ static void enter(Gate *g, Launch *l, CuHandle function, uint64_t blocks, CuHand
         l->context = account_context(a, l->handle, &card);
         if (card < 0)
                 card = first_limited(g);
-        if (card < 0 || !turnstile_limits(g->cards[card].slice.limits) || is_captured(named))
+        if (card < 0 || !turnstile_limits(g->cards[card].slice.limits) || real_is_captured(named))
                 return;
         l->account = a;
         l->card = (uint32_t) card;

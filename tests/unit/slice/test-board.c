@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "mounts.h"
+#include "slice/inside.h"
 #include "slice/pin.h"
 #include "slice/slice.h"
 #include "test.h"
@@ -164,6 +165,37 @@ static void the_agents_stand_until_it_takes_them_away(void) {
         ASSERT_INT(count(&b, true), 1);
         board_drop(&b, "pod");
         ASSERT_INT(count(&b, true), 0);
+        board_done(&b);
+}
+
+/* A container's users are others; who is killed over it leaves it for the next one to make. */
+static void the_agents_slices_have_a_preload(void) {
+        SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
+        char file[256], text[64] = "";
+        Fault fault = FAULT_NULL;
+        mode_t before = umask(0077);
+        struct stat st;
+        Board b;
+        int fd;
+
+        begin();
+        b = open_board();
+        (void) snprintf(file, sizeof file, "%s/pod/" BOARD_PRELOAD, path);
+        ASSERT_INT(board_preload(&b, "pod", &fault), -ENOENT); /* no slice, and none is made */
+        ASSERT_OK(board_renew(&b, "pod", "agent d/a/main", &spec, 1, &fault));
+        for (unsigned i = 0; i < 2; i++) {
+                ASSERT_OK(board_preload(&b, "pod", &fault));
+                fd = open(file, O_RDONLY | O_CLOEXEC);
+                ASSERT_OK(fstat(fd, &st));
+                ASSERT_INT(st.st_mode & 07777, 0644);
+                ASSERT_TRUE(read(fd, text, sizeof text - 1) > 0);
+                ASSERT_TEXT(text, SLICE_GATE "\n");
+                ASSERT_OK(close(fd));
+                ASSERT_OK(unlink(file));
+        }
+        (void) umask(before);
+        board_drop(&b, "pod");
+        ASSERT_TRUE(!is_there("pod"));
         board_done(&b);
 }
 
@@ -627,10 +659,10 @@ int main(void) {
         return TEST_MAIN(
                 TEST(slices_live_as_long_as_their_owner), TEST(or_as_any_process_that_has_them),
                 TEST(or_as_a_file_that_keeps_a_row), TEST(the_agents_stand_until_it_takes_them_away),
-                TEST(the_agent_says_its_slices_anew), TEST(what_cannot_be_read_is_passed_over),
-                TEST(names_are_not_taken_twice), TEST(the_dead_one_is_dropped),
-                TEST(a_default_is_below_a_directory_of_our_own), TEST(counters_that_grew_are_cut_back),
-                TEST(a_full_board_refuses), TEST(slices_apart), TEST(older_ones_stay_and_half_made_ones_go),
-                TEST(what_the_host_would_not_see_is_not_made), TEST(whoever_fills_his_own_hinders_nobody),
-                TEST(whoever_has_filled_his_own_starts_again));
+                TEST(the_agent_says_its_slices_anew), TEST(the_agents_slices_have_a_preload),
+                TEST(what_cannot_be_read_is_passed_over), TEST(names_are_not_taken_twice),
+                TEST(the_dead_one_is_dropped), TEST(a_default_is_below_a_directory_of_our_own),
+                TEST(counters_that_grew_are_cut_back), TEST(a_full_board_refuses), TEST(slices_apart),
+                TEST(older_ones_stay_and_half_made_ones_go), TEST(what_the_host_would_not_see_is_not_made),
+                TEST(whoever_fills_his_own_hinders_nobody), TEST(whoever_has_filled_his_own_starts_again));
 }
