@@ -27,7 +27,7 @@ BEGIN {
         may["isolation"] = "base share slice kubelet books beside"
         may["identity"] = "base wire share kube cards kubelet books isolation"
         may["audit"] = "base cards kubelet slice arbiter books isolation"
-        may["node"] = "base wire share http kube rpc cards kubelet arbiter books isolation identity audit"
+        may["node"] = "base wire share http kube rpc cards kubelet slice arbiter books isolation identity audit"
         may["sim"] = "base wire share cards rm"
         may["run"] = "base rm slice arbiter cards beside"
         may["sample"] = "base"

@@ -9,6 +9,7 @@
 #include "audit/witness.h"
 #include "books/given.h"
 #include "kubelet/paused.h"
+#include "slice/visible.h"
 
 #define MIB   (UINT64_C(1) << 20)
 #define GRACE (64 * MIB)

@@ -73,8 +73,8 @@ void call_free_again(Call *c, uint32_t object) {
         (void) gate_driver(c->fd, RM_IOCTL(RM_ESC_FREE, sizeof f), &f); /* if not, the audit sees it */
 }
 
-bool call_hold(Call *c, int card) {
-        return gate_hold_seat(c->g, card, c->fd, &c->seat);
+bool call_pin(Call *c, int card) {
+        return gate_pin_seat(c->g, card, c->fd, &c->seat);
 }
 
 /* A card whose slice is not good has one of nothing. */
@@ -108,7 +108,7 @@ static long allocate(Call *c, uint64_t bytes) {
         object_bytes_none(&freed);
         if (bytes == 0)
                 return call_answer(c, call_driver(c));
-        if (!call_hold(c, c->card))
+        if (!call_pin(c, c->card))
                 return call_refuse(c, RM_ERR_NO_MEMORY);
         if (gate_reserve(c->g, c->card, c->seat.row, bytes, c->fd, c->ask.client) < 0) {
                 gate_say(c->g, "refused: no room in the slice", bytes, (uint64_t) c->card);
@@ -168,7 +168,7 @@ static long remember(Call *c) {
         uint8_t row;
         long r;
 
-        if (c->ask.what == RM_NEW_CLIENT && !gate_hold_client(c->g, c->fd, &row))
+        if (c->ask.what == RM_NEW_CLIENT && !gate_pin_client(c->g, c->fd, &row))
                 return call_refuse(c, RM_ERR_NO_MEMORY);
         r = call_driver(c);
         object_bytes_none(&freed);
@@ -248,7 +248,7 @@ static long tell(Call *c) {
 
         if (!call_agreed(c, r))
                 return call_answer(c, r);
-        gate_look(c->g, c->card, c->fd, c->ask.client);
+        gate_refresh(c->g, c->card, c->fd, c->ask.client);
         if (card->good)
                 view = (RewriteView){.limit = slice_limit(&card->slice), .used = slice_used(&card->slice)};
         if (c->ask.what == RM_TELL_HEAP)

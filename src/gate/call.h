@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One metered call, between call.c and travel.c. */
+/* One metered call, between call.c and those who move memory from process to process. */
 
 #include "gate/admit.h"
 #include "gate/gate.h"
@@ -31,10 +31,11 @@ long call_driver(Call *c);                    /* the driver's word on copies of 
 long call_driver_with(Call *c, void *params); /* with these as the parameters of a control */
 bool call_agreed(const Call *c, long r);
 void call_free_again(Call *c, uint32_t object); /* what the driver made, and the slice has no room for */
-bool call_hold(Call *c, int card);     /* the file of the client that gets memory; false: no memory */
+bool call_pin(Call *c, int card);      /* the file of the client that gets memory; false: no memory */
 RmKnown call_known(Gate *g, int card); /* a card whose slice is not good has one of nothing */
 
-/* Memory that came from elsewhere, and goes there: RM_DUPLICATE, RM_IMPORT and RM_IMPORT_MANY, RM_EXPORT and RM_EXPORT_MANY. */
+/* Memory that came from elsewhere, and goes there: RM_DUPLICATE, RM_IMPORT and RM_IMPORT_MANY, RM_EXPORT and RM_EXPORT_MANY, the parameters of the
+ * size that is known: rm_admit() has refused any other. */
 long call_duplicate(Call *c);
 long call_import(Call *c);
 long call_export(Call *c);

@@ -2,7 +2,13 @@
 #include <errno.h>
 
 #include "gate/rows.h"
+#include "gate/travel.h"
 #include "guest/bytes.h"
+
+enum {
+        FILES_LOOKED_AT = 1024, /* the descriptors that a process may have, where nobody has said otherwise */
+        FEW_CLIENTS = 16,
+};
 
 /* Our own calls of the driver, on the application's descriptor and with its client: nothing stays of them. */
 
@@ -51,7 +57,7 @@ static bool same_text(const char *a, const uint8_t *b, uint32_t n) {
 
 static int by_uuid(const Gate *g, const RmGidInfo *gid) {
         for (uint32_t i = 0; i < GATE_CARDS && i < g->n_cards; i++)
-                if (g->cards[i].there && same_text(g->cards[i].uuid, gid->data, sizeof gid->data))
+                if (same_text(g->cards[i].uuid, gid->data, sizeof gid->data))
                         return (int) i;
         return GATE_NO_CARD;
 }
@@ -70,13 +76,13 @@ static int ask_card(Gate *g, int fd, const ObjectSeat *seat) {
         if (status != RM_OK) { /* not a subdevice: a device, then */
                 subdevice = make_subdevice(fd, seat->client, seat->parent);
                 if (subdevice == 0)
-                        return g->n_cards == 1 && g->cards[0].there ? 0 : GATE_NO_CARD;
+                        return g->n_cards == 1 ? 0 : GATE_NO_CARD;
                 status = ask_uuid(fd, seat->client, subdevice, &gid);
                 free_object(fd, seat->client, seat->parent, subdevice);
         }
         if (status == RM_OK)
                 return by_uuid(g, &gid);
-        return g->n_cards == 1 && g->cards[0].there ? 0 : GATE_NO_CARD;
+        return g->n_cards == 1 ? 0 : GATE_NO_CARD;
 }
 
 int gate_card(Gate *g, int fd, ObjectSeat *seat) {
@@ -114,14 +120,15 @@ static uint32_t ask_client(int fd, uint32_t client, uint32_t about) {
                                                                               : d.status;
 }
 
-static void drop_stale_clients(Gate *g, int fd, uint32_t client) {
+/* false: that client does not live on this file, and nothing was learnt. */
+static bool drop_stale_clients(Gate *g, int fd, uint32_t client) {
         uint32_t clients[64], after = 0;
         ObjectBytes freed;
         unsigned n;
 
         object_bytes_none(&freed);
         if (ask_client(fd, client, client) != RM_ERR_OBJECT_NOT_FOUND)
-                return;
+                return false;
         do {
                 n = objects_clients(&g->objects, after, clients, sizeof clients / sizeof clients[0]);
                 for (unsigned i = 0; i < n; i++) {
@@ -134,22 +141,23 @@ static void drop_stale_clients(Gate *g, int fd, uint32_t client) {
                 }
         } while (n == sizeof clients / sizeof clients[0]);
         gate_give_back(g, &freed);
+        return true;
 }
 
 /* Who has one client and has exported nothing need not be asked about. */
 static bool may_be_stale(Gate *g) {
         return atomic_load_explicit(&g->objects.clients, memory_order_relaxed) > 1 ||
-               atomic_load_explicit(&g->exports.n, memory_order_relaxed) > 0;
+               exports_count(&g->exports) > 0;
 }
 
 static void drop_stale(Gate *g, int fd, uint32_t client) {
         if (atomic_load_explicit(&g->objects.clients, memory_order_relaxed) > 1)
-                drop_stale_clients(g, fd, client);
-        gate_drop_closed_exports(g, fd);
+                (void) drop_stale_clients(g, fd, client); /* else they stay charged */
+        filed_drop_closed(g, fd);
 }
 
 int gate_reserve(Gate *g, int card, GateRow row, uint64_t bytes, int fd, uint32_t client) {
-        Slice *slice = gate_slice(g, card, row);
+        SliceUser *slice = gate_slice(g, card, row);
         int r;
 
         atomic_store_explicit(&slice->file, fd, memory_order_relaxed);
@@ -160,12 +168,38 @@ int gate_reserve(Gate *g, int card, GateRow row, uint64_t bytes, int fd, uint32_
         return slice_reserve(slice, bytes);
 }
 
-void gate_look(Gate *g, int card, int fd, uint32_t client) {
-        Slice *slice = &g->cards[card].slice;
+/* The files of this process are looked through, because none is remembered: who closes them is not watched, and by then the number is another
+ * file's. Not while it is uncertain which ones are the driver's. */
+static void drop_stale_anywhere(Gate *g) {
+        uint32_t clients[FEW_CLIENTS];
+        unsigned n = objects_clients(&g->objects, 0, clients, FEW_CLIENTS);
+        bool asked = n < 2; /* a single one can ask about nobody else */
+
+        for (int fd = 0; fd < FILES_LOOKED_AT && !g->uncertain; fd++) {
+                if (gate_file(g, fd) != GATE_FILE_RM)
+                        continue;
+                filed_drop_closed(g, fd);
+                for (unsigned i = 0; i < n && !asked; i++)
+                        asked = drop_stale_clients(g, fd, clients[i]);
+        }
+}
+
+int gate_reserve_managed(Gate *g, int card, uint64_t bytes) {
+        SliceUser *slice = &g->cards[card].slice;
+        int r = slice_reserve(slice, bytes);
+
+        if (r == 0 || !may_be_stale(g))
+                return r;
+        drop_stale_anywhere(g);
+        return slice_reserve(slice, bytes);
+}
+
+void gate_refresh(Gate *g, int card, int fd, uint32_t client) {
+        SliceUser *slice = &g->cards[card].slice;
 
         if (!g->cards[card].good)
                 return;
         atomic_store_explicit(&slice->file, fd, memory_order_relaxed);
-        if (slice_look(slice) && may_be_stale(g))
+        if (slice_refresh(slice) && may_be_stale(g))
                 drop_stale(g, fd, client);
 }

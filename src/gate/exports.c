@@ -7,10 +7,6 @@
 
 enum { EXPORTS_MIN = 64, EXPORTS_MAX = 1 << 20 };
 
-static uint32_t count(Exports *e) {
-        return atomic_load_explicit(&e->n, memory_order_relaxed);
-}
-
 static int grow(Exports *e) {
         uint32_t size = e->size == 0 ? EXPORTS_MIN : e->size * 2;
         Export *list;
@@ -23,7 +19,7 @@ static int grow(Exports *e) {
         if (p < 0 && p > -4096)
                 return -ENOMEM;
         list = (Export *) p;
-        for (uint32_t i = 0; i < count(e); i++)
+        for (uint32_t i = 0; i < exports_count(e); i++)
                 list[i] = e->list[i];
         if (e->list)
                 (void) sys_call(SYS_munmap, e->list, e->size * sizeof *list); /* ours */
@@ -38,7 +34,7 @@ int exports_add(Exports *e, const Export *export_) {
 
         if (!spin_take(&e->lock))
                 return -ENOMEM;
-        n = count(e);
+        n = exports_count(e);
         if (n == e->size)
                 r = grow(e);
         if (r == 0) {
@@ -52,7 +48,7 @@ int exports_add(Exports *e, const Export *export_) {
 void exports_confirm(Exports *e, uint64_t key, uint64_t dev, uint64_t ino) {
         if (!spin_take(&e->lock))
                 return;
-        for (uint32_t i = 0; i < count(e); i++)
+        for (uint32_t i = 0; i < exports_count(e); i++)
                 if (e->list[i].key == key) {
                         e->list[i].dev = dev;
                         e->list[i].ino = ino;
@@ -66,7 +62,7 @@ bool exports_at(Exports *e, uint32_t i, Export *ret) {
 
         if (!spin_take(&e->lock))
                 return false;
-        there = i < count(e);
+        there = i < exports_count(e);
         if (there)
                 *ret = e->list[i];
         spin_drop(&e->lock);
@@ -74,7 +70,7 @@ bool exports_at(Exports *e, uint32_t i, Export *ret) {
 }
 
 static Export *find(Exports *e, uint64_t key, uint32_t place) {
-        for (uint32_t i = 0; i < count(e); i++)
+        for (uint32_t i = 0; i < exports_count(e); i++)
                 if (e->list[i].key == key && (place == EXPORTS_ANY || e->list[i].place == place))
                         return &e->list[i];
         return NULL;
@@ -87,7 +83,7 @@ bool exports_take(Exports *e, uint64_t key, uint32_t place, Export *ret) {
                 return false;
         found = find(e, key, place);
         if (found) {
-                uint32_t last = count(e) - 1;
+                uint32_t last = exports_count(e) - 1;
 
                 *ret = *found;
                 *found = e->list[last];
@@ -98,14 +94,14 @@ bool exports_take(Exports *e, uint64_t key, uint32_t place, Export *ret) {
 }
 
 /* Under the lock of the list: as long as it is in there its own reference is, too. */
-bool exports_hold(Exports *e, uint64_t key, uint32_t place, Objects *o, Export *ret) {
+bool exports_ref(Exports *e, uint64_t key, uint32_t place, Objects *o, Export *ret) {
         const Export *found;
         bool held;
 
         if (!spin_take(&e->lock))
                 return false;
         found = find(e, key, place);
-        held = found && found->share != 0 && shares_hold(&o->shares, found->share);
+        held = found && found->share != 0 && shares_ref(&o->shares, found->share);
         if (held)
                 *ret = *found;
         spin_drop(&e->lock);

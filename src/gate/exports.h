@@ -29,6 +29,10 @@ typedef struct Exports {
         Export *list;
 } Exports;
 
+static inline uint32_t exports_count(Exports *e) {
+        return atomic_load_explicit(&e->n, memory_order_relaxed);
+}
+
 int exports_add(Exports *e, const Export *export_); /* 0 or -ENOMEM */
 void exports_confirm(Exports *e, uint64_t key, uint64_t dev, uint64_t ino);
 
@@ -40,6 +44,6 @@ bool exports_at(Exports *e, uint32_t i, Export *ret);
 bool exports_take(Exports *e, uint64_t key, uint32_t place, Export *ret);
 
 /* One more holder of what that one shares, which objects_drop_share() ends. false: none of that key and place, or it shares nothing. */
-bool exports_hold(Exports *e, uint64_t key, uint32_t place, Objects *o, Export *ret);
+bool exports_ref(Exports *e, uint64_t key, uint32_t place, Objects *o, Export *ret);
 
 void exports_after_fork(Exports *e); /* the parent's are the parent's, and its row's */

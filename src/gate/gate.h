@@ -29,16 +29,15 @@ typedef enum GateRow {
         GATE_ROWS
 } GateRow;
 
-typedef struct GateCard {
-        bool there; /* there is a directory: the card belongs to this container, and its memory is limited */
-        bool known; /* what its limits page says: below the slice */
+typedef struct GateCard { /* that has a directory: it belongs to this container, and its memory is limited */
+        bool known;       /* what its limits page says: below the slice */
         _Atomic bool
                 good; /* its slice is open; otherwise nothing is allocated on it, and it is shown as empty */
         uint32_t number; /* of its directory */
-        Slice slice;     /* its own row */
+        SliceUser slice; /* its own row */
         struct GateMore {
                 _Atomic int state;
-                Slice slice;
+                SliceUser slice;
         } more[GATE_ROWS - 1]; /* the others */
         SliceFile ctl, device, uvm;
         char uuid[SLICE_UUID];
@@ -48,10 +47,10 @@ typedef struct Gate {
         bool log;
         long pid;
         _Atomic uint64_t
-                keys[GATE_ROWS]; /* by which it is seen which files have memory of its rows (slice/hold.h) */
+                keys[GATE_ROWS]; /* by which it is seen which files have memory of its rows (slice/pin.h) */
         _Atomic uint64_t inodes[GATE_ROWS]; /* of those that have it; 0: none yet */
         _Atomic bool
-                unheld; /* some of them could not be locked, because somebody else has locked more than a byte */
+                unpinned; /* some of them could not be locked, because somebody else has locked more than a byte */
         bool uncertain; /* whose files are the driver's is not known of all cards: any file may be */
         _Atomic uint32_t n_cards; /* of those below, in no order that matters */
         Objects objects;
@@ -86,13 +85,14 @@ int gate_card(Gate *g, int fd, ObjectSeat *seat);
 /* Reserves in that row; before it refuses, it looks for what stale clients and closed exports still count. 0 or -ENOMEM. */
 int gate_reserve(Gate *g, int card, GateRow row, uint64_t bytes, int fd, uint32_t client);
 
+/* The same in its own row, of a good card, for who has neither file nor client at hand: it looks through a file of this process's on which
+ * one of its clients lives. Without one nothing stale is found, and closed exports only with some file of the driver's. */
+int gate_reserve_managed(Gate *g, int card, uint64_t bytes);
+
 /* Before a question about memory is answered: gives back what killed processes, stale clients and closed exports still count, at most
  * once in a millisecond. */
-void gate_look(Gate *g, int card, int fd, uint32_t client);
+void gate_refresh(Gate *g, int card, int fd, uint32_t client);
 void gate_give_back(Gate *g, const ObjectBytes *bytes);
-
-/* Gives back what was exported to files that are no longer open. It sees that through fd, for files of the same inode. */
-void gate_drop_closed_exports(Gate *g, int fd);
 
 /* One metered call: the request is the one that asks the driver directly. What the system call returns, or GATE_NOT_OURS: it is
  * nothing that matters here, or its parameters cannot be read, and the application's own call goes to the kernel as it is. */

@@ -2,6 +2,7 @@
 #include "gate/managed.h"
 
 #include <errno.h>
+#include <sys/mman.h>
 
 #include "guest/bytes.h"
 #include "guest/next.h"
@@ -13,25 +14,43 @@ enum {
         TURNS = 1000, /* one is enough, unless another thread maps or unmaps something just then */
 };
 
-static void release(Gate *g, uint32_t cards, uint64_t bytes) {
-        for (; cards != 0; cards &= cards - 1) {
-                uint32_t i = (uint32_t) __builtin_ctz(cards);
+static void release_on(Gate *g, uint32_t card, uint64_t bytes) {
+        if (g->cards[card].good)
+                slice_release(&g->cards[card].slice, bytes);
+}
 
-                if (g->cards[i].good)
-                        slice_release(&g->cards[i].slice, bytes);
+static void release(Gate *g, uint32_t cards, uint64_t bytes) {
+        for (; cards != 0; cards &= cards - 1)
+                release_on(g, (uint32_t) __builtin_ctz(cards), bytes);
+}
+
+static void release_bytes(Gate *g, uint32_t cards, const UvmBytes *bytes) {
+        for (uint32_t left = cards & bytes->cards; left != 0; left &= left - 1) {
+                uint32_t i = (uint32_t) __builtin_ctz(left);
+
+                release_on(g, i, bytes->card[i]);
         }
 }
 
 /* On all of them, or on none. */
-static bool reserve(Gate *g, uint32_t cards, uint64_t bytes) {
-        for (uint32_t left = cards, i; left != 0; left &= left - 1) {
-                i = (uint32_t) __builtin_ctz(left);
-                if (!g->cards[i].good || slice_reserve(&g->cards[i].slice, bytes) < 0) {
-                        release(g, cards & ((1u << i) - 1), bytes);
+static bool reserve_bytes(Gate *g, const UvmBytes *bytes) {
+        for (uint32_t left = bytes->cards; left != 0; left &= left - 1) {
+                uint32_t i = (uint32_t) __builtin_ctz(left);
+
+                if (!g->cards[i].good || gate_reserve_managed(g, (int) i, bytes->card[i]) < 0) {
+                        release_bytes(g, (1u << i) - 1, bytes);
                         return false;
                 }
         }
         return true;
+}
+
+static bool reserve(Gate *g, uint32_t cards, uint64_t bytes) {
+        UvmBytes all;
+
+        uvm_bytes_none(&all);
+        uvm_bytes_add(&all, cards, bytes);
+        return reserve_bytes(g, &all);
 }
 
 /* ---- mappings ---- */
@@ -84,28 +103,82 @@ static bool note_range(Gate *g, uint64_t start, uint64_t end, uint32_t cards, bo
         return true; /* without memory it is charged until the end */
 }
 
+/* A mapping that is made over others (MAP_FIXED) has their bytes, too: what is charged there already is not reserved. */
+typedef struct Mapping {
+        uint64_t bytes;
+        uint32_t cards;
+        uint32_t now;      /* what had come before */
+        UvmBytes reserved; /* of the bytes, on each of the cards */
+} Mapping;
+
+static bool reserve_mapping(Gate *g, Mapping *m, uint64_t start, bool over) {
+        UvmBytes there;
+
+        uvm_bytes_none(&there);
+        uvm_bytes_none(&m->reserved);
+        if (over && start + m->bytes > start)
+                uvm_charged(&g->uvm, start, start + m->bytes, m->now, &there);
+        for (uint32_t left = m->cards; left != 0; left &= left - 1) {
+                uint64_t has = uvm_bytes_on(&there, (uint32_t) __builtin_ctz(left));
+
+                uvm_bytes_add(&m->reserved, left & -left, has < m->bytes ? m->bytes - has : 0);
+        }
+        return reserve_bytes(g, &m->reserved);
+}
+
+/* What is under it now is its own, and what is more is given back. Another thread may have unmapped some of it meanwhile, and somebody else
+ * got that. false: nothing of it is charged any more. */
+static bool settle_mapping(Gate *g, const Mapping *m, uint64_t start) {
+        UvmBytes has, lacks, more;
+        UvmRange part;
+
+        uvm_bytes_none(&has);
+        uvm_bytes_none(&lacks);
+        uvm_bytes_none(&more);
+        while (uvm_take(&g->uvm, start, start + m->bytes, m->now, &part))
+                uvm_bytes_add(&has, part.cards, part.end - part.start);
+        for (uint32_t left = m->cards; left != 0; left &= left - 1)
+                uvm_bytes_add(&has, left & -left, m->reserved.card[__builtin_ctz(left)]);
+        for (uint32_t left = has.cards; left != 0; left &= left - 1) {
+                uint32_t i = (uint32_t) __builtin_ctz(left);
+                uint64_t wants = m->cards >> i & 1 ? m->bytes : 0;
+
+                if (has.card[i] < wants)
+                        uvm_bytes_add(&lacks, left & -left, wants - has.card[i]);
+                else
+                        uvm_bytes_add(&more, left & -left, has.card[i] - wants);
+        }
+        if (!reserve_bytes(g, &lacks)) {
+                release_bytes(g, has.cards, &has);
+                return false;
+        }
+        release_bytes(g, more.cards, &more);
+        return true;
+}
+
 long gate_map_managed(Gate *g, void *address, size_t length, int protection, int flags, int fd,
                       off_t offset) {
-        uint64_t bytes = gate_page_up(length);
-        uint32_t cards = registered(g), now = uvm_now(&g->uvm);
+        uint32_t cards = registered(g);
         bool guessed = cards == 0;
+        Mapping m;
         long r;
 
-        if (guessed)
-                cards = 1u << roomiest(g);
-        if (bytes < length || !reserve(g, cards, bytes)) {
-                gate_say(g, "refused: managed memory", length, cards);
+        m.bytes = gate_page_up(length);
+        m.cards = guessed ? 1u << roomiest(g) : cards;
+        m.now = uvm_now(&g->uvm);
+        if (m.bytes < length || !reserve_mapping(g, &m, (uint64_t) (uintptr_t) address, flags & MAP_FIXED)) {
+                gate_say(g, "refused: managed memory", length, m.cards);
                 return -ENOMEM;
         }
         r = next_mmap(address, length, protection, flags, fd, offset);
         if (gate_failed(r)) {
-                release(g, cards, bytes);
+                release_bytes(g, m.cards, &m.reserved);
                 return r;
         }
-        gate_unmap_managed(g, (uint64_t) r, (uint64_t) r + bytes, now); /* with MAP_FIXED */
-        if (note_range(g, (uint64_t) r, (uint64_t) r + bytes, cards, guessed))
+        if (settle_mapping(g, &m, (uint64_t) r) &&
+            note_range(g, (uint64_t) r, (uint64_t) r + m.bytes, m.cards, guessed))
                 return r;
-        (void) next_munmap((void *) r, bytes); /* it was mapped by us a moment ago */
+        (void) next_munmap((void *) r, m.bytes); /* it was mapped by us a moment ago */
         return -ENOMEM;
 }
 
@@ -199,8 +272,7 @@ static bool enter(Gate *g, uint32_t card) {
                 if (!reserve(g, 1u << card, bytes))
                         return false;
                 if (uvm_register(&g->uvm, card, bytes, &freed)) {
-                        for (uint32_t left = freed.cards; left != 0; left &= left - 1)
-                                release(g, left & -left, freed.card[__builtin_ctz(left)]);
+                        release_bytes(g, freed.cards, &freed);
                         return true;
                 }
                 release(g, 1u << card, bytes);

@@ -135,7 +135,7 @@ uint32_t objects_share(Objects *o, uint32_t client, uint32_t handle, Object *ret
         if (e && e->kind == OBJECT_LEAF) {
                 if (e->share == 0)
                         share = e->share = shares_new(&o->shares);
-                else if (shares_hold(&o->shares, e->share))
+                else if (shares_ref(&o->shares, e->share))
                         share = e->share;
                 *ret = *e;
         }

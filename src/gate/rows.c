@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "slice/hold.h"
+#include "slice/pin.h"
 
 enum {
         MORE_NONE = 0,
@@ -38,7 +38,7 @@ static uint64_t key_of(Gate *g, GateRow row) {
         return row == GATE_ROW_SHARED ? shared_key(g) : atomic_load(&g->keys[row]);
 }
 
-static Slice *slice_of(GateCard *card, GateRow row) {
+static SliceUser *slice_of(GateCard *card, GateRow row) {
         return row == GATE_ROW_OWN ? &card->slice : &card->more[row - 1].slice;
 }
 
@@ -46,7 +46,7 @@ static bool is_open(GateCard *card, GateRow row) {
         return card->good && (row == GATE_ROW_OWN || atomic_load(&card->more[row - 1].state) == MORE_OPEN);
 }
 
-Slice *gate_slice(Gate *g, int card, GateRow row) {
+SliceUser *gate_slice(Gate *g, int card, GateRow row) {
         GateCard *c = &g->cards[card];
 
         return slice_of(c, is_open(c, row) ? row : GATE_ROW_OWN);
@@ -54,15 +54,15 @@ Slice *gate_slice(Gate *g, int card, GateRow row) {
 
 static void note_inode(Gate *g, GateCard *card, GateRow row) {
         uint64_t inode = atomic_load(&g->inodes[row]);
-        Slice *slice = slice_of(card, row);
+        SliceUser *slice = slice_of(card, row);
 
         if (inode != 0)
-                hold_note(&slice->counters->rows[slice->row], inode);
+                pin_note(&slice->counters->rows[slice->row], inode);
 }
 
 void gate_begin_row(Gate *g, GateCard *card, GateRow row) {
         note_inode(g, card, row);
-        if (atomic_load(&g->unheld))
+        if (atomic_load(&g->unpinned))
                 slice_keep_over_fork(slice_of(card, row));
 }
 
@@ -99,17 +99,17 @@ void gate_rows_after_fork(Gate *g, bool by_pid) {
                 card->good = false;
         }
         for (unsigned row = GATE_ROW_OWN; row < GATE_ROWS; row++) {
-                atomic_store(&g->keys[row], row == GATE_ROW_SHARED ? 0 : hold_new_key());
+                atomic_store(&g->keys[row], row == GATE_ROW_SHARED ? 0 : pin_new_key());
                 atomic_store(&g->inodes[row], 0);
         }
-        atomic_store(&g->unheld, false);
+        atomic_store(&g->unpinned, false);
 }
 
 /* ---- locks ---- */
 
 /* The inode first, in all rows: a lock that nobody knows of would not be looked for. A row that is opened later gets it then. */
-static int hold_in(Gate *g, int fd, GateRow row) {
-        uint64_t inode = hold_inode(fd), old = 0;
+static int pin_in(Gate *g, int fd, GateRow row) {
+        uint64_t inode = pin_inode(fd), old = 0;
 
         if (inode == 0 || key_of(g, row) == 0)
                 return -EBADF;
@@ -118,65 +118,65 @@ static int hold_in(Gate *g, int fd, GateRow row) {
         for (uint32_t i = 0; i < g->n_cards; i++)
                 if (is_open(&g->cards[i], row))
                         note_inode(g, &g->cards[i], row);
-        return hold_file(fd, key_of(g, row));
+        return pin_file(fd, key_of(g, row));
 }
 
 /* What is exported leaves the process's own row, and not the files that it is in: those keep that of the exports, too, from the beginning. By the
  * time of an export nobody knows any more in which files there are duplicates. */
-static int hold(Gate *g, int fd, GateRow row) {
-        int r = hold_in(g, fd, row);
+static int pin(Gate *g, int fd, GateRow row) {
+        int r = pin_in(g, fd, row);
 
-        return r == 0 && row == GATE_ROW_OWN ? hold_in(g, fd, GATE_ROW_EXPORTS) : r;
+        return r == 0 && row == GATE_ROW_OWN ? pin_in(g, fd, GATE_ROW_EXPORTS) : r;
 }
 
 /* What keeps a row then is its own lock, in a file that no other container can open: by the mapping, which children have again. */
-static void go_unheld(Gate *g) {
-        atomic_store(&g->unheld, true);
+static void go_unpinned(Gate *g) {
+        atomic_store(&g->unpinned, true);
         for (uint32_t i = 0; i < g->n_cards; i++)
                 for (unsigned row = GATE_ROW_OWN; row < GATE_ROWS; row++)
                         if (is_open(&g->cards[i], (GateRow) row))
                                 slice_keep_over_fork(slice_of(&g->cards[i], (GateRow) row));
 }
 
-bool gate_hold(Gate *g, int fd, GateRow row) {
-        int r = hold(g, fd, row);
+bool gate_pin(Gate *g, int fd, GateRow row) {
+        int r = pin(g, fd, row);
 
         if (r < 0)
-                gate_say(g, "a file cannot be held; error", (uint64_t) fd, (uint64_t) -r);
+                gate_say(g, "a file cannot be pinned; error", (uint64_t) fd, (uint64_t) -r);
         if (is_in_the_way(r))
-                go_unheld(g);
+                go_unpinned(g);
         return r == 0 || is_in_the_way(r);
 }
 
-bool gate_hold_client(Gate *g, int fd, uint8_t *ret_row) {
+bool gate_pin_client(Gate *g, int fd, uint8_t *ret_row) {
         const uint64_t own[] = {key_of(g, GATE_ROW_OWN), key_of(g, GATE_ROW_EXPORTS)};
 
         *ret_row = GATE_ROW_OWN;
-        if (hold_is_shared(fd, own, sizeof own / sizeof *own) && hold(g, fd, GATE_ROW_SHARED) == 0) {
+        if (pin_is_shared(fd, own, sizeof own / sizeof *own) && pin(g, fd, GATE_ROW_SHARED) == 0) {
                 *ret_row = GATE_ROW_SHARED;
                 return true;
         }
-        return gate_hold(g, fd, GATE_ROW_OWN);
+        return gate_pin(g, fd, GATE_ROW_OWN);
 }
 
 /* A client that was not made here, or was forgotten, is on a file of somebody else, which is this one: the driver serves no client on
- * another's file. Those that were made here have theirs held, unless that could not be had then. */
-bool gate_hold_row(Gate *g, int fd, const ObjectSeat *seat, GateRow row) {
-        if (seat->up[0] != 0 && seat->row == row && !atomic_load_explicit(&g->unheld, memory_order_relaxed))
+ * another's file. Those that were made here have theirs pinned, unless that could not be had then. */
+bool gate_pin_row(Gate *g, int fd, const ObjectSeat *seat, GateRow row) {
+        if (seat->up[0] != 0 && seat->row == row && !atomic_load_explicit(&g->unpinned, memory_order_relaxed))
                 return true;
-        return gate_hold(g, fd, row);
+        return gate_pin(g, fd, row);
 }
 
-bool gate_hold_seat(Gate *g, int card, int fd, ObjectSeat *seat) {
+bool gate_pin_seat(Gate *g, int card, int fd, ObjectSeat *seat) {
         if (seat->row == GATE_ROW_SHARED && gate_open_row(g, card, GATE_ROW_SHARED, fd) &&
-            ((seat->up[0] != 0 && !atomic_load(&g->unheld)) || hold(g, fd, GATE_ROW_SHARED) == 0))
+            ((seat->up[0] != 0 && !atomic_load(&g->unpinned)) || pin(g, fd, GATE_ROW_SHARED) == 0))
                 return true;
         if (seat->row == GATE_ROW_OWN)
-                return gate_hold_row(g, fd, seat, GATE_ROW_OWN);
+                return gate_pin_row(g, fd, seat, GATE_ROW_OWN);
         seat->row = GATE_ROW_OWN;
-        return gate_hold(g, fd, GATE_ROW_OWN);
+        return gate_pin(g, fd, GATE_ROW_OWN);
 }
 
-bool gate_hold_export(Gate *g, int fd) {
-        return !atomic_load(&g->unheld) && hold(g, fd, GATE_ROW_EXPORTS) == 0;
+bool gate_pin_export(Gate *g, int fd) {
+        return !atomic_load(&g->unpinned) && pin(g, fd, GATE_ROW_EXPORTS) == 0;
 }

@@ -56,7 +56,6 @@ static bool open_card(Gate *g, const char *directory, unsigned number, int fd) {
         if (!card) {
                 card = &g->cards[g->n_cards];
                 card->number = number;
-                card->there = true;
                 g->n_cards++;
         }
         if (card->good)

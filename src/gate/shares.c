@@ -45,7 +45,7 @@ uint32_t shares_new(Shares *s) {
         return share;
 }
 
-bool shares_hold(Shares *s, uint32_t share) {
+bool shares_ref(Shares *s, uint32_t share) {
         if (!spin_take(&s->lock))
                 return false;
         s->list[share].refs++;

@@ -24,7 +24,7 @@ typedef struct Shares {
 
 uint32_t shares_new(
         Shares *s); /* its first two holders: who was alone, and who asks. 0: no memory, or no lock */
-bool shares_hold(Shares *s, uint32_t share); /* of one that somebody holds; false: no lock */
+bool shares_ref(Shares *s, uint32_t share);  /* of one that somebody holds; false: no lock */
 bool shares_drop(Shares *s, uint32_t share); /* true: it was the last */
 
 /* A holder becomes an open file, or ends as one. */

@@ -71,24 +71,57 @@ uint32_t uvm_now(Uvm *u) {
         return atomic_load_explicit(&u->serial, memory_order_acquire);
 }
 
+/* What of the range lies within start and end and had come by then; serials go round, as those of objects do. */
+static bool is_within(const UvmRange *range, uint64_t start, uint64_t end, uint32_t now, UvmRange *ret) {
+        *ret = *range;
+        ret->start = range->start > start ? range->start : start;
+        ret->end = range->end < end ? range->end : end;
+        return ret->start < ret->end && (int32_t) (range->serial - now) <= 0;
+}
+
 bool uvm_take(Uvm *u, uint64_t start, uint64_t end, uint32_t now, UvmRange *ret) {
         bool taken = false;
 
         if (!spin_take(&u->lock))
                 return false;
         for (uint32_t i = 0; i < atomic_load_explicit(&u->n, memory_order_relaxed) && !taken; i++) {
-                UvmRange part = u->ranges[i];
+                UvmRange part;
 
-                part.start = part.start > start ? part.start : start;
-                part.end = part.end < end ? part.end : end;
-                if (part.start >= part.end || (int32_t) (part.serial - now) > 0)
-                        continue; /* serials go round, as those of objects do */
+                if (!is_within(&u->ranges[i], start, end, now, &part))
+                        continue;
                 taken = cut(u, i, &part);
                 if (taken)
                         *ret = part;
         }
         spin_drop(&u->lock);
         return taken;
+}
+
+/* ---- bytes ---- */
+
+uint64_t uvm_bytes_on(const UvmBytes *b, uint32_t card) {
+        return b->cards >> card & 1 ? b->card[card] : 0;
+}
+
+void uvm_bytes_add(UvmBytes *b, uint32_t cards, uint64_t bytes) {
+        for (; cards != 0; cards &= cards - 1) {
+                uint32_t i = (uint32_t) __builtin_ctz(cards);
+
+                b->card[i] = uvm_bytes_on(b, i) + bytes;
+                b->cards |= 1u << i;
+        }
+}
+
+void uvm_charged(Uvm *u, uint64_t start, uint64_t end, uint32_t now, UvmBytes *ret) {
+        UvmRange part;
+
+        uvm_bytes_none(ret);
+        if (!spin_take(&u->lock))
+                return;
+        for (uint32_t i = 0; i < atomic_load_explicit(&u->n, memory_order_relaxed); i++)
+                if (is_within(&u->ranges[i], start, end, now, &part))
+                        uvm_bytes_add(ret, part.cards, part.end - part.start);
+        spin_drop(&u->lock);
 }
 
 /* ---- cards ---- */
@@ -113,20 +146,13 @@ uint64_t uvm_lacks(Uvm *u, uint32_t card) {
 }
 
 static void forget_guess(UvmRange *range, uint32_t card, UvmBytes *freed) {
-        uint32_t wrong = range->cards & ~(1u << card);
-
-        for (; wrong != 0; wrong &= wrong - 1) {
-                uint32_t i = (uint32_t) __builtin_ctz(wrong);
-
-                freed->card[i] = (freed->cards >> i & 1 ? freed->card[i] : 0) + (range->end - range->start);
-                freed->cards |= 1u << i;
-        }
+        uvm_bytes_add(freed, range->cards & ~(1u << card), range->end - range->start);
         range->cards = 0;
         range->guessed = false;
 }
 
 bool uvm_register(Uvm *u, uint32_t card, uint64_t charged, UvmBytes *freed) {
-        freed->cards = 0;
+        uvm_bytes_none(freed);
         if (!spin_take(&u->lock))
                 return false;
         if (lacks(u, card) != charged) {

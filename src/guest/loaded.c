@@ -101,14 +101,17 @@ bool loaded_find_holder(ElfRead read, uint64_t head, uint64_t address, ElfObject
         return fixed != 0 && elf_open(read, 0, fixed, ret);
 }
 
-bool loaded_find_object(ElfRead read, uint64_t head, const char *soname, ElfObject *ret) {
+unsigned loaded_find_objects(ElfRead read, uint64_t head, const char *soname, ElfObject ret[],
+                             unsigned most) {
         uint64_t at = head;
+        unsigned n = 0;
         MapHead m;
 
-        for (unsigned i = 0; i < OBJECTS_MAX && next_object(read, &at, &m); i++)
-                if (m.dynamic != 0 && elf_open(read, m.base, m.dynamic, ret) && elf_is(read, ret, soname))
-                        return true;
-        return false;
+        for (unsigned i = 0; i < OBJECTS_MAX && n < most && next_object(read, &at, &m); i++)
+                if (m.dynamic != 0 && elf_open(read, m.base, m.dynamic, &ret[n]) &&
+                    elf_is(read, &ret[n], soname))
+                        n++;
+        return n;
 }
 
 /* ---- this process ---- */
@@ -200,10 +203,14 @@ bool loaded_as(const char *path) {
         return false;
 }
 
-bool loaded_object(const char *soname, ElfObject *ret) {
+unsigned loaded_objects(const char *soname, ElfObject ret[], unsigned most) {
         const struct r_debug *d = debug();
 
-        return d && loaded_find_object(loaded_read, (uint64_t) (uintptr_t) d->r_map, soname, ret);
+        return d ? loaded_find_objects(loaded_read, (uint64_t) (uintptr_t) d->r_map, soname, ret, most) : 0;
+}
+
+bool loaded_object(const char *soname, ElfObject *ret) {
+        return loaded_objects(soname, ret, 1) == 1;
 }
 
 bool loaded_holder(uintptr_t address, ElfObject *ret) {

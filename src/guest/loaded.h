@@ -18,8 +18,8 @@ uint64_t loaded_find_between(ElfRead read, uint64_t head, uint64_t after, const 
 uint64_t loaded_find_before(ElfRead read, uint64_t head, uint64_t before, const char *name);
 /* The object that has an address in one of its segments. One that is loaded where it was linked to, of which that cannot be told, is it when no other is. */
 bool loaded_find_holder(ElfRead read, uint64_t head, uint64_t address, ElfObject *ret);
-/* The first object of that DT_SONAME. */
-bool loaded_find_object(ElfRead read, uint64_t head, const char *soname, ElfObject *ret);
+/* The objects of that DT_SONAME, in their order, `most` at most. Returns how many. */
+unsigned loaded_find_objects(ElfRead read, uint64_t head, const char *soname, ElfObject ret[], unsigned most);
 
 /* ---- in this process ---- */
 
@@ -32,7 +32,8 @@ uint64_t loaded_in_front(const char *name);
 bool loaded_is_ready(void); /* what was loaded at start is relocated, and may be called */
 bool loaded_as(
         const char *path); /* this library, by the name that it was asked for with; that cannot be told: no */
-bool loaded_object(const char *soname, ElfObject *ret);
+bool loaded_object(const char *soname, ElfObject *ret); /* the first one */
+unsigned loaded_objects(const char *soname, ElfObject ret[], unsigned most);
 bool loaded_holder(uintptr_t address, ElfObject *ret);
 uint64_t loaded_function(const ElfObject *o, const char *name); /* 0: none */
 bool loaded_read(void *to, uint64_t from, size_t n); /* an ElfRead of this process, which cannot fault */

@@ -12,6 +12,7 @@
 
 enum {
         SLOTS_MAX = 32,         /* of one object: three kinds of each name */
+        LIBRARIES_MAX = 8,      /* of one DT_SONAME */
         PAGE = 4096,            /* the smallest there is, */
         PAGE_LARGEST = 1 << 16, /* and on aarch64 */
 };
@@ -206,9 +207,13 @@ static bool hold(const uintptr_t *ours, const ElfObject *o) {
 }
 
 bool slots_hold_library(const uintptr_t *ours, const char *soname) {
-        ElfObject o;
+        ElfObject o[LIBRARIES_MAX];
+        unsigned n = loaded_objects(soname, o, LIBRARIES_MAX);
+        bool r = true;
 
-        return !loaded_object(soname, &o) || hold(ours, &o);
+        for (unsigned i = 0; i < n; i++)
+                r = hold(ours, &o[i]) && r;
+        return r;
 }
 
 bool slots_hold_caller(const uintptr_t *ours, uintptr_t address) {

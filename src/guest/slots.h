@@ -24,8 +24,8 @@ typedef enum SlotName {
 /* Whether anybody stands in front with one of the names. */
 bool slots_needed(void);
 
-/* The library of that DT_SONAME; ours: by SlotName. true, too: it is not there. false: it cannot be had, because its tables cannot be read, its
- * pages not be changed, or it has such a function itself. It has all been loaded: somebody calls it. */
+/* The libraries of that DT_SONAME, of which there may be several; ours: by SlotName. true, too: there is none. false: one cannot be had, because
+ * its tables cannot be read, its pages not be changed, or it has such a function itself. It has all been loaded: somebody calls it. */
 bool slots_hold_library(const uintptr_t *ours, const char *soname);
 
 /* The same for whoever an ioctl() will return to: he has opened the driver. One that passes on the ioctl() of others is let be, and so is

@@ -13,6 +13,7 @@
 #include "books/given.h"
 #include "isolation/install.h"
 #include "slice/inside.h"
+#include "slice/visible.h"
 
 #define MIB (UINT64_C(1) << 20)
 

@@ -10,6 +10,7 @@
 #include "local/machine_parts.h"
 #include "slice/inside.h"
 #include "slice/policy.h"
+#include "slice/visible.h"
 
 #define MIB (UINT64_C(1) << 20)
 

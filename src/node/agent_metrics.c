@@ -2,9 +2,12 @@
 
 /* /metrics, /healthz and /readyz of the node agent: the names of CONTRACT section 14, and counters of our own. */
 
+#include <inttypes.h>
+
 #include "audit/overuse.h"
 #include "books/given.h"
 #include "node/agent-internal.h"
+#include "slice/visible.h"
 
 enum { BODY_MAX = 4096, CONNECTIONS_MAX = 32 };
 
@@ -105,8 +108,9 @@ static void write_container(const Agent *a, const RosterPod *pod, const RosterCo
         if (core)
                 buf_appendf(out, "} %.2f\n", s->core / 100.0);
         else
-                buf_appendf(out, "} %u\n",
-                            s->mem <= info->units ? visible_mib(info->mib, s->mem, info->units) : info->mib);
+                buf_appendf(out, "} %" PRIu64 "\n",
+                            s->mem <= info->units ? visible_mib(info->mib, s->mem, info->units)
+                                                  : (uint64_t) info->mib);
 }
 
 static void write_pod(const Agent *a, const RosterPod *pod, bool core, Buf *out) {

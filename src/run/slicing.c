@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "slice/visible.h"
+
 #define MIB (UINT64_C(1) << 20)
 
 enum { CORE_MAX = 100, UNIT_MAX = 1 << 24 };
@@ -14,8 +16,7 @@ uint64_t slice_visible(uint64_t card_bytes, uint64_t units, uint64_t unit_mib) {
 
         if (units > card_units || card_units == 0)
                 return 0;
-        return card_mib * units / card_units *
-               MIB; /* below 2^44 x 2^44 only on paper: a card has fewer MiB than 2^24 */
+        return MIB * visible_mib(card_mib, units, card_units);
 }
 
 uint64_t slicing_unit(const char *text) {

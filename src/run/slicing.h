@@ -13,8 +13,7 @@ typedef struct SliceRequest {
         const char *only;  /* a card's index or UUID; NULL: any */
 } SliceRequest;
 
-/* What the container sees of a card (CONTRACT section 6): floor(card MiB x units / units of the card), in bytes. 0 when it asks for
- * more than the card has. */
+/* What the container sees of a card (slice/visible.h), in bytes. 0 when it asks for more than the card has. */
 uint64_t slice_visible(uint64_t card_bytes, uint64_t units, uint64_t unit_mib);
 
 enum { SLICING_E_NO_ROOM = 1 };

@@ -45,7 +45,3 @@ void memory_unit_format(MemoryUnit unit, Buf *out) {
 uint32_t card_units(uint32_t card_mib, MemoryUnit unit) {
         return card_mib / unit.mib;
 }
-
-uint32_t visible_mib(uint32_t card_mib, uint32_t units, uint32_t dev) {
-        return (uint32_t) ((uint64_t) card_mib * units / dev);
-}

@@ -21,7 +21,3 @@ void memory_unit_format(MemoryUnit unit, Buf *out); /* the shortest of these for
 
 /* DEV: whole units on a card of `card_mib`. */
 uint32_t card_units(uint32_t card_mib, MemoryUnit unit);
-
-/* What an isolated container with `units` of the card's `dev` units sees as the card's memory, in MiB:
- * floor(card_MiB x units / dev). units <= dev and dev > 0 are the caller's. */
-uint32_t visible_mib(uint32_t card_mib, uint32_t units, uint32_t dev);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "slice/change.h"
-#include "slice/hold.h"
+#include "slice/pin.h"
 #include "slice/word.h"
 
 /* ---- reading ---- */
@@ -142,7 +142,7 @@ static void find_kept(const SliceCounters *c, const SliceReport *report, bool ke
                 any |= keys[i] != 0;
         }
         if (any)
-                hold_listed(keys, kept, SLICE_ROWS);
+                pin_listed(keys, kept, SLICE_ROWS);
         for (size_t i = 0; i < SLICE_ROWS; i++)
                 kept[i] = kept[i] && keys[i] != 0;
 }

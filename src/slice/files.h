@@ -27,7 +27,7 @@ typedef struct SliceReport {
         uint64_t used; /* bytes, as the counters say */
         uint64_t dead; /* of these, of rows whose process is gone: they come back when somebody needs them */
         uint64_t
-                kept; /* of these, of rows whose process is gone, and whose memory is on a file that is not (slice/hold.h) */
+                kept; /* of these, of rows whose process is gone, and whose memory is on a file that is not (slice/pin.h) */
         uint64_t peak;    /* bytes */
         uint64_t refused; /* reservations */
         uint32_t n_alive; /* rows */

@@ -8,7 +8,7 @@
  *              believes it, and reads it with pread
  *
  * A process owns a row of the counters as long as it lives: an OFD lock on its first byte, held by its mapping of the file (no
- * descriptor stays open), gone at exec and at death. What of its memory outlives it is seen by a key (hold.h). A reservation is one
+ * descriptor stays open), gone at exec and at death. What of its memory outlives it is seen by a key (pin.h). A reservation is one
  * compare-and-swap on the used word, which names the lane (one of a row's four, so that four threads need not wait for each
  * other) and the operation that changed it last; whoever changes it next notes that first. So it can be told of every killed
  * process, between any two of its instructions, what it holds, and its bytes come back exactly.
@@ -83,7 +83,7 @@ typedef struct SliceLane {
 typedef struct SliceRow {
         SliceLane lanes[SLICE_LANES];
         _Atomic uint32_t noted[SLICE_LANES]; /* sequence of a lane's last operation that was seen in `used` */
-        _Atomic uint64_t key;   /* what its owner locks in the driver's files (hold.h); 0: nothing */
+        _Atomic uint64_t key;   /* what its owner locks in the driver's files (pin.h); 0: nothing */
         _Atomic uint64_t inode; /* whose locks those are; 0: none was made */
         SliceWork work;
 } SliceRow;

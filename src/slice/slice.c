@@ -9,7 +9,7 @@
 
 #include "base/sys.h"
 #include "slice/change.h"
-#include "slice/hold.h"
+#include "slice/pin.h"
 #include "slice/word.h"
 
 /* This runs as a guest: raw system calls only, and nothing that a compiler makes a call of memcpy() or memset(), which carry
@@ -88,17 +88,9 @@ static long lock_row(long fd, uint32_t row, short type) {
         return sys_call(SYS_fcntl, fd, F_OFD_SETLK, &lock);
 }
 
-/* What a predecessor said about its work is not ours. */
-static void clear_work(SliceWork *w) {
-        atomic_store_explicit(&w->wants, 0, memory_order_relaxed);
-        atomic_store_explicit(&w->busy, 0, memory_order_relaxed);
-        atomic_store_explicit(&w->in_flight, 0, memory_order_relaxed);
-        atomic_store_explicit(&w->drained, 0, memory_order_relaxed);
-}
-
+/* With it goes what a predecessor said about its work. */
 static void own_row(SliceCounters *c, uint32_t row, uint64_t key) {
         slice_recover(c, row);
-        clear_work(&c->rows[row].work);
         atomic_store_explicit(&c->rows[row].inode, 0, memory_order_relaxed);
         atomic_store_explicit(&c->rows[row].key, key, memory_order_relaxed);
 }
@@ -119,7 +111,7 @@ static int take_row(long fd, SliceCounters *c, int file, uint64_t key, uint32_t 
                         continue;
                 if (r < 0)
                         return (int) r;
-                if (!slice_row_at_rest(&c->rows[row]) && hold_is_held(&c->rows[row], file)) {
+                if (!slice_row_at_rest(&c->rows[row]) && pin_keeps(&c->rows[row], file)) {
                         (void) lock_row(fd, row, F_UNLCK); /* a dead owner's, whose memory is not */
                         continue;
                 }
@@ -139,7 +131,7 @@ static bool adopt_row(long fd, SliceCounters *c, int file, uint64_t key, uint32_
                 if (atomic_load_explicit(&r->key, memory_order_relaxed) != key || slice_row_at_rest(r) ||
                     lock_row(fd, row, F_WRLCK) < 0)
                         continue;
-                if (atomic_load_explicit(&r->key, memory_order_relaxed) == key && hold_is_held(r, file)) {
+                if (atomic_load_explicit(&r->key, memory_order_relaxed) == key && pin_keeps(r, file)) {
                         slice_complete(c, row);
                         *ret = row;
                         return true;
@@ -149,7 +141,7 @@ static bool adopt_row(long fd, SliceCounters *c, int file, uint64_t key, uint32_
         return false;
 }
 
-static long open_again(const Slice *s) {
+static long open_again(const SliceUser *s) {
         struct stat st;
         long fd = open_file(s->path, O_RDWR);
 
@@ -166,8 +158,8 @@ typedef struct Reap {
         long fd; /* of the counters */
         unsigned freed;
         size_t n; /* of those of whom the list of locks must say it: their rows are locked as long */
-        uint32_t rows[HOLD_MANY];
-        uint64_t keys[HOLD_MANY];
+        uint32_t rows[PIN_MANY];
+        uint64_t keys[PIN_MANY];
 } Reap;
 
 static void end_row(Reap *r, uint32_t row, bool dead) {
@@ -180,10 +172,10 @@ static void end_row(Reap *r, uint32_t row, bool dead) {
 
 /* The list is read after the rows were locked: until then their owners may have locked files. */
 static void end_unsure(Reap *r) {
-        bool listed[HOLD_MANY];
+        bool listed[PIN_MANY];
 
         if (r->n > 0)
-                hold_listed(r->keys, listed, r->n);
+                pin_listed(r->keys, listed, r->n);
         for (size_t i = 0; i < r->n; i++)
                 end_row(r, r->rows[i], !listed[i]);
         r->n = 0;
@@ -191,22 +183,22 @@ static void end_unsure(Reap *r) {
 
 static void reap_row(Reap *r, uint32_t row, int file) {
         const SliceRow *p = &r->counters->rows[row];
-        HoldAnswer held;
+        PinAnswer held;
 
         if (lock_row(r->fd, row, F_WRLCK) < 0)
                 return;
-        held = slice_row_at_rest(p) ? HOLD_YES : hold_ask(p, file);
-        if (held != HOLD_UNSURE) {
-                end_row(r, row, held == HOLD_NO);
+        held = slice_row_at_rest(p) ? PIN_YES : pin_ask(p, file);
+        if (held != PIN_UNSURE) {
+                end_row(r, row, held == PIN_NO);
                 return;
         }
         r->rows[r->n] = row;
         r->keys[r->n++] = atomic_load_explicit(&p->key, memory_order_relaxed);
-        if (r->n == HOLD_MANY)
+        if (r->n == PIN_MANY)
                 end_unsure(r);
 }
 
-unsigned slice_reap(Slice *s) {
+unsigned slice_reap(SliceUser *s) {
         Reap r;
 
         r.counters = s->counters;
@@ -228,7 +220,7 @@ unsigned slice_reap(Slice *s) {
         return r.freed;
 }
 
-bool slice_look(Slice *s) {
+bool slice_refresh(SliceUser *s) {
         struct timespec now = {0, 0};
         uint64_t last = atomic_load_explicit(&s->last_reap, memory_order_relaxed), nsec;
 
@@ -260,7 +252,7 @@ static int map_limits(const char *directory, const SliceLimits **ret) {
         return limits_good(*ret) ? 0 : -EPROTO;
 }
 
-static int map_counters(const char *directory, int file, uint64_t key, struct stat *st, Slice *ret) {
+static int map_counters(const char *directory, int file, uint64_t key, struct stat *st, SliceUser *ret) {
         void *p = NULL;
         int r = join_path(directory, "/counters", ret->path);
         long fd = r < 0 ? r : open_file(ret->path, O_RDWR);
@@ -278,13 +270,13 @@ static int map_counters(const char *directory, int file, uint64_t key, struct st
 }
 
 /* Children have the driver's files, where they have not closed them, and with them all that keeps the row. */
-static void leave_behind(Slice *s, uint64_t key) {
+static void leave_behind(SliceUser *s, uint64_t key) {
         bool left = key != 0 && sys_call(SYS_madvise, s->counters, sizeof *s->counters, MADV_DONTFORK) == 0;
 
         atomic_init(&s->inherited, !left);
 }
 
-static void begin(Slice *s, int file, uint64_t key) {
+static void begin(SliceUser *s, int file, uint64_t key) {
         leave_behind(s, key);
         atomic_init(&s->file, file);
         for (size_t i = 0; i < SLICE_LANES; i++)
@@ -297,7 +289,7 @@ static void copy_path(const char *from, char *to) {
                 to[i] = from[i];
 }
 
-static bool read_limit(Slice *s, uint64_t *ret) {
+static bool read_limit(SliceUser *s, uint64_t *ret) {
         for (unsigned i = 0; i < LIMIT_TRIES; i++) {
                 uint64_t before = atomic_load_explicit(&s->limits->generation, memory_order_acquire);
                 uint64_t limit = __atomic_load_n(&s->limits->limit, __ATOMIC_RELAXED);
@@ -313,7 +305,7 @@ static bool read_limit(Slice *s, uint64_t *ret) {
 
 /* An agent that was killed between its two writes leaves the generation odd, and the limit, a single word, whole: so what was read
  * last is good for a process that starts now. */
-static void first_limit(Slice *s) {
+static void first_limit(SliceUser *s) {
         uint64_t limit = 0;
 
         for (unsigned i = 0; i < LIMIT_TRIES && !read_limit(s, &limit); i++)
@@ -321,13 +313,13 @@ static void first_limit(Slice *s) {
         atomic_store_explicit(&s->last_limit, limit, memory_order_relaxed);
 }
 
-int slice_open(const char *directory, Slice *ret) {
+int slice_open(const char *directory, SliceUser *ret) {
         return slice_open_with(directory, -1, 0, ret);
 }
 
-int slice_open_with(const char *directory, int file, uint64_t key, Slice *ret) {
+int slice_open_with(const char *directory, int file, uint64_t key, SliceUser *ret) {
         struct stat st;
-        Slice s;
+        SliceUser s;
         int r;
 
         s.limits = NULL;
@@ -352,7 +344,7 @@ int slice_open_with(const char *directory, int file, uint64_t key, Slice *ret) {
         return 0;
 }
 
-int slice_open_beside(const Slice *s, int file, uint64_t key, bool adopt, Slice *ret) {
+int slice_open_beside(const SliceUser *s, int file, uint64_t key, bool adopt, SliceUser *ret) {
         long fd = open_again(s);
         SliceCounters *counters;
         struct stat st;
@@ -383,23 +375,23 @@ int slice_open_beside(const Slice *s, int file, uint64_t key, bool adopt, Slice 
         return 0;
 }
 
-uint64_t slice_shared_key(Slice *s) {
+uint64_t slice_shared_key(SliceUser *s) {
         uint64_t key = atomic_load_explicit(&s->counters->shared, memory_order_relaxed), none = key;
 
-        if (key > 0 && key < HOLD_KEYS)
+        if (key > 0 && key < PIN_KEYS)
                 return key;
-        key = hold_new_key();
+        key = pin_new_key();
         return atomic_compare_exchange_strong(&s->counters->shared, &none, key) ? key : none;
 }
 
 /* Said when it is so: a child that does not know of it keeps the row too long, and unmaps nothing that is not there. */
-void slice_keep_over_fork(Slice *s) {
+void slice_keep_over_fork(SliceUser *s) {
         if (!atomic_load_explicit(&s->inherited, memory_order_relaxed) &&
             sys_call(SYS_madvise, s->counters, sizeof *s->counters, MADV_DOFORK) == 0)
                 atomic_store_explicit(&s->inherited, true, memory_order_relaxed);
 }
 
-static void close_maps(Slice *s, bool counters) {
+static void close_maps(SliceUser *s, bool counters) {
         if (!s->beside)
                 unmap(s->limits, sizeof *s->limits);
         if (counters)
@@ -408,12 +400,12 @@ static void close_maps(Slice *s, bool counters) {
         s->counters = NULL;
 }
 
-void slice_close(Slice *s) {
+void slice_close(SliceUser *s) {
         close_maps(s, true);
 }
 
 /* Where the parent had its counters the child may have something else by now. */
-void slice_close_after_fork(Slice *s) {
+void slice_close_after_fork(SliceUser *s) {
         close_maps(s, atomic_load_explicit(&s->inherited, memory_order_relaxed));
 }
 
@@ -431,7 +423,7 @@ static void pause_turn(unsigned turn) {
 
 /* A lane is a try-lock: a signal handler that comes in between finds another one. SLICE_LANES when none came free, because the
  * threads that have them were stopped, or left by longjmp(). */
-static uint32_t take_lane(Slice *s) {
+static uint32_t take_lane(SliceUser *s) {
         for (unsigned turn = 0; turn < LANE_TURNS + LANE_WAITS; turn++) {
                 for (uint32_t i = 0; i < SLICE_LANES; i++)
                         if (atomic_load_explicit(&s->busy[i], memory_order_relaxed) == 0 &&
@@ -442,7 +434,7 @@ static uint32_t take_lane(Slice *s) {
         return SLICE_LANES;
 }
 
-static int change(Slice *s, int64_t units, uint64_t limit) {
+static int change(SliceUser *s, int64_t units, uint64_t limit) {
         uint32_t lane = take_lane(s);
         int r;
 
@@ -457,7 +449,7 @@ static uint64_t units_of(uint64_t bytes) {
         return bytes / SLICE_UNIT + (bytes % SLICE_UNIT != 0);
 }
 
-int slice_reserve(Slice *s, uint64_t bytes) {
+int slice_reserve(SliceUser *s, uint64_t bytes) {
         uint64_t units = units_of(bytes), limit = slice_limit(s) / SLICE_UNIT;
         int r = -ENOMEM;
 
@@ -468,7 +460,7 @@ int slice_reserve(Slice *s, uint64_t bytes) {
         if (units <= limit) {
                 r = change(s, (int64_t) units, limit);
                 if (r < 0) {
-                        (void) slice_look(s);
+                        (void) slice_refresh(s);
                         r = change(s, (int64_t) units, limit);
                 }
         }
@@ -477,14 +469,14 @@ int slice_reserve(Slice *s, uint64_t bytes) {
         return r;
 }
 
-void slice_release(Slice *s, uint64_t bytes) {
+void slice_release(SliceUser *s, uint64_t bytes) {
         uint64_t units = units_of(bytes);
 
         if (units > 0 && units <= SLICE_MAX_UNITS) /* more was never reserved */
                 (void) change(s, -(int64_t) units, SLICE_NO_LIMIT);
 }
 
-int slice_move(Slice *from, Slice *to, uint64_t bytes) {
+int slice_move(SliceUser *from, SliceUser *to, uint64_t bytes) {
         uint64_t units = units_of(bytes);
         int r = 0;
 
@@ -497,7 +489,7 @@ int slice_move(Slice *from, Slice *to, uint64_t bytes) {
         return r;
 }
 
-uint64_t slice_limit(Slice *s) {
+uint64_t slice_limit(SliceUser *s) {
         uint64_t limit, last = atomic_load_explicit(&s->last_limit, memory_order_relaxed);
 
         if (!read_limit(s, &limit))
@@ -507,7 +499,7 @@ uint64_t slice_limit(Slice *s) {
         return limit;
 }
 
-uint64_t slice_used(const Slice *s) {
+uint64_t slice_used(const SliceUser *s) {
         uint64_t used = atomic_load_explicit(&s->counters->used, memory_order_relaxed);
 
         return (uint64_t) slice_used_units(used) * SLICE_UNIT;

@@ -318,7 +318,7 @@ void account_stream_ends(Account *a, CuHandle stream) {
 /* ---- sums ---- */
 
 static SliceWork *row_of(Account *a, uint32_t card) {
-        Slice *s = &a->gate->cards[card].slice;
+        SliceUser *s = &a->gate->cards[card].slice;
 
         return &s->counters->rows[s->row].work;
 }

@@ -47,7 +47,8 @@ typedef int StreamCall(CuHandle stream);
 
 /* ---- the driver, relaxed ---- */
 
-/* So that nothing of ours is refused, or breaks anything, because somebody captures a stream just now. */
+/* So that nothing of ours is refused, or breaks anything, because somebody captures another stream just now. What is asked of the captured one
+ * itself ends its capture whatever the mode: is_capturing() comes before. */
 int batches_relax(int mode) {
         int (*exchange)(int *) = (int (*)(int *)) real_get(REAL_cuThreadExchangeStreamCaptureMode);
 
@@ -57,10 +58,7 @@ int batches_relax(int mode) {
 }
 
 static bool is_capturing(CuHandle stream) {
-        int (*capturing)(CuHandle, int *) = (int (*)(CuHandle, int *)) real_get(REAL_cuStreamIsCapturing);
-        int status = 0;
-
-        return capturing && (capturing(stream, &status) != 0 || status != 0);
+        return real_is_captured(stream);
 }
 
 static bool record(CuHandle *event, CuHandle stream) {
@@ -246,7 +244,8 @@ bool account_is_late(Account *a, uint32_t card, CuHandle stream, uint64_t now) {
         if (!late)
                 return false;
         mode = batches_relax(CU_CAPTURE_RELAXED);
-        late = !is_done(stream); /* or it is the driver's thread that comes late; or the context is no more */
+        late = !is_capturing(stream) &&
+               !is_done(stream); /* or it is the driver's thread that comes late; or the context is no more */
         (void) batches_relax(mode);
         return late;
 }
@@ -432,12 +431,12 @@ static bool begin(Account *a, Batch *b, CuHandle stream, uintptr_t key, bool col
 }
 
 /* The stream ran dry since: what the batch has is over, and what comes begins another one. Where the estimates were too small and it is
- * still at work, it goes on, and has taken so much more. */
+ * still at work, it goes on, and has taken so much more. A stream that is captured is not asked, in no mode: that would end the capture. */
 static bool went_dry(Account *a, Batch *b, uint64_t now) {
         int mode;
         bool done;
 
-        if (now <= atomic_load(&b->over))
+        if (now <= atomic_load(&b->over) || is_capturing(b->stream))
                 return false;
         mode = batches_relax(CU_CAPTURE_RELAXED);
         done = is_done(b->stream);

@@ -133,8 +133,8 @@ static void *replaced(void *found, const char *name) {
         if (p == atomic_load_explicit(&real_dlvsym, memory_order_relaxed))
                 return (void *) (uintptr_t) own_dlvsym;
         ours = hooks_replace(p);
-        if (ours == 0 && real_find())
-                ours = hooks_replace(p);
+        if (ours == 0 && hooks_find(name) >= 0 && real_gives(name, p))
+                ours = hooks_at((unsigned) hooks_find(name));
         return ours != 0 ? (void *) ours : found;
 }
 

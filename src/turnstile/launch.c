@@ -96,11 +96,14 @@ LAUNCH(cuGraphLaunch_ptsz, true, (CuHandle graph, CuHandle stream), (graph, stre
 
 CuResult aliquot_cuInit(unsigned flags) EXPORTED("cuInit");
 CuResult aliquot_cuInit(unsigned flags) {
-        CuResult (*real)(unsigned) = (CuResult(*)(unsigned)) real_get(REAL_cuInit);
+        CuResult (*real)(unsigned) = (CuResult(*)(unsigned)) real_get(REAL_cuInit), r;
 
         if (!real)
                 return CU_ERROR_NOT_INITIALIZED;
-        return hook_holds_driver() ? real(flags) : CU_ERROR_OPERATING_SYSTEM;
+        r = hook_holds_driver() ? real(flags) : CU_ERROR_OPERATING_SYSTEM;
+        if (r == CU_SUCCESS)
+                real_begins();
+        return r;
 }
 
 /* ---- contexts that end ---- */

@@ -27,7 +27,12 @@ static Followed follow(CuHandle stream, uint64_t since) {
 
         if (!query)
                 return NOBODY_KNOWS;
-        while ((r = query(stream)) == CU_ERROR_NOT_READY) {
+        for (;;) {
+                if (real_is_captured(stream))
+                        return NOBODY_KNOWS; /* another thread has begun to: a question would end its capture */
+                r = query(stream);
+                if (r != CU_ERROR_NOT_READY)
+                        break;
                 if (account_now() - since >= FOLLOW_MOST)
                         return NOT_OVER;
                 sleep_nsec(pause);

@@ -5,7 +5,7 @@
 
 #include "base/sys.h"
 
-static bool path_beside(const Slice *s, const char *name, char path[SLICE_PATH]) {
+static bool path_beside(const SliceUser *s, const char *name, char path[SLICE_PATH]) {
         size_t n = 0, last = 0;
 
         for (; n < SLICE_PATH && s->path[n]; n++)
@@ -17,7 +17,7 @@ static bool path_beside(const Slice *s, const char *name, char path[SLICE_PATH])
         return false;
 }
 
-void peers_ring(const Slice *s) {
+void peers_ring(const SliceUser *s) {
         char path[SLICE_PATH], byte = 1;
         long fd;
 
@@ -48,7 +48,7 @@ static bool had_work(Peers *p, const SliceWork *w, uint32_t row) {
         return moved || atomic_load_explicit(&w->wants, memory_order_relaxed) != 0;
 }
 
-unsigned peers_count(Peers *p, const Slice *s) {
+unsigned peers_count(Peers *p, const SliceUser *s) {
         unsigned n = 1;
         long fd = -1;
 

@@ -136,7 +136,7 @@ static Verdict pass(Asking *k) {
 
 /* Of the container's other processes. One that was killed may have left something there; then that is missing. */
 static uint64_t others_in_flight(const Asking *k) {
-        const Slice *s = &k->account->gate->cards[k->card].slice;
+        const SliceUser *s = &k->account->gate->cards[k->card].slice;
         uint64_t sum = 0, one;
 
         for (uint32_t row = 0; row < SLICE_ROWS; row++) {
@@ -396,13 +396,6 @@ static void wait_for_turn(Launch *l, CuHandle stream) {
 
 /* ---- launches ---- */
 
-static bool is_captured(CuHandle stream) {
-        int (*capturing)(CuHandle, int *) = (int (*)(CuHandle, int *)) real_get(REAL_cuStreamIsCapturing);
-        int status = 0;
-
-        return capturing && (capturing(stream, &status) != 0 || status != 0);
-}
-
 /* For a launch whose card nobody knows. */
 static int first_limited(const Gate *g) {
         for (uint32_t i = 0; i < g->n_cards && i < GATE_CARDS; i++)
@@ -441,7 +434,7 @@ static void enter(Gate *g, Launch *l, CuHandle function, uint64_t blocks, CuHand
         l->context = account_context(a, l->handle, &card);
         if (card < 0)
                 card = first_limited(g);
-        if (card < 0 || !turnstile_limits(g->cards[card].slice.limits) || is_captured(named))
+        if (card < 0 || !turnstile_limits(g->cards[card].slice.limits) || real_is_captured(named))
                 return;
         l->account = a;
         l->card = (uint32_t) card;

@@ -138,7 +138,7 @@ static void sleep_until(uint64_t nsec) {
 static void play_gate(unsigned i) {
         char directory[96], bell[112];
         SliceWork *work;
-        Slice s;
+        SliceUser s;
 
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void) prctl(PR_SET_TIMERSLACK, 1UL);

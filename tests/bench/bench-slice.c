@@ -63,7 +63,7 @@ static void remove_files(void) {
 
 /* ---- what is measured ---- */
 
-static void reserve_and_release(Slice *s, uint64_t n) {
+static void reserve_and_release(SliceUser *s, uint64_t n) {
         for (uint64_t i = 0; i < n; i++) {
                 require(slice_reserve(s, UNITS * SLICE_UNIT) == 0, "refused");
                 slice_release(s, UNITS * SLICE_UNIT);
@@ -71,14 +71,14 @@ static void reserve_and_release(Slice *s, uint64_t n) {
 }
 
 /* Twice, as a reservation and a release are two. */
-static void add_twice(Slice *s, uint64_t n) {
+static void add_twice(SliceUser *s, uint64_t n) {
         for (uint64_t i = 0; i < n; i++) {
                 (void) atomic_fetch_add(&shared->word, UNITS);
                 (void) atomic_fetch_sub(&shared->word, UNITS);
         }
 }
 
-static void be_refused(Slice *s, uint64_t n) {
+static void be_refused(SliceUser *s, uint64_t n) {
         require(slice_reserve(s, slice_limit(s)) == 0, "refused");
         for (uint64_t i = 0; i < n; i++)
                 require(slice_reserve(s, SLICE_UNIT) == -ENOMEM, "not refused");
@@ -86,7 +86,7 @@ static void be_refused(Slice *s, uint64_t n) {
 }
 
 /* Each looks for the dead, as the first refusal after a millisecond does. */
-static void be_refused_and_reap(Slice *s, uint64_t n) {
+static void be_refused_and_reap(SliceUser *s, uint64_t n) {
         require(slice_reserve(s, slice_limit(s)) == 0, "refused");
         for (uint64_t i = 0; i < n; i++) {
                 atomic_store(&s->last_reap, 0);
@@ -95,15 +95,15 @@ static void be_refused_and_reap(Slice *s, uint64_t n) {
         slice_release(s, slice_limit(s));
 }
 
-static void stat_a_file(Slice *s, uint64_t n) {
+static void stat_a_file(SliceUser *s, uint64_t n) {
         struct stat st;
 
         for (uint64_t i = 0; i < n; i++)
                 require(fstat(STDIN_FILENO, &st) == 0, "fstat");
 }
 
-static void open_and_close(Slice *s, uint64_t n) {
-        Slice another;
+static void open_and_close(SliceUser *s, uint64_t n) {
+        SliceUser another;
 
         for (uint64_t i = 0; i < n; i++) {
                 require(slice_open(directory, &another) == 0, "open");
@@ -113,8 +113,8 @@ static void open_and_close(Slice *s, uint64_t n) {
 
 /* ---- many at once ---- */
 
-static void child(void (*what)(Slice *, uint64_t), uint64_t n) {
-        Slice s;
+static void child(void (*what)(SliceUser *, uint64_t), uint64_t n) {
+        SliceUser s;
 
         require(slice_open(directory, &s) == 0, "open");
         what(&s, 100); /* its pages are there now */
@@ -126,7 +126,7 @@ static void child(void (*what)(Slice *, uint64_t), uint64_t n) {
 }
 
 /* ns of machine time for one: the time that it took all, divided by what all did. */
-static double measure(void (*what)(Slice *, uint64_t), size_t n_processes, uint64_t n) {
+static double measure(void (*what)(SliceUser *, uint64_t), size_t n_processes, uint64_t n) {
         uint64_t each = n / n_processes, start;
         int status;
 

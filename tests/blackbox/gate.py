@@ -1222,6 +1222,49 @@ def managed():
 
 
 @inside
+def managed_again():
+    """Mapped over itself, and over a half of it and what is behind: only what it has more is new."""
+    fd = os.open(os.environ["UVM_FILE"], os.O_RDWR | os.O_CLOEXEC)
+    flags = ctypes.create_string_buffer(16)
+    LIBC.ioctl(fd, 0x30000001, address_of(flags))
+    read_write, shared, fixed, none, private_anonymous = 3, 1, 0x10, 0, 0x22
+    at = LIBC.mmap(0, 400 * MIB, none, private_anonymous, -1, 0)
+
+    def map_(start, n, file=fd):
+        p = LIBC.mmap(at + start * MIB, n * MIB, read_write, shared | fixed, file, 0)
+        return -ctypes.get_errno() if p == 0xFFFFFFFFFFFFFFFF else p == at + start * MIB
+
+    say(first=map_(0, 60), again=map_(0, 60))
+    wait_for_word()
+    say(behind=map_(30, 70), over=map_(90, 11), kernel=map_(0, 100, os.open(os.environ["UVM_FILE"], os.O_WRONLY | os.O_CLOEXEC)))
+    wait_for_word()
+    LIBC.munmap(at, 400 * MIB)
+    say(gone=True)
+    wait_for_word()
+
+
+@inside
+def managed_after_a_close():
+    """Plain memory whose file, or export, is closed: the driver has it no more when managed memory is mapped."""
+    how, client = os.environ["HOW"], Client()
+    memory = client.memory(60 * MIB)
+    spare = Client()
+    if how == "export":
+        export = client.empty_file()
+        client.export(memory, export)
+        client.free(memory)
+        os.close(export)
+    elif how == "close":
+        os.close(client.fd)
+    uvm = os.open(os.environ["UVM_FILE"], os.O_RDWR | os.O_CLOEXEC)
+    flags = ctypes.create_string_buffer(16)
+    LIBC.ioctl(uvm, 0x30000001, address_of(flags))
+    p = LIBC.mmap(0, 60 * MIB, 3, 1, uvm, 0)
+    say(managed=-ctypes.get_errno() if p == 0xFFFFFFFFFFFFFFFF else OK, plain=status_of(spare.memory, 60 * MIB))
+    wait_for_word()
+
+
+@inside
 def managed_that_came():
     """A uvm file that somebody else has initialized: nothing but the mapping tells of it."""
     fd = os.open(os.environ["UVM_FILE"], os.O_RDWR | os.O_CLOEXEC)
@@ -1299,9 +1342,14 @@ def crowd():
     wait_for_word()
 
 
-if len(sys.argv) > 2 and sys.argv[1] == "--inside":
+def run_inside():
+    """Also of a test that has this file as a module."""
     INSIDE[sys.argv[2]]()
     os._exit(0)  # without the interpreter's own end, which frees nothing of the driver's
+
+
+if __name__ == "__main__" and sys.argv[1] == "--inside":
+    run_inside()
 
 
 # ---- the tests, outside --------------------------------------------------------------------------------------------
@@ -1372,6 +1420,15 @@ class Simulator:
         return base
 
 
+def mounted(cards):
+    simulator = Simulator(cards)
+    if not simulator.ready:
+        why = simulator.process.communicate()[1].strip()
+        simulator.close()
+        skip("the simulated driver cannot be mounted here: " + why)
+    return simulator
+
+
 def used(slices, card=0):
     with open("%s/%d/counters" % (slices, card), "rb") as f:
         return (struct.unpack_from("<Q", f.read(24), 16)[0] >> UNITS_SHIFT) * 4096
@@ -1421,7 +1478,7 @@ class Program:
     def __init__(self, name, slices, simulator, fds=(), **environment):
         self.heard = b""
         self.process = subprocess.Popen(
-            [sys.executable, os.path.abspath(__file__), "--inside", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [sys.executable, os.path.abspath(sys.argv[0]), "--inside", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             pass_fds=fds, env=dict(os.environ, **dict({"LD_PRELOAD": LIBRARY, "ALIQUOT_SLICES": slices, "SIM_DIR": simulator.dir}, **environment)))
 
     def hear(self):
@@ -1462,11 +1519,7 @@ class GateTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.sim = Simulator("3xTesla-V100-SXM2-16GB:16160MiB")
-        if not cls.sim.ready:
-            why = cls.sim.process.communicate()[1].strip()
-            cls.sim.close()
-            skip("the simulated driver cannot be mounted here: " + why)
+        cls.sim = mounted("3xTesla-V100-SXM2-16GB:16160MiB")
 
     @classmethod
     def tearDownClass(cls):
@@ -2083,6 +2136,34 @@ class GateTest(unittest.TestCase):
     def test_managed(self):
         self.check_managed()
 
+    def test_managed_again(self):
+        uvm = self.sim.base + "/uvm"
+        with open(uvm, "wb") as f:
+            f.truncate(400 * MIB)
+        slices = self.sim.slices(100, uvm=uvm)
+        program = self.run_program("managed_again", slices, UVM_FILE=uvm)
+        self.assertEqual(program.hear(), {"first": True, "again": True})
+        self.assertEqual(used(slices), 60 * MIB)
+        program.go_on()
+        self.assertEqual(program.hear(), {"behind": True, "over": -errno.ENOMEM, "kernel": -errno.EACCES})
+        self.assertEqual(used(slices), 100 * MIB)
+        program.go_on()
+        self.assertEqual(program.hear(), {"gone": True})
+        self.assertEqual(used(slices), 0)
+        program.end()
+
+    def test_managed_after_a_close(self):
+        """Before managed memory is refused the gate looks for what the driver has long given back, as for any other."""
+        uvm = self.sim.base + "/uvm"
+        with open(uvm, "wb") as f:
+            f.truncate(400 * MIB)
+        for how, managed, plain in (("close", OK, NO_MEMORY), ("export", OK, NO_MEMORY), ("stay", -errno.ENOMEM, NO_MEMORY)):
+            slices = self.sim.slices(100, uvm=uvm)
+            program = self.run_program("managed_after_a_close", slices, UVM_FILE=uvm, HOW=how)
+            self.assertEqual((how, program.hear()), (how, {"managed": managed, "plain": plain}))
+            self.assertEqual((how, used(slices)), (how, 60 * MIB))
+            program.end()
+
     def test_managed_that_came(self):
         uvm = self.sim.base + "/uvm"
         with open(uvm, "wb") as f:
@@ -2200,6 +2281,8 @@ class GateTest(unittest.TestCase):
 
 def alone():
     """In a mount namespace of our own, so that whatever happens nothing stays mounted."""
+    if not os.path.exists("/dev/fuse"):
+        skip("there is no /dev/fuse here")
     if os.environ.get("GATE_ALONE") or LIBC.unshare(0x00020000) == 0:
         LIBC.mount(None, b"/", None, 0x4000 | 0x40000, None)
         return
@@ -2211,7 +2294,5 @@ def alone():
 
 
 if __name__ == "__main__":
-    if not os.path.exists("/dev/fuse"):
-        skip("there is no /dev/fuse here")
     alone()
     unittest.main(argv=[sys.argv[0]] + sys.argv[3:], verbosity=2)

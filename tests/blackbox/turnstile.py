@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Launches that wait for windows: libaliquot.so before the simulated libcuda.so.1, and this program as the arbiter.
 
-    turnstile.py LIBRARY ALIQUOT_SIM TURN_RUN TURN_LINKED TURN_LIBRARY FOLDER [TEST...]
+    turnstile.py LIBRARY ALIQUOT_SIM TURN_RUN TURN_LINKED TURN_LIBRARY FOLDER BARE_CUDA IDLE_CUDA [TEST...]
 """
 import ctypes
 import mmap
 import os
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -20,7 +21,7 @@ import unittest
 from patience import PATIENCE, until
 from sim_lab import Machine, enter_namespace
 
-LIBRARY, SIM, RUN, LINKED, TURN, FOLDER = (os.path.abspath(a) for a in sys.argv[1:7])
+LIBRARY, SIM, RUN, LINKED, TURN, FOLDER, BARE, IDLE = (os.path.abspath(a) for a in sys.argv[1:9])
 MIB, MSEC = 1 << 20, 1000000
 PAGE_TURN, POLICY = 448, 520    # in limits
 ROWS, ROW, WORK = 128, 128, 96        # in counters
@@ -36,6 +37,15 @@ import ctypes, sys
 turn = ctypes.CDLL(sys.argv[1], mode=2 | int(sys.argv[2]))
 words = [b"turn"] + [a.encode() for a in sys.argv[3:]]
 sys.exit(turn.turn_main(len(words), (ctypes.c_char_p * (len(words) + 1))(*words)))
+"""
+
+# Opens two drivers; the first is initialized, and the second is another one's only by its other functions.
+TWO = """
+import ctypes, sys
+first, second = (ctypes.CDLL(path) for path in sys.argv[1:3])
+context = ctypes.c_void_p()
+print(first.cuInit(0), second.cuInit(0), second.cuCtxCreate_v2(ctypes.byref(context), 0, 0),
+      first.cuCtxCreate_v2(ctypes.byref(context), 0, 0))
 """
 
 
@@ -202,10 +212,10 @@ class Turnstile(unittest.TestCase):
         until(lambda: program.tried() == taken + 1 and slices.row()[0] != 0, "a launch that waits")
         self.assertEqual(program.taken(), taken)
 
-    def reaches(self, way, kind="kernel"):
+    def reaches(self, way, kind="kernel", **more):
         slices = Slice(self, self.machine)
         slices.here()
-        program = Program(self, self.machine, slices, "all", kind, n=20, us=100, way=way)
+        program = Program(self, self.machine, slices, "all", kind, n=20, us=100, way=way, **more)
         program.hears("ready")
         self.held(slices, program)
         until(slices.rung, "the bell, which comes behind the words")
@@ -235,6 +245,32 @@ class Turnstile(unittest.TestCase):
     def test_deepbind_of_who_asks(self):
         """A library that would prefer its own names to everybody's, libc's dlsym() among them."""
         self.reaches("library-deepbind")
+
+    # ---- others of libcuda's name ----
+
+    def copy_of_driver(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        return shutil.copy(FOLDER + "/libcuda.so.1", folder.name + "/libcuda.so.2")
+
+    def test_others_of_its_name(self):
+        """A file with libcuda's name and nothing else of it, one with its functions that has no card, and a driver that nobody initializes."""
+        driver = FOLDER + "/libcuda.so.1"
+        for first, cuda in ((BARE, driver), (IDLE, driver), (driver, self.copy_of_driver())):
+            for way in ("local", "next", "proc2", "dlvsym"):
+                if way == "next" and first != BARE:
+                    continue  # what is next is the first one, and of no use
+                with self.subTest(os.path.basename(first) + " " + way):
+                    self.reaches(way, TURN_FIRST=first, TURN_CUDA=cuda)
+
+    def test_two_drivers(self):
+        """The hooked functions of both are those of the first one that is initialized; the other one never is."""
+        slices = Slice(self, self.machine)
+        environment = dict(os.environ, ALIQUOT_SIM_DIR=self.machine.dir, LD_LIBRARY_PATH=FOLDER, ALIQUOT_SLICES=slices.base,
+                           LD_PRELOAD=LIBRARY)
+        said = subprocess.run([sys.executable, "-c", TWO, FOLDER + "/libcuda.so.1", self.copy_of_driver()], env=environment, check=True,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
+        self.assertEqual(said, "0 0 3 0\n")
 
     # ---- without a limit ----
 
@@ -373,6 +409,17 @@ class Turnstile(unittest.TestCase):
         program.hears("ready")
         program.hears("launched")
         self.assertEqual(program.taken(), 100)
+        program.ends()
+
+    def test_capture_of_a_stream_with_work(self):
+        """Whether its batch is over is found out at launches into another stream, and not by a question that ends the capture."""
+        slices = Slice(self, self.machine)
+        slices.here()
+        slices.open(depth=HOUR)
+        program = Program(self, self.machine, slices, "captured", n=30, us=50)
+        program.hears("ready")
+        program.hears("launched")
+        self.assertEqual(program.taken(), 120)
         program.ends()
 
     def test_64_threads(self):
@@ -612,4 +659,4 @@ if __name__ == "__main__":
         print("skipped: the simulated libraries are sanitized here, and the programs that load them are not")
         sys.exit(77)
     enter_namespace(SIM)
-    unittest.main(argv=sys.argv[:1] + sys.argv[7:], verbosity=2)
+    unittest.main(argv=sys.argv[:1] + sys.argv[9:], verbosity=2)

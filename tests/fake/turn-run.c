@@ -87,8 +87,13 @@ static GetProc1 *get1;
 static GetProc2 *get2;
 static cuuint64_t proc_flags;
 
+/* Something that has the same name, before it; then it is opened by its path. */
 static void open_library(int flags) {
-        library = dlopen("libcuda.so.1", RTLD_NOW | flags);
+        const char *first = getenv("TURN_FIRST"), *path = getenv("TURN_CUDA");
+
+        if (first && !dlopen(first, RTLD_NOW | flags))
+                TEST_FAIL_("%s", dlerror());
+        library = dlopen(path ? path : "libcuda.so.1", RTLD_NOW | flags);
         if (!library)
                 TEST_FAIL_("%s", dlerror());
 }
@@ -351,6 +356,31 @@ static void task_beside(void) {
         say("done");
 }
 
+/* The same, with work in the captured stream that the gate has not yet seen the end of. */
+static void task_captured_with_work(void) {
+        void *params[] = {&us};
+        CUstream captured;
+        CUgraph g;
+
+        (void) begin();
+        OK(cu.cuStreamCreate(&captured, CU_STREAM_NON_BLOCKING));
+        say("ready");
+        for (unsigned i = 0; i < n; i++) {
+                for (unsigned k = 0; k < 2; k++)
+                        OK(cu.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, captured, params, NULL));
+                OK(cu.cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_RELAXED));
+                OK(cu.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, captured, params, NULL));
+                (void) usleep(3000);
+                for (unsigned k = 0; k < 4; k++)
+                        OK(launch());
+                OK(cu.cuStreamEndCapture(captured, &g));
+                OK(cu.cuCtxSynchronize());
+        }
+        say("launched");
+        hear();
+        say("done");
+}
+
 static CUcontext shared;
 
 static void *thread(void *unused) {
@@ -532,7 +562,7 @@ static const struct Task {
 } tasks[] = {{"all", task_all},         {"capture", task_capture}, {"beside", task_beside},
              {"threads", task_threads}, {"fork", task_fork},       {"destroy", task_destroy},
              {"retain", task_retain},   {"leave", task_leave},     {"refuse", task_refuse},
-             {"behind", task_behind},   {"late", task_late}};
+             {"behind", task_behind},   {"late", task_late},       {"captured", task_captured_with_work}};
 
 int main(int argc, char **argv) {
         int fd;

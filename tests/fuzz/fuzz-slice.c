@@ -70,7 +70,7 @@ static void look_from_outside(void) {
 }
 
 static void use_inside(void) {
-        Slice s;
+        SliceUser s;
 
         if (slice_open(path, &s) < 0)
                 return;

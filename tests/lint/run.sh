@@ -50,7 +50,7 @@ lines() { # N: as many statements
 }
 
 fresh
-for check in rooms ceilings words text format headers cppcheck tidy man shell; do says "$check"; done
+for check in rooms ceilings words text links format headers cppcheck tidy man shell; do says "$check"; done
 
 write src/wire/x.c '#include "kube/client.h"'
 says rooms 'src/wire/x.c:2: wire includes kube'
@@ -111,6 +111,17 @@ says text 'src/base/x.c: no newline at the end'
 write src/base/x.c 'int x;'
 write src/base/x.h 'int x;'
 says text 'src/base/x.h:1: no #pragma once'
+
+
+fresh
+mkdir "$tree/docs"
+printf '# Good\n\n[here](#good), [there](../README.md#the-end), [out](https://example.com/x#y)\n' >"$tree/docs/good.md"
+printf '# Read me\n\n## The end\n\n[good](docs/good.md)\n' >"$tree/README.md"
+says links
+printf '[bad](docs/bad.md)\n' >>"$tree/README.md"
+says links 'README.md:6: there is no docs/bad.md'
+printf '# Read me\n' >"$tree/README.md"
+says links 'docs/good.md:3: there is no ../README.md#the-end'
 
 fresh
 write src/base/x.c 'int  x;'

@@ -5,6 +5,8 @@
 #include "test.h"
 
 #define TURN         MSEC
+#define DUTY         (20 * MSEC)
+#define LOOK         (200 * USEC)
 #define NATIVE_DEPTH (10 * MSEC) /* what a process without a gate has in flight: more than a turn */
 
 /* ---- chance ---- */
@@ -89,7 +91,8 @@ static void ring(Model *m, const ModelProcess *p) {
         if (p->lost_bell)
                 return;
         m->rung[p->tenant] = true;
-        m->wake = min_u64(m->wake, m->now + latency(m));
+        if (m->now >= m->back)
+                m->wake = min_u64(m->wake, m->now + latency(m));
 }
 
 static uint64_t whole_kernels(const ModelProcess *p) {
@@ -109,6 +112,18 @@ static uint64_t in_flight_of(const Model *m, const ModelProcess *p) {
         return m->per_process ? whole_kernels(p) : in_flight_of_all(m, p);
 }
 
+static bool is_away(const Model *m) {
+        return m->now >= m->away && m->now < m->back;
+}
+
+/* Of 20 ms its part, each tenant at another time. */
+static uint64_t duty_left(const Model *m, const ModelProcess *p) {
+        uint64_t at = (m->now + p->tenant * 7 * MSEC) % DUTY,
+                 part = DUTY * m->tenants[p->tenant].terms.rate / POLICY_PPM;
+
+        return at < part ? part - at : 0;
+}
+
 /* As the gate has it: what is in flight is over when the window is, or a little later. */
 static uint64_t room_of(const Model *m, const ModelProcess *p) {
         const EngineTurn *t = &m->tenants[p->tenant].turn;
@@ -117,6 +132,8 @@ static uint64_t room_of(const Model *m, const ModelProcess *p) {
 
         if (!t->gated)
                 return NATIVE_DEPTH;
+        if (is_away(m))
+                return duty_left(m, p);
         room = min_u64(t->depth * max_u64(t->sharers, 1), room);
         if (!m->per_process)
                 return room;
@@ -159,6 +176,8 @@ static void launch(Model *m, ModelProcess *p, uint64_t depth) {
 static bool is_open(const Model *m, const ModelProcess *p) {
         const EngineTurn *t = &m->tenants[p->tenant].turn;
 
+        if (t->gated && is_away(m))
+                return duty_left(m, p) > 0;
         return !t->gated || (t->open && m->now < t->closes);
 }
 
@@ -235,6 +254,8 @@ static void look(Model *m, ModelProcess *p) {
         } else if (p->left > 0) {
                 p->look = m->now + p->left + latency(m);
         }
+        if (m->now < m->back && p->look == UINT64_MAX)
+                p->look = m->now + LOOK;
         told = p->said.drained;
         if (t->gated && !is_open(m, p) && p->left == 0 && p->lie != LIE_NEVER_DRAINS && p->lie != LIE_TIED) {
                 p->said.drained = t->number;
@@ -366,6 +387,15 @@ ModelProcess *model_process(Model *m, uint32_t tenant, uint64_t kernel) {
         m->rung[tenant] = true;
         m->wake = min_u64(m->wake, m->now + latency(m));
         return p;
+}
+
+void model_stop(Model *m, uint64_t ns) {
+        m->away = m->now + TURN_AWAY_NSEC;
+        m->back = m->wake = m->now + ns;
+        for (uint32_t i = 0; i < m->n_processes; i++)
+                m->processes[i].look = min_u64(m->processes[i].look, m->now + LOOK);
+        for (uint32_t i = 0; i < m->n_tenants; i++)
+                m->rung[i] = true; /* all rows are read after so long */
 }
 
 void model_leave(Model *m, uint32_t tenant) {

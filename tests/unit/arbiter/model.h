@@ -80,11 +80,14 @@ typedef struct Model {
         bool rung[MODEL_TENANTS];
         bool per_process; /* each process takes the depth for its own */
         uint64_t late;    /* ns: who is woken waits for a processor, for a tenth of this to all of it */
+        uint64_t away,
+                back; /* while the arbiter stands still, gates keep to their percentages by themselves */
 } Model;
 
 void model_init(Model *m, uint64_t seed);
 uint32_t model_tenant(Model *m, const Terms *terms);
 ModelProcess *model_process(Model *m, uint32_t tenant, uint64_t kernel);
+void model_stop(Model *m, uint64_t ns);      /* the arbiter stands still for so long */
 void model_leave(Model *m, uint32_t tenant); /* its processes are gone, and so is it */
 void model_run(Model *m, uint64_t until);
 

@@ -101,7 +101,7 @@ static uint64_t now_nsec(void) {
 /* ---- a container's gate ---- */
 
 typedef struct Gate {
-        Slice slice;
+        SliceUser slice;
         char bell[192];
 } Gate;
 

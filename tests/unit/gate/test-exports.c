@@ -51,9 +51,9 @@ static void is_one_more_holder(void) {
         ASSERT_TRUE(exports_at(&exports, 0, &held));
         ASSERT_TRUE(!held.pending);
         ASSERT_INT(held.ino, 2);
-        ASSERT_TRUE(!exports_hold(&exports, 77, 1, &objects, &held)); /* another place */
-        ASSERT_TRUE(!exports_hold(&exports, 78, 0, &objects, &held));
-        ASSERT_TRUE(exports_hold(&exports, 77, 0, &objects, &held)); /* an import of our own */
+        ASSERT_TRUE(!exports_ref(&exports, 77, 1, &objects, &held)); /* another place */
+        ASSERT_TRUE(!exports_ref(&exports, 78, 0, &objects, &held));
+        ASSERT_TRUE(exports_ref(&exports, 77, 0, &objects, &held)); /* an import of our own */
         ASSERT_TRUE(exports_take(&exports, 77, EXPORTS_ANY, &held));
         ASSERT_TRUE(!exports_take(&exports, 77, EXPORTS_ANY, &held));
         ASSERT_INT(drop_share(held.share, held.units), 0);
@@ -66,7 +66,7 @@ static void has_bytes_of_its_own(void) {
         Export x = {.key = 5, .units = 9, .card = 3}, got;
 
         ASSERT_OK(exports_add(&exports, &x));
-        ASSERT_TRUE(!exports_hold(&exports, 5, 0, &objects, &got));
+        ASSERT_TRUE(!exports_ref(&exports, 5, 0, &objects, &got));
         ASSERT_TRUE(exports_take(&exports, 5, 0, &got));
         ASSERT_INT(drop_share(got.share, got.units), 9 * UNIT);
 }

@@ -41,6 +41,26 @@ static void takes_what_had_come(void) {
         ASSERT_INT(take_all(0, 1000), 150);
 }
 
+/* What would be taken, by card; nothing is. */
+static void tells_what_is_charged(void) {
+        uint32_t now;
+        UvmBytes bytes;
+
+        ASSERT_OK(uvm_add(&uvm, 100, 200, 1 << 5, true));
+        ASSERT_OK(uvm_add(&uvm, 300, 400, 1 << 5, true));
+        ASSERT_OK(uvm_add(&uvm, 400, 500, 1 << 3, true));
+        now = uvm_now(&uvm);
+        ASSERT_OK(uvm_add(&uvm, 200, 300, 1 << 5, true)); /* came later */
+        uvm_charged(&uvm, 150, 450, now, &bytes);
+        ASSERT_INT(bytes.cards, 1 << 5 | 1 << 3);
+        ASSERT_INT(uvm_bytes_on(&bytes, 5), 150);
+        ASSERT_INT(uvm_bytes_on(&bytes, 3), 50);
+        ASSERT_INT(uvm_bytes_on(&bytes, 0), 0);
+        uvm_charged(&uvm, 200, 300, now, &bytes);
+        ASSERT_INT(bytes.cards, 0);
+        ASSERT_INT(take_all(0, 1000), 400);
+}
+
 static void many(void) {
         UvmRange part;
 
@@ -92,6 +112,6 @@ static void guesses_right(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(takes_parts), TEST(takes_what_had_come), TEST(many),
-                         TEST(counts_where_it_can_be), TEST(guesses_right));
+        return TEST_MAIN(TEST(takes_parts), TEST(takes_what_had_come), TEST(tells_what_is_charged),
+                         TEST(many), TEST(counts_where_it_can_be), TEST(guesses_right));
 }

@@ -92,17 +92,24 @@ static void half_made_objects(void) {
 
 static void rings_and_dead_ends(void) {
         uint64_t head;
-        ElfObject o;
+        ElfObject o[3];
 
         image_gnu_hash();
         head = image_map(0, 0, 0x1234, 0);
         ASSERT_INT(find(head, 0x1234), 0);
         (void) image_map(0, 0, 0x1234, 100000);
         ASSERT_INT(find(head, 0x1234), 0);
-        ASSERT_FALSE(loaded_find_object(image_read, head, "libimage.so.1", &o));
+        ASSERT_INT(loaded_find_objects(image_read, head, "libimage.so.1", &o[0], 1), 0);
         (void) image_map(0, IMAGE_BASE, IMAGE_BASE, 100000);
-        ASSERT_TRUE(loaded_find_object(image_read, head, "libimage.so.1", &o));
-        ASSERT_INT(o.base, IMAGE_BASE);
+        ASSERT_INT(loaded_find_objects(image_read, head, "libimage.so.1", o, 1), 1);
+        ASSERT_INT(o[0].base, IMAGE_BASE);
+        (void) image_map(0, IMAGE_BASE, IMAGE_BASE, 1);
+        (void) image_map(1, 0, 0x1234, 2);
+        (void) image_map(2, IMAGE_BASE, IMAGE_BASE, 0);
+        ASSERT_INT(loaded_find_objects(image_read, head, "libimage.so.1", o, 2), 2);
+        ASSERT_INT(o[1].base, IMAGE_BASE);
+        ASSERT_INT(loaded_find_objects(image_read, head, "libimage.so.1", o, 3), 3); /* it is a ring */
+        ASSERT_INT(loaded_find_objects(image_read, head, "libnobody.so.1", o, 3), 0);
 }
 
 /* ---- this process ---- */

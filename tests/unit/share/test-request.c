@@ -2,6 +2,7 @@
 #include "share/mode.h"
 #include "share/request.h"
 #include "share/unit.h"
+#include "slice/visible.h"
 #include "test.h"
 
 typedef struct Fixture {

@@ -24,7 +24,7 @@ typedef struct Truth {
 typedef struct Crowd {
         const CrowdSpec *spec;
         Pages pages;
-        Slice slice; /* of the one who looks after them */
+        SliceUser slice; /* of the one who looks after them */
         Truth *truths;
         uint64_t random;
         struct Process {
@@ -52,7 +52,7 @@ void slice_step(unsigned line, uint64_t seen) {
 
 /* ---- one of them ---- */
 
-static void attempt(Slice *s, Truth *truth, uint32_t blocks[BLOCKS]) {
+static void attempt(SliceUser *s, Truth *truth, uint32_t blocks[BLOCKS]) {
         uint32_t *block = &blocks[draw(&own_random) % BLOCKS];
         uint32_t units = (uint32_t) (draw(&own_random) % (LIMIT >> draw(&own_random) % 20)) + 1;
 
@@ -74,7 +74,7 @@ static void attempt(Slice *s, Truth *truth, uint32_t blocks[BLOCKS]) {
 
 static void live(const Crowd *c, size_t i, uint64_t seed, int done, int go) {
         uint32_t blocks[BLOCKS] = {0};
-        Slice s;
+        SliceUser s;
         char byte;
 
         own_random = seed | 1;

@@ -96,7 +96,7 @@ static inline int pages_wait(pid_t pid) {
         } while (0)
 
 /* A process that is gone leaves its lock to whoever looks at its memory at that moment (ps does), so this is waited for. */
-static inline void pages_reap_to(Slice *s, uint64_t bytes) {
+static inline void pages_reap_to(SliceUser *s, uint64_t bytes) {
         time_t end = time(NULL) + PAGES_DEADLINE;
 
         while ((void) slice_reap(s), slice_used(s) != bytes && time(NULL) < end)

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "mounts.h"
-#include "slice/hold.h"
 #include "slice/inside.h"
+#include "slice/pin.h"
 #include "slice/slice.h"
 #include "test.h"
 
@@ -111,7 +111,7 @@ static void or_as_any_process_that_has_them(void) {
         ASSERT_OK(pipe(tell));
         pid = fork();
         if (pid == 0) {
-                static Slice slice;
+                static SliceUser slice;
 
                 (void) close(owner);
                 if (slice_open(directory, &slice) != 0 || slice_reserve(&slice, 4096) != 0)
@@ -135,8 +135,8 @@ static void or_as_any_process_that_has_them(void) {
 static void or_as_a_file_that_keeps_a_row(void) {
         char directory[256], name[] = "/tmp/test-board-file-XXXXXX";
         int file = mkostemp(name, O_CLOEXEC), owner;
-        uint64_t key = hold_new_key();
-        Slice slice;
+        uint64_t key = pin_new_key();
+        SliceUser slice;
         Board b;
 
         begin();
@@ -145,8 +145,8 @@ static void or_as_a_file_that_keeps_a_row(void) {
         (void) snprintf(directory, sizeof directory, "%s/one/0", path);
         ASSERT_OK(unlink(name));
         ASSERT_OK(slice_open_with(directory, file, key, &slice));
-        hold_note(&slice.counters->rows[slice.row], hold_inode(file));
-        ASSERT_OK(hold_file(file, key));
+        pin_note(&slice.counters->rows[slice.row], pin_inode(file));
+        ASSERT_OK(pin_file(file, key));
         ASSERT_OK(slice_reserve(&slice, 4096));
         slice_close(&slice);
         ASSERT_OK(close(owner));
@@ -205,7 +205,7 @@ static bool keep_pod(void *userdata, const char *id) {
 
 static void the_agent_says_its_slices_anew(void) {
         SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
-        static Slice slice;
+        static SliceUser slice;
         Fault fault = FAULT_NULL;
         char directory[256];
         Board b;

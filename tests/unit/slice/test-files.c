@@ -143,7 +143,7 @@ static void a_taken_row_has_no_work(void) {
         Pages p = pages_make(SLICE_UNIT);
         SliceWork dead = {.wants = 5, .busy = 6, .in_flight = 7, .drained = 8};
         const SliceWork *work;
-        Slice s;
+        SliceUser s;
 
         for (size_t i = 0; i < SLICE_ROWS; i++)
                 pages_write(&p, "counters", &dead, sizeof dead,
@@ -185,7 +185,7 @@ static void counters_are_kept(void) {
         Fault fault = FAULT_NULL;
         mode_t mode;
         ino_t limits = inode(&p, "limits", &mode), counters = inode(&p, "counters", &mode);
-        Slice s;
+        SliceUser s;
 
         ASSERT_OK(slice_open(p.path, &s));
         ASSERT_OK(slice_reserve(&s, 3 * SLICE_UNIT));
@@ -209,7 +209,7 @@ static void bad_counters_are_replaced(void) {
         Fault fault = FAULT_NULL;
         SliceReport report;
         mode_t mode;
-        Slice s;
+        SliceUser s;
 
         ASSERT_OK(slice_open(p.path, &s));
         ASSERT_OK(slice_reserve(&s, SLICE_UNIT));
@@ -268,7 +268,7 @@ static void says_why_not(void) {
 static void reports(void) {
         Pages p = pages_make(16 * SLICE_UNIT);
         SliceReport report;
-        Slice s[3];
+        SliceUser s[3];
 
         for (size_t i = 0; i < 3; i++) {
                 ASSERT_OK(slice_open(p.path, &s[i]));

@@ -2,7 +2,7 @@
 
 /* Keys without random numbers, and locks by what a file is open for. */
 
-#include "slice/hold.h"
+#include "slice/pin.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -62,7 +62,7 @@ static void make_keys(uint64_t *keys, bool denied) {
                         if (denied && !deny())
                                 _exit(77);
                         for (size_t k = 0; k < EACH; k++)
-                                keys[i * EACH + k] = hold_new_key();
+                                keys[i * EACH + k] = pin_new_key();
                         _exit(0);
                 }
                 ASSERT_INT(waitpid(pid, &status, 0), pid);
@@ -93,12 +93,12 @@ typedef struct Node {
 } Node;
 
 static Node node_make(void) {
-        Node n = {.name = "/tmp/test-keys-XXXXXX", .key = hold_new_key()};
+        Node n = {.name = "/tmp/test-keys-XXXXXX", .key = pin_new_key()};
         int fd = mkostemp(n.name, O_CLOEXEC);
 
         ASSERT_TRUE(fd >= 0);
         n.row.key = n.key;
-        hold_note(&n.row, hold_inode(fd));
+        pin_note(&n.row, pin_inode(fd));
         (void) close(fd);
         return n;
 }
@@ -115,10 +115,10 @@ static void check_held(const Node *n, bool held) {
         for (int mode = O_RDONLY; mode <= O_RDWR; mode++) {
                 int fd = node_open(n, mode);
 
-                ASSERT_INT(hold_is_held(&n->row, fd), held);
+                ASSERT_INT(pin_keeps(&n->row, fd), held);
                 (void) close(fd);
         }
-        ASSERT_INT(hold_is_held(&n->row, -1), held);
+        ASSERT_INT(pin_keeps(&n->row, -1), held);
 }
 
 static void by_what_it_is_open_for(void) {
@@ -126,8 +126,8 @@ static void by_what_it_is_open_for(void) {
                 Node n = node_make();
                 int fd = node_open(&n, mode);
 
-                ASSERT_OK(hold_file(fd, n.key));
-                ASSERT_OK(hold_file(fd, n.key)); /* again */
+                ASSERT_OK(pin_file(fd, n.key));
+                ASSERT_OK(pin_file(fd, n.key)); /* again */
                 check_held(&n, true);
                 (void) close(fd);
                 check_held(&n, false);
@@ -142,8 +142,8 @@ static void several(void) {
                         Node n = node_make();
                         int a = node_open(&n, first), b = node_open(&n, second);
 
-                        ASSERT_OK(hold_file(a, n.key));
-                        ASSERT_OK(hold_file(b, n.key));
+                        ASSERT_OK(pin_file(a, n.key));
+                        ASSERT_OK(pin_file(b, n.key));
                         check_held(&n, true);
                         (void) close(b);
                         check_held(&n, true);
@@ -160,13 +160,13 @@ static void none_to_be_had(void) {
         int a = node_open(&n, O_RDWR), b = node_open(&n, O_RDWR), c = node_open(&n, O_WRONLY),
             neither = node_open(&n, O_WRONLY | O_RDWR);
 
-        ASSERT_INT(hold_file(neither, n.key), -EBADF);
+        ASSERT_INT(pin_file(neither, n.key), -EBADF);
         ASSERT_OK(fcntl(a, F_OFD_SETLK, &all));
-        ASSERT_TRUE(hold_file(b, n.key) < 0);
-        ASSERT_TRUE(hold_file(c, n.key) < 0);
+        ASSERT_TRUE(pin_file(b, n.key) < 0);
+        ASSERT_TRUE(pin_file(c, n.key) < 0);
         (void) close(a);
-        ASSERT_OK(hold_file(b, n.key));
-        ASSERT_OK(hold_file(c, n.key));
+        ASSERT_OK(pin_file(b, n.key));
+        ASSERT_OK(pin_file(c, n.key));
         (void) close(b);
         (void) close(c);
         (void) close(neither);

@@ -32,7 +32,7 @@ static Fate fate(pid_t pid) {
 /* A process that holds BEFORE units, and is killed at the n-th step of reserving or releasing. */
 static Fate die_changing(const Pages *p, int64_t units, unsigned n) {
         pid_t pid = pages_fork();
-        Slice s;
+        SliceUser s;
 
         if (pid == 0) {
                 ASSERT_OK(slice_open(p->path, &s));
@@ -49,7 +49,7 @@ static Fate die_changing(const Pages *p, int64_t units, unsigned n) {
 
 static Fate die_reaping(const Pages *p, unsigned n) {
         pid_t pid = pages_fork();
-        Slice s;
+        SliceUser s;
 
         if (pid == 0) {
                 ASSERT_OK(slice_open(p->path, &s));
@@ -63,7 +63,7 @@ static Fate die_reaping(const Pages *p, unsigned n) {
 /* A process that takes the dead one's row when it starts, because there is no other. */
 static Fate die_opening(const Pages *p, unsigned n) {
         pid_t pid = pages_fork();
-        Slice s;
+        SliceUser s;
 
         if (pid == 0) {
                 countdown = n;
@@ -75,7 +75,7 @@ static Fate die_opening(const Pages *p, unsigned n) {
 
 static const int64_t changes[] = {3, LIMIT - OURS - BEFORE, LIMIT, -1, -BEFORE};
 
-static void change_used(Slice *s) {
+static void change_used(SliceUser *s) {
         slice_release(s, OURS * SLICE_UNIT);
         ASSERT_OK(slice_reserve(s, OURS * SLICE_UNIT));
 }
@@ -84,7 +84,7 @@ static void change_used(Slice *s) {
 static void killed_at_every_step(void) {
         Pages p = pages_make(LIMIT * SLICE_UNIT);
         unsigned n_killed = 0;
-        Slice s;
+        SliceUser s;
 
         ASSERT_OK(slice_open(p.path, &s));
         ASSERT_OK(slice_reserve(&s, OURS * SLICE_UNIT));
@@ -110,7 +110,7 @@ static void killed_at_every_step(void) {
 /* From one row to the other of the same process. */
 static Fate die_moving(const Pages *p, unsigned n) {
         pid_t pid = pages_fork();
-        Slice s, other;
+        SliceUser s, other;
 
         if (pid == 0) {
                 ASSERT_OK(slice_open(p->path, &s));
@@ -129,7 +129,7 @@ static void mover_killed_at_every_step(void) {
         unsigned n_killed = 0;
         Fate f = KILLED;
         uint64_t used;
-        Slice s;
+        SliceUser s;
 
         ASSERT_OK(slice_open(p.path, &s));
         ASSERT_OK(slice_reserve(&s, OURS * SLICE_UNIT));
@@ -149,7 +149,7 @@ static void reaper_killed_at_every_step(void) {
         Pages p = pages_make(LIMIT * SLICE_UNIT);
         unsigned n_killed = 0;
         Fate dying, reaping;
-        Slice s;
+        SliceUser s;
 
         ASSERT_OK(slice_open(p.path, &s));
         ASSERT_OK(slice_reserve(&s, OURS * SLICE_UNIT));
@@ -175,7 +175,7 @@ static void reaper_killed_at_every_step(void) {
 }
 
 static void heir_killed_at_every_step(void) {
-        static Slice all[SLICE_ROWS - 1];
+        static SliceUser all[SLICE_ROWS - 1];
         Pages p = pages_make(LIMIT * SLICE_UNIT);
         unsigned n_killed = 0;
         Fate f = KILLED;

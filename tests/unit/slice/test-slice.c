@@ -7,7 +7,7 @@
 #include <sys/time.h>
 
 #include "pages.h"
-#include "slice/hold.h"
+#include "slice/pin.h"
 
 #define MIB (UINT64_C(1) << 20)
 
@@ -15,7 +15,7 @@
 
 static void limit_is_exact(void) {
         Pages p = pages_make(10 * SLICE_UNIT);
-        Slice s;
+        SliceUser s;
 
         ASSERT_OK(slice_open(p.path, &s));
         ASSERT_INT(slice_limit(&s), 10 * SLICE_UNIT);
@@ -39,7 +39,7 @@ static void limit_is_exact(void) {
 /* A limit that is not whole units: the part of one is not given out. */
 static void limit_between_units(void) {
         Pages p = pages_make(2 * SLICE_UNIT + SLICE_UNIT - 1);
-        Slice s;
+        SliceUser s;
 
         ASSERT_OK(slice_open(p.path, &s));
         ASSERT_INT(slice_limit(&s), 3 * SLICE_UNIT - 1);
@@ -53,7 +53,7 @@ static void sizes_that_overflow(void) {
         static const uint64_t sizes[] = {UINT64_MAX, UINT64_MAX - SLICE_UNIT, UINT64_C(1) << 63,
                                          UINT64_C(1) << 44, (UINT64_C(1) << 44) + 1};
         Pages p = pages_make(UINT64_MAX);
-        Slice s;
+        SliceUser s;
 
         ASSERT_OK(slice_open(p.path, &s));
         for (size_t i = 0; i < ELEMENTSOF(sizes); i++) {
@@ -71,7 +71,7 @@ static void sizes_that_overflow(void) {
 
 static void limit_of_nothing(void) {
         Pages p = pages_make(0);
-        Slice s;
+        SliceUser s;
 
         ASSERT_OK(slice_open(p.path, &s));
         ASSERT_INT(slice_reserve(&s, 1), -ENOMEM);
@@ -83,7 +83,7 @@ static void limit_of_nothing(void) {
 /* Sequences wrap; nothing depends on how many operations there were. */
 static void sequences_wrap(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
-        Slice s;
+        SliceUser s;
 
         ASSERT_OK(slice_open(p.path, &s));
         for (uint32_t i = 0; i < SLICE_SEQUENCE_MASK / 2 + 10; i++) {
@@ -98,7 +98,7 @@ static void sequences_wrap(void) {
 
 static void errno_is_kept(void) {
         Pages p = pages_make(SLICE_UNIT);
-        Slice s;
+        SliceUser s;
 
         errno = EXDEV;
         ASSERT_OK(slice_open(p.path, &s));
@@ -116,7 +116,7 @@ static void errno_is_kept(void) {
 static void limit_changes(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
         Fault fault = FAULT_NULL;
-        Slice s;
+        SliceUser s;
 
         ASSERT_OK(slice_open(p.path, &s));
         ASSERT_OK(slice_reserve(&s, 4 * SLICE_UNIT));
@@ -137,7 +137,7 @@ static void limit_is_never_written_to_the_end(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
         uint64_t words[2] = {3, 8 * SLICE_UNIT};
         Fault fault = FAULT_NULL;
-        Slice s, later;
+        SliceUser s, later;
 
         ASSERT_OK(slice_open(p.path, &s));
         pages_write(&p, "limits", words, sizeof words, offsetof(SliceLimits, generation));
@@ -166,10 +166,10 @@ static size_t open_descriptors(void) {
 }
 
 static void every_row_is_taken(void) {
-        static Slice all[SLICE_ROWS];
+        static SliceUser all[SLICE_ROWS];
         Pages p = pages_make(SLICE_ROWS * SLICE_UNIT);
         size_t before = open_descriptors();
-        Slice one_more;
+        SliceUser one_more;
 
         for (size_t i = 0; i < SLICE_ROWS; i++) {
                 ASSERT_OK(slice_open(p.path, &all[i]));
@@ -214,14 +214,14 @@ static void hear(int fd) {
 static void death_frees_a_row(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
         int said[2];
-        Slice s;
+        SliceUser s;
         pid_t pid;
 
         ASSERT_OK(slice_open(p.path, &s));
         ASSERT_OK(pipe2(said, O_CLOEXEC));
         pid = pages_fork();
         if (pid == 0) {
-                Slice mine;
+                SliceUser mine;
 
                 ASSERT_OK(slice_open(p.path, &mine));
                 ASSERT_OK(slice_reserve(&mine, 3 * SLICE_UNIT));
@@ -248,7 +248,7 @@ static void death_frees_a_row(void) {
 static void refusal_reaps(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
         time_t end = time(NULL) + PAGES_DEADLINE;
-        Slice s;
+        SliceUser s;
         pid_t pid = pages_fork();
         int r;
 
@@ -271,14 +271,14 @@ static void refusal_reaps(void) {
 static void fork_keeps_a_row(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
         int said[2], go[2], gone[2];
-        Slice s;
+        SliceUser s;
         pid_t pid;
 
         ASSERT_OK(slice_open(p.path, &s));
         ASSERT_OK(pipe2(said, O_CLOEXEC) | pipe2(go, O_CLOEXEC) | pipe2(gone, O_CLOEXEC));
         pid = pages_fork();
         if (pid == 0) {
-                Slice parent;
+                SliceUser parent;
 
                 (void) close(go[1]); /* if the test ends early, nobody waits for ever */
                 slice_close(&s);
@@ -314,7 +314,7 @@ static void exec_frees_a_row(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
         int in[2], out[2];
         char byte;
-        Slice s;
+        SliceUser s;
         pid_t pid;
 
         ASSERT_OK(slice_open(p.path, &s));
@@ -343,7 +343,7 @@ static void exec_frees_a_row(void) {
 /* Memory that one process reserved and another one released: both rows stay exact, and one is below zero. */
 static void released_by_another(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
-        Slice one, other;
+        SliceUser one, other;
 
         ASSERT_OK(slice_open(p.path, &one));
         ASSERT_OK(slice_open(p.path, &other));
@@ -365,7 +365,7 @@ static void reaping_needs_the_same_file(void) {
         SliceSpec spec = pages_spec(4 * SLICE_UNIT);
         struct rlimit many, none;
         Fault fault = FAULT_NULL;
-        Slice s, dead;
+        SliceUser s, dead;
 
         ASSERT_OK(slice_open(p.path, &s));
         ASSERT_OK(slice_open(p.path, &dead));
@@ -392,24 +392,24 @@ static void left_behind(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
         char name[] = "/tmp/test-slice-XXXXXX";
         int file = mkostemp(name, O_CLOEXEC), same = open(name, O_RDWR | O_CLOEXEC), other;
-        uint64_t key = hold_new_key();
-        Slice s, dead;
+        uint64_t key = pin_new_key();
+        SliceUser s, dead;
 
         other = open(p.path, O_RDONLY | O_CLOEXEC);
         ASSERT_OK(unlink(name));
         ASSERT_TRUE(file >= 0 && same >= 0 && other >= 0);
         ASSERT_OK(slice_open(p.path, &s));
         ASSERT_OK(slice_open_with(p.path, -1, key, &dead));
-        hold_note(&dead.counters->rows[dead.row], hold_inode(file));
-        ASSERT_OK(hold_file(file, key));
+        pin_note(&dead.counters->rows[dead.row], pin_inode(file));
+        ASSERT_OK(pin_file(file, key));
         ASSERT_OK(slice_reserve(&dead, 3 * SLICE_UNIT));
         slice_close(&dead);
         for (int i = 0; i < 3; i++) {
                 s.file = i == 0 ? -1 : i == 1 ? same : other;
                 ASSERT_INT(slice_reap(&s), 0);
-                ASSERT_TRUE(hold_is_held(&s.counters->rows[dead.row], s.file));
+                ASSERT_TRUE(pin_keeps(&s.counters->rows[dead.row], s.file));
         }
-        ASSERT_OK(hold_file(same, key)); /* a second one */
+        ASSERT_OK(pin_file(same, key)); /* a second one */
         (void) close(file);
         for (int i = 0; i < 3; i++) {
                 s.file = i == 0 ? -1 : i == 1 ? same : other;
@@ -430,15 +430,15 @@ static void rows_left_behind(void) {
         Pages p = pages_make(SLICE_ROWS * SLICE_UNIT);
         char name[] = "/tmp/test-slice-XXXXXX";
         int file = mkostemp(name, O_CLOEXEC);
-        uint64_t key = hold_new_key();
-        Slice s;
+        uint64_t key = pin_new_key();
+        SliceUser s;
 
         ASSERT_TRUE(file >= 0);
         ASSERT_OK(unlink(name));
-        ASSERT_OK(hold_file(file, key));
+        ASSERT_OK(pin_file(file, key));
         for (unsigned i = 0; i < SLICE_ROWS; i++) {
                 ASSERT_OK(slice_open_with(p.path, file, key, &s));
-                hold_note(&s.counters->rows[s.row], hold_inode(file));
+                pin_note(&s.counters->rows[s.row], pin_inode(file));
                 ASSERT_OK(slice_reserve(&s, SLICE_UNIT));
                 slice_close(&s);
         }
@@ -457,28 +457,28 @@ static void rows_left_behind(void) {
 static void keys(void) {
         static SliceRow row;
 
-        ASSERT_FALSE(hold_is_held(&row, -1));
-        row.key = hold_new_key();
+        ASSERT_FALSE(pin_keeps(&row, -1));
+        row.key = pin_new_key();
         ASSERT_TRUE(row.key > 0 && row.key < UINT64_C(1) << 62);
-        ASSERT_FALSE(hold_is_held(&row, -1));
-        hold_note(&row, 0);
+        ASSERT_FALSE(pin_keeps(&row, -1));
+        pin_note(&row, 0);
         ASSERT_INT(row.inode, UINT64_MAX);
-        ASSERT_FALSE(hold_is_held(&row, -1));
+        ASSERT_FALSE(pin_keeps(&row, -1));
         row.inode = 0;
-        hold_note(&row, 5);
-        hold_note(&row, 5);
+        pin_note(&row, 5);
+        pin_note(&row, 5);
         ASSERT_INT(row.inode, 5);
-        hold_note(&row, 7);
+        pin_note(&row, 7);
         ASSERT_INT(row.inode, UINT64_MAX);
         row.key = UINT64_MAX;
-        ASSERT_FALSE(hold_is_held(&row, 0));
-        ASSERT_INT(hold_inode(-1), 0);
-        ASSERT_INT(hold_file(-1, 5), -EBADF);
+        ASSERT_FALSE(pin_keeps(&row, 0));
+        ASSERT_INT(pin_inode(-1), 0);
+        ASSERT_INT(pin_file(-1, 5), -EBADF);
 }
 
 /* ---- signal handlers ---- */
 
-static Slice *handled;
+static SliceUser *handled;
 static volatile sig_atomic_t n_handled;
 
 static void on_signal(int number) {
@@ -492,7 +492,7 @@ static void signal_in_between(void) {
         Pages p = pages_make(8 * SLICE_UNIT);
         struct itimerval often = {{0, 100}, {0, 100}}, never = {{0, 0}, {0, 0}};
         struct sigaction act = {.sa_handler = on_signal};
-        Slice s;
+        SliceUser s;
 
         ASSERT_OK(slice_open(p.path, &s));
         handled = &s;
@@ -512,7 +512,7 @@ static void signal_in_between(void) {
 /* ---- pages that are not what they should be ---- */
 
 static int open_and_close(const Pages *p) {
-        Slice s;
+        SliceUser s;
         int r = slice_open(p->path, &s);
 
         if (r == 0)
@@ -564,7 +564,7 @@ static void versions(void) {
 static void places(void) {
         Pages p = pages_make(SLICE_UNIT);
         char path[SLICE_PATH + 16];
-        Slice s;
+        SliceUser s;
 
         ASSERT_INT(slice_open("/nowhere", &s), -ENOENT);
         memset(path, '/', sizeof path);
@@ -595,7 +595,7 @@ static void scribble(SliceCounters *c, uint64_t *state, size_t n) {
                 words[2 + next_random(state) % (sizeof *c / 8 - 2)] = next_random(state);
 }
 
-static void use(Slice *s, uint64_t *state) {
+static void use(SliceUser *s, uint64_t *state) {
         uint64_t bytes = next_random(state) % (64 * MIB);
 
         if (slice_reserve(s, bytes) == 0)
@@ -609,7 +609,7 @@ static void use(Slice *s, uint64_t *state) {
 static void counters_full_of_anything(void) {
         Pages p = pages_make(64 * MIB);
         uint64_t state = UINT64_C(20261121);
-        Slice s, other;
+        SliceUser s, other;
 
         ASSERT_OK(slice_open(p.path, &s));
         for (unsigned i = 0; i < 200; i++) {
@@ -628,7 +628,7 @@ static void counters_full_of_anything(void) {
 static void counters_scribbled_over_meanwhile(void) {
         Pages p = pages_make(64 * MIB);
         uint64_t state = 1;
-        Slice s;
+        SliceUser s;
         pid_t pid = pages_fork();
 
         if (pid == 0) {

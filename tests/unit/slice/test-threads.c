@@ -8,7 +8,7 @@
 
 enum { THREADS = 12, ROUNDS = 3000, LIMIT = 40 };
 
-static Slice slice;
+static SliceUser slice;
 static _Atomic uint32_t left[THREADS]; /* units that the next thread will release */
 static _Atomic int64_t n_reserved;
 

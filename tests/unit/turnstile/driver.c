@@ -216,7 +216,7 @@ void begin(void) {
         driver.capturing = driver.context_error = 0;
         driver.end = account_now();
         gate.pid++; /* what was before is another process's */
-        gate.cards[0].good = gate.cards[0].there = true;
+        gate.cards[0].good = true;
         gate.cards[0].slice.limits = &limits;
         gate.cards[0].slice.counters = &counters;
         limits.turn.seen = account_now() + 9000 * MSEC;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "slice/hold.h"
+#include "slice/pin.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@ enum { TEXT = 4096 };
 
 #define SEVERAL UINT64_MAX /* inodes: a container may have made itself another node of the same device */
 
-int hold_file(int fd, uint64_t key) {
+int pin_file(int fd, uint64_t key) {
         struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = (off_t) key, .l_len = 1};
         int r = (int) sys_call(SYS_fcntl, fd, F_OFD_SETLK, &lock);
 
@@ -24,7 +24,7 @@ int hold_file(int fd, uint64_t key) {
         return lock.l_start == (off_t) key && lock.l_len == 1 ? 0 : r;
 }
 
-uint64_t hold_inode(int fd) {
+uint64_t pin_inode(int fd) {
         struct stat st;
 
         st.st_dev = st.st_ino = 0; /* the kernel sets them; the analyzer cannot know */
@@ -33,7 +33,7 @@ uint64_t hold_inode(int fd) {
         return (((uint64_t) st.st_dev * UINT64_C(0x9E3779B97F4A7C15)) ^ st.st_ino) >> 1 | 1;
 }
 
-void hold_note(SliceRow *row, uint64_t inode) {
+void pin_note(SliceRow *row, uint64_t inode) {
         uint64_t old = atomic_load_explicit(&row->inode, memory_order_relaxed);
 
         if (inode == 0 || (old != 0 && old != inode))
@@ -44,13 +44,13 @@ void hold_note(SliceRow *row, uint64_t inode) {
 
 /* ---- lists of locks ---- */
 
-static void end_word(HoldScan *s) {
-        s->before = s->digits && !s->other_signs ? s->word : HOLD_NO_NUMBER;
+static void end_word(PinScan *s) {
+        s->before = s->digits && !s->other_signs ? s->word : PIN_NO_NUMBER;
         s->word = 0;
         s->digits = s->other_signs = false;
 }
 
-static bool is_looked_for(HoldScan *s, uint64_t key) {
+static bool is_looked_for(PinScan *s, uint64_t key) {
         bool found = false;
 
         for (size_t i = 0; i < s->n; i++) {
@@ -64,17 +64,17 @@ static bool is_looked_for(HoldScan *s, uint64_t key) {
 }
 
 /* The last two words of the line: before, and what was being read. */
-static void end_line(HoldScan *s) {
+static void end_line(PinScan *s) {
         uint64_t first = s->before;
 
         end_word(s);
-        if (first == s->before && first != HOLD_NO_NUMBER && first != 0 &&
-            (is_looked_for(s, first) ? !s->others : s->others && first < HOLD_KEYS))
+        if (first == s->before && first != PIN_NO_NUMBER && first != 0 &&
+            (is_looked_for(s, first) ? !s->others : s->others && first < PIN_KEYS))
                 s->found = true;
-        s->before = HOLD_NO_NUMBER;
+        s->before = PIN_NO_NUMBER;
 }
 
-static void add_sign(HoldScan *s, char sign) {
+static void add_sign(PinScan *s, char sign) {
         unsigned digit = (unsigned) sign - '0';
 
         if (digit > 9 || s->word > (UINT64_C(1) << 63) / 10)
@@ -83,7 +83,7 @@ static void add_sign(HoldScan *s, char sign) {
         s->word = s->other_signs ? 0 : s->word * 10 + digit;
 }
 
-void hold_scan(HoldScan *scan, const char *text, size_t n) {
+void pin_scan(PinScan *scan, const char *text, size_t n) {
         for (size_t i = 0; i < n; i++) {
                 if (text[i] == '\n') /* NOLINT: by the kernel's word it is there */
                         end_line(scan);
@@ -95,14 +95,14 @@ void hold_scan(HoldScan *scan, const char *text, size_t n) {
 }
 
 /* 1: found, 0: not, negative: the list cannot be read. */
-static int scan_file(const char *path, HoldScan *scan) {
+static int scan_file(const char *path, PinScan *scan) {
         long fd = sys_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0), n;
         char text[TEXT];
 
         if (fd < 0)
                 return (int) fd;
         while ((n = sys_call(SYS_read, fd, text, sizeof text)) > 0 && !(scan->found && !scan->each))
-                hold_scan(scan, text, (size_t) n);
+                pin_scan(scan, text, (size_t) n);
         (void) sys_call(SYS_close, fd); /* only read from */
         return n < 0 ? (int) n : scan->found;
 }
@@ -112,18 +112,18 @@ static bool is_listed(uint64_t key) {
         int r = 0;
 
         for (unsigned turn = 0; turn < 2 && r == 0; turn++) {
-                HoldScan scan = HOLD_SCAN(&key, 1, false);
+                PinScan scan = PIN_SCAN(&key, 1, false);
 
                 r = scan_file("/proc/locks", &scan);
         }
         return r != 0;
 }
 
-void hold_listed(const uint64_t *keys, bool *ret, size_t n) {
+void pin_listed(const uint64_t *keys, bool *ret, size_t n) {
         for (size_t i = 0; i < n; i++)
                 ret[i] = false;
         for (unsigned turn = 0; turn < 2; turn++) {
-                HoldScan scan = HOLD_SCAN(keys, n, false);
+                PinScan scan = PIN_SCAN(keys, n, false);
 
                 scan.each = ret;
                 if (scan_file("/proc/locks", &scan) < 0)
@@ -133,7 +133,7 @@ void hold_listed(const uint64_t *keys, bool *ret, size_t n) {
 }
 
 /* The kernel lists a file's own locks with what else it tells of a descriptor. */
-static bool scan_own(int fd, HoldScan *scan) {
+static bool scan_own(int fd, PinScan *scan) {
         static const char prefix[] = "/proc/self/fdinfo/";
         char path[sizeof prefix + 10], digits[10];
         unsigned number = (unsigned) fd;
@@ -152,8 +152,8 @@ static bool scan_own(int fd, HoldScan *scan) {
         return scan_file(path, scan) > 0;
 }
 
-bool hold_is_shared(int fd, const uint64_t *own, size_t n) {
-        HoldScan scan = HOLD_SCAN(own, n, true);
+bool pin_is_shared(int fd, const uint64_t *own, size_t n) {
+        PinScan scan = PIN_SCAN(own, n, true);
 
         return scan_own(fd, &scan);
 }
@@ -162,71 +162,70 @@ bool hold_is_shared(int fd, const uint64_t *own, size_t n) {
 
 /* By F_GETLK even what this open file has locked itself is in the way. It names one lock only, and that may be a larger one of somebody
  * else's, before or behind the one that is meant. */
-static HoldAnswer ask(int fd, uint64_t key) {
+static PinAnswer ask(int fd, uint64_t key) {
         struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t) key, .l_len = 1};
 
         if (sys_call(SYS_fcntl, fd, F_GETLK, &lock) < 0)
-                return HOLD_YES;
+                return PIN_YES;
         if (lock.l_type == F_UNLCK)
-                return HOLD_NO;
-        return (uint64_t) lock.l_start == key && lock.l_len == 1 ? HOLD_YES : HOLD_UNSURE;
+                return PIN_NO;
+        return (uint64_t) lock.l_start == key && lock.l_len == 1 ? PIN_YES : PIN_UNSURE;
 }
 
-bool hold_is_locked(int fd, uint64_t key) {
-        HoldAnswer answer = ask(fd, key);
+bool pin_is_there(int fd, uint64_t key) {
+        PinAnswer answer = ask(fd, key);
 
-        return answer == HOLD_UNSURE ? is_listed(key) : answer == HOLD_YES;
+        return answer == PIN_UNSURE ? is_listed(key) : answer == PIN_YES;
 }
 
-void hold_are_locked(int fd, const uint64_t *keys, bool *ret, size_t n) {
-        uint64_t unsure[HOLD_MANY];
-        bool listed[HOLD_MANY], any = false;
+void pins_are_there(int fd, const uint64_t *keys, bool *ret, size_t n) {
+        uint64_t unsure[PIN_MANY];
+        bool listed[PIN_MANY], any = false;
 
         for (size_t i = 0; i < n; i++) {
-                HoldAnswer answer = ask(fd, keys[i]);
+                PinAnswer answer = ask(fd, keys[i]);
 
-                ret[i] = answer == HOLD_YES;
-                unsure[i] = answer == HOLD_UNSURE ? keys[i] : 0;
+                ret[i] = answer == PIN_YES;
+                unsure[i] = answer == PIN_UNSURE ? keys[i] : 0;
                 any |= unsure[i] != 0;
         }
         if (!any)
                 return;
-        hold_listed(unsure, listed, n);
+        pin_listed(unsure, listed, n);
         for (size_t i = 0; i < n; i++)
                 ret[i] |= listed[i] && unsure[i] != 0;
 }
 
 /* What the file itself has locked is no hindrance to it (F_OFD_GETLK), but to the process it is. */
-bool hold_is_here(int fd, uint64_t key) {
+bool pin_is_here(int fd, uint64_t key) {
         struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t) key, .l_len = 1};
-        HoldScan scan = HOLD_SCAN(&key, 1, false);
+        PinScan scan = PIN_SCAN(&key, 1, false);
 
         if (sys_call(SYS_fcntl, fd, F_OFD_GETLK, &lock) < 0)
                 return false;
         if (lock.l_type == F_UNLCK)
-                return hold_is_locked(fd, key);
+                return pin_is_there(fd, key);
         return lock.l_len != 1 && scan_own(fd, &scan); /* somebody else's, of more than that */
 }
 
-HoldAnswer hold_ask(const SliceRow *row, int fd) {
+PinAnswer pin_ask(const SliceRow *row, int fd) {
         uint64_t key = atomic_load_explicit(&row->key, memory_order_relaxed);
         uint64_t inode = atomic_load_explicit(&row->inode, memory_order_acquire);
 
-        HoldAnswer answer;
+        PinAnswer answer;
 
         if (key == 0 || inode == 0 || (int64_t) key < 0)
-                return HOLD_NO;
-        if (inode != hold_inode(fd))
-                return HOLD_UNSURE;
+                return PIN_NO;
+        if (inode != pin_inode(fd))
+                return PIN_UNSURE;
         answer = ask(fd, key);
-        return answer == HOLD_NO && hold_inode(fd) != inode
-                       ? HOLD_UNSURE
-                       : answer; /* the number is another file's by now */
+        return answer == PIN_NO && pin_inode(fd) != inode ? PIN_UNSURE
+                                                          : answer; /* the number is another file's by now */
 }
 
-bool hold_is_held(const SliceRow *row, int fd) {
-        HoldAnswer answer = hold_ask(row, fd);
+bool pin_keeps(const SliceRow *row, int fd) {
+        PinAnswer answer = pin_ask(row, fd);
 
-        return answer == HOLD_UNSURE ? is_listed(atomic_load_explicit(&row->key, memory_order_relaxed))
-                                     : answer == HOLD_YES;
+        return answer == PIN_UNSURE ? is_listed(atomic_load_explicit(&row->key, memory_order_relaxed))
+                                    : answer == PIN_YES;
 }

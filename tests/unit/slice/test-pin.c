@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #include "pages.h"
-#include "slice/hold.h"
+#include "slice/pin.h"
 
 typedef struct Files { /* of one inode */
         int one, two, neighbour;
@@ -42,10 +42,10 @@ static void lock(int fd, short type, uint64_t start, uint64_t length) {
 /* ---- the kernel's list ---- */
 
 static bool found(uint64_t key, bool others, const char *text, size_t piece) {
-        HoldScan scan = HOLD_SCAN(&key, 1, others);
+        PinScan scan = PIN_SCAN(&key, 1, others);
 
         for (size_t at = 0, n = strlen(text); at < n; at += piece)
-                hold_scan(&scan, text + at, n - at < piece ? n - at : piece);
+                pin_scan(&scan, text + at, n - at < piece ? n - at : piece);
         return scan.found;
 }
 
@@ -88,11 +88,11 @@ static void many_at_once(void) {
         bool listed[4];
 
         for (size_t i = 0; i < ELEMENTSOF(keys); i++)
-                keys[i] = hold_new_key();
+                keys[i] = pin_new_key();
         keys[3] = 0; /* no key, and somebody has locked that byte */
         lock(f.neighbour, F_RDLCK, 0, 1);
-        ASSERT_OK(hold_file(f.one, keys[2]));
-        hold_listed(keys, listed, ELEMENTSOF(keys));
+        ASSERT_OK(pin_file(f.one, keys[2]));
+        pin_listed(keys, listed, ELEMENTSOF(keys));
         ASSERT_TRUE(!listed[0] && !listed[1] && listed[2] && !listed[3]);
         files_close(&f);
 }
@@ -101,48 +101,48 @@ static void many_at_once(void) {
 
 static void larger_locks_are_not_ours(void) {
         Files f = files_make();
-        uint64_t key = hold_new_key();
+        uint64_t key = pin_new_key();
 
         lock(f.neighbour, F_RDLCK, 0, 0);
-        ASSERT_FALSE(hold_is_locked(f.two, key));
-        ASSERT_FALSE(hold_is_here(f.one, key));
-        ASSERT_OK(hold_file(f.one, key)); /* behind his */
-        ASSERT_TRUE(hold_is_locked(f.two, key));
-        ASSERT_TRUE(hold_is_here(f.one, key));
-        ASSERT_FALSE(hold_is_here(f.two, key));
-        ASSERT_FALSE(hold_is_locked(f.two, key + 1));
+        ASSERT_FALSE(pin_is_there(f.two, key));
+        ASSERT_FALSE(pin_is_here(f.one, key));
+        ASSERT_OK(pin_file(f.one, key)); /* behind his */
+        ASSERT_TRUE(pin_is_there(f.two, key));
+        ASSERT_TRUE(pin_is_here(f.one, key));
+        ASSERT_FALSE(pin_is_here(f.two, key));
+        ASSERT_FALSE(pin_is_there(f.two, key + 1));
         lock(f.neighbour, F_UNLCK, 0, 0);
         lock(f.neighbour, F_RDLCK, key - 1, 3); /* and before his */
-        ASSERT_TRUE(hold_is_locked(f.two, key));
-        ASSERT_TRUE(hold_is_here(f.one, key));
+        ASSERT_TRUE(pin_is_there(f.two, key));
+        ASSERT_TRUE(pin_is_here(f.one, key));
         (void) close(f.one);
         f.one = -1;
-        ASSERT_FALSE(hold_is_locked(f.two, key));
+        ASSERT_FALSE(pin_is_there(f.two, key));
         lock(f.neighbour, F_WRLCK, 0, 0);
-        ASSERT_INT(hold_file(f.two, key), -EAGAIN);
+        ASSERT_INT(pin_file(f.two, key), -EAGAIN);
         files_close(&f);
 }
 
 /* The list answers for those of them that something larger stands before, and F_GETLK for the others. */
 static void several_behind_a_larger_lock(void) {
-        uint64_t keys[HOLD_MANY], limit = HOLD_KEYS / 2;
-        bool locked[HOLD_MANY];
+        uint64_t keys[PIN_MANY], limit = PIN_KEYS / 2;
+        bool locked[PIN_MANY];
         Files f = files_make();
 
         for (unsigned all = 0; all < 2; all++) {
-                for (size_t i = 0; i < HOLD_MANY; i++) {
-                        keys[i] = hold_new_key() % limit + (i % 2 == 0 ? limit : 0);
+                for (size_t i = 0; i < PIN_MANY; i++) {
+                        keys[i] = pin_new_key() % limit + (i % 2 == 0 ? limit : 0);
                         if (i % 3 == 0)
-                                ASSERT_OK(hold_file(f.one, keys[i]));
+                                ASSERT_OK(pin_file(f.one, keys[i]));
                 }
                 lock(f.neighbour, F_RDLCK, 0,
                      all ? 0 : limit); /* before every second one, or before all of them */
-                hold_are_locked(f.two, keys, locked, HOLD_MANY);
-                for (size_t i = 0; i < HOLD_MANY; i++)
+                pins_are_there(f.two, keys, locked, PIN_MANY);
+                for (size_t i = 0; i < PIN_MANY; i++)
                         ASSERT_INT(locked[i], i % 3 == 0);
         }
-        hold_are_locked(f.two, keys, locked, 0);
-        hold_are_locked(-1, keys, locked, 2);
+        pins_are_there(f.two, keys, locked, 0);
+        pins_are_there(-1, keys, locked, 2);
         ASSERT_TRUE(locked[0] && locked[1]); /* it cannot be told */
         files_close(&f);
 }
@@ -151,42 +151,42 @@ static void a_row_behind_a_larger_lock(void) {
         Files f = files_make();
         static SliceRow row;
 
-        row.key = hold_new_key();
-        hold_note(&row, hold_inode(f.one));
+        row.key = pin_new_key();
+        pin_note(&row, pin_inode(f.one));
         lock(f.neighbour, F_RDLCK, 0, 0);
-        ASSERT_FALSE(hold_is_held(&row, f.two));
-        ASSERT_OK(hold_file(f.one, row.key));
-        ASSERT_TRUE(hold_is_held(&row, f.two));
+        ASSERT_FALSE(pin_keeps(&row, f.two));
+        ASSERT_OK(pin_file(f.one, row.key));
+        ASSERT_TRUE(pin_keeps(&row, f.two));
         files_close(&f);
 }
 
 static void files_that_are_shared(void) {
         Files f = files_make();
-        uint64_t key = hold_new_key();
+        uint64_t key = pin_new_key();
 
-        ASSERT_FALSE(hold_is_shared(f.one, &key, 1));
-        ASSERT_FALSE(hold_is_shared(-1, &key, 1));
-        ASSERT_OK(hold_file(f.one, key));
-        ASSERT_FALSE(hold_is_shared(f.one, &key, 1));
-        ASSERT_OK(hold_file(f.two, hold_new_key()));
-        ASSERT_FALSE(hold_is_shared(f.one, &key, 1)); /* of the same inode, and not of this file */
-        ASSERT_OK(hold_file(f.one, hold_new_key() | HOLD_KEYS));
-        ASSERT_FALSE(hold_is_shared(f.one, &key, 1)); /* no row's */
-        ASSERT_OK(hold_file(f.one, hold_new_key()));
-        ASSERT_TRUE(hold_is_shared(f.one, &key, 1));
+        ASSERT_FALSE(pin_is_shared(f.one, &key, 1));
+        ASSERT_FALSE(pin_is_shared(-1, &key, 1));
+        ASSERT_OK(pin_file(f.one, key));
+        ASSERT_FALSE(pin_is_shared(f.one, &key, 1));
+        ASSERT_OK(pin_file(f.two, pin_new_key()));
+        ASSERT_FALSE(pin_is_shared(f.one, &key, 1)); /* of the same inode, and not of this file */
+        ASSERT_OK(pin_file(f.one, pin_new_key() | PIN_KEYS));
+        ASSERT_FALSE(pin_is_shared(f.one, &key, 1)); /* no row's */
+        ASSERT_OK(pin_file(f.one, pin_new_key()));
+        ASSERT_TRUE(pin_is_shared(f.one, &key, 1));
         files_close(&f);
 }
 
 static void several_keys_of_ones_own(void) {
-        uint64_t keys[] = {hold_new_key(), hold_new_key()};
+        uint64_t keys[] = {pin_new_key(), pin_new_key()};
         Files f = files_make();
 
-        ASSERT_OK(hold_file(f.one, keys[0]));
-        ASSERT_OK(hold_file(f.one, keys[1]));
-        ASSERT_FALSE(hold_is_shared(f.one, keys, 2));
-        ASSERT_TRUE(hold_is_shared(f.one, keys, 1));
-        ASSERT_OK(hold_file(f.one, hold_new_key()));
-        ASSERT_TRUE(hold_is_shared(f.one, keys, 2));
+        ASSERT_OK(pin_file(f.one, keys[0]));
+        ASSERT_OK(pin_file(f.one, keys[1]));
+        ASSERT_FALSE(pin_is_shared(f.one, keys, 2));
+        ASSERT_TRUE(pin_is_shared(f.one, keys, 1));
+        ASSERT_OK(pin_file(f.one, pin_new_key()));
+        ASSERT_TRUE(pin_is_shared(f.one, keys, 2));
         files_close(&f);
 }
 
@@ -195,16 +195,16 @@ static void several_keys_of_ones_own(void) {
 static void rows_end_apart(void) {
         Pages p = pages_make(16 * SLICE_UNIT);
         Files f = files_make();
-        uint64_t key = hold_new_key();
-        Slice s, dead, beside;
+        uint64_t key = pin_new_key();
+        SliceUser s, dead, beside;
 
         ASSERT_OK(slice_open(p.path, &s));
-        ASSERT_OK(slice_open_with(p.path, -1, hold_new_key(), &dead));
+        ASSERT_OK(slice_open_with(p.path, -1, pin_new_key(), &dead));
         ASSERT_OK(slice_open_beside(&dead, -1, key, false, &beside));
         ASSERT_TRUE(beside.row != dead.row);
         ASSERT_INT(slice_limit(&beside), 16 * SLICE_UNIT);
-        hold_note(&beside.counters->rows[beside.row], hold_inode(f.one));
-        ASSERT_OK(hold_file(f.one, key));
+        pin_note(&beside.counters->rows[beside.row], pin_inode(f.one));
+        ASSERT_OK(pin_file(f.one, key));
         ASSERT_OK(slice_reserve(&dead, 16 * SLICE_UNIT));
         ASSERT_OK(slice_move(&dead, &beside, 5 * SLICE_UNIT));
         ASSERT_INT(slice_used(&s), 16 * SLICE_UNIT);
@@ -231,20 +231,20 @@ static void rows_end_apart(void) {
 
 /* More than are looked for in the list at once; of every third one the memory is still there. */
 static void rows_end_behind_a_larger_lock(void) {
-        enum { DEAD = HOLD_MANY + 40 };
+        enum { DEAD = PIN_MANY + 40 };
         Pages p = pages_make(SLICE_ROWS * SLICE_UNIT);
         Files f = files_make();
-        static Slice dead[DEAD];
-        Slice s;
+        static SliceUser dead[DEAD];
+        SliceUser s;
 
         ASSERT_OK(slice_open(p.path, &s));
         for (size_t i = 0; i < DEAD; i++) {
-                uint64_t key = hold_new_key();
+                uint64_t key = pin_new_key();
 
                 ASSERT_OK(slice_open_with(p.path, -1, key, &dead[i]));
-                hold_note(&dead[i].counters->rows[dead[i].row], hold_inode(f.one));
+                pin_note(&dead[i].counters->rows[dead[i].row], pin_inode(f.one));
                 if (i % 3 == 0)
-                        ASSERT_OK(hold_file(f.one, key));
+                        ASSERT_OK(pin_file(f.one, key));
                 ASSERT_OK(slice_reserve(&dead[i], SLICE_UNIT));
         }
         for (size_t i = 0; i < DEAD; i++)
@@ -269,18 +269,18 @@ static void rows_are_adopted(void) {
         Files f = files_make();
         uint32_t first = 0;
         uint64_t key;
-        Slice s, each;
+        SliceUser s, each;
 
         ASSERT_OK(slice_open(p.path, &s));
         key = slice_shared_key(&s);
-        ASSERT_TRUE(key > 0 && key < HOLD_KEYS);
+        ASSERT_TRUE(key > 0 && key < PIN_KEYS);
         ASSERT_INT(slice_shared_key(&s), key);
-        ASSERT_OK(hold_file(f.one, key));
+        ASSERT_OK(pin_file(f.one, key));
         for (unsigned i = 0; i < SLICE_ROWS + 10; i++) {
                 ASSERT_OK(slice_open_beside(&s, f.two, key, true, &each));
                 first = i == 0 ? each.row : first;
                 ASSERT_INT(each.row, first);
-                hold_note(&each.counters->rows[each.row], hold_inode(f.one));
+                pin_note(&each.counters->rows[each.row], pin_inode(f.one));
                 ASSERT_OK(slice_reserve(&each, SLICE_UNIT));
                 slice_close(&each);
         }
@@ -306,7 +306,7 @@ static void beside_needs_the_same_file(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
         SliceSpec spec = pages_spec(4 * SLICE_UNIT);
         Fault fault = FAULT_NULL;
-        Slice s, beside;
+        SliceUser s, beside;
 
         ASSERT_OK(slice_open(p.path, &s));
         ASSERT_OK(unlinkat(p.directory, "counters", 0));
@@ -320,7 +320,7 @@ static void beside_needs_the_same_file(void) {
 /* ---- fork ---- */
 
 /* A child that lives on, and has nothing of its parent's but what is mapped. */
-static void in_a_child(Slice *s, bool keeps, int *ret_go, pid_t *ret_child) {
+static void in_a_child(SliceUser *s, bool keeps, int *ret_go, pid_t *ret_child) {
         int go[2];
 
         ASSERT_OK(pipe2(go, O_CLOEXEC));
@@ -341,12 +341,12 @@ static void keyed_rows_stay_behind(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
 
         for (int kept = 0; kept < 2; kept++) {
-                Slice s, dying;
+                SliceUser s, dying;
                 pid_t child;
                 int go;
 
                 ASSERT_OK(slice_open(p.path, &s));
-                ASSERT_OK(slice_open_with(p.path, -1, hold_new_key(), &dying));
+                ASSERT_OK(slice_open_with(p.path, -1, pin_new_key(), &dying));
                 ASSERT_OK(slice_reserve(&dying, SLICE_UNIT));
                 if (kept)
                         slice_keep_over_fork(&dying);
@@ -367,10 +367,10 @@ static void keyed_rows_stay_behind(void) {
 /* A child lets go of what it has of them, and of nothing else. */
 static void children_unmap_what_is_there(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
-        Slice s;
+        SliceUser s;
         pid_t pid;
 
-        ASSERT_OK(slice_open_with(p.path, -1, hold_new_key(), &s));
+        ASSERT_OK(slice_open_with(p.path, -1, pin_new_key(), &s));
         pid = pages_fork();
         if (pid == 0) {
                 char *mine = mmap((void *) s.counters, sizeof *s.counters, PROT_READ | PROT_WRITE,

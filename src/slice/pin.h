@@ -3,7 +3,7 @@
 
 /* Memory of the card may outlive the process that it is charged to: it belongs to an open file of the driver, which an exec may inherit,
  * a child of fork have, or somebody get by a socket. So a row has a key, and its owner locks the byte of that number in each such file
- * (OFD locks: they are the open file's, and last until its last descriptor, wherever that is, is closed). Who finds a row whose processes
+ * (OFD locks: they are the open file's, and last until its last descriptor, wherever that is, is closed). Such a lock is a pin. Who finds a row whose processes
  * have all ended looks for that lock, and leaves the row alone as long as it is there.
  *
  * Others may have the inode, too, and lock what they like of it. So only a lock of exactly that byte is one: what is larger is somebody
@@ -11,64 +11,64 @@
 
 #include "slice/page.h"
 
-#define HOLD_KEYS                                                                                            \
+#define PIN_KEYS                                                                                             \
         (UINT64_C(1) << 62) /* keys of rows are below; what else locks bytes of a driver's file is above */
 
 enum {
-        HOLD_MANY = 128
+        PIN_MANY = 128
 }; /* keys that are looked for at once: in signal handlers, too, on what stack there is */
 
 /* One of 2^61, odd. Without random numbers of the kernel's (getrandom, /dev/urandom) the processor's, and the time, the place and who (key.c). */
-uint64_t hold_new_key(void);
+uint64_t pin_new_key(void);
 
 /* Locks the byte, for reading, as any number of files may; where the file is open for writing only, for writing, as one may: then of those of
  * one inode the first has it, and that is enough. 0; -EAGAIN or -EACCES: somebody else has locked more than the byte; -EBADF, too: the
  * file is open for neither (access mode 3); or what fcntl() says. */
-int hold_file(int fd, uint64_t key);
+int pin_file(int fd, uint64_t key);
 
 /* Has any open file locked exactly this byte? Asked through a file of the same inode. true, too, where it cannot be told. */
-bool hold_is_locked(int fd, uint64_t key);
+bool pin_is_there(int fd, uint64_t key);
 
-/* The same of several at once, HOLD_MANY at most: the kernel's list is read once for all of them where it must be. */
-void hold_are_locked(int fd, const uint64_t *keys, bool *ret, size_t n);
+/* The same of several at once, PIN_MANY at most: the kernel's list is read once for all of them where it must be. */
+void pins_are_there(int fd, const uint64_t *keys, bool *ret, size_t n);
 
 /* Has this very open file? false, too, where it cannot be told. */
-bool hold_is_here(int fd, uint64_t key);
+bool pin_is_here(int fd, uint64_t key);
 
 /* Has this open file a row's lock already that is none of one's own, so that others use it, or have? false, too, where the kernel does not tell
  * (before 4.1). */
-bool hold_is_shared(int fd, const uint64_t *own, size_t n);
+bool pin_is_shared(int fd, const uint64_t *own, size_t n);
 
 /* Which inode a file is of; 0: it cannot be told. */
-uint64_t hold_inode(int fd);
+uint64_t pin_inode(int fd);
 
 /* Notes in the row that a file of this inode has the lock, before it has. */
-void hold_note(SliceRow *row, uint64_t inode);
+void pin_note(SliceRow *row, uint64_t inode);
 
 /* Is a file still open that the owner of the row has locked? fd: any file of the driver, -1: none is at hand, and the kernel's list of all
  * locks is read. true, too, where that cannot be had. */
-bool hold_is_held(const SliceRow *row, int fd);
+bool pin_keeps(const SliceRow *row, int fd);
 
-/* The same where several rows are looked at: the list is not read, and with HOLD_UNSURE it must be (hold_listed(), by the key of the row). */
-typedef enum HoldAnswer { HOLD_NO, HOLD_YES, HOLD_UNSURE } HoldAnswer;
-HoldAnswer hold_ask(const SliceRow *row, int fd);
+/* The same where several rows are looked at: the list is not read, and with PIN_UNSURE it must be (pin_listed(), by the key of the row). */
+typedef enum PinAnswer { PIN_NO, PIN_YES, PIN_UNSURE } PinAnswer;
+PinAnswer pin_ask(const SliceRow *row, int fd);
 
 /* The same of many at once, from the kernel's list; all of them, where that cannot be had. */
-void hold_listed(const uint64_t *keys, bool *ret, size_t n);
+void pin_listed(const uint64_t *keys, bool *ret, size_t n);
 
 /* Reads such a list, piece by piece: a lock per line, which ends with its first and its last byte. found: there was one of exactly the byte of a
- * key, and `each` says of which ones, unless it is NULL; with `others`, there was one of another row's. Begin with HOLD_SCAN(). */
-typedef struct HoldScan {
+ * key, and `each` says of which ones, unless it is NULL; with `others`, there was one of another row's. Begin with PIN_SCAN(). */
+typedef struct PinScan {
         const uint64_t *keys;
         bool *each;
         size_t n;
         bool others, found;
         bool digits, other_signs; /* in the word that is being read */
-        uint64_t word, before;    /* this one and the last; HOLD_NO_NUMBER: it is none */
-} HoldScan;
+        uint64_t word, before;    /* this one and the last; PIN_NO_NUMBER: it is none */
+} PinScan;
 
-#define HOLD_NO_NUMBER UINT64_MAX
-#define HOLD_SCAN(keys_, n_, others_)                                                                        \
-        ((HoldScan){.keys = (keys_), .n = (n_), .others = (others_), .before = HOLD_NO_NUMBER})
+#define PIN_NO_NUMBER UINT64_MAX
+#define PIN_SCAN(keys_, n_, others_)                                                                         \
+        ((PinScan){.keys = (keys_), .n = (n_), .others = (others_), .before = PIN_NO_NUMBER})
 
-void hold_scan(HoldScan *scan, const char *text, size_t n);
+void pin_scan(PinScan *scan, const char *text, size_t n);
