@@ -118,8 +118,8 @@ static Owner find_owner(const Allocator *a, DeviceKind kind, const DeviceSet *se
         if (t->uid && t->kind == kind && device_set_eq(&t->offer, set)) {
                 pod = roster_find(a->roster, str_from(t->uid));
                 t->settled[kind] = true;
-                device_set_done(
-                        &t->offer); /* it was for this call: a later container may have the same set */
+                /* it was for this call: a later container may have the same set */
+                device_set_done(&t->offer);
                 if (pod)
                         return (Owner){pod, container_of(pod, t->container)};
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Between account.c, which has the sums, and batch.c, which has the events. */
+/* Between account.c, which has the sums, and those who have the events (batch-internal.h). */
 
 #include "turnstile/account.h"
 

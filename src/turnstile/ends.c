@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "turnstile/ends.h"
+#include "turnstile/batch-internal.h"
+
+/* Nobody can say whether it is over: its end could not be marked. It is charged as estimated, and for as long as the call takes that ends the
+ * context. */
+static void leave_open(Account *a, Batch *b, uint64_t now) {
+        batch_charge_unseen(a, b, now);
+        b->began = atomic_load(&b->context->asked);
+        b->n_launches = 0;
+        b->measured = false;
+        atomic_store(&b->nsec, 0);
+        (void) atomic_fetch_add(&a->meters[b->context->card].closed, 1);
+        b->number = (b->number + 1) & (UINT32_MAX >> STATE_BITS);
+        atomic_store(&b->state, batch_closed_as(b->number));
+}
+
+void batches_mark(Account *a, Context *c, bool ends) {
+        uint64_t now = account_now();
+
+        atomic_store(&c->asked, now);
+        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
+                Batch *b = &c->batches[i];
+
+                if (!batch_take(b, BATCH_OPEN))
+                        continue;
+                if (batch_is_foreign(b) || (batch_is_barrier(b) && !ends) || real_is_captured(b->stream))
+                        batch_put_back(a, b, now);
+                else if (batch_went_dry(a, b, now))
+                        batch_let_go(b);
+                else
+                        batch_close(a, b, now);
+        }
+        account_tend(a, c, ACCOUNT_ASK, now);
+}
+
+/* Nobody measures any more, so nobody else has these in hands. */
+static void drop_events(Batch *b, bool gone) {
+        if (gone || atomic_load(&b->context->watching) != 0)
+                return; /* they end with the context */
+        event_drop(&b->begin);
+        event_drop(&b->end);
+}
+
+/* What is closed has a host function that comes when it is over. false: another thread has it, or asks an event of it: then it is not used before
+ * the place is another context's. */
+static bool end_batch(Account *a, Batch *b, bool gone, bool mine) {
+        if (batch_take(b, BATCH_OPEN))
+                leave_open(a, b, account_now());
+        if (batch_is_closed(atomic_load(&b->state))) {
+                if (mine) /* or who measures may have it next */
+                        drop_events(b, gone);
+                return mine;
+        }
+        if (batch_take(b, BATCH_FREE)) {
+                drop_events(b, gone);
+                batch_let_go(b);
+                return true;
+        }
+        if (atomic_load(&b->context->watching) != 0 || !batch_take(b, BATCH_DONE))
+                return false;
+        drop_events(b, gone);
+        batch_let_go(b);
+        return true;
+}
+
+/* Their end is marked while the stream is there; later only the mark is asked about. */
+void batches_end_stream(Account *a, Context *c, CuHandle stream) {
+        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
+                Batch *b = &c->batches[i];
+
+                if (!batch_take(b, BATCH_OPEN))
+                        continue;
+                if (b->stream == stream)
+                        batch_close(a, b, account_now());
+                else
+                        batch_put_back(a, b, account_now());
+        }
+}
+
+void batches_end(Account *a, Context *c, bool gone) {
+        StreamCall *destroy = (StreamCall *) real_get(REAL_cuStreamDestroy_v2);
+        int mode = batches_relax(CU_CAPTURE_RELAXED);
+        bool mine = measure_take(c, account_now()), alone = mine;
+
+        if (mine && !gone)
+                measure_done(a, c);
+        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++)
+                alone &= end_batch(a, &c->batches[i], gone, mine);
+        if (alone && !gone && atomic_load(&c->watching) == 0) {
+                event_drop(&c->origin);
+                if (c->watch && destroy)
+                        (void) destroy(
+                                c->watch); /* what it waits for comes to its end, and the host functions, too */
+        }
+        if (mine)
+                atomic_store(&c->measuring, 0);
+        (void) batches_relax(mode);
+}
+
+void batches_ended(Account *a, Context *c, bool gone) {
+        bool all = gone || atomic_load(&c->calls) == 0;
+
+        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++)
+                if (batch_is_closed(atomic_load(&c->batches[i].state)) &&
+                    (all || c->batches[i].n_launches == 0))
+                        batch_say_over(a, &c->batches[i], atomic_load(&c->batches[i].state));
+}
+
+void batches_make(Context *fresh) {
+        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
+                fresh->batches[i].context = fresh;
+                atomic_store(&fresh->batches[i].state, BATCH_HELD);
+        }
+}
+
+void batches_begin(Context *c) {
+        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
+                c->batches[i].begin = c->batches[i].end = NULL;
+                batch_let_go(&c->batches[i]);
+        }
+}
+
+bool batches_rest(Context *c) {
+        bool all = atomic_load(&c->calls) == 0 && atomic_load(&c->measuring) == 0 &&
+                   atomic_load(&c->watching) == 0;
+        unsigned n = 0;
+
+        while (all && n < ACCOUNT_BATCHES) {
+                all = batch_take(&c->batches[n], BATCH_DONE) || batch_take(&c->batches[n], BATCH_FREE);
+                n += all;
+        }
+        while (!all && n > 0)
+                batch_let_go(&c->batches[--n]);
+        return all;
+}
