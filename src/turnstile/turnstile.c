@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "guest/spin.h"
+#include "turnstile/duty.h"
 #include "turnstile/ends.h"
 #include "turnstile/loose.h"
 
@@ -17,13 +18,10 @@ enum {
         POLICY_NATIVE = 1 + 5,
 };
 
-#define PERIOD      (40 * MSEC)  /* of the duty cycle: so much of it may be saved up */
-#define FILL_PAUSE  (MSEC / 50)  /* between two looks at the clock for the balance */
-#define PEERS_PAUSE (100 * MSEC) /* between two looks at the other processes */
-#define WINDOW_WAIT (20 * MSEC)  /* until one looks again though nothing was said */
-#define LOCAL_DEPTH (4 * MSEC)   /* in flight at once, while the arbiter is away */
-#define COLD_MOST   (4 * MSEC)   /* what is supposed of work that was never measured, at most */
-#define LATE_WAIT   (2 * MSEC)   /* the window is over, and the arbiter has not said so */
+#define WINDOW_WAIT (20 * MSEC) /* until one looks again though nothing was said */
+#define LOCAL_DEPTH (4 * MSEC)  /* in flight at once, while the arbiter is away */
+#define COLD_MOST   (4 * MSEC)  /* what is supposed of work that was never measured, at most */
+#define LATE_WAIT   (2 * MSEC)  /* the window is over, and the arbiter has not said so */
 #define ROOM_MOST   (60000 * MSEC)
 #define DEPTH_WAIT  (1 * MSEC)
 #define DEPTH_LEAD  (2 * MSEC / 5) /* before what is marked is over: the window may have been made longer */
@@ -221,43 +219,6 @@ static Verdict by_window(Asking *k) {
         return pass(k);
 }
 
-static void count_peers(Asking *k) {
-        Meter *m = k->meter;
-        uint64_t counted = atomic_load(&m->counted);
-
-        if (counted != 0 && k->now - counted < PEERS_PAUSE)
-                return;
-        if (atomic_compare_exchange_strong(&m->counted, &counted, k->now))
-                atomic_store(&m->peers, peers_count(&m->seen, &k->account->gate->cards[k->card].slice));
-}
-
-/* Time makes balance; what was saved up longer than a period ago is gone. */
-static void fill(Asking *k, uint32_t percent) {
-        Meter *m = k->meter;
-        uint64_t filled = atomic_load(&m->filled), passed = k->now - filled, peers;
-        int64_t full, balance, now;
-
-        if (filled != 0 && (k->now < filled || passed < FILL_PAUSE))
-                return;
-        count_peers(k);
-        peers = atomic_load(&m->peers);
-        peers = peers > 0 ? peers : 1;
-        full = (int64_t) (PERIOD * percent / PERCENT / peers);
-        if (!atomic_compare_exchange_strong(&m->filled, &filled, k->now))
-                return;
-        balance = atomic_load(&m->balance);
-        if (filled == 0) { /* or a debt of a time with an arbiter, who has settled it */
-                atomic_store(&m->balance, 0);
-                return;
-        }
-        if (passed > UINT64_C(60000) * MSEC)
-                passed = UINT64_C(60000) * MSEC;
-        do {
-                now = balance + (int64_t) (passed * percent / PERCENT / peers);
-                now = now < full ? now : full;
-        } while (!atomic_compare_exchange_weak(&m->balance, &balance, now));
-}
-
 /* What is in flight may wait for this launch: one a second is let in behind it. */
 static bool is_excused(const Asking *k) {
         return k->since != 0 && k->now - k->since >= HELD_PAUSE;
@@ -265,22 +226,18 @@ static bool is_excused(const Asking *k) {
 
 static Verdict by_balance(Asking *k, uint32_t percent) {
         uint64_t in_flight = atomic_load(&k->meter->in_flight);
-        int64_t balance;
 
         suppose(k, LOCAL_DEPTH);
         if (percent == 0) { /* nothing is known to keep to */
                 (void) atomic_fetch_add(&k->meter->in_flight, k->nsec);
                 return pass(k);
         }
-        fill(k, percent);
+        duty_fill(k->meter, &k->account->gate->cards[k->card].slice, percent, k->now);
         k->before = 0;
         if ((in_flight >= LOCAL_DEPTH && !is_excused(k)) || (in_flight != 0 && is_crowded(k)))
                 return WAIT_DEPTH;
-        balance = atomic_load(&k->meter->balance);
-        do
-                if (balance <= 0)
-                        return WAIT_BALANCE;
-        while (!atomic_compare_exchange_weak(&k->meter->balance, &balance, balance - (int64_t) k->nsec));
+        if (!duty_take(k->meter, k->nsec))
+                return WAIT_BALANCE;
         (void) atomic_fetch_add(&k->meter->in_flight, k->nsec);
         return pass(k);
 }
@@ -308,10 +265,8 @@ static void sleep_on(const _Atomic uint32_t *at, uint32_t value, int flags, uint
 }
 
 static uint64_t until_balance(Asking *k) {
-        int64_t balance = atomic_load(&k->meter->balance);
-        uint64_t percent = percent_of(k->limits), nsec;
+        uint64_t nsec = duty_until(k->meter, percent_of(k->limits));
 
-        nsec = balance < 0 && percent > 0 ? (uint64_t) -balance * PERCENT / percent : 0;
         return nsec < MSEC / 4 ? MSEC / 4 : nsec < WINDOW_WAIT ? nsec : WINDOW_WAIT;
 }
 
