@@ -32,6 +32,6 @@ for source in $(printf '%s\n' "$@" | grep -Ev '/(asan|dl|hook|launch|next|routin
 done
 aarch64-linux-gnu-ar rcs "$scratch/parts.a" "$scratch/objects/"*.o
 for test in $tests; do
-        compile -static -pthread "$root/tests/unit/${test%/*}/test-${test#*/}.c" "$scratch/parts.a" -o "$scratch/test"
-        qemu-aarch64 "$scratch/test" </dev/null
+        compile -pthread "$root/tests/unit/${test%/*}/test-${test#*/}.c" "$scratch/parts.a" -o "$scratch/test"
+        qemu-aarch64 -L /usr/aarch64-linux-gnu "$scratch/test" </dev/null
 done
