@@ -757,10 +757,10 @@ class Changes(Node):
         for unit in "some", "none":
             for i in range(5):
                 annotate(**{"aliquot.dev/gpu-mem-unit": unit, "seen": unit + str(i)})
-            lab.wait(lambda: lab.logged(f'gpu-mem-unit is "{unit}"'), "it is refused")
+            lab.wait(lambda: lab.logged(f'GPUMemoryUnitRefused: annotation aliquot.dev/gpu-mem-unit is "{unit}"'), "it is refused")
         lab.wait(lambda: lab.logged("GPUShareModeKept: "), "the mode is kept")
         annotate(**{"aliquot.dev/gpu-mem-unit": "last"})
-        lab.wait(lambda: lab.logged('gpu-mem-unit is "last"'), "all of them were seen")
+        lab.wait(lambda: lab.logged('GPUMemoryUnitRefused: annotation aliquot.dev/gpu-mem-unit is "last"'), "all of them were seen")
         said = [line for log in lab.logs for line in list(log) if "GPUMemoryUnitRefused: " in line or "GPUShareModeKept: " in line]
         self.assertEqual([len([line for line in said if reason in line]) for reason in
                           ('unit is "some"', 'unit is "none"', 'unit is "last"', "GPUShareModeKept: ")], [1, 1, 1, 1], said)
