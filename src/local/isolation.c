@@ -260,8 +260,8 @@ static int seal_directory(const char *path) {
         return mount_setattr(AT_FDCWD, path, 0, &attr, sizeof attr) < 0 ? -errno : 0;
 }
 
-/* SLICE_INSIDE is a mount of its own, because a directory that only has mounts below it can be renamed. */
-static int put_mounts(const IsolationMount *mounts, size_t n, const int *fds) {
+/* SLICE_INSIDE is a mount of its own, because a directory that only has mounts below it can be renamed. *ret_step: what failed. */
+static int put_mounts(const IsolationMount *mounts, size_t n, const int *fds, const char **ret_step) {
         bool replaced = false;
         int r = 0;
 
@@ -274,11 +274,14 @@ static int put_mounts(const IsolationMount *mounts, size_t n, const int *fds) {
                 bool missing = strncmp(mounts[i].to, "/etc/", 5) == 0 && access(mounts[i].to, F_OK) < 0;
 
                 if (missing && !replaced) {
+                        *ret_step = "making an /etc of its own";
                         r = replace_etc();
                         replaced = true;
                 }
-                if (r == 0)
+                if (r == 0) {
+                        *ret_step = mounts[i].to;
                         r = put_mount(mounts[i].to, fds[i]);
+                }
         }
         if (r == 0)
                 r = seal_directory(SLICE_INSIDE);
@@ -340,7 +343,7 @@ int isolation_enter(const char *hostname, const IsolationMount *mounts, size_t n
         }
         if (r == 0) {
                 step = "mounting its cards";
-                r = put_mounts(mounts, n, fds);
+                r = put_mounts(mounts, n, fds, &step);
         }
         if (r == 0) {
                 step = "dropping privileges";

@@ -348,7 +348,7 @@ true
         watch = "aliquot-sample --gpu-mem-mib 100 -- sh -c 'while nvidia-smi -L >/dev/null 2>&1; do sleep 0.05; done; echo lost'"
         p = self.start(node("n1", V100), node("n2", V100), pod("p", container(watch, 2), node_name="n1"),
                        pod("q", container(TOTAL, 2), node_name="n2"))
-        until(lambda: descendants(p.pid) & running("aliquot-sample"), "the container")
+        until(lambda: descendants(p.pid) & running("sleep"), "the container, which has its memory")
         (first, *_) = sorted(descendants(p.pid) & running("aliquot-sim"))
         os.kill(first, signal.SIGKILL)
         out, err = p.communicate(timeout=PATIENCE)
