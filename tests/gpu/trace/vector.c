@@ -16,10 +16,25 @@ static uint32_t control_of(const TraceEvent *e) {
         return e->nr == RM_ESC_CONTROL ? event32(e->outer.before, e->outer.n, offsetof(RmControl, cmd)) : 0;
 }
 
+static bool is_of_rm(const TraceEvent *e) {
+        switch (e->nr) {
+        case RM_ESC_ALLOC_MEMORY:
+        case RM_ESC_ALLOC_OBJECT:
+        case RM_ESC_FREE:
+        case RM_ESC_CONTROL:
+        case RM_ESC_ALLOC:
+        case RM_ESC_DUP_OBJECT:
+        case RM_ESC_VID_HEAP_CONTROL:
+                return strncmp(e->file, "nvidia-uvm", 10) != 0;
+        default:
+                return false;
+        }
+}
+
 /* ---- masks ---- */
 
-static void mask_words(uint8_t *p, size_t n) {
-        for (size_t at = 0; at + 8 <= n; at += 8) {
+static void mask_words(uint8_t *p, size_t at, size_t n) {
+        for (; at + 8 <= n; at += 8) {
                 uint64_t value = event64(p, n, at);
 
                 if (value < ADDRESS_LOW || value > ADDRESS_HIGH)
@@ -29,9 +44,14 @@ static void mask_words(uint8_t *p, size_t n) {
         }
 }
 
-static void mask_bytes(TraceBytes *b) {
-        mask_words(b->before, b->n);
-        mask_words(b->after, b->n);
+static void mask_bytes(TraceBytes *b, size_t from) {
+        mask_words(b->before, from, b->n);
+        mask_words(b->after, from, b->n);
+}
+
+/* RM's begin with handles, and a class, a command or a function: two of them may look like an address, and say what the call is. */
+static size_t bytes_of_handles(const TraceEvent *e) {
+        return is_of_rm(e) ? 4 * sizeof(uint32_t) : 0;
 }
 
 /* Pointers that stand at a known place, wherever they point to. */
@@ -47,8 +67,8 @@ static void mask_pointer(TraceBytes *b, size_t at) {
 void vector_mask(TraceEvent *e) {
         uint32_t cmd = control_of(e);
 
-        mask_bytes(&e->outer);
-        mask_bytes(&e->inner);
+        mask_bytes(&e->outer, bytes_of_handles(e));
+        mask_bytes(&e->inner, 0);
         if (e->nr == RM_ESC_ALLOC || e->nr == RM_ESC_CONTROL)
                 mask_pointer(&e->outer, offsetof(RmAlloc, params));
         if (e->nr == RM_ESC_ALLOC && e->size == sizeof(RmAllocRights))
@@ -62,18 +82,7 @@ void vector_mask(TraceEvent *e) {
 /* ---- kinds ---- */
 
 bool vector_is_unknown(const TraceEvent *e) {
-        switch (e->nr) {
-        case RM_ESC_ALLOC_MEMORY:
-        case RM_ESC_ALLOC_OBJECT:
-        case RM_ESC_FREE:
-        case RM_ESC_CONTROL:
-        case RM_ESC_ALLOC:
-        case RM_ESC_DUP_OBJECT:
-        case RM_ESC_VID_HEAP_CONTROL:
-                return strncmp(e->file, "nvidia-uvm", 10) != 0 && !rm_metered(e->nr, e->size);
-        default:
-                return false;
-        }
+        return is_of_rm(e) && !rm_metered(e->nr, e->size);
 }
 
 const char *vector_what(const TraceEvent *e) {
