@@ -2,50 +2,8 @@
 
 /* Work that waits for a launch which is yet to come, and who says that his does; on the model. */
 
-#include "model.h"
+#include "had.h"
 #include "slice/turn.h"
-#include "test.h"
-
-static Model m;
-
-static Terms fixed(uint32_t percent) {
-        return policy_terms(&(PolicyWish){.policy = 1 + POLICY_FIXED, .percent = percent});
-}
-
-static uint32_t tenant(Terms terms) {
-        return model_tenant(&m, &terms);
-}
-
-/* Percent of the card's time from now on. */
-static double share(uint32_t of, uint64_t ns) {
-        uint64_t before = m.tenants[of].ran;
-
-        model_run(&m, m.now + ns);
-        return 100 * (double) (m.tenants[of].ran - before) / (double) ns;
-}
-
-typedef struct Shares {
-        double of[MODEL_TENANTS];
-} Shares;
-
-static Shares shares(uint64_t ns) {
-        uint64_t before[MODEL_TENANTS] = {0};
-        Shares s = {0};
-
-        for (uint32_t i = 0; i < m.n_tenants; i++)
-                before[i] = m.tenants[i].ran;
-        model_run(&m, m.now + ns);
-        for (uint32_t i = 0; i < m.n_tenants; i++)
-                s.of[i] = 100 * (double) (m.tenants[i].ran - before[i]) / (double) ns;
-        return s;
-}
-
-#define ASSERT_NEAR(a, b, by)                                                                                \
-        do {                                                                                                 \
-                double a_ = (a), b_ = (b);                                                                   \
-                if (a_ < b_ - (by) || a_ > b_ + (by))                                                        \
-                        TEST_FAIL_("%s is %.3f, expected %.3f +- %.3f", #a, a_, b_, (double) (by));          \
-        } while (0)
 
 /* A program queues `n` kernels of a millisecond behind something that the last of them ends. It gets them in, whatever it may have of the card, and is
  * paid for what it kept to itself; who is beside it has what is his. begins: its work seems to have begun. */
