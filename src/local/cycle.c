@@ -12,11 +12,12 @@
 #define EXTENDER "/gpushare-scheduler"
 
 /* An extender that is not ready yet says 503, and is asked again: 200 times 50 ms. A pod whose binding is refused goes
- * through the cycle again after a back-off: its outcome
- * may be open for a while, and the extender then says so. */
-enum { READY_ATTEMPTS = 200, BIND_ATTEMPTS = 8 };
+ * through the cycle again after a back-off: its outcome may be open for a second each time an answer was lost, and the
+ * extender then says so. Without jitter: nobody else is at this API server, and chance would decide whether the attempts
+ * (in about 18 s) are used up while one outcome is still open. */
+enum { READY_ATTEMPTS = 200, BIND_ATTEMPTS = 12 };
 static const usec_t ready_pause = 50 * USEC_PER_MSEC;
-static const usec_t bind_backoff = 250 * USEC_PER_MSEC, bind_backoff_cap = 4 * USEC_PER_SEC;
+static const usec_t bind_backoff = 250 * USEC_PER_MSEC, bind_backoff_cap = 2 * USEC_PER_SEC;
 
 /* Besides CYCLE_E_REFUSED: a node was found, but the binding did not come about. */
 enum { ATTEMPT_E_BIND = 2 };
@@ -336,17 +337,18 @@ static bool may_be_scheduled(const json_t *pod, Buf *reason) {
 }
 
 int cycle_schedule(Cycle *c, const json_t *pod, Buf *reason, Fault *fault) {
+        usec_t pause = bind_backoff;
         int r = ATTEMPT_E_BIND;
 
         if (!may_be_scheduled(pod, reason))
                 return CYCLE_E_REFUSED;
         for (unsigned i = 0; i < BIND_ATTEMPTS && r == ATTEMPT_E_BIND; i++) {
-                int paused = i == 0 ? 0
-                                    : ask_pause(kube_client_event(c->api),
-                                                kube_backoff(i, bind_backoff, bind_backoff_cap, 0));
-
-                if (paused < 0)
-                        return paused;
+                if (i > 0) {
+                        r = ask_pause(kube_client_event(c->api), pause);
+                        if (r < 0)
+                                return r;
+                        pause = pause * 2 < bind_backoff_cap ? pause * 2 : bind_backoff_cap;
+                }
                 buf_clear(reason);
                 r = attempt(c, pod, reason, fault);
         }
