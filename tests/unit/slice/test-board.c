@@ -393,6 +393,7 @@ static void what_cannot_be_read_is_passed_over(void) {
         ASSERT_OK(close(fd));
         (void) snprintf(text, sizeof text, "%s/a", home);
         ASSERT_OK(chmod(text, 0777));
+        board_done(&b);
         ASSERT_OK(board_open(&b, path, true, &fault));
         ASSERT_OK(chmod(path, 0777));
         ASSERT_INT(board_open(&b, path, true, &fault), -EACCES);
