@@ -78,18 +78,22 @@ typedef struct Places { /* of a file, and what is to be exported to them: in the
         uint8_t *objects;
         bool pinned;                          /* the files' row is, by this one */
         bool locked;                          /* it has the lock of this call */
+        bool counted;                         /* some of it is memory of the card */
         uint64_t dev, ino;                    /* then: which one it is */
         uint64_t copies[RM_EXPORTS_MAX / 64]; /* those of them that are our duplicates */
 } Places;
 
 /* Before the driver is asked. false: its bytes are nobody's yet, and there is no room. copy: its duplicate, or 0. */
-static bool count(Call *c, uint64_t key, const Places *p, uint32_t place, uint32_t object, uint32_t copy) {
+static bool count(Call *c, uint64_t key, Places *p, uint32_t place, uint32_t object, uint32_t copy) {
         Export x = {.key = key, .since = p->locked ? EXPORT_ASKED : EXPORT_UNSEEN, .place = place};
         uint64_t bytes;
 
-        if (count_share(c, &x, object, copy) != 0)
+        if (count_share(c, &x, object, copy) != 0) {
+                p->counted = true;
                 return count_charged(c, &x, p->fd, p->pinned);
+        }
         bytes = call_measure(c, copy != 0 ? copy : object);
+        p->counted |= bytes != 0;
         return bytes == 0 || count_foreign(c, &x, p->fd, p->pinned, p->device, bytes);
 }
 
@@ -158,7 +162,9 @@ static long export_places(Call *c, void *params, Places *p) {
         else {
                 if (c->ask.what == RM_EXPORT_MANY) /* a single one only goes to a file that has none */
                         filed_drop_replaced(c->g, p->fd, p->first, p->n, turn);
-                if (p->locked) /* else charged until the end */
+                if (p->locked && !p->counted)
+                        pin_release(p->fd, key);
+                else if (p->locked) /* else charged until the end */
                         exports_confirm(&c->g->exports, key, p->dev, p->ino);
         }
         return status == RM_OK ? call_answer(c, r) : call_refuse(c, status);

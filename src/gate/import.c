@@ -69,19 +69,19 @@ static bool came(Call *c, uint64_t key, uint32_t place, uint32_t parent, uint32_
         return true;
 }
 
-typedef struct Places { /* of a file, and what came from them: in the copy that the driver got */
+typedef struct Arrivals { /* of a file, and what came from them: in the copy that the driver got */
         int fd;
         uint32_t parent, first, n;
         const uint32_t *objects;
         const uint8_t *types; /* NULL: from each one something */
-} Places;
+} Arrivals;
 
-static bool is_empty(const Places *p, uint32_t i) {
+static bool is_empty(const Arrivals *p, uint32_t i) {
         return p->types && p->types[i] == RM_IMPORT_NONE;
 }
 
 /* The first n, which are charged already, and the others, but one, which is gone. */
-static void send_back(Call *c, const Places *p, uint32_t n) {
+static void send_back(Call *c, const Arrivals *p, uint32_t n) {
         ObjectBytes freed;
         ObjectMark mark;
 
@@ -97,7 +97,7 @@ static void send_back(Call *c, const Places *p, uint32_t n) {
 }
 
 /* true: the driver has agreed, and there is room for all of it. Otherwise *ret is what to answer. */
-static bool import_places(Call *c, void *params, const Places *p, long *ret) {
+static bool import_places(Call *c, void *params, const Arrivals *p, long *ret) {
         Owned before, after;
 
         owned_look(&before, c->g, p->fd, p->first, p->n);
@@ -136,12 +136,12 @@ static long import_many(Call *c) {
         fd = p.fd;
         p.fd = filed_hold(fd);
         came_all = import_places(c, &p,
-                                 &(Places){.fd = p.fd,
-                                           .parent = p.parent,
-                                           .first = p.index,
-                                           .n = p.n <= RM_IMPORTS_MAX ? p.n : RM_IMPORTS_MAX,
-                                           .objects = p.objects,
-                                           .types = p.types},
+                                 &(Arrivals){.fd = p.fd,
+                                             .parent = p.parent,
+                                             .first = p.index,
+                                             .n = p.n <= RM_IMPORTS_MAX ? p.n : RM_IMPORTS_MAX,
+                                             .objects = p.objects,
+                                             .types = p.types},
                                  &r);
         filed_let_go(p.fd, fd);
         p.fd = fd;
@@ -160,8 +160,8 @@ long call_import(Call *c) {
                 return call_refuse(c, RM_ERR_INVALID_ADDRESS);
         fd = p.fd;
         p.fd = filed_hold(fd);
-        came_all = import_places(c, &p,
-                                 &(Places){.fd = p.fd, .parent = p.parent, .n = 1, .objects = &p.object}, &r);
+        came_all = import_places(
+                c, &p, &(Arrivals){.fd = p.fd, .parent = p.parent, .n = 1, .objects = &p.object}, &r);
         filed_let_go(p.fd, fd);
         p.fd = fd;
         return came_all ? hand_over(c, &p, sizeof p, r) : r;

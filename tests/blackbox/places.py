@@ -55,6 +55,17 @@ def second():
 
 
 @inside
+def mixed():
+    """Memory of the machine beside the card's says nothing of whose that is."""
+    c = Client()
+    a, system, f = c.memory(40 * MIB), c.heap(4 * MIB, pci=True)[0], c.empty_file()
+    c.export_many([a], f)
+    c.export_many([system], f, 1)
+    say(types=c.import_many(f, 2)[1])
+    wait_for_word()
+
+
+@inside
 def child():
     """The same within a family, which has one file."""
     c = Client()
@@ -216,6 +227,14 @@ class PlacesTest(GateBase):
         slices = self.sim.slices(100)
         program = self.run_program("child", slices)
         self.assertEqual(program.hear(), {"imported": NO_MEMORY})
+        program.end()
+        self.assert_at_rest(slices)
+
+    def test_beside_memory_of_the_machine(self):
+        slices = self.sim.slices(100)
+        program = self.run_program("mixed", slices)
+        self.assertEqual(program.hear(), {"types": [1, 2]})
+        self.assertEqual(self.sums(slices), (40, 40))
         program.end()
         self.assert_at_rest(slices)
 
