@@ -196,17 +196,27 @@ static void *working(void *which) {
         return NULL;
 }
 
+static void *looking_after(void *unused) {
+        while (!over) {
+                tend(ACCOUNT_CLOSE | ACCOUNT_ASK);
+                (void) account_is_tied(account_get(&gate), here(), account_now());
+        }
+        return unused;
+}
+
 static void many_at_once(void) {
-        pthread_t workers[WORKERS], helper;
+        pthread_t workers[WORKERS], helper, other;
 
         begin();
         when_asked = yield_while_asked;
         helper = drive();
+        ASSERT_OK(pthread_create(&other, NULL, looking_after, NULL));
         for (uintptr_t i = 0; i < WORKERS; i++)
                 ASSERT_OK(pthread_create(&workers[i], NULL, working, (void *) i));
         for (size_t i = 0; i < WORKERS; i++)
                 ASSERT_OK(pthread_join(workers[i], NULL));
         stop(helper);
+        ASSERT_OK(pthread_join(other, NULL));
         ASSERT_INT(n_open(), 0);
         settle();
         while (account_get(&gate)->meters[0].loose > 0)
