@@ -37,7 +37,7 @@ static bool begin(Account *a, Batch *b, CuHandle stream, uintptr_t key, bool col
 
         b->stream = stream;
         __atomic_store_n(&b->key, key, __ATOMIC_RELAXED);
-        atomic_store(&b->ends, BATCH_STAYS);
+        atomic_store_explicit(&b->ends, BATCH_STAYS, memory_order_relaxed);
         b->n_shares = b->n_launches = b->n_others = 0;
         atomic_store(&b->nsec, 0);
         atomic_store(&b->over, now);
