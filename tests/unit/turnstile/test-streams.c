@@ -156,11 +156,23 @@ static void a_name_that_comes_again(void) {
         destroyed_below(tending);
         ASSERT_INT(n_open(), 1);
         stream_is_dead(STREAM, false);
+        account_get(&gate)->meters[0].due =
+                account_now() + FAR * 1000 * MSEC; /* what comes does not wait, and tend */
         launch_in((uintptr_t) STREAM, 0x1000, 1000, 0);
         for (unsigned i = 0; i < ACCOUNT_BATCHES; i++)
-                ASSERT_TRUE(here()->batches[i].state != BATCH_OPEN ||
-                            here()->batches[i].ends != here()->batches[i].key);
+                ASSERT_TRUE(here()->batches[i].ends != (uintptr_t) STREAM);
         destroy(STREAM);
+        all_is_paid();
+}
+
+/* The context ends with it: nor is it asked about then. */
+static void left_to_its_context(void) {
+        leave_one_open();
+        stays = true;
+        destroyed_below(tending);
+        ASSERT_INT(n_open(), 1);
+        turnstile_context_ends((CuHandle) &driver);
+        turnstile_context_ended((CuHandle) &driver, true);
         all_is_paid();
 }
 
@@ -234,6 +246,6 @@ static void many_at_once(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(asked_about), TEST(asked_whether_it_began), TEST(not_waited_for_without_end),
-                         TEST(a_name_that_comes_again), TEST(ended_without_a_limit), TEST(ended_in_a_capture),
-                         TEST(many_at_once));
+                         TEST(a_name_that_comes_again), TEST(left_to_its_context),
+                         TEST(ended_without_a_limit), TEST(ended_in_a_capture), TEST(many_at_once));
 }
