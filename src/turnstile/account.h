@@ -46,6 +46,7 @@ typedef struct Batch {
         uintptr_t handle; /* of the context that it was begun in; the place may be another one's by now */
         CuHandle begin, end, stream; /* events and the stream as the application names it */
         uintptr_t key;               /* of the stream; differs between threads that say "mine" */
+        _Atomic uintptr_t ends;      /* the stream that is destroyed: its own is not asked about then */
         _Atomic uint64_t nsec;       /* estimated */
         uint64_t began, charged;     /* when its first launch was; what was settled for it */
         _Atomic uint64_t over;       /* when it will be, by the estimates */

@@ -19,34 +19,8 @@ enum { STREAMS = 8, COMERS = 4, FIRSTS = 20000 };
 
 /* ---- launches ---- */
 
-static void launch_in(uintptr_t stream, uintptr_t function, uint64_t nsec, int result) {
-        Launch l;
-
-        turnstile_enter(&gate, &l, (CuHandle) function, 1, (CuHandle) stream, false);
-        ASSERT_INT(mode_of_thread, 0);
-        if (result == 0) {
-                (void) pthread_mutex_lock(&lock);
-                driver.end = (driver.end > account_now() ? driver.end : account_now()) + nsec;
-                (void) pthread_mutex_unlock(&lock);
-        }
-        turnstile_leave(&l, result);
-        ASSERT_INT(mode_of_thread, 0);
-}
-
 static void launch(uint64_t nsec) {
         launch_in(16, 0x1000, nsec, 0);
-}
-
-/* Closes what is open, waits for it, and measures it. */
-static void settle(void) {
-        int card;
-
-        for (unsigned i = 0; i < 3; i++) {
-                account_tend(account_get(&gate),
-                             account_context(account_get(&gate), (uintptr_t) &driver, &card), ACCOUNT_CLOSE,
-                             account_now());
-                all_is_over();
-        }
 }
 
 /* As much as there was time for: idle time between may count, where this thread was held up, but nothing more than has passed. */
@@ -111,13 +85,12 @@ static void a_stream_that_ends(void) {
                 launch_in(32, 0x1000, 2 * MSEC, 0);
         launch_in(16, 0x1000, MSEC, 0);
         turnstile_stream_ends((CuHandle) 32);
-        dead_stream = (CuHandle) 32;
+        stream_is_dead((CuHandle) 32, true);
         launch_in(16, 0x1000, MSEC, 0);
         settle();
         ASSERT_INT(row()->in_flight, 0);
         ASSERT_INT(row()->wants, 0);
         between(8 * MSEC * 9 / 10, most_since(begin_at));
-        dead_stream = NULL;
 }
 
 static void launches_are_counted(void) {
