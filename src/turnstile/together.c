@@ -9,39 +9,38 @@ static uint64_t supposed(const Together *t) {
 
 /* The mean would hide one that is long among many that are short. */
 static void learn(Together *t) {
-        bool surprise = !estimate_is_cold(t->of) && estimate_is_surprise(supposed(t), t->nsec);
+        bool surprise = !estimate_is_cold(t->of) && estimate_is_surprise(supposed(t), t->to - t->from);
 
-        if (t->n > 0)
-                estimate_learn(surprise ? &t->longest : &t->all, 1, surprise ? t->longest_nsec : t->nsec);
+        estimate_learn(surprise ? &t->longest : &t->all, 1, surprise ? t->longest_nsec : t->to - t->from);
         t->of = NULL;
-        t->n = 0;
 }
 
 static void begin(Together *t, const TogetherBatch *b) {
         *t = (Together){.of = b->share.of,
                         .stream = b->stream,
+                        .from = b->from,
+                        .to = b->to,
                         .all = {b->share.of, 0},
                         .longest = b->share,
                         .longest_nsec = b->to - b->from};
 }
 
-static bool is_beside(const Together *t, const TogetherBatch *b) {
-        Spans spans = t->spans;
-
-        return t->of == b->share.of && t->n < SPANS && spans_add(&spans, b->from, b->to) < b->to - b->from;
+static bool belongs(const Together *t, const TogetherBatch *b) {
+        return t->of == b->share.of && t->n < TOGETHER_MOST && b->from < t->to && b->to > t->from;
 }
 
 void together_add(Together *t, const TogetherBatch *b) {
         uint64_t nsec = b->to - b->from;
 
-        if (t->of && !is_beside(t, b))
+        if (t->of && !belongs(t, b))
                 learn(t);
         if (!t->of)
                 begin(t, b);
         t->n++;
         t->streams = t->streams || b->stream != t->stream;
+        t->from = b->from < t->from ? b->from : t->from;
+        t->to = b->to > t->to ? b->to : t->to;
         t->all.launches += b->share.launches;
-        t->nsec += spans_add(&t->spans, b->from, b->to);
         if (nsec / b->share.launches > t->longest_nsec / t->longest.launches) {
                 t->longest = b->share;
                 t->longest_nsec = nsec;
@@ -65,7 +64,7 @@ static bool is_well_known(const Estimate *e) {
 }
 
 void together_settle(Together *t, const TogetherRest *rest) {
-        if (t->of && (!comes_beside(t, rest) || t->n == SPANS || !is_well_known(t->of) ||
-                      estimate_is_surprise(supposed(t) + rest->nsec, t->nsec)))
+        if (t->of && (!comes_beside(t, rest) || t->n == TOGETHER_MOST || !is_well_known(t->of) ||
+                      estimate_is_surprise(supposed(t) + rest->nsec, t->to - t->from)))
                 learn(t);
 }

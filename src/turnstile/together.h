@@ -2,31 +2,33 @@
 #pragma once
 
 /* How long launches take that were measured in several streams at once. Each stream's events see what the others had on the card, too,
- * so a batch's own time is too long. What batches of one kind took together is no longer than the union of their times, and no shorter than
- * their work: all of that was done in it. So nobody learns too short, whatever he has in which stream, and what is of another kind is not
- * taken off. Of a kind of which little is known, or which surprises, nothing is put off, and of a surprise the longest batch tells.
+ * so a batch's own time is too long. What batches of one kind took together is no longer than from the begin of the first to the end of the
+ * last, where each was beside another one: all of their work was done in it. So nobody learns too short, whatever he has in which stream,
+ * and what is of another kind is not taken off. Of a kind of which little is known, or which surprises, nothing is put off, and where they
+ * surprise together the longest of them tells.
  *
  * Pure; for who measures a context, one thread at a time. */
 
 #include <stdbool.h>
 
 #include "turnstile/estimate.h"
-#include "turnstile/spans.h"
+
+enum { TOGETHER_MOST = 16 }; /* batches: then they are learnt from, though more are beside them */
 
 typedef struct Together { /* all zero: nothing is put off */
         Estimate *of;     /* the kind; NULL: there is none */
         uintptr_t stream; /* of the first */
         bool streams;     /* there are others */
-        uint32_t n;       /* batches: no more than spans are exact for */
-        EstimateShare all, longest;
-        uint64_t nsec, longest_nsec; /* of all, their union; of that which took longest for each launch */
-        Spans spans;
+        uint32_t n;       /* batches */
+        uint64_t from, to;
+        EstimateShare all, longest; /* longest: for each of its launches */
+        uint64_t longest_nsec;
 } Together;
 
 typedef struct TogetherBatch {
-        EstimateShare share;
-        uintptr_t stream;  /* a name for it */
-        uint64_t from, to; /* ns */
+        EstimateShare share; /* some launches */
+        uintptr_t stream;    /* a name for it */
+        uint64_t from, to;   /* ns of the context's clock */
 } TogetherBatch;
 
 /* What was launched and is not measured yet. */
@@ -36,7 +38,7 @@ typedef struct TogetherRest {
         uint64_t nsec;     /* estimated */
 } TogetherRest;
 
-void together_rest(TogetherRest *r, uintptr_t stream, uint64_t nsec); /* one more */
 void together_add(Together *t, const TogetherBatch *b);
-/* Those that were there are added. Learns what they took, unless something may be on the card beside them that is still to be added. */
+void together_rest(TogetherRest *r, uintptr_t stream, uint64_t nsec); /* one more */
+/* All that are measured were added. Learns what they took, unless what is left may have been on the card beside them. */
 void together_settle(Together *t, const TogetherRest *rest);
