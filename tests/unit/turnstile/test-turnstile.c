@@ -174,19 +174,19 @@ static void union_over_streams(void) {
 
 /* And a kernel is thought to be as long as it is, not as all of theirs; by and by, because this thread may be held up. */
 static void lengths_in_many_streams(void) {
-        Estimate *e = NULL;
+        bool known = false;
         pthread_t driver_thread;
 
         begin();
         driver_thread = drive();
-        for (unsigned i = 0; i < 1000 && (!e || estimate_nsec(e) > 60000); i++) {
+        for (unsigned i = 0; i < 1000 && !known; i++) {
                 for (unsigned k = 0; k < 400; k++)
                         launch_in(16 * (1 + k % STREAMS), 0x3000, 30000, 0);
-                e = estimate_find(&account_get(&gate)->estimates, 0x3000, 1);
+                known = estimate_nsec(estimate_find(&account_get(&gate)->estimates, 0x3000, 1)) < 60000;
         }
         stop(driver_thread);
         settle();
-        ASSERT_TRUE(estimate_nsec(e) <= 60000);
+        ASSERT_TRUE(known);
 }
 
 static void refused_launches_cost_nothing(void) {
