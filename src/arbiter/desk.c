@@ -493,7 +493,8 @@ static int run(Desk *d, Fault *fault) {
                 return fault_set(fault, -errno, "cannot make an epoll: %s", strerror(errno));
         d->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK); /* without it the board is read now and then */
         if (d->inotify >= 0)
-                (void) inotify_add_watch(d->inotify, d->board.path, IN_CREATE | IN_DELETE | IN_MOVE);
+                (void) inotify_add_watch(d->inotify, d->board.path,
+                                         IN_CREATE | IN_DELETE | IN_MOVE | IN_ATTRIB);
         (void) prctl(PR_SET_TIMERSLACK, 1UL); /* ns: windows are opened to the microsecond */
         return loop(d);
 }

@@ -20,7 +20,7 @@ typedef struct Leased {
         uint32_t n;
 } Leased;
 
-/* Somebody waits for it; what is no regular file, and one too many, is let be. */
+/* Somebody waits for it, another one where he has ended; what is no regular file, and one too many, is let be. */
 void leased_ask(Leased *l, int directory, const char *name);
 
 /* Ends whoever waits for what was not asked for since the last time. */

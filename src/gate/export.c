@@ -77,32 +77,41 @@ typedef struct Places { /* of a file, and what is to be exported to them: in the
         uint32_t device, parent, first, n;
         uint8_t *objects;
         bool pinned;                          /* the files' row is, by this one */
+        bool locked;                          /* it has the lock of this call */
+        bool counted;                         /* some of it is memory of the card */
+        uint64_t dev, ino;                    /* then: which one it is */
         uint64_t copies[RM_EXPORTS_MAX / 64]; /* those of them that are our duplicates */
 } Places;
 
 /* Before the driver is asked. false: its bytes are nobody's yet, and there is no room. copy: its duplicate, or 0. */
-static bool count(Call *c, uint64_t key, const Places *p, uint32_t place, uint32_t object, uint32_t copy) {
-        Export x = {.key = key, .place = place, .pending = true};
+static bool count(Call *c, uint64_t key, Places *p, uint32_t place, uint32_t object, uint32_t copy) {
+        Export x = {.key = key, .since = p->locked ? EXPORT_ASKED : EXPORT_UNSEEN, .place = place};
         uint64_t bytes;
 
-        if (count_share(c, &x, object, copy) != 0)
+        if (count_share(c, &x, object, copy) != 0) {
+                p->counted = true;
                 return count_charged(c, &x, p->fd, p->pinned);
+        }
         bytes = call_measure(c, copy != 0 ? copy : object);
+        p->counted |= bytes != 0;
         return bytes == 0 || count_foreign(c, &x, p->fd, p->pinned, p->device, bytes);
 }
 
-static void settle_exports(Gate *g, uint64_t key, int fd, uint32_t first, uint32_t n, bool agreed) {
-        uint64_t dev, ino;
+/* Before the driver is asked: whoever imports what this call puts there finds the lock. */
+static bool lock_places(Places *p, uint64_t key) {
+        for (uint32_t i = 0; i < p->n; i++)
+                if (get32(p->objects + 4 * (size_t) i) != 0)
+                        return filed_inode(p->fd, &p->dev, &p->ino) && pin_file(p->fd, key) == 0;
+        return false; /* nothing comes, what was there goes */
+}
+
+static void forget_exports(Gate *g, uint64_t key, const Places *p) {
         Export x;
 
-        if (agreed) {
-                filed_drop_replaced(g, fd, first, n);
-                if (filed_inode(fd, &dev, &ino) && pin_file(fd, key) == 0)
-                        exports_confirm(&g->exports, key, dev, ino); /* else charged until the end */
-                return;
-        }
         while (exports_take(&g->exports, key, EXPORTS_ANY, &x))
                 filed_drop(g, &x);
+        if (p->locked)
+                pin_release(p->fd, key);
 }
 
 /* The status with which it is refused, or RM_OK. Of what cannot have a duplicate below its device the driver makes none either. */
@@ -137,47 +146,68 @@ static void free_copies(const Call *c, const Places *p) {
 }
 
 static long export_places(Call *c, void *params, Places *p) {
-        uint64_t key = pin_new_key() | PIN_KEYS;
+        uint64_t key = pin_new_key() | PIN_KEYS, turn;
         uint32_t status;
         long r = 0;
 
+        p->locked = lock_places(p, key);
         p->pinned = gate_file(c->g, p->fd) == GATE_FILE_RM && gate_pin_export(c->g, p->fd);
         status = count_places(c, key, p);
+        turn = exports_turn(&c->g->exports);
         if (status == RM_OK)
                 r = call_driver_with(c, params);
         free_copies(c, p);
-        /* a single one only goes to a file that has none */
-        settle_exports(c->g, key, p->fd, p->first, c->ask.what == RM_EXPORT_MANY ? p->n : 0,
-                       status == RM_OK && call_agreed(c, r));
+        if (status != RM_OK || !call_agreed(c, r))
+                forget_exports(c->g, key, p);
+        else {
+                if (c->ask.what == RM_EXPORT_MANY) /* a single one only goes to a file that has none */
+                        filed_drop_replaced(c->g, p->fd, p->first, p->n, turn);
+                if (p->locked && !p->counted)
+                        pin_release(p->fd, key);
+                else if (p->locked) /* else charged until the end */
+                        exports_confirm(&c->g->exports, key, p->dev, p->ino);
+        }
         return status == RM_OK ? call_answer(c, r) : call_refuse(c, status);
 }
 
 static long export_many(Call *c) {
         RmExportMany p;
+        int fd;
+        long r;
 
         if (peek(&p, c->ask.params, sizeof p) < 0)
                 return call_refuse(c, RM_ERR_INVALID_ADDRESS);
-        return export_places(c, &p,
-                             &(Places){.fd = p.fd,
-                                       .device = p.device,
-                                       .parent = p.device,
-                                       .first = p.index,
-                                       .n = p.n <= RM_EXPORTS_MAX ? p.n : 0,
-                                       .objects = (uint8_t *) &p.objects});
+        fd = p.fd;
+        p.fd = filed_hold(fd);
+        r = export_places(c, &p,
+                          &(Places){.fd = p.fd,
+                                    .device = p.device,
+                                    .parent = p.device,
+                                    .first = p.index,
+                                    .n = p.n <= RM_EXPORTS_MAX ? p.n : 0,
+                                    .objects = (uint8_t *) &p.objects});
+        filed_let_go(p.fd, fd);
+        return r;
 }
 
 long call_export(Call *c) {
         RmExport p;
+        int fd;
+        long r;
 
         if (c->ask.what == RM_EXPORT_MANY)
                 return export_many(c);
         if (peek(&p, c->ask.params, sizeof p) < 0)
                 return call_refuse(
                         c, RM_ERR_INVALID_ADDRESS); /* it could be there by the time the driver looks */
-        return export_places(c, &p,
-                             &(Places){.fd = p.fd,
-                                       .device = p.device,
-                                       .parent = p.parent,
-                                       .n = 1,
-                                       .objects = (uint8_t *) &p.object});
+        fd = p.fd;
+        p.fd = filed_hold(fd);
+        r = export_places(c, &p,
+                          &(Places){.fd = p.fd,
+                                    .device = p.device,
+                                    .parent = p.parent,
+                                    .n = 1,
+                                    .objects = (uint8_t *) &p.object});
+        filed_let_go(p.fd, fd);
+        return r;
 }

@@ -45,14 +45,20 @@ int exports_add(Exports *e, const Export *export_) {
         return r;
 }
 
+uint64_t exports_turn(Exports *e) {
+        return atomic_fetch_add_explicit(&e->turn, 1, memory_order_relaxed) + 1;
+}
+
 void exports_confirm(Exports *e, uint64_t key, uint64_t dev, uint64_t ino) {
+        uint64_t turn = exports_turn(e);
+
         if (!spin_take(&e->lock))
                 return;
         for (uint32_t i = 0; i < exports_count(e); i++)
-                if (e->list[i].key == key) {
+                if (e->list[i].key == key && e->list[i].since == EXPORT_ASKED) {
                         e->list[i].dev = dev;
                         e->list[i].ino = ino;
-                        e->list[i].pending = false;
+                        e->list[i].since = turn;
                 }
         spin_drop(&e->lock);
 }
@@ -91,6 +97,16 @@ bool exports_take(Exports *e, uint64_t key, uint32_t place, Export *ret) {
         }
         spin_drop(&e->lock);
         return found != NULL;
+}
+
+bool exports_have(Exports *e, uint64_t key) {
+        bool there;
+
+        if (!spin_take(&e->lock))
+                return false;
+        there = find(e, key, EXPORTS_ANY) != NULL;
+        spin_drop(&e->lock);
+        return there;
 }
 
 /* Under the lock of the list: as long as it is in there its own reference is, too. */

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "gate/rows.h"
@@ -16,6 +18,17 @@ bool filed_inode(int fd, uint64_t *ret_dev, uint64_t *ret_ino) {
         *ret_dev = st.st_dev;
         *ret_ino = st.st_ino;
         return true;
+}
+
+int filed_hold(int fd) {
+        long held = sys_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3);
+
+        return held >= 0 ? (int) held : held == -EBADF ? -1 : fd;
+}
+
+void filed_let_go(int held, int fd) {
+        if (held >= 0 && held != fd)
+                (void) sys_call(SYS_close, held); /* the program has its own */
 }
 
 /* From their own row to that of the files, and back. */
@@ -82,7 +95,7 @@ void filed_drop_closed(Gate *g, int fd) {
         if (exports_count(&g->exports) == 0 || !filed_inode(fd, &dev, &ino))
                 return;
         for (uint32_t i = exports_count(&g->exports); i-- > 0;) {
-                if (!exports_at(&g->exports, i, &x) || x.pending || x.dev != dev || x.ino != ino)
+                if (!exports_at(&g->exports, i, &x) || !export_is_there(&x) || x.dev != dev || x.ino != ino)
                         continue;
                 batch.keys[batch.n] = x.key;
                 batch.places[batch.n++] = x.place;
@@ -94,11 +107,32 @@ void filed_drop_closed(Gate *g, int fd) {
         drop_unlocked(g, fd, &batch);
 }
 
-void filed_drop_replaced(Gate *g, int fd, uint32_t first, uint32_t n) {
-        Export x, gone;
+typedef struct Replaced {
+        Gate *g;
+        int fd;
+        uint32_t first, n;
+        uint64_t turn;
+} Replaced;
 
-        for (uint32_t i = exports_count(&g->exports); i-- > 0;)
-                if (exports_at(&g->exports, i, &x) && !x.pending && x.place >= first && x.place - first < n &&
-                    pin_is_here(fd, x.key) && exports_take(&g->exports, x.key, x.place, &gone))
-                        filed_drop(g, &gone);
+static void drop_replaced(void *userdata, uint64_t key) {
+        const Replaced *r = userdata;
+        Export x, gone;
+        bool any = false;
+
+        for (uint32_t i = exports_count(&r->g->exports); i-- > 0;)
+                if (exports_at(&r->g->exports, i, &x) && x.key == key && export_is_there(&x) &&
+                    x.since < r->turn && x.place >= r->first && x.place - r->first < r->n &&
+                    exports_take(&r->g->exports, key, x.place, &gone)) {
+                        filed_drop(r->g, &gone);
+                        any = true;
+                }
+        if (any && !exports_have(&r->g->exports, key))
+                pin_release(r->fd, key);
+}
+
+void filed_drop_replaced(Gate *g, int fd, uint32_t first, uint32_t n, uint64_t turn) {
+        Replaced replaced = {g, fd, first, n, turn};
+
+        if (exports_count(&g->exports) > 0) /* cannot be told: they stay counted until the file is closed */
+                (void) pin_each_export(fd, drop_replaced, &replaced);
 }

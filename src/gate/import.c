@@ -5,25 +5,59 @@
 #include "rm/travel.h"
 #include "slice/pin.h"
 
-/* What this process has exported to that file itself is charged already. */
-static bool is_own(Call *c, int fd, uint32_t place, Export *ret) {
-        Export x;
+/* Which exports of this process are at these places of the file, and charged already: their keys; 0: none, or it is not sure. */
+typedef struct Owned {
+        Gate *g;
+        uint32_t first, n;
+        bool unsure; /* of all: another process has exported to the file */
+        uint64_t keys[RM_IMPORTS_MAX];
+} Owned;
 
-        for (uint32_t i = exports_count(&c->g->exports); i-- > 0;)
-                if (exports_at(&c->g->exports, i, &x) && !x.pending && x.place == place &&
-                    pin_is_here(fd, x.key) && exports_ref(&c->g->exports, x.key, place, &c->g->objects, ret))
-                        return true;
-        return false;
+#define UNSURE UINT64_MAX /* two of our threads have exported there, or one is about to */
+
+static void look_at(void *userdata, uint64_t key) {
+        Owned *o = userdata;
+        Export x;
+        bool ours = false;
+
+        for (uint32_t i = exports_count(&o->g->exports); i-- > 0;) {
+                if (!exports_at(&o->g->exports, i, &x) || x.key != key)
+                        continue;
+                ours = true;
+                if (x.place >= o->first && x.place - o->first < o->n && o->keys[x.place - o->first] != key)
+                        o->keys[x.place - o->first] =
+                                o->keys[x.place - o->first] == 0 && export_is_there(&x) ? key : UNSURE;
+        }
+        o->unsure |= !ours;
 }
 
-/* false: there is no room for it, and it is gone again. */
-static bool came(Call *c, int fd, uint32_t place, uint32_t parent, uint32_t object) {
+static void owned_look(Owned *o, Gate *g, int fd, uint32_t first, uint32_t n) {
+        o->g = g;
+        o->first = first;
+        o->n = exports_count(&g->exports) > 0 ? n : 0;
+        o->unsure = false;
+        for (uint32_t i = 0; i < n; i++)
+                o->keys[i] = 0;
+        if (o->n > 0 && pin_each_export(fd, look_at, o) < 0)
+                o->unsure = true;
+}
+
+/* What the driver gave in between was this process's own: 0, or its key. */
+static uint64_t owned_key(const Owned *before, const Owned *after, uint32_t i) {
+        bool sure = i < before->n && i < after->n && !before->unsure && !after->unsure &&
+                    before->keys[i] == after->keys[i] && after->keys[i] != UNSURE;
+
+        return sure ? after->keys[i] : 0;
+}
+
+/* false: there is no room for it, and it is gone again. key: of our export, 0: it is not ours. */
+static bool came(Call *c, uint64_t key, uint32_t place, uint32_t parent, uint32_t object) {
         Object source;
         Export own;
 
         c->ask.parent = parent;
         c->seat = objects_seat(&c->g->objects, c->ask.client, parent);
-        if (!is_own(c, fd, place, &own))
+        if (key == 0 || !exports_ref(&c->g->exports, key, place, &c->g->objects, &own))
                 return call_charge_foreign(c, object);
         source = filed_source(&own);
         if (!gate_pin_row(c->g, c->fd, &c->seat, own.row)) {
@@ -35,65 +69,100 @@ static bool came(Call *c, int fd, uint32_t place, uint32_t parent, uint32_t obje
         return true;
 }
 
-/* What was charged already, of a call that is refused in the end. */
-static void send_back(Call *c, const RmImportMany *p, uint32_t n) {
+typedef struct Arrivals { /* of a file, and what came from them: in the copy that the driver got */
+        int fd;
+        uint32_t parent, first, n;
+        const uint32_t *objects;
+        const uint8_t *types; /* NULL: from each one something */
+} Arrivals;
+
+static bool is_empty(const Arrivals *p, uint32_t i) {
+        return p->types && p->types[i] == RM_IMPORT_NONE;
+}
+
+/* The first n, which are charged already, and the others, but one, which is gone. */
+static void send_back(Call *c, const Arrivals *p, uint32_t n) {
         ObjectBytes freed;
         ObjectMark mark;
 
         object_bytes_none(&freed);
-        for (uint32_t i = 0; i < n; i++) {
-                if (p->types[i] == RM_IMPORT_NONE)
+        for (uint32_t i = 0; i < p->n; i++) {
+                if (is_empty(p, i) || i == n)
                         continue;
                 call_free_again(c, p->objects[i]);
-                if (objects_find(&c->g->objects, c->ask.client, p->objects[i], &mark))
+                if (i < n && objects_find(&c->g->objects, c->ask.client, p->objects[i], &mark))
                         objects_forget(&c->g->objects, &mark, &freed);
         }
         gate_give_back(c->g, &freed);
 }
 
-static long import_many(Call *c) {
-        RmImportMany p;
-        uint32_t n, i;
-        long r;
+/* true: the driver has agreed, and there is room for all of it. Otherwise *ret is what to answer. */
+static bool import_places(Call *c, void *params, const Arrivals *p, long *ret) {
+        Owned before, after;
 
-        if (peek(&p, c->ask.params, sizeof p) < 0)
-                return call_refuse(c, RM_ERR_INVALID_ADDRESS);
-        r = call_driver_with(c, &p);
-        if (!call_agreed(c, r))
-                return call_answer(c, r);
-        n = p.n <= RM_IMPORTS_MAX ? p.n : RM_IMPORTS_MAX;
-        for (i = 0; i < n; i++)
-                if (p.types[i] != RM_IMPORT_NONE &&
-                    !came(c, p.fd, (uint32_t) p.index + i, p.parent, p.objects[i]))
-                        break;
-        if (i < n) {
-                send_back(c, &p, i);
-                for (i++; i < n; i++)
-                        if (p.types[i] != RM_IMPORT_NONE)
-                                call_free_again(c, p.objects[i]);
-                return call_refuse(c, RM_ERR_NO_MEMORY);
+        owned_look(&before, c->g, p->fd, p->first, p->n);
+        *ret = call_driver_with(c, params);
+        if (!call_agreed(c, *ret)) {
+                *ret = call_answer(c, *ret);
+                return false;
         }
-        if (poke(c->ask.params, &p, sizeof p) < 0)
+        owned_look(&after, c->g, p->fd, p->first, p->n);
+        for (uint32_t i = 0; i < p->n; i++)
+                if (!is_empty(p, i) &&
+                    !came(c, owned_key(&before, &after, i), p->first + i, p->parent, p->objects[i])) {
+                        send_back(c, p, i);
+                        *ret = call_refuse(c, RM_ERR_NO_MEMORY);
+                        return false;
+                }
+        return true;
+}
+
+/* By the copy: what is in the program's memory could be another by the time the driver looks. */
+static long hand_over(Call *c, const void *params, size_t size, long r) {
+        if (poke(c->ask.params, params, size) < 0)
                 rm_set_status(&c->ask, c->outer,
                               RM_ERR_INVALID_ADDRESS); /* it is there, as with the driver */
         return call_answer(c, r);
 }
 
+static long import_many(Call *c) {
+        RmImportMany p;
+        bool came_all;
+        int fd;
+        long r;
+
+        if (peek(&p, c->ask.params, sizeof p) < 0)
+                return call_refuse(c, RM_ERR_INVALID_ADDRESS);
+        fd = p.fd;
+        p.fd = filed_hold(fd);
+        came_all = import_places(c, &p,
+                                 &(Arrivals){.fd = p.fd,
+                                             .parent = p.parent,
+                                             .first = p.index,
+                                             .n = p.n <= RM_IMPORTS_MAX ? p.n : RM_IMPORTS_MAX,
+                                             .objects = p.objects,
+                                             .types = p.types},
+                                 &r);
+        filed_let_go(p.fd, fd);
+        p.fd = fd;
+        return came_all ? hand_over(c, &p, sizeof p, r) : r;
+}
+
 long call_import(Call *c) {
         RmImport p;
+        bool came_all;
+        int fd;
         long r;
 
         if (c->ask.what == RM_IMPORT_MANY)
                 return import_many(c);
         if (peek(&p, c->ask.params, sizeof p) < 0)
-                return call_refuse(
-                        c, RM_ERR_INVALID_ADDRESS); /* it could be there by the time the driver looks */
-        r = call_driver_with(c, &p);
-        if (!call_agreed(c, r))
-                return call_answer(c, r);
-        if (!came(c, p.fd, 0, p.parent, p.object))
-                return call_refuse(c, RM_ERR_NO_MEMORY);
-        if (poke(c->ask.params, &p, sizeof p) < 0)
-                rm_set_status(&c->ask, c->outer, RM_ERR_INVALID_ADDRESS); /* as above */
-        return call_answer(c, r);
+                return call_refuse(c, RM_ERR_INVALID_ADDRESS);
+        fd = p.fd;
+        p.fd = filed_hold(fd);
+        came_all = import_places(
+                c, &p, &(Arrivals){.fd = p.fd, .parent = p.parent, .n = 1, .objects = &p.object}, &r);
+        filed_let_go(p.fd, fd);
+        p.fd = fd;
+        return came_all ? hand_over(c, &p, sizeof p, r) : r;
 }

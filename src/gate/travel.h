@@ -38,8 +38,14 @@ bool filed_set_apart(Gate *g, Export *x);
 void filed_drop_closed(Gate *g, int fd);
 
 void filed_drop(Gate *g, const Export *x); /* a file is a holder no longer */
-void filed_drop_replaced(Gate *g, int fd, uint32_t first,
-                         uint32_t n); /* what was in these places of it before */
+
+/* What was in these places of the file before that turn: what came later may be what is there now. */
+void filed_drop_replaced(Gate *g, int fd, uint32_t first, uint32_t n, uint64_t turn);
+
+/* A descriptor of one's own for the same file, which the driver is given: by the time it looks, another thread may have closed the program's, and
+ * opened something else under its number. -1: it is none; fd itself: no other one is to be had. */
+int filed_hold(int fd);
+void filed_let_go(int held, int fd);
 
 bool filed_inode(int fd, uint64_t *ret_dev,
                  uint64_t *ret_ino); /* which one it is; false: it cannot be told */

@@ -18,8 +18,6 @@ enum {
 #endif
 };
 
-#define PAGES (~UINT64_C(4095)) /* of the smallest size there is */
-
 typedef struct Wanted {
         const char *const *names;
         unsigned n, max;
@@ -94,13 +92,14 @@ static bool is_header(const Elf64_Ehdr *e) {
 }
 
 /* The linker seals whole pages, from the one in which it begins to the last one that it fills. */
-static bool is_sealed(const Elf64_Phdr *p, uint64_t offset) {
-        uint64_t page = offset & PAGES, first = p->p_vaddr & PAGES, end = (p->p_vaddr + p->p_memsz) & PAGES;
+static bool is_sealed(const Elf64_Phdr *p, uint64_t offset, uint64_t page_size) {
+        uint64_t pages = ~(page_size - 1);
+        uint64_t page = offset & pages, first = p->p_vaddr & pages, end = (p->p_vaddr + p->p_memsz) & pages;
 
         return page >= first && page < end;
 }
 
-ElfPlace elf_place(ElfRead read, uint64_t base, uint64_t address) {
+ElfPlace elf_place(ElfRead read, uint64_t base, uint64_t address, uint64_t page_size) {
         uint64_t offset = address - base;
         ElfPlace place = ELF_PLACE_OUTSIDE;
         bool sealed = false;
@@ -112,7 +111,7 @@ ElfPlace elf_place(ElfRead read, uint64_t base, uint64_t address) {
         for (unsigned i = 0; i < e.e_phnum; i++) {
                 if (!read(&p, base + e.e_phoff + i * sizeof p, sizeof p))
                         return ELF_PLACE_UNKNOWN;
-                if (p.p_type == PT_GNU_RELRO && is_sealed(&p, offset))
+                if (p.p_type == PT_GNU_RELRO && is_sealed(&p, offset, page_size))
                         sealed = true;
                 if (p.p_type == PT_LOAD && offset >= p.p_vaddr && offset - p.p_vaddr < p.p_memsz)
                         place = p.p_flags & PF_W ? ELF_PLACE_DATA : ELF_PLACE_FIXED;

@@ -23,5 +23,7 @@ typedef enum ElfPlace {
         ELF_PLACE_SEALED, /* only until it was relocated (PT_GNU_RELRO) */
 } ElfPlace;
 
-/* What is at an address of the object that is loaded at base. */
-ElfPlace elf_place(ElfRead read, uint64_t base, uint64_t address);
+enum { ELF_PAGE = 4096 }; /* the smallest there is */
+
+/* What is at an address of the object that is loaded at base. page_size: the kernel's, a power of two, by which the linker has sealed. */
+ElfPlace elf_place(ElfRead read, uint64_t base, uint64_t address, uint64_t page_size);

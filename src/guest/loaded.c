@@ -95,7 +95,7 @@ bool loaded_find_holder(ElfRead read, uint64_t head, uint64_t address, ElfObject
                         continue;
                 if (m.base == 0 && fixed == 0)
                         fixed = m.dynamic;
-                if (elf_place(read, m.base, address) > ELF_PLACE_OUTSIDE)
+                if (elf_place(read, m.base, address, ELF_PAGE) > ELF_PLACE_OUTSIDE)
                         return elf_open(read, m.base, m.dynamic, ret);
         }
         return fixed != 0 && elf_open(read, 0, fixed, ret);

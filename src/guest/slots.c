@@ -11,9 +11,9 @@
 #include "guest/spin.h"
 
 enum {
-        SLOTS_MAX = 32,         /* of one object: three kinds of each name */
-        LIBRARIES_MAX = 8,      /* of one DT_SONAME */
-        PAGE = 4096,            /* the smallest there is, */
+        SLOTS_MAX = 32,    /* of one object: three kinds of each name */
+        LIBRARIES_MAX = 8, /* of one DT_SONAME */
+        PAGE = ELF_PAGE,
         PAGE_LARGEST = 1 << 16, /* and on aarch64 */
 };
 
@@ -129,9 +129,10 @@ static uint32_t ask(const Front *front) {
 
 /* ---- slots ---- */
 
-/* Eight bytes at once: another thread may be calling through it. Where it was sealed it is sealed again. */
+/* Eight bytes at once: another thread may be calling through it. Where it was sealed it is sealed again, by the size of pages that the kernel
+ * shows to have: by a smaller one data that is beside it would be sealed as well. */
 static bool put(uint64_t base, uint64_t address, uintptr_t ours) {
-        ElfPlace place = elf_place(loaded_read, base, address);
+        ElfPlace place = elf_place(loaded_read, base, address, PAGE);
 
         if (place == ELF_PLACE_OUTSIDE || place == ELF_PLACE_FIXED || address % sizeof ours != 0)
                 return false;
@@ -144,7 +145,7 @@ static bool put(uint64_t base, uint64_t address, uintptr_t ours) {
                 if (r < 0)
                         return false;
                 __atomic_store_n((uintptr_t *) (uintptr_t) address, ours, __ATOMIC_RELEASE);
-                if (place == ELF_PLACE_SEALED)
+                if (elf_place(loaded_read, base, address, size) == ELF_PLACE_SEALED)
                         (void) sys_call(SYS_mprotect, page, size, PROT_READ); /* else it stays open */
                 return true;
         }
@@ -158,7 +159,7 @@ static bool is_to_be_ours(const ElfObject *o, uint64_t value, uintptr_t front) {
 
         if (value == front)
                 return true;
-        place = elf_place(loaded_read, o->base, value);
+        place = elf_place(loaded_read, o->base, value, PAGE);
         return place == ELF_PLACE_FIXED || place == ELF_PLACE_UNKNOWN;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "cards/cdi.h"
+#include "identity/candidate.h"
 #include "share/environment.h"
 
 /* ---- turns ---- */
@@ -79,21 +80,6 @@ typedef struct Owner {
         const RosterContainer *container;
 } Owner;
 
-/* The first container of the pod that asks for so many and was given none. */
-static const RosterContainer *next_without(const Allocator *a, const RosterPod *pod, DeviceKind kind,
-                                           size_t n) {
-        const Record *record = records_find(a->records, str_from(pod->uid));
-
-        for (size_t i = 0; i < pod->n_containers; i++) {
-                const RosterContainer *c = &pod->containers[i];
-                const RecordContainer *given = record ? record_container(record, str_from(c->name)) : NULL;
-
-                if (roster_asks(pod, c, kind) == n && (!given || given->given[kind].n == 0))
-                        return c;
-        }
-        return NULL;
-}
-
 /* Devices of an init container are given to a later one of the same pod without a question, when they suffice: then the
  * books know whose they are. */
 static Owner owner_by_records(const Allocator *a, DeviceKind kind, const DeviceSet *set) {
@@ -106,7 +92,7 @@ static Owner owner_by_records(const Allocator *a, DeviceKind kind, const DeviceS
                                 continue;
                         pod = roster_find(a->roster, str_from(record->uid));
                         if (pod)
-                                return (Owner){pod, next_without(a, pod, kind, set->n)};
+                                return (Owner){pod, candidate_without(a->records, pod, kind, set->n)};
                 }
         return (Owner){0};
 }

@@ -152,18 +152,22 @@ const RosterPod *candidate_refused(const CandidateAsk *ask, const PodList *list)
         return NULL;
 }
 
-/* By our own books: the first of its containers that asks for so many and was given none. */
-static const RosterContainer *container_without(const CandidateAsk *ask, const RosterPod *pod) {
-        const Record *record = records_find(ask->records, str_from(pod->uid));
+const RosterContainer *candidate_without(const Records *records, const RosterPod *pod, DeviceKind kind,
+                                         size_t n) {
+        const Record *record = records_find(records, str_from(pod->uid));
 
-        for (size_t i = 0; pod->grant && i < pod->n_containers; i++) {
+        for (size_t i = 0; i < pod->n_containers; i++) {
                 const RosterContainer *c = &pod->containers[i];
                 const RecordContainer *given = record ? record_container(record, str_from(c->name)) : NULL;
 
-                if (roster_asks(pod, c, ask->kind) == ask->size && (!given || given->given[ask->kind].n == 0))
+                if (roster_asks(pod, c, kind) == n && (!given || given->given[kind].n == 0))
                         return c;
         }
         return NULL;
+}
+
+static const RosterContainer *container_without(const CandidateAsk *ask, const RosterPod *pod) {
+        return pod->grant ? candidate_without(ask->records, pod, ask->kind, ask->size) : NULL;
 }
 
 RosterPod *candidate_guess(const CandidateAsk *ask, Str turn, const RosterContainer **ret) {

@@ -36,6 +36,10 @@ bool candidate_is_doubtful(const CandidateAsk *ask, const Candidate *found);
 /* One of List's that can never be served; NULL: none. */
 const RosterPod *candidate_refused(const CandidateAsk *ask, const PodList *list);
 
+/* By our own books: the first container of the pod that asks for n of them and was given none; NULL: there is none. */
+const RosterContainer *candidate_without(const Records *records, const RosterPod *pod, DeviceKind kind,
+                                         size_t n);
+
 /* The kubelet has answered no List at all. The pod whose turn it was ("": nobody's) goes first, as admission goes pod by pod; else the
  * only one that it could be. PreStart proves it in either case. NULL: nobody knows. */
 RosterPod *candidate_guess(const CandidateAsk *ask, Str turn, const RosterContainer **ret);

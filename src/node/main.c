@@ -5,6 +5,7 @@
 #include <argp.h>
 #include <errno.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "base/log.h"
@@ -19,6 +20,7 @@
 
 enum { EXIT_USAGE = 2, EXIT_BROKEN = 3 };
 enum { SLICES_MIB = 64, SLICES_MIB_MAX = 65536 };
+enum { FILES = 4096 };
 enum { HUNG = 10, HUNG_MAX = 86400 }; /* s */
 enum {
         KEY_KUBECONFIG = 256,
@@ -366,6 +368,17 @@ static int run(void *userdata) {
         return r < 0 ? broken(strerror(-r)) : 0;
 }
 
+/* Two of each page are open here, and three in the arbiter; 1,024 is what systemd gives to services. Not more than children close that cannot close all
+ * at once (slice/lease.c, arbiter/keep.c). */
+static void allow_files(void) {
+        struct rlimit files;
+
+        if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < FILES) {
+                files.rlim_cur = files.rlim_max < FILES ? files.rlim_max : FILES;
+                (void) setrlimit(RLIMIT_NOFILE, &files);
+        }
+}
+
 static void on_ended(void *userdata, pid_t pid) {
         Options *o = userdata;
 
@@ -387,6 +400,7 @@ int node_main(int argc, char **argv) {
         argp_err_exit_status = EXIT_USAGE;
         if (argp_parse(&parser, argc, argv, 0, NULL, &o) != 0)
                 return EXIT_USAGE;
+        allow_files();
         node_arbiter_start(&o.arbiter, o.agent.slices, UINT64_C(1000000000) * o.agent.hung);
         o.agent.arbiter = o.arbiter.hear;
         supervise_others(on_ended);

@@ -105,6 +105,7 @@ int board_open(Board *b, const char *path, bool make, Fault *fault) {
 
 void board_done(Board *b) {
         board_unlock(b);
+        kept_done(&b->kept);
         if (b->fd >= 0)
                 (void) close(b->fd);
         *b = BOARD_NULL;
@@ -122,6 +123,8 @@ int board_refresh(Board *b, Fault *fault) {
         if (r < 0)
                 return r;
         again.proc = b->proc;
+        again.kept = b->kept; /* containers have them mounted still */
+        b->kept = (Kept){0};
         board_done(b);
         *b = again;
         return 0;
@@ -236,6 +239,7 @@ void board_drop(Board *b, const char *id) {
         _cleanup_close_ int dir = openat(b->fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
         char name[16], path[BOARD_PATH + BOARD_ID];
 
+        kept_drop(&b->kept, id);
         if (dir < 0)
                 return;
         for (uint32_t i = 0; i < BOARD_CARDS; i++) {
@@ -367,9 +371,16 @@ static int put_owner(int dir, const char *owner, int *ret, Fault *fault) {
         return 0;
 }
 
+/* Whoever looks for new pages watches the board's folder, and is told by its times: what stands deeper, or is mounted there, he does not
+ * see. Else he looks now and then. */
+static void ring(const Board *b) {
+        (void) futimens(b->fd, NULL);
+}
+
 /* Directories that are there already are used again. */
-static int put_cards(int dir, const SliceSpec *specs, size_t n, Fault *fault) {
+static int put_cards(Board *b, const char *id, int dir, const SliceSpec *specs, size_t n, Fault *fault) {
         for (size_t i = 0; i < n; i++) {
+                _cleanup_(slice_held_done) SliceHeld held = SLICE_HELD_NULL;
                 _cleanup_close_ int fd = -1;
                 char name[24];
                 int r;
@@ -382,10 +393,13 @@ static int put_cards(int dir, const SliceSpec *specs, size_t n, Fault *fault) {
                 if (fd < 0)
                         return fault_set(fault, -errno, "cannot open a slice's directory: %s",
                                          strerror(errno));
-                r = slice_files_make(fd, &specs[i], fault);
+                r = slice_files_make_held(fd, &specs[i], &held, fault);
+                if (r == 0 && kept_put(&b->kept, id, (uint32_t) i, &held) < 0)
+                        r = fault_set(fault, -ENOMEM, "out of memory");
                 if (r < 0)
                         return r;
         }
+        ring(b);
         return 0;
 }
 
@@ -409,7 +423,7 @@ int board_put(Board *b, const char *id, const char *owner, const SliceSpec *spec
         if (r == 0)
                 r = put_owner(dir, owner, &held, fault);
         if (r == 0)
-                r = put_cards(dir, specs, n, fault);
+                r = put_cards(b, id, dir, specs, n, fault);
         if (r < 0) {
                 board_drop(b, id);
                 return say_full(b, r, fault);
@@ -477,7 +491,7 @@ static int set_apart(const Board *b, const char *id, size_t n, int *dir, Fault *
         return open_slice(b, id, dir, fault);
 }
 
-static int say_anew(const Board *b, int dir, const char *owner, const SliceSpec *specs, size_t n,
+static int say_anew(Board *b, const char *id, int dir, const char *owner, const SliceSpec *specs, size_t n,
                     Fault *fault) {
         int r;
 
@@ -486,7 +500,7 @@ static int say_anew(const Board *b, int dir, const char *owner, const SliceSpec 
         if (r == 0)
                 r = write_preload(dir, fault);
         if (r == 0)
-                r = put_cards(dir, specs, n, fault);
+                r = put_cards(b, id, dir, specs, n, fault);
         return say_full(b, r, fault);
 }
 
@@ -508,7 +522,7 @@ int board_renew(Board *b, const char *id, const char *owner, const SliceSpec *sp
         if (r == 0)
                 r = set_apart(b, id, n, &dir, fault);
         if (r == 0)
-                r = say_anew(b, dir, owner, specs, n, fault);
+                r = say_anew(b, id, dir, owner, specs, n, fault);
         if (r < 0 && made)
                 board_drop(b, id); /* without an owner nobody would throw it away */
         return r;
@@ -543,14 +557,40 @@ typedef struct Sweep {
         void *userdata;
 } Sweep;
 
+/* Of an agent before us, or it was leased when we looked last. Cards are numbered without gaps. */
+static int keep_pages(Board *b, const char *id) {
+        for (uint32_t i = 0; i < BOARD_CARDS; i++) {
+                _cleanup_(slice_held_done) SliceHeld held = SLICE_HELD_NULL;
+                _cleanup_close_ int fd = -1;
+                char path[BOARD_ID + 16];
+
+                if (kept_has(&b->kept, id, i))
+                        continue;
+                (void) snprintf(path, sizeof path, "%s/%u", id, i);
+                fd = openat(b->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+                if (fd < 0)
+                        return 0;
+                slice_files_hold(fd, &held);
+                if (kept_put(&b->kept, id, i, &held) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
 static int sweep_step(Board *b, const char *id, void *userdata) {
         const Sweep *s = userdata;
 
-        if (is_agents(b, id) && !s->keep(s->userdata, id))
-                board_drop(b, id);
+        if (!is_agents(b, id))
+                return 0;
+        if (s->keep(s->userdata, id))
+                return keep_pages(b, id);
+        board_drop(b, id);
         return 0;
 }
 
 int board_sweep(Board *b, bool (*keep)(void *userdata, const char *id), void *userdata) {
-        return walk(b, sweep_step, &(Sweep){keep, userdata});
+        int r = walk(b, sweep_step, &(Sweep){keep, userdata});
+
+        kept_sweep(&b->kept, keep, userdata); /* folders that others have removed */
+        return r;
 }

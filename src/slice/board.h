@@ -10,10 +10,13 @@
  *
  * The node agent's slices stand on the same board: `aliquot run` of root counts them, and `aliquot smi` shows both. Each is a file
  * system of its own (slice/mount.h) where the agent can mount one. A slice of `aliquot run` lives as long as anybody has its owner's
- * descriptor, or any process has a row, or what a row counts is on an open file. */
+ * descriptor, or any process has a row, or what a row counts is on an open file.
+ *
+ * Whoever makes pages keeps them open (slice/kept.h), and says to whoever watches BOARD that there are new ones by changing its times. */
 
 #include "base/fault.h"
 #include "slice/files.h"
+#include "slice/kept.h"
 
 enum { BOARD_CARDS = 32, BOARD_ID = 128, BOARD_OWNER = 256, BOARD_PATH = 4096 };
 
@@ -39,6 +42,7 @@ typedef struct Board {
         const char *
                 proc; /* the agent's new slices are file systems of their own, as in slice/mount.h; NULL: they are not. Lent */
         char path[BOARD_PATH];
+        Kept kept; /* pages that were made through it, as long as it is open and they stand there */
 } Board;
 
 #define BOARD_NULL ((Board){.fd = -1, .lock = -1})
@@ -86,5 +90,7 @@ int board_renew(Board *b, const char *id, const char *owner, const SliceSpec *sp
 /* Makes its BOARD_PRELOAD, where a slice has none, because an agent made it who gave one to all containers. 0 or negative errno with a fault. */
 int board_preload(Board *b, const char *id, Fault *fault);
 
-/* Drops the agent's slices that keep() does not want, and what it has left half made. 0 or negative errno when the board cannot be read. */
+/* Drops the agent's slices that keep() does not want, and what it has left half made. Pages of the others that an agent before us has made are
+ * kept open from now on, where they can be opened without waiting, and no others are. 0, -ENOMEM, or negative errno when the board cannot be
+ * read. */
 int board_sweep(Board *b, bool (*keep)(void *userdata, const char *id), void *userdata);

@@ -237,9 +237,17 @@ int slice_files_give_back(int directory) {
 
 /* ---- making ---- */
 
+void slice_held_done(SliceHeld *held) {
+        cleanup_closep(&held->limits);
+        cleanup_closep(&held->counters);
+        *held = SLICE_HELD_NULL;
+}
+
 /* Whoever planted something under the name of the file to be renamed does not get it written to. */
-static int write_beside(int directory, const char *name, const void *bytes, size_t size, mode_t mode) {
+static int write_beside(int directory, const char *name, const void *bytes, size_t size, mode_t mode,
+                        int *ret) {
         _cleanup_close_ int fd = -1;
+        int r;
 
         if (unlinkat(directory, name, 0) < 0 && errno != ENOENT)
                 return -errno;
@@ -248,25 +256,32 @@ static int write_beside(int directory, const char *name, const void *bytes, size
                 return -errno;
         if (fchmod(fd, mode) < 0) /* past our umask */
                 return -errno;
-        return write_at(fd, bytes, size, 0);
+        r = write_at(fd, bytes, size, 0);
+        if (r == 0)
+                *ret = TAKE_FD(fd);
+        return r;
 }
 
-static int replace(int directory, const char *name, const void *bytes, size_t size, mode_t mode,
+/* Open for writing from before it has its name until the caller closes it: nobody can have leased it meanwhile. */
+static int replace(int directory, const char *name, const void *bytes, size_t size, mode_t mode, int *ret,
                    Fault *fault) {
+        _cleanup_close_ int fd = -1;
         char beside[32];
         int r;
 
         (void) snprintf(beside, sizeof beside, "%s.new", name); /* both names are ours, and short */
-        r = write_beside(directory, beside, bytes, size, mode);
+        r = write_beside(directory, beside, bytes, size, mode, &fd);
         if (r == 0 && renameat(directory, beside, directory, name) < 0)
                 r = -errno;
-        if (r == 0)
+        if (r == 0) {
+                *ret = TAKE_FD(fd);
                 return 0;
+        }
         (void) unlinkat(directory, beside, 0); /* half a page is of no use */
         return fault_set(fault, r, "cannot write the slice's %s: %s", name, strerror(-r));
 }
 
-static int make_limits(int directory, const SliceSpec *spec, Fault *fault) {
+static int make_limits(int directory, const SliceSpec *spec, int *ret, Fault *fault) {
         SliceLimits l = {.magic = SLICE_LIMITS_MAGIC,
                          .major = SLICE_MAJOR,
                          .minor = SLICE_MINOR,
@@ -291,7 +306,7 @@ static int make_limits(int directory, const SliceSpec *spec, Fault *fault) {
                                  spec->card, sizeof l.uuid - 1, spec->uuid);
         (void) snprintf(l.uuid, sizeof l.uuid, "%s", spec->uuid);
         (void) snprintf(l.container, sizeof l.container, "%s", spec->container); /* cut: it is for people */
-        return replace(directory, "limits", &l, sizeof l, 0644, fault);
+        return replace(directory, "limits", &l, sizeof l, 0644, ret, fault);
 }
 
 static int keep_counters(int directory) {
@@ -302,12 +317,22 @@ static int keep_counters(int directory) {
         return r == 0 ? read_counters(fd, &counters) : r;
 }
 
-static int make_counters(int directory, Fault *fault) {
+/* Leased, or something else that stands there. */
+static int hold(int directory, const char *name) {
+        int fd = -1;
+
+        (void) open_file(directory, name, O_RDWR, &fd);
+        return fd;
+}
+
+static int make_counters(int directory, int *ret, Fault *fault) {
         SliceCounters c;
         int r = keep_counters(directory);
 
-        if (r == 0)
+        if (r == 0) {
+                *ret = hold(directory, "counters");
                 return 0;
+        }
         if (r < 0 && r != -ENOENT)
                 return fault_set(fault, r, "cannot read the slice's counters: %s", strerror(-r));
         memset(&c, 0, sizeof c);
@@ -315,7 +340,7 @@ static int make_counters(int directory, Fault *fault) {
         c.major = SLICE_MAJOR;
         c.minor = SLICE_MINOR;
         c.size = sizeof c;
-        return replace(directory, "counters", &c, sizeof c, 0666, fault); /* any user of the container */
+        return replace(directory, "counters", &c, sizeof c, 0666, ret, fault); /* any user of the container */
 }
 
 /* A FIFO that is there stays: a container may have it mounted. */
@@ -345,14 +370,31 @@ static int check_kernel(int directory, Fault *fault) {
 }
 
 /* limits last: with it the slice is there. */
-int slice_files_make(int directory, const SliceSpec *spec, Fault *fault) {
+int slice_files_make_held(int directory, const SliceSpec *spec, SliceHeld *ret_held, Fault *fault) {
+        _cleanup_(slice_held_done) SliceHeld held = SLICE_HELD_NULL;
         int r = check_kernel(directory, fault);
 
         if (r == 0)
-                r = make_counters(directory, fault);
+                r = make_counters(directory, &held.counters, fault);
         if (r == 0)
                 r = make_bell(directory, fault);
-        return r < 0 ? r : make_limits(directory, spec, fault);
+        if (r == 0)
+                r = make_limits(directory, spec, &held.limits, fault);
+        if (r < 0)
+                return r;
+        *ret_held = held;
+        held = SLICE_HELD_NULL;
+        return 0;
+}
+
+int slice_files_make(int directory, const SliceSpec *spec, Fault *fault) {
+        _cleanup_(slice_held_done) SliceHeld held = SLICE_HELD_NULL;
+
+        return slice_files_make_held(directory, spec, &held, fault);
+}
+
+void slice_files_hold(int directory, SliceHeld *ret_held) {
+        *ret_held = (SliceHeld){.limits = hold(directory, "limits"), .counters = hold(directory, "counters")};
 }
 
 /* ---- changing ---- */

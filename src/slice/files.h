@@ -42,6 +42,14 @@ typedef struct SliceCompute {
 
 #define SLICE_BELL "bell"
 
+/* Both files, open for writing: as long as they are nobody can lease them (slice/lease.h). -1: it is not. */
+typedef struct SliceHeld {
+        int limits, counters;
+} SliceHeld;
+
+#define SLICE_HELD_NULL ((SliceHeld){-1, -1})
+void slice_held_done(SliceHeld *held);
+
 enum {
         SLICE_FILES_E_DAMAGED = 1, /* not a slice page of this major version, or cut short */
 };
@@ -50,6 +58,12 @@ enum {
  * because a container may be running on them; others are replaced, never written over. 0, or negative errno with a fault: -EINVAL a
  * uuid that is too long, -EOPNOTSUPP a kernel before 3.15, on which nobody could use them; else of the file that could not be made. */
 int slice_files_make(int directory, const SliceSpec *spec, Fault *fault);
+
+/* The same, and what is new of it was never closed before it is in *ret_held. Counters that stay and are leased are not in it. */
+int slice_files_make_held(int directory, const SliceSpec *spec, SliceHeld *ret_held, Fault *fault);
+
+/* Of a page that is there: what can be opened without waiting. */
+void slice_files_hold(int directory, SliceHeld *ret_held);
 
 /* Says another limit in the file that is there, because containers have it mounted. Bytes that are held above it stay; nothing is
  * reserved until they are fewer. 0, SLICE_FILES_E_DAMAGED with a fault, or negative errno with a fault. */

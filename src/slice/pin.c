@@ -24,6 +24,13 @@ int pin_file(int fd, uint64_t key) {
         return lock.l_start == (off_t) key && lock.l_len == 1 ? 0 : r;
 }
 
+void pin_release(int fd, uint64_t key) {
+        struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = (off_t) key, .l_len = 1};
+
+        (void) sys_call(SYS_fcntl, fd, F_OFD_SETLK,
+                        &lock); /* else it stays, and more is counted than there is */
+}
+
 uint64_t pin_inode(int fd) {
         struct stat st;
 
@@ -50,27 +57,13 @@ static void end_word(PinScan *s) {
         s->digits = s->other_signs = false;
 }
 
-static bool is_looked_for(PinScan *s, uint64_t key) {
-        bool found = false;
-
-        for (size_t i = 0; i < s->n; i++) {
-                if (s->keys[i] != key)
-                        continue;
-                found = true;
-                if (s->each)
-                        s->each[i] = true;
-        }
-        return found;
-}
-
 /* The last two words of the line: before, and what was being read. */
 static void end_line(PinScan *s) {
         uint64_t first = s->before;
 
         end_word(s);
-        if (first == s->before && first != PIN_NO_NUMBER && first != 0 &&
-            (is_looked_for(s, first) ? !s->others : s->others && first < PIN_KEYS))
-                s->found = true;
+        if (!s->done && first == s->before && first != PIN_NO_NUMBER && first != 0)
+                s->done = s->each(s->userdata, first);
         s->before = PIN_NO_NUMBER;
 }
 
@@ -94,53 +87,77 @@ void pin_scan(PinScan *scan, const char *text, size_t n) {
         }
 }
 
-/* 1: found, 0: not, negative: the list cannot be read. */
+/* 0, or negative: the list cannot be read. */
 static int scan_file(const char *path, PinScan *scan) {
         long fd = sys_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0), n;
         char text[TEXT];
 
         if (fd < 0)
                 return (int) fd;
-        while ((n = sys_call(SYS_read, fd, text, sizeof text)) > 0 && !(scan->found && !scan->each))
+        while ((n = sys_call(SYS_read, fd, text, sizeof text)) > 0 && !scan->done)
                 pin_scan(scan, text, (size_t) n);
         (void) sys_call(SYS_close, fd); /* only read from */
-        return n < 0 ? (int) n : scan->found;
+        return n < 0 ? (int) n : 0;
+}
+
+typedef struct Keys {
+        const uint64_t *keys;
+        size_t n;
+        bool *listed; /* of each */
+} Keys;
+
+static bool mark(void *userdata, uint64_t key) {
+        const Keys *k = userdata;
+
+        for (size_t i = 0; i < k->n; i++)
+                if (k->keys[i] == key)
+                        k->listed[i] = true;
+        return false;
+}
+
+static bool mark_one(void *userdata, uint64_t key) {
+        const Keys *k = userdata;
+
+        return mark(userdata, key) || k->listed[0];
 }
 
 /* Twice, because others lock and unlock meanwhile, and the list has no number by which it is read on. */
-static bool is_listed(uint64_t key) {
-        int r = 0;
+static void list(const uint64_t *keys, bool *ret, size_t n, bool (*each)(void *userdata, uint64_t key)) {
+        Keys looked_for = {.keys = keys, .n = n, .listed = ret};
 
-        for (unsigned turn = 0; turn < 2 && r == 0; turn++) {
-                PinScan scan = PIN_SCAN(&key, 1, false);
-
-                r = scan_file("/proc/locks", &scan);
-        }
-        return r != 0;
-}
-
-void pin_listed(const uint64_t *keys, bool *ret, size_t n) {
         for (size_t i = 0; i < n; i++)
                 ret[i] = false;
         for (unsigned turn = 0; turn < 2; turn++) {
-                PinScan scan = PIN_SCAN(keys, n, false);
+                PinScan scan = PIN_SCAN(each, &looked_for);
 
-                scan.each = ret;
                 if (scan_file("/proc/locks", &scan) < 0)
                         for (size_t i = 0; i < n; i++)
                                 ret[i] = true;
+                if (scan.done)
+                        return;
         }
 }
 
+static bool is_listed(uint64_t key) {
+        bool listed;
+
+        list(&key, &listed, 1, mark_one);
+        return listed;
+}
+
+void pin_listed(const uint64_t *keys, bool *ret, size_t n) {
+        list(keys, ret, n, mark);
+}
+
 /* The kernel lists a file's own locks with what else it tells of a descriptor. */
-static bool scan_own(int fd, PinScan *scan) {
+static int scan_own(int fd, PinScan *scan) {
         static const char prefix[] = "/proc/self/fdinfo/";
         char path[sizeof prefix + 10], digits[10];
         unsigned number = (unsigned) fd;
         size_t n = 0, at = 0;
 
         if (fd < 0)
-                return false;
+                return -EBADF;
         for (; prefix[at] != '\0'; at++)
                 path[at] = prefix[at];
         do
@@ -149,11 +166,39 @@ static bool scan_own(int fd, PinScan *scan) {
         while (n > 0)
                 path[at++] = digits[--n];
         path[at] = '\0';
-        return scan_file(path, scan) > 0;
+        return scan_file(path, scan);
+}
+
+static bool is_anothers(void *userdata, uint64_t key) {
+        const Keys *own = userdata;
+
+        for (size_t i = 0; i < own->n; i++)
+                if (own->keys[i] == key)
+                        return false;
+        return key < PIN_KEYS;
 }
 
 bool pin_is_shared(int fd, const uint64_t *own, size_t n) {
-        PinScan scan = PIN_SCAN(own, n, true);
+        PinScan scan = PIN_SCAN(is_anothers, &((Keys){.keys = own, .n = n}));
+
+        return scan_own(fd, &scan) == 0 && scan.done;
+}
+
+typedef struct Visit {
+        void (*each)(void *userdata, uint64_t key);
+        void *userdata;
+} Visit;
+
+static bool visit_export(void *userdata, uint64_t key) {
+        const Visit *v = userdata;
+
+        if (key >= PIN_KEYS)
+                v->each(v->userdata, key);
+        return false;
+}
+
+int pin_each_export(int fd, void (*each)(void *userdata, uint64_t key), void *userdata) {
+        PinScan scan = PIN_SCAN(visit_export, &((Visit){each, userdata}));
 
         return scan_own(fd, &scan);
 }
@@ -194,18 +239,6 @@ void pins_are_there(int fd, const uint64_t *keys, bool *ret, size_t n) {
         pin_listed(unsure, listed, n);
         for (size_t i = 0; i < n; i++)
                 ret[i] |= listed[i] && unsure[i] != 0;
-}
-
-/* What the file itself has locked is no hindrance to it (F_OFD_GETLK), but to the process it is. */
-bool pin_is_here(int fd, uint64_t key) {
-        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t) key, .l_len = 1};
-        PinScan scan = PIN_SCAN(&key, 1, false);
-
-        if (sys_call(SYS_fcntl, fd, F_OFD_GETLK, &lock) < 0)
-                return false;
-        if (lock.l_type == F_UNLCK)
-                return pin_is_there(fd, key);
-        return lock.l_len != 1 && scan_own(fd, &scan); /* somebody else's, of more than that */
 }
 
 PinAnswer pin_ask(const SliceRow *row, int fd) {

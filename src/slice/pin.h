@@ -32,12 +32,16 @@ bool pin_is_there(int fd, uint64_t key);
 /* The same of several at once, PIN_MANY at most: the kernel's list is read once for all of them where it must be. */
 void pins_are_there(int fd, const uint64_t *keys, bool *ret, size_t n);
 
-/* Has this very open file? false, too, where it cannot be told. */
-bool pin_is_here(int fd, uint64_t key);
-
 /* Has this open file a row's lock already that is none of one's own, so that others use it, or have? false, too, where the kernel does not tell
  * (before 4.1). */
 bool pin_is_shared(int fd, const uint64_t *own, size_t n);
+
+/* The keys of what was exported to this open file, by whomever. Negative: it cannot be told (no /proc, or a kernel before 4.1), and there may
+ * be others. */
+int pin_each_export(int fd, void (*each)(void *userdata, uint64_t key), void *userdata);
+
+/* Unlocks the byte, where pin_file() has locked it. */
+void pin_release(int fd, uint64_t key);
 
 /* Which inode a file is of; 0: it cannot be told. */
 uint64_t pin_inode(int fd);
@@ -56,19 +60,18 @@ PinAnswer pin_ask(const SliceRow *row, int fd);
 /* The same of many at once, from the kernel's list; all of them, where that cannot be had. */
 void pin_listed(const uint64_t *keys, bool *ret, size_t n);
 
-/* Reads such a list, piece by piece: a lock per line, which ends with its first and its last byte. found: there was one of exactly the byte of a
- * key, and `each` says of which ones, unless it is NULL; with `others`, there was one of another row's. Begin with PIN_SCAN(). */
+/* Reads such a list, piece by piece: a lock per line, which ends with its first and its last byte. each: called for every lock of exactly one
+ * byte but the first; true: it is enough. Begin with PIN_SCAN(). */
 typedef struct PinScan {
-        const uint64_t *keys;
-        bool *each;
-        size_t n;
-        bool others, found;
+        bool (*each)(void *userdata, uint64_t key);
+        void *userdata;
+        bool done;
         bool digits, other_signs; /* in the word that is being read */
         uint64_t word, before;    /* this one and the last; PIN_NO_NUMBER: it is none */
 } PinScan;
 
 #define PIN_NO_NUMBER UINT64_MAX
-#define PIN_SCAN(keys_, n_, others_)                                                                         \
-        ((PinScan){.keys = (keys_), .n = (n_), .others = (others_), .before = PIN_NO_NUMBER})
+#define PIN_SCAN(each_, userdata_)                                                                           \
+        ((PinScan){.each = (each_), .userdata = (userdata_), .before = PIN_NO_NUMBER})
 
 void pin_scan(PinScan *scan, const char *text, size_t n);

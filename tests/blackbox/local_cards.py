@@ -333,8 +333,8 @@ true
 
     # --- what is missing, and ends ---
 
-    def start(self, *documents, **more):
-        p = subprocess.Popen(self.command(*documents, **more), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    def start(self, *documents, before=(), **more):
+        p = subprocess.Popen([*before, *self.command(*documents, **more)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
         def end():
             p.kill()
@@ -401,6 +401,19 @@ exec setpriv --reuid 12345 --regid 12345 --clear-groups "$@"
     def test_in_a_user_namespace(self):
         logs = self.run_local(node("n1", V100), pod("p", container(TOTAL, 2)), before=["unshare", "-Urm"])
         self.assertEqual(logs["p/main"], ["0, 2154"])
+
+    def test_who_owns_its_pages_leases_none(self):
+        """In a user namespace there may be one user only. The arbiter is stopped: it has not seen the second page."""
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "leases.py")
+        lease = container(f"exec {sys.executable} {script} /run/aliquot/slice/0", 2)
+        p = self.start(node("n1", V100), pod("p", lease, init=[container("sleep 1000; true", 2, name="first")]), before=["unshare", "-Urm"])
+        until(lambda: descendants(p.pid) & running("aliquot-arbiter") and descendants(p.pid) & running("sleep"), "the first container")
+        (arbiter,), (sleep,) = (descendants(p.pid) & running(name) for name in ("aliquot-arbiter", "sleep"))
+        os.kill(arbiter, signal.SIGSTOP)
+        os.kill(sleep, signal.SIGTERM)
+        out, err = p.communicate(timeout=PATIENCE)
+        self.assertEqual((p.returncode, err), (0, ""))
+        self.assertEqual(self.split(out)["p/main"], [f"{name} {kind} refused" for name in ("limits", "counters") for kind in (0, 1)])
 
     def test_where_something_is_preloaded(self):
         """The machine has an /etc/ld.so.preload: the gate's stands in its place, for who has a slice."""

@@ -7,7 +7,9 @@ import fcntl
 import json
 import os
 import re
+import resource
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -460,18 +462,68 @@ class Leases(Started):
                 tenant.stop()
                 lab.agent.stop()
 
+    def refused(self, c):
+        for name in "limits", "counters":
+            for kind in fcntl.F_RDLCK, fcntl.F_WRLCK:
+                self.assertFalse(self.leases(c.options["mounts"][f"{INSIDE}/slice/0/{name}"][0], kind), (name, kind))
+
+    def test_a_new_page_is_never_to_be_leased(self):
+        """Also before the arbiter has looked at it, which is stopped here; and so it is with one of an agent before this one, whose
+        arbiter is killed and not begun again."""
+        lab = self.lab(cards=TWO_CARDS)
+        lab.wait(lambda: self.arbiter(lab), "there is an arbiter")
+        arbiter = self.arbiter(lab)
+        os.kill(arbiter, signal.SIGSTOP)
+        uid = self.place(lab, pod("a", container("main", 2, 30), restartPolicy="Always"), 1)
+        first = self.started(lab, uid)
+        page = first.options["mounts"][f"{INSIDE}/slice/0/limits"][0]
+        inode = os.stat(page).st_ino
+        self.refused(first)
+        lab.kubelet.finish(uid, "main")
+        lab.wait(lambda: "main" in lab.running(uid) and lab.kubelet.runtime.of(uid, "main") is not first, "it runs again")
+        self.assertNotEqual(os.stat(page).st_ino, inode, "its limits were made anew")
+        self.refused(lab.kubelet.runtime.of(uid, "main"))
+        os.kill(arbiter, signal.SIGCONT)
+
+        lab.restart_agent()
+        lab.wait_ready()
+        lab.wait(lambda: self.arbiter(lab), "there is another arbiter")
+        arbiter = self.arbiter(lab)
+        with open(f"/proc/{arbiter}/stat") as f:
+            keeper = int(f.read().rsplit(")", 1)[1].split()[1])
+        os.kill(keeper, signal.SIGSTOP)
+        os.kill(arbiter, signal.SIGKILL)
+        for name in "limits", "counters":
+            self.held(lab, os.path.join(os.path.dirname(page), name))
+        self.refused(first)
+        os.kill(keeper, signal.SIGCONT)
+
+    def test_there_may_be_many_pages(self):
+        """Two files of each are open in the agent, and three in the arbiter."""
+        lab = self.lab(cards=TWO_CARDS)
+        lab.wait(lambda: self.arbiter(lab), "there is an arbiter")
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        for pid in lab.agent.process.pid, self.arbiter(lab):
+            self.assertGreaterEqual(resource.prlimit(pid, resource.RLIMIT_NOFILE)[0], min(hard, 4096))
+
+    def arbiter(self, lab):
+        return next((pid for pid, name in self.processes(lab) if name == "aliquot-arbiter"), None)
+
     def children(self, lab):
+        return [name for _, name in self.processes(lab)]
+
+    def processes(self, lab):
         """Of whoever: those who have the board's lock open."""
-        names = []
+        found = []
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
                 for fd in os.listdir(f"/proc/{pid}/fd"):
                     if os.readlink(f"/proc/{pid}/fd/{fd}").startswith(lab.slices):
                         with open(f"/proc/{pid}/comm") as f:
-                            names.append(f.read().strip())
+                            found.append((int(pid), f.read().strip()))
             except OSError:
                 pass
-        return names
+        return found
 
 
 class Glutton(threading.Thread):

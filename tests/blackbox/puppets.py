@@ -22,6 +22,7 @@ from gate import MIB, OK, Client, Program, Refused, inside, say, used
 from patience import until
 
 LIMIT, STEPS, MOST_PUPPETS, TOLD = 100, 100, 5, 14
+PLACES = 2  # of a file with several
 SEEDS = range(1, 13)
 
 
@@ -85,6 +86,17 @@ class Strings:
 
     def import_(self, client, file):
         return self.clients[client].import_(self.files[file])
+
+    def export_places(self, client, handle):
+        self.files.append(self.clients[client].empty_file())
+        self.clients[client].export_many([handle], self.files[-1], room=PLACES)
+
+    def replace(self, client, handle, file, place):
+        self.clients[client].export_many([handle], self.files[file], place)
+
+    def import_places(self, client, file):
+        handles, types = self.clients[client].import_many(self.files[file], PLACES)
+        return [h for h, t in zip(handles, types) if t]
 
     def close_file(self, file):
         os.close(self.files[file])
@@ -240,21 +252,42 @@ class Play:
         client, (source, handle) = self.random.choice(p.alive()), self.random.choice(owner.memory)
         return self.got(p, client, p.do("duplicate", client, owner.clients[source], handle)) if owner.clients[source] else None
 
-    def export(self, p):
-        if not p.memory:
-            return None
-        client, handle = self.random.choice(p.memory)
-        if not p.clients[client]:
+    def some_memory(self, p):
+        """Also what is freed by now: where its client is left."""
+        client, handle = self.random.choice(p.memory) if p.memory else (0, 0)
+        return (client, handle) if handle and p.clients[client] else None
+
+    def export(self, p, how="export"):
+        what = self.some_memory(p)
+        if not what:
             return None
         p.files.append(p.n_files)
         p.n_files += 1
-        return p.do("export", client, handle)
+        return p.do(how, *what)
+
+    def export_places(self, p):
+        return self.export(p, "export_places")
+
+    def replace(self, p):
+        what = self.some_memory(p)
+        if not what or not p.files:
+            return None
+        handle = what[1] if self.random.random() < 0.8 else 0
+        return p.do("replace", what[0], handle, self.random.choice(p.files), self.random.randrange(PLACES))
 
     def import_(self, p):
         if not p.files or not p.alive():
             return None
         client = self.random.choice(p.alive())
         return self.got(p, client, p.do("import_", client, self.random.choice(p.files)))
+
+    def import_places(self, p):
+        if not p.files or not p.alive():
+            return None
+        client = self.random.choice(p.alive())
+        answer = p.do("import_places", client, self.random.choice(p.files))
+        p.memory += [(client, handle) for handle in answer["result"] or []]
+        return answer
 
     def close_file(self, p):
         return p.do("close_file", p.files.pop(self.random.randrange(len(p.files)))) if p.files else None
@@ -279,11 +312,13 @@ class Play:
         return answer
 
     def todo(self, p):
-        name = self.random.choice(["memory", "free", "new_with_memory", "close"])
+        name = self.random.choice(["memory", "free", "new_with_memory", "close", "replace"])
         if name == "new_with_memory":
             return [[name, self.size()]]
         if name == "free":
             return [[name, *self.random.choice(p.memory)]] if p.memory else []
+        if name == "replace":
+            return [[name, *self.random.choice(p.memory), self.random.choice(p.files), 0]] if p.memory and p.files else []
         if not p.alive():
             return []
         client = self.random.choice(p.alive())
@@ -320,7 +355,8 @@ class Play:
         return "beside it"
 
     WAYS = ([new] * 3 + [share, free_device, free_client, close, close_file, kill, begin, exec, fork] +
-            [allocate] * 5 + [free] * 3 + [duplicate] * 2 + [export] * 2 + [import_] * 3 + [pass_on] * 2)
+            [allocate] * 5 + [free] * 3 + [duplicate] * 2 + [export] * 2 + [import_] * 3 + [pass_on] * 3 +
+            [export_places] * 2 + [replace] * 4 + [import_places] * 4)
 
     def sums(self):
         """MiB: what the driver has given out, and what is counted."""

@@ -194,6 +194,12 @@ class Run(Base):
         second.kill()
         second.wait()
 
+    def test_nobody_leases_a_page(self):
+        """Where there is no arbiter either, as long as `aliquot run` lives."""
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "leases.py")
+        p = self.run_to_end("--gpu-mem", "2", "--", "sh", "-c", f'exec {sys.executable} {script} "$ALIQUOT_SLICES/0"')
+        self.assertEqual(p.stdout.splitlines(), [f"{name} {kind} refused" for name in ("limits", "counters") for kind in (0, 1)], p.stderr)
+
     def test_signals_reach_the_command(self):
         p = self.start(["--gpu-mem", "2"], "hold")
         self.assertEqual(p.stdout.readline(), "holding\n")

@@ -8,10 +8,12 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "arbiter/leased.h"
 #include "arbiter/seat.h"
 #include "base/clock.h"
 #include "slice/board.h"
@@ -81,6 +83,14 @@ static void end(Board *b) {
         (void) unlink(lock);
         (void) rmdir(path);
         (void) rmdir(home);
+}
+
+/* Whoever made the pages keeps them open, as long as he lives. */
+static void forget_maker(Board *b) {
+        Fault fault = FAULT_NULL;
+
+        board_done(b);
+        ASSERT_OK(board_open(b, path, true, &fault));
 }
 
 static uint64_t now_nsec(void) {
@@ -564,6 +574,7 @@ static void a_page_that_is_leased(void) {
                 int fd;
 
                 put(&b, "one", 30);
+                forget_maker(&b);
                 (void) snprintf(file, sizeof file, "%s/one/0/%s", path, names[i / 2]);
                 (void) snprintf(page, sizeof page, "%s/one/0/limits", path);
                 tenant = lease(file, kinds[i % 2]);
@@ -580,8 +591,92 @@ static void a_page_that_is_leased(void) {
         }
 }
 
+/* The keeper's only child. */
+static pid_t arbiter_of(const Desk *d) {
+        char name[64], text[32] = "";
+        int fd;
+
+        (void) snprintf(name, sizeof name, "/proc/%ld/task/%ld/children", (long) d->pid, (long) d->pid);
+        fd = open(name, O_RDONLY | O_CLOEXEC);
+        if (fd < 0 || read(fd, text, sizeof text - 1) < 0)
+                text[0] = '\0';
+        (void) close(fd);
+        return (pid_t) strtol(text, NULL, 10);
+}
+
+/* Whether one of its watches is for changes of times, too: so it is told of new pages (slice/board.h). */
+static bool is_watching(pid_t arbiter) {
+        for (int fd = 0; fd < 32; fd++) {
+                char name[64], text[512] = "";
+                const char *mask;
+                int info;
+
+                (void) snprintf(name, sizeof name, "/proc/%ld/fdinfo/%d", (long) arbiter, fd);
+                info = open(name, O_RDONLY | O_CLOEXEC);
+                if (info < 0)
+                        continue;
+                (void) !read(info, text, sizeof text - 1);
+                (void) close(info);
+                mask = strstr(text, "inotify wd:");
+                mask = mask ? strstr(mask, "mask:") : NULL;
+                if (mask && (strtoul(mask + strlen("mask:"), NULL, 16) & IN_ATTRIB) != 0)
+                        return true;
+        }
+        return false;
+}
+
+static void it_is_told_of_new_pages(void) {
+        Board b = begin();
+        Desk d = start();
+
+        WAIT_FOR(is_watching(arbiter_of(&d)));
+        stop(&d);
+        end(&b);
+}
+
+/* ---- those who wait ---- */
+
+static void a_waiter_that_has_ended_is_replaced(void) {
+        Board b = begin();
+        Leased l = {.n = 0};
+        char file[192], page[160];
+        pid_t tenant, first;
+        int directory;
+
+        put(&b, "one", 30);
+        forget_maker(&b);
+        (void) snprintf(file, sizeof file, "%s/one/0/limits", path);
+        (void) snprintf(page, sizeof page, "%s/one/0", path);
+        directory = open(page, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        tenant = lease(file, F_RDLCK);
+        ASSERT_OK(kill(tenant, SIGSTOP)); /* so that who waits does so until we have looked */
+        leased_ask(&l, directory, "limits");
+        leased_settle(&l);
+        ASSERT_INT(l.n, 1);
+        first = l.files[0].pid;
+        leased_ask(&l, directory, "limits");
+        leased_settle(&l);
+        ASSERT_INT(l.files[0].pid, first); /* it lives */
+        ASSERT_OK(kill(first, SIGKILL));
+        ASSERT_OK(waitid(P_PID, (id_t) first, &(siginfo_t){0}, WEXITED | WNOWAIT));
+        leased_ask(&l, directory, "limits");
+        leased_settle(&l);
+        ASSERT_INT(l.n, 1);
+        ASSERT_TRUE(l.files[0].pid != first);
+        ASSERT_INT(waitpid(first, NULL, WNOHANG), -1); /* and is reaped */
+        ASSERT_OK(kill(tenant, SIGCONT));
+        WAIT_FOR(waitpid(tenant, NULL, WNOHANG) == tenant); /* he finds no moment for another one */
+        WAIT_FOR(!is_leasable(file));
+        leased_settle(&l); /* nobody asks for it any more */
+        ASSERT_INT(l.n, 0);
+        ASSERT_TRUE(is_leasable(file));
+        ASSERT_OK(close(directory));
+        end(&b);
+}
+
 int main(void) {
-        return TEST_MAIN(TEST(a_page_that_is_leased), TEST(windows_follow_each_other),
+        return TEST_MAIN(TEST(a_page_that_is_leased), TEST(a_waiter_that_has_ended_is_replaced),
+                         TEST(it_is_told_of_new_pages), TEST(windows_follow_each_other),
                          TEST(never_two_at_once), TEST(another_takes_over), TEST(what_was_granted_goes_on),
                          TEST(a_page_that_is_made_anew), TEST(slices_come_and_go),
                          TEST(the_dead_are_not_waited_for), TEST(whatever_stands_there),

@@ -39,7 +39,7 @@ static uint64_t drop_share(uint32_t share, uint32_t units) {
 }
 
 static void is_one_more_holder(void) {
-        Export x = {.key = 77, .card = 3, .pending = true}, held;
+        Export x = {.key = 77, .card = 3, .since = EXPORT_ASKED}, held;
         Object source;
 
         make(10, 5 * UNIT);
@@ -49,7 +49,7 @@ static void is_one_more_holder(void) {
         ASSERT_INT(drop(10), 0); /* the file has it */
         exports_confirm(&exports, 77, 1, 2);
         ASSERT_TRUE(exports_at(&exports, 0, &held));
-        ASSERT_TRUE(!held.pending);
+        ASSERT_TRUE(export_is_there(&held));
         ASSERT_INT(held.ino, 2);
         ASSERT_TRUE(!exports_ref(&exports, 77, 1, &objects, &held)); /* another place */
         ASSERT_TRUE(!exports_ref(&exports, 78, 0, &objects, &held));
@@ -69,6 +69,29 @@ static void has_bytes_of_its_own(void) {
         ASSERT_TRUE(!exports_ref(&exports, 5, 0, &objects, &got));
         ASSERT_TRUE(exports_take(&exports, 5, 0, &got));
         ASSERT_INT(drop_share(got.share, got.units), 9 * UNIT);
+}
+
+/* What came to be there while one asks for the turn and the driver is not what was there before. */
+static void knows_what_came_later(void) {
+        Export got;
+        uint64_t turn;
+
+        ASSERT_OK(exports_add(&exports, &(Export){.key = 1, .since = EXPORT_ASKED}));
+        ASSERT_OK(exports_add(&exports, &(Export){.key = 2, .since = EXPORT_UNSEEN}));
+        ASSERT_OK(exports_add(&exports, &(Export){.key = 3, .since = EXPORT_ASKED}));
+        exports_confirm(&exports, 1, 1, 1);
+        turn = exports_turn(&exports);
+        exports_confirm(&exports, 3, 1, 1);
+        exports_confirm(&exports, 1, 1, 1); /* that is known */
+        exports_confirm(&exports, 2, 1, 1);
+        ASSERT_TRUE(exports_take(&exports, 1, EXPORTS_ANY, &got));
+        ASSERT_TRUE(export_is_there(&got) && got.since < turn);
+        ASSERT_TRUE(!exports_have(&exports, 1));
+        ASSERT_TRUE(exports_have(&exports, 3));
+        ASSERT_TRUE(exports_take(&exports, 3, EXPORTS_ANY, &got));
+        ASSERT_TRUE(export_is_there(&got) && got.since > turn);
+        ASSERT_TRUE(exports_take(&exports, 2, EXPORTS_ANY, &got));
+        ASSERT_TRUE(!export_is_there(&got));
 }
 
 static void many(void) {
@@ -92,5 +115,6 @@ static void many(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(is_one_more_holder), TEST(has_bytes_of_its_own), TEST(many));
+        return TEST_MAIN(TEST(is_one_more_holder), TEST(has_bytes_of_its_own), TEST(knows_what_came_later),
+                         TEST(many));
 }

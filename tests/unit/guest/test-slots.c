@@ -80,8 +80,12 @@ static void damaged(void) {
                 }
 }
 
+static ElfPlace place_of(uint64_t offset, uint64_t page_size) {
+        return elf_place(image_read, IMAGE_BASE, IMAGE_BASE + offset, page_size);
+}
+
 static ElfPlace place(uint64_t offset) {
-        return elf_place(image_read, IMAGE_BASE, IMAGE_BASE + offset);
+        return place_of(offset, ELF_PAGE);
 }
 
 static void places(void) {
@@ -98,12 +102,13 @@ static void places(void) {
         image_header(2, PT_GNU_RELRO, PF_R, 0x2008, 0x1FF8); /* it begins within a page */
         ASSERT_INT(place(0x2000), ELF_PLACE_SEALED);
         ASSERT_INT(place(0x3FF8), ELF_PLACE_SEALED);
+        ASSERT_INT(place_of(0x2000, 0x10000), ELF_PLACE_DATA); /* with pages so large nothing is sealed */
 }
 
 static void places_that_are_unknown(void) {
         image_slots();
         image_headers();
-        ASSERT_INT(elf_place(image_read, 0, IMAGE_BASE), ELF_PLACE_UNKNOWN);
+        ASSERT_INT(elf_place(image_read, 0, IMAGE_BASE, ELF_PAGE), ELF_PLACE_UNKNOWN);
         image_put32(IMAGE_HEADERS - 8, UINT32_MAX); /* more headers than there are */
         ASSERT_INT(place(0), ELF_PLACE_UNKNOWN);
         for (size_t size = 0; size < IMAGE_HEADERS + 3 * sizeof(Elf64_Phdr); size++) {
@@ -132,9 +137,9 @@ static void of_this_process(void) {
         ASSERT_INT(value, (uintptr_t) dlsym(RTLD_DEFAULT, "getsid"));
         if (self.base == 0)
                 return;
-        ASSERT_TRUE(elf_place(loaded_read, self.base, slots[0].address) >= ELF_PLACE_DATA);
-        ASSERT_INT(elf_place(loaded_read, self.base, (uintptr_t) of_this_process), ELF_PLACE_FIXED);
-        ASSERT_INT(elf_place(loaded_read, self.base, (uintptr_t) &n), ELF_PLACE_OUTSIDE);
+        ASSERT_TRUE(elf_place(loaded_read, self.base, slots[0].address, ELF_PAGE) >= ELF_PLACE_DATA);
+        ASSERT_INT(elf_place(loaded_read, self.base, (uintptr_t) of_this_process, ELF_PAGE), ELF_PLACE_FIXED);
+        ASSERT_INT(elf_place(loaded_read, self.base, (uintptr_t) &n, ELF_PAGE), ELF_PLACE_OUTSIDE);
 }
 
 /* In front of this program there is nobody, so none of its slots is touched. */

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/wait.h>
@@ -234,6 +235,147 @@ static void the_agent_says_its_slices_anew(void) {
         board_done(&b);
 }
 
+/* What a container can do with a file that it has mounted: 0 neither lease, 1 one of them, 2 both. */
+static int leases(const char *id, const char *name) {
+        int fd, n = 0;
+        char text[256];
+
+        (void) snprintf(text, sizeof text, "%s/%s/0/%s", path, id, name);
+        fd = open(text, O_RDONLY | O_CLOEXEC);
+        ASSERT_TRUE(fd >= 0);
+        for (int i = 0; i < 2; i++) {
+                bool had = fcntl(fd, F_SETLEASE, i == 0 ? F_RDLCK : F_WRLCK) == 0;
+
+                ASSERT_TRUE(had || errno == EAGAIN);
+                n += had;
+                (void) fcntl(fd, F_SETLEASE, F_UNLCK);
+        }
+        ASSERT_OK(close(fd));
+        return n;
+}
+
+static int leases_any(const char *id) {
+        return leases(id, "limits") + leases(id, "counters");
+}
+
+static void pages_are_kept_open(void) {
+        SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
+        Fault fault = FAULT_NULL;
+        char text[256];
+        Board b, other;
+        int run, old;
+
+        begin();
+        b = open_board();
+        other = open_board();
+        (void) snprintf(text, sizeof text, "%s/pod/0/limits", path);
+        ASSERT_OK(board_renew(&b, "pod", "agent d/a/main", &spec, 1, &fault));
+        ASSERT_INT(leases_any("pod"), 0);
+        old = open(text, O_RDONLY | O_CLOEXEC);
+        ASSERT_OK(
+                board_renew(&b, "pod", "agent d/a/main", &spec, 1, &fault)); /* the container's next start */
+        ASSERT_INT(leases_any("pod"), 0);
+        ASSERT_OK(fcntl(old, F_SETLEASE, F_WRLCK)); /* of the one before nobody has anything left */
+        ASSERT_OK(close(old));
+        run = put(&b, "run", "run 1 x");
+        ASSERT_INT(leases_any("run"), 0);
+        ASSERT_OK(close(run));
+        board_drop(&b, "run");
+
+        board_done(&b);
+        ASSERT_INT(leases_any("pod"), 4);               /* nobody is there */
+        ASSERT_OK(board_sweep(&other, keep_pod, NULL)); /* the next agent */
+        ASSERT_INT(leases_any("pod"), 0);
+        ASSERT_OK(board_sweep(&other, keep_pod, NULL));
+        ASSERT_INT(leases_any("pod"), 0);
+        old = open(text, O_RDONLY | O_CLOEXEC);
+        board_drop(&other, "pod");
+        ASSERT_OK(fcntl(old, F_SETLEASE, F_WRLCK));
+        ASSERT_OK(close(old));
+        board_done(&other);
+}
+
+/* Leased when an agent begins: it does not wait, has what it can have, and the rest when it looks again. */
+static void a_leased_page_is_kept_later(void) {
+        SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
+        Fault fault = FAULT_NULL;
+        char text[256];
+        Board b;
+        int fd;
+
+        begin();
+        b = open_board();
+        ASSERT_OK(board_renew(&b, "pod", "agent d/a/main", &spec, 1, &fault));
+        board_done(&b);
+        b = open_board();
+        (void) snprintf(text, sizeof text, "%s/pod/0/limits", path);
+        (void) signal(SIGIO, SIG_IGN);
+        fd = open(text, O_RDONLY | O_CLOEXEC);
+        ASSERT_OK(fcntl(fd, F_SETLEASE, F_RDLCK));
+        ASSERT_OK(board_sweep(&b, keep_pod, NULL));
+        ASSERT_OK(close(fd));
+        ASSERT_INT(leases("pod", "limits"), 2);
+        ASSERT_INT(leases("pod", "counters"), 0);
+        ASSERT_OK(board_sweep(&b, keep_pod, NULL));
+        ASSERT_INT(leases_any("pod"), 0);
+        board_drop(&b, "pod");
+        board_done(&b);
+}
+
+/* /run is cleaned by others: who has a slice of the board that was there has it still. */
+static void a_board_that_moves_keeps_its_pages(void) {
+        SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
+        Fault fault = FAULT_NULL;
+        char away[128];
+        Board b;
+
+        begin();
+        b = open_board();
+        ASSERT_OK(board_renew(&b, "pod", "agent d/a/main", &spec, 1, &fault));
+        (void) snprintf(away, sizeof away, "%s/away", home);
+        ASSERT_OK(rename(path, away));
+        ASSERT_OK(board_refresh(&b, &fault));
+        ASSERT_OK(board_renew(&b, "new", "agent d/b/main", &spec, 1, &fault));
+        ASSERT_INT(leases_any("new"), 0);
+        ASSERT_OK(board_sweep(&b, keep_pod, NULL));
+        ASSERT_TRUE(!is_there("new"));
+        (void) snprintf(path, sizeof path, "%s", away);
+        ASSERT_INT(leases_any("pod"), 0);
+        board_done(&b);
+        b = open_board();
+        ASSERT_INT(leases_any("pod"), 4);
+        board_drop(&b, "pod");
+        board_done(&b);
+}
+
+static bool is_told(int watch) {
+        char bytes[4096];
+        bool told = false;
+
+        while (read(watch, bytes, sizeof bytes) > 0)
+                told = true;
+        return told;
+}
+
+/* The arbiter watches the board's folder, and no others. */
+static void who_watches_is_told_of_new_pages(void) {
+        SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
+        Fault fault = FAULT_NULL;
+        int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+        Board b;
+
+        begin();
+        b = open_board();
+        ASSERT_OK(board_renew(&b, "pod", "agent d/a/main", &spec, 1, &fault));
+        ASSERT_TRUE(inotify_add_watch(watch, path, IN_CREATE | IN_DELETE | IN_MOVE | IN_ATTRIB) >= 0);
+        ASSERT_TRUE(!is_told(watch));
+        ASSERT_OK(board_renew(&b, "pod", "agent d/a/main", &spec, 1, &fault));
+        ASSERT_TRUE(is_told(watch));
+        ASSERT_OK(close(watch));
+        board_drop(&b, "pod");
+        board_done(&b);
+}
+
 static void what_cannot_be_read_is_passed_over(void) {
         Fault fault = FAULT_NULL;
         char text[256];
@@ -251,6 +393,7 @@ static void what_cannot_be_read_is_passed_over(void) {
         ASSERT_OK(close(fd));
         (void) snprintf(text, sizeof text, "%s/a", home);
         ASSERT_OK(chmod(text, 0777));
+        board_done(&b);
         ASSERT_OK(board_open(&b, path, true, &fault));
         ASSERT_OK(chmod(path, 0777));
         ASSERT_INT(board_open(&b, path, true, &fault), -EACCES);
@@ -660,6 +803,8 @@ int main(void) {
                 TEST(slices_live_as_long_as_their_owner), TEST(or_as_any_process_that_has_them),
                 TEST(or_as_a_file_that_keeps_a_row), TEST(the_agents_stand_until_it_takes_them_away),
                 TEST(the_agent_says_its_slices_anew), TEST(the_agents_slices_have_a_preload),
+                TEST(pages_are_kept_open), TEST(a_leased_page_is_kept_later),
+                TEST(a_board_that_moves_keeps_its_pages), TEST(who_watches_is_told_of_new_pages),
                 TEST(what_cannot_be_read_is_passed_over), TEST(names_are_not_taken_twice),
                 TEST(the_dead_one_is_dropped), TEST(a_default_is_below_a_directory_of_our_own),
                 TEST(counters_that_grew_are_cut_back), TEST(a_full_board_refuses), TEST(slices_apart),

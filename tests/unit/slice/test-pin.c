@@ -41,12 +41,25 @@ static void lock(int fd, short type, uint64_t start, uint64_t length) {
 
 /* ---- the kernel's list ---- */
 
-static bool found(uint64_t key, bool others, const char *text, size_t piece) {
-        PinScan scan = PIN_SCAN(&key, 1, others);
+typedef struct Looked {
+        bool key, others;
+} Looked;
+
+static bool look(void *userdata, uint64_t key) {
+        Looked *l = userdata;
+
+        l->key |= key == 77;
+        l->others |= key != 77 && key < PIN_KEYS;
+        return false;
+}
+
+static Looked found(const char *text, size_t piece) {
+        Looked l = {false, false};
+        PinScan scan = PIN_SCAN(look, &l);
 
         for (size_t at = 0, n = strlen(text); at < n; at += piece)
                 pin_scan(&scan, text + at, n - at < piece ? n - at : piece);
-        return scan.found;
+        return l;
 }
 
 static void lists(void) {
@@ -77,8 +90,8 @@ static void lists(void) {
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++)
                 for (size_t piece = 1; piece < 100; piece += 7) {
-                        ASSERT_INT(found(77, false, cases[i].text, piece), cases[i].key);
-                        ASSERT_INT(found(77, true, cases[i].text, piece), cases[i].others);
+                        ASSERT_INT(found(cases[i].text, piece).key, cases[i].key);
+                        ASSERT_INT(found(cases[i].text, piece).others, cases[i].others);
                 }
 }
 
@@ -105,21 +118,48 @@ static void larger_locks_are_not_ours(void) {
 
         lock(f.neighbour, F_RDLCK, 0, 0);
         ASSERT_FALSE(pin_is_there(f.two, key));
-        ASSERT_FALSE(pin_is_here(f.one, key));
         ASSERT_OK(pin_file(f.one, key)); /* behind his */
         ASSERT_TRUE(pin_is_there(f.two, key));
-        ASSERT_TRUE(pin_is_here(f.one, key));
-        ASSERT_FALSE(pin_is_here(f.two, key));
         ASSERT_FALSE(pin_is_there(f.two, key + 1));
         lock(f.neighbour, F_UNLCK, 0, 0);
         lock(f.neighbour, F_RDLCK, key - 1, 3); /* and before his */
         ASSERT_TRUE(pin_is_there(f.two, key));
-        ASSERT_TRUE(pin_is_here(f.one, key));
         (void) close(f.one);
         f.one = -1;
         ASSERT_FALSE(pin_is_there(f.two, key));
         lock(f.neighbour, F_WRLCK, 0, 0);
         ASSERT_INT(pin_file(f.two, key), -EAGAIN);
+        files_close(&f);
+}
+
+static void sum_up(void *userdata, uint64_t key) {
+        *(uint64_t *) userdata += key;
+}
+
+static uint64_t exports_of(int fd) {
+        uint64_t sum = 0;
+
+        ASSERT_OK(pin_each_export(fd, sum_up, &sum));
+        return sum;
+}
+
+/* Those of the open file, not of the inode; also behind what somebody has locked of that. */
+static void exports_of_a_file(void) {
+        Files f = files_make();
+        uint64_t one = PIN_KEYS | pin_new_key(), two = PIN_KEYS | pin_new_key(), sum = 0;
+
+        lock(f.neighbour, F_RDLCK, 0, 0);
+        ASSERT_OK(pin_file(f.one, pin_new_key())); /* a row's */
+        ASSERT_INT(exports_of(f.one), 0);
+        ASSERT_OK(pin_file(f.one, one));
+        ASSERT_OK(pin_file(f.two, two));
+        ASSERT_INT(exports_of(f.one), one);
+        ASSERT_OK(pin_file(f.one, two));
+        ASSERT_INT(exports_of(f.one), one + two);
+        pin_release(f.one, one);
+        ASSERT_INT(exports_of(f.one), two);
+        ASSERT_INT(exports_of(f.two), two);
+        ASSERT_INT(pin_each_export(-1, sum_up, &sum), -EBADF);
         files_close(&f);
 }
 
@@ -388,10 +428,10 @@ static void children_unmap_what_is_there(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(lists), TEST(many_at_once), TEST(larger_locks_are_not_ours),
-                         TEST(several_behind_a_larger_lock), TEST(a_row_behind_a_larger_lock),
-                         TEST(files_that_are_shared), TEST(several_keys_of_ones_own), TEST(rows_end_apart),
-                         TEST(rows_end_behind_a_larger_lock), TEST(rows_are_adopted),
-                         TEST(beside_needs_the_same_file), TEST(keyed_rows_stay_behind),
-                         TEST(children_unmap_what_is_there));
+        return TEST_MAIN(
+                TEST(lists), TEST(many_at_once), TEST(larger_locks_are_not_ours), TEST(exports_of_a_file),
+                TEST(several_behind_a_larger_lock), TEST(a_row_behind_a_larger_lock),
+                TEST(files_that_are_shared), TEST(several_keys_of_ones_own), TEST(rows_end_apart),
+                TEST(rows_end_behind_a_larger_lock), TEST(rows_are_adopted), TEST(beside_needs_the_same_file),
+                TEST(keyed_rows_stay_behind), TEST(children_unmap_what_is_there));
 }

@@ -1,0 +1,284 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""libaliquot.so where a place of an exported file is exported to again: what comes back from it may be another one's.
+
+    places.py LIBRARY SIMULATOR [TEST...]
+"""
+import contextlib
+import os
+import random
+import socket
+import sys
+import threading
+import time
+import unittest
+
+import gate
+from gate import MIB, NO_MEMORY, OK, Client, GateBase, Refused, end_child, give_descriptor, in_child, inside, say, status_of, take_descriptor, used, wait_for_word
+
+ROUNDS = 1000
+
+
+def size(name):
+    return int(os.environ[name]) * MIB
+
+
+@inside
+def first():
+    """Exports, and takes what is there once the other one was there."""
+    c = Client()
+    a, f = c.memory(size("MINE")), c.empty_file()
+    c.export_many([a], f)
+    give_descriptor(f)
+    say(given=True)
+    wait_for_word()
+    say(imported=status_of(c.import_many, f, 1))
+    wait_for_word()
+    os.close(f)
+    c.free(a)
+    say(freed=True)
+    wait_for_word()
+    time.sleep(0.02)  # after a refusal the dead are not looked for again at once
+    say(fits=status_of(c.memory, size("FITS")), over=status_of(c.memory, 10 * MIB))
+    wait_for_word()
+
+
+@inside
+def second():
+    """Puts its own into the place of the first one's, and leaves nothing behind but that."""
+    f, c = take_descriptor(), Client()
+    b = c.memory(size("HIS"))
+    say(replaced=status_of(c.export_many, [b], f))
+    c.free(b)
+    os.close(f)
+    wait_for_word()
+
+
+@inside
+def mixed():
+    """Memory of the machine beside the card's says nothing of whose that is."""
+    c = Client()
+    a, system, f = c.memory(40 * MIB), c.heap(4 * MIB, pci=True)[0], c.empty_file()
+    c.export_many([a], f)
+    c.export_many([system], f, 1)
+    say(types=c.import_many(f, 2)[1])
+    wait_for_word()
+
+
+@inside
+def child():
+    """The same within a family, which has one file."""
+    c = Client()
+    a, f = c.memory(50 * MIB), c.empty_file()
+    c.export_many([a], f)
+
+    def replace():
+        d = Client()
+        d.export_many([d.memory(50 * MIB)], f)
+
+    end_child(in_child(replace))
+    say(imported=status_of(c.import_many, f, 1))
+    wait_for_word()
+
+
+@inside
+def itself():
+    """Who replaces what he has exported himself knows what comes back."""
+    c = Client()
+    a, b, f = c.memory(40 * MIB), c.memory(50 * MIB), c.empty_file()
+    c.export_many([a], f)
+    c.export_many([b], f)
+    c.free(a)
+    say(bad=status_of(c.export_many, [0x5550, 0x5551], f))
+    handles, _ = c.import_many(f, 1)
+    c.free(b)
+    say(imported=True)
+    wait_for_word()
+    os.close(f)
+    say(closed=True)
+    wait_for_word()
+    c.free(handles[0])
+    say(all=status_of(c.memory, 100 * MIB))  # what files had is looked for when there is no room
+    wait_for_word()
+
+
+def run(functions):
+    all_of_them = [threading.Thread(target=f) for f in functions]
+    for t in all_of_them:
+        t.start()
+    for t in all_of_them:
+        t.join()
+
+
+@inside
+def threads():
+    """One replaces what others import, all of the same size, so that no sum tells."""
+    c, d, kept, stop = Client(), Client(), [], threading.Event()
+    f = c.empty_file()
+    c.export_many([c.memory(MIB)], f)
+
+    def replace():
+        for _ in range(int(os.environ["ROUNDS"])):
+            try:
+                m = c.memory(MIB)
+                c.export_many([m], f)
+                c.free(m)
+            except Refused:
+                pass
+        stop.set()
+
+    def import_():
+        while not stop.is_set() and len(kept) < 60:
+            try:
+                kept.append(d.import_many(f, 1)[0][0])
+            except Refused:
+                time.sleep(0.001)
+
+    run([replace, import_, import_])
+    say(kept=len(kept))
+    wait_for_word()
+    for handle in kept:
+        d.free(handle)
+    os.close(f)
+    say(closed=status_of(c.memory, 50 * MIB))
+    wait_for_word()
+
+
+@inside
+def closing():
+    """Threads that export to files, and import from them, while others close these."""
+    c, pool, files = Client(), [], []
+
+    def some(things, taken):
+        at = random.randrange(len(things))
+        return things.pop(at) if taken else things[at]
+
+    def step():
+        k = random.random()
+        if k < 0.4:
+            pool.append(c.memory(random.choice([1, 2, 4]) * MIB))
+        elif k < 0.5:
+            c.free(some(pool, True))
+        elif k < 0.6:
+            pool.extend(h for h in c.import_many(some(files, False), 1)[0] if h)
+        elif k < 0.7:
+            os.close(some(files, True))
+        else:
+            handle = some(pool, True)
+            try:
+                fd = c.empty_file() if k < 0.85 else some(files, False)
+                c.export_many([handle], fd)
+                if k < 0.85:
+                    files.append(fd)
+            finally:
+                pool.append(handle)
+
+    def steps():
+        for _ in range(ROUNDS // 2):
+            with contextlib.suppress(Refused, OSError, IndexError, ValueError):
+                step()
+
+    run([steps] * 6)
+    say(done=True)
+    wait_for_word()
+    for handle in pool:
+        status_of(c.free, handle)
+    os.closerange(3, 4096)  # also the files of exports that were refused
+    say(all=status_of(Client().memory, 100 * MIB))
+    wait_for_word()
+
+
+class PlacesTest(GateBase):
+    def sums(self, slices):
+        """MiB: what is counted, and what the driver has given out."""
+        return used(slices) // MIB, self.sim.held() // MIB
+
+    def two(self, mine, his, imported, fits):
+        slices = self.sim.slices(100)
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            a = self.run_program("first", slices, fds=[theirs.fileno()], SOCKET=str(theirs.fileno()), MINE=str(mine), FITS=str(fits))
+            self.assertEqual(a.hear(), {"given": True})
+            fd = socket.recv_fds(ours, 1, 1)[1][0]
+            socket.send_fds(ours, [b"x"], [fd])
+            os.close(fd)
+            b = self.run_program("second", slices, fds=[theirs.fileno()], SOCKET=str(theirs.fileno()), HIS=str(his))
+            self.assertEqual(b.hear(), {"replaced": OK})
+            a.go_on()
+            self.assertEqual(a.hear(), {"imported": imported})
+            b.end()
+            counted, held = self.sums(slices)
+            self.assertLessEqual(held, counted)
+            a.go_on()
+            self.assertEqual(a.hear(), {"freed": True})
+            a.go_on()
+            self.assertEqual(a.hear(), {"fits": OK, "over": NO_MEMORY})
+            self.assertEqual(self.sums(slices), (100, 100))
+            a.end()
+        self.assertEqual(self.sim.held(), 0)
+        self.assert_at_rest(slices)
+
+    def test_another_process(self):
+        self.two(10, 30, OK, 70)
+        self.two(30, 10, OK, 90)
+        self.two(50, 50, NO_MEMORY, 100)
+
+    def test_a_child(self):
+        slices = self.sim.slices(100)
+        program = self.run_program("child", slices)
+        self.assertEqual(program.hear(), {"imported": NO_MEMORY})
+        program.end()
+        self.assert_at_rest(slices)
+
+    def test_beside_memory_of_the_machine(self):
+        slices = self.sim.slices(100)
+        program = self.run_program("mixed", slices)
+        self.assertEqual(program.hear(), {"types": [1, 2]})
+        self.assertEqual(self.sums(slices), (40, 40))
+        program.end()
+        self.assert_at_rest(slices)
+
+    def test_itself(self):
+        slices = self.sim.slices(100)
+        program = self.run_program("itself", slices)
+        self.assertNotEqual(program.hear()["bad"], OK)
+        self.assertEqual(program.hear(), {"imported": True})
+        self.assertEqual(self.sums(slices), (50, 50))
+        program.go_on()
+        self.assertEqual(program.hear(), {"closed": True})
+        self.assertEqual(self.sums(slices), (50, 50))
+        program.go_on()
+        self.assertEqual(program.hear(), {"all": OK})
+        self.assertEqual(self.sums(slices), (100, 100))
+        program.end()
+        self.assert_at_rest(slices)
+
+    def test_threads(self):
+        for _ in range(5):
+            slices = self.sim.slices(100)
+            program = self.run_program("threads", slices, ROUNDS=str(ROUNDS))
+            self.assertGreater(program.hear()["kept"], 0)
+            counted, held = self.sums(slices)
+            self.assertLessEqual(held, counted)
+            program.go_on()
+            self.assertEqual(program.hear(), {"closed": OK})
+            program.end()
+            self.assert_at_rest(slices)
+
+    def test_closing_threads(self):
+        for _ in range(5):
+            slices = self.sim.slices(100)
+            program = self.run_program("closing", slices)
+            self.assertEqual(program.hear(), {"done": True})
+            counted, held = self.sums(slices)
+            self.assertLessEqual(held, counted)
+            program.go_on()
+            self.assertEqual(program.hear(), {"all": OK})
+            program.end()
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--inside":
+        gate.run_inside()
+    gate.alone()
+    unittest.main(argv=[sys.argv[0]] + sys.argv[3:], verbosity=2)
