@@ -141,6 +141,7 @@ static int card_of_current(const Gate *g) {
 }
 
 static void begin(Context *c, uint32_t card) {
+        static const Together nothing;
         Spans none = {0};
 
         c->card = card;
@@ -148,6 +149,7 @@ static void begin(Context *c, uint32_t card) {
         c->origin_nsec =
                 UINT64_C(1) << 48; /* what began before the first that was measured is after zero, too */
         c->spans = none;
+        c->together = nothing;
         atomic_store(&c->over, 0);
         atomic_store(&c->asked, account_now());
         batches_begin(c);

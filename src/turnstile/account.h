@@ -15,6 +15,7 @@
 #include "turnstile/meter.h"
 #include "turnstile/real.h"
 #include "turnstile/spans.h"
+#include "turnstile/together.h"
 
 enum {
         ACCOUNT_CONTEXTS = 512, /* made by need */
@@ -65,6 +66,7 @@ struct Context {
         CuHandle origin;            /* event that times are counted from */
         uint64_t origin_nsec;       /* when that was, on the clock of the spans */
         Spans spans;
+        Together together;     /* measured, and not learnt from yet */
         _Atomic uint64_t over; /* when the last one was, by the clock */
         Batch batches[ACCOUNT_BATCHES];
 };
