@@ -51,6 +51,11 @@ static inline bool wants(const EngineTenant *t) {
         return t->says.wants != 0;
 }
 
+/* Its window is open, and it has nothing to do in it: that is not charged, and anybody else may have it. */
+static inline bool rests(const EngineTenant *t) {
+        return t->state == ENGINE_OPEN && t->idle_since != 0 && !t->turn.behind;
+}
+
 /* Something was launched in its newest window, or may have been. */
 static inline bool has_come(const EngineTenant *t) {
         return t->began != 0 || t->parts || t->says.launched != t->launched || t->says.busy != t->busy ||
@@ -102,6 +107,7 @@ uint64_t engine_longest_lead(const Engine *e); /* of those that wait */
 
 void window_open(Engine *e, uint32_t i, uint64_t now, bool contested);
 void window_extend(Engine *e, uint32_t i, uint64_t now, bool contested);
+void window_rests(Engine *e, EngineTenant *t, uint64_t now); /* it has nothing to do in it */
 void window_close(Engine *e, uint32_t i, uint64_t now);
 void window_charge(Engine *e, uint32_t i, uint64_t ns); /* what it has used, until it is known better */
 void window_late(Engine *e, uint32_t i, uint64_t now);  /* it says of what it had used that it was more */

@@ -55,7 +55,7 @@ static void hold_or_let_go(Engine *e, uint32_t i) {
         t->turn.number = (t->turn.number + 1) & (UINT32_MAX >> 1);
         t->turn.closes = t->opened = t->from = e->now;
         t->busy = t->says.busy;
-        t->paid = t->late = t->beside = t->doubt = t->began = 0;
+        t->paid = t->late = t->beside = t->doubt = t->began = t->idle_since = t->rested = t->n_rests = 0;
         t->settled = t->says.busy;
         t->over = e->now;
         t->turn.gated = t->terms.gated;
@@ -234,9 +234,11 @@ static void pass_time(Engine *e, uint64_t now) {
                         continue;
                 if (!full || !t->awake)
                         account_pass(&t->account, &t->terms, passed, t->awake ? how : ACCOUNT_IDLE);
-                if (t->state == ENGINE_OPEN || t->state == ENGINE_CLOSING)
+                if (rests(t))
+                        t->rested += passed;
+                else if (t->state == ENGINE_OPEN || t->state == ENGINE_CLOSING)
                         window_charge(e, i, passed);
-                if (t->state != ENGINE_CLOSED)
+                if (t->state != ENGINE_CLOSED && !rests(t))
                         t->late += min_u64(late, since(t->opened, now));
                 wake_or_sleep(e, t, now);
         }
@@ -265,13 +267,15 @@ static void come_back(Engine *e, uint64_t now) {
 /* ---- the open window ---- */
 
 /* For longer than it takes to launch the next kernel when one has ended. */
-static bool is_idle(EngineTenant *t, uint64_t now) {
+static bool is_idle(Engine *e, EngineTenant *t, uint64_t now) {
         if (wants(t) || t->says.in_flight > 0 || t->said < t->opened) {
                 t->idle_since = 0;
                 return false;
         }
-        if (t->idle_since == 0)
+        if (t->idle_since == 0) {
                 t->idle_since = now;
+                window_rests(e, t, now);
+        }
         return now - t->idle_since >= GAP;
 }
 
@@ -294,7 +298,7 @@ static void tend_owner(Engine *e, uint64_t now) {
         uint32_t i = (uint32_t) e->owner;
         EngineTenant *t = &e->tenants[i];
         int waiting = engine_choose(e, AMONG_CLOSED, now);
-        bool idle = is_idle(t, now) || (waiting >= 0 && is_absent(t, now)), keeps;
+        bool idle = is_idle(e, t, now) || (waiting >= 0 && is_absent(t, now)), keeps;
 
         if (t->says.ended && may_go_on(t, now))
                 window_renew(e, i);
@@ -305,7 +309,7 @@ static void tend_owner(Engine *e, uint64_t now) {
                 window_close(e, i, now);
                 return;
         }
-        if (idle && (waiting >= 0 || !t->terms.conserving)) {
+        if (idle && waiting >= 0) {
                 window_close(e, i, now);
                 return;
         }
@@ -370,6 +374,15 @@ static uint64_t lead_of(const Engine *e, int next) {
         return next >= 0 ? engine_lead(&e->tenants[next]) : engine_longest_lead(e);
 }
 
+/* Whoever has work again rings, and so does anybody else who wants the card. */
+static uint64_t after_rest(const Engine *e, const EngineTenant *t, int waiting, uint64_t now) {
+        uint64_t gone = max_u64(t->idle_since + GAP, now + LEAD / 4);
+
+        if (waiting >= 0)
+                return gone;
+        return min_u64(t->turn.closes, max_u64(engine_ripens(e, AMONG_CLOSING, now), gone));
+}
+
 static uint64_t after_owner(const Engine *e, uint64_t now) {
         const EngineTenant *t = &e->tenants[e->owner];
         int waiting = engine_choose(e, AMONG_CLOSING, now);
@@ -380,6 +393,8 @@ static uint64_t after_owner(const Engine *e, uint64_t now) {
         if (waiting < 0) /* who has drained by then has rung */
                 next = min_u64(next, without_bell(t, now, true));
 
+        if (rests(t))
+                return after_rest(e, t, waiting, now);
         if (engine_keeps(e, t, waiting, since(now, closes)))
                 next = since(MARGIN, closes);
         if (ripe > now && t->firm < closes) /* it goes on only as long as nobody waits */
@@ -387,8 +402,6 @@ static uint64_t after_owner(const Engine *e, uint64_t now) {
         if (t->began == 0 && t->lag > 2 * HOP && now < t->opened + t->lag / 2)
                 next = min_u64(next,
                                t->opened + t->lag / 2); /* who says that he is late has nothing in flight */
-        if (t->idle_since > 0)
-                next = min_u64(next, now + GAP);
         if (t->idles || (t->empty > 0 && t->says.busy == t->busy))
                 next = min_u64(next, now + LOOK);
         return next;
