@@ -267,8 +267,10 @@ static void come_back(Engine *e, uint64_t now) {
 /* ---- the open window ---- */
 
 /* For longer than it takes to launch the next kernel when one has ended. */
-static bool is_idle(Engine *e, EngineTenant *t, uint64_t now) {
+static bool is_idle(Engine *e, EngineTenant *t, int waiting, uint64_t now) {
         if (wants(t) || t->says.in_flight > 0 || t->said < t->opened) {
+                if (t->idle_since != 0 && waiting >= 0) /* it kept another one from the card meanwhile */
+                        t->rested = t->rested_before;
                 t->idle_since = 0;
                 return false;
         }
@@ -298,7 +300,7 @@ static void tend_owner(Engine *e, uint64_t now) {
         uint32_t i = (uint32_t) e->owner;
         EngineTenant *t = &e->tenants[i];
         int waiting = engine_choose(e, AMONG_CLOSED, now);
-        bool idle = is_idle(e, t, now) || (waiting >= 0 && is_absent(t, now)), keeps;
+        bool idle = is_idle(e, t, waiting, now) || (waiting >= 0 && is_absent(t, now)), keeps;
 
         if (t->says.ended && may_go_on(t, now))
                 window_renew(e, i);

@@ -172,12 +172,13 @@ static uint64_t slack_of(const EngineTenant *t, uint64_t held, uint64_t busy) {
         return min_u64(SLACK, 2 * HOP + held / 20) + t->n_rests * (HOP / 4);
 }
 
-/* At least the time that it had the card for itself, less what it takes to notice; at most that time. Several processes of one tenant
- * share the card, and each has seen all of it pass. */
+/* At least the time that it had the card for itself, less its rests and what it takes to notice; at most that time, with its rests, because a
+ * gate says of short work only later what it was. Several processes of one tenant share the card, and each has seen all of it pass. */
 static uint64_t cost_of(const Engine *e, const EngineTenant *t, uint64_t now) {
-        uint64_t held = since(begin_of(e, t, now) + t->rested, now) + t->early,
-                 busy = since(t->busy, t->says.busy);
-        uint64_t least = since(slack_of(t, held, busy) + t->late, held), most = held - min_u64(e->overhead, held / 2);
+        uint64_t held = since(begin_of(e, t, now), now) + t->early, busy = since(t->busy, t->says.busy);
+        uint64_t worked = since(busy > 0 ? t->rested : 0, held);
+        uint64_t least = since(slack_of(t, worked, busy) + t->late, worked),
+                 most = held - min_u64(e->overhead, held / 2);
 
         return busy < least ? least : min_u64(busy, max_u64(most, least));
 }
@@ -227,6 +228,7 @@ static void charge(Engine *e, EngineTenant *t, uint64_t cost) {
 /* A window may go on for as long as its owner comes back, so it is charged at each rest. */
 void window_rests(Engine *e, EngineTenant *t, uint64_t now) {
         t->n_rests++;
+        t->rested_before = t->rested;
         if (has_come(t) && !t->turn.behind)
                 charge(e, t, cost_of(e, t, now));
 }
