@@ -446,7 +446,7 @@ static bool tells_of_pause(Meter *m) {
 
         atomic_store_explicit(&m->idled, now, memory_order_relaxed);
         if (atomic_load_explicit(&m->haste, memory_order_relaxed) &&
-            now - atomic_load_explicit(&m->rang, memory_order_relaxed) < RING_PAUSE)
+            now < atomic_load_explicit(&m->rang, memory_order_relaxed) + RING_PAUSE)
                 return false;
         atomic_store_explicit(&m->rang, now, memory_order_relaxed);
         return true;

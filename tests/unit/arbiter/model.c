@@ -232,6 +232,8 @@ static void tell(Model *m, ModelProcess *p) {
                 p->said.busy = 0;
         else if (p->lie == LIE_BUSY_BACK)
                 p->said.busy = UINT64_MAX - m->now;
+        else if (p->lie == LIE_BUSY_LITTLE)
+                p->said.busy = p->measured / 1000;
         else if (p->lie == LIE_BUSY_JUMPS)
                 p->said.busy = m->now * 1000;
         if (p->lie == LIE_SHORT)

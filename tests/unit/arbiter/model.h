@@ -28,7 +28,8 @@ typedef enum ModelLie {
         LIE_SHORT,        /* what is in flight is hardly anything */
         LIE_LATE,         /* it began two milliseconds later than it did */
         LIE_TIED,         /* for ever in flight, nothing of it has begun, and a launch waits */
-        LIE_RESTS         /* it has launched, and says at once that it is done and wants nothing; soon it wants again */
+        LIE_RESTS,        /* it says that it wants nothing while it has work on the card, and has used nothing */
+        LIE_BUSY_LITTLE   /* it has used a thousandth of what it has */
 } ModelLie;
 
 typedef struct ModelProcess {

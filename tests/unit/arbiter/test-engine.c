@@ -334,6 +334,7 @@ static void liars(void) {
         beside_a_liar(LIE_SHORT, 21);
         beside_a_liar(LIE_LATE, 21);
         beside_a_liar(LIE_TIED, 20.5);
+        beside_a_liar(LIE_BUSY_LITTLE, 21.5);
 }
 
 /* Whatever bits a row has there: a time within the window, or none. */
@@ -581,7 +582,7 @@ static void what_is_said_late(void) {
         say(e, SEC, SEC, 0);
         ASSERT_TRUE(e->tenants[0].turn.open);
         say(e, SEC + 2 * MSEC, SEC, 2 * MSEC);
-        for (unsigned i = 1; i < 10; i++) /* idle, closed, over */
+        for (unsigned i = 1; i < 20; i++) /* idle, closed, over */
                 say(e, SEC + 2 * MSEC + i * MSEC / 5, 0, 2 * MSEC);
         ASSERT_INT(e->tenants[0].state, ENGINE_CLOSED);
         say(e, SEC + 100 * MSEC, 0, 2 * MSEC);
@@ -910,35 +911,7 @@ static void nobody_starves(void) {
         }
 }
 
-static void probe(void) {
-        struct { uint32_t cap; uint64_t request, rest; uint64_t kernel; uint32_t other; } c[] = {
-            {10, MSEC, 5 * MSEC, 200*USEC, 60}, {50, 200 * USEC, 300 * USEC, 50*USEC, 40}, {50, MSEC, MSEC, 200*USEC, 40}, {30, MSEC, MSEC, 200*USEC, 60},
-            {50, 50 * USEC, 100 * USEC, 50*USEC, 40}, {30, 20*USEC, 20*USEC, 20*USEC, 60}, {30, 5*MSEC, 5*MSEC, MSEC, 60}, {30, 20*MSEC, 20*MSEC, MSEC, 60}, {50, 2*MSEC, MSEC, MSEC, 40}, {30, 300*USEC, MSEC, 100*USEC, 60}};
-        for (unsigned i = 0; i < sizeof c/sizeof c[0]; i++) for (int n = 0; n < 2; n++) for (int l = 0; l < 4; l++) {
-                ModelProcess *p; uint64_t u, st, u1; Shares s;
-                model_init(&m, 12);
-                p = model_process(&m, tenant(l == 2 ? fixed(n ? 100 - c[i].other : 100) : l == 3 && !n ? policy_terms(&(PolicyWish){.policy = 6}) : fixed(c[i].cap)), c[i].kernel);
-                p->lie = l == 1 ? LIE_BUSY_ZERO : LIE_NONE;
-                p->request = c[i].request; p->rest = c[i].rest;
-                if (n) (void) model_process(&m, tenant(fixed(c[i].other)), 500 * USEC);
-                model_run(&m, 2 * SEC);
-                u = m.tenants[0].turn.used; u1 = m.tenants[1].turn.used; st = m.steps;
-                s = shares(20 * SEC);
-                printf("# P cap %u, %llu/%llu%s%s: had %.2f charged %.2f (demand %.1f) other %.2f/%.2f steps/s %llu longest %.1f\n", c[i].cap, (unsigned long long) c[i].request / 1000, (unsigned long long) c[i].rest / 1000, n ? " beside" : "", l==1 ? " LIAR" : l == 2 ? " uncapped" : l == 3 ? n? " again": " native" : "", s.of[0], (double) (m.tenants[0].turn.used - u) / 2e8, 100.0 * (double) c[i].request / (double) (c[i].request + c[i].rest), s.of[1], n ? (double) (m.tenants[1].turn.used - u1) / 2e8 : 0, (unsigned long long)(m.steps-st)/20, (double)p->longest/1e6);
-        }
-        for (int n = 0; n < 2; n++) for (uint32_t cap = 10; cap <= 30; cap += 20) for (unsigned k = 50; k <= 1000; k *= 20) {
-                Shares s;
-                model_init(&m, 12);
-                model_process(&m, tenant(fixed(cap)), k * USEC)->lie = LIE_RESTS;
-                if (n) (void) model_process(&m, tenant(fixed(60)), 500 * USEC);
-                model_run(&m, 2 * SEC);
-                s = shares(20 * SEC);
-                printf("# P RESTS cap %u, kernel %u%s: had %.1f other %.1f\n", cap, k, n ? " beside" : "", s.of[0], s.of[1]);
-        }
-}
-
 int main(void) {
-        if (getenv("PROBE")) { probe(); return 0; }
         return TEST_MAIN(TEST(wishes_are_taken_as_they_can_be), TEST(fair_share_leaves_empty_places_idle),
                          TEST(preemptive_shares_among_those_with_work), TEST(weights),
                          TEST(far_apart_weights), TEST(soft_caps_bind_under_contention_only),
