@@ -221,6 +221,8 @@ static void charge(Engine *e, EngineTenant *t, uint64_t cost) {
         account_charge(&t->account, &t->terms, more, e->clock);
         t->turn.used = more >= 0 ? t->turn.used + (uint64_t) more
                                  : t->turn.used - min_u64(t->turn.used, (uint64_t) -more);
+        if (more > 0 && t->n_rests > 0) /* it says itself that it worked in them */
+                t->turn.granted += (uint64_t) more;
         t->paid = cost;
         t->contested = others_overdue(e, t) ? t->contested + cost : 0;
 }

@@ -216,7 +216,8 @@ static void say_rests(Model *m, ModelProcess *p) {
         bool rests = p->left > 0, did = p->said.wants == 0;
 
         p->said.wants = rests ? 0 : m->now;
-        p->said.in_flight = p->said.busy = 0;
+        p->said.in_flight = 0;
+        p->said.busy = p->lie == LIE_RESTS ? 0 : p->measured / 1000;
         if (rests != did)
                 ring(m, p);
         p->look = min_u64(p->look, m->now + max_u64(p->left, 20 * USEC));
@@ -244,7 +245,7 @@ static void tell(Model *m, ModelProcess *p) {
                 p->said.wants = UINT64_MAX - 5;
                 p->said.drained = UINT32_MAX;
         }
-        if (p->lie == LIE_RESTS)
+        if (p->lie == LIE_RESTS || p->lie == LIE_RESTS_LITTLE)
                 say_rests(m, p);
         if (p->lie == LIE_TIED)
                 p->said.flags = WORK_FLAGS;

@@ -19,13 +19,13 @@ static const RestCase cases[] = {
 enum { N_CASES = sizeof cases / sizeof cases[0] };
 
 typedef struct Seen {
-        double had, charged, other; /* percent of the card */
+        double had, charged, granted, other; /* percent of the card */
         uint64_t longest;           /* ns */
 } Seen;
 
 static Seen run(const RestCase *c, Terms terms, bool beside, ModelLie lie) {
         ModelProcess *p;
-        uint64_t used;
+        uint64_t used, granted;
         Shares s;
 
         model_init(&m, 12);
@@ -37,10 +37,12 @@ static Seen run(const RestCase *c, Terms terms, bool beside, ModelLie lie) {
                 (void) model_process(&m, tenant(fixed(c->other)), 500 * USEC);
         model_run(&m, 3 * SEC);
         used = m.tenants[0].turn.used;
+        granted = m.tenants[0].turn.granted;
         s = shares(20 * SEC);
         return (Seen){.had = s.of[0],
                       .other = s.of[1],
                       .charged = (double) (m.tenants[0].turn.used - used) / (20 * (double) SEC) * 100,
+                      .granted = (double) (m.tenants[0].turn.granted - granted) / (20 * (double) SEC) * 100,
                       .longest = p->longest};
 }
 
@@ -54,6 +56,7 @@ static void check(const RestCase *c, const Seen *s, double could, const char *wh
         ASSERT_TRUE(s->had >= 0.97 * least(c->cap, could));
         ASSERT_TRUE(s->had <= c->cap + 0.5);
         ASSERT_NEAR(s->charged, s->had, 1);
+        ASSERT_TRUE(s->granted >= s->had - 0.1); /* or the audit would tell of it */
 }
 
 /* What it could use is what it has where nobody is held. */
@@ -128,13 +131,16 @@ static void liars_with_rests(void) {
                 }
 }
 
-/* Its rests are lies: as it says that it has used nothing, they are not believed. */
+/* Its rests are lies. If it says that it has used nothing, they are not believed; if it says a little, they are, but nothing is granted in them. */
 static void rests_that_are_none(void) {
         const RestCase c = {.cap = 10, .kernel = 50 * USEC};
         Seen s = run(&c, fixed(10), false, LIE_RESTS);
 
         printf("# who only says that he rests: %.2f of 10\n", s.had);
         ASSERT_TRUE(s.had <= 12);
+        s = run(&c, fixed(10), false, LIE_RESTS_LITTLE);
+        printf("# and has used next to nothing: %.2f, granted %.2f\n", s.had, s.granted);
+        ASSERT_TRUE(s.granted <= s.had / 2); /* which the card's meter tells the audit */
 }
 
 int main(void) {
