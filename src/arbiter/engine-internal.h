@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The parts of the engine: who is next (choose.c), what becomes of a window (window.c), and when it is time (engine.c). */
+/* The parts of the engine: who is next (choose.c), what becomes of a window (window.h), and when it is time (engine.c). */
 
 #include "arbiter/engine.h"
 #include "slice/turn.h"
@@ -62,6 +62,16 @@ static inline bool has_come(const EngineTenant *t) {
                t->says.in_flight > 0;
 }
 
+/* Who comes first runs ahead of those who come after him: whoever begins or wakes begins where his own kind is. */
+static inline int64_t clock_of(const Engine *e, const Terms *terms) {
+        return e->clocks[terms->high];
+}
+
+static inline void advance_clock(Engine *e, const EngineTenant *t) {
+        if (t->terms.conserving && t->account.clock > clock_of(e, &t->terms))
+                e->clocks[t->terms.high] = t->account.clock;
+}
+
 /* When it may be that its work waits for what it launches next; UINT64_MAX: nothing waits. */
 uint64_t engine_behind_from(const EngineTenant *t);
 
@@ -104,16 +114,3 @@ static inline uint64_t engine_lead(const EngineTenant *t) {
         return max_u64(LEAD, min_u64(HOP / 2 + t->lag * 3 / 2, LAG));
 }
 uint64_t engine_longest_lead(const Engine *e); /* of those that wait */
-
-void window_open(Engine *e, uint32_t i, uint64_t now, bool contested);
-void window_extend(Engine *e, uint32_t i, uint64_t now, bool contested);
-void window_rests(Engine *e, EngineTenant *t, uint64_t now); /* it has nothing to do in it */
-void window_close(Engine *e, uint32_t i, uint64_t now);
-void window_charge(Engine *e, uint32_t i, uint64_t ns); /* what it has used, until it is known better */
-void window_late(Engine *e, uint32_t i, uint64_t now);  /* it says of what it had used that it was more */
-void window_renew(Engine *e, uint32_t i);               /* its owner takes it for over, and it is not */
-
-/* Whatever is still to be said of a window that is closed: over, or overdue. */
-void window_tend(Engine *e, uint32_t i, uint64_t now);
-uint64_t window_end(const EngineTenant *t, uint64_t now); /* when it will be over, as far as one can tell */
-uint64_t window_deadline(const EngineTenant *t);
