@@ -28,7 +28,7 @@ typedef enum ModelLie {
         LIE_SHORT,        /* what is in flight is hardly anything */
         LIE_LATE,         /* it began two milliseconds later than it did */
         LIE_TIED,         /* for ever in flight, nothing of it has begun, and a launch waits */
-        LIE_RESTS,        /* it says that it wants nothing while it has work on the card, and has used nothing */
+        LIE_RESTS, /* it says that it wants nothing while it has work on the card, and has used nothing */
         LIE_RESTS_LITTLE, /* the same, and has used a thousandth of what it has */
         LIE_BUSY_LITTLE   /* only that */
 } ModelLie;

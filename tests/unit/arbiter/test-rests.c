@@ -10,17 +10,17 @@ typedef struct RestCase {
 } RestCase;
 
 static const RestCase cases[] = {
-        {10, 60, MSEC, 5 * MSEC, 200 * USEC},        {50, 40, 200 * USEC, 300 * USEC, 50 * USEC},
-        {50, 40, MSEC, MSEC, 200 * USEC},            {30, 60, MSEC, MSEC, 200 * USEC},
-        {50, 40, 2 * MSEC, MSEC, MSEC},              {30, 60, 300 * USEC, MSEC, 100 * USEC},
-        {30, 60, 5 * MSEC, 5 * MSEC, MSEC},          {40, 50, 700 * USEC, 900 * USEC, 20 * USEC},
+        {10, 60, MSEC, 5 * MSEC, 200 * USEC}, {50, 40, 200 * USEC, 300 * USEC, 50 * USEC},
+        {50, 40, MSEC, MSEC, 200 * USEC},     {30, 60, MSEC, MSEC, 200 * USEC},
+        {50, 40, 2 * MSEC, MSEC, MSEC},       {30, 60, 300 * USEC, MSEC, 100 * USEC},
+        {30, 60, 5 * MSEC, 5 * MSEC, MSEC},   {40, 50, 700 * USEC, 900 * USEC, 20 * USEC},
 };
 
 enum { N_CASES = sizeof cases / sizeof cases[0] };
 
 typedef struct Seen {
         double had, charged, granted, other; /* percent of the card */
-        uint64_t longest;           /* ns */
+        uint64_t longest;                    /* ns */
 } Seen;
 
 static Seen run(const RestCase *c, Terms terms, bool beside, ModelLie lie) {
@@ -52,7 +52,8 @@ static double least(double a, double b) {
 
 static void check(const RestCase *c, const Seen *s, double could, const char *where) {
         printf("# %u %%, %g ms of work and %g of rest, %s: %.2f of %.2f, charged %.2f\n", c->cap,
-               (double) c->request / 1e6, (double) c->rest / 1e6, where, s->had, least(c->cap, could), s->charged);
+               (double) c->request / 1e6, (double) c->rest / 1e6, where, s->had, least(c->cap, could),
+               s->charged);
         ASSERT_TRUE(s->had >= 0.97 * least(c->cap, could));
         ASSERT_TRUE(s->had <= c->cap + 0.5);
         ASSERT_NEAR(s->charged, s->had, 1);
