@@ -172,10 +172,15 @@ static bool is_closing(const Engine *e) {
         return false;
 }
 
+/* A window is open in which something is done, or goes on behind its end. */
+static bool is_taken(const Engine *e) {
+        return (e->owner >= 0 && !rests(&e->tenants[e->owner])) || is_closing(e);
+}
+
 /* What an overdue one does beside others is theirs, too. What it will be charged for it counts as granted, as long as it says that it has
  * work there, and that is not told of as a kernel that hangs: who never says its end has nothing of that. */
 static void pass_overdue(Engine *e, uint64_t passed, uint64_t now) {
-        bool others = e->owner >= 0 || is_closing(e);
+        bool others = is_taken(e);
 
         for (uint32_t i = 0; i < e->n; i++) {
                 EngineTenant *t = &e->tenants[i];
@@ -192,7 +197,7 @@ static void pass_overdue(Engine *e, uint64_t passed, uint64_t now) {
 static bool is_overcommitted(const Engine *e) {
         bool any = false;
 
-        if (e->owner < 0 && !is_closing(e))
+        if (!is_taken(e))
                 return false;
         for (uint32_t i = 0; i < e->n; i++) {
                 const EngineTenant *t = &e->tenants[i];
@@ -380,11 +385,11 @@ static uint64_t lead_of(const Engine *e, int next) {
 
 /* Whoever has work again rings, and so does anybody else who wants the card. */
 static uint64_t after_rest(const Engine *e, const EngineTenant *t, int waiting, uint64_t now) {
-        uint64_t gone = max_u64(t->idle_since + GAP, now + LEAD / 4);
+        uint64_t gone = t->idle_since + GAP, ripe = engine_ripens(e, AMONG_CLOSING, now);
 
-        if (waiting >= 0)
-                return gone;
-        return min_u64(t->turn.closes, max_u64(engine_ripens(e, AMONG_CLOSING, now), gone));
+        if (waiting >= 0) /* later there is still one before that one to wait for */
+                return min_u64(t->turn.closes, gone > now ? gone : now + LOOK);
+        return min_u64(t->turn.closes, max_u64(max_u64(ripe, gone), now + LEAD / 4));
 }
 
 static uint64_t after_owner(const Engine *e, uint64_t now) {
