@@ -55,7 +55,7 @@ static void hold_or_let_go(Engine *e, uint32_t i) {
         t->turn.number = (t->turn.number + 1) & (UINT32_MAX >> 1);
         t->turn.closes = t->opened = t->from = e->now;
         t->busy = t->says.busy;
-        t->paid = t->late = t->beside = t->doubt = t->began = 0;
+        t->paid = t->late = t->beside = t->halved = t->doubt = t->began = 0;
         t->settled = t->says.busy;
         t->over = e->now;
         t->turn.gated = t->terms.gated;

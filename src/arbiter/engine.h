@@ -53,6 +53,7 @@ typedef struct EngineTenant {
         uint64_t began, lag; /* when it first launched in it, 0: not; ns from opening to that, a mean */
         uint64_t busy, launched, paid; /* before this window, both; what was charged of it */
         uint64_t beside, late;         /* of it: ns that were its predecessor's; that we were late to look */
+        uint64_t halved;               /* until when what it had beside later windows is in that */
         uint64_t tail;                 /* ns from a window's close to its end, at least */
         uint64_t patience;             /* ns that others wait for work that it says is in flight */
         uint64_t idle_since;           /* seen without work in its window; 0: not */

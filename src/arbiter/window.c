@@ -67,7 +67,7 @@ void window_open(Engine *e, uint32_t i, uint64_t now, bool contested) {
         t->busy = t->says.busy;
         t->spare = 0;
         t->launched = t->says.launched;
-        t->paid = t->late = t->beside = t->idle_since = t->began = t->early = 0;
+        t->paid = t->late = t->beside = t->halved = t->idle_since = t->began = t->early = 0;
         t->parts = false;
         t->from = now + since(t->lag > 2 * HOP ? 0 : LEAD, still_closing(e, now));
         t->firm = t->from + HOP + length - early;
@@ -232,20 +232,36 @@ static void note_use(EngineTenant *t, uint64_t now) {
                 t->paused_until = now + min_u64(GONE, max_u64(PAUSE, since(t->alive, now) / 8));
 }
 
-/* The next one was let in before the end. From when it was there each had half of the card; before that it had nothing to pay for. */
-static void share_overlap(Engine *e, EngineTenant *t, uint64_t now) {
-        EngineTenant *next = e->owner >= 0 ? &e->tenants[e->owner] : NULL;
+/* The next one was let in before the end of the one before it. From when it was there each had half of the card; before that it had nothing to
+ * pay for, but who is later than LAG only says so. now: when the first of the two is over. */
+static void share_overlap(EngineTenant *t, EngineTenant *next, uint64_t now) {
         uint64_t from, there, both;
 
-        if (!next || next->opened <= t->turn.closes)
-                return;
         next->from = max_u64(next->opened, min_u64(next->from, now - 2 * HOP)); /* earlier than it seemed */
         from = next->from + 3 * HOP;
         there = next->began != 0 ? max_u64(next->began, from) : max_u64(now, from);
+        there = min_u64(there, from + LAG);
         both = since(there, now);
         next->early = next->began != 0 ? since(next->began, min_u64(next->from, now)) / 2 : 0;
         next->beside = max_u64(next->beside, since(from, min_u64(there, now)) + both / 2);
-        t->beside += both / 2 + next->early;
+        t->beside += since(max_u64(there, t->halved), now) / 2 + next->early;
+        t->halved = now; /* of three at once the third has its half from the second */
+}
+
+/* This one is over or waited for no longer: what it had together with each of the others whose windows are not over yet, whichever of the two
+ * was first. So each two of them are asked about once. */
+static void share_overlaps(Engine *e, EngineTenant *t, uint64_t now) {
+        for (uint32_t i = 0; i < e->n; i++) {
+                EngineTenant *o = &e->tenants[i];
+                uint64_t end = is_over(o) ? min_u64(over_at(o, now), now) : now;
+
+                if (o->state != ENGINE_OPEN && o->state != ENGINE_CLOSING)
+                        continue;
+                if (t->opened < o->opened)
+                        share_overlap(t, o, end);
+                else if (o->opened < t->opened)
+                        share_overlap(o, t, end);
+        }
 }
 
 /* What it said and what it was charged differ by so much: more that it says of the same work may be that. */
@@ -276,7 +292,7 @@ void window_late(Engine *e, uint32_t i, uint64_t now) {
 static void over(Engine *e, EngineTenant *t, uint64_t now) {
         uint64_t let_off;
 
-        share_overlap(e, t, now);
+        share_overlaps(e, t, now);
         let_off = forgiven(e, t, now);
         charge(e, t, cost_of(e, t, now));
         t->mercy = min_u64(MERCY, t->mercy - let_off + (has_come(t) ? t->paid / 2 : 0));
@@ -289,6 +305,7 @@ static void over(Engine *e, EngineTenant *t, uint64_t now) {
 
 /* Others go on beside it. What it had until now is charged, and what comes is when it is over. */
 static void give_up(Engine *e, EngineTenant *t, uint64_t now) {
+        share_overlaps(e, t, now);
         charge(e, t, cost_of(e, t, now));
         t->patience = max_u64(t->patience / 2, 2 * ENGINE_QUANTUM);
         t->state = ENGINE_OVERDUE;
