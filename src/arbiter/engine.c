@@ -170,14 +170,27 @@ static bool is_closing(const Engine *e) {
         return false;
 }
 
-/* What an overdue one does beside others is theirs, too. What it will be charged for it counts as granted, as long as it says that it has
- * work there, and that is not told of as a kernel that hangs: who never says its end has nothing of that. */
+static bool is_running(const EngineTenant *t) {
+        return t->state == ENGINE_OPEN || t->state == ENGINE_CLOSING;
+}
+
+static bool is_any_overdue(const Engine *e) {
+        for (uint32_t i = 0; i < e->n; i++)
+                if (e->tenants[i].state == ENGINE_OVERDUE)
+                        return true;
+        return false;
+}
+
+/* What an overdue one does beside others is theirs, too: both sides count that time, also of a window that goes on. What it will be charged for
+ * it counts as granted, as long as it says that it has work there, and that is not told of as a kernel that hangs: who never says its end has
+ * nothing of that. */
 static void pass_overdue(Engine *e, uint64_t passed, uint64_t now) {
-        bool others = e->owner >= 0 || is_closing(e);
+        bool others = e->owner >= 0 || is_closing(e), any = is_any_overdue(e);
 
         for (uint32_t i = 0; i < e->n; i++) {
                 EngineTenant *t = &e->tenants[i];
 
+                t->contested = any ? t->contested + (is_running(t) && !t->turn.behind ? passed : 0) : 0;
                 if (t->state != ENGINE_OVERDUE)
                         continue;
                 t->shared += others ? passed : 0;
@@ -234,7 +247,7 @@ static void pass_time(Engine *e, uint64_t now) {
                         continue;
                 if (!full || !t->awake)
                         account_pass(&t->account, &t->terms, passed, t->awake ? how : ACCOUNT_IDLE);
-                if (t->state == ENGINE_OPEN || t->state == ENGINE_CLOSING)
+                if (is_running(t))
                         window_charge(e, i, passed);
                 if (t->state != ENGINE_CLOSED)
                         t->late += min_u64(late, since(t->opened, now));

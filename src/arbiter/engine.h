@@ -66,7 +66,7 @@ typedef struct EngineTenant {
         uint64_t settled, over; /* used by its own word when it was charged last, and when that was */
         uint64_t apart_over;    /* until when its silent processes are charged for */
         uint64_t doubt;         /* ns by which that charge and its own word differed */
-        uint64_t contested;     /* ns that it was charged while others' overdue work was on the card */
+        uint64_t contested;     /* ns of its windows while others' overdue work was on the card */
         uint64_t active_until, alive; /* it counts as wanting until then; when anything last moved */
         uint64_t mercy;         /* ns that it may come late and not pay for it, where nobody loses by that */
         uint64_t paused_until;  /* it wanted windows and did nothing with them */

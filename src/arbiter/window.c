@@ -199,13 +199,6 @@ static void learn(Engine *e, EngineTenant *t, uint64_t now) {
                 e->overhead = (15 * e->overhead + held - busy) / 16;
 }
 
-static bool others_overdue(const Engine *e, const EngineTenant *t) {
-        for (uint32_t i = 0; i < e->n; i++)
-                if (&e->tenants[i] != t && e->tenants[i].state == ENGINE_OVERDUE)
-                        return true;
-        return false;
-}
-
 static void charge(Engine *e, EngineTenant *t, uint64_t cost) {
         int64_t more = (int64_t) cost - (int64_t) t->paid;
 
@@ -213,7 +206,6 @@ static void charge(Engine *e, EngineTenant *t, uint64_t cost) {
         t->turn.used = more >= 0 ? t->turn.used + (uint64_t) more
                                  : t->turn.used - min_u64(t->turn.used, (uint64_t) -more);
         t->paid = cost;
-        t->contested = others_overdue(e, t) ? t->contested + cost : 0;
 }
 
 /* ---- the end ---- */
@@ -339,6 +331,13 @@ static uint64_t believed(EngineTenant *t, uint64_t ns) {
 
         t->spare = ns - paid;
         return paid;
+}
+
+static bool others_overdue(const Engine *e, const EngineTenant *t) {
+        for (uint32_t i = 0; i < e->n; i++)
+                if (&e->tenants[i] != t && e->tenants[i].state == ENGINE_OVERDUE)
+                        return true;
+        return false;
 }
 
 /* Half of the time beside others is its own, and all in which nobody had a window. Of what it says itself that it used beside them the
