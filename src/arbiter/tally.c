@@ -118,6 +118,8 @@ void tally_end(Tally *t, uint64_t now) {
         bool leaves = t->some.wants != 0;
         const TallySum *s = leaves ? &t->some : &t->all;
 
+        if (t->closed != 0 && t->died > t->closed && t->died > t->over)
+                t->over = t->died;
         t->in_flight = s->in_flight;
         t->wants = s->wants;
         t->n_active = s->n_active;
@@ -133,10 +135,19 @@ void tally_end(Tally *t, uint64_t now) {
                 }
 }
 
+/* Of what it had on the card since its last word nobody says anything any more. */
+static uint64_t unsaid(const TallyRow *r, uint64_t ns) {
+        return min_u64(ns, four_times(r->said.in_flight) + UNSAID);
+}
+
 void tally_forget(Tally *t, uint32_t row, uint64_t now) {
         TallyRow *r = &t->rows[row];
 
         if (r->silent != 0)
-                t->apart += min_u64(since(r->silent, now) / 2, four_times(r->said.in_flight) + UNSAID);
+                t->apart += unsaid(r, since(r->silent, now) / 2);
+        else if (r->known && r->said.in_flight > 0) {
+                t->busy += unsaid(r, since(r->moved, now));
+                t->died = now;
+        }
         *r = (TallyRow){.known = false};
 }
