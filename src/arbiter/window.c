@@ -225,7 +225,8 @@ static void note_use(EngineTenant *t, uint64_t now) {
 }
 
 /* The next one was let in before the end of the one before it. From when it was there each had half of the card; before that it had nothing to
- * pay for, but who is later than LAG only says so. now: when the first of the two is over. */
+ * pay for, but who is later than LAG only says so. now: when the
+ * first of the two was over. */
 static void share_overlap(EngineTenant *t, EngineTenant *next, uint64_t now) {
         uint64_t from, there, both;
 
@@ -240,12 +241,24 @@ static void share_overlap(EngineTenant *t, EngineTenant *next, uint64_t now) {
         t->halved = now; /* of three at once the third has its half from the second */
 }
 
+/* Until when others may say that it was beside them. Who does not say when he was over pays until he is looked at, but what others have of that
+ * is his own word, or a window's work. */
+static uint64_t beside_until(const EngineTenant *t, uint64_t now) {
+        uint64_t worked = first_kernel(t) + since(t->busy, t->says.busy);
+
+        if (!is_over(t))
+                return now;
+        if (t->says.over == 0 && t->turn.quiet)
+                return min_u64(now, max_u64(worked, t->turn.closes + t->turn.rest + HOP));
+        return over_at(t, now);
+}
+
 /* This one is over or waited for no longer: what it had together with each of the others whose windows are not over yet, whichever of the two
  * was first. So each two of them are asked about once. */
 static void share_overlaps(Engine *e, EngineTenant *t, uint64_t now) {
         for (uint32_t i = 0; i < e->n; i++) {
                 EngineTenant *o = &e->tenants[i];
-                uint64_t end = is_over(o) ? min_u64(over_at(o, now), now) : now;
+                uint64_t end = min_u64(beside_until(t, now), beside_until(o, now));
 
                 if (o->state != ENGINE_OPEN && o->state != ENGINE_CLOSING)
                         continue;
