@@ -24,6 +24,13 @@ void account_convert(Account *a, const Terms *terms, int64_t now) {
         a->clock = now + per_weight(terms, debt);
 }
 
+void account_weigh_anew(Account *a, const Terms *before, const Terms *after, int64_t now) {
+        int64_t old = before->weight > 0 ? before->weight : 1, most = per_weight(before, ACCOUNT_MOST);
+        int64_t ahead = a->clock - now < -most ? -most : a->clock - now; /* who has slept for days */
+
+        a->clock = now + per_weight(after, ahead * old / CLOCK_SCALE);
+}
+
 static int64_t earned(Account *a, const Terms *terms, uint64_t ns) {
         uint64_t product = ns * terms->rate + a->fraction;
 

@@ -27,7 +27,7 @@
 typedef struct Account {
         int64_t balance, arrears; /* ns */
         uint64_t fraction;        /* ns * ppm below one ns */
-        int64_t clock;            /* ns * 16 / weight */
+        int64_t clock;            /* ns * 16 / weight; of its rank */
 } Account;
 
 typedef enum AccountTime {
@@ -39,8 +39,11 @@ typedef enum AccountTime {
 /* The newest: begins with the credit of an idle one. now: the clock of the card. */
 void account_init(Account *a, const Terms *terms, int64_t now);
 
-/* It was conserving and is not any more, or the other way round. What it owes stays, what it has coming to it does not. */
+/* It was conserving and is not any more, or the other way round, or is of another rank now. What it owes stays, what it has coming to it does not. */
 void account_convert(Account *a, const Terms *terms, int64_t now);
+
+/* Its weight is another one: it stays ahead, or behind, by as many ns of the card. */
+void account_weigh_anew(Account *a, const Terms *before, const Terms *after, int64_t now);
 
 void account_pass(Account *a, const Terms *terms, uint64_t ns, AccountTime how);
 

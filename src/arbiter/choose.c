@@ -69,17 +69,18 @@ bool engine_keeps(const Engine *e, const EngineTenant *owner, int waiting, uint6
         const EngineTenant *other = waiting >= 0 ? &e->tenants[waiting] : NULL;
         int mine, others;
 
-        account_charge(&after.account, &owner->terms, (int64_t) more, e->clock);
+        account_charge(&after.account, &owner->terms, (int64_t) more, clock_of(e, &owner->terms));
         mine = rank(&after, account_tokens(&after.account), (int64_t) ENGINE_QUANTUM / 2);
         if (!other)
                 return mine != RANK_NONE;
         others = rank(other, account_tokens(&other->account), (int64_t) ENGINE_QUANTUM);
-        account_charge(&after.account, &owner->terms, (int64_t) ENGINE_QUANTUM, e->clock);
+        account_charge(&after.account, &owner->terms, (int64_t) ENGINE_QUANTUM, clock_of(e, &owner->terms));
         return mine != RANK_NONE && is_before(&after, mine, other, others);
 }
 
 bool engine_reclaims(const EngineTenant *waiting, const EngineTenant *owner) {
         return owner->terms.conserving && waiting->terms.conserving &&
+               owner->terms.high == waiting->terms.high &&
                account_clock_after(&waiting->account, &waiting->terms, ENGINE_QUANTUM) < owner->account.clock;
 }
 

@@ -57,6 +57,16 @@ static inline bool has_come(const EngineTenant *t) {
                t->says.in_flight > 0;
 }
 
+/* Who comes first runs ahead of those who come after him: whoever begins or wakes begins where his own kind is. */
+static inline int64_t clock_of(const Engine *e, const Terms *terms) {
+        return e->clocks[terms->high];
+}
+
+static inline void advance_clock(Engine *e, const EngineTenant *t) {
+        if (t->terms.conserving && t->account.clock > clock_of(e, &t->terms))
+                e->clocks[t->terms.high] = t->account.clock;
+}
+
 /* When it may be that its work waits for what it launches next; UINT64_MAX: nothing waits. */
 uint64_t engine_behind_from(const EngineTenant *t);
 

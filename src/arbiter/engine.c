@@ -39,7 +39,7 @@ int engine_add(Engine *e, uint64_t now, const Terms *terms, uint32_t number, boo
                 .alive = now,
                 .mercy = MERCY,
                 .patience = PATIENCE};
-        account_init(&t->account, terms, e->clock);
+        account_init(&t->account, terms, clock_of(e, terms));
         return (int) i;
 }
 
@@ -63,13 +63,15 @@ static void hold_or_let_go(Engine *e, uint32_t i) {
 
 void engine_set(Engine *e, uint32_t i, const Terms *terms) {
         EngineTenant *t = &e->tenants[i];
-        bool same = terms->conserving == t->terms.conserving;
+        Terms before = t->terms;
 
         t->terms = *terms;
         if (terms->gated != t->turn.gated)
                 hold_or_let_go(e, i);
-        if (!same)
-                account_convert(&t->account, terms, e->clock);
+        if (terms->conserving != before.conserving || terms->high != before.high)
+                account_convert(&t->account, terms, clock_of(e, terms));
+        else if (terms->weight != before.weight)
+                account_weigh_anew(&t->account, &before, terms, clock_of(e, terms));
 }
 
 void engine_remove(Engine *e, uint32_t i) {
@@ -97,7 +99,7 @@ static void note_apart(const Engine *e, EngineTenant *t, const EngineSays *says,
                  more = min_u64(since(t->says.apart, says->apart), since(from, now));
 
         t->apart_over = from + more;
-        account_charge(&t->account, &t->terms, (int64_t) more, e->clock);
+        account_charge(&t->account, &t->terms, (int64_t) more, clock_of(e, &t->terms));
         t->turn.used += more;
         if (says->stuck == 0 && !is_overdue(t))
                 t->told = false;
@@ -220,7 +222,7 @@ static bool is_overcommitted(const Engine *e) {
 static void wake_or_sleep(Engine *e, EngineTenant *t, uint64_t now) {
         if (wants(t)) {
                 if (!t->awake)
-                        account_wake(&t->account, &t->terms, e->clock);
+                        account_wake(&t->account, &t->terms, clock_of(e, &t->terms));
                 t->awake = true;
                 t->active_until = now + GRACE;
                 if (t->terms.high)

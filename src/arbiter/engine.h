@@ -85,7 +85,7 @@ typedef struct Engine {
         uint32_t n;          /* those beyond are free */
         int32_t owner;       /* of the open window; -1: none is open */
         uint64_t now, asked; /* of the last step, and when it asked to be called again */
-        int64_t clock;       /* of the conserving */
+        int64_t clocks[2];   /* of the conserving: of the others, and of those with high priority */
         uint64_t overhead;   /* ns of a window that are not its owner's fault, a moving mean */
         uint64_t hung;       /* ns */
         uint64_t blamed;     /* when a kernel that hangs was last on the card: others may wait for it */

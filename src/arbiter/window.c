@@ -75,8 +75,7 @@ void window_open(Engine *e, uint32_t i, uint64_t now, bool contested) {
         if (!contested) /* who is late by a long time may come then, too */
                 t->turn.closes = t->terms.conserving ? now + LONE : t->firm + (t->missed > 0 ? LONE : 0);
         e->owner = (int32_t) i;
-        if (t->terms.conserving && t->account.clock > e->clock)
-                e->clock = t->account.clock;
+        advance_clock(e, t);
 }
 
 /* While a window lasts, its owner pays for the time as it passes: accounts are always as of now. Granted is by our clock alone, whatever
@@ -84,7 +83,7 @@ void window_open(Engine *e, uint32_t i, uint64_t now, bool contested) {
 void window_charge(Engine *e, uint32_t i, uint64_t ns) {
         EngineTenant *t = &e->tenants[i];
 
-        account_charge(&t->account, &t->terms, (int64_t) ns, e->clock);
+        account_charge(&t->account, &t->terms, (int64_t) ns, clock_of(e, &t->terms));
         t->paid += ns;
         t->turn.used += ns;
         t->turn.granted += ns;
@@ -96,8 +95,7 @@ void window_extend(Engine *e, uint32_t i, uint64_t now, bool contested) {
         uint64_t length = lone ? LONE : length_of(t, (int64_t) since(now, t->turn.closes));
 
         t->parts = true;
-        if (t->terms.conserving && t->account.clock > e->clock)
-                e->clock = t->account.clock;
+        advance_clock(e, t);
         set_depth(e, t, now, contested);
         t->turn.closes = max_u64(t->turn.closes, now) + length;
         t->firm = lone ? now : t->turn.closes;
@@ -202,7 +200,7 @@ static void learn(Engine *e, EngineTenant *t, uint64_t now) {
 static void charge(Engine *e, EngineTenant *t, uint64_t cost) {
         int64_t more = (int64_t) cost - (int64_t) t->paid;
 
-        account_charge(&t->account, &t->terms, more, e->clock);
+        account_charge(&t->account, &t->terms, more, clock_of(e, &t->terms));
         t->turn.used = more >= 0 ? t->turn.used + (uint64_t) more
                                  : t->turn.used - min_u64(t->turn.used, (uint64_t) -more);
         t->paid = cost;
@@ -290,7 +288,7 @@ void window_late(Engine *e, uint32_t i, uint64_t now) {
         t->doubt -= known;
         t->spare -= spare;
         t->over += cost - spare;
-        account_charge(&t->account, &t->terms, (int64_t) cost, e->clock);
+        account_charge(&t->account, &t->terms, (int64_t) cost, clock_of(e, &t->terms));
         t->turn.used += cost;
 }
 
@@ -361,7 +359,7 @@ static void reconcile(Engine *e, EngineTenant *t, uint64_t now) {
                  said = min_u64(since(t->busy_before + t->behind, t->says.busy), beside);
 
         t->paid = believed(t, held - beside / 2);
-        account_charge(&t->account, &t->terms, (int64_t) t->paid, e->clock);
+        account_charge(&t->account, &t->terms, (int64_t) t->paid, clock_of(e, &t->terms));
         t->turn.used += t->paid;
         t->paid += t->behind;
         t->busy = t->busy_before;

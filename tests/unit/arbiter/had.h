@@ -12,6 +12,10 @@ static inline Terms fixed(uint32_t percent) {
         return policy_terms(&(PolicyWish){.policy = 1 + POLICY_FIXED, .percent = percent});
 }
 
+static inline Terms weighted(uint32_t weight) {
+        return policy_terms(&(PolicyWish){.policy = 1 + POLICY_WEIGHTED, .weight = weight});
+}
+
 static inline uint32_t tenant(Terms terms) {
         return model_tenant(&m, &terms);
 }

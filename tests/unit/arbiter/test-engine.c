@@ -2,14 +2,8 @@
 
 /* What the engine does when tenants come, go, sleep, wake, hang and lie; on the model. */
 
-#include <stdlib.h>
-
 #include "had.h"
 #include "slice/turn.h"
-
-static Terms weighted(uint32_t weight) {
-        return policy_terms(&(PolicyWish){.policy = 1 + POLICY_WEIGHTED, .weight = weight});
-}
 
 static uint64_t next_random(uint64_t *seed) {
         *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -185,59 +179,6 @@ static void nobody_saves_up(void) {
         (void) model_process(&m, 0, MSEC);
         before = share(0, SEC);
         ASSERT_NEAR(before, 20, 1.5);
-}
-
-static int by_length(const void *a, const void *b) {
-        const uint64_t *x = a, *y = b;
-
-        return *x < *y ? -1 : *x > *y;
-}
-
-static uint64_t p99(ModelProcess *p) {
-        ASSERT_TRUE(p->n_latencies > 100);
-        qsort(p->latencies, p->n_latencies, sizeof p->latencies[0], by_length);
-        return p->latencies[p->n_latencies * 99 / 100];
-}
-
-static uint64_t requests(bool neighbour, uint32_t policy) {
-        Terms high = policy_terms(
-                &(PolicyWish){.policy = 1 + policy, .percent = 90, .high = true, .prio_ratio = 99});
-        ModelProcess *p;
-
-        model_init(&m, 11);
-        p = model_process(&m, tenant(high), 200 * USEC);
-        p->request = 20 * MSEC;
-        p->rest = 31 * MSEC;
-        if (neighbour)
-                (void) model_process(
-                        &m, tenant(policy_terms(&(PolicyWish){.policy = 1 + policy, .percent = 10})), MSEC);
-        model_run(&m, 60 * SEC);
-        return p99(p);
-}
-
-static void high_priority_is_hardly_disturbed(void) {
-        uint32_t policies[] = {POLICY_WEIGHTED, POLICY_SOFT};
-
-        for (size_t i = 0; i < 2; i++) {
-                uint64_t alone = requests(false, policies[i]), beside = requests(true, policies[i]);
-
-                printf("# p99 of 20 ms: %.3f ms alone, %.3f ms beside\n", (double) alone / 1e6,
-                       (double) beside / 1e6);
-                ASSERT_TRUE(beside * 10 <= alone * 11);
-        }
-}
-
-static void high_priority_is_bounded(void) {
-        Terms high = policy_terms(&(PolicyWish){.policy = 3, .high = true, .prio_ratio = 80});
-        Shares s;
-
-        model_init(&m, 12);
-        (void) model_process(&m, tenant(high), MSEC);
-        (void) model_process(&m, tenant(weighted(1)), MSEC);
-        model_run(&m, 2 * SEC);
-        s = shares(10 * SEC);
-        ASSERT_NEAR(s.of[0], 80, 2);
-        ASSERT_NEAR(s.of[1], 20, 2);
 }
 
 /* ---- changes ---- */
@@ -916,7 +857,6 @@ int main(void) {
                          TEST(far_apart_weights), TEST(soft_caps_bind_under_contention_only),
                          TEST(native_gates_nobody), TEST(caps_beside_weights),
                          TEST(who_wakes_has_its_share_back), TEST(who_wakes_for_good), TEST(nobody_saves_up),
-                         TEST(high_priority_is_hardly_disturbed), TEST(high_priority_is_bounded),
                          TEST(policies_change_under_way), TEST(tenants_come_and_go), TEST(another_takes_over),
                          TEST(there_is_an_end_to_tenants), TEST(liars), TEST(when_a_row_began),
                          TEST(alone_with_long_kernels), TEST(patience_comes_back), TEST(what_is_said_late),

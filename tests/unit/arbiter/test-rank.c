@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Who comes first, and what is left to the others; on the model. */
+
+#include <stdlib.h>
+
+#include "had.h"
+
+static int by_length(const void *a, const void *b) {
+        const uint64_t *x = a, *y = b;
+
+        return *x < *y ? -1 : *x > *y;
+}
+
+static uint64_t p99(ModelProcess *p) {
+        ASSERT_TRUE(p->n_latencies > 100);
+        qsort(p->latencies, p->n_latencies, sizeof p->latencies[0], by_length);
+        return p->latencies[p->n_latencies * 99 / 100];
+}
+
+static uint64_t requests(bool neighbour, uint32_t policy) {
+        Terms high = policy_terms(
+                &(PolicyWish){.policy = 1 + policy, .percent = 90, .high = true, .prio_ratio = 99});
+        ModelProcess *p;
+
+        model_init(&m, 11);
+        p = model_process(&m, tenant(high), 200 * USEC);
+        p->request = 20 * MSEC;
+        p->rest = 31 * MSEC;
+        if (neighbour)
+                (void) model_process(
+                        &m, tenant(policy_terms(&(PolicyWish){.policy = 1 + policy, .percent = 10})), MSEC);
+        model_run(&m, 60 * SEC);
+        return p99(p);
+}
+
+static void high_priority_is_hardly_disturbed(void) {
+        uint32_t policies[] = {POLICY_WEIGHTED, POLICY_SOFT};
+
+        for (size_t i = 0; i < 2; i++) {
+                uint64_t alone = requests(false, policies[i]), beside = requests(true, policies[i]);
+
+                printf("# p99 of 20 ms: %.3f ms alone, %.3f ms beside\n", (double) alone / 1e6,
+                       (double) beside / 1e6);
+                ASSERT_TRUE(beside * 10 <= alone * 11);
+        }
+}
+
+static void high_priority_is_bounded(void) {
+        Terms high = policy_terms(&(PolicyWish){.policy = 3, .high = true, .prio_ratio = 80});
+        Shares s;
+
+        model_init(&m, 12);
+        (void) model_process(&m, tenant(high), MSEC);
+        (void) model_process(&m, tenant(weighted(1)), MSEC);
+        model_run(&m, 2 * SEC);
+        s = shares(10 * SEC);
+        ASSERT_NEAR(s.of[0], 80, 2);
+        ASSERT_NEAR(s.of[1], 20, 2);
+}
+
+static Terms first(void) {
+        return policy_terms(&(PolicyWish){.policy = 1 + POLICY_WEIGHTED, .high = true, .prio_ratio = 80});
+}
+
+/* What is left of the card is all of the others', whenever they come: also who comes when the first two have had it for ten minutes. */
+static void who_comes_late_beside_high_priority(void) {
+        static const uint64_t seconds[] = {0, 2, 600};
+
+        for (size_t i = 0; i < sizeof seconds / sizeof *seconds; i++) {
+                Shares s;
+
+                model_init(&m, 12);
+                (void) model_process(&m, tenant(first()), MSEC);
+                (void) model_process(&m, tenant(weighted(1)), MSEC);
+                model_run(&m, seconds[i] * SEC + 1);
+                (void) model_process(&m, tenant(weighted(1)), MSEC);
+                model_run(&m, m.now + 2 * SEC);
+                s = shares(20 * SEC);
+                ASSERT_NEAR(s.of[0], 80, 2);
+                ASSERT_NEAR(s.of[1], 10, 1);
+                ASSERT_NEAR(s.of[2], 10, 1);
+        }
+}
+
+static void who_rests_beside_high_priority(void) {
+        ModelProcess *p;
+
+        model_init(&m, 12);
+        (void) model_process(&m, tenant(first()), MSEC);
+        (void) model_process(&m, tenant(weighted(1)), MSEC);
+        p = model_process(&m, tenant(weighted(1)), 200 * USEC);
+        p->request = 2 * MSEC;
+        p->rest = 30 * MSEC;
+        model_run(&m, 60 * SEC);
+        printf("# longest of %u requests: %.1f ms\n", p->n_latencies, (double) p->longest / 1e6);
+        ASSERT_TRUE(p->n_latencies > 60 * 15);
+        ASSERT_TRUE(p->longest < 100 * MSEC);
+}
+
+/* Who had more than his weight before, because he came first, or owes for a long kernel under another weight, is not made to wait for it. */
+static void what_was_before_is_forgotten(void) {
+        model_init(&m, 12);
+        (void) model_process(&m, tenant(first()), MSEC);
+        (void) model_process(&m, tenant(weighted(1)), MSEC);
+        model_run(&m, 60 * SEC);
+        for (uint32_t i = 0; i < 2; i++)
+                engine_set(&m.engine, i,
+                           &(Terms){.gated = true, .conserving = true, .rate = POLICY_PPM, .weight = i + 1});
+        m.wake = m.now;
+        model_run(&m, m.now + SEC);
+        ASSERT_NEAR(share(0, 5 * SEC), 33.3, 2);
+}
+
+/* As many ns of the card, whatever the weights are. */
+static void a_debt_keeps_its_length(void) {
+        const Terms light = weighted(1), heavy = weighted(1000);
+        Account a;
+
+        account_init(&a, &light, 5000);
+        account_charge(&a, &light, (int64_t) (7 * SEC), 5000);
+        account_weigh_anew(&a, &light, &heavy, 5000);
+        account_charge(&a, &heavy, -(int64_t) (7 * SEC), 5000);
+        ASSERT_INT(a.clock, 5000 - ACCOUNT_BURST * 16 / 1000);
+        account_weigh_anew(&a, &heavy, &light, 5000);
+        ASSERT_INT(a.clock, 5000 - ACCOUNT_BURST * 16);
+        account_weigh_anew(&a, &heavy, &light,
+                           INT64_MAX / 2); /* of one who sleeps for years, no more than there can be */
+        ASSERT_TRUE(a.clock < INT64_MAX / 2 && a.clock > 0);
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(high_priority_is_hardly_disturbed), TEST(high_priority_is_bounded),
+                         TEST(who_comes_late_beside_high_priority), TEST(who_rests_beside_high_priority),
+                         TEST(what_was_before_is_forgotten), TEST(a_debt_keeps_its_length));
+}
