@@ -239,6 +239,11 @@ static void share_overlap(EngineTenant *t, EngineTenant *next, uint64_t now) {
         t->halved = now; /* of three at once the third has its half from the second */
 }
 
+/* When it was noticed that a window was over, or would have been by whoever waited for it. Who does not say it had the card until he was looked at. */
+static uint64_t over_at(const EngineTenant *t, uint64_t now) {
+        return t->says.over == 0 ? now : min_u64(now, max_u64(t->says.over, t->turn.closes) + HOP * 3 / 4);
+}
+
 /* Until when others may say that it was beside them. Who does not say when he was over pays until he is looked at, but what others have of that
  * is his own word, or a window's work. */
 static uint64_t beside_until(const EngineTenant *t, uint64_t now) {

@@ -11,17 +11,17 @@ typedef struct Books {
 
 /* each: called every 0.1 ms on the way, unless it is NULL. */
 static Books books(uint64_t ns, void (*each)(void)) {
-        uint64_t ran[3], used[3], from = m.now;
+        uint64_t ran[3] = {0}, used[3] = {0}, from = m.now;
         Books b = {.had_all = 0};
 
-        for (uint32_t i = 0; i < m.n_tenants; i++) {
+        for (uint32_t i = 0; i < 3; i++) {
                 ran[i] = m.tenants[i].ran;
                 used[i] = m.tenants[i].turn.used;
         }
         for (; each && m.now < from + ns; each())
                 model_run(&m, m.now + 100 * USEC);
         model_run(&m, from + ns);
-        for (uint32_t i = 0; i < m.n_tenants; i++) {
+        for (uint32_t i = 0; i < 3; i++) {
                 b.had[i] = 100 * (double) (m.tenants[i].ran - ran[i]) / (double) ns;
                 b.charged[i] = 100 * (double) (m.tenants[i].turn.used - used[i]) / (double) ns;
                 b.had_all += b.had[i];
@@ -138,7 +138,8 @@ static void who_is_killed_all_the_time(void) {
                 printf("# %g ms, killed after %g ms: %.1f of 30, beside it %.1f of 60, charged %.1f\n",
                        (double) kernels[i % 2] / 1e6, (double) life / 1e6, b.had[0], b.had[1], b.charged_all);
                 ASSERT_NEAR(b.charged_all, b.had_all, 1.8);
-                ASSERT_NEAR(b.had[0], 30, 3.5); /* the card's turns are whole milliseconds, and his is first */
+                ASSERT_NEAR(b.had[0], 30,
+                            3.5); /* the card's turns are whole milliseconds, and his is first */
                 ASSERT_NEAR(b.had[1], 60, 3);
         }
 }
