@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The parts of the engine: who is next (choose.c), what becomes of a window (window.c), and when it is time (engine.c). */
+/* The parts of the engine: who is next (choose.c), what becomes of a window (window.h), and when it is time (engine.c). */
 
 #include "arbiter/engine.h"
 #include "slice/turn.h"
@@ -102,15 +102,3 @@ static inline uint64_t engine_lead(const EngineTenant *t) {
         return max_u64(LEAD, min_u64(HOP / 2 + t->lag * 3 / 2, LAG));
 }
 uint64_t engine_longest_lead(const Engine *e); /* of those that wait */
-
-void window_open(Engine *e, uint32_t i, uint64_t now, bool contested);
-void window_extend(Engine *e, uint32_t i, uint64_t now, bool contested);
-void window_close(Engine *e, uint32_t i, uint64_t now);
-void window_charge(Engine *e, uint32_t i, uint64_t ns); /* what it has used, until it is known better */
-void window_late(Engine *e, uint32_t i, uint64_t now);  /* it says of what it had used that it was more */
-void window_renew(Engine *e, uint32_t i);               /* its owner takes it for over, and it is not */
-
-/* Whatever is still to be said of a window that is closed: over, or overdue. */
-void window_tend(Engine *e, uint32_t i, uint64_t now);
-uint64_t window_end(const EngineTenant *t, uint64_t now); /* when it will be over, as far as one can tell */
-uint64_t window_deadline(const EngineTenant *t);

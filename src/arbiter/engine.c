@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "arbiter/engine-internal.h"
+#include "arbiter/window.h"
 
 #define ON_TIME UINT64_C(200000) /* ns: nobody is called to the microsecond */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stddef.h>
 
-#include "arbiter/engine-internal.h"
+#include "arbiter/window.h"
 
 enum { ONE_KERNEL = 1 }; /* as a depth, ns */
 

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What becomes of a window: opened, extended, closed, and in the end over and charged, or overdue. i: its tenant's number. Times are ns. */
+
+#include "arbiter/engine-internal.h"
+
+void window_open(Engine *e, uint32_t i, uint64_t now, bool contested);
+void window_extend(Engine *e, uint32_t i, uint64_t now, bool contested);
+void window_close(Engine *e, uint32_t i, uint64_t now);
+void window_charge(Engine *e, uint32_t i, uint64_t ns); /* what it has used, until it is known better */
+void window_late(Engine *e, uint32_t i, uint64_t now);  /* it says of what it had used that it was more */
+void window_renew(Engine *e, uint32_t i);               /* its owner takes it for over, and it is not */
+
+/* Whatever is still to be said of a window that is closed: over, or overdue. */
+void window_tend(Engine *e, uint32_t i, uint64_t now);
+uint64_t window_end(const EngineTenant *t, uint64_t now); /* when it will be over, as far as one can tell */
+uint64_t window_deadline(const EngineTenant *t);
