@@ -15,6 +15,7 @@ typedef struct Said { /* one row, as it was read */
 typedef struct TallyRow {
         Said said;       /* last */
         uint64_t moved;  /* when that was something else than before */
+        uint64_t unsaid; /* since when it works on what is in flight and has not said that it used more */
         uint64_t silent; /* when it was left out: its work did not end, and nothing moved; 0: it counts */
         uint64_t over;   /* when what it launched in the window that it drained last was */
         bool known, quiet;

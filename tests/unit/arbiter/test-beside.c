@@ -110,6 +110,32 @@ static void who_does_not_say_when_it_was_over(void) {
         }
 }
 
+/* A row with work in flight of which nothing more is ever said: what it used is the time since it last said any, whatever else of it moved. */
+static void what_the_dead_had(void) {
+        static Tally t;
+        Said said = {.wants = 1, .in_flight = MSEC};
+
+        t = TALLY_NULL;
+        for (uint64_t i = 0; i < 50; i++) { /* wants is said anew */
+                said.wants = 1 + i;
+                tally_begin(&t, SEC, SEC + 5 * MSEC);
+                tally_row(&t, 0, &said, 7, SEC + i * MSEC, SEC);
+                tally_end(&t, SEC + i * MSEC);
+        }
+        tally_begin(&t, SEC, SEC + 5 * MSEC);
+        tally_forget(&t, 0, SEC + 60 * MSEC);
+        tally_end(&t, SEC + 60 * MSEC);
+        ASSERT_TRUE(t.drained);
+        ASSERT_INT(t.busy, 60 * MSEC);
+        ASSERT_INT(t.over, SEC + 60 * MSEC);
+        t.rows[0] = (TallyRow){.said = said, .unsaid = SEC, .known = true};
+        tally_forget(&t, 0, 100 * SEC);
+        ASSERT_INT(t.busy, 60 * MSEC + SEC + 4 * MSEC);
+        t.rows[0] = (TallyRow){.said = {.wants = 1}, .unsaid = SEC, .known = true}; /* it had nothing there */
+        tally_forget(&t, 0, 101 * SEC);
+        ASSERT_INT(t.busy, 60 * MSEC + SEC + 4 * MSEC);
+}
+
 static uint64_t life, dies;
 
 static void kill_the_first(void) {
@@ -147,5 +173,6 @@ static void who_is_killed_all_the_time(void) {
 int main(void) {
         return TEST_MAIN(TEST(what_is_longer_than_it_was_thought), TEST(a_window_that_goes_on),
                          TEST(three_at_once), TEST(nobody_gains_beside_it),
-                         TEST(who_does_not_say_when_it_was_over), TEST(who_is_killed_all_the_time));
+                         TEST(who_does_not_say_when_it_was_over), TEST(what_the_dead_had),
+                         TEST(who_is_killed_all_the_time));
 }
