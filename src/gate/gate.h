@@ -67,6 +67,9 @@ typedef struct Gate {
 Gate *gate_get(void);
 Gate *gate_get_for(int fd); /* the same, for a call on that file */
 
+/* The same for a call that other files have as well. NULL, too: it is none of the driver's, or is not known to be. */
+Gate *gate_get_of_driver(int fd);
+
 /* The same for what is mapped and unmapped: a child of fork has none of the managed memory of its parent, and does not need rows for memory
  * that is none. NULL, too: fd (-1: no file) is not uvm's, and this process has asked the driver for nothing yet. */
 Gate *gate_get_mapped(int fd);
@@ -74,6 +77,7 @@ Gate *gate_get_mapped(int fd);
 /* Below ---- for the gate's own parts ---- */
 
 GateFile gate_file(const Gate *g, int fd);
+bool gate_is_driver(const Gate *g, int fd); /* never by a guess, while it is uncertain */
 /* The same for what is mapped or registered: as long as it is uncertain, any device that is not one of the kernel's memory may be uvm's. */
 bool gate_is_uvm(const Gate *g, int fd);
 void gate_learn_uvm(Gate *g, int fd); /* it said so itself; there is one in a machine */
