@@ -51,6 +51,11 @@ static inline bool wants(const EngineTenant *t) {
         return t->says.wants != 0;
 }
 
+/* Its window is open, and it has nothing to do in it: that is not charged, and anybody else may have it. */
+static inline bool rests(const EngineTenant *t) {
+        return t->state == ENGINE_OPEN && t->idle_since != 0 && !t->turn.behind;
+}
+
 /* Something was launched in its newest window, or may have been. */
 static inline bool has_come(const EngineTenant *t) {
         return t->began != 0 || t->parts || t->says.launched != t->launched || t->says.busy != t->busy ||

@@ -55,7 +55,7 @@ static void hold_or_let_go(Engine *e, uint32_t i) {
         t->turn.number = (t->turn.number + 1) & (UINT32_MAX >> 1);
         t->turn.closes = t->opened = t->from = e->now;
         t->busy = t->says.busy;
-        t->paid = t->late = t->beside = t->doubt = t->began = 0;
+        t->paid = t->late = t->beside = t->doubt = t->began = t->idle_since = t->rested = t->n_rests = 0;
         t->settled = t->says.busy;
         t->over = e->now;
         t->turn.gated = t->terms.gated;
@@ -172,10 +172,15 @@ static bool is_closing(const Engine *e) {
         return false;
 }
 
+/* A window is open in which something is done, or goes on behind its end. */
+static bool is_taken(const Engine *e) {
+        return (e->owner >= 0 && !rests(&e->tenants[e->owner])) || is_closing(e);
+}
+
 /* What an overdue one does beside others is theirs, too. What it will be charged for it counts as granted, as long as it says that it has
  * work there, and that is not told of as a kernel that hangs: who never says its end has nothing of that. */
 static void pass_overdue(Engine *e, uint64_t passed, uint64_t now) {
-        bool others = e->owner >= 0 || is_closing(e);
+        bool others = is_taken(e);
 
         for (uint32_t i = 0; i < e->n; i++) {
                 EngineTenant *t = &e->tenants[i];
@@ -192,7 +197,7 @@ static void pass_overdue(Engine *e, uint64_t passed, uint64_t now) {
 static bool is_overcommitted(const Engine *e) {
         bool any = false;
 
-        if (e->owner < 0 && !is_closing(e))
+        if (!is_taken(e))
                 return false;
         for (uint32_t i = 0; i < e->n; i++) {
                 const EngineTenant *t = &e->tenants[i];
@@ -236,9 +241,11 @@ static void pass_time(Engine *e, uint64_t now) {
                         continue;
                 if (!full || !t->awake)
                         account_pass(&t->account, &t->terms, passed, t->awake ? how : ACCOUNT_IDLE);
-                if (t->state == ENGINE_OPEN || t->state == ENGINE_CLOSING)
+                if (rests(t))
+                        t->rested += passed;
+                else if (t->state == ENGINE_OPEN || t->state == ENGINE_CLOSING)
                         window_charge(e, i, passed);
-                if (t->state != ENGINE_CLOSED)
+                if (t->state != ENGINE_CLOSED && !rests(t))
                         t->late += min_u64(late, since(t->opened, now));
                 wake_or_sleep(e, t, now);
         }
@@ -267,13 +274,17 @@ static void come_back(Engine *e, uint64_t now) {
 /* ---- the open window ---- */
 
 /* For longer than it takes to launch the next kernel when one has ended. */
-static bool is_idle(EngineTenant *t, uint64_t now) {
+static bool is_idle(Engine *e, EngineTenant *t, int waiting, uint64_t now) {
         if (wants(t) || t->says.in_flight > 0 || t->said < t->opened) {
+                if (t->idle_since != 0 && waiting >= 0) /* it kept another one from the card meanwhile */
+                        t->rested = t->rested_before;
                 t->idle_since = 0;
                 return false;
         }
-        if (t->idle_since == 0)
+        if (t->idle_since == 0) {
                 t->idle_since = now;
+                window_rests(e, t, now);
+        }
         return now - t->idle_since >= GAP;
 }
 
@@ -296,7 +307,7 @@ static void tend_owner(Engine *e, uint64_t now) {
         uint32_t i = (uint32_t) e->owner;
         EngineTenant *t = &e->tenants[i];
         int waiting = engine_choose(e, AMONG_CLOSED, now);
-        bool idle = is_idle(t, now) || (waiting >= 0 && is_absent(t, now)), keeps;
+        bool idle = is_idle(e, t, waiting, now) || (waiting >= 0 && is_absent(t, now)), keeps;
 
         if (t->says.ended && may_go_on(t, now))
                 window_renew(e, i);
@@ -307,7 +318,7 @@ static void tend_owner(Engine *e, uint64_t now) {
                 window_close(e, i, now);
                 return;
         }
-        if (idle && (waiting >= 0 || !t->terms.conserving)) {
+        if (idle && waiting >= 0) {
                 window_close(e, i, now);
                 return;
         }
@@ -372,6 +383,15 @@ static uint64_t lead_of(const Engine *e, int next) {
         return next >= 0 ? engine_lead(&e->tenants[next]) : engine_longest_lead(e);
 }
 
+/* Whoever has work again rings, and so does anybody else who wants the card. */
+static uint64_t after_rest(const Engine *e, const EngineTenant *t, int waiting, uint64_t now) {
+        uint64_t gone = t->idle_since + GAP, ripe = engine_ripens(e, AMONG_CLOSING, now);
+
+        if (waiting >= 0) /* later there is still one before that one to wait for */
+                return min_u64(t->turn.closes, gone > now ? gone : now + LOOK);
+        return min_u64(t->turn.closes, max_u64(max_u64(ripe, gone), now + LEAD / 4));
+}
+
 static uint64_t after_owner(const Engine *e, uint64_t now) {
         const EngineTenant *t = &e->tenants[e->owner];
         int waiting = engine_choose(e, AMONG_CLOSING, now);
@@ -382,6 +402,8 @@ static uint64_t after_owner(const Engine *e, uint64_t now) {
         if (waiting < 0) /* who has drained by then has rung */
                 next = min_u64(next, without_bell(t, now, true));
 
+        if (rests(t))
+                return after_rest(e, t, waiting, now);
         if (engine_keeps(e, t, waiting, since(now, closes)))
                 next = since(MARGIN, closes);
         if (ripe > now && t->firm < closes) /* it goes on only as long as nobody waits */
@@ -389,8 +411,6 @@ static uint64_t after_owner(const Engine *e, uint64_t now) {
         if (t->began == 0 && t->lag > 2 * HOP && now < t->opened + t->lag / 2)
                 next = min_u64(next,
                                t->opened + t->lag / 2); /* who says that he is late has nothing in flight */
-        if (t->idle_since > 0)
-                next = min_u64(next, now + GAP);
         if (t->idles || (t->empty > 0 && t->says.busy == t->busy))
                 next = min_u64(next, now + LOOK);
         return next;

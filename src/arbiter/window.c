@@ -67,7 +67,8 @@ void window_open(Engine *e, uint32_t i, uint64_t now, bool contested) {
         t->busy = t->says.busy;
         t->spare = 0;
         t->launched = t->says.launched;
-        t->paid = t->late = t->beside = t->idle_since = t->began = t->early = 0;
+        t->paid = t->late = t->beside = t->idle_since = t->rested = t->began = t->early = 0;
+        t->n_rests = 0;
         t->parts = false;
         t->from = now + since(t->lag > 2 * HOP ? 0 : LEAD, still_closing(e, now));
         t->firm = t->from + HOP + length - early;
@@ -160,14 +161,22 @@ static uint64_t begin_of(const Engine *e, const EngineTenant *t, uint64_t now) {
         return t->from + t->beside + usual_lateness(e, t, now) + forgiven(e, t, now);
 }
 
-/* At least the time that it had the card for itself, less what it takes to notice; at most that time. Several processes of one tenant
- * share the card, and each has seen all of it pass. */
+/* Who has used nothing at all is not believed. Of a window with rests less is held, and the gate sees a little late that each begins. */
+static uint64_t slack_of(const EngineTenant *t, uint64_t held, uint64_t busy) {
+        if (busy == 0 && held >= ENGINE_QUANTUM / 2)
+                return 0;
+        if (t->n_rests == 0)
+                return SLACK;
+        return min_u64(SLACK, 2 * HOP + held / 20) + t->n_rests * (HOP / 4);
+}
+
+/* At least the time that it had the card for itself, less its rests and what it takes to notice; at most that time, with its rests, because a
+ * gate says of short work only later what it was. Several processes of one tenant share the card, and each has seen all of it pass. */
 static uint64_t cost_of(const Engine *e, const EngineTenant *t, uint64_t now) {
         uint64_t held = since(begin_of(e, t, now), now) + t->early, busy = since(t->busy, t->says.busy);
-        uint64_t slack = busy == 0 && held >= ENGINE_QUANTUM / 2
-                                 ? 0
-                                 : SLACK; /* who has used nothing at all is not believed */
-        uint64_t least = since(slack + t->late, held), most = held - min_u64(e->overhead, held / 2);
+        uint64_t worked = since(busy > 0 ? t->rested : 0, held);
+        uint64_t least = since(slack_of(t, worked, busy) + t->late, worked),
+                 most = held - min_u64(e->overhead, held / 2);
 
         return busy < least ? least : min_u64(busy, max_u64(most, least));
 }
@@ -185,7 +194,7 @@ static void learn(Engine *e, EngineTenant *t, uint64_t now) {
 
         if (t->began != 0)
                 t->lag = (7 * t->lag + min_u64(t->began - t->opened, LAG)) / 8;
-        if (t->late > 0)
+        if (t->late > 0 || t->n_rests > 0)
                 return;
         if (t->says.n_active > 1)
                 t->tail = (7 * t->tail + tail) / 8;
@@ -210,8 +219,18 @@ static void charge(Engine *e, EngineTenant *t, uint64_t cost) {
         account_charge(&t->account, &t->terms, more, clock_of(e, &t->terms));
         t->turn.used = more >= 0 ? t->turn.used + (uint64_t) more
                                  : t->turn.used - min_u64(t->turn.used, (uint64_t) -more);
+        if (more > 0 && t->n_rests > 0) /* it says itself that it worked in them */
+                t->turn.granted += (uint64_t) more;
         t->paid = cost;
         t->contested = others_overdue(e, t) ? t->contested + cost : 0;
+}
+
+/* A window may go on for as long as its owner comes back, so it is charged at each rest. */
+void window_rests(Engine *e, EngineTenant *t, uint64_t now) {
+        t->n_rests++;
+        t->rested_before = t->rested;
+        if (has_come(t) && !t->turn.behind)
+                charge(e, t, cost_of(e, t, now));
 }
 
 /* ---- the end ---- */
@@ -363,7 +382,8 @@ uint64_t window_deadline(const EngineTenant *t) {
 /* What was launched follows without a gap on what has ended: so the end is known from the beginning, as well as kernels are. */
 uint64_t window_end(const EngineTenant *t, uint64_t now) {
         uint64_t latest = now + min_u64(t->says.in_flight, PATIENCE);
-        uint64_t end = first_kernel(t) + since(t->busy, t->says.busy) + min_u64(t->says.in_flight, PATIENCE);
+        uint64_t end = first_kernel(t) + t->rested + since(t->busy, t->says.busy) +
+                       min_u64(t->says.in_flight, PATIENCE);
 
         if (t->says.drained)
                 return now;

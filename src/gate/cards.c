@@ -147,7 +147,7 @@ static bool drop_stale_clients(Gate *g, int fd, uint32_t client) {
 /* Who has one client and has exported nothing need not be asked about. */
 static bool may_be_stale(Gate *g) {
         return atomic_load_explicit(&g->objects.clients, memory_order_relaxed) > 1 ||
-               exports_count(&g->exports) > 0;
+               exports_files(&g->exports) > 0;
 }
 
 static void drop_stale(Gate *g, int fd, uint32_t client) {

@@ -77,60 +77,50 @@ typedef struct Places { /* of a file, and what is to be exported to them: in the
         uint32_t device, parent, first, n;
         uint8_t *objects;
         bool pinned;                          /* the files' row is, by this one */
-        bool locked;                          /* it has the lock of this call */
-        bool counted;                         /* some of it is memory of the card */
-        uint64_t dev, ino;                    /* then: which one it is */
+        uint64_t key, call;                   /* of the file, or 0; and which call this is */
         uint64_t copies[RM_EXPORTS_MAX / 64]; /* those of them that are our duplicates */
 } Places;
 
 /* Before the driver is asked. false: its bytes are nobody's yet, and there is no room. copy: its duplicate, or 0. */
-static bool count(Call *c, uint64_t key, Places *p, uint32_t place, uint32_t object, uint32_t copy) {
-        Export x = {.key = key, .since = p->locked ? EXPORT_ASKED : EXPORT_UNSEEN, .place = place};
+static bool count(Call *c, const Places *p, uint32_t place, uint32_t object, uint32_t copy) {
+        Export x = {.key = p->key,
+                    .call = p->call,
+                    .since = p->key != 0 ? EXPORT_ASKED : EXPORT_UNSEEN,
+                    .place = place};
         uint64_t bytes;
 
-        if (count_share(c, &x, object, copy) != 0) {
-                p->counted = true;
+        if (count_share(c, &x, object, copy) != 0)
                 return count_charged(c, &x, p->fd, p->pinned);
-        }
-        bytes = call_measure(c, copy != 0 ? copy : object);
-        p->counted |= bytes != 0;
+        bytes = call_measure(c, copy);
         return bytes == 0 || count_foreign(c, &x, p->fd, p->pinned, p->device, bytes);
 }
 
-/* Before the driver is asked: whoever imports what this call puts there finds the lock. */
-static bool lock_places(Places *p, uint64_t key) {
-        for (uint32_t i = 0; i < p->n; i++)
-                if (get32(p->objects + 4 * (size_t) i) != 0)
-                        return filed_inode(p->fd, &p->dev, &p->ino) && pin_file(p->fd, key) == 0;
-        return false; /* nothing comes, what was there goes */
+/* Below one that the call names, or the client. Of what cannot be copied nobody knows what it is when the driver looks. */
+static uint32_t copy_of(const Call *c, const Places *p, uint32_t object, uint32_t *ret) {
+        const uint32_t parents[] = {p->device, p->parent, c->ask.client};
+        uint32_t status = RM_ERR_INVALID_ARGUMENT;
+
+        for (unsigned i = 0; i < sizeof parents / sizeof *parents; i++) {
+                status = duplicate_below(c, parents[i], object, ret);
+                if (status == RM_OK || status == RM_ERR_OBJECT_NOT_FOUND)
+                        break;
+        }
+        return status;
 }
 
-static void forget_exports(Gate *g, uint64_t key, const Places *p) {
-        Export x;
-
-        while (exports_take(&g->exports, key, EXPORTS_ANY, &x))
-                filed_drop(g, &x);
-        if (p->locked)
-                pin_release(p->fd, key);
-}
-
-/* The status with which it is refused, or RM_OK. Of what cannot have a duplicate below its device the driver makes none either. */
-static uint32_t count_places(Call *c, uint64_t key, Places *p) {
+/* The status with which it is refused, or RM_OK. */
+static uint32_t count_places(Call *c, Places *p) {
         for (uint32_t i = 0; i < p->n; i++) {
                 uint32_t object = get32(p->objects + 4 * (size_t) i), copy, status;
 
                 if (object == 0)
                         continue;
-                status = duplicate_below(c, p->device, object, &copy);
-                if (status != RM_OK && p->parent != p->device)
-                        status = duplicate_below(c, p->parent, object, &copy);
-                if (status == RM_ERR_OBJECT_NOT_FOUND)
+                status = copy_of(c, p, object, &copy);
+                if (status != RM_OK)
                         return status;
-                if (copy != 0) {
-                        put32(p->objects + 4 * (size_t) i, copy);
-                        p->copies[i / 64] |= UINT64_C(1) << i % 64;
-                }
-                if (!count(c, key, p, p->first + i, object, copy))
+                put32(p->objects + 4 * (size_t) i, copy);
+                p->copies[i / 64] |= UINT64_C(1) << i % 64;
+                if (!count(c, p, p->first + i, object, copy))
                         return RM_ERR_NO_MEMORY;
         }
         return RM_OK;
@@ -146,39 +136,37 @@ static void free_copies(const Call *c, const Places *p) {
 }
 
 static long export_places(Call *c, void *params, Places *p) {
-        uint64_t key = pin_new_key() | PIN_KEYS, turn;
-        uint32_t status;
+        uint32_t status = RM_ERR_NO_MEMORY;
+        bool agreed = false;
         long r = 0;
 
-        p->locked = lock_places(p, key);
+        p->call = exports_turn(&c->g->exports);
         p->pinned = gate_file(c->g, p->fd) == GATE_FILE_RM && gate_pin_export(c->g, p->fd);
-        status = count_places(c, key, p);
-        turn = exports_turn(&c->g->exports);
-        if (status == RM_OK)
+        if (filed_key(c->g, p->fd, &p->key))
+                status = count_places(c, p);
+        if (status == RM_OK) {
                 r = call_driver_with(c, params);
+                agreed = call_agreed(c, r);
+        }
         free_copies(c, p);
-        if (status != RM_OK || !call_agreed(c, r))
-                forget_exports(c->g, key, p);
+        if (!agreed)
+                filed_drop_call(c->g, p->call);
         else {
                 if (c->ask.what == RM_EXPORT_MANY) /* a single one only goes to a file that has none */
-                        filed_drop_replaced(c->g, p->fd, p->first, p->n, turn);
-                if (p->locked && !p->counted)
-                        pin_release(p->fd, key);
-                else if (p->locked) /* else charged until the end */
-                        exports_confirm(&c->g->exports, key, p->dev, p->ino);
+                        filed_drop_replaced(c->g, p->fd, p->first, p->n, p->call);
+                exports_confirm(&c->g->exports, p->call);
         }
         return status == RM_OK ? call_answer(c, r) : call_refuse(c, status);
 }
 
 static long export_many(Call *c) {
         RmExportMany p;
-        int fd;
         long r;
 
         if (peek(&p, c->ask.params, sizeof p) < 0)
                 return call_refuse(c, RM_ERR_INVALID_ADDRESS);
-        fd = p.fd;
-        p.fd = filed_hold(fd);
+        if (!filed_hold(&p.fd))
+                return call_refuse(c, RM_ERR_NO_MEMORY);
         r = export_places(c, &p,
                           &(Places){.fd = p.fd,
                                     .device = p.device,
@@ -186,13 +174,12 @@ static long export_many(Call *c) {
                                     .first = p.index,
                                     .n = p.n <= RM_EXPORTS_MAX ? p.n : 0,
                                     .objects = (uint8_t *) &p.objects});
-        filed_let_go(p.fd, fd);
+        filed_let_go(p.fd);
         return r;
 }
 
 long call_export(Call *c) {
         RmExport p;
-        int fd;
         long r;
 
         if (c->ask.what == RM_EXPORT_MANY)
@@ -200,14 +187,14 @@ long call_export(Call *c) {
         if (peek(&p, c->ask.params, sizeof p) < 0)
                 return call_refuse(
                         c, RM_ERR_INVALID_ADDRESS); /* it could be there by the time the driver looks */
-        fd = p.fd;
-        p.fd = filed_hold(fd);
+        if (!filed_hold(&p.fd))
+                return call_refuse(c, RM_ERR_NO_MEMORY);
         r = export_places(c, &p,
                           &(Places){.fd = p.fd,
                                     .device = p.device,
                                     .parent = p.parent,
                                     .n = 1,
                                     .objects = (uint8_t *) &p.object});
-        filed_let_go(p.fd, fd);
+        filed_let_go(p.fd);
         return r;
 }

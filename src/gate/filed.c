@@ -20,15 +20,56 @@ bool filed_inode(int fd, uint64_t *ret_dev, uint64_t *ret_ino) {
         return true;
 }
 
-int filed_hold(int fd) {
-        long held = sys_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3);
+bool filed_hold(int *fd) {
+        long held = sys_call(SYS_fcntl, *fd, F_DUPFD_CLOEXEC, 3);
 
-        return held >= 0 ? (int) held : held == -EBADF ? -1 : fd;
+        *fd = held >= 0 ? (int) held : -1;
+        return held >= 0 || held == -EBADF;
 }
 
-void filed_let_go(int held, int fd) {
-        if (held >= 0 && held != fd)
-                (void) sys_call(SYS_close, held); /* the program has its own */
+void filed_let_go(int fd) {
+        if (fd >= 0)
+                (void) sys_call(SYS_close, fd); /* the program has its own */
+}
+
+typedef struct Own {
+        Gate *g;
+        uint64_t key;
+} Own;
+
+static void find_own(void *userdata, uint64_t key) {
+        Own *o = userdata;
+
+        if (exports_have_file(&o->g->exports, key))
+                o->key = key;
+}
+
+/* A new lock, which stays as long as the file is open. */
+static int lock_file(Gate *g, int fd, uint64_t *ret) {
+        ExportFile file = {.key = pin_new_key() | PIN_KEYS};
+        int r;
+
+        if (!filed_inode(fd, &file.dev, &file.ino))
+                return -EBADF;
+        r = pin_file(fd, file.key);
+        if (r < 0)
+                return r;
+        if (exports_add_file(&g->exports, &file) < 0) {
+                pin_release(fd, file.key);
+                return -ENOMEM;
+        }
+        *ret = file.key;
+        return 0;
+}
+
+bool filed_key(Gate *g, int fd, uint64_t *ret) {
+        Own own = {.g = g};
+        int r = pin_each_export(fd, find_own, &own);
+
+        *ret = own.key;
+        if (own.key == 0)
+                r = lock_file(g, fd, ret);
+        return r == 0 || r == -EAGAIN || r == -EACCES || r == -EBADF;
 }
 
 /* From their own row to that of the files, and back. */
@@ -70,35 +111,42 @@ void filed_drop(Gate *g, const Export *x) {
                 gate_drop_share(g, x->share, &source);
 }
 
+static void drop_all(Gate *g, const ExportsWanted *wanted) {
+        Export gone;
+
+        while (exports_take(&g->exports, wanted, &gone))
+                filed_drop(g, &gone);
+}
+
 typedef struct Batch { /* of those that are looked for at once */
         uint64_t keys[PIN_MANY];
-        uint32_t places[PIN_MANY], n;
+        uint32_t n;
 } Batch;
 
 static void drop_unlocked(Gate *g, int fd, const Batch *batch) {
         bool locked[PIN_MANY];
-        Export gone;
 
         pins_are_there(fd, batch->keys, locked, batch->n);
         for (uint32_t i = 0; i < batch->n; i++)
-                if (!locked[i] && exports_take(&g->exports, batch->keys[i], batch->places[i], &gone))
-                        filed_drop(g, &gone);
+                if (!locked[i]) {
+                        drop_all(g, &(ExportsWanted){.key = batch->keys[i]});
+                        exports_drop_file(&g->exports, batch->keys[i]);
+                }
 }
 
 /* From the last to the first: what is taken out leaves its place to one of those that were looked at. */
 void filed_drop_closed(Gate *g, int fd) {
         Batch batch;
         uint64_t dev, ino;
-        Export x;
+        ExportFile file;
 
         batch.n = 0;
-        if (exports_count(&g->exports) == 0 || !filed_inode(fd, &dev, &ino))
+        if (exports_files(&g->exports) == 0 || !filed_inode(fd, &dev, &ino))
                 return;
-        for (uint32_t i = exports_count(&g->exports); i-- > 0;) {
-                if (!exports_at(&g->exports, i, &x) || !export_is_there(&x) || x.dev != dev || x.ino != ino)
+        for (uint32_t i = exports_files(&g->exports); i-- > 0;) {
+                if (!exports_file_at(&g->exports, i, &file) || file.dev != dev || file.ino != ino)
                         continue;
-                batch.keys[batch.n] = x.key;
-                batch.places[batch.n++] = x.place;
+                batch.keys[batch.n++] = file.key;
                 if (batch.n == PIN_MANY) {
                         drop_unlocked(g, fd, &batch);
                         batch.n = 0;
@@ -107,32 +155,26 @@ void filed_drop_closed(Gate *g, int fd) {
         drop_unlocked(g, fd, &batch);
 }
 
+void filed_drop_call(Gate *g, uint64_t call) {
+        drop_all(g, &(ExportsWanted){.call = call});
+}
+
 typedef struct Replaced {
         Gate *g;
-        int fd;
-        uint32_t first, n;
-        uint64_t turn;
+        ExportsWanted wanted;
 } Replaced;
 
 static void drop_replaced(void *userdata, uint64_t key) {
-        const Replaced *r = userdata;
-        Export x, gone;
-        bool any = false;
+        Replaced *r = userdata;
 
-        for (uint32_t i = exports_count(&r->g->exports); i-- > 0;)
-                if (exports_at(&r->g->exports, i, &x) && x.key == key && export_is_there(&x) &&
-                    x.since < r->turn && x.place >= r->first && x.place - r->first < r->n &&
-                    exports_take(&r->g->exports, key, x.place, &gone)) {
-                        filed_drop(r->g, &gone);
-                        any = true;
-                }
-        if (any && !exports_have(&r->g->exports, key))
-                pin_release(r->fd, key);
+        r->wanted.key = key;
+        drop_all(r->g, &r->wanted);
 }
 
 void filed_drop_replaced(Gate *g, int fd, uint32_t first, uint32_t n, uint64_t turn) {
-        Replaced replaced = {g, fd, first, n, turn};
+        Replaced replaced = {.g = g, .wanted = {.first = first, .n = n, .before = turn}};
 
-        if (exports_count(&g->exports) > 0) /* cannot be told: they stay counted until the file is closed */
+        if (n > 0 &&
+            exports_count(&g->exports) > 0) /* cannot be told: they stay counted until the file is closed */
                 (void) pin_each_export(fd, drop_replaced, &replaced);
 }

@@ -5,59 +5,50 @@
 #include "rm/travel.h"
 #include "slice/pin.h"
 
-/* Which exports of this process are at these places of the file, and charged already: their keys; 0: none, or it is not sure. */
+/* Which calls of this process have put there what is at these places of the file, and is charged already; 0: none. */
 typedef struct Owned {
         Gate *g;
         uint32_t first, n;
         bool unsure; /* of all: another process has exported to the file */
-        uint64_t keys[RM_IMPORTS_MAX];
+        uint64_t calls[RM_IMPORTS_MAX];
 } Owned;
-
-#define UNSURE UINT64_MAX /* two of our threads have exported there, or one is about to */
 
 static void look_at(void *userdata, uint64_t key) {
         Owned *o = userdata;
-        Export x;
-        bool ours = false;
 
-        for (uint32_t i = exports_count(&o->g->exports); i-- > 0;) {
-                if (!exports_at(&o->g->exports, i, &x) || x.key != key)
-                        continue;
-                ours = true;
-                if (x.place >= o->first && x.place - o->first < o->n && o->keys[x.place - o->first] != key)
-                        o->keys[x.place - o->first] =
-                                o->keys[x.place - o->first] == 0 && export_is_there(&x) ? key : UNSURE;
-        }
-        o->unsure |= !ours;
+        if (exports_have_file(&o->g->exports, key))
+                exports_look(&o->g->exports, key, o->first, o->n, o->calls);
+        else
+                o->unsure = true;
 }
 
 static void owned_look(Owned *o, Gate *g, int fd, uint32_t first, uint32_t n) {
         o->g = g;
         o->first = first;
-        o->n = exports_count(&g->exports) > 0 ? n : 0;
+        o->n = n;
         o->unsure = false;
         for (uint32_t i = 0; i < n; i++)
-                o->keys[i] = 0;
-        if (o->n > 0 && pin_each_export(fd, look_at, o) < 0)
+                o->calls[i] = 0;
+        if (exports_count(&g->exports) > 0 && pin_each_export(fd, look_at, o) < 0)
                 o->unsure = true;
 }
 
-/* What the driver gave in between was this process's own: 0, or its key. */
-static uint64_t owned_key(const Owned *before, const Owned *after, uint32_t i) {
-        bool sure = i < before->n && i < after->n && !before->unsure && !after->unsure &&
-                    before->keys[i] == after->keys[i] && after->keys[i] != UNSURE;
+/* Which call has put there what the driver gave in between; 0: none of ours, or it is not sure. */
+static uint64_t owned_call(const Owned *before, const Owned *after, uint32_t i) {
+        bool sure = !before->unsure && !after->unsure && before->calls[i] == after->calls[i] &&
+                    after->calls[i] != EXPORTS_UNSURE;
 
-        return sure ? after->keys[i] : 0;
+        return sure ? after->calls[i] : 0;
 }
 
-/* false: there is no room for it, and it is gone again. key: of our export, 0: it is not ours. */
-static bool came(Call *c, uint64_t key, uint32_t place, uint32_t parent, uint32_t object) {
+/* false: there is no room for it, and it is gone again. call: our export, 0: it is not ours. */
+static bool came(Call *c, uint64_t call, uint32_t place, uint32_t parent, uint32_t object) {
         Object source;
         Export own;
 
         c->ask.parent = parent;
         c->seat = objects_seat(&c->g->objects, c->ask.client, parent);
-        if (key == 0 || !exports_ref(&c->g->exports, key, place, &c->g->objects, &own))
+        if (call == 0 || !exports_ref(&c->g->exports, call, place, &c->g->objects, &own))
                 return call_charge_foreign(c, object);
         source = filed_source(&own);
         if (!gate_pin_row(c->g, c->fd, &c->seat, own.row)) {
@@ -109,7 +100,7 @@ static bool import_places(Call *c, void *params, const Arrivals *p, long *ret) {
         owned_look(&after, c->g, p->fd, p->first, p->n);
         for (uint32_t i = 0; i < p->n; i++)
                 if (!is_empty(p, i) &&
-                    !came(c, owned_key(&before, &after, i), p->first + i, p->parent, p->objects[i])) {
+                    !came(c, owned_call(&before, &after, i), p->first + i, p->parent, p->objects[i])) {
                         send_back(c, p, i);
                         *ret = call_refuse(c, RM_ERR_NO_MEMORY);
                         return false;
@@ -134,7 +125,8 @@ static long import_many(Call *c) {
         if (peek(&p, c->ask.params, sizeof p) < 0)
                 return call_refuse(c, RM_ERR_INVALID_ADDRESS);
         fd = p.fd;
-        p.fd = filed_hold(fd);
+        if (!filed_hold(&p.fd))
+                return call_refuse(c, RM_ERR_NO_MEMORY);
         came_all = import_places(c, &p,
                                  &(Arrivals){.fd = p.fd,
                                              .parent = p.parent,
@@ -143,7 +135,7 @@ static long import_many(Call *c) {
                                              .objects = p.objects,
                                              .types = p.types},
                                  &r);
-        filed_let_go(p.fd, fd);
+        filed_let_go(p.fd);
         p.fd = fd;
         return came_all ? hand_over(c, &p, sizeof p, r) : r;
 }
@@ -159,10 +151,11 @@ long call_import(Call *c) {
         if (peek(&p, c->ask.params, sizeof p) < 0)
                 return call_refuse(c, RM_ERR_INVALID_ADDRESS);
         fd = p.fd;
-        p.fd = filed_hold(fd);
+        if (!filed_hold(&p.fd))
+                return call_refuse(c, RM_ERR_NO_MEMORY);
         came_all = import_places(
                 c, &p, &(Arrivals){.fd = p.fd, .parent = p.parent, .n = 1, .objects = &p.object}, &r);
-        filed_let_go(p.fd, fd);
+        filed_let_go(p.fd);
         p.fd = fd;
         return came_all ? hand_over(c, &p, sizeof p, r) : r;
 }

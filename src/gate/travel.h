@@ -37,15 +37,20 @@ bool filed_set_apart(Gate *g, Export *x);
 /* Gives back what was exported to files that are no longer open. It sees that through fd, for files of the same inode. */
 void filed_drop_closed(Gate *g, int fd);
 
-void filed_drop(Gate *g, const Export *x); /* a file is a holder no longer */
+void filed_drop(Gate *g, const Export *x);    /* a file is a holder no longer */
+void filed_drop_call(Gate *g, uint64_t call); /* the driver has refused it */
 
 /* What was in these places of the file before that turn: what came later may be what is there now. */
 void filed_drop_replaced(Gate *g, int fd, uint32_t first, uint32_t n, uint64_t turn);
 
-/* A descriptor of one's own for the same file, which the driver is given: by the time it looks, another thread may have closed the program's, and
- * opened something else under its number. -1: it is none; fd itself: no other one is to be had. */
-int filed_hold(int fd);
-void filed_let_go(int held, int fd);
+/* A descriptor of one's own for the same file, in place of the program's, which the driver is given: by the time it looks, another thread may have
+ * closed that, and opened something else under its number. -1: it is none. false: there is no descriptor left. */
+bool filed_hold(int *fd);
+void filed_let_go(int fd);
+
+/* The lock by which this process is known to have exported to the file: made now, if there is none. 0: it cannot be had, because somebody has
+ * locked more than the byte, or the file is open for neither reading nor writing. false: for another reason. */
+bool filed_key(Gate *g, int fd, uint64_t *ret);
 
 bool filed_inode(int fd, uint64_t *ret_dev,
                  uint64_t *ret_ino); /* which one it is; false: it cannot be told */

@@ -16,6 +16,9 @@ enum {
         MAKING_TURNS = 100000,
 };
 
+#define HASTE_NSEC UINT64_C(200000)  /* so short a pause is none */
+#define RING_PAUSE UINT64_C(1000000) /* between rings for pauses that come after such a short one */
+
 /* ---- time ---- */
 
 typedef int ClockGettime(clockid_t clock, struct timespec *ret);
@@ -141,6 +144,7 @@ static int card_of_current(const Gate *g) {
 }
 
 static void begin(Context *c, uint32_t card) {
+        static const Together nothing;
         Spans none = {0};
 
         c->card = card;
@@ -148,6 +152,7 @@ static void begin(Context *c, uint32_t card) {
         c->origin_nsec =
                 UINT64_C(1) << 48; /* what began before the first that was measured is after zero, too */
         c->spans = none;
+        c->together = nothing;
         atomic_store(&c->over, 0);
         atomic_store(&c->asked, account_now());
         batches_begin(c);
@@ -384,6 +389,12 @@ static bool has_waiters(const Meter *m) {
         return now - atomic_load(&m->waited) < UINT64_C(1000000000) || atomic_load(&m->waited) > now;
 }
 
+static void note_pause(Meter *m) {
+        uint64_t pause = account_now() - atomic_load_explicit(&m->idled, memory_order_relaxed);
+
+        atomic_store_explicit(&m->haste, pause < HASTE_NSEC, memory_order_relaxed);
+}
+
 /* Since when is the first one's to say; what is said of who waits is as of now. */
 static void say_wants(Account *a, uint32_t card, uint64_t now) {
         uint64_t flags = has_waiters(&a->meters[card]) ? atomic_load(&a->meters[card].flags) : 0, wants = 0;
@@ -391,6 +402,7 @@ static void say_wants(Account *a, uint32_t card, uint64_t now) {
 
         if (atomic_load_explicit(word, memory_order_relaxed) == 0 &&
             atomic_compare_exchange_strong(word, &wants, (now & ~(uint64_t) WORK_FLAGS) | flags)) {
+                note_pause(&a->meters[card]);
                 peers_ring(&a->gate->cards[card].slice);
                 return;
         }
@@ -426,31 +438,56 @@ static bool renew_want(SliceWork *row) {
         return wants != 0 && atomic_compare_exchange_strong(&row->wants, &wants, now | (wants & WORK_FLAGS));
 }
 
-void account_drained(Account *a, uint32_t card) {
-        uint32_t window = atomic_load(&turn_of(a, card)->window), number = window >> 1;
+static bool is_open(const SliceTurn *t) {
+        return (atomic_load(&t->flags) & TURN_GATED) && (atomic_load(&t->window) & TURN_OPEN);
+}
+
+/* Of pauses that are short and come in a row the arbiter hears now and then. */
+static bool tells_of_pause(Meter *m) {
+        uint64_t now = account_now();
+
+        atomic_store_explicit(&m->idled, now, memory_order_relaxed);
+        if (atomic_load_explicit(&m->haste, memory_order_relaxed) &&
+            now < atomic_load_explicit(&m->rang, memory_order_relaxed) + RING_PAUSE)
+                return false;
+        atomic_store_explicit(&m->rang, now, memory_order_relaxed);
+        return true;
+}
+
+/* idles: since just now it wants nothing, and what is left of its window is not charged. */
+static void say_drained(Account *a, uint32_t card, bool idles) {
+        const SliceTurn *turn = turn_of(a, card);
+        uint32_t window = atomic_load(&turn->window), number = window >> 1;
         SliceWork *row = row_of(a, card);
         bool told;
 
-        if (!is_over(turn_of(a, card), &a->meters[card], window) ||
-            atomic_load(&a->meters[card].closed) != 0 || atomic_load(&row->drained) == number)
+        if (!is_over(turn, &a->meters[card], window) || atomic_load(&a->meters[card].closed) != 0 ||
+            atomic_load(&row->drained) == number) {
+                if (idles && is_open(turn) && tells_of_pause(&a->meters[card]))
+                        peers_ring(&a->gate->cards[card].slice);
                 return;
+        }
         told = renew_want(row);
         atomic_store(&row->in_flight, 0);
         atomic_store(&row->drained, number);
-        if (!told || !(atomic_load(&turn_of(a, card)->flags) & TURN_QUIET))
+        if (!told || !(atomic_load(&turn->flags) & TURN_QUIET))
                 peers_ring(&a->gate->cards[card].slice);
+}
+
+void account_drained(Account *a, uint32_t card) {
+        say_drained(a, card, false);
 }
 
 /* Between the question and the words another thread may have begun; it says so once more, then. */
 void account_idle(Account *a, uint32_t card) {
         Meter *m = &a->meters[card];
         SliceWork *row = row_of(a, card);
+        bool idles;
 
         say_busy(a, card);
         atomic_store(&row->in_flight, 0);
-        if (!has_waiters(m))
-                atomic_store(&row->wants, 0);
-        account_drained(a, card);
+        idles = !has_waiters(m) && atomic_exchange(&row->wants, 0) != 0;
+        say_drained(a, card, idles);
         if (atomic_load(&m->closed) > 0 || has_waiters(m))
                 account_want(a, card, account_now());
 }

@@ -15,6 +15,7 @@
 #include "turnstile/meter.h"
 #include "turnstile/real.h"
 #include "turnstile/spans.h"
+#include "turnstile/together.h"
 
 enum {
         ACCOUNT_CONTEXTS = 512, /* made by need */
@@ -46,6 +47,7 @@ typedef struct Batch {
         uintptr_t handle; /* of the context that it was begun in; the place may be another one's by now */
         CuHandle begin, end, stream; /* events and the stream as the application names it */
         uintptr_t key;               /* of the stream; differs between threads that say "mine" */
+        _Atomic uintptr_t ends;      /* the stream that is destroyed: its own is not asked about then */
         _Atomic uint64_t nsec;       /* estimated */
         uint64_t began, charged;     /* when its first launch was; what was settled for it */
         _Atomic uint64_t over;       /* when it will be, by the estimates */
@@ -64,6 +66,7 @@ struct Context {
         CuHandle origin;            /* event that times are counted from */
         uint64_t origin_nsec;       /* when that was, on the clock of the spans */
         Spans spans;
+        Together together;     /* measured, and not learnt from yet */
         _Atomic uint64_t over; /* when the last one was, by the clock */
         Batch batches[ACCOUNT_BATCHES];
 };

@@ -19,7 +19,8 @@ enum {
                 64, /* a host function is given its batch's address, and in the lowest bits the number */
         CALLS_MOST =
                 60, /* of a batch under way: the program's own, before them in the driver's thread, may take long */
-        LEGACY = 1, /* and 0: the default stream's names */
+        LEGACY = 1,      /* and 0: the default stream's names */
+        BATCH_STAYS = 3, /* Batch.ends: no stream's name, nor a thread's */
 };
 
 #define STREAM_MINE ((CuHandle) 2)
@@ -70,6 +71,15 @@ static inline bool batch_is_barrier(const Batch *b) {
 
 static inline bool batch_is_foreign(const Batch *b) {
         return b->stream == STREAM_MINE && b->key != spin_self();
+}
+
+/* Its stream is destroyed, now or since: who has it does not ask about that any more. Who destroys waits for him, see ends.c. */
+static inline bool batch_is_orphan(const Batch *b) {
+        return atomic_load(&b->ends) == b->key;
+}
+
+static inline bool batch_can_be_marked(const Batch *b) {
+        return !batch_is_orphan(b) && !real_is_captured(b->stream);
 }
 
 /* ---- settle.c ---- */

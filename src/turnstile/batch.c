@@ -37,6 +37,7 @@ static bool begin(Account *a, Batch *b, CuHandle stream, uintptr_t key, bool col
 
         b->stream = stream;
         __atomic_store_n(&b->key, key, __ATOMIC_RELAXED);
+        atomic_store_explicit(&b->ends, BATCH_STAYS, memory_order_relaxed);
         b->n_shares = b->n_launches = b->n_others = 0;
         atomic_store(&b->nsec, 0);
         atomic_store(&b->over, now);
@@ -58,7 +59,7 @@ bool batch_went_dry(Account *a, Batch *b, uint64_t now) {
         int mode;
         bool done;
 
-        if (now <= atomic_load(&b->over) || real_is_captured(b->stream))
+        if (now <= atomic_load(&b->over) || batch_is_orphan(b) || real_is_captured(b->stream))
                 return false;
         mode = batches_relax(CU_CAPTURE_RELAXED);
         done = stream_is_done(b->stream);
@@ -86,6 +87,14 @@ void batch_put_back(Account *a, Batch *b, uint64_t now) {
         batch_let_go(b);
 }
 
+/* What comes into another stream under the same name begins another one, too. */
+static bool is_over(Account *a, Batch *b, uint64_t now) {
+        if (!batch_is_orphan(b))
+                return batch_went_dry(a, b, now);
+        batch_charge_unseen(a, b, now);
+        return true;
+}
+
 static Batch *take_open(Account *a, Batch *b, uintptr_t handle, uintptr_t key, bool cold, uint64_t now) {
         if (__atomic_load_n(&b->key, __ATOMIC_RELAXED) != key || !batch_take(b, BATCH_OPEN))
                 return NULL;
@@ -94,7 +103,7 @@ static Batch *take_open(Account *a, Batch *b, uintptr_t handle, uintptr_t key, b
                 batch_put_back(a, b, now);
                 return NULL;
         }
-        if (!batch_went_dry(a, b, now) || begin(a, b, b->stream, key, cold, now))
+        if (!is_over(a, b, now) || begin(a, b, b->stream, key, cold, now))
                 return b;
         batch_let_go(b);
         return NULL;

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "turnstile/ends.h"
+
+#include <time.h>
+
 #include "turnstile/batch-internal.h"
+
+#define HOLDERS_MOST UINT64_C(100000000) /* for all who have batches of the stream */
+#define HOLDERS_LOOK 20000
 
 /* Nobody can say whether it is over: its end could not be marked. It is charged as estimated, and for as long as the call takes that ends the
  * context. */
@@ -24,12 +30,14 @@ void batches_mark(Account *a, Context *c, bool ends) {
 
                 if (!batch_take(b, BATCH_OPEN))
                         continue;
-                if (batch_is_foreign(b) || (batch_is_barrier(b) && !ends) || real_is_captured(b->stream))
+                if (batch_is_foreign(b) || (batch_is_barrier(b) && !ends))
                         batch_put_back(a, b, now);
                 else if (batch_went_dry(a, b, now))
                         batch_let_go(b);
-                else
+                else if (batch_can_be_marked(b))
                         batch_close(a, b, now);
+                else
+                        batch_put_back(a, b, now);
         }
         account_tend(a, c, ACCOUNT_ASK, now);
 }
@@ -64,14 +72,50 @@ static bool end_batch(Account *a, Batch *b, bool gone, bool mine) {
         return true;
 }
 
+static bool is_in(const Batch *b, CuHandle stream) {
+        return __atomic_load_n(&b->key, __ATOMIC_RELAXED) == (uintptr_t) stream;
+}
+
+static void pause_for_holders(void) {
+        struct timespec t = {.tv_sec = 0, .tv_nsec = HOLDERS_LOOK};
+
+        (void) sys_call(SYS_nanosleep, &t, 0);
+}
+
+/* Who has it just now may be asking about the stream: then the driver must not destroy it yet. He does not ask again, and nobody asks after
+ * him. Not for ever: he may have been ended, or be this thread below a signal handler. Who found that out left word of it. */
+static bool take_of_stream(Batch *b, CuHandle stream, uint64_t since) {
+        bool told = atomic_exchange(&b->ends, (uintptr_t) stream) == (uintptr_t) stream;
+
+        while (!batch_take(b, BATCH_OPEN)) {
+                uint32_t state = atomic_load(&b->state);
+
+                if (!is_in(b, stream) || (state != BATCH_HELD && state != BATCH_OPEN))
+                        return false;
+                if (state == BATCH_OPEN)
+                        continue;
+                if (told || account_now() - since >= HOLDERS_MOST)
+                        return false;
+                pause_for_holders();
+        }
+        return true;
+}
+
 /* Their end is marked while the stream is there; later only the mark is asked about. */
 void batches_end_stream(Account *a, Context *c, CuHandle stream) {
+        uint64_t since;
+
+        if ((uintptr_t) stream <= LEGACY)
+                return; /* that does not end */
+        since = account_now();
         for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
                 Batch *b = &c->batches[i];
+                uint32_t state = atomic_load(&b->state);
 
-                if (!batch_take(b, BATCH_OPEN))
+                if (!is_in(b, stream) || (state != BATCH_OPEN && state != BATCH_HELD) ||
+                    !take_of_stream(b, stream, since))
                         continue;
-                if (b->stream == stream)
+                if (b->stream == stream && !real_is_captured(stream))
                         batch_close(a, b, account_now());
                 else
                         batch_put_back(a, b, account_now());

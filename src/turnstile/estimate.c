@@ -67,6 +67,10 @@ bool estimate_is_doubtful(const Estimate *e) {
         return estimate_is_cold(e) || estimate_newest(e) > estimate_nsec(e);
 }
 
+bool estimate_is_surprise(uint64_t supposed, uint64_t nsec) {
+        return nsec / MOST > supposed && nsec - supposed >= SURPRISE_NSEC;
+}
+
 bool estimate_varies(const Estimate *e) {
         return atomic_load_explicit(&e->surprises, memory_order_relaxed) > SURPRISE;
 }
@@ -137,7 +141,7 @@ void estimate_learn(const EstimateShare *shares, unsigned n, uint64_t nsec) {
                         continue;
                 old = estimate_nsec(shares[i].of);
                 each = (uint64_t) ((double) old * ((double) nsec / (double) known));
-                note_surprise(shares[i].of, each / MOST > old && each - old >= SURPRISE_NSEC);
+                note_surprise(shares[i].of, estimate_is_surprise(old, each));
                 if (is_another(shares[i].of, old, each > 0 ? each : 1))
                         continue;
                 each = each / MOST < old ? each : old * MOST;

@@ -40,6 +40,8 @@ bool estimate_varies(const Estimate *e);
 bool estimate_is_new(const Estimate *e); /* hardly measured, or surprised somebody */
 /* Launches that may be in flight when one more of these comes: few of what was hardly measured, or surprised somebody lately. */
 uint32_t estimate_trust(const Estimate *e);
+/* Of the same work: so much more than was supposed that it matters. */
+bool estimate_is_surprise(uint64_t supposed, uint64_t nsec);
 uint64_t estimate_newest(const Estimate *e); /* at least estimate_nsec(); what it may have become */
 
 typedef struct EstimateShare {

@@ -37,13 +37,20 @@ static bool times(Context *c, Batch *b, uint64_t *ret_from, uint64_t *ret_to) {
         return true;
 }
 
+/* What is of several kinds is learnt from by itself. */
+static void learn(Context *c, const Batch *b, uint64_t from, uint64_t to) {
+        if (b->n_others == 0 && b->n_shares == 1)
+                together_add(&c->together, &(TogetherBatch){b->shares[0], b->key, from, to});
+        else if (b->n_others == 0)
+                estimate_learn(b->shares, b->n_shares, to - from);
+}
+
 static void measure(Account *a, Context *c, Batch *b) {
         uint64_t from, to;
 
         if (b->measured && times(c, b, &from, &to) && to >= from) {
                 account_correct(a, c->card, (int64_t) spans_add(&c->spans, from, to) - (int64_t) b->charged);
-                if (b->n_others == 0)
-                        estimate_learn(b->shares, b->n_shares, to - from);
+                learn(c, b, from, to);
         }
         batch_let_go(b);
 }
@@ -82,14 +89,22 @@ bool measure_unclosed(Account *a, Batch *b, uint64_t now) {
 
 /* What somebody asks an event of is left as it is until later. */
 void measure_done(Account *a, Context *c) {
+        TogetherRest rest = {0};
+
         for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
-                if (!batch_take(&c->batches[i], BATCH_DONE))
-                        continue;
-                if (atomic_load(&c->watching) == 0)
-                        measure(a, c, &c->batches[i]);
-                else
-                        atomic_store_explicit(&c->batches[i].state, BATCH_DONE, memory_order_release);
+                Batch *b = &c->batches[i];
+
+                if (!batch_take(b, BATCH_DONE)) {
+                        if (atomic_load_explicit(&b->state, memory_order_relaxed) != BATCH_FREE)
+                                together_rest(&rest, __atomic_load_n(&b->key, __ATOMIC_RELAXED),
+                                              atomic_load_explicit(&b->nsec, memory_order_relaxed));
+                } else if (atomic_load(&c->watching) == 0) {
+                        measure(a, c, b);
+                } else {
+                        atomic_store_explicit(&b->state, BATCH_DONE, memory_order_release);
+                }
         }
+        together_settle(&c->together, &rest);
 }
 
 /* Not of a context that has ended: its events may be gone. */

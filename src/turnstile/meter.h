@@ -35,6 +35,8 @@ typedef struct Meter {                    /* of one card */
                 behind; /* the newest window behind work that may wait for what comes, and what was */
         _Atomic uint64_t before;          /* in flight then: ns, */
         _Atomic uint32_t launches_before; /* launches */
+        _Atomic uint64_t idled, rang;     /* when it last began to want nothing; when it rang for that */
+        _Atomic uint32_t haste;           /* it soon wanted something again, then */
         Peers seen;
         Beat beat; /* the arbiter's */
 } Meter;

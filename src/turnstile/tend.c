@@ -40,7 +40,7 @@ static void tend_open(Account *a, Batch *b, bool close, uint64_t now) {
                 return;
         if (!batch_take(b, BATCH_OPEN))
                 return;
-        if (batch_is_foreign(b)) {
+        if (batch_is_foreign(b) || batch_is_orphan(b)) {
                 if (now <= over + FOREIGN_NSEC || is_running(b)) {
                         batch_put_back(a, b, now);
                 } else {
@@ -50,7 +50,7 @@ static void tend_open(Account *a, Batch *b, bool close, uint64_t now) {
                 }
         } else if (batch_went_dry(a, b, now)) {
                 batch_let_go(b);
-        } else if (close && !batch_is_barrier(b) && !real_is_captured(b->stream)) {
+        } else if (close && !batch_is_barrier(b) && batch_can_be_marked(b)) {
                 batch_close(a, b, now);
         } else {
                 batch_put_back(a, b, now);

@@ -66,6 +66,33 @@ def mixed():
 
 
 @inside
+def visitor():
+    """Puts something into another place, takes it out again, and ends."""
+    f, c = take_descriptor(), Client()
+    b = c.memory(10 * MIB)
+    c.export_many([b], f, 1)
+    c.export_many([0], f, 1)
+    say(gone=True)
+
+
+@inside
+def no_descriptor():
+    """The driver is given one of the gate's own, so that nobody changes what is behind it."""
+    c = Client()
+    f, many, files = c.empty_file(), c.empty_file(), []
+    c.export_many([c.memory(MIB)], many)
+    try:
+        while True:
+            files.append(os.dup(0))
+    except OSError:
+        pass
+    say(status=[status_of(c.export, c.memory(MIB), f), status_of(c.import_, many)])
+    os.close(files[0])
+    say(status=[status_of(c.export, c.memory(MIB), f), status_of(c.import_, many)])
+    wait_for_word()
+
+
+@inside
 def child():
     """The same within a family, which has one file."""
     c = Client()
@@ -222,6 +249,35 @@ class PlacesTest(GateBase):
         self.two(10, 30, OK, 70)
         self.two(30, 10, OK, 90)
         self.two(50, 50, NO_MEMORY, 100)
+
+    def test_another_process_was_there(self):
+        """From then on nobody knows what comes out of that file. It is counted twice, never not at all."""
+        slices = self.sim.slices(100)
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            a = self.run_program("first", slices, fds=[theirs.fileno()], SOCKET=str(theirs.fileno()), MINE="30", FITS="70")
+            self.assertEqual(a.hear(), {"given": True})
+            fd = socket.recv_fds(ours, 1, 1)[1][0]
+            socket.send_fds(ours, [b"x"], [fd])
+            os.close(fd)
+            b = self.run_program("visitor", slices, fds=[theirs.fileno()], SOCKET=str(theirs.fileno()))
+            self.assertEqual(b.hear(), {"gone": True})
+            b.end()
+            a.go_on()
+            self.assertEqual(a.hear(), {"imported": OK})
+            counted, held = self.sums(slices)
+            self.assertEqual(held, 30)
+            self.assertGreaterEqual(counted, 60)
+            a.kill()
+        self.assert_at_rest(slices)
+
+    def test_without_a_descriptor(self):
+        slices = self.sim.slices(100)
+        program = self.run_program("no_descriptor", slices)
+        self.assertEqual(program.hear(), {"status": [NO_MEMORY, NO_MEMORY]})
+        self.assertEqual(program.hear(), {"status": [OK, OK]})
+        program.end()
+        self.assert_at_rest(slices)
 
     def test_a_child(self):
         slices = self.sim.slices(100)

@@ -7,6 +7,7 @@
 #define TURN         MSEC
 #define DUTY         (20 * MSEC)
 #define LOOK         (200 * USEC)
+#define HASTE        (200 * USEC)
 #define NATIVE_DEPTH (10 * MSEC) /* what a process without a gate has in flight: more than a turn */
 
 /* ---- chance ---- */
@@ -181,6 +182,14 @@ static bool is_open(const Model *m, const ModelProcess *p) {
         return !t->gated || (t->open && m->now < t->closes);
 }
 
+/* As the gate has it: of short pauses that come in a row now and then. */
+static void ring_for_pause(Model *m, ModelProcess *p) {
+        if (p->hasty && m->now - p->rang < MSEC)
+                return;
+        p->rang = m->now;
+        ring(m, p);
+}
+
 static void end_request(Model *m, ModelProcess *p) {
         uint64_t took = m->now - p->arrived;
 
@@ -190,16 +199,31 @@ static void end_request(Model *m, ModelProcess *p) {
         p->said.wants = 0;
         p->arrived = 0;
         p->look = m->now + p->rest;
+        if (!p->old && m->tenants[p->tenant].turn.gated && m->tenants[p->tenant].turn.open)
+                ring_for_pause(m, p);
+        p->idled = m->now;
 }
 
 static void begin_request(Model *m, ModelProcess *p) {
         p->arrived = p->said.wants = m->now;
+        p->hasty = m->now - p->idled < HASTE;
         p->pending = p->request;
-        if (!is_open(m, p))
-                ring(m, p);
+        ring(m, p);
 }
 
-static void tell(const Model *m, ModelProcess *p) {
+/* While it has work on the card; it wants again when that is nearly over. */
+static void say_rests(Model *m, ModelProcess *p) {
+        bool rests = p->left > 0, did = p->said.wants == 0;
+
+        p->said.wants = rests ? 0 : m->now;
+        p->said.in_flight = 0;
+        p->said.busy = p->lie == LIE_RESTS ? 0 : p->measured / 1000;
+        if (rests != did)
+                ring(m, p);
+        p->look = min_u64(p->look, m->now + max_u64(p->left, 20 * USEC));
+}
+
+static void tell(Model *m, ModelProcess *p) {
         bool waits = p->request == 0 && p->left > 0 && m->now - p->launched_at >= 100 * MSEC;
 
         p->said.flags = (waits ? WORK_WAITS : 0U) | (waits && is_held_up(p) && !p->begins ? WORK_TIED : 0U);
@@ -209,6 +233,8 @@ static void tell(const Model *m, ModelProcess *p) {
                 p->said.busy = 0;
         else if (p->lie == LIE_BUSY_BACK)
                 p->said.busy = UINT64_MAX - m->now;
+        else if (p->lie == LIE_BUSY_LITTLE)
+                p->said.busy = p->measured / 1000;
         else if (p->lie == LIE_BUSY_JUMPS)
                 p->said.busy = m->now * 1000;
         if (p->lie == LIE_SHORT)
@@ -219,6 +245,8 @@ static void tell(const Model *m, ModelProcess *p) {
                 p->said.wants = UINT64_MAX - 5;
                 p->said.drained = UINT32_MAX;
         }
+        if (p->lie == LIE_RESTS || p->lie == LIE_RESTS_LITTLE)
+                say_rests(m, p);
         if (p->lie == LIE_TIED)
                 p->said.flags = WORK_FLAGS;
         if (p->lie == LIE_NEVER_DRAINS || p->lie == LIE_TIED) {

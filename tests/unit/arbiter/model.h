@@ -27,7 +27,10 @@ typedef enum ModelLie {
         LIE_ABSENT,       /* it wants, and does nothing */
         LIE_SHORT,        /* what is in flight is hardly anything */
         LIE_LATE,         /* it began two milliseconds later than it did */
-        LIE_TIED          /* for ever in flight, nothing of it has begun, and a launch waits */
+        LIE_TIED,         /* for ever in flight, nothing of it has begun, and a launch waits */
+        LIE_RESTS, /* it says that it wants nothing while it has work on the card, and has used nothing */
+        LIE_RESTS_LITTLE, /* the same, and has used a thousandth of what it has */
+        LIE_BUSY_LITTLE   /* only that */
 } ModelLie;
 
 typedef struct ModelProcess {
@@ -36,14 +39,15 @@ typedef struct ModelProcess {
         uint64_t request, rest; /* ns: so much work, then so long none; request 0: work without end */
         ModelLie lie;
         bool lost_bell, stopped, dead;
-        bool old; /* its gate does not say when its window's work was over, and always rings then */
+        bool old; /* its gate does not say when its window's work was over, and always rings then; never, when it idles */
+        bool hasty; /* its last pause was short */
         /* the card's view */
         uint64_t left, ran;      /* ns launched and not done; ns done, ever */
         uint64_t span, measured; /* ns with work, ever; the same when a kernel ended last */
         uint64_t overrun_from;
         /* its own */
         Said said;
-        uint64_t pending, arrived, look, launched_in;
+        uint64_t pending, arrived, look, launched_in, idled, rang;
         uint64_t n_launched, launched_at; /* ever; when last */
         uint64_t
                 needs; /* what it has launched waits for a launch, this one's number; 0: it waits for nothing */

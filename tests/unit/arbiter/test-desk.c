@@ -266,6 +266,65 @@ static void another_takes_over(void) {
         end(&b);
 }
 
+static uint64_t granted(const Gate *g) {
+        return atomic_load(&turn(g)->granted);
+}
+
+/* Some windows, and they are counted. Returns what was granted in the end. */
+static uint64_t use_some(const Gate *g, uint64_t given) {
+        uint64_t before = given;
+
+        want(g);
+        for (unsigned i = 0; i < 5; i++) {
+                (void) use_window(g);
+                ASSERT_TRUE(granted(g) >= before);
+                before = granted(g);
+        }
+        WAIT_FOR(granted(g) > given);
+        return granted(g);
+}
+
+static void end_somehow(Desk *d, bool kills) {
+        int status;
+
+        if (!kills) {
+                stop(d);
+                return;
+        }
+        ASSERT_OK(kill(d->pid, SIGKILL)); /* in the middle of a window */
+        ASSERT_INT(waitpid(d->pid, &status, 0), d->pid);
+        ASSERT_OK(close(d->stop));
+}
+
+/* The agent compares what was granted with what was used, over minutes: the next arbiter counts on, however the one before has ended, and nothing
+ * is granted for the time between. A page of the container's next start begins anew. */
+static void what_was_granted_goes_on(void) {
+        uint64_t begun = now_nsec(), given = 0, charged = 0, came;
+        Board b = begin();
+        Gate *g;
+        Desk d;
+
+        put(&b, "one", 50);
+        g = gate("one");
+        for (unsigned life = 0; life < 4; life++) {
+                came = now_nsec();
+                d = start();
+                WAIT_FOR(atomic_load(&turn(g)->seen) >= came);
+                ASSERT_TRUE(granted(g) >= given && atomic_load(&turn(g)->used) >= charged);
+                given = use_some(g, given);
+                charged = atomic_load(&turn(g)->used);
+                end_somehow(&d, life % 2);
+                given = granted(g);
+                ASSERT_TRUE(given > 0 && charged > 0 && given <= now_nsec() - begun);
+        }
+        gate_free(g);
+        put(&b, "one", 50);
+        g = gate("one");
+        ASSERT_INT(granted(g), 0);
+        gate_free(g);
+        end(&b);
+}
+
 static void a_page_that_is_made_anew(void) {
         Board b = begin();
         Desk d;
@@ -618,8 +677,8 @@ static void a_waiter_that_has_ended_is_replaced(void) {
 int main(void) {
         return TEST_MAIN(TEST(a_page_that_is_leased), TEST(a_waiter_that_has_ended_is_replaced),
                          TEST(it_is_told_of_new_pages), TEST(windows_follow_each_other),
-                         TEST(never_two_at_once), TEST(another_takes_over), TEST(a_page_that_is_made_anew),
-                         TEST(slices_come_and_go), TEST(the_dead_are_not_waited_for),
-                         TEST(whatever_stands_there), TEST(one_who_rings_without_end),
-                         TEST(few_questions_at_a_time));
+                         TEST(never_two_at_once), TEST(another_takes_over), TEST(what_was_granted_goes_on),
+                         TEST(a_page_that_is_made_anew), TEST(slices_come_and_go),
+                         TEST(the_dead_are_not_waited_for), TEST(whatever_stands_there),
+                         TEST(one_who_rings_without_end), TEST(few_questions_at_a_time));
 }

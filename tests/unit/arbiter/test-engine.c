@@ -275,6 +275,7 @@ static void liars(void) {
         beside_a_liar(LIE_SHORT, 21);
         beside_a_liar(LIE_LATE, 21);
         beside_a_liar(LIE_TIED, 20.5);
+        beside_a_liar(LIE_BUSY_LITTLE, 21.5);
 }
 
 /* Whatever bits a row has there: a time within the window, or none. */
@@ -522,7 +523,7 @@ static void what_is_said_late(void) {
         say(e, SEC, SEC, 0);
         ASSERT_TRUE(e->tenants[0].turn.open);
         say(e, SEC + 2 * MSEC, SEC, 2 * MSEC);
-        for (unsigned i = 1; i < 10; i++) /* idle, closed, over */
+        for (unsigned i = 1; i < 20; i++) /* idle, closed, over */
                 say(e, SEC + 2 * MSEC + i * MSEC / 5, 0, 2 * MSEC);
         ASSERT_INT(e->tenants[0].state, ENGINE_CLOSED);
         say(e, SEC + 100 * MSEC, 0, 2 * MSEC);

@@ -59,10 +59,24 @@ static int event_destroy(CuHandle e) {
         return 0;
 }
 
-CuHandle dead_stream;
+/* ---- streams that were destroyed ---- */
+
+static _Atomic bool dead[STREAM_NAMES];
+void (*_Atomic when_asked)(CuHandle stream);
+
+void stream_is_dead(CuHandle stream, bool is) {
+        ASSERT_TRUE((uintptr_t) stream < STREAM_NAMES);
+        dead[(uintptr_t) stream] = is;
+}
+
+static bool is_dead(CuHandle stream) {
+        return (uintptr_t) stream < STREAM_NAMES && dead[(uintptr_t) stream];
+}
+
+/* ---- questions ---- */
 
 static int event_record(CuHandle e, CuHandle stream) {
-        ASSERT_TRUE(!dead_stream || stream != dead_stream);
+        ASSERT_FALSE(is_dead(stream));
         (void) pthread_mutex_lock(&lock);
         ASSERT_FALSE(((Event *) e)->destroyed);
         ASSERT_INT(driver.capturing, 0); /* nothing of ours goes into what is captured */
@@ -72,8 +86,11 @@ static int event_record(CuHandle e, CuHandle stream) {
 }
 
 static int event_query(CuHandle e) {
+        void (*asked)(CuHandle) = when_asked;
         int r;
 
+        if (asked)
+                asked(NULL);
         (void) pthread_mutex_lock(&lock);
         ASSERT_FALSE(((Event *) e)->destroyed);
         r = ((Event *) e)->at <= account_now() ? 0 : CU_ERROR_NOT_READY;
@@ -122,15 +139,18 @@ static int host_call(CuHandle stream, CuHostFn run, void *data) {
 }
 
 static int stream_capturing(CuHandle stream, int *ret) {
-        ASSERT_TRUE(!dead_stream || stream != dead_stream);
+        ASSERT_FALSE(is_dead(stream));
         *ret = driver.capturing;
         return 0;
 }
 
 static int stream_query(CuHandle stream) {
+        void (*asked)(CuHandle) = when_asked;
         int r;
 
-        ASSERT_TRUE(!dead_stream || stream != dead_stream);
+        ASSERT_FALSE(is_dead(stream));
+        if (asked)
+                asked(stream);
         (void) pthread_mutex_lock(&lock);
         r = driver.end <= account_now() ? 0 : CU_ERROR_NOT_READY;
         (void) pthread_mutex_unlock(&lock);
@@ -214,6 +234,9 @@ void begin(void) {
         memset(&limits, 0, sizeof limits);
         memset(&counters, 0, sizeof counters);
         driver.capturing = driver.context_error = 0;
+        when_asked = NULL;
+        for (size_t i = 0; i < STREAM_NAMES; i++)
+                dead[i] = false;
         driver.end = account_now();
         gate.pid++; /* what was before is another process's */
         gate.cards[0].good = true;
@@ -225,4 +248,32 @@ void begin(void) {
         limits.turn.closes = account_now() + FAR * 1000 * MSEC;
         limits.turn.depth = FAR * 1000 * MSEC;
         ASSERT_TRUE(account_get(&gate) != NULL);
+}
+
+/* ---- launches ---- */
+
+void launch_in(uintptr_t stream, uintptr_t function, uint64_t nsec, int result) {
+        Launch l;
+
+        turnstile_enter(&gate, &l, (CuHandle) function, 1, (CuHandle) stream, false);
+        ASSERT_INT(mode_of_thread, 0);
+        if (result == 0) {
+                (void) pthread_mutex_lock(&lock);
+                driver.end = (driver.end > account_now() ? driver.end : account_now()) + nsec;
+                (void) pthread_mutex_unlock(&lock);
+        }
+        turnstile_leave(&l, result);
+        ASSERT_INT(mode_of_thread, 0);
+}
+
+/* Closes what is open, waits for it, and measures it. */
+void settle(void) {
+        int card;
+
+        for (unsigned i = 0; i < 3; i++) {
+                account_tend(account_get(&gate),
+                             account_context(account_get(&gate), (uintptr_t) &driver, &card), ACCOUNT_CLOSE,
+                             account_now());
+                all_is_over();
+        }
 }

@@ -8,7 +8,7 @@
 
 #include "turnstile/turnstile.h"
 
-enum { EVENTS = 8192, CALLS = 4096, FAR = 3600 };
+enum { EVENTS = 8192, CALLS = 4096, FAR = 3600, STREAM_NAMES = 65536 };
 
 #define MSEC UINT64_C(1000000)
 
@@ -38,12 +38,18 @@ extern Gate gate;
 extern struct Driver driver;
 extern pthread_mutex_t lock; /* of the driver */
 extern _Atomic int over;     /* threads of a test may end */
-extern CuHandle dead_stream; /* the application has destroyed it: nobody may name it again */
 extern __thread int mode_of_thread;
 
 SliceWork *row(void);
 void begin(void); /* the driver whole, the card idle, a window open */
 void put(unsigned number, void *function);
+
+void stream_is_dead(CuHandle stream,
+                    bool is); /* the application has destroyed it: nobody may name it again */
+extern void (*_Atomic when_asked)(CuHandle stream); /* in cuStreamQuery, and of no stream in cuEventQuery */
+
+void launch_in(uintptr_t stream, uintptr_t function, uint64_t nsec, int result);
+void settle(void); /* closes what is open, waits for it, and measures it */
 
 bool one_is_over(void); /* says that the oldest batch is over, if it is */
 void all_is_over(void);

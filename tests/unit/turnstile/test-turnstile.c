@@ -19,34 +19,8 @@ enum { STREAMS = 8, COMERS = 4, FIRSTS = 20000 };
 
 /* ---- launches ---- */
 
-static void launch_in(uintptr_t stream, uintptr_t function, uint64_t nsec, int result) {
-        Launch l;
-
-        turnstile_enter(&gate, &l, (CuHandle) function, 1, (CuHandle) stream, false);
-        ASSERT_INT(mode_of_thread, 0);
-        if (result == 0) {
-                (void) pthread_mutex_lock(&lock);
-                driver.end = (driver.end > account_now() ? driver.end : account_now()) + nsec;
-                (void) pthread_mutex_unlock(&lock);
-        }
-        turnstile_leave(&l, result);
-        ASSERT_INT(mode_of_thread, 0);
-}
-
 static void launch(uint64_t nsec) {
         launch_in(16, 0x1000, nsec, 0);
-}
-
-/* Closes what is open, waits for it, and measures it. */
-static void settle(void) {
-        int card;
-
-        for (unsigned i = 0; i < 3; i++) {
-                account_tend(account_get(&gate),
-                             account_context(account_get(&gate), (uintptr_t) &driver, &card), ACCOUNT_CLOSE,
-                             account_now());
-                all_is_over();
-        }
 }
 
 /* As much as there was time for: idle time between may count, where this thread was held up, but nothing more than has passed. */
@@ -111,13 +85,12 @@ static void a_stream_that_ends(void) {
                 launch_in(32, 0x1000, 2 * MSEC, 0);
         launch_in(16, 0x1000, MSEC, 0);
         turnstile_stream_ends((CuHandle) 32);
-        dead_stream = (CuHandle) 32;
+        stream_is_dead((CuHandle) 32, true);
         launch_in(16, 0x1000, MSEC, 0);
         settle();
         ASSERT_INT(row()->in_flight, 0);
         ASSERT_INT(row()->wants, 0);
         between(8 * MSEC * 9 / 10, most_since(begin_at));
-        dead_stream = NULL;
 }
 
 static void launches_are_counted(void) {
@@ -170,6 +143,23 @@ static void union_over_streams(void) {
         stop(driver_thread);
         settle();
         between(1000 * 20000 * 9 / 10, most_since(begin_at));
+}
+
+/* And a kernel is thought to be as long as it is, not as all of theirs; by and by, because this thread may be held up. */
+static void lengths_in_many_streams(void) {
+        bool known = false;
+        pthread_t driver_thread;
+
+        begin();
+        driver_thread = drive();
+        for (unsigned i = 0; i < 1000 && !known; i++) {
+                for (unsigned k = 0; k < 400; k++)
+                        launch_in(16 * (1 + k % STREAMS), 0x3000, 30000, 0);
+                known = estimate_nsec(estimate_find(&account_get(&gate)->estimates, 0x3000, 1)) < 60000;
+        }
+        stop(driver_thread);
+        settle();
+        ASSERT_TRUE(known);
 }
 
 static void refused_launches_cost_nothing(void) {
@@ -724,17 +714,31 @@ static bool rung(int bell) {
         return read(bell, &byte, 1) == 1;
 }
 
-/* Who goes on wanting says when it was over, and rings where somebody waits for that; who does not always rings. */
-static void drained_and_not_waited_for(void) {
-        char home[] = "/tmp/turnstile-XXXXXX", bell[64];
+/* A page with a bell; the descriptor to hear it by. */
+static int hang_bell(char home[], char bell[64]) {
         int fd;
 
         ASSERT_TRUE(mkdtemp(home) != NULL);
-        (void) snprintf(bell, sizeof bell, "%s/bell", home);
+        (void) snprintf(bell, 64, "%s/bell", home);
         ASSERT_OK(mkfifo(bell, 0600));
         fd = open(bell, O_RDWR | O_NONBLOCK | O_CLOEXEC);
         ASSERT_TRUE(fd >= 0);
         (void) snprintf(gate.cards[0].slice.path, SLICE_PATH, "%s/counters", home);
+        return fd;
+}
+
+static void take_bell(int fd, const char *home, const char *bell) {
+        gate.cards[0].slice.path[0] = '\0';
+        (void) close(fd);
+        (void) unlink(bell);
+        (void) rmdir(home);
+}
+
+/* Who goes on wanting says when it was over, and rings where somebody waits for that; who does not always rings. */
+static void drained_and_not_waited_for(void) {
+        char home[] = "/tmp/turnstile-XXXXXX", bell[64];
+        int fd = hang_bell(home, bell);
+
         for (unsigned i = 0; i < 3; i++) {
                 bool wants = i != 2, quiet = i != 0;
                 uint64_t before;
@@ -749,10 +753,41 @@ static void drained_and_not_waited_for(void) {
                 ASSERT_TRUE(wants ? row()->wants >= before : row()->wants == 0);
                 ASSERT_INT(rung(fd), !wants || !quiet);
         }
-        gate.cards[0].slice.path[0] = '\0';
-        (void) close(fd);
-        (void) unlink(bell);
-        (void) rmdir(home);
+        take_bell(fd, home, bell);
+}
+
+/* In its open window, once in a pause; and of short ones that come in a row only now and then. */
+static void idle_in_its_window(void) {
+        char home[] = "/tmp/turnstile-XXXXXX", bell[64];
+        int fd = hang_bell(home, bell);
+        Meter *meter;
+
+        begin();
+        limits.turn.window = 5 << 1 | TURN_OPEN;
+        limits.turn.closes = UINT64_MAX;
+        meter = &account_get(&gate)->meters[0];
+        for (unsigned i = 0; i < 4; i++) {
+                bool was_short = i >= 2, lately = i == 2;
+
+                meter->idled = account_now() - (was_short ? 0 : 1000 * MSEC);
+                account_want(account_get(&gate), 0, account_now());
+                ASSERT_TRUE(rung(fd));
+                meter->haste = was_short; /* whatever held this thread up */
+                meter->rang = account_now() - (lately ? 0 : 1000 * MSEC);
+                if (lately)
+                        meter->rang = account_now() + 1000 * MSEC; /* just now, however long this takes */
+                account_idle(account_get(&gate), 0);
+                ASSERT_INT(row()->wants, 0);
+                ASSERT_INT(rung(fd), !lately);
+                account_idle(account_get(&gate), 0);
+                ASSERT_FALSE(rung(fd));
+        }
+        limits.turn.flags = 0; /* nobody counts windows */
+        account_want(account_get(&gate), 0, account_now());
+        ASSERT_TRUE(rung(fd));
+        account_idle(account_get(&gate), 0);
+        ASSERT_FALSE(rung(fd));
+        take_bell(fd, home, bell);
 }
 
 /* Threads that come at the same time, first of all or after a fork: whoever is second has it whole, too. */
@@ -785,16 +820,16 @@ static void several_come_first(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(what_is_limited), TEST(busy_is_the_cards_time), TEST(a_stream_that_ends),
-                         TEST(launches_are_counted), TEST(estimates_are_not_said), TEST(union_over_streams),
-                         TEST(refused_launches_cost_nothing), TEST(a_stream_that_cannot_be_marked),
-                         TEST(captured_work_is_no_work), TEST(an_old_driver), TEST(no_context),
-                         TEST(contexts_come_and_go), TEST(what_a_context_leaves_on_the_card),
-                         TEST(host_functions_that_come_late), TEST(after_a_fault),
-                         TEST(primary_is_given_back), TEST(threads), TEST(contexts_end_below_threads),
-                         TEST(more_work_than_before), TEST(what_is_late_holds_the_others),
-                         TEST(without_batches), TEST(not_too_many_at_once), TEST(strays),
-                         TEST(nobody_is_held_for_ever), TEST(by_turns_short_and_long),
-                         TEST(few_until_it_is_known), TEST(over_by_its_time), TEST(several_come_first),
-                         TEST(drained_and_not_waited_for));
+        return TEST_MAIN(
+                TEST(what_is_limited), TEST(busy_is_the_cards_time), TEST(a_stream_that_ends),
+                TEST(launches_are_counted), TEST(estimates_are_not_said), TEST(union_over_streams),
+                TEST(lengths_in_many_streams), TEST(refused_launches_cost_nothing),
+                TEST(a_stream_that_cannot_be_marked), TEST(captured_work_is_no_work), TEST(an_old_driver),
+                TEST(no_context), TEST(contexts_come_and_go), TEST(what_a_context_leaves_on_the_card),
+                TEST(host_functions_that_come_late), TEST(after_a_fault), TEST(primary_is_given_back),
+                TEST(threads), TEST(contexts_end_below_threads), TEST(more_work_than_before),
+                TEST(what_is_late_holds_the_others), TEST(without_batches), TEST(not_too_many_at_once),
+                TEST(strays), TEST(nobody_is_held_for_ever), TEST(by_turns_short_and_long),
+                TEST(few_until_it_is_known), TEST(over_by_its_time), TEST(several_come_first),
+                TEST(drained_and_not_waited_for), TEST(idle_in_its_window));
 }

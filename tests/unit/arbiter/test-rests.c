@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Programs with pauses between their kernels, as servers have: what they use is what they are charged. On the model. */
+
+#include "had.h"
+
+typedef struct RestCase {
+        uint32_t cap, other; /* percent; of one who always wants the card */
+        uint64_t request, rest, kernel;
+} RestCase;
+
+static const RestCase cases[] = {
+        {10, 60, MSEC, 5 * MSEC, 200 * USEC}, {50, 40, 200 * USEC, 300 * USEC, 50 * USEC},
+        {50, 40, MSEC, MSEC, 200 * USEC},     {30, 60, MSEC, MSEC, 200 * USEC},
+        {50, 40, 2 * MSEC, MSEC, MSEC},       {30, 60, 300 * USEC, MSEC, 100 * USEC},
+        {30, 60, 5 * MSEC, 5 * MSEC, MSEC},   {40, 50, 700 * USEC, 900 * USEC, 20 * USEC},
+};
+
+enum { N_CASES = sizeof cases / sizeof cases[0] };
+
+typedef struct Seen {
+        double had, charged, granted, other; /* percent of the card */
+        uint64_t longest;                    /* ns */
+} Seen;
+
+static Seen run(const RestCase *c, Terms terms, bool beside, ModelLie lie) {
+        ModelProcess *p;
+        uint64_t used, granted;
+        Shares s;
+
+        model_init(&m, 12);
+        p = model_process(&m, tenant(terms), c->kernel);
+        p->request = c->request;
+        p->rest = c->rest;
+        p->lie = lie;
+        if (beside)
+                (void) model_process(&m, tenant(fixed(c->other)), 500 * USEC);
+        model_run(&m, 3 * SEC);
+        used = m.tenants[0].turn.used;
+        granted = m.tenants[0].turn.granted;
+        s = shares(20 * SEC);
+        return (Seen){.had = s.of[0],
+                      .other = s.of[1],
+                      .charged = (double) (m.tenants[0].turn.used - used) / (20 * (double) SEC) * 100,
+                      .granted = (double) (m.tenants[0].turn.granted - granted) / (20 * (double) SEC) * 100,
+                      .longest = p->longest};
+}
+
+static double least(double a, double b) {
+        return a < b ? a : b;
+}
+
+static void check(const RestCase *c, const Seen *s, double could, const char *where) {
+        printf("# %u %%, %g ms of work and %g of rest, %s: %.2f of %.2f, charged %.2f\n", c->cap,
+               (double) c->request / 1e6, (double) c->rest / 1e6, where, s->had, least(c->cap, could),
+               s->charged);
+        ASSERT_TRUE(s->had >= 0.97 * least(c->cap, could));
+        ASSERT_TRUE(s->had <= c->cap + 0.5);
+        ASSERT_NEAR(s->charged, s->had, 1);
+        ASSERT_TRUE(s->granted >= s->had - 0.1); /* or the audit would tell of it */
+}
+
+/* What it could use is what it has where nobody is held. */
+static void alone(void) {
+        Terms native = policy_terms(&(PolicyWish){.policy = 1 + POLICY_NATIVE});
+
+        for (size_t i = 0; i < N_CASES; i++) {
+                Seen s = run(&cases[i], fixed(cases[i].cap), false, LIE_NONE);
+
+                check(&cases[i], &s, run(&cases[i], native, false, LIE_NONE).had, "alone");
+        }
+}
+
+/* And here with all that the other one leaves. That one has his share. */
+static void beside_another(void) {
+        for (size_t i = 0; i < N_CASES; i++) {
+                const RestCase *c = &cases[i];
+                Seen s = run(c, fixed(c->cap), true, LIE_NONE);
+
+                check(c, &s, run(c, fixed(100 - c->other), true, LIE_NONE).had, "beside another");
+                ASSERT_NEAR(s.other, c->other, 0.5);
+                ASSERT_TRUE(s.longest <= c->request * 100 / c->cap + 25 * MSEC);
+        }
+}
+
+/* A window that nobody waits for stays open in a rest; who comes then need not wait for anything. */
+static void who_comes_in_a_rest(void) {
+        ModelProcess *p;
+
+        model_init(&m, 3);
+        p = model_process(&m, tenant(fixed(50)), 200 * USEC);
+        p->request = MSEC;
+        p->rest = 3 * MSEC;
+        (void) tenant(fixed(50));
+        p = model_process(&m, 1, 100 * USEC);
+        p->request = MSEC;
+        p->rest = 37 * MSEC;
+        model_run(&m, 20 * SEC);
+        printf("# beside one with rests: %u requests, the longest took %.2f ms\n", p->n_latencies,
+               (double) p->longest / 1e6);
+        ASSERT_TRUE(p->n_latencies > 400);
+        ASSERT_TRUE(p->longest <= 10 * MSEC);
+}
+
+/* Pauses shorter than 0.2 ms in a row are not told, and beside others they are held; whoever holds pays, so nobody loses his share by it. */
+static void short_pauses(void) {
+        const RestCase c[] = {{50, 40, 50 * USEC, 100 * USEC, 50 * USEC},
+                              {30, 60, 20 * USEC, 20 * USEC, 20 * USEC}};
+
+        for (size_t i = 0; i < 2; i++) {
+                Seen s = run(&c[i], fixed(c[i].cap), true, LIE_NONE);
+
+                printf("# short pauses: %.2f of %u, charged %.2f\n", s.had, c[i].cap, s.charged);
+                ASSERT_TRUE(s.had <= c[i].cap);
+                ASSERT_NEAR(s.other, c[i].other, 0.5);
+        }
+}
+
+/* Who has rests and lies about what he used gains what a window has of slack, at most a twentieth and 0.1 ms. */
+static void liars_with_rests(void) {
+        static const ModelLie lies[] = {LIE_BUSY_ZERO, LIE_BUSY_LITTLE, LIE_BUSY_BACK, LIE_SHORT, LIE_LATE};
+
+        for (size_t i = 0; i < N_CASES; i++)
+                for (size_t k = 0; k < 2 * sizeof lies / sizeof lies[0]; k++) {
+                        Seen s = run(&cases[i], fixed(cases[i].cap), k % 2, lies[k / 2]);
+
+                        if (s.had > cases[i].cap * 1.1)
+                                TEST_FAIL_("case %zu, lie %u: %.2f of %u", i, lies[k / 2], s.had,
+                                           cases[i].cap);
+                        if (k % 2)
+                                ASSERT_NEAR(s.other, cases[i].other, 2.5);
+                }
+}
+
+/* Its rests are lies. If it says that it has used nothing, they are not believed; if it says a little, they are, but nothing is granted in them. */
+static void rests_that_are_none(void) {
+        const RestCase c = {.cap = 10, .kernel = 50 * USEC};
+        Seen s = run(&c, fixed(10), false, LIE_RESTS);
+
+        printf("# who only says that he rests: %.2f of 10\n", s.had);
+        ASSERT_TRUE(s.had <= 12);
+        s = run(&c, fixed(10), false, LIE_RESTS_LITTLE);
+        printf("# and has used next to nothing: %.2f, granted %.2f\n", s.had, s.granted);
+        ASSERT_TRUE(s.granted <= s.had / 2); /* which the card's meter tells the audit */
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(alone), TEST(beside_another), TEST(who_comes_in_a_rest), TEST(short_pauses),
+                         TEST(liars_with_rests), TEST(rests_that_are_none));
+}
