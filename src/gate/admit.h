@@ -38,7 +38,7 @@ typedef enum RmWhat {
         RM_TELL_HEAP,
         RM_TELL_LIMIT,
         RM_SCHEDULE, /* sets how the card's time is shared */
-        RM_UNKNOWN,  /* it may take memory, in a way that is not known here: a size, or a function of the heap's */
+        RM_UNKNOWN, /* it may take memory, in a way that is not known here: a size, or a function of the heap's */
 } RmWhat;
 
 typedef struct RmAsk {

@@ -188,9 +188,8 @@ static long new_client(Call *c) {
         if (!pinned)
                 return call_refuse(c, RM_ERR_NO_MEMORY);
         if (call_agreed(c, r)) {
-                c->seat = (ObjectSeat){.client = rm_new_handle(&c->ask, c->outer),
-                                       .card = OBJECTS_NO_CARD,
-                                       .row = row};
+                c->seat = (ObjectSeat){
+                        .client = rm_new_handle(&c->ask, c->outer), .card = OBJECTS_NO_CARD, .row = row};
                 enter(c, c->seat.client);
         }
         return call_answer(c, r);

@@ -88,7 +88,8 @@ static long odd_ioctl(int fd, unsigned long request) {
 
         if (!g)
                 return GATE_NOT_OURS;
-        gate_say(g, "refused: a call of a size that is not known", rm_ioctl_nr(request), rm_ioctl_size(request));
+        gate_say(g, "refused: a call of a size that is not known", rm_ioctl_nr(request),
+                 rm_ioctl_size(request));
         return -EINVAL;
 }
 

@@ -34,7 +34,7 @@ typedef struct Object {
         uint32_t units;
         uint32_t share; /* of one charge among duplicates: its number; 0: its own */
         uint8_t kind, card;
-        uint8_t row; /* of its bytes; of a client and what is below it, of the bytes to come */
+        uint8_t row;     /* of its bytes; of a client and what is below it, of the bytes to come */
         uint8_t leaving; /* frees of it, or of what is above it, that the driver is being asked for */
 } Object;
 

@@ -289,10 +289,10 @@ static void finds_status_and_handle(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(decodes_bytes), TEST(knows_sizes), TEST(refuses_what_it_does_not_know), TEST(knows_classes),
-                         TEST(takes_the_client_for_the_parent), TEST(object_makes_no_memory),
-                         TEST(decodes_the_heap), TEST(knows_what_travels), TEST(rounds_as_the_driver),
-                         TEST(admits_up_to_the_limit), TEST(refuses_scheduling), TEST(forwards_the_rest),
-                         TEST(charges_channels_without_a_group), TEST(believes_the_answer),
-                         TEST(finds_status_and_handle));
+        return TEST_MAIN(TEST(decodes_bytes), TEST(knows_sizes), TEST(refuses_what_it_does_not_know),
+                         TEST(knows_classes), TEST(takes_the_client_for_the_parent),
+                         TEST(object_makes_no_memory), TEST(decodes_the_heap), TEST(knows_what_travels),
+                         TEST(rounds_as_the_driver), TEST(admits_up_to_the_limit), TEST(refuses_scheduling),
+                         TEST(forwards_the_rest), TEST(charges_channels_without_a_group),
+                         TEST(believes_the_answer), TEST(finds_status_and_handle));
 }

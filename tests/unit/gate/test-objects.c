@@ -131,10 +131,12 @@ static void a_parent_of_another_card(void) {
         ASSERT_FALSE(objects_still(&objects, &seat));
         add(100, 100, 2, OBJECT_DEVICE, 1, 0);
         ASSERT_FALSE(objects_still(&objects, &seat));
-        objects_set_card(&objects, &seat, 0); /* of what was asked about the old one nothing is written down */
+        objects_set_card(&objects, &seat,
+                         0); /* of what was asked about the old one nothing is written down */
         ASSERT_INT(objects_seat(&objects, 100, 2).card, 1);
         object_bytes_none(&freed);
-        ASSERT_OK(objects_add(&objects, &seat, 10, OBJECT_LEAF, UNIT, 0, &freed)); /* whose bytes are on card 0 */
+        ASSERT_OK(objects_add(&objects, &seat, 10, OBJECT_LEAF, UNIT, 0,
+                              &freed)); /* whose bytes are on card 0 */
         sums[0] += UNIT;
         ASSERT_OK(objects_add(&objects, &seat, 3, OBJECT_SUBDEVICE, 0, 0, &freed));
         ASSERT_TRUE(objects_find(&objects, 100, 3, &mark));
@@ -433,8 +435,7 @@ static void agrees_with_a_model(void) {
 int main(void) {
         return TEST_MAIN(TEST(frees_what_is_below), TEST(tells_the_new_one_from_the_old),
                          TEST(a_parent_that_went_meanwhile), TEST(a_parent_of_another_card),
-                         TEST(who_leaves_has_no_children), TEST(a_client_comes_again),
-                         TEST(duplicates_share), TEST(rows_go_down), TEST(files_hold), TEST(lists_clients),
-                         TEST(learns_parents), TEST(a_child_forgets), TEST(does_not_wait_for_itself),
-                         TEST(agrees_with_a_model));
+                         TEST(who_leaves_has_no_children), TEST(a_client_comes_again), TEST(duplicates_share),
+                         TEST(rows_go_down), TEST(files_hold), TEST(lists_clients), TEST(learns_parents),
+                         TEST(a_child_forgets), TEST(does_not_wait_for_itself), TEST(agrees_with_a_model));
 }
