@@ -2,6 +2,7 @@
 #include "gate/admit.h"
 
 #include "guest/bytes.h"
+#include "rm/heap.h"
 #include "rm/travel.h"
 
 enum {

@@ -179,11 +179,10 @@ static long new_client(Call *c) {
         bool pinned;
         long r = 0;
 
-        c->fd = filed_hold(fd);
-        pinned = c->fd >= 0 && c->fd != fd && gate_pin_client(c->g, c->fd, &row);
+        pinned = filed_hold(&c->fd) && gate_pin_client(c->g, c->fd, &row);
         if (pinned)
                 r = call_driver(c);
-        filed_let_go(c->fd, fd);
+        filed_let_go(c->fd);
         c->fd = fd;
         if (!pinned)
                 return call_refuse(c, RM_ERR_NO_MEMORY);

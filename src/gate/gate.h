@@ -61,14 +61,11 @@ typedef struct Gate {
         GateCard cards[GATE_CARDS];
 } Gate;
 
-/* NULL: nothing is isolated here, all is forwarded, and that stays so (look.h says when it is believed). A child of fork gets a gate of its
- * own. One that could not find or open its slices, for want of descriptors or memory, refuses what takes memory, and tries again at the
- * next call. It needs no memory itself. */
+/* NULL: nothing is isolated here, all is forwarded, and that stays so (look.h says when it is believed). A child of fork gets a gate of its own. One
+ * that could not find or open its slices, for want of descriptors or memory, refuses what takes memory, and tries again at the next call. */
 Gate *gate_get(void);
-Gate *gate_get_for(int fd); /* the same, for a call on that file */
-
-/* The same for a call that other files have as well. NULL, too: it is none of the driver's, or is not known to be. */
-Gate *gate_get_of_driver(int fd);
+Gate *gate_get_for(int fd);       /* the same, for a call on that file */
+Gate *gate_get_of_driver(int fd); /* NULL, too: the file is not known to be the driver's */
 
 /* The same for what is mapped and unmapped: a child of fork has none of the managed memory of its parent, and does not need rows for memory
  * that is none. NULL, too: fd (-1: no file) is not uvm's, and this process has asked the driver for nothing yet. */

@@ -81,8 +81,7 @@ static inline void object_bytes_none(ObjectBytes *b) {
 
 ObjectSeat objects_seat(Objects *o, uint32_t client, uint32_t parent);
 
-/* After the driver's OK: the seat's parent is the one that was found, and nobody has begun to free it. false: the new object may be below another one
- * with the same handle, of another card. */
+/* After the driver's OK. false: somebody has begun to free the parent that was found, and the new object may be below a namesake, of another card. */
 bool objects_still(Objects *o, const ObjectSeat *seat);
 
 /* share: as objects_share() gave it, whose reference goes to the new object; 0 for none. handle 0: the driver did not tell it; it goes
@@ -91,8 +90,8 @@ bool objects_still(Objects *o, const ObjectSeat *seat);
 int objects_add(Objects *o, const ObjectSeat *seat, uint32_t handle, ObjectKind kind, uint64_t bytes,
                 uint32_t share, ObjectBytes *freed);
 
-/* false: not known; otherwise the newest of that handle. */
-bool objects_find(Objects *o, uint32_t client, uint32_t handle, ObjectMark *ret);
+bool objects_find(Objects *o, uint32_t client, uint32_t handle,
+                  ObjectMark *ret); /* the newest of that handle */
 
 /* Around the driver's word on a free: who frees is seen before a namesake can be there. Of leaves nothing hangs, and nothing is noted. */
 void objects_leave(Objects *o, const ObjectMark *mark);
@@ -101,14 +100,13 @@ void objects_left(Objects *o, const ObjectMark *mark);
 /* The object that was found and all below it. Adds what they held to freed; bytes that duplicates still hold stay. */
 void objects_forget(Objects *o, const ObjectMark *mark, ObjectBytes *freed);
 
-/* Writes down what was learnt of a parent, so that it is not asked again; of a namesake that came since it was found, nothing. One that was not known
- * (it came over a fork, or by a descriptor that was passed) is entered. */
+/* Writes down what was learnt of a parent, but not of a namesake that came since. One that was not known (it came over a fork, or by a descriptor that
+ * was passed) is entered. */
 void objects_set_card(Objects *o, ObjectSeat *seat, uint8_t card);
 
 /* One more holder of what a known leaf holds. 0: there is no such leaf, or no memory. Drop adds the bytes to freed when it was the
- * last; ret says what the share is of. */
+ * last; ret says what the share is of, source its row, card and units. */
 uint32_t objects_share(Objects *o, uint32_t client, uint32_t handle, Object *ret);
-/* source: row, card and units of what is shared. */
 void objects_drop_share(Objects *o, uint32_t share, const Object *source, ObjectBytes *freed);
 
 /* The clients in the table, those of orphans, too: up to max handles, the lowest ones above `after`, in their order. Returns how many were

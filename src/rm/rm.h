@@ -167,14 +167,7 @@ enum {
         RM_HEAP_FREE = 3,
         RM_HEAP_INFO = 5,
         RM_HEAP_ALLOC_PITCH_HEIGHT = 6,
-        RM_HEAP_DUMP = 11,
         RM_HEAP_ALLOC_SIZE_RANGE = 14,
-        RM_HEAP_REACQUIRE_COMPR = 15,
-        RM_HEAP_RELEASE_COMPR = 16,
-        RM_HEAP_GET_ALIGNMENT = 18,
-        RM_HEAP_HW_ALLOC = 19,
-        RM_HEAP_HW_FREE = 20,
-        RM_HEAP_ALLOC_OS_DESCRIPTOR = 27, /* the machine's memory */
 };
 
 /* ---- controls ---- */
