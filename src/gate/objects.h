@@ -90,8 +90,7 @@ bool objects_still(Objects *o, const ObjectSeat *seat);
 int objects_add(Objects *o, const ObjectSeat *seat, uint32_t handle, ObjectKind kind, uint64_t bytes,
                 uint32_t share, ObjectBytes *freed);
 
-bool objects_find(Objects *o, uint32_t client, uint32_t handle,
-                  ObjectMark *ret); /* the newest of that handle */
+bool objects_find(Objects *o, uint32_t client, uint32_t handle, ObjectMark *ret); /* the newest one */
 
 /* Around the driver's word on a free: who frees is seen before a namesake can be there. Of leaves nothing hangs, and nothing is noted. */
 void objects_leave(Objects *o, const ObjectMark *mark);
