@@ -85,13 +85,6 @@ static inline bool is_over(const EngineTenant *t) {
         return t->says.drained && t->said >= t->turn.closes;
 }
 
-/* When that was noticed, or would have been by whoever waited for it. Who was not waited for and did not say it was not longer than a window's work. */
-static inline uint64_t over_at(const EngineTenant *t, uint64_t now) {
-        if (t->says.over == 0)
-                return t->turn.quiet ? min_u64(now, t->turn.closes + t->turn.rest + HOP) : now;
-        return min_u64(now, max_u64(t->says.over, t->turn.closes) + HOP * 3 / 4);
-}
-
 /* Whether those count as waiting whose windows are not over yet, too. */
 typedef enum EngineAmong { AMONG_CLOSED, AMONG_CLOSING } EngineAmong;
 

@@ -55,7 +55,8 @@ static void hold_or_let_go(Engine *e, uint32_t i) {
         t->turn.number = (t->turn.number + 1) & (UINT32_MAX >> 1);
         t->turn.closes = t->opened = t->from = e->now;
         t->busy = t->says.busy;
-        t->paid = t->late = t->beside = t->doubt = t->began = t->idle_since = t->rested = t->n_rests = 0;
+        t->paid = t->late = t->beside = t->halved = t->doubt = t->began = t->idle_since = t->rested =
+                t->n_rests = 0;
         t->settled = t->says.busy;
         t->over = e->now;
         t->turn.gated = t->terms.gated;
@@ -173,18 +174,31 @@ static bool is_closing(const Engine *e) {
 }
 
 /* A window is open in which something is done, or goes on behind its end. */
-static bool is_taken(const Engine *e) {
-        return (e->owner >= 0 && !rests(&e->tenants[e->owner])) || is_closing(e);
+static bool is_running(const EngineTenant *t) {
+        return (t->state == ENGINE_OPEN || t->state == ENGINE_CLOSING) && !rests(t);
 }
 
-/* What an overdue one does beside others is theirs, too. What it will be charged for it counts as granted, as long as it says that it has
- * work there, and that is not told of as a kernel that hangs: who never says its end has nothing of that. */
+static bool is_taken(const Engine *e) {
+        return (e->owner >= 0 && is_running(&e->tenants[e->owner])) || is_closing(e);
+}
+
+static bool is_any_overdue(const Engine *e) {
+        for (uint32_t i = 0; i < e->n; i++)
+                if (e->tenants[i].state == ENGINE_OVERDUE)
+                        return true;
+        return false;
+}
+
+/* What an overdue one does beside others is theirs, too: both sides count that time, also of a window that goes on. What it will be charged for
+ * it counts as granted, as long as it says that it has work there, and that is not told of as a kernel that hangs: who never says its end has
+ * nothing of that. */
 static void pass_overdue(Engine *e, uint64_t passed, uint64_t now) {
-        bool others = is_taken(e);
+        bool others = is_taken(e), any = is_any_overdue(e);
 
         for (uint32_t i = 0; i < e->n; i++) {
                 EngineTenant *t = &e->tenants[i];
 
+                t->contested = any ? t->contested + (is_running(t) && !t->turn.behind ? passed : 0) : 0;
                 if (t->state != ENGINE_OVERDUE)
                         continue;
                 t->shared += others ? passed : 0;
@@ -243,7 +257,7 @@ static void pass_time(Engine *e, uint64_t now) {
                         account_pass(&t->account, &t->terms, passed, t->awake ? how : ACCOUNT_IDLE);
                 if (rests(t))
                         t->rested += passed;
-                else if (t->state == ENGINE_OPEN || t->state == ENGINE_CLOSING)
+                else if (is_running(t))
                         window_charge(e, i, passed);
                 if (t->state != ENGINE_CLOSED && !rests(t))
                         t->late += min_u64(late, since(t->opened, now));

@@ -53,6 +53,7 @@ typedef struct EngineTenant {
         uint64_t began, lag; /* when it first launched in it, 0: not; ns from opening to that, a mean */
         uint64_t busy, launched, paid; /* before this window, both; what was charged of it */
         uint64_t beside, late;         /* of it: ns that were its predecessor's; that we were late to look */
+        uint64_t halved;               /* until when what it had beside later windows is in that */
         uint64_t tail;                 /* ns from a window's close to its end, at least */
         uint64_t patience;             /* ns that others wait for work that it says is in flight */
         uint64_t idle_since,
@@ -68,7 +69,7 @@ typedef struct EngineTenant {
         uint64_t settled, over; /* used by its own word when it was charged last, and when that was */
         uint64_t apart_over;    /* until when its silent processes are charged for */
         uint64_t doubt;         /* ns by which that charge and its own word differed */
-        uint64_t contested;     /* ns that it was charged while others' overdue work was on the card */
+        uint64_t contested;     /* ns of its windows while others' overdue work was on the card */
         uint64_t active_until, alive; /* it counts as wanting until then; when anything last moved */
         uint64_t mercy;         /* ns that it may come late and not pay for it, where nobody loses by that */
         uint64_t paused_until;  /* it wanted windows and did nothing with them */

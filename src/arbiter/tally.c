@@ -43,6 +43,11 @@ static bool is_same(const Said *a, const Said *b) {
                a->launched == b->launched && a->drained == b->drained && a->began == b->began;
 }
 
+/* With what was in flight before, and says nothing of it. */
+static bool works_on(const Said *before, const Said *after) {
+        return before->in_flight > 0 && after->busy == before->busy;
+}
+
 /* Whatever moves is alive, and counts again. */
 static void note(Tally *t, TallyRow *r, const Said *said, uint64_t now, uint64_t most) {
         uint64_t more = min_u64(newly(r->said.busy, said->busy, r->known), most);
@@ -55,7 +60,11 @@ static void note(Tally *t, TallyRow *r, const Said *said, uint64_t now, uint64_t
                 t->busy += more;
         t->launched += r->known ? (uint32_t) (said->launched - r->said.launched) : 0; /* it wraps */
         t->life++;
-        *r = (TallyRow){.said = *said, .moved = now, .over = r->over, .known = true};
+        *r = (TallyRow){.said = *said,
+                        .moved = now,
+                        .unsaid = works_on(&r->said, said) && r->known ? r->unsaid : now,
+                        .over = r->over,
+                        .known = true};
 }
 
 static bool is_undrained(const Said *said, uint32_t window) {
@@ -118,6 +127,8 @@ void tally_end(Tally *t, uint64_t now) {
         bool leaves = t->some.wants != 0;
         const TallySum *s = leaves ? &t->some : &t->all;
 
+        if (t->closed != 0 && t->died > t->closed && t->died > t->over)
+                t->over = t->died;
         t->in_flight = s->in_flight;
         t->wants = s->wants;
         t->n_active = s->n_active;
@@ -133,10 +144,19 @@ void tally_end(Tally *t, uint64_t now) {
                 }
 }
 
+/* Of what it had on the card since its last word nobody says anything any more. */
+static uint64_t unsaid(const TallyRow *r, uint64_t ns) {
+        return min_u64(ns, four_times(r->said.in_flight) + UNSAID);
+}
+
 void tally_forget(Tally *t, uint32_t row, uint64_t now) {
         TallyRow *r = &t->rows[row];
 
         if (r->silent != 0)
-                t->apart += min_u64(since(r->silent, now) / 2, four_times(r->said.in_flight) + UNSAID);
+                t->apart += unsaid(r, since(r->silent, now) / 2);
+        else if (r->known && r->said.in_flight > 0) {
+                t->busy += unsaid(r, since(r->unsaid, now));
+                t->died = now;
+        }
         *r = (TallyRow){.known = false};
 }

@@ -15,6 +15,7 @@ typedef struct Said { /* one row, as it was read */
 typedef struct TallyRow {
         Said said;       /* last */
         uint64_t moved;  /* when that was something else than before */
+        uint64_t unsaid; /* since when it works on what is in flight and has not said that it used more */
         uint64_t silent; /* when it was left out: its work did not end, and nothing moved; 0: it counts */
         uint64_t over;   /* when what it launched in the window that it drained last was */
         bool known, quiet;
@@ -40,6 +41,7 @@ typedef struct Tally {
         uint64_t opened,
                 began; /* when the newest window was, and when the first row began in it; 0: none did */
         uint64_t over; /* when what rows had launched in the newest window was; 0: no row has said so */
+        uint64_t died; /* when a row that had work in flight was last found to be nobody's; 0: never */
         uint32_t n_active, n_working;     /* rows that want; rows whose work is on the card */
         bool drained, ended, waits, tied; /* as in EngineSays */
 } Tally;
@@ -57,5 +59,6 @@ void tally_row(Tally *t, uint32_t row, const Said *said, uint32_t window, uint64
 void tally_end(Tally *t, uint64_t now);
 
 /* Its process is gone: it will be met anew. Who dies while he is left out is charged half of the time since, at most 1 s more than four times
- * what he said to be in flight. */
+ * what he said to be in flight. Of who had work in flight otherwise, that was over now, and as much is taken to have been used since his last
+ * word. */
 void tally_forget(Tally *t, uint32_t row, uint64_t now);

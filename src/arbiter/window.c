@@ -67,7 +67,7 @@ void window_open(Engine *e, uint32_t i, uint64_t now, bool contested) {
         t->busy = t->says.busy;
         t->spare = 0;
         t->launched = t->says.launched;
-        t->paid = t->late = t->beside = t->idle_since = t->rested = t->began = t->early = 0;
+        t->paid = t->late = t->beside = t->halved = t->idle_since = t->rested = t->began = t->early = 0;
         t->n_rests = 0;
         t->parts = false;
         t->from = now + since(t->lag > 2 * HOP ? 0 : LEAD, still_closing(e, now));
@@ -206,13 +206,6 @@ static void learn(Engine *e, EngineTenant *t, uint64_t now) {
                 e->overhead = (15 * e->overhead + held - busy) / 16;
 }
 
-static bool others_overdue(const Engine *e, const EngineTenant *t) {
-        for (uint32_t i = 0; i < e->n; i++)
-                if (&e->tenants[i] != t && e->tenants[i].state == ENGINE_OVERDUE)
-                        return true;
-        return false;
-}
-
 static void charge(Engine *e, EngineTenant *t, uint64_t cost) {
         int64_t more = (int64_t) cost - (int64_t) t->paid;
 
@@ -222,7 +215,6 @@ static void charge(Engine *e, EngineTenant *t, uint64_t cost) {
         if (more > 0 && t->n_rests > 0) /* it says itself that it worked in them */
                 t->turn.granted += (uint64_t) more;
         t->paid = cost;
-        t->contested = others_overdue(e, t) ? t->contested + cost : 0;
 }
 
 /* A window may go on for as long as its owner comes back, so it is charged at each rest. */
@@ -249,20 +241,54 @@ static void note_use(EngineTenant *t, uint64_t now) {
                 t->paused_until = now + min_u64(GONE, max_u64(PAUSE, since(t->alive, now) / 8));
 }
 
-/* The next one was let in before the end. From when it was there each had half of the card; before that it had nothing to pay for. */
-static void share_overlap(Engine *e, EngineTenant *t, uint64_t now) {
-        EngineTenant *next = e->owner >= 0 ? &e->tenants[e->owner] : NULL;
+/* The next one was let in before the end of the one before it. From when it was there each had half of the card; before that it had nothing to
+ * pay for, but who is later than LAG only says so. now: when the
+ * first of the two was over. */
+static void share_overlap(EngineTenant *t, EngineTenant *next, uint64_t now) {
         uint64_t from, there, both;
 
-        if (!next || next->opened <= t->turn.closes)
-                return;
         next->from = max_u64(next->opened, min_u64(next->from, now - 2 * HOP)); /* earlier than it seemed */
         from = next->from + 3 * HOP;
         there = next->began != 0 ? max_u64(next->began, from) : max_u64(now, from);
+        there = min_u64(there, from + LAG);
         both = since(there, now);
         next->early = next->began != 0 ? since(next->began, min_u64(next->from, now)) / 2 : 0;
         next->beside = max_u64(next->beside, since(from, min_u64(there, now)) + both / 2);
-        t->beside += both / 2 + next->early;
+        t->beside += since(max_u64(there, t->halved), now) / 2 + next->early;
+        t->halved = now; /* of three at once the third has its half from the second */
+}
+
+/* When it was noticed that a window was over, or would have been by whoever waited for it. Who does not say it had the card until he was looked at. */
+static uint64_t over_at(const EngineTenant *t, uint64_t now) {
+        return t->says.over == 0 ? now : min_u64(now, max_u64(t->says.over, t->turn.closes) + HOP * 3 / 4);
+}
+
+/* Until when others may say that it was beside them. Who does not say when he was over pays until he is looked at, but what others have of that
+ * is his own word, or a window's work. */
+static uint64_t beside_until(const EngineTenant *t, uint64_t now) {
+        uint64_t worked = first_kernel(t) + since(t->busy, t->says.busy);
+
+        if (!is_over(t))
+                return now;
+        if (t->says.over == 0 && t->turn.quiet)
+                return min_u64(now, max_u64(worked, t->turn.closes + t->turn.rest + HOP));
+        return over_at(t, now);
+}
+
+/* This one is over or waited for no longer: what it had together with each of the others whose windows are not over yet, whichever of the two
+ * was first. So each two of them are asked about once. */
+static void share_overlaps(Engine *e, EngineTenant *t, uint64_t now) {
+        for (uint32_t i = 0; i < e->n; i++) {
+                EngineTenant *o = &e->tenants[i];
+                uint64_t end = min_u64(beside_until(t, now), beside_until(o, now));
+
+                if (o->state != ENGINE_OPEN && o->state != ENGINE_CLOSING)
+                        continue;
+                if (t->opened < o->opened)
+                        share_overlap(t, o, end);
+                else if (o->opened < t->opened)
+                        share_overlap(o, t, end);
+        }
 }
 
 /* What it said and what it was charged differ by so much: more that it says of the same work may be that. */
@@ -293,7 +319,7 @@ void window_late(Engine *e, uint32_t i, uint64_t now) {
 static void over(Engine *e, EngineTenant *t, uint64_t now) {
         uint64_t let_off;
 
-        share_overlap(e, t, now);
+        share_overlaps(e, t, now);
         let_off = forgiven(e, t, now);
         charge(e, t, cost_of(e, t, now));
         t->mercy = min_u64(MERCY, t->mercy - let_off + (has_come(t) ? t->paid / 2 : 0));
@@ -306,6 +332,7 @@ static void over(Engine *e, EngineTenant *t, uint64_t now) {
 
 /* Others go on beside it. What it had until now is charged, and what comes is when it is over. */
 static void give_up(Engine *e, EngineTenant *t, uint64_t now) {
+        share_overlaps(e, t, now);
         charge(e, t, cost_of(e, t, now));
         t->patience = max_u64(t->patience / 2, 2 * ENGINE_QUANTUM);
         t->state = ENGINE_OVERDUE;
@@ -339,6 +366,13 @@ static uint64_t believed(EngineTenant *t, uint64_t ns) {
 
         t->spare = ns - paid;
         return paid;
+}
+
+static bool others_overdue(const Engine *e, const EngineTenant *t) {
+        for (uint32_t i = 0; i < e->n; i++)
+                if (&e->tenants[i] != t && e->tenants[i].state == ENGINE_OVERDUE)
+                        return true;
+        return false;
 }
 
 /* Half of the time beside others is its own, and all in which nobody had a window. Of what it says itself that it used beside them the

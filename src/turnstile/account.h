@@ -103,9 +103,9 @@ typedef struct Launched {
         bool mark;          /* its end matters: somebody waited for it */
 } Launched;
 void account_add(Account *a, Batch *b, const Launched *l);
-/* So much was in flight for so many launches, and so much is charged. */
+
+/* So much was in flight for so many launches, and so much is charged; or in_flight that came to nothing. */
 void account_charge(Account *a, uint32_t card, uint64_t in_flight, uint64_t nsec, uint32_t launches);
-/* in_flight that came to nothing, and launches. */
 void account_return(Account *a, uint32_t card, uint64_t nsec, uint32_t launches);
 
 /* Looks after batches: settles what must be over, measures what is done; as it is told closes those that are open, and asks for those whose host

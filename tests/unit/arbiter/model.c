@@ -426,6 +426,18 @@ void model_stop(Model *m, uint64_t ns) {
                 m->rung[i] = true; /* all rows are read after so long */
 }
 
+void model_begin_again(Model *m, ModelProcess *p) {
+        uint32_t row = (uint32_t) (p - m->processes);
+
+        tally_forget(&m->tenants[p->tenant].tally, row, m->now);
+        *p = (ModelProcess){.tenant = p->tenant,
+                            .kernel = p->kernel,
+                            .lie = p->lie,
+                            .said.wants = m->now,
+                            .look = m->now + 300 * USEC};
+        ring(m, p);
+}
+
 void model_leave(Model *m, uint32_t tenant) {
         for (uint32_t i = 0; i < m->n_processes; i++)
                 if (m->processes[i].tenant == tenant) {

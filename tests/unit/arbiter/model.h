@@ -91,7 +91,9 @@ typedef struct Model {
 void model_init(Model *m, uint64_t seed);
 uint32_t model_tenant(Model *m, const Terms *terms);
 ModelProcess *model_process(Model *m, uint32_t tenant, uint64_t kernel);
-void model_stop(Model *m, uint64_t ns);      /* the arbiter stands still for so long */
+void model_stop(Model *m, uint64_t ns); /* the arbiter stands still for so long */
+/* It is killed, which is seen at once, and another one begins in its place. */
+void model_begin_again(Model *m, ModelProcess *p);
 void model_leave(Model *m, uint32_t tenant); /* its processes are gone, and so is it */
 void model_run(Model *m, uint64_t until);
 

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Work that goes on beside another one's window, because it was thought to be shorter, its process was killed, or nobody said when it ended: all
+ * that is charged is the card's time, and everybody has his share; on the model. */
+
+#include "had.h"
+
+typedef struct Books {
+        double had[3], charged[3], had_all, charged_all; /* percent of the card's time */
+} Books;
+
+/* each: called every 0.1 ms on the way, unless it is NULL. */
+static Books books(uint64_t ns, void (*each)(void)) {
+        uint64_t ran[3] = {0}, used[3] = {0}, from = m.now;
+        Books b = {.had_all = 0};
+
+        for (uint32_t i = 0; i < 3; i++) {
+                ran[i] = m.tenants[i].ran;
+                used[i] = m.tenants[i].turn.used;
+        }
+        for (; each && m.now < from + ns; each())
+                model_run(&m, m.now + 100 * USEC);
+        model_run(&m, from + ns);
+        for (uint32_t i = 0; i < 3; i++) {
+                b.had[i] = 100 * (double) (m.tenants[i].ran - ran[i]) / (double) ns;
+                b.charged[i] = 100 * (double) (m.tenants[i].turn.used - used[i]) / (double) ns;
+                b.had_all += b.had[i];
+                b.charged_all += b.charged[i];
+        }
+        return b;
+}
+
+static Books two(Terms a, uint64_t kernel_a, ModelLie lie_a, Terms b, uint64_t kernel_b, ModelLie lie_b) {
+        Books r;
+
+        model_init(&m, 12);
+        model_process(&m, tenant(a), kernel_a)->lie = lie_a;
+        model_process(&m, tenant(b), kernel_b)->lie = lie_b;
+        model_run(&m, 5 * SEC);
+        r = books(40 * SEC, NULL);
+        printf("# %g ms, lie %d: %.1f, charged %.1f; %g ms, lie %d: %.1f, charged %.1f\n",
+               (double) kernel_a / 1e6, lie_a, r.had[0], r.charged[0], (double) kernel_b / 1e6, lie_b,
+               r.had[1], r.charged[1]);
+        return r;
+}
+
+static void what_is_longer_than_it_was_thought(void) {
+        static const uint64_t kernels[] = {6 * MSEC, 12 * MSEC, 20 * MSEC, 60 * MSEC},
+                              others[] = {100 * USEC, MSEC, 20 * MSEC};
+
+        for (unsigned i = 0; i < 4; i++)
+                for (unsigned k = 0; k < 3; k++) {
+                        Books b = two(fixed(30), kernels[i], LIE_SHORT, fixed(60), others[k], LIE_NONE);
+
+                        ASSERT_NEAR(b.charged_all, b.had_all, 1.8);
+                        ASSERT_NEAR(b.had[0], 30, 2);
+                        ASSERT_NEAR(b.had[1], 60, 2);
+                        b = two(weighted(1), kernels[i], LIE_SHORT, weighted(2), others[k], LIE_NONE);
+                        ASSERT_NEAR(b.charged_all, b.had_all, 2);
+                        ASSERT_NEAR(b.had[0], 33.3, 2);
+                }
+}
+
+/* A window that is open all the time beside an overdue kernel, as that of a conserving one is whom nobody else waits for. */
+static void a_window_that_goes_on(void) {
+        static const uint64_t kernels[] = {200 * MSEC, 500 * MSEC};
+
+        for (unsigned i = 0; i < 2; i++) {
+                Books b = two(weighted(1), kernels[i], LIE_SHORT, weighted(2), MSEC, LIE_NONE);
+
+                ASSERT_NEAR(b.charged_all, b.had_all, 2);
+                ASSERT_NEAR(b.had[0], 33.3, 2);
+        }
+}
+
+/* Who comes first opens a window beside the two: of three at once, too, no time is charged twice. */
+static void three_at_once(void) {
+        Terms high = policy_terms(&(PolicyWish){.policy = 3, .high = true, .prio_ratio = 80});
+        ModelProcess *p;
+        Books b;
+
+        model_init(&m, 33);
+        model_process(&m, tenant(fixed(30)), 12 * MSEC)->lie = LIE_SHORT;
+        (void) model_process(&m, tenant(fixed(60)), MSEC);
+        p = model_process(&m, tenant(high), 200 * USEC);
+        p->request = 2 * MSEC;
+        p->rest = 7 * MSEC;
+        model_run(&m, 10 * SEC);
+        b = books(40 * SEC, NULL);
+        printf("# three at once: had %.1f, charged %.1f\n", b.had_all, b.charged_all);
+        ASSERT_NEAR(b.charged_all, b.had_all, 4);
+}
+
+/* Whatever lies he tells beside such a kernel: its owner loses nothing by them, and he has no more than is his. */
+static void nobody_gains_beside_it(void) {
+        for (int lie = LIE_NONE; lie <= (int) LIE_TIED; lie++) {
+                Books b = two(fixed(30), 12 * MSEC, LIE_SHORT, fixed(60), MSEC, (ModelLie) lie);
+
+                ASSERT_TRUE(b.had[0] > 29 && b.had[1] < 61);
+        }
+}
+
+/* Nor does he gain who never says when his work was over, and has kernels that go on in another one's window. */
+static void who_does_not_say_when_it_was_over(void) {
+        for (uint64_t kernel = 500 * USEC; kernel < 40 * MSEC; kernel *= 3) {
+                Books b = two(fixed(30), kernel, LIE_FUTURE, fixed(60), MSEC, LIE_NONE);
+
+                ASSERT_TRUE(b.had[0] < 31);
+                ASSERT_NEAR(b.had[1], 60, 1.5);
+        }
+}
+
+/* A row with work in flight of which nothing more is ever said: what it used is the time since it last said any, whatever else of it moved. */
+static void what_the_dead_had(void) {
+        static Tally t;
+        Said said = {.wants = 1, .in_flight = MSEC};
+
+        t = TALLY_NULL;
+        for (uint64_t i = 0; i < 50; i++) { /* wants is said anew */
+                said.wants = 1 + i;
+                tally_begin(&t, SEC, SEC + 5 * MSEC);
+                tally_row(&t, 0, &said, 7, SEC + i * MSEC, SEC);
+                tally_end(&t, SEC + i * MSEC);
+        }
+        tally_begin(&t, SEC, SEC + 5 * MSEC);
+        tally_forget(&t, 0, SEC + 60 * MSEC);
+        tally_end(&t, SEC + 60 * MSEC);
+        ASSERT_TRUE(t.drained);
+        ASSERT_INT(t.busy, 60 * MSEC);
+        ASSERT_INT(t.over, SEC + 60 * MSEC);
+        t.rows[0] = (TallyRow){.said = said, .unsaid = SEC, .known = true};
+        tally_forget(&t, 0, 100 * SEC);
+        ASSERT_INT(t.busy, 60 * MSEC + SEC + 4 * MSEC);
+        t.rows[0] = (TallyRow){.said = {.wants = 1}, .unsaid = SEC, .known = true}; /* it had nothing there */
+        tally_forget(&t, 0, 101 * SEC);
+        ASSERT_INT(t.busy, 60 * MSEC + SEC + 4 * MSEC);
+}
+
+static uint64_t life, dies;
+
+static void kill_the_first(void) {
+        ModelProcess *p = &m.processes[0];
+
+        if (p->left == 0)
+                dies = m.now + life;
+        else if (m.now >= dies)
+                model_begin_again(&m, p);
+}
+
+/* Processes that are killed so long after their first launch, with a kernel on the card of which nobody knows how long it takes, and begun again. */
+static void who_is_killed_all_the_time(void) {
+        static const uint64_t kernels[] = {12 * MSEC, 60 * MSEC},
+                              lives[] = {3 * MSEC, 8 * MSEC, 15 * MSEC, 40 * MSEC};
+
+        for (unsigned i = 0; i < 8; i++) {
+                Books b;
+
+                life = lives[i / 2];
+                model_init(&m, 12);
+                model_process(&m, tenant(fixed(30)), kernels[i % 2])->lie = LIE_SHORT;
+                (void) model_process(&m, tenant(fixed(60)), MSEC);
+                model_run(&m, 2 * SEC);
+                b = books(20 * SEC, kill_the_first);
+                printf("# %g ms, killed after %g ms: %.1f of 30, beside it %.1f of 60, charged %.1f\n",
+                       (double) kernels[i % 2] / 1e6, (double) life / 1e6, b.had[0], b.had[1], b.charged_all);
+                ASSERT_NEAR(b.charged_all, b.had_all, 1.8);
+                ASSERT_NEAR(b.had[0], 30,
+                            3.5); /* the card's turns are whole milliseconds, and his is first */
+                ASSERT_NEAR(b.had[1], 60, 3);
+        }
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(what_is_longer_than_it_was_thought), TEST(a_window_that_goes_on),
+                         TEST(three_at_once), TEST(nobody_gains_beside_it),
+                         TEST(who_does_not_say_when_it_was_over), TEST(what_the_dead_had),
+                         TEST(who_is_killed_all_the_time));
+}
