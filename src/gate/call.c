@@ -384,7 +384,8 @@ long gate_call(Gate *g, int fd, unsigned long request, uint64_t argument, uint32
         rm_decode(nr, size, c.outer, &c.ask);
         c.g = g;
         c.fd = fd;
-        if (c.ask.what == RM_OTHER)
+        /* Other devices may have such calls: as long as it is uncertain, theirs are not answered for them. */
+        if (c.ask.what == RM_OTHER || (c.ask.what == RM_UNKNOWN && !gate_is_driver(g, fd)))
                 return forward(&c, request, argument, size);
         if (!is_for_driver(&c))
                 return GATE_NOT_OURS;
