@@ -208,11 +208,13 @@ static void decode_free(const uint8_t *p, RmAsk *ask) {
 }
 
 void rm_decode(uint32_t nr, uint32_t size, const void *outer, RmAsk *ret) {
-        RmAsk ask = {.what = rm_is_odd(nr, size) ? RM_UNKNOWN : RM_OTHER, .nr = nr, .size = size};
+        RmAsk ask = {.what = RM_OTHER, .nr = nr, .size = size};
         const uint8_t *p = outer;
 
-        if (!rm_metered(nr, size))
+        if (!rm_metered(nr, size)) {
+                ask.what = rm_is_odd(nr, size) ? RM_UNKNOWN : RM_OTHER;
                 nr = 0;
+        }
         if (nr == RM_ESC_ALLOC)
                 decode_alloc(p, &ask);
         else if (nr == RM_ESC_ALLOC_OBJECT)
