@@ -2,6 +2,7 @@
 #include "gate/admit.h"
 
 #include "guest/bytes.h"
+#include "rm/heap.h"
 #include "rm/travel.h"
 
 enum {
@@ -42,6 +43,10 @@ bool rm_metered(uint32_t nr, uint32_t size) {
         uint32_t want = size_of(nr);
 
         return want != 0 && (size == want || (nr == RM_ESC_ALLOC && size == sizeof(RmAllocRights)));
+}
+
+bool rm_is_odd(uint32_t nr, uint32_t size) {
+        return size != 0 && size_of(nr) != 0 && !rm_metered(nr, size);
 }
 
 static RmWhat what_class(uint32_t class_) {
@@ -137,7 +142,17 @@ static void decode_heap(const uint8_t *p, RmAsk *ask) {
         case RM_HEAP_INFO:
                 ask->what = RM_TELL_HEAP;
                 break;
+        case RM_HEAP_DUMP:
+        case RM_HEAP_REACQUIRE_COMPR:
+        case RM_HEAP_RELEASE_COMPR:
+        case RM_HEAP_GET_ALIGNMENT:
+        case RM_HEAP_HW_ALLOC:
+        case RM_HEAP_HW_FREE:
+        case RM_HEAP_ALLOC_OS_DESCRIPTOR:
+                break; /* none of the card's memory */
         default:
+                /* Drivers 535 to 595 have no other. Those before have 1, which allocates width * height * depth. */
+                ask->what = RM_UNKNOWN;
                 break;
         }
 }
@@ -196,8 +211,10 @@ void rm_decode(uint32_t nr, uint32_t size, const void *outer, RmAsk *ret) {
         RmAsk ask = {.what = RM_OTHER, .nr = nr, .size = size};
         const uint8_t *p = outer;
 
-        if (!rm_metered(nr, size))
+        if (!rm_metered(nr, size)) {
+                ask.what = rm_is_odd(nr, size) ? RM_UNKNOWN : RM_OTHER;
                 nr = 0;
+        }
         if (nr == RM_ESC_ALLOC)
                 decode_alloc(p, &ask);
         else if (nr == RM_ESC_ALLOC_OBJECT)
@@ -307,6 +324,8 @@ RmVerdict rm_admit(const RmAsk *ask, const RmKnown *known) {
                 return (RmVerdict){.action = known && known->sliced ? RM_REWRITE : RM_FORWARD};
         case RM_SCHEDULE: /* what the driver says to who may not */
                 return (RmVerdict){.action = RM_REFUSE, .status = RM_ERR_INSUFFICIENT_PERMISSIONS};
+        case RM_UNKNOWN: /* what drivers that do not have it say */
+                return (RmVerdict){.action = RM_REFUSE, .status = RM_ERR_INVALID_ARGUMENT};
         case RM_OTHER:
         default:
                 return (RmVerdict){.action = RM_FORWARD};

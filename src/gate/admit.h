@@ -38,6 +38,7 @@ typedef enum RmWhat {
         RM_TELL_HEAP,
         RM_TELL_LIMIT,
         RM_SCHEDULE, /* sets how the card's time is shared */
+        RM_UNKNOWN, /* it may take memory, in a way that is not known here: a size, or a function of the heap's */
 } RmWhat;
 
 typedef struct RmAsk {
@@ -56,7 +57,11 @@ typedef struct RmAsk {
 /* Is this number with this size one that rm_decode() wants to see? A load, a shift and a switch. */
 bool rm_metered(uint32_t nr, uint32_t size);
 
-/* outer: `size` bytes. RM_OTHER leaves the rest of ret zero. */
+/* One of the same numbers with another size: RM_UNKNOWN. Drivers 535 to 595 answer such a call with EINVAL, and where its status would lie is not
+ * known. Without a size nothing is copied, and no driver takes it. */
+bool rm_is_odd(uint32_t nr, uint32_t size);
+
+/* outer: `size` bytes. RM_OTHER leaves the rest of ret zero, and so does RM_UNKNOWN, but for the number and the size. */
 void rm_decode(uint32_t nr, uint32_t size, const void *outer, RmAsk *ret);
 
 /* For RM_NEW_MEMORY by RM_ALLOC: the size out of its parameters, of which n bytes are there; what is not there counts as 0. */

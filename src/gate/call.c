@@ -4,6 +4,7 @@
 #include "gate/call.h"
 #include "gate/rewrite.h"
 #include "gate/rows.h"
+#include "gate/travel.h"
 #include "guest/bytes.h"
 #include "guest/peek.h"
 #include "rm/travel.h"
@@ -122,7 +123,7 @@ static long allocate(Call *c, uint64_t bytes) {
         object = rm_new_handle(&c->ask, c->outer);
         if (c->ask.what == RM_NEW_MEMORY)
                 taken = rm_taken(&c->ask, c->outer, c->inner, c->n_inner);
-        if (settle(c, bytes, taken) < 0) {
+        if (!objects_still(&c->g->objects, &c->seat) || settle(c, bytes, taken) < 0) {
                 call_free_again(c, object);
                 slice_release(gate_slice(c->g, c->card, c->seat.row), bytes);
                 return call_refuse(c, RM_ERR_NO_MEMORY);
@@ -162,41 +163,69 @@ static ObjectKind kind_of(RmWhat what) {
         return what == RM_NEW_DEVICE ? OBJECT_DEVICE : OBJECT_SUBDEVICE;
 }
 
-static long remember(Call *c) {
+static void enter(Call *c, uint32_t object) {
         ObjectBytes freed;
-        uint32_t object;
-        uint8_t row;
-        long r;
 
-        if (c->ask.what == RM_NEW_CLIENT && !gate_pin_client(c->g, c->fd, &row))
-                return call_refuse(c, RM_ERR_NO_MEMORY);
-        r = call_driver(c);
         object_bytes_none(&freed);
-        if (!call_agreed(c, r))
-                return call_answer(c, r);
-        object = rm_new_handle(&c->ask, c->outer);
-        if (c->ask.what == RM_NEW_CLIENT)
-                c->seat = (ObjectSeat){.client = object, .card = OBJECTS_NO_CARD, .row = row};
         (void) objects_add(&c->g->objects, &c->seat, object, kind_of(c->ask.what), 0, 0,
                            &freed); /* else it is asked for */
         gate_give_back(c->g, &freed);
+}
+
+/* Through a descriptor of our own: what is pinned is the file that the driver makes it on, whatever the program's number is by then. */
+static long new_client(Call *c) {
+        int fd = c->fd;
+        uint8_t row = OBJECTS_OWN;
+        bool pinned;
+        long r = 0;
+
+        pinned = filed_hold(&c->fd) && gate_pin_client(c->g, c->fd, &row);
+        if (pinned)
+                r = call_driver(c);
+        filed_let_go(c->fd);
+        c->fd = fd;
+        if (!pinned)
+                return call_refuse(c, RM_ERR_NO_MEMORY);
+        if (call_agreed(c, r)) {
+                c->seat = (ObjectSeat){
+                        .client = rm_new_handle(&c->ask, c->outer), .card = OBJECTS_NO_CARD, .row = row};
+                enter(c, c->seat.client);
+        }
+        return call_answer(c, r);
+}
+
+static long remember(Call *c) {
+        uint32_t object;
+        long r;
+
+        if (c->ask.what == RM_NEW_CLIENT)
+                return new_client(c);
+        r = call_driver(c);
+        if (!call_agreed(c, r))
+                return call_answer(c, r);
+        object = rm_new_handle(&c->ask, c->outer);
+        enter(c, object);
         if (c->ask.what == RM_NEW_DEVICE)
                 learn_card(c, object);
         return call_answer(c, r);
 }
 
 static long forget(Call *c) {
-        bool root = c->ask.object == c->ask.client;
+        bool root = c->ask.object == c->ask.client, marked = root || c->known;
         ObjectBytes freed;
         long r;
 
         object_bytes_none(&freed);
         if (root)
                 c->mark = objects_client(&c->g->objects, c->ask.client);
+        if (marked)
+                objects_leave(&c->g->objects, &c->mark);
         r = call_driver(c);
-        if ((root || c->known) && call_agreed(c, r)) {
+        if (marked && call_agreed(c, r)) {
                 objects_forget(&c->g->objects, &c->mark, &freed);
                 gate_give_back(c->g, &freed);
+        } else if (marked) {
+                objects_left(&c->g->objects, &c->mark);
         }
         return call_answer(c, r);
 }
@@ -355,7 +384,8 @@ long gate_call(Gate *g, int fd, unsigned long request, uint64_t argument, uint32
         rm_decode(nr, size, c.outer, &c.ask);
         c.g = g;
         c.fd = fd;
-        if (c.ask.what == RM_OTHER)
+        /* Other devices may have such calls: as long as it is uncertain, theirs are not answered for them. */
+        if (c.ask.what == RM_OTHER || (c.ask.what == RM_UNKNOWN && !gate_is_driver(g, fd)))
                 return forward(&c, request, argument, size);
         if (!is_for_driver(&c))
                 return GATE_NOT_OURS;

@@ -51,6 +51,12 @@ GateFile gate_file(const Gate *g, int fd) {
         return file;
 }
 
+bool gate_is_driver(const Gate *g, int fd) {
+        struct stat st;
+
+        return get_status(fd, &st) && which(g, &st) == GATE_FILE_RM;
+}
+
 bool gate_is_uvm(const Gate *g, int fd) {
         struct stat st;
         GateFile file;

@@ -61,11 +61,11 @@ typedef struct Gate {
         GateCard cards[GATE_CARDS];
 } Gate;
 
-/* NULL: nothing is isolated here, all is forwarded, and that stays so (look.h says when it is believed). A child of fork gets a gate of its
- * own. One that could not find or open its slices, for want of descriptors or memory, refuses what takes memory, and tries again at the
- * next call. It needs no memory itself. */
+/* NULL: nothing is isolated here, all is forwarded, and that stays so (look.h says when it is believed). A child of fork gets a gate of its own. One
+ * that could not find or open its slices, for want of descriptors or memory, refuses what takes memory, and tries again at the next call. */
 Gate *gate_get(void);
-Gate *gate_get_for(int fd); /* the same, for a call on that file */
+Gate *gate_get_for(int fd);       /* the same, for a call on that file */
+Gate *gate_get_of_driver(int fd); /* NULL, too: the file is not known to be the driver's */
 
 /* The same for what is mapped and unmapped: a child of fork has none of the managed memory of its parent, and does not need rows for memory
  * that is none. NULL, too: fd (-1: no file) is not uvm's, and this process has asked the driver for nothing yet. */
@@ -74,6 +74,7 @@ Gate *gate_get_mapped(int fd);
 /* Below ---- for the gate's own parts ---- */
 
 GateFile gate_file(const Gate *g, int fd);
+bool gate_is_driver(const Gate *g, int fd); /* never by a guess, while it is uncertain */
 /* The same for what is mapped or registered: as long as it is uncertain, any device that is not one of the kernel's memory may be uvm's. */
 bool gate_is_uvm(const Gate *g, int fd);
 void gate_learn_uvm(Gate *g, int fd); /* it said so itself; there is one in a machine */

@@ -75,9 +75,22 @@ static long metered_ioctl(int fd, unsigned long request, uint64_t argument) {
                 return gate_call(g, fd, request, argument, nr, size);
         if (peek(&xfer, argument, sizeof xfer) < 0)
                 return gate_file(g, fd) == GATE_FILE_RM ? -EFAULT : GATE_NOT_OURS;
+        if (rm_is_odd(xfer.cmd, xfer.size) && gate_file(g, fd) == GATE_FILE_RM)
+                return -EINVAL;
         if (!rm_metered(xfer.cmd, xfer.size))
                 return gate_file(g, fd) == GATE_FILE_RM ? gate_pass_on(fd, request, &xfer) : GATE_NOT_OURS;
         return gate_call(g, fd, RM_IOCTL(xfer.cmd, xfer.size), xfer.ptr, xfer.cmd, xfer.size);
+}
+
+/* Terminals have such calls, too, so which file it is comes first: no program gets a gate for asking whether it has one. */
+static long odd_ioctl(int fd, unsigned long request) {
+        const Gate *g = gate_get_of_driver(fd);
+
+        if (!g)
+                return GATE_NOT_OURS;
+        gate_say(g, "refused: a call of a size that is not known", rm_ioctl_nr(request),
+                 rm_ioctl_size(request));
+        return -EINVAL;
 }
 
 static long registration(int fd, unsigned long request, uint64_t argument, uintptr_t caller) {
@@ -115,6 +128,8 @@ static long hook_ioctl(int fd, unsigned long request, uint64_t argument, uintptr
                 r = registration(fd, (uint32_t) request, argument, caller);
         else if (rm_metered(nr, size) || (nr == RM_ESC_XFER_CMD && size == sizeof(RmXfer)))
                 r = metered_ioctl(fd, request, argument);
+        else if (rm_is_odd(nr, size))
+                r = odd_ioctl(fd, request);
         return r == GATE_NOT_OURS ? next_ioctl(fd, request, (void *) (uintptr_t) argument) : r;
 }
 

@@ -299,7 +299,7 @@ static long add_card(Gate *g, int fd, unsigned long request, uint64_t argument) 
         long r;
 
         if (peek(&p, argument, sizeof p) < 0)
-                return GATE_NOT_OURS;
+                return -EFAULT; /* it could be there by the time the driver looks */
         card = card_by_uuid(g, p.uuid);
         if (card < 0 || !enter(g, (uint32_t) card)) {
                 gate_say(g, "refused: a card for managed memory", (uint64_t) fd, (uint64_t) card);
@@ -319,7 +319,7 @@ static long remove_card(Gate *g, int fd, unsigned long request, uint64_t argumen
         long r;
 
         if (peek(&p, argument, sizeof p) < 0)
-                return GATE_NOT_OURS;
+                return -EFAULT; /* likewise */
         r = gate_pass_on(fd, request, &p);
         card = card_by_uuid(g, p.uuid);
         if (r >= 0 && p.status == RM_OK && card >= 0)

@@ -156,6 +156,7 @@ static void seat_below(ObjectSeat *seat, const Object *parent) {
                 seat->up[i] = parent->up[i];
         if (parent->kind >= OBJECT_CLIENT && parent->kind <= OBJECT_SUBDEVICE)
                 seat->up[parent->kind - OBJECT_CLIENT] = parent->serial;
+        seat->serial = parent->serial;
         seat->card = parent->card;
         seat->row = parent->row;
         seat->known = true;
@@ -188,6 +189,23 @@ ObjectSeat objects_seat(Objects *o, uint32_t client, uint32_t parent) {
         seat = seat_in(s, client, parent);
         spin_drop(&s->lock);
         return seat;
+}
+
+static bool is_still(const ObjectShard *s, const ObjectSeat *seat) {
+        const Object *e = find(s, seat->client, seat->parent);
+
+        return seat->known && e && e->serial == seat->serial && e->leaving == 0;
+}
+
+bool objects_still(Objects *o, const ObjectSeat *seat) {
+        ObjectShard *s = shard_of(o, seat->client);
+        bool still;
+
+        if (!spin_take(&s->lock))
+                return false;
+        still = is_still(s, seat);
+        spin_drop(&s->lock);
+        return still;
 }
 
 static bool below(const Object *e, uint32_t serial) {
@@ -274,8 +292,7 @@ static void sit_down(const ObjectShard *s, ObjectSeat *seat) {
         if (!seat->known || (parent && parent->serial == top) || still_there(s, top))
                 return;
         *seat = seat_in(s, seat->client, seat->parent);
-        if (seat->card == OBJECTS_NO_CARD)
-                seat->card = card;
+        seat->card = card;
         seat->row = row; /* where its bytes are */
 }
 
@@ -293,6 +310,8 @@ int objects_add(Objects *o, const ObjectSeat *seat, uint32_t handle, ObjectKind 
                 mark = client_in(o, s, seat->client);
                 forget_in(o, s, &mark, freed);
         } else {
+                if (kind != OBJECT_LEAF && !is_still(s, &at))
+                        at.card = OBJECTS_NO_CARD; /* whose it is then is asked again */
                 sit_down(s, &at);
         }
         object = make(o, &at, handle, kind);
@@ -320,6 +339,32 @@ bool objects_find(Objects *o, uint32_t client, uint32_t handle, ObjectMark *ret)
         return e != NULL;
 }
 
+static void change_leaving(Objects *o, const ObjectMark *mark, bool leaves) {
+        ObjectShard *s = shard_of(o, mark->object.client);
+
+        if (mark->object.kind == OBJECT_LEAF || !spin_take(&s->lock))
+                return;
+        for (uint32_t i = 0; i < s->size; i++) {
+                Object *e = &s->table[i];
+
+                if (e->kind == 0 || e->kind == OBJECT_LEAF || !goes_with(e, mark))
+                        continue;
+                if (leaves && e->leaving < UINT8_MAX)
+                        e->leaving++;
+                else if (!leaves && e->leaving > 0)
+                        e->leaving--;
+        }
+        spin_drop(&s->lock);
+}
+
+void objects_leave(Objects *o, const ObjectMark *mark) {
+        change_leaving(o, mark, true);
+}
+
+void objects_left(Objects *o, const ObjectMark *mark) {
+        change_leaving(o, mark, false);
+}
+
 void objects_forget(Objects *o, const ObjectMark *mark, ObjectBytes *freed) {
         ObjectShard *s = shard_of(o, mark->object.client);
 
@@ -327,6 +372,19 @@ void objects_forget(Objects *o, const ObjectMark *mark, ObjectBytes *freed) {
                 return;
         forget_in(o, s, mark, freed);
         spin_drop(&s->lock);
+}
+
+/* A parent that was not known. */
+static void enter(Objects *o, ObjectShard *s, ObjectSeat *seat) {
+        Object object = make(o, seat, seat->parent, OBJECT_DEVICE);
+
+        object.up[1] = object.up[2] = 0;
+        if (insert(s, &object) < 0)
+                return;
+        seat->up[1] = seat->serial = object.serial;
+        seat->known = true;
+        if (object.up[0] == 0)
+                atomic_fetch_add_explicit(&o->clients, 1, memory_order_relaxed);
 }
 
 void objects_set_card(Objects *o, ObjectSeat *seat, uint8_t card) {
@@ -337,18 +395,14 @@ void objects_set_card(Objects *o, ObjectSeat *seat, uint8_t card) {
         if (seat->parent == 0 || !spin_take(&s->lock))
                 return;
         e = find(s, seat->client, seat->parent);
-        if (e) {
-                e->card = card;
-        } else {
-                Object object = make(o, seat, seat->parent, OBJECT_DEVICE);
-
-                object.up[1] = object.up[2] = 0;
-                if (insert(s, &object) == 0) {
-                        seat->up[1] = object.serial;
-                        seat->known = true;
-                        if (object.up[0] == 0)
-                                atomic_fetch_add_explicit(&o->clients, 1, memory_order_relaxed);
-                }
+        if (e && seat->known) {
+                if (e->serial == seat->serial)
+                        e->card = card;
+        } else if (e) {
+                if (e->card == card) /* another thread has asked as well */
+                        seat_below(seat, e);
+        } else if (!seat->known) {
+                enter(o, s, seat);
         }
         spin_drop(&s->lock);
 }

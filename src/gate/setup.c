@@ -189,6 +189,11 @@ Gate *gate_get_for(int fd) {
         return make(&the_gate, stage ? stage : new_stage(), fd);
 }
 
+/* What is known of the files of simulated drivers holds from the first call on, and in children; the device's number always. */
+Gate *gate_get_of_driver(int fd) {
+        return gate_is_driver(&the_gate, fd) ? gate_get_for(fd) : NULL;
+}
+
 Gate *gate_get_mapped(int fd) {
         _Atomic uintptr_t *stage = atomic_load_explicit(&the_stage, memory_order_acquire);
 

@@ -37,6 +37,11 @@ bool call_charge(Call *c, uint32_t object, uint64_t bytes) {
                 call_free_again(c, object);
                 return false;
         }
+        if (c->seat.parent != 0 && !objects_still(&c->g->objects, &c->seat)) {
+                slice_release(gate_slice(c->g, card, c->seat.row), bytes);
+                call_free_again(c, object);
+                return false;
+        }
         c->seat.card = (uint8_t) card;
         (void) objects_add(&c->g->objects, &c->seat, object, OBJECT_LEAF, bytes, 0,
                            &freed); /* else charged until the end */

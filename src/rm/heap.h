@@ -5,6 +5,17 @@
 
 #include "rm/rm.h"
 
+/* Functions that drivers 535 to 595 have besides those of rm.h, and that give none of the card's memory. */
+enum {
+        RM_HEAP_DUMP = 11,
+        RM_HEAP_REACQUIRE_COMPR = 15,
+        RM_HEAP_RELEASE_COMPR = 16,
+        RM_HEAP_GET_ALIGNMENT = 18,
+        RM_HEAP_HW_ALLOC = 19,
+        RM_HEAP_HW_FREE = 20,
+        RM_HEAP_ALLOC_OS_DESCRIPTOR = 27, /* the machine's memory */
+};
+
 typedef struct
         RmHeapPitch { /* NVOS32_PARAMETERS for ALLOC_PITCH_HEIGHT: other fields between flags and size */
         uint32_t root, parent, function, vspace;

@@ -47,6 +47,8 @@ static void check_verdict(const RmAsk *ask, const RmKnown *known) {
                 require(v.action == RM_MEASURE);
         if (ask->what == RM_NEW_MEMORY)
                 require(v.action == RM_CHARGE || v.action == RM_REFUSE);
+        if (ask->what == RM_UNKNOWN)
+                require(v.action == RM_REFUSE && v.status == RM_ERR_INVALID_ARGUMENT);
 }
 
 static void check_answer(const RmAsk *ask, uint8_t *outer, const uint8_t *inner, uint32_t n,
@@ -65,7 +67,7 @@ static void check_answer(const RmAsk *ask, uint8_t *outer, const uint8_t *inner,
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        static const uint8_t sizes[] = {32, 48, 16, 56, 184, 28, 20};
+        static const uint8_t sizes[] = {32, 48, 16, 56, 184, 28, 20, 40};
         uint8_t *head = part(&data, &size, 8), *outer, *inner;
         uint32_t n_outer = sizes[head[1] % sizeof sizes], n_inner = head[2] % (RM_INNER_MAX + 1);
         RmKnown known = {.sliced = head[3] & 1,
@@ -79,7 +81,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         rm_decode(head[0], n_outer, outer, &ask);
         rm_decode_inner(&ask, inner, n_inner);
         check_verdict(&ask, &known);
-        if (ask.what != RM_OTHER)
+        if (rm_is_odd(head[0], n_outer)) /* nobody knows where its status lies */
+                require(ask.what == RM_UNKNOWN && !rm_metered(head[0], n_outer));
+        else if (ask.what != RM_OTHER)
                 check_answer(&ask, outer, inner, n_inner, &known);
         rewrite_regions(&view, inner, n_inner);
         (void) rewrite_fb(&view, head[6], (uint32_t) head[7] << 24);

@@ -54,6 +54,34 @@ static void knows_sizes(void) {
                 ASSERT_INT(rm_metered(cases[i].nr, cases[i].size), cases[i].metered);
 }
 
+/* What drivers before 535 take: it is neither decoded nor forwarded. */
+static void refuses_what_it_does_not_know(void) {
+        static const uint32_t numbers[] = {0x27, 0x28, 0x29, 0x2A, 0x2B, 0x34, 0x4A};
+        static const uint32_t known[] = {2, 3, 5, 6, 11, 14, 15, 16, 18, 19, 20, 27};
+        uint8_t outer[RM_OUTER_MAX] = {0};
+        RmHeap h = {.root = 1, .parent = 2};
+        RmVerdict v;
+        RmAsk ask;
+
+        for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+                ASSERT_TRUE(rm_is_odd(numbers[i], 40) && !rm_is_odd(numbers[i], 0));
+                ask = decode(numbers[i], 40, outer);
+                ASSERT_INT(ask.what, RM_UNKNOWN);
+                v = rm_admit(&ask, NULL);
+                ASSERT_TRUE(v.action == RM_REFUSE && v.status == RM_ERR_INVALID_ARGUMENT);
+        }
+        ASSERT_FALSE(rm_is_odd(0x2B, 32) || rm_is_odd(0x2B, 48) || rm_is_odd(0x54, 40));
+        for (uint32_t function = 0; function < 64; function++) {
+                bool is_known = false;
+
+                for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+                        is_known |= known[i] == function;
+                h.function = function;
+                ask = decode(RM_ESC_VID_HEAP_CONTROL, sizeof h, &h);
+                ASSERT_INT(ask.what == RM_UNKNOWN, !is_known);
+        }
+}
+
 static void knows_classes(void) {
         static const struct {
                 uint32_t class_;
@@ -261,10 +289,10 @@ static void finds_status_and_handle(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(decodes_bytes), TEST(knows_sizes), TEST(knows_classes),
-                         TEST(takes_the_client_for_the_parent), TEST(object_makes_no_memory),
-                         TEST(decodes_the_heap), TEST(knows_what_travels), TEST(rounds_as_the_driver),
-                         TEST(admits_up_to_the_limit), TEST(refuses_scheduling), TEST(forwards_the_rest),
-                         TEST(charges_channels_without_a_group), TEST(believes_the_answer),
-                         TEST(finds_status_and_handle));
+        return TEST_MAIN(TEST(decodes_bytes), TEST(knows_sizes), TEST(refuses_what_it_does_not_know),
+                         TEST(knows_classes), TEST(takes_the_client_for_the_parent),
+                         TEST(object_makes_no_memory), TEST(decodes_the_heap), TEST(knows_what_travels),
+                         TEST(rounds_as_the_driver), TEST(admits_up_to_the_limit), TEST(refuses_scheduling),
+                         TEST(forwards_the_rest), TEST(charges_channels_without_a_group),
+                         TEST(believes_the_answer), TEST(finds_status_and_handle));
 }

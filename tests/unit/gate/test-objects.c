@@ -118,6 +118,54 @@ static void a_parent_that_went_meanwhile(void) {
         ASSERT_INT(sums[0], 0);
 }
 
+/* The new one is another card's. */
+static void a_parent_of_another_card(void) {
+        ObjectBytes freed;
+        ObjectSeat seat;
+        ObjectMark mark;
+
+        begin();
+        seat = objects_seat(&objects, 100, 2);
+        ASSERT_TRUE(objects_still(&objects, &seat));
+        ASSERT_TRUE(drop(100, 2));
+        ASSERT_FALSE(objects_still(&objects, &seat));
+        add(100, 100, 2, OBJECT_DEVICE, 1, 0);
+        ASSERT_FALSE(objects_still(&objects, &seat));
+        objects_set_card(&objects, &seat,
+                         0); /* of what was asked about the old one nothing is written down */
+        ASSERT_INT(objects_seat(&objects, 100, 2).card, 1);
+        object_bytes_none(&freed);
+        ASSERT_OK(objects_add(&objects, &seat, 10, OBJECT_LEAF, UNIT, 0,
+                              &freed)); /* whose bytes are on card 0 */
+        sums[0] += UNIT;
+        ASSERT_OK(objects_add(&objects, &seat, 3, OBJECT_SUBDEVICE, 0, 0, &freed));
+        ASSERT_TRUE(objects_find(&objects, 100, 3, &mark));
+        ASSERT_INT(mark.object.card, OBJECTS_NO_CARD); /* asked again */
+        ASSERT_TRUE(drop(100, 2));
+        ASSERT_INT(sums[0], 0);
+}
+
+static void who_leaves_has_no_children(void) {
+        ObjectSeat device, below;
+        ObjectMark mark, client;
+
+        begin();
+        add(100, 2, 3, OBJECT_SUBDEVICE, 0, 0);
+        device = objects_seat(&objects, 100, 2);
+        below = objects_seat(&objects, 100, 3);
+        ASSERT_TRUE(objects_find(&objects, 100, 2, &mark));
+        client = objects_client(&objects, 100);
+        objects_leave(&objects, &mark);
+        objects_leave(&objects, &client);
+        ASSERT_FALSE(objects_still(&objects, &device) || objects_still(&objects, &below));
+        objects_left(&objects, &mark);
+        ASSERT_FALSE(objects_still(&objects, &device) || objects_still(&objects, &below));
+        objects_left(&objects, &client);
+        ASSERT_TRUE(objects_still(&objects, &device) && objects_still(&objects, &below));
+        objects_left(&objects, &client); /* once too often */
+        ASSERT_TRUE(objects_still(&objects, &device));
+}
+
 static void a_client_comes_again(void) {
         begin();
         add(100, 2, 10, OBJECT_LEAF, 0, UNIT);
@@ -253,6 +301,7 @@ static void learns_parents(void) {
         ASSERT_TRUE(seat.known);
         seat = objects_seat(&objects, 500, 9);
         ASSERT_INT(seat.card, 2);
+        ASSERT_TRUE(objects_still(&objects, &seat));
         add(500, 9, 10, OBJECT_LEAF, 2, UNIT);
         ASSERT_TRUE(drop(500, 9));
         ASSERT_INT(sums[2], 0);
@@ -385,8 +434,8 @@ static void agrees_with_a_model(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(frees_what_is_below), TEST(tells_the_new_one_from_the_old),
-                         TEST(a_parent_that_went_meanwhile), TEST(a_client_comes_again),
-                         TEST(duplicates_share), TEST(rows_go_down), TEST(files_hold), TEST(lists_clients),
-                         TEST(learns_parents), TEST(a_child_forgets), TEST(does_not_wait_for_itself),
-                         TEST(agrees_with_a_model));
+                         TEST(a_parent_that_went_meanwhile), TEST(a_parent_of_another_card),
+                         TEST(who_leaves_has_no_children), TEST(a_client_comes_again), TEST(duplicates_share),
+                         TEST(rows_go_down), TEST(files_hold), TEST(lists_clients), TEST(learns_parents),
+                         TEST(a_child_forgets), TEST(does_not_wait_for_itself), TEST(agrees_with_a_model));
 }

@@ -36,9 +36,24 @@ static void drop(uint32_t handle) {
         ObjectMark mark;
 
         object_bytes_none(&freed);
-        if (objects_find(&objects, CLIENT, handle, &mark))
+        if (objects_find(&objects, CLIENT, handle, &mark)) {
+                objects_leave(&objects, &mark);
                 objects_forget(&objects, &mark, &freed);
+        }
         take_back(&freed);
+}
+
+/* Whose card it is, and a free that the driver refuses. */
+static void look_at(uint32_t handle) {
+        ObjectSeat seat = objects_seat(&objects, CLIENT, handle);
+        ObjectMark mark;
+
+        if (!objects_find(&objects, CLIENT, handle, &mark))
+                return;
+        objects_set_card(&objects, &seat, 1);
+        objects_leave(&objects, &mark);
+        ASSERT_FALSE(seat.serial == mark.object.serial && objects_still(&objects, &seat));
+        objects_left(&objects, &mark);
 }
 
 /* An open file has it, for a moment; whoever was last has the bytes. */
@@ -86,6 +101,7 @@ static void *churn(void *argument) {
                         break;
                 case 1:
                         make(CLIENT, 2, OBJECT_DEVICE, 0);
+                        look_at(2);
                         break;
                 case 2:
                         ASSERT_OK(uvm_add(&uvm, i, i + 10, 1, true));
