@@ -184,7 +184,7 @@ static bool is_taken(const Engine *e) {
 
 static bool is_any_overdue(const Engine *e) {
         for (uint32_t i = 0; i < e->n; i++)
-                if (e->tenants[i].state == ENGINE_OVERDUE)
+                if (is_overdue(&e->tenants[i]))
                         return true;
         return false;
 }

@@ -120,23 +120,36 @@ static uint32_t ask_client(int fd, uint32_t client, uint32_t about) {
                                                                               : d.status;
 }
 
-/* false: that client does not live on this file, and nothing was learnt. */
+static bool lives(int fd, uint32_t client) {
+        return ask_client(fd, client, client) == RM_ERR_OBJECT_NOT_FOUND;
+}
+
+/* That of a client on the same file, which another thread may end at any time: then the driver says so of whomever it is asked about, and nothing
+ * was learnt. asker: as it was before. */
+static bool is_dead(Gate *g, int fd, const ObjectSeat *asker, uint32_t about) {
+        uint32_t status = about == asker->client ? RM_OK : ask_client(fd, asker->client, about);
+
+        return (status == RM_ERR_INVALID_CLIENT || status == RM_ERR_INVALID_OBJECT_HANDLE) &&
+               lives(fd, asker->client) && (!asker->known || objects_still(&g->objects, asker));
+}
+
+/* fd: held by the gate. false: that client does not live on this file, and nothing was learnt. */
 static bool drop_stale_clients(Gate *g, int fd, uint32_t client) {
+        ObjectSeat asker = objects_seat(&g->objects, client, client);
         uint32_t clients[64], after = 0;
         ObjectBytes freed;
         unsigned n;
 
         object_bytes_none(&freed);
-        if (ask_client(fd, client, client) != RM_ERR_OBJECT_NOT_FOUND)
+        if (!lives(fd, client))
                 return false;
         do {
                 n = objects_clients(&g->objects, after, clients, sizeof clients / sizeof clients[0]);
                 for (unsigned i = 0; i < n; i++) {
                         ObjectMark mark = objects_client(&g->objects, clients[i]);
-                        uint32_t status = clients[i] == client ? RM_OK : ask_client(fd, client, clients[i]);
 
                         after = clients[i];
-                        if (status == RM_ERR_INVALID_CLIENT || status == RM_ERR_INVALID_OBJECT_HANDLE)
+                        if (is_dead(g, fd, &asker, clients[i]))
                                 objects_forget(&g->objects, &mark, &freed);
                 }
         } while (n == sizeof clients / sizeof clients[0]);
@@ -150,10 +163,16 @@ static bool may_be_stale(Gate *g) {
                exports_files(&g->exports) > 0;
 }
 
+/* Through a descriptor of one's own: the program's may be another file's before all is asked. */
 static void drop_stale(Gate *g, int fd, uint32_t client) {
+        int held = fd;
+
+        if (!filed_hold(&held) || held < 0)
+                return; /* they stay charged */
         if (atomic_load_explicit(&g->objects.clients, memory_order_relaxed) > 1)
-                (void) drop_stale_clients(g, fd, client); /* else they stay charged */
-        filed_drop_closed(g, fd);
+                (void) drop_stale_clients(g, held, client); /* else they stay charged */
+        filed_drop_closed(g, held);
+        filed_let_go(held);
 }
 
 int gate_reserve(Gate *g, int card, GateRow row, uint64_t bytes, int fd, uint32_t client) {
@@ -176,11 +195,16 @@ static void drop_stale_anywhere(Gate *g) {
         bool asked = n < 2; /* a single one can ask about nobody else */
 
         for (int fd = 0; fd < FILES_LOOKED_AT && !g->uncertain; fd++) {
-                if (gate_file(g, fd) != GATE_FILE_RM)
+                int held = fd;
+
+                if (gate_file(g, fd) != GATE_FILE_RM || !filed_hold(&held))
                         continue;
-                filed_drop_closed(g, fd);
-                for (unsigned i = 0; i < n && !asked; i++)
-                        asked = drop_stale_clients(g, fd, clients[i]);
+                if (gate_file(g, held) == GATE_FILE_RM) { /* still */
+                        filed_drop_closed(g, held);
+                        for (unsigned i = 0; i < n && !asked; i++)
+                                asked = drop_stale_clients(g, held, clients[i]);
+                }
+                filed_let_go(held);
         }
 }
 

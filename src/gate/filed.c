@@ -67,6 +67,8 @@ bool filed_key(Gate *g, int fd, uint64_t *ret) {
         int r = pin_each_export(fd, find_own, &own);
 
         *ret = own.key;
+        if (r == -EMFILE || r == -ENFILE || r == -ENOMEM) /* there may be one */
+                return false;
         if (own.key == 0)
                 r = lock_file(g, fd, ret);
         return r == 0 || r == -EAGAIN || r == -EACCES || r == -EBADF;

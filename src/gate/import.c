@@ -44,6 +44,7 @@ static uint64_t owned_call(const Owned *before, const Owned *after, uint32_t i) 
 /* false: there is no room for it, and it is gone again. call: our export, 0: it is not ours. */
 static bool came(Call *c, uint64_t call, uint32_t place, uint32_t parent, uint32_t object) {
         Object source;
+        uint64_t has;
         Export own;
 
         c->ask.parent = parent;
@@ -55,6 +56,11 @@ static bool came(Call *c, uint64_t call, uint32_t place, uint32_t parent, uint32
                 gate_drop_share(c->g, own.share, &source);
                 call_free_again(c, object);
                 return false;
+        }
+        has = call_measure_charged(c, object, own.card);
+        if (has > (uint64_t) own.units * SLICE_UNIT) { /* then it is not what we think */
+                gate_drop_share(c->g, own.share, &source);
+                return call_charge(c, object, has);
         }
         call_add_holder(c, object, own.share, &source);
         return true;

@@ -34,7 +34,7 @@ static inline Object filed_source(const Export *x) {
  * are not: who was second moves them back. */
 bool filed_set_apart(Gate *g, Export *x);
 
-/* Gives back what was exported to files that are no longer open. It sees that through fd, for files of the same inode. */
+/* Gives back what was exported to files that are no longer open. It sees that through fd, held by the gate, for files of the same inode. */
 void filed_drop_closed(Gate *g, int fd);
 
 void filed_drop(Gate *g, const Export *x);    /* a file is a holder no longer */

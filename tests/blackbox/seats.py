@@ -7,8 +7,11 @@
 import ctypes
 import errno
 import os
+import random
 import struct
 import sys
+import threading
+import time
 import unittest
 
 import gate
@@ -188,6 +191,39 @@ def unknown_calls():
     wait_for_word()
 
 
+@inside
+def asker_ends():
+    """Whoever is refused asks the driver, as one of his clients, which others live; and a thread ends that client meanwhile."""
+    keeper, share, made = Client(), Client(), []
+    keeper.memory(90 * MIB)
+    over = threading.Event()
+
+    def end_clients():
+        while not over.is_set():
+            if not made:
+                time.sleep(0)
+                continue
+            client, after = made.pop()
+            until = time.perf_counter() + after
+            while time.perf_counter() < until:
+                pass
+            client.free(client.root)
+
+    thread = threading.Thread(target=end_clients)
+    thread.start()
+    refused = 0
+    for _ in range(1000):
+        client = Client(share=share)
+        made.append((client, random.random() * 3e-4))
+        for _ in range(5):
+            status_of(client.memory, 60 * MIB)
+        refused += status_of(keeper.memory, 90 * MIB) == NO_MEMORY
+    over.set()
+    thread.join()
+    say(refused=refused)
+    wait_for_word()
+
+
 class SeatsTest(GateBase):
     def asked(self, program, key="status"):
         status = program.hear()[key]
@@ -244,6 +280,14 @@ class SeatsTest(GateBase):
         program = self.run_program("client_without_descriptors", self.sim.slices(100))
         self.assertEqual(program.hear(), {"status": NO_MEMORY})
         program.end()
+
+    def test_asker_ends(self):
+        slices = self.sim.slices(100)
+        program = self.run_program("asker_ends", slices)
+        self.assertEqual(program.hear(), {"refused": 1000})
+        self.assertEqual((used(slices), self.sim.held()), (90 * MIB, 90 * MIB))
+        program.end()
+        self.assert_at_rest(slices)
 
     def test_unreadable_registration(self):
         uuid = self.sim.uuid(1).decode()[4:].rstrip("\0").replace("-", "")

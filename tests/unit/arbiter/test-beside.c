@@ -63,13 +63,15 @@ static void what_is_longer_than_it_was_thought(void) {
 
 /* A window that is open all the time beside an overdue kernel, as that of a conserving one is whom nobody else waits for. */
 static void a_window_that_goes_on(void) {
-        static const uint64_t kernels[] = {200 * MSEC, 500 * MSEC};
+        static const uint64_t kernels[] = {200 * MSEC, 500 * MSEC, 2 * SEC,
+                                           5 * SEC}; /* the last two with windows behind */
 
-        for (unsigned i = 0; i < 2; i++) {
+        for (unsigned i = 0; i < 4; i++) {
                 Books b = two(weighted(1), kernels[i], LIE_SHORT, weighted(2), MSEC, LIE_NONE);
 
                 ASSERT_NEAR(b.charged_all, b.had_all, 2);
-                ASSERT_NEAR(b.had[0], 33.3, 2);
+                if (kernels[i] < SEC) /* of longer ones there are few in that time */
+                        ASSERT_NEAR(b.had[0], 33.3, 2);
         }
 }
 
