@@ -88,6 +88,7 @@ def no_descriptor():
         pass
     say(status=[status_of(c.export, c.memory(MIB), f), status_of(c.import_, many)])
     os.close(files[0])
+    os.close(files[1])  # one to look at the locks of the file, too
     say(status=[status_of(c.export, c.memory(MIB), f), status_of(c.import_, many)])
     wait_for_word()
 
