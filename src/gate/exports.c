@@ -159,6 +159,8 @@ bool exports_take(Exports *e, const ExportsWanted *wanted, Export *ret) {
         while (i < n && !is_wanted(&e->list[i], wanted))
                 i++;
         if (i < n) {
+                if (wanted->before != 0)
+                        atomic_fetch_add(&e->replaced, 1);
                 *ret = e->list[i];
                 e->list[i] = e->list[n - 1];
                 atomic_store_explicit(&e->n, n - 1, memory_order_relaxed);

@@ -36,8 +36,8 @@ typedef struct ExportFile {
 
 typedef struct Exports {
         Spin lock;
-        _Atomic uint64_t turn;
-        _Atomic uint32_t n; /* read without the lock: 0, and there is nothing to do */
+        _Atomic uint64_t turn, replaced; /* how many were taken out because of what came into their places */
+        _Atomic uint32_t n;              /* read without the lock: 0, and there is nothing to do */
         _Atomic uint32_t n_files;
         uint32_t size, files_size;
         Export *list;
@@ -71,6 +71,12 @@ typedef struct ExportsWanted {
         uint32_t first, n; /* places; n 0: any */
 } ExportsWanted;
 bool exports_take(Exports *e, const ExportsWanted *wanted, Export *ret);
+
+/* Changes whenever something was taken out that had been there before a turn: who looks twice, and in between at the driver, may have missed
+ * something that came and went. */
+static inline uint64_t exports_replaced(Exports *e) {
+        return atomic_load(&e->replaced);
+}
 
 /* What is at the n places from the first on: calls[] gets the number of the call that put it there, or EXPORTS_UNSURE where there are several, or
  * the driver is being asked about one. What is in calls[] already counts as found before. */

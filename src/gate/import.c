@@ -95,6 +95,7 @@ static void send_back(Call *c, const Arrivals *p, uint32_t n) {
 
 /* true: the driver has agreed, and there is room for all of it. Otherwise *ret is what to answer. */
 static bool import_places(Call *c, void *params, const Arrivals *p, long *ret) {
+        uint64_t replaced = exports_replaced(&c->g->exports);
         Owned before, after;
 
         owned_look(&before, c->g, p->fd, p->first, p->n);
@@ -104,6 +105,7 @@ static bool import_places(Call *c, void *params, const Arrivals *p, long *ret) {
                 return false;
         }
         owned_look(&after, c->g, p->fd, p->first, p->n);
+        after.unsure |= exports_replaced(&c->g->exports) != replaced;
         for (uint32_t i = 0; i < p->n; i++)
                 if (!is_empty(p, i) &&
                     !came(c, owned_call(&before, &after, i), p->first + i, p->parent, p->objects[i])) {

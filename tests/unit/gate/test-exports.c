@@ -96,10 +96,13 @@ static void knows_what_came_later(void) {
         ASSERT_TRUE(calls[0] == EXPORTS_UNSURE); /* either may be there */
         ASSERT_TRUE(!take((ExportsWanted){.key = 2, .before = turn}, &got));
         ASSERT_TRUE(!take((ExportsWanted){.key = 1, .before = turn, .first = 1, .n = 9}, &got));
+        ASSERT_INT(exports_replaced(&exports), 0);
         ASSERT_TRUE(take((ExportsWanted){.key = 1, .before = turn, .n = 1}, &got));
         ASSERT_INT(got.call, first);
+        ASSERT_INT(exports_replaced(&exports), 1);
         ASSERT_TRUE(!take((ExportsWanted){.key = 1, .before = turn, .n = 1}, &got));
         ASSERT_TRUE(take((ExportsWanted){.call = late}, &got));
+        ASSERT_INT(exports_replaced(&exports), 1); /* that was refused */
         ASSERT_TRUE(take((ExportsWanted){.key = 1}, &got));
         ASSERT_INT(got.call, 50);
 }
