@@ -14,9 +14,10 @@ import time
 import unittest
 
 import gate
-from gate import MIB, NO_MEMORY, OK, Client, GateBase, Refused, end_child, give_descriptor, in_child, inside, say, status_of, take_descriptor, used, wait_for_word
+from gate import MIB, NO_MEMORY, Stopped, OK, Client, GateBase, Refused, end_child, give_descriptor, in_child, inside, say, status_of, take_descriptor, used, wait_for_word
 
 ROUNDS = 1000
+CONTROL_REQUEST = 0xC0000000 | 32 << 16 | ord("F") << 8 | gate.CONTROL
 
 
 def size(name):
@@ -51,6 +52,23 @@ def second():
     say(replaced=status_of(c.export_many, [b], f))
     c.free(b)
     os.close(f)
+    wait_for_word()
+
+
+@inside
+def in_the_middle():
+    """Another thread replaces it by one of the same size between the first look and the driver's."""
+    c = Client()
+    a, b, f = c.memory(40 * MIB), c.memory(40 * MIB), c.empty_file()
+    c.export_many([a], f)
+
+    def swap():
+        c.export_many([b], f)
+        c.free(b)
+
+    status = Stopped(CONTROL_REQUEST).meanwhile(lambda: c.import_many(f, 1), swap)
+    os.close(f)
+    say(status=status)
     wait_for_word()
 
 
@@ -284,6 +302,18 @@ class PlacesTest(GateBase):
         slices = self.sim.slices(100)
         program = self.run_program("child", slices)
         self.assertEqual(program.hear(), {"imported": NO_MEMORY})
+        program.end()
+        self.assert_at_rest(slices)
+
+    def test_in_the_middle(self):
+        slices = self.sim.slices(200)
+        program = self.run_program("in_the_middle", slices)
+        if program.hear()["status"] is None:
+            self.skipTest("threads cannot be stopped here")
+        counted, held = self.sums(slices)
+        self.assertEqual(held, 80)
+        self.assertGreaterEqual(counted, held)
+        program.go_on()
         program.end()
         self.assert_at_rest(slices)
 
