@@ -67,7 +67,7 @@ bool filed_key(Gate *g, int fd, uint64_t *ret) {
         int r = pin_each_export(fd, find_own, &own);
 
         *ret = own.key;
-        if (r == -EMFILE || r == -ENFILE || r == -ENOMEM) /* there may be one */
+        if (r < 0 && fd >= 0) /* there may be one, and others */
                 return false;
         if (own.key == 0)
                 r = lock_file(g, fd, ret);

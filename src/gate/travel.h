@@ -49,7 +49,7 @@ bool filed_hold(int *fd);
 void filed_let_go(int fd);
 
 /* The lock by which this process is known to have exported to the file: made now, if there is none. 0: it cannot be had, because somebody has
- * locked more than the byte, or the file is open for neither reading nor writing. false: for another reason. */
+ * locked more than the byte, or the file is open for neither reading nor writing. false: for another reason, as that the locks of the file cannot be read. */
 bool filed_key(Gate *g, int fd, uint64_t *ret);
 
 bool filed_inode(int fd, uint64_t *ret_dev,

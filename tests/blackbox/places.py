@@ -5,6 +5,8 @@
     places.py LIBRARY SIMULATOR [TEST...]
 """
 import contextlib
+import ctypes
+import errno
 import os
 import random
 import socket
@@ -14,7 +16,8 @@ import time
 import unittest
 
 import gate
-from gate import MIB, NO_MEMORY, Stopped, OK, Client, GateBase, Refused, end_child, give_descriptor, in_child, inside, say, status_of, take_descriptor, used, wait_for_word
+from gate import (LIBC, MIB, NO_MEMORY, OK, Client, GateBase, Refused, Stopped, address_of, end_child, give_descriptor, in_child, inside, packed, say,
+                  status_of, take_descriptor, used, wait_for_word)
 
 ROUNDS = 1000
 CONTROL_REQUEST = 0xC0000000 | 32 << 16 | ord("F") << 8 | gate.CONTROL
@@ -69,6 +72,29 @@ def in_the_middle():
     status = Stopped(CONTROL_REQUEST).meanwhile(lambda: c.import_many(f, 1), swap)
     os.close(f)
     say(status=status)
+    wait_for_word()
+
+
+def without_files(function):
+    """In a thread that can open no file: so /proc cannot be read. None: there is no such thread here."""
+    number = {"x86_64": (317, 257), "aarch64": (277, 56)}.get(os.uname().machine)
+    code = [(0x20, 0, 0, 0), (0x15, 0, 1, number[1]), (6, 0, 0, 0x50000 | errno.EACCES), (6, 0, 0, 0x7FFF0000)] if number else []
+    lines = packed("<" + "HBBI" * len(code), *[x for line in code for x in line])
+    program, result = packed("<HxxxxxxQ", len(code), address_of(lines)), []
+
+    def go():
+        if number and LIBC.prctl(38, 1, 0, 0, 0) == 0 and LIBC.syscall(number[0], 1, 0, ctypes.c_void_p(address_of(program))) == 0:
+            result.append(status_of(function))
+
+    run([go])
+    return result[0] if result else None
+
+
+@inside
+def no_proc():
+    c = Client()
+    a, f = c.memory(MIB), c.empty_file()
+    say(status=[without_files(lambda: c.export_many([a], f)), status_of(c.export_many, [a], f)])
     wait_for_word()
 
 
@@ -314,6 +340,16 @@ class PlacesTest(GateBase):
         self.assertEqual(held, 80)
         self.assertGreaterEqual(counted, held)
         program.go_on()
+        program.end()
+        self.assert_at_rest(slices)
+
+    def test_without_proc(self):
+        """Who cannot look gets nothing."""
+        slices = self.sim.slices(100)
+        program = self.run_program("no_proc", slices)
+        without, with_it = program.hear()["status"]
+        self.assertIn(without, (NO_MEMORY, None))
+        self.assertEqual(with_it, OK)
         program.end()
         self.assert_at_rest(slices)
 
