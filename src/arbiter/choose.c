@@ -15,6 +15,11 @@ static int rank(const EngineTenant *t, int64_t tokens, int64_t enough) {
         return tokens >= enough ? RANK_CAPPED : RANK_NONE;
 }
 
+/* Tokens for a window. Who had nothing to do a moment ago may soon be done, and does not wait for all of one. */
+static int64_t enough(const EngineTenant *t, uint64_t now) {
+        return (int64_t) (now < t->brief_until ? ENGINE_QUANTUM / 2 : ENGINE_QUANTUM);
+}
+
 static bool is_among(const EngineTenant *t, EngineAmong among) {
         if (t->state == ENGINE_OVERDUE)
                 return t->terms.gated && engine_behind_from(t) != UINT64_MAX;
@@ -53,7 +58,7 @@ int engine_choose(const Engine *e, EngineAmong among, uint64_t now) {
         for (uint32_t i = 0; i < e->n; i++) {
                 const EngineTenant *t = &e->tenants[i];
                 int r = is_among(t, among) && now >= not_before(t)
-                                ? rank(t, account_tokens(&t->account), (int64_t) ENGINE_QUANTUM)
+                                ? rank(t, account_tokens(&t->account), enough(t, now))
                                 : RANK_NONE;
 
                 if (r == RANK_NONE || (best >= 0 && !is_before(t, r, &e->tenants[best], best_rank)))
@@ -99,11 +104,13 @@ uint64_t engine_ripens(const Engine *e, EngineAmong among, uint64_t now) {
 
         for (uint32_t i = 0; i < e->n; i++) {
                 const EngineTenant *t = &e->tenants[i];
-                int64_t enough = t->terms.high ? 1 : (int64_t) ENGINE_QUANTUM, missing;
+                int64_t missing;
 
                 if (!is_among(t, among))
                         continue;
-                missing = t->terms.conserving ? 0 : enough - account_tokens(&t->account);
+                missing = t->terms.conserving
+                                  ? 0
+                                  : (t->terms.high ? 1 : enough(t, now)) - account_tokens(&t->account);
                 missing = missing > 0 ? missing * POLICY_PPM / (int64_t) t->terms.rate + 1 : 0;
                 when = min_u64(when, max_u64(now + (uint64_t) missing, not_before(t)));
         }

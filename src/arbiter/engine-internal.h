@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The parts of the engine: who is next (choose.c), what becomes of a window (window.h), and when it is time (engine.c). */
+/* The parts of the engine: who is next (choose.c), what becomes of a window (window.h), whose the time is (split.h), and when it is time to
+ * look (engine.c). */
 
 #include "arbiter/engine.h"
 #include "slice/turn.h"
 
-#define HOP      UINT64_C(50000)  /* ns from one process that says something to another that does something */
-#define LEAD     UINT64_C(70000)  /* ns: so much before the end of a window the next one is opened */
-#define MARGIN   UINT64_C(400000) /* ns: so much before it closes it is said whether it goes on */
-#define SLACK    UINT64_C(250000) /* ns of a window that its owner may say it did not use */
-#define GRACE    UINT64_C(5000000)  /* ns: who has work again so soon was not idle */
+#define HOP    UINT64_C(50000)   /* ns from one process that says something to another that does something */
+#define LEAD   UINT64_C(70000)   /* ns: so much before the end of a window the next one is opened */
+#define MARGIN UINT64_C(400000)  /* ns: so much before it closes it is said whether it goes on */
+#define SLACK  UINT64_C(250000)  /* ns of a window that its owner may say it did not use */
+#define GRACE  UINT64_C(5000000) /* ns: who has work again so soon was not idle */
+#define BRIEF                                                                                                \
+        UINT64_C(                                                                                            \
+                50000000) /* ns: who had nothing to do within that time needs no more than half of a window's tokens */
 #define LONE     UINT64_C(20000000) /* ns: windows of a conserving tenant that nobody waits for */
 #define LOOK     UINT64_C(500000)   /* ns between looks at one who idles */
 #define GAP      UINT64_C(200000)   /* ns */
@@ -51,11 +55,6 @@ static inline bool wants(const EngineTenant *t) {
         return t->says.wants != 0;
 }
 
-/* Its window is open, and it has nothing to do in it: that is not charged, and anybody else may have it. */
-static inline bool rests(const EngineTenant *t) {
-        return t->state == ENGINE_OPEN && t->idle_since != 0 && !t->turn.behind;
-}
-
 /* Something was launched in its newest window, or may have been. */
 static inline bool has_come(const EngineTenant *t) {
         return t->began != 0 || t->parts || t->says.launched != t->launched || t->says.busy != t->busy ||
@@ -83,6 +82,12 @@ static inline bool is_overdue(const EngineTenant *t) {
 /* Its window is closed, and nothing of it is in flight. */
 static inline bool is_over(const EngineTenant *t) {
         return t->says.drained && t->said >= t->turn.closes;
+}
+
+/* It has nothing to do in its window, nor had when that was closed: that is not charged, and anybody else may have the card. */
+static inline bool rests(const EngineTenant *t) {
+        return (t->state == ENGINE_OPEN || (t->state == ENGINE_CLOSING && is_over(t))) &&
+               t->idle_since != 0 && !t->turn.behind;
 }
 
 /* Whether those count as waiting whose windows are not over yet, too. */

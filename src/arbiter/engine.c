@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "arbiter/split.h"
 #include "arbiter/window.h"
 
 #define ON_TIME UINT64_C(200000) /* ns: nobody is called to the microsecond */
@@ -55,8 +56,9 @@ static void hold_or_let_go(Engine *e, uint32_t i) {
         t->turn.number = (t->turn.number + 1) & (UINT32_MAX >> 1);
         t->turn.closes = t->opened = t->from = e->now;
         t->busy = t->says.busy;
-        t->paid = t->late = t->beside = t->halved = t->doubt = t->began = t->idle_since = t->rested =
-                t->n_rests = 0;
+        t->paid = t->late = t->doubt = t->began = t->idle_since = t->rested = t->n_rests = 0;
+        t->part = (Part){0};
+        t->unseen = t->says.unseen;
         t->settled = t->says.busy;
         t->over = e->now;
         t->turn.gated = t->terms.gated;
@@ -182,23 +184,17 @@ static bool is_taken(const Engine *e) {
         return (e->owner >= 0 && is_running(&e->tenants[e->owner])) || is_closing(e);
 }
 
-static bool is_any_overdue(const Engine *e) {
-        for (uint32_t i = 0; i < e->n; i++)
-                if (is_overdue(&e->tenants[i]))
-                        return true;
-        return false;
-}
-
 /* What an overdue one does beside others is theirs, too: both sides count that time, also of a window that goes on. What it will be charged for
  * it counts as granted, as long as it says that it has work there, and that is not told of as a kernel that hangs: who never says its end has
  * nothing of that. */
 static void pass_overdue(Engine *e, uint64_t passed, uint64_t now) {
-        bool others = is_taken(e), any = is_any_overdue(e);
+        bool others = is_taken(e), any = split_is_contested(e, NULL);
 
         for (uint32_t i = 0; i < e->n; i++) {
                 EngineTenant *t = &e->tenants[i];
 
-                t->contested = any ? t->contested + (is_running(t) && !t->turn.behind ? passed : 0) : 0;
+                if (!any)
+                        t->contested = 0;
                 if (t->state != ENGINE_OVERDUE)
                         continue;
                 t->shared += others ? passed : 0;
@@ -226,6 +222,8 @@ static bool is_overcommitted(const Engine *e) {
 }
 
 static void wake_or_sleep(Engine *e, EngineTenant *t, uint64_t now) {
+        if (!wants(t) || rests(t))
+                t->brief_until = now + BRIEF;
         if (wants(t)) {
                 if (!t->awake)
                         account_wake(&t->account, &t->terms, clock_of(e, &t->terms));
@@ -247,6 +245,7 @@ static void pass_time(Engine *e, uint64_t now) {
         bool full = is_overcommitted(e);
 
         pass_overdue(e, passed, now);
+        split_time(e, now);
         for (uint32_t i = 0; i < e->n; i++) {
                 EngineTenant *t = &e->tenants[i];
                 AccountTime how = stalling > stalls(t, now) ? ACCOUNT_STALLED : ACCOUNT_WANTS;
@@ -257,8 +256,8 @@ static void pass_time(Engine *e, uint64_t now) {
                         account_pass(&t->account, &t->terms, passed, t->awake ? how : ACCOUNT_IDLE);
                 if (rests(t))
                         t->rested += passed;
-                else if (is_running(t))
-                        window_charge(e, i, passed);
+                else if (is_running(t)) /* by our clock alone, whatever he says */
+                        t->turn.granted += since(e->now, min_u64(now, window_over(t, now)));
                 if (t->state != ENGINE_CLOSED && !rests(t))
                         t->late += min_u64(late, since(t->opened, now));
                 wake_or_sleep(e, t, now);
@@ -287,12 +286,21 @@ static void come_back(Engine *e, uint64_t now) {
 
 /* ---- the open window ---- */
 
+/* It goes on. Where another one is kept from the card meanwhile it is charged for a short rest. */
+static void end_rest(EngineTenant *t, int waiting) {
+        uint64_t held = waiting >= 0 ? min_u64(t->rested - t->rested_before, GAP) : 0;
+
+        if (t->idle_since == 0)
+                return;
+        t->part.had += held;
+        t->rested -= held;
+        t->idle_since = 0;
+}
+
 /* For longer than it takes to launch the next kernel when one has ended. */
 static bool is_idle(Engine *e, EngineTenant *t, int waiting, uint64_t now) {
         if (wants(t) || t->says.in_flight > 0 || t->said < t->opened) {
-                if (t->idle_since != 0 && waiting >= 0) /* it kept another one from the card meanwhile */
-                        t->rested = t->rested_before;
-                t->idle_since = 0;
+                end_rest(t, waiting);
                 return false;
         }
         if (t->idle_since == 0) {
@@ -315,6 +323,16 @@ static bool is_stuck_in(const EngineTenant *t, uint64_t now) {
 
 static bool may_go_on(const EngineTenant *t, uint64_t now) {
         return now + HOP / 2 < t->turn.closes; /* later it has closed by itself, or might have */
+}
+
+/* So long before the end of a window whoever is next now is let in. */
+static uint64_t lead_of(const Engine *e, int next) {
+        return next >= 0 ? engine_lead(&e->tenants[next]) : engine_longest_lead(e);
+}
+
+/* And a little before that it is said whether it goes on. */
+static uint64_t margin_of(const Engine *e, int next) {
+        return MARGIN + lead_of(e, next) - LEAD;
 }
 
 static void tend_owner(Engine *e, uint64_t now) {
@@ -344,7 +362,7 @@ static void tend_owner(Engine *e, uint64_t now) {
         }
         if (waiting >= 0 && !keeps)
                 t->turn.closes = min_u64(t->turn.closes, t->firm);
-        if (keeps && may_go_on(t, now) && now + MARGIN >= t->turn.closes)
+        if (keeps && may_go_on(t, now) && now + margin_of(e, waiting) >= t->turn.closes)
                 window_extend(e, i, now, waiting >= 0);
         if (now >= t->turn.closes)
                 window_close(e, i, now);
@@ -392,11 +410,6 @@ static uint64_t without_bell(const EngineTenant *t, uint64_t now, bool haste) {
         return window_deadline(t) > now ? min_u64(window_deadline(t), max_u64(first, again)) : again;
 }
 
-/* So long before the end of a window whoever is next now is let in. */
-static uint64_t lead_of(const Engine *e, int next) {
-        return next >= 0 ? engine_lead(&e->tenants[next]) : engine_longest_lead(e);
-}
-
 /* Whoever has work again rings, and so does anybody else who wants the card. */
 static uint64_t after_rest(const Engine *e, const EngineTenant *t, int waiting, uint64_t now) {
         uint64_t gone = t->idle_since + GAP, ripe = engine_ripens(e, AMONG_CLOSING, now);
@@ -419,7 +432,7 @@ static uint64_t after_owner(const Engine *e, uint64_t now) {
         if (rests(t))
                 return after_rest(e, t, waiting, now);
         if (engine_keeps(e, t, waiting, since(now, closes)))
-                next = since(MARGIN, closes);
+                next = since(margin_of(e, waiting), closes);
         if (ripe > now && t->firm < closes) /* it goes on only as long as nobody waits */
                 next = min_u64(next, max_u64(ripe, t->firm));
         if (t->began == 0 && t->lag > 2 * HOP && now < t->opened + t->lag / 2)
@@ -486,13 +499,6 @@ static bool is_blamed(const Engine *e) {
         return false;
 }
 
-/* What was over long ago has not been on the card since: before time passes for all. */
-static void hear_quiet(Engine *e, uint64_t now) {
-        for (uint32_t i = 0; i < e->n; i++)
-                if (e->tenants[i].turn.quiet && is_over(&e->tenants[i]))
-                        window_tend(e, i, now);
-}
-
 static void hush(Engine *e) {
         for (uint32_t i = 0; i < e->n; i++)
                 e->tenants[i].turn.quiet = e->owner >= 0 && e->tenants[i].state == ENGINE_CLOSING;
@@ -502,12 +508,10 @@ uint64_t engine_step(Engine *e, uint64_t now) {
         int32_t owner;
 
         now = max_u64(now, e->now);
-        if (was_away(e, now)) {
+        if (was_away(e, now))
                 come_back(e, now);
-        } else {
-                hear_quiet(e, now);
+        else
                 pass_time(e, now);
-        }
         owner = e->owner;
         if (is_blamed(e))
                 e->blamed = now;

@@ -16,10 +16,11 @@
  * does what the turns say. Numbers of tenants are the caller's to keep; a number is used again after engine_remove(). */
 
 #include "arbiter/account.h"
+#include "arbiter/part.h"
 #include "arbiter/says.h"
 
 enum { ENGINE_TENANTS = 128 };
-#define ENGINE_QUANTUM UINT64_C(5000000)     /* ns */
+#define ENGINE_QUANTUM UINT64_C(4500000)     /* ns */
 #define ENGINE_HUNG    UINT64_C(10000000000) /* ns */
 
 typedef struct EngineTurn {
@@ -48,14 +49,14 @@ typedef struct EngineTenant {
         uint64_t said; /* when */
         EngineTurn turn;
         uint64_t opened, firm; /* the window, and until when it is its own whoever comes */
-        uint64_t from;  /* from then on it pays for the window: those before it were to be over soon after */
-        uint64_t early; /* of this window: ns before that on the card */
-        uint64_t began, lag; /* when it first launched in it, 0: not; ns from opening to that, a mean */
-        uint64_t busy, launched, paid; /* before this window, both; what was charged of it */
-        uint64_t beside, late;         /* of it: ns that were its predecessor's; that we were late to look */
-        uint64_t halved;               /* until when what it had beside later windows is in that */
-        uint64_t tail;                 /* ns from a window's close to its end, at least */
-        uint64_t patience;             /* ns that others wait for work that it says is in flight */
+        uint64_t from;         /* those before it were to be over by then */
+        uint64_t began, lag;   /* when it first launched in it, 0: not; ns from opening to that, a mean */
+        uint64_t busy, unseen, launched, paid; /* before this window, three; what was charged of it */
+        Part part;
+        uint64_t late;     /* of it: ns that we were late to look */
+        uint64_t trust;    /* ns of turns beside its last work that are believed to be others' */
+        uint64_t tail;     /* ns from a window's close to its end, at least */
+        uint64_t patience; /* ns that others wait for work that it says is in flight */
         uint64_t idle_since,
                 rested;         /* seen without work in its window, 0: not; ns of this window that it was */
         uint64_t rested_before; /* the present rest */
@@ -72,6 +73,7 @@ typedef struct EngineTenant {
         uint64_t contested;     /* ns of its windows while others' overdue work was on the card */
         uint64_t active_until, alive; /* it counts as wanting until then; when anything last moved */
         uint64_t mercy;         /* ns that it may come late and not pay for it, where nobody loses by that */
+        uint64_t brief_until;   /* it had nothing to do shortly before: it may soon be done */
         uint64_t paused_until;  /* it wanted windows and did nothing with them */
         uint32_t empty, missed; /* such windows: in a row, and forgotten slowly */
         bool idles, parts, awake, told, lent; /* the last one not used up; this one extended; lent */
@@ -92,6 +94,7 @@ typedef struct Engine {
         uint64_t overhead;   /* ns of a window that are not its owner's fault, a moving mean */
         uint64_t hung;       /* ns */
         uint64_t blamed;     /* when a kernel that hangs was last on the card: others may wait for it */
+        bool beside_overdue; /* overdue work is on the card */
         uint64_t high_until; /* somebody who comes first had work until then, and may come again */
 } Engine;
 

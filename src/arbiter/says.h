@@ -12,10 +12,11 @@ typedef struct EngineSays {
         uint64_t began;               /* when it first launched in its newest window; 0: it has not */
         uint32_t n_active, n_working; /* processes that have work; and that on the card, too */
         uint64_t launched, life;      /* launches, and words that moved: ever, both */
-        uint64_t apart; /* ns of the card beside windows, ever, not in busy: of processes that were silent */
-        uint64_t stuck; /* since when a process is left out, whose work does not end; 0: none is */
-        uint64_t over;  /* when what was launched in its newest window was, by its own word; 0: just now */
-        bool drained;   /* nothing that was launched in its newest window is in flight */
-        bool ended;     /* it takes its newest window for over */
+        uint64_t apart;  /* ns of the card beside windows, ever, not in busy: of processes that were silent */
+        uint64_t unseen; /* of busy, ns of processes that nobody saw at work */
+        uint64_t stuck;  /* since when a process is left out, whose work does not end; 0: none is */
+        uint64_t over;   /* when what was launched in its newest window was, by its own word; 0: just now */
+        bool drained;    /* nothing that was launched in its newest window is in flight */
+        bool ended;      /* it takes its newest window for over */
         bool waits, tied; /* a launch waits; and nothing that is in flight has begun, maybe because of that */
 } EngineSays;

@@ -248,6 +248,7 @@ void seat_read(Seat *s, uint64_t now, bool all, bool doubt, EngineSays *ret) {
                             .launched = s->tally.launched,
                             .life = s->tally.life,
                             .apart = s->tally.apart,
+                            .unseen = s->tally.unseen,
                             .stuck = s->tally.stuck,
                             .n_active = s->tally.n_active,
                             .n_working = s->tally.n_working,

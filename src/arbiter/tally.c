@@ -48,6 +48,10 @@ static bool works_on(const Said *before, const Said *after) {
         return before->in_flight > 0 && after->busy == before->busy;
 }
 
+static bool is_idle(const Said *said) {
+        return said->wants == 0 && said->in_flight == 0;
+}
+
 /* Whatever moves is alive, and counts again. */
 static void note(Tally *t, TallyRow *r, const Said *said, uint64_t now, uint64_t most) {
         uint64_t more = min_u64(newly(r->said.busy, said->busy, r->known), most);
@@ -58,6 +62,8 @@ static void note(Tally *t, TallyRow *r, const Said *said, uint64_t now, uint64_t
                 t->apart += min_u64(more, since(r->silent, now));
         else
                 t->busy += more;
+        if (r->silent == 0 && is_idle(&r->said))
+                t->unseen += more;
         t->launched += r->known ? (uint32_t) (said->launched - r->said.launched) : 0; /* it wraps */
         t->life++;
         *r = (TallyRow){.said = *said,
@@ -114,7 +120,7 @@ void tally_row(Tally *t, uint32_t row, const Said *said, uint32_t window, uint64
                 t->stuck = r->silent;
         if (then != 0 && (t->began == 0 || then < t->began))
                 t->began = then;
-        if (r->silent != 0 || (said->wants == 0 && said->in_flight == 0))
+        if (r->silent != 0 || is_idle(said))
                 return;
         r->quiet = is_quiet(t, r, window, now);
         add(&t->all, said, window, now);

@@ -31,11 +31,12 @@ typedef struct TallySum {
 
 typedef struct Tally {
         TallyRow rows[SLICE_ROWS];
-        TallySum all, some;       /* while a pass is under way */
-        uint64_t closed;          /* since when its newest window is; 0: it is open */
-        uint64_t launched, life;  /* launches; words of its rows that were seen to change: ever, both */
-        uint64_t apart;           /* ns, ever: what rows used that had been left out, not in busy */
-        uint64_t stuck;           /* since when the first of those that are left out is; 0: none */
+        TallySum all, some;      /* while a pass is under way */
+        uint64_t closed;         /* since when its newest window is; 0: it is open */
+        uint64_t launched, life; /* launches; words of its rows that were seen to change: ever, both */
+        uint64_t apart;          /* ns, ever: what rows used that had been left out, not in busy */
+        uint64_t unseen; /* ns, ever: of busy, what rows used that were seen without work before and after */
+        uint64_t stuck;  /* since when the first of those that are left out is; 0: none */
         uint64_t busy, in_flight; /* ns; busy since the tally was begun, and it never goes back */
         uint64_t wants;           /* since when; 0: nobody does */
         uint64_t opened,

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stddef.h>
 
+#include "arbiter/split.h"
 #include "arbiter/window.h"
 
 enum { ONE_KERNEL = 1 }; /* as a depth, ns */
+
+/* ns, of 5 ms: the change from one window to the next. With a little more charged than there is, those who want all of the card are short of it
+ * and have windows by turns, where otherwise each would wait until he is far behind and then have several in a row. */
+#define CHANGE UINT64_C(20000)
 
 static uint32_t max_u32(uint32_t a, uint32_t b) {
         return a > b ? a : b;
@@ -65,10 +70,11 @@ void window_open(Engine *e, uint32_t i, uint64_t now, bool contested) {
         set_depth(e, t, now, contested);
         t->opened = now;
         t->busy = t->says.busy;
+        t->unseen = t->says.unseen;
         t->spare = 0;
         t->launched = t->says.launched;
-        t->paid = t->late = t->beside = t->halved = t->idle_since = t->rested = t->began = t->early = 0;
-        t->n_rests = 0;
+        t->paid = t->late = t->idle_since = t->rested = t->began = t->n_rests = 0;
+        t->part = (Part){0};
         t->parts = false;
         t->from = now + since(t->lag > 2 * HOP ? 0 : LEAD, still_closing(e, now));
         t->firm = t->from + HOP + length - early;
@@ -77,17 +83,6 @@ void window_open(Engine *e, uint32_t i, uint64_t now, bool contested) {
                 t->turn.closes = t->terms.conserving ? now + LONE : t->firm + (t->missed > 0 ? LONE : 0);
         e->owner = (int32_t) i;
         advance_clock(e, t);
-}
-
-/* While a window lasts, its owner pays for the time as it passes: accounts are always as of now. Granted is by our clock alone, whatever
- * he says. */
-void window_charge(Engine *e, uint32_t i, uint64_t ns) {
-        EngineTenant *t = &e->tenants[i];
-
-        account_charge(&t->account, &t->terms, (int64_t) ns, clock_of(e, &t->terms));
-        t->paid += ns;
-        t->turn.used += ns;
-        t->turn.granted += ns;
 }
 
 void window_extend(Engine *e, uint32_t i, uint64_t now, bool contested) {
@@ -133,32 +128,23 @@ static bool is_loss(const Engine *e, const EngineTenant *t) {
         return false;
 }
 
-/* How late it came, or until now; a hop is overhead of all windows. */
-static uint64_t lateness(const EngineTenant *t, uint64_t now) {
-        uint64_t from = t->from + t->beside;
-
-        if (!has_come(t))
-                return since(from, now);
-        return t->began != 0 ? since(from, since(HOP, t->began)) : 0;
+/* How late it came to a card on which nobody was; a hop is overhead of all windows. */
+static uint64_t lateness(const EngineTenant *t) {
+        return since(HOP, t->part.unused);
 }
 
 /* Of that, what costs nothing whatever he did before: where nobody waits, nothing is lost but his own next window. */
 static uint64_t usual_lateness(const Engine *e, const EngineTenant *t, uint64_t now) {
         if (!has_come(t) || e->owner >= 0 || engine_choose(e, AMONG_CLOSED, now) >= 0)
                 return 0;
-        return min_u64(lateness(t, now), since(t->from + t->beside, t->opened + LAG));
+        return min_u64(lateness(t), LAG);
 }
 
 /* And the rest, as far as he used the card before: who is short of a processor is let off, and who only says so gains little. */
 static uint64_t forgiven(const Engine *e, const EngineTenant *t, uint64_t now) {
-        uint64_t usual = usual_lateness(e, t, now), late = lateness(t, now);
+        uint64_t usual = usual_lateness(e, t, now), late = lateness(t);
 
         return late <= LAG || is_loss(e, t) ? 0 : min_u64(since(usual, late), t->mercy);
-}
-
-/* When the card was its own. */
-static uint64_t begin_of(const Engine *e, const EngineTenant *t, uint64_t now) {
-        return t->from + t->beside + usual_lateness(e, t, now) + forgiven(e, t, now);
 }
 
 /* Who has used nothing at all is not believed. Of a window with rests less is held, and the gate sees a little late that each begins. */
@@ -170,13 +156,22 @@ static uint64_t slack_of(const EngineTenant *t, uint64_t held, uint64_t busy) {
         return min_u64(SLACK, 2 * HOP + held / 20) + t->n_rests * (HOP / 4);
 }
 
-/* At least the time that it had the card for itself, less its rests and what it takes to notice; at most that time, with its rests, because a
- * gate says of short work only later what it was. Several processes of one tenant share the card, and each has seen all of it pass. */
+/* Of what it is charged at most. A window without rests has lost that much between its launch and its first kernel, and at its end; one with
+ * rests loses it once for all that it has. */
+static uint64_t overhead_of(const Engine *e, const EngineTenant *t, uint64_t had) {
+        return min_u64(e->overhead, had / (t->n_rests > 0 ? 20 : 2));
+}
+
+/* At least what it had of the card, less what it takes to notice; at most that, with what its processes did where nobody saw them at work,
+ * because a gate says of short work only later what it was. Its own word has others' turns in it, and of several processes each has seen all
+ * of it pass. Who says that he has used nothing has not rested, either. */
 static uint64_t cost_of(const Engine *e, const EngineTenant *t, uint64_t now) {
-        uint64_t held = since(begin_of(e, t, now), now) + t->early, busy = since(t->busy, t->says.busy);
-        uint64_t worked = since(busy > 0 ? t->rested : 0, held);
-        uint64_t least = since(slack_of(t, worked, busy) + t->late, worked),
-                 most = held - min_u64(e->overhead, held / 2);
+        uint64_t had = since(usual_lateness(e, t, now) + forgiven(e, t, now), t->part.had);
+        uint64_t said = since(t->busy, t->says.busy), busy = since(t->part.turns, said);
+        uint64_t unseen = min_u64(t->rested, since(t->unseen, t->says.unseen));
+        uint64_t worked = had + (said > 0 ? 0 : t->rested);
+        uint64_t least = since(slack_of(t, worked, said) + t->late, worked),
+                 most = had + unseen - overhead_of(e, t, had);
 
         return busy < least ? least : min_u64(busy, max_u64(most, least));
 }
@@ -188,8 +183,8 @@ static uint64_t first_kernel(const EngineTenant *t) {
 /* The shortest tails count: whoever comes too early sees how long it will be, and whoever comes too late has lost it. The rest is
  * learnt from windows that were full and had one process's word for it. */
 static void learn(Engine *e, EngineTenant *t, uint64_t now) {
-        uint64_t held = since(t->from, now), busy = since(t->busy, t->says.busy);
-        uint64_t end = t->says.n_active > 1 ? now - 2 * HOP : min_u64(now, first_kernel(t) + busy);
+        uint64_t said = since(t->busy, t->says.busy), busy = since(t->part.turns, said);
+        uint64_t end = t->says.n_active > 1 ? now - 2 * HOP : min_u64(now, first_kernel(t) + said);
         uint64_t tail = min_u64(since(t->turn.closes, end), ENGINE_QUANTUM);
 
         if (t->began != 0)
@@ -202,25 +197,23 @@ static void learn(Engine *e, EngineTenant *t, uint64_t now) {
                 t->tail = tail < t->tail ? tail : t->tail + (tail - t->tail) / 16;
         if (t->began > t->from + 3 * HOP)
                 return;
-        if (t->says.n_active == 1 && busy <= held && held - busy < SLACK && !t->parts)
-                e->overhead = (15 * e->overhead + held - busy) / 16;
+        if (t->says.n_active == 1 && busy <= t->part.had && t->part.had - busy < SLACK && !t->parts)
+                e->overhead = (15 * e->overhead + t->part.had - busy) / 16;
 }
 
 static void charge(Engine *e, EngineTenant *t, uint64_t cost) {
         int64_t more = (int64_t) cost - (int64_t) t->paid;
 
-        account_charge(&t->account, &t->terms, more, clock_of(e, &t->terms));
-        t->turn.used = more >= 0 ? t->turn.used + (uint64_t) more
-                                 : t->turn.used - min_u64(t->turn.used, (uint64_t) -more);
+        split_charge(e, t, more);
         if (more > 0 && t->n_rests > 0) /* it says itself that it worked in them */
                 t->turn.granted += (uint64_t) more;
-        t->paid = cost;
 }
 
 /* A window may go on for as long as its owner comes back, so it is charged at each rest. */
 void window_rests(Engine *e, EngineTenant *t, uint64_t now) {
         t->n_rests++;
         t->rested_before = t->rested;
+        split_leave(t);
         if (has_come(t) && !t->turn.behind)
                 charge(e, t, cost_of(e, t, now));
 }
@@ -241,54 +234,24 @@ static void note_use(EngineTenant *t, uint64_t now) {
                 t->paused_until = now + min_u64(GONE, max_u64(PAUSE, since(t->alive, now) / 8));
 }
 
-/* The next one was let in before the end of the one before it. From when it was there each had half of the card; before that it had nothing to
- * pay for, but who is later than LAG only says so. now: when the
- * first of the two was over. */
-static void share_overlap(EngineTenant *t, EngineTenant *next, uint64_t now) {
-        uint64_t from, there, both;
-
-        next->from = max_u64(next->opened, min_u64(next->from, now - 2 * HOP)); /* earlier than it seemed */
-        from = next->from + 3 * HOP;
-        there = next->began != 0 ? max_u64(next->began, from) : max_u64(now, from);
-        there = min_u64(there, from + LAG);
-        both = since(there, now);
-        next->early = next->began != 0 ? since(next->began, min_u64(next->from, now)) / 2 : 0;
-        next->beside = max_u64(next->beside, since(from, min_u64(there, now)) + both / 2);
-        t->beside += since(max_u64(there, t->halved), now) / 2 + next->early;
-        t->halved = now; /* of three at once the third has its half from the second */
-}
-
 /* When it was noticed that a window was over, or would have been by whoever waited for it. Who does not say it had the card until he was looked at. */
 static uint64_t over_at(const EngineTenant *t, uint64_t now) {
         return t->says.over == 0 ? now : min_u64(now, max_u64(t->says.over, t->turn.closes) + HOP * 3 / 4);
 }
 
-/* Until when others may say that it was beside them. Who does not say when he was over pays until he is looked at, but what others have of that
- * is his own word, or a window's work. */
-static uint64_t beside_until(const EngineTenant *t, uint64_t now) {
+uint64_t window_over(const EngineTenant *t, uint64_t now) {
+        return is_over(t) ? over_at(t, now) : UINT64_MAX;
+}
+
+/* Who does not say when he was over pays until he is looked at, but what others have of that is his own word, or a window's work. */
+uint64_t window_stayed(const EngineTenant *t, uint64_t now) {
         uint64_t worked = first_kernel(t) + since(t->busy, t->says.busy);
 
         if (!is_over(t))
-                return now;
+                return UINT64_MAX;
         if (t->says.over == 0 && t->turn.quiet)
                 return min_u64(now, max_u64(worked, t->turn.closes + t->turn.rest + HOP));
-        return over_at(t, now);
-}
-
-/* This one is over or waited for no longer: what it had together with each of the others whose windows are not over yet, whichever of the two
- * was first. So each two of them are asked about once. */
-static void share_overlaps(Engine *e, EngineTenant *t, uint64_t now) {
-        for (uint32_t i = 0; i < e->n; i++) {
-                EngineTenant *o = &e->tenants[i];
-                uint64_t end = min_u64(beside_until(t, now), beside_until(o, now));
-
-                if (o->state != ENGINE_OPEN && o->state != ENGINE_CLOSING)
-                        continue;
-                if (t->opened < o->opened)
-                        share_overlap(t, o, end);
-                else if (o->opened < t->opened)
-                        share_overlap(o, t, end);
-        }
+        return since(2 * HOP, over_at(t, now)); /* which it takes to notice */
 }
 
 /* What it said and what it was charged differ by so much: more that it says of the same work may be that. */
@@ -317,11 +280,12 @@ void window_late(Engine *e, uint32_t i, uint64_t now) {
 }
 
 static void over(Engine *e, EngineTenant *t, uint64_t now) {
-        uint64_t let_off;
+        uint64_t let_off, cost;
 
-        share_overlaps(e, t, now);
+        split_trust(t);
         let_off = forgiven(e, t, now);
-        charge(e, t, cost_of(e, t, now));
+        cost = cost_of(e, t, now);
+        charge(e, t, cost + min_u64(CHANGE, cost / 256));
         t->mercy = min_u64(MERCY, t->mercy - let_off + (has_come(t) ? t->paid / 2 : 0));
         settle(t, now);
         t->patience = min_u64(2 * t->patience, PATIENCE);
@@ -332,7 +296,6 @@ static void over(Engine *e, EngineTenant *t, uint64_t now) {
 
 /* Others go on beside it. What it had until now is charged, and what comes is when it is over. */
 static void give_up(Engine *e, EngineTenant *t, uint64_t now) {
-        share_overlaps(e, t, now);
         charge(e, t, cost_of(e, t, now));
         t->patience = max_u64(t->patience / 2, 2 * ENGINE_QUANTUM);
         t->state = ENGINE_OVERDUE;
@@ -346,7 +309,8 @@ static void give_up(Engine *e, EngineTenant *t, uint64_t now) {
 
 /* A window behind work that was late before it: all of its time is charged, and nobody waits for what was launched in it. Who is tied and
  * launches does not hang. */
-static void go_on_behind(EngineTenant *t, uint64_t now) {
+static void go_on_behind(Engine *e, EngineTenant *t, uint64_t now) {
+        split_charge(e, t, (int64_t) t->turn.rest); /* so long what was launched in it may go on */
         if (t->turn.depth > ONE_KERNEL && t->says.launched != t->launched)
                 t->hung_from = t->turn.closes;
         t->behind += t->paid;
@@ -368,13 +332,6 @@ static uint64_t believed(EngineTenant *t, uint64_t ns) {
         return paid;
 }
 
-static bool others_overdue(const Engine *e, const EngineTenant *t) {
-        for (uint32_t i = 0; i < e->n; i++)
-                if (&e->tenants[i] != t && e->tenants[i].state == ENGINE_OVERDUE)
-                        return true;
-        return false;
-}
-
 /* Half of the time beside others is its own, and all in which nobody had a window. Of what it says itself that it used beside them the
  * others get that half back which they were charged for: what it pays is what they get. */
 static void reconcile(Engine *e, EngineTenant *t, uint64_t now) {
@@ -391,7 +348,7 @@ static void reconcile(Engine *e, EngineTenant *t, uint64_t now) {
         t->patience = min_u64(2 * t->patience, PATIENCE); /* it has ended, and is paid for */
         t->state = ENGINE_CLOSED;
         t->told = false;
-        if (others_overdue(e, t))
+        if (split_is_contested(e, t))
                 return;
         for (uint32_t i = 0; i < e->n; i++) {
                 EngineTenant *o = &e->tenants[i];
@@ -414,10 +371,13 @@ uint64_t window_deadline(const EngineTenant *t) {
 }
 
 /* What was launched follows without a gap on what has ended: so the end is known from the beginning, as well as kernels are. */
+uint64_t window_expected(const EngineTenant *t) {
+        return first_kernel(t) + t->rested + since(t->busy, t->says.busy) +
+               min_u64(t->says.in_flight, PATIENCE);
+}
+
 uint64_t window_end(const EngineTenant *t, uint64_t now) {
-        uint64_t latest = now + min_u64(t->says.in_flight, PATIENCE);
-        uint64_t end = first_kernel(t) + t->rested + since(t->busy, t->says.busy) +
-                       min_u64(t->says.in_flight, PATIENCE);
+        uint64_t latest = now + min_u64(t->says.in_flight, PATIENCE), end = window_expected(t);
 
         if (t->says.drained)
                 return now;
@@ -449,7 +409,7 @@ void window_tend(Engine *e, uint32_t i, uint64_t now) {
         if (t->state == ENGINE_OVERDUE && is_over(t))
                 reconcile(e, t, now);
         else if (t->state == ENGINE_CLOSING && t->turn.behind)
-                go_on_behind(t, now);
+                go_on_behind(e, t, now);
         else if (t->state == ENGINE_CLOSING && is_over(t))
                 over(e, t, over_at(t, now));
         else if (t->state == ENGINE_CLOSING && now >= window_deadline(t) &&

@@ -313,6 +313,7 @@ static void read_rows(Model *m, uint32_t tenant) {
                             .launched = t->tally.launched,
                             .life = t->tally.life,
                             .apart = t->tally.apart,
+                            .unseen = t->tally.unseen,
                             .stuck = t->tally.stuck,
                             .n_active = t->tally.n_active,
                             .n_working = t->tally.n_working,

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What a tenant has had of the card in its newest window, and how long it is there. Times are ns. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct Part {
+        uint64_t had;       /* its own */
+        uint64_t turns;     /* others', while it was there */
+        uint64_t unused;    /* of its own: before its first work, and nobody else was there */
+        uint64_t came;      /* when it came to the card, or after a rest again; 0: it is not there */
+        uint64_t undecided; /* what it had since then, if that may be the end of another one's turn */
+        uint64_t expected;  /* when its work was to be over, by its own word */
+        bool second;        /* somebody was there when it came */
+} Part;
