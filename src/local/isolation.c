@@ -136,6 +136,7 @@ typedef struct Entry { /* as getdents64(2) gives them */
         char name[];
 } Entry;
 
+/* A directory that changes may say a name twice. */
 static int take_link(const char *from, const char *to) {
         char text[4096];
         ssize_t n = readlink(from, text, sizeof text);
@@ -143,7 +144,7 @@ static int take_link(const char *from, const char *to) {
         if (n < 0 || n == (ssize_t) sizeof text)
                 return n < 0 ? -errno : -ENAMETOOLONG;
         text[n] = '\0';
-        return symlink(text, to) < 0 ? -errno : 0;
+        return symlink(text, to) < 0 && errno != EEXIST ? -errno : 0;
 }
 
 static int make_target(const char *to, bool directory) {
