@@ -126,7 +126,7 @@ static int replace_directories(void) {
         return r < 0 ? r : replace_proc();
 }
 
-/* --- an /etc with one file more ---------------------------------------------------------------------------------- */
+/* --- an /etc with other files ------------------------------------------------------------------------------------ */
 
 typedef struct Entry { /* as getdents64(2) gives them */
         uint64_t ino;
@@ -136,6 +136,7 @@ typedef struct Entry { /* as getdents64(2) gives them */
         char name[];
 } Entry;
 
+/* A directory that changes may say a name twice. */
 static int take_link(const char *from, const char *to) {
         char text[4096];
         ssize_t n = readlink(from, text, sizeof text);
@@ -143,7 +144,7 @@ static int take_link(const char *from, const char *to) {
         if (n < 0 || n == (ssize_t) sizeof text)
                 return n < 0 ? -errno : -ENAMETOOLONG;
         text[n] = '\0';
-        return symlink(text, to) < 0 ? -errno : 0;
+        return symlink(text, to) < 0 && errno != EEXIST ? -errno : 0;
 }
 
 static int make_target(const char *to, bool directory) {
@@ -160,8 +161,30 @@ static int make_target(const char *to, bool directory) {
         return 0;
 }
 
-/* What cannot be brought along is not there; what went meanwhile, too. */
-static int take_entry(const char *name) {
+static int bind_entry(const char *from, const char *to, bool directory) {
+        int r = make_target(to, directory);
+
+        if (r == 0 && mount(from, to, NULL, MS_BIND | MS_REC, NULL) < 0) {
+                r = -errno;
+                (void) (directory ? rmdir(to) : unlink(to));
+        }
+        return r;
+}
+
+static bool is_in_etc(const IsolationMount *m) {
+        return strncmp(m->to, "/etc/", 5) == 0;
+}
+
+static bool is_covered(const IsolationMount *mounts, size_t n, const char *path) {
+        for (size_t i = 0; i < n; i++)
+                if (strcmp(mounts[i].to, path) == 0)
+                        return true;
+        return false;
+}
+
+/* What went meanwhile is not there. Nor is what a mount will cover: the machine may put another file in its place, and over one that it
+ * has removed nothing can be mounted. */
+static int take_entry(const IsolationMount *mounts, size_t n, const char *name) {
         char from[300], to[300];
         struct stat st;
         int r;
@@ -169,15 +192,15 @@ static int take_entry(const char *name) {
         if ((size_t) snprintf(from, sizeof from, "/etc/%s", name) >= sizeof from ||
             (size_t) snprintf(to, sizeof to, "/tmp/etc/%s", name) >= sizeof to)
                 return -ENAMETOOLONG;
-        if (lstat(from, &st) < 0)
-                return errno == ENOENT ? 0 : -errno;
-        if (S_ISLNK(st.st_mode))
-                return take_link(from, to);
-        r = make_target(to, S_ISDIR(st.st_mode));
-        return r == 0 && mount(from, to, NULL, MS_BIND | MS_REC, NULL) < 0 && errno != ENOENT ? -errno : r;
+        if (is_covered(mounts, n, from))
+                return 0;
+        r = lstat(from, &st) < 0 ? -errno : 0;
+        if (r == 0)
+                r = S_ISLNK(st.st_mode) ? take_link(from, to) : bind_entry(from, to, S_ISDIR(st.st_mode));
+        return r == -ENOENT ? 0 : r;
 }
 
-static int take_entries(int fd) {
+static int take_entries(int fd, const IsolationMount *mounts, size_t n_mounts) {
         union {
                 Entry first;
                 char bytes[4096];
@@ -192,15 +215,16 @@ static int take_entries(int fd) {
                         const Entry *e = (const Entry *) (buffer.bytes + at);
 
                         if (strcmp(e->name, ".") != 0 && strcmp(e->name, "..") != 0)
-                                r = take_entry(e->name);
+                                r = take_entry(mounts, n_mounts, e->name);
                         at += e->size;
                 }
         }
         return r;
 }
 
-/* In a read-only /etc no file can be made to mount over. So it is put together aside, from all that is there, and moved over it. */
-static int replace_etc(void) {
+/* In a read-only /etc no file can be made to mount over, and a mount over one of the machine's is gone without a word once the machine
+ * removes or replaces that (rename(2), as ldconfig does). So it is put together aside, from all that is there, and moved over it. */
+static int replace_etc(const IsolationMount *mounts, size_t n) {
         _cleanup_close_ int fd = open("/etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         int r;
 
@@ -208,7 +232,7 @@ static int replace_etc(void) {
                 return -errno;
         r = make_private_tmpfs("/tmp/etc", "size=1m,mode=755");
         if (r == 0)
-                r = take_entries(fd);
+                r = take_entries(fd, mounts, n);
         if (r == 0 && mount("/tmp/etc", "/etc", NULL, MS_MOVE, NULL) < 0)
                 r = -errno;
         return r < 0 ? r : (rmdir("/tmp/etc") < 0 ? -errno : 0);
@@ -271,11 +295,9 @@ static int put_mounts(const IsolationMount *mounts, size_t n, const int *fds, co
                 return -errno;
         r = make_private_tmpfs(SLICE_INSIDE, "size=64k,mode=755");
         for (size_t i = 0; i < n && r == 0; i++) {
-                bool missing = strncmp(mounts[i].to, "/etc/", 5) == 0 && access(mounts[i].to, F_OK) < 0;
-
-                if (missing && !replaced) {
+                if (is_in_etc(&mounts[i]) && !replaced) {
                         *ret_step = "making an /etc of its own";
-                        r = replace_etc();
+                        r = replace_etc(mounts, n);
                         replaced = true;
                 }
                 if (r == 0) {

@@ -319,6 +319,35 @@ true
         self.assertEqual(logs["with/main"], logs["without/main"])
         self.assertEqual(len(logs["with/main"]), len([x for x in ("/etc/alternatives/awk", "/etc/os-release") if os.path.islink(x)]) + 2)
 
+    def test_what_the_machine_replaces_meanwhile(self):
+        """As an installation of packages does: files of /etc are replaced, come and go. Who starts then starts, and keeps the cache that knows its libraries."""
+        replace = """
+import os
+parent, n = os.getppid(), 0
+os.mkdir("/etc/replaced")
+def put(path, text):
+    with open(path + "~", "wb") as f:
+        f.write(text)
+    os.rename(path + "~", path)
+with open("/etc/ld.so.cache", "rb") as f:
+    cache = f.read()
+while os.getppid() == parent:
+    n += 1
+    put("/etc/ld.so.cache", cache)
+    put("/etc/replaced/n", b"%d\\n" % n)
+    os.symlink("nowhere", "/etc/a-link")
+    os.unlink("/etc/a-link")
+"""
+        etc = 'mount -t tmpfs tmpfs /mnt && cp -a /etc/. /mnt 2>/dev/null; mount --bind /mnt /etc && ' \
+              f"""{{ {sys.executable} -c '{replace}' & until [ -e /etc/replaced/n ]; do sleep 0.1; done; "$@"; r=$?; kill $!; exit $r; }}"""
+        wait = "read first </etc/replaced/n; n=$first; until [ $n -gt $((first + 1)) ]; do sleep 0.1; read n </etc/replaced/n; done\n" \
+               "/sbin/ldconfig -p | grep -c /run/aliquot/sim/"
+        names = [f"p{i}" for i in range(12)]
+        logs = self.run_local(node("n0", "2x" + V100), node("n1", "2x" + V100, "share"),
+                              *(pod(n, container(wait, 1), node_name=f"n{i % 2}") for i, n in enumerate(names)),
+                              before=["unshare", "-Urm", "sh", "-c", etc, "sh"])
+        self.assertEqual([logs[f"{n}/main"] for n in names], [["2"]] * len(names))
+
     def test_twenty_containers(self):
         names = [f"p{i}" for i in range(20)]
         logs = self.run_local(node("n1", "2x" + V100), *(pod(n, container(f"aliquot-sample --gpu-mem-mib 700 -- {TOTAL}; aliquot-sample --gpu-mem-mib 1050 2>&1; true", 1))

@@ -466,6 +466,21 @@ static void contexts_end_below_threads(void) {
         ASSERT_INT(row()->wants, 0);
 }
 
+/* Nothing is charged that is not measured, also where the driver's thread was held up while it said so. */
+static void come_to_rest(void) {
+        settle();
+        while (account_get(&gate)->meters[0].closed > 0)
+                (void) usleep(100);
+        settle();
+}
+
+/* Whatever held this thread up while it was measured. */
+static bool is_known_to_be_short(void) {
+        const Estimate *e = estimate_find(&account_get(&gate)->estimates, 0x1000, 1);
+
+        return !estimate_is_doubtful(e) && estimate_nsec(e) < MSEC / 10;
+}
+
 /* A function that was tried with little work, often enough to be known, and then gets much of it: what runs behind the last mark, of
  * which nobody sees the end, is paid for, too, and when nothing runs nothing is. */
 static void more_work_than_before(void) {
@@ -475,12 +490,13 @@ static void more_work_than_before(void) {
         begin();
         over = 0;
         ASSERT_OK(pthread_create(&helper, NULL, driving, NULL));
-        for (unsigned i = 0; i < 100; i++) {
-                launch(1000);
-                (void) usleep(100);
-        }
-        while (driver.end > account_now() || account_get(&gate)->meters[0].closed > 0)
-                (void) usleep(100);
+        do {
+                for (unsigned i = 0; i < 100; i++) {
+                        launch(1000);
+                        (void) usleep(100);
+                }
+                come_to_rest();
+        } while (!is_known_to_be_short());
         (void) usleep(2000); /* the next one is measured */
         used = account_get(&gate)->meters[0].used;
         for (unsigned i = 0; i < 4; i++)
@@ -620,7 +636,7 @@ static void by_turns_short_and_long(void) {
                 launch(5000);
                 wait_for_the_card();
         }
-        settle();
+        come_to_rest();
         before = account_get(&gate)->meters[0].used;
         for (unsigned i = 0; i < 100; i++) {
                 launch(5000);
