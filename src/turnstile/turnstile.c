@@ -29,6 +29,7 @@ enum {
 #define HELD_MOST   (250 * MSEC)  /* behind what takes longer than it should */
 #define HELD_PAUSE  (1000 * MSEC) /* until the next time */
 #define LONG_WAIT   (20 * MSEC) /* of a launch: then it is said, and what it may be waiting behind looked at */
+#define STAND_LOOK  (1 * MSEC)  /* until one looks again whether what is in flight stands */
 #define LOST_AFTER                                                                                           \
         (2000 * MSEC) /* nothing is on the card, and something is in flight: a thread ended with it */
 
@@ -129,6 +130,7 @@ static Verdict pass(Asking *k) {
         uint32_t n = atomic_fetch_add_explicit(&k->meter->launches, 1, memory_order_relaxed);
 
         k->fills = k->fills || n + 1 >= k->most;
+        hosts_let_in(k->meter, k->now);
         return PASS;
 }
 
@@ -166,16 +168,19 @@ static uint64_t room_in(const Asking *k, uint64_t depth, uint64_t in_flight) {
         return others < room && room - others > part ? room - others : part;
 }
 
-/* The window is behind work that may wait for what comes: what was in flight when this process saw it first is not counted, as long as it is. */
+/* The window is behind work that may wait for what comes, or that work stands: what was in flight when this process saw it first is not counted,
+ * as long as it is. */
 static void look_behind(Asking *k, uint64_t in_flight) {
         Meter *m = k->meter;
         uint32_t known = atomic_load(&m->behind);
         uint64_t before;
 
+        bool behind = atomic_load_explicit(&k->limits->turn.flags, memory_order_relaxed) & TURN_BEHIND;
+
         k->before = 0;
-        if (!(atomic_load_explicit(&k->limits->turn.flags, memory_order_relaxed) & TURN_BEHIND))
+        if (!behind && !hosts_excuse(m))
                 return;
-        if (known != k->window) {
+        if (behind && known != k->window) {
                 atomic_store(&m->before, in_flight);
                 atomic_store(&m->launches_before, atomic_load(&m->launches));
                 (void) atomic_compare_exchange_strong(&m->behind, &known, k->window);
@@ -234,7 +239,7 @@ static Verdict by_balance(Asking *k, uint32_t percent) {
         }
         duty_fill(k->meter, &k->account->gate->cards[k->card].slice, percent, k->now);
         k->before = 0;
-        if ((in_flight >= LOCAL_DEPTH && !is_excused(k)) || (in_flight != 0 && is_crowded(k)))
+        if ((in_flight >= LOCAL_DEPTH && !is_excused(k) && !hosts_excuse(k->meter)) || (in_flight != 0 && is_crowded(k)))
                 return WAIT_DEPTH;
         if (!duty_take(k->meter, k->nsec))
                 return WAIT_BALANCE;
@@ -277,12 +282,28 @@ static uint64_t until_depth(const Asking *k) {
         return nsec < DEPTH_LEAST ? DEPTH_LEAST : nsec < DEPTH_WAIT ? nsec : DEPTH_WAIT;
 }
 
+/* Until what is in flight may be found to stand. */
+static uint64_t until_stand(const Asking *k) {
+        uint64_t from = hosts_from(k->meter, k->since);
+
+        if (from == UINT64_MAX || hosts_stands(k->meter))
+                return WINDOW_WAIT;
+        if (from <= k->now)
+                return STAND_LOOK;
+        return from - k->now < WINDOW_WAIT ? from - k->now : WINDOW_WAIT;
+}
+
 static void sleep_for(Asking *k, Verdict v) {
+        uint64_t nsec = v == WAIT_WINDOW  ? WINDOW_WAIT
+                        : v == WAIT_LATE  ? LATE_WAIT
+                        : v == WAIT_DEPTH ? until_depth(k)
+                                          : until_balance(k);
+
+        nsec = until_stand(k) < nsec ? until_stand(k) : nsec;
         if (v == WAIT_WINDOW || v == WAIT_LATE)
-                sleep_on(&k->limits->turn.window, k->window, 0, v == WAIT_LATE ? LATE_WAIT : WINDOW_WAIT);
+                sleep_on(&k->limits->turn.window, k->window, 0, nsec);
         else
-                sleep_on(&k->meter->wake, k->wake, FUTEX_PRIVATE_FLAG,
-                         v == WAIT_DEPTH ? until_depth(k) : until_balance(k));
+                sleep_on(&k->meter->wake, k->wake, FUTEX_PRIVATE_FLAG, nsec);
 }
 
 /* A thread that was ended between its turn and its launch left something in flight that nobody takes out. */
@@ -302,8 +323,19 @@ static void say_flags(Asking *k) {
         atomic_store(&k->meter->flags, (uint32_t) WORK_WAITS | (tied ? WORK_TIED : 0U));
 }
 
+/* Nothing in flight goes on, maybe because of this launch. True: it is to be judged anew. */
+static bool look_whether_it_stands(Asking *k, Verdict v) {
+        bool excused = hosts_excuse(k->meter);
+
+        if (!k->context || k->now < hosts_from(k->meter, k->since) ||
+            !account_is_tied(k->account, k->context, k->now))
+                return false;
+        hosts_stand(k->meter, v == WAIT_WINDOW || v == WAIT_LATE, k->now);
+        return v == WAIT_DEPTH && !excused;
+}
+
 static void wait_once(Asking *k, Verdict v) {
-        bool first = k->since == 0;
+        bool first = k->since == 0, again;
 
         atomic_store(&k->meter->waited, k->now);
         if (first) {
@@ -312,12 +344,15 @@ static void wait_once(Asking *k, Verdict v) {
         }
         if (k->context)
                 account_tend(k->account, k->context, ACCOUNT_ASK | (first ? ACCOUNT_CLOSE : 0), k->now);
+        again = look_whether_it_stands(k, v);
         if (k->now - k->since >= LONG_WAIT)
                 say_flags(k);
         account_want(k->account, k->card, k->now);
         account_drained(k->account, k->card);
         if (v == WAIT_DEPTH)
                 forget_lost(k);
+        if (again)
+                return;
         sleep_for(k, v);
 }
 
@@ -454,6 +489,39 @@ void turnstile_leave(Launch *l, int result) {
         } else if (l->stray && result == CU_SUCCESS && gate_get()) {
                 atomic_store(&account_get(gate_get())->strays, true);
         }
+}
+
+/* In the stream's context. */
+static HostPlace *wrap(Gate *g, const Launch *l, const HostCall *call) {
+        Account *a = account_get(g);
+        int card;
+        Context *c = account_context(a, l->handle, &card);
+
+        if (!c || card < 0 || !turnstile_limits(g->cards[card].slice.limits) || real_is_captured(l->stream))
+                return NULL; /* what is captured is called as often as the graph is launched */
+        account_cut(a, c, l->stream == STREAM_MINE ? spin_self() : (uintptr_t) l->stream, account_now());
+        return hosts_take(a, (uint32_t) card, call);
+}
+
+HostPlace *turnstile_host(Gate *g, const HostCall *call, CuHandle stream, bool twin) {
+        Launch l = {.stream = twin && !stream ? STREAM_MINE : stream};
+        HostPlace *p = NULL;
+        bool pushed;
+
+        l.handle = account_handle(account_get(g), l.stream, &l.foreign);
+        if (l.handle == 0)
+                return NULL; /* the driver is to say what is wrong */
+        pushed = push(&l);
+        if (pushed || !l.foreign)
+                p = wrap(g, &l, call);
+        pop(pushed);
+        return p;
+}
+
+/* After an error that is the context's end the driver calls some of them all the same. */
+void turnstile_host_given(Gate *g, HostPlace *p, int result) {
+        if (result != CU_SUCCESS && !is_fatal(result))
+                hosts_drop(account_get(g), p);
 }
 
 /* In the context, which need not be the current one. */

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "turnstile/hosts.h"
+
+#include <linux/futex.h>
+
+#include "turnstile/batch.h"
+
+enum { PLACES = 256, LONGER = 4 };
+
+#define WAIT_FIRST UINT64_C(2000000) /* ns of a function under way until it is taken to wait for a launch */
+#define WAIT_LEAST UINT64_C(200000)
+#define WAIT_MOST  UINT64_C(250000000)
+#define AT_ONCE    UINT64_C(2000000) /* ns: what ends so soon after a launch was let in waited for it */
+#define AGAIN      UINT64_C(20000000) /* ns: within a window, until more passes behind the same function */
+
+struct HostPlace {
+        _Atomic uint32_t used;
+        uint32_t card;
+        HostCall call;
+};
+
+/* Not asked for: the program's own memory is not ours to have. */
+static HostPlace places[PLACES];
+
+HostPlace *hosts_take(Account *a, uint32_t card, const HostCall *call) {
+        for (unsigned i = 0; i < PLACES; i++) {
+                uint32_t none = 0;
+
+                if (atomic_load_explicit(&places[i].used, memory_order_relaxed) != 0 ||
+                    !atomic_compare_exchange_strong(&places[i].used, &none, 1))
+                        continue;
+                places[i].card = card;
+                places[i].call = *call;
+                (void) atomic_fetch_add(&a->meters[card].hosts, 1);
+                return &places[i];
+        }
+        return NULL;
+}
+
+void hosts_drop(Account *a, HostPlace *p) {
+        (void) atomic_fetch_sub(&a->meters[p->card].hosts, 1);
+        atomic_store(&p->used, 0);
+}
+
+void hosts_begin_again(void) {
+        for (unsigned i = 0; i < PLACES; i++)
+                atomic_store(&places[i].used, 0);
+}
+
+/* ---- what stands ---- */
+
+static uint64_t wait_of(const Meter *m) {
+        uint64_t wait = atomic_load_explicit(&m->host_wait, memory_order_relaxed);
+
+        return wait != 0 ? wait : WAIT_FIRST;
+}
+
+uint64_t hosts_from(const Meter *m, uint64_t waits) {
+        uint64_t since = atomic_load(&m->host_since);
+
+        if (since == 0)
+                return UINT64_MAX;
+        return (since > waits ? since : waits) + wait_of(m);
+}
+
+/* A function is named by when it began: with its end all that was said of it is void. */
+static bool is_of(uint64_t since, const Meter *m) {
+        return since != 0 && since == atomic_load(&m->host_since);
+}
+
+void hosts_stand(Meter *m, bool said, uint64_t now) {
+        uint64_t since = atomic_load(&m->host_since);
+
+        if (!said && hosts_excuse(m) && now - atomic_load(&m->excused_at) < AGAIN)
+                return;
+        atomic_store(&m->before, atomic_load(&m->in_flight));
+        atomic_store(&m->launches_before, atomic_load(&m->launches));
+        atomic_store(&m->excused_at, now);
+        atomic_store(&m->host_excused, since);
+        if (said)
+                atomic_store(&m->host_stands, since);
+}
+
+bool hosts_stands(const Meter *m) {
+        return is_of(atomic_load_explicit(&m->host_stands, memory_order_relaxed), m);
+}
+
+bool hosts_excuse(const Meter *m) {
+        return is_of(atomic_load_explicit(&m->host_excused, memory_order_relaxed), m);
+}
+
+void hosts_let_in(Meter *m, uint64_t now) {
+        uint64_t since = atomic_load_explicit(&m->host_excused, memory_order_relaxed);
+
+        if (!is_of(since, m))
+                return;
+        atomic_store(&m->host_stands, 0);
+        if (atomic_exchange(&m->host_freed, since) != since)
+                atomic_store(&m->freed_at, now);
+}
+
+/* ---- in the driver's thread, which must not call the driver ---- */
+
+static void learn(Meter *m, uint64_t since, uint64_t now) {
+        uint64_t wait = wait_of(m);
+
+        if (atomic_load(&m->host_stands) == since)
+                wait = wait * LONGER < WAIT_MOST ? wait * LONGER : WAIT_MOST;
+        else if (atomic_load(&m->host_freed) == since && now - atomic_load(&m->freed_at) < AT_ONCE)
+                wait = wait / 2 > WAIT_LEAST ? wait / 2 : WAIT_LEAST;
+        atomic_store_explicit(&m->host_wait, wait, memory_order_relaxed);
+}
+
+/* Who waits reckons from now on. */
+static void wake(Account *a, uint32_t card) {
+        const SliceTurn *turn = &a->gate->cards[card].slice.limits->turn;
+
+        account_wake(a, card);
+        if (atomic_load(&a->meters[card].waiters) > 0)
+                (void) sys_call(SYS_futex, &turn->window, FUTEX_WAKE, INT32_MAX, 0, 0, 0);
+}
+
+static void begins(Account *a, uint32_t card) {
+        Meter *m = &a->meters[card];
+
+        if (atomic_fetch_add(&m->inside, 1) == 0)
+                atomic_store(&m->host_since, account_now());
+        wake(a, card);
+}
+
+static void ends(Account *a, uint32_t card) {
+        Meter *m = &a->meters[card];
+        uint64_t now = account_now(), since = atomic_load(&m->host_since);
+        bool stood = hosts_excuse(m), said;
+
+        learn(m, since, now);
+        if (stood)
+                atomic_store(&m->resumed, now);
+        (void) atomic_fetch_sub(&m->hosts, 1);
+        said = atomic_exchange(&m->host_since, atomic_fetch_sub(&m->inside, 1) == 1 ? 0 : now) != 0 &&
+               atomic_exchange(&m->host_stands, 0) == since;
+        if (said && atomic_load(&m->closed) > 0)
+                account_want(a, card, now); /* it is on the card again */
+        account_wake(a, card);
+}
+
+static HostCall take_call(HostPlace *p, uint32_t *ret_card) {
+        HostCall call = p->call;
+
+        *ret_card = p->card;
+        atomic_store(&p->used, 0);
+        return call;
+}
+
+void hosts_run(void *place) {
+        uint32_t card;
+        HostCall call = take_call(place, &card);
+
+        begins(account_known(), card);
+        call.run(call.data);
+        ends(account_known(), card);
+}
+
+void hosts_back(CuHandle stream, CuResult result, void *place) {
+        uint32_t card;
+        HostCall call = take_call(place, &card);
+
+        begins(account_known(), card);
+        call.back(stream, result, call.data);
+        ends(account_known(), card);
+}
