@@ -5,13 +5,12 @@
 
 #include "turnstile/batch.h"
 
-enum { PLACES = 256, LONGER = 4 };
+enum { PLACES = 256, LONGER = 4, ALLOWED = 64 };
 
 #define WAIT_FIRST UINT64_C(2000000) /* ns of a function under way until it is taken to wait for a launch */
 #define WAIT_LEAST UINT64_C(200000)
 #define WAIT_MOST  UINT64_C(250000000)
 #define AT_ONCE    UINT64_C(2000000) /* ns: what ends so soon after a launch was let in waited for it */
-#define AGAIN      UINT64_C(20000000) /* ns: within a window, until more passes behind the same function */
 
 struct HostPlace {
         _Atomic uint32_t used;
@@ -68,17 +67,21 @@ static bool is_of(uint64_t since, const Meter *m) {
         return since != 0 && since == atomic_load(&m->host_since);
 }
 
-void hosts_stand(Meter *m, bool said, uint64_t now) {
+bool hosts_stand(Meter *m, bool said) {
         uint64_t since = atomic_load(&m->host_since);
 
-        if (!said && hosts_excuse(m) && now - atomic_load(&m->excused_at) < AGAIN)
-                return;
+        uint32_t allowed = atomic_load(&m->allowed);
+
+        if (said ? hosts_stands(m)
+                 : hosts_excuse(m) && atomic_load(&m->launches) == atomic_load(&m->launches_before))
+                return false; /* nothing has passed since that was said */
+        atomic_store(&m->allowed, !hosts_excuse(m) ? 1 : allowed < ALLOWED ? 2 * allowed : ALLOWED);
         atomic_store(&m->before, atomic_load(&m->in_flight));
         atomic_store(&m->launches_before, atomic_load(&m->launches));
-        atomic_store(&m->excused_at, now);
         atomic_store(&m->host_excused, since);
         if (said)
                 atomic_store(&m->host_stands, since);
+        return true;
 }
 
 bool hosts_stands(const Meter *m) {

@@ -36,9 +36,9 @@ void hosts_begin_again(void);
 
 /* When a launch has waited since then, and nothing in flight has begun: from when on that stands; UINT64_MAX: no function is under way. */
 uint64_t hosts_from(const Meter *m, uint64_t waits);
-/* It does. said: the window is closed, and the row is to say that nothing is on the card. */
-void hosts_stand(Meter *m, bool said, uint64_t now);
+/* It does. said: the window is closed, and the row is to say that nothing is on the card. False: that is known, and nothing has passed since. */
+bool hosts_stand(Meter *m, bool said);
 bool hosts_stands(const Meter *m); /* and the row says so */
-/* What stands is not counted: as long as the function is under way. */
+/* What stands is not counted, as long as the function is under way: one launch passes, then two, and so on, each time that nothing goes on. */
 bool hosts_excuse(const Meter *m);
 void hosts_let_in(Meter *m, uint64_t now); /* a launch passes */

@@ -49,7 +49,7 @@ typedef struct Asking { /* one launch that wants to pass */
         uint32_t window, wake; /* as they were when it was judged */
         uint64_t crowded;      /* since when there are too many; 0: there are not */
         uint64_t before;       /* ns in flight that are not counted in this window */
-        uint32_t most;         /* launches in flight */
+        uint32_t most, room;   /* launches in flight; beside those that are not counted */
         bool cold;             /* nsec is not known */
         bool fills;            /* there is no room for another one */
 } Asking;
@@ -108,12 +108,15 @@ static bool is_held(Asking *k) {
         return false;
 }
 
+static uint32_t launches_before(const Asking *k) {
+        return k->before > 0 ? atomic_load(&k->meter->launches_before) : 0;
+}
+
 /* Estimates may be nothing: who is short, and then long, gets no further than so many, and to so many only by having been measured. Not for ever, see above: then some more pass. */
 static bool is_crowded(Asking *k) {
-        uint32_t n = atomic_load_explicit(&k->meter->launches, memory_order_relaxed),
-                 before = k->before > 0 ? atomic_load(&k->meter->launches_before) : 0;
+        uint32_t n = atomic_load_explicit(&k->meter->launches, memory_order_relaxed);
 
-        if (n < before + k->most) {
+        if (n < launches_before(k) + k->room) {
                 k->crowded = 0;
                 return false;
         }
@@ -129,7 +132,7 @@ static bool is_crowded(Asking *k) {
 static Verdict pass(Asking *k) {
         uint32_t n = atomic_fetch_add_explicit(&k->meter->launches, 1, memory_order_relaxed);
 
-        k->fills = k->fills || n + 1 >= k->most;
+        k->fills = k->fills || n + 1 >= launches_before(k) + k->room;
         hosts_let_in(k->meter, k->now);
         return PASS;
 }
@@ -178,8 +181,11 @@ static void look_behind(Asking *k, uint64_t in_flight) {
         bool behind = atomic_load_explicit(&k->limits->turn.flags, memory_order_relaxed) & TURN_BEHIND;
 
         k->before = 0;
+        k->room = k->most;
         if (!behind && !hosts_excuse(m))
                 return;
+        if (hosts_excuse(m) && atomic_load(&m->allowed) < k->room)
+                k->room = atomic_load(&m->allowed);
         if (behind && known != k->window) {
                 atomic_store(&m->before, in_flight);
                 atomic_store(&m->launches_before, atomic_load(&m->launches));
@@ -201,6 +207,7 @@ static Verdict by_window(Asking *k) {
         uint64_t depth = atomic_load_explicit(&t->depth, memory_order_relaxed), room;
 
         suppose(k, depth);
+        k->room = k->most;
         if (!(atomic_load_explicit(&t->flags, memory_order_relaxed) & TURN_GATED)) {
                 (void) atomic_fetch_add(&k->meter->in_flight, k->nsec);
                 return pass(k);
@@ -233,6 +240,7 @@ static Verdict by_balance(Asking *k, uint32_t percent) {
         uint64_t in_flight = atomic_load(&k->meter->in_flight);
 
         suppose(k, LOCAL_DEPTH);
+        k->room = k->most;
         if (percent == 0) { /* nothing is known to keep to */
                 (void) atomic_fetch_add(&k->meter->in_flight, k->nsec);
                 return pass(k);
@@ -325,13 +333,10 @@ static void say_flags(Asking *k) {
 
 /* Nothing in flight goes on, maybe because of this launch. True: it is to be judged anew. */
 static bool look_whether_it_stands(Asking *k, Verdict v) {
-        bool excused = hosts_excuse(k->meter);
-
         if (!k->context || k->now < hosts_from(k->meter, k->since) ||
             !account_is_tied(k->account, k->context, k->now))
                 return false;
-        hosts_stand(k->meter, v == WAIT_WINDOW || v == WAIT_LATE, k->now);
-        return v == WAIT_DEPTH && !excused;
+        return hosts_stand(k->meter, v == WAIT_WINDOW || v == WAIT_LATE) && v == WAIT_DEPTH;
 }
 
 static void wait_once(Asking *k, Verdict v) {
