@@ -5,10 +5,10 @@
 
 #include "turnstile/batch.h"
 
-enum { PLACES = 256, LONGER = 4, ALLOWED = 64 };
+enum { PLACES = 256, LONGER = 4, ALLOWED = 64, FEW = 2 };
 
 #define WAIT_FIRST UINT64_C(2000000) /* ns of a function under way until it is taken to wait for a launch */
-#define WAIT_LEAST UINT64_C(200000)
+#define WAIT_LEAST UINT64_C(100000)
 #define WAIT_MOST  UINT64_C(250000000)
 #define AT_ONCE    UINT64_C(2000000) /* ns: what ends so soon after a launch was let in waited for it */
 
@@ -93,24 +93,68 @@ bool hosts_excuse(const Meter *m) {
 }
 
 void hosts_let_in(Meter *m, uint64_t now) {
-        uint64_t since = atomic_load_explicit(&m->host_excused, memory_order_relaxed);
+        uint64_t since = atomic_load_explicit(&m->host_since, memory_order_relaxed);
 
-        if (!is_of(since, m))
+        if (since == 0)
+                return;
+        atomic_store_explicit(&m->host_passed, since, memory_order_relaxed);
+        if (atomic_load(&m->host_excused) != since)
                 return;
         atomic_store(&m->host_stands, 0);
-        if (atomic_exchange(&m->host_freed, since) != since)
-                atomic_store(&m->freed_at, now);
+        atomic_store(&m->freed_at, now);
+        atomic_store(&m->host_freed, since);
+}
+
+uint64_t hosts_rest(const Meter *m, uint64_t now) {
+        uint64_t since = atomic_load(&m->host_since),
+                 mean = atomic_load_explicit(&m->host_nsec, memory_order_relaxed);
+
+        return since != 0 && since + mean > now ? since + mean - now : 0;
+}
+
+/* Of a context that failed some may never be called, so those that have not begun count only beside work. */
+uint64_t hosts_time(const Meter *m, uint64_t now) {
+        uint32_t hosts = atomic_load_explicit(&m->hosts, memory_order_relaxed),
+                 inside = atomic_load_explicit(&m->inside, memory_order_relaxed);
+        uint64_t mean = atomic_load_explicit(&m->host_nsec, memory_order_relaxed);
+
+        return hosts_rest(m, now) + (hosts > inside ? hosts - inside : 0) * mean;
 }
 
 /* ---- in the driver's thread, which must not call the driver ---- */
 
+static void learn_time(Meter *m, uint64_t nsec) {
+        uint64_t mean = atomic_load_explicit(&m->host_nsec, memory_order_relaxed);
+
+        nsec = nsec < WAIT_MOST ? nsec : WAIT_MOST;
+        atomic_store_explicit(&m->host_nsec, mean - mean / 8 + nsec / 8, memory_order_relaxed);
+}
+
+/* One that was waited for though nothing was let in, or that went on although something was, did not wait for a launch. */
+static bool waited(const Meter *m, uint64_t since, uint64_t now) {
+        return atomic_load(&m->host_freed) == since && now - atomic_load(&m->freed_at) < AT_ONCE &&
+               atomic_load(&m->allowed) <= FEW;
+}
+
+static uint64_t longer(uint64_t wait, uint64_t took) {
+        uint64_t most = 2 * took < WAIT_MOST ? 2 * took : WAIT_MOST,
+                 next = LONGER * wait < most ? LONGER * wait : most;
+
+        return next > wait ? next : wait;
+}
+
+static uint64_t shorter(uint64_t wait) {
+        return wait / 2 > WAIT_LEAST ? wait / 2 : WAIT_LEAST;
+}
+
 static void learn(Meter *m, uint64_t since, uint64_t now) {
+        bool excused = atomic_load(&m->host_excused) == since, tied = excused && waited(m, since, now);
         uint64_t wait = wait_of(m);
 
-        if (atomic_load(&m->host_stands) == since)
-                wait = wait * LONGER < WAIT_MOST ? wait * LONGER : WAIT_MOST;
-        else if (atomic_load(&m->host_freed) == since && now - atomic_load(&m->freed_at) < AT_ONCE)
-                wait = wait / 2 > WAIT_LEAST ? wait / 2 : WAIT_LEAST;
+        if (excused)
+                wait = tied ? shorter(wait) : longer(wait, now - since);
+        if (atomic_load(&m->host_passed) != since) /* else who knows what it waited for */
+                learn_time(m, now - since);
         atomic_store_explicit(&m->host_wait, wait, memory_order_relaxed);
 }
 

@@ -10,8 +10,8 @@
  * the card does nothing of it. Then the row says that nothing is on the card, so that nobody waits for its end and the next window comes in
  * its turn; and what stands is not counted where that window has room.
  *
- * How long that is, is learnt: a function that ends though the launch is still held did not wait for it, and the next ones are given four times
- * as long; one that ends when the launch is let in, half of it. */
+ * How long that is, is learnt: a function that ends though the launch is still held, or goes on though some were let in, did not wait
+ * for them, and the next ones are given up to four times as long; one that ends when a launch is let in, half of it. */
 
 #include "turnstile/account.h"
 
@@ -41,4 +41,7 @@ bool hosts_stand(Meter *m, bool said);
 bool hosts_stands(const Meter *m); /* and the row says so */
 /* What stands is not counted, as long as the function is under way: one launch passes, then two, and so on, each time that nothing goes on. */
 bool hosts_excuse(const Meter *m);
+/* ns that they take by themselves, in the mean: what is left of the one that is under way, and that of all one after the other. */
+uint64_t hosts_rest(const Meter *m, uint64_t now);
+uint64_t hosts_time(const Meter *m, uint64_t now);
 void hosts_let_in(Meter *m, uint64_t now); /* a launch passes */

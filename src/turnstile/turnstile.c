@@ -204,7 +204,8 @@ static uint64_t counted(const Asking *k, uint64_t in_flight) {
 static Verdict by_window(Asking *k) {
         const SliceTurn *t = &k->limits->turn;
         uint64_t in_flight = atomic_load_explicit(&k->meter->in_flight, memory_order_relaxed);
-        uint64_t depth = atomic_load_explicit(&t->depth, memory_order_relaxed), room;
+        uint64_t depth = atomic_load_explicit(&t->depth, memory_order_relaxed), hosts, rest,
+                 room;
 
         suppose(k, depth);
         k->room = k->most;
@@ -220,12 +221,14 @@ static Verdict by_window(Asking *k) {
         look_behind(k, in_flight);
         if (counted(k, in_flight) != 0 && (is_crowded(k) || (k->before == 0 && is_held(k))))
                 return WAIT_DEPTH;
+        hosts = k->before == 0 ? hosts_time(k->meter, k->now) : 0;
+        rest = k->before == 0 ? hosts_rest(k->meter, k->now) : 0;
         room = room_in(k, depth, counted(k, in_flight));
         do
-                if (counted(k, in_flight) != 0 && counted(k, in_flight) >= room)
+                if (counted(k, in_flight) + hosts >= room && (counted(k, in_flight) != 0 || (rest != 0 && rest >= room)))
                         return WAIT_DEPTH;
         while (!atomic_compare_exchange_weak(&k->meter->in_flight, &in_flight, in_flight + k->nsec));
-        k->fills = counted(k, in_flight) + k->nsec >= room;
+        k->fills = counted(k, in_flight) + hosts + k->nsec >= room;
         if (atomic_load_explicit(&k->meter->window, memory_order_relaxed) != k->window)
                 account_begins(k->account, k->card, k->window, k->now);
         return pass(k);
