@@ -17,8 +17,8 @@ enum {
 static bool worth_measuring(Account *a, const Batch *b, bool cold, uint64_t now) {
         const Meter *m = &a->meters[b->context->card];
 
-        return cold || atomic_load(&m->closed) > 0 || atomic_load(&m->hosts) > 0 || atomic_load(&m->marks) < MARKS_FIRST ||
-               now - atomic_load(&m->marked) >= MARK_PAUSE;
+        return cold || atomic_load(&m->closed) > 0 || atomic_load(&m->hosts) > 0 ||
+               atomic_load(&m->marks) < MARKS_FIRST || now - atomic_load(&m->marked) >= MARK_PAUSE;
 }
 
 /* At random, because who knows which are not looked at has these for nothing. */

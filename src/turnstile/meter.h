@@ -42,10 +42,10 @@ typedef struct Meter {                    /* of one card */
          * launch passed. Times are 0 where there is none */
         _Atomic uint32_t hosts, inside;
         _Atomic uint64_t host_since, host_stands, host_excused, host_freed, host_passed;
-        _Atomic uint64_t freed_at, resumed;   /* when; the last one that something stood behind ended */
-        _Atomic uint32_t allowed;             /* launches behind what stands */
-        _Atomic uint64_t host_nsec; /* how long one takes by itself, in the mean */
-        _Atomic uint64_t host_wait;                     /* ns, until one is taken to wait for a launch; 0: none learnt yet */
+        _Atomic uint64_t freed_at, resumed; /* when; the last one that something stood behind ended */
+        _Atomic uint32_t allowed;           /* launches behind what stands */
+        _Atomic uint64_t host_nsec;         /* how long one takes by itself, in the mean */
+        _Atomic uint64_t host_wait; /* ns, until one is taken to wait for a launch; 0: none learnt yet */
         Peers seen;
         Beat beat; /* the arbiter's */
 } Meter;

@@ -29,6 +29,7 @@ enum {
 #define HELD_MOST   (250 * MSEC)  /* behind what takes longer than it should */
 #define HELD_PAUSE  (1000 * MSEC) /* until the next time */
 #define LONG_WAIT   (20 * MSEC) /* of a launch: then it is said, and what it may be waiting behind looked at */
+#define STANDS_MOST (40 * MSEC) /* in flight: who has more stand waits as if nothing was known */
 #define STAND_LOOK  (1 * MSEC)  /* until one looks again whether what is in flight stands */
 #define LOST_AFTER                                                                                           \
         (2000 * MSEC) /* nothing is on the card, and something is in flight: a thread ended with it */
@@ -204,8 +205,7 @@ static uint64_t counted(const Asking *k, uint64_t in_flight) {
 static Verdict by_window(Asking *k) {
         const SliceTurn *t = &k->limits->turn;
         uint64_t in_flight = atomic_load_explicit(&k->meter->in_flight, memory_order_relaxed);
-        uint64_t depth = atomic_load_explicit(&t->depth, memory_order_relaxed), hosts, rest,
-                 room;
+        uint64_t depth = atomic_load_explicit(&t->depth, memory_order_relaxed), hosts, rest, room;
 
         suppose(k, depth);
         k->room = k->most;
@@ -225,7 +225,8 @@ static Verdict by_window(Asking *k) {
         rest = k->before == 0 ? hosts_rest(k->meter, k->now) : 0;
         room = room_in(k, depth, counted(k, in_flight));
         do
-                if (counted(k, in_flight) + hosts >= room && (counted(k, in_flight) != 0 || (rest != 0 && rest >= room)))
+                if (counted(k, in_flight) + hosts >= room &&
+                    (counted(k, in_flight) != 0 || (rest != 0 && rest >= room)))
                         return WAIT_DEPTH;
         while (!atomic_compare_exchange_weak(&k->meter->in_flight, &in_flight, in_flight + k->nsec));
         k->fills = counted(k, in_flight) + hosts + k->nsec >= room;
@@ -250,7 +251,8 @@ static Verdict by_balance(Asking *k, uint32_t percent) {
         }
         duty_fill(k->meter, &k->account->gate->cards[k->card].slice, percent, k->now);
         k->before = 0;
-        if ((in_flight >= LOCAL_DEPTH && !is_excused(k) && !hosts_excuse(k->meter)) || (in_flight != 0 && is_crowded(k)))
+        if ((in_flight >= LOCAL_DEPTH && !is_excused(k) && !hosts_excuse(k->meter)) ||
+            (in_flight != 0 && is_crowded(k)))
                 return WAIT_DEPTH;
         if (!duty_take(k->meter, k->nsec))
                 return WAIT_BALANCE;
@@ -337,6 +339,7 @@ static void say_flags(Asking *k) {
 /* Nothing in flight goes on, maybe because of this launch. True: it is to be judged anew. */
 static bool look_whether_it_stands(Asking *k, Verdict v) {
         if (!k->context || k->now < hosts_from(k->meter, k->since) ||
+            atomic_load(&k->meter->in_flight) > STANDS_MOST ||
             !account_is_tied(k->account, k->context, k->now))
                 return false;
         return hosts_stand(k->meter, v == WAIT_WINDOW || v == WAIT_LATE) && v == WAIT_DEPTH;

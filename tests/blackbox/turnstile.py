@@ -528,7 +528,7 @@ class Turnstile(unittest.TestCase):
         while program.taken() < 320:
             taken = program.taken()
             slices.open(depth=4 * MSEC)
-            until(lambda: program.taken() >= min(taken + 8, 320), "launches")
+            until(lambda: program.taken() >= min(taken + 5, 320), "launches")
             slices.close()
             until(lambda: program.taken() == 320 or (slices.row()[3] == slices.number and slices.row()[2] == 0),
                   "the window is over: %s" % (slices.row(),))

@@ -41,6 +41,9 @@
         X(cuModuleUnload, (CUmodule m))                                                                      \
         X(cuStreamCreate, (CUstream * ret, unsigned flags))                                                  \
         X(cuLaunchHostFunc, (CUstream s, CUhostFn run, void *data))                                          \
+        X(cuMemAlloc_v2, (CUdeviceptr * ret, size_t size))                                                   \
+        X(cuStreamWaitValue32_v2, (CUstream s, CUdeviceptr at, cuuint32_t value, unsigned flags))            \
+        X(cuStreamWriteValue32_v2, (CUstream s, CUdeviceptr at, cuuint32_t value, unsigned flags))           \
         X(cuStreamAddCallback, (CUstream s, CUstreamCallback run, void *data, unsigned flags))               \
         X(cuStreamSynchronize, (CUstream s))                                                                 \
         X(cuStreamBeginCapture_v2, (CUstream s, int mode))                                                   \
@@ -520,19 +523,24 @@ static void let_us(void *until) {
                 (void) usleep(100);
 }
 
-/* All that is launched waits for a function, which waits for the last launch. */
+/* All that is launched waits for a word, which is written after the last launch. */
 static void task_behind(void) {
-        _Atomic bool all = false;
+        CUdeviceptr word;
+        CUstream other;
 
         (void) begin();
+        OK(cu.cuMemAlloc_v2(&word, 4));
+        OK(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+        OK(cu.cuStreamWriteValue32_v2(other, word, 0, 0));
+        OK(cu.cuStreamSynchronize(other));
         say("ready");
         for (unsigned i = 0; i < 100; i++)
                 OK(by_kernel());
         OK(cu.cuCtxSynchronize());
-        OK(cu.cuLaunchHostFunc(stream, let_us, &all));
+        OK(cu.cuStreamWaitValue32_v2(stream, word, 1, CU_STREAM_WAIT_VALUE_GEQ));
         for (unsigned i = 0; i < n; i++)
                 OK(launch());
-        all = true;
+        OK(cu.cuStreamWriteValue32_v2(other, word, 1, 0));
         OK(cu.cuCtxSynchronize());
         say("launched");
         hear();
