@@ -90,8 +90,6 @@ Account *account_get(Gate *g); /* never NULL; memory of its own is not asked for
 uintptr_t account_handle(const Account *a, CuHandle stream, bool *ret_foreign);
 /* NULL: no room for one more. *ret_card is -1 if its card is not known, or the handle is 0. */
 Context *account_context(Account *a, uintptr_t handle, int *ret_card);
-/* What comes into the stream next does not begin with what is before it: that is marked. */
-void account_cut(Account *a, Context *c, uintptr_t key, uint64_t now);
 void account_stream_ends(Account *a, CuHandle stream); /* before the driver is told; its work goes on */
 
 /* An open batch of the stream, for a launch that is about to be made; NULL: there is none to be had, or the place is not this context's

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "turnstile/batch-internal.h"
+#include "turnstile/ends.h"
 
 /* How much work, or how long, until a batch is closed though nothing asks for it (MARK_QUIET, too): what may be behind the last mark. A
  * mark costs some microseconds of the launching thread, none of the card. */
