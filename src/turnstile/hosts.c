@@ -177,15 +177,18 @@ static void begins(Account *a, uint32_t card) {
 
 static void ends(Account *a, uint32_t card) {
         Meter *m = &a->meters[card];
-        uint64_t now = account_now(), since = atomic_load(&m->host_since);
+        uint64_t now = account_now(), since = atomic_load(&m->host_since), next;
         bool stood = hosts_excuse(m), said;
 
-        learn(m, since, now);
+        if (since != 0)
+                learn(m, since, now);
         if (stood)
                 atomic_store(&m->resumed, now);
         (void) atomic_fetch_sub(&m->hosts, 1);
-        said = atomic_exchange(&m->host_since, atomic_fetch_sub(&m->inside, 1) == 1 ? 0 : now) != 0 &&
-               atomic_exchange(&m->host_stands, 0) == since;
+        next = atomic_fetch_sub(&m->inside, 1) == 1 ? 0 : now;
+        said = since != 0 && atomic_load(&m->host_stands) == since;
+        (void) atomic_compare_exchange_strong(&m->host_since, &since,
+                                              next); /* or another one began just now */
         if (said && atomic_load(&m->closed) > 0)
                 account_want(a, card, now); /* it is on the card again */
         account_wake(a, card);
