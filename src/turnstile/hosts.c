@@ -177,8 +177,8 @@ static void begins(Account *a, uint32_t card) {
 
 static void ends(Account *a, uint32_t card) {
         Meter *m = &a->meters[card];
-        uint64_t now = account_now(), since = atomic_load(&m->host_since), next;
-        bool stood = hosts_excuse(m), said;
+        uint64_t now = account_now(), since = atomic_load(&m->host_since), next, there;
+        bool stood = hosts_excuse(m);
 
         if (since != 0)
                 learn(m, since, now);
@@ -186,10 +186,10 @@ static void ends(Account *a, uint32_t card) {
                 atomic_store(&m->resumed, now);
         (void) atomic_fetch_sub(&m->hosts, 1);
         next = atomic_fetch_sub(&m->inside, 1) == 1 ? 0 : now;
-        said = since != 0 && atomic_load(&m->host_stands) == since;
-        (void) atomic_compare_exchange_strong(&m->host_since, &since,
+        there = since;
+        (void) atomic_compare_exchange_strong(&m->host_since, &there,
                                               next); /* or another one began just now */
-        if (said && atomic_load(&m->closed) > 0)
+        if (since != 0 && atomic_load(&m->host_stands) == since && atomic_load(&m->closed) > 0)
                 account_want(a, card, now); /* it is on the card again */
         account_wake(a, card);
 }
