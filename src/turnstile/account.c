@@ -9,6 +9,7 @@
 #include "guest/loaded.h"
 #include "turnstile/batch.h"
 #include "turnstile/ends.h"
+#include "turnstile/hosts.h"
 
 enum {
         CLOCK_NONE = 1,
@@ -92,6 +93,7 @@ static void begin_again(Account *a, Gate *g) {
         for (unsigned i = 0; i < GATE_CARDS; i++)
                 clear_meter(&a->meters[i]);
         atomic_store(&a->strays, false);
+        hosts_begin_again();
         a->gate = g;
         atomic_store_explicit(&a->pid, g->pid, memory_order_release);
 }
@@ -414,7 +416,8 @@ static void say_wants(Account *a, uint32_t card, uint64_t now) {
 void account_want(Account *a, uint32_t card, uint64_t now) {
         Meter *m = &a->meters[card];
         SliceWork *row = row_of(a, card);
-        uint64_t nsec = atomic_load(&m->closed) > 0 ? atomic_load(&m->in_flight) : 0;
+        bool works = atomic_load(&m->closed) > 0 && !hosts_stands(m);
+        uint64_t nsec = works ? atomic_load(&m->in_flight) : 0;
 
         atomic_store_explicit(&row->in_flight, (uint32_t) (nsec < WORK_MOST ? nsec : WORK_MOST),
                               memory_order_relaxed);
@@ -461,7 +464,8 @@ static void say_drained(Account *a, uint32_t card, bool idles) {
         SliceWork *row = row_of(a, card);
         bool told;
 
-        if (!is_over(turn, &a->meters[card], window) || atomic_load(&a->meters[card].closed) != 0 ||
+        if (!is_over(turn, &a->meters[card], window) ||
+            (atomic_load(&a->meters[card].closed) != 0 && !hosts_stands(&a->meters[card])) ||
             atomic_load(&row->drained) == number) {
                 if (idles && is_open(turn) && tells_of_pause(&a->meters[card]))
                         peers_ring(&a->gate->cards[card].slice);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "turnstile/batch-internal.h"
+#include "turnstile/ends.h"
 
 /* How much work, or how long, until a batch is closed though nothing asks for it (MARK_QUIET, too): what may be behind the last mark. A
  * mark costs some microseconds of the launching thread, none of the card. */
@@ -17,8 +18,8 @@ enum {
 static bool worth_measuring(Account *a, const Batch *b, bool cold, uint64_t now) {
         const Meter *m = &a->meters[b->context->card];
 
-        return cold || atomic_load(&m->closed) > 0 || atomic_load(&m->marks) < MARKS_FIRST ||
-               now - atomic_load(&m->marked) >= MARK_PAUSE;
+        return cold || atomic_load(&m->closed) > 0 || atomic_load(&m->hosts) > 0 ||
+               atomic_load(&m->marks) < MARKS_FIRST || now - atomic_load(&m->marked) >= MARK_PAUSE;
 }
 
 /* At random, because who knows which are not looked at has these for nothing. */
@@ -131,6 +132,23 @@ Batch *account_open(Account *a, Context *c, uintptr_t handle, CuHandle stream, u
         }
         measure_all(a, c, now); /* so that there is one next time */
         return NULL;
+}
+
+void account_cut(Account *a, Context *c, uintptr_t key, uint64_t now) {
+        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
+                Batch *b = &c->batches[i];
+
+                if (__atomic_load_n(&b->key, __ATOMIC_RELAXED) != key || !batch_take(b, BATCH_OPEN))
+                        continue;
+                if (b->key != key || batch_is_orphan(b))
+                        batch_put_back(a, b, now);
+                else if (batch_went_dry(a, b, now))
+                        batch_let_go(b);
+                else if (batch_can_be_marked(b))
+                        batch_close(a, b, now);
+                else
+                        batch_put_back(a, b, now);
+        }
 }
 
 static void share(Batch *b, Estimate *e) {

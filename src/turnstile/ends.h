@@ -16,6 +16,9 @@ void account_context_mark(Account *a, uintptr_t handle, bool ends);
 void account_context_ending(Account *a, uintptr_t handle);
 void account_context_ended(Account *a, uintptr_t handle, bool gone);
 
+/* What comes into the stream next does not begin with what is before it: that is marked. */
+void account_cut(Account *a, Context *c, uintptr_t key, uint64_t now);
+
 /* All that this process has on the card is of this context, and none of it has begun: then it waits for something, or for the card. False where
  * that cannot be told. */
 bool account_is_tied(Account *a, Context *c, uint64_t now);

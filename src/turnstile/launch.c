@@ -92,6 +92,40 @@ LAUNCH(cuLaunchGridAsync, false, (CuHandle f, int width, int height, CuHandle st
 LAUNCH(cuGraphLaunch, false, (CuHandle graph, CuHandle stream), (graph, stream), graph, 0, stream)
 LAUNCH(cuGraphLaunch_ptsz, true, (CuHandle graph, CuHandle stream), (graph, stream), graph, 0, stream)
 
+/* ---- functions of the program's, between launches ---- */
+
+#define HOST(symbol, twin, types, names, call, ours)                                                         \
+        CuResult aliquot_##symbol types EXPORTED(#symbol);                                                   \
+        CuResult aliquot_##symbol types {                                                                    \
+                CuResult(*real) types = (CuResult(*) types) real_get(REAL_##symbol);                         \
+                Gate *g = turnstile_gate();                                                                  \
+                HostPlace *p;                                                                                \
+                CuResult r;                                                                                  \
+                                                                                                             \
+                if (!real)                                                                                   \
+                        return CU_ERROR_NOT_INITIALIZED;                                                     \
+                p = LIKELY(!g) || !run ? NULL : turnstile_host(g, &(HostCall) call, stream, twin);           \
+                if (!p)                                                                                      \
+                        return real names;                                                                   \
+                r = real ours;                                                                               \
+                turnstile_host_given(g, p, r);                                                               \
+                return r;                                                                                    \
+        }
+
+#define FUNC_TYPES (CuHandle stream, CuHostFn run, void *data)
+#define FUNC_CALL                                                                                            \
+        { run, NULL, data }
+HOST(cuLaunchHostFunc, false, FUNC_TYPES, (stream, run, data), FUNC_CALL, (stream, hosts_run, p))
+HOST(cuLaunchHostFunc_ptsz, true, FUNC_TYPES, (stream, run, data), FUNC_CALL, (stream, hosts_run, p))
+
+#define BACK_TYPES (CuHandle stream, CuCallback run, void *data, unsigned flags)
+#define BACK_CALL                                                                                            \
+        { NULL, run, data }
+HOST(cuStreamAddCallback, false, BACK_TYPES, (stream, run, data, flags), BACK_CALL,
+     (stream, hosts_back, p, flags))
+HOST(cuStreamAddCallback_ptsz, true, BACK_TYPES, (stream, run, data, flags), BACK_CALL,
+     (stream, hosts_back, p, flags))
+
 /* ---- the start ---- */
 
 CuResult aliquot_cuInit(unsigned flags) EXPORTED("cuInit");

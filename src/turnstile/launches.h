@@ -22,6 +22,11 @@
         X(cuLaunchCooperativeKernelMultiDevice, cuLaunchCooperativeKernelMultiDevice, 0)                     \
         X(cuGraphLaunch, cuGraphLaunch, 0) X(cuGraphLaunch, cuGraphLaunch_ptsz, 1)
 
+/* Of the program's, which may wait for a launch; what stands behind them is measured apart. */
+#define GATE_HOSTS(X)                                                                                        \
+        X(cuLaunchHostFunc, cuLaunchHostFunc, 0) X(cuLaunchHostFunc, cuLaunchHostFunc_ptsz, 1)               \
+        X(cuStreamAddCallback, cuStreamAddCallback, 0) X(cuStreamAddCallback, cuStreamAddCallback_ptsz, 1)
+
 /* After these a context may be gone, and the gate's events with it; or a stream that it would ask about. */
 #define GATE_ENDS(X)                                                                                         \
         X(cuCtxDestroy, cuCtxDestroy, 0) X(cuCtxDestroy, cuCtxDestroy_v2, 0) X(cuCtxDetach, cuCtxDetach, 0)  \
@@ -39,5 +44,5 @@
         X(cuGetProcAddress, cuGetProcAddress, 0) X(cuGetProcAddress, cuGetProcAddress_ptsz, 1)               \
         X(cuGetProcAddress, cuGetProcAddress_v2, 0) X(cuGetProcAddress, cuGetProcAddress_v2_ptsz, 1)
 
-#define GATE_CUDA(X) GATE_LAUNCHES(X) GATE_STARTS(X) GATE_ENDS(X) GATE_LOOKUPS(X)
+#define GATE_CUDA(X) GATE_LAUNCHES(X) GATE_HOSTS(X) GATE_STARTS(X) GATE_ENDS(X) GATE_LOOKUPS(X)
 /* clang-format on */

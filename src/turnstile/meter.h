@@ -37,6 +37,15 @@ typedef struct Meter {                    /* of one card */
         _Atomic uint32_t launches_before; /* launches */
         _Atomic uint64_t idled, rang;     /* when it last began to want nothing; when it rang for that */
         _Atomic uint32_t haste;           /* it soon wanted something again, then */
+        /* Functions of the host, see hosts.h: that are queued or run; of these, that run; since when the first of these does, and that one when it
+         * was found that something stands behind it: said in the row, not counted, let in; and when any
+         * launch passed. Times are 0 where there is none */
+        _Atomic uint32_t hosts, inside;
+        _Atomic uint64_t host_since, host_stands, host_excused, host_freed, host_passed;
+        _Atomic uint64_t freed_at, resumed; /* when; the last one that something stood behind ended */
+        _Atomic uint32_t allowed;           /* launches behind what stands */
+        _Atomic uint64_t host_nsec;         /* how long one takes by itself, in the mean */
+        _Atomic uint64_t host_wait; /* ns, until one is taken to wait for a launch; 0: none learnt yet */
         Peers seen;
         Beat beat; /* the arbiter's */
 } Meter;

@@ -41,7 +41,6 @@ enum {
         X(cuEventElapsedTime)                                                                                \
         X(cuEventQuery)                                                                                      \
         X(cuEventRecord)                                                                                     \
-        X(cuLaunchHostFunc)                                                                                  \
         X(cuStreamCreate)                                                                                    \
         X(cuStreamGetCtx)                                                                                    \
         X(cuStreamIsCapturing)                                                                               \

@@ -8,9 +8,11 @@ enum {
         BLIND = 64
 }; /* batches behind one whose end nobody saw, of which some have an event behind each launch */
 
-/* Since its launch, or since what was before it was over. */
+/* Since its launch, or since what was before it was over, or no longer stood there. */
 uint64_t batch_passed(const Batch *b, uint64_t now) {
-        uint64_t before = atomic_load(&b->context->over), from = b->began > before ? b->began : before;
+        uint64_t over = atomic_load(&b->context->over),
+                 resumed = atomic_load(&account_known()->meters[b->context->card].resumed);
+        uint64_t before = over > resumed ? over : resumed, from = b->began > before ? b->began : before;
 
         return now > from ? now - from : 0;
 }

@@ -29,6 +29,8 @@ enum {
 #define HELD_MOST   (250 * MSEC)  /* behind what takes longer than it should */
 #define HELD_PAUSE  (1000 * MSEC) /* until the next time */
 #define LONG_WAIT   (20 * MSEC) /* of a launch: then it is said, and what it may be waiting behind looked at */
+#define STANDS_MOST (40 * MSEC) /* in flight: who has more stand waits as if nothing was known */
+#define STAND_LOOK  (1 * MSEC)  /* until one looks again whether what is in flight stands */
 #define LOST_AFTER                                                                                           \
         (2000 * MSEC) /* nothing is on the card, and something is in flight: a thread ended with it */
 
@@ -48,7 +50,7 @@ typedef struct Asking { /* one launch that wants to pass */
         uint32_t window, wake; /* as they were when it was judged */
         uint64_t crowded;      /* since when there are too many; 0: there are not */
         uint64_t before;       /* ns in flight that are not counted in this window */
-        uint32_t most;         /* launches in flight */
+        uint32_t most, room;   /* launches in flight; beside those that are not counted */
         bool cold;             /* nsec is not known */
         bool fills;            /* there is no room for another one */
 } Asking;
@@ -107,12 +109,15 @@ static bool is_held(Asking *k) {
         return false;
 }
 
+static uint32_t launches_before(const Asking *k) {
+        return k->before > 0 ? atomic_load(&k->meter->launches_before) : 0;
+}
+
 /* Estimates may be nothing: who is short, and then long, gets no further than so many, and to so many only by having been measured. Not for ever, see above: then some more pass. */
 static bool is_crowded(Asking *k) {
-        uint32_t n = atomic_load_explicit(&k->meter->launches, memory_order_relaxed),
-                 before = k->before > 0 ? atomic_load(&k->meter->launches_before) : 0;
+        uint32_t n = atomic_load_explicit(&k->meter->launches, memory_order_relaxed);
 
-        if (n < before + k->most) {
+        if (n < launches_before(k) + k->room) {
                 k->crowded = 0;
                 return false;
         }
@@ -128,7 +133,8 @@ static bool is_crowded(Asking *k) {
 static Verdict pass(Asking *k) {
         uint32_t n = atomic_fetch_add_explicit(&k->meter->launches, 1, memory_order_relaxed);
 
-        k->fills = k->fills || n + 1 >= k->most;
+        k->fills = k->fills || n + 1 >= launches_before(k) + k->room;
+        hosts_let_in(k->meter, k->now);
         return PASS;
 }
 
@@ -166,16 +172,22 @@ static uint64_t room_in(const Asking *k, uint64_t depth, uint64_t in_flight) {
         return others < room && room - others > part ? room - others : part;
 }
 
-/* The window is behind work that may wait for what comes: what was in flight when this process saw it first is not counted, as long as it is. */
+/* The window is behind work that may wait for what comes, or that work stands: what was in flight when this process saw it first is not counted,
+ * as long as it is. */
 static void look_behind(Asking *k, uint64_t in_flight) {
         Meter *m = k->meter;
         uint32_t known = atomic_load(&m->behind);
         uint64_t before;
 
+        bool behind = atomic_load_explicit(&k->limits->turn.flags, memory_order_relaxed) & TURN_BEHIND;
+
         k->before = 0;
-        if (!(atomic_load_explicit(&k->limits->turn.flags, memory_order_relaxed) & TURN_BEHIND))
+        k->room = k->most;
+        if (!behind && !hosts_excuse(m))
                 return;
-        if (known != k->window) {
+        if (hosts_excuse(m) && atomic_load(&m->allowed) < k->room)
+                k->room = atomic_load(&m->allowed);
+        if (behind && known != k->window) {
                 atomic_store(&m->before, in_flight);
                 atomic_store(&m->launches_before, atomic_load(&m->launches));
                 (void) atomic_compare_exchange_strong(&m->behind, &known, k->window);
@@ -193,9 +205,10 @@ static uint64_t counted(const Asking *k, uint64_t in_flight) {
 static Verdict by_window(Asking *k) {
         const SliceTurn *t = &k->limits->turn;
         uint64_t in_flight = atomic_load_explicit(&k->meter->in_flight, memory_order_relaxed);
-        uint64_t depth = atomic_load_explicit(&t->depth, memory_order_relaxed), room;
+        uint64_t depth = atomic_load_explicit(&t->depth, memory_order_relaxed), hosts, rest, room;
 
         suppose(k, depth);
+        k->room = k->most;
         if (!(atomic_load_explicit(&t->flags, memory_order_relaxed) & TURN_GATED)) {
                 (void) atomic_fetch_add(&k->meter->in_flight, k->nsec);
                 return pass(k);
@@ -208,12 +221,15 @@ static Verdict by_window(Asking *k) {
         look_behind(k, in_flight);
         if (counted(k, in_flight) != 0 && (is_crowded(k) || (k->before == 0 && is_held(k))))
                 return WAIT_DEPTH;
+        hosts = k->before == 0 ? hosts_time(k->meter, k->now) : 0;
+        rest = k->before == 0 ? hosts_rest(k->meter, k->now) : 0;
         room = room_in(k, depth, counted(k, in_flight));
         do
-                if (counted(k, in_flight) != 0 && counted(k, in_flight) >= room)
+                if (counted(k, in_flight) + hosts >= room &&
+                    (counted(k, in_flight) != 0 || (rest != 0 && rest >= room)))
                         return WAIT_DEPTH;
         while (!atomic_compare_exchange_weak(&k->meter->in_flight, &in_flight, in_flight + k->nsec));
-        k->fills = counted(k, in_flight) + k->nsec >= room;
+        k->fills = counted(k, in_flight) + hosts + k->nsec >= room;
         if (atomic_load_explicit(&k->meter->window, memory_order_relaxed) != k->window)
                 account_begins(k->account, k->card, k->window, k->now);
         return pass(k);
@@ -228,13 +244,15 @@ static Verdict by_balance(Asking *k, uint32_t percent) {
         uint64_t in_flight = atomic_load(&k->meter->in_flight);
 
         suppose(k, LOCAL_DEPTH);
+        k->room = k->most;
         if (percent == 0) { /* nothing is known to keep to */
                 (void) atomic_fetch_add(&k->meter->in_flight, k->nsec);
                 return pass(k);
         }
         duty_fill(k->meter, &k->account->gate->cards[k->card].slice, percent, k->now);
         k->before = 0;
-        if ((in_flight >= LOCAL_DEPTH && !is_excused(k)) || (in_flight != 0 && is_crowded(k)))
+        if ((in_flight >= LOCAL_DEPTH && !is_excused(k) && !hosts_excuse(k->meter)) ||
+            (in_flight != 0 && is_crowded(k)))
                 return WAIT_DEPTH;
         if (!duty_take(k->meter, k->nsec))
                 return WAIT_BALANCE;
@@ -277,12 +295,28 @@ static uint64_t until_depth(const Asking *k) {
         return nsec < DEPTH_LEAST ? DEPTH_LEAST : nsec < DEPTH_WAIT ? nsec : DEPTH_WAIT;
 }
 
+/* Until what is in flight may be found to stand. */
+static uint64_t until_stand(const Asking *k) {
+        uint64_t from = hosts_from(k->meter, k->since);
+
+        if (from == UINT64_MAX || hosts_stands(k->meter))
+                return WINDOW_WAIT;
+        if (from <= k->now)
+                return STAND_LOOK;
+        return from - k->now < WINDOW_WAIT ? from - k->now : WINDOW_WAIT;
+}
+
 static void sleep_for(Asking *k, Verdict v) {
+        uint64_t nsec = v == WAIT_WINDOW  ? WINDOW_WAIT
+                        : v == WAIT_LATE  ? LATE_WAIT
+                        : v == WAIT_DEPTH ? until_depth(k)
+                                          : until_balance(k);
+
+        nsec = until_stand(k) < nsec ? until_stand(k) : nsec;
         if (v == WAIT_WINDOW || v == WAIT_LATE)
-                sleep_on(&k->limits->turn.window, k->window, 0, v == WAIT_LATE ? LATE_WAIT : WINDOW_WAIT);
+                sleep_on(&k->limits->turn.window, k->window, 0, nsec);
         else
-                sleep_on(&k->meter->wake, k->wake, FUTEX_PRIVATE_FLAG,
-                         v == WAIT_DEPTH ? until_depth(k) : until_balance(k));
+                sleep_on(&k->meter->wake, k->wake, FUTEX_PRIVATE_FLAG, nsec);
 }
 
 /* A thread that was ended between its turn and its launch left something in flight that nobody takes out. */
@@ -302,8 +336,17 @@ static void say_flags(Asking *k) {
         atomic_store(&k->meter->flags, (uint32_t) WORK_WAITS | (tied ? WORK_TIED : 0U));
 }
 
+/* Nothing in flight goes on, maybe because of this launch. True: it is to be judged anew. */
+static bool look_whether_it_stands(Asking *k, Verdict v) {
+        if (!k->context || k->now < hosts_from(k->meter, k->since) ||
+            atomic_load(&k->meter->in_flight) > STANDS_MOST ||
+            !account_is_tied(k->account, k->context, k->now))
+                return false;
+        return hosts_stand(k->meter, v == WAIT_WINDOW || v == WAIT_LATE) && v == WAIT_DEPTH;
+}
+
 static void wait_once(Asking *k, Verdict v) {
-        bool first = k->since == 0;
+        bool first = k->since == 0, again;
 
         atomic_store(&k->meter->waited, k->now);
         if (first) {
@@ -312,12 +355,15 @@ static void wait_once(Asking *k, Verdict v) {
         }
         if (k->context)
                 account_tend(k->account, k->context, ACCOUNT_ASK | (first ? ACCOUNT_CLOSE : 0), k->now);
+        again = look_whether_it_stands(k, v);
         if (k->now - k->since >= LONG_WAIT)
                 say_flags(k);
         account_want(k->account, k->card, k->now);
         account_drained(k->account, k->card);
         if (v == WAIT_DEPTH)
                 forget_lost(k);
+        if (again)
+                return;
         sleep_for(k, v);
 }
 
@@ -454,6 +500,39 @@ void turnstile_leave(Launch *l, int result) {
         } else if (l->stray && result == CU_SUCCESS && gate_get()) {
                 atomic_store(&account_get(gate_get())->strays, true);
         }
+}
+
+/* In the stream's context. */
+static HostPlace *wrap(Gate *g, const Launch *l, const HostCall *call) {
+        Account *a = account_get(g);
+        int card;
+        Context *c = account_context(a, l->handle, &card);
+
+        if (!c || card < 0 || !turnstile_limits(g->cards[card].slice.limits) || real_is_captured(l->stream))
+                return NULL; /* what is captured is called as often as the graph is launched */
+        account_cut(a, c, l->stream == STREAM_MINE ? spin_self() : (uintptr_t) l->stream, account_now());
+        return hosts_take(a, (uint32_t) card, call);
+}
+
+HostPlace *turnstile_host(Gate *g, const HostCall *call, CuHandle stream, bool twin) {
+        Launch l = {.stream = twin && !stream ? STREAM_MINE : stream};
+        HostPlace *p = NULL;
+        bool pushed;
+
+        l.handle = account_handle(account_get(g), l.stream, &l.foreign);
+        if (l.handle == 0)
+                return NULL; /* the driver is to say what is wrong */
+        pushed = push(&l);
+        if (pushed || !l.foreign)
+                p = wrap(g, &l, call);
+        pop(pushed);
+        return p;
+}
+
+/* After an error that is the context's end the driver calls some of them all the same. */
+void turnstile_host_given(Gate *g, HostPlace *p, int result) {
+        if (result != CU_SUCCESS && !is_fatal(result))
+                hosts_drop(account_get(g), p);
 }
 
 /* In the context, which need not be the current one. */

@@ -5,6 +5,7 @@
  * balance is filled at that rate, all processes of the container together, and whoever has none left waits. */
 
 #include "turnstile/account.h"
+#include "turnstile/hosts.h"
 
 typedef struct Launch {
         Account *account; /* NULL: it is not counted */
@@ -31,6 +32,12 @@ Gate *turnstile_gate(void);
 void turnstile_enter(Gate *g, Launch *l, CuHandle function, uint64_t blocks, CuHandle stream, bool twin);
 /* After it, with what the driver said. */
 void turnstile_leave(Launch *l, int result);
+
+/* Before the driver is given a function of the program's, for a stream as in a launch: what it is to be given instead; NULL: nothing. The work
+ * before it is measured apart from the work behind it. */
+HostPlace *turnstile_host(Gate *g, const HostCall *call, CuHandle stream, bool twin);
+/* After it, with what the driver said. */
+void turnstile_host_given(Gate *g, HostPlace *p, int result);
 
 /* Around a call that ends a context: what it has on the card is in flight until the driver has waited for it. gone: it has ended; false: the
  * driver refused, or somebody else has it. NULL: none. */

@@ -99,6 +99,13 @@ class Shares(unittest.TestCase):
                 until(lambda: tenants[0].process.poll() is not None, "all of it is launched")
                 self.assertEqual(tenants[0].process.returncode, 0)
 
+    def test_functions_of_the_host_that_want_a_lock_which_launches_hold(self):
+        """What stands behind such a function does not keep the next window away, and is not charged."""
+        for others in (), ((60, 1000),):
+            with self.subTest(len(others)), tempfile.NamedTemporaryFile() as counter:
+                counter.truncate(4096)
+                self.check((30, 1000, 1, 3600, [TURN, "local", counter.name, "locked", "kernel", str(1 << 24), "1000"]), *others)
+
     def test_two_tenants_with_kernels_longer_than_windows(self):
         self.check((20, 20000), (60, 20000))
 

@@ -505,6 +505,37 @@ class Turnstile(unittest.TestCase):
         program.hears("launched")
         program.ends()
 
+    def test_functions_of_the_host_that_want_a_lock(self):
+        """All are called, with what they were given; also one after the other in one thread, and with a depth for one kernel."""
+        for setting in {}, {"ALIQUOT_SIM_HOST_FUNCTIONS": "in-turn"}:
+            for way in "local", "proc1", "proc2":
+                with self.subTest(way, **setting):
+                    slices = Slice(self, self.machine)
+                    slices.here()
+                    slices.open(depth=1)
+                    program = Program(self, self.machine, slices, "locked", way=way, n=320, us=100, **setting)
+                    program.hears("ready")
+                    program.hears("launched")
+                    until(lambda: slices.row()[2] == 0 and slices.row()[0] == 0, "idle: %s" % (slices.row(),))
+                    program.ends()
+
+    def test_what_stands_is_not_on_the_card(self):
+        """A function of the host waits for a launch that is held: the window is said to be over, and the next one has room for that launch."""
+        slices = Slice(self, self.machine)
+        slices.here()
+        program = Program(self, self.machine, slices, "locked", n=320, us=1000)
+        program.hears("ready")
+        while program.taken() < 320:
+            taken = program.taken()
+            slices.open(depth=4 * MSEC)
+            until(lambda: program.taken() >= min(taken + 5, 320), "launches")
+            slices.close()
+            until(lambda: program.taken() == 320 or (slices.row()[3] == slices.number and slices.row()[2] == 0),
+                  "the window is over: %s" % (slices.row(),))
+        slices.open(depth=HOUR)
+        program.hears("launched")
+        program.ends()
+
     def test_primary_context_that_others_retain(self):
         slices = Slice(self, self.machine)
         slices.here()

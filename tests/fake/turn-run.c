@@ -41,6 +41,10 @@
         X(cuModuleUnload, (CUmodule m))                                                                      \
         X(cuStreamCreate, (CUstream * ret, unsigned flags))                                                  \
         X(cuLaunchHostFunc, (CUstream s, CUhostFn run, void *data))                                          \
+        X(cuMemAlloc_v2, (CUdeviceptr * ret, size_t size))                                                   \
+        X(cuStreamWaitValue32_v2, (CUstream s, CUdeviceptr at, cuuint32_t value, unsigned flags))            \
+        X(cuStreamWriteValue32_v2, (CUstream s, CUdeviceptr at, cuuint32_t value, unsigned flags))           \
+        X(cuStreamAddCallback, (CUstream s, CUstreamCallback run, void *data, unsigned flags))               \
         X(cuStreamSynchronize, (CUstream s))                                                                 \
         X(cuStreamBeginCapture_v2, (CUstream s, int mode))                                                   \
         X(cuStreamEndCapture, (CUstream s, CUgraph * ret))                                                   \
@@ -519,19 +523,24 @@ static void let_us(void *until) {
                 (void) usleep(100);
 }
 
-/* All that is launched waits for a function, which waits for the last launch. */
+/* All that is launched waits for a word, which is written after the last launch. */
 static void task_behind(void) {
-        _Atomic bool all = false;
+        CUdeviceptr word;
+        CUstream other;
 
         (void) begin();
+        OK(cu.cuMemAlloc_v2(&word, 4));
+        OK(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+        OK(cu.cuStreamWriteValue32_v2(other, word, 0, 0));
+        OK(cu.cuStreamSynchronize(other));
         say("ready");
         for (unsigned i = 0; i < 100; i++)
                 OK(by_kernel());
         OK(cu.cuCtxSynchronize());
-        OK(cu.cuLaunchHostFunc(stream, let_us, &all));
+        OK(cu.cuStreamWaitValue32_v2(stream, word, 1, CU_STREAM_WAIT_VALUE_GEQ));
         for (unsigned i = 0; i < n; i++)
                 OK(launch());
-        all = true;
+        OK(cu.cuStreamWriteValue32_v2(other, word, 1, 0));
         OK(cu.cuCtxSynchronize());
         say("launched");
         hear();
@@ -556,13 +565,91 @@ static void task_late(void) {
         say("done");
 }
 
+/* A lock that goes to whoever asked first, as an interpreter's does: who launches without a pause does not keep it. */
+static pthread_mutex_t tickets = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t next_one = PTHREAD_COND_INITIALIZER;
+static uint64_t drawn, served;
+
+static void take_lock(void) {
+        uint64_t mine;
+
+        ASSERT_OK(pthread_mutex_lock(&tickets));
+        mine = drawn++;
+        while (served != mine)
+                ASSERT_OK(pthread_cond_wait(&next_one, &tickets));
+        ASSERT_OK(pthread_mutex_unlock(&tickets));
+}
+
+static void give_lock(void) {
+        ASSERT_OK(pthread_mutex_lock(&tickets));
+        served++;
+        ASSERT_OK(pthread_cond_broadcast(&next_one));
+        ASSERT_OK(pthread_mutex_unlock(&tickets));
+}
+
+static void with_lock(void *calls) {
+        take_lock();
+        *(uint64_t *) calls += 1;
+        give_lock();
+}
+
+static void with_lock_too(CUstream s, CUresult r, void *calls) {
+        ASSERT_TRUE(s != NULL);
+        OK(r);
+        with_lock(calls);
+}
+
+/* The thread that launches has a lock meanwhile, and functions of the host between the launches want it. All of them are called, once, with what
+ * they were given. */
+static void task_locked(void) {
+        uint64_t calls = 0;
+
+        (void) begin();
+        say("ready");
+        for (unsigned i = 0; i < n; i++) {
+                take_lock();
+                OK(launch());
+                if (i % 16 == 7)
+                        OK(cu.cuLaunchHostFunc(stream, with_lock, &calls));
+                if (i % 16 == 15)
+                        OK(cu.cuStreamAddCallback(stream, with_lock_too, &calls, 0));
+                give_lock();
+        }
+        OK(cu.cuCtxSynchronize());
+        ASSERT_INT(calls, n / 8);
+        say("launched");
+        hear();
+        say("done");
+}
+
+static void takes_long(void *unused) {
+        (void) unused;
+        (void) usleep(3000);
+}
+
+/* Functions of the host that only take their time. */
+static void task_slow(void) {
+        (void) begin();
+        say("ready");
+        for (unsigned i = 0; i < n; i++) {
+                OK(launch());
+                if (i % 8 == 7)
+                        OK(cu.cuLaunchHostFunc(stream, takes_long, NULL));
+        }
+        OK(cu.cuCtxSynchronize());
+        say("launched");
+        hear();
+        say("done");
+}
+
 static const struct Task {
         const char *name;
         void (*run)(void);
 } tasks[] = {{"all", task_all},         {"capture", task_capture}, {"beside", task_beside},
              {"threads", task_threads}, {"fork", task_fork},       {"destroy", task_destroy},
              {"retain", task_retain},   {"leave", task_leave},     {"refuse", task_refuse},
-             {"behind", task_behind},   {"late", task_late},       {"captured", task_captured_with_work}};
+             {"behind", task_behind},   {"late", task_late},       {"captured", task_captured_with_work},
+             {"locked", task_locked},   {"slow", task_slow}};
 
 int main(int argc, char **argv) {
         int fd;

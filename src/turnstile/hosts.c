@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "turnstile/hosts.h"
+
+#include <linux/futex.h>
+
+#include "turnstile/batch.h"
+
+enum { PLACES = 256, LONGER = 4, ALLOWED = 64, FEW = 2 };
+
+#define WAIT_FIRST UINT64_C(2000000) /* ns of a function under way until it is taken to wait for a launch */
+#define WAIT_LEAST UINT64_C(100000)
+#define WAIT_MOST  UINT64_C(250000000)
+#define AT_ONCE    UINT64_C(2000000) /* ns: what ends so soon after a launch was let in waited for it */
+
+struct HostPlace {
+        _Atomic uint32_t used;
+        uint32_t card;
+        HostCall call;
+};
+
+/* Not asked for: the program's own memory is not ours to have. */
+static HostPlace places[PLACES];
+
+HostPlace *hosts_take(Account *a, uint32_t card, const HostCall *call) {
+        for (unsigned i = 0; i < PLACES; i++) {
+                uint32_t none = 0;
+
+                if (atomic_load_explicit(&places[i].used, memory_order_relaxed) != 0 ||
+                    !atomic_compare_exchange_strong(&places[i].used, &none, 1))
+                        continue;
+                places[i].card = card;
+                places[i].call = *call;
+                (void) atomic_fetch_add(&a->meters[card].hosts, 1);
+                return &places[i];
+        }
+        return NULL;
+}
+
+void hosts_drop(Account *a, HostPlace *p) {
+        (void) atomic_fetch_sub(&a->meters[p->card].hosts, 1);
+        atomic_store(&p->used, 0);
+}
+
+void hosts_begin_again(void) {
+        for (unsigned i = 0; i < PLACES; i++)
+                atomic_store(&places[i].used, 0);
+}
+
+/* ---- what stands ---- */
+
+static uint64_t wait_of(const Meter *m) {
+        uint64_t wait = atomic_load_explicit(&m->host_wait, memory_order_relaxed);
+
+        return wait != 0 ? wait : WAIT_FIRST;
+}
+
+uint64_t hosts_from(const Meter *m, uint64_t waits) {
+        uint64_t since = atomic_load(&m->host_since);
+
+        if (since == 0)
+                return UINT64_MAX;
+        return (since > waits ? since : waits) + wait_of(m);
+}
+
+/* A function is named by when it began: with its end all that was said of it is void. */
+static bool is_of(uint64_t since, const Meter *m) {
+        return since != 0 && since == atomic_load(&m->host_since);
+}
+
+bool hosts_stand(Meter *m, bool said) {
+        uint64_t since = atomic_load(&m->host_since);
+
+        uint32_t allowed = atomic_load(&m->allowed);
+
+        if (said ? hosts_stands(m)
+                 : hosts_excuse(m) && atomic_load(&m->launches) == atomic_load(&m->launches_before))
+                return false; /* nothing has passed since that was said */
+        atomic_store(&m->allowed, !hosts_excuse(m) ? 1 : allowed < ALLOWED ? 2 * allowed : ALLOWED);
+        atomic_store(&m->before, atomic_load(&m->in_flight));
+        atomic_store(&m->launches_before, atomic_load(&m->launches));
+        atomic_store(&m->host_excused, since);
+        if (said)
+                atomic_store(&m->host_stands, since);
+        return true;
+}
+
+bool hosts_stands(const Meter *m) {
+        return is_of(atomic_load_explicit(&m->host_stands, memory_order_relaxed), m);
+}
+
+bool hosts_excuse(const Meter *m) {
+        return is_of(atomic_load_explicit(&m->host_excused, memory_order_relaxed), m);
+}
+
+void hosts_let_in(Meter *m, uint64_t now) {
+        uint64_t since = atomic_load_explicit(&m->host_since, memory_order_relaxed);
+
+        if (since == 0)
+                return;
+        atomic_store_explicit(&m->host_passed, since, memory_order_relaxed);
+        if (atomic_load(&m->host_excused) != since)
+                return;
+        atomic_store(&m->host_stands, 0);
+        atomic_store(&m->freed_at, now);
+        atomic_store(&m->host_freed, since);
+}
+
+uint64_t hosts_rest(const Meter *m, uint64_t now) {
+        uint64_t since = atomic_load(&m->host_since),
+                 mean = atomic_load_explicit(&m->host_nsec, memory_order_relaxed);
+
+        return since != 0 && since + mean > now ? since + mean - now : 0;
+}
+
+/* Of a context that failed some may never be called, so those that have not begun count only beside work. */
+uint64_t hosts_time(const Meter *m, uint64_t now) {
+        uint32_t hosts = atomic_load_explicit(&m->hosts, memory_order_relaxed),
+                 inside = atomic_load_explicit(&m->inside, memory_order_relaxed);
+        uint64_t mean = atomic_load_explicit(&m->host_nsec, memory_order_relaxed);
+
+        return hosts_rest(m, now) + (hosts > inside ? hosts - inside : 0) * mean;
+}
+
+/* ---- in the driver's thread, which must not call the driver ---- */
+
+static void learn_time(Meter *m, uint64_t nsec) {
+        uint64_t mean = atomic_load_explicit(&m->host_nsec, memory_order_relaxed);
+
+        nsec = nsec < WAIT_MOST ? nsec : WAIT_MOST;
+        atomic_store_explicit(&m->host_nsec, mean - mean / 8 + nsec / 8, memory_order_relaxed);
+}
+
+/* One that was waited for though nothing was let in, or that went on although something was, did not wait for a launch. */
+static bool waited(const Meter *m, uint64_t since, uint64_t now) {
+        return atomic_load(&m->host_freed) == since && now - atomic_load(&m->freed_at) < AT_ONCE &&
+               atomic_load(&m->allowed) <= FEW;
+}
+
+static uint64_t longer(uint64_t wait, uint64_t took) {
+        uint64_t most = 2 * took < WAIT_MOST ? 2 * took : WAIT_MOST,
+                 next = LONGER * wait < most ? LONGER * wait : most;
+
+        return next > wait ? next : wait;
+}
+
+static uint64_t shorter(uint64_t wait) {
+        return wait / 2 > WAIT_LEAST ? wait / 2 : WAIT_LEAST;
+}
+
+static void learn(Meter *m, uint64_t since, uint64_t now) {
+        bool excused = atomic_load(&m->host_excused) == since, tied = excused && waited(m, since, now);
+        uint64_t wait = wait_of(m);
+
+        if (excused)
+                wait = tied ? shorter(wait) : longer(wait, now - since);
+        if (atomic_load(&m->host_passed) != since) /* else who knows what it waited for */
+                learn_time(m, now - since);
+        atomic_store_explicit(&m->host_wait, wait, memory_order_relaxed);
+}
+
+/* Who waits reckons from now on. */
+static void wake(Account *a, uint32_t card) {
+        const SliceTurn *turn = &a->gate->cards[card].slice.limits->turn;
+
+        account_wake(a, card);
+        if (atomic_load(&a->meters[card].waiters) > 0)
+                (void) sys_call(SYS_futex, &turn->window, FUTEX_WAKE, INT32_MAX, 0, 0, 0);
+}
+
+static void begins(Account *a, uint32_t card) {
+        Meter *m = &a->meters[card];
+
+        if (atomic_fetch_add(&m->inside, 1) == 0)
+                atomic_store(&m->host_since, account_now());
+        wake(a, card);
+}
+
+static void ends(Account *a, uint32_t card) {
+        Meter *m = &a->meters[card];
+        uint64_t now = account_now(), since = atomic_load(&m->host_since), next, there;
+        bool stood = hosts_excuse(m);
+
+        if (since != 0)
+                learn(m, since, now);
+        if (stood)
+                atomic_store(&m->resumed, now);
+        (void) atomic_fetch_sub(&m->hosts, 1);
+        next = atomic_fetch_sub(&m->inside, 1) == 1 ? 0 : now;
+        there = since;
+        (void) atomic_compare_exchange_strong(&m->host_since, &there,
+                                              next); /* or another one began just now */
+        if (since != 0 && atomic_load(&m->host_stands) == since && atomic_load(&m->closed) > 0)
+                account_want(a, card, now); /* it is on the card again */
+        account_wake(a, card);
+}
+
+static HostCall take_call(HostPlace *p, uint32_t *ret_card) {
+        HostCall call = p->call;
+
+        *ret_card = p->card;
+        atomic_store(&p->used, 0);
+        return call;
+}
+
+void hosts_run(void *place) {
+        uint32_t card;
+        HostCall call = take_call(place, &card);
+
+        begins(account_known(), card);
+        call.run(call.data);
+        ends(account_known(), card);
+}
+
+void hosts_back(CuHandle stream, CuResult result, void *place) {
+        uint32_t card;
+        HostCall call = take_call(place, &card);
+
+        begins(account_known(), card);
+        call.back(stream, result, call.data);
+        ends(account_known(), card);
+}
