@@ -184,22 +184,34 @@ static bool is_taken(const Engine *e) {
         return (e->owner >= 0 && is_running(&e->tenants[e->owner])) || is_closing(e);
 }
 
+/* Those who are overdue and whoever has a window take turns, by contexts; of the one with the window one is counted. */
+static uint64_t count_turns(const Engine *e) {
+        uint64_t n = is_taken(e);
+
+        for (uint32_t i = 0; i < e->n; i++)
+                n += e->tenants[i].state == ENGINE_OVERDUE ? split_contexts(e->tenants[i].working) : 0;
+        return n;
+}
+
 /* What an overdue one does beside others is theirs, too: both sides count that time, also of a window that goes on. What it will be charged for
  * it counts as granted, as long as it says that it has work there, and that is not told of as a kernel that hangs: who never says its end has
  * nothing of that. */
 static void pass_overdue(Engine *e, uint64_t passed, uint64_t now) {
-        bool others = is_taken(e), any = split_is_contested(e, NULL);
+        bool any = split_is_contested(e, NULL);
+        uint64_t n = count_turns(e);
 
         for (uint32_t i = 0; i < e->n; i++) {
                 EngineTenant *t = &e->tenants[i];
+                uint64_t its;
 
                 if (!any)
                         t->contested = 0;
                 if (t->state != ENGINE_OVERDUE)
                         continue;
-                t->shared += others ? passed : 0;
+                its = passed * split_contexts(t->working) / n;
+                t->shared += passed - its;
                 if (t->says.in_flight > 0 && since(t->overdue, now) < e->hung)
-                        t->turn.granted += others ? passed / 2 : passed;
+                        t->turn.granted += its;
         }
 }
 
@@ -286,12 +298,13 @@ static void come_back(Engine *e, uint64_t now) {
 
 /* ---- the open window ---- */
 
-/* It goes on. Where another one is kept from the card meanwhile it is charged for a short rest. */
+/* It goes on, or its window is over all the same. Where another one is kept from the card meanwhile it is charged for a short rest. */
 static void end_rest(EngineTenant *t, int waiting) {
-        uint64_t held = waiting >= 0 ? min_u64(t->rested - t->rested_before, GAP) : 0;
+        uint64_t held;
 
         if (t->idle_since == 0)
                 return;
+        held = waiting >= 0 ? min_u64(t->rested - t->rested_before, GAP) : 0;
         t->part.had += held;
         t->rested -= held;
         t->idle_since = 0;
@@ -357,6 +370,7 @@ static void tend_owner(Engine *e, uint64_t now) {
         if (waiting >= 0 && !keeps &&
             (now >= t->firm || (e->tenants[waiting].terms.high && !t->terms.high) ||
              (t->lent && engine_reclaims(&e->tenants[waiting], t)))) {
+                end_rest(t, waiting);
                 window_close(e, i, now);
                 return;
         }
@@ -364,8 +378,10 @@ static void tend_owner(Engine *e, uint64_t now) {
                 t->turn.closes = min_u64(t->turn.closes, t->firm);
         if (keeps && may_go_on(t, now) && now + margin_of(e, waiting) >= t->turn.closes)
                 window_extend(e, i, now, waiting >= 0);
-        if (now >= t->turn.closes)
-                window_close(e, i, now);
+        if (now < t->turn.closes)
+                return;
+        end_rest(t, waiting);
+        window_close(e, i, now);
 }
 
 /* ---- the next one ---- */

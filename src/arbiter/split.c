@@ -76,8 +76,12 @@ bool split_is_contested(const Engine *e, const EngineTenant *but) {
         return false;
 }
 
+uint64_t split_contexts(uint32_t processes) {
+        return max_u64(1, min_u64(processes, CONTEXTS));
+}
+
 static uint64_t contexts_of(const EngineTenant *t) {
-        return t->says.n_working < 1 ? 1 : min_u64(t->says.n_working, CONTEXTS);
+        return split_contexts(t->says.n_working);
 }
 
 void split_charge(Engine *e, EngineTenant *t, int64_t ns) {

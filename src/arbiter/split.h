@@ -27,3 +27,6 @@ void split_trust(EngineTenant *t);
 
 /* Work of anybody but this one is overdue; NULL: of anybody. */
 bool split_is_contested(const Engine *e, const EngineTenant *but);
+
+/* So many of a tenant's processes take turns with others'. */
+uint64_t split_contexts(uint32_t processes);

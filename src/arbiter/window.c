@@ -234,9 +234,16 @@ static void note_use(EngineTenant *t, uint64_t now) {
                 t->paused_until = now + min_u64(GONE, max_u64(PAUSE, since(t->alive, now) / 8));
 }
 
+/* When it was over by what a process says to have used: not before all of that. Of several each has seen all of it pass. */
+static uint64_t used_until(const EngineTenant *t) {
+        return t->says.n_active > 1 ? 0 : first_kernel(t) + t->rested + since(t->busy, t->says.busy);
+}
+
 /* When it was noticed that a window was over, or would have been by whoever waited for it. Who does not say it had the card until he was looked at. */
 static uint64_t over_at(const EngineTenant *t, uint64_t now) {
-        return t->says.over == 0 ? now : min_u64(now, max_u64(t->says.over, t->turn.closes) + HOP * 3 / 4);
+        uint64_t said = max_u64(t->says.over, t->turn.closes) + HOP * 3 / 4;
+
+        return t->says.over == 0 ? now : min_u64(now, max_u64(said, used_until(t)));
 }
 
 uint64_t window_over(const EngineTenant *t, uint64_t now) {
@@ -332,14 +339,14 @@ static uint64_t believed(EngineTenant *t, uint64_t ns) {
         return paid;
 }
 
-/* Half of the time beside others is its own, and all in which nobody had a window. Of what it says itself that it used beside them the
+/* Its own part of the time beside others is its own, and all in which nobody else was there. Of what it says itself that it used beside them the
  * others get that half back which they were charged for: what it pays is what they get. */
 static void reconcile(Engine *e, EngineTenant *t, uint64_t now) {
         uint64_t held = since(t->overdue + t->late_before + t->late + t->behind, now),
                  beside = min_u64(t->shared, held),
-                 said = min_u64(since(t->busy_before + t->behind, t->says.busy), beside);
+                 said = min_u64(since(t->busy_before + t->behind, t->says.busy), 2 * beside);
 
-        t->paid = believed(t, held - beside / 2);
+        t->paid = believed(t, held - beside);
         account_charge(&t->account, &t->terms, (int64_t) t->paid, clock_of(e, &t->terms));
         t->turn.used += t->paid;
         t->paid += t->behind;

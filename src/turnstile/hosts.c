@@ -105,7 +105,7 @@ void hosts_let_in(Meter *m, uint64_t now) {
         atomic_store(&m->host_freed, since);
 }
 
-uint64_t hosts_rest(const Meter *m, uint64_t now) {
+static uint64_t time_left(const Meter *m, uint64_t now) {
         uint64_t since = atomic_load(&m->host_since),
                  mean = atomic_load_explicit(&m->host_nsec, memory_order_relaxed);
 
@@ -118,7 +118,7 @@ uint64_t hosts_time(const Meter *m, uint64_t now) {
                  inside = atomic_load_explicit(&m->inside, memory_order_relaxed);
         uint64_t mean = atomic_load_explicit(&m->host_nsec, memory_order_relaxed);
 
-        return hosts_rest(m, now) + (hosts > inside ? hosts - inside : 0) * mean;
+        return time_left(m, now) + (hosts > inside ? hosts - inside : 0) * mean;
 }
 
 /* ---- in the driver's thread, which must not call the driver ---- */

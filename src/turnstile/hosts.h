@@ -41,7 +41,6 @@ bool hosts_stand(Meter *m, bool said);
 bool hosts_stands(const Meter *m); /* and the row says so */
 /* What stands is not counted, as long as the function is under way: one launch passes, then two, and so on, each time that nothing goes on. */
 bool hosts_excuse(const Meter *m);
-/* ns that they take by themselves, in the mean: what is left of the one that is under way, and that of all one after the other. */
-uint64_t hosts_rest(const Meter *m, uint64_t now);
+/* ns that they take by themselves, in the mean, one after the other: what is left of the one that is under way, and the others. */
 uint64_t hosts_time(const Meter *m, uint64_t now);
 void hosts_let_in(Meter *m, uint64_t now); /* a launch passes */

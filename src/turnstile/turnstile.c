@@ -183,8 +183,8 @@ static void look_behind(Asking *k, uint64_t in_flight) {
 
         k->before = 0;
         k->room = k->most;
-        if (!behind && !hosts_excuse(m))
-                return;
+        if (!behind && (!hosts_excuse(m) || in_flight + k->nsec > STANDS_MOST))
+                return; /* or it could not be said any more that it stands, and others would wait for all of it */
         if (hosts_excuse(m) && atomic_load(&m->allowed) < k->room)
                 k->room = atomic_load(&m->allowed);
         if (behind && known != k->window) {
@@ -205,7 +205,7 @@ static uint64_t counted(const Asking *k, uint64_t in_flight) {
 static Verdict by_window(Asking *k) {
         const SliceTurn *t = &k->limits->turn;
         uint64_t in_flight = atomic_load_explicit(&k->meter->in_flight, memory_order_relaxed);
-        uint64_t depth = atomic_load_explicit(&t->depth, memory_order_relaxed), hosts, rest, room;
+        uint64_t depth = atomic_load_explicit(&t->depth, memory_order_relaxed), hosts, room;
 
         suppose(k, depth);
         k->room = k->most;
@@ -222,11 +222,9 @@ static Verdict by_window(Asking *k) {
         if (counted(k, in_flight) != 0 && (is_crowded(k) || (k->before == 0 && is_held(k))))
                 return WAIT_DEPTH;
         hosts = k->before == 0 ? hosts_time(k->meter, k->now) : 0;
-        rest = k->before == 0 ? hosts_rest(k->meter, k->now) : 0;
         room = room_in(k, depth, counted(k, in_flight));
         do
-                if (counted(k, in_flight) + hosts >= room &&
-                    (counted(k, in_flight) != 0 || (rest != 0 && rest >= room)))
+                if (counted(k, in_flight) + hosts >= room && counted(k, in_flight) != 0)
                         return WAIT_DEPTH;
         while (!atomic_compare_exchange_weak(&k->meter->in_flight, &in_flight, in_flight + k->nsec));
         k->fills = counted(k, in_flight) + hosts + k->nsec >= room;

@@ -237,7 +237,7 @@ static void tell(Model *m, ModelProcess *p) {
                 p->said.busy = p->measured / 1000;
         else if (p->lie == LIE_BUSY_JUMPS)
                 p->said.busy = m->now * 1000;
-        if (p->lie == LIE_SHORT)
+        if (p->lie == LIE_SHORT || p->lie == LIE_OVER)
                 p->said.in_flight = min_u64(p->said.in_flight, USEC);
         if (p->lie == LIE_LATE)
                 p->said.began = TURN_BEGAN(m->tenants[p->tenant].opened + 2 * MSEC);
@@ -288,7 +288,7 @@ static void look(Model *m, ModelProcess *p) {
         if (t->gated && !is_open(m, p) && p->left == 0 && p->lie != LIE_NEVER_DRAINS && p->lie != LIE_TIED) {
                 p->said.drained = t->number;
                 if (told != t->number && !p->old && p->said.wants != 0)
-                        p->said.wants = m->now;
+                        p->said.wants = p->lie == LIE_OVER ? t->closes : m->now;
                 if (told != t->number && p->window == t->number &&
                     (p->old || !t->quiet || p->said.wants == 0))
                         ring(m, p);

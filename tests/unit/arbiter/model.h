@@ -30,7 +30,8 @@ typedef enum ModelLie {
         LIE_TIED,         /* for ever in flight, nothing of it has begun, and a launch waits */
         LIE_RESTS, /* it says that it wants nothing while it has work on the card, and has used nothing */
         LIE_RESTS_LITTLE, /* the same, and has used a thousandth of what it has */
-        LIE_BUSY_LITTLE   /* only that */
+        LIE_BUSY_LITTLE,  /* only that */
+        LIE_OVER          /* its work was over when its window closed, and nothing is in flight */
 } ModelLie;
 
 typedef struct ModelProcess {

@@ -87,6 +87,38 @@ static void who_does_not_say_when_it_was_over(void) {
         }
 }
 
+/* What it says to have used itself says when it was over, too. */
+static void who_says_that_it_was_over_sooner(void) {
+        static const uint64_t kernels[] = {1500 * USEC, 2 * MSEC, 2200 * USEC, 3 * MSEC};
+
+        for (unsigned i = 0; i < 4; i++) {
+                Books b = two(fixed(30), kernels[i], LIE_OVER, fixed(60), MSEC, LIE_NONE);
+
+                ASSERT_TRUE(b.had[0] < 32);
+                ASSERT_NEAR(b.had[1], 60, 2);
+        }
+}
+
+/* They take turns with each other, and with whoever has a window. */
+static void two_overdue_at_once(void) {
+        static const uint64_t kernels[] = {60 * MSEC, 300 * MSEC};
+
+        for (unsigned i = 0; i < 2; i++) {
+                Books b = two(weighted(1), kernels[i], LIE_SHORT, weighted(1), kernels[i], LIE_SHORT);
+
+                ASSERT_NEAR(b.charged_all, b.had_all, 3);
+                ASSERT_NEAR(b.had[0], 50, 3);
+                model_init(&m, 5);
+                for (unsigned k = 0; k < 2; k++)
+                        model_process(&m, tenant(weighted(1)), kernels[i])->lie = LIE_SHORT;
+                (void) model_process(&m, tenant(weighted(1)), MSEC);
+                model_run(&m, 5 * SEC);
+                b = books(40 * SEC, NULL);
+                printf("# beside two of %g ms: %.1f of 33.3\n", (double) kernels[i] / 1e6, b.had[2]);
+                ASSERT_TRUE(b.had[2] > 29);
+        }
+}
+
 /* A row with work in flight of which nothing more is ever said: what it used is the time since it last said any, whatever else of it moved. */
 static void what_the_dead_had(void) {
         static Tally t;
@@ -150,6 +182,7 @@ static void who_is_killed_all_the_time(void) {
 int main(void) {
         return TEST_MAIN(TEST(what_is_longer_than_it_was_thought), TEST(a_window_that_goes_on),
                          TEST(three_at_once), TEST(nobody_gains_beside_it),
-                         TEST(who_does_not_say_when_it_was_over), TEST(what_the_dead_had),
+                         TEST(who_does_not_say_when_it_was_over), TEST(who_says_that_it_was_over_sooner),
+                         TEST(two_overdue_at_once), TEST(what_the_dead_had),
                          TEST(who_is_killed_all_the_time));
 }
