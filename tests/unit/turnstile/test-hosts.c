@@ -200,8 +200,30 @@ static void what_has_begun_does_not_stand(void) {
         end_behind(caller);
 }
 
+/* One that takes long, in a stream of its own: what is launched meanwhile does not wait for it. With nothing in flight there is nothing to wait for. */
+static void one_of_another_stream(void) {
+        pthread_t caller, launcher;
+        HostPlace *p;
+
+        begin();
+        may_end = false;
+        p = give(wait_for_word, NULL);
+        ASSERT_TRUE(p != NULL);
+        ASSERT_OK(pthread_create(&caller, NULL, calling, p));
+        while (meter()->inside == 0)
+                (void) usleep(100);
+        atomic_store(&meter()->host_nsec, UINT64_C(3600000) * MSEC); /* as it has learnt */
+        limits.turn.depth = 5 * MSEC;
+        limits.turn.window = 2 << 1 | TURN_OPEN;
+        ASSERT_OK(pthread_create(&launcher, NULL, launching, NULL));
+        ASSERT_OK(pthread_join(launcher, NULL));
+        ASSERT_INT(meter()->inside, 1);
+        ASSERT_FALSE(hosts_excuse(meter())); /* nor had it to be found that anything stands */
+        end_behind(caller);
+}
+
 int main(void) {
         return TEST_MAIN(TEST(places), TEST(none_of_these), TEST(after_a_fault),
                          TEST(it_stands_until_a_launch_is_let_in), TEST(one_that_ends_by_itself),
-                         TEST(what_has_begun_does_not_stand));
+                         TEST(what_has_begun_does_not_stand), TEST(one_of_another_stream));
 }
