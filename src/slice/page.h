@@ -97,7 +97,8 @@ typedef struct SliceCounters {
         _Atomic uint64_t refused; /* reservations */
         _Atomic uint64_t
                 shared; /* key of all rows for files that more than one process uses; 0: not made yet */
-        uint8_t reserved[80];
+        SliceRests rests; /* zero where nobody knows of it */
+        uint8_t reserved[56];
         SliceRow rows[SLICE_ROWS];
 } SliceCounters;
 
@@ -115,5 +116,6 @@ _Static_assert(offsetof(SliceRow, noted) == 64, "noted");
 _Static_assert(offsetof(SliceRow, work) == 96, "work");
 _Static_assert(sizeof(SliceRow) == 128, "SliceRow");
 _Static_assert(offsetof(SliceCounters, used) == 16, "used");
+_Static_assert(offsetof(SliceCounters, rests) == 48, "rests");
 _Static_assert(offsetof(SliceCounters, rows) == 128, "rows");
 _Static_assert(sizeof(SliceCounters) == 128 + SLICE_ROWS * 128, "SliceCounters");

@@ -771,7 +771,7 @@ static void idle_in_its_window(void) {
 
                 meter->idled = account_now() - (was_short ? 0 : 1000 * MSEC);
                 account_want(account_get(&gate), 0, account_now());
-                ASSERT_TRUE(rung(fd));
+                ASSERT_INT(rung(fd), i != 3); /* of a pause that was not told nobody needs to hear the end */
                 meter->haste = was_short; /* whatever held this thread up */
                 meter->rang = account_now() - (lately ? 0 : 1000 * MSEC);
                 if (lately)
