@@ -301,7 +301,13 @@ static void look(Desk *d, Placed *p, uint64_t now) {
 
 static bool is_news(const EngineTurn *a, const EngineTurn *b) {
         return a->gated != b->gated || a->open != b->open || a->number != b->number || a->quiet != b->quiet ||
+               a->alone != b->alone ||
                (a->open && (a->closes != b->closes || a->depth != b->depth));
+}
+
+/* In a window that goes on: a rest that began just now, and was not rung for, is to be seen. */
+static bool loses_alone(const EngineTurn *before, const EngineTurn *after) {
+        return before->open && before->alone && after->open && !after->alone;
 }
 
 /* Those that close before the one that opens: no two pages ever say that their window is open. That we are here is said with every beat,
@@ -313,9 +319,12 @@ static void tell_those(Desk *d, uint32_t card, uint64_t now, bool open) {
                 Placed *p = d->seats[i];
                 const EngineTurn *turn = &d->cards[card]->engine.tenants[p->tenant].turn;
 
-                if (p->card == card && turn->open == open &&
-                    (is_news(turn, &p->seat.turn) || now - p->seat.written >= old))
-                        seat_write(&p->seat, turn, now);
+                if (p->card != card || turn->open != open ||
+                    (!is_news(turn, &p->seat.turn) && now - p->seat.written < old))
+                        continue;
+                if (loses_alone(&p->seat.turn, turn))
+                        p->rung = true;
+                seat_write(&p->seat, turn, now);
         }
 }
 
@@ -354,6 +363,9 @@ static void step_card(Desk *d, uint32_t card, uint64_t now) {
                 if (d->seats[i]->card == card && d->seats[i]->sweeps)
                         d->cards[card]->next = min_u64(d->cards[card]->next, d->seats[i]->seat.swept + FRESH);
         tell(d, card, now);
+        for (uint32_t i = 0; i < d->n_seats; i++)
+                if (d->seats[i]->card == card && d->seats[i]->rung)
+                        d->cards[card]->next = now;
         report(d, card, now);
 }
 

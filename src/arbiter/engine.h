@@ -25,6 +25,7 @@ enum { ENGINE_TENANTS = 128 };
 typedef struct EngineTurn {
         bool gated, open, quiet; /* quiet: another one has the card, and nobody needs to be told of its end */
         bool behind;             /* for what comes behind work that does not end: that is not counted */
+        bool alone;              /* nobody else could have the card before it closes: it rests without a ring */
         uint32_t number;         /* of the newest window */
         uint64_t closes, depth;
         uint64_t rest;          /* ns: what is launched in it is over so long after it closes */
@@ -59,6 +60,8 @@ typedef struct EngineTenant {
         uint64_t idle_since,
                 rested;         /* seen without work in its window, 0: not; ns of this window that it was */
         uint64_t rested_before; /* the present rest */
+        uint64_t rests_base;    /* what it said to have rested without a ring, before this window */
+        uint32_t rests_said;    /* and how often, until now */
         uint32_t n_rests;       /* in this window */
         uint64_t told_at, overdue, shared; /* when its kernel was told of; since when; ns beside others */
         uint64_t moved, hung_from;         /* when it last launched or ended something; since when it hangs */

@@ -69,6 +69,8 @@ void window_open(Engine *e, uint32_t i, uint64_t now, bool contested) {
         t->launched = t->says.launched;
         t->paid = t->late = t->beside = t->halved = t->idle_since = t->rested = t->began = t->early = 0;
         t->n_rests = 0;
+        t->rests_base = t->says.rested;
+        t->rests_said = t->says.rests;
         t->parts = false;
         t->from = now + since(t->lag > 2 * HOP ? 0 : LEAD, still_closing(e, now));
         t->firm = t->from + HOP + length - early;
@@ -222,6 +224,21 @@ void window_rests(Engine *e, EngineTenant *t, uint64_t now) {
         t->n_rests++;
         t->rested_before = t->rested;
         if (has_come(t) && !t->turn.behind)
+                charge(e, t, cost_of(e, t, now));
+}
+
+/* Pauses that were written down, seen now: they were charged as they passed, and granted. */
+void window_hears_rests(Engine *e, EngineTenant *t, uint64_t now) {
+        uint64_t told = min_u64(since(t->rests_base, t->says.rested), since(t->opened, now)),
+                 more = since(t->rested, told);
+
+        if (more == 0 || t->turn.behind)
+                return;
+        t->n_rests += (uint32_t) min_u64(t->says.rests - t->rests_said, more / HOP);
+        t->rests_said = t->says.rests;
+        t->rested = told;
+        t->turn.granted -= min_u64(more, t->turn.granted);
+        if (has_come(t))
                 charge(e, t, cost_of(e, t, now));
 }
 
