@@ -289,15 +289,19 @@ static void come_back(Engine *e, uint64_t now) {
 
 /* For longer than it takes to launch the next kernel when one has ended. */
 static bool is_idle(Engine *e, EngineTenant *t, int waiting, uint64_t now) {
-        if (wants(t) || t->says.in_flight > 0 || t->said < t->opened) {
+        bool again = t->idle_since != 0 && t->says.launched != t->launched_before; /* another rest */
+
+        if (again || wants(t) || t->says.in_flight > 0 || t->said < t->opened) {
                 if (t->idle_since != 0 && waiting >= 0) { /* it kept another one from the card meanwhile */
                         t->rests_base += since(t->rested_before, t->rested);
                         t->rested = t->rested_before;
                 }
                 t->idle_since = 0;
-                return false;
+                if (!again || wants(t) || t->says.in_flight > 0)
+                        return false;
         }
         if (t->idle_since == 0) {
+                t->launched_before = t->says.launched;
                 t->idle_since = t->says.idle > t->opened ? min_u64(t->says.idle, now) : now;
                 window_rests(e, t, now);
         }

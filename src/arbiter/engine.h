@@ -59,7 +59,7 @@ typedef struct EngineTenant {
         uint64_t patience;             /* ns that others wait for work that it says is in flight */
         uint64_t idle_since,
                 rested;         /* seen without work in its window, 0: not; ns of this window that it was */
-        uint64_t rested_before; /* the present rest */
+        uint64_t rested_before, launched_before; /* the present rest, both */
         uint64_t rests_base;    /* what it said to have rested without a ring, before this window */
         uint32_t rests_said;    /* and how often, until now */
         uint32_t n_rests;       /* in this window */

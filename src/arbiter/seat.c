@@ -244,6 +244,7 @@ static void forget_rest(Seat *s) {
 
 void seat_read(Seat *s, uint64_t now, bool all, bool doubt, EngineSays *ret) {
         bool closed = !s->turn.open && s->turn.closes <= now;
+        uint64_t wanted = s->tally.wants;
 
         tally_begin(&s->tally, s->opened, closed ? s->turn.closes : 0);
         if (doubt)
@@ -277,7 +278,7 @@ void seat_read(Seat *s, uint64_t now, bool all, bool doubt, EngineSays *ret) {
                             .tied = s->tally.tied,
                             .rested = s->rested,
                             .rests = s->rests};
-        if (s->counters >= 0 && (all || s->writes_rests))
+        if (s->counters >= 0 && (all || (s->writes_rests && (ret->wants == 0 || ret->wants != wanted))))
                 read_rests(s, now, ret);
 }
 
