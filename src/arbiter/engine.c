@@ -255,9 +255,9 @@ static void pass_time(Engine *e, uint64_t now) {
                         continue;
                 if (!full || !t->awake)
                         account_pass(&t->account, &t->terms, passed, t->awake ? how : ACCOUNT_IDLE);
-                if (rests(t))
+                if (rests(t) && !t->writes)
                         t->rested += passed;
-                else if (is_running(t))
+                else if (is_running(t) || rests(t)) /* how long it rests it writes down: window_hears_rests() */
                         window_charge(e, i, passed);
                 if (t->state != ENGINE_CLOSED && !rests(t))
                         t->late += min_u64(late, since(t->opened, now));
@@ -289,7 +289,8 @@ static void come_back(Engine *e, uint64_t now) {
 
 /* For longer than it takes to launch the next kernel when one has ended. */
 static bool is_idle(Engine *e, EngineTenant *t, int waiting, uint64_t now) {
-        bool again = t->idle_since != 0 && t->says.launched != t->launched_before; /* another rest */
+        bool again = t->idle_since != 0 &&
+                     t->says.launched != t->launched_before; /* it worked in between: two short ones */
 
         if (again || wants(t) || t->says.in_flight > 0 || t->said < t->opened) {
                 if (t->idle_since != 0 && waiting >= 0) { /* it kept another one from the card meanwhile */
@@ -297,12 +298,12 @@ static bool is_idle(Engine *e, EngineTenant *t, int waiting, uint64_t now) {
                         t->rested = t->rested_before;
                 }
                 t->idle_since = 0;
-                if (!again || wants(t) || t->says.in_flight > 0)
-                        return false;
+                return false;
         }
         if (t->idle_since == 0) {
                 t->launched_before = t->says.launched;
-                t->idle_since = t->says.idle > t->opened ? min_u64(t->says.idle, now) : now;
+                t->writes = t->says.idle != 0;
+                t->idle_since = t->writes ? min_u64(max_u64(t->says.idle, t->opened), now) : now;
                 window_rests(e, t, now);
         }
         return now - t->idle_since >= GAP;

@@ -78,6 +78,7 @@ typedef struct EngineTenant {
         uint64_t paused_until;  /* it wanted windows and did nothing with them */
         uint32_t empty, missed; /* such windows: in a row, and forgotten slowly */
         bool idles, parts, awake, told, lent; /* the last one not used up; this one extended; lent */
+        bool writes; /* the present rest was not rung for, and its end may not be */
 } EngineTenant;
 
 typedef struct EngineEvent {
