@@ -306,9 +306,9 @@ static bool is_news(const EngineTurn *a, const EngineTurn *b) {
                (a->open && (a->closes != b->closes || a->depth != b->depth));
 }
 
-/* In a window that goes on: a rest that began just now, and was not rung for, is to be seen. */
-static bool loses_alone(const EngineTurn *before, const EngineTurn *after) {
-        return before->open && before->alone && after->open && !after->alone;
+/* In a window that goes on: of who writes rests one that began just now is to be seen. */
+static bool is_to_be_seen(const Seat *s, const EngineTurn *turn) {
+        return s->rests > 0 && s->turn.open && s->turn.alone && turn->open && !turn->alone;
 }
 
 /* Those that close before the one that opens: no two pages ever say that their window is open. That we are here is said with every beat,
@@ -323,7 +323,7 @@ static void tell_those(Desk *d, uint32_t card, uint64_t now, bool open) {
                 if (p->card != card || turn->open != open ||
                     (!is_news(turn, &p->seat.turn) && now - p->seat.written < old))
                         continue;
-                if (loses_alone(&p->seat.turn, turn))
+                if (is_to_be_seen(&p->seat, turn))
                         p->rung = true;
                 seat_write(&p->seat, turn, now);
         }

@@ -227,14 +227,16 @@ void window_rests(Engine *e, EngineTenant *t, uint64_t now) {
                 charge(e, t, cost_of(e, t, now));
 }
 
-/* Pauses that were written down, seen now: they were charged as they passed, and granted. */
+/* Pauses that were written down, seen now: they were charged as they passed, and granted. The one that lasts counts from when a ring would have
+ * been heard; of those that are over begin and end are told alike. */
 void window_hears_rests(Engine *e, EngineTenant *t, uint64_t now) {
-        uint64_t told = min_u64(since(t->rests_base, t->says.rested), since(t->opened, now)),
+        uint64_t said = since(t->says.idle != 0 ? HOP * 3 / 4 : 0, t->says.rested),
+                 told = min_u64(since(t->rests_base, said), since(t->opened, now)),
                  more = since(t->rested, told);
 
         if (more == 0 || t->turn.behind)
                 return;
-        t->n_rests += (uint32_t) min_u64(t->says.rests - t->rests_said, more / HOP);
+        t->n_rests += (uint32_t) min_u64(t->says.rests - t->rests_said, more / HOP) / 2;
         t->rests_said = t->says.rests;
         t->rested = told;
         t->turn.granted -= min_u64(more, t->turn.granted);

@@ -388,7 +388,7 @@ static void write_turns(Model *m) {
                         m->opens++;
                         t->opened = m->now;
                 }
-                if (turn.open && t->turn.open && t->turn.alone && !turn.alone)
+                if (t->rests.n > 0 && turn.open && t->turn.open && t->turn.alone && !turn.alone)
                         m->rung[i] = true; /* a rest that began just now is to be seen */
                 if (turn.open != t->turn.open || turn.number != t->turn.number ||
                     turn.gated != t->turn.gated) {
