@@ -302,8 +302,7 @@ static void look(Desk *d, Placed *p, uint64_t now) {
 
 static bool is_news(const EngineTurn *a, const EngineTurn *b) {
         return a->gated != b->gated || a->open != b->open || a->number != b->number || a->quiet != b->quiet ||
-               a->alone != b->alone ||
-               (a->open && (a->closes != b->closes || a->depth != b->depth));
+               a->alone != b->alone || (a->open && (a->closes != b->closes || a->depth != b->depth));
 }
 
 /* In a window that goes on: of who writes rests one that began just now is to be seen. */

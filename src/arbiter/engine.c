@@ -257,7 +257,8 @@ static void pass_time(Engine *e, uint64_t now) {
                         account_pass(&t->account, &t->terms, passed, t->awake ? how : ACCOUNT_IDLE);
                 if (rests(t) && !t->writes)
                         t->rested += passed;
-                else if (is_running(t) || rests(t)) /* how long it rests it writes down: window_hears_rests() */
+                else if (is_running(t) ||
+                         rests(t)) /* how long it rests it writes down: window_hears_rests() */
                         window_charge(e, i, passed);
                 if (t->state != ENGINE_CLOSED && !rests(t))
                         t->late += min_u64(late, since(t->opened, now));
@@ -293,10 +294,8 @@ static bool is_idle(Engine *e, EngineTenant *t, int waiting, uint64_t now) {
                      t->says.launched != t->launched_before; /* it worked in between: two short ones */
 
         if (again || wants(t) || t->says.in_flight > 0 || t->said < t->opened) {
-                if (t->idle_since != 0 && waiting >= 0) { /* it kept another one from the card meanwhile */
-                        t->rests_base += since(t->rested_before, t->rested);
+                if (t->idle_since != 0 && waiting >= 0) /* it kept another one from the card meanwhile */
                         t->rested = t->rested_before;
-                }
                 t->idle_since = 0;
                 return false;
         }

@@ -25,8 +25,8 @@ enum { ENGINE_TENANTS = 128 };
 typedef struct EngineTurn {
         bool gated, open, quiet; /* quiet: another one has the card, and nobody needs to be told of its end */
         bool behind;             /* for what comes behind work that does not end: that is not counted */
-        bool alone;              /* nobody else could have the card before it closes: it rests without a ring */
-        uint32_t number;         /* of the newest window */
+        bool alone;      /* nobody else could have the card before it closes: it rests without a ring */
+        uint32_t number; /* of the newest window */
         uint64_t closes, depth;
         uint64_t rest;          /* ns: what is launched in it is over so long after it closes */
         uint32_t sharers;       /* processes that divide what may be in flight */
@@ -58,11 +58,11 @@ typedef struct EngineTenant {
         uint64_t tail;                 /* ns from a window's close to its end, at least */
         uint64_t patience;             /* ns that others wait for work that it says is in flight */
         uint64_t idle_since,
-                rested;         /* seen without work in its window, 0: not; ns of this window that it was */
+                rested; /* seen without work in its window, 0: not; ns of this window that it was */
         uint64_t rested_before, launched_before; /* the present rest, both */
-        uint64_t rests_base;    /* what it said to have rested without a ring, before this window */
-        uint32_t rests_said;    /* and how often, until now */
-        uint32_t n_rests;       /* in this window */
+        uint64_t rests_heard, rests_at; /* what it says to have rested without a ring, ever; when we looked */
+        uint32_t rests_said;            /* how often */
+        uint32_t n_rests;               /* in this window */
         uint64_t told_at, overdue, shared; /* when its kernel was told of; since when; ns beside others */
         uint64_t moved, hung_from;         /* when it last launched or ended something; since when it hangs */
         uint64_t behind, late_before; /* while overdue: ns of windows behind it; late, before the last one */
@@ -78,7 +78,7 @@ typedef struct EngineTenant {
         uint64_t paused_until;  /* it wanted windows and did nothing with them */
         uint32_t empty, missed; /* such windows: in a row, and forgotten slowly */
         bool idles, parts, awake, told, lent; /* the last one not used up; this one extended; lent */
-        bool writes; /* the present rest was not rung for, and its end may not be */
+        bool writes;                          /* the present rest was not rung for, and its end may not be */
 } EngineTenant;
 
 typedef struct EngineEvent {

@@ -69,8 +69,9 @@ void window_open(Engine *e, uint32_t i, uint64_t now, bool contested) {
         t->launched = t->says.launched;
         t->paid = t->late = t->beside = t->halved = t->idle_since = t->rested = t->began = t->early = 0;
         t->n_rests = 0;
-        t->rests_base = t->says.rested;
+        t->rests_heard = t->says.rested;
         t->rests_said = t->says.rests;
+        t->rests_at = now;
         t->parts = false;
         t->from = now + since(t->lag > 2 * HOP ? 0 : LEAD, still_closing(e, now));
         t->firm = t->from + HOP + length - early;
@@ -227,18 +228,20 @@ void window_rests(Engine *e, EngineTenant *t, uint64_t now) {
                 charge(e, t, cost_of(e, t, now));
 }
 
-/* Pauses that were written down, seen now: they were charged as they passed, and granted. The one that lasts counts from when a ring would have
- * been heard; of those that are over begin and end are told alike. */
+/* Pauses that were written down since the last look, where they might be: they were charged as they passed, and granted. The one that lasts
+ * counts from when a ring would have been heard; of those that are over begin and end are told alike. */
 void window_hears_rests(Engine *e, EngineTenant *t, uint64_t now) {
-        uint64_t said = since(t->says.idle != 0 ? HOP * 3 / 4 : 0, t->says.rested),
-                 told = min_u64(since(t->rests_base, said), since(t->opened, now)),
-                 more = since(t->rested, told);
+        uint64_t told = since(t->says.idle != 0 ? HOP * 3 / 4 : 0, t->says.rested),
+                 more = min_u64(since(t->rests_heard, told), since(t->rests_at, now));
+        uint32_t n = (uint32_t) min_u64(t->says.rests - t->rests_said, more / HOP);
 
-        if (more == 0 || t->turn.behind)
-                return;
-        t->n_rests += (uint32_t) min_u64(t->says.rests - t->rests_said, more / HOP) / 2;
+        t->rests_heard = max_u64(t->rests_heard, told);
         t->rests_said = t->says.rests;
-        t->rested = told;
+        t->rests_at = now;
+        if (more == 0 || !t->turn.alone || t->turn.behind)
+                return;
+        t->n_rests += n / 2;
+        t->rested += more;
         t->turn.granted -= min_u64(more, t->turn.granted);
         if (has_come(t))
                 charge(e, t, cost_of(e, t, now));

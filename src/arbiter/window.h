@@ -7,7 +7,7 @@
 
 void window_open(Engine *e, uint32_t i, uint64_t now, bool contested);
 void window_extend(Engine *e, uint32_t i, uint64_t now, bool contested);
-void window_rests(Engine *e, EngineTenant *t, uint64_t now); /* it has nothing to do in it */
+void window_rests(Engine *e, EngineTenant *t, uint64_t now);       /* it has nothing to do in it */
 void window_hears_rests(Engine *e, EngineTenant *t, uint64_t now); /* those that were not rung for */
 void window_close(Engine *e, uint32_t i, uint64_t now);
 void window_charge(Engine *e, uint32_t i, uint64_t ns); /* what it has used, until it is known better */

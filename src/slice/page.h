@@ -96,7 +96,7 @@ typedef struct SliceCounters {
         _Atomic uint64_t peak;    /* units */
         _Atomic uint64_t refused; /* reservations */
         _Atomic uint64_t
-                shared; /* key of all rows for files that more than one process uses; 0: not made yet */
+                shared;   /* key of all rows for files that more than one process uses; 0: not made yet */
         SliceRests rests; /* zero where nobody knows of it */
         uint8_t reserved[56];
         SliceRow rows[SLICE_ROWS];

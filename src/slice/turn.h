@@ -71,7 +71,8 @@ typedef struct SliceWork {
 
 /* Of a container whose work one process has at a time; where several have, they ring. All zero: it has never rested. */
 typedef struct SliceRests {
-        _Atomic uint64_t since;  /* the present one began then; 0: there is none. It lasts while no row wants anything */
+        _Atomic uint64_t
+                since; /* the present one began then; 0: there is none. It lasts while no row wants anything */
         _Atomic uint64_t rested; /* ns, ever: those that are over */
         _Atomic uint32_t n;      /* how many */
         uint32_t reserved;
