@@ -188,7 +188,8 @@ static void ring_for_pause(Model *m, ModelProcess *p) {
         p->rests = 0;
         if (m->tenants[p->tenant].turn.alone) {
                 p->told = false;
-                p->rests = m->tenants[p->tenant].rests.since = m->now;
+                p->rests = m->now;
+                m->tenants[p->tenant].rests.since = m->now;
         }
         if (!p->told)
                 return;
