@@ -51,7 +51,7 @@ typedef struct ModelProcess {
         /* its own */
         Said said;
         uint64_t pending, arrived, look, launched_in, idled, rang;
-        uint64_t rests, n_rings; /* since when it rests without a ring, 0: it does not; rings, ever */
+        uint64_t rests;                   /* since when it rests without a ring; 0: it does not */
         uint64_t n_launched, launched_at; /* ever; when last */
         uint64_t
                 needs; /* what it has launched waits for a launch, this one's number; 0: it waits for nothing */
