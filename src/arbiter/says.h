@@ -16,6 +16,9 @@ typedef struct EngineSays {
         uint64_t unseen; /* of busy, ns of processes that nobody saw at work */
         uint64_t stuck;  /* since when a process is left out, whose work does not end; 0: none is */
         uint64_t over;   /* when what was launched in its newest window was, by its own word; 0: just now */
+        uint64_t rested; /* ns, ever, that it rested in windows without a ring, the present rest included */
+        uint64_t idle;   /* since when that one lasts; 0: there is none, or it was rung for */
+        uint32_t rests;  /* how many, ever; it wraps */
         bool drained;    /* nothing that was launched in its newest window is in flight */
         bool ended;      /* it takes its newest window for over */
         bool waits, tied; /* a launch waits; and nothing that is in flight has begun, maybe because of that */

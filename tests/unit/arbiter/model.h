@@ -10,6 +10,7 @@
 
 #include "arbiter/engine.h"
 #include "arbiter/tally.h"
+#include "slice/turn.h"
 
 enum { MODEL_TENANTS = 24, MODEL_PROCESSES = 96, MODEL_SAMPLES = 4096 };
 
@@ -30,7 +31,8 @@ typedef enum ModelLie {
         LIE_TIED,         /* for ever in flight, nothing of it has begun, and a launch waits */
         LIE_RESTS, /* it says that it wants nothing while it has work on the card, and has used nothing */
         LIE_RESTS_LITTLE, /* the same, and has used a thousandth of what it has */
-        LIE_BUSY_LITTLE   /* only that */
+        LIE_BUSY_LITTLE,  /* only that */
+        LIE_RESTED        /* it says to have rested all the time, without a ring, and has used little */
 } ModelLie;
 
 typedef struct ModelProcess {
@@ -40,7 +42,8 @@ typedef struct ModelProcess {
         ModelLie lie;
         bool lost_bell, stopped, dead;
         bool old; /* its gate does not say when its window's work was over, and always rings then; never, when it idles */
-        bool hasty; /* its last pause was short */
+        uint32_t haste; /* its last pauses were short */
+        bool told;      /* the arbiter knows of the present one */
         /* the card's view */
         uint64_t left, ran;      /* ns launched and not done; ns done, ever */
         uint64_t span, measured; /* ns with work, ever; the same when a kernel ended last */
@@ -48,6 +51,7 @@ typedef struct ModelProcess {
         /* its own */
         Said said;
         uint64_t pending, arrived, look, launched_in, idled, rang;
+        uint64_t rests;                   /* since when it rests without a ring; 0: it does not */
         uint64_t n_launched, launched_at; /* ever; when last */
         uint64_t
                 needs; /* what it has launched waits for a launch, this one's number; 0: it waits for nothing */
@@ -63,9 +67,10 @@ typedef struct ModelTenant {
         int engine; /* -1: not there */
         Terms terms;
         Tally tally;
-        EngineTurn turn; /* as it was written last */
-        uint64_t ran;    /* ns of the card, ever */
-        uint64_t opened; /* the newest window, for whoever measures */
+        EngineTurn turn;  /* as it was written last */
+        uint64_t ran;     /* ns of the card, ever */
+        uint64_t opened;  /* the newest window, for whoever measures */
+        SliceRests rests; /* what its processes write of them */
 } ModelTenant;
 
 typedef struct Model {
@@ -79,8 +84,9 @@ typedef struct Model {
         uint64_t wake;         /* of the arbiter */
         uint64_t arbiter_late; /* ns: it comes so much later than it wanted, each time */
         uint64_t seed, steps, opens, events, repeats;
-        uint64_t idle; /* ns without work on the card */
-        uint32_t hung; /* whose kernel was told of last */
+        uint64_t calls; /* of the arbiter: times it woke */
+        uint64_t idle;  /* ns without work on the card */
+        uint32_t hung;  /* whose kernel was told of last */
         bool rung[MODEL_TENANTS];
         bool per_process; /* each process takes the depth for its own */
         uint64_t late;    /* ns: who is woken waits for a processor, for a tenth of this to all of it */

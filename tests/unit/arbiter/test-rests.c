@@ -124,12 +124,31 @@ static void liars_with_rests(void) {
                 for (size_t k = 0; k < 2 * sizeof lies / sizeof lies[0]; k++) {
                         Seen s = run(&cases[i], fixed(cases[i].cap), k % 2, lies[k / 2]);
 
-                        if (s.had > cases[i].cap * 1.1)
+                        printf("#L %zu %u %d %.2f of %u\n", i, lies[k/2], (int)(k%2), s.had, cases[i].cap); if (s.had > cases[i].cap * 1.1)
                                 TEST_FAIL_("case %zu, lie %u: %.2f of %u", i, lies[k / 2], s.had,
                                            cases[i].cap);
                         if (k % 2)
                                 ASSERT_NEAR(s.other, cases[i].other, 2.5);
                 }
+}
+
+/* Where nobody else could have the card the arbiter is not woken for rests, nor for pauses that are none. */
+static void rests_without_a_ring(void) {
+        static const RestCase short_one = {
+                .cap = 90, .request = 20 * USEC, .rest = 20 * USEC, .kernel = 20 * USEC};
+
+        for (size_t i = 0; i <= N_CASES; i++) {
+                const RestCase *c = i < N_CASES ? &cases[i] : &short_one;
+                uint64_t calls;
+                Seen s;
+
+                s = run(c, fixed(c->cap), false, LIE_NONE);
+                calls = m.calls / 23; /* a second */
+                printf("# %g ms of work and %g of rest: %llu wake-ups a second\n", (double) c->request / 1e6,
+                       (double) c->rest / 1e6, (unsigned long long) calls);
+                ASSERT_TRUE(calls < 700);
+                ASSERT_TRUE(s.had > 0);
+        }
 }
 
 /* Its rests are lies. If it says that it has used nothing, they are not believed; if it says a little, they are, but nothing is granted in them. */
@@ -142,9 +161,28 @@ static void rests_that_are_none(void) {
         s = run(&c, fixed(10), false, LIE_RESTS_LITTLE);
         printf("# and has used next to nothing: %.2f, granted %.2f\n", s.had, s.granted);
         ASSERT_TRUE(s.granted <= s.had / 2); /* which the card's meter tells the audit */
+        s = run(&c, fixed(10), false, LIE_RESTED);
+        printf("# and writes rests down: %.2f, granted %.2f\n", s.had, s.granted);
+        ASSERT_TRUE(s.had <= 12 || s.granted <= s.had / 2);
+}
+
+/* Rests that are written down count only where nobody else could have the card: who lies with them has less of it than who rings for rests that
+ * are none. */
+static void written_rests_beside_another(void) {
+        for (size_t i = 0; i < N_CASES; i++) {
+                const RestCase c = {.cap = cases[i].cap, .other = cases[i].other, .kernel = cases[i].kernel};
+                Seen s = run(&c, fixed(c.cap), true, LIE_RESTED),
+                     rings = run(&c, fixed(c.cap), true, LIE_RESTS_LITTLE);
+
+                printf("# who writes rests that are none: %.2f of %u, the other one %.2f of %u\n", s.had,
+                       c.cap, s.other, c.other);
+                ASSERT_TRUE(s.had < rings.had && s.other > rings.other);
+                ASSERT_TRUE(s.other >= 0.85 * c.other);
+        }
 }
 
 int main(void) {
         return TEST_MAIN(TEST(alone), TEST(beside_another), TEST(who_comes_in_a_rest), TEST(short_pauses),
-                         TEST(liars_with_rests), TEST(rests_that_are_none));
+                         TEST(liars_with_rests), TEST(rests_that_are_none), TEST(rests_without_a_ring),
+                         TEST(written_rests_beside_another));
 }

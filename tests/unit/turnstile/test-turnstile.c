@@ -787,8 +787,8 @@ static void idle_in_its_window(void) {
 
                 meter->idled = account_now() - (was_short ? 0 : 1000 * MSEC);
                 account_want(account_get(&gate), 0, account_now());
-                ASSERT_TRUE(rung(fd));
-                meter->haste = was_short; /* whatever held this thread up */
+                ASSERT_INT(rung(fd), i != 3); /* of a pause that was not told nobody needs to hear the end */
+                meter->haste = was_short;     /* whatever held this thread up */
                 meter->rang = account_now() - (lately ? 0 : 1000 * MSEC);
                 if (lately)
                         meter->rang = account_now() + 1000 * MSEC; /* just now, however long this takes */
@@ -803,6 +803,68 @@ static void idle_in_its_window(void) {
         ASSERT_TRUE(rung(fd));
         account_idle(account_get(&gate), 0);
         ASSERT_FALSE(rung(fd));
+        take_bell(fd, home, bell);
+}
+
+/* Where nobody else could have the card it is written down, and neither begin nor end is rung for; but the end is, when somebody has come meanwhile,
+ * the window is closed, or another process has worked in the pause. */
+static void pauses_written_down(void) {
+        enum { STAYS, COMES, CLOSES, PEER, ENDINGS };
+        char home[] = "/tmp/turnstile-XXXXXX", bell[64];
+        int fd = hang_bell(home, bell);
+
+        for (unsigned how = 0; how < ENDINGS; how++) {
+                SliceRests *rests = &counters.rests;
+                uint64_t before, after;
+
+                begin();
+                *rests = (SliceRests){.rested = 7, .n = 3};
+                limits.turn.window = 5 << 1 | TURN_OPEN;
+                limits.turn.closes = UINT64_MAX;
+                limits.turn.flags = TURN_GATED | TURN_ALONE;
+                account_want(account_get(&gate), 0, account_now());
+                ASSERT_TRUE(rung(fd)); /* the first is no pause's end */
+                before = account_now();
+                account_idle(account_get(&gate), 0);
+                ASSERT_FALSE(rung(fd));
+                ASSERT_INT(row()->wants, 0);
+                ASSERT_TRUE(rests->since >= before && rests->since <= account_now());
+                before = rests->since;
+                limits.turn.flags = TURN_GATED | (how == COMES ? 0 : TURN_ALONE);
+                limits.turn.window = 5 << 1 | (how == CLOSES ? 0 : TURN_OPEN);
+                if (how == PEER)
+                        rests->since = 0;
+                account_want(account_get(&gate), 0, account_now());
+                after = account_now();
+                ASSERT_INT(rung(fd), how != STAYS);
+                ASSERT_INT(rests->since, 0);
+                ASSERT_INT(rests->n, how == PEER ? 3 : 4);
+                ASSERT_TRUE(how == PEER ? rests->rested == 7 : rests->rested - 7 <= after - before);
+        }
+        take_bell(fd, home, bell);
+}
+
+/* Of short pauses in a row ever fewer are rung for, as long as they are short. */
+static void ever_fewer(void) {
+        char home[] = "/tmp/turnstile-XXXXXX", bell[64];
+        int fd = hang_bell(home, bell);
+        Meter *meter;
+
+        begin();
+        limits.turn.window = 5 << 1 | TURN_OPEN;
+        limits.turn.closes = UINT64_MAX;
+        meter = &account_get(&gate)->meters[0];
+        for (unsigned i = 0; i < 5; i++) {
+                account_want(account_get(&gate), 0, account_now());
+                ASSERT_TRUE(rung(fd));
+                meter->rang = account_now() - (MSEC << 2) - 1; /* so long ago each is told */
+                account_idle(account_get(&gate), 0);
+                ASSERT_TRUE(rung(fd));
+                meter->idled = i < 4 ? account_now() : account_now() - MSEC;
+        }
+        ASSERT_TRUE(meter->haste <= 3);
+        account_want(account_get(&gate), 0, account_now());
+        ASSERT_INT(meter->haste, 0); /* that one was long */
         take_bell(fd, home, bell);
 }
 
@@ -836,16 +898,17 @@ static void several_come_first(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(
-                TEST(what_is_limited), TEST(busy_is_the_cards_time), TEST(a_stream_that_ends),
-                TEST(launches_are_counted), TEST(estimates_are_not_said), TEST(union_over_streams),
-                TEST(lengths_in_many_streams), TEST(refused_launches_cost_nothing),
-                TEST(a_stream_that_cannot_be_marked), TEST(captured_work_is_no_work), TEST(an_old_driver),
-                TEST(no_context), TEST(contexts_come_and_go), TEST(what_a_context_leaves_on_the_card),
-                TEST(host_functions_that_come_late), TEST(after_a_fault), TEST(primary_is_given_back),
-                TEST(threads), TEST(contexts_end_below_threads), TEST(more_work_than_before),
-                TEST(what_is_late_holds_the_others), TEST(without_batches), TEST(not_too_many_at_once),
-                TEST(strays), TEST(nobody_is_held_for_ever), TEST(by_turns_short_and_long),
-                TEST(few_until_it_is_known), TEST(over_by_its_time), TEST(several_come_first),
-                TEST(drained_and_not_waited_for), TEST(idle_in_its_window));
+        return TEST_MAIN(TEST(what_is_limited), TEST(busy_is_the_cards_time), TEST(a_stream_that_ends),
+                         TEST(launches_are_counted), TEST(estimates_are_not_said), TEST(union_over_streams),
+                         TEST(lengths_in_many_streams), TEST(refused_launches_cost_nothing),
+                         TEST(a_stream_that_cannot_be_marked), TEST(captured_work_is_no_work),
+                         TEST(an_old_driver), TEST(no_context), TEST(contexts_come_and_go),
+                         TEST(what_a_context_leaves_on_the_card), TEST(host_functions_that_come_late),
+                         TEST(after_a_fault), TEST(primary_is_given_back), TEST(threads),
+                         TEST(contexts_end_below_threads), TEST(more_work_than_before),
+                         TEST(what_is_late_holds_the_others), TEST(without_batches),
+                         TEST(not_too_many_at_once), TEST(strays), TEST(nobody_is_held_for_ever),
+                         TEST(by_turns_short_and_long), TEST(few_until_it_is_known), TEST(over_by_its_time),
+                         TEST(several_come_first), TEST(drained_and_not_waited_for), TEST(idle_in_its_window),
+                         TEST(pauses_written_down), TEST(ever_fewer));
 }
