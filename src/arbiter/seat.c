@@ -269,6 +269,7 @@ void seat_read(Seat *s, uint64_t now, bool all, bool doubt, EngineSays *ret) {
                             .apart = s->tally.apart,
                             .unseen = s->tally.unseen,
                             .stuck = s->tally.stuck,
+                            .n_rows = s->tally.n_rows,
                             .n_active = s->tally.n_active,
                             .n_working = s->tally.n_working,
                             .began = s->tally.began,

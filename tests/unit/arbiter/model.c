@@ -353,6 +353,7 @@ static void read_rows(Model *m, uint32_t tenant) {
                             .apart = t->tally.apart,
                             .unseen = t->tally.unseen,
                             .stuck = t->tally.stuck,
+                            .n_rows = t->tally.n_rows,
                             .n_active = t->tally.n_active,
                             .n_working = t->tally.n_working,
                             .waits = t->tally.waits,
@@ -406,7 +407,6 @@ static void arbiter(Model *m) {
         EngineEvent event;
         uint64_t next;
 
-        m->calls++;
         for (uint32_t i = 0; i < m->n_tenants; i++)
                 if (m->tenants[i].engine >= 0 &&
                     (m->rung[i] || m->steps % 64 == 0 ||

@@ -84,9 +84,8 @@ typedef struct Model {
         uint64_t wake;         /* of the arbiter */
         uint64_t arbiter_late; /* ns: it comes so much later than it wanted, each time */
         uint64_t seed, steps, opens, events, repeats;
-        uint64_t calls; /* of the arbiter: times it woke */
-        uint64_t idle;  /* ns without work on the card */
-        uint32_t hung;  /* whose kernel was told of last */
+        uint64_t idle; /* ns without work on the card */
+        uint32_t hung; /* whose kernel was told of last */
         bool rung[MODEL_TENANTS];
         bool per_process; /* each process takes the depth for its own */
         uint64_t late;    /* ns: who is woken waits for a processor, for a tenth of this to all of it */

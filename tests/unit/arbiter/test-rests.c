@@ -124,7 +124,7 @@ static void liars_with_rests(void) {
                 for (size_t k = 0; k < 2 * sizeof lies / sizeof lies[0]; k++) {
                         Seen s = run(&cases[i], fixed(cases[i].cap), k % 2, lies[k / 2]);
 
-                        printf("#L %zu %u %d %.2f of %u\n", i, lies[k/2], (int)(k%2), s.had, cases[i].cap); if (s.had > cases[i].cap * 1.1)
+                        if (s.had > cases[i].cap * 1.1)
                                 TEST_FAIL_("case %zu, lie %u: %.2f of %u", i, lies[k / 2], s.had,
                                            cases[i].cap);
                         if (k % 2)
@@ -139,14 +139,14 @@ static void rests_without_a_ring(void) {
 
         for (size_t i = 0; i <= N_CASES; i++) {
                 const RestCase *c = i < N_CASES ? &cases[i] : &short_one;
-                uint64_t calls;
+                uint64_t wakes;
                 Seen s;
 
                 s = run(c, fixed(c->cap), false, LIE_NONE);
-                calls = m.calls / 23; /* a second */
+                wakes = m.steps / 23; /* a second */
                 printf("# %g ms of work and %g of rest: %llu wake-ups a second\n", (double) c->request / 1e6,
-                       (double) c->rest / 1e6, (unsigned long long) calls);
-                ASSERT_TRUE(calls < 700);
+                       (double) c->rest / 1e6, (unsigned long long) wakes);
+                ASSERT_TRUE(wakes < 1500);
                 ASSERT_TRUE(s.had > 0);
         }
 }
@@ -177,7 +177,7 @@ static void written_rests_beside_another(void) {
                 printf("# who writes rests that are none: %.2f of %u, the other one %.2f of %u\n", s.had,
                        c.cap, s.other, c.other);
                 ASSERT_TRUE(s.had < rings.had && s.other > rings.other);
-                ASSERT_TRUE(s.other >= 0.85 * c.other);
+                ASSERT_TRUE(s.had <= 1.1 * c.cap && s.other >= 0.98 * c.other);
         }
 }
 
