@@ -2,10 +2,9 @@
 #include "turnstile/pause.h"
 
 #define HASTE_NSEC UINT64_C(200000)  /* so short a pause is none */
-#define RING_PAUSE UINT64_C(1000000) /* between rings for pauses that come after such a short one, at first */
+#define RING_PAUSE UINT64_C(1000000) /* between rings for pauses that come after such a short one */
 
 enum {
-        HASTE_MOST = 3, /* twice as long with each of these */
         /* Meter.pause: what the arbiter knows of the present one */
         PAUSE_TOLD = 0,
         PAUSE_SILENT,  /* nothing */
@@ -21,10 +20,8 @@ static bool is_alone(Account *a, uint32_t card) {
 }
 
 static bool is_hasty(const Meter *m, uint64_t now) {
-        uint32_t haste = atomic_load_explicit(&m->haste, memory_order_relaxed);
-
-        return haste > 0 && now < atomic_load_explicit(&m->rang, memory_order_relaxed) +
-                                            (RING_PAUSE << ((haste < HASTE_MOST ? haste : HASTE_MOST) - 1));
+        return atomic_load_explicit(&m->haste, memory_order_relaxed) &&
+               now < atomic_load_explicit(&m->rang, memory_order_relaxed) + RING_PAUSE;
 }
 
 bool pause_begins(Account *a, uint32_t card) {
@@ -47,15 +44,10 @@ bool pause_begins(Account *a, uint32_t card) {
         return true;
 }
 
-/* A pause that was told of though it was short: the next one is told of later. */
-static void note_length(Meter *m, uint64_t now, uint32_t how) {
-        uint32_t haste = atomic_load_explicit(&m->haste, memory_order_relaxed);
+static void note_length(Meter *m, uint64_t now) {
+        uint64_t pause = now - atomic_load_explicit(&m->idled, memory_order_relaxed);
 
-        if (now - atomic_load_explicit(&m->idled, memory_order_relaxed) >= HASTE_NSEC)
-                haste = 0;
-        else if (haste == 0 || (how == PAUSE_TOLD && haste < HASTE_MOST))
-                haste++;
-        atomic_store_explicit(&m->haste, haste, memory_order_relaxed);
+        atomic_store_explicit(&m->haste, pause < HASTE_NSEC, memory_order_relaxed);
 }
 
 /* Whoever begins ends what the container had of a rest: of several processes whose pauses meet nobody's is counted. */
@@ -78,7 +70,7 @@ bool pause_ends(Account *a, uint32_t card, bool open) {
         uint32_t how = atomic_exchange(&m->pause, (uint32_t) PAUSE_TOLD);
         bool added = add_rest(a, card, now, how == PAUSE_WRITTEN);
 
-        note_length(m, now, how);
+        note_length(m, now);
         if (!open || how == PAUSE_TOLD)
                 return true;
         return how == PAUSE_WRITTEN && !(added && is_alone(a, card));

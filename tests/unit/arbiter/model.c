@@ -184,7 +184,7 @@ static bool is_open(const Model *m, const ModelProcess *p) {
 
 /* As the gate has it: of short pauses that come in a row now and then, and none where they are written down. */
 static void ring_for_pause(Model *m, ModelProcess *p) {
-        p->told = p->haste == 0 || m->now - p->rang >= MSEC << (p->haste - 1);
+        p->told = !p->hasty || m->now - p->rang >= MSEC;
         p->rests = 0;
         if (m->tenants[p->tenant].turn.alone) {
                 p->told = false;
@@ -201,10 +201,7 @@ static void end_pause(Model *m, ModelProcess *p) {
         ModelTenant *t = &m->tenants[p->tenant];
         bool mine = p->rests != 0 && t->rests.since == p->rests;
 
-        if (m->now - p->idled >= HASTE)
-                p->haste = 0;
-        else if (p->haste == 0 || (p->told && p->haste < 3))
-                p->haste++;
+        p->hasty = m->now - p->idled < HASTE;
         if (mine) {
                 t->rests.rested += m->now - p->rests;
                 t->rests.n++;

@@ -844,30 +844,6 @@ static void pauses_written_down(void) {
         take_bell(fd, home, bell);
 }
 
-/* Of short pauses in a row ever fewer are rung for, as long as they are short. */
-static void ever_fewer(void) {
-        char home[] = "/tmp/turnstile-XXXXXX", bell[64];
-        int fd = hang_bell(home, bell);
-        Meter *meter;
-
-        begin();
-        limits.turn.window = 5 << 1 | TURN_OPEN;
-        limits.turn.closes = UINT64_MAX;
-        meter = &account_get(&gate)->meters[0];
-        for (unsigned i = 0; i < 5; i++) {
-                account_want(account_get(&gate), 0, account_now());
-                ASSERT_TRUE(rung(fd));
-                meter->rang = account_now() - (MSEC << 2) - 1; /* so long ago each is told */
-                account_idle(account_get(&gate), 0);
-                ASSERT_TRUE(rung(fd));
-                meter->idled = i < 4 ? account_now() : account_now() - MSEC;
-        }
-        ASSERT_TRUE(meter->haste <= 3);
-        account_want(account_get(&gate), 0, account_now());
-        ASSERT_INT(meter->haste, 0); /* that one was long */
-        take_bell(fd, home, bell);
-}
-
 /* Threads that come at the same time, first of all or after a fork: whoever is second has it whole, too. */
 static pthread_barrier_t all_here;
 static Gate fresh[2];
@@ -898,17 +874,16 @@ static void several_come_first(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(what_is_limited), TEST(busy_is_the_cards_time), TEST(a_stream_that_ends),
-                         TEST(launches_are_counted), TEST(estimates_are_not_said), TEST(union_over_streams),
-                         TEST(lengths_in_many_streams), TEST(refused_launches_cost_nothing),
-                         TEST(a_stream_that_cannot_be_marked), TEST(captured_work_is_no_work),
-                         TEST(an_old_driver), TEST(no_context), TEST(contexts_come_and_go),
-                         TEST(what_a_context_leaves_on_the_card), TEST(host_functions_that_come_late),
-                         TEST(after_a_fault), TEST(primary_is_given_back), TEST(threads),
-                         TEST(contexts_end_below_threads), TEST(more_work_than_before),
-                         TEST(what_is_late_holds_the_others), TEST(without_batches),
-                         TEST(not_too_many_at_once), TEST(strays), TEST(nobody_is_held_for_ever),
-                         TEST(by_turns_short_and_long), TEST(few_until_it_is_known), TEST(over_by_its_time),
-                         TEST(several_come_first), TEST(drained_and_not_waited_for), TEST(idle_in_its_window),
-                         TEST(pauses_written_down), TEST(ever_fewer));
+        return TEST_MAIN(
+                TEST(what_is_limited), TEST(busy_is_the_cards_time), TEST(a_stream_that_ends),
+                TEST(launches_are_counted), TEST(estimates_are_not_said), TEST(union_over_streams),
+                TEST(lengths_in_many_streams), TEST(refused_launches_cost_nothing),
+                TEST(a_stream_that_cannot_be_marked), TEST(captured_work_is_no_work), TEST(an_old_driver),
+                TEST(no_context), TEST(contexts_come_and_go), TEST(what_a_context_leaves_on_the_card),
+                TEST(host_functions_that_come_late), TEST(after_a_fault), TEST(primary_is_given_back),
+                TEST(threads), TEST(contexts_end_below_threads), TEST(more_work_than_before),
+                TEST(what_is_late_holds_the_others), TEST(without_batches), TEST(not_too_many_at_once),
+                TEST(strays), TEST(nobody_is_held_for_ever), TEST(by_turns_short_and_long),
+                TEST(few_until_it_is_known), TEST(over_by_its_time), TEST(several_come_first),
+                TEST(drained_and_not_waited_for), TEST(idle_in_its_window), TEST(pauses_written_down));
 }
