@@ -302,14 +302,13 @@ static bool is_idle(Engine *e, EngineTenant *t, int waiting, uint64_t now) {
         uint64_t from = t->says.idle != 0 ? min_u64(max_u64(t->says.idle, t->opened), now) : now;
         bool works = wants(t) || t->says.in_flight > 0 || t->said < t->opened;
 
-        if (works || t->says.launched != t->launched_before) /* that was two short ones */
+        if (works) {
                 end_rest(t, waiting);
-        if (works)
                 return false;
+        }
         if (t->idle_since == 0 && t->says.idle != 0 && t->turn.alone && waiting < 0)
                 return now - from >= GAP; /* it writes that down: window_hears() */
         if (t->idle_since == 0) {
-                t->launched_before = t->says.launched;
                 t->idle_since = from;
                 window_rests(e, t, now);
         }
@@ -510,8 +509,7 @@ static bool is_blamed(const Engine *e) {
 /* Nobody else has work on the card, or could have before its window closes, whether it rests or not. */
 static bool is_alone(const Engine *e, const EngineTenant *t, uint64_t now) {
         return t->state == ENGINE_OPEN && t->says.n_rows <= 1 && !is_closing(e) &&
-               !split_is_contested(e, NULL) &&
-               engine_choose(e, AMONG_CLOSING, now) < 0 &&
+               !split_is_contested(e, NULL) && engine_choose(e, AMONG_CLOSING, now) < 0 &&
                engine_ripens(e, AMONG_CLOSING, now) >= t->turn.closes;
 }
 

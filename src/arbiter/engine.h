@@ -59,9 +59,9 @@ typedef struct EngineTenant {
         uint64_t tail;     /* ns from a window's close to its end, at least */
         uint64_t patience; /* ns that others wait for work that it says is in flight */
         uint64_t idle_since,
-                rested; /* seen without work in its window, 0: not; ns of this window that it was */
-        uint64_t rested_before, launched_before; /* the present rest, both */
-        uint32_t n_rests;                        /* in this window */
+                rested;         /* seen without work in its window, 0: not; ns of this window that it was */
+        uint64_t rested_before; /* the present rest */
+        uint32_t n_rests;       /* in this window */
         uint64_t told_at, overdue, shared; /* when its kernel was told of; since when; ns beside others */
         uint64_t moved, hung_from;         /* when it last launched or ended something; since when it hangs */
         uint64_t behind, late_before; /* while overdue: ns of windows behind it; late, before the last one */

@@ -4,13 +4,6 @@
 #define HASTE_NSEC UINT64_C(200000)  /* so short a pause is none */
 #define RING_PAUSE UINT64_C(1000000) /* between rings for pauses that come after such a short one */
 
-enum {
-        /* Meter.pause: what the arbiter knows of the present one */
-        PAUSE_TOLD = 0,
-        PAUSE_SILENT,  /* nothing */
-        PAUSE_WRITTEN, /* what SliceRests says */
-};
-
 static SliceRests *rests_of(Account *a, uint32_t card) {
         return &a->gate->cards[card].slice.counters->rests;
 }
@@ -26,20 +19,16 @@ static bool is_hasty(const Meter *m, uint64_t now) {
 
 bool pause_begins(Account *a, uint32_t card) {
         Meter *m = &a->meters[card];
-        uint64_t now = account_now();
+        uint64_t now = account_now(), began = is_alone(a, card) ? beat_time(&m->beat, now) : 0;
 
         atomic_store_explicit(&m->idled, now, memory_order_relaxed);
-        if (is_alone(a, card)) {
-                now = beat_time(&m->beat, now);
-                atomic_store_explicit(&m->rests, now, memory_order_relaxed);
-                atomic_store(&rests_of(a, card)->since, now);
-                atomic_store(&m->pause, (uint32_t) PAUSE_WRITTEN);
+        atomic_store(&m->rests, began);
+        if (began != 0) {
+                atomic_store(&rests_of(a, card)->since, began);
                 return false;
         }
-        if (is_hasty(m, now)) {
-                atomic_store(&m->pause, (uint32_t) PAUSE_SILENT);
+        if (is_hasty(m, now))
                 return false;
-        }
         atomic_store_explicit(&m->rang, now, memory_order_relaxed);
         return true;
 }
@@ -51,12 +40,13 @@ static void note_length(Meter *m, uint64_t now) {
 }
 
 /* Whoever begins ends what the container had of a rest: of several processes whose pauses meet nobody's is counted. */
-static bool add_rest(Account *a, uint32_t card, uint64_t now, bool written) {
+static bool add_rest(Account *a, uint32_t card, uint64_t now) {
         Meter *m = &a->meters[card];
         SliceRests *r = rests_of(a, card);
-        uint64_t began = atomic_load(&r->since) != 0 ? atomic_exchange(&r->since, 0) : 0;
+        uint64_t mine = atomic_exchange(&m->rests, 0),
+                 began = atomic_load(&r->since) != 0 ? atomic_exchange(&r->since, 0) : 0;
 
-        if (!written || began == 0 || began != atomic_load_explicit(&m->rests, memory_order_relaxed))
+        if (mine == 0 || began != mine)
                 return false;
         now = beat_time(&m->beat, now);
         (void) atomic_fetch_add(&r->rested, now > began ? now - began : 0);
@@ -65,13 +55,9 @@ static bool add_rest(Account *a, uint32_t card, uint64_t now, bool written) {
 }
 
 bool pause_ends(Account *a, uint32_t card, bool open) {
-        Meter *m = &a->meters[card];
         uint64_t now = account_now();
-        uint32_t how = atomic_exchange(&m->pause, (uint32_t) PAUSE_TOLD);
-        bool added = add_rest(a, card, now, how == PAUSE_WRITTEN);
+        bool added = add_rest(a, card, now);
 
-        note_length(m, now);
-        if (!open || how == PAUSE_TOLD)
-                return true;
-        return how == PAUSE_WRITTEN && !(added && is_alone(a, card));
+        note_length(&a->meters[card], now);
+        return !(added && open && is_alone(a, card));
 }

@@ -184,17 +184,13 @@ static bool is_open(const Model *m, const ModelProcess *p) {
 
 /* As the gate has it: of short pauses that come in a row now and then, and none where they are written down. */
 static void ring_for_pause(Model *m, ModelProcess *p) {
-        p->told = !p->hasty || m->now - p->rang >= MSEC;
-        p->rests = 0;
-        if (m->tenants[p->tenant].turn.alone) {
-                p->told = false;
-                p->rests = m->now;
+        p->rests = m->tenants[p->tenant].turn.alone ? m->now : 0;
+        if (p->rests != 0)
                 m->tenants[p->tenant].rests.since = m->now;
+        else if (!p->hasty || m->now - p->rang >= MSEC) {
+                p->rang = m->now;
+                ring(m, p);
         }
-        if (!p->told)
-                return;
-        p->rang = m->now;
-        ring(m, p);
 }
 
 static void end_pause(Model *m, ModelProcess *p) {
@@ -207,9 +203,8 @@ static void end_pause(Model *m, ModelProcess *p) {
                 t->rests.n++;
         }
         t->rests.since = 0;
-        if (p->old || p->told || !is_open(m, p) || (p->rests != 0 && !(mine && t->turn.alone)))
+        if (!mine || !t->turn.alone || !is_open(m, p))
                 ring(m, p);
-        p->told = true;
         p->rests = 0;
 }
 
@@ -222,7 +217,6 @@ static void end_request(Model *m, ModelProcess *p) {
         p->said.wants = 0;
         p->arrived = 0;
         p->look = m->now + p->rest;
-        p->told = true;
         if (!p->old && m->tenants[p->tenant].turn.gated && m->tenants[p->tenant].turn.open)
                 ring_for_pause(m, p);
         p->idled = m->now;

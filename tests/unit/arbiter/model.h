@@ -43,7 +43,6 @@ typedef struct ModelProcess {
         bool lost_bell, stopped, dead;
         bool old; /* its gate does not say when its window's work was over, and always rings then; never, when it idles */
         bool hasty; /* its last pause was short */
-        bool told;  /* the arbiter knows of the present one */
         /* the card's view */
         uint64_t left, ran;      /* ns launched and not done; ns done, ever */
         uint64_t span, measured; /* ns with work, ever; the same when a kernel ended last */
