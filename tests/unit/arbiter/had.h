@@ -44,6 +44,32 @@ static inline Shares shares(uint64_t ns) {
         return s;
 }
 
+/* What each had and was charged, percent of the card's time. */
+typedef struct Books {
+        double had[MODEL_TENANTS], charged[MODEL_TENANTS], had_all, charged_all;
+} Books;
+
+/* each: called every 0.1 ms on the way, unless it is NULL. */
+static inline Books books(uint64_t ns, void (*each)(void)) {
+        uint64_t ran[MODEL_TENANTS] = {0}, used[MODEL_TENANTS] = {0}, from = m.now;
+        Books b = {.had_all = 0};
+
+        for (uint32_t i = 0; i < m.n_tenants; i++) {
+                ran[i] = m.tenants[i].ran;
+                used[i] = m.tenants[i].turn.used;
+        }
+        for (; each && m.now < from + ns; each())
+                model_run(&m, m.now + 100 * USEC);
+        model_run(&m, from + ns);
+        for (uint32_t i = 0; i < m.n_tenants; i++) {
+                b.had[i] = 100 * (double) (m.tenants[i].ran - ran[i]) / (double) ns;
+                b.charged[i] = 100 * (double) (m.tenants[i].turn.used - used[i]) / (double) ns;
+                b.had_all += b.had[i];
+                b.charged_all += b.charged[i];
+        }
+        return b;
+}
+
 #define ASSERT_NEAR(a, b, by)                                                                                \
         do {                                                                                                 \
                 double a_ = (a), b_ = (b);                                                                   \

@@ -5,31 +5,6 @@
 
 #include "had.h"
 
-typedef struct Books {
-        double had[3], charged[3], had_all, charged_all; /* percent of the card's time */
-} Books;
-
-/* each: called every 0.1 ms on the way, unless it is NULL. */
-static Books books(uint64_t ns, void (*each)(void)) {
-        uint64_t ran[3] = {0}, used[3] = {0}, from = m.now;
-        Books b = {.had_all = 0};
-
-        for (uint32_t i = 0; i < 3; i++) {
-                ran[i] = m.tenants[i].ran;
-                used[i] = m.tenants[i].turn.used;
-        }
-        for (; each && m.now < from + ns; each())
-                model_run(&m, m.now + 100 * USEC);
-        model_run(&m, from + ns);
-        for (uint32_t i = 0; i < 3; i++) {
-                b.had[i] = 100 * (double) (m.tenants[i].ran - ran[i]) / (double) ns;
-                b.charged[i] = 100 * (double) (m.tenants[i].turn.used - used[i]) / (double) ns;
-                b.had_all += b.had[i];
-                b.charged_all += b.charged[i];
-        }
-        return b;
-}
-
 static Books two(Terms a, uint64_t kernel_a, ModelLie lie_a, Terms b, uint64_t kernel_b, ModelLie lie_b) {
         Books r;
 
