@@ -300,9 +300,8 @@ static void end_rest(EngineTenant *t, int waiting) {
 /* For longer than it takes to launch the next kernel when one has ended. */
 static bool is_idle(Engine *e, EngineTenant *t, int waiting, uint64_t now) {
         uint64_t from = t->says.idle != 0 ? min_u64(max_u64(t->says.idle, t->opened), now) : now;
-        bool works = wants(t) || t->says.in_flight > 0 || t->said < t->opened;
 
-        if (works) {
+        if (wants(t) || t->says.in_flight > 0 || t->said < t->opened) {
                 end_rest(t, waiting);
                 return false;
         }

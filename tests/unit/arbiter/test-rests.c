@@ -166,8 +166,8 @@ static void rests_that_are_none(void) {
         ASSERT_TRUE(s.had <= 12 || s.granted <= s.had / 2);
 }
 
-/* Rests that are written down count only where nobody else could have the card: who lies with them has less of it than who rings for rests that
- * are none. */
+/* Rests that are written down count only where nobody else could have the card, and for no more than was had there: who lies with them has next to
+ * nothing of it, where who rings for rests that are none takes the card. */
 static void written_rests_beside_another(void) {
         for (size_t i = 0; i < N_CASES; i++) {
                 const RestCase c = {.cap = cases[i].cap, .other = cases[i].other, .kernel = cases[i].kernel};

@@ -57,6 +57,19 @@ static uint64_t turns(uint32_t i) {
         return e.tenants[i].part.turns / US;
 }
 
+/* It wrote that it rested meanwhile. */
+static void what_is_returned(void) {
+        const EngineTenant *t = &e.tenants[0];
+
+        begin(1);
+        comes(0, 0);
+        pass(1000);
+        split_return(&e, &e.tenants[0], 300 * US);
+        ASSERT_INT(had(0), 700);
+        ASSERT_INT(t->turn.used, 700 * US);
+        ASSERT_INT(t->paid, 700 * US);
+}
+
 static void alone(void) {
         begin(1);
         comes(0, 0);
@@ -222,7 +235,7 @@ static void the_parts_are_all_of_it(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(alone), TEST(for_long), TEST(several_contexts), TEST(less_than_a_turn),
-                         TEST(trust_is_used_up), TEST(who_is_late), TEST(who_says_that_he_is_late),
-                         TEST(who_rests), TEST(the_parts_are_all_of_it));
+        return TEST_MAIN(TEST(alone), TEST(what_is_returned), TEST(for_long), TEST(several_contexts),
+                         TEST(less_than_a_turn), TEST(trust_is_used_up), TEST(who_is_late),
+                         TEST(who_says_that_he_is_late), TEST(who_rests), TEST(the_parts_are_all_of_it));
 }
