@@ -69,7 +69,7 @@ typedef struct SliceWork {
                 began; /* when it first launched in the newest window: TURN_BEGAN of the time; 0: it has not */
 } SliceWork;
 
-/* Of a container whose work one process has at a time; where several have, they ring. All zero: it has never rested. */
+/* Of a container in which one process has had work; where several have, they ring. All zero: it has never rested. */
 typedef struct SliceRests {
         _Atomic uint64_t
                 since; /* the present one began then; 0: there is none. It lasts while no row wants anything */
