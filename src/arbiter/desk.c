@@ -10,6 +10,7 @@
 #include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "arbiter/leased.h"
 #include "arbiter/seat.h"
@@ -301,7 +302,12 @@ static void look(Desk *d, Placed *p, uint64_t now) {
 
 static bool is_news(const EngineTurn *a, const EngineTurn *b) {
         return a->gated != b->gated || a->open != b->open || a->number != b->number || a->quiet != b->quiet ||
-               (a->open && (a->closes != b->closes || a->depth != b->depth));
+               a->alone != b->alone || (a->open && (a->closes != b->closes || a->depth != b->depth));
+}
+
+/* In a window that goes on: of who writes rests one that began just now is to be seen. */
+static bool is_to_be_seen(const Seat *s, const EngineTurn *turn) {
+        return s->rests > 0 && s->turn.open && s->turn.alone && turn->open && !turn->alone;
 }
 
 /* Those that close before the one that opens: no two pages ever say that their window is open. That we are here is said with every beat,
@@ -313,9 +319,12 @@ static void tell_those(Desk *d, uint32_t card, uint64_t now, bool open) {
                 Placed *p = d->seats[i];
                 const EngineTurn *turn = &d->cards[card]->engine.tenants[p->tenant].turn;
 
-                if (p->card == card && turn->open == open &&
-                    (is_news(turn, &p->seat.turn) || now - p->seat.written >= old))
-                        seat_write(&p->seat, turn, now);
+                if (p->card != card || turn->open != open ||
+                    (!is_news(turn, &p->seat.turn) && now - p->seat.written < old))
+                        continue;
+                if (is_to_be_seen(&p->seat, turn))
+                        p->rung = true;
+                seat_write(&p->seat, turn, now);
         }
 }
 
@@ -354,25 +363,21 @@ static void step_card(Desk *d, uint32_t card, uint64_t now) {
                 if (d->seats[i]->card == card && d->seats[i]->sweeps)
                         d->cards[card]->next = min_u64(d->cards[card]->next, d->seats[i]->seat.swept + FRESH);
         tell(d, card, now);
+        for (uint32_t i = 0; i < d->n_seats; i++)
+                if (d->seats[i]->card == card && d->seats[i]->rung)
+                        d->cards[card]->next = now;
         report(d, card, now);
 }
 
 /* ---- the loop ---- */
 
 /* One that rings without end is not heard until its period is over; its card's own times go on. */
-static void hear(Desk *d, uint64_t now) {
-        struct epoll_event events[EVENTS];
-        int n = epoll_wait(d->epoll, events, EVENTS, 0);
-
-        for (int i = 0; i < n; i++) {
-                Placed *p = events[i].data.ptr;
-
-                p->rung = true;
-                d->cards[p->card]->next = 0;
-                if (!seat_hear(&p->seat, now)) {
-                        (void) epoll_ctl(d->epoll, EPOLL_CTL_DEL, p->seat.bell, NULL);
-                        p->muted = true;
-                }
+static void hear(Desk *d, Placed *p, uint64_t now) {
+        p->rung = true;
+        d->cards[p->card]->next = 0;
+        if (!seat_hear(&p->seat, now)) {
+                (void) epoll_ctl(d->epoll, EPOLL_CTL_DEL, p->seat.bell, NULL);
+                p->muted = true;
         }
 }
 
@@ -403,25 +408,36 @@ static uint64_t next_of(const Desk *d) {
         return next;
 }
 
+/* One call, where the kernel has it (5.11). */
+static int wait_events(const Desk *d, struct epoll_event events[EVENTS], const struct timespec *ts) {
+        long n = syscall(SYS_epoll_pwait2, d->epoll, events, EVENTS, ts, NULL, 0);
+        struct pollfd fd = {.fd = d->epoll, .events = POLLIN};
+
+        if (n >= 0 || errno == EINTR)
+                return (int) n;
+        return ppoll(&fd, 1, ts, NULL) > 0 ? epoll_wait(d->epoll, events, EVENTS, 0) : 0;
+}
+
 /* Returns whether it goes on. */
 static bool sleep_until(Desk *d, uint64_t next) {
-        struct pollfd fds[3] = {{.fd = d->options->stop, .events = POLLIN},
-                                {.fd = d->epoll, .events = POLLIN},
-                                {.fd = d->inotify, .events = POLLIN}};
+        struct epoll_event events[EVENTS];
         uint64_t now = now_nsec(), wait = next > now ? next - now : 0;
         struct timespec ts = {.tv_sec = (time_t) (wait / 1000000000), .tv_nsec = (long) (wait % 1000000000)};
-        int n = ppoll(fds, 3, &ts, NULL);
+        int n = wait_events(d, events, &ts);
+        bool goes_on = true;
 
-        if (n <= 0)
-                return true;
-        now = now_nsec();
-        if (fds[1].revents)
-                hear(d, now);
-        if (fds[2].revents) {
-                drain(d->inotify);
-                d->scan = min_u64(d->scan, now + SETTLE);
+        now = n > 0 ? now_nsec() : now;
+        for (int i = 0; i < n; i++) {
+                if (events[i].data.ptr == &d->options) {
+                        goes_on = false;
+                } else if (events[i].data.ptr == &d->inotify) {
+                        drain(d->inotify);
+                        d->scan = min_u64(d->scan, now + SETTLE);
+                } else {
+                        hear(d, events[i].data.ptr, now);
+                }
         }
-        return fds[0].revents == 0;
+        return goes_on;
 }
 
 static int loop(Desk *d) {
@@ -478,6 +494,22 @@ static void done(Desk *d) {
         board_done(&d->board);
 }
 
+/* What is told apart by its address: the end, the board, or a seat. */
+static int open_events(Desk *d, Fault *fault) {
+        struct epoll_event stop = {.events = EPOLLIN, .data.ptr = &d->options},
+                           board = {.events = EPOLLIN, .data.ptr = &d->inotify};
+
+        d->epoll = epoll_create1(EPOLL_CLOEXEC);
+        if (d->epoll < 0 || epoll_ctl(d->epoll, EPOLL_CTL_ADD, d->options->stop, &stop) < 0)
+                return fault_set(fault, -errno, "cannot make an epoll: %s", strerror(errno));
+        d->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK); /* without it the board is read now and then */
+        if (d->inotify < 0)
+                return 0;
+        (void) inotify_add_watch(d->inotify, d->board.path, IN_CREATE | IN_DELETE | IN_MOVE | IN_ATTRIB);
+        (void) epoll_ctl(d->epoll, EPOLL_CTL_ADD, d->inotify, &board);
+        return 0;
+}
+
 static int run(Desk *d, Fault *fault) {
         int r = board_open(&d->board, d->options->board, false, fault);
 
@@ -488,13 +520,9 @@ static int run(Desk *d, Fault *fault) {
                 return fault_set(fault, r, "cannot lock %s/" LOCK ": %s", d->board.path, strerror(-r));
         if (r > 0)
                 return r - 1;
-        d->epoll = epoll_create1(EPOLL_CLOEXEC);
-        if (d->epoll < 0)
-                return fault_set(fault, -errno, "cannot make an epoll: %s", strerror(errno));
-        d->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK); /* without it the board is read now and then */
-        if (d->inotify >= 0)
-                (void) inotify_add_watch(d->inotify, d->board.path,
-                                         IN_CREATE | IN_DELETE | IN_MOVE | IN_ATTRIB);
+        r = open_events(d, fault);
+        if (r < 0)
+                return r;
         (void) prctl(PR_SET_TIMERSLACK, 1UL); /* ns: windows are opened to the microsecond */
         return loop(d);
 }

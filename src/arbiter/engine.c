@@ -312,12 +312,16 @@ static void end_rest(EngineTenant *t, int waiting) {
 
 /* For longer than it takes to launch the next kernel when one has ended. */
 static bool is_idle(Engine *e, EngineTenant *t, int waiting, uint64_t now) {
+        uint64_t from = t->says.idle != 0 ? min_u64(max_u64(t->says.idle, t->opened), now) : now;
+
         if (wants(t) || t->says.in_flight > 0 || t->said < t->opened) {
                 end_rest(t, waiting);
                 return false;
         }
+        if (t->idle_since == 0 && t->says.idle != 0 && t->turn.alone && waiting < 0)
+                return now - from >= GAP; /* it writes that down: window_hears() */
         if (t->idle_since == 0) {
-                t->idle_since = now;
+                t->idle_since = from;
                 window_rests(e, t, now);
         }
         return now - t->idle_since >= GAP;
@@ -352,8 +356,10 @@ static void tend_owner(Engine *e, uint64_t now) {
         uint32_t i = (uint32_t) e->owner;
         EngineTenant *t = &e->tenants[i];
         int waiting = engine_choose(e, AMONG_CLOSED, now);
-        bool idle = is_idle(e, t, waiting, now) || (waiting >= 0 && is_absent(t, now)), keeps;
+        bool idle, keeps;
 
+        window_hears(e, t, now);
+        idle = is_idle(e, t, waiting, now) || (waiting >= 0 && is_absent(t, now));
         if (t->says.ended && may_go_on(t, now))
                 window_renew(e, i);
         t->idles = idle || (t->idles && now < t->turn.closes);
@@ -445,7 +451,7 @@ static uint64_t after_owner(const Engine *e, uint64_t now) {
         if (waiting < 0) /* who has drained by then has rung */
                 next = min_u64(next, without_bell(t, now, true));
 
-        if (rests(t))
+        if (rests(t) || (t->turn.alone && t->says.idle != 0))
                 return after_rest(e, t, waiting, now);
         if (engine_keeps(e, t, waiting, since(now, closes)))
                 next = since(margin_of(e, waiting), closes);
@@ -454,7 +460,7 @@ static uint64_t after_owner(const Engine *e, uint64_t now) {
         if (t->began == 0 && t->lag > 2 * HOP && now < t->opened + t->lag / 2)
                 next = min_u64(next,
                                t->opened + t->lag / 2); /* who says that he is late has nothing in flight */
-        if (t->idles || (t->empty > 0 && t->says.busy == t->busy))
+        if ((t->idles && !t->turn.alone) || (t->empty > 0 && t->says.busy == t->busy))
                 next = min_u64(next, now + LOOK);
         return next;
 }
@@ -515,9 +521,20 @@ static bool is_blamed(const Engine *e) {
         return false;
 }
 
-static void hush(Engine *e) {
-        for (uint32_t i = 0; i < e->n; i++)
-                e->tenants[i].turn.quiet = e->owner >= 0 && e->tenants[i].state == ENGINE_CLOSING;
+/* Nobody else has work on the card, or could have before its window closes, whether it rests or not. */
+static bool is_alone(const Engine *e, const EngineTenant *t, uint64_t now) {
+        return t->state == ENGINE_OPEN && t->says.n_rows <= 1 && !is_closing(e) &&
+               !split_is_contested(e, NULL) && engine_choose(e, AMONG_CLOSING, now) < 0 &&
+               engine_ripens(e, AMONG_CLOSING, now) >= t->turn.closes;
+}
+
+static void hush(Engine *e, uint64_t now) {
+        for (uint32_t i = 0; i < e->n; i++) {
+                EngineTenant *t = &e->tenants[i];
+
+                t->turn.quiet = e->owner >= 0 && t->state == ENGINE_CLOSING;
+                t->turn.alone = is_alone(e, t, now);
+        }
 }
 
 uint64_t engine_step(Engine *e, uint64_t now) {
@@ -539,7 +556,7 @@ uint64_t engine_step(Engine *e, uint64_t now) {
         }
         if (e->owner < 0)
                 open_next(e, now);
-        hush(e);
+        hush(e, now);
         e->asked = next_call(e, now);
         return e->asked;
 }

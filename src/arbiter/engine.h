@@ -25,6 +25,7 @@ enum { ENGINE_TENANTS = 128 };
 
 typedef struct EngineTurn {
         bool gated, open, quiet; /* quiet: another one has the card, and nobody needs to be told of its end */
+        bool alone;              /* nobody else could have the card before it closes */
         bool behind;             /* for what comes behind work that does not end: that is not counted */
         uint32_t number;         /* of the newest window */
         uint64_t closes, depth;

@@ -13,5 +13,8 @@ typedef struct Part {
         uint64_t came;      /* when it came to the card, or after a rest again; 0: it is not there */
         uint64_t undecided; /* what it had since then, if that may be the end of another one's turn */
         uint64_t expected;  /* when its work was to be over, by its own word */
-        bool second;        /* somebody was there when it came */
+        uint64_t heard;     /* of what it had, when it was last looked at how it rested, */
+        uint64_t rested;    /* and what it said of that: ns, and how often, both ever */
+        uint32_t rests;
+        bool second; /* somebody was there when it came */
 } Part;

@@ -7,15 +7,18 @@
 #include <stdint.h>
 
 typedef struct EngineSays {
-        uint64_t wants;               /* since when it has work; 0: it has none */
-        uint64_t busy, in_flight;     /* ns of the card, ever, never goes back; ns */
-        uint64_t began;               /* when it first launched in its newest window; 0: it has not */
-        uint32_t n_active, n_working; /* processes that have work; and that on the card, too */
-        uint64_t launched, life;      /* launches, and words that moved: ever, both */
+        uint64_t wants;                       /* since when it has work; 0: it has none */
+        uint64_t busy, in_flight;             /* ns of the card, ever, never goes back; ns */
+        uint64_t began;                       /* when it first launched in its newest window; 0: it has not */
+        uint32_t n_rows, n_active, n_working; /* processes: that had work ever; that have; and on the card */
+        uint64_t launched, life;              /* launches, and words that moved: ever, both */
         uint64_t apart;  /* ns of the card beside windows, ever, not in busy: of processes that were silent */
         uint64_t unseen; /* of busy, ns of processes that nobody saw at work */
         uint64_t stuck;  /* since when a process is left out, whose work does not end; 0: none is */
         uint64_t over;   /* when what was launched in its newest window was, by its own word; 0: just now */
+        uint64_t rested; /* ns, ever, that it rested in windows without a ring, the present rest included */
+        uint64_t idle;   /* since when that one lasts; 0: there is none, or it was rung for */
+        uint32_t rests;  /* how many, ever; it wraps */
         bool drained;    /* nothing that was launched in its newest window is in flight */
         bool ended;      /* it takes its newest window for over */
         bool waits, tied; /* a launch waits; and nothing that is in flight has begun, maybe because of that */

@@ -212,6 +212,24 @@ static void read_known(Seat *s, uint64_t now, bool doubt) {
         }
 }
 
+/* What began before the last reading, or before there was a window to rest in, is as good as begun then. The rest that lasts is told behind the
+ * words that end it, so it counts only where no row wants anything. */
+static void read_rests(Seat *s, uint64_t now, EngineSays *ret) {
+        SliceRests rests;
+        uint64_t since;
+
+        if (pread(s->counters, &rests, sizeof rests, offsetof(SliceCounters, rests)) ==
+            (ssize_t) sizeof rests) {
+                since = atomic_load_explicit(&rests.since, memory_order_relaxed);
+                s->rested = atomic_load_explicit(&rests.rested, memory_order_relaxed);
+                s->rests = atomic_load_explicit(&rests.n, memory_order_relaxed);
+                if (since != 0 && since <= now && ret->wants == 0 && ret->in_flight == 0)
+                        ret->idle = since > s->opened ? since : s->opened;
+        }
+        ret->rested = s->rested + (ret->idle != 0 ? now - ret->idle : 0);
+        ret->rests = s->rests;
+}
+
 static void forget_rest(Seat *s) {
         uint32_t n = 0;
 
@@ -226,6 +244,7 @@ static void forget_rest(Seat *s) {
 
 void seat_read(Seat *s, uint64_t now, bool all, bool doubt, EngineSays *ret) {
         bool closed = !s->turn.open && s->turn.closes <= now;
+        uint64_t wanted = s->tally.wants;
 
         tally_begin(&s->tally, s->opened, closed ? s->turn.closes : 0);
         if (doubt)
@@ -250,6 +269,7 @@ void seat_read(Seat *s, uint64_t now, bool all, bool doubt, EngineSays *ret) {
                             .apart = s->tally.apart,
                             .unseen = s->tally.unseen,
                             .stuck = s->tally.stuck,
+                            .n_rows = s->tally.n_rows,
                             .n_active = s->tally.n_active,
                             .n_working = s->tally.n_working,
                             .began = s->tally.began,
@@ -257,7 +277,11 @@ void seat_read(Seat *s, uint64_t now, bool all, bool doubt, EngineSays *ret) {
                             .over = s->tally.over,
                             .ended = s->tally.ended,
                             .waits = s->tally.waits,
-                            .tied = s->tally.tied};
+                            .tied = s->tally.tied,
+                            .rested = s->rested,
+                            .rests = s->rests};
+        if (s->counters >= 0 && (all || (s->writes_rests && (ret->wants == 0 || ret->wants != wanted))))
+                read_rests(s, now, ret);
 }
 
 /* ---- writing ---- */
@@ -279,12 +303,14 @@ void seat_write(Seat *s, const EngineTurn *turn, uint64_t now) {
         SliceTurn *t = &s->limits->turn;
         uint32_t window = turn->number << 1 | (turn->open ? TURN_OPEN : 0),
                  flags = (turn->gated ? TURN_GATED : 0U) | (turn->quiet ? TURN_QUIET : 0U) |
-                         (turn->open && turn->behind ? TURN_BEHIND : 0U);
+                         (turn->open && turn->behind ? TURN_BEHIND : 0U) |
+                         (turn->open && turn->alone ? TURN_ALONE : 0U);
         bool news, good;
 
         if (!seat_is_whole(s))
                 return;
-        good = turn->open || (atomic_load_explicit(&t->flags, memory_order_relaxed) != flags && !turn->gated);
+        good = (turn->open && atomic_load_explicit(&t->window, memory_order_relaxed) != window) ||
+               (atomic_load_explicit(&t->flags, memory_order_relaxed) != flags && !turn->gated);
         news = atomic_load_explicit(&t->window, memory_order_relaxed) != window ||
                atomic_load_explicit(&t->flags, memory_order_relaxed) != flags;
         if (turn->open || news) {
@@ -296,14 +322,18 @@ void seat_write(Seat *s, const EngineTurn *turn, uint64_t now) {
         atomic_store_explicit(&t->granted, turn->granted, memory_order_relaxed);
         atomic_store_explicit(&t->used, turn->used, memory_order_relaxed);
         atomic_store_explicit(&t->seen, now, memory_order_release);
-        if (turn->open && (!s->turn.open || s->turn.number != turn->number))
+        if (turn->open && (!s->turn.open || s->turn.number != turn->number)) {
                 s->opened = now;
+                s->writes_rests = false;
+        }
+        s->writes_rests |= turn->open && turn->alone;
         s->turn = *turn;
         s->written = now;
         if (!news)
                 return;
         atomic_store_explicit(&t->flags, flags, memory_order_release);
         atomic_store(&t->window, window);
+        atomic_thread_fence(memory_order_seq_cst); /* before the rows are read again: see TURN_ALONE */
         if (good)
                 wake(t);
 }

@@ -20,6 +20,9 @@ typedef struct Seat {
         Tally tally;
         EngineTurn turn;            /* as it was written last */
         uint64_t written, opened;   /* when; and when its newest window was */
+        uint64_t rested;            /* as it was read last, */
+        uint32_t rests;             /* and how many */
+        bool writes_rests;          /* it may, in its newest window */
         uint64_t swept, questioned; /* when all rows were read, and when it was asked who lives */
         uint64_t read;              /* when anything was */
         uint64_t heard_from;        /* the bell: beginning of a period */

@@ -101,12 +101,16 @@ static void have(Engine *e, EngineTenant *t, uint64_t ns) {
         t->contested += e->beside_overdue ? ns : 0;
 }
 
+void split_return(Engine *e, EngineTenant *t, uint64_t ns) {
+        split_charge(e, t, -(int64_t) ns);
+        t->part.had -= ns;
+        t->contested -= min_u64(t->contested, ns);
+}
+
 static void hand_over(Engine *e, EngineTenant *from, EngineTenant *to, uint64_t ns) {
         ns = min_u64(ns, from->part.had);
-        split_charge(e, from, -(int64_t) ns);
-        from->part.had -= ns;
+        split_return(e, from, ns);
         from->part.turns += ns;
-        from->contested -= min_u64(from->contested, ns);
         have(e, to, ns);
         to->part.turns -= min_u64(to->part.turns, ns);
 }

@@ -18,6 +18,9 @@ void split_time(Engine *e, uint64_t now);
 /* What else it costs a tenant, ns; below zero: what it had too much of. */
 void split_charge(Engine *e, EngineTenant *t, int64_t ns);
 
+/* So much of what it had it had not: nobody was there. */
+void split_return(Engine *e, EngineTenant *t, uint64_t ns);
+
 /* It rests, or its window is over: when it comes again it comes anew. */
 void split_leave(EngineTenant *t);
 

@@ -11,6 +11,7 @@ void tally_begin(Tally *t, uint64_t opened, uint64_t closed) {
         t->began = t->stuck = t->over = 0;
         t->all = t->some = (TallySum){.drained = true, .tied = true};
         t->ended = false;
+        t->n_rows = 0;
 }
 
 static uint64_t min_u64(uint64_t a, uint64_t b) {
@@ -111,6 +112,7 @@ void tally_row(Tally *t, uint32_t row, const Said *said, uint32_t window, uint64
         bool drains = window != 0 && said->drained == window && (!r->known || r->said.drained != window);
 
         note(t, r, said, now, most);
+        t->n_rows++;
         if (drains)
                 r->over = over_of(t, said, now);
         if (window != 0 && said->drained == window && r->over > t->over)

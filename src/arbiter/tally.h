@@ -43,8 +43,8 @@ typedef struct Tally {
                 began; /* when the newest window was, and when the first row began in it; 0: none did */
         uint64_t over; /* when what rows had launched in the newest window was; 0: no row has said so */
         uint64_t died; /* when a row that had work in flight was last found to be nobody's; 0: never */
-        uint32_t n_active, n_working;     /* rows that want; rows whose work is on the card */
-        bool drained, ended, waits, tied; /* as in EngineSays */
+        uint32_t n_rows, n_active, n_working; /* that were read; that want; whose work is on the card */
+        bool drained, ended, waits, tied;     /* as in EngineSays */
 } Tally;
 
 #define TALLY_NULL ((Tally){.drained = true})

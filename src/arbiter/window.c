@@ -74,7 +74,7 @@ void window_open(Engine *e, uint32_t i, uint64_t now, bool contested) {
         t->spare = 0;
         t->launched = t->says.launched;
         t->paid = t->late = t->idle_since = t->rested = t->began = t->n_rests = 0;
-        t->part = (Part){0};
+        t->part = (Part){.rested = t->says.rested, .rests = t->says.rests};
         t->parts = false;
         t->from = now + since(t->lag > 2 * HOP ? 0 : LEAD, still_closing(e, now));
         t->firm = t->from + HOP + length - early;
@@ -216,6 +216,27 @@ void window_rests(Engine *e, EngineTenant *t, uint64_t now) {
         split_leave(t);
         if (has_come(t) && !t->turn.behind)
                 charge(e, t, cost_of(e, t, now));
+}
+
+/* The rests that it wrote down since the last look, where it might, are as those that were seen. The one that lasts counts from when a ring would
+ * have been heard; of those that are over begin and end are told alike. */
+void window_hears(Engine *e, EngineTenant *t, uint64_t now) {
+        uint64_t told = since(t->says.idle != 0 ? HOP * 3 / 4 : 0, t->says.rested),
+                 more = min_u64(since(t->part.rested, told), since(t->part.heard, t->part.had));
+        uint32_t n = t->says.rests - t->part.rests;
+
+        if (more > 0 && t->turn.alone) {
+                split_return(e, t, more);
+                t->part.unused = min_u64(t->part.unused, since(since(t->busy, t->says.busy), t->part.had));
+                t->rested += more;
+                t->n_rests = max_u32(1, t->n_rests + (uint32_t) min_u64(n, more / HOP));
+                t->turn.granted -= min_u64(more, t->turn.granted);
+                if (has_come(t))
+                        charge(e, t, cost_of(e, t, now));
+        }
+        t->part.rested = max_u64(t->part.rested, told);
+        t->part.rests = t->says.rests;
+        t->part.heard = t->part.had;
 }
 
 /* ---- the end ---- */

@@ -26,7 +26,7 @@ enum {
         SLICE_MAJOR =
                 1, /* another major is another layout; a higher minor has more in what is reserved here */
         SLICE_MINOR =
-                3, /* 1: turns of the card's compute; 2: keys of rows; 3: the key that rows share, and what may outlast a window */
+                4, /* 1: turns of the card's compute; 2: keys of rows; 3: the key that rows share, and what may outlast a window; 4: rests */
         SLICE_ROWS = 256,
         SLICE_LANES = 4,
         SLICE_UNIT = 4096, /* bytes; counters count these */
@@ -96,8 +96,9 @@ typedef struct SliceCounters {
         _Atomic uint64_t peak;    /* units */
         _Atomic uint64_t refused; /* reservations */
         _Atomic uint64_t
-                shared; /* key of all rows for files that more than one process uses; 0: not made yet */
-        uint8_t reserved[80];
+                shared;   /* key of all rows for files that more than one process uses; 0: not made yet */
+        SliceRests rests; /* zero where nobody knows of it */
+        uint8_t reserved[56];
         SliceRow rows[SLICE_ROWS];
 } SliceCounters;
 
@@ -114,6 +115,6 @@ _Static_assert(sizeof(SliceLane) == 16, "SliceLane");
 _Static_assert(offsetof(SliceRow, noted) == 64, "noted");
 _Static_assert(offsetof(SliceRow, work) == 96, "work");
 _Static_assert(sizeof(SliceRow) == 128, "SliceRow");
-_Static_assert(offsetof(SliceCounters, used) == 16, "used");
+_Static_assert(offsetof(SliceCounters, used) == 16 && offsetof(SliceCounters, rests) == 48, "used, rests");
 _Static_assert(offsetof(SliceCounters, rows) == 128, "rows");
 _Static_assert(sizeof(SliceCounters) == 128 + SLICE_ROWS * 128, "SliceCounters");

@@ -7,6 +7,7 @@
  *               container can only read it.
  *   SliceWork   in every row of the counters: a process says what it wants, has in flight and has used. The arbiter reads it with
  *               pread and believes what cannot be more than the truth.
+ *   SliceRests  once in the counters: pauses that were not rung for. Believed as far as there was time for them.
  *   bell        a FIFO beside them: whoever begins to want, or has drained after its window was closed, writes a byte, so that an
  *               arbiter with nothing to do sleeps. It is opened for the moment, never kept: descriptors are the application's.
  *
@@ -25,6 +26,9 @@ enum {
                 2, /* there, too: who drains and goes on wanting need not ring. A gate that does not know it rings */
         TURN_BEHIND =
                 4, /* there, too: what is in flight since before this window may wait for what comes, and is not counted */
+        TURN_ALONE =
+                8, /* there, too: as long as this window is open nobody else could have the card, so pauses in it are written into
+                      SliceRests and not rung for. A gate that does not know it rings, and an arbiter that does not never says it */
         WORK_WAITS = 1, /* in SliceWork.wants: a launch has waited for long */
         WORK_TIED =
                 2, /* there, too: and nothing of what is in flight has begun, so it waits for something itself */
@@ -65,11 +69,21 @@ typedef struct SliceWork {
                 began; /* when it first launched in the newest window: TURN_BEGAN of the time; 0: it has not */
 } SliceWork;
 
+/* Of a container in which one process has had work; where several have, they ring. All zero: it has never rested. */
+typedef struct SliceRests {
+        _Atomic uint64_t
+                since; /* the present one began then; 0: there is none. It lasts while no row wants anything */
+        _Atomic uint64_t rested; /* ns, ever: those that are over */
+        _Atomic uint32_t n;      /* how many */
+        uint32_t reserved;
+} SliceRests;
+
 #define TURN_BEGAN(nsec) ((uint32_t) ((nsec) >> 10) | 1U) /* it comes again after an hour */
 #define TURN_GRAIN       UINT64_C(2048)
 #define WORK_MOST        UINT32_MAX /* ns; what lasts longer is said to last so long */
 
 _Static_assert(sizeof(SliceTurn) == 64, "SliceTurn");
 _Static_assert(sizeof(SliceWork) == 32, "SliceWork");
+_Static_assert(sizeof(SliceRests) == 24, "SliceRests");
 _Static_assert(offsetof(SliceWork, launched) == 20, "launched");
 _Static_assert(offsetof(SliceWork, drained) == 24, "drained");

@@ -10,15 +10,13 @@
 #include "turnstile/batch.h"
 #include "turnstile/ends.h"
 #include "turnstile/hosts.h"
+#include "turnstile/pause.h"
 
 enum {
         CLOCK_NONE = 1,
         DEFAULT_STREAMS = 2, /* names of streams that every context has */
         MAKING_TURNS = 100000,
 };
-
-#define HASTE_NSEC UINT64_C(200000)  /* so short a pause is none */
-#define RING_PAUSE UINT64_C(1000000) /* between rings for pauses that come after such a short one */
 
 /* ---- time ---- */
 
@@ -391,10 +389,24 @@ static bool has_waiters(const Meter *m) {
         return now - atomic_load(&m->waited) < UINT64_C(1000000000) || atomic_load(&m->waited) > now;
 }
 
-static void note_pause(Meter *m) {
-        uint64_t pause = account_now() - atomic_load_explicit(&m->idled, memory_order_relaxed);
+/* Also by its time, before the arbiter has said so: it hears that it may look. Whoever makes a window longer gives it another number
+ * where somebody takes it for over. */
+static bool is_over(const SliceTurn *t, const Meter *m, uint32_t window) {
+        uint64_t closes = atomic_load(&t->closes);
 
-        atomic_store_explicit(&m->haste, pause < HASTE_NSEC, memory_order_relaxed);
+        return !(window & TURN_OPEN) ||
+               (beat_time(&m->beat, account_now()) >= closes && atomic_load(&t->window) == window);
+}
+
+static bool is_open(const SliceTurn *t) {
+        return (atomic_load(&t->flags) & TURN_GATED) && (atomic_load(&t->window) & TURN_OPEN);
+}
+
+/* In a window that is open, and not by its flag only. */
+static bool may_launch(Account *a, uint32_t card) {
+        const SliceTurn *turn = turn_of(a, card);
+
+        return is_open(turn) && !is_over(turn, &a->meters[card], atomic_load(&turn->window));
 }
 
 /* Since when is the first one's to say; what is said of who waits is as of now. */
@@ -404,8 +416,8 @@ static void say_wants(Account *a, uint32_t card, uint64_t now) {
 
         if (atomic_load_explicit(word, memory_order_relaxed) == 0 &&
             atomic_compare_exchange_strong(word, &wants, (now & ~(uint64_t) WORK_FLAGS) | flags)) {
-                note_pause(&a->meters[card]);
-                peers_ring(&a->gate->cards[card].slice);
+                if (pause_ends(a, card, may_launch(a, card)))
+                        peers_ring(&a->gate->cards[card].slice);
                 return;
         }
         wants = atomic_load_explicit(word, memory_order_relaxed);
@@ -425,36 +437,11 @@ void account_want(Account *a, uint32_t card, uint64_t now) {
         say_wants(a, card, beat_time(&m->beat, now));
 }
 
-/* Also by its time, before the arbiter has said so: it hears that it may look. Whoever makes a window longer gives it another number
- * where somebody takes it for over. */
-static bool is_over(const SliceTurn *t, const Meter *m, uint32_t window) {
-        uint64_t closes = atomic_load(&t->closes);
-
-        return !(window & TURN_OPEN) ||
-               (beat_time(&m->beat, account_now()) >= closes && atomic_load(&t->window) == window);
-}
-
 /* So that it is known when that was, though it may be looked at later. False: it wants nothing, which nobody would look for. */
 static bool renew_want(SliceWork *row) {
         uint64_t wants = atomic_load(&row->wants), now = account_now() & ~(uint64_t) WORK_FLAGS;
 
         return wants != 0 && atomic_compare_exchange_strong(&row->wants, &wants, now | (wants & WORK_FLAGS));
-}
-
-static bool is_open(const SliceTurn *t) {
-        return (atomic_load(&t->flags) & TURN_GATED) && (atomic_load(&t->window) & TURN_OPEN);
-}
-
-/* Of pauses that are short and come in a row the arbiter hears now and then. */
-static bool tells_of_pause(Meter *m) {
-        uint64_t now = account_now();
-
-        atomic_store_explicit(&m->idled, now, memory_order_relaxed);
-        if (atomic_load_explicit(&m->haste, memory_order_relaxed) &&
-            now < atomic_load_explicit(&m->rang, memory_order_relaxed) + RING_PAUSE)
-                return false;
-        atomic_store_explicit(&m->rang, now, memory_order_relaxed);
-        return true;
 }
 
 /* idles: since just now it wants nothing, and what is left of its window is not charged. */
@@ -467,7 +454,7 @@ static void say_drained(Account *a, uint32_t card, bool idles) {
         if (!is_over(turn, &a->meters[card], window) ||
             (atomic_load(&a->meters[card].closed) != 0 && !hosts_stands(&a->meters[card])) ||
             atomic_load(&row->drained) == number) {
-                if (idles && is_open(turn) && tells_of_pause(&a->meters[card]))
+                if (idles && is_open(turn) && pause_begins(a, card))
                         peers_ring(&a->gate->cards[card].slice);
                 return;
         }

@@ -37,6 +37,7 @@ typedef struct Meter {                    /* of one card */
         _Atomic uint32_t launches_before; /* launches */
         _Atomic uint64_t idled, rang;     /* when it last began to want nothing; when it rang for that */
         _Atomic uint32_t haste;           /* it soon wanted something again, then */
+        _Atomic uint64_t rests;           /* when that began, as it was written down; 0: it was not */
         /* Functions of the host, see hosts.h: that are queued or run; of these, that run; since when the first of these does, and that one when it
          * was found that something stands behind it: said in the row, not counted, let in; and when any
          * launch passed. Times are 0 where there is none */

@@ -182,12 +182,30 @@ static bool is_open(const Model *m, const ModelProcess *p) {
         return !t->gated || (t->open && m->now < t->closes);
 }
 
-/* As the gate has it: of short pauses that come in a row now and then. */
+/* As the gate has it: of short pauses that come in a row now and then, and none where they are written down. */
 static void ring_for_pause(Model *m, ModelProcess *p) {
-        if (p->hasty && m->now - p->rang < MSEC)
-                return;
-        p->rang = m->now;
-        ring(m, p);
+        p->rests = m->tenants[p->tenant].turn.alone ? m->now : 0;
+        if (p->rests != 0)
+                m->tenants[p->tenant].rests.since = m->now;
+        else if (!p->hasty || m->now - p->rang >= MSEC) {
+                p->rang = m->now;
+                ring(m, p);
+        }
+}
+
+static void end_pause(Model *m, ModelProcess *p) {
+        ModelTenant *t = &m->tenants[p->tenant];
+        bool mine = p->rests != 0 && t->rests.since == p->rests;
+
+        p->hasty = m->now - p->idled < HASTE;
+        if (mine) {
+                t->rests.rested += m->now - p->rests;
+                t->rests.n++;
+        }
+        t->rests.since = 0;
+        if (!mine || !t->turn.alone || !is_open(m, p))
+                ring(m, p);
+        p->rests = 0;
 }
 
 static void end_request(Model *m, ModelProcess *p) {
@@ -206,9 +224,8 @@ static void end_request(Model *m, ModelProcess *p) {
 
 static void begin_request(Model *m, ModelProcess *p) {
         p->arrived = p->said.wants = m->now;
-        p->hasty = m->now - p->idled < HASTE;
         p->pending = p->request;
-        ring(m, p);
+        end_pause(m, p);
 }
 
 /* While it has work on the card; it wants again when that is nearly over. */
@@ -247,6 +264,11 @@ static void tell(Model *m, ModelProcess *p) {
         }
         if (p->lie == LIE_RESTS || p->lie == LIE_RESTS_LITTLE)
                 say_rests(m, p);
+        if (p->lie == LIE_RESTED) {
+                p->said.busy = p->measured / 1000;
+                m->tenants[p->tenant].rests.rested = m->now;
+                m->tenants[p->tenant].rests.n++;
+        }
         if (p->lie == LIE_TIED)
                 p->said.flags = WORK_FLAGS;
         if (p->lie == LIE_NEVER_DRAINS || p->lie == LIE_TIED) {
@@ -298,6 +320,13 @@ static void look(Model *m, ModelProcess *p) {
 
 /* ---- the arbiter ---- */
 
+static void says_rests(const Model *m, const ModelTenant *t, EngineSays *says) {
+        if (t->rests.since != 0 && says->wants == 0 && says->in_flight == 0)
+                says->idle = max_u64(t->rests.since, t->opened);
+        says->rested = t->rests.rested + (says->idle != 0 ? m->now - says->idle : 0);
+        says->rests = t->rests.n;
+}
+
 static void read_rows(Model *m, uint32_t tenant) {
         ModelTenant *t = &m->tenants[tenant];
         EngineSays says;
@@ -315,6 +344,7 @@ static void read_rows(Model *m, uint32_t tenant) {
                             .apart = t->tally.apart,
                             .unseen = t->tally.unseen,
                             .stuck = t->tally.stuck,
+                            .n_rows = t->tally.n_rows,
                             .n_active = t->tally.n_active,
                             .n_working = t->tally.n_working,
                             .waits = t->tally.waits,
@@ -323,6 +353,7 @@ static void read_rows(Model *m, uint32_t tenant) {
                             .drained = t->tally.drained,
                             .over = t->tally.over,
                             .ended = t->tally.ended};
+        says_rests(m, t, &says);
         engine_says(&m->engine, m->now, (uint32_t) t->engine, &says);
 }
 
@@ -351,6 +382,8 @@ static void write_turns(Model *m) {
                         m->opens++;
                         t->opened = m->now;
                 }
+                if (t->rests.n > 0 && turn.open && t->turn.open && t->turn.alone && !turn.alone)
+                        m->rung[i] = true; /* a rest that began just now is to be seen */
                 if (turn.open != t->turn.open || turn.number != t->turn.number ||
                     turn.gated != t->turn.gated) {
                         t->turn = turn;
@@ -381,6 +414,8 @@ static void arbiter(Model *m) {
         }
         write_turns(m);
         m->steps++;
+        for (uint32_t i = 0; i < m->n_tenants; i++)
+                next = m->rung[i] ? m->now : next;
         m->wake = min_u64(next, m->now + 50 * MSEC) + 5 * USEC + draw(m, 20 * USEC) + m->arbiter_late;
 }
 

@@ -10,6 +10,7 @@
 
 #include "arbiter/engine.h"
 #include "arbiter/tally.h"
+#include "slice/turn.h"
 
 enum { MODEL_TENANTS = 24, MODEL_PROCESSES = 96, MODEL_SAMPLES = 4096 };
 
@@ -31,7 +32,8 @@ typedef enum ModelLie {
         LIE_RESTS, /* it says that it wants nothing while it has work on the card, and has used nothing */
         LIE_RESTS_LITTLE, /* the same, and has used a thousandth of what it has */
         LIE_BUSY_LITTLE,  /* only that */
-        LIE_OVER          /* its work was over when its window closed, and nothing is in flight */
+        LIE_OVER,         /* its work was over when its window closed, and nothing is in flight */
+        LIE_RESTED        /* it says to have rested all the time, without a ring, and has used little */
 } ModelLie;
 
 typedef struct ModelProcess {
@@ -49,6 +51,7 @@ typedef struct ModelProcess {
         /* its own */
         Said said;
         uint64_t pending, arrived, look, launched_in, idled, rang;
+        uint64_t rests;                   /* since when it rests without a ring; 0: it does not */
         uint64_t n_launched, launched_at; /* ever; when last */
         uint64_t
                 needs; /* what it has launched waits for a launch, this one's number; 0: it waits for nothing */
@@ -64,9 +67,10 @@ typedef struct ModelTenant {
         int engine; /* -1: not there */
         Terms terms;
         Tally tally;
-        EngineTurn turn; /* as it was written last */
-        uint64_t ran;    /* ns of the card, ever */
-        uint64_t opened; /* the newest window, for whoever measures */
+        EngineTurn turn;  /* as it was written last */
+        uint64_t ran;     /* ns of the card, ever */
+        uint64_t opened;  /* the newest window, for whoever measures */
+        SliceRests rests; /* what its processes write of them */
 } ModelTenant;
 
 typedef struct Model {

@@ -176,6 +176,10 @@ static uint32_t use_window(const Gate *g) {
         return number;
 }
 
+static uint32_t flags(const Gate *g) {
+        return atomic_load(&turn(g)->flags);
+}
+
 /* ---- the tests ---- */
 
 static void windows_follow_each_other(void) {
@@ -203,6 +207,33 @@ static void windows_follow_each_other(void) {
         WAIT_FOR(!is_open(g));
         stop(&d);
         gate_free(g);
+        end(&b);
+}
+
+/* Who has the card alone may rest without a ring; who comes then has it at once, and the other one rings from then on. */
+static void rests_that_are_written(void) {
+        Board b = begin();
+        Desk d;
+        Gate *one, *two;
+
+        put(&b, "one", 50);
+        put(&b, "two", 50);
+        d = start();
+        one = gate("one");
+        two = gate("two");
+        WAIT_FOR(atomic_load(&turn(one)->seen) != 0 && atomic_load(&turn(two)->seen) != 0);
+        want(one);
+        WAIT_FOR(is_open(one) && (flags(one) & TURN_ALONE));
+        atomic_store(&one->slice.counters->rests.since, now_nsec());
+        atomic_store(&work(one)->wants, 0);
+        want(two);
+        WAIT_FOR(is_open(two));
+        ASSERT_FALSE(flags(one) & TURN_ALONE);
+        want(one);
+        WAIT_FOR((window(two) & TURN_OPEN) == 0 || (flags(two) & TURN_ALONE) == 0);
+        gate_free(one);
+        gate_free(two);
+        stop(&d);
         end(&b);
 }
 
@@ -675,10 +706,10 @@ static void a_waiter_that_has_ended_is_replaced(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(a_page_that_is_leased), TEST(a_waiter_that_has_ended_is_replaced),
-                         TEST(it_is_told_of_new_pages), TEST(windows_follow_each_other),
-                         TEST(never_two_at_once), TEST(another_takes_over), TEST(what_was_granted_goes_on),
-                         TEST(a_page_that_is_made_anew), TEST(slices_come_and_go),
-                         TEST(the_dead_are_not_waited_for), TEST(whatever_stands_there),
-                         TEST(one_who_rings_without_end), TEST(few_questions_at_a_time));
+        return TEST_MAIN(
+                TEST(a_page_that_is_leased), TEST(a_waiter_that_has_ended_is_replaced),
+                TEST(it_is_told_of_new_pages), TEST(windows_follow_each_other), TEST(rests_that_are_written),
+                TEST(never_two_at_once), TEST(another_takes_over), TEST(what_was_granted_goes_on),
+                TEST(a_page_that_is_made_anew), TEST(slices_come_and_go), TEST(the_dead_are_not_waited_for),
+                TEST(whatever_stands_there), TEST(one_who_rings_without_end), TEST(few_questions_at_a_time));
 }

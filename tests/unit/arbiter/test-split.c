@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "arbiter/window.h"
 #include "test.h"
 
 #define US      UINT64_C(1000)
@@ -55,6 +56,42 @@ static uint64_t had(uint32_t i) {
 
 static uint64_t turns(uint32_t i) {
         return e.tenants[i].part.turns / US;
+}
+
+/* It wrote that it rested meanwhile. */
+static void what_is_returned(void) {
+        const EngineTenant *t = &e.tenants[0];
+
+        begin(1);
+        comes(0, 0);
+        pass(1000);
+        split_return(&e, &e.tenants[0], 300 * US);
+        ASSERT_INT(had(0), 700);
+        ASSERT_INT(t->turn.used, 700 * US);
+        ASSERT_INT(t->paid, 700 * US);
+}
+
+/* Of no more than it had since it was last asked, and only where nobody else could have had it. */
+static void what_it_wrote(void) {
+        EngineTenant *t = &e.tenants[0];
+
+        begin(1);
+        comes(0, 0);
+        pass(1000);
+        t->turn.alone = true;
+        t->says.rested = 300 * US;
+        window_hears(&e, t, e.now);
+        ASSERT_INT(had(0), 700);
+        pass(2000);
+        t->says.rested = UINT64_MAX / 2;
+        window_hears(&e, t, e.now);
+        ASSERT_INT(had(0), 700);
+        ASSERT_INT(t->rested, 1300 * US);
+        pass(3000);
+        t->turn.alone = false;
+        t->says.rested = UINT64_MAX;
+        window_hears(&e, t, e.now);
+        ASSERT_INT(had(0), 1700);
 }
 
 static void alone(void) {
@@ -222,7 +259,8 @@ static void the_parts_are_all_of_it(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(alone), TEST(for_long), TEST(several_contexts), TEST(less_than_a_turn),
-                         TEST(trust_is_used_up), TEST(who_is_late), TEST(who_says_that_he_is_late),
-                         TEST(who_rests), TEST(the_parts_are_all_of_it));
+        return TEST_MAIN(TEST(alone), TEST(what_is_returned), TEST(what_it_wrote), TEST(for_long),
+                         TEST(several_contexts), TEST(less_than_a_turn), TEST(trust_is_used_up),
+                         TEST(who_is_late), TEST(who_says_that_he_is_late), TEST(who_rests),
+                         TEST(the_parts_are_all_of_it));
 }

@@ -806,6 +806,44 @@ static void idle_in_its_window(void) {
         take_bell(fd, home, bell);
 }
 
+/* Where nobody else could have the card it is written down, and neither begin nor end is rung for; but the end is, when somebody has come meanwhile,
+ * the window is closed, or another process has worked in the pause. */
+static void pauses_written_down(void) {
+        enum { STAYS, COMES, CLOSES, PEER, ENDINGS };
+        char home[] = "/tmp/turnstile-XXXXXX", bell[64];
+        int fd = hang_bell(home, bell);
+
+        for (unsigned how = 0; how < ENDINGS; how++) {
+                SliceRests *rests = &counters.rests;
+                uint64_t before, after;
+
+                begin();
+                *rests = (SliceRests){.rested = 7, .n = 3};
+                limits.turn.window = 5 << 1 | TURN_OPEN;
+                limits.turn.closes = UINT64_MAX;
+                limits.turn.flags = TURN_GATED | TURN_ALONE;
+                account_want(account_get(&gate), 0, account_now());
+                ASSERT_TRUE(rung(fd)); /* the first is no pause's end */
+                before = account_now();
+                account_idle(account_get(&gate), 0);
+                ASSERT_FALSE(rung(fd));
+                ASSERT_INT(row()->wants, 0);
+                ASSERT_TRUE(rests->since >= before && rests->since <= account_now());
+                before = rests->since;
+                limits.turn.flags = TURN_GATED | (how == COMES ? 0 : TURN_ALONE);
+                limits.turn.window = 5 << 1 | (how == CLOSES ? 0 : TURN_OPEN);
+                if (how == PEER)
+                        rests->since = 0;
+                account_want(account_get(&gate), 0, account_now());
+                after = account_now();
+                ASSERT_INT(rung(fd), how != STAYS);
+                ASSERT_INT(rests->since, 0);
+                ASSERT_INT(rests->n, how == PEER ? 3 : 4);
+                ASSERT_TRUE(how == PEER ? rests->rested == 7 : rests->rested - 7 <= after - before);
+        }
+        take_bell(fd, home, bell);
+}
+
 /* Threads that come at the same time, first of all or after a fork: whoever is second has it whole, too. */
 static pthread_barrier_t all_here;
 static Gate fresh[2];
@@ -847,5 +885,5 @@ int main(void) {
                 TEST(what_is_late_holds_the_others), TEST(without_batches), TEST(not_too_many_at_once),
                 TEST(strays), TEST(nobody_is_held_for_ever), TEST(by_turns_short_and_long),
                 TEST(few_until_it_is_known), TEST(over_by_its_time), TEST(several_come_first),
-                TEST(drained_and_not_waited_for), TEST(idle_in_its_window));
+                TEST(drained_and_not_waited_for), TEST(idle_in_its_window), TEST(pauses_written_down));
 }
