@@ -210,7 +210,7 @@ static void one_of_another_stream(void) {
         p = give(wait_for_word, NULL);
         ASSERT_TRUE(p != NULL);
         ASSERT_OK(pthread_create(&caller, NULL, calling, p));
-        while (meter()->inside == 0)
+        while (meter()->host_since == 0)
                 (void) usleep(100);
         atomic_store(&meter()->host_nsec, UINT64_C(3600000) * MSEC); /* as it has learnt */
         limits.turn.depth = 5 * MSEC;
