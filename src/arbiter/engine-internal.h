@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The parts of the engine: who is next (choose.c), what becomes of a window (window.h), whose the time is (split.h), and when it is time to
- * look (engine.c). */
+/* The parts of the engine: who is next (choose.c), what becomes of a window (window.h), whose the time is (split.h), until when work is on the
+ * card (until.h), and when it is time to look (engine.c). */
 
 #include "arbiter/engine.h"
 #include "slice/turn.h"

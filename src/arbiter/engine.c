@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "arbiter/split.h"
+#include "arbiter/until.h"
 #include "arbiter/window.h"
 
 #define ON_TIME UINT64_C(200000) /* ns: nobody is called to the microsecond */
@@ -269,7 +270,7 @@ static void pass_time(Engine *e, uint64_t now) {
                 if (rests(t))
                         t->rested += passed;
                 else if (is_running(t)) /* by our clock alone, whatever he says */
-                        t->turn.granted += since(e->now, min_u64(now, window_over(t, now)));
+                        t->turn.granted += since(e->now, min_u64(now, until_over(t, now)));
                 if (t->state != ENGINE_CLOSED && !rests(t))
                         t->late += min_u64(late, since(t->opened, now));
                 wake_or_sleep(e, t, now);
@@ -404,7 +405,7 @@ static bool may_open(const Engine *e, uint64_t now, const EngineTenant *next) {
                 if (t->state != ENGINE_CLOSING)
                         continue;
                 if (!high &&
-                    (now + lead + HOP / 5 < window_end(t, now) || t->said < t->turn.closes || ++closing > 1))
+                    (now + lead + HOP / 5 < until_end(t, now) || t->said < t->turn.closes || ++closing > 1))
                         return false;
         }
         return true;
@@ -429,7 +430,7 @@ static uint64_t without_bell(const EngineTenant *t, uint64_t now, bool haste) {
         uint64_t first = t->turn.closes + t->tail + (haste ? 3 * HOP : START);
         uint64_t again = now + HOP + since(t->turn.closes, now) / (haste ? 4 : 2);
 
-        return window_deadline(t) > now ? min_u64(window_deadline(t), max_u64(first, again)) : again;
+        return until_waited(t) > now ? min_u64(until_waited(t), max_u64(first, again)) : again;
 }
 
 /* Whoever has work again rings, and so does anybody else who wants the card. */
@@ -466,7 +467,7 @@ static uint64_t after_owner(const Engine *e, uint64_t now) {
 }
 
 static uint64_t after_closing(const Engine *e, const EngineTenant *t, uint64_t now) {
-        uint64_t deadline = window_deadline(t), end = since(engine_longest_lead(e), window_end(t, now)),
+        uint64_t deadline = until_waited(t), end = since(engine_longest_lead(e), until_end(t, now)),
                  ripe = engine_ripens(e, AMONG_CLOSED, now);
         int next = engine_choose(e, AMONG_CLOSED, now);
 
@@ -477,7 +478,7 @@ static uint64_t after_closing(const Engine *e, const EngineTenant *t, uint64_t n
         if (ripe > now)
                 return min_u64(without_bell(t, now, true), max_u64(ripe, end));
         if (end <= now && next >= 0 && t->says.n_active == 1) /* one process's word is good enough */
-                end = since(engine_lead(&e->tenants[next]), window_end(t, now));
+                end = since(engine_lead(&e->tenants[next]), until_end(t, now));
         if (end > now)
                 return min_u64(deadline, end);
         return min_u64(deadline, now + LEAD / 2 + since(t->turn.closes, now) / 8);

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-#include "arbiter/window.h"
+#include "arbiter/until.h"
 
 #define TURN UINT64_C(1000000) /* ns: so long the card stays with one context while another one has work */
 #define NEAR (3 * HOP)         /* ns: as exactly as it is known when somebody came and went */
@@ -51,9 +51,9 @@ static void collect(const Engine *e, uint64_t now, Stays *ret) {
                 if (has_window(t))
                         ret->of[ret->n++] = (Stay){.tenant = i,
                                                    .from = max_u64(from_when(t), e->now),
-                                                   .to = max_u64(window_stayed(t, now), e->now),
+                                                   .to = max_u64(until_stayed(t, now), e->now),
                                                    .begins = begin_of(t),
-                                                   .pays = max_u64(window_over(t, now), e->now)};
+                                                   .pays = max_u64(until_over(t, now), e->now)};
         }
 }
 
@@ -232,7 +232,7 @@ void split_time(Engine *e, uint64_t now) {
         for (uint32_t i = 0; i < e->n; i++) {
                 EngineTenant *t = &e->tenants[i];
 
-                t->part.expected = window_expected(t);
+                t->part.expected = until_expected(t);
                 if (t->turn.behind) /* all of it, whoever is there */
                         split_charge(e, t, (int64_t) (now - e->now));
         }

@@ -2,6 +2,7 @@
 #include <stddef.h>
 
 #include "arbiter/split.h"
+#include "arbiter/until.h"
 #include "arbiter/window.h"
 
 enum { ONE_KERNEL = 1 }; /* as a depth, ns */
@@ -54,7 +55,7 @@ static uint64_t still_closing(const Engine *e, uint64_t now) {
 
         for (uint32_t i = 0; i < e->n; i++)
                 if (e->tenants[i].state == ENGINE_CLOSING)
-                        ns = max_u64(ns, since(now, window_end(&e->tenants[i], now)));
+                        ns = max_u64(ns, since(now, until_end(&e->tenants[i], now)));
         return min_u64(ns, LEAD + LAG);
 }
 
@@ -176,15 +177,11 @@ static uint64_t cost_of(const Engine *e, const EngineTenant *t, uint64_t now) {
         return busy < least ? least : min_u64(busy, max_u64(most, least));
 }
 
-static uint64_t first_kernel(const EngineTenant *t) {
-        return t->began != 0 ? t->began : t->from + HOP;
-}
-
 /* The shortest tails count: whoever comes too early sees how long it will be, and whoever comes too late has lost it. The rest is
  * learnt from windows that were full and had one process's word for it. */
 static void learn(Engine *e, EngineTenant *t, uint64_t now) {
         uint64_t said = since(t->busy, t->says.busy), busy = since(t->part.turns, said);
-        uint64_t end = t->says.n_active > 1 ? now - 2 * HOP : min_u64(now, first_kernel(t) + said);
+        uint64_t end = t->says.n_active > 1 ? now - 2 * HOP : min_u64(now, until_first(t) + said);
         uint64_t tail = min_u64(since(t->turn.closes, end), ENGINE_QUANTUM);
 
         if (t->began != 0)
@@ -253,33 +250,6 @@ static void note_use(EngineTenant *t, uint64_t now) {
         t->missed += t->missed < 16 ? 4 : 0;
         if (t->empty > FORGIVEN) /* it may have been late */
                 t->paused_until = now + min_u64(GONE, max_u64(PAUSE, since(t->alive, now) / 8));
-}
-
-/* When it was over by what a process says to have used: not before all of that. Of several each has seen all of it pass. */
-static uint64_t used_until(const EngineTenant *t) {
-        return t->says.n_active > 1 ? 0 : first_kernel(t) + t->rested + since(t->busy, t->says.busy);
-}
-
-/* When it was noticed that a window was over, or would have been by whoever waited for it. Who does not say it had the card until he was looked at. */
-static uint64_t over_at(const EngineTenant *t, uint64_t now) {
-        uint64_t said = max_u64(t->says.over, t->turn.closes) + HOP * 3 / 4;
-
-        return t->says.over == 0 ? now : min_u64(now, max_u64(said, used_until(t)));
-}
-
-uint64_t window_over(const EngineTenant *t, uint64_t now) {
-        return is_over(t) ? over_at(t, now) : UINT64_MAX;
-}
-
-/* Who does not say when he was over pays until he is looked at, but what others have of that is his own word, or a window's work. */
-uint64_t window_stayed(const EngineTenant *t, uint64_t now) {
-        uint64_t worked = first_kernel(t) + since(t->busy, t->says.busy);
-
-        if (!is_over(t))
-                return UINT64_MAX;
-        if (t->says.over == 0 && t->turn.quiet)
-                return min_u64(now, max_u64(worked, t->turn.closes + t->turn.rest + HOP));
-        return since(2 * HOP, over_at(t, now)); /* which it takes to notice */
 }
 
 /* What it said and what it was charged differ by so much: more that it says of the same work may be that. */
@@ -391,31 +361,6 @@ static void reconcile(Engine *e, EngineTenant *t, uint64_t now) {
         }
 }
 
-uint64_t window_deadline(const EngineTenant *t) {
-        uint64_t work = min_u64(t->says.in_flight, PATIENCE);
-
-        return t->turn.closes + max_u64(2 * ENGINE_QUANTUM, min_u64(2 * work + ENGINE_QUANTUM, t->patience)) +
-               t->late;
-}
-
-/* What was launched follows without a gap on what has ended: so the end is known from the beginning, as well as kernels are. */
-uint64_t window_expected(const EngineTenant *t) {
-        return first_kernel(t) + t->rested + since(t->busy, t->says.busy) +
-               min_u64(t->says.in_flight, PATIENCE);
-}
-
-uint64_t window_end(const EngineTenant *t, uint64_t now) {
-        uint64_t latest = now + min_u64(t->says.in_flight, PATIENCE), end = window_expected(t);
-
-        if (t->says.drained)
-                return now;
-        if (t->says.n_active > 1 && t->says.in_flight <= t->turn.depth)
-                return min_u64(max_u64(now, t->turn.closes + t->tail), latest);
-        if (since(t->opened, now) > LONE)
-                return latest;
-        return end < now ? now : min_u64(end, latest);
-}
-
 /* Whoever waits for nothing else; and a kernel that hangs is reported, whoever waits. */
 static bool is_in_the_way(const Engine *e, const EngineTenant *t, uint64_t now) {
         if (since(t->turn.closes, now) >= e->hung)
@@ -439,8 +384,8 @@ void window_tend(Engine *e, uint32_t i, uint64_t now) {
         else if (t->state == ENGINE_CLOSING && t->turn.behind)
                 go_on_behind(e, t, now);
         else if (t->state == ENGINE_CLOSING && is_over(t))
-                over(e, t, over_at(t, now));
-        else if (t->state == ENGINE_CLOSING && now >= window_deadline(t) &&
+                over(e, t, until_over(t, now));
+        else if (t->state == ENGINE_CLOSING && now >= until_waited(t) &&
                  (is_in_the_way(e, t, now) || now >= engine_behind_from(t)))
                 give_up(e, t, now);
 }

@@ -15,10 +15,3 @@ void window_renew(Engine *e, uint32_t i);              /* its owner takes it for
 
 /* Whatever is still to be said of a window that is closed: over, or overdue. */
 void window_tend(Engine *e, uint32_t i, uint64_t now);
-uint64_t window_end(const EngineTenant *t, uint64_t now); /* when it will be over, as far as one can tell */
-uint64_t window_over(const EngineTenant *t,
-                     uint64_t now); /* when it was noticed that it is; UINT64_MAX: it is not over */
-uint64_t window_stayed(const EngineTenant *t,
-                       uint64_t now);            /* until when its work was on the card; UINT64_MAX: it is */
-uint64_t window_expected(const EngineTenant *t); /* when it is over by its own word */
-uint64_t window_deadline(const EngineTenant *t);
