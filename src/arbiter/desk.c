@@ -305,9 +305,9 @@ static bool is_news(const EngineTurn *a, const EngineTurn *b) {
                a->alone != b->alone || (a->open && (a->closes != b->closes || a->depth != b->depth));
 }
 
-/* In a window that goes on: of who writes rests one that began just now is to be seen. */
+/* Of who writes his rests down one that began or ended just now, before he was told that he is not alone any more, is to be seen. */
 static bool is_to_be_seen(const Seat *s, const EngineTurn *turn) {
-        return s->rests > 0 && s->turn.open && s->turn.alone && turn->open && !turn->alone;
+        return s->turn.open && s->turn.alone && !(turn->open && turn->alone);
 }
 
 /* Those that close before the one that opens: no two pages ever say that their window is open. That we are here is said with every beat,

@@ -23,6 +23,7 @@
 #define LAG      UINT64_C(2000000) /* ns: who waits for a processor longer than that has lost it */
 #define REST     UINT64_C(350000)  /* ns that a window's work goes on behind it, at least */
 #define PATIENCE UINT64_C(1000000000) /* ns */
+#define STILL    UINT64_C(2000000000) /* ns without a word from who has work in flight */
 #define PAUSE    UINT64_C(2000000)    /* ns: after a window that nothing was done with */
 #define MERCY                                                                                                \
         UINT64_C(50000000) /* ns of windows in which nothing was launched that are not charged, at most */

@@ -116,7 +116,8 @@ static bool was_away(const Engine *e, uint64_t now) {
 
 void engine_says(Engine *e, uint64_t now, uint32_t i, const EngineSays *says) {
         EngineTenant *t = &e->tenants[i];
-        uint64_t busy = max_u64(says->busy, t->says.busy), over = says->over;
+        uint64_t busy = max_u64(says->busy, t->says.busy), over = says->over,
+                 rested = max_u64(says->rested, t->says.rested);
 
         if (says->life != t->says.life) {
                 t->alive = now;
@@ -131,6 +132,7 @@ void engine_says(Engine *e, uint64_t now, uint32_t i, const EngineSays *says) {
                 over = over != 0 ? max_u64(over, t->said) : 0;
         t->says = *says;
         t->says.busy = busy;
+        t->says.rested = rested;
         t->says.over = over;
         t->said = now;
         if (t->state == ENGINE_OPEN || t->state == ENGINE_CLOSING)
@@ -339,6 +341,11 @@ static bool is_stuck_in(const EngineTenant *t, uint64_t now) {
                since(t->opened, now) >= TIED_FIRST;
 }
 
+/* Nothing of it moves: a window that goes on for as long as a kernel hangs in it would never be late. */
+static bool stands_still(const Engine *e, const EngineTenant *t, uint64_t now) {
+        return t->says.in_flight > 0 && since(max_u64(t->alive, t->opened), now) >= min_u64(STILL, e->hung);
+}
+
 static bool may_go_on(const EngineTenant *t, uint64_t now) {
         return now + HOP / 2 < t->turn.closes; /* later it has closed by itself, or might have */
 }
@@ -365,7 +372,7 @@ static void tend_owner(Engine *e, uint64_t now) {
                 window_renew(e, i);
         t->idles = idle || (t->idles && now < t->turn.closes);
         keeps = t->terms.gated && !idle && !t->turn.behind && !is_absent(t, now) &&
-                engine_keeps(e, t, waiting, 0);
+                !stands_still(e, t, now) && engine_keeps(e, t, waiting, 0);
         if (is_stuck_in(t, now)) {
                 window_close(e, i, now);
                 return;
@@ -454,7 +461,7 @@ static uint64_t after_owner(const Engine *e, uint64_t now) {
 
         if (rests(t) || (t->turn.alone && t->says.idle != 0))
                 return after_rest(e, t, waiting, now);
-        if (engine_keeps(e, t, waiting, since(now, closes)))
+        if (!stands_still(e, t, now) && engine_keeps(e, t, waiting, since(now, closes)))
                 next = since(margin_of(e, waiting), closes);
         if (ripe > now && t->firm < closes) /* it goes on only as long as nobody waits */
                 next = min_u64(next, max_u64(ripe, t->firm));

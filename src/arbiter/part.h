@@ -15,6 +15,8 @@ typedef struct Part {
         uint64_t expected;  /* when its work was to be over, by its own word */
         uint64_t heard;     /* of what it had, when it was last looked at how it rested, */
         uint64_t rested;    /* and what it said of that: ns, and how often, both ever */
+        uint64_t
+                back; /* of what it had, taken back for such rests: as far as it says to have used it, it is charged */
         uint32_t rests;
         bool second; /* somebody was there when it came */
 } Part;

@@ -226,7 +226,7 @@ static void read_rests(Seat *s, uint64_t now, EngineSays *ret) {
                 if (since != 0 && since <= now && ret->wants == 0 && ret->in_flight == 0)
                         ret->idle = since > s->opened ? since : s->opened;
         }
-        ret->rested = s->rested + (ret->idle != 0 ? now - ret->idle : 0);
+        ret->rested = s->rested + (ret->idle != 0 && s->rested < UINT64_MAX / 2 ? now - ret->idle : 0);
         ret->rests = s->rests;
 }
 

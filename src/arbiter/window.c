@@ -164,7 +164,7 @@ static uint64_t overhead_of(const Engine *e, const EngineTenant *t, uint64_t had
 }
 
 /* At least what it had of the card, less what it takes to notice; at most that, with what its processes did where nobody saw them at work,
- * because a gate says of short work only later what it was. Its own word has others' turns in it, and of several processes each has seen all
+ * because a gate says of short work only later what it was, and for what it was believed to have rested. Its own word has others' turns in it, and of several processes each has seen all
  * of it pass. Who says that he has used nothing has not rested, either. */
 static uint64_t cost_of(const Engine *e, const EngineTenant *t, uint64_t now) {
         uint64_t had = since(usual_lateness(e, t, now) + forgiven(e, t, now), t->part.had);
@@ -172,7 +172,7 @@ static uint64_t cost_of(const Engine *e, const EngineTenant *t, uint64_t now) {
         uint64_t unseen = min_u64(t->rested, since(t->unseen, t->says.unseen));
         uint64_t worked = had + (said > 0 ? 0 : t->rested);
         uint64_t least = since(slack_of(t, worked, said) + t->late, worked),
-                 most = had + unseen - overhead_of(e, t, had);
+                 most = had + max_u64(unseen, t->part.back) - overhead_of(e, t, had);
 
         return busy < least ? least : min_u64(busy, max_u64(most, least));
 }
@@ -224,6 +224,7 @@ void window_hears(Engine *e, EngineTenant *t, uint64_t now) {
 
         if (more > 0 && t->turn.alone) {
                 split_return(e, t, more);
+                t->part.back += more;
                 t->part.unused = min_u64(t->part.unused, since(since(t->busy, t->says.busy), t->part.had));
                 t->rested += more;
                 t->n_rests = max_u32(1, t->n_rests + (uint32_t) min_u64(n, more / HOP));

@@ -264,8 +264,9 @@ static void tell(Model *m, ModelProcess *p) {
         }
         if (p->lie == LIE_RESTS || p->lie == LIE_RESTS_LITTLE)
                 say_rests(m, p);
-        if (p->lie == LIE_RESTED) {
+        if (p->lie == LIE_RESTED)
                 p->said.busy = p->measured / 1000;
+        if (p->lie == LIE_RESTED || p->lie == LIE_RESTED_ONLY) {
                 m->tenants[p->tenant].rests.rested = m->now;
                 m->tenants[p->tenant].rests.n++;
         }

@@ -33,6 +33,7 @@ typedef enum ModelLie {
         LIE_RESTS_LITTLE, /* the same, and has used a thousandth of what it has */
         LIE_BUSY_LITTLE,  /* only that */
         LIE_OVER,         /* its work was over when its window closed, and nothing is in flight */
+        LIE_RESTED_ONLY,  /* it says to have rested all the time, without a ring */
         LIE_RESTED        /* it says to have rested all the time, without a ring, and has used little */
 } ModelLie;
 

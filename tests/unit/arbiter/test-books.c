@@ -94,6 +94,28 @@ static void requests_of_more_than_a_window(void) {
                 ASSERT_TRUE(request_of(30, ms * MSEC) > 0.97 * request_of(40, ms * MSEC));
 }
 
+/* Rests that are none, beside one who has some: what the liar says himself to have used he is charged, whatever was taken back before. */
+static void rests_that_are_written_and_none(void) {
+        static const Program others[] = {{MSEC, 3 * MSEC, 4 * MSEC, LIE_NONE},
+                                         {100 * USEC, 500 * USEC, 3 * MSEC, LIE_NONE}};
+
+        for (unsigned i = 0; i < 2; i++) {
+                double alone;
+                Books b;
+
+                model_init(&m, 5);
+                start(tenant(fixed(30)), (Program){.kernel = MSEC});
+                start(tenant(fixed(60)), others[i]);
+                alone = run("30 %, beside one with rests").had[1];
+                model_init(&m, 5);
+                start(tenant(fixed(30)), (Program){.kernel = MSEC, .lie = LIE_RESTED_ONLY});
+                start(tenant(fixed(60)), others[i]);
+                b = run("who says that he rests, beside the same");
+                ASSERT_TRUE(b.had[0] < 31);
+                ASSERT_TRUE(b.had[1] > 0.97 * alone);
+        }
+}
+
 /* What rows used that were seen without work is told apart: others of the container may have been at work meanwhile, and that was seen. */
 static void what_nobody_saw(void) {
         static Tally t;
@@ -124,5 +146,5 @@ static void what_nobody_saw(void) {
 int main(void) {
         return TEST_MAIN(TEST(rests_beside_what_is_longer), TEST(who_comes_first_with_rests),
                          TEST(several_processes_with_rests), TEST(requests_of_more_than_a_window),
-                         TEST(what_nobody_saw));
+                         TEST(rests_that_are_written_and_none), TEST(what_nobody_saw));
 }

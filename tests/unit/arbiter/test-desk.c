@@ -289,7 +289,8 @@ static void another_takes_over(void) {
         for (unsigned i = 0; i < 5; i++) {
                 uint32_t next = use_window(g);
 
-                ASSERT_TRUE(next > number);
+                ASSERT_TRUE(next > number ||
+                            (i == 0 && next == number)); /* the first may be the same, made longer */
                 number = next;
         }
         stop(&second);

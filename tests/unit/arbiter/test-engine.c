@@ -391,6 +391,21 @@ static void one_of_two_is_stopped(void) {
         ASSERT_NEAR(s.of[0], 30, 2);
 }
 
+/* Nobody else wants the card, so its window could go on for ever. */
+static void a_kernel_that_hangs_alone(void) {
+        static const Terms natives[] = {{.gated = true, .conserving = true, .rate = POLICY_PPM, .weight = 1},
+                                        {.gated = true, .rate = POLICY_PPM, .weight = 1}};
+
+        for (unsigned i = 0; i < 2; i++) {
+                model_init(&m, 54 + i);
+                (void) model_process(&m, tenant(natives[i]), 60 * SEC);
+                model_run(&m, 9 * SEC);
+                ASSERT_INT(m.events, 0);
+                model_run(&m, 15 * SEC);
+                ASSERT_INT(m.events, 1);
+        }
+}
+
 /* Short of processors: it comes when a window would be over. */
 static void who_is_always_late(void) {
         Shares s;
@@ -853,21 +868,21 @@ static void nobody_starves(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(wishes_are_taken_as_they_can_be), TEST(fair_share_leaves_empty_places_idle),
-                         TEST(preemptive_shares_among_those_with_work), TEST(weights),
-                         TEST(far_apart_weights), TEST(soft_caps_bind_under_contention_only),
-                         TEST(native_gates_nobody), TEST(caps_beside_weights),
-                         TEST(who_wakes_has_its_share_back), TEST(who_wakes_for_good), TEST(nobody_saves_up),
-                         TEST(policies_change_under_way), TEST(tenants_come_and_go), TEST(another_takes_over),
-                         TEST(there_is_an_end_to_tenants), TEST(liars), TEST(when_a_row_began),
-                         TEST(alone_with_long_kernels), TEST(patience_comes_back), TEST(what_is_said_late),
-                         TEST(the_absent_waste_little), TEST(stopped_and_killed_in_a_window),
-                         TEST(bells_are_lost), TEST(the_arbiter_is_late), TEST(the_arbiter_stands_still),
-                         TEST(a_kernel_while_the_arbiter_stands_still), TEST(a_kernel_that_will_not_end),
-                         TEST(many_long_kernels_at_once), TEST(who_was_stopped_for_long),
-                         TEST(what_is_found_out_of_an_overdue_window), TEST(who_waits_for_it_is_not_blamed),
-                         TEST(how_long_is_long), TEST(the_clock_stands_and_jumps), TEST(whatever_happens),
-                         TEST(nobody_starves), TEST(a_light_program_alone), TEST(one_of_two_is_stopped),
-                         TEST(who_is_always_late), TEST(who_is_silent_is_left_out), TEST(who_dies_silent),
-                         TEST(when_a_row_was_over), TEST(few_wake_ups));
+        return TEST_MAIN(
+                TEST(wishes_are_taken_as_they_can_be), TEST(fair_share_leaves_empty_places_idle),
+                TEST(preemptive_shares_among_those_with_work), TEST(weights), TEST(far_apart_weights),
+                TEST(soft_caps_bind_under_contention_only), TEST(native_gates_nobody),
+                TEST(caps_beside_weights), TEST(who_wakes_has_its_share_back), TEST(who_wakes_for_good),
+                TEST(nobody_saves_up), TEST(policies_change_under_way), TEST(tenants_come_and_go),
+                TEST(another_takes_over), TEST(there_is_an_end_to_tenants), TEST(liars),
+                TEST(when_a_row_began), TEST(alone_with_long_kernels), TEST(patience_comes_back),
+                TEST(what_is_said_late), TEST(the_absent_waste_little), TEST(stopped_and_killed_in_a_window),
+                TEST(bells_are_lost), TEST(the_arbiter_is_late), TEST(the_arbiter_stands_still),
+                TEST(a_kernel_while_the_arbiter_stands_still), TEST(a_kernel_that_will_not_end),
+                TEST(many_long_kernels_at_once), TEST(who_was_stopped_for_long),
+                TEST(what_is_found_out_of_an_overdue_window), TEST(who_waits_for_it_is_not_blamed),
+                TEST(how_long_is_long), TEST(the_clock_stands_and_jumps), TEST(whatever_happens),
+                TEST(nobody_starves), TEST(a_light_program_alone), TEST(one_of_two_is_stopped),
+                TEST(a_kernel_that_hangs_alone), TEST(who_is_always_late), TEST(who_is_silent_is_left_out),
+                TEST(who_dies_silent), TEST(when_a_row_was_over), TEST(few_wake_ups));
 }
