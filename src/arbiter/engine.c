@@ -198,23 +198,21 @@ static uint64_t count_turns(const Engine *e) {
 
 /* What an overdue one does beside others is theirs, too: both sides count that time, also of a window that goes on. What it will be charged for
  * it counts as granted, as long as it says that it has work there, and that is not told of as a kernel that hangs: who never says its end has
- * nothing of that. */
+ * nothing of that. Of several at once each counts all of it, so that nobody is accused of what he had. */
 static void pass_overdue(Engine *e, uint64_t passed, uint64_t now) {
-        bool any = split_is_contested(e, NULL);
+        bool others = is_taken(e), any = split_is_contested(e, NULL);
         uint64_t n = count_turns(e);
 
         for (uint32_t i = 0; i < e->n; i++) {
                 EngineTenant *t = &e->tenants[i];
-                uint64_t its;
 
                 if (!any)
                         t->contested = 0;
                 if (t->state != ENGINE_OVERDUE)
                         continue;
-                its = passed * split_contexts(t->working) / n;
-                t->shared += passed - its;
+                t->shared += passed - passed * split_contexts(t->working) / n;
                 if (t->says.in_flight > 0 && since(t->overdue, now) < e->hung)
-                        t->turn.granted += its;
+                        t->turn.granted += others ? passed / 2 : passed;
         }
 }
 
