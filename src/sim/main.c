@@ -105,7 +105,8 @@ static const struct argp parser = {
         .doc = "Stands in for NVIDIA's kernel driver where there is none: system calls of any process on the "
                "files in DIR "
                "are answered as the driver would.\v"
-               "Prints \"ready\" when it is mounted; SIGTERM unmounts it and ends. Needs FUSE and the right "
+               "Prints \"ready\" when its files can be used; SIGTERM unmounts it and ends. Needs FUSE and "
+               "the right "
                "to mount: root, "
                "or root of a user namespace. Exit status: 0 done, 2 for wrong usage, 3 when something broke.",
 };
@@ -137,25 +138,46 @@ static int print(const char *dir, int (*read)(const char *dir, Buf *ret)) {
         return EXIT_DONE;
 }
 
-/* The parent goes, so that whoever started it may go on; what serves has no terminal and keeps none open. */
-static int to_background(void) {
-        _cleanup_close_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-        pid_t pid = null < 0 ? -1 : fork();
+/* Whoever started us goes on at this word, and opens the files at once. A server that nobody can be told of ends. Its number is its own:
+ * it is our child, which nobody has waited for, or still our parent. */
+static _Noreturn void announce(const SimServer *server, pid_t serving, bool child, const char *dir) {
+        int r = sim_server_look(server, dir);
 
-        if (pid < 0)
-                return -errno;
-        if (pid > 0)
+        if (r == 0 && (puts("ready") < 0 || fflush(stdout) != 0))
+                r = -errno;
+        if (r == 0)
                 _exit(EXIT_DONE);
+        if (!child || getppid() == serving)
+                (void) kill(serving, SIGTERM); /* it may have ended before */
+        _exit(say(EXIT_BROKEN, strerror(-r)));
+}
+
+/* What serves in the background has no terminal and keeps none open. */
+static int leave_terminal(void) {
+        _cleanup_close_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+        if (null < 0)
+                return -errno;
         (void) setsid(); /* a child is no leader yet */
         if (dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0)
                 return -errno;
         return 0;
 }
 
-static int ready(const Options *o) {
-        if (puts("ready") < 0 || fflush(stdout) != 0)
+/* Two processes: one serves, and one says so when it sees it. In the background it is the child that serves. */
+static int divide(const Options *o, const SimServer *server) {
+        const pid_t self = getpid();
+        pid_t pid;
+
+        if (o->foreground &&
+            signal(SIGCHLD, SIG_IGN) == SIG_ERR) /* nobody waits for the one that has said it */
                 return -errno;
-        return o->foreground ? 0 : to_background();
+        pid = fork();
+        if (pid < 0)
+                return -errno;
+        if ((pid == 0) == o->foreground)
+                announce(server, pid == 0 ? self : pid, pid == 0, o->dir);
+        return o->foreground ? 0 : leave_terminal();
 }
 
 static int serve(const Options *o, Sim *sim) {
@@ -167,7 +189,7 @@ static int serve(const Options *o, Sim *sim) {
         pace.slice_nsec = (uint64_t) o->slice_usec * 1000;
         if (sim_server_new(sim, o->dir, &pace, &server, &fault) < 0)
                 return say(EXIT_BROKEN, fault.text);
-        r = ready(o);
+        r = divide(o, server);
         if (r == 0)
                 r = sim_server_run(server);
         return r < 0 ? say(EXIT_BROKEN, strerror(-r)) : EXIT_DONE;

@@ -3,6 +3,7 @@
 
 #define FUSE_USE_VERSION 35
 #include <errno.h>
+#include <fcntl.h>
 #include <fuse_lowlevel.h>
 #include <linux/fuse.h>
 #include <poll.h>
@@ -551,6 +552,20 @@ int sim_server_new(Sim *s, const char *dir, const SimPace *pace, SimServer **ret
                 return fault_set(fault, r, "no thread: %s", strerror(-r));
         *ret = TAKE_PTR(v);
         return 0;
+}
+
+int sim_server_look(const SimServer *v, const char *dir) {
+        _cleanup_close_ int in = -1;
+        char name[NAME_SIZE];
+        fuse_ino_t ino;
+        struct stat st;
+
+        (void) close(fuse_session_fd(v->session)); /* a copy, which nothing was written to */
+        in = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        for (size_t i = 0; in >= 0 && entry_at(v->sim, i, &ino, name); i++)
+                if (fstatat(in, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                        return -errno;
+        return in < 0 ? -errno : 0;
 }
 
 /* On the worker, as everything that changes what the server knows. An empty request: descriptors were found. */

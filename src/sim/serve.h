@@ -25,6 +25,13 @@ typedef struct SimServer SimServer;
  * sentence; s must live as long as the server. */
 int sim_server_new(Sim *s, const char *dir, const SimPace *pace, SimServer **ret, Fault *fault);
 
+/* In a process that will not serve, beside one that does or will: has the kernel ask for every file below dir (as mounted) once, and
+ * returns when all are known. Before that two who open one at the same time harm each other: Linux 6.16 and later drop a file which is
+ * looked up again while its first answer is taken in (fuse_lookup() gives the entry its epoch only once others can see it), and what was
+ * dropped can be opened, but not be mounted elsewhere: ENOENT. Gives up this process's part of the session first, so that it ends with
+ * who serves. 0 or negative errno. */
+int sim_server_look(const SimServer *v, const char *dir);
+
 /* Answers until SIGTERM, SIGINT or SIGHUP comes, or somebody unmounts it. The caller has blocked them. 0 or negative errno. */
 int sim_server_run(SimServer *v);
 

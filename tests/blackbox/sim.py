@@ -213,6 +213,19 @@ class Machine(unittest.TestCase):
 
 
 class Files(Machine):
+    def test_all_are_known_when_it_is_ready(self):
+        """The kernel asks nobody for them any more: two who come first at the same time would harm each other."""
+        names = [self.directory + "/" + name for name in
+                 ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "status", "nvidia0", "nvidia1")]
+        self.server.send_signal(signal.SIGSTOP)
+        asks = subprocess.Popen(["stat", "--format=%i", *names], stdout=subprocess.PIPE, text=True)
+        try:
+            inodes = asks.communicate(timeout=PATIENCE)[0].split()
+        finally:
+            self.server.send_signal(signal.SIGCONT)
+            asks.wait()
+        self.assertEqual(inodes, ["2", "3", "4", "5", "16", "17"])
+
     def test_what_is_there(self):
         self.assertEqual(sorted(os.listdir(self.directory)),
                          ["nvidia-uvm", "nvidia-uvm-tools", "nvidia0", "nvidia1", "nvidiactl", "status"])
