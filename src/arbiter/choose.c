@@ -3,6 +3,9 @@
 
 #include "arbiter/engine-internal.h"
 
+/* ns; and a quarter of the time that it has been overdue, and four times what it says to be in flight. */
+#define UNTIED UINT64_C(1000000000)
+
 /* Ranks, highest first: who comes first and has tokens; who has a cap and the tokens for a window; the conserving; who comes first
  * and has used what it may take from the others. */
 enum { RANK_NONE, RANK_SPENT, RANK_CONSERVING, RANK_CAPPED, RANK_FIRST };

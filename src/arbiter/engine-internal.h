@@ -1,44 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The parts of the engine: who is next (choose.c), what becomes of a window (window.h), whose the time is (split.h), until when work is on the
- * card (until.h), and when it is time to look (engine.c). */
+/* The rooms of the engine: what has passed (pass.h) and whose the time was (split.h); the open window's owner and the next one (owner.h), who is
+ * chosen by rank (choose.c); what becomes of a window (window.h), and until when its work is on the card (until.h); kernels that hang (hung.h);
+ * and when it is time to look again (again.h). engine.c goes through them once a step. */
 
 #include "arbiter/engine.h"
 #include "slice/turn.h"
 
-#define HOP    UINT64_C(50000)   /* ns from one process that says something to another that does something */
-#define LEAD   UINT64_C(70000)   /* ns: so much before the end of a window the next one is opened */
-#define MARGIN UINT64_C(400000)  /* ns: so much before it closes it is said whether it goes on */
-#define SLACK  UINT64_C(250000)  /* ns of a window that its owner may say it did not use */
-#define GRACE  UINT64_C(5000000) /* ns: who has work again so soon was not idle */
-#define BRIEF                                                                                                \
-        UINT64_C(                                                                                            \
-                50000000) /* ns: who had nothing to do within that time needs no more than half of a window's tokens */
-#define LONE     UINT64_C(20000000) /* ns: windows of a conserving tenant that nobody waits for */
-#define LOOK     UINT64_C(500000)   /* ns between looks at one who idles */
-#define GAP      UINT64_C(200000)   /* ns */
-#define START    UINT64_C(1000000)
-#define ABSENT   UINT64_C(3000000) /* ns: who has done nothing with his window by then does nothing with it */
-#define LAG      UINT64_C(2000000) /* ns: who waits for a processor longer than that has lost it */
-#define REST     UINT64_C(350000)  /* ns that a window's work goes on behind it, at least */
-#define PATIENCE UINT64_C(1000000000) /* ns */
-#define STILL    UINT64_C(2000000000) /* ns without a word from who has work in flight */
+#define HOP      UINT64_C(50000) /* ns from one process that says something to another that does something */
+#define LEAD     UINT64_C(70000) /* ns: so much before the end of a window the next one is opened */
+#define GRACE    UINT64_C(5000000)    /* ns: who has work again so soon was not idle */
+#define LONE     UINT64_C(20000000)   /* ns: windows of a conserving tenant that nobody waits for */
+#define LAG      UINT64_C(2000000)    /* ns: who waits for a processor longer than that has lost it */
+#define PATIENCE UINT64_C(1000000000) /* ns that others wait for work behind its window, at first */
 #define PAUSE    UINT64_C(2000000)    /* ns: after a window that nothing was done with */
-#define MERCY                                                                                                \
-        UINT64_C(50000000) /* ns of windows in which nothing was launched that are not charged, at most */
-/* The pause of who gives no sign of life: an eighth of the time since the last, so much at most; ns */
-#define GONE   UINT64_C(250000000)
-#define RECENT UINT64_C(1000000000) /* ns: who comes first comes again so soon */
+#define MERCY    UINT64_C(50000000)   /* ns of windows in which nothing was launched that are not charged */
+#define GAP      UINT64_C(200000)     /* ns: a longer pause is a rest, and not the way to the next kernel */
 
 /* Work that was launched may wait for a launch that is yet to come. So who is overdue and has one that waits gets windows behind that work, in
  * his turn, when nothing has moved for so long: soon where his gate says that nothing has begun, and seldom where a kernel may just be long. */
 #define TIED_FIRST UINT64_C(250000000) /* ns */
 #define TIED_NEXT  UINT64_C(20000000)  /* ns */
-/* ns; and a quarter of the time that it has been overdue, and four times what it says to be in flight */
-#define UNTIED UINT64_C(1000000000)
-
-enum { FORGIVEN = 2 }; /* windows in a row that nothing was done with */
 
 static inline uint64_t min_u64(uint64_t a, uint64_t b) {
         return a < b ? a : b;
@@ -90,6 +73,12 @@ static inline bool rests(const EngineTenant *t) {
         return (t->state == ENGINE_OPEN || (t->state == ENGINE_CLOSING && is_over(t))) &&
                t->idle_since != 0 && !t->turn.behind;
 }
+
+/* Who is let go has no window, only work. Who is held again may have work on the card that nobody has counted: the others wait for it as for the
+ * end of a window. */
+void engine_hold_or_let_go(Engine *e, uint32_t i);
+
+bool engine_is_closing(const Engine *e); /* somebody's window is closed, and not over */
 
 /* Whether those count as waiting whose windows are not over yet, too. */
 typedef enum EngineAmong { AMONG_CLOSED, AMONG_CLOSING } EngineAmong;

@@ -6,6 +6,12 @@
 #include "arbiter/window.h"
 
 enum { ONE_KERNEL = 1 }; /* as a depth, ns */
+enum { FORGIVEN = 2 };   /* windows in a row that nothing was done with */
+
+#define SLACK UINT64_C(250000) /* ns of a window that its owner may say it did not use */
+#define REST  UINT64_C(350000) /* ns that a window's work goes on behind it, at least */
+/* ns: the pause of who gives no sign of life is an eighth of the time since the last, so much at most. */
+#define GONE UINT64_C(250000000)
 
 /* ns, of 5 ms: the change from one window to the next. With a little more charged than there is, those who want all of the card are short of it
  * and have windows by turns, where otherwise each would wait until he is far behind and then have several in a row. */
@@ -164,8 +170,8 @@ static uint64_t overhead_of(const Engine *e, const EngineTenant *t, uint64_t had
 }
 
 /* At least what it had of the card, less what it takes to notice; at most that, with what its processes did where nobody saw them at work,
- * because a gate says of short work only later what it was, and for what it was believed to have rested. Its own word has others' turns in it, and of several processes each has seen all
- * of it pass. Who says that he has used nothing has not rested, either. */
+ * because a gate says of short work only later what it was, and for what it was believed to have rested. Its own word has others' turns in
+ * it, and of several processes each has seen all of it pass. Who says that he has used nothing has not rested, either. */
 static uint64_t cost_of(const Engine *e, const EngineTenant *t, uint64_t now) {
         uint64_t had = since(usual_lateness(e, t, now) + forgiven(e, t, now), t->part.had);
         uint64_t said = since(t->busy, t->says.busy), busy = since(t->part.turns, said);

@@ -8,17 +8,18 @@
 #include "guest/spin.h"
 #include "turnstile/batch.h"
 
-#define MARK_QUIET                                                                                           \
-        UINT64_C(150000) /* without a mark: until what comes is marked though nothing asks for it */
+/* ns without a mark: until what comes is marked though nothing asks for it. */
+#define MARK_QUIET UINT64_C(150000)
 
 enum {
-        STATE_BITS =
-                8, /* of Batch.state; above them the number of the host function that a closed one waits for */
-        WRONG = 4, /* times the estimate: it was none. Less may be because the driver's thread came late */
-        CALL_NUMBERS =
-                64, /* a host function is given its batch's address, and in the lowest bits the number */
-        CALLS_MOST =
-                60, /* of a batch under way: the program's own, before them in the driver's thread, may take long */
+        /* Of Batch.state; above them the number of the host function that a closed one waits for. */
+        STATE_BITS = 8,
+        /* Times the estimate: it was none. Less may be because the driver's thread came late. */
+        WRONG = 4,
+        /* A host function is given its batch's address, and in the lowest bits the number. */
+        CALL_NUMBERS = 64,
+        /* Of a batch under way: the program's own, before them in the driver's thread, may take long. */
+        CALLS_MOST = 60,
         LEGACY = 1,      /* and 0: the default stream's names */
         BATCH_STAYS = 3, /* Batch.ends: no stream's name, nor a thread's */
 };
@@ -84,8 +85,8 @@ static inline bool batch_can_be_marked(const Batch *b) {
 
 /* ---- settle.c ---- */
 
-uint64_t batch_passed(const Batch *b,
-                      uint64_t now); /* since its launch, or since what was before it was over */
+/* ns since its launch, or since what was before it was over. */
+uint64_t batch_passed(const Batch *b, uint64_t now);
 /* There was room for so much and nsec was expected, of work whose end nobody saw: a pause, or it was not marked because it seemed short. */
 void batch_note_blind(Meter *m, uint64_t room, uint64_t nsec);
 void batch_charge(Account *a, Batch *b, uint64_t charged);
@@ -103,6 +104,8 @@ void measure_all(Account *a, Context *c, uint64_t now);
 
 /* ---- batch.c ---- */
 
-bool batch_went_dry(Account *a, Batch *b,
-                    uint64_t now); /* its stream did: it is charged, and is to be begun anew or let go */
+/* Its stream did: it is charged, and is to be begun anew or let go. */
+bool batch_went_dry(Account *a, Batch *b, uint64_t now);
+/* Nothing comes to it any more, who has it lets go of it: it went dry, or its end is marked, or, where that cannot be, it stays open. */
+void batch_finish(Account *a, Batch *b, uint64_t now);
 void batch_put_back(Account *a, Batch *b, uint64_t now);

@@ -134,6 +134,15 @@ Batch *account_open(Account *a, Context *c, uintptr_t handle, CuHandle stream, u
         return NULL;
 }
 
+void batch_finish(Account *a, Batch *b, uint64_t now) {
+        if (batch_went_dry(a, b, now))
+                batch_let_go(b);
+        else if (batch_can_be_marked(b))
+                batch_close(a, b, now);
+        else
+                batch_put_back(a, b, now);
+}
+
 void account_cut(Account *a, Context *c, uintptr_t key, uint64_t now) {
         for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
                 Batch *b = &c->batches[i];
@@ -142,12 +151,8 @@ void account_cut(Account *a, Context *c, uintptr_t key, uint64_t now) {
                         continue;
                 if (b->key != key || batch_is_orphan(b))
                         batch_put_back(a, b, now);
-                else if (batch_went_dry(a, b, now))
-                        batch_let_go(b);
-                else if (batch_can_be_marked(b))
-                        batch_close(a, b, now);
                 else
-                        batch_put_back(a, b, now);
+                        batch_finish(a, b, now);
         }
 }
 

@@ -32,12 +32,8 @@ void batches_mark(Account *a, Context *c, bool ends) {
                         continue;
                 if (batch_is_foreign(b) || (batch_is_barrier(b) && !ends))
                         batch_put_back(a, b, now);
-                else if (batch_went_dry(a, b, now))
-                        batch_let_go(b);
-                else if (batch_can_be_marked(b))
-                        batch_close(a, b, now);
                 else
-                        batch_put_back(a, b, now);
+                        batch_finish(a, b, now);
         }
         account_tend(a, c, ACCOUNT_ASK, now);
 }
