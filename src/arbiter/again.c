@@ -5,11 +5,12 @@
 #include "arbiter/until.h"
 
 #define LOOK UINT64_C(500000) /* ns between looks at one who idles */
+#define LOST UINT64_C(1000000) /* ns: the bell of a window's end has not come by then: it does not */
 
 /* The bell tells, and this is for bells that do not come. */
-static uint64_t without_bell(const EngineTenant *t, uint64_t now) {
-        uint64_t first = t->turn.closes + t->tail + 3 * HOP;
-        uint64_t again = now + HOP + since(t->turn.closes, now) / 4;
+static uint64_t without_bell(const EngineTenant *t, uint64_t now, bool haste) {
+        uint64_t first = t->turn.closes + t->tail + (haste ? 3 * HOP : LOST);
+        uint64_t again = now + HOP + since(t->turn.closes, now) / (haste ? 4 : 2);
 
         return until_waited(t) > now ? min_u64(until_waited(t), max_u64(first, again)) : again;
 }
@@ -31,7 +32,7 @@ static uint64_t after_owner(const Engine *e, uint64_t now) {
         uint64_t next = max_u64(max_u64(end, waiting < 0 ? ripe : 0), now + LEAD / 4);
 
         if (waiting < 0) /* who has drained by then has rung */
-                next = min_u64(next, without_bell(t, now));
+                next = min_u64(next, without_bell(t, now, true));
 
         if (rests(t) || (t->turn.alone && t->says.idle != 0))
                 return after_rest(e, t, waiting, now);
@@ -56,8 +57,8 @@ static uint64_t after_closing(const Engine *e, const EngineTenant *t, uint64_t n
                 deadline = UINT64_MAX; /* nobody waits for its end, so it may take as long as it does */
         if (e->owner >= 0)             /* seen with the end of the other one's */
                 return deadline;
-        if (ripe > now)
-                return min_u64(without_bell(t, now), max_u64(ripe, end));
+        if (ripe > now) /* nobody may have one yet */
+                return min_u64(without_bell(t, now, false), max_u64(ripe, end));
         if (end <= now && next >= 0 && t->says.n_active == 1) /* one process's word is good enough */
                 end = since(engine_lead(&e->tenants[next]), until_end(t, now));
         if (end > now)
