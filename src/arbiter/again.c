@@ -4,7 +4,7 @@
 #include "arbiter/owner.h"
 #include "arbiter/until.h"
 
-#define LOOK UINT64_C(500000) /* ns between looks at one who idles */
+#define LOOK UINT64_C(500000)  /* ns between looks at one who idles */
 #define LOST UINT64_C(1000000) /* ns: the bell of a window's end has not come by then: it does not */
 
 /* The bell tells, and this is for bells that do not come. */
