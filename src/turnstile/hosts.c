@@ -88,6 +88,11 @@ bool hosts_stands(const Meter *m) {
         return is_of(atomic_load_explicit(&m->host_stands, memory_order_relaxed), m);
 }
 
+void hosts_take_back(Meter *m) {
+        if (atomic_load_explicit(&m->host_stands, memory_order_relaxed) != 0)
+                atomic_store(&m->host_stands, 0);
+}
+
 bool hosts_excuse(const Meter *m) {
         return is_of(atomic_load_explicit(&m->host_excused, memory_order_relaxed), m);
 }

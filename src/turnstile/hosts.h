@@ -39,6 +39,7 @@ uint64_t hosts_from(const Meter *m, uint64_t waits);
 /* It does. said: the window is closed, and the row is to say that nothing is on the card. False: that is known, and nothing has passed since. */
 bool hosts_stand(Meter *m, bool said);
 bool hosts_stands(const Meter *m); /* and the row says so */
+void hosts_take_back(Meter *m);    /* the row is to say again what is in flight */
 /* What stands is not counted, as long as the function is under way: one launch passes, then two, and so on, each time that nothing goes on. */
 bool hosts_excuse(const Meter *m);
 /* ns that they take by themselves, in the mean, one after the other: what is left of the one that is under way, and the others. */

@@ -172,6 +172,13 @@ static uint64_t room_in(const Asking *k, uint64_t depth, uint64_t in_flight) {
         return others < room && room - others > part ? room - others : part;
 }
 
+/* With this launch no more stands than may come to another one's window when the function returns. Asked before it is said that what is in
+ * flight stands, and before that lets a launch in: behind what is said to be over no window is (TURN_BEHIND), so who is refused the one though
+ * he said the other never passes. */
+static bool may_stand(const Asking *k, uint64_t in_flight) {
+        return in_flight + k->nsec <= STANDS_MOST;
+}
+
 /* The window is behind work that may wait for what comes, or that work stands: what was in flight when this process saw it first is not counted,
  * as long as it is. */
 static void look_behind(Asking *k, uint64_t in_flight) {
@@ -183,8 +190,8 @@ static void look_behind(Asking *k, uint64_t in_flight) {
 
         k->before = 0;
         k->room = k->most;
-        if (!behind && (!hosts_excuse(m) || in_flight + k->nsec > STANDS_MOST))
-                return; /* or it could not be said any more that it stands, and others would wait for all of it */
+        if (!behind && (!hosts_excuse(m) || !may_stand(k, in_flight)))
+                return;
         if (hosts_excuse(m) && atomic_load(&m->allowed) < k->room)
                 k->room = atomic_load(&m->allowed);
         if (behind && known != k->window) {
@@ -334,10 +341,15 @@ static void say_flags(Asking *k) {
         atomic_store(&k->meter->flags, (uint32_t) WORK_WAITS | (tied ? WORK_TIED : 0U));
 }
 
-/* Nothing in flight goes on, maybe because of this launch. True: it is to be judged anew. */
+/* Nothing in flight goes on, maybe because of this launch. True: it is to be judged anew. What was said may be of another launch, or there is
+ * more by now: what lets nobody in any more is taken back. */
 static bool look_whether_it_stands(Asking *k, Verdict v) {
+        if (!may_stand(k, atomic_load(&k->meter->in_flight))) {
+                if (v == WAIT_DEPTH)
+                        hosts_take_back(k->meter);
+                return false;
+        }
         if (!k->context || k->now < hosts_from(k->meter, k->since) ||
-            atomic_load(&k->meter->in_flight) > STANDS_MOST ||
             !account_is_tied(k->account, k->context, k->now))
                 return false;
         return hosts_stand(k->meter, v == WAIT_WINDOW || v == WAIT_LATE) && v == WAIT_DEPTH;
