@@ -5,7 +5,9 @@
 
 #include "turnstile/batch.h"
 
-enum { PLACES = 256, LONGER = 4, ALLOWED = 64, FEW = 2 };
+enum { PLACES = 256, LONGER = 4, ALLOWED = 64, FEW = 2, LEGACY = 1 };
+
+#define LESS       UINT32_MAX /* one */
 
 #define WAIT_FIRST UINT64_C(2000000) /* ns of a function under way until it is taken to wait for a launch */
 #define WAIT_LEAST UINT64_C(100000)
@@ -14,14 +16,25 @@ enum { PLACES = 256, LONGER = 4, ALLOWED = 64, FEW = 2 };
 
 struct HostPlace {
         _Atomic uint32_t used;
-        uint32_t card;
+        uint32_t card, lane;
         HostCall call;
 };
 
 /* Not asked for: the program's own memory is not ours to have. */
 static HostPlace places[PLACES];
 
-HostPlace *hosts_take(Account *a, uint32_t card, const HostCall *call) {
+static void count(Meter *m, uint32_t lane, uint32_t more) {
+        (void) atomic_fetch_add(&m->lanes[lane], more);
+        (void) atomic_fetch_add(&m->hosts, more);
+}
+
+/* Streams of one lane are taken for one; the legacy one, under both of its names, has the first for itself. */
+static uint32_t lane_of(uintptr_t key) {
+        return key <= LEGACY ? 0
+                             : 1 + (uint32_t) (key * UINT64_C(0x9E3779B97F4A7C15) >> 32) % (METER_LANES - 1);
+}
+
+HostPlace *hosts_take(Account *a, uint32_t card, uintptr_t key, const HostCall *call) {
         for (unsigned i = 0; i < PLACES; i++) {
                 uint32_t none = 0;
 
@@ -29,15 +42,16 @@ HostPlace *hosts_take(Account *a, uint32_t card, const HostCall *call) {
                     !atomic_compare_exchange_strong(&places[i].used, &none, 1))
                         continue;
                 places[i].card = card;
+                places[i].lane = lane_of(key);
                 places[i].call = *call;
-                (void) atomic_fetch_add(&a->meters[card].hosts, 1);
+                count(&a->meters[card], places[i].lane, 1);
                 return &places[i];
         }
         return NULL;
 }
 
 void hosts_drop(Account *a, HostPlace *p) {
-        (void) atomic_fetch_sub(&a->meters[p->card].hosts, 1);
+        count(&a->meters[p->card], p->lane, LESS);
         atomic_store(&p->used, 0);
 }
 
@@ -117,12 +131,22 @@ static uint64_t time_left(const Meter *m, uint64_t now) {
         return since != 0 && since + mean > now ? since + mean - now : 0;
 }
 
-/* Of a context that failed some may never be called, so those that have not begun count only beside work. */
-uint64_t hosts_time(const Meter *m, uint64_t now) {
-        uint32_t hosts = atomic_load_explicit(&m->hosts, memory_order_relaxed),
-                 inside = atomic_load_explicit(&m->inside, memory_order_relaxed);
-        uint64_t mean = atomic_load_explicit(&m->host_nsec, memory_order_relaxed);
+static bool is_before(const Meter *m, uintptr_t key) {
+        uint32_t lane = lane_of(key);
 
+        return lane == 0 || atomic_load_explicit(&m->lanes[0], memory_order_relaxed) > 0 ||
+               atomic_load_explicit(&m->lanes[lane], memory_order_relaxed) > 0;
+}
+
+/* Of a context that failed some may never be called, so those that have not begun count only beside work. */
+uint64_t hosts_time(const Meter *m, uintptr_t key, uint64_t now) {
+        uint32_t hosts = atomic_load_explicit(&m->hosts, memory_order_relaxed), inside;
+        uint64_t mean;
+
+        if (hosts == 0 || !is_before(m, key))
+                return 0;
+        inside = atomic_load_explicit(&m->inside, memory_order_relaxed);
+        mean = atomic_load_explicit(&m->host_nsec, memory_order_relaxed);
         return time_left(m, now) + (hosts > inside ? hosts - inside : 0) * mean;
 }
 
@@ -180,7 +204,7 @@ static void begins(Account *a, uint32_t card) {
         wake(a, card);
 }
 
-static void ends(Account *a, uint32_t card) {
+static void ends(Account *a, uint32_t card, uint32_t lane) {
         Meter *m = &a->meters[card];
         uint64_t now = account_now(), since = atomic_load(&m->host_since), next, there;
         bool stood = hosts_excuse(m);
@@ -189,7 +213,7 @@ static void ends(Account *a, uint32_t card) {
                 learn(m, since, now);
         if (stood)
                 atomic_store(&m->resumed, now);
-        (void) atomic_fetch_sub(&m->hosts, 1);
+        count(m, lane, LESS);
         next = atomic_fetch_sub(&m->inside, 1) == 1 ? 0 : now;
         there = since;
         (void) atomic_compare_exchange_strong(&m->host_since, &there,
@@ -199,28 +223,26 @@ static void ends(Account *a, uint32_t card) {
         account_wake(a, card);
 }
 
-static HostCall take_call(HostPlace *p, uint32_t *ret_card) {
-        HostCall call = p->call;
+/* It is free again at once: what is called may queue the next one. */
+static HostPlace take_call(HostPlace *p) {
+        HostPlace taken = {0, p->card, p->lane, p->call};
 
-        *ret_card = p->card;
         atomic_store(&p->used, 0);
-        return call;
+        return taken;
 }
 
 void hosts_run(void *place) {
-        uint32_t card;
-        HostCall call = take_call(place, &card);
+        HostPlace p = take_call(place);
 
-        begins(account_known(), card);
-        call.run(call.data);
-        ends(account_known(), card);
+        begins(account_known(), p.card);
+        p.call.run(p.call.data);
+        ends(account_known(), p.card, p.lane);
 }
 
 void hosts_back(CuHandle stream, CuResult result, void *place) {
-        uint32_t card;
-        HostCall call = take_call(place, &card);
+        HostPlace p = take_call(place);
 
-        begins(account_known(), card);
-        call.back(stream, result, call.data);
-        ends(account_known(), card);
+        begins(account_known(), p.card);
+        p.call.back(stream, result, p.call.data);
+        ends(account_known(), p.card, p.lane);
 }

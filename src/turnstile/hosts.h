@@ -24,9 +24,9 @@ typedef struct HostCall { /* one of the two, and what it is given */
 } HostCall;
 
 /* What the driver is given instead, with hosts_run() or hosts_back(); NULL: there is no room, and it gets the program's own. A place is free
- * again when it is called. */
+ * again when it is called. key: of its stream, as a batch has it. */
 typedef struct HostPlace HostPlace;
-HostPlace *hosts_take(Account *a, uint32_t card, const HostCall *call);
+HostPlace *hosts_take(Account *a, uint32_t card, uintptr_t key, const HostCall *call);
 void hosts_drop(Account *a, HostPlace *p); /* the driver did not take it */
 void hosts_run(void *place);
 void hosts_back(CuHandle stream, CuResult result, void *place);
@@ -42,6 +42,8 @@ bool hosts_stands(const Meter *m); /* and the row says so */
 void hosts_take_back(Meter *m);    /* the row is to say again what is in flight */
 /* What stands is not counted, as long as the function is under way: one launch passes, then two, and so on, each time that nothing goes on. */
 bool hosts_excuse(const Meter *m);
-/* ns that they take by themselves, in the mean, one after the other: what is left of the one that is under way, and the others. */
-uint64_t hosts_time(const Meter *m, uint64_t now);
+/* ns that those take by themselves that a launch into this stream may be behind: 0 where none is in it, or in the legacy one, which all wait for.
+ * Otherwise all, in the mean, one after the other, because the driver may have one thread for them: what is left of the one that is under way,
+ * and the others. */
+uint64_t hosts_time(const Meter *m, uintptr_t key, uint64_t now);
 void hosts_let_in(Meter *m, uint64_t now); /* a launch passes */

@@ -10,6 +10,8 @@
 #include "turnstile/beat.h"
 #include "turnstile/peers.h"
 
+enum { METER_LANES = 64 };
+
 typedef struct Meter {                    /* of one card */
         _Atomic uint64_t in_flight;       /* ns, estimated, launches that are about to be made included */
         _Atomic int64_t used;             /* ns; corrections go both ways */
@@ -47,6 +49,7 @@ typedef struct Meter {                    /* of one card */
         _Atomic uint32_t allowed;           /* launches behind what stands */
         _Atomic uint64_t host_nsec;         /* how long one takes by itself, in the mean */
         _Atomic uint64_t host_wait; /* ns, until one is taken to wait for a launch; 0: none learnt yet */
+        _Atomic uint32_t lanes[METER_LANES]; /* of hosts, by their streams */
         Peers seen;
         Beat beat; /* the arbiter's */
 } Meter;

@@ -55,6 +55,11 @@ typedef struct Asking { /* one launch that wants to pass */
         bool fills;            /* there is no room for another one */
 } Asking;
 
+/* Differs between threads that say "mine". */
+static uintptr_t key_of(CuHandle stream) {
+        return stream == STREAM_MINE ? spin_self() : (uintptr_t) stream;
+}
+
 /* ---- limits ---- */
 
 static uint32_t word(const uint32_t *p) {
@@ -228,7 +233,7 @@ static Verdict by_window(Asking *k) {
         look_behind(k, in_flight);
         if (counted(k, in_flight) != 0 && (is_crowded(k) || (k->before == 0 && is_held(k))))
                 return WAIT_DEPTH;
-        hosts = k->before == 0 ? hosts_time(k->meter, k->now) : 0;
+        hosts = k->before == 0 ? hosts_time(k->meter, key_of(k->stream), k->now) : 0;
         room = room_in(k, depth, counted(k, in_flight));
         do
                 if (counted(k, in_flight) + hosts >= room && counted(k, in_flight) != 0)
@@ -454,7 +459,7 @@ static void enter(Gate *g, Launch *l, CuHandle function, uint64_t blocks, CuHand
         account_launched(a, l->card);
         if (l->context)
                 l->batch = account_open(a, l->context, l->handle, named,
-                                        named == STREAM_MINE ? spin_self() : (uintptr_t) named,
+                                        key_of(named),
                                         estimate_is_doubtful(l->estimate) || estimate_varies(l->estimate),
                                         l->now);
 }
@@ -520,8 +525,8 @@ static HostPlace *wrap(Gate *g, const Launch *l, const HostCall *call) {
 
         if (!c || card < 0 || !turnstile_limits(g->cards[card].slice.limits) || real_is_captured(l->stream))
                 return NULL; /* what is captured is called as often as the graph is launched */
-        account_cut(a, c, l->stream == STREAM_MINE ? spin_self() : (uintptr_t) l->stream, account_now());
-        return hosts_take(a, (uint32_t) card, call);
+        account_cut(a, c, key_of(l->stream), account_now());
+        return hosts_take(a, (uint32_t) card, key_of(l->stream), call);
 }
 
 HostPlace *turnstile_host(Gate *g, const HostCall *call, CuHandle stream, bool twin) {
