@@ -159,10 +159,11 @@ static void learn_time(Meter *m, uint64_t nsec) {
         atomic_store_explicit(&m->host_nsec, mean - mean / 8 + nsec / 8, memory_order_relaxed);
 }
 
-/* One that was waited for though nothing was let in, or that went on although something was, did not wait for a launch. */
+/* One that was waited for though nothing was let in, or that went on although something was, did not wait for a launch: but who has a lock
+ * may give it back behind many, and then holds none that is held. */
 static bool waited(const Meter *m, uint64_t since, uint64_t now) {
         return atomic_load(&m->host_freed) == since && now - atomic_load(&m->freed_at) < AT_ONCE &&
-               atomic_load(&m->allowed) <= FEW;
+               (atomic_load(&m->allowed) <= FEW || atomic_load(&m->waiters) == 0);
 }
 
 static uint64_t longer(uint64_t wait, uint64_t took) {
