@@ -536,6 +536,31 @@ class Turnstile(unittest.TestCase):
         program.hears("launched")
         program.ends()
 
+    def test_long_kernels_below_a_lock(self):
+        """Windows that are behind what is in flight only where the row says that it is: what stands lets the launch in, or is not said to stand."""
+        slices = Slice(self, self.machine)
+        slices.here()
+        program = Program(self, self.machine, slices, "steps", n=12, us=25000)
+        program.hears("ready")
+
+        def is_over():
+            return slices.row()[3] == slices.number and slices.row()[2] == 0
+
+        def one_window():
+            taken = program.taken()
+            slices.open(depth=4 * MSEC, nsec=20 * MSEC)
+            until(lambda: program.taken() > taken or now() >= slices.closes.value, "a launch")
+            slices.close()
+            until(lambda: program.taken() == 12 or is_over() or slices.row()[0] & 3 == 3, "the end, or a launch that waits: %s" % (slices.row(),))
+            slices.gated.value = 1 if is_over() else 1 | BEHIND
+            return program.taken() == 12
+
+        until(one_window, "all launches")
+        slices.gated.value = 1
+        slices.open(depth=HOUR)
+        program.hears("launched")
+        program.ends()
+
     def test_primary_context_that_others_retain(self):
         slices = Slice(self, self.machine)
         slices.here()

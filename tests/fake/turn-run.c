@@ -622,6 +622,28 @@ static void task_locked(void) {
         say("done");
 }
 
+/* The same lock, held below three launches and a function that wants it. */
+static void task_steps(void) {
+        uint64_t calls = 0;
+
+        (void) begin();
+        say("ready");
+        for (unsigned i = 0; i < n; i++) {
+                if (i % 3 == 0)
+                        take_lock();
+                OK(launch());
+                if (i % 3 != 2)
+                        continue;
+                OK(cu.cuLaunchHostFunc(stream, with_lock, &calls));
+                give_lock();
+        }
+        OK(cu.cuCtxSynchronize());
+        ASSERT_INT(calls, n / 3);
+        say("launched");
+        hear();
+        say("done");
+}
+
 static void takes_long(void *unused) {
         (void) unused;
         (void) usleep(3000);
@@ -649,7 +671,7 @@ static const struct Task {
              {"threads", task_threads}, {"fork", task_fork},       {"destroy", task_destroy},
              {"retain", task_retain},   {"leave", task_leave},     {"refuse", task_refuse},
              {"behind", task_behind},   {"late", task_late},       {"captured", task_captured_with_work},
-             {"locked", task_locked},   {"slow", task_slow}};
+             {"locked", task_locked},   {"slow", task_slow},       {"steps", task_steps}};
 
 int main(int argc, char **argv) {
         int fd;

@@ -3,6 +3,8 @@
 /* Functions of the program's between launches, on a driver of the test's own; the test calls them as the driver would. */
 
 #include "turnstile/hosts.h"
+
+#include "guest/spin.h"
 #include "turnstile/turnstile.h"
 
 #include <unistd.h>
@@ -224,8 +226,148 @@ static void one_of_another_stream(void) {
         end_behind(caller);
 }
 
+static void *launching_what_is_new(void *unused) {
+        launch_in(16, 0x2000, 1000, 0);
+        return unused;
+}
+
+/* Who is told that his work is over gets windows behind nothing, and in these this launch would not pass. */
+static void what_could_not_be_let_in_does_not_stand(void) {
+        pthread_t caller = begin_behind(), launcher;
+
+        atomic_store(&meter()->in_flight, 38 * MSEC); /* 40 may stand, and what is new counts as 4 */
+        limits.turn.window = 1 << 1;
+        ASSERT_OK(pthread_create(&launcher, NULL, launching_what_is_new, NULL));
+        while ((row()->wants & WORK_FLAGS) != (WORK_WAITS | WORK_TIED))
+                (void) usleep(100);
+        ASSERT_TRUE(row()->drained != 1 && row()->in_flight > 0);
+        ASSERT_FALSE(hosts_excuse(meter()));
+        limits.turn.flags |= TURN_BEHIND;
+        limits.turn.window = 2 << 1 | TURN_OPEN;
+        ASSERT_OK(pthread_join(launcher, NULL));
+        end_behind(caller);
+}
+
+/* There is more in flight than when it was said: the row says so, and the next window is behind it. */
+static void what_lets_nobody_in_is_taken_back(void) {
+        pthread_t caller = begin_behind(), launcher;
+
+        limits.turn.window = 1 << 1;
+        ASSERT_OK(pthread_create(&launcher, NULL, launching, NULL));
+        while (row()->drained != 1 || row()->in_flight != 0)
+                (void) usleep(100);
+        (void) atomic_fetch_add(&meter()->in_flight, 40 * MSEC);
+        limits.turn.depth = 1;
+        limits.turn.window = 2 << 1 | TURN_OPEN;
+        while (row()->in_flight == 0)
+                (void) usleep(100);
+        ASSERT_FALSE(hosts_stands(meter()));
+        limits.turn.flags |= TURN_BEHIND;
+        limits.turn.window = 3 << 1 | TURN_OPEN;
+        ASSERT_OK(pthread_join(launcher, NULL));
+        end_behind(caller);
+}
+
+static HostPlace *give_in(uintptr_t stream) {
+        static unsigned by;
+        HostPlace *p = turnstile_host(&gate, &(HostCall){count, NULL, &by}, (CuHandle) stream, false);
+
+        ASSERT_TRUE(p != NULL);
+        return p;
+}
+
+static bool is_behind(uintptr_t key) {
+        return hosts_time(meter(), key, account_now()) != 0;
+}
+
+/* What a launch may be behind: of its own stream; of the legacy one, under either name, all are, and it is behind all. */
+static void streams(void) {
+        HostPlace *p;
+
+        begin();
+        atomic_store(&meter()->host_nsec, MSEC);
+        ASSERT_FALSE(is_behind(16) || is_behind(32) || is_behind(0));
+        p = give_in(32);
+        ASSERT_TRUE(!is_behind(16) && is_behind(32) && is_behind(0) && is_behind(1));
+        hosts_run(p);
+        ASSERT_FALSE(is_behind(32) || is_behind(0));
+        for (uintptr_t legacy = 0; legacy <= 1; legacy++) {
+                atomic_store(&meter()->host_nsec, MSEC);
+                p = give_in(legacy);
+                ASSERT_TRUE(is_behind(16) && is_behind(32) && is_behind(legacy));
+                turnstile_host_given(&gate, p, 1);
+                ASSERT_FALSE(is_behind(16) || is_behind(legacy));
+        }
+        p = give_in(2); /* the thread's own */
+        ASSERT_TRUE(is_behind(spin_self()) && !is_behind(16));
+        hosts_run(p);
+}
+
+static void *launching_in_32(void *unused) {
+        launch_in(32, 0x1000, 1000, 0);
+        return unused;
+}
+
+/* With work in flight and room for more: functions that take long hold launches into their stream, and no others. */
+static void they_hold_their_own_stream(void) {
+        pthread_t launcher;
+        uint64_t waited;
+        HostPlace *p;
+
+        begin();
+        launch_in(16, 0x1000, 1000 * MSEC, 0);
+        p = give_in(32);
+        atomic_store(&meter()->host_nsec, UINT64_C(3600000) * MSEC);
+        limits.turn.depth = 1000 * MSEC;
+        waited = meter()->waited;
+        launch_in(16, 0x1000, 1000, 0);
+        ASSERT_TRUE(meter()->waited == waited && meter()->in_flight > 0);
+        ASSERT_OK(pthread_create(&launcher, NULL, launching_in_32, NULL));
+        while (meter()->waiters == 0)
+                (void) usleep(100);
+        hosts_run(p);
+        ASSERT_OK(pthread_join(launcher, NULL));
+        ASSERT_TRUE(meter()->waited != waited);
+        driver.end = account_now();
+        settle();
+}
+
+/* ns until the next one is taken to wait for a launch, when one has ended just after the last of many that were let in. */
+static uint64_t learnt(bool held) {
+        pthread_t caller;
+        HostPlace *p;
+
+        begin();
+        may_end = false;
+        p = give(wait_for_word, NULL);
+        ASSERT_OK(pthread_create(&caller, NULL, calling, p));
+        while (meter()->host_since == 0)
+                (void) usleep(100);
+        atomic_store(&meter()->host_excused, meter()->host_since);
+        atomic_store(&meter()->allowed, 4);
+        atomic_store(&meter()->waiters, held);
+        hosts_let_in(meter(), account_now());
+        may_end = true;
+        ASSERT_OK(pthread_join(caller, NULL));
+        atomic_store(&meter()->waiters, 0);
+        return meter()->host_wait;
+}
+
+/* Who holds a lock below many launches gives it back behind the last, and holds none then. A machine may be slow, and the end late. */
+static void one_that_waits_for_many(void) {
+        unsigned shorter = 0;
+
+        for (unsigned i = 0; i < 200 && shorter == 0; i++)
+                shorter += learnt(false) < 2 * MSEC;
+        ASSERT_INT(shorter, 1);
+        for (unsigned i = 0; i < 10; i++)
+                ASSERT_TRUE(learnt(true) >= 2 * MSEC);
+}
+
 int main(void) {
         return TEST_MAIN(TEST(places), TEST(none_of_these), TEST(after_a_fault),
                          TEST(it_stands_until_a_launch_is_let_in), TEST(one_that_ends_by_itself),
-                         TEST(what_has_begun_does_not_stand), TEST(one_of_another_stream));
+                         TEST(what_has_begun_does_not_stand), TEST(one_of_another_stream),
+                         TEST(what_could_not_be_let_in_does_not_stand), TEST(what_lets_nobody_in_is_taken_back),
+                         TEST(streams), TEST(they_hold_their_own_stream), TEST(one_that_waits_for_many));
 }
