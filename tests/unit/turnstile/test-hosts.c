@@ -259,8 +259,11 @@ static void what_lets_nobody_in_is_taken_back(void) {
         (void) atomic_fetch_add(&meter()->in_flight, 40 * MSEC);
         limits.turn.depth = 1;
         limits.turn.window = 2 << 1 | TURN_OPEN;
-        while (row()->in_flight == 0)
+        for (unsigned i = 0; row()->in_flight == 0; i++) {
+                ASSERT_TRUE(i < 600000); /* a minute */
+                limits.turn.seen = account_now() + 9000 * MSEC;
                 (void) usleep(100);
+        }
         ASSERT_FALSE(hosts_stands(meter()));
         limits.turn.flags |= TURN_BEHIND;
         limits.turn.window = 3 << 1 | TURN_OPEN;
@@ -298,8 +301,8 @@ static void streams(void) {
                 turnstile_host_given(&gate, p, 1);
                 ASSERT_FALSE(is_behind(16) || is_behind(legacy));
         }
-        p = give_in(2); /* the thread's own */
-        ASSERT_TRUE(is_behind(spin_self()) && !is_behind(16));
+        p = give_in(2); /* the thread's own: whose lane is another's once in a while */
+        ASSERT_TRUE(is_behind(spin_self()));
         hosts_run(p);
 }
 
