@@ -177,11 +177,16 @@ static uint64_t room_in(const Asking *k, uint64_t depth, uint64_t in_flight) {
         return others < room && room - others > part ? room - others : part;
 }
 
-/* With this launch no more stands than may come to another one's window when the function returns. Asked before it is said that what is in
- * flight stands, and before that lets a launch in: behind what is said to be over no window is (TURN_BEHIND), so who is refused the one though
- * he said the other never passes. */
-static bool may_stand(const Asking *k, uint64_t in_flight) {
-        return in_flight + k->nsec <= STANDS_MOST;
+/* What stands may come to another one's window when the function returns, so not more than this is said to. */
+static bool may_stand(uint64_t in_flight) {
+        return in_flight <= STANDS_MOST;
+}
+
+/* With this launch as well; or it has waited for long. Behind what is said to be over no window is (TURN_BEHIND), so who said it and is refused for
+ * ever would never pass; but what is let in so can not be said to stand any more, and others wait for all of it. */
+static bool may_stand_with(const Asking *k, uint64_t in_flight) {
+        return may_stand(in_flight) && (may_stand(in_flight + k->nsec) ||
+                                        (k->since != 0 && k->now - k->since >= HELD_MOST));
 }
 
 /* The window is behind work that may wait for what comes, or that work stands: what was in flight when this process saw it first is not counted,
@@ -195,7 +200,7 @@ static void look_behind(Asking *k, uint64_t in_flight) {
 
         k->before = 0;
         k->room = k->most;
-        if (!behind && (!hosts_excuse(m) || !may_stand(k, in_flight)))
+        if (!behind && (!hosts_excuse(m) || !may_stand_with(k, in_flight)))
                 return;
         if (hosts_excuse(m) && atomic_load(&m->allowed) < k->room)
                 k->room = atomic_load(&m->allowed);
@@ -346,10 +351,10 @@ static void say_flags(Asking *k) {
         atomic_store(&k->meter->flags, (uint32_t) WORK_WAITS | (tied ? WORK_TIED : 0U));
 }
 
-/* Nothing in flight goes on, maybe because of this launch. True: it is to be judged anew. What was said may be of another launch, or there is
- * more by now: what lets nobody in any more is taken back. */
+/* Nothing in flight goes on, maybe because of this launch. True: it is to be judged anew. Where there is more by now than may stand, what was
+ * said lets nobody in any more, and is taken back. */
 static bool look_whether_it_stands(Asking *k, Verdict v) {
-        if (!may_stand(k, atomic_load(&k->meter->in_flight))) {
+        if (!may_stand(atomic_load(&k->meter->in_flight))) {
                 if (v == WAIT_DEPTH)
                         hosts_take_back(k->meter);
                 return false;
