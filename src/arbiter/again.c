@@ -17,7 +17,7 @@ static uint64_t without_bell(const EngineTenant *t, uint64_t now, bool haste) {
 
 /* Whoever has work again rings, and so does anybody else who wants the card. */
 static uint64_t after_rest(const Engine *e, const EngineTenant *t, int waiting, uint64_t now) {
-        uint64_t gone = t->idle_since + GAP, ripe = engine_ripens(e, AMONG_CLOSING, now);
+        uint64_t gone = t->idle_since + gap_of(t), ripe = engine_ripens(e, AMONG_CLOSING, now);
 
         if (waiting >= 0) /* later there is still one before that one to wait for */
                 return min_u64(t->turn.closes, gone > now ? gone : now + LOOK);

@@ -108,6 +108,19 @@ static void note_apart(const Engine *e, EngineTenant *t, const EngineSays *says,
                 t->told = false;
 }
 
+/* How long it has nothing to do between its kernels or requests; of a long pause it counts that it was one. */
+static void note_pause(EngineTenant *t, const EngineSays *says, uint64_t now) {
+        if (says->wants == 0) {
+                if (says->in_flight == 0 && t->pauses_from == 0)
+                        t->pauses_from = says->idle != 0 ? says->idle : now;
+                return;
+        }
+        if (t->pauses_from != 0)
+                t->pause =
+                        (7 * t->pause + min_u64(since(t->pauses_from, min_u64(says->wants, now)), GAP)) / 8;
+        t->pauses_from = 0;
+}
+
 /* Nobody has looked for so long that the gates kept to their percentages by themselves. */
 static bool was_away(const Engine *e, uint64_t now) {
         return since(e->now, now) > TURN_AWAY_NSEC;
@@ -125,6 +138,7 @@ void engine_says(Engine *e, uint64_t now, uint32_t i, const EngineSays *says) {
         if (was_away(e, now))
                 t->apart_over = now;
         note_apart(e, t, says, now);
+        note_pause(t, says, now);
         if (says->launched != t->says.launched || busy != t->says.busy || !says->waits)
                 t->moved = now;
         if (!t->says.drained) /* as we have seen */

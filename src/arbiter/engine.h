@@ -62,6 +62,7 @@ typedef struct EngineTenant {
                 rested;         /* seen without work in its window, 0: not; ns of this window that it was */
         uint64_t rested_before; /* the present rest */
         uint32_t n_rests;       /* in this window */
+        uint64_t pauses_from, pause; /* seen with nothing to do since then, 0: it has something; ns, a mean */
         uint64_t told_at, overdue, shared; /* when its kernel was told of; since when; ns beside others */
         uint64_t moved, hung_from;         /* when it last launched or ended something; since when it hangs */
         uint64_t behind, late_before; /* while overdue: ns of windows behind it; late, before the last one */
