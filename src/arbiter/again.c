@@ -79,7 +79,7 @@ uint64_t again_at(const Engine *e, uint64_t now) {
                 if (t->state == ENGINE_CLOSING)
                         next = min_u64(next, after_closing(e, t, now));
                 else if (t->state == ENGINE_OVERDUE)
-                        next = min_u64(next, now + min_u64(LOOK + since(t->overdue, now) / 8,
+                        next = min_u64(next, now + min_u64(LOOK + since(t->overdue.since, now) / 8,
                                                            t->says.waits ? TIED_NEXT : UINT64_MAX));
         }
         return max_u64(next, now + 1);

@@ -2,8 +2,8 @@
 #pragma once
 
 /* The rooms of the engine: what has passed (pass.h) and whose the time was (split.h); the open window's owner and the next one (owner.h), who is
- * chosen by rank (choose.c); what becomes of a window (window.h), and until when its work is on the card (until.h); kernels that hang (hung.h);
- * and when it is time to look again (again.h). engine.c goes through them once a step. */
+ * chosen by rank (choose.c); what becomes of a window (window.h), and until when its work is on the card (until.h); work that others wait for no
+ * longer (overdue.h), and kernels that hang (hung.h); and when it is time to look again (again.h). engine.c goes through them once a step. */
 
 #include "arbiter/engine.h"
 #include "slice/turn.h"

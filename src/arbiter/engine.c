@@ -181,7 +181,7 @@ bool engine_is_closing(const Engine *e) {
 /* Nobody else has work on the card, or could have before its window closes, whether it rests or not. */
 static bool is_alone(const Engine *e, const EngineTenant *t, uint64_t now) {
         return t->state == ENGINE_OPEN && t->says.n_rows <= 1 && !engine_is_closing(e) &&
-               !split_is_contested(e, NULL) && engine_choose(e, AMONG_CLOSING, now) < 0 &&
+               !split_is_contested(e) && engine_choose(e, AMONG_CLOSING, now) < 0 &&
                engine_ripens(e, AMONG_CLOSING, now) >= t->turn.closes;
 }
 
