@@ -80,9 +80,10 @@ void engine_hold_or_let_go(Engine *e, uint32_t i);
 
 bool engine_is_closing(const Engine *e); /* somebody's window is closed, and not over */
 
-/* ns: so long nobody gets the card in a pause, because it may be the way to the next kernel. Who has longer ones does not come back so soon. */
+/* ns: so long nobody gets the card in a pause, because it may be the way to the next kernel. Whose pauses are longer as a rule does not come back so
+ * soon: that time would be nobody's. Who comes first keeps it all the same: another one's kernel may be what he waits for then. */
 static inline uint64_t gap_of(const EngineTenant *t) {
-        return t->pause > GAP / 2 ? 0 : GAP;
+        return t->pause > GAP * 7 / 8 && !t->terms.high ? 0 : GAP;
 }
 
 /* Whether those count as waiting whose windows are not over yet, too. */

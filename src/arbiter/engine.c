@@ -108,17 +108,24 @@ static void note_apart(const Engine *e, EngineTenant *t, const EngineSays *says,
                 t->told = false;
 }
 
-/* How long it has nothing to do between its kernels or requests; of a long pause it counts that it was one. */
+static void learn_pause(EngineTenant *t, uint64_t ns) {
+        t->pause = (7 * t->pause + min_u64(ns, GAP)) / 8;
+}
+
+/* How long it has nothing to do between its kernels or requests; of a long pause it counts that it was one. Who has launched something and pauses
+ * again does so anew: nobody has looked when the pause before was over. */
 static void note_pause(EngineTenant *t, const EngineSays *says, uint64_t now) {
-        if (says->wants == 0) {
-                if (says->in_flight == 0 && t->pauses_from == 0)
-                        t->pauses_from = says->idle != 0 ? says->idle : now;
-                return;
+        bool anew = t->pauses_from == 0 || says->launched != t->says.launched;
+
+        if (says->wants != 0) {
+                if (t->pauses_from != 0)
+                        learn_pause(t, since(t->pauses_from, min_u64(says->wants, now)));
+                t->pauses_from = 0;
+        } else if (says->in_flight == 0 && anew) {
+                if (t->pauses_from != 0)
+                        learn_pause(t, since(t->pauses_from, now) / 2);
+                t->pauses_from = says->idle != 0 ? says->idle : now;
         }
-        if (t->pauses_from != 0)
-                t->pause =
-                        (7 * t->pause + min_u64(since(t->pauses_from, min_u64(says->wants, now)), GAP)) / 8;
-        t->pauses_from = 0;
 }
 
 /* Nobody has looked for so long that the gates kept to their percentages by themselves. */

@@ -28,6 +28,8 @@ static bool is_idle(Engine *e, EngineTenant *t, int waiting, uint64_t now) {
                 end_rest(t, waiting);
                 return false;
         }
+        if (t->pauses_from > t->idle_since)
+                end_rest(t, waiting);
         if (t->idle_since == 0 && t->says.idle != 0 && t->turn.alone && waiting < 0)
                 return now - from >= gap_of(t); /* it writes that down: window_hears() */
         if (t->idle_since == 0) {

@@ -260,11 +260,11 @@ static void note_use(EngineTenant *t, uint64_t now) {
                 t->paused_until = now + min_u64(GONE, max_u64(PAUSE, since(t->alive, now) / 8));
 }
 
-/* What it said and what it was charged differ by so much: more that it says of the same work may be that. */
+/* What it said and what it was charged differ by so much, others' turns beside it included: more that it says of the same work may be that. */
 static void settle(EngineTenant *t, uint64_t now) {
-        uint64_t busy = since(t->busy, t->says.busy);
+        uint64_t busy = since(t->busy, t->says.busy), known = t->paid + t->part.turns;
 
-        t->doubt = busy > t->paid ? busy - t->paid : t->paid - busy;
+        t->doubt = busy > known ? busy - known : known - busy;
         t->settled = t->says.busy;
         t->over = now;
 }

@@ -60,9 +60,8 @@ static void who_comes_first_with_rests(void) {
         start(tenant(fixed(20)), (Program){50 * USEC, 200 * USEC, 300 * USEC, LIE_NONE});
         b = run("60 % that comes first, 20 % and 20 %");
         ASSERT_TRUE(b.had[1] < 21);
-        ASSERT_TRUE(b.had[2] >= 13);
         ASSERT_NEAR(b.charged[0], b.had[0], 2.5);
-        ASSERT_NEAR(b.charged_all, b.had_all, 4); /* each of its requests cuts somebody's */
+        ASSERT_NEAR(b.charged_all, b.had_all, 3);
 }
 
 /* Each of them has seen all of the card's time pass in which another one of the container was there. */

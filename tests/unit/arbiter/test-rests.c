@@ -131,24 +131,26 @@ static void each_in_the_others_pauses(void) {
         b = books(20 * SEC, NULL);
         printf("# three with pauses: had %.1f, %.1f, %.1f\n", b.had[0], b.had[1], b.had[2]);
         ASSERT_TRUE(b.had[1] >= 29);
-        ASSERT_TRUE(b.had_all >= 60);
+        ASSERT_TRUE(b.had_all >= 60); /* 42, where each pause is waited for */
         ASSERT_NEAR(b.charged_all, b.had_all, 1);
 }
 
-/* What is left beside one who comes first and pauses is not lost, either. */
-static void in_the_pauses_of_who_comes_first(void) {
+/* Pauses that are shorter than it takes to hand the card over are held, and whoever holds pays: one who looks at the right times does not take
+ * several of them for a long one. */
+static void pauses_in_a_row(void) {
         const PolicyWish first = {.policy = 1 + POLICY_WEIGHTED, .weight = 1, .high = true, .prio_ratio = 80};
         Shares s;
 
         model_init(&m, 5);
-        start(policy_terms(&first), 50 * USEC, 200 * USEC, 300 * USEC);
+        start(policy_terms(&first), 20 * USEC, 20 * USEC, 75 * USEC);
         start(weighted(1), MSEC, 0, 0);
-        start(weighted(1), 20 * USEC, 20 * USEC, 20 * USEC);
         model_run(&m, 3 * SEC);
         s = shares(20 * SEC);
-        printf("# beside one who comes first and pauses: had %.1f, %.1f, %.1f\n", s.of[0], s.of[1], s.of[2]);
-        ASSERT_TRUE(s.of[0] >= 27);
-        ASSERT_TRUE(s.of[1] >= 18);
+        printf("# 20 us of work and 75 of pause, who comes first: had %.1f of 21 at most, the other one "
+               "%.1f\n",
+               s.of[0], s.of[1]);
+        ASSERT_TRUE(s.of[0] >= 15);
+        ASSERT_TRUE(s.of[1] >= 10);
 }
 
 /* A program that pauses for long now and then, and shortly between its kernels, keeps the card in the short ones: it is as fast beside another one
@@ -257,8 +259,7 @@ static void written_rests_beside_another(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(alone), TEST(beside_another), TEST(who_comes_in_a_rest),
-                         TEST(each_in_the_others_pauses), TEST(in_the_pauses_of_who_comes_first),
-                         TEST(pauses_of_both_kinds), TEST(short_pauses), TEST(liars_with_rests),
-                         TEST(rests_that_are_none), TEST(rests_without_a_ring),
-                         TEST(written_rests_beside_another));
+                         TEST(each_in_the_others_pauses), TEST(pauses_in_a_row), TEST(pauses_of_both_kinds),
+                         TEST(short_pauses), TEST(liars_with_rests), TEST(rests_that_are_none),
+                         TEST(rests_without_a_ring), TEST(written_rests_beside_another));
 }
