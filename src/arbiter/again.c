@@ -17,7 +17,7 @@ static uint64_t without_bell(const EngineTenant *t, uint64_t now, bool haste) {
 
 /* Whoever has work again rings, and so does anybody else who wants the card. */
 static uint64_t after_rest(const Engine *e, const EngineTenant *t, int waiting, uint64_t now) {
-        uint64_t gone = t->idle_since + GAP, ripe = engine_ripens(e, AMONG_CLOSING, now);
+        uint64_t gone = t->idle_since + gap_of(t), ripe = engine_ripens(e, AMONG_CLOSING, now);
 
         if (waiting >= 0) /* later there is still one before that one to wait for */
                 return min_u64(t->turn.closes, gone > now ? gone : now + LOOK);
@@ -79,7 +79,7 @@ uint64_t again_at(const Engine *e, uint64_t now) {
                 if (t->state == ENGINE_CLOSING)
                         next = min_u64(next, after_closing(e, t, now));
                 else if (t->state == ENGINE_OVERDUE)
-                        next = min_u64(next, now + min_u64(LOOK + since(t->overdue, now) / 8,
+                        next = min_u64(next, now + min_u64(LOOK + since(t->overdue.since, now) / 8,
                                                            t->says.waits ? TIED_NEXT : UINT64_MAX));
         }
         return max_u64(next, now + 1);

@@ -32,13 +32,13 @@ static bool is_among(const EngineTenant *t, EngineAmong among) {
 
 uint64_t engine_behind_from(const EngineTenant *t) {
         bool late = t->state == ENGINE_OVERDUE;
-        uint64_t quarter = late ? since(t->overdue, t->moved) / 4 : 0,
+        uint64_t quarter = late ? since(t->overdue.since, t->moved) / 4 : 0,
                  expected = 4 * min_u64(t->says.in_flight, UINT64_MAX / 8);
 
         if (!t->says.waits || t->says.drained)
                 return UINT64_MAX;
         if (t->says.tied)
-                return t->moved + (late && t->n_behind > 0 ? TIED_NEXT : TIED_FIRST);
+                return t->moved + (late && t->overdue.n_behind > 0 ? TIED_NEXT : TIED_FIRST);
         return t->moved + max_u64(UNTIED, max_u64(quarter, expected));
 }
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /* The rooms of the engine: what has passed (pass.h) and whose the time was (split.h); the open window's owner and the next one (owner.h), who is
- * chosen by rank (choose.c); what becomes of a window (window.h), and until when its work is on the card (until.h); kernels that hang (hung.h);
- * and when it is time to look again (again.h). engine.c goes through them once a step. */
+ * chosen by rank (choose.c); what becomes of a window (window.h), and until when its work is on the card (until.h); work that others wait for no
+ * longer (overdue.h), and kernels that hang (hung.h); and when it is time to look again (again.h). engine.c goes through them once a step. */
 
 #include "arbiter/engine.h"
 #include "slice/turn.h"
@@ -79,6 +79,12 @@ static inline bool rests(const EngineTenant *t) {
 void engine_hold_or_let_go(Engine *e, uint32_t i);
 
 bool engine_is_closing(const Engine *e); /* somebody's window is closed, and not over */
+
+/* ns: so long nobody gets the card in a pause, because it may be the way to the next kernel. Whose pauses are longer as a rule does not come back so
+ * soon: that time would be nobody's. Who comes first keeps it all the same: another one's kernel may be what he waits for then. */
+static inline uint64_t gap_of(const EngineTenant *t) {
+        return t->pause > GAP * 7 / 8 && !t->terms.high ? 0 : GAP;
+}
 
 /* Whether those count as waiting whose windows are not over yet, too. */
 typedef enum EngineAmong { AMONG_CLOSED, AMONG_CLOSING } EngineAmong;

@@ -108,6 +108,26 @@ static void note_apart(const Engine *e, EngineTenant *t, const EngineSays *says,
                 t->told = false;
 }
 
+static void learn_pause(EngineTenant *t, uint64_t ns) {
+        t->pause = (7 * t->pause + min_u64(ns, GAP)) / 8;
+}
+
+/* How long it has nothing to do between its kernels or requests; of a long pause it counts that it was one. Who has launched something and pauses
+ * again does so anew: nobody has looked when the pause before was over. */
+static void note_pause(EngineTenant *t, const EngineSays *says, uint64_t now) {
+        bool anew = t->pauses_from == 0 || says->launched != t->says.launched;
+
+        if (says->wants != 0) {
+                if (t->pauses_from != 0)
+                        learn_pause(t, since(t->pauses_from, min_u64(says->wants, now)));
+                t->pauses_from = 0;
+        } else if (says->in_flight == 0 && anew) {
+                if (t->pauses_from != 0)
+                        learn_pause(t, since(t->pauses_from, now) / 2);
+                t->pauses_from = says->idle != 0 ? says->idle : now;
+        }
+}
+
 /* Nobody has looked for so long that the gates kept to their percentages by themselves. */
 static bool was_away(const Engine *e, uint64_t now) {
         return since(e->now, now) > TURN_AWAY_NSEC;
@@ -125,6 +145,7 @@ void engine_says(Engine *e, uint64_t now, uint32_t i, const EngineSays *says) {
         if (was_away(e, now))
                 t->apart_over = now;
         note_apart(e, t, says, now);
+        note_pause(t, says, now);
         if (says->launched != t->says.launched || busy != t->says.busy || !says->waits)
                 t->moved = now;
         if (!t->says.drained) /* as we have seen */
@@ -167,7 +188,7 @@ bool engine_is_closing(const Engine *e) {
 /* Nobody else has work on the card, or could have before its window closes, whether it rests or not. */
 static bool is_alone(const Engine *e, const EngineTenant *t, uint64_t now) {
         return t->state == ENGINE_OPEN && t->says.n_rows <= 1 && !engine_is_closing(e) &&
-               !split_is_contested(e, NULL) && engine_choose(e, AMONG_CLOSING, now) < 0 &&
+               !split_is_contested(e) && engine_choose(e, AMONG_CLOSING, now) < 0 &&
                engine_ripens(e, AMONG_CLOSING, now) >= t->turn.closes;
 }
 

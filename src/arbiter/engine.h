@@ -62,16 +62,14 @@ typedef struct EngineTenant {
                 rested;         /* seen without work in its window, 0: not; ns of this window that it was */
         uint64_t rested_before; /* the present rest */
         uint32_t n_rests;       /* in this window */
-        uint64_t told_at, overdue, shared; /* when its kernel was told of; since when; ns beside others */
-        uint64_t moved, hung_from;         /* when it last launched or ended something; since when it hangs */
-        uint64_t behind, late_before; /* while overdue: ns of windows behind it; late, before the last one */
-        uint64_t busy_before;         /* its own word when it began to be overdue */
-        uint32_t n_behind, working;   /* those windows; processes that had work on the card then, at most */
-        uint64_t spare;         /* of that: ns that it is charged for only if it says that it used them */
-        uint64_t settled, over; /* used by its own word when it was charged last, and when that was */
-        uint64_t apart_over;    /* until when its silent processes are charged for */
-        uint64_t doubt;         /* ns by which that charge and its own word differed */
-        uint64_t contested;     /* ns of its windows while others' overdue work was on the card */
+        uint64_t pauses_from, pause; /* seen with nothing to do since then, 0: it has something; ns, a mean */
+        Overdue overdue;
+        uint64_t told_at, moved; /* when its kernel was told of; when it last launched or ended something */
+        uint64_t spare; /* of overdue work: ns that it is charged for only if it says that it used them */
+        uint64_t settled, over;       /* used by its own word when it was charged last, and when that was */
+        uint64_t apart_over;          /* until when its silent processes are charged for */
+        uint64_t doubt;               /* ns by which that charge and its own word differed */
+        uint64_t contested;           /* ns of its windows while others' overdue work was on the card */
         uint64_t active_until, alive; /* it counts as wanting until then; when anything last moved */
         uint64_t mercy;         /* ns that it may come late and not pay for it, where nobody loses by that */
         uint64_t brief_until;   /* it had nothing to do shortly before: it may soon be done */

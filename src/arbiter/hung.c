@@ -4,7 +4,7 @@
 /* Since when work of it is late: all of it, or of a process that is left out. 0: none is. */
 static uint64_t stuck_since(const EngineTenant *t) {
         if (is_overdue(t) && t->says.in_flight > 0)
-                return t->hung_from;
+                return t->overdue.hung_from;
         return t->state != ENGINE_FREE ? t->says.stuck : 0;
 }
 

@@ -28,13 +28,15 @@ static bool is_idle(Engine *e, EngineTenant *t, int waiting, uint64_t now) {
                 end_rest(t, waiting);
                 return false;
         }
+        if (t->pauses_from > t->idle_since)
+                end_rest(t, waiting);
         if (t->idle_since == 0 && t->says.idle != 0 && t->turn.alone && waiting < 0)
-                return now - from >= GAP; /* it writes that down: window_hears() */
+                return now - from >= gap_of(t); /* it writes that down: window_hears() */
         if (t->idle_since == 0) {
                 t->idle_since = from;
                 window_rests(e, t, now);
         }
-        return now - t->idle_since >= GAP;
+        return now - t->idle_since >= gap_of(t);
 }
 
 /* It was let in, and does nothing. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a tenant has had of the card in its newest window, and how long it is there. Times are ns. */
+/* What a tenant has had of the card in its newest window, and of work that others wait for no longer. Times are ns. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,3 +20,15 @@ typedef struct Part {
         uint32_t rests;
         bool second; /* somebody was there when it came */
 } Part;
+
+typedef struct Overdue {
+        uint64_t since;       /* others wait no longer since then: all below is since then */
+        uint64_t hung_from;   /* its kernel counts as one that hangs since then */
+        uint64_t shared;      /* others' time */
+        uint64_t beside;      /* its own, in others' windows */
+        uint64_t behind;      /* of windows behind it */
+        uint64_t late_before; /* that we were late, before the newest of those */
+        uint64_t busy_before; /* its own word, ever, when it began */
+        uint32_t n_behind;    /* those windows */
+        uint32_t working;     /* processes that had work on the card, at most */
+} Overdue;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "arbiter/pass.h"
 
+#include "arbiter/overdue.h"
 #include "arbiter/split.h"
 #include "arbiter/until.h"
 
@@ -29,35 +30,6 @@ static bool is_running(const EngineTenant *t) {
 
 static bool is_taken(const Engine *e) {
         return (e->owner >= 0 && is_running(&e->tenants[e->owner])) || engine_is_closing(e);
-}
-
-/* Those who are overdue and whoever has a window take turns, by contexts; of the one with the window one is counted. */
-static uint64_t count_turns(const Engine *e) {
-        uint64_t n = is_taken(e);
-
-        for (uint32_t i = 0; i < e->n; i++)
-                n += e->tenants[i].state == ENGINE_OVERDUE ? split_contexts(e->tenants[i].working) : 0;
-        return n;
-}
-
-/* What an overdue one does beside others is theirs, too: both sides count that time, also of a window that goes on. What it will be charged for
- * it counts as granted, as long as it says that it has work there, and that is not told of as a kernel that hangs: who never says its end has
- * nothing of that. Of several at once each counts all of it, so that nobody is accused of what he had. */
-static void pass_overdue(Engine *e, uint64_t passed, uint64_t now) {
-        bool others = is_taken(e);
-        uint64_t n = count_turns(e);
-
-        for (uint32_t i = 0; i < e->n; i++) {
-                EngineTenant *t = &e->tenants[i];
-
-                if (!e->beside_overdue)
-                        t->contested = 0;
-                if (t->state != ENGINE_OVERDUE)
-                        continue;
-                t->shared += passed - passed * split_contexts(t->working) / n;
-                if (t->says.in_flight > 0 && since(t->overdue, now) < e->hung)
-                        t->turn.granted += others ? passed / 2 : passed;
-        }
 }
 
 /* What goes from one window to the next is lost for all, and by all alike. */
@@ -102,7 +74,7 @@ void pass_time(Engine *e, uint64_t now) {
         bool full = is_overcommitted(e);
 
         split_time(e, now);
-        pass_overdue(e, passed, now);
+        overdue_pass(e, passed, now, is_taken(e));
         for (uint32_t i = 0; i < e->n; i++) {
                 EngineTenant *t = &e->tenants[i];
                 AccountTime how = stalling > stalls(t, now) ? ACCOUNT_STALLED : ACCOUNT_WANTS;

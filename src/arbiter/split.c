@@ -69,9 +69,9 @@ static uint32_t count(const Stays *s, uint64_t at) {
         return n;
 }
 
-bool split_is_contested(const Engine *e, const EngineTenant *but) {
+bool split_is_contested(const Engine *e) {
         for (uint32_t i = 0; i < e->n; i++)
-                if (&e->tenants[i] != but && is_overdue(&e->tenants[i]))
+                if (is_overdue(&e->tenants[i]))
                         return true;
         return false;
 }
@@ -220,7 +220,7 @@ void split_time(Engine *e, uint64_t now) {
         uint64_t next;
         Stays s;
 
-        e->beside_overdue = split_is_contested(e, NULL);
+        e->beside_overdue = split_is_contested(e);
         collect(e, now, &s);
         for (uint64_t at = e->now; at < now; at = next) {
                 move(e, &s, at);

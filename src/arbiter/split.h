@@ -28,8 +28,8 @@ void split_leave(EngineTenant *t);
  * goes on for a turn each time gains half of that. */
 void split_trust(EngineTenant *t);
 
-/* Work of anybody but this one is overdue; NULL: of anybody. */
-bool split_is_contested(const Engine *e, const EngineTenant *but);
+/* Overdue work is on the card. */
+bool split_is_contested(const Engine *e);
 
 /* So many of a tenant's processes take turns with others'. */
 uint64_t split_contexts(uint32_t processes);

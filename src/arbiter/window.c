@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stddef.h>
 
+#include "arbiter/overdue.h"
 #include "arbiter/split.h"
 #include "arbiter/until.h"
 #include "arbiter/window.h"
@@ -70,7 +71,7 @@ void window_open(Engine *e, uint32_t i, uint64_t now, bool contested) {
         uint64_t length = length_of(t, 0), early = min_u64(t->tail, length / 2);
 
         contested = contested || t->turn.behind; /* what is not used of it is lost */
-        t->late_before += t->turn.behind ? t->late : 0;
+        t->overdue.late_before += t->turn.behind ? t->late : 0;
         t->state = ENGINE_OPEN;
         t->turn.number = (t->turn.number + 1) & (UINT32_MAX >> 1);
         t->turn.open = true;
@@ -259,11 +260,11 @@ static void note_use(EngineTenant *t, uint64_t now) {
                 t->paused_until = now + min_u64(GONE, max_u64(PAUSE, since(t->alive, now) / 8));
 }
 
-/* What it said and what it was charged differ by so much: more that it says of the same work may be that. */
+/* What it said and what it was charged differ by so much, others' turns beside it included: more that it says of the same work may be that. */
 static void settle(EngineTenant *t, uint64_t now) {
-        uint64_t busy = since(t->busy, t->says.busy);
+        uint64_t busy = since(t->busy, t->says.busy), known = t->paid + t->part.turns;
 
-        t->doubt = busy > t->paid ? busy - t->paid : t->paid - busy;
+        t->doubt = busy > known ? busy - known : known - busy;
         t->settled = t->says.busy;
         t->over = now;
 }
@@ -303,69 +304,25 @@ static void over(Engine *e, EngineTenant *t, uint64_t now) {
 static void give_up(Engine *e, EngineTenant *t, uint64_t now) {
         charge(e, t, cost_of(e, t, now));
         t->patience = max_u64(t->patience / 2, 2 * ENGINE_QUANTUM);
-        t->state = ENGINE_OVERDUE;
-        t->overdue = now;
-        t->hung_from = t->turn.closes;
-        t->shared = t->behind = t->late_before = 0;
-        t->n_behind = 0;
-        t->working = max_u32(t->says.n_working, 1);
-        t->busy_before = t->says.busy;
+        overdue_begin(t, now);
 }
 
 /* A window behind work that was late before it: all of its time is charged, and nobody waits for what was launched in it. Who is tied and
  * launches does not hang. */
 static void go_on_behind(Engine *e, EngineTenant *t, uint64_t now) {
         split_charge(e, t, (int64_t) t->turn.rest); /* so long what was launched in it may go on */
-        if (t->turn.depth > ONE_KERNEL && t->says.launched != t->launched)
-                t->hung_from = t->turn.closes;
-        t->behind += t->paid;
-        t->late = 0; /* it is in what was paid */
-        t->n_behind++;
         t->turn.granted += since(t->opened, now);
         t->turn.behind = false;
         t->moved = now;
-        t->state = ENGINE_OVERDUE;
+        overdue_goes_on(t, t->turn.depth > ONE_KERNEL && t->says.launched != t->launched);
 }
 
-/* Of the time for which its work may have been on the card: as much as it says to have used itself, however much that is. Who says less may
- * have been stopped: no longer than a kernel takes, for each of its processes. What is not charged it may still find out to have used. */
-static uint64_t believed(EngineTenant *t, uint64_t ns) {
-        uint64_t said = since(t->busy_before + t->behind, t->says.busy),
-                 paid = min_u64(ns, max_u64(said, t->working * (uint64_t) ACCOUNT_DEBT));
-
-        t->spare = ns - paid;
-        return paid;
-}
-
-/* Its own part of the time beside others is its own, and all in which nobody else was there. Of what it says itself that it used beside them the
- * others get that half back which they were charged for: what it pays is what they get. */
-static void reconcile(Engine *e, EngineTenant *t, uint64_t now) {
-        uint64_t held = since(t->overdue + t->late_before + t->late + t->behind, now),
-                 beside = min_u64(t->shared, held),
-                 said = min_u64(since(t->busy_before + t->behind, t->says.busy), 2 * beside);
-
-        t->paid = believed(t, held - beside);
-        account_charge(&t->account, &t->terms, (int64_t) t->paid, clock_of(e, &t->terms));
-        t->turn.used += t->paid;
-        t->paid += t->behind;
-        t->busy = t->busy_before;
+static void end_overdue(Engine *e, EngineTenant *t, uint64_t now) {
+        overdue_end(e, t, now);
         settle(t, now);
         t->patience = min_u64(2 * t->patience, PATIENCE); /* it has ended, and is paid for */
         t->state = ENGINE_CLOSED;
         t->told = false;
-        if (split_is_contested(e, t))
-                return;
-        for (uint32_t i = 0; i < e->n; i++) {
-                EngineTenant *o = &e->tenants[i];
-                uint64_t back = min_u64(o->contested, said) / 2;
-
-                if (o == t || o->contested == 0)
-                        continue;
-                account_refund(&o->account, &o->terms, (int64_t) back);
-                o->turn.used -= min_u64(o->turn.used, back);
-                said -= min_u64(said, 2 * back);
-                o->contested = 0;
-        }
 }
 
 /* Whoever waits for nothing else; and a kernel that hangs is reported, whoever waits. */
@@ -385,9 +342,9 @@ void window_tend(Engine *e, uint32_t i, uint64_t now) {
         EngineTenant *t = &e->tenants[i];
 
         if (t->state == ENGINE_OVERDUE)
-                t->working = max_u32(t->working, t->says.n_working);
+                overdue_works(t);
         if (t->state == ENGINE_OVERDUE && is_over(t))
-                reconcile(e, t, now);
+                end_overdue(e, t, now);
         else if (t->state == ENGINE_CLOSING && t->turn.behind)
                 go_on_behind(e, t, now);
         else if (t->state == ENGINE_CLOSING && is_over(t))

@@ -119,6 +119,54 @@ static void two_overdue_at_once(void) {
         }
 }
 
+/* Kernels of seconds, and known: each is overdue nearly all of the time. Whoever ends pays the others back at once, also what one of them paid in
+ * his window beside another one, before he was overdue himself. */
+static void two_long_ones_and_a_third(void) {
+        static const uint64_t kernels[] = {2 * SEC, 5 * SEC};
+
+        for (unsigned i = 0; i < 2; i++) {
+                Books b;
+
+                model_init(&m, 5);
+                for (unsigned k = 0; k < 2; k++)
+                        (void) model_process(&m, tenant(weighted(1)), kernels[i]);
+                (void) model_process(&m, tenant(weighted(1)), MSEC);
+                model_run(&m, 12 * SEC);
+                b = books(900 * SEC, NULL);
+                printf("# %.0f s, twice: had %.1f, %.1f, and the third %.1f, charged %.1f\n",
+                       (double) kernels[i] / 1e9, b.had[0], b.had[1], b.had[2], b.charged[2]);
+                ASSERT_TRUE(b.had[2] >= 32 && b.had[2] <= 38);
+                ASSERT_NEAR(b.charged_all, b.had_all, 1);
+        }
+}
+
+static Books with_an_accomplice(uint32_t cap, uint64_t kernel, ModelLie lie, uint32_t third) {
+        uint32_t a;
+
+        model_init(&m, 5);
+        model_process(&m, tenant(fixed(cap)), kernel)->lie = lie;
+        a = tenant(fixed(30));
+        for (unsigned i = 0; i < 8; i++)
+                model_process(&m, a, 20 * MSEC)->lie = LIE_NEVER_DRAINS;
+        (void) model_process(&m, tenant(fixed(third)), MSEC);
+        model_run(&m, 25 * SEC);
+        return books(200 * SEC, NULL);
+}
+
+/* Who is overdue beside one who never says that he has ended pays as if that one were not there: or a container that was stopped, or an accomplice,
+ * makes his cap void, and somebody else has less. */
+static void beside_one_who_never_ends(void) {
+        Books b = with_an_accomplice(10, 500 * MSEC, LIE_SHORT, 60);
+
+        printf("# 10 %% beside one who never ends: had %.1f, an honest one %.1f of 60\n", b.had[0], b.had[2]);
+        ASSERT_TRUE(b.had[0] <= 10.5);
+        ASSERT_TRUE(b.had[2] >= 58);
+        b = with_an_accomplice(30, 2 * SEC, LIE_NONE, 30);
+        printf("# two honest ones beside one who never ends: had %.1f, %.1f of 30\n", b.had[0], b.had[2]);
+        ASSERT_TRUE(b.had[0] >= 28 && b.had[0] <= 31);
+        ASSERT_TRUE(b.had[2] >= 29);
+}
+
 /* A row with work in flight of which nothing more is ever said: what it used is the time since it last said any, whatever else of it moved. */
 static void what_the_dead_had(void) {
         static Tally t;
@@ -183,6 +231,7 @@ int main(void) {
         return TEST_MAIN(TEST(what_is_longer_than_it_was_thought), TEST(a_window_that_goes_on),
                          TEST(three_at_once), TEST(nobody_gains_beside_it),
                          TEST(who_does_not_say_when_it_was_over), TEST(who_says_that_it_was_over_sooner),
-                         TEST(two_overdue_at_once), TEST(what_the_dead_had),
+                         TEST(two_overdue_at_once), TEST(two_long_ones_and_a_third),
+                         TEST(beside_one_who_never_ends), TEST(what_the_dead_had),
                          TEST(who_is_killed_all_the_time));
 }

@@ -102,6 +102,82 @@ static void who_comes_in_a_rest(void) {
         ASSERT_TRUE(p->longest <= 10 * MSEC);
 }
 
+static void start(Terms terms, uint64_t kernel, uint64_t request, uint64_t rest) {
+        ModelProcess *p = model_process(&m, tenant(terms), kernel);
+
+        p->request = request;
+        p->rest = rest;
+}
+
+/* Who pauses for longer than it takes to hand the card over gives it away at once: else each pause of each of them is time that nobody has. */
+static void each_in_the_others_pauses(void) {
+        static const uint64_t pairs[][2] = {
+                {200 * USEC, 360 * USEC}, {MSEC, 1060 * USEC}, {100 * USEC, 260 * USEC}};
+        Books b;
+
+        model_init(&m, 5);
+        for (unsigned i = 0; i < 3; i++)
+                start(fixed(30), MSEC, MSEC, MSEC);
+        model_run(&m, 3 * SEC);
+        b = books(20 * SEC, NULL);
+        for (unsigned i = 0; i < 3; i++) {
+                ASSERT_TRUE(b.had[i] >= 29 && b.had[i] <= 30.5);
+                ASSERT_NEAR(b.charged[i], b.had[i], 0.5);
+        }
+        model_init(&m, 5);
+        for (unsigned i = 0; i < 3; i++)
+                start(fixed(30), pairs[i][0], pairs[i][0], pairs[i][1]);
+        model_run(&m, 3 * SEC);
+        b = books(20 * SEC, NULL);
+        printf("# three with pauses: had %.1f, %.1f, %.1f\n", b.had[0], b.had[1], b.had[2]);
+        ASSERT_TRUE(b.had[1] >= 29);
+        ASSERT_TRUE(b.had_all >= 60); /* 42, where each pause is waited for */
+        ASSERT_NEAR(b.charged_all, b.had_all, 1);
+}
+
+/* Pauses that are shorter than it takes to hand the card over are held, and whoever holds pays: one who looks at the right times does not take
+ * several of them for a long one. */
+static void pauses_in_a_row(void) {
+        const PolicyWish first = {.policy = 1 + POLICY_WEIGHTED, .weight = 1, .high = true, .prio_ratio = 80};
+        Shares s;
+
+        model_init(&m, 5);
+        start(policy_terms(&first), 20 * USEC, 20 * USEC, 75 * USEC);
+        start(weighted(1), MSEC, 0, 0);
+        model_run(&m, 3 * SEC);
+        s = shares(20 * SEC);
+        printf("# 20 us of work and 75 of pause, who comes first: had %.1f of 21 at most, the other one "
+               "%.1f\n",
+               s.of[0], s.of[1]);
+        ASSERT_TRUE(s.of[0] >= 15);
+        ASSERT_TRUE(s.of[1] >= 10);
+}
+
+/* A program that pauses for long now and then, and shortly between its kernels, keeps the card in the short ones: it is as fast beside another one
+ * who has nothing coming to him as it was. */
+static void pauses_of_both_kinds(void) {
+        ModelProcess *p;
+        double alone = 1;
+
+        for (unsigned beside = 0; beside < 2; beside++) {
+                model_init(&m, 5);
+                start(fixed(60), 100 * USEC, 100 * USEC, 60 * USEC);
+                p = &m.processes[0];
+                if (beside)
+                        start(fixed(20), MSEC, MSEC, 3 * MSEC);
+                for (uint64_t end = m.now + 5 * SEC; m.now < end;) {
+                        p->rest = 60 * USEC;
+                        model_run(&m, m.now + 4 * MSEC);
+                        p->rest = 2 * MSEC;
+                        model_run(&m, m.now + MSEC);
+                }
+                if (!beside)
+                        alone = (double) m.tenants[0].ran;
+        }
+        printf("# pauses of both kinds: %.2f of alone\n", (double) m.tenants[0].ran / alone);
+        ASSERT_TRUE((double) m.tenants[0].ran >= 0.8 * alone);
+}
+
 /* Pauses shorter than 0.2 ms in a row are not told, and beside others they are held; whoever holds pays, so nobody loses his share by it. */
 static void short_pauses(void) {
         const RestCase c[] = {{50, 40, 50 * USEC, 100 * USEC, 50 * USEC},
@@ -182,7 +258,8 @@ static void written_rests_beside_another(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(alone), TEST(beside_another), TEST(who_comes_in_a_rest), TEST(short_pauses),
-                         TEST(liars_with_rests), TEST(rests_that_are_none), TEST(rests_without_a_ring),
-                         TEST(written_rests_beside_another));
+        return TEST_MAIN(TEST(alone), TEST(beside_another), TEST(who_comes_in_a_rest),
+                         TEST(each_in_the_others_pauses), TEST(pauses_in_a_row), TEST(pauses_of_both_kinds),
+                         TEST(short_pauses), TEST(liars_with_rests), TEST(rests_that_are_none),
+                         TEST(rests_without_a_ring), TEST(written_rests_beside_another));
 }
