@@ -7,7 +7,7 @@
 
 enum { PLACES = 256, LONGER = 4, ALLOWED = 64, FEW = 2, LEGACY = 1 };
 
-#define LESS       UINT32_MAX /* one */
+#define LESS UINT32_MAX /* one */
 
 #define WAIT_FIRST UINT64_C(2000000) /* ns of a function under way until it is taken to wait for a launch */
 #define WAIT_LEAST UINT64_C(100000)

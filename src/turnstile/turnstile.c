@@ -185,8 +185,8 @@ static bool may_stand(uint64_t in_flight) {
 /* With this launch as well; or it has waited for long. Behind what is said to be over no window is (TURN_BEHIND), so who said it and is refused for
  * ever would never pass; but what is let in so can not be said to stand any more, and others wait for all of it. */
 static bool may_stand_with(const Asking *k, uint64_t in_flight) {
-        return may_stand(in_flight) && (may_stand(in_flight + k->nsec) ||
-                                        (k->since != 0 && k->now - k->since >= HELD_MOST));
+        return may_stand(in_flight) &&
+               (may_stand(in_flight + k->nsec) || (k->since != 0 && k->now - k->since >= HELD_MOST));
 }
 
 /* The window is behind work that may wait for what comes, or that work stands: what was in flight when this process saw it first is not counted,
@@ -463,8 +463,7 @@ static void enter(Gate *g, Launch *l, CuHandle function, uint64_t blocks, CuHand
         wait_for_turn(l, named);
         account_launched(a, l->card);
         if (l->context)
-                l->batch = account_open(a, l->context, l->handle, named,
-                                        key_of(named),
+                l->batch = account_open(a, l->context, l->handle, named, key_of(named),
                                         estimate_is_doubtful(l->estimate) || estimate_varies(l->estimate),
                                         l->now);
 }
