@@ -258,9 +258,31 @@ static void the_parts_are_all_of_it(void) {
         }
 }
 
+/* Its gate measures from when a kernel could have run, others' turns included, and may say so only when the window is over and paid for. */
+static void what_is_measured_late(void) {
+        const EngineTenant *t = &e.tenants[0];
+        EngineSays says;
+
+        begin(2);
+        comes(0, 0);
+        comes(1, 0);
+        pass(4000);
+        goes(0, 4000);
+        pass(4200);
+        window_tend(&e, 0, e.now);
+        ASSERT_INT(t->state, ENGINE_CLOSED);
+        says = t->says;
+        says.busy = 4000 * US;
+        engine_says(&e, e.now + 10000 * US, 0, &says);
+        ASSERT_INT(t->turn.used, 2000 * US);
+        says.busy = 9000 * US; /* and this is more than that */
+        engine_says(&e, e.now + 10000 * US, 0, &says);
+        ASSERT_INT(t->turn.used, 7000 * US);
+}
+
 int main(void) {
         return TEST_MAIN(TEST(alone), TEST(what_is_returned), TEST(what_it_wrote), TEST(for_long),
                          TEST(several_contexts), TEST(less_than_a_turn), TEST(trust_is_used_up),
                          TEST(who_is_late), TEST(who_says_that_he_is_late), TEST(who_rests),
-                         TEST(the_parts_are_all_of_it));
+                         TEST(the_parts_are_all_of_it), TEST(what_is_measured_late));
 }
