@@ -42,7 +42,8 @@ def logs(selector="!no-such-label"):
     text = kube.kubectl("logs", "-n", kube.NAMESPACE, "-l", selector, "--all-containers", "--prefix", "--tail=-1",
                         "--ignore-errors", "--max-log-requests=1000", check=False).stdout
     found, whole = collections.defaultdict(dict), set()
-    for line in text.splitlines():
+    # What the kubelet says of a container whose log it cannot read has no end of line, and the next one's first line is behind it.
+    for line in text.replace("[pod/", "\n[pod/").splitlines():
         m = LINE.match(line)
         if not m:
             continue
