@@ -3,6 +3,10 @@
 
 #include "arbiter/split.h"
 
+/* Times as long as a kernel that hangs: no more of what one paid beside others may come back, or who was long beside one that never ends would have
+ * it of whoever ends first. */
+enum { CONTESTED = 2 };
+
 static uint32_t max_u32(uint32_t a, uint32_t b) {
         return a > b ? a : b;
 }
@@ -55,8 +59,7 @@ void overdue_pass(Engine *e, uint64_t passed, uint64_t now, bool taken) {
                 uint64_t own = split_contexts(t->overdue.working),
                          all = turns + (takes_turns(e, t) ? 0 : own);
 
-                if (!e->beside_overdue)
-                        t->contested = 0;
+                t->contested = e->beside_overdue ? min_u64(t->contested, CONTESTED * e->hung) : 0;
                 if (t->state != ENGINE_OVERDUE)
                         continue;
                 t->overdue.shared += passed - passed * own / all;

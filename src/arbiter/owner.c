@@ -20,7 +20,8 @@ static void end_rest(EngineTenant *t, int waiting) {
         t->idle_since = 0;
 }
 
-/* For longer than it takes to launch the next kernel when one has ended. */
+/* For longer than it takes to launch the next kernel when one has ended. Of who comes first a pause that was seen and another one after the next
+ * kernel are two, and he keeps the card; of others they may be taken for one, so that tiny kernels with pauses do not keep it for long. */
 static bool is_idle(Engine *e, EngineTenant *t, int waiting, uint64_t now) {
         uint64_t from = t->says.idle != 0 ? min_u64(max_u64(t->says.idle, t->opened), now) : now;
 
@@ -28,7 +29,7 @@ static bool is_idle(Engine *e, EngineTenant *t, int waiting, uint64_t now) {
                 end_rest(t, waiting);
                 return false;
         }
-        if (t->pauses_from > t->idle_since)
+        if (t->terms.high && t->pauses_from > t->idle_since)
                 end_rest(t, waiting);
         if (t->idle_since == 0 && t->says.idle != 0 && t->turn.alone && waiting < 0)
                 return now - from >= gap_of(t); /* it writes that down: window_hears() */

@@ -167,6 +167,23 @@ static void beside_one_who_never_ends(void) {
         ASSERT_TRUE(b.had[2] >= 29);
 }
 
+/* Who has been there for long gets nothing back that somebody pays who came later. */
+static void who_comes_beside_one_who_never_ends(void) {
+        Books b;
+
+        model_init(&m, 5);
+        model_process(&m, tenant(fixed(5)), MSEC)->lie = LIE_NEVER_DRAINS;
+        (void) model_process(&m, tenant(fixed(30)), MSEC);
+        model_run(&m, 900 * SEC);
+        model_process(&m, tenant(fixed(30)), 500 * MSEC)->lie = LIE_SHORT;
+        (void) model_process(&m, tenant(fixed(35)), MSEC);
+        (void) books(60 * SEC, NULL);
+        b = books(120 * SEC, NULL);
+        printf("# who was there had %.1f of 30, who came %.1f of 35\n", b.had[1], b.had[3]);
+        ASSERT_TRUE(b.had[1] <= 32);
+        ASSERT_TRUE(b.had[3] >= 34);
+}
+
 /* A row with work in flight of which nothing more is ever said: what it used is the time since it last said any, whatever else of it moved. */
 static void what_the_dead_had(void) {
         static Tally t;
@@ -232,6 +249,6 @@ int main(void) {
                          TEST(three_at_once), TEST(nobody_gains_beside_it),
                          TEST(who_does_not_say_when_it_was_over), TEST(who_says_that_it_was_over_sooner),
                          TEST(two_overdue_at_once), TEST(two_long_ones_and_a_third),
-                         TEST(beside_one_who_never_ends), TEST(what_the_dead_had),
-                         TEST(who_is_killed_all_the_time));
+                         TEST(beside_one_who_never_ends), TEST(who_comes_beside_one_who_never_ends),
+                         TEST(what_the_dead_had), TEST(who_is_killed_all_the_time));
 }

@@ -153,6 +153,19 @@ static void pauses_in_a_row(void) {
         ASSERT_TRUE(s.of[1] >= 10);
 }
 
+/* Of the others such a program has the card no longer than it takes to see that it pauses, or it would have all of it for next to nothing. */
+static void pauses_in_a_row_of_others(void) {
+        Shares s;
+
+        model_init(&m, 5);
+        start(weighted(1), 500 * USEC, MSEC, 500 * USEC);
+        start(weighted(2), 20 * USEC, 20 * USEC, 200 * USEC);
+        model_run(&m, 3 * SEC);
+        s = shares(20 * SEC);
+        printf("# beside 20 us of work and 200 of pause: had %.1f\n", s.of[0]);
+        ASSERT_TRUE(s.of[0] >= 45);
+}
+
 /* A program that pauses for long now and then, and shortly between its kernels, keeps the card in the short ones: it is as fast beside another one
  * who has nothing coming to him as it was. */
 static void pauses_of_both_kinds(void) {
@@ -259,7 +272,8 @@ static void written_rests_beside_another(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(alone), TEST(beside_another), TEST(who_comes_in_a_rest),
-                         TEST(each_in_the_others_pauses), TEST(pauses_in_a_row), TEST(pauses_of_both_kinds),
-                         TEST(short_pauses), TEST(liars_with_rests), TEST(rests_that_are_none),
-                         TEST(rests_without_a_ring), TEST(written_rests_beside_another));
+                         TEST(each_in_the_others_pauses), TEST(pauses_in_a_row),
+                         TEST(pauses_in_a_row_of_others), TEST(pauses_of_both_kinds), TEST(short_pauses),
+                         TEST(liars_with_rests), TEST(rests_that_are_none), TEST(rests_without_a_ring),
+                         TEST(written_rests_beside_another));
 }
