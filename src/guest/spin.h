@@ -8,12 +8,17 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "base/sys.h"
 
+/* Yielding alone is over in 30 ms where nobody else wants the processor, and who has the lock may be kept from his for longer: then naps, half a
+ * second of them at least. */
 enum {
         SPIN_TURNS = 64,
-        SPIN_YIELDS = 100000, /* some seconds, on a machine that has other things to do */
+        SPIN_YIELDS = 1000,
+        SPIN_NAPS = 5000,
+        SPIN_NAP = 100000, /* ns */
 };
 
 typedef struct Spin {
@@ -32,10 +37,19 @@ static inline uintptr_t spin_self(void) {
         return self | 1;
 }
 
+static inline void spin_wait(unsigned turn) {
+        const struct timespec nap = {.tv_nsec = SPIN_NAP};
+
+        if (turn >= SPIN_TURNS + SPIN_YIELDS)
+                (void) sys_call(SYS_nanosleep, &nap, 0); /* a signal ends it: it looks once more often */
+        else if (turn >= SPIN_TURNS)
+                (void) sys_call(SYS_sched_yield);
+}
+
 static inline bool spin_take(Spin *s) {
         uintptr_t self = spin_self();
 
-        for (unsigned turn = 0; turn < SPIN_TURNS + SPIN_YIELDS; turn++) {
+        for (unsigned turn = 0; turn < SPIN_TURNS + SPIN_YIELDS + SPIN_NAPS; turn++) {
                 uintptr_t owner = atomic_load_explicit(&s->owner, memory_order_relaxed);
 
                 if (owner == 0 &&
@@ -44,8 +58,7 @@ static inline bool spin_take(Spin *s) {
                         return true;
                 if (owner == self)
                         return false; /* we are a signal handler of this thread */
-                if (turn >= SPIN_TURNS)
-                        (void) sys_call(SYS_sched_yield);
+                spin_wait(turn);
         }
         return false;
 }
