@@ -31,6 +31,10 @@ static inline uint64_t max_u64(uint64_t a, uint64_t b) {
         return a > b ? a : b;
 }
 
+static inline uint32_t max_u32(uint32_t a, uint32_t b) {
+        return a > b ? a : b;
+}
+
 static inline uint64_t since(uint64_t then, uint64_t now) {
         return now > then ? now - then : 0;
 }

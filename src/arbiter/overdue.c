@@ -7,10 +7,6 @@
  * it of whoever ends first. */
 enum { CONTESTED = 2 };
 
-static uint32_t max_u32(uint32_t a, uint32_t b) {
-        return a > b ? a : b;
-}
-
 void overdue_begin(EngineTenant *t, uint64_t now) {
         t->state = ENGINE_OVERDUE;
         t->overdue = (Overdue){.since = now,

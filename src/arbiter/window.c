@@ -18,10 +18,6 @@ enum { FORGIVEN = 2 };   /* windows in a row that nothing was done with */
  * and have windows by turns, where otherwise each would wait until he is far behind and then have several in a row. */
 #define CHANGE UINT64_C(20000)
 
-static uint32_t max_u32(uint32_t a, uint32_t b) {
-        return a > b ? a : b;
-}
-
 /* ---- opening ---- */
 
 /* All that a window has room for: its gate launches no more than will be over by then. A conserving one that is alone has no such end, and is

@@ -188,7 +188,8 @@ static void pauses_of_both_kinds(void) {
                         alone = (double) m.tenants[0].ran;
         }
         printf("# pauses of both kinds: %.2f of alone\n", (double) m.tenants[0].ran / alone);
-        ASSERT_TRUE((double) m.tenants[0].ran >= 0.8 * alone);
+        ASSERT_TRUE((double) m.tenants[0].ran >=
+                    0.9 * alone); /* 0.83, where each pause gives the card away */
 }
 
 /* Pauses shorter than 0.2 ms in a row are not told, and beside others they are held; whoever holds pays, so nobody loses his share by it. */
