@@ -30,6 +30,23 @@
 #define ANNOTATION_OLD_ASSIGNED    "ALIYUN_COM_GPU_MEM_ASSIGNED"
 #define ANNOTATION_OLD_ASSUME_TIME "ALIYUN_COM_GPU_MEM_ASSUME_TIME"
 
+#define ANNOTATION_RESIZE_STATUS "aliquot.dev/resize-status"
+
+/* System keys of a pod: its allocation. Only the scheduler's Binding and the node agent write them; where a user wrote
+ * one, admission drops it and the Binding empties it. In the order of pod_system_keys() below. */
+#define POD_SYSTEM_KEYS(X)                                                                                   \
+        X(allocation, ANNOTATION_ALLOCATION)                                                                 \
+        X(assigned, ANNOTATION_ASSIGNED)                                                                     \
+        X(assume_time, ANNOTATION_ASSUME_TIME)                                                               \
+        X(core, ANNOTATION_CORE)                                                                             \
+        X(init_allocation, ANNOTATION_INIT_ALLOCATION)                                                       \
+        X(resize_status, ANNOTATION_RESIZE_STATUS)                                                           \
+        X(old_idx, ANNOTATION_OLD_IDX)                                                                       \
+        X(old_dev, ANNOTATION_OLD_DEV)                                                                       \
+        X(old_pod, ANNOTATION_OLD_POD)                                                                       \
+        X(old_assigned, ANNOTATION_OLD_ASSIGNED)                                                             \
+        X(old_assume_time, ANNOTATION_OLD_ASSUME_TIME)
+
 #define ANNOTATION_CARDS           "aliquot.dev/cards"
 #define ANNOTATION_UNIT            "aliquot.dev/gpu-mem-unit"
 #define ANNOTATION_POLICY          "aliquot.dev/policy"
@@ -39,6 +56,17 @@
 #define ANNOTATION_ALLOW_MIXED     "aliquot.dev/allow-mixed"
 #define ANNOTATION_HELD_SLICES     "aliquot.dev/held-slices"
 #define ANNOTATION_SIMULATED_CARDS "aliquot.dev/simulated-cards"
+
+/* On a node, written by its agent: the mode and the memory unit in force, and, while a change waits for the last slice to
+ * go, the change ("mode core_mem -> cgpu"). A node that carries the last one takes no new slice. */
+#define ANNOTATION_MODE_IN_FORCE  "aliquot.dev/mode-in-force"
+#define ANNOTATION_UNIT_IN_FORCE  "aliquot.dev/gpu-mem-unit-in-force"
+#define ANNOTATION_CHANGE_PENDING "aliquot.dev/change-pending"
+
+/* On a node, written by its administrator: "true" places new slices while a change of mode waits; "drain" lets a change of
+ * the unit stop new slices until it is in force, instead of being refused while slices are held. */
+#define ANNOTATION_PLACE_WHILE_CHANGING "aliquot.dev/place-while-changing"
+#define ANNOTATION_UNIT_CHANGE          "aliquot.dev/gpu-mem-unit-change"
 
 /* In a container's environment, set by its user. */
 #define ENVIRONMENT_DISABLE       "CGPU_DISABLE"

@@ -211,17 +211,10 @@ static void read_main_containers(JsonReader *r, Arena *arena, void *ret) {
 /* ---- pods ---- */
 
 static const JsonField pod_annotation_fields[] = {
-        JSON_FIELD(Pod, annotations.allocation, ANNOTATION_ALLOCATION, json_field_str),
-        JSON_FIELD(Pod, annotations.assigned, ANNOTATION_ASSIGNED, json_field_str),
-        JSON_FIELD(Pod, annotations.assume_time, ANNOTATION_ASSUME_TIME, json_field_str),
-        JSON_FIELD(Pod, annotations.core, ANNOTATION_CORE, json_field_str),
-        JSON_FIELD(Pod, annotations.init_allocation, ANNOTATION_INIT_ALLOCATION, json_field_str),
-        JSON_FIELD(Pod, annotations.old_idx, ANNOTATION_OLD_IDX, json_field_str),
-        JSON_FIELD(Pod, annotations.old_dev, ANNOTATION_OLD_DEV, json_field_str),
-        JSON_FIELD(Pod, annotations.old_pod, ANNOTATION_OLD_POD, json_field_str),
-        JSON_FIELD(Pod, annotations.old_assigned, ANNOTATION_OLD_ASSIGNED, json_field_str),
-        JSON_FIELD(Pod, annotations.old_assume_time, ANNOTATION_OLD_ASSUME_TIME, json_field_str),
-        JSON_FIELD(Pod, annotations.mirror, ANNOTATION_MIRROR, json_field_str),
+#define FIELD(member, key) JSON_FIELD(Pod, annotations.member, key, json_field_str),
+        POD_SYSTEM_KEYS(FIELD)
+#undef FIELD
+                JSON_FIELD(Pod, annotations.mirror, ANNOTATION_MIRROR, json_field_str),
 };
 DECODER(read_pod_annotations, pod_annotation_fields)
 
@@ -380,6 +373,11 @@ static const JsonField node_annotation_fields[] = {
         JSON_FIELD(Node, annotations.allow_mixed, ANNOTATION_ALLOW_MIXED, json_field_str),
         JSON_FIELD(Node, annotations.held_slices, ANNOTATION_HELD_SLICES, json_field_str),
         JSON_FIELD(Node, annotations.simulated_cards, ANNOTATION_SIMULATED_CARDS, json_field_str),
+        JSON_FIELD(Node, annotations.mode_in_force, ANNOTATION_MODE_IN_FORCE, json_field_str),
+        JSON_FIELD(Node, annotations.unit_in_force, ANNOTATION_UNIT_IN_FORCE, json_field_str),
+        JSON_FIELD(Node, annotations.change_pending, ANNOTATION_CHANGE_PENDING, json_field_str),
+        JSON_FIELD(Node, annotations.place_while_changing, ANNOTATION_PLACE_WHILE_CHANGING, json_field_str),
+        JSON_FIELD(Node, annotations.unit_change, ANNOTATION_UNIT_CHANGE, json_field_str),
 };
 DECODER(read_node_annotations, node_annotation_fields)
 
@@ -461,6 +459,29 @@ int node_decode(Str json, Arena *arena, Node *ret, Fault *fault) {
                 return object_result(r, "node", &n.meta, fault);
         *ret = n;
         return 0;
+}
+
+/* ---- system keys ---- */
+
+const Str pod_system_key_names[] = {
+#define NAME(member, key) STR(key),
+        POD_SYSTEM_KEYS(NAME)
+#undef NAME
+};
+
+_Static_assert(ELEMENTSOF(pod_system_key_names) == POD_SYSTEM_KEYS_COUNT, "count of POD_SYSTEM_KEYS");
+
+uint32_t pod_system_keys(const Pod *pod) {
+        const Str values[] = {
+#define VALUE(member, key) pod->annotations.member,
+                POD_SYSTEM_KEYS(VALUE)
+#undef VALUE
+        };
+        uint32_t keys = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(values); i++)
+                keys |= (uint32_t) !str_is_empty(values[i]) << i;
+        return keys;
 }
 
 /* ---- any object ---- */

@@ -43,8 +43,8 @@ typedef struct ContainerId {
 } ContainerId;
 
 typedef struct PodAnnotations {
-        Str allocation, assigned, assume_time, core, init_allocation; /* current form */
-        Str old_idx, old_dev, old_pod, old_assigned, old_assume_time; /* older form */
+        Str allocation, assigned, assume_time, core, init_allocation, resize_status; /* current form */
+        Str old_idx, old_dev, old_pod, old_assigned, old_assume_time;                /* older form */
         Str mirror; /* of a static pod: its UID on the node */
 } PodAnnotations;
 
@@ -69,6 +69,8 @@ typedef struct Pod {
 
 typedef struct NodeAnnotations {
         Str cards, unit, policy, max_inst, prio_ratio, max_pods, allow_mixed, held_slices, simulated_cards;
+        Str mode_in_force, unit_in_force, change_pending; /* the agent's */
+        Str place_while_changing, unit_change;
 } NodeAnnotations;
 
 typedef struct Node {
@@ -92,3 +94,8 @@ int object_kind(Str json, Arena *arena, Str *ret, Fault *fault);
 
 /* Succeeded or Failed: such a pod holds nothing once its containers have ended. */
 bool pod_is_terminal(const Pod *pod);
+
+/* Bit i: the i-th key of POD_SYSTEM_KEYS has a value on this pod. */
+uint32_t pod_system_keys(const Pod *pod);
+extern const Str pod_system_key_names[];
+enum { POD_SYSTEM_KEYS_COUNT = 11 };
