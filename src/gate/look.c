@@ -10,7 +10,7 @@
 #include "guest/loaded.h"
 #include "slice/inside.h"
 
-/* Beside where they are mounted (slice/inside.h), a directory of another name serves `aliquot run` and tests, and is believed only where nothing is
+/* Beside the places where pages are mounted (slice/inside.h), a directory of another name serves `aliquot run` and tests, and is believed only where nothing is
  * mounted, and never in a program with rights of its own. */
 #define SLICES_NAME "ALIQUOT_SLICES"
 
@@ -191,21 +191,28 @@ static Look look_named(const char **ret_directory) {
         return LOOK_SLICES;
 }
 
+static Look look_at(const char *directory, const char **ret_directory) {
+        long r = is_directory(directory);
+
+        if (r == 0)
+                *ret_directory = directory;
+        else if (r != -ENOENT && r != -ENOTDIR)
+                return LOOK_CANNOT;
+        return r == 0 ? LOOK_SLICES : LOOK_NONE;
+}
+
 Look look_for_slices(const char **ret_directory) {
-        long r = is_directory(SLICE_PAGES);
         Look look;
 
         *ret_directory = NULL;
-        if (r == 0) {
-                *ret_directory = SLICE_PAGES;
-                look = LOOK_SLICES;
-        } else if (r != -ENOENT && r != -ENOTDIR) {
-                return LOOK_CANNOT;
-        } else {
+        look = look_at(SLICE_PAGES, ret_directory);
+        if (look == LOOK_NONE)
+                look = look_at(SLICE_RUN_PAGES, ret_directory);
+        if (look == LOOK_NONE)
                 look = look_named(ret_directory);
-        }
         if (look == LOOK_SLICES && is_open(*ret_directory))
                 return LOOK_OPEN;
-        /* Loaded as an isolated container has it, and no pages: it has another root by now, or somebody has taken them away. */
-        return look == LOOK_NONE && loaded_as(SLICE_GATE) ? LOOK_CANNOT : look;
+        /* An isolated container loads the library from one of these paths. Without pages the process has changed its root, or the
+         * pages were taken away. */
+        return look == LOOK_NONE && (loaded_as(SLICE_GATE) || loaded_as(SLICE_RUN_GATE)) ? LOOK_CANNOT : look;
 }

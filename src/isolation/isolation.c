@@ -11,7 +11,6 @@
 
 #include "base/log.h"
 #include "books/given.h"
-#include "isolation/install.h"
 #include "slice/inside.h"
 #include "slice/visible.h"
 
@@ -19,37 +18,9 @@
 
 enum { NVIDIA_MAJOR = 195, NVIDIA_CTL = 255 };
 
-/* ---- the gate ---- */
-
-static int install_all(Isolation *i, const IsolationOptions *o, Fault *fault) {
-        _cleanup_buf_ Buf gate = BUF_NULL, preload = BUF_NULL, directory = BUF_NULL;
-        int r;
-
-        r = install_read(o->gate, "libaliquot.so", "the gate", &gate, fault);
-        if (r < 0)
-                return r;
-        buf_appendf(&directory, "%s/gate", o->state_dir);
-        buf_append_str(&preload, STR(SLICE_GATE "\n"));
-        if (buf_result(&directory) < 0 || buf_result(&preload) < 0)
-                return -ENOMEM;
-        r = install_folder(directory.data, fault);
-        if (r == 0)
-                r = install_write(i->gate, &gate, &i->held[0], fault);
-        if (r == 0)
-                r = install_check(i->gate, i->held[0], fault);
-        return r < 0 ? r : install_write(i->preload, &preload, &i->held[1], fault);
-}
-
-static char *path_of(const char *directory, const char *name) {
-        Buf path = BUF_NULL;
-
-        buf_appendf(&path, "%s/%s", directory, name);
-        return buf_take(&path);
-}
-
 int isolation_init(Isolation *i, const IsolationOptions *o) {
         *i = (Isolation){.board = BOARD_NULL,
-                         .held = {-1, -1},
+                         .gate = GATE_FILES_NULL,
                          .ignores_disable = o->ignores_disable,
                          .simulated = SIMULATED_NULL};
         (void) snprintf(i->board.path, sizeof i->board.path, "%s",
@@ -57,12 +28,10 @@ int isolation_init(Isolation *i, const IsolationOptions *o) {
         i->on_odd = o->on_odd;
         i->userdata = o->userdata;
         node_compute_init(&i->compute, o->policy);
-        i->gate = path_of(o->state_dir, "gate/libaliquot.so");
-        i->preload = path_of(o->state_dir, "gate/ld.so.preload");
-        if (!i->gate || !i->preload)
+        if (gate_files_init(&i->gate, o->state_dir) < 0)
                 return -ENOMEM;
         if (simulated_init(&i->simulated, o->simulated, o->state_dir, &i->trouble) == 0 &&
-            install_all(i, o, &i->trouble) == 0)
+            gate_files_install(&i->gate, o->gate, &i->trouble) == 0)
                 (void) board_open(&i->board, o->slices, true, &i->trouble);
         i->board.proc = o->proc;
         if (i->trouble.text[0])
@@ -73,12 +42,8 @@ int isolation_init(Isolation *i, const IsolationOptions *o) {
 void isolation_done(Isolation *i) {
         board_done(&i->board);
         simulated_done(&i->simulated);
-        free(i->gate);
-        free(i->preload);
-        for (size_t k = 0; k < ELEMENTSOF(i->held); k++)
-                if (i->held[k] >= 0)
-                        (void) close(i->held[k]);
-        *i = (Isolation){.board = BOARD_NULL, .held = {-1, -1}, .simulated = SIMULATED_NULL};
+        gate_files_done(&i->gate);
+        *i = (Isolation){.board = BOARD_NULL, .gate = GATE_FILES_NULL, .simulated = SIMULATED_NULL};
 }
 
 /* ---- names ---- */
@@ -130,19 +95,29 @@ static bool add_card(Mounts *m, const char *board, const char *id, unsigned numb
                add(m, false, bell, "%s/%s/%u/" SLICE_BELL, board, id, number);
 }
 
+static size_t count_cards(const DeviceSet *mem) {
+        uint32_t card, count;
+        size_t at = 0, n = 0;
+
+        while (n < BOARD_CARDS && device_set_next_card(mem, &at, &card, &count))
+                n++;
+        return n;
+}
+
 int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *mem, Arena *arena,
                      PluginMount ret[static ISOLATION_MOUNTS]) {
         Mounts m = {.mounts = ret, .arena = arena};
+        char id[BOARD_ID], folder[GATE_FOLDER];
         uint32_t card, count;
         unsigned number = 0;
-        char id[BOARD_ID];
         size_t at = 0;
 
         m.n = simulated_mounts(&i->simulated, v, mem, arena, ret);
         if (m.n < 0 || !share_mode_is_isolated(v->mode))
                 return m.n;
         isolation_id(mem, id);
-        if (!add(&m, true, SLICE_GATE, "%s", i->gate) ||
+        gate_files_folder(&i->gate, count_cards(mem), folder);
+        if (!add(&m, true, SLICE_INSIDE, "%s", folder) || !add(&m, true, SLICE_GATE, "%s", i->gate.library) ||
             !add(&m, true, SLICE_PRELOAD, "%s/%s/" BOARD_PRELOAD, i->board.path, id))
                 return -ENOMEM;
         while (number < BOARD_CARDS && device_set_next_card(mem, &at, &card, &count))
@@ -224,10 +199,6 @@ static bool is_file(const char *path) {
         return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, R_OK) == 0;
 }
 
-static bool has_gate(const Isolation *i) {
-        return is_file(i->gate) && is_file(i->preload);
-}
-
 int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, const RosterContainer *c,
                       const DeviceSet *mem, Fault *fault) {
         char id[BOARD_ID], name[512], owner[600];
@@ -240,9 +211,13 @@ int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, co
                 return 0;
         if (i->trouble.text[0])
                 return fault_set(fault, ISOLATION_E_MISSING, "it cannot be isolated: %s", i->trouble.text);
-        if (!has_gate(i))
-                return fault_set(fault, ISOLATION_E_MISSING, "it cannot be isolated: %s or %s is missing",
-                                 i->gate, i->preload);
+        if (!gate_files_stand(&i->gate))
+                return fault_set(fault, ISOLATION_E_MISSING,
+                                 "it cannot be isolated: %s, or a file in %s, is missing", i->gate.library,
+                                 i->gate.run);
+        r = gate_files_make_folder(&i->gate, count_cards(mem), fault);
+        if (r < 0)
+                return r;
         (void) snprintf(name, sizeof name, "%s/%s/%s", pod->namespace_, pod->name, c->name);
         while (r == 0 && n < BOARD_CARDS && device_set_next_card(mem, &at, &card, &count)) {
                 r = describe(i, v, c, card, count, &specs[n], fault);
@@ -270,7 +245,9 @@ bool isolation_stands(Isolation *i, const Inventory *v, const DeviceSet *mem) {
 
         if (!share_mode_is_isolated(v->mode))
                 return true;
-        if (i->trouble.text[0] || !has_gate(i) || board_refresh(&i->board, &fault) < 0)
+        if (i->trouble.text[0] || !gate_files_stand(&i->gate) ||
+            gate_files_make_folder(&i->gate, count_cards(mem), &fault) < 0 ||
+            board_refresh(&i->board, &fault) < 0)
                 return false;
         isolation_id(mem, id);
         if (board_preload(&i->board, id, &fault) < 0)

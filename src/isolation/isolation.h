@@ -12,6 +12,7 @@
 #include "books/records.h"
 #include "books/roster.h"
 #include "isolation/compute.h"
+#include "isolation/gate_files.h"
 #include "isolation/simulated.h"
 #include "slice/board.h"
 
@@ -19,7 +20,8 @@ typedef struct IsolationOptions {
         const char *slices; /* the board */
         const char
                 *proc; /* as in Board: slices get file systems of their own; NULL: they do not. Outlives it */
-        const char *state_dir; /* the gate is installed in its folder `gate`; the same path on the host */
+        const char *
+                state_dir; /* the gate is installed below it (isolation/gate_files.h); the same path on the host */
         const char *gate;      /* libaliquot.so to install; NULL: the one beside this program */
         bool ignores_disable;  /* CGPU_DISABLE is not honoured on this node */
         const char *simulated; /* where a simulated driver is mounted; NULL: the machine's own */
@@ -31,9 +33,7 @@ typedef struct IsolationOptions {
 
 typedef struct Isolation {
         Board board;
-        char *gate; /* on the host; owned */
-        char *preload; /* one for all, of pods that were admitted by an agent whose slices had none of their own; owned */
-        int held[2]; /* both, open (isolation/install.h) */
+        GateFiles gate;
         bool ignores_disable;
         Simulated simulated;
         NodeCompute compute;
@@ -50,10 +50,11 @@ void isolation_done(Isolation *i);
 /* What the slice of a container with these devices is called on the board. */
 void isolation_id(const DeviceSet *mem, char ret[static BOARD_ID]);
 
-/* For the answer to Allocate: the files of a simulated driver, where there is one; where the mode isolates, gate and pages. The kubelet
- * asks once, and keeps the answer as long as the pod lives: so what is missing now is named, too, and it is isolation_prepare() that lets
- * nobody start without. ret has room for ISOLATION_MOUNTS; texts are in the arena. Returns how many, or -ENOMEM. */
-enum { ISOLATION_MOUNTS = SIMULATED_MOUNTS + 2 + 3 * BOARD_CARDS };
+/* For the answer to Allocate: the files of a simulated driver, where there is one; where the mode isolates, SLICE_INSIDE, gate and pages, each
+ * directory before what is mounted in it. The kubelet asks once, and keeps the answer as long as the pod lives: a source that is missing now is
+ * named, too, and isolation_prepare() lets no container start without it. ret has room for ISOLATION_MOUNTS; texts are in the arena.
+ * Returns how many, or -ENOMEM. */
+enum { ISOLATION_MOUNTS = SIMULATED_MOUNTS + 3 + 3 * BOARD_CARDS };
 int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *mem, Arena *arena,
                      PluginMount ret[static ISOLATION_MOUNTS]);
 

@@ -284,16 +284,16 @@ static int seal_directory(const char *path) {
         return mount_setattr(AT_FDCWD, path, 0, &attr, sizeof attr) < 0 ? -errno : 0;
 }
 
-/* SLICE_INSIDE is a mount of its own, because a directory that only has mounts below it can be renamed. *ret_step: what failed. */
+/* SLICE_RUN is a mount of its own, because a directory that only has mounts below it can be renamed. *ret_step: what failed. */
 static int put_mounts(const IsolationMount *mounts, size_t n, const int *fds, const char **ret_step) {
         bool replaced = false;
         int r = 0;
 
         if (n == 0)
                 return 0;
-        if (mkdir(SLICE_INSIDE, 0755) < 0)
+        if (mkdir(SLICE_RUN, 0755) < 0)
                 return -errno;
-        r = make_private_tmpfs(SLICE_INSIDE, "size=64k,mode=755");
+        r = make_private_tmpfs(SLICE_RUN, "size=64k,mode=755");
         for (size_t i = 0; i < n && r == 0; i++) {
                 if (is_in_etc(&mounts[i]) && !replaced) {
                         *ret_step = "making an /etc of its own";
@@ -306,7 +306,7 @@ static int put_mounts(const IsolationMount *mounts, size_t n, const int *fds, co
                 }
         }
         if (r == 0)
-                r = seal_directory(SLICE_INSIDE);
+                r = seal_directory(SLICE_RUN);
         return r == 0 && replaced ? seal_directory("/etc") : r;
 }
 

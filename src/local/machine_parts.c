@@ -80,7 +80,7 @@ static int write_parts(const Buf contents[static PARTS], Fault *fault) {
         for (size_t i = 0; i < PARTS && r == 0; i++)
                 if (contents[i].len > 0)
                         r = write_part(parts[i].to, buf_str(&contents[i]), fault);
-        return r == 0 ? write_part(MACHINE_PRELOAD, STR(SLICE_GATE "\n"), fault) : r;
+        return r == 0 ? write_part(MACHINE_PRELOAD, STR(SLICE_RUN_GATE "\n"), fault) : r;
 }
 
 /* As an installation of a driver's libraries would; the loader's own program knows its format. Without it there is LD_LIBRARY_PATH. */

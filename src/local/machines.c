@@ -117,18 +117,18 @@ static void add_devices(Giving *g) {
 }
 
 static int add_pages(Giving *g) {
-        add(g, true, MACHINE_GATE, SLICE_GATE);
+        add(g, true, MACHINE_GATE, SLICE_RUN_GATE);
         add(g, true, MACHINE_PRELOAD, SLICE_PRELOAD);
         for (size_t i = 0; i < g->slices->n; i++) {
                 char from[BOARD_ID + PATH_SIZE];
 
                 (void) snprintf(from, sizeof from, MACHINE_SLICES "/%s/%zu/limits", g->id, i); /* it fits */
-                add(g, true, from, SLICE_PAGES "/%zu/limits", i);
+                add(g, true, from, SLICE_RUN_PAGES "/%zu/limits", i);
                 (void) snprintf(from, sizeof from, MACHINE_SLICES "/%s/%zu/counters", g->id, i); /* it fits */
-                add(g, false, from, SLICE_PAGES "/%zu/counters", i);
+                add(g, false, from, SLICE_RUN_PAGES "/%zu/counters", i);
                 (void) snprintf(from, sizeof from, MACHINE_SLICES "/%s/%zu/" SLICE_BELL, g->id,
                                 i); /* it fits */
-                add(g, false, from, SLICE_PAGES "/%zu/" SLICE_BELL, i);
+                add(g, false, from, SLICE_RUN_PAGES "/%zu/" SLICE_BELL, i);
         }
         return 0;
 }

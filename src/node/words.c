@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "books/given.h"
 #include "node/agent-internal.h"
+#include "slice/inside.h"
 
 enum { HOLDERS_NAMED = 8 };
 
@@ -238,11 +239,10 @@ void agent_tell_grown(void *userdata, const BoardGrown *grown) {
         Str container = STR("");
         const RosterPod *pod = pod_of(a, grown->owner, &container);
 
-        (void) fault_set(
-                &note, 0,
-                "its slice's counters (/run/aliquot/slice/%u/counters) had grown to %llu KiB and were "
-                "cut back: somebody in there writes to them",
-                grown->number, (unsigned long long) (grown->bytes >> 10));
+        (void) fault_set(&note, 0,
+                         "its slice's counters (" SLICE_PAGES "/%u/counters) had grown to %llu KiB and were "
+                         "cut back: somebody in there writes to them",
+                         grown->number, (unsigned long long) (grown->bytes >> 10));
         if (!pod) {
                 log_warning("slice %s (%s): %s", grown->id, grown->owner, note.text);
                 return;

@@ -274,10 +274,10 @@ static int make_absolute(Board *b, Fault *fault) {
 
 /* The gate of the outer slice would count what the inner one has, or not at all. */
 static int is_inside(Fault *fault) {
-        const char *slices = secure_getenv("ALIQUOT_SLICES");
+        const char *slices = slice_pages_inside();
 
-        if (access(SLICE_PAGES, F_OK) == 0)
-                slices = SLICE_PAGES;
+        if (!slices)
+                slices = secure_getenv("ALIQUOT_SLICES");
         return slices && slices[0]
                        ? fault_set(fault, -EBUSY,
                                    "this is in a slice already (%s), and there are none within one", slices)

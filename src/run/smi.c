@@ -102,10 +102,10 @@ static int read_directory(Table *t, int fd) {
 
 /* Where those of this process are: inside a container, or inside `aliquot run`. NULL: it is in none. */
 static const char *own_slices(void) {
-        const char *named = secure_getenv("ALIQUOT_SLICES");
+        const char *mounted = slice_pages_inside(), *named = secure_getenv("ALIQUOT_SLICES");
 
-        if (access(SLICE_PAGES, F_OK) == 0)
-                return SLICE_PAGES;
+        if (mounted)
+                return mounted;
         return named && named[0] == '/' ? named : NULL;
 }
 

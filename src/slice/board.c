@@ -248,6 +248,8 @@ void board_drop(Board *b, const char *id) {
         }
         (void) unlinkat(dir, BOARD_PRELOAD ".new", 0);
         (void) unlinkat(dir, BOARD_PRELOAD, 0);
+        (void) unlinkat(dir, BOARD_PRELOAD_RUN ".new", 0); /* of an agent of another version */
+        (void) unlinkat(dir, BOARD_PRELOAD_RUN, 0);
         (void) unlinkat(dir, OWNER ".new", 0);
         (void) unlinkat(dir, OWNER, 0);
         if (is_apart(b, dir)) {
@@ -441,16 +443,31 @@ static int write_owner(int dir, const char *owner, Fault *fault) {
         return 0;
 }
 
-/* One for each slice: the dynamic linker of every program opens it, and whoever has it mounted can make others wait for him there (slice/lease.h). */
-static int write_preload(int dir, Fault *fault) {
+typedef struct Preload {
+        const char *name, *gate;
+} Preload;
+
+/* Both are written, because the mounts of a container were named when its pod was admitted, perhaps by an agent of another version. */
+static const Preload preloads[] = {{BOARD_PRELOAD, SLICE_GATE}, {BOARD_PRELOAD_RUN, SLICE_RUN_GATE}};
+
+/* Each slice has files of its own: the dynamic linker opens one at the start of each program, and a container that leases a file which
+ * others have mounted would make their programs wait (slice/lease.h). */
+static int write_preload(int dir, const Preload *p, Fault *fault) {
         _cleanup_close_ int fd = openat(dir, BOARD_PRELOAD ".new",
                                         O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
 
-        if (fd < 0 || fchmod(fd, 0644) < 0 /* past our umask */ || dprintf(fd, SLICE_GATE "\n") < 0 ||
-            renameat(dir, BOARD_PRELOAD ".new", dir, BOARD_PRELOAD) < 0)
-                return fault_set(fault, -errno, "cannot write the slice's " BOARD_PRELOAD ": %s",
-                                 strerror(errno));
+        if (fd < 0 || fchmod(fd, 0644) < 0 /* past our umask */ || dprintf(fd, "%s\n", p->gate) < 0 ||
+            renameat(dir, BOARD_PRELOAD ".new", dir, p->name) < 0)
+                return fault_set(fault, -errno, "cannot write the slice's %s: %s", p->name, strerror(errno));
         return 0;
+}
+
+static int write_preloads(int dir, Fault *fault) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(preloads); i++)
+                r = write_preload(dir, &preloads[i], fault);
+        return r;
 }
 
 /* Room for what is written beside the files comes back, if a container has taken it. Where it does not, that write says so. */
@@ -498,7 +515,7 @@ static int say_anew(Board *b, const char *id, int dir, const char *owner, const 
         give_back(dir);
         r = write_owner(dir, owner, fault);
         if (r == 0)
-                r = write_preload(dir, fault);
+                r = write_preloads(dir, fault);
         if (r == 0)
                 r = put_cards(b, id, dir, specs, n, fault);
         return say_full(b, r, fault);
@@ -532,9 +549,10 @@ int board_preload(Board *b, const char *id, Fault *fault) {
         _cleanup_close_ int dir = -1;
         int r = open_slice(b, id, &dir, fault);
 
-        if (r < 0 || faccessat(dir, BOARD_PRELOAD, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-                return r;
-        return write_preload(dir, fault);
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(preloads); i++)
+                if (faccessat(dir, preloads[i].name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+                        r = write_preload(dir, &preloads[i], fault);
+        return r;
 }
 
 /* One that is mounted, or could be, is the agent's, also where it was killed before it wrote the owner; or where the place could not be

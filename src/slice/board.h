@@ -5,7 +5,8 @@
  *
  *   BOARD/lock          held while somebody takes or throws away a slice
  *   BOARD/ID/owner      who has it; `aliquot run` holds its lock as long as it lives
- *   BOARD/ID/preload    the agent's: what its container has as /etc/ld.so.preload (slice/inside.h)
+ *   BOARD/ID/ld.so.preload  the agent's: mounted in its container as /etc/ld.so.preload (slice/inside.h)
+ *   BOARD/ID/preload    the same for containers whose mounts are below SLICE_RUN
  *   BOARD/ID/N/         one per card: the slice page (slice/page.h), and a bell (slice/turn.h)
  *
  * The node agent's slices stand on the same board: `aliquot run` of root counts them, and `aliquot smi` shows both. Each is a file
@@ -20,9 +21,10 @@
 
 enum { BOARD_CARDS = 32, BOARD_ID = 128, BOARD_OWNER = 256, BOARD_PATH = 4096 };
 
-#define BOARD_DEFAULT "/run/aliquot/slices"
-#define BOARD_PRELOAD "preload"
-#define BOARD_AGENT   "agent " /* how the owner of the agent's slices begins; others begin with "run " */
+#define BOARD_DEFAULT     "/run/aliquot/slices"
+#define BOARD_PRELOAD     "ld.so.preload"
+#define BOARD_PRELOAD_RUN "preload"
+#define BOARD_AGENT       "agent " /* how the owner of the agent's slices begins; others begin with "run " */
 
 typedef struct BoardSlice {
         char id[BOARD_ID];
@@ -87,7 +89,8 @@ void board_drop_dead(Board *b, const char *id);
  * that was there before stays then. */
 int board_renew(Board *b, const char *id, const char *owner, const SliceSpec *specs, size_t n, Fault *fault);
 
-/* Makes its BOARD_PRELOAD, where a slice has none, because an agent made it who gave one to all containers. 0 or negative errno with a fault. */
+/* Makes the slice's BOARD_PRELOAD and BOARD_PRELOAD_RUN where it lacks one: an agent of another version made the slice. 0 or negative errno
+ * with a fault. */
 int board_preload(Board *b, const char *id, Fault *fault);
 
 /* Drops the agent's slices that keep() does not want, and what it has left half made. Pages of the others that an agent before us has made are

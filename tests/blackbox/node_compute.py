@@ -26,7 +26,7 @@ class Lab(Node):
     def started(self, lab, name, card, *environment, **options):
         uid = self.place(lab, pod(name, container("main", 2, env=list(environment), **options)), card)
         lab.wait(lambda: "main" in lab.running(uid), f"{name} runs")
-        return lab.kubelet.runtime.of(uid, "main").options["mounts"]["/run/aliquot/slice/0/limits"][0]
+        return lab.kubelet.runtime.of(uid, "main").options["mounts"]["/.aliquot/slice/0/limits"][0]
 
     def annotate(self, lab, **values):
         lab.api.patch(NODE_PATH, {"metadata": {"annotations": {"aliquot.dev/" + k.replace("_", "-"): v
@@ -75,7 +75,7 @@ class Compute(Lab):
         lab = self.lab(cards=TWO_CARDS, extra=["--policy", "0"])
         uid = self.place(lab, pod("a", container("main", 2, 30, env=says(**{WEIGHT: "7", HIGH: "1"}))), 1)
         lab.wait(lambda: lab.running(uid), "it runs")
-        page = lab.kubelet.runtime.of(uid, "main").options["mounts"]["/run/aliquot/slice/0/limits"][0]
+        page = lab.kubelet.runtime.of(uid, "main").options["mounts"]["/.aliquot/slice/0/limits"][0]
         p = Limits(page)
         self.assertEqual((p.policy, p.core, p.weight, p.high_priority), (1 + 3, 30, 7, 1))
         self.annotate(lab, policy="5", prio_ratio="50")
@@ -234,7 +234,7 @@ class Arbiter(Lab):
         uid = self.place(lab, pod("a", container("main", 2), container("second", 3)), 0)
         other = self.place(lab, pod("b", container("main", 2)), 0)
         lab.wait(lambda: set(lab.running(uid)) == {"main", "second"} and lab.running(other), "they run")
-        return lab, lab.kubelet.runtime.of(uid, "main").options["mounts"]["/run/aliquot/slice/0/limits"][0], uid, other
+        return lab, lab.kubelet.runtime.of(uid, "main").options["mounts"]["/.aliquot/slice/0/limits"][0], uid, other
 
     def test_its_container_is_ended_where_that_is_wished(self):
         lab, page, uid, other_uid = self.ending()
@@ -253,7 +253,7 @@ class Arbiter(Lab):
     def spared(self, lab, page, other, p, pause, go_on):
         """Held up it is told of as such, and left alone; running again, and its kernel not over, it is ended."""
         pause()
-        with self.hanging(lab, page), self.waiting(lab.kubelet.runtime.of(other, "main").options["mounts"]["/run/aliquot/slice/0/limits"][0]):
+        with self.hanging(lab, page), self.waiting(lab.kubelet.runtime.of(other, "main").options["mounts"]["/.aliquot/slice/0/limits"][0]):
             lab.wait(lambda: self.notes(lab, "GPUKernelHung"), "an Event says so")
             self.assertRegex(self.notes(lab, "GPUKernelHung")[0], "a process of it is stopped or frozen, and cannot say that it has ended$")
             time.sleep(4)  # the arbiter tells of it again, each second

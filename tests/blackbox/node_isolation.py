@@ -22,11 +22,11 @@ from node_lab import GPU_MEM, Limits
 from node_test import Node, ONE_CARD, PODS, TWO_CARDS, container, pod
 
 NVML = sys.argv.pop(1)
-INSIDE = "/run/aliquot"
+INSIDE, RUN = "/.aliquot", "/run/aliquot"  # what this agent answers, and what an older one did
 ALONE = "ISOLATION_ALONE"  # in the environment: we have a mount namespace of our own
 MIB = 1 << 20
 FOUR_CARDS = "4xTesla-V100-SXM2-16GB:16160MiB"
-ALL = {"/etc/ld.so.preload"} | {f"{INSIDE}/{name}" for name in ("libaliquot.so", "slice/0/limits", "slice/0/counters", "slice/0/bell")}
+ALL = {"/etc/ld.so.preload", INSIDE} | {f"{INSIDE}/{name}" for name in ("libaliquot.so", "slice/0/limits", "slice/0/counters", "slice/0/bell")}
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNS, MS_SHARED, MNT_DETACH = 0x20000, 1 << 20, 2
 F_OFD_SETLK = 37  # of Linux; Python has no name for it before 3.9
@@ -71,8 +71,12 @@ class Isolation(Started):
         self.assertEqual(page.container, "default/a/main")
         self.assertEqual(page.rdev[:2], [os.makedev(195, 255), os.makedev(195, 1)])
         self.assertGreater(os.path.getsize(self.counters(c)), 4096)
-        for inside, read_only in (f"{INSIDE}/libaliquot.so", True), ("/etc/ld.so.preload", True):
-            self.assertEqual(c.options["mounts"][inside][1], read_only)
+        for inside in INSIDE, f"{INSIDE}/libaliquot.so", "/etc/ld.so.preload":
+            self.assertTrue(c.options["mounts"][inside][1], f"{inside} is read-only")
+        folder = c.options["mounts"][INSIDE][0]
+        for inside in ALL - {INSIDE, "/etc/ld.so.preload"}:
+            target = folder + inside[len(INSIDE):]
+            self.assertTrue(os.path.isfile(target) and os.path.getsize(target) == 0, f"{target} can be mounted over")
         with open(c.options["mounts"]["/etc/ld.so.preload"][0]) as f:
             self.assertEqual(f.read(), f"{INSIDE}/libaliquot.so\n")
         with open(c.options["mounts"][f"{INSIDE}/libaliquot.so"][0]) as f:
@@ -136,8 +140,8 @@ class Isolation(Started):
         self.assertEqual((page.container, page.core), ("default/a/main", 30))
         lab.store.tell("return")
 
-    def test_a_slice_of_an_agent_that_had_one_preload_for_all(self):
-        """Its containers start again, with what the kubelet was told then, also while the API server is away."""
+    def test_a_preload_that_is_missing_is_made(self):
+        """Of a slice that an agent of another version made. Its containers start again, also while the API server is away."""
         lab = self.lab(cards=TWO_CARDS)
         uid = self.place(lab, pod("a", container("main", 2), restartPolicy="Always"), 1)
         first = self.started(lab, uid)
@@ -149,6 +153,34 @@ class Isolation(Started):
         with open(first.options["mounts"]["/etc/ld.so.preload"][0]) as f:
             self.assertEqual(f.read(), f"{INSIDE}/libaliquot.so\n")
         lab.store.tell("return")
+
+    def test_pods_that_an_older_agent_admitted(self):
+        """The kubelet goes on giving their containers what was answered then: all of it is there, and is for that place."""
+        lab = self.lab(cards=TWO_CARDS, start=False)
+        gate = os.path.join(lab.state, "gate")
+        os.makedirs(gate)
+        lab.start_agent()
+        lab.wait_ready()
+        c = self.started(lab, self.place(lab, pod("a", container("main", 2), restartPolicy="Always"), 1))
+        slice_ = os.path.dirname(c.options["mounts"]["/etc/ld.so.preload"][0])
+        with open(os.path.join(gate, "libaliquot.so")) as f:
+            self.assertIn("first version", f.read())
+        for path in os.path.join(gate, "ld.so.preload"), os.path.join(slice_, "preload"):
+            with open(path) as f:
+                self.assertEqual(f.read(), f"{RUN}/libaliquot.so\n")
+            os.unlink(path)
+        lab.restart_agent()
+        lab.wait_ready()
+        lab.kubelet.finish(c.uid, "main", 1)
+        lab.wait(lambda: lab.running(c.uid) and lab.kubelet.runtime.of(c.uid, "main") is not c, "it runs again")
+        for path in os.path.join(gate, "ld.so.preload"), os.path.join(slice_, "preload"):
+            with open(path) as f:
+                self.assertEqual(f.read(), f"{RUN}/libaliquot.so\n")
+
+    def test_a_node_without_such_pods_has_nothing_for_them(self):
+        lab = self.lab(cards=TWO_CARDS)
+        self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
+        self.assertFalse(os.path.exists(os.path.join(lab.state, "gate")))
 
     def test_other_modes_have_none(self):
         lab = self.lab(cards=TWO_CARDS, mode="share")
@@ -410,17 +442,23 @@ class Leases(Started):
         lab = self.lab(cards=TWO_CARDS)
         a, b = (self.started(lab, self.place(lab, pod(name, container("main", 2)), 1)) for name in "ab")
         shared = {inside for inside in ALL if os.stat(a.options["mounts"][inside][0]).st_ino == os.stat(b.options["mounts"][inside][0]).st_ino}
-        self.assertEqual(shared, {f"{INSIDE}/libaliquot.so"})
-        old = os.path.join(os.path.dirname(a.options["mounts"][f"{INSIDE}/libaliquot.so"][0]), "ld.so.preload")
-        for path in a.options["mounts"][f"{INSIDE}/libaliquot.so"][0], old:  # which pods have that an agent before this one admitted
-            self.assertFalse(self.leases(path))
+        self.assertEqual(shared, {INSIDE, f"{INSIDE}/libaliquot.so"})
+        self.assertFalse(self.leases(a.options["mounts"][f"{INSIDE}/libaliquot.so"][0]))
+        os.mkdir(os.path.join(lab.state, "gate"))
+        lab.restart_agent()
+        lab.wait_ready()
+        for name in "libaliquot.so", "ld.so.preload":  # what pods of an older agent have mounted
+            self.assertFalse(self.leases(os.path.join(lab.state, "gate", name)))
         self.assertTrue(self.leases(a.options["mounts"]["/etc/ld.so.preload"][0]), "who wants to wait for himself may")
 
     def test_the_agent_waits_for_nobody(self):
         lab = self.lab(cards=TWO_CARDS)
         c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
-        library = c.options["mounts"][f"{INSIDE}/libaliquot.so"][0]
-        for path in library, os.path.join(os.path.dirname(library), "ld.so.preload"):
+        old = os.path.join(lab.state, "gate")  # of pods that an older agent admitted
+        os.mkdir(old)
+        lab.restart_agent()
+        lab.wait_ready()
+        for path in c.options["mounts"][f"{INSIDE}/libaliquot.so"][0], f"{old}/libaliquot.so", f"{old}/ld.so.preload":
             lab.agent.stop()
             with open(path, "rb") as f:
                 text = f.read()

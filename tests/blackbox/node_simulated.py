@@ -45,11 +45,11 @@ from node_lab import Limits  # noqa: E402
 from node_test import ALIQUOT, Node, container, pod  # noqa: E402  it takes its own arguments
 
 CARDS = "2xTesla-V100-SXM2-16GB:16160MiB"
-INSIDE = "/run/aliquot"
+INSIDE = "/.aliquot"
 LIBRARIES = "/usr/lib64"
 
 
-class Simulated(Node):
+class SimulatedNode(Node):
     def simulated(self, mode="core_mem", *extra):
         self.machine = Machine(self, SIM, CARDS, "--name", "n1")
         lab = self.lab(cards=CARDS, mode=mode, driver=self.machine.dir, start=False)
@@ -65,6 +65,8 @@ class Simulated(Node):
         lab.wait(lambda: name in lab.running(uid), f"{name} runs")
         return lab.kubelet.runtime.of(uid, name)
 
+
+class Simulated(SimulatedNode):
     def environment(self, c, gate=True):
         mounts = {inside: host for inside, (host, _) in c.options["mounts"].items()}
         env = {"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": os.path.dirname(mounts[LIBRARIES + "/libcuda.so.1"]),

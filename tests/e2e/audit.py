@@ -134,7 +134,7 @@ class PodAudit:
 
     def pages(self, c):
         """What isolates the container: a page per card, in the order of its cards, and the gate before every program."""
-        grant, found = self.grants[c["name"]], {"PRELOAD": "/run/aliquot/libaliquot.so"}
+        grant, found = self.grants[c["name"]], {"PRELOAD": "/.aliquot/libaliquot.so"}
         off = any(e["name"] == "CGPU_DISABLE" and e.get("value") in ("true", "1") for e in c.get("env", []))
         for at, i in enumerate(sorted(grant)):
             card = self.cards[i]

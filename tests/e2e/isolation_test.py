@@ -6,7 +6,7 @@ import kube
 import suite
 from kube import container, pod
 
-INODE = "stat -c %i /run/aliquot/slice/0/counters"
+INODE = "stat -c %i /.aliquot/slice/0/counters"
 
 
 class Isolation(suite.Scenario):
@@ -47,7 +47,7 @@ class Isolation(suite.Scenario):
 
     def test_slices_end_with_their_pods(self):
         """The next pod on the same devices counts from nothing: its counters are new."""
-        script = f"echo COUNTERS=$(od -An -tu8 -j16 -N8 /run/aliquot/slice/0/counters | tr -d ' '); {kube.STAY}"
+        script = f"echo COUNTERS=$(od -An -tu8 -j16 -N8 /.aliquot/slice/0/counters | tr -d ' '); {kube.STAY}"
         for name in "first", "next":
             self.run_pods(pod(name, container("main", 15, script=script)))
             self.assertEqual(self.env(name)["COUNTERS"], "0")

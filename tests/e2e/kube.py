@@ -79,7 +79,7 @@ def until(what, predicate, seconds=90, every=0.3):
 
 # What a container was given: its environment, and of each slice page (src/slice/page.h) the limit, the card and whose it is;
 # then life until somebody ends it.
-PAGES = ("for d in /run/aliquot/slice/*/; do l=$d/limits; [ -f $l ] || continue; "
+PAGES = ("for d in /.aliquot/slice/*/; do l=$d/limits; [ -f $l ] || continue; "
          "echo \"PAGE_$(basename $d)=$(od -An -tu8 -j24 -N8 $l | tr -d ' ')/$(dd if=$l bs=1 skip=64 count=48 2>/dev/null | tr -d '\\0')"
          "/$(dd if=$l bs=1 skip=184 count=256 2>/dev/null | tr -d '\\0')\"; "
          "(: >> $l) 2>/dev/null && echo PAGE_WRITABLE=$l; done; "

@@ -73,7 +73,7 @@ class Audit(unittest.TestCase):
     def test_pages(self):
         """16160 MiB in 15 units, of which 2: what the contract calls visible_MiB."""
         cards = {i: {**card, "mib": 16160} for i, card in CARDS.items()}
-        right = {"PRELOAD": "/run/aliquot/libaliquot.so", "PAGE_0": f"{2154 << 20}/GPU-1/{kube.NAMESPACE}/p/m0"}
+        right = {"PRELOAD": "/.aliquot/libaliquot.so", "PAGE_0": f"{2154 << 20}/GPU-1/{kube.NAMESPACE}/p/m0"}
 
         def faults(isolated, **env):
             a = audit.PodAudit(made(), cards)
@@ -86,7 +86,7 @@ class Audit(unittest.TestCase):
         self.assertTrue(faults(True, PAGE_0=right["PAGE_0"]))
         self.assertTrue(faults(True, **{**right, "PAGE_0": right["PAGE_0"].replace("2258", "2259")}))
         self.assertTrue(faults(True, **{**right, "PAGE_0": right["PAGE_0"].replace("GPU-1", "GPU-2")}))
-        self.assertTrue(faults(True, **right, PAGE_WRITABLE="/run/aliquot/slice/0/limits"))
+        self.assertTrue(faults(True, **right, PAGE_WRITABLE="/.aliquot/slice/0/limits"))
 
     def test_silence(self):
         self.assert_fault("reported nothing", self.audit(made(), {}))

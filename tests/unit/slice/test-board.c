@@ -169,29 +169,37 @@ static void the_agents_stand_until_it_takes_them_away(void) {
         board_done(&b);
 }
 
-/* A container's users are others; who is killed over it leaves it for the next one to make. */
-static void the_agents_slices_have_a_preload(void) {
+static void has_text(const char *file, const char *expected) {
+        int fd = open(file, O_RDONLY | O_CLOEXEC);
+        char text[64] = "";
+        struct stat st;
+
+        ASSERT_OK(fstat(fd, &st));
+        ASSERT_INT(st.st_mode & 07777, 0644);
+        ASSERT_TRUE(read(fd, text, sizeof text - 1) > 0);
+        ASSERT_TEXT(text, expected);
+        ASSERT_OK(close(fd));
+}
+
+/* One for each layout of a container's mounts. They can be read by every user, whatever our umask is, and one that is missing is made. */
+static void the_agents_slices_have_preloads(void) {
         SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
-        char file[256], text[64] = "";
+        static const struct {
+                const char *name, *text;
+        } files[] = {{BOARD_PRELOAD, SLICE_GATE "\n"}, {BOARD_PRELOAD_RUN, SLICE_RUN_GATE "\n"}};
         Fault fault = FAULT_NULL;
         mode_t before = umask(0077);
-        struct stat st;
+        char file[256];
         Board b;
-        int fd;
 
         begin();
         b = open_board();
-        (void) snprintf(file, sizeof file, "%s/pod/" BOARD_PRELOAD, path);
         ASSERT_INT(board_preload(&b, "pod", &fault), -ENOENT); /* no slice, and none is made */
         ASSERT_OK(board_renew(&b, "pod", "agent d/a/main", &spec, 1, &fault));
-        for (unsigned i = 0; i < 2; i++) {
+        for (unsigned i = 0; i < 4; i++) {
+                (void) snprintf(file, sizeof file, "%s/pod/%s", path, files[i % 2].name);
                 ASSERT_OK(board_preload(&b, "pod", &fault));
-                fd = open(file, O_RDONLY | O_CLOEXEC);
-                ASSERT_OK(fstat(fd, &st));
-                ASSERT_INT(st.st_mode & 07777, 0644);
-                ASSERT_TRUE(read(fd, text, sizeof text - 1) > 0);
-                ASSERT_TEXT(text, SLICE_GATE "\n");
-                ASSERT_OK(close(fd));
+                has_text(file, files[i % 2].text);
                 ASSERT_OK(unlink(file));
         }
         (void) umask(before);
@@ -802,7 +810,7 @@ int main(void) {
         return TEST_MAIN(
                 TEST(slices_live_as_long_as_their_owner), TEST(or_as_any_process_that_has_them),
                 TEST(or_as_a_file_that_keeps_a_row), TEST(the_agents_stand_until_it_takes_them_away),
-                TEST(the_agent_says_its_slices_anew), TEST(the_agents_slices_have_a_preload),
+                TEST(the_agent_says_its_slices_anew), TEST(the_agents_slices_have_preloads),
                 TEST(pages_are_kept_open), TEST(a_leased_page_is_kept_later),
                 TEST(a_board_that_moves_keeps_its_pages), TEST(who_watches_is_told_of_new_pages),
                 TEST(what_cannot_be_read_is_passed_over), TEST(names_are_not_taken_twice),

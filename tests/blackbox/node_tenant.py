@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What root of a container can do to its gate: node_tenant.py ALIQUOT STORE_SERVER CLOCK_SHIM SIM GATE SAMPLE RM_RAW
+
+The container is made of what the agent answered to Allocate, on a simulated driver (tests/fake/container.py). In it each attack is tried
+by ordinary programs, and then a program asks for more memory than its slice."""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import unittest
+
+from sim_lab import skip
+import node_simulated  # it takes its own arguments, and a mount namespace of its own
+from node_simulated import SAMPLE
+from node_test import container, pod
+
+sys.argv[1:1] = [node_simulated.SIM]
+import sim  # noqa: E402  the static program, which is told what to do
+del sys.argv[1:3]
+sim.RAW = os.path.abspath(sim.RAW)
+MAKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fake", "container.py")
+ROOTS = ("overlay", "redirect", "bare", "plain")
+LIMIT, MORE = 2154, 8000
+
+# Each must leave the gate where it is. GATE: the library; TOP: the directory below / that it is in; PAGES: the directory of the first slice.
+KEPT = (
+    "mv TOP /other", "mv TOP/* /tmp", "mv $(dirname GATE) /other", "mv $(dirname PAGES) /other", "mv $(dirname $(dirname PAGES)) /other", "mv PAGES /other",
+    "mv GATE /other", "rm -rf TOP", "rmdir TOP", "rm -f GATE", "unlink GATE", "ln GATE /other", "ln -s /tmp TOP/link", "ln -sfn /tmp TOP",
+    "echo > GATE", "truncate -s 0 GATE", "cp /bin/true GATE", "chmod 0 GATE",
+    "echo > PAGES/limits", "rm -f PAGES/limits", "mv PAGES/limits /tmp", "chmod 0 PAGES/limits", "rm -f PAGES/counters", "mv PAGES/counters /tmp",
+    "touch PAGES/new", "mkdir TOP/slice/1",
+    "cp -a /etc /other; rm -rf /etc", "rmdir /etc", "mv /etc/ld.so.preload /etc/other", "rm -f /etc/ld.so.preload",
+    "unlink /etc/ld.so.preload", "ln /etc/ld.so.preload /etc/other", "ln -sf /dev/null /etc/ld.so.preload", "cp /dev/null /etc/ld.so.preload",
+    "echo > /etc/ld.so.preload", "truncate -s 0 /etc/ld.so.preload", "chmod 0 /etc/ld.so.preload", "echo > /tmp/x; mv -f /tmp/x /etc/ld.so.preload",
+    "umount /etc/ld.so.preload", "umount GATE", "umount -l TOP", "mount --move TOP /tmp", "mount --bind /dev/null /etc/ld.so.preload",
+    "mount --bind /tmp TOP", "mount -t tmpfs none TOP", "mount -o remount,rw,bind TOP", "mount -o remount,rw,bind /etc/ld.so.preload",
+    "pivot_root /tmp /tmp", "env -i PATH=$PATH true", "export LD_PRELOAD= ALIQUOT_SLICES=/tmp", "cd /tmp; mkdir 0; export ALIQUOT_SLICES=/tmp",
+)
+
+# /etc is in the image's lower layer and redirect_dir is off: the kernel refuses to rename it (EXDEV), and mv copies it, and cannot remove
+# what is mounted. In the other roots it can be renamed, and the preload file with it.
+ETC = ("mv /etc /other", "python3 -c 'import os; os.rename(\"/etc\", \"/other\")'")
+ROOTS_WITH_MOVABLE_ETC = ("redirect", "bare", "plain")
+
+# Refused by the runtime's default seccomp profile.
+NAMESPACE = ("unshare -Urm sh -c 'mount --bind /dev/null /etc/ld.so.preload && ASK'", "unshare -Urm sh -c 'mount --bind /tmp TOP && ASK'")
+
+# None of them is refused. CHROOT: a root with the program's libraries, and no preload file; the working directory stays outside of it.
+LOADER = "$(ls /lib64/ld-linux-*.so.* /lib/ld-linux-*.so.* 2>/dev/null | head -n 1)"
+CHROOT = """mkdir -p /tmp/root; for f in SAMPLE $(ldd SAMPLE $(ls /usr/lib64/libcuda.so.1) | grep -o '/[^ :]*'); do cp -L --parents $f /tmp/root; done
+cp -L --parents /usr/lib64/libcuda.so.1 LOADER /bin/sh $(ldd /bin/sh | grep -o '/[^ ]*') /tmp/root
+exec python3 -c 'import os; os.chdir("/"); os.chroot("/tmp/root"); os.environ.update(ALIQUOT_SIM_DIR="dev", LD_LIBRARY_PATH="/usr/lib64"); PROGRAM'"""
+# The dynamic linker asks by access(2) whether there is a preload file. The tracer turns the call into one that does not exist.
+TRACE = """cat >/tmp/trace.py <<'END'
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+pid = os.fork()
+if pid == 0:
+    libc.ptrace(0, 0, None, None)
+    os.execv(sys.argv[1], sys.argv[1:])
+os.waitpid(pid, 0)
+registers, entry, hidden = (ctypes.c_ulonglong * 27)(), True, False
+while not hidden:
+    libc.ptrace(24, pid, None, None)
+    os.waitpid(pid, 0)
+    libc.ptrace(12, pid, None, registers)
+    if entry and registers[15] == 21:
+        registers[15] = 2 ** 64 - 1
+        libc.ptrace(13, pid, None, registers)
+        hidden = True
+    entry = not entry
+libc.ptrace(17, pid, None, None)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+END
+exec python3 /tmp/trace.py SAMPLE --gpu-mem-mib MORE -- sh -c 'echo has it; read x'"""
+PASSING = {
+    "a dynamic linker with another path compiled in": f"sed 's|/etc/ld.so.preload|/etc/ld.so.preloaX|g' {LOADER} >/tmp/ld.so; chmod +x /tmp/ld.so; "
+                                                      "exec /tmp/ld.so HOLD",
+    "a root without a preload file": CHROOT.replace("PROGRAM", 'os.execv("SAMPLE", ["SAMPLE", "--gpu-mem-mib", "MORE", "--", "/bin/sh", "-c", '
+                                                    '"echo has it; read x"])'),
+}
+if platform.machine() == "x86_64":
+    PASSING["a tracer that hides the preload file"] = TRACE
+
+
+def expand(script, c):
+    gate = next(inside for inside in c.options["mounts"] if inside.endswith("/libaliquot.so"))
+    pages = os.path.dirname(next(inside for inside in c.options["mounts"] if inside.endswith("/0/limits")))
+    for name, text in (("ASK", "exec SAMPLE --gpu-mem-mib MORE -- echo has it"), ("HOLD", "SAMPLE --gpu-mem-mib MORE -- sh -c 'echo has it; read x'"),
+                       ("SAMPLE", SAMPLE), ("LOADER", LOADER), ("MORE", str(MORE)), ("GATE", gate), ("PAGES", pages), ("TOP", "/" + gate.split("/")[1])):
+        script = script.replace(name, text)
+    return script
+
+
+def descendants(pid):
+    found = [pid]
+    for p in found:
+        with open(f"/proc/{p}/task/{p}/children") as f:
+            found += [int(child) for child in f.read().split()]
+    return found
+
+
+class Tenant(node_simulated.SimulatedNode):
+    def tenant(self):
+        """A container's mounts, as the agent answered."""
+        lab = self.simulated()
+        c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
+        lab.wait(lambda: any(s.get("containerID") == "containerd://" + c.id for s in lab.get("a")["status"].get("containerStatuses", [])),
+                 "its status names it")
+        return lab, c
+
+    def specification(self, c, command, root, seccomp=False, host=()):
+        mounts = [[inside, host, read_only] for inside, (host, read_only) in c.options["mounts"].items()]
+        return json.dumps({"root": root, "mounts": mounts, "host": [os.path.dirname(SAMPLE), *host], "seccomp": seccomp,
+                           "env": {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}, "command": command})
+
+    def is_held(self, c, script, root, **more):
+        """The program asks for more than the slice: is it refused? Returns what was printed as well."""
+        p = subprocess.run([sys.executable, MAKER, self.specification(c, ["/bin/sh", "-c", expand(script, c)], root, **more)],
+                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+        said = p.stdout + p.stderr
+        self.assertNotEqual(p.returncode, 70, said)
+        return "CUDA_ERROR_OUT_OF_MEMORY" in said and "has it" not in said, said
+
+    def is_told(self, lab, c, process):
+        """The audit finds that the container holds more than its slice: its processes are those below the given one."""
+        for pid in descendants(process.pid):
+            folder = os.path.join(lab.proc, str(pid))
+            os.mkdir(folder)
+            with open(os.path.join(folder, "cgroup"), "w") as f:
+                f.write(f"0::/kubepods/burstable/pod{c.uid}/{c.id}\n")
+
+        def notes():
+            return [e.get("note") or e.get("message", "") for e in lab.api.get("/api/v1/namespaces/default/events")["items"]
+                    if e["reason"] == "GPUMemoryExceeded"]
+        lab.wait(notes, "an Event says so")
+        self.assertRegex(notes()[0], f"^container main: holds [0-9]+ MiB of gpu1, and its slice is {LIMIT} MiB")
+
+    def passes_and_is_told(self, script, root, **more):
+        lab, c = self.tenant()
+        p = subprocess.Popen([sys.executable, MAKER, self.specification(c, ["/bin/sh", "-c", expand(script, c)], root, **more)],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+        def end():
+            p.stdin.close()
+            p.wait()
+            p.stdout.close()
+        self.addCleanup(end)
+        said = []
+        for line in p.stdout:
+            said.append(line)
+            if line == "has it\n":
+                return self.is_told(lab, c, p)
+        self.fail("".join(said))
+
+    def test_the_container_works(self):
+        _, c = self.tenant()
+        for root in ROOTS:
+            held, said = self.is_held(c, "SAMPLE --gpu-mem-mib 1000 -- echo had it; nvidia-smi; ASK", root)
+            self.assertTrue(held, said)
+            self.assertIn("had it", said)
+            self.assertRegex(said, f" 0MiB / +{LIMIT}MiB ")
+            self.assertNotIn("ignored", said)
+
+    def test_what_cannot_take_the_gate_away(self):
+        _, c = self.tenant()
+        for root in ROOTS:
+            for attack in KEPT:
+                with self.subTest(root=root, attack=attack):
+                    held, said = self.is_held(c, f"{{ {attack}; }} >/tmp/said 2>&1; cat /tmp/said; ASK", root)
+                    self.assertTrue(held, said)
+
+    def test_moving_etc(self):
+        _, c = self.tenant()
+        for attack in ETC:
+            held, said = self.is_held(c, f"{attack}; ASK", "overlay")
+            self.assertTrue(held, said)
+        for root in ROOTS_WITH_MOVABLE_ETC:
+            with self.subTest(root=root):
+                self.passes_and_is_told("mv /etc /other; HOLD", root)
+
+    def test_namespaces(self):
+        _, c = self.tenant()
+        for attack in NAMESPACE:
+            with self.subTest(attack=attack):
+                held, said = self.is_held(c, f"{attack}; ASK", "overlay", seccomp=True)
+                self.assertTrue(held, said)
+                self.passes_and_is_told(attack.replace("ASK", 'exec SAMPLE --gpu-mem-mib MORE -- sh -c "echo has it; read x"'), "overlay")
+
+    def test_what_passes_the_gate_by_is_told(self):
+        for attack, script in PASSING.items():
+            with self.subTest(attack=attack):
+                self.passes_and_is_told(script, "overlay", seccomp=True)
+
+    def test_a_static_program_with_raw_system_calls(self):
+        lab, c = self.tenant()
+        text = self.specification(c, [sim.RAW, "/dev"], "overlay", seccomp=True, host=[os.path.dirname(sim.RAW)])
+        program = sim.Program(self, "/dev", prefix=[sys.executable, MAKER, text])
+        program.start(1)
+        self.assertEqual(program.memory(10, MORE << 20), sim.OK)
+        self.is_told(lab, c, program.process)
+
+
+if __name__ == "__main__":
+    if os.geteuid() != 0:
+        skip("a container of a runtime is made by root")
+    unittest.main(warnings="ignore")
