@@ -22,7 +22,7 @@ import sim  # noqa: E402  the static program, which is told what to do
 del sys.argv[1:3]
 sim.RAW = os.path.abspath(sim.RAW)
 MAKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fake", "container.py")
-ROOTS = ("overlay", "redirect", "bare", "plain")
+ROOTS = ("overlay", "redirect", "bare", "plain", "sealed")
 LIMIT, MORE = 2154, 8000
 
 # Each must leave the gate where it is. GATE: the library; TOP: the directory below / that it is in; PAGES: the directory of the first slice.
@@ -83,6 +83,24 @@ PASSING = {
     "a root without a preload file": CHROOT.replace("PROGRAM", 'os.execv("SAMPLE", ["SAMPLE", "--gpu-mem-mib", "MORE", "--", "/bin/sh", "-c", '
                                                     '"echo has it; read x"])'),
 }
+PASSING["another C library of the program's own"] = """cat >/tmp/own.py <<'END'
+import ctypes, sys
+libc = ctypes.CDLL(None)
+libc.dlmopen.restype = libc.dlsym.restype = ctypes.c_void_p
+cuda = libc.dlmopen(ctypes.c_long(-1), b"libcuda.so.1", 2)
+def call(name, *arguments):
+    r = ctypes.CFUNCTYPE(ctypes.c_int)(libc.dlsym(ctypes.c_void_p(cuda), name.encode()))(*arguments)
+    assert r == 0, (name, r)
+device, context, memory = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_uint64()
+call("cuInit", 0)
+call("cuDeviceGet", ctypes.byref(device), 0)
+call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+call("cuCtxSetCurrent", context)
+call("cuMemAlloc_v2", ctypes.byref(memory), ctypes.c_size_t(MORE << 20))
+print("has it", flush=True)
+sys.stdin.readline()
+END
+exec python3 /tmp/own.py"""
 if platform.machine() == "x86_64":
     PASSING["a tracer that hides the preload file"] = TRACE
 
@@ -166,6 +184,26 @@ class Tenant(node_simulated.SimulatedNode):
             self.assertRegex(said, f" 0MiB / +{LIMIT}MiB ")
             self.assertNotIn("ignored", said)
 
+    def test_a_container_with_the_mounts_of_an_older_agent(self):
+        """It starts again after an upgrade: what the kubelet was answered then leads to the new library."""
+        lab, c = self.tenant()
+        os.mkdir(os.path.join(lab.state, "gate"))
+        lab.restart_agent()
+        lab.wait_ready()
+        before = {"/run/aliquot/libaliquot.so": (os.path.join(lab.state, "gate/libaliquot.so"), True)}
+        for inside, (host, read_only) in c.options["mounts"].items():
+            if inside == "/etc/ld.so.preload":
+                before[inside] = (os.path.join(os.path.dirname(host), "preload"), True)
+            elif inside.startswith("/.aliquot/slice/"):
+                before[inside.replace("/.aliquot", "/run/aliquot")] = (host, read_only)
+            elif not inside.startswith("/.aliquot"):
+                before[inside] = (host, read_only)
+        c.options["mounts"] = before
+        held, said = self.is_held(c, "SAMPLE --gpu-mem-mib 1000 -- echo had it; nvidia-smi; ASK", "overlay")
+        self.assertTrue(held, said)
+        self.assertIn("had it", said)
+        self.assertNotIn("ignored", said)
+
     def test_what_cannot_take_the_gate_away(self):
         _, c = self.tenant()
         for root in ROOTS:
@@ -177,11 +215,18 @@ class Tenant(node_simulated.SimulatedNode):
     def test_moving_etc(self):
         _, c = self.tenant()
         for attack in ETC:
-            held, said = self.is_held(c, f"{attack}; ASK", "overlay")
-            self.assertTrue(held, said)
+            for root in "overlay", "sealed":
+                held, said = self.is_held(c, f"{attack}; ASK", root)
+                self.assertTrue(held, said)
         for root in ROOTS_WITH_MOVABLE_ETC:
             with self.subTest(root=root):
                 self.passes_and_is_told("mv /etc /other; HOLD", root)
+
+    def test_links_of_the_image(self):
+        """The runtime mounts where they lead to, and a link is no mount point."""
+        for link in "/etc", "/.aliquot":
+            with self.subTest(link=link):
+                self.passes_and_is_told(f"rm {link}; HOLD", "links")
 
     def test_namespaces(self):
         _, c = self.tenant()
@@ -205,7 +250,17 @@ class Tenant(node_simulated.SimulatedNode):
         self.is_told(lab, c, program.process)
 
 
-if __name__ == "__main__":
+def check():
+    """Ends the test with 77 where no container can be made."""
     if os.geteuid() != 0:
         skip("a container of a runtime is made by root")
+    for root in (*ROOTS, "links"):
+        text = json.dumps({"root": root, "mounts": [], "host": [], "seccomp": True, "env": {}, "command": ["/bin/true"]})
+        p = subprocess.run([sys.executable, MAKER, text], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if p.returncode == 70:
+            skip(p.stderr.strip())
+
+
+if __name__ == "__main__":
+    check()
     unittest.main(warnings="ignore")

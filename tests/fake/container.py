@@ -17,8 +17,9 @@ import sys
 import tempfile
 
 # overlay: the image brings /etc and /run, in its lower layer. redirect: so it is, and the file system is mounted with redirect_dir=on, as
-# metacopy=on implies. bare: the image brings neither /etc nor /run. plain: the root is a directory, as with the native snapshotter.
-ROOTS = ("overlay", "redirect", "bare", "plain")
+# metacopy=on implies. bare: the image brings neither /etc nor /run. plain: the root is a directory, as with the native snapshotter. sealed: as
+# overlay, and read-only (readOnlyRootFilesystem). links: the image brings /etc and /.aliquot as symbolic links.
+ROOTS = ("overlay", "redirect", "bare", "plain", "sealed", "links")
 CAPABILITIES = 0xA80425FB
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWPID = 0x20000, 0x8000000, 0x20000000
@@ -40,8 +41,14 @@ def mount(source, target, kind=None, flags=0, data=None):
 
 def make_image(folder, root):
     """The parts of an image that an attack can move. Programs and libraries are the machine's."""
-    for name in ("usr", "tmp", "proc", "dev") + (() if root == "bare" else ("etc", "run", "var")):
+    for name in ("usr", "tmp", "proc", "dev") + (() if root == "bare" else ("run", "var")):
         os.mkdir(os.path.join(folder, name))
+    if root == "links":
+        for link, target in ("etc", "var/etc"), (".aliquot", "var/aliquot"):
+            os.mkdir(os.path.join(folder, target))
+            os.symlink(target, os.path.join(folder, link))
+    elif root != "bare":
+        os.mkdir(os.path.join(folder, "etc"))
     for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
         if os.path.islink("/" + name):
             os.symlink(os.readlink("/" + name), os.path.join(folder, name))
@@ -103,12 +110,15 @@ def fill(merged, spec):
         bind(host, merged + inside, read_only)
 
 
-def enter(merged):
+def enter(merged, sealed):
     os.chdir(merged)
     call(LIBC.syscall(ctypes.c_long(SYS_PIVOT_ROOT), b".", b"."), "pivot_root")
     call(LIBC.umount2(b".", MNT_DETACH), "the old root")
     os.chdir("/")
     mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV)
+    if sealed:
+        mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV)
+        mount(None, "/", None, MS_REMOUNT | MS_BIND | MS_RDONLY)
 
 
 # ---- privileges ----
@@ -146,7 +156,7 @@ def contain(spec, base):
     mount("tmpfs", base, "tmpfs", 0, "size=64m")
     merged = make_root(base, spec["root"])
     fill(merged, spec)
-    enter(merged)
+    enter(merged, spec["root"] == "sealed")
     if spec["seccomp"]:
         filter_calls()
     drop()
