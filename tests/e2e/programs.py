@@ -16,6 +16,8 @@ import kube
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CARDS = os.environ.get("E2E_CARDS", "8xTesla-V100-SXM2-16GB:16160MiB")
+DRIVER = os.environ.get("E2E_DRIVER")
+SIMULATED = ("simulate-dir", DRIVER) if DRIVER else ("simulate", CARDS)  # the agent's option
 SYSTEM = "kube-system"
 DAEMONSET = "gpushare-device-plugin-ds"
 
@@ -103,8 +105,8 @@ class Host:
         access = os.environ.get("E2E_DEVICE_ACCESS", "cdi")
         self.agent = self.spawn("node", "--node-name", self.node, "--kubelet-dir", self.kubelet_dir, "--state-dir",
                                 os.path.join(self.dir, "state"), "--cdi-dir", os.environ.get("E2E_CDI_DIR", "/var/run/cdi"),
-                                "--cgroup-root", os.environ.get("E2E_CGROUP_ROOT", "/sys/fs/cgroup"), "--simulate",
-                                self.cards, "--gpu-mem-unit", self.unit, "--device-access", access, "--verbose")
+                                "--cgroup-root", os.environ.get("E2E_CGROUP_ROOT", "/sys/fs/cgroup"),
+                                "--{}={}".format(*SIMULATED), "--gpu-mem-unit", self.unit, "--device-access", access, "--verbose")
 
     def start(self):
         self.start_scheduler()
@@ -188,7 +190,7 @@ images:
 patches:
 - target: {{kind: DaemonSet, name: gpushare-device-plugin-ds}}
   patch: |-
-    - {{op: add, path: /spec/template/spec/containers/0/args/-, value: "--simulate={cards}"}}
+    - {{op: add, path: /spec/template/spec/containers/0/args/-, value: "--{option}={value}"}}
 """
 
 
@@ -215,7 +217,7 @@ class Deployed:
         scheduler_name, scheduler_tag = split_image(self.scheduler_image)
         with open(os.path.join(directory, "kustomization.yaml"), "w", encoding="utf-8") as f:
             f.write(OVERLAY.format(base="../base", name=name, tag=tag, scheduler_name=scheduler_name,
-                                   scheduler_tag=scheduler_tag, cards=CARDS))
+                                   scheduler_tag=scheduler_tag, option=SIMULATED[0], value=SIMULATED[1]))
         return directory
 
     def start(self):

@@ -1,0 +1,349 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Every key that Aliquot reads from a Pod, a Node or a ConfigMap, with every kind of wrong value, before a pod is bound and
+while it runs: keys.py ALIQUOT STORE_SERVER KUBECTL_INSPECT
+
+There is no admission in front of the API server here: what a user writes arrives. After each step the scheduler's ledger, the
+node agent and kubectl-inspect-cgpu must give the same sums as the kubelet's devices, and the neighbours of the pod must
+keep their allocations."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+import urllib.request
+
+from node_lab import ALLOCATION, GPU_CORE, GPU_MEM, INIT, Lab, NODE, NODE_PATH, PODS, by_card, container, create_many, pod
+
+ALIQUOT, STORE, INSPECT = sys.argv[1:4]
+del sys.argv[1:4]
+
+CARDS = "4xTesla-V100-SXM2-16GB:16160MiB"
+UNIT_MIB, CARD_MIB, UNITS = 128, 16160, 126
+CORE_KEY = "gpushare.alibabacloud.com/core-percentage"
+PREFIX = "scheduler.framework.gpushare."
+MISCONFIGURED, FENCE_MISCONFIGURED = "GPUShareMisconfigured", "GPUFenceMisconfigured"
+
+# Values by kind. A key that holds JSON and a key that holds a number are wrong in different ways; "other" is the value of
+# another pod, and "contradicting" names a card or an amount that is not the pod's.
+JSON_VALUES = {
+    "empty": "", "malformed": "{", "not-an-object": "[1]", "huge": '{"0":{"0":4294967295}}',
+    "over": '{"0":{"0":99999999999999999999}}', "negative": '{"0":{"0":-1}}', "contradicting": '{"0":{"3":126,"2":126}}',
+    "no-such-container": '{"7":{"0":100}}', "no-such-card": '{"0":{"255":1}}', "long": "{" + " " * 60000 + "}",
+}
+TEXT_VALUES = {"empty": "", "malformed": "x", "huge": "99999999999999999999", "negative": "-5", "contradicting": "3"}
+SYSTEM_KEYS = {
+    PREFIX + "allocation": JSON_VALUES, CORE_KEY: JSON_VALUES, INIT: JSON_VALUES,
+    PREFIX + "assigned": TEXT_VALUES, PREFIX + "assume-time": TEXT_VALUES, "aliquot.dev/resize-status": TEXT_VALUES,
+    "ALIYUN_COM_GPU_MEM_IDX": TEXT_VALUES, "ALIYUN_COM_GPU_MEM_DEV": TEXT_VALUES, "ALIYUN_COM_GPU_MEM_POD": TEXT_VALUES,
+    "ALIYUN_COM_GPU_MEM_ASSIGNED": TEXT_VALUES, "ALIYUN_COM_GPU_MEM_ASSUME_TIME": TEXT_VALUES,
+}
+# Nothing reads these yet: they must stay as the user wrote them.
+USER_KEYS = ("aliquot.dev/gpu-type", "aliquot.dev/gpu-uuid", "aliquot.dev/gpu-mem", "aliquot.dev/gpu-core")
+
+# Keys of a Node that its administrator writes: values that are refused, said in the condition, and change nothing.
+NODE_ANNOTATIONS = {
+    "aliquot.dev/max-pods-per-card": ("20 ", "x", "-1", "99999999999999999999"),
+    "aliquot.dev/allow-mixed": ("yes", "TRUE", "1"),
+    "aliquot.dev/gpu-mem-unit": ("128Mi", "0GiB", "-1GiB", "99999999999GiB", "64GiB"),
+    "aliquot.dev/policy": ("9", "x", "-1"),
+    "aliquot.dev/max-inst": ("0", "x", "-1"),
+    "aliquot.dev/prio-ratio": ("19", "100", "x"),
+    "aliquot.dev/place-while-changing": ("yes", "1"),
+    "aliquot.dev/gpu-mem-unit-change": ("now", "true"),
+}
+NODE_LABELS = {"ack.node.gpu.schedule": ("core-mem", "x", "CGPU"), "ack.node.gpu.placement": ("Spread", "x")}
+# Keys of a Node that its agent owns: what others write there is put right.
+AGENT_KEYS = {
+    "aliquot.dev/cards": ("", "[", '[{"index":0,"units":4294967295}]', '[{"index":0,"units":-1}]'),
+    "aliquot.dev/held-slices": ("[", '[{"pod":"a/b","uid":"u","allocation":{"0":{"0":4294967295}}}]', "x"),
+    "aliquot.dev/mode-in-force": ("", "x", "share"),
+    "aliquot.dev/gpu-mem-unit-in-force": ("", "x", "GiB"),
+    "aliquot.dev/change-pending": ("x",),
+}
+FENCES = {  # key of the ConfigMap's data, value -> is the value refused?
+    "devices": ("[{", "x", "[{deviceId: -1, healthy: false}]", "[{deviceId: 256, healthy: false}]",
+                "[{deviceId: 99999999999999999999, healthy: false}]"),
+    "gpus": ("x", "-1", "256", "99999999999999999999", "0,,"),
+}
+
+
+def cases():
+    """(name, key, value) of every wrong system key. The value `absent` removes the key."""
+    for k, (key, values) in enumerate(SYSTEM_KEYS.items()):
+        yield f"k{k}-absent", key, None
+        for kind, value in values.items():
+            yield f"k{k}-{kind}", key, value
+
+
+class Keys(unittest.TestCase):
+    def setUp(self):
+        self.lab = Lab(ALIQUOT, STORE, cards=CARDS, unit="128MiB", annotations={
+            "aliquot.dev/max-pods-per-card": "200"})
+        self.addCleanup(self.close)
+        self.lab.schedule(with_extender=True)
+        for i in range(2):
+            self.lab.create(pod(f"neighbour-{i}", container("main", 30, 20)))
+        for i in range(2):
+            self.lab.wait_phase(f"neighbour-{i}", "Running")
+        self.settle()
+        self.neighbours = self.places("neighbour-")
+
+    def close(self):
+        self.lab.close()
+        self.assertEqual(self.lab.faults(), [], self.lab.log_tail())
+
+    # ---- what each part of the system says ----
+
+    def pods(self, prefix=""):
+        return [o for o in self.lab.api.get(PODS)["items"] if o["metadata"]["name"].startswith(prefix)]
+
+    def devices(self):
+        """Units by card: what the kubelet's device manager has given to the pods."""
+        given = [0] * len(self.lab.units)
+        for o in self.pods():
+            ids = set()
+            for c in o["spec"].get("initContainers", []) + o["spec"]["containers"]:
+                ids |= self.lab.kubelet.manager.container_devices(o["metadata"]["uid"], c["name"], GPU_MEM) or set()
+            for card, n in by_card(ids).items():
+                given[card] += n
+        return given
+
+    def ledger(self):
+        found = self.lab.inspect()["nodes"]
+        return [d["usedGPU"] for d in found[0]["devs"]] if found else []
+
+    def inspected(self):
+        """The sums of kubectl-inspect-cgpu over the same objects."""
+        items = [dict(self.lab.node(), kind="Node", apiVersion="v1")]
+        items += [dict(o, kind="Pod", apiVersion="v1") for o in self.pods()]
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
+            json.dump({"kind": "List", "apiVersion": "v1", "items": items}, f)
+            f.flush()
+            out = subprocess.run([INSPECT, "-o", "json", "--from", f.name], capture_output=True, text=True, check=False)
+        self.assertEqual(out.returncode, 0, out.stderr)
+        found = json.loads(out.stdout)["nodes"]
+        return [d["usedGPU"] for d in found[0]["devs"]] if found else []
+
+    def agents(self):
+        """MiB that the agent's metrics name as given, over all containers."""
+        metrics = self.lab.metrics()
+        return sum(int(v) for k, v in metrics.items() if k.startswith("DCGM_CUSTOM_CONTAINER_MEM_ALLOCATED{"))
+
+    def given_mib(self):
+        return sum(CARD_MIB * n // UNITS for o in self.pods() for n in self.place_of(o).values())
+
+    def place_of(self, o):
+        ids = set()
+        for c in o["spec"]["containers"]:
+            ids |= self.lab.kubelet.manager.container_devices(o["metadata"]["uid"], c["name"], GPU_MEM) or set()
+        return by_card(ids)
+
+    def places(self, prefix):
+        """What a pod has: the devices, and the annotations that say so."""
+        return {o["metadata"]["name"]: (self.place_of(o), o["metadata"]["annotations"].get(ALLOCATION),
+                                        o["metadata"]["annotations"].get(CORE_KEY)) for o in self.pods(prefix)}
+
+    def settle(self, inspect=True):
+        """Waits until all agree. The message says which did not."""
+        said = {}
+
+        def agree():
+            said.update(devices=self.devices(), ledger=self.ledger(), agent=self.agents(), given=self.given_mib())
+            said["inspect"] = self.inspected() if inspect else said["devices"]
+            return said["devices"] == said["ledger"] == said["inspect"] and said["agent"] == said["given"]
+        try:
+            self.lab.wait(agree, "the ledger, the agent and inspect agree")
+        except AssertionError as error:
+            raise AssertionError(f"{said}\n{error}") from None
+
+    def unchanged(self):
+        self.assertEqual(self.places("neighbour-"), self.neighbours)
+
+    def condition(self, kind):
+        for c in self.lab.node().get("status", {}).get("conditions", []):
+            if c["type"] == kind:
+                return c
+        return {"status": "absent", "message": ""}
+
+    def filter(self, mem):
+        body = {"Pod": pod("probe", container("main", mem)), "NodeNames": [NODE]}
+        body["Pod"]["metadata"]["annotations"] = {}
+        body["Pod"]["spec"]["containers"][0]["resources"]["limits"][GPU_CORE] = "5"
+        request = urllib.request.Request(f"http://{self.lab.extender_address}/gpushare-scheduler/filter",
+                                         json.dumps(body).encode(), {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return json.load(answer)
+
+    def fits(self, mem):
+        return self.filter(mem)["NodeNames"] == [NODE]
+
+    # ---- pods ----
+
+    def test_pod_keys_before_binding(self):
+        """The Binding overwrites the system keys that it sets and empties the others; user keys stay."""
+        objects = []
+        for name, key, value in cases():
+            notes = {} if value is None else {key: value}
+            notes.update({k: "mine" for k in USER_KEYS})
+            objects.append(pod("before-" + name, container("main", 1, 0), annotations=notes))
+        other = self.pods("neighbour-0")[0]["metadata"]["annotations"]
+        for k, key in enumerate(SYSTEM_KEYS):
+            if key in other:
+                objects.append(pod(f"before-other-{k}", container("main", 1, 0), annotations={key: other[key]}))
+        self.lab.api.patch(NODE_PATH, {"metadata": {"annotations": {"aliquot.dev/allow-mixed": "true"}}})
+        names = create_many(self.lab, objects)
+        for name in names:
+            self.lab.wait_phase(name, "Running")
+        self.settle()
+        self.unchanged()
+        for o in self.pods("before-"):
+            notes = o["metadata"]["annotations"]
+            name = o["metadata"]["name"]
+            (card, n), = self.place_of(o).items()
+            self.assertEqual(json.loads(notes[ALLOCATION]), {"0": {str(card): 1}}, name)
+            self.assertEqual(n, 1, name)
+            self.assertEqual(notes.get(CORE_KEY, ""), "", name)
+            self.assertEqual(notes.get(INIT, ""), "", name)
+            self.assertEqual(notes.get("aliquot.dev/resize-status", ""), "", name)
+            self.assertEqual(notes["ALIYUN_COM_GPU_MEM_IDX"], str(card), name)
+            self.assertEqual(notes["ALIYUN_COM_GPU_MEM_POD"], "1", name)
+            if "-other-" not in name:
+                self.assertEqual({k: notes.get(k) for k in USER_KEYS}, {k: "mine" for k in USER_KEYS}, name)
+
+    def test_pods_that_ask_for_nothing(self):
+        """A pod without our resources counts nothing, whatever its annotations say."""
+        before = self.ledger()
+        for i, values in enumerate(zip(JSON_VALUES.values(), list(TEXT_VALUES.values()) * 2)):
+            notes = {k: values[0] if v is JSON_VALUES else values[1] for k, v in SYSTEM_KEYS.items()}
+            self.lab.create(pod(f"nothing-{i}", container("main"), annotations=notes, nodeName=NODE))
+        for i in range(len(JSON_VALUES)):
+            self.lab.wait_phase(f"nothing-{i}", "Running")
+        self.settle(inspect=False)
+        self.assertEqual(self.ledger(), before)
+        self.unchanged()
+
+    def test_pod_keys_while_running(self):
+        """What somebody writes over a running pod's system keys is put back from the agent's records."""
+        self.lab.api.patch(NODE_PATH, {"metadata": {"annotations": {"aliquot.dev/allow-mixed": "true"}}})
+        found = list(cases())
+        create_many(self.lab, [pod("while-" + name, container("main", 1, 0)) for name, _, _ in found])
+        for name, _, _ in found:
+            self.lab.wait_phase("while-" + name, "Running")
+        self.lab.wait(lambda: all(o["metadata"]["annotations"].get(PREFIX + "assigned") == "true"
+                                  for o in self.pods("while-")), "all are assigned")
+        self.settle()
+        own = self.places("while-")
+        kept = {o["metadata"]["name"]: dict(o["metadata"]["annotations"]) for o in self.pods("while-")}
+        for name, key, value in found:
+            self.lab.api.patch(f"{PODS}/while-{name}", {"metadata": {"annotations": {key: value}}})
+
+        def wrong():
+            return [o["metadata"]["name"] for o in self.pods("while-") for k in SYSTEM_KEYS
+                    if (o["metadata"]["annotations"].get(k) or "") != (kept[o["metadata"]["name"]].get(k) or "")
+                    and "assume-time" not in k.lower().replace("_", "-")]
+        self.lab.wait(lambda: not wrong(), "all annotations are repaired", 400)
+        self.settle()
+        self.assertEqual(self.places("while-"), own)
+        self.unchanged()
+
+    # ---- nodes ----
+
+    def wrong_node_key(self, patch, undo, key, value):
+        total = self.lab.units
+        self.lab.api.patch(NODE_PATH, patch)
+        self.lab.wait(lambda: self.condition(MISCONFIGURED)["status"] == "True" and
+                      key in self.condition(MISCONFIGURED)["message"],
+                      f"{key}={value!r} is said; {self.condition(MISCONFIGURED)}")
+        self.settle()
+        self.assertEqual([d["totalGPU"] for d in self.lab.inspect()["nodes"][0]["devs"]], total, (key, value))
+        self.assertTrue(self.fits(UNITS - 60), (key, value))
+        self.assertFalse(self.fits(UNITS + 1), (key, value))
+        self.unchanged()
+        self.lab.api.patch(NODE_PATH, undo)
+        self.lab.wait(lambda: self.condition(MISCONFIGURED)["status"] != "True", f"{key} is right again")
+
+    def test_node_annotations(self):
+        for key, values in NODE_ANNOTATIONS.items():
+            was = self.lab.node_annotation(key)
+            for value in values:
+                with self.subTest(key=key, value=value):
+                    self.wrong_node_key({"metadata": {"annotations": {key: value}}},
+                                        {"metadata": {"annotations": {key: was}}}, key, value)
+
+    def test_node_labels(self):
+        for key, values in NODE_LABELS.items():
+            was = self.lab.node()["metadata"]["labels"].get(key)
+            for value in values:
+                with self.subTest(key=key, value=value):
+                    self.wrong_node_key({"metadata": {"labels": {key: value}}}, {"metadata": {"labels": {key: was}}},
+                                        key, value)
+
+    def test_one_wrong_key_hides_no_other(self):
+        """A card that is fenced, and a slice that is held, are seen while every other key is wrong."""
+        wrong = {key: values[0] for key, values in NODE_ANNOTATIONS.items()}
+        self.lab.api.patch(NODE_PATH, {"metadata": {"annotations": wrong}})
+        self.lab.wait(lambda: all(key in self.condition(MISCONFIGURED)["message"] for key in
+                                  ("aliquot.dev/max-pods-per-card", "aliquot.dev/allow-mixed", "aliquot.dev/gpu-mem-unit")),
+                      "the condition names the wrong keys")
+        self.assertTrue(self.fits(UNITS))
+        self.fence("gpus", ",".join(str(i) for i in range(4)))
+        self.lab.wait(lambda: not self.fits(1), "all cards are fenced")
+        self.lab.api.delete("/api/v1/namespaces/kube-system/configmaps/unhealthy-gpu-" + NODE)
+        self.lab.wait(lambda: self.fits(UNITS), "no card is fenced")
+        self.lab.api.patch(NODE_PATH, {"metadata": {"labels": {"ack.node.gpu.schedule": "cgpu"}}})
+        self.lab.wait(lambda: not self.fits(1), "a change of mode waits, and no new slice is placed")
+        self.lab.api.patch(NODE_PATH, {"metadata": {"labels": {"ack.node.gpu.schedule": "core_mem"}}})
+        self.lab.wait(lambda: self.fits(UNITS), "slices are placed again")
+        self.unchanged()
+
+    def test_keys_of_the_agent(self):
+        for key, values in AGENT_KEYS.items():
+            for value in values:
+                with self.subTest(key=key, value=value):
+                    was = self.lab.node_annotation(key)
+                    self.lab.api.patch(NODE_PATH, {"metadata": {"annotations": {key: value}}})
+                    self.lab.wait(lambda: (self.lab.node_annotation(key) or "") == (was or ""), f"{key} is put right")
+                    self.lab.wait(lambda: self.fits(UNITS), "the node is as before")
+                    self.settle()
+                    self.unchanged()
+
+    # ---- ConfigMaps ----
+
+    def fence(self, key, value):
+        name = "unhealthy-gpu-" + NODE if key == "gpus" else NODE + "-device-status"
+        path = "/api/v1/namespaces/kube-system/configmaps"
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "kube-system"},
+                "data": {key: value}}
+        if any(o["metadata"]["name"] == name for o in self.lab.api.get(path)["items"]):
+            self.lab.api.patch(f"{path}/{name}", {"data": {key: value}})
+        else:
+            self.lab.api.post(path, body)
+
+    def test_fences(self):
+        """A wrong value is said, and keeps the cards that were fenced before."""
+        good = {"devices": "[{deviceId: 0, deviceType: gpu, healthy: false}]", "gpus": "0"}
+        for key, values in FENCES.items():
+            self.fence(key, ",".join("0123") if key == "gpus" else
+                       "[" + ",".join("{deviceId: %d, healthy: false}" % i for i in range(4)) + "]")
+            self.lab.wait(lambda: not self.fits(1), "all cards are fenced")
+            for value in values:
+                with self.subTest(key=key, value=value):
+                    self.fence(key, value)
+                    self.lab.wait(lambda: self.condition(FENCE_MISCONFIGURED)["status"] == "True" and
+                                  re.search(key, self.condition(FENCE_MISCONFIGURED)["message"]), f"{value!r} is said")
+                    self.assertFalse(self.fits(1))
+                    self.settle()
+                    self.unchanged()
+            self.fence(key, good[key])
+            self.lab.wait(lambda: self.fits(UNITS), "one card is fenced")
+            self.lab.wait(lambda: self.condition(FENCE_MISCONFIGURED)["status"] == "False", "it is right again")
+            self.fence(key, "")
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHONUNBUFFERED", "1")
+    unittest.main(verbosity=2)
