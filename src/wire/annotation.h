@@ -32,8 +32,7 @@
 
 #define ANNOTATION_RESIZE_STATUS "aliquot.dev/resize-status"
 
-/* System keys of a pod: its allocation. Only the scheduler's Binding and the node agent write them; where a user wrote
- * one, admission drops it and the Binding empties it. In the order of pod_system_keys() below. */
+/* System keys: only the scheduler's Binding and the node agent write them. A user's value is dropped or emptied. */
 #define POD_SYSTEM_KEYS(X)                                                                                   \
         X(allocation, ANNOTATION_ALLOCATION)                                                                 \
         X(assigned, ANNOTATION_ASSIGNED)                                                                     \
@@ -81,11 +80,8 @@
 
 enum { ANNOTATION_E_MALFORMED = 1 };
 
-/* A card index over this is refused when read: no machine has so many, and an array is sized by it. */
-enum { CARD_INDEX_MAX = 255 };
-
-/* Nor has a pod so many containers: a longer list, or an index beyond, is refused. */
-enum { CONTAINER_INDEX_MAX = 1023 };
+/* Larger indexes of cards and of containers are refused when read; arrays are sized by them. */
+enum { CARD_INDEX_MAX = 255, CONTAINER_INDEX_MAX = 1023 };
 
 /* What one container holds on one card: units of memory or percent of compute, as the annotation says. */
 typedef struct AllocationEntry {
