@@ -10,6 +10,7 @@ import re
 import unittest
 
 import kube
+import programs
 import suite
 from kube import container, pod
 
@@ -128,3 +129,21 @@ class Attacks(suite.Scenario):
         self.shell("fast", "nohup /ld /programs/aliquot-sample --seconds 120 > /out 2>&1 &")
         found = kube.until("no Event about compute", lambda: self.events("fast", "GPUComputeExceeded"), 120)
         print("compute:", found[0]["message"], flush=True)
+
+    def test_killed(self):
+        """With --on-excess=kill the processes that hold too much are ended, and the Event says so."""
+        if not isinstance(suite.World.programs, programs.Deployed):
+            self.skipTest("the agent is not deployed here")
+        suite.World.programs.restart_with_option("--on-excess=kill")
+        self.addCleanup(suite.World.programs.restart_with_option, "--on-excess=report")
+        self.victim("good")
+        self.victim("bad")
+        has, out = self.take("bad", ATTACKS["raw system calls"][1])
+        self.assertTrue(has, out)
+        found = kube.until("no Event", lambda: self.events("bad", "GPUMemoryExceeded"), 60)
+        kube.until("the program goes on", lambda: "ended" in self.shell("bad", "cat /out")[1], 60)
+        print("kill:", found[0]["message"], flush=True)
+        self.assertIn("killed", found[0]["message"])
+        code, out = self.shell("good", "/programs/aliquot-sample --gpu-mem-mib 1500")
+        self.assertEqual(code, 0, out)
+        self.assertEqual(self.events("good", "GPUMemoryExceeded"), [])

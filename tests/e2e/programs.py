@@ -267,6 +267,12 @@ class Deployed:
             [{"op": "replace", "path": f"/spec/template/spec/containers/0/args/{at}", "value": f"--gpu-mem-unit={unit}"}]))
         self.wait_rolled()
 
+    def restart_with_option(self, option):
+        """One more argument of the agent, by a patch of the DaemonSet. The last of several of one name counts."""
+        kube.kubectl("patch", "daemonset", DAEMONSET, "-n", SYSTEM, "--type=json", "-p", json.dumps(
+            [{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": option}]))
+        self.wait_rolled()
+
     def wait_rolled(self):
         kube.kubectl("rollout", "status", f"daemonset/{DAEMONSET}", "-n", SYSTEM, "--timeout=120s", timeout=150)
 
