@@ -79,6 +79,9 @@
 /* On a node: slices are held here, so the agent must stay whatever the mode label says. */
 #define LABEL_HOLDS_SLICES "aliquot.dev/holds-slices"
 
+/* Type of a node's condition, written by the leading scheduler: a ConfigMap that fences cards is not understood. */
+#define CONDITION_FENCES "GPUFenceMisconfigured"
+
 enum { ANNOTATION_E_MALFORMED = 1 };
 
 /* A card index over this is refused when read: no machine has so many, and an array is sized by it. */
