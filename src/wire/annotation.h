@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Names and formats of CONTRACT sections 1, 3, 4 and 13: what is written into Kubernetes objects, and nothing
- * else decides it. */
+/* Names and formats of what is written into Kubernetes objects. */
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -79,16 +78,10 @@
 /* On a node: slices are held here, so the agent must stay whatever the mode label says. */
 #define LABEL_HOLDS_SLICES "aliquot.dev/holds-slices"
 
-/* Type of a node's condition, written by the leading scheduler: a ConfigMap that fences cards is not understood. */
-#define CONDITION_FENCES "GPUFenceMisconfigured"
-
 enum { ANNOTATION_E_MALFORMED = 1 };
 
-/* A card index over this is refused when read: no machine has so many, and an array is sized by it. */
-enum { CARD_INDEX_MAX = 255 };
-
-/* Nor has a pod so many containers: a longer list, or an index beyond, is refused. */
-enum { CONTAINER_INDEX_MAX = 1023 };
+/* Larger indexes of cards and of a pod's containers are refused when read: arrays are sized by them. */
+enum { CARD_INDEX_MAX = 255, CONTAINER_INDEX_MAX = 1023 };
 
 /* What one container holds on one card: units of memory or percent of compute, as the annotation says. */
 typedef struct AllocationEntry {

@@ -73,6 +73,9 @@ typedef struct NodeAnnotations {
         Str place_while_changing, unit_change;
 } NodeAnnotations;
 
+/* Type of a node's condition, written by the leading scheduler: a ConfigMap that fences cards is not understood. */
+#define CONDITION_FENCES "GPUFenceMisconfigured"
+
 typedef struct Node {
         ObjectMeta meta;
         NodeAnnotations annotations;
