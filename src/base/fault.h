@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 
 typedef struct Fault {
-        char text[512]; /* one sentence without a full stop; cut, never overrun; "" when nothing was said */
+        char text[1024]; /* one sentence without a full stop; cut, never overrun; "" when nothing was said */
 } Fault;
 
 #define FAULT_NULL ((Fault){.text = ""})

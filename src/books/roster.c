@@ -164,7 +164,7 @@ static int take_grant(RosterPod *pod, Roster *r, const Pod *object) {
         if (e != 0)
                 return e < 0 ? e : 0;
         spec.uid = str_from(pod->uid);
-        pod->placed = spec.n_slices > 0;
+        pod->placed = spec.n_slices > 0 && spec.pending_mem == 0;
         pod->assigned = str_eq(object->annotations.assigned, STR("true"));
         return grant_new(r->ledger, &spec, &pod->grant);
 }
@@ -175,6 +175,7 @@ static int take_names(RosterPod *pod, const Pod *object) {
         pod->api_uid = str_dup(object->meta.uid);
         pod->namespace_ = str_dup(object->meta.namespace_);
         pod->name = str_dup(object->meta.name);
+        pod->carried = pod_system_keys(object);
         for (size_t i = 0; i < object->n_containers; i++)
                 pod->other_devices |= object->containers[i].other_devices;
         return pod->uid && pod->api_uid && pod->namespace_ && pod->name ? 0 : -ENOMEM;
@@ -331,7 +332,8 @@ void roster_list_end(Roster *r) {
 int roster_node(Roster *r, const Node *node, Fault *fault) {
         int e = ledger_node_set(r->ledger, node, fault);
 
-        r->has_cards |= e == 0 && !str_is_empty(node->annotations.cards);
+        if (e >= 0 && !str_is_empty(node->annotations.cards))
+                r->has_cards |= e == 0 || ledger_node_n_cards(roster_ledger_node(r)) > 0;
         return e;
 }
 
@@ -398,8 +400,8 @@ static int compare_shares(const void *a, const void *b) {
         return (x->card > y->card) - (x->card < y->card);
 }
 
-/* The annotation's amounts where they are those of the limits; the kubelet counts by the limits alone, so that other amounts
- * are spread evenly over the annotation's cards. */
+/* The grant's amounts, which are those of the limits. Where the node placed the pod itself and they differ, the limit is
+ * divided evenly over the cards, because the kubelet counts by the limits alone. */
 size_t roster_shares(const RosterPod *pod, const RosterContainer *c, DeviceKind kind, CardShare *ret) {
         uint32_t asked = roster_asks(pod, c, kind);
         const Slice *slices;

@@ -40,9 +40,10 @@ typedef struct RosterPod {
         size_t n_ids;
         Request request;    /* what they ask together */
         char *refusal;      /* why it can never be served; NULL for all others */
-        bool placed;        /* its annotations name cards */
+        bool placed;        /* its annotations name cards for every container that asks */
         bool assigned;      /* and say that the node has given them out */
         bool other_devices; /* it asks other device plugins as well */
+        uint32_t carried;   /* pod_system_keys() of its object */
         uint32_t generation;
 } RosterPod;
 
@@ -74,7 +75,8 @@ void roster_list_begin(Roster *r);
 int roster_pod(Roster *r, ReflectorEvent event, Str text);
 void roster_list_end(Roster *r);
 
-/* The node object. 0, LEDGER_E_NODE with a fault (the last good description stays), or -ENOMEM. */
+/* The node object: 0, LEDGER_E_NODE with a fault that names the keys that do not decode, or -ENOMEM, as from
+ * ledger_node_set(). */
 int roster_node(Roster *r, const Node *node, Fault *fault);
 LedgerNode *roster_ledger_node(const Roster *r); /* NULL before the node object has come */
 

@@ -90,7 +90,7 @@ static void write_patch(const Tale *tale, const RosterPod *pod, Buf *out) {
         slices = grant_slices(pod->grant, &n);
         if (tale->place)
                 grant_annotations_write(slices, n, grant_node(pod->grant), tale->assigned,
-                                        clock_realtime_nsec(), &annotations);
+                                        clock_realtime_nsec(), pod->carried, &annotations);
         else
                 write_assigned(pod, &annotations);
         json_write_init(&w, out);

@@ -77,8 +77,25 @@ static size_t node_table(const InspectView *v, const InspectNode *n, Buf *text) 
         pods_header(n, text);
         start = text->len;
         for (size_t p = 0; p < n->n_pods; p++)
-                pod_line(n, &n->pods[p], text);
+                if (inspect_pod_holds(&n->pods[p]))
+                        pod_line(n, &n->pods[p], text);
         return text->len - start;
+}
+
+/* Under the node's table, a line for each pod whose annotations differ from its limits; usually none. */
+static void differences(const InspectNode *n, Buf *text) {
+        for (size_t p = 0; p < n->n_pods; p++) {
+                const InspectPod *pod = &n->pods[p];
+                _cleanup_buf_ Buf line = BUF_NULL;
+
+                if (str_is_empty(pod->difference))
+                        continue;
+                buf_appendf(&line, STR_FMT "/" STR_FMT ": " STR_FMT, STR_ARG(pod->namespace_),
+                            STR_ARG(pod->name), STR_ARG(pod->difference));
+                text->broken |= line.broken;
+                table_cell(text, buf_str(&line));
+                table_line_close(text);
+        }
 }
 
 static void sums(const InspectView *v, Buf *text) {
@@ -111,6 +128,7 @@ int inspect_print_details(Inspect *i, Str node, Buf *out, Fault *fault) {
                         dashes = pod_lines + 10;
                 node_sums(&v.nodes[n], &text);
                 table_dashes(&text, dashes);
+                differences(&v.nodes[n], &text);
         }
         sums(&v, &text);
         r = buf_result(&text);

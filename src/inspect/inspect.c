@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/quantity.h"
 #include "inspect/holding.h"
+#include "share/join.h"
 #include "share/unit.h"
 
 int inspect_new(Inspect **ret) {
@@ -85,22 +86,39 @@ static int node_cards(Inspect *i, const Node *node, uint64_t count, InspectNode 
         return 0;
 }
 
-/* The unit's name: the annotation; without it the guess of the tool that users know, which calls it MiB when
- * a card has more than 100 of them. */
+/* false: the annotation is absent, or is no unit and was passed over. */
+static bool read_unit(Str said, const char *key, MemoryUnit *ret, Fault *fault) {
+        Fault why;
+
+        if (str_is_empty(said))
+                return false;
+        if (memory_unit_parse(said, ret) == 0)
+                return true;
+        (void) fault_set(&why, 0, "annotation %s is \"" STR_FMT "\", which is no unit: passed over", key,
+                         STR_ARG(said));
+        fault_join(fault, &why);
+        return false;
+}
+
+/* The unit's name: what the node's agent says is in force; else the annotation that asks for it; else the guess of the
+ * tool that users know, which calls it MiB when a card has more than 100 of them. */
 static int node_unit(Inspect *i, const Node *node, InspectNode *row, Fault *fault) {
-        Str said = node->annotations.unit;
+        const NodeAnnotations *a = &node->annotations;
+        Str said = a->unit_in_force;
+        bool good, mib = false;
         MemoryUnit unit;
-        bool mib = false;
 
         row->unit_mib = 1024;
-        if (!str_is_empty(said) && memory_unit_parse(said, &unit) == 0) {
+        good = read_unit(said, ANNOTATION_UNIT_IN_FORCE, &unit, fault);
+        if (!good) {
+                said = a->unit;
+                good = read_unit(said, ANNOTATION_UNIT, &unit, fault);
+        }
+        if (good) {
                 row->unit_mib = unit.mib;
                 row->unit_text = arena_str(&i->rows, said);
                 return row->unit_text.data ? 0 : -ENOMEM;
         }
-        if (!str_is_empty(said))
-                (void) fault_set(fault, 0, "annotation %s is \"" STR_FMT "\", which is no unit: passed over",
-                                 ANNOTATION_UNIT, STR_ARG(said));
         for (size_t k = 0; k < row->n_described; k++)
                 mib |= row->card_units[k] > 100;
         if (mib)
@@ -175,7 +193,7 @@ static int add_pod(Inspect *i, Str object, Fault *fault) {
         if (str_is_empty(pod.node_name) || pod_is_terminal(&pod))
                 return 0;
         r = holding_from_pod(&pod, &i->scratch, &i->rows, &row, fault);
-        if (r == 0 && (row.n_uses > 0 || row.pending_mem > 0 || row.pending_core > 0))
+        if (r == 0 && (inspect_pod_holds(&row) || !str_is_empty(row.difference)))
                 r = pod_keep(i, &pod, &row);
         if (fault && fault->text[0])
                 (void) fault_wrap(fault, r, "pod " STR_FMT "/" STR_FMT, STR_ARG(pod.meta.namespace_),

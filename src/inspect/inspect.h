@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The report of `kubectl inspect cgpu`: fed with objects one at a time, printed byte for byte as CONTRACT
- * section 11 says. libc only. */
+/* The report of `kubectl inspect cgpu`: fed with objects one at a time, printed byte for byte as older tools print it.
+ * libc only. */
 
 #include "base/buf.h"
 #include "base/fault.h"
@@ -24,5 +24,8 @@ int inspect_add(Inspect *i, Str kind, Str object, Fault *fault);
 int inspect_print_summary(Inspect *i, Str node, Buf *out, Fault *fault);
 int inspect_print_details(Inspect *i, Str node, Buf *out, Fault *fault);
 int inspect_print_json(Inspect *i, Str node, Buf *out, Fault *fault);
+
+/* How many pods on these nodes have annotations whose amounts differ from their limits: 0 with *ret, and errors as above. */
+int inspect_count_differences(Inspect *i, Str node, size_t *ret, Fault *fault);
 
 DEFINE_CLEANUP(Inspect *, inspect_free)

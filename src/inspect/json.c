@@ -20,6 +20,28 @@ static void pending_pods(JsonWriter *w, const InspectNode *n) {
         }
 }
 
+/* Pods whose annotations differ from their limits, also those that hold nothing. */
+static void differences(JsonWriter *w, const InspectNode *n) {
+        bool any = false;
+
+        for (size_t p = 0; p < n->n_pods; p++) {
+                const InspectPod *pod = &n->pods[p];
+
+                if (str_is_empty(pod->difference))
+                        continue;
+                if (!any)
+                        json_write_array(w, "differences");
+                any = true;
+                json_write_object(w, NULL);
+                json_write_str(w, "name", pod->name);
+                json_write_str(w, "namespace", pod->namespace_);
+                json_write_str(w, "message", pod->difference);
+                json_write_object_end(w);
+        }
+        if (any)
+                json_write_array_end(w);
+}
+
 static void node_object(JsonWriter *w, const InspectNode *n) {
         inspect_json_node(w, n->name,
                           &(InspectJsonSums){n->total_mem, n->used_mem, n->total_core, n->used_core});
@@ -37,6 +59,8 @@ static void node_object(JsonWriter *w, const InspectNode *n) {
                 card_pods(w, n, (uint32_t) card);
                 inspect_json_card_end(w);
         }
+        inspect_json_cards_end(w);
+        differences(w, n);
         inspect_json_node_end(w);
 }
 

@@ -288,6 +288,17 @@ static int write_out(const Buf *out) {
         return 0;
 }
 
+/* The table has no place for it, so that programs which read the table find what they know. */
+static void say_differences(Inspect *inspect, const Options *o) {
+        size_t n;
+
+        if (inspect_count_differences(inspect, o->node, &n, NULL) == 0 && n > 0)
+                (void) fprintf(
+                        stderr,
+                        "%zu %s annotations that differ from the limits, which are what counts: see -d\n", n,
+                        n == 1 ? "pod has" : "pods have");
+}
+
 static int report(Inspect *inspect, const Options *o) {
         _cleanup_buf_ Buf out = BUF_NULL;
         Printer print = o->json      ? inspect_print_json
@@ -299,7 +310,10 @@ static int report(Inspect *inspect, const Options *o) {
         r = print(inspect, o->node, &out, &fault);
         if (r != 0)
                 return complain(r < 0 ? EXIT_BROKEN : EXIT_NO, &fault, r);
-        return write_out(&out);
+        r = write_out(&out);
+        if (r == 0 && !o->details && !o->json)
+                say_differences(inspect, o);
+        return r;
 }
 
 static int run(const Options *o) {

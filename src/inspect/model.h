@@ -18,6 +18,7 @@ typedef struct InspectPod {
         InspectUse *uses; /* by card */
         size_t n_uses;
         uint64_t pending_mem, pending_core; /* has no card yet */
+        Str difference;                     /* between annotations and limits, in words; empty: none */
         size_t order;                       /* of arrival: an object that comes again replaces itself */
 } InspectPod;
 
@@ -71,6 +72,9 @@ typedef struct InspectView {
 
 /* 0, -ENOMEM, or INSPECT_E_NO_NODE. Valid until the next object is added. */
 int inspect_view(Inspect *i, Str node, InspectView *ret, Fault *fault);
+
+/* A pod that is kept for its difference alone holds nothing, and has no line. */
+bool inspect_pod_holds(const InspectPod *p);
 
 /* Memory of a node in the unit of the view's sums. */
 uint64_t inspect_view_mem(const InspectView *v, const InspectNode *n, uint64_t units);

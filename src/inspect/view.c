@@ -183,6 +183,25 @@ uint64_t inspect_percent(uint64_t used, uint64_t total) {
         return total > 0 ? (uint64_t) ((unsigned __int128) used * 100 / total) : 0;
 }
 
+bool inspect_pod_holds(const InspectPod *p) {
+        return p->n_uses > 0 || p->pending_mem > 0 || p->pending_core > 0;
+}
+
+int inspect_count_differences(Inspect *i, Str node, size_t *ret, Fault *fault) {
+        InspectView v;
+        size_t count = 0;
+        int r;
+
+        r = inspect_view(i, node, &v, fault);
+        if (r != 0)
+                return r;
+        for (size_t n = 0; n < v.n_nodes; n++)
+                for (size_t p = 0; p < v.nodes[n].n_pods; p++)
+                        count += !str_is_empty(v.nodes[n].pods[p].difference);
+        *ret = count;
+        return 0;
+}
+
 InspectUse inspect_pod_use(const InspectPod *p, uint32_t card) {
         size_t low = 0, high = p->n_uses;
 

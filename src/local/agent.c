@@ -90,7 +90,7 @@ static int choose(const LedgerNode *node, const Pod *pod, Arena *arena, Buf *ret
                 return AGENT_E_REFUSED;
         }
         grant_annotations_write(placement.slices, placement.n_slices, node, true, clock_realtime_nsec(),
-                                ret_annotations);
+                                pod_system_keys(pod), ret_annotations);
         return buf_result(ret_annotations);
 }
 
@@ -142,7 +142,7 @@ static int place_or_check(Ledger *ledger, LedgerNode *node, const Pod *pod, cons
         r = grant_spec_from_pod(pod, arena, &spec, NULL);
         if (r < 0)
                 return r;
-        if (r == 0 && spec.n_slices > 0) {
+        if (r == 0 && spec.n_slices > 0 && spec.pending_mem == 0) {
                 r = charge_pods(ledger, pods, false, arena);
                 return r < 0 ? r : check_given(node, ledger, &spec, reason);
         }
@@ -168,12 +168,14 @@ static int place_on(const json_t *node_tree, const json_t *pods, const json_t *p
                 r = node_decode(str_from(node_text), &arena, &node, fault);
         if (r == 0)
                 r = pod_decode(str_from(pod_text), &arena, &pod, fault);
-        if (r == 0)
-                r = ledger_node_set(ledger, &node, fault);
         if (r != 0) {
                 buf_append_str(reason, str_from(fault ? fault->text : ""));
                 return r < 0 ? r : AGENT_E_REFUSED;
         }
+        node.annotations.change_pending = STR(""); /* the pod is bound already */
+        r = ledger_node_set(ledger, &node, NULL);  /* keys that do not decode are the scheduler's to report */
+        if (r < 0)
+                return r;
         ledger_node = ledger_node_find(ledger, node.meta.name);
         return ledger_node ? place_or_check(ledger, ledger_node, &pod, pods, &arena, ret_annotations, reason)
                            : 0;

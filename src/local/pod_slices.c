@@ -58,10 +58,13 @@ static int text_of(const json_t *object, Arena *arena, Str *ret) {
 }
 
 static int read_node(const Node *node, Arena *arena, PodSlices *s) {
+        Str unit = str_is_empty(node->annotations.unit_in_force) ? node->annotations.unit
+                                                                 : node->annotations.unit_in_force;
+
         s->unit = MEMORY_UNIT_GIB;
-        (void) memory_unit_parse(node->annotations.unit,
-                                 &s->unit); /* GiB when it does not parse, as everywhere */
-        s->mode = share_mode_from_label(node->mode);
+        (void) memory_unit_parse(unit, &s->unit); /* GiB when it does not decode, as everywhere */
+        s->mode = share_mode_from_label(
+                str_is_empty(node->annotations.mode_in_force) ? node->mode : node->annotations.mode_in_force);
         return cards_parse(node->annotations.cards, arena, &s->cards, &s->n_cards, NULL) < 0 ? -ENOMEM : 0;
 }
 

@@ -352,6 +352,17 @@ static void bind_post(Bind *bind, Str annotations) {
                 bind_fail(bind, METRICS_BIND_REJECTED, "out of memory");
 }
 
+/* A pod that asks for nothing of ours gets no annotations; those of ours that it carries are emptied. */
+static void bind_without_place(Bind *bind, const Pod *pod) {
+        _cleanup_buf_ Buf annotations = BUF_NULL;
+
+        grant_annotations_write(NULL, 0, NULL, false, 0, pod_system_keys(pod), &annotations);
+        if (buf_result(&annotations) < 0)
+                bind_fail(bind, METRICS_BIND_REJECTED, "out of memory");
+        else
+                bind_post(bind, buf_str(&annotations));
+}
+
 /* ---- placing ---- */
 
 static void bind_refuse(Bind *bind, const Refusal *refusal) {
@@ -402,7 +413,7 @@ static void bind_place(Bind *bind, const Request *request) {
                 r = bind_reserve(bind, request, &placement);
         if (r == 0) {
                 grant_annotations_write(placement.slices, placement.n_slices, node->ledger_node, false,
-                                        bind->assume_time, &annotations);
+                                        bind->assume_time, bind->pod->carried, &annotations);
                 r = buf_result(&annotations);
         }
         if (r < 0)
@@ -439,6 +450,7 @@ static void bind_fetched(Bind *bind, const Pod *pod) {
         if (r == 0)
                 r = request_from_pod(pod, &v->arena, &request, &refusal);
         node = node_of(bind, pod);
+        bind->pod->carried = pod_system_keys(pod);
         if (r < 0)
                 bind_fail(bind, METRICS_BIND_REJECTED, "out of memory");
         else if (!str_is_empty(node) && str_eq(node, bind->node))
@@ -452,7 +464,7 @@ static void bind_fetched(Bind *bind, const Pod *pod) {
         else if (r == REQUEST_E_REFUSED)
                 bind_refuse_request(bind, &refusal);
         else if (r == REQUEST_E_NONE)
-                bind_post(bind, STR("{}"));
+                bind_without_place(bind, pod);
         else
                 bind_place(bind, &request);
 }

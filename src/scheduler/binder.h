@@ -3,7 +3,8 @@
 
 /* Binding pods. A bind chooses the cards by what the ledger holds now, reservations included; reserves them, by a grant
  * like any other; and sends one Binding with the pod's UID and the annotations, which the API server merges into the
- * pod in one write. No lock is held meanwhile: other binds see the reservation, and that is all they need.
+ * pod in one write. System keys that the pod carries and the Binding gives no value are emptied with it: nothing that a user
+ * wrote there before the Binding counts. No lock is held meanwhile: other binds see the reservation, and that is all they need.
  *
  *     placed -> posted -> bound                        2xx: the reservation is the grant from now on
  *                      -> given back                   the API server said no, or never heard of it

@@ -14,6 +14,7 @@ typedef struct DirectoryNode {
         uint64_t hash;
         uint32_t generation; /* of the list that it came by in; the owner's */
         uint8_t mode_told;   /* ShareMode that an Event was written about; the owner's */
+        uint64_t wrong_told; /* hash of what was last said of its keys, 0 for nothing; the owner's */
         uint16_t name_len;
         char name[];
 } DirectoryNode;

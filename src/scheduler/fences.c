@@ -5,8 +5,11 @@
 #include <stddef.h>
 
 #include "base/cleanup.h"
+#include "share/join.h"
 #include "wire/json_table.h"
 #include "wire/yaml.h"
+
+enum { SHOWN = 64 };
 
 typedef struct CardSet {
         uint64_t bits[(CARD_INDEX_MAX + 1) / 64];
@@ -15,9 +18,11 @@ typedef struct CardSet {
 struct Fence {
         UT_hash_handle hh;
         uint32_t generation;
-        CardSet cards;
-        char *node;  /* view of name */
-        char name[]; /* of the ConfigMap */
+        CardSet cards;                   /* in force */
+        CardSet good_devices, good_gpus; /* what each key fenced when all of it was understood */
+        Fault wrong;                     /* what is not understood now; "": nothing */
+        char *node;                      /* view of name */
+        char name[];                     /* of the ConfigMap */
 };
 
 typedef struct ConfigMap {
@@ -45,72 +50,154 @@ static const JsonField configmap_fields[] = {
 
 /* ---- which cards ---- */
 
-static bool card_add(CardSet *set, uint64_t card) {
-        if (card > CARD_INDEX_MAX)
-                return false;
+/* One key of a ConfigMap while it is read. Each entry is judged by itself. */
+typedef struct Reading {
+        CardSet fenced, sound; /* what entries that are understood say of their cards */
+        Fault wrong;           /* "": all entries are understood */
+} Reading;
+
+static void card_add(CardSet *set, uint32_t card) {
         set->bits[card / 64] |= UINT64_C(1) << card % 64;
-        return true;
+}
+
+static bool card_is_in(const CardSet *set, uint32_t card) {
+        return set->bits[card / 64] >> card % 64 & 1;
+}
+
+static void complain(Reading *r, const Fault *why) {
+        fault_join(&r->wrong, why);
 }
 
 /* "0,2"; empty for none. */
-static int parse_gpus(Str text, CardSet *set, Fault *fault) {
+static void read_gpus(Str text, Reading *r) {
         Str rest = str_trim(text);
+        Fault why;
 
         while (!str_is_empty(rest)) {
                 Str word = str_trim(str_split(&rest, ','));
                 uint32_t card;
 
-                if (!str_to_u32(word, &card) || !card_add(set, card))
-                        return fault_set(fault, FENCE_E_MALFORMED,
-                                         "data.gpus is \"" STR_FMT "\", must be card indexes such as 0,2",
-                                         STR_ARG(text));
+                if (str_to_u32(word, &card) && card <= CARD_INDEX_MAX) {
+                        card_add(&r->fenced, card);
+                        continue;
+                }
+                (void) fault_set(&why, 0,
+                                 "data.gpus is \"%.*s\", in which \"%.*s\" must be a card index from 0 to %d",
+                                 STR_CUT(text, SHOWN), STR_CUT(word, SHOWN), CARD_INDEX_MAX);
+                complain(r, &why);
         }
-        return 0;
 }
 
+/* The members of a device as they stand in the text; empty when absent. */
 typedef struct Device {
-        int64_t id;
-        Str type;
-        bool healthy;
+        Str id, type, healthy;
 } Device;
 
 static const JsonField device_fields[] = {
-        JSON_FIELD(Device, id, "deviceId", json_field_i64),
-        JSON_FIELD(Device, type, "deviceType", json_field_str),
-        JSON_FIELD(Device, healthy, "healthy", json_field_bool),
+        JSON_FIELD(Device, id, "deviceId", json_field_raw),
+        JSON_FIELD(Device, type, "deviceType", json_field_raw),
+        JSON_FIELD(Device, healthy, "healthy", json_field_raw),
 };
+
+/* A number or a truth value is understood in quotes, too. */
+static Str unquote(Str raw) {
+        return raw.len >= 2 && raw.data[0] == '"' ? (Str){raw.data + 1, raw.len - 2} : raw;
+}
+
+/* 0: understood, or of another type than gpu; else the rule that it breaks, static text. */
+static const char *judge_device(const Device *d, Reading *r) {
+        Str healthy = unquote(d->healthy);
+        uint32_t card;
+
+        if (!str_is_empty(d->type) && !str_eq(d->type, STR("null")) && !str_eq(d->type, STR("\"gpu\"")))
+                return d->type.data[0] == '"' ? NULL : "deviceType must be a text such as gpu";
+        if (!str_to_u32(unquote(d->id), &card) || card > CARD_INDEX_MAX)
+                return "deviceId must be a card index from 0 to 255";
+        if (str_eq(healthy, STR("false")))
+                card_add(&r->fenced, card);
+        else if (!str_is_empty(healthy) && !str_eq(healthy, STR("true")) && !str_eq(healthy, STR("null")))
+                return "healthy must be true or false";
+        card_add(&r->sound, card);
+        return NULL;
+}
+
+static void read_device(JsonReader *reader, Arena *arena, size_t index, Reading *r) {
+        const char *rule = "an entry must have deviceId and healthy";
+        JsonReader inner;
+        Device d = {0};
+        Str raw = {0};
+        Fault why;
+
+        json_raw(reader, &raw);
+        if (json_failed(reader))
+                return;
+        json_init(&inner, raw);
+        if (json_peek(&inner) == JSON_OBJECT) {
+                json_decode(&inner, arena, device_fields, ELEMENTSOF(device_fields), &d);
+                rule = judge_device(&d, r);
+        }
+        if (!rule)
+                return;
+        (void) fault_set(&why, 0, "data.devices[%zu] is %.*s, %s", index, STR_CUT(raw, SHOWN), rule);
+        complain(r, &why);
+}
 
 static int on_devices(void *userdata, Str json, unsigned line, Fault *fault) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
-        CardSet *set = userdata;
-        JsonReader r;
-        int k;
+        Reading *r = userdata;
+        JsonReader reader;
+        Fault why;
 
-        json_init(&r, json);
-        if (json_array_begin(&r))
-                while (json_array_next(&r)) {
-                        Device d = {.id = -1, .type = STR("gpu"), .healthy = true};
-
-                        json_decode(&r, &arena, device_fields, ELEMENTSOF(device_fields), &d);
-                        if (d.id < 0 || d.id > CARD_INDEX_MAX)
-                                json_fault(&r, "a device needs a deviceId from 0 to 255");
-                        else if (!d.healthy && str_eq(d.type, STR("gpu")))
-                                (void) card_add(set, (uint64_t) d.id);
-                }
-        k = json_finish(&r, fault);
-        return k > 0 ? fault_wrap(fault, FENCE_E_MALFORMED, "data.devices") : k;
+        json_init(&reader, json);
+        if (json_peek(&reader) == JSON_NULL)
+                return 0;
+        if (json_peek(&reader) != JSON_ARRAY) {
+                (void) fault_set(&why, 0, "data.devices is %.*s, must be a list", STR_CUT(json, SHOWN));
+                complain(r, &why);
+                return 0;
+        }
+        (void) json_array_begin(&reader);
+        for (size_t i = 0; json_array_next(&reader); i++)
+                read_device(&reader, &arena, i, r);
+        return json_finish(&reader, fault) < 0 ? -ENOMEM : 0;
 }
 
-static int parse_cards(const ConfigMap *c, CardSet *ret, Fault *fault) {
-        CardSet set = {0};
-        int r;
+static int read_devices(Str text, Reading *r) {
+        Fault why = FAULT_NULL;
+        int k;
 
-        r = parse_gpus(c->gpus, &set, fault);
-        if (r == 0 && !str_is_empty(str_trim(c->devices)))
-                r = yaml_documents(c->devices, on_devices, &set, fault);
-        if (r == 0)
-                *ret = set;
-        return r > 0 ? FENCE_E_MALFORMED : r;
+        if (str_is_empty(str_trim(text)))
+                return 0;
+        k = yaml_documents(text, on_devices, r, &why);
+        if (k <= 0)
+                return k;
+        (void) fault_wrap(&why, 0, "data.devices is \"%.*s\", must be a YAML list", STR_CUT(text, SHOWN));
+        complain(r, &why);
+        return 0;
+}
+
+/* The cards that a key fences now. When some of it is not understood, what it fenced when all of it was stays fenced,
+ * but for the cards that an entry which is understood speaks of. */
+static CardSet settle(const Reading *r, CardSet *good) {
+        CardSet cards = r->fenced;
+
+        if (r->wrong.text[0] == '\0')
+                *good = r->fenced;
+        else
+                for (size_t i = 0; i < ELEMENTSOF(cards.bits); i++)
+                        cards.bits[i] |= good->bits[i] & ~r->sound.bits[i];
+        return cards;
+}
+
+static void say_cards(const CardSet *cards, Buf *out) {
+        bool any = false;
+
+        for (uint32_t card = 0; card <= CARD_INDEX_MAX; card++)
+                if (card_is_in(cards, card)) {
+                        buf_appendf(out, "%sgpu%u", any ? ", " : "", card);
+                        any = true;
+                }
+        buf_append_str(out, any ? STR(" fenced by it") : STR("no card is fenced by it"));
 }
 
 /* ---- whose ---- */
@@ -129,19 +216,24 @@ static bool node_of(Str name, Str *ret_node) {
         return false;
 }
 
-/* What all ConfigMaps together say of this node. */
-static int tell_ledger(Fences *f, Ledger *l, Str node) {
+/* What all ConfigMaps together say of this node: to the ledger, and what is wrong with them to the owner. */
+static int tell(Fences *f, Ledger *l, Str node) {
         uint32_t cards[CARD_INDEX_MAX + 1];
+        Fault wrong = FAULT_NULL;
         CardSet all = {0};
         size_t n = 0;
 
         for (Fence *i = f->by_name; i; i = i->hh.next)
-                if (str_eq(str_from(i->node), node))
+                if (str_eq(str_from(i->node), node)) {
                         for (size_t k = 0; k < ELEMENTSOF(all.bits); k++)
                                 all.bits[k] |= i->cards.bits[k];
+                        fault_join(&wrong, &i->wrong);
+                }
         for (uint32_t card = 0; card <= CARD_INDEX_MAX; card++)
-                if (all.bits[card / 64] >> card % 64 & 1)
+                if (card_is_in(&all, card))
                         cards[n++] = card;
+        if (f->on_judged)
+                f->on_judged(f->userdata, node, wrong.text);
         return ledger_node_set_fenced(l, node, cards, n);
 }
 
@@ -169,22 +261,49 @@ static int fence_drop(Fences *f, Ledger *l, Fence *fence) {
         int r;
 
         HASH_DELETE(hh, f->by_name, fence);
-        r = tell_ledger(f, l, str_from(fence->node));
+        r = tell(f, l, str_from(fence->node));
         free(fence);
         return r;
 }
 
+/* "configmap kube-system/NAME: data.gpus is ...: gpu0, gpu2 fenced by it" */
+static int say_wrong(Fence *fence, const Reading *devices, const Reading *gpus) {
+        _cleanup_buf_ Buf cards = BUF_NULL;
+        Fault what = devices->wrong;
+
+        fence->wrong = FAULT_NULL;
+        fault_join(&what, &gpus->wrong);
+        if (what.text[0] == '\0')
+                return 0;
+        say_cards(&fence->cards, &cards);
+        if (buf_result(&cards) < 0)
+                return -ENOMEM;
+        return fault_set(&fence->wrong, FENCE_E_MALFORMED, "configmap kube-system/%s: %s: %s", fence->name,
+                         what.text, cards.data);
+}
+
 static int fence_set(Fences *f, Ledger *l, const ConfigMap *c, Str node, uint32_t generation, Fault *fault) {
         Fence *fence = fence_ensure(f, c->name, node);
-        int r;
+        Reading devices = {.wrong = FAULT_NULL}, gpus = {.wrong = FAULT_NULL};
+        CardSet more;
+        int r, wrong;
 
         if (!fence)
                 return -ENOMEM;
         fence->generation = generation;
-        r = parse_cards(c, &fence->cards, fault);
-        if (r > 0)
-                return fault_wrap(fault, r, "configmap kube-system/" STR_FMT, STR_ARG(c->name));
-        return r < 0 ? r : tell_ledger(f, l, node);
+        read_gpus(c->gpus, &gpus);
+        r = read_devices(c->devices, &devices);
+        if (r < 0)
+                return r;
+        fence->cards = settle(&devices, &fence->good_devices);
+        more = settle(&gpus, &fence->good_gpus);
+        for (size_t i = 0; i < ELEMENTSOF(more.bits); i++)
+                fence->cards.bits[i] |= more.bits[i];
+        wrong = say_wrong(fence, &devices, &gpus);
+        r = tell(f, l, node);
+        if (r < 0 || wrong < 0)
+                return r < 0 ? r : wrong;
+        return wrong > 0 ? fault_set(fault, wrong, "%s", fence->wrong.text) : 0;
 }
 
 int fences_set(Fences *f, Ledger *l, Str configmap, bool deleted, uint32_t generation, Fault *fault) {
@@ -222,5 +341,6 @@ size_t fences_sweep(Fences *f, Ledger *l, uint32_t generation) {
 }
 
 void fences_done(Fences *f, Ledger *l) {
+        f->on_judged = NULL;
         (void) fences_sweep(f, l, UINT32_MAX); /* no list has this number */
 }

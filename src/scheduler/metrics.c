@@ -40,25 +40,75 @@ void metrics_observe(Histogram *h, usec_t elapsed) {
 /* ---- sums of the ledger ---- */
 
 typedef struct Sums {
-        uint64_t nodes, cards, unhealthy, units, used, pending, core, core_used, grants;
+        uint64_t nodes, cards, unhealthy, core, core_used, grants;
+        uint64_t bytes, bytes_used, bytes_pending;
         uint64_t pods_waiting, in_sync, leading, binds_open;
 } Sums;
 
-static void sum_node(const LedgerNode *n, Sums *s) {
+/* Memory of all nodes with one unit. */
+typedef struct UnitSums {
+        uint32_t unit_mib;
+        uint64_t total, used, pending; /* units */
+} UnitSums;
+
+typedef struct UnitList {
+        UnitSums *items;
+        size_t n, room;
+} UnitList;
+
+/* NULL: no memory. Nodes have a handful of different units. */
+static UnitSums *unit_sums(UnitList *list, MemoryUnit unit) {
+        for (size_t i = 0; i < list->n; i++)
+                if (list->items[i].unit_mib == unit.mib)
+                        return &list->items[i];
+        if (list->n == list->room) {
+                size_t room = list->room > 0 ? 2 * list->room : 8;
+                UnitSums *items = realloc(list->items, room * sizeof *items);
+
+                if (!items)
+                        return NULL;
+                list->items = items;
+                list->room = room;
+        }
+        list->items[list->n] = (UnitSums){.unit_mib = unit.mib};
+        return &list->items[list->n++];
+}
+
+static void add_bytes(uint64_t *sum, uint64_t units, MemoryUnit unit) {
+        uint64_t bytes;
+
+        if (__builtin_mul_overflow(units, (uint64_t) unit.mib << 20, &bytes) ||
+            __builtin_add_overflow(*sum, bytes, sum))
+                *sum = UINT64_MAX;
+}
+
+static void sum_node(const LedgerNode *n, Sums *s, UnitSums *memory) {
         const LedgerCard *cards = ledger_node_cards(n);
+        MemoryUnit unit = ledger_node_unit(n);
+        uint64_t total = 0, used = 0;
 
         for (size_t i = 0; i < ledger_node_n_cards(n); i++) {
                 s->cards += cards[i].units > 0;
                 s->unhealthy += cards[i].units > 0 && !cards[i].healthy;
-                s->units += cards[i].units;
-                s->used += cards[i].used;
+                total += cards[i].units;
+                used += cards[i].used;
                 s->core += share_mode_has_core(ledger_node_mode(n)) && cards[i].units > 0 ? 100 : 0;
                 s->core_used += cards[i].core_used;
         }
-        s->pending += ledger_node_pending(n);
+        memory->total += total;
+        memory->used += used;
+        memory->pending += ledger_node_pending(n);
+        add_bytes(&s->bytes, total, unit);
+        add_bytes(&s->bytes_used, used, unit);
+        add_bytes(&s->bytes_pending, ledger_node_pending(n), unit);
 }
 
-static Sums take_sums(const View *v, const MetricsState *state) {
+/* Nodes that share nothing are left out: their unit says nothing. */
+static bool has_memory(const LedgerNode *n) {
+        return ledger_node_n_cards(n) > 0 || ledger_node_pending(n) > 0;
+}
+
+static Sums take_sums(const View *v, const MetricsState *state, UnitList *units, Buf *out) {
         Sums s = {
                 .nodes = directory_size(v->directory),
                 .in_sync = view_in_sync(v),
@@ -66,8 +116,15 @@ static Sums take_sums(const View *v, const MetricsState *state) {
                 .binds_open = state->binds_open,
         };
 
-        for (size_t i = 0; i < ledger_n_nodes(v->ledger); i++)
-                sum_node(ledger_node_at(v->ledger, i), &s);
+        for (size_t i = 0; i < ledger_n_nodes(v->ledger); i++) {
+                const LedgerNode *n = ledger_node_at(v->ledger, i);
+                UnitSums *memory = has_memory(n) ? unit_sums(units, ledger_node_unit(n)) : NULL;
+
+                if (memory)
+                        sum_node(n, &s, memory);
+                else
+                        out->broken |= has_memory(n);
+        }
         for (const ViewPod *pod = v->pods; pod; pod = pod->hh.next) {
                 s.grants += pod->grant != NULL;
                 s.pods_waiting += pod->request != NULL;
@@ -82,9 +139,10 @@ static const struct {
         {"nodes", "Node objects known.", offsetof(Sums, nodes)},
         {"cards", "Cards that nodes share.", offsetof(Sums, cards)},
         {"cards_unhealthy", "Cards that are out of service.", offsetof(Sums, unhealthy)},
-        {"memory_units", "Units of GPU memory on all cards.", offsetof(Sums, units)},
-        {"memory_units_used", "Units of GPU memory that pods hold on cards.", offsetof(Sums, used)},
-        {"memory_units_pending", "Units of bound pods that have no card yet.", offsetof(Sums, pending)},
+        {"memory_bytes", "GPU memory on all cards, in whole units of their nodes.", offsetof(Sums, bytes)},
+        {"memory_bytes_used", "GPU memory that pods hold on cards.", offsetof(Sums, bytes_used)},
+        {"memory_bytes_pending", "GPU memory of bound pods that have no card yet.",
+         offsetof(Sums, bytes_pending)},
         {"core_percent", "Percent of compute on all cards.", offsetof(Sums, core)},
         {"core_percent_used", "Percent of compute that pods hold.", offsetof(Sums, core_used)},
         {"grants", "Pods that hold a slice, reservations included.", offsetof(Sums, grants)},
@@ -106,6 +164,34 @@ static void write_gauges(const Sums *s, Buf *out) {
 
                 write_head(gauges[i].name, gauges[i].help, "gauge", out);
                 buf_appendf(out, PREFIX "%s %llu\n", gauges[i].name, (unsigned long long) value);
+        }
+}
+
+/* One series per unit: units of different sizes are not to be added. */
+static void write_units(const UnitList *units, Buf *out) {
+        static const struct {
+                const char *name, *help;
+                size_t offset;
+        } unit_gauges[] = {
+                {"memory_units", "Units of GPU memory on all cards of nodes with this unit.",
+                 offsetof(UnitSums, total)},
+                {"memory_units_used", "Units of GPU memory that pods hold on cards of nodes with this unit.",
+                 offsetof(UnitSums, used)},
+                {"memory_units_pending",
+                 "Units of bound pods that have no card yet, on nodes with this unit.",
+                 offsetof(UnitSums, pending)},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(unit_gauges); i++) {
+                write_head(unit_gauges[i].name, unit_gauges[i].help, "gauge", out);
+                for (const UnitSums *u = units->items; u < units->items + units->n; u++) {
+                        uint64_t value =
+                                *(const uint64_t *) (const void *) ((const char *) u + unit_gauges[i].offset);
+
+                        buf_appendf(out, PREFIX "%s{unit=\"", unit_gauges[i].name);
+                        memory_unit_format((MemoryUnit){u->unit_mib}, out);
+                        buf_appendf(out, "\"} %llu\n", (unsigned long long) value);
+                }
         }
 }
 
@@ -187,9 +273,12 @@ static void write_histogram(const char *handler, const Histogram *h, Buf *out) {
 }
 
 void metrics_write(const Metrics *m, const View *v, const MetricsState *state, Buf *out) {
-        Sums sums = take_sums(v, state);
+        UnitList units = {0};
+        Sums sums = take_sums(v, state, &units, out);
 
         write_gauges(&sums, out);
+        write_units(&units, out);
+        free(units.items);
         write_counters(m, out);
         write_view(&v->stats, out);
         if (state->webhook)

@@ -95,6 +95,7 @@ static bool write_node(JsonWriter *w, const LedgerNode *node, Arena *arena) {
         for (size_t i = 0; i < ledger_node_n_cards(node); i++)
                 if (cards[i].units > 0 || cards[i].pods > 0) /* else: named once, by a grant that is gone */
                         write_card(w, node, &cards[i], &grants);
+        inspect_json_cards_end(w);
         inspect_json_node_end(w);
         return true;
 }

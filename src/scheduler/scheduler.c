@@ -11,12 +11,15 @@
 #include "scheduler/extender.h"
 #include "scheduler/follower.h"
 #include "scheduler/leader_label.h"
+#include "scheduler/node_status.h"
 
 /* Names of the Deployment that runs us, and of what it writes. */
 #define COMPONENT       "aliquot-scheduler"
 #define LEASE_NAME      "aliquot-scheduler"
 #define LEASE_NAMESPACE "kube-system"
 #define REASON_UNSERVED "GPUShareModeNotServed"
+#define REASON_WRONG    "GPUShareMisconfigured"
+#define REASON_DIFFERS  "GPUAllocationDiffers"
 
 enum {
         /* Nodes instead of NodeNames, 5,000 of them at 10 KiB, or the victims of a preemption with all their pods. */
@@ -29,6 +32,7 @@ struct Scheduler {
         View *view;
         Metrics metrics;
         KubeEventRecorder *recorder;
+        NodeStatus *node_status;
         Binder *binder;
         Extender extender;
         HttpServer *server;
@@ -40,21 +44,70 @@ struct Scheduler {
         char identity[HOST_NAME_MAX + 32];
 };
 
+static void tell_node(Scheduler *s, const Node *node, const char *reason, const char *note) {
+        if (s->extender.leading)
+                kube_event(s->recorder, &(KubeEvent){.kind = "Node",
+                                                     .name = node->meta.name,
+                                                     .uid = node->meta.uid,
+                                                     .type = "Warning",
+                                                     .reason = reason,
+                                                     .note = note});
+}
+
 static void on_unserved_mode(void *userdata, const Node *node, ShareMode mode) {
-        Scheduler *s = userdata;
         Fault note = FAULT_NULL;
 
         (void) fault_set(&note, 0,
                          "label " LABEL_SCHEDULE
                          " is \"%s\", a mode that is not served: the node's cards are not shared",
                          share_mode_to_string(mode));
+        tell_node(userdata, node, REASON_UNSERVED, note.text);
+}
+
+static void on_wrong_node(void *userdata, const Node *node, const char *text) {
+        tell_node(userdata, node, REASON_WRONG, text);
+}
+
+static void on_odd_pod(void *userdata, const Pod *pod, const char *text) {
+        Scheduler *s = userdata;
+        Fault note = FAULT_NULL;
+
+        (void) fault_set(&note, 0, "%s; the limits count, and the annotations say only on which cards", text);
         if (s->extender.leading)
-                kube_event(s->recorder, &(KubeEvent){.kind = "Node",
-                                                     .name = node->meta.name,
-                                                     .uid = node->meta.uid,
+                kube_event(s->recorder, &(KubeEvent){.kind = "Pod",
+                                                     .namespace_ = pod->meta.namespace_,
+                                                     .name = pod->meta.name,
+                                                     .uid = pod->meta.uid,
                                                      .type = "Warning",
-                                                     .reason = REASON_UNSERVED,
+                                                     .reason = REASON_DIFFERS,
                                                      .note = note.text});
+}
+
+static void on_node(void *userdata, const Node *node) {
+        node_status_node(((Scheduler *) userdata)->node_status, node);
+}
+
+static void on_node_gone(void *userdata, Str name) {
+        node_status_gone(((Scheduler *) userdata)->node_status, name);
+}
+
+static void on_fences(void *userdata, Str node, const char *text) {
+        node_status_fences(((Scheduler *) userdata)->node_status, node, text);
+}
+
+/* Before all ConfigMaps are known a condition that is True would seem to be over. */
+static bool may_write_status(void *userdata) {
+        const Scheduler *s = userdata;
+
+        return s->extender.leading && s->view->kinds[VIEW_CONFIGMAPS].synced &&
+               (!s->elector || elector_is_leading(s->elector));
+}
+
+static void on_list_end(void *userdata, ViewKind kind) {
+        Scheduler *s = userdata;
+
+        if (kind == VIEW_CONFIGMAPS)
+                node_status_settle(s->node_status);
 }
 
 /* kube-scheduler would stay with us on the connection that it has, whomever the Service names now: so who does not lead
@@ -80,6 +133,8 @@ static void on_leading(void *userdata, bool leading) {
                 }
         }
         s->extender.leading = leading;
+        if (leading)
+                node_status_settle(s->node_status);
 }
 
 /* ---- building ---- */
@@ -148,7 +203,14 @@ static int follow(Scheduler *s) {
         int r;
 
         s->view->on_unserved_mode = on_unserved_mode;
+        s->view->on_wrong_node = on_wrong_node;
+        s->view->on_odd_pod = on_odd_pod;
+        s->view->on_node = on_node;
+        s->view->on_node_gone = on_node_gone;
+        s->view->on_list_end = on_list_end;
         s->view->userdata = s;
+        s->view->fences.on_judged = on_fences;
+        s->view->fences.userdata = s;
         r = follower_new(s->client, s->view, &s->follower);
         if (r < 0)
                 return r;
@@ -202,6 +264,12 @@ static int build(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault
                 r = view_new(&s->view);
         if (r == 0)
                 r = kube_event_recorder_new(s->client, COMPONENT, &s->recorder);
+        if (r == 0)
+                r = node_status_new(&(NodeStatusOptions){.client = s->client,
+                                                         .recorder = s->recorder,
+                                                         .may_write = may_write_status,
+                                                         .userdata = s},
+                                    &s->node_status);
         if (r < 0)
                 return r;
         binder = (BinderOptions){
@@ -249,8 +317,9 @@ Scheduler *scheduler_free(Scheduler *s) {
         http_server_free(s->server); /* cuts open exchanges, which lets go of their binds */
         binder_free(s->binder);
         extender_done(&s->extender);
-        kube_event_recorder_free(s->recorder);
         view_free(s->view);
+        node_status_free(s->node_status);
+        kube_event_recorder_free(s->recorder);
         kube_client_free(s->client);
         free(s);
         return NULL;

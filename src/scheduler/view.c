@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "share/allocation.h"
+#include "share/join.h"
 
 static const char *const kind_names[] = {
         [VIEW_NODES] = "nodes", [VIEW_PODS] = "pods", [VIEW_CONFIGMAPS] = "configmaps"};
@@ -91,7 +92,7 @@ ViewPod *view_pod_ensure(View *v, Str uid) {
 }
 
 void view_pod_settle(View *v, ViewPod *pod) {
-        if (!pod->grant && !pod->request && !pod->bind)
+        if (!pod->grant && !pod->request && !pod->bind && pod->told == 0)
                 pod_free(v, pod);
 }
 
@@ -140,6 +141,7 @@ static bool grant_says(const Grant *g, const GrantSpec *spec) {
 
         (void) grant_slices(g, &n);
         if (n != spec->n_slices || n > COMPARED_SLICES_MAX || grant_pending(g) != spec->pending_mem ||
+            grant_pending_core(g) != spec->pending_core ||
             !str_eq(ledger_node_name(grant_node(g)), spec->node))
                 return false;
         for (size_t i = 0; i < n; i++)
@@ -148,8 +150,8 @@ static bool grant_says(const Grant *g, const GrantSpec *spec) {
         return true;
 }
 
-/* The pod's own object says what it holds. The new grant is made before the old one is freed: a node that waits for
- * its last grant to go must not take this for the moment. */
+/* The pod's own object says what it holds. The new grant is made before the old one is freed, so that a lack of memory
+ * leaves the old one. */
 static int pod_hold(View *v, const GrantSpec *spec, ReflectorEvent event) {
         ViewPod *pod = view_pod_ensure(v, spec->uid);
         Grant *grant;
@@ -219,24 +221,55 @@ static int pod_wait(View *v, const Pod *object, ReflectorEvent event) {
         }
         if (!pod)
                 pod = view_pod_ensure(v, object->meta.uid);
-        return pod ? view_pod_set_request(pod, &request) : -ENOMEM;
+        if (!pod)
+                return -ENOMEM;
+        pod->carried = pod_system_keys(object);
+        return view_pod_set_request(pod, &request);
+}
+
+/* Never 0, which stands for nothing said. */
+static uint64_t hash_of(const char *text) {
+        return str_hash64(str_from(text), 0) | 1;
+}
+
+/* A pod whose annotations give reason to speak is remembered for that, also when it holds nothing. */
+static int tell_odd(View *v, const Pod *object, const char *text) {
+        ViewPod *pod =
+                text[0] != '\0' ? view_pod_ensure(v, object->meta.uid) : view_pod_find(v, object->meta.uid);
+        uint64_t told = text[0] != '\0' ? hash_of(text) : 0;
+
+        if (!pod)
+                return told == 0 ? 0 : -ENOMEM;
+        if (pod->told == told)
+                return 0;
+        pod->told = told;
+        if (told == 0)
+                return 0;
+        log_warning("pod=" STR_FMT "/" STR_FMT " %s", STR_ARG(object->meta.namespace_),
+                    STR_ARG(object->meta.name), text);
+        if (v->on_odd_pod)
+                v->on_odd_pod(v->userdata, object, text);
+        return 0;
 }
 
 int view_pod_set(View *v, const Pod *pod, ReflectorEvent event) {
-        Fault fault = FAULT_NULL;
+        Fault fault = FAULT_NULL, differs = FAULT_NULL;
+        int r, compared, told;
         GrantSpec spec;
-        int r;
 
         if (event == REFLECTOR_DELETED) {
+                (void) tell_odd(v, pod, ""); /* forgets, which needs no memory */
                 pod_release(v, pod->meta.uid, event);
                 return 0;
         }
         r = grant_spec_from_pod(pod, &v->arena, &spec, &fault);
-        if (r < 0)
-                return r;
-        if (fault.text[0] != '\0')
-                log_warning("annotation passed over pod=" STR_FMT "/" STR_FMT ": %s",
-                            STR_ARG(pod->meta.namespace_), STR_ARG(pod->meta.name), fault.text);
+        compared = r < 0 ? r : allocation_compare(pod, &v->arena, &differs);
+        if (compared < 0)
+                return compared;
+        fault_join(&fault, &differs);
+        told = tell_odd(v, pod, fault.text);
+        if (told < 0)
+                return told;
         if (r == 0)
                 return pod_hold(v, &spec, event);
         if (str_is_empty(pod->node_name) && !pod_is_terminal(pod))
@@ -287,6 +320,8 @@ static size_t sweep_pods(View *v) {
 /* ---- nodes ---- */
 
 static void forget_node(View *v, DirectoryNode *n) {
+        if (v->on_node_gone)
+                v->on_node_gone(v->userdata, directory_name(n));
         ledger_node_remove(v->ledger, directory_name(n));
         directory_remove(v->directory, n);
 }
@@ -300,21 +335,44 @@ static void tell_mode(View *v, DirectoryNode *n, const Node *node) {
         n->mode_told = (uint8_t) mode;
 }
 
-void view_forget_told(View *v) {
-        for (size_t i = 0; i < directory_size(v->directory); i++)
-                directory_at(v->directory, i)->mode_told = SHARE_MODE_NONE;
+static void forget_node_told(DirectoryNode *n) {
+        n->mode_told = SHARE_MODE_NONE;
+        n->wrong_told = 0;
 }
 
-static int node_set(View *v, const Node *node, ReflectorEvent event, Fault *fault) {
+void view_forget_told(View *v) {
+        for (size_t i = 0; i < directory_size(v->directory); i++)
+                forget_node_told(directory_at(v->directory, i));
+        for (ViewPod *pod = v->pods; pod; pod = pod->hh.next)
+                pod->told = 0;
+}
+
+/* An agent of ours, whose mark is the mode in force, reports the wrong keys of its node itself. */
+static void tell_wrong(View *v, DirectoryNode *n, const Node *node, const char *text) {
+        uint64_t told = text[0] != '\0' ? hash_of(text) : 0;
+
+        if (n->wrong_told == told)
+                return;
+        n->wrong_told = told;
+        if (told == 0)
+                return;
+        log_warning("%s", text);
+        if (v->on_wrong_node && str_is_empty(node->annotations.mode_in_force))
+                v->on_wrong_node(v->userdata, node, text);
+}
+
+static int node_set(View *v, const Node *node, ReflectorEvent event) {
         size_t before = directory_size(v->directory);
+        Fault wrong = FAULT_NULL;
         LedgerNode *ledger_node;
         DirectoryNode *n;
         int r, said;
 
-        said = ledger_node_set(v->ledger, node, fault);
+        r = ledger_node_set(v->ledger, node, &wrong);
         ledger_node = ledger_node_find(v->ledger, node->meta.name);
         if (!ledger_node)
-                return said < 0 ? said : -ENOMEM;
+                return r < 0 ? r : -ENOMEM;
+        said = r;
         r = directory_put(v->directory, node->meta.name, ledger_node, &n);
         if (r < 0) {
                 ledger_node_remove(v->ledger, node->meta.name);
@@ -324,7 +382,12 @@ static int node_set(View *v, const Node *node, ReflectorEvent event, Fault *faul
         if (directory_size(v->directory) != before)
                 count_difference(v, VIEW_NODES, event);
         tell_mode(v, n, node);
-        return said;
+        if (said < 0)
+                return said;
+        tell_wrong(v, n, node, wrong.text);
+        if (v->on_node)
+                v->on_node(v->userdata, node);
+        return 0;
 }
 
 static int node_object(View *v, ReflectorEvent event, Str object, Fault *fault) {
@@ -340,7 +403,7 @@ static int node_object(View *v, ReflectorEvent event, Str object, Fault *fault) 
         if (r != 0)
                 return r;
         if (event != REFLECTOR_DELETED)
-                return node_set(v, &node, event, fault);
+                return node_set(v, &node, event);
         n = directory_find(v->directory, node.meta.name);
         if (n)
                 forget_node(v, n);
@@ -389,7 +452,7 @@ int view_object(View *v, ViewKind kind, ReflectorEvent event, Str object) {
         if (r <= 0)
                 return r;
         v->stats.malformed[kind]++;
-        log_warning("passed over an object of %s: %s", kind_names[kind], fault.text);
+        log_warning("an object of %s does not decode: %s", kind_names[kind], fault.text);
         return 0;
 }
 
@@ -411,6 +474,8 @@ void view_list_end(View *v, ViewKind kind) {
         v->stats.lists[kind]++;
         v->kinds[kind].listing = false;
         v->kinds[kind].synced = true;
+        if (v->on_list_end)
+                v->on_list_end(v->userdata, kind);
 }
 
 void view_trouble(View *v, ViewKind kind, const Fault *fault) {

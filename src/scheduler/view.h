@@ -23,6 +23,8 @@ typedef struct ViewPod {
         Request *request;    /* of a pod that is not bound; one allocation with its containers */
         struct Bind *bind;   /* the bind that is under way, the binder's */
         uint32_t generation; /* of the list that it came by in, or during which it was bound */
+        uint32_t carried;    /* pod_system_keys() of a pod that is not bound */
+        uint64_t told;       /* hash of what was last said of its annotations; 0: nothing */
         bool reserved;       /* the grant is a reservation */
         uint16_t uid_len;
         char uid[];
@@ -48,8 +50,15 @@ typedef struct View {
                 uint64_t differences;
         } kinds[VIEW_KINDS_];
         Arena arena; /* of the object that is being read */
-        /* A node is in a mode that we do not serve (mps, topology, mig). May be NULL. */
-        void (*on_unserved_mode)(void *userdata, const Node *node, ShareMode mode);
+        /* What the owner reports to people. Each may be NULL. */
+        void (*on_unserved_mode)(void *userdata, const Node *node, ShareMode mode); /* mps, topology, mig */
+        /* Keys of a node that no agent of ours reports on do not decode. Once until the text changes. */
+        void (*on_wrong_node)(void *userdata, const Node *node, const char *text);
+        /* Annotations of a bound pod do not decode, or differ from its limits. Once until the text changes. */
+        void (*on_odd_pod)(void *userdata, const Pod *pod, const char *text);
+        void (*on_node)(void *userdata, const Node *node); /* came or changed */
+        void (*on_node_gone)(void *userdata, Str name);
+        void (*on_list_end)(void *userdata, ViewKind kind);
         void *userdata;
 } View;
 
@@ -65,7 +74,7 @@ void view_trouble(View *v, ViewKind kind, const Fault *fault);
 /* Nodes and pods have been listed once: from here on the view only lags, by what the watch takes. */
 bool view_in_sync(const View *v);
 
-/* The next list tells on_unserved_mode of every node again: whoever was to write the Events has changed. */
+/* The next list tells everything again that is told once: another replica was to write the Events until now. */
 void view_forget_told(View *v);
 
 /* Pods by UID. ensure: made when it is not known. settle: forgets it when nothing is left to remember. */

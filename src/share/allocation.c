@@ -5,320 +5,335 @@
 
 #include "base/quantity.h"
 #include "share/demand.h"
-#include "wire/json_write.h"
-
-/* ---- from a pod ---- */
-
-/* Slices that are being collected; the array grows in the arena by doubling. */
-typedef struct Collection {
-        Arena *arena;
-        Slice *slices;
-        size_t n, capacity;
-} Collection;
-
-static Slice *collect(Collection *c, Slice slice) {
-        if (c->n == c->capacity) {
-                size_t capacity = c->capacity ? c->capacity * 2 : 8;
-                Slice *slices = arena_new(c->arena, Slice, capacity);
-
-                if (!slices)
-                        return NULL;
-                if (c->n > 0)
-                        memcpy(slices, c->slices, c->n * sizeof *slices);
-                c->slices = slices;
-                c->capacity = capacity;
-        }
-        c->slices[c->n] = slice;
-        return &c->slices[c->n++];
-}
+#include "share/join.h"
 
 static uint32_t saturate(uint64_t value) {
         return value > UINT32_MAX ? UINT32_MAX : (uint32_t) value;
 }
 
-/* The API server lets only whole numbers through for these resources; anything else is nothing, and said. */
+/* The API server lets only whole numbers through for these resources; anything else counts as 0. */
 static uint32_t amount_of(ResourceAsk ask, const char *resource, Fault *fault) {
         uint64_t value = 0;
+        Fault more;
 
-        if (ask.present && quantity_parse(ask.text, &value) != 0)
-                (void) fault_set(fault, 0, "%s is \"" STR_FMT "\", must be a whole number: counted as 0",
-                                 resource, STR_ARG(ask.text));
-        return saturate(value);
+        if (!ask.present || quantity_parse(ask.text, &value) == 0)
+                return saturate(value);
+        (void) fault_set(&more, 0, "%s is \"" STR_FMT "\", must be a whole number: counted as 0", resource,
+                         STR_ARG(ask.text));
+        fault_join(fault, &more);
+        return 0;
 }
 
-/* The pod's list has the init containers first: both lists are indexed directly. */
-static const PodContainer *container_of(const Pod *pod, size_t n_init, bool init, uint32_t index) {
-        size_t i = init ? index : n_init + index;
+/* ---- where: the cards ---- */
 
-        return i < (init ? n_init : pod->n_containers) ? &pod->containers[i] : NULL;
-}
+/* What the annotations say of places. No entries: the key is absent, empty or malformed. */
+typedef struct Places {
+        Allocation main, init;
+        bool has_older;
+        uint32_t older_card;
+} Places;
 
-static size_t count_init(const Pod *pod) {
-        size_t n = 0;
-
-        while (n < pod->n_containers && pod->containers[n].kind != CONTAINER_MAIN)
-                n++;
-        return n;
-}
-
-/* One annotation of the current form. Containers that the pod does not have are counted as well: the node
- * obeyed the annotation. Returns 0, ANNOTATION_E_MALFORMED or -ENOMEM. */
-static int collect_allocation(Collection *c, const Pod *pod, const char *key, Str text, bool init,
-                              Fault *fault) {
-        size_t n_init = count_init(pod);
-        Allocation a;
+static int read_key(Str text, const char *key, Arena *arena, Allocation *ret, Fault *fault) {
+        Fault why = FAULT_NULL;
         int r;
 
+        *ret = (Allocation){0};
         if (str_is_empty(text))
                 return 0;
-        r = allocation_parse(text, c->arena, &a, fault);
-        if (r != 0)
-                return r < 0 ? r : fault_wrap(fault, r, "annotation %s", key);
-        for (size_t i = 0; i < a.n_entries; i++) {
-                const AllocationEntry *e = &a.entries[i];
-                const PodContainer *container = container_of(pod, n_init, init, e->container);
-                ContainerKind kind = container ? container->kind : init ? CONTAINER_INIT : CONTAINER_MAIN;
-
-                if (!collect(c, (Slice){.card = e->card,
-                                        .mem = e->amount,
-                                        .container = (uint16_t) e->container,
-                                        .kind = (uint8_t) kind}))
-                        return -ENOMEM;
-        }
+        r = allocation_parse(text, arena, ret, &why);
+        if (r <= 0)
+                return r;
+        *ret = (Allocation){0};
+        (void) fault_wrap(&why, 0, "annotation %s", key);
+        fault_join(fault, &why);
         return 0;
 }
 
-static int compare_places(const void *a, const void *b) {
-        const Slice *x = a, *y = b;
+/* The older form knows one card for the whole pod. -1 is what the first generation wrote for "not yet". */
+static void read_older(Str text, Places *p, Fault *fault) {
+        Fault why;
 
-        if (x->container != y->container)
-                return x->container < y->container ? -1 : 1;
-        return (x->card > y->card) - (x->card < y->card);
+        if (str_is_empty(text) || str_eq(text, STR("-1")))
+                return;
+        p->has_older = str_to_u32(text, &p->older_card) && p->older_card <= CARD_INDEX_MAX;
+        if (p->has_older)
+                return;
+        (void) fault_set(&why, 0, "annotation %s is \"%.*s\", must be a card index from 0 to %d",
+                         ANNOTATION_OLD_IDX, STR_CUT(text, 64), CARD_INDEX_MAX);
+        fault_join(fault, &why);
 }
 
-/* first..end: the main containers' slices, in the order of the annotation. */
-static int collect_core_entries(Collection *c, size_t first, const Allocation *a) {
-        size_t end = c->n;
+static int read_places(const Pod *pod, Arena *arena, Places *ret, Fault *fault) {
+        const PodAnnotations *a = &pod->annotations;
+        int r;
 
-        for (size_t i = 0; i < a->n_entries; i++) {
-                const AllocationEntry *e = &a->entries[i];
-                Slice place = {.card = e->card, .container = (uint16_t) e->container, .kind = CONTAINER_MAIN},
-                      *s = NULL;
+        *ret = (Places){0};
+        r = read_key(a->init_allocation, ANNOTATION_INIT_ALLOCATION, arena, &ret->init, fault);
+        if (r == 0)
+                r = read_key(a->allocation, ANNOTATION_ALLOCATION, arena, &ret->main, fault);
+        if (r == 0 && (ret->main.n_entries == 0 || ret->init.n_entries == 0))
+                read_older(a->old_idx, ret, fault);
+        return r;
+}
 
-                if (end > first)
-                        s = bsearch(&place, c->slices + first, end - first, sizeof place, compare_places);
-                if (!s)
-                        s = collect(c, place); /* compute without memory: somebody else's, but taken */
-                if (!s)
-                        return -ENOMEM;
-                s->core = e->amount;
+/* The entries of one container, which stand together. */
+static const AllocationEntry *entries_of(const Allocation *a, uint32_t container, size_t *ret_n) {
+        size_t low = 0, high = a->n_entries, end;
+
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+
+                if (a->entries[middle].container < container)
+                        low = middle + 1;
+                else
+                        high = middle;
         }
+        for (end = low; end < a->n_entries && a->entries[end].container == container;)
+                end++;
+        *ret_n = end - low;
+        return *ret_n > 0 ? &a->entries[low] : NULL;
+}
+
+/* ---- how much: the limits ---- */
+
+/* A pod's slices while they are collected. Those of init containers come first. */
+typedef struct Collection {
+        Arena *arena;
+        Slice *slices;
+        size_t n, capacity;
+        Demand pending_mem, pending_core;
+        bool has_core;
+} Collection;
+
+static int collect(Collection *c, Slice slice) {
+        if (c->n == c->capacity) {
+                size_t capacity = c->capacity ? c->capacity * 2 : 8;
+                Slice *slices = arena_new(c->arena, Slice, capacity);
+
+                if (!slices)
+                        return -ENOMEM;
+                if (c->n > 0)
+                        memcpy(slices, c->slices, c->n * sizeof *slices);
+                c->slices = slices;
+                c->capacity = capacity;
+        }
+        c->slices[c->n++] = slice;
         return 0;
 }
 
-/* Compute stands in an annotation of its own, main containers only; for the others, and where it is missing,
- * the container's limit says it, which the annotation repeats. */
-static int collect_core(Collection *c, const Pod *pod, size_t first_main, Fault *fault) {
-        size_t n_init = count_init(pod), until;
-        Allocation a = {0};
+/* The i-th of k parts of an amount. */
+static uint32_t part_of(uint32_t amount, size_t i, size_t k) {
+        return amount / (uint32_t) k + (i < amount % k);
+}
+
+static int collect_container(Collection *c, const PodContainer *container, const Places *p, Fault *fault) {
+        uint32_t mem = amount_of(container->gpu_mem, RESOURCE_GPU_MEM, fault),
+                 core = amount_of(container->gpu_core, RESOURCE_GPU_CORE, fault);
+        const Allocation *key = container->kind == CONTAINER_MAIN ? &p->main : &p->init;
+        AllocationEntry older = {.card = p->older_card};
+        const AllocationEntry *entries;
+        size_t k;
         int r = 0;
 
-        if (!str_is_empty(pod->annotations.core))
-                r = allocation_parse(pod->annotations.core, c->arena, &a, fault);
-        if (r > 0)
-                (void) fault_wrap(fault, r, "annotation %s", ANNOTATION_CORE);
-        if (r >= 0)
-                r = collect_core_entries(c, first_main, &a);
-        if (r < 0)
-                return r;
-        until = a.n_entries > 0 ? first_main : c->n;
-        for (size_t i = 0; i < until; i++) {
-                const PodContainer *container =
-                        container_of(pod, n_init, i < first_main, c->slices[i].container);
-
-                if (container)
-                        c->slices[i].core = amount_of(container->gpu_core, RESOURCE_GPU_CORE, fault);
+        entries = entries_of(key, container->index, &k);
+        if (key->n_entries == 0 && p->has_older) {
+                entries = &older;
+                k = 1;
         }
-        return 0;
-}
-
-static int collect_current(Collection *c, const Pod *pod, Fault *fault) {
-        const PodAnnotations *a = &pod->annotations;
-        size_t first_main;
-        int r;
-
-        r = collect_allocation(c, pod, ANNOTATION_INIT_ALLOCATION, a->init_allocation, true, fault);
-        first_main = c->n;
-        if (r == 0)
-                r = collect_allocation(c, pod, ANNOTATION_ALLOCATION, a->allocation, false, fault);
-        if (r < 0)
-                return r;
-        if (r > 0 || c->n == 0) {
-                c->n = 0; /* not half of it: the older form, or pending, is the better truth */
+        c->has_core |= core > 0;
+        if (mem == 0 || k == 0) {
+                demand_add(&c->pending_mem, container->kind, mem);
+                demand_add(&c->pending_core, container->kind, core);
                 return 0;
         }
-        return collect_core(c, pod, first_main, fault);
+        k = k < mem ? k : mem; /* a card without a unit of memory holds no slice */
+        for (size_t i = 0; i < k && r == 0; i++)
+                r = collect(c, (Slice){.card = entries[i].card,
+                                       .mem = part_of(mem, i, k),
+                                       .core = part_of(core, i, k),
+                                       .container = (uint16_t) container->index,
+                                       .kind = (uint8_t) container->kind});
+        return r;
 }
 
-/* The older form knows one card for the whole pod; the amounts are the limits. */
-static int collect_older(Collection *c, const Pod *pod, Fault *fault) {
-        Str text = pod->annotations.old_idx;
-        uint32_t card;
-
-        if (str_is_empty(text))
-                return 0;
-        if (!str_to_u32(text, &card) || card > CARD_INDEX_MAX) {
-                /* -1 is what the first generation wrote for "not yet". */
-                if (!str_eq(text, STR("-1")))
-                        (void) fault_set(fault, 0, "annotation %s is \"" STR_FMT "\", must be a card index",
-                                         ANNOTATION_OLD_IDX, STR_ARG(text));
-                return 0;
-        }
-        for (size_t i = 0; i < pod->n_containers; i++) {
-                const PodContainer *p = &pod->containers[i];
-                uint32_t mem = amount_of(p->gpu_mem, RESOURCE_GPU_MEM, fault);
-
-                if (mem > 0 && !collect(c, (Slice){.card = card,
-                                                   .mem = mem,
-                                                   .core = amount_of(p->gpu_core, RESOURCE_GPU_CORE, fault),
-                                                   .container = (uint16_t) p->index,
-                                                   .kind = (uint8_t) p->kind}))
-                        return -ENOMEM;
-        }
-        return 0;
-}
-
-/* Whatever card it gets, it takes no more than this there. */
-static void collect_pending(const Pod *pod, GrantSpec *spec, Fault *fault) {
-        Demand mem = {0}, core = {0};
-
-        for (size_t i = 0; i < pod->n_containers; i++) {
-                const PodContainer *c = &pod->containers[i];
-
-                demand_add(&mem, c->kind, amount_of(c->gpu_mem, RESOURCE_GPU_MEM, fault));
-                demand_add(&core, c->kind, amount_of(c->gpu_core, RESOURCE_GPU_CORE, fault));
-        }
-        spec->pending_mem = saturate(demand_total(&mem));
-        spec->pending_core = saturate(demand_total(&core));
-        spec->has_core = spec->pending_core > 0;
+static bool holds_nothing(const Pod *pod) {
+        return str_is_empty(pod->node_name) || (pod_is_terminal(pod) && pod->containers_ended);
 }
 
 int grant_spec_from_pod(const Pod *pod, Arena *arena, GrantSpec *ret, Fault *fault) {
         Collection c = {.arena = arena};
-        GrantSpec spec = {
+        Places places;
+        int r;
+
+        if (holds_nothing(pod))
+                return POD_GRANT_E_NONE;
+        r = read_places(pod, arena, &places, fault);
+        for (size_t i = 0; i < pod->n_containers && r == 0; i++)
+                r = collect_container(&c, &pod->containers[i], &places, fault);
+        if (r < 0)
+                return r;
+        if (c.n == 0 && demand_total(&c.pending_mem) == 0)
+                return POD_GRANT_E_NONE;
+        *ret = (GrantSpec){
                 .namespace_ = pod->meta.namespace_,
                 .name = pod->meta.name,
                 .uid = pod->meta.uid,
                 .node = pod->node_name,
+                .slices = c.slices,
+                .n_slices = c.n,
+                .pending_mem = saturate(demand_total(&c.pending_mem)),
+                .pending_core = saturate(demand_total(&c.pending_core)),
+                .has_core = c.has_core,
                 .app = str_is_empty(pod->meta.controller_uid) ? 0 : str_hash64(pod->meta.controller_uid, 0),
         };
+        return 0;
+}
+
+/* ---- do the annotations say the same amounts? ---- */
+
+/* One annotation, against one resource of the containers in one of the pod's two lists. */
+typedef struct Claim {
+        const char *key, *resource;
+        bool init, core;
+} Claim;
+
+/* The first difference in words, and how many there are. */
+typedef struct Differences {
+        Fault *first;
+        size_t n;
+} Differences;
+
+static const PodContainer *container_at(const Pod *pod, const Claim *claim, uint32_t index) {
+        for (size_t i = 0; i < pod->n_containers; i++) {
+                const PodContainer *c = &pod->containers[i];
+
+                if ((c->kind != CONTAINER_MAIN) == claim->init && c->index == index)
+                        return c;
+        }
+        return NULL;
+}
+
+static uint32_t limit_of(const PodContainer *c, const Claim *claim) {
+        return c ? amount_of(claim->core ? c->gpu_core : c->gpu_mem, claim->resource, NULL) : 0;
+}
+
+static Fault *next_difference(Differences *d) {
+        return d->n++ == 0 ? d->first : NULL;
+}
+
+/* `annotation K gives container 0 ("main") 9 of aliyun.com/gpu-mem, its limit is 1` */
+static void compare_container(const Pod *pod, const Claim *claim, const AllocationEntry *e, size_t k,
+                              Differences *d) {
+        const PodContainer *c = container_at(pod, claim, e->container);
+        const char *kind = claim->init ? "init container" : "container";
+        Str name = c ? c->name : STR("");
+        uint32_t limit = limit_of(c, claim);
+        uint64_t said = 0;
+
+        for (size_t i = 0; i < k; i++)
+                said += e[i].amount;
+        if (said != limit) {
+                (void) fault_set(next_difference(d), 0,
+                                 "annotation %s gives %s %u (\"" STR_FMT "\") %llu of %s, its limit is %u",
+                                 claim->key, kind, e->container, STR_ARG(name), (unsigned long long) said,
+                                 claim->resource, limit);
+                return;
+        }
+        for (size_t i = 0; i < k; i++) {
+                if (e[i].amount == part_of(limit, i, k))
+                        continue;
+                (void) fault_set(next_difference(d), 0,
+                                 "annotation %s gives %s %u (\"" STR_FMT
+                                 "\") %u of %s on gpu%u, %u of its limit %u count there",
+                                 claim->key, kind, e->container, STR_ARG(name), e[i].amount, claim->resource,
+                                 e[i].card, part_of(limit, i, k), limit);
+                return;
+        }
+}
+
+static void find_unplaced(const Pod *pod, const Claim *claim, const Allocation *a, Differences *d) {
+        for (size_t i = 0; i < pod->n_containers; i++) {
+                const PodContainer *c = &pod->containers[i];
+                uint32_t limit = limit_of(c, claim);
+                size_t n;
+
+                if ((c->kind != CONTAINER_MAIN) != claim->init || limit == 0 || entries_of(a, c->index, &n))
+                        continue;
+                (void) fault_set(next_difference(d), 0,
+                                 "annotation %s names no card for %s %u (\"" STR_FMT
+                                 "\"), whose limit is %u of %s",
+                                 claim->key, claim->init ? "init container" : "container", c->index,
+                                 STR_ARG(c->name), limit, claim->resource);
+        }
+}
+
+static int compare_key(const Pod *pod, Str text, const Claim *claim, Arena *arena, Differences *d) {
+        Allocation a;
         int r;
 
-        if (str_is_empty(pod->node_name) || (pod_is_terminal(pod) && pod->containers_ended))
-                return POD_GRANT_E_NONE;
-        r = collect_current(&c, pod, fault);
+        r = read_key(text, claim->key, arena, &a, NULL);
+        if (r < 0 || a.n_entries == 0)
+                return r;
+        for (size_t i = 0, k; i < a.n_entries; i += k) {
+                const AllocationEntry *e = entries_of(&a, a.entries[i].container, &k);
+
+                compare_container(pod, claim, e, k, d);
+        }
+        if (!claim->core)
+                find_unplaced(pod, claim, &a, d);
+        return 0;
+}
+
+/* The older form has one amount for the whole pod: the sum over the containers that stay, or, as other writers have it,
+ * over the main containers. */
+static void compare_older(const Pod *pod, Differences *d) {
+        uint64_t main = 0, stay = 0, peak = 0;
+        uint32_t said;
+
+        if (!str_to_u32(pod->annotations.old_pod, &said))
+                return;
+        for (size_t i = 0; i < pod->n_containers; i++) {
+                const PodContainer *c = &pod->containers[i];
+                uint32_t mem = amount_of(c->gpu_mem, RESOURCE_GPU_MEM, NULL);
+
+                main += c->kind == CONTAINER_MAIN ? mem : 0;
+                stay += c->kind != CONTAINER_INIT ? mem : 0;
+                peak = c->kind == CONTAINER_INIT && mem > peak ? mem : peak;
+        }
+        if (said == main || said == stay || (stay == 0 && said == peak))
+                return;
+        (void) fault_set(next_difference(d), 0,
+                         "annotation " ANNOTATION_OLD_POD " gives the pod %u of " RESOURCE_GPU_MEM
+                         ", its limits are %llu together",
+                         said, (unsigned long long) (stay > 0 ? stay : peak));
+}
+
+int allocation_compare(const Pod *pod, Arena *arena, Fault *fault) {
+        static const Claim mem = {ANNOTATION_ALLOCATION, RESOURCE_GPU_MEM, false, false},
+                           init = {ANNOTATION_INIT_ALLOCATION, RESOURCE_GPU_MEM, true, false},
+                           core = {ANNOTATION_CORE, RESOURCE_GPU_CORE, false, true};
+        const PodAnnotations *a = &pod->annotations;
+        Fault first = FAULT_NULL;
+        Differences d = {.first = &first};
+        Places places;
+        int r;
+
+        if (holds_nothing(pod) || pod_system_keys(pod) == 0)
+                return 0;
+        r = read_places(pod, arena, &places, NULL);
+        if (r == 0)
+                r = compare_key(pod, a->allocation, &mem, arena, &d);
+        if (r == 0)
+                r = compare_key(pod, a->init_allocation, &init, arena, &d);
+        if (r == 0)
+                r = compare_key(pod, a->core, &core, arena, &d);
         if (r < 0)
                 return r;
-        if (c.n == 0) {
-                r = collect_older(&c, pod, fault);
-                if (r < 0)
-                        return r;
-        }
-        if (c.n == 0) {
-                collect_pending(pod, &spec, fault);
-                if (spec.pending_mem == 0)
-                        return POD_GRANT_E_NONE;
-        }
-        for (size_t i = 0; i < c.n; i++)
-                spec.has_core = spec.has_core || c.slices[i].core > 0;
-        spec.slices = c.slices;
-        spec.n_slices = c.n;
-        *ret = spec;
-        return 0;
-}
-
-/* ---- to annotations ---- */
-
-static int compare_entries(const void *a, const void *b) {
-        const AllocationEntry *x = a, *y = b;
-
-        if (x->container != y->container)
-                return x->container < y->container ? -1 : 1;
-        return (x->card > y->card) - (x->card < y->card);
-}
-
-typedef enum Form { FORM_MEM, FORM_CORE, FORM_INIT } Form;
-
-static void write_allocation(JsonWriter *w, const char *key, const Slice *slices, size_t n, Form form,
-                             AllocationEntry *entries) {
-        _cleanup_buf_ Buf text = BUF_NULL;
-        size_t used = 0;
-
-        for (size_t i = 0; i < n; i++) {
-                uint32_t amount = form == FORM_CORE ? slices[i].core : slices[i].mem;
-
-                if ((slices[i].kind != CONTAINER_MAIN) == (form == FORM_INIT) && amount > 0)
-                        entries[used++] = (AllocationEntry){slices[i].container, slices[i].card, amount};
-        }
-        if (used == 0 && form != FORM_MEM)
-                return;
-        qsort(entries, used, sizeof *entries, compare_entries);
-        allocation_format(entries, used, &text);
-        if (buf_result(&text) < 0)
-                w->out->broken = true;
-        json_write_str(w, key, buf_str(&text));
-}
-
-static void write_number(JsonWriter *w, const char *key, uint64_t value) {
-        char text[24];
-
-        (void) snprintf(text, sizeof text, "%llu", (unsigned long long) value);
-        json_write_text(w, key, text);
-}
-
-static uint32_t card_units_of(const LedgerNode *node, uint32_t card) {
-        const LedgerCard *cards = ledger_node_cards(node);
-
-        for (size_t i = 0; i < ledger_node_n_cards(node); i++)
-                if (cards[i].index == card)
-                        return cards[i].units;
-        return 0;
-}
-
-static void write_older(JsonWriter *w, const Slice *slices, size_t n, const LedgerNode *node, bool assigned,
-                        uint64_t assume_time_nsec) {
-        Demand init = {0}, all = {0};
-
-        for (size_t i = 0; i < n; i++) {
-                if (slices[i].card != slices[0].card)
-                        return; /* it has one index only */
-                demand_add(slices[i].kind == CONTAINER_INIT ? &init : &all, slices[i].kind, slices[i].mem);
-        }
-        write_number(w, ANNOTATION_OLD_IDX, slices[0].card);
-        write_number(w, ANNOTATION_OLD_DEV, card_units_of(node, slices[0].card));
-        write_number(w, ANNOTATION_OLD_POD,
-                     demand_total(&all) > 0 ? demand_total(&all) : demand_total(&init));
-        json_write_text(w, ANNOTATION_OLD_ASSIGNED, assigned ? "true" : "false");
-        write_number(w, ANNOTATION_OLD_ASSUME_TIME, assume_time_nsec);
-}
-
-void grant_annotations_write(const Slice *slices, size_t n_slices, const LedgerNode *node, bool assigned,
-                             uint64_t assume_time_nsec, Buf *out) {
-        _cleanup_free_ AllocationEntry *entries = calloc(n_slices > 0 ? n_slices : 1, sizeof *entries);
-        JsonWriter w;
-
-        if (!entries) {
-                out->broken = true;
-                return;
-        }
-        json_write_init(&w, out);
-        json_write_object(&w, NULL);
-        write_allocation(&w, ANNOTATION_ALLOCATION, slices, n_slices, FORM_MEM, entries);
-        write_allocation(&w, ANNOTATION_CORE, slices, n_slices, FORM_CORE, entries);
-        write_allocation(&w, ANNOTATION_INIT_ALLOCATION, slices, n_slices, FORM_INIT, entries);
-        json_write_text(&w, ANNOTATION_ASSIGNED, assigned ? "true" : "false");
-        write_number(&w, ANNOTATION_ASSUME_TIME, assume_time_nsec);
-        if (n_slices > 0)
-                write_older(&w, slices, n_slices, node, assigned, assume_time_nsec);
-        json_write_object_end(&w);
+        if (places.main.n_entries == 0 && places.has_older)
+                compare_older(pod, &d);
+        if (d.n == 0)
+                return 0;
+        if (d.n == 1)
+                return fault_set(fault, ALLOCATION_E_DIFFERS, "%s", first.text);
+        return fault_set(fault, ALLOCATION_E_DIFFERS, "%s; and %zu more differences", first.text, d.n - 1);
 }

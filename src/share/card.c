@@ -110,7 +110,8 @@ static void spread_downwards(uint32_t free_used[static CORE_LEVELS]) {
 }
 
 NodeSummary ledger_node_summary(const LedgerNode *n) {
-        bool with_core = n->n_with_core > 0, without = n->n_charged > n->n_with_core;
+        bool with_core = n->n_with_core > 0, without = n->n_charged > n->n_with_core,
+             takes = n->described && n->now.change_pending[0] == '\0';
         NodeSummary s = {.mode = (uint8_t) n->now.mode, .policy = (uint8_t) n->now.policy};
         uint64_t used = 0, total = 0;
 
@@ -128,9 +129,8 @@ NodeSummary ledger_node_summary(const LedgerNode *n) {
         spread_downwards(s.free_used);
         s.fill = fill_of(used, total);
         s.total = total > UINT32_MAX ? UINT32_MAX : (uint32_t) total;
-        s.takes_memory =
-                n->described && share_mode_has_memory(n->now.mode) && (!with_core || n->now.allow_mixed);
-        s.takes_core = n->described && share_mode_has_core(n->now.mode) && (!without || n->now.allow_mixed);
+        s.takes_memory = takes && share_mode_has_memory(n->now.mode) && (!with_core || n->now.allow_mixed);
+        s.takes_core = takes && share_mode_has_core(n->now.mode) && (!without || n->now.allow_mixed);
         return s;
 }
 

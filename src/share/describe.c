@@ -5,133 +5,260 @@
 #include <stdlib.h>
 
 #include "base/quantity.h"
+#include "share/join.h"
 
-enum { MAX_PODS_ISOLATED = 20 /* ACK's ceiling on isolated nodes */ };
+enum { MAX_PODS_ISOLATED = 20 /* ACK's ceiling on isolated nodes */, SHOWN = 64 };
 
 void node_description_done(NodeDescription *d) {
         free(d->cards);
         *d = (NodeDescription){.unit = d->unit};
 }
 
-uint32_t node_max_pods_default(ShareMode mode) {
+static uint32_t max_pods_default(ShareMode mode) {
         return share_mode_is_isolated(mode) ? MAX_PODS_ISOLATED : 0;
 }
 
-/* An amount of status.allocatable; absent is 0. The API server keeps quantities well-formed, a file need not. */
-static int read_allocatable(Str text, const char *resource, uint64_t max, uint32_t *ret, Fault *fault) {
-        uint64_t value = 0;
+/* A node object on its way to a description. */
+typedef struct Reading {
+        const Node *node;
+        const NodeDescription *before;
+        Fault *fault;
+        bool wrong;
+} Reading;
 
-        if (!str_is_empty(text) && (quantity_parse(text, &value) != 0 || value > max))
-                return fault_set(fault, LEDGER_E_NODE,
-                                 "allocatable %s is \"" STR_FMT "\", must be a whole number up to %llu",
-                                 resource, STR_ARG(text), (unsigned long long) max);
-        *ret = (uint32_t) value;
-        return 0;
+/* A key, its value, and the rule that the value breaks. */
+typedef struct Wrong {
+        const char *kind, *key; /* "annotation", "label" */
+        Str value;
+        const char *rule;
+} Wrong;
+
+static void complain(Reading *r, const Wrong *w, const char *in_force) {
+        Fault more;
+
+        (void) fault_set(&more, 0, "%s %s is \"%.*s\", must be %s: %s is in force", w->kind, w->key,
+                         STR_CUT(w->value, SHOWN), w->rule, in_force);
+        fault_join(r->fault, &more);
+        r->wrong = true;
 }
+
+/* ---- mode and placement ---- */
+
+#define MODE_RULE "share, cgpu, core_mem, default, topology, mps, mig or disabled"
 
 typedef struct Allocatable {
         uint32_t mem, count, core;
+        bool unreadable; /* mem or count */
 } Allocatable;
 
-static int read_status(const Node *node, Allocatable *ret, Fault *fault) {
-        Allocatable a;
-        int r;
-
-        r = read_allocatable(node->allocatable_mem, RESOURCE_GPU_MEM, UINT32_MAX, &a.mem, fault);
-        if (r == 0)
-                r = read_allocatable(node->allocatable_count, RESOURCE_GPU_COUNT, CARD_INDEX_MAX + 1,
-                                     &a.count, fault);
-        if (r == 0)
-                r = read_allocatable(node->allocatable_core, RESOURCE_GPU_CORE, UINT32_MAX, &a.core, fault);
-        if (r == 0)
-                *ret = a;
-        return r;
+static bool is_known(ShareMode mode) {
+        return mode != SHARE_MODE_NONE && mode != SHARE_MODE_UNKNOWN;
 }
 
-/* A sharing node whose label was taken away stays what it is (CONTRACT section 1). When we never saw the label, as
- * after a restart, what the kubelet offers there tells that an agent still shares its cards. */
-static ShareMode mode_of(const Node *node, const NodeDescription *before, const Allocatable *a) {
-        ShareMode mode = share_mode_from_label(node->mode);
+/* Without the agent's word. A removed label is no change: a node that shared goes on as it was. Where its label was never
+ * seen, as after a restart, what the kubelet offers tells that an agent shares its cards. An unknown value is no change. */
+static ShareMode mode_by_label(const Reading *r, const Allocatable *a) {
+        ShareMode label = share_mode_from_label(r->node->mode), before = r->before->mode;
 
-        if (mode != SHARE_MODE_NONE)
-                return mode;
-        if (share_mode_has_memory(before->mode))
-                return before->mode;
+        if (label == SHARE_MODE_UNKNOWN)
+                return is_known(before) ? before : SHARE_MODE_UNKNOWN;
+        if (label != SHARE_MODE_NONE)
+                return label;
+        if (share_mode_has_memory(before))
+                return before;
         if (a->core > 0)
                 return SHARE_MODE_CORE_MEM;
         return a->mem > 0 ? SHARE_MODE_CGPU : SHARE_MODE_NONE;
 }
 
-/* Without our agent's description all cards are equal: CONTRACT section 13. */
-static int equal_cards(const Allocatable *a, NodeDescription *d) {
-        uint32_t count = a->count > 0 ? a->count : 1;
+static void read_mode(Reading *r, const Allocatable *a, NodeDescription *d) {
+        Str said = r->node->annotations.mode_in_force;
+        ShareMode mode = str_eq(said, STR("none")) ? SHARE_MODE_NONE : share_mode_from_label(said);
+        const char *words;
 
-        if (a->mem == 0)
-                return 0;
-        d->cards = calloc(count, sizeof *d->cards);
-        if (!d->cards)
-                return -ENOMEM;
-        for (uint32_t i = 0; i < count; i++)
-                d->cards[i] = (CardShape){.index = i, .units = a->mem / count, .healthy = true};
-        d->n_cards = count;
-        return 0;
+        d->mode = str_is_empty(said)           ? mode_by_label(r, a)
+                  : mode != SHARE_MODE_UNKNOWN ? mode
+                  : is_known(r->before->mode)  ? r->before->mode
+                                               : mode_by_label(r, a);
+        words = is_known(d->mode) ? share_mode_to_string(d->mode) : "no mode";
+        if (mode == SHARE_MODE_UNKNOWN)
+                complain(r, &(Wrong){"annotation", ANNOTATION_MODE_IN_FORCE, said, "none, " MODE_RULE},
+                         words);
+        if (share_mode_from_label(r->node->mode) == SHARE_MODE_UNKNOWN)
+                complain(r, &(Wrong){"label", LABEL_SCHEDULE, r->node->mode, MODE_RULE}, words);
 }
 
-static int described_cards(const Node *node, NodeDescription *d, Fault *fault) {
-        _cleanup_arena_ Arena arena = ARENA_NULL;
-        CardInfo *cards;
-        size_t n;
-        int r;
+static void read_placement(Reading *r, NodeDescription *d) {
+        d->policy = r->before->policy;
+        if (!placement_policy_parse(r->node->placement, &d->policy))
+                complain(r, &(Wrong){"label", LABEL_PLACEMENT, r->node->placement, "binpack or spread"},
+                         d->policy == PLACEMENT_SPREAD ? "spread" : "binpack");
+}
 
-        r = cards_parse(node->annotations.cards, &arena, &cards, &n, fault);
-        if (r != 0)
-                return r < 0 ? r : fault_wrap(fault, LEDGER_E_NODE, "annotation %s", ANNOTATION_CARDS);
+/* ---- the unit ---- */
+
+static void read_unit(Reading *r, NodeDescription *d) {
+        const NodeAnnotations *a = &r->node->annotations;
+        MemoryUnit in_force = r->before->unit, wanted = r->before->unit;
+        bool good = memory_unit_parse(a->unit_in_force, &in_force) == 0,
+             wanted_good = memory_unit_parse(a->unit, &wanted) == 0;
+        _cleanup_buf_ Buf words = BUF_NULL;
+
+        d->unit = str_is_empty(a->unit_in_force) ? wanted : in_force;
+        if (good && wanted_good)
+                return;
+        memory_unit_format(d->unit, &words);
+        if (!good)
+                complain(r,
+                         &(Wrong){"annotation", ANNOTATION_UNIT_IN_FORCE, a->unit_in_force,
+                                  "like GiB or 128MiB"},
+                         buf_result(&words) == 0 ? words.data : "the unit as before");
+        if (!wanted_good)
+                complain(r, &(Wrong){"annotation", ANNOTATION_UNIT, a->unit, "like GiB or 128MiB"},
+                         buf_result(&words) == 0 ? words.data : "the unit as before");
+}
+
+/* ---- switches ---- */
+
+static void read_max_pods(Reading *r, NodeDescription *d) {
+        Str said = r->node->annotations.max_pods;
+        char words[24];
+
+        d->max_pods_said = !str_is_empty(said);
+        if (d->max_pods_said && str_to_u32(said, &d->max_pods))
+                return;
+        d->max_pods = max_pods_default(d->mode);
+        if (!d->max_pods_said)
+                return;
+        d->max_pods_said = r->before->max_pods_said;
+        if (d->max_pods_said)
+                d->max_pods = r->before->max_pods;
+        (void) snprintf(words, sizeof words, "%u", d->max_pods);
+        complain(r, &(Wrong){"annotation", ANNOTATION_MAX_PODS, said, "a whole number, 0 for no ceiling"},
+                 words);
+}
+
+static void read_switches(Reading *r, NodeDescription *d) {
+        const NodeAnnotations *a = &r->node->annotations;
+
+        read_max_pods(r, d);
+        d->allow_mixed = str_eq(a->allow_mixed, STR("true"));
+        if (!d->allow_mixed && !str_is_empty(a->allow_mixed) && !str_eq(a->allow_mixed, STR("false"))) {
+                d->allow_mixed = r->before->allow_mixed;
+                complain(r, &(Wrong){"annotation", ANNOTATION_ALLOW_MIXED, a->allow_mixed, "true or false"},
+                         d->allow_mixed ? "true" : "false");
+        }
+        (void) snprintf(d->change_pending, sizeof d->change_pending, "%.*s",
+                        STR_CUT(a->change_pending, sizeof d->change_pending - 1));
+}
+
+/* ---- cards ---- */
+
+/* An amount of status.allocatable; absent is 0. The API server keeps quantities well-formed, a file need not. */
+static bool read_allocatable(Reading *r, Str text, const char *resource, uint64_t max, uint32_t *ret) {
+        uint64_t value = 0;
+        char rule[64];
+
+        *ret = 0;
+        if (str_is_empty(text) || (quantity_parse(text, &value) == 0 && value <= max)) {
+                *ret = (uint32_t) value;
+                return true;
+        }
+        (void) snprintf(rule, sizeof rule, "a whole number up to %llu", (unsigned long long) max);
+        complain(r, &(Wrong){"allocatable", resource, text, rule}, "what was known of the cards before");
+        return false;
+}
+
+static Allocatable read_status(Reading *r) {
+        const Node *node = r->node;
+        Allocatable a;
+        bool good;
+
+        good = read_allocatable(r, node->allocatable_mem, RESOURCE_GPU_MEM, UINT32_MAX, &a.mem);
+        good &= read_allocatable(r, node->allocatable_count, RESOURCE_GPU_COUNT, CARD_INDEX_MAX + 1,
+                                 &a.count);
+        (void) read_allocatable(r, node->allocatable_core, RESOURCE_GPU_CORE, UINT32_MAX, &a.core);
+        a.unreadable = !good;
+        return a;
+}
+
+static int reserve_cards(NodeDescription *d, size_t n) {
         if (n == 0)
                 return 0;
         d->cards = calloc(n, sizeof *d->cards);
         if (!d->cards)
                 return -ENOMEM;
-        for (size_t i = 0; i < n; i++)
-                d->cards[i] = (CardShape){
-                        .index = cards[i].index, .units = cards[i].units, .healthy = cards[i].healthy};
         d->n_cards = n;
         return 0;
 }
 
-static int describe_switches(const NodeAnnotations *a, NodeDescription *d, Fault *fault) {
-        if (memory_unit_parse(a->unit, &d->unit) != 0)
-                return fault_set(fault, LEDGER_E_NODE,
-                                 "annotation %s is \"" STR_FMT "\", must be like GiB or 128MiB",
-                                 ANNOTATION_UNIT, STR_ARG(a->unit));
-        d->max_pods = node_max_pods_default(d->mode);
-        d->max_pods_said = !str_is_empty(a->max_pods);
-        if (d->max_pods_said && !str_to_u32(a->max_pods, &d->max_pods))
-                return fault_set(fault, LEDGER_E_NODE,
-                                 "annotation %s is \"" STR_FMT "\", must be a whole number, 0 for no ceiling",
-                                 ANNOTATION_MAX_PODS, STR_ARG(a->max_pods));
-        d->allow_mixed = str_eq(a->allow_mixed, STR("true"));
-        if (!d->allow_mixed && !str_is_empty(a->allow_mixed) && !str_eq(a->allow_mixed, STR("false")))
-                return fault_set(fault, LEDGER_E_NODE,
-                                 "annotation %s is \"" STR_FMT "\", must be true or false",
-                                 ANNOTATION_ALLOW_MIXED, STR_ARG(a->allow_mixed));
+static int cards_as_before(const Reading *r, NodeDescription *d) {
+        int k = reserve_cards(d, r->before->n_cards);
+
+        if (k == 0 && d->n_cards > 0)
+                memcpy(d->cards, r->before->cards, d->n_cards * sizeof *d->cards);
+        return k;
+}
+
+/* Without our agent's description all cards are equal. */
+static int equal_cards(const Allocatable *a, NodeDescription *d) {
+        uint32_t count = a->count > 0 ? a->count : 1;
+
+        if (a->mem == 0)
+                return 0;
+        if (reserve_cards(d, count) < 0)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < count; i++)
+                d->cards[i] = (CardShape){.index = i, .units = a->mem / count, .healthy = true};
+        return 0;
+}
+
+static int unreadable_cards(Reading *r, NodeDescription *d, const Fault *why) {
+        int k = cards_as_before(r, d);
+        Fault more;
+
+        d->cards_unreadable = d->n_cards == 0;
+        (void) fault_set(&more, 0, "annotation " ANNOTATION_CARDS ": %s: %s", why->text,
+                         d->cards_unreadable ? "no card is known" : "the cards stay as they were");
+        fault_join(r->fault, &more);
+        r->wrong = true;
+        return k;
+}
+
+static int described_cards(Reading *r, NodeDescription *d) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        Fault why = FAULT_NULL;
+        CardInfo *cards;
+        size_t n;
+        int k;
+
+        k = cards_parse(r->node->annotations.cards, &arena, &cards, &n, &why);
+        if (k != 0)
+                return k < 0 ? k : unreadable_cards(r, d, &why);
+        if (reserve_cards(d, n) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++)
+                d->cards[i] = (CardShape){
+                        .index = cards[i].index, .units = cards[i].units, .healthy = cards[i].healthy};
         return 0;
 }
 
 int node_describe(const Node *node, const NodeDescription *before, NodeDescription *ret, Fault *fault) {
+        Reading r = {.node = node, .before = before, .fault = fault};
         NodeDescription d = {0};
-        Allocatable a;
-        int r;
+        Allocatable a = read_status(&r);
+        int k;
 
-        r = read_status(node, &a, fault);
-        if (r != 0)
-                return r;
-        d.mode = mode_of(node, before, &a);
-        d.policy = placement_policy_from_label(node->placement);
-        r = describe_switches(&node->annotations, &d, fault);
-        if (r == 0)
-                r = str_is_empty(node->annotations.cards) ? equal_cards(&a, &d)
-                                                          : described_cards(node, &d, fault);
-        if (r == 0)
-                *ret = d;
-        return r;
+        read_mode(&r, &a, &d);
+        read_placement(&r, &d);
+        read_unit(&r, &d);
+        read_switches(&r, &d);
+        if (!str_is_empty(node->annotations.cards))
+                k = described_cards(&r, &d);
+        else
+                k = a.unreadable ? cards_as_before(&r, &d) : equal_cards(&a, &d);
+        if (k < 0)
+                return k;
+        *ret = d;
+        return r.wrong ? LEDGER_E_NODE : 0;
 }

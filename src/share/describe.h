@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a node object says about sharing, decoded and checked before anything of it comes into force. */
+/* What a node object says about sharing, decoded and checked key by key: a key that does not decode keeps the value that it
+ * had before, or gets the safest one, and hides no other key. */
 
 #include "share/ledger.h"
 
@@ -10,6 +11,8 @@ typedef struct CardShape {
         uint32_t index, units;
         bool healthy;
 } CardShape;
+
+enum { CHANGE_PENDING_MAX = 96 }; /* bytes of the text, with its NUL; a longer one is cut */
 
 typedef struct NodeDescription {
         ShareMode mode;
@@ -20,9 +23,12 @@ typedef struct NodeDescription {
         uint32_t max_pods; /* per card; 0: no ceiling */
         bool max_pods_said;
         bool allow_mixed;
+        bool cards_unreadable; /* no card is known, because their annotation never decoded */
+        char change_pending
+                [CHANGE_PENDING_MAX]; /* ANNOTATION_CHANGE_PENDING; "": the node takes new slices */
 } NodeDescription;
 
-/* before: what was in force. Returns 0, LEDGER_E_NODE with a fault, or -ENOMEM. */
+/* before: what is in force; all zero but for the unit when nothing is. Returns 0, LEDGER_E_NODE with a fault that names
+ * every key that does not decode, and *ret is set as well; or -ENOMEM. */
 int node_describe(const Node *node, const NodeDescription *before, NodeDescription *ret, Fault *fault);
 void node_description_done(NodeDescription *d);
-uint32_t node_max_pods_default(ShareMode mode);

@@ -34,17 +34,28 @@ static void list_cards(const Slice *slices, size_t n_slices, const CardInfo *car
         }
 }
 
+/* 0: the node describes none of them. */
+static uint32_t largest_units(const Slice *slices, size_t n_slices, const CardInfo *cards, size_t n_cards) {
+        uint32_t units = 0;
+
+        for (size_t i = 0; i < n_slices; i++) {
+                const CardInfo *card = card_of(cards, n_cards, slices[i].card);
+
+                units = card && card->units > units ? card->units : units;
+        }
+        return units;
+}
+
 int environment_make(const Slice *slices, size_t n_slices, uint32_t pod_mem, MemoryUnit unit,
                      const CardInfo *cards, size_t n_cards, EnvironmentVariable variable, void *userdata) {
         _cleanup_buf_ Buf indexes = BUF_NULL, uuids = BUF_NULL, unit_name = BUF_NULL;
-        const CardInfo *first = card_of(cards, n_cards, slices[0].card);
-
         list_cards(slices, n_slices, cards, n_cards, &indexes, &uuids);
         memory_unit_format(unit, &unit_name);
         if (buf_result(&indexes) < 0 || buf_result(&uuids) < 0 || buf_result(&unit_name) < 0)
                 return -ENOMEM;
         give_number(variable, userdata, "ALIYUN_COM_GPU_MEM_CONTAINER", slices[0].mem);
-        give_number(variable, userdata, "ALIYUN_COM_GPU_MEM_DEV", first ? first->units : 0);
+        give_number(variable, userdata, "ALIYUN_COM_GPU_MEM_DEV",
+                    largest_units(slices, n_slices, cards, n_cards));
         give_number(variable, userdata, "ALIYUN_COM_GPU_MEM_POD", pod_mem);
         variable(userdata, "ALIYUN_COM_GPU_MEM_IDX", buf_str(&indexes));
         variable(userdata, "ALIYUN_COM_GPU_MEM_UNIT", buf_str(&unit_name));

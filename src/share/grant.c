@@ -185,7 +185,7 @@ Grant *grant_free(Grant *g) {
         replicas_remove(&n->ledger->replicas, g->app, n->slot);
         held_wake(n, grant_uid(g));
         free(g);
-        ledger_node_settle(n);
+        ledger_node_drop_stale_cards(n);
         ledger_node_summarize(n);
         ledger_node_drop_if_unused(n);
         return NULL;
@@ -232,6 +232,10 @@ uint32_t grant_core_on_card(const Grant *g, uint32_t card) {
 
 uint32_t grant_pending(const Grant *g) {
         return g->pending;
+}
+
+uint32_t grant_pending_core(const Grant *g) {
+        return g->pending_core;
 }
 
 Grant *ledger_node_grants(const LedgerNode *n) {

@@ -24,7 +24,8 @@ typedef struct NodeSummary {
         uint32_t total; /* units over all cards; saturated, for ranking only */
         uint8_t mode;   /* ShareMode */
         uint8_t policy; /* PlacementPolicy */
-        bool takes_memory; /* known, the mode offers gpu-mem, and no memory+compute pod is here (or mixing is allowed) */
+        bool takes_memory; /* known, no change waits, the mode offers gpu-mem, and no memory+compute pod is here (or
+                              mixing is allowed) */
         bool takes_core;
         uint32_t free_untouched; /* most units free on a card that nobody uses */
         uint32_t free_used
@@ -37,11 +38,9 @@ struct LedgerNode {
         uint32_t slot; /* in ledger->nodes and ledger->summaries */
         char *name;
         size_t name_len;
-        bool described;         /* there is a node object */
-        NodeDescription now;    /* in force */
-        NodeDescription wanted; /* comes into force with the last grant; valid when has_wanted */
-        bool has_wanted;
-        LedgerCard *cards; /* described, or named by a grant; sorted by index */
+        bool described;      /* there is a node object */
+        NodeDescription now; /* in force */
+        LedgerCard *cards;   /* described, or named by a grant; sorted by index */
         size_t n_cards, cards_room;
         Grant *grants;  /* of pods */
         Grant *held;    /* of pods that are gone, charged like the others */
@@ -79,9 +78,6 @@ typedef struct CardDemand {
 /* ledger.c: the node of that name, made when it is not there; NULL when out of memory. */
 LedgerNode *ledger_node_ensure(Ledger *l, Str name);
 void ledger_node_drop_if_unused(LedgerNode *n);
-
-/* node.c: the last charge went: what was wanted comes into force. */
-void ledger_node_settle(LedgerNode *n);
 
 /* grant.c */
 int grant_build(const GrantSpec *spec, Grant **ret); /* not linked, not charged */

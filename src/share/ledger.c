@@ -24,7 +24,6 @@ static void node_free(LedgerNode *n) {
         for (size_t i = 0; i < n->n_cards; i++)
                 assert(n->cards[i].used == 0 && n->cards[i].core_used == 0 && n->cards[i].pods == 0);
         node_description_done(&n->now);
-        node_description_done(&n->wanted);
         free(n->cards);
         free(n->name);
         free(n);

@@ -37,10 +37,15 @@ typedef struct Slice {
 int ledger_new(Ledger **ret);
 Ledger *ledger_free(Ledger *l); /* and the grants that are left */
 
-/* Takes over what the node object says now: mode, placement policy, cards, unit, switches, and the slices of pods
- * that are gone (ledger_node_held). Grants on it stay. Returns 0, -ENOMEM, or LEDGER_E_NODE with a fault when
- * something of it does not decode; the node then keeps its last good description, or is known and offers nothing.
- * Another mode or unit is kept back until the last grant is freed; all the rest is in force at once. */
+/* Takes over what the node object says now, all of it at once: mode, placement policy, cards, unit, switches, and the
+ * slices of pods that are gone (ledger_node_held). Grants on it stay. Mode and unit are those that the node's agent
+ * publishes as in force; where it publishes none, the label and the unit's annotation say them.
+ * Each key is judged by itself. Returns 0, -ENOMEM, or LEDGER_E_NODE with a fault that names every key that does not
+ * decode, with its value, the rule and what is in force: the last good value, else the safest. All other keys are in force
+ * as in the case of 0.
+ * A node with ANNOTATION_CHANGE_PENDING is refused by placement.h for every request (REFUSAL_NODE_CHANGING). The node's own
+ * agent, which still admits pods that are bound already, empties node->annotations.change_pending before the call, and
+ * sets mode_in_force and unit_in_force to its own. */
 enum { LEDGER_E_NODE = 1 };
 int ledger_node_set(Ledger *l, const Node *node, Fault *fault);
 
@@ -69,8 +74,9 @@ size_t ledger_node_n_cards(const LedgerNode *n);
 const LedgerCard *ledger_node_cards(const LedgerNode *n); /* by index */
 uint32_t ledger_node_pending(const LedgerNode *n);        /* units of grants that have no card yet */
 
-/* Charges `slices` (copied) on the node, which is made when it is not known yet. No card yet: n_slices 0 and
- * pending_mem > 0, for pods bound by somebody else before the node chose; every card is then taken to hold them.
+/* Charges `slices` (copied) on the node, which is made when it is not known yet. Amounts that have no card yet are
+ * pending, beside the slices or alone: the pod was bound by another scheduler before the node chose. Every card is then
+ * taken to hold them.
  * Returns 0, -ENOMEM, or -E2BIG for 2^16 slices or a text of 2^16 bytes. */
 typedef struct GrantSpec {
         Str namespace_, name, uid; /* copied */
@@ -94,6 +100,7 @@ uint32_t grant_mem_on_card(const Grant *g,
                            uint32_t card); /* occupied: init by maximum, others by sum; saturated */
 uint32_t grant_core_on_card(const Grant *g, uint32_t card);
 uint32_t grant_pending(const Grant *g);
+uint32_t grant_pending_core(const Grant *g);
 Grant *ledger_node_grants(const LedgerNode *n); /* of pods: first, then grant_next() */
 Grant *ledger_node_held(
         const LedgerNode *n); /* likewise, of pods that are gone: owned by the node (held.c) */

@@ -30,4 +30,5 @@ bool share_mode_has_memory(ShareMode mode);
 bool share_mode_has_core(ShareMode mode);
 bool share_mode_is_isolated(ShareMode mode);
 
-PlacementPolicy placement_policy_from_label(Str label); /* binpack when absent or unknown */
+/* "binpack", "spread"; absent is binpack. false for any other value, and *ret stays as it is. */
+bool placement_policy_parse(Str label, PlacementPolicy *ret);

@@ -1,57 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A node of the ledger: what is in force there, and what waits for the last slice to go. */
+/* A node of the ledger: what is in force there. */
 
 #include <errno.h>
 
 #include "share/card.h"
 #include "share/held.h"
+#include "share/join.h"
 #include "share/ledger-internal.h"
-
-/* Another mode or unit would give the numbers of running grants another meaning. */
-static bool must_wait(const LedgerNode *n, const NodeDescription *d) {
-        return n->n_charged > 0 && share_mode_has_memory(n->now.mode) &&
-               (d->mode != n->now.mode || d->unit.mib != n->now.unit.mib);
-}
-
-static const CardShape *shape_of(const NodeDescription *d, uint32_t card) {
-        for (size_t i = 0; i < d->n_cards; i++)
-                if (d->cards[i].index == card)
-                        return &d->cards[i];
-        return NULL;
-}
-
-/* Units in the unit that stays in force: as they were, or converted for a card that is new. */
-static uint32_t units_meanwhile(const NodeDescription *now, const NodeDescription *d, const CardShape *card) {
-        const CardShape *old = shape_of(now, card->index);
-        uint64_t units;
-
-        if (d->unit.mib == now->unit.mib)
-                return card->units;
-        if (old)
-                return old->units;
-        units = (uint64_t) card->units * d->unit.mib / now->unit.mib;
-        return units > UINT32_MAX ? UINT32_MAX : (uint32_t) units;
-}
-
-/* What holds until the last grant has gone: mode and unit as they were, and everything else, above all which cards
- * are healthy, as the node says now. */
-static int describe_meanwhile(const NodeDescription *now, const NodeDescription *d, NodeDescription *ret) {
-        NodeDescription m = *d;
-
-        m.mode = now->mode;
-        m.unit = now->unit;
-        m.max_pods = d->max_pods_said ? d->max_pods : node_max_pods_default(now->mode);
-        m.cards = calloc(d->n_cards > 0 ? d->n_cards : 1, sizeof *m.cards);
-        if (!m.cards)
-                return -ENOMEM;
-        for (size_t i = 0; i < d->n_cards; i++) {
-                m.cards[i] = d->cards[i];
-                m.cards[i].units = units_meanwhile(now, d, &d->cards[i]);
-        }
-        *ret = m;
-        return 0;
-}
 
 /* Brings *d into force and takes its cards; on -ENOMEM everything is as before. */
 static int bring_into_force(LedgerNode *n, NodeDescription *d) {
@@ -70,69 +26,48 @@ static int bring_into_force(LedgerNode *n, NodeDescription *d) {
         return 0;
 }
 
-static void forget_wanted(LedgerNode *n) {
-        node_description_done(&n->wanted);
-        n->has_wanted = false;
-}
-
-static int take_description(LedgerNode *n, NodeDescription *d) {
-        NodeDescription meanwhile = {0};
+/* The slices of pods that are gone, as the node lists them. A list that does not decode leaves those of before. */
+static int take_held(LedgerNode *n, Str annotation, Fault *fault) {
+        Fault why = FAULT_NULL, said;
+        HeldList held = {0};
         int r;
 
-        if (!must_wait(n, d)) {
-                r = bring_into_force(n, d);
-                if (r == 0)
-                        forget_wanted(n);
-                return r;
-        }
-        r = describe_meanwhile(&n->now, d, &meanwhile);
+        r = held_read(annotation, n, &held, &why);
         if (r == 0)
-                r = bring_into_force(n, &meanwhile);
-        free(meanwhile.cards);
-        if (r < 0)
+                held_replace(n, &held);
+        held_list_done(&held);
+        if (r <= 0)
                 return r;
-        forget_wanted(n);
-        n->wanted = *d;
-        n->has_wanted = true;
-        d->cards = NULL;
-        return 0;
+        (void) fault_set(&said, 0, "%s: the slices listed before still count", why.text);
+        fault_join(fault, &said);
+        return r;
 }
 
 int ledger_node_set(Ledger *l, const Node *node, Fault *fault) {
         LedgerNode *n = ledger_node_ensure(l, node->meta.name);
+        HeldList none = {0};
         NodeDescription d = {0};
-        HeldList held = {0};
-        int r;
+        Fault wrong = FAULT_NULL;
+        int r, said = 0;
 
         if (!n)
                 return -ENOMEM;
-        r = node_describe(node, &n->now, &d, fault);
-        if (r == 0)
-                r = held_read(node->annotations.held_slices, n, &held, fault);
-        if (r == 0) {
-                held_replace(n, &held); /* first: with the last of them an old mode ends */
-                r = take_description(n, &d);
-                if (r < 0 && !n->described)
-                        held_replace(n, &held); /* empty by now: an unknown node has none */
-        }
-        if (r > 0)
-                (void) fault_wrap(fault, r, "node " STR_FMT, STR_ARG(node->meta.name));
+        r = said = node_describe(node, &n->now, &d, &wrong);
+        if (r >= 0)
+                r = take_held(n, node->annotations.held_slices, &wrong);
+        said = r > 0 ? r : said;
+        if (r >= 0)
+                r = bring_into_force(n, &d);
+        if (r < 0 && !n->described)
+                held_replace(n, &none); /* an unknown node holds no slices */
         n->described = n->described || r >= 0;
         free(d.cards);
-        held_list_done(&held);
         ledger_node_drop_stale_cards(n);
         ledger_node_summarize(n);
         ledger_node_drop_if_unused(n);
-        return r;
-}
-
-void ledger_node_settle(LedgerNode *n) {
-        if (n->n_charged == 0 && n->has_wanted) {
-                /* When there is no memory for it the next node update brings it: the kubelet sends several a minute. */
-                (void) bring_into_force(n, &n->wanted);
-                forget_wanted(n);
-        }
-        ledger_node_drop_stale_cards(n);
+        if (r < 0 || said == 0)
+                return r;
+        return fault_set(fault, LEDGER_E_NODE, "node " STR_FMT ": %s", STR_ARG(node->meta.name), wrong.text);
 }
 
 void ledger_node_remove(Ledger *l, Str name) {
@@ -142,9 +77,7 @@ void ledger_node_remove(Ledger *l, Str name) {
         if (!n)
                 return;
         n->described = false;
-        held_replace(n, &none); /* with its agent nobody is left who could say so */
-        held_list_done(&none);
-        forget_wanted(n);
+        held_replace(n, &none); /* without the node object no agent reports them any more */
         node_description_done(&n->now);
         (void) ledger_node_apply_cards(n); /* only removes: needs no memory */
         ledger_node_summarize(n);

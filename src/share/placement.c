@@ -99,6 +99,8 @@ static Refusal why_not(const LedgerNode *n, const NodeSummary *s, const Request 
                 return refusal_of(REFUSAL_NODE_UNKNOWN, n, r, 0);
         if (!(r->core > 0 ? share_mode_has_core(n->now.mode) : share_mode_has_memory(n->now.mode)))
                 return refusal_of(REFUSAL_NODE_MODE, n, r, 0);
+        if (n->now.change_pending[0] != '\0')
+                return refusal_of(REFUSAL_NODE_CHANGING, n, r, 0);
         if (!(r->core > 0 ? s->takes_core : s->takes_memory))
                 return refusal_of(REFUSAL_NODE_MIXED, n, r, 0);
         return why_not_cards(n, r);

@@ -257,8 +257,16 @@ void refusal_format(const Refusal *r, Buf *out) {
                 say(out, r->core > 0 ? ", compute percent needs core_mem"
                                      : ", gpu-mem needs share, cgpu or core_mem");
                 break;
+        case REFUSAL_NODE_CHANGING:
+                say(out, "the node takes no new slice while a change waits: ");
+                say(out, r->node->now.change_pending);
+                break;
         case REFUSAL_NODE_NOT_READY:
-                say(out, "the node has not reported its cards yet");
+                if (r->node && r->node->now.cards_unreadable)
+                        say(out, "annotation " ANNOTATION_CARDS
+                                 " of the node does not decode, so that none of its cards is known");
+                else
+                        say(out, "the node has not reported its cards yet");
                 break;
         case REFUSAL_NODE_MIXED:
                 say(out, r->core > 0 ? "the node runs pods with memory alone, and takes none with compute "

@@ -24,6 +24,7 @@
         /* this node */                                                                                      \
         X(NODE_UNKNOWN, "node_unknown")                                                                      \
         X(NODE_MODE, "node_mode")           /* the node offers no such resource */                           \
+        X(NODE_CHANGING, "node_changing")   /* no new slice while a change of mode or unit waits */          \
         X(NODE_NOT_READY, "node_no_cards")  /* a sharing node that has not reported cards yet */             \
         X(NODE_MIXED, "node_mixed")         /* memory-only beside memory+compute */                          \
         X(CARD_TOO_SMALL, "card_too_small") /* too few healthy cards are that large, even empty */           \

@@ -61,8 +61,11 @@ void inspect_json_card_end(JsonWriter *w) {
         json_write_object_end(w);
 }
 
-void inspect_json_node_end(JsonWriter *w) {
+void inspect_json_cards_end(JsonWriter *w) {
         json_write_array_end(w);
+}
+
+void inspect_json_node_end(JsonWriter *w) {
         json_write_object_end(w);
 }
 

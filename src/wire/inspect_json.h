@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What GET /inspect answers and `kubectl inspect cgpu -o json` prints: CONTRACT section 9. One writer for
+/* What GET /inspect answers and `kubectl inspect cgpu -o json` prints. One writer for
  * both, called node by node, card by card, pod by pod, in the order of the functions below:
  *
  *     {"nodes":[{"name","totalGPU","usedGPU","devs":[{"id","totalGPU","usedGPU","pods":[{"name","namespace",
@@ -26,5 +26,6 @@ void inspect_json_cards(JsonWriter *w); /* always, also when there are none */
 void inspect_json_card(JsonWriter *w, uint32_t index, const InspectJsonSums *sums);
 void inspect_json_pod(JsonWriter *w, Str namespace_, Str name, uint64_t mem, uint64_t core);
 void inspect_json_card_end(JsonWriter *w);
+void inspect_json_cards_end(JsonWriter *w); /* members of the node's own may follow */
 void inspect_json_node_end(JsonWriter *w);
 void inspect_json_end(JsonWriter *w);

@@ -73,6 +73,9 @@ typedef struct NodeAnnotations {
         Str place_while_changing, unit_change;
 } NodeAnnotations;
 
+/* Type of a node's condition, written by the leading scheduler: a ConfigMap that fences cards is not understood. */
+#define CONDITION_FENCES "GPUFenceMisconfigured"
+
 typedef struct Node {
         ObjectMeta meta;
         NodeAnnotations annotations;
@@ -81,6 +84,7 @@ typedef struct Node {
         Str card_name, card_mem, card_count;                      /* card labels */
         Str allocatable_mem, allocatable_count, allocatable_core; /* Quantities; empty when absent */
         Str internal_ip;                                          /* status.addresses, the first InternalIP */
+        Str fences_status, fences_message; /* status.conditions, CONDITION_FENCES; empty when absent */
 } Node;
 
 /* Decode one object of the given kind. Its `kind` and `apiVersion` are not looked at. Returns 0,

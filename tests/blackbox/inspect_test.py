@@ -165,6 +165,18 @@ class FromFile(Inspect):
         self.assertEqual(status, 1)
         self.assertIn("node a?[2J: ", err)
 
+    def test_differences_are_counted_beside_the_summary(self):
+        """The table itself stays as other programs read it."""
+        less = pod(name="less")
+        less["spec"]["containers"][0]["resources"]["limits"]["aliyun.com/gpu-mem"] = "5"
+        path = self.write("list", mixed(node(), less))
+        self.assertEqual(self.run_program("--from", path), (
+            0, SUMMARY, "1 pod has annotations that differ from the limits, which are what counts: see -d\n"))
+        status, out, err = self.run_program("-d", "--from", path)
+        self.assertEqual((status, err), (0, ""))
+        self.assertIn("\ndefault/less: annotation scheduler.framework.gpushare.allocation gives container 0 (\"\") 3 of "
+                      "aliyun.com/gpu-mem, its limit is 5\n", out)
+
     def test_closed_output(self):
         with open("/dev/full", "w", encoding="utf-8") as full:
             done = subprocess.run([PROGRAM, "--from", "-"], input=mixed(node()), stdout=full, stderr=subprocess.PIPE,

@@ -249,8 +249,8 @@ status: {allocatable: {aliyun.com/gpu-mem: "30", aliyun.com/gpu-count: "2"}}
             meta = f"  annotations: {{scheduler.framework.gpushare.allocation: '{text}'}}"
             return pod(name, mem, meta=meta, spec="  nodeName: n1")
 
-        done = self.apply(node("n1", "2xA:16GiB"), given("astray", '{"0":{"7":4}}'), given("first", '{"0":{"1":12}}'),
-                          given("second", '{"0":{"1":12}}'), given("rest", '{"0":{"1":4}}'), given("garbled", '{"0":'),
+        done = self.apply(node("n1", "2xA:16GiB"), given("astray", '{"0":{"7":4}}'), given("first", '{"0":{"1":12}}', 12),
+                          given("second", '{"0":{"1":12}}', 12), given("rest", '{"0":{"1":4}}'), given("garbled", '{"0":'),
                           status=1)
         self.assertEqual(self.lines(done.stderr), [
             """default/astray: the pod's annotations give it gpu7, a card that node "n1" has not""",

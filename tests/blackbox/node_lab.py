@@ -416,7 +416,7 @@ class Judge:
         must("NVIDIA_VISIBLE_DEVICES", env.get("NVIDIA_VISIBLE_DEVICES"), ",".join(uuids))
         must("CDI devices", sorted(c.options["cdi"]), sorted("aliquot.dev/gpu=" + u for u in uuids))
         must("CONTAINER", env.get("ALIYUN_COM_GPU_MEM_CONTAINER"), str(mem // len(cards)))
-        must("DEV", env.get("ALIYUN_COM_GPU_MEM_DEV"), str(self.described[cards[0]]["units"]))
+        must("DEV", env.get("ALIYUN_COM_GPU_MEM_DEV"), str(max(self.described[i]["units"] for i in cards)))
         must("UNIT", env.get("ALIYUN_COM_GPU_MEM_UNIT"), self.lab.unit)
         if len(cards) == 1:
             must("IDX", env.get("ALIYUN_COM_GPU_MEM_IDX"), str(cards[0]))

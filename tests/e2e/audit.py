@@ -115,7 +115,7 @@ class PodAudit:
         grant = self.grants[c["name"]]
         order = sorted(grant)
         return {"ALIYUN_COM_GPU_MEM_CONTAINER": str(grant[order[0]]),
-                "ALIYUN_COM_GPU_MEM_DEV": str(self.cards[order[0]]["units"]),
+                "ALIYUN_COM_GPU_MEM_DEV": str(max(self.cards[i]["units"] for i in order)),
                 "ALIYUN_COM_GPU_MEM_IDX": ",".join(map(str, order)),
                 "ALIYUN_COM_GPU_MEM_POD": str(self.units()),
                 "NVIDIA_VISIBLE_DEVICES": ",".join(self.cards[i]["uuid"] for i in order)}

@@ -29,7 +29,7 @@ static void on_registered(void *userdata, Plugin *p) {
 }
 
 static void on_lost(void *userdata, Plugin *p, const Fault *why) {
-        char more[600];
+        char more[sizeof why->text + 8];
 
         (void) snprintf(more, sizeof more, ": %s", why->text);
         say("lost", p, more);

@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "base/quantity.h"
 #include "share/allocation.h"
 #include "share/placement.h"
 
@@ -53,16 +54,40 @@ static void check_place(Ledger *l, const LedgerNode *n, const Request *r, Arena 
         assert(ledger_check(l));
 }
 
+static uint64_t limit_of(const PodContainer *c) {
+        uint64_t value = 0;
+
+        if (c->gpu_mem.present && quantity_parse(c->gpu_mem.text, &value) != 0)
+                return 0;
+        return value < UINT32_MAX ? value : UINT32_MAX;
+}
+
+/* Whatever the annotations say, a pod holds no more than its limits. */
+static void check_spec(const Pod *pod, const GrantSpec *spec) {
+        uint64_t limits = 0, held = spec->pending_mem;
+
+        for (size_t i = 0; i < pod->n_containers; i++)
+                limits += limit_of(&pod->containers[i]);
+        for (size_t i = 0; i < spec->n_slices; i++) {
+                assert(spec->slices[i].mem > 0 && spec->slices[i].card <= CARD_INDEX_MAX);
+                held += spec->slices[i].mem;
+        }
+        assert(held > 0 && held <= limits);
+}
+
 static Grant *charge(Ledger *l, Pod *pod, Arena *arena) {
         Fault fault = FAULT_NULL;
         GrantSpec spec;
         Grant *g = NULL;
-        int r;
+        int r, differs;
 
         pod->node_name = STR("n"); /* as if it were bound */
         r = grant_spec_from_pod(pod, arena, &spec, &fault);
         assert(r == 0 || r == POD_GRANT_E_NONE);
+        differs = allocation_compare(pod, arena, &fault);
+        assert(differs == 0 || (differs == ALLOCATION_E_DIFFERS && fault.text[0] != '\0'));
         if (r == 0) {
+                check_spec(pod, &spec);
                 r = grant_new(l, &spec, &g);
                 assert(r == 0 || r == -E2BIG);
         }

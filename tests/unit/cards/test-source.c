@@ -14,7 +14,7 @@
 typedef struct Heard {
         unsigned lists, troubles;
         size_t cards;
-        char last[600];
+        char last[sizeof((Fault *) NULL)->text];
         CardSource *rescan; /* from within the handler, once */
 } Heard;
 

@@ -16,7 +16,7 @@ pid_t __wrap_fork(void);
 
 static bool stuck;
 static unsigned forks;
-static char last[600];
+static char last[sizeof((Fault *) NULL)->text];
 
 pid_t __wrap_waitpid(pid_t pid, int *status, int options) {
         return stuck ? 0 : __real_waitpid(pid, status, options);

@@ -135,6 +135,8 @@ static void details_of_several_nodes(void) {
               "Allocated :  9 (56%)\n"
               "Total :      16\n"
               "---------------------------------------\n"
+              "ns/p: annotation scheduler.framework.gpushare.allocation gives container 0 (\"\") 2 of "
+              "aliyun.com/gpu-mem on gpu0, 3 of its limit 6 count there\n"
               "\n"
               "NAME:       b\n"
               "IPADDRESS:  10.0.0.2\n"
@@ -253,7 +255,18 @@ static void current_annotation_wins(void) {
         CHECK_POD("0/15 8/15 8/30", ALLOCATION("{\\\"0\\\":{\\\"1\\\":1},\\\"1\\\":{\\\"1\\\":7}}"),
                   CONTAINER("1") "," CONTAINER("7"));
         CHECK_POD("4/15 4/15 8/30", ALLOCATION("{\\\"0\\\":{\\\"0\\\":4,\\\"1\\\":4}}"), CONTAINER("8"));
-        CHECK_POD("2/15 0/15 2/30", ALLOCATION("{\\\"0\\\":{\\\"0\\\":2}}"), "{\"name\":\"no-limits\"}");
+        /* whatever is written on it, a pod without limits holds nothing */
+        CHECK_POD("0/15 0/15 0/30", ALLOCATION("{\\\"0\\\":{\\\"0\\\":2}}"), "{\"name\":\"no-limits\"}");
+        CHECK_POD("0/15 0/15 0/30",
+                  ANNOTATED("\"aliquot.dev/init-allocation\":\"{\\\"0\\\":{\\\"0\\\":2}}\""),
+                  "{\"name\":\"no-limits\"}");
+        /* each key by itself */
+        CHECK_POD(
+                "0/15 3/15 3/30",
+                ANNOTATED(
+                        "\"aliquot.dev/init-allocation\":\"[]\",\"scheduler.framework.gpushare.allocation\":"
+                        "\"{\\\"0\\\":{\\\"1\\\":3}}\""),
+                CONTAINER("3"));
 }
 
 static void older_form_and_pending(void) {
@@ -365,6 +378,24 @@ static void unit_text(void) {
         check_header((const char *const[]){NODE("m", "1.1.1.1", "15", "1", UNIT("1024MiB")),
                                            NODE("n", "1.1.1.1", "15", "1", UNIT("GiB")), NULL},
                      "GPU Memory(1024MiB)\n");
+}
+
+#define UNITS(in_force, asked)                                                                               \
+        ANNOTATED("\"aliquot.dev/gpu-mem-unit-in-force\":\"" in_force                                        \
+                  "\",\"aliquot.dev/gpu-mem-unit\":\"" asked "\"")
+
+/* While a change of the unit waits the numbers are still in the old one. */
+static void the_unit_in_force_is_shown(void) {
+        check_header((const char *const[]){NODE("n", "1.1.1.1", "15", "1", UNITS("GiB", "128MiB")), NULL},
+                     "GPU Memory(GiB)\n");
+        check_header((const char *const[]){NODE("n", "1.1.1.1", "126", "1", UNITS("128MiB", "GiB")), NULL},
+                     "GPU Memory(128MiB)\n");
+        check_header(
+                (const char *const[]){NODE("n", "1.1.1.1", "126", "1", UNITS("furlongs", "128MiB")), NULL},
+                "GPU Memory(128MiB)\n");
+        check_header(
+                (const char *const[]){NODE("n", "1.1.1.1", "126", "1", UNITS("furlongs", "miles")), NULL},
+                "GPU Memory(MiB)\n");
 }
 
 static void units_that_differ_are_summed_in_mib(void) {
@@ -482,12 +513,58 @@ static void json_of_the_extender(void) {
               "\"usedGPU\":4}]}"
               "]}]}\n",
               NODE("a", "10.0.0.1", "16", "2", ""),
-              POD("ns", "p", "a", ALLOCATION("{\\\"0\\\":{\\\"0\\\":2,\\\"1\\\":4}}"), CONTAINER("6")));
+              POD("ns", "p", "a", ALLOCATION("{\\\"0\\\":{\\\"0\\\":2},\\\"1\\\":{\\\"1\\\":4}}"),
+                  CONTAINER("2") "," CONTAINER("4")));
         CHECK(inspect_print_json,
               "{\"nodes\":[{\"name\":\"a\",\"totalGPU\":8,\"usedGPU\":3,"
               "\"pending\":{\"usedGPU\":3,\"pods\":[{\"name\":\"p\",\"namespace\":\"ns\",\"usedGPU\":3}]},"
               "\"devs\":[{\"id\":0,\"totalGPU\":8,\"usedGPU\":0,\"pods\":[]}]}]}\n",
               NODE("a", "10.0.0.1", "8", "1", ""), POD("ns", "p", "a", "", CONTAINER("3")));
+}
+
+/* ---- annotations that differ from the limits ---- */
+
+#define LYING                                                                                                \
+        NODE("a", "10.0.0.1", "15", "1", ""),                                                                \
+                POD("ns", "less", "a", ALLOCATION("{\\\"0\\\":{\\\"0\\\":2}}"), CONTAINER("5")),             \
+                POD("ns", "dos", "a", ALLOCATION("{\\\"0\\\":{\\\"0\\\":15}}"), "{\"name\":\"x\"}"),         \
+                POD("ns", "honest", "a", ALLOCATION("{\\\"0\\\":{\\\"0\\\":3}}"), CONTAINER("3"))
+
+static void differences_are_named_under_the_table(void) {
+        const char *const objects[] = {LYING, NULL};
+        _cleanup_(inspect_freep) Inspect *i = cluster(objects);
+        size_t n = 0;
+
+        CHECK(inspect_print_details,
+              "\n"
+              "NAME:       a\n"
+              "IPADDRESS:  10.0.0.1\n"
+              "\n"
+              "NAME         NAMESPACE  GPU0(Allocated)\n"
+              "honest       ns         3\n"
+              "less         ns         2\n"
+              "Allocated :  5 (33%)\n"
+              "Total :      15\n"
+              "----------------------------------\n"
+              "ns/dos: annotation scheduler.framework.gpushare.allocation gives container 0 (\"x\") 15 of "
+              "aliyun.com/gpu-mem, its limit is 0\n"
+              "ns/less: annotation scheduler.framework.gpushare.allocation gives container 0 (\"\") 2 of "
+              "aliyun.com/gpu-mem, its limit is 5\n"
+              "\n"
+              "Allocated/Total GPU Memory In Cluster:  5/15 (33%)\n",
+              LYING);
+        CHECK(inspect_print_json,
+              "{\"nodes\":[{\"name\":\"a\",\"totalGPU\":15,\"usedGPU\":5,\"devs\":[{\"id\":0,\"totalGPU\":15,"
+              "\"usedGPU\":5,\"pods\":[{\"name\":\"honest\",\"namespace\":\"ns\",\"usedGPU\":3},"
+              "{\"name\":\"less\",\"namespace\":\"ns\",\"usedGPU\":2}]}],\"differences\":["
+              "{\"name\":\"dos\",\"namespace\":\"ns\",\"message\":\"annotation scheduler.framework.gpushare."
+              "allocation gives container 0 (\\\"x\\\") 15 of aliyun.com/gpu-mem, its limit is 0\"},"
+              "{\"name\":\"less\",\"namespace\":\"ns\",\"message\":\"annotation scheduler.framework.gpushare."
+              "allocation gives container 0 (\\\"\\\") 2 of aliyun.com/gpu-mem, its limit is 5\"}]}]}\n",
+              LYING);
+        ASSERT_OK(inspect_count_differences(i, STR(""), &n, NULL));
+        ASSERT_INT(n, 2);
+        ASSERT_INT(inspect_count_differences(i, STR("b"), &n, NULL), INSPECT_E_NO_NODE);
 }
 
 /* ---- bad input ---- */
@@ -523,10 +600,13 @@ static void says_what_it_passes_over(void) {
         ASSERT_OK(inspect_new(&i));
         ASSERT_OK(inspect_add(i, STR(""), STR(POD("ns", "p", "n", ALLOCATION("{"), CONTAINER("3"))), &fault));
         ASSERT_CONTAINS(fault.text, "pod ns/p: annotation scheduler.framework.gpushare.allocation: ");
+        fault = FAULT_NULL;
         ASSERT_OK(inspect_add(i, STR(""), STR(POD("ns", "p", "n", OLD("x"), CONTAINER("3"))), &fault));
         ASSERT_CONTAINS(fault.text, "ALIYUN_COM_GPU_MEM_IDX is \"x\"");
+        fault = FAULT_NULL;
         ASSERT_OK(inspect_add(i, STR(""), STR(POD("ns", "p", "n", "", CONTAINER("1.5"))), &fault));
         ASSERT_CONTAINS(fault.text, "aliyun.com/gpu-mem is \"1.5\"");
+        fault = FAULT_NULL;
         ASSERT_OK(inspect_add(i, STR(""), STR(NODE("n", "1.1.1.1", "3", "1", UNIT("x"))), &fault));
         ASSERT_CONTAINS(fault.text, "node n: annotation aliquot.dev/gpu-mem-unit is \"x\"");
 }
@@ -554,9 +634,10 @@ int main(void) {
                          TEST(current_annotation_wins), TEST(older_form_and_pending),
                          TEST(a_card_the_node_does_not_have), TEST(init_containers_count_by_maximum),
                          TEST(init_grants_count_by_maximum), TEST(an_object_that_comes_again_replaces_itself),
-                         TEST(cards_differ), TEST(unit_text), TEST(units_that_differ_are_summed_in_mib),
-                         TEST(compute_adds_columns), TEST(compute_in_details),
-                         TEST(compute_without_its_annotation_follows_the_memory), TEST(json_of_the_extender),
-                         TEST(malformed_objects_are_left_out), TEST(says_what_it_passes_over),
-                         TEST(typed_lists_say_the_kind));
+                         TEST(cards_differ), TEST(unit_text), TEST(the_unit_in_force_is_shown),
+                         TEST(differences_are_named_under_the_table),
+                         TEST(units_that_differ_are_summed_in_mib), TEST(compute_adds_columns),
+                         TEST(compute_in_details), TEST(compute_without_its_annotation_follows_the_memory),
+                         TEST(json_of_the_extender), TEST(malformed_objects_are_left_out),
+                         TEST(says_what_it_passes_over), TEST(typed_lists_say_the_kind));
 }

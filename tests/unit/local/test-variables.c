@@ -86,7 +86,8 @@ static void tells_a_container_its_slice(void) {
 static void lets_the_pod_override(void) {
         print("{\"metadata\":{\"name\":\"p\",\"uid\":\"u\",\"labels\":{\"tier\":\"gold\"},\"annotations\":{"
               "\"scheduler.framework.gpushare.allocation\":\"{\\\"0\\\":{\\\"0\\\":4}}\"}},"
-              "\"spec\":{\"nodeName\":\"n1\",\"containers\":[{\"name\":\"a\",\"env\":["
+              "\"spec\":{\"nodeName\":\"n1\",\"containers\":[{\"name\":\"a\","
+              "\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":4}},\"env\":["
               "{\"name\":\"NVIDIA_VISIBLE_DEVICES\",\"value\":\"all\"},{\"name\":\"BASE\",\"value\":\"x\"},"
               "{\"name\":\"CGPU_DISABLE\",\"value\":\"true\"},{\"name\":\"ALIYUN_X\",\"value\":\"$(BASE)"
               "\\ny\"},"

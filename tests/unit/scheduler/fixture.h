@@ -35,6 +35,7 @@ typedef struct PodText {
         const char *mem;  /* gpu-mem; NULL: asks for nothing of ours */
         const char *core;
         const char *allocation;    /* current annotation, escaped for JSON */
+        const char *annotations;   /* more of them, beginning with a comma */
         const char *phase, *state; /* "Running" and "running" when NULL */
         const char *assume_time;
         bool terminating;
@@ -54,6 +55,7 @@ static inline const char *pod_json_(PodText p) {
                 ADD(",\"scheduler.framework.gpushare.allocation\":\"%s\"", p.allocation);
         if (p.assume_time)
                 ADD(",\"scheduler.framework.gpushare.assume-time\":\"%s\"", p.assume_time);
+        ADD("%s", p.annotations ? p.annotations : "");
         ADD("}%s},\"spec\":{", p.terminating ? ",\"deletionTimestamp\":\"2026-11-21T00:00:00Z\"" : "");
         if (p.node)
                 ADD("\"nodeName\":\"%s\",", p.node);

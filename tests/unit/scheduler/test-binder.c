@@ -496,7 +496,57 @@ static void pods_of_others_are_bound_without_annotations(void) {
         teardown(&f);
 }
 
+#define FORGED                                                                                               \
+        ",\"aliquot.dev/init-allocation\":\"{\\\"0\\\":{\\\"0\\\":15}}\",\"aliquot.dev/gpu-type\":\"V100\"," \
+        "\"gpushare.alibabacloud.com/core-percentage\":\"{\\\"0\\\":{\\\"3\\\":100}}\""
+
+static void assert_emptied(const char *annotations) {
+        ASSERT_CONTAINS(annotations, "\"aliquot.dev/init-allocation\":\"\"");
+        ASSERT_CONTAINS(annotations, "\"gpushare.alibabacloud.com/core-percentage\":\"\"");
+        ASSERT_TRUE(!strstr(annotations, "gpu-type") && !strstr(annotations, "resize-status"));
+}
+
+/* A Binding only adds: the keys that a user wrote before it, and that it has no value for, must not stay. */
+static void a_binding_empties_the_other_system_keys(void) {
+        Answer seen = {0}, fetched = {0}, plain = {0};
+        Fixture f = setup();
+
+        start(&f);
+        see(&f, pod_json("a", .mem = "4", .phase = "Pending", .state = "waiting", .annotations = FORGED));
+        ASSERT_TRUE(bind_pod(&f, "a", "n1", &seen) != NULL);
+        assert_emptied(fake_annotations(fake_call(FAKE_BIND)));
+        ASSERT_CONTAINS(fake_annotations(fake_call(FAKE_BIND)), "\\\"0\\\":{\\\"0\\\":4}}");
+        fake_reply(fake_call(FAKE_BIND), KUBE_DONE, 201, "");
+        ASSERT_TRUE(bind_pod(&f, "b", "n2", &fetched) != NULL);
+        fake_reply(fake_call(FAKE_GET), KUBE_DONE, 200,
+                   pod_json("b", .mem = "4", .phase = "Pending", .state = "waiting", .annotations = FORGED));
+        assert_emptied(fake_annotations(fake_call(FAKE_BIND)));
+        fake_reply(fake_call(FAKE_BIND), KUBE_DONE, 201, "");
+        ASSERT_TRUE(bind_pod(&f, "web", "n1", &plain) != NULL); /* asks for nothing of ours */
+        fake_reply(fake_call(FAKE_GET), KUBE_DONE, 200,
+                   pod_json("web", .phase = "Pending", .annotations = FORGED));
+        assert_emptied(fake_annotations(fake_call(FAKE_BIND)));
+        fake_reply(fake_call(FAKE_BIND), KUBE_DONE, 201, "");
+        teardown(&f);
+}
+
 /* ---- refusals and concurrency ---- */
+
+static void a_change_that_waits_is_refused_at_bind(void) {
+        Fixture f = setup();
+        Answer a = {0};
+
+        start(&f);
+        see(&f, WAITING("a", "4"));
+        feed(f.view, VIEW_NODES, REFLECTOR_MODIFIED,
+             node_json("n1", "share", 15, 1,
+                       ",\"annotations\":{\"aliquot.dev/mode-in-force\":\"cgpu\","
+                       "\"aliquot.dev/change-pending\":\"mode cgpu -> share\"}"));
+        ASSERT_FALSE(bind_pod(&f, "a", "n1", &a));
+        ASSERT_TEXT(a.error, "node n1: the node takes no new slice while a change waits: mode cgpu -> share");
+        ASSERT_INT(fake_n_calls(), 0);
+        teardown(&f);
+}
 
 static void refuses_with_a_reason_and_an_event(void) {
         Fixture f = setup();
@@ -677,6 +727,7 @@ int main(void) {
                 TEST(bound_by_somebody_else_counts_where_it_is), TEST(a_pod_that_is_gone_gives_back),
                 TEST(the_watch_may_say_it_first), TEST(deleted_while_it_is_being_bound),
                 TEST(what_the_watch_replaced_is_not_given_back), TEST(fetches_what_it_does_not_know),
+                TEST(a_binding_empties_the_other_system_keys), TEST(a_change_that_waits_is_refused_at_bind),
                 TEST(a_leader_that_was_deposed_meanwhile_sends_no_binding),
                 TEST(what_was_fetched_may_be_older_than_the_view), TEST(what_was_fetched_may_not_be_bindable),
                 TEST(pods_of_others_are_bound_without_annotations), TEST(refuses_with_a_reason_and_an_event),

@@ -381,15 +381,15 @@ static const char golden_head[] =
         "# HELP aliquot_scheduler_cards_unhealthy Cards that are out of service.\n"
         "# TYPE aliquot_scheduler_cards_unhealthy gauge\n"
         "aliquot_scheduler_cards_unhealthy 0\n"
-        "# HELP aliquot_scheduler_memory_units Units of GPU memory on all cards.\n"
-        "# TYPE aliquot_scheduler_memory_units gauge\n"
-        "aliquot_scheduler_memory_units 105\n"
-        "# HELP aliquot_scheduler_memory_units_used Units of GPU memory that pods hold on cards.\n"
-        "# TYPE aliquot_scheduler_memory_units_used gauge\n"
-        "aliquot_scheduler_memory_units_used 12\n"
-        "# HELP aliquot_scheduler_memory_units_pending Units of bound pods that have no card yet.\n"
-        "# TYPE aliquot_scheduler_memory_units_pending gauge\n"
-        "aliquot_scheduler_memory_units_pending 0\n"
+        "# HELP aliquot_scheduler_memory_bytes GPU memory on all cards, in whole units of their nodes.\n"
+        "# TYPE aliquot_scheduler_memory_bytes gauge\n"
+        "aliquot_scheduler_memory_bytes 112742891520\n"
+        "# HELP aliquot_scheduler_memory_bytes_used GPU memory that pods hold on cards.\n"
+        "# TYPE aliquot_scheduler_memory_bytes_used gauge\n"
+        "aliquot_scheduler_memory_bytes_used 12884901888\n"
+        "# HELP aliquot_scheduler_memory_bytes_pending GPU memory of bound pods that have no card yet.\n"
+        "# TYPE aliquot_scheduler_memory_bytes_pending gauge\n"
+        "aliquot_scheduler_memory_bytes_pending 0\n"
         "# HELP aliquot_scheduler_core_percent Percent of compute on all cards.\n"
         "# TYPE aliquot_scheduler_core_percent gauge\n"
         "aliquot_scheduler_core_percent 400\n"
@@ -411,6 +411,18 @@ static const char golden_head[] =
         "# HELP aliquot_scheduler_leading 1 when this replica may bind.\n"
         "# TYPE aliquot_scheduler_leading gauge\n"
         "aliquot_scheduler_leading 1\n"
+        "# HELP aliquot_scheduler_memory_units Units of GPU memory on all cards of nodes with this unit.\n"
+        "# TYPE aliquot_scheduler_memory_units gauge\n"
+        "aliquot_scheduler_memory_units{unit=\"GiB\"} 105\n"
+        "# HELP aliquot_scheduler_memory_units_used Units of GPU memory that pods hold on cards of nodes "
+        "with "
+        "this unit.\n"
+        "# TYPE aliquot_scheduler_memory_units_used gauge\n"
+        "aliquot_scheduler_memory_units_used{unit=\"GiB\"} 12\n"
+        "# HELP aliquot_scheduler_memory_units_pending Units of bound pods that have no card yet, on nodes "
+        "with this unit.\n"
+        "# TYPE aliquot_scheduler_memory_units_pending gauge\n"
+        "aliquot_scheduler_memory_units_pending{unit=\"GiB\"} 0\n"
         "# HELP aliquot_scheduler_refusals_total Nodes that filter refused, and pods that bind refused, by "
         "reason.\n"
         "# TYPE aliquot_scheduler_refusals_total counter\n"
@@ -455,6 +467,41 @@ static void metrics_are_as_dashboards_know_them(void) {
         teardown(&f);
 }
 
+/* A node in GiB and one in 128 MiB: no series adds the two. */
+static void units_of_different_sizes_are_not_added(void) {
+        Fixture f = setup();
+
+        feed(f.view, VIEW_NODES, REFLECTOR_MODIFIED,
+             node_json("n1", "cgpu", 240, 2, ",\"annotations\":{\"aliquot.dev/gpu-mem-unit\":\"128MiB\"}"));
+        feed(f.view, VIEW_PODS, REFLECTOR_ADDED,
+             pod_json("b", .mem = "16", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":16}}"));
+        ASSERT_INT(ask(&f, "GET", "/gpushare-scheduler/metrics", ""), 200);
+        ASSERT_CONTAINS(f.out.data, "\naliquot_scheduler_memory_units{unit=\"GiB\"} 75\n");
+        ASSERT_CONTAINS(f.out.data, "\naliquot_scheduler_memory_units{unit=\"128MiB\"} 240\n");
+        ASSERT_CONTAINS(f.out.data, "\naliquot_scheduler_memory_units_used{unit=\"GiB\"} 12\n");
+        ASSERT_CONTAINS(f.out.data, "\naliquot_scheduler_memory_units_used{unit=\"128MiB\"} 16\n");
+        ASSERT_CONTAINS(f.out.data, "\naliquot_scheduler_memory_bytes 112742891520\n");     /* 105 GiB */
+        ASSERT_CONTAINS(f.out.data, "\naliquot_scheduler_memory_bytes_used 15032385536\n"); /* 14 GiB */
+        teardown(&f);
+}
+
+static void filter_refuses_a_node_with_a_change_that_waits(void) {
+        static const char changing[] = ",\"annotations\":{\"aliquot.dev/mode-in-force\":\"core_mem\","
+                                       "\"aliquot.dev/change-pending\":\"mode core_mem -> cgpu\"}";
+        Fixture f = setup();
+
+        feed(f.view, VIEW_NODES, REFLECTOR_MODIFIED, node_json("n1", "cgpu", 30, 2, changing));
+        ASSERT_INT(post(&f, "filter", args(pod_json("x", .mem = "4"), "\"NodeNames\":[\"n1\",\"n3\"]")), 200);
+        ASSERT_TEXT(
+                f.out.data,
+                "{\"Nodes\":null,\"NodeNames\":[\"n3\"],\"FailedNodes\":{"
+                "\"n1\":\"the node takes no new slice while a change waits: mode core_mem -> cgpu\"},"
+                "\"FailedAndUnresolvableNodes\":{\"n1\":\"the node takes no new slice while a change waits: "
+                "mode core_mem -> cgpu\"},\"Error\":\"\"}");
+        ASSERT_INT(f.metrics.refusals[REFUSAL_NODE_CHANGING], 1);
+        teardown(&f);
+}
+
 int main(void) {
         return TEST_MAIN(
                 TEST(filters_by_name), TEST(filters_whole_nodes), TEST(filter_takes_any_case_and_order),
@@ -462,5 +509,7 @@ int main(void) {
                 TEST(malformed_bodies_are_answered_with_the_path), TEST(the_best_get_ten_to_one),
                 TEST(ties_go_by_name_and_all_others_get_nothing), TEST(preempt_keeps_nodes_that_would_fit),
                 TEST(inspects), TEST(routes), TEST(is_not_ready_before_the_view_is),
-                TEST(only_the_leader_binds), TEST(metrics_are_as_dashboards_know_them));
+                TEST(only_the_leader_binds), TEST(metrics_are_as_dashboards_know_them),
+                TEST(units_of_different_sizes_are_not_added),
+                TEST(filter_refuses_a_node_with_a_change_that_waits));
 }

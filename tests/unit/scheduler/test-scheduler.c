@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 
 #include "base/buf.h"
-#include "kube/client.h"
+#include "kube/api.h"
 #include "scheduler/scheduler.h"
 #include "store/store.h"
 #include "test.h"
@@ -488,11 +488,113 @@ static void a_leader_that_was_frozen_does_not_bind(void) {
         end(&f);
 }
 
+/* ---- what the leader writes on nodes and pods ---- */
+
+static char *get_text(Fixture *f, const char *path) {
+        Answer a;
+
+        call(f, f->client, "GET", path, "", &a);
+        ASSERT_INT(a.status, 200);
+        return buf_take(&a.body);
+}
+
+/* Turns the loop until the object at `path` contains, or no longer contains, `text`. */
+static void until_says(Fixture *f, const char *path, const char *text, bool says) {
+        usec_t end = clock_monotonic_usec() + 20 * USEC_PER_SEC;
+
+        for (;;) {
+                _cleanup_free_ char *object = get_text(f, path);
+
+                if ((strstr(object, text) != NULL) == says)
+                        return;
+                if (clock_monotonic_usec() > end)
+                        TEST_FAIL_("%s: %s", path, object);
+        }
+}
+
+static void apply_fence(Fixture *f, const char *devices) {
+        apply(f,
+              "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"n1-device-status\","
+              "\"namespace\":\"kube-system\"},\"data\":{\"devices\":\"%s\"}}",
+              devices);
+}
+
+#define NODE_N1 "/api/v1/nodes/n1"
+#define EVENTS  "/api/v1/events"
+
+static void a_wrong_fence_becomes_a_condition_and_goes_again(void) {
+        _cleanup_free_ char *n2 = NULL, *first = NULL, *second = NULL;
+        Answer repaired;
+        Fixture f;
+
+        begin(&f);
+        apply_fence(&f, "- {deviceId: x, healthy: false}\\n- {deviceId: 0, healthy: false}");
+        until_says(&f, NODE_N1, "\"GPUFenceMisconfigured\"", true);
+        until_says(&f, NODE_N1,
+                   "configmap kube-system/n1-device-status: data.devices[0] is {\\\"deviceId\\\":\\\"x\\\",",
+                   true);
+        until_says(&f, NODE_N1, ": gpu0 fenced by it", true);
+        until_says(&f, EVENTS, "\"GPUFenceMisconfigured\"", true);
+        n2 = get_text(&f, "/api/v1/nodes/n2");
+        ASSERT_TRUE(!strstr(n2, "GPUFenceMisconfigured"));
+        /* A scheduler that starts now finds what it would write, and writes nothing. */
+        first = get_text(&f, NODE_N1);
+        assert_restart_agrees(&f);
+        second = get_text(&f, NODE_N1);
+        ASSERT_TEXT(first, second);
+        /* Repaired while no scheduler was there to see it: the next one says so. */
+        peer_end(&f.us);
+        repaired = (Answer){.body = BUF_NULL};
+        ASSERT_OK(kube_merge_patch(f.client, "/api/v1/namespaces/kube-system/configmaps/n1-device-status", "",
+                                   STR("{\"data\":{\"devices\":\"- {deviceId: 0, healthy: false}\"}}"),
+                                   STR(""), on_answer, &repaired, NULL));
+        TURN_UNTIL(&f, repaired.done);
+        ASSERT_INT(repaired.status, 200);
+        buf_done(&repaired.body);
+        f.us = peer_start(&f, false, NULL);
+        until_says(&f, NODE_N1, "every ConfigMap that fences cards is understood", true);
+        until_says(&f, NODE_N1, "gpu0 fenced by it", false);
+        end(&f);
+}
+
+static void a_refused_condition_is_written_later(void) {
+        Fixture f;
+
+        begin(&f);
+        inject(&f, STORE_FAULT_STATUS, "PATCH", NODE_N1, 1, 500);
+        apply_fence(&f, "7");
+        until_says(&f, NODE_N1, "data.devices is 7, must be a list: no card is fenced by it", true);
+        end(&f);
+}
+
+static void differing_annotations_become_one_event(void) {
+        Fixture f;
+
+        begin(&f);
+        apply(&f, "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"less\",\"namespace\":"
+                  "\"default\","
+                  "\"annotations\":{\"scheduler.framework.gpushare.allocation\":\"{\\\"0\\\":{\\\"0\\\":2}}"
+                  "\"}},\"spec\":{"
+                  "\"nodeName\":\"n2\",\"containers\":[{\"name\":\"main\",\"image\":\"i\",\"resources\":{"
+                  "\"limits\":{"
+                  "\"aliyun.com/gpu-mem\":\"5\"}}}]}}");
+        until_says(&f, EVENTS, "\"GPUAllocationDiffers\"", true);
+        until_says(&f, EVENTS, "2 of aliyun.com/gpu-mem, its limit is 5; the limits count", true);
+        apply(&f, "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"n3\",\"labels\":{"
+                  "\"ack.node.gpu.schedule\":\"core-mem\"}}}");
+        until_says(&f, EVENTS, "\"GPUShareMisconfigured\"", true);
+        until_says(&f, EVENTS, "ack.node.gpu.schedule is \\\"core-mem\\\", must be share, cgpu, core_mem,",
+                   true);
+        end(&f);
+}
+
 int main(void) {
         return TEST_MAIN(
                 TEST(filters_prioritizes_and_binds), TEST(a_lost_answer_is_no_lost_slice),
                 TEST(a_lost_request_gives_back), TEST(statuses_are_told_and_give_back),
                 TEST(a_pod_deleted_between_filter_and_bind), TEST(watches_are_cut_and_histories_forgotten),
                 TEST(the_api_server_goes_away_and_comes_back), TEST(a_hundred_at_once_never_overcommit),
-                TEST(leadership_is_handed_over), TEST(a_leader_that_was_frozen_does_not_bind));
+                TEST(leadership_is_handed_over), TEST(a_wrong_fence_becomes_a_condition_and_goes_again),
+                TEST(a_refused_condition_is_written_later), TEST(differing_annotations_become_one_event),
+                TEST(a_leader_that_was_frozen_does_not_bind));
 }

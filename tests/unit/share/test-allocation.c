@@ -21,9 +21,8 @@ typedef struct Fixture {
 #define INIT(text)       "\"aliquot.dev/init-allocation\":\"" text "\""
 #define OLD_IDX(text)    "\"ALIYUN_COM_GPU_MEM_IDX\":\"" text "\""
 
-static int read_grant(Fixture *f, const char *annotations, const char *spec, const char *status) {
+static void read_pod(Fixture *f, const char *annotations, const char *spec, const char *status, Pod *ret) {
         _cleanup_buf_ Buf json = BUF_NULL;
-        Pod pod;
 
         *f = (Fixture){0};
         buf_appendf(&json,
@@ -31,8 +30,14 @@ static int read_grant(Fixture *f, const char *annotations, const char *spec, con
                     "\"spec\":{%s},"
                     "\"status\":{%s}}",
                     annotations, spec, status);
-        if (pod_decode(arena_str(&f->arena, buf_str(&json)), &f->arena, &pod, &f->fault) != 0)
+        if (pod_decode(arena_str(&f->arena, buf_str(&json)), &f->arena, ret, &f->fault) != 0)
                 TEST_FAIL_("%s", f->fault.text);
+}
+
+static int read_grant(Fixture *f, const char *annotations, const char *spec, const char *status) {
+        Pod pod;
+
+        read_pod(f, annotations, spec, status, &pod);
         return grant_spec_from_pod(&pod, &f->arena, &f->spec, &f->fault);
 }
 
@@ -50,6 +55,10 @@ static void assert_slices(const Fixture *f, const char *expected) {
 
 static void reads_each_form_and_falls_back(void) {
         static const char two[] = "\"nodeName\":\"n\",\"containers\":[" MEM("a", 1) "," MEM("b", 7) "]";
+        static const char seven[] = "\"nodeName\":\"n\",\"containers\":[" MEM("a", 7) "]";
+        static const char plain[] = "\"nodeName\":\"n\",\"containers\":[{\"name\":\"x\"}," MEM("b", 3) "]";
+        static const char with_init[] =
+                "\"nodeName\":\"n\",\"initContainers\":[" MEM("i", 5) "],\"containers\":[" MEM("a", 3) "]";
         static const char core[] = "\"nodeName\":\"n\",\"containers\":[" CORE("a", 2, 30) "]";
         static const char init[] = "\"nodeName\":\"n\",\"initContainers\":[" CORE(
                 "i", 5, 50) ",{\"name\":\"s\",\"restartPolicy\":\"Always\"}],\"containers\":[" CORE("a", 2,
@@ -63,24 +72,43 @@ static void reads_each_form_and_falls_back(void) {
                 {ALLOCATION("{\\\"0\\\":{\\\"1\\\":1},\\\"1\\\":{\\\"1\\\":7}}"), two, "0 0 1 1 0;0 1 1 7 0;",
                  0, 0, false, ""},
                 {ALLOCATION("{\\\"0\\\":{\\\"1\\\":9},\\\"4\\\":{\\\"2\\\":3}}") "," OLD_IDX("3"), two,
-                 "0 0 1 9 0;0 4 2 3 0;", 0, 0, false, ""}, /* not what was asked for, but what was given */
+                 "0 0 1 1 0;", 7, 0, false, ""}, /* where is the annotation's word, how much the limit's */
+                {ALLOCATION("{\\\"0\\\":{\\\"1\\\":5,\\\"0\\\":1,\\\"3\\\":1}}"), seven,
+                 "0 0 0 3 0;0 0 1 2 0;0 0 3 2 0;", 0, 0, false, ""}, /* evenly, the rest to the first */
+                {ALLOCATION("{\\\"0\\\":{\\\"0\\\":15},\\\"1\\\":{\\\"1\\\":15}}"), plain, "0 1 1 3 0;", 0, 0,
+                 false, ""}, /* a container without a limit counts nothing */
+                {ALLOCATION("{\\\"0\\\":{\\\"0\\\":1,\\\"1\\\":1,\\\"2\\\":1,\\\"3\\\":1}}"),
+                 "\"nodeName\":\"n\",\"containers\":[" MEM("a", 2) "]", "0 0 0 1 0;0 0 1 1 0;", 0, 0, false,
+                 ""}, /* more cards than units */
+                {ALLOCATION("{\\\"0\\\":{\\\"1\\\":3}}"), with_init, "0 0 1 3 0;", 5, 0, false, ""},
+                {ALLOCATION("{\\\"0\\\":{\\\"1\\\":3}}") "," OLD_IDX("1"), with_init, "1 0 1 5 0;0 0 1 3 0;",
+                 0, 0, false, ""},
+                {INIT("{\\\"0\\\":{\\\"2\\\":5}}") "," ALLOCATION("7"), with_init, "1 0 2 5 0;", 3, 0, false,
+                 "annotation scheduler.framework.gpushare.allocation: "},
+                {INIT("7") "," ALLOCATION("{\\\"0\\\":{\\\"2\\\":3}}"), with_init, "0 0 2 3 0;", 5, 0, false,
+                 "annotation aliquot.dev/init-allocation: "},
+                {INIT("7") "," ALLOCATION("7"), with_init, "", 5, 0, false,
+                 "; annotation scheduler.framework.gpushare.allocation: "}, /* both are named */
                 {ALLOCATION("{\\\"0\\\":{\\\"1\\\":2}}") "," COMPUTE("{\\\"0\\\":{\\\"1\\\":25}}"), core,
-                 "0 0 1 2 25;", 0, 0, true, ""},
+                 "0 0 1 2 30;", 0, 0, true, ""}, /* compute is written and never read */
                 {ALLOCATION("{\\\"0\\\":{\\\"1\\\":2}}"), core, "0 0 1 2 30;", 0, 0, true, ""},
                 {ALLOCATION("{\\\"0\\\":{\\\"1\\\":2}}") "," COMPUTE("30"), core, "0 0 1 2 30;", 0, 0, true,
-                 "annotation gpushare.alibabacloud.com/core-percentage: "},
+                 ""},
+                {ALLOCATION("{\\\"0\\\":{\\\"1\\\":2}}") "," COMPUTE("{\\\"0\\\":{\\\"3\\\":100}}"),
+                 "\"nodeName\":\"n\",\"containers\":[" MEM("a", 2) "]", "0 0 1 2 0;", 0, 0, false, ""},
                 {ALLOCATION("{\\\"0\\\":{\\\"1\\\":2}}") "," COMPUTE("{\\\"0\\\":{\\\"3\\\":25}}"), core,
-                 "0 0 1 2 0;0 0 3 0 25;", 0, 0, true, ""},
+                 "0 0 1 2 30;", 0, 0, true, ""},
                 {ALLOCATION("{\\\"0\\\":{\\\"0\\\":2}}") "," COMPUTE("{\\\"0\\\":{\\\"0\\\":30}}") "," INIT(
                          "{\\\"0\\\":{\\\"0\\\":5},\\\"1\\\":{\\\"0\\\":1},\\\"7\\\":{\\\"0\\\":1}}"),
-                 init, "1 0 0 5 50;2 1 0 1 0;1 7 0 1 0;0 0 0 2 30;", 0, 0, true, ""},
-                {INIT("{\\\"0\\\":{\\\"0\\\":5}}") "," ALLOCATION("{}"), init, "1 0 0 5 50;", 0, 0, true, ""},
+                 init, "1 0 0 5 50;0 0 0 2 30;", 0, 0, true, ""},
+                {INIT("{\\\"0\\\":{\\\"0\\\":5}}") "," ALLOCATION("{}"), init, "1 0 0 5 50;", 2, 30, true,
+                 ""},
                 {OLD_IDX("3"), two, "0 0 3 1 0;0 1 3 7 0;", 0, 0, false, ""},
                 {OLD_IDX("3") "," ALLOCATION("{}"), two, "0 0 3 1 0;0 1 3 7 0;", 0, 0, false, ""},
                 {OLD_IDX("3") "," ALLOCATION("{\\\"0\\\":{\\\"1\\\":-2}}"), two, "0 0 3 1 0;0 1 3 7 0;", 0, 0,
                  false, "annotation scheduler.framework.gpushare.allocation: "},
-                {OLD_IDX("3") "," ALLOCATION("{\\\"0\\\":{\\\"1\\\":2}}") "," INIT("[]"), two,
-                 "0 0 3 1 0;0 1 3 7 0;", 0, 0, false, "annotation aliquot.dev/init-allocation: "},
+                {OLD_IDX("3") "," ALLOCATION("{\\\"0\\\":{\\\"1\\\":2}}") "," INIT("[]"), two, "0 0 1 1 0;",
+                 7, 0, false, "annotation aliquot.dev/init-allocation: "},
                 {OLD_IDX("-1"), two, "", 8, 0, false, ""},
                 {OLD_IDX("256"), two, "", 8, 0, false,
                  "annotation ALIYUN_COM_GPU_MEM_IDX is \"256\", must be a card index"},
@@ -125,8 +153,85 @@ static void a_pod_holds_from_binding_until_its_containers_end(void) {
         }
 }
 
-static Str annotations_of(Ledger *l, const Slice *slices, size_t n, Buf *out) {
-        grant_annotations_write(slices, n, ledger_node_find(l, STR("n")), false, 1234567890123456789, out);
+/* Who can create a pod can write its annotations: without a limit they count nothing, whatever they say. */
+static void a_pod_without_limits_holds_nothing(void) {
+        static const char spec[] =
+                "\"nodeName\":\"n\",\"initContainers\":[{\"name\":\"i\"}],\"containers\":[{"
+                "\"name\":\"a\"},{\"name\":\"b\"}]";
+        static const char *const annotations[] = {
+                ALLOCATION("{\\\"0\\\":{\\\"0\\\":15,\\\"1\\\":15}}"),
+                INIT("{\\\"0\\\":{\\\"0\\\":15}}"),
+                COMPUTE("{\\\"0\\\":{\\\"0\\\":100}}"),
+                OLD_IDX("0") ",\"ALIYUN_COM_GPU_MEM_POD\":\"15\"",
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(annotations); i++) {
+                Fixture f;
+
+                ASSERT_INT(read_grant(&f, annotations[i], spec, ""), POD_GRANT_E_NONE);
+                arena_done(&f.arena);
+        }
+}
+
+static void names_what_differs_from_the_limits(void) {
+        static const char one[] = "\"nodeName\":\"n\",\"containers\":[" MEM("a", 2) "]";
+        static const char core[] = "\"nodeName\":\"n\",\"containers\":[" CORE("a", 2, 30) "]";
+        static const char init[] = "\"nodeName\":\"n\",\"initContainers\":[" MEM(
+                "i", 5) ",{\"name\":\"s\",\"restartPolicy\":\"Always\"}],\"containers\":[" MEM("a", 2) "]";
+        static const char none[] = "\"nodeName\":\"n\",\"containers\":[{\"name\":\"a\"}]";
+#define OLD(idx, pod) OLD_IDX(idx) ",\"ALIYUN_COM_GPU_MEM_POD\":\"" pod "\""
+        static const struct {
+                const char *annotations, *spec, *words; /* "": no difference */
+        } cases[] = {
+                {ALLOCATION("{\\\"0\\\":{\\\"1\\\":2}}"), one, ""},
+                {ALLOCATION("{\\\"0\\\":{\\\"1\\\":1,\\\"3\\\":1}}"), one, ""},
+                {ALLOCATION("{\\\"0\\\":{\\\"1\\\":9}}"), one,
+                 "annotation scheduler.framework.gpushare.allocation gives container 0 (\"a\") 9 of "
+                 "aliyun.com/gpu-mem, its limit is 2"},
+                {ALLOCATION("{\\\"0\\\":{\\\"1\\\":2},\\\"4\\\":{\\\"1\\\":3}}"), one,
+                 "gives container 4 (\"\") 3 of aliyun.com/gpu-mem, its limit is 0"},
+                {ALLOCATION("{\\\"4\\\":{\\\"1\\\":3}}"), one,
+                 "its limit is 0; and 1 more differences"}, /* the other one: container 0 has no card */
+                {ALLOCATION("{\\\"0\\\":{\\\"0\\\":3,\\\"1\\\":1}}"),
+                 "\"nodeName\":\"n\",\"containers\":[" MEM("a", 4) "]",
+                 "3 of aliyun.com/gpu-mem on gpu0, 2 of its limit 4 count there"},
+                {INIT("{\\\"0\\\":{\\\"0\\\":5}}") "," ALLOCATION("{\\\"0\\\":{\\\"0\\\":2}}"), init, ""},
+                {INIT("{\\\"0\\\":{\\\"0\\\":5},\\\"1\\\":{\\\"0\\\":1}}"), init,
+                 "annotation aliquot.dev/init-allocation gives init container 1 (\"s\") 1 of "},
+                {INIT("{\\\"7\\\":{\\\"0\\\":5}}"), init, "init container 7"},
+                {COMPUTE("{\\\"0\\\":{\\\"1\\\":30}}"), core, ""},
+                {COMPUTE("{\\\"0\\\":{\\\"1\\\":25}}"), core,
+                 "annotation gpushare.alibabacloud.com/core-percentage gives container 0 (\"a\") 25 of "
+                 "aliyun.com/gpu-core.percentage, its limit is 30"},
+                {COMPUTE("{\\\"0\\\":{\\\"3\\\":100}}"), one,
+                 "100 of aliyun.com/gpu-core.percentage, its limit is 0"},
+                {ALLOCATION("{\\\"0\\\":{\\\"0\\\":15}}"), none, "15 of aliyun.com/gpu-mem, its limit is 0"},
+                {OLD("1", "2"), one, ""},
+                {OLD("1", "2"), init, ""},
+                {OLD("1", "7"), one,
+                 "annotation ALIYUN_COM_GPU_MEM_POD gives the pod 7 of aliyun.com/gpu-mem, its limits are 2"},
+                {OLD("1", "7"), none, "its limits are 0 together"},
+                {ALLOCATION("{\\\"0\\\":{\\\"1\\\":9}}"), "\"containers\":[" MEM("a", 2) "]",
+                 ""},                                   /* not bound */
+                {ALLOCATION("{\\\"0\\\":9}"), one, ""}, /* does not decode: no amount */
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                Fault differs = FAULT_NULL;
+                Fixture f;
+                Pod pod;
+
+                read_pod(&f, cases[i].annotations, cases[i].spec, "\"phase\":\"Running\"", &pod);
+                ASSERT_INT(allocation_compare(&pod, &f.arena, &differs),
+                           cases[i].words[0] ? ALLOCATION_E_DIFFERS : 0);
+                ASSERT_CONTAINS(differs.text, cases[i].words);
+                arena_done(&f.arena);
+        }
+}
+
+static Str annotations_of(Ledger *l, const Slice *slices, size_t n, uint32_t carried, Buf *out) {
+        grant_annotations_write(slices, n, ledger_node_find(l, STR("n")), false, 1234567890123456789, carried,
+                                out);
         ASSERT_OK(buf_result(out));
         return buf_str(out);
 }
@@ -146,7 +251,7 @@ static void writes_both_forms_for_one_card_and_one_for_several(void) {
         ASSERT_OK(ledger_new(&l));
         set_node(l, "n", "share", "", EQUAL(60, 4));
         ASSERT_STR(
-                annotations_of(l, one, ELEMENTSOF(one), &a),
+                annotations_of(l, one, ELEMENTSOF(one), 0, &a),
                 STR("{\"scheduler.framework.gpushare.allocation\":\"{\\\"0\\\":{\\\"1\\\":1},\\\"1\\\":{"
                     "\\\"1\\\":7}}\","
                     "\"gpushare.alibabacloud.com/"
@@ -159,10 +264,51 @@ static void writes_both_forms_for_one_card_and_one_for_several(void) {
                     "\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"false\",\"ALIYUN_COM_GPU_MEM_ASSUME_TIME\":"
                     "\"1234567890123456789\"}"));
         ASSERT_STR(
-                annotations_of(l, several, ELEMENTSOF(several), &b),
+                annotations_of(l, several, ELEMENTSOF(several), 0, &b),
                 STR("{\"scheduler.framework.gpushare.allocation\":\"{\\\"0\\\":{\\\"0\\\":2,\\\"3\\\":2}}\","
                     "\"scheduler.framework.gpushare.assigned\":\"false\","
                     "\"scheduler.framework.gpushare.assume-time\":\"1234567890123456789\"}"));
+}
+
+/* A Binding and a patch only add: what a user wrote and has no value now would stay. */
+static void empties_what_the_pod_carries_and_has_no_value(void) {
+        static const Slice several[] = {{.container = 0, .card = 3, .mem = 2},
+                                        {.container = 0, .card = 0, .mem = 2}};
+        static const struct {
+                const char *key;
+                bool stays;
+        } keys[] = {
+                {"scheduler.framework.gpushare.allocation", true},
+                {"scheduler.framework.gpushare.assigned", true},
+                {"scheduler.framework.gpushare.assume-time", true},
+                {"gpushare.alibabacloud.com/core-percentage", false},
+                {"aliquot.dev/init-allocation", false},
+                {"aliquot.dev/resize-status", false},
+                {"ALIYUN_COM_GPU_MEM_IDX", false},
+                {"ALIYUN_COM_GPU_MEM_DEV", false},
+                {"ALIYUN_COM_GPU_MEM_POD", false},
+                {"ALIYUN_COM_GPU_MEM_ASSIGNED", false},
+                {"ALIYUN_COM_GPU_MEM_ASSUME_TIME", false},
+        };
+        _cleanup_(ledger_freep) Ledger *l = NULL;
+        _cleanup_buf_ Buf all = BUF_NULL, nothing = BUF_NULL, idx = BUF_NULL;
+
+        ASSERT_INT(ELEMENTSOF(keys), POD_SYSTEM_KEYS_COUNT);
+        ASSERT_OK(ledger_new(&l));
+        set_node(l, "n", "share", "", EQUAL(60, 4));
+        (void) annotations_of(l, several, ELEMENTSOF(several), (1u << POD_SYSTEM_KEYS_COUNT) - 1, &all);
+        for (size_t i = 0; i < ELEMENTSOF(keys); i++) {
+                char member[96];
+                const char *at;
+
+                (void) snprintf(member, sizeof member, "\"%s\":\"", keys[i].key);
+                at = strstr(all.data, member);
+                ASSERT_TRUE(at != NULL);
+                ASSERT_INT(at[strlen(member)] != '"', keys[i].stays);
+                ASSERT_TRUE(!strstr(at + 1, member)); /* once */
+        }
+        ASSERT_STR(annotations_of(l, NULL, 0, 0, &nothing), STR("{}"));
+        ASSERT_STR(annotations_of(l, NULL, 0, 1u << 6, &idx), STR("{\"ALIYUN_COM_GPU_MEM_IDX\":\"\"}"));
 }
 
 /* ---- environment ---- */
@@ -182,7 +328,9 @@ static void makes_the_environment_of_the_contract(void) {
         static const Slice four[] = {
                 {.card = 0, .mem = 2}, {.card = 1, .mem = 2}, {.card = 2, .mem = 2}, {.card = 3, .mem = 2}};
         static const Slice unknown[] = {{.card = 9, .mem = 1}};
-        _cleanup_buf_ Buf a = BUF_NULL, b = BUF_NULL, c = BUF_NULL;
+        static const CardInfo unlike[] = {{.index = 0, .units = 15}, {.index = 1, .units = 80}};
+        static const Slice both[] = {{.card = 0, .mem = 8}, {.card = 1, .mem = 8}};
+        _cleanup_buf_ Buf a = BUF_NULL, b = BUF_NULL, c = BUF_NULL, d = BUF_NULL;
 
         ASSERT_OK(environment_make(one, 1, 4, MEMORY_UNIT_GIB, cards, ELEMENTSOF(cards), write_variable, &a));
         ASSERT_TEXT(a.data,
@@ -191,17 +339,22 @@ static void makes_the_environment_of_the_contract(void) {
         ASSERT_OK(environment_make(four, 4, 8, (MemoryUnit){128}, cards, ELEMENTSOF(cards), write_variable,
                                    &b));
         ASSERT_TEXT(b.data,
-                    "ALIYUN_COM_GPU_MEM_CONTAINER=2\nALIYUN_COM_GPU_MEM_DEV=15\nALIYUN_COM_GPU_MEM_POD=8\n"
+                    "ALIYUN_COM_GPU_MEM_CONTAINER=2\nALIYUN_COM_GPU_MEM_DEV=16\nALIYUN_COM_GPU_MEM_POD=8\n"
                     "ALIYUN_COM_GPU_MEM_IDX=0,1,2,3\nALIYUN_COM_GPU_MEM_UNIT=128MiB\n"
                     "NVIDIA_VISIBLE_DEVICES=GPU-a,GPU-b,GPU-d\n");
         ASSERT_OK(environment_make(unknown, 1, 1, MEMORY_UNIT_GIB, cards, ELEMENTSOF(cards), write_variable,
                                    &c));
         ASSERT_CONTAINS(c.data, "ALIYUN_COM_GPU_MEM_DEV=0\n");
+        /* 8 of 15 as a fraction would be 42 of the 80: the largest card's units keep it within its slice on both. */
+        ASSERT_OK(environment_make(both, 2, 16, MEMORY_UNIT_GIB, unlike, 2, write_variable, &d));
+        ASSERT_CONTAINS(d.data, "ALIYUN_COM_GPU_MEM_CONTAINER=8\nALIYUN_COM_GPU_MEM_DEV=80\n");
 }
 
 int main(void) {
         return TEST_MAIN(TEST(reads_each_form_and_falls_back),
                          TEST(a_pod_holds_from_binding_until_its_containers_end),
+                         TEST(a_pod_without_limits_holds_nothing), TEST(names_what_differs_from_the_limits),
+                         TEST(empties_what_the_pod_carries_and_has_no_value),
                          TEST(writes_both_forms_for_one_card_and_one_for_several),
                          TEST(makes_the_environment_of_the_contract));
 }

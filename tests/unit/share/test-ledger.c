@@ -8,7 +8,54 @@ static uint64_t used(const Ledger *l, const char *node, size_t card) {
         return card_at(l, node, card)->used;
 }
 
-static void a_change_of_mode_waits_for_the_last_slice(void) {
+/* Mode and unit belong to the node's agent: what it publishes is in force, whatever is asked for and held. */
+static void what_the_agent_publishes_is_in_force(void) {
+        _cleanup_(ledger_freep) Ledger *l = NULL, *restarted = NULL;
+        static const char members[] = ANNOTATIONS(
+                "\"aliquot.dev/mode-in-force\":\"core_mem\",\"aliquot.dev/gpu-mem-unit\":\"128MiB\","
+                "\"aliquot.dev/gpu-mem-unit-in-force\":\"GiB\"") EQUAL(15, 1);
+        RequestContainer c;
+        Request r = simple(&c, 5, 30);
+        char words[512];
+
+        ASSERT_OK(ledger_new(&l));
+        set_node(l, "n", "cgpu", "", members);
+        ASSERT_INT(ledger_node_mode(ledger_node_find(l, STR("n"))), SHARE_MODE_CORE_MEM);
+        ASSERT_INT(ledger_node_unit(ledger_node_find(l, STR("n"))).mib, 1024);
+        ASSERT_TRUE(place(l, "n", &r, words) != NULL);
+        /* A ledger that has never seen anything else arrives at the same. */
+        ASSERT_OK(ledger_new(&restarted));
+        set_node(restarted, "n", "", "", members);
+        ASSERT_INT(ledger_node_mode(ledger_node_find(restarted, STR("n"))), SHARE_MODE_CORE_MEM);
+        ASSERT_INT(ledger_node_unit(ledger_node_find(restarted, STR("n"))).mib, 1024);
+        /* The agent has changed them: at once, for the slices are its business. */
+        set_node(l, "n", "cgpu", "",
+                 ANNOTATIONS("\"aliquot.dev/mode-in-force\":\"cgpu\","
+                             "\"aliquot.dev/gpu-mem-unit-in-force\":\"128MiB\"") EQUAL(120, 1));
+        ASSERT_INT(ledger_node_mode(ledger_node_find(l, STR("n"))), SHARE_MODE_CGPU);
+        ASSERT_INT(ledger_node_unit(ledger_node_find(l, STR("n"))).mib, 128);
+        ASSERT_INT(card_at(l, "n", 0)->units, 120);
+        set_node(l, "n", "cgpu", "", ANNOTATIONS("\"aliquot.dev/mode-in-force\":\"none\"") EQUAL(120, 1));
+        ASSERT_INT(ledger_node_mode(ledger_node_find(l, STR("n"))), SHARE_MODE_NONE);
+}
+
+static void without_an_agent_label_and_unit_are_in_force_at_once(void) {
+        _cleanup_(ledger_freep) Ledger *l = NULL;
+        RequestContainer c;
+        Request r = simple(&c, 5, 0);
+        char words[512];
+
+        ASSERT_OK(ledger_new(&l));
+        set_node(l, "n", "cgpu", "", EQUAL(15, 1));
+        ASSERT_TRUE(place(l, "n", &r, words) != NULL);
+        set_node(l, "n", "share", "", ANNOTATIONS("\"aliquot.dev/gpu-mem-unit\":\"128MiB\"") EQUAL(120, 1));
+        ASSERT_INT(ledger_node_mode(ledger_node_find(l, STR("n"))), SHARE_MODE_SHARE);
+        ASSERT_INT(ledger_node_unit(ledger_node_find(l, STR("n"))).mib, 128);
+        ASSERT_INT(card_at(l, "n", 0)->units, 120);
+        ASSERT_INT(used(l, "n", 0), 5);
+}
+
+static void a_node_with_a_change_that_waits_takes_no_new_slice(void) {
         _cleanup_(ledger_freep) Ledger *l = NULL;
         RequestContainer c;
         Request r = simple(&c, 5, 0);
@@ -16,21 +63,19 @@ static void a_change_of_mode_waits_for_the_last_slice(void) {
         Grant *g;
 
         ASSERT_OK(ledger_new(&l));
-        set_node(l, "n", "cgpu", "", EQUAL(15, 1));
-        g = place(l, "n", &r, words);
         set_node(l, "n", "share", "", EQUAL(15, 1));
-        ASSERT_INT(ledger_node_mode(ledger_node_find(l, STR("n"))), SHARE_MODE_CGPU);
+        g = place(l, "n", &r, words);
         set_node(l, "n", "cgpu", "",
-                 ",\"annotations\":{\"aliquot.dev/gpu-mem-unit\":\"128MiB\"}" EQUAL(120, 1));
-        ASSERT_INT(ledger_node_unit(ledger_node_find(l, STR("n"))).mib, 1024);
-        ASSERT_INT(ledger_node_cards(ledger_node_find(l, STR("n")))[0].units, 15);
-        ASSERT_TRUE(place(l, "n", &r, words) != NULL); /* what is in force takes pods */
-        (void) grant_free(ledger_node_grants(ledger_node_find(l, STR("n"))));
+                 ANNOTATIONS("\"aliquot.dev/mode-in-force\":\"share\","
+                             "\"aliquot.dev/change-pending\":\"mode share -> cgpu\"") EQUAL(15, 1));
+        ASSERT_TRUE(!place(l, "n", &r, words));
+        ASSERT_TEXT(words, "the node takes no new slice while a change waits: mode share -> cgpu");
+        ASSERT_TRUE(!placement_choose_node(l, &r));
+        ASSERT_INT(used(l, "n", 0), 5);
         (void) grant_free(g);
-        ASSERT_INT(ledger_node_unit(ledger_node_find(l, STR("n"))).mib, 128);
-        ASSERT_INT(ledger_node_cards(ledger_node_find(l, STR("n")))[0].units, 120);
-        set_node(l, "n", "", "", EQUAL(15, 1)); /* the label is gone: it stays what it is */
-        ASSERT_INT(ledger_node_mode(ledger_node_find(l, STR("n"))), SHARE_MODE_CGPU);
+        ASSERT_TRUE(!place(l, "n", &r, words)); /* the agent says when it is over */
+        set_node(l, "n", "cgpu", "", ANNOTATIONS("\"aliquot.dev/mode-in-force\":\"cgpu\"") EQUAL(15, 1));
+        ASSERT_TRUE(place(l, "n", &r, words) != NULL);
 }
 
 static void the_truth_may_exceed_the_card(void) {
@@ -80,20 +125,6 @@ static void pending_pods_are_counted_on_every_card(void) {
         ASSERT_TRUE(place(l, "n", &r, words) != NULL);
 }
 
-static void a_unit_that_waits_leaves_known_cards_their_units(void) {
-        _cleanup_(ledger_freep) Ledger *l = NULL;
-        RequestContainer c;
-        Request r = simple(&c, 121, 0);
-        char words[512];
-
-        ASSERT_OK(ledger_new(&l));
-        set_node(l, "n", "cgpu", "", ANNOTATIONS("\"aliquot.dev/gpu-mem-unit\":\"128MiB\"") EQUAL(126, 1));
-        ASSERT_TRUE(place(l, "n", &r, words) != NULL);
-        set_node(l, "n", "cgpu", "", EQUAL(30, 2));
-        ASSERT_INT(card_at(l, "n", 0)->units, 126);
-        ASSERT_INT(card_at(l, "n", 1)->units, 120); /* 15 GiB, as far as one can tell */
-}
-
 static void a_label_taken_away_changes_nothing(void) {
         _cleanup_(ledger_freep) Ledger *l = NULL;
 
@@ -103,41 +134,6 @@ static void a_label_taken_away_changes_nothing(void) {
         ASSERT_INT(ledger_node_mode(ledger_node_find(l, STR("n"))), SHARE_MODE_SHARE);
         set_node(l, "n", "default", "", EQUAL(15, 1));
         ASSERT_INT(ledger_node_mode(ledger_node_find(l, STR("n"))), SHARE_MODE_DEFAULT);
-}
-
-/* While a mode or unit waits, nothing else does: health, switches, cards that are new. */
-static void what_does_not_concern_running_slices_is_in_force_at_once(void) {
-        _cleanup_(ledger_freep) Ledger *l = NULL;
-        RequestContainer c;
-        Request r = simple(&c, 5, 0);
-        char words[512];
-        Grant *g;
-
-        ASSERT_OK(ledger_new(&l));
-        set_node(l, "n", "cgpu", "",
-                 ANNOTATIONS("\"aliquot.dev/cards\":\"[{\\\"index\\\":0,\\\"units\\\":15},"
-                             "{\\\"index\\\":1,\\\"units\\\":15}]\"") "}}");
-        g = place(l, "n", &r, words);
-        set_node(
-                l, "n", "share", "spread",
-                ANNOTATIONS("\"aliquot.dev/gpu-mem-unit\":\"128MiB\",\"aliquot.dev/max-pods-per-card\":\"1\","
-                            "\"aliquot.dev/cards\":\"[{\\\"index\\\":0,\\\"units\\\":126},"
-                            "{\\\"index\\\":1,\\\"units\\\":126,\\\"healthy\\\":false},"
-                            "{\\\"index\\\":2,\\\"units\\\":126}]\"") "}}");
-        ASSERT_INT(ledger_node_unit(ledger_node_find(l, STR("n"))).mib, 1024);
-        ASSERT_INT(ledger_node_policy(ledger_node_find(l, STR("n"))), PLACEMENT_SPREAD);
-        ASSERT_INT(card_at(l, "n", 0)->units, 15);
-        ASSERT_FALSE(card_at(l, "n", 1)->healthy);
-        ASSERT_INT(card_at(l, "n", 2)->units, 15); /* 126 of 128 MiB */
-        ASSERT_TRUE(place(l, "n", &r, words) != NULL);
-        ASSERT_TRUE(!place(l, "n", &r, words));
-        ASSERT_TEXT(words, "the cards with room have reached 1 pods per card; free: gpu0 10 of 15 (full), "
-                           "gpu1 unhealthy, "
-                           "gpu2 10 of 15 (full)");
-        (void) grant_free(ledger_node_grants(ledger_node_find(l, STR("n"))));
-        (void) grant_free(g);
-        ASSERT_INT(card_at(l, "n", 0)->units, 126);
-        ASSERT_INT(ledger_node_mode(ledger_node_find(l, STR("n"))), SHARE_MODE_SHARE);
 }
 
 static void pending_compute_and_seats_are_counted_on_every_card(void) {
@@ -201,11 +197,7 @@ static void slices_of_the_dead_are_counted_once(void) {
         set_node(l, "n", "core_mem", "", HELD_NODE(HELD("u2", 3, 20)));
         (void) grant_free(g);
         ASSERT_INT(used(l, "n", 1), 3);
-        /* A mode waits for them as for any slice, and comes with the last of them. */
-        set_node(l, "n", "share", "", HELD_NODE(HELD("u2", 3, 20)));
-        ASSERT_INT(ledger_node_mode(ledger_node_find(l, STR("n"))), SHARE_MODE_CORE_MEM);
         set_node(l, "n", "share", "", EQUAL(30, 2));
-        ASSERT_INT(ledger_node_mode(ledger_node_find(l, STR("n"))), SHARE_MODE_SHARE);
         ASSERT_INT(used(l, "n", 1), 0);
         set_node(l, "n", "share", "", HELD_NODE(HELD("u3", 3, 0)));
         ledger_node_remove(l, STR("n"));
@@ -231,44 +223,159 @@ static void fences_come_before_and_outlive_the_node(void) {
         ASSERT_INT(ledger_n_nodes(l), 0);
 }
 
-static void a_bad_node_keeps_its_last_good_description(void) {
+#define GOOD                                                                                                 \
+        "\"aliquot.dev/max-pods-per-card\":\"7\",\"aliquot.dev/allow-mixed\":\"true\",\"aliquot.dev/"        \
+        "gpu-mem-unit\":\"128MiB\","
+#define CARDS_JSON(units, healthy)                                                                           \
+        "\"aliquot.dev/cards\":\"[{\\\"index\\\":0,\\\"units\\\":" #units ",\\\"healthy\\\":" healthy "}]\""
+
+/* Each key that does not decode is named and keeps what it was, else gets the safest value; all others are in force. */
+static void each_key_is_judged_by_itself(void) {
         static const struct {
-                const char *members, *words;
+                const char *label, *placement, *members, *words, *first_words;
         } cases[] = {
-                {ANNOTATIONS("\"aliquot.dev/gpu-mem-unit\":\"0MiB\"") EQUAL(30, 2),
-                 "node n: annotation aliquot.dev/gpu-mem-unit is \"0MiB\", must be like GiB or 128MiB"},
-                {ANNOTATIONS("\"aliquot.dev/max-pods-per-card\":\"-1\"") EQUAL(30, 2),
-                 "node n: annotation aliquot.dev/max-pods-per-card is \"-1\", must be a whole number"},
-                {ANNOTATIONS("\"aliquot.dev/allow-mixed\":\"perhaps\"") EQUAL(30, 2),
-                 "node n: annotation aliquot.dev/allow-mixed is \"perhaps\", must be true or false"},
-                {ANNOTATIONS("\"aliquot.dev/cards\":\"[{}]\"") EQUAL(30, 2),
-                 "node n: annotation aliquot.dev/cards: [0]: a card needs an index"},
-                {ANNOTATIONS("\"aliquot.dev/held-slices\":\"[{}]\"") EQUAL(30, 2),
-                 "node n: annotation aliquot.dev/held-slices: an entry has no uid"},
-                {ANNOTATIONS("\"aliquot.dev/"
-                             "held-slices\":\"[{\\\"uid\\\":\\\"u\\\",\\\"allocation\\\":{\\\"0\\\":"
-                             "{\\\"9999\\\":1}}}]\"") EQUAL(30, 2),
-                 "node n: annotation aliquot.dev/held-slices: uid u: "},
-                {ANNOTATIONS("\"aliquot.dev/held-slices\":\"[{\"") EQUAL(30, 2), "aliquot.dev/held-slices"},
-                {EQUAL(many, 2),
-                 "node n: allocatable aliyun.com/gpu-mem is \"many\", must be a whole number"},
-                {EQUAL(30, 257),
-                 "node n: allocatable aliyun.com/gpu-count is \"257\", must be a whole number up to 256"},
+                {"cgpu", "", "\"aliquot.dev/gpu-mem-unit\":\"128Mi\"",
+                 "annotation aliquot.dev/gpu-mem-unit is \"128Mi\", must be like GiB or 128MiB: 128MiB is in "
+                 "force",
+                 ": GiB is in force"},
+                {"cgpu", "", "\"aliquot.dev/gpu-mem-unit-in-force\":\"0MiB\"",
+                 "annotation aliquot.dev/gpu-mem-unit-in-force is \"0MiB\", must be like GiB or 128MiB: "
+                 "128MiB "
+                 "is in force",
+                 ": GiB is in force"},
+                {"cgpu", "", "\"aliquot.dev/max-pods-per-card\":\"20 \"",
+                 "annotation aliquot.dev/max-pods-per-card is \"20 \", must be a whole number, 0 for no "
+                 "ceiling: 7 is in force",
+                 ": 20 is in force"},
+                {"cgpu", "", "\"aliquot.dev/allow-mixed\":\"yes\"",
+                 "annotation aliquot.dev/allow-mixed is \"yes\", must be true or false: true is in force",
+                 ": false is in force"},
+                {"cgpu", "", "\"aliquot.dev/held-slices\":\"[{}]\"",
+                 "aliquot.dev/held-slices: an entry has no uid: the slices listed before still count", ""},
+                {"cgpu", "",
+                 "\"aliquot.dev/held-slices\":\"[{\\\"uid\\\":\\\"u\\\",\\\"allocation\\\":{\\\"0\\\":{"
+                 "\\\"9999\\\":1}}}]\"",
+                 "aliquot.dev/held-slices: uid u: ", ""},
+                {"core-mem", "", "\"x\":\"\"",
+                 "label ack.node.gpu.schedule is \"core-mem\", must be share, cgpu, core_mem, default, "
+                 "topology, mps, mig or disabled: cgpu is in force",
+                 ": no mode is in force"},
+                {"cgpu", "", "\"aliquot.dev/mode-in-force\":\"cgpux\"",
+                 "annotation aliquot.dev/mode-in-force is \"cgpux\", must be none, share, cgpu, ",
+                 ": cgpu is in force"},
+                {"cgpu", "Spread", "\"x\":\"\"",
+                 "label ack.node.gpu.placement is \"Spread\", must be binpack or spread: spread is in force",
+                 ": binpack is in force"},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_(ledger_freep) Ledger *l = NULL;
+                _cleanup_buf_ Buf members = BUF_NULL;
+                Fault fault = FAULT_NULL, first = FAULT_NULL;
+                const LedgerNode *n;
+
+                ASSERT_OK(ledger_new(&l));
+                buf_appendf(&members, ",\"annotations\":{%s," CARDS_JSON(9, "false") "}}}", cases[i].members);
+                set_node(l, "n", "cgpu", "spread", ANNOTATIONS(GOOD CARDS_JSON(120, "true")) "}}");
+                ASSERT_INT(try_node(l, "n", cases[i].label, cases[i].placement, members.data, &fault),
+                           LEDGER_E_NODE);
+                ASSERT_CONTAINS(fault.text, "node n: ");
+                ASSERT_CONTAINS(fault.text, cases[i].words);
+                n = ledger_node_find(l, STR("n"));
+                ASSERT_INT(ledger_node_mode(n), SHARE_MODE_CGPU);
+                ASSERT_INT(card_at(l, "n", 0)->units, 9); /* a good key beside it is in force */
+                ASSERT_FALSE(card_at(l, "n", 0)->healthy);
+                /* Known for the first time, as after a restart. */
+                ASSERT_INT(try_node(l, "new", cases[i].label, cases[i].placement, members.data, &first),
+                           LEDGER_E_NODE);
+                ASSERT_CONTAINS(first.text, cases[i].first_words);
+                ASSERT_INT(card_at(l, "new", 0)->units, 9);
+                /* Repaired. */
+                set_node(l, "n", "share", "", EQUAL(15, 1));
+                ASSERT_INT(ledger_node_mode(ledger_node_find(l, STR("n"))), SHARE_MODE_SHARE);
+                ASSERT_INT(ledger_node_unit(ledger_node_find(l, STR("n"))).mib, 1024);
+        }
+}
+
+static void every_wrong_key_is_named(void) {
+        static const char *const keys[] = {
+                "label ack.node.gpu.schedule is \"core-mem\"",
+                "annotation aliquot.dev/mode-in-force is \"x\"",
+                "label ack.node.gpu.placement is \"Spread\"",
+                "annotation aliquot.dev/gpu-mem-unit is \"128Mi\"",
+                "annotation aliquot.dev/max-pods-per-card is \"20 \"",
+                "annotation aliquot.dev/allow-mixed is \"yes\"",
+                "annotation aliquot.dev/cards: [0]: a card needs an index",
+                "annotation aliquot.dev/held-slices: an entry has no uid",
         };
         _cleanup_(ledger_freep) Ledger *l = NULL;
+        Fault fault = FAULT_NULL;
 
         ASSERT_OK(ledger_new(&l));
-        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
-                Fault fault = FAULT_NULL;
+        ASSERT_INT(
+                try_node(l, "n", "core-mem", "Spread",
+                         ANNOTATIONS(
+                                 "\"aliquot.dev/mode-in-force\":\"x\",\"aliquot.dev/gpu-mem-unit\":\"128Mi\","
+                                 "\"aliquot.dev/max-pods-per-card\":\"20 \",\"aliquot.dev/"
+                                 "allow-mixed\":\"yes\",\"aliquot.dev/cards\":\"[{}]\",\"aliquot.dev/"
+                                 "held-slices\":\"[{}]\"") EQUAL(30, 2),
+                         &fault),
+                LEDGER_E_NODE);
+        for (size_t i = 0; i < ELEMENTSOF(keys); i++)
+                ASSERT_CONTAINS(fault.text, keys[i]);
+}
 
-                ASSERT_INT(try_node(l, "new", "share", "", cases[i].members, &fault), LEDGER_E_NODE);
-                ASSERT_INT(ledger_node_mode(ledger_node_find(l, STR("new"))), SHARE_MODE_NONE);
-                set_node(l, "n", "cgpu", "", EQUAL(15, 1));
-                ASSERT_INT(try_node(l, "n", "share", "", cases[i].members, &fault), LEDGER_E_NODE);
-                ASSERT_CONTAINS(fault.text, cases[i].words);
-                ASSERT_INT(ledger_node_mode(ledger_node_find(l, STR("n"))), SHARE_MODE_CGPU);
-                ASSERT_INT(card_at(l, "n", 0)->units, 15);
-        }
+static void cards_that_do_not_decode_stay_as_they_were(void) {
+        _cleanup_(ledger_freep) Ledger *l = NULL;
+        Fault fault = FAULT_NULL;
+        RequestContainer c;
+        Request r = simple(&c, 1, 0);
+        char words[512];
+
+        ASSERT_OK(ledger_new(&l));
+        set_node(l, "n", "cgpu", "", EQUAL(15, 1));
+        ASSERT_INT(try_node(l, "n", "default", "", ANNOTATIONS("\"aliquot.dev/cards\":\"[{]\"") "}}", &fault),
+                   LEDGER_E_NODE);
+        ASSERT_CONTAINS(fault.text, ": the cards stay as they were");
+        ASSERT_INT(card_at(l, "n", 0)->units, 15);
+        ASSERT_INT(ledger_node_mode(ledger_node_find(l, STR("n"))), SHARE_MODE_DEFAULT);
+        ASSERT_INT(try_node(l, "n", "cgpu", "", EQUAL(many, 1), &fault), LEDGER_E_NODE);
+        ASSERT_CONTAINS(fault.text,
+                        "allocatable aliyun.com/gpu-mem is \"many\", must be a whole number up to ");
+        ASSERT_INT(card_at(l, "n", 0)->units, 15);
+        ASSERT_INT(try_node(l, "n", "cgpu", "", EQUAL(30, 257), &fault), LEDGER_E_NODE);
+        ASSERT_CONTAINS(fault.text, "aliyun.com/gpu-count is \"257\", must be a whole number up to 256");
+        ASSERT_INT(card_at(l, "n", 0)->units, 15);
+        /* Never known: no card, and the refusal says which annotation it is. */
+        ASSERT_INT(try_node(l, "new", "cgpu", "", ANNOTATIONS("\"aliquot.dev/cards\":\"[{]\"") EQUAL(15, 1),
+                            &fault),
+                   LEDGER_E_NODE);
+        ASSERT_CONTAINS(fault.text, ": no card is known");
+        ASSERT_TRUE(!place(l, "new", &r, words));
+        ASSERT_TEXT(words,
+                    "annotation aliquot.dev/cards of the node does not decode, so that none of its cards "
+                    "is known");
+}
+
+/* The agent wrote that a dead pod's process holds 10 of 15; a slip of the pen elsewhere must not give them away. */
+static void a_wrong_key_does_not_hide_held_slices(void) {
+        _cleanup_(ledger_freep) Ledger *l = NULL;
+        Fault fault = FAULT_NULL;
+
+        ASSERT_OK(ledger_new(&l));
+        set_node(l, "n", "core_mem", "", EQUAL(30, 2));
+        ASSERT_INT(try_node(l, "n", "core_mem", "",
+                            ANNOTATIONS("\"aliquot.dev/max-pods-per-card\":\"20 "
+                                        "\",\"aliquot.dev/held-slices\":\"[" HELD("u", 10, 30) "]\"")
+                                    EQUAL(30, 2),
+                            &fault),
+                   LEDGER_E_NODE);
+        ASSERT_INT(used(l, "n", 1), 10);
+        /* And one in the list itself keeps the slices that it named before. */
+        ASSERT_INT(try_node(l, "n", "core_mem", "",
+                            ANNOTATIONS("\"aliquot.dev/held-slices\":\"[{}]\"") EQUAL(30, 2), &fault),
+                   LEDGER_E_NODE);
+        ASSERT_INT(used(l, "n", 1), 10);
 }
 
 static void a_node_without_count_has_one_card_and_one_without_memory_none(void) {
@@ -316,15 +423,16 @@ static void nodes_stand_without_gaps(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(a_change_of_mode_waits_for_the_last_slice),
-                         TEST(a_unit_that_waits_leaves_known_cards_their_units),
+        return TEST_MAIN(TEST(what_the_agent_publishes_is_in_force),
+                         TEST(without_an_agent_label_and_unit_are_in_force_at_once),
+                         TEST(a_node_with_a_change_that_waits_takes_no_new_slice),
                          TEST(a_label_taken_away_changes_nothing), TEST(the_truth_may_exceed_the_card),
                          TEST(pending_pods_are_counted_on_every_card),
-                         TEST(what_does_not_concern_running_slices_is_in_force_at_once),
                          TEST(pending_compute_and_seats_are_counted_on_every_card),
                          TEST(slices_of_the_dead_are_counted_once),
-                         TEST(fences_come_before_and_outlive_the_node),
-                         TEST(a_bad_node_keeps_its_last_good_description),
+                         TEST(fences_come_before_and_outlive_the_node), TEST(each_key_is_judged_by_itself),
+                         TEST(every_wrong_key_is_named), TEST(cards_that_do_not_decode_stay_as_they_were),
+                         TEST(a_wrong_key_does_not_hide_held_slices),
                          TEST(a_node_without_count_has_one_card_and_one_without_memory_none),
                          TEST(nodes_stand_without_gaps));
 }

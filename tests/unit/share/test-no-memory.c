@@ -109,7 +109,7 @@ static int write_annotations(Ledger *l) {
                                        {.container = 1, .card = 0, .mem = 1, .core = 5}};
         _cleanup_buf_ Buf out = BUF_NULL;
 
-        grant_annotations_write(slices, 2, ledger_node_find(l, STR("n0")), false, 1, &out);
+        grant_annotations_write(slices, 2, ledger_node_find(l, STR("n0")), false, 1, 1u << 6, &out);
         return buf_result(&out);
 }
 
@@ -129,7 +129,7 @@ static int read_pod(Ledger *l) {
         PodContainer c = {.name = STR("c"), .gpu_mem = {true, STR("4")}, .gpu_core = {true, STR("20")}};
         Pod pod = {.node_name = STR("n0"),
                    .annotations.allocation = STR("{\"0\":{\"1\":4}}"),
-                   .annotations.core = STR("{\"0\":{\"2\":20}}"),
+                   .annotations.core = STR("{\"0\":{\"2\":25}}"),
                    .containers = &c,
                    .n_containers = 1};
         Refusal refusal;
@@ -140,7 +140,13 @@ static int read_pod(Ledger *l) {
         r = request_from_pod(&pod, &arena, &request, &refusal);
         if (r == 0)
                 arena_done(&arena); /* so that what follows allocates again */
-        return r < 0 ? r : grant_spec_from_pod(&pod, &arena, &spec, NULL);
+        if (r == 0)
+                r = grant_spec_from_pod(&pod, &arena, &spec, NULL);
+        if (r < 0)
+                return r;
+        arena_done(&arena);
+        r = allocation_compare(&pod, &arena, NULL);
+        return r == ALLOCATION_E_DIFFERS ? 0 : r;
 }
 
 static void the_ledger_survives(void) {

@@ -38,6 +38,12 @@ static const char *const shapes[] = {
         "\"aliquot.dev/cards\":\"[{\\\"index\\\":1,\\\"units\\\":22},{\\\"index\\\":3,\\\"units\\\":7},"
         "{\\\"index\\\":4,\\\"units\\\":40,\\\"healthy\\\":false}]\"}}}",
         "\"aliquot.dev/allow-mixed\":\"true\",\"aliquot.dev/max-pods-per-card\":\"3\"}" EQUAL(45, 3),
+        "\"aliquot.dev/mode-in-force\":\"core_mem\",\"aliquot.dev/gpu-mem-unit-in-force\":\"GiB\"}" EQUAL(60,
+                                                                                                          4),
+        "\"aliquot.dev/mode-in-force\":\"core_mem\",\"aliquot.dev/change-pending\":\"mode core_mem -> "
+        "cgpu\"}" EQUAL(60, 4),
+        "\"aliquot.dev/allow-mixed\":\"yes\",\"aliquot.dev/max-pods-per-card\":\"20 \","
+        "\"aliquot.dev/gpu-mem-unit\":\"128Mi\",\"aliquot.dev/cards\":\"[{]\"}" EQUAL(many, 3),
 };
 
 /* Somebody dead, or not so dead: the UID may be that of a living grant. */
@@ -55,10 +61,19 @@ static void write_held(World *w, Buf *out) {
         buf_append_str(out, STR("]\","));
 }
 
+/* Keys that do not decode keep what was there, and hide nothing else. */
+static void tell_node(Ledger *l, const char *name, const char *mode, const char *placement,
+                      const char *members) {
+        Fault fault = FAULT_NULL;
+        int r = try_node(l, name, mode, placement, members, &fault);
+
+        ASSERT_TRUE(r == 0 || (r == LEDGER_E_NODE && fault.text[0] != '\0'));
+}
+
 static void random_node(World *w) {
         static const char *const modes[] = {"share",    "cgpu",    "core_mem", "core_mem",
-                                            "core_mem", "default", ""};
-        static const char *const placements[] = {"", "spread"};
+                                            "core_mem", "default", "",         "core-mem"};
+        static const char *const placements[] = {"", "spread", "Spread"};
         _cleanup_buf_ Buf members = BUF_NULL;
         uint32_t i = pick(w, NODES - 1);
         char name[8];
@@ -71,7 +86,7 @@ static void random_node(World *w) {
         memcpy(w->objects[i], members.data, members.len + 1);
         w->modes[i] = modes[pick(w, ELEMENTSOF(modes))];
         name_node(name, i);
-        set_node(w->ledger, name, w->modes[i], placements[pick(w, 2)], members.data);
+        tell_node(w->ledger, name, w->modes[i], placements[pick(w, ELEMENTSOF(placements))], members.data);
 }
 
 static void random_removal(World *w) {
@@ -168,7 +183,7 @@ static bool oracle_fits(const LedgerNode *n, const Request *r) {
         OracleNode o = ask_node(n, r);
         uint32_t used;
 
-        if (!n->described || !share_mode_has_memory(ledger_node_mode(n)))
+        if (!n->described || !share_mode_has_memory(ledger_node_mode(n)) || n->now.change_pending[0] != '\0')
                 return false;
         if (r->core > 0 && ledger_node_mode(n) != SHARE_MODE_CORE_MEM)
                 return false;
@@ -312,8 +327,8 @@ static void random_what_if(World *w) {
         int answer;
         char name[8];
 
-        /* The node must outlive its grant, no mode may come into force, and no dead slice wake. */
-        if (!gone || !n->described || n->has_wanted || n->dormant)
+        /* The node must outlive its grant, and no dead slice wake. */
+        if (!gone || !n->described || n->dormant)
                 return;
         answer = placement_check_without(n, &r, (const Grant *const *) &gone, 1, &refusal);
         (void) snprintf(name, sizeof name, STR_FMT, STR_ARG(ledger_node_name(n)));
@@ -336,7 +351,7 @@ static void random_claim(World *w) {
         (void) snprintf(uid, sizeof uid, "claim-%u", next++);
         for (size_t i = 0; i < spec.n_slices; i++)
                 slices[i] = (Slice){.card = pick(w, 9), .mem = 1 + pick(w, 40), .container = (uint16_t) i};
-        if (spec.n_slices == 0) {
+        if (spec.n_slices == 0 || pick(w, 3) == 0) {
                 spec.pending_mem = 1 + pick(w, 4);
                 spec.pending_core = pick(w, 3) * 10;
                 spec.has_core = spec.pending_core > 0;
@@ -370,7 +385,7 @@ static void write_container(const Grant *g, bool init, uint32_t index, const cha
                         mem += slices[i].mem;
                         core += slices[i].core;
                 }
-        if (n == 0 && !init && index == 0) {
+        if (g->pending > 0 && !init && index == 4) { /* which no claim places */
                 mem = g->pending;
                 core = g->pending_core;
         }
@@ -381,17 +396,25 @@ static void write_container(const Grant *g, bool init, uint32_t index, const cha
         buf_append_str(out, STR("}}}"));
 }
 
-/* A pod object as the API server would hold it for this grant. */
-static void write_pod(const Grant *g, Buf *out) {
+/* A pod object as the API server would hold it for this grant. The amounts in its annotations may be anything: the limits
+ * are what counts. */
+static void write_pod(World *w, const Grant *g, Buf *out) {
         _cleanup_buf_ Buf annotations = BUF_NULL;
+        Slice said[64];
         const Slice *slices;
+        bool forged = pick(w, 3) == 0;
         size_t n;
 
         slices = grant_slices(g, &n);
-        if (n > 0)
-                grant_annotations_write(slices, n, grant_node(g), true, 1, &annotations);
-        else
-                buf_append_str(&annotations, STR("{}"));
+        ASSERT_TRUE(n <= ELEMENTSOF(said));
+        for (size_t i = 0; i < n; i++) {
+                said[i] = slices[i];
+                if (forged)
+                        said[i].mem = 1 + pick(w, 100);
+                if (forged)
+                        said[i].core = pick(w, 100);
+        }
+        grant_annotations_write(said, n, grant_node(g), true, 1, 0, &annotations);
         buf_appendf(out,
                     "{\"metadata\":{\"name\":\"" STR_FMT "\",\"namespace\":\"" STR_FMT "\",\"uid\":\"" STR_FMT
                     "\",\"annotations\":" STR_FMT "},\"spec\":{\"nodeName\":\"" STR_FMT
@@ -406,7 +429,7 @@ static void write_pod(const Grant *g, Buf *out) {
         buf_append_str(out, STR("]},\"status\":{\"phase\":\"Running\"}}"));
 }
 
-static void rebuild_grant(Ledger *again, const Grant *g) {
+static void rebuild_grant(World *w, Ledger *again, const Grant *g) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         _cleanup_buf_ Buf json = BUF_NULL;
         Fault fault = FAULT_NULL;
@@ -414,7 +437,7 @@ static void rebuild_grant(Ledger *again, const Grant *g) {
         Grant *copy;
         Pod pod;
 
-        write_pod(g, &json);
+        write_pod(w, g, &json);
         ASSERT_OK(pod_decode(buf_str(&json), &arena, &pod, &fault));
         ASSERT_OK(grant_spec_from_pod(&pod, &arena, &spec, &fault));
         ASSERT_TEXT(fault.text, "");
@@ -444,14 +467,14 @@ static void check_rebuild(World *w) {
 
         ASSERT_OK(ledger_new(&again));
         for (size_t i = 0; i < w->n && pods_first; i++)
-                rebuild_grant(again, w->grants[i]);
+                rebuild_grant(w, again, w->grants[i]);
         for (uint32_t i = 0; i < NODES; i++) {
                 name_node(name, i);
                 if (w->objects[i][0] != '\0')
-                        set_node(again, name, w->modes[i], "", w->objects[i]);
+                        tell_node(again, name, w->modes[i], "", w->objects[i]);
         }
         for (size_t i = w->n; i > 0 && !pods_first; i--)
-                rebuild_grant(again, w->grants[i - 1]);
+                rebuild_grant(w, again, w->grants[i - 1]);
         ASSERT_TRUE(ledger_check(again));
         for (size_t i = 0; i < ledger_n_nodes(w->ledger); i++) {
                 const LedgerNode *a = ledger_node_at(w->ledger, i),

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/node_status.h"
+
+#include <errno.h>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "kube/escape.h"
+#include "kube/timestamp.h"
+#include "wire/json_write.h"
+
+#define RETRY_BASE (1 * USEC_PER_SEC)
+#define RETRY_CAP  (60 * USEC_PER_SEC)
+
+typedef struct Entry {
+        UT_hash_handle hh; /* by name */
+        NodeStatus *owner;
+        char *uid;    /* NULL: there is no such node object */
+        char *wanted; /* the message; NULL: nothing is wrong */
+        char *seen;   /* the message of a condition that is True; NULL: it is False or absent */
+        char *sent;   /* what the call writes; NULL: False */
+        bool told;    /* an Event was written about `wanted` */
+        KubeCall *call;
+        sd_event_source *retry;
+        unsigned attempt;
+        char name[];
+} Entry;
+
+struct NodeStatus {
+        NodeStatusOptions o;
+        Entry *entries;
+};
+
+int node_status_new(const NodeStatusOptions *options, NodeStatus **ret) {
+        NodeStatus *s = calloc(1, sizeof *s);
+
+        if (!s)
+                return -ENOMEM;
+        s->o = *options;
+        *ret = s;
+        return 0;
+}
+
+static void entry_free(Entry *e) {
+        HASH_DELETE(hh, e->owner->entries, e);
+        kube_call_free(e->call);
+        sd_event_source_disable_unref(e->retry);
+        free(e->uid);
+        free(e->wanted);
+        free(e->seen);
+        free(e->sent);
+        free(e);
+}
+
+NodeStatus *node_status_free(NodeStatus *s) {
+        Entry *e, *next;
+
+        if (!s)
+                return NULL;
+        HASH_ITER(hh, s->entries, e, next)
+        entry_free(e);
+        free(s);
+        return NULL;
+}
+
+static Entry *entry_find(NodeStatus *s, Str name) {
+        Entry *e;
+
+        HASH_FIND(hh, s->entries, name.data, name.len, e);
+        return e;
+}
+
+static Entry *entry_ensure(NodeStatus *s, Str name) {
+        Entry *e = entry_find(s, name);
+
+        if (e)
+                return e;
+        e = calloc(1, sizeof *e + name.len + 1);
+        if (!e)
+                return NULL;
+        e->owner = s;
+        memcpy(e->name, name.data, name.len);
+        HASH_ADD_KEYPTR(hh, s->entries, e->name, name.len, e);
+        if (!hash_added(e, hh)) {
+                free(e);
+                return NULL;
+        }
+        return e;
+}
+
+/* NULL and "" are the same: no text. Returns false when there is no memory, and *at stays as it is. */
+static bool set_text(char **at, Str text) {
+        char *copy = NULL;
+
+        if (str_eq(str_from(*at), text))
+                return true;
+        if (!str_is_empty(text)) {
+                copy = str_dup(text);
+                if (!copy)
+                        return false;
+        }
+        free(*at);
+        *at = copy;
+        return true;
+}
+
+/* ---- writing ---- */
+
+/* lastTransitionTime is of the status, and stays where only the message changes: a strategic merge patch keeps what it
+ * does not name, and finds the condition by its type. */
+static void write_condition(const Entry *e, Buf *out) {
+        Timestamp now = timestamp_seconds(clock_realtime_nsec());
+        JsonWriter w;
+
+        json_write_init(&w, out);
+        json_write_object(&w, NULL);
+        json_write_object(&w, "status");
+        json_write_array(&w, "conditions");
+        json_write_object(&w, NULL);
+        json_write_text(&w, "type", CONDITION_FENCES);
+        json_write_text(&w, "status", e->wanted ? "True" : "False");
+        json_write_text(&w, "reason", e->wanted ? "InvalidConfigMap" : "InForce");
+        json_write_text(&w, "message",
+                        e->wanted ? e->wanted : "every ConfigMap that fences cards is understood");
+        json_write_text(&w, "lastHeartbeatTime", now.text);
+        if (!e->wanted != !e->seen)
+                json_write_text(&w, "lastTransitionTime", now.text);
+        json_write_object_end(&w);
+        json_write_array_end(&w);
+        json_write_object_end(&w);
+        json_write_object_end(&w);
+}
+
+static void tell(Entry *e) {
+        if (!e->wanted || e->told)
+                return;
+        e->told = true;
+        kube_event(e->owner->o.recorder, &(KubeEvent){.kind = "Node",
+                                                      .name = str_from(e->name),
+                                                      .uid = str_from(e->uid),
+                                                      .type = "Warning",
+                                                      .reason = CONDITION_FENCES,
+                                                      .note = e->wanted});
+}
+
+static void on_written(void *userdata, const KubeReply *reply);
+
+static int send_condition(Entry *e) {
+        _cleanup_buf_ Buf path = BUF_NULL, patch = BUF_NULL;
+        KubeRequest request = {.method = "PATCH", .content_type = "application/strategic-merge-patch+json"};
+
+        buf_append_str(&path, STR("/api/v1/nodes/"));
+        url_escape(&path, str_from(e->name));
+        buf_append_str(&path, STR("/status"));
+        write_condition(e, &patch);
+        if (buf_result(&path) < 0 || buf_result(&patch) < 0 || !set_text(&e->sent, str_from(e->wanted)))
+                return -ENOMEM;
+        request.path = path.data;
+        request.body = buf_str(&patch);
+        return kube_call(e->owner->o.client, &request, on_written, e, &e->call);
+}
+
+static int on_retry(sd_event_source *source, uint64_t usec, void *userdata);
+
+static void retry_later(Entry *e, usec_t after) {
+        usec_t delay = kube_backoff(e->attempt, RETRY_BASE, RETRY_CAP, after);
+
+        e->attempt += e->attempt < 16;
+        if (sd_event_add_time_relative(kube_client_event(e->owner->o.client), &e->retry, CLOCK_MONOTONIC,
+                                       RETRY_BASE / 4 + delay, 0, on_retry, e) < 0)
+                log_error("out of memory: the condition of node %s waits for the node's next change",
+                          e->name);
+}
+
+static void reconcile(Entry *e) {
+        const NodeStatusOptions *o = &e->owner->o;
+
+        if (!e->uid || e->call || e->retry || !o->may_write(o->userdata))
+                return;
+        if (str_eq(str_from(e->wanted), str_from(e->seen)))
+                return;
+        tell(e);
+        if (send_condition(e) < 0)
+                retry_later(e, 0);
+}
+
+static int on_retry(sd_event_source *source, uint64_t usec, void *userdata) {
+        Entry *e = userdata;
+
+        e->retry = sd_event_source_disable_unref(e->retry);
+        reconcile(e);
+        return 0;
+}
+
+/* What was written is taken for seen until the watch says otherwise. 404: the node is gone, as the watch will tell. */
+static void on_written(void *userdata, const KubeReply *reply) {
+        Entry *e = userdata;
+
+        e->call = NULL;
+        if (reply->outcome == KUBE_DONE && reply->status == 404)
+                return;
+        if (reply->outcome != KUBE_DONE || reply->status >= 300) {
+                log_warning("the condition of node %s is not written: %s", e->name, reply->fault.text);
+                retry_later(e, reply->retry_after);
+                return;
+        }
+        e->attempt = 0;
+        free(e->seen);
+        e->seen = TAKE_PTR(e->sent);
+        reconcile(e);
+}
+
+/* ---- what is, and what should be ---- */
+
+void node_status_node(NodeStatus *s, const Node *node) {
+        Str message = str_is_empty(node->fences_message) ? STR("?") : node->fences_message,
+            seen = str_eq(node->fences_status, STR("True")) ? message : STR("");
+        Entry *e = entry_ensure(s, node->meta.name);
+
+        if (!e || !set_text(&e->uid, node->meta.uid) || !set_text(&e->seen, seen)) {
+                log_error("out of memory: the condition of node " STR_FMT " waits for its next change",
+                          STR_ARG(node->meta.name));
+                return;
+        }
+        reconcile(e);
+}
+
+void node_status_gone(NodeStatus *s, Str name) {
+        Entry *e = entry_find(s, name);
+
+        if (!e)
+                return;
+        if (!e->wanted) {
+                entry_free(e);
+                return;
+        }
+        (void) set_text(&e->uid, STR("")); /* neither needs memory */
+        (void) set_text(&e->seen, STR(""));
+        e->told = false;
+}
+
+void node_status_fences(NodeStatus *s, Str node, const char *text) {
+        Entry *e = text[0] != '\0' ? entry_ensure(s, node) : entry_find(s, node);
+
+        if (!e) {
+                if (text[0] != '\0')
+                        log_error("out of memory: %s", text);
+                return;
+        }
+        if (str_eq(str_from(e->wanted), str_from(text)))
+                return;
+        if (!set_text(&e->wanted, str_from(text))) {
+                log_error("out of memory: %s", text);
+                return;
+        }
+        e->told = false;
+        if (!e->wanted && !e->uid)
+                entry_free(e);
+        else
+                reconcile(e);
+}
+
+void node_status_settle(NodeStatus *s) {
+        Entry *e, *next;
+
+        HASH_ITER(hh, s->entries, e, next)
+        reconcile(e);
+}

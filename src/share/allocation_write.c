@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Slices become the annotations of their pod. */
+
+#include "share/allocation.h"
+#include "share/demand.h"
+#include "wire/json_write.h"
+
+static int compare_entries(const void *a, const void *b) {
+        const AllocationEntry *x = a, *y = b;
+
+        if (x->container != y->container)
+                return x->container < y->container ? -1 : 1;
+        return (x->card > y->card) - (x->card < y->card);
+}
+
+typedef enum Form { FORM_MEM, FORM_CORE, FORM_INIT } Form;
+
+/* An object of annotations, and the keys of POD_SYSTEM_KEYS that it has by now. */
+typedef struct Writer {
+        JsonWriter json;
+        uint32_t written;
+} Writer;
+
+static void mark(Writer *w, const char *key) {
+        for (size_t i = 0; i < POD_SYSTEM_KEYS_COUNT; i++)
+                if (str_eq(pod_system_key_names[i], str_from(key)))
+                        w->written |= UINT32_C(1) << i;
+}
+
+static void write_text(Writer *w, const char *key, Str value) {
+        mark(w, key);
+        json_write_str(&w->json, key, value);
+}
+
+static void write_allocation(Writer *w, const char *key, const Slice *slices, size_t n, Form form,
+                             AllocationEntry *entries) {
+        _cleanup_buf_ Buf text = BUF_NULL;
+        size_t used = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                uint32_t amount = form == FORM_CORE ? slices[i].core : slices[i].mem;
+
+                if ((slices[i].kind != CONTAINER_MAIN) == (form == FORM_INIT) && amount > 0)
+                        entries[used++] = (AllocationEntry){slices[i].container, slices[i].card, amount};
+        }
+        if (used == 0 && form != FORM_MEM)
+                return;
+        qsort(entries, used, sizeof *entries, compare_entries);
+        allocation_format(entries, used, &text);
+        if (buf_result(&text) < 0)
+                w->json.out->broken = true;
+        write_text(w, key, buf_str(&text));
+}
+
+static void write_number(Writer *w, const char *key, uint64_t value) {
+        char text[24];
+
+        (void) snprintf(text, sizeof text, "%llu", (unsigned long long) value);
+        write_text(w, key, str_from(text));
+}
+
+static uint32_t card_units_of(const LedgerNode *node, uint32_t card) {
+        const LedgerCard *cards = ledger_node_cards(node);
+
+        for (size_t i = 0; i < ledger_node_n_cards(node); i++)
+                if (cards[i].index == card)
+                        return cards[i].units;
+        return 0;
+}
+
+static void write_older(Writer *w, const Slice *slices, size_t n, const LedgerNode *node, bool assigned,
+                        uint64_t assume_time_nsec) {
+        Demand init = {0}, all = {0};
+
+        for (size_t i = 0; i < n; i++) {
+                if (slices[i].card != slices[0].card)
+                        return; /* it has one index only */
+                demand_add(slices[i].kind == CONTAINER_INIT ? &init : &all, slices[i].kind, slices[i].mem);
+        }
+        write_number(w, ANNOTATION_OLD_IDX, slices[0].card);
+        write_number(w, ANNOTATION_OLD_DEV, card_units_of(node, slices[0].card));
+        write_number(w, ANNOTATION_OLD_POD,
+                     demand_total(&all) > 0 ? demand_total(&all) : demand_total(&init));
+        write_text(w, ANNOTATION_OLD_ASSIGNED, assigned ? STR("true") : STR("false"));
+        write_number(w, ANNOTATION_OLD_ASSUME_TIME, assume_time_nsec);
+}
+
+static void empty_others(Writer *w, uint32_t carried) {
+        for (size_t i = 0; i < POD_SYSTEM_KEYS_COUNT; i++)
+                if ((carried & ~w->written) >> i & 1)
+                        json_write_text(&w->json, pod_system_key_names[i].data, "");
+}
+
+void grant_annotations_write(const Slice *slices, size_t n_slices, const LedgerNode *node, bool assigned,
+                             uint64_t assume_time_nsec, uint32_t carried, Buf *out) {
+        _cleanup_free_ AllocationEntry *entries = calloc(n_slices > 0 ? n_slices : 1, sizeof *entries);
+        Writer w = {.written = 0};
+
+        if (!entries) {
+                out->broken = true;
+                return;
+        }
+        json_write_init(&w.json, out);
+        json_write_object(&w.json, NULL);
+        if (n_slices > 0) {
+                write_allocation(&w, ANNOTATION_ALLOCATION, slices, n_slices, FORM_MEM, entries);
+                write_allocation(&w, ANNOTATION_CORE, slices, n_slices, FORM_CORE, entries);
+                write_allocation(&w, ANNOTATION_INIT_ALLOCATION, slices, n_slices, FORM_INIT, entries);
+                write_text(&w, ANNOTATION_ASSIGNED, assigned ? STR("true") : STR("false"));
+                write_number(&w, ANNOTATION_ASSUME_TIME, assume_time_nsec);
+                write_older(&w, slices, n_slices, node, assigned, assume_time_nsec);
+        }
+        empty_others(&w, carried);
+        json_write_object_end(&w.json);
+}
