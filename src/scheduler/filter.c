@@ -13,6 +13,7 @@ typedef struct Filter {
         bool by_name;
         bool ours;  /* the pod asks for our resources */
         bool final; /* no node can ever take it */
+        Str uid;
         Request request;
         Refusal refusal;      /* when final */
         Buf *out;             /* nodes that fit */
@@ -27,6 +28,7 @@ static int on_pod(void *userdata, const ExtenderArgs *args) {
         int r;
 
         f->by_name = args->by_name;
+        f->uid = args->pod.meta.uid;
         r = request_from_pod(&args->pod, f->context->arena, &f->request, &f->refusal);
         if (r < 0)
                 return r;
@@ -104,7 +106,8 @@ static void on_candidate(void *userdata, const Candidate *c) {
                 refuse(f, c, &f->refusal);
         else if (!c->node)
                 refuse(f, c, &(Refusal){.code = REFUSAL_NODE_UNKNOWN});
-        else if (placement_check(c->node->ledger_node, &f->request, &refusal) == 0)
+        else if (hold_check(&f->context->view->hold, f->uid, c->node->ledger_node, &f->request, &refusal) ==
+                 0)
                 accept(f, c->raw);
         else
                 refuse(f, c, &refusal);

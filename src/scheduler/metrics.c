@@ -23,8 +23,10 @@ static const char *const bind_labels[] = {
 #undef X
 };
 
-static const char *const kind_labels[] = {
-        [VIEW_NODES] = "nodes", [VIEW_PODS] = "pods", [VIEW_CONFIGMAPS] = "configmaps"};
+static const char *const kind_labels[] = {[VIEW_NODES] = "nodes",
+                                          [VIEW_PODS] = "pods",
+                                          [VIEW_CONFIGMAPS] = "configmaps",
+                                          [VIEW_BUDGETS] = "poddisruptionbudgets"};
 
 void metrics_observe(Histogram *h, usec_t elapsed) {
         size_t i = 0;
