@@ -23,6 +23,7 @@ enum {
 int budgets_set(Budgets *b, Str object, bool deleted, uint32_t generation, Fault *fault);
 size_t budgets_sweep(Budgets *b, uint32_t generation); /* drops what is of an older list; returns how many */
 void budgets_done(Budgets *b);
+size_t budgets_count(const Budgets *b);
 
 /* The budgets that an eviction of this pod would count against: of its namespace, whose selector matches its labels, and
  * whose status.disruptedPods does not name it (kube-scheduler's filterPodsWithPDBViolation leaves those out as well: the API

@@ -38,6 +38,12 @@ typedef struct PodText {
         const char *phase, *state; /* "Running" and "running" when NULL */
         const char *assume_time;
         bool terminating;
+        int priority;
+        const char *labels;    /* members of metadata.labels */
+        const char *requests;  /* members of the container's requests */
+        const char *spec;      /* more members of the specification, each with a comma behind it */
+        const char *start;     /* status.startTime */
+        const char *nominated; /* status.nominatedNodeName */
 } PodText;
 
 static inline const char *pod_json_(PodText p) {
@@ -54,15 +60,24 @@ static inline const char *pod_json_(PodText p) {
                 ADD(",\"scheduler.framework.gpushare.allocation\":\"%s\"", p.allocation);
         if (p.assume_time)
                 ADD(",\"scheduler.framework.gpushare.assume-time\":\"%s\"", p.assume_time);
-        ADD("}%s},\"spec\":{", p.terminating ? ",\"deletionTimestamp\":\"2026-11-21T00:00:00Z\"" : "");
+        ADD("},\"labels\":{%s}%s},\"spec\":{%s", p.labels ? p.labels : "",
+            p.terminating ? ",\"deletionTimestamp\":\"2026-11-21T00:00:00Z\"" : "", p.spec ? p.spec : "");
+        if (p.priority)
+                ADD("\"priority\":%d,", p.priority);
         if (p.node)
                 ADD("\"nodeName\":\"%s\",", p.node);
-        ADD("\"containers\":[{\"name\":\"main\",\"resources\":{\"limits\":{\"cpu\":\"1\"");
+        ADD("\"containers\":[{\"name\":\"main\",\"resources\":{\"requests\":{%s},\"limits\":{\"cpu\":\"1\"",
+            p.requests ? p.requests : "");
         if (p.mem)
                 ADD(",\"aliyun.com/gpu-mem\":\"%s\"", p.mem);
         if (p.core)
                 ADD(",\"aliyun.com/gpu-core.percentage\":\"%s\"", p.core);
-        ADD("}}}]},\"status\":{\"phase\":\"%s\",\"containerStatuses\":[{\"state\":{\"%s\":{}}}]}}",
+        ADD("}}}]},\"status\":{");
+        if (p.start)
+                ADD("\"startTime\":\"%s\",", p.start);
+        if (p.nominated)
+                ADD("\"nominatedNodeName\":\"%s\",", p.nominated);
+        ADD("\"phase\":\"%s\",\"containerStatuses\":[{\"state\":{\"%s\":{}}}]}}",
             p.phase ? p.phase : "Running", p.state ? p.state : "running");
 #undef ADD
         return at;
