@@ -496,5 +496,7 @@ unsigned preempt_answer(const VerbContext *c, Str body, Buf *out) {
         r = answer(&p, body, &fault);
         if (r == 0)
                 r = buf_result(out);
+        if (r == 0 && p.any && c->waiters)
+                waiters_drop(c->waiters, p.uid); /* kube-scheduler evicts for it */
         return r == 0 ? 200 : verb_failed(r, &fault, out);
 }
