@@ -9,7 +9,7 @@
  *   - nothing for a node where no eviction makes room.
  *
  * What kube-scheduler does with the answer (pkg/scheduler/extender.go and framework/preemption/preemption.go, v1.22 to
- * v1.36): it turns each UID into the pod of that UID on that node in its own snapshot, and one UID that is not there fails
+ * v1.36): it turns each UID into the pod of that UID on that node in its own snapshot, and a UID that is not there fails
  * the whole preemption of this pod until its next try (convertPodUIDToPod); a node without victims fails it too
  * (callExtenders). It takes NumPDBViolations from the answer and the highest priority from the first pod
  * (pickOneNodeForPreemption), so that victims are written most important first. It does not run its filters again:

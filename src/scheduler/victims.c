@@ -275,7 +275,7 @@ static int compare_candidates(const void *a, const void *b) {
         return victim_compare(&((const Candidate *) a)->profile, &((const Candidate *) b)->profile);
 }
 
-/* one_card: only the grants whose end would make room on this card. */
+/* one_card: only the grants that take room on this card, or keep the pod off it. */
 static int search_among(const VictimQuestion *q, PlacementTrial *trial, bool one_card, uint32_t card,
                         Arena *arena, Search *ret) {
         size_t room = 0;

@@ -27,7 +27,7 @@ typedef struct Waiter {
 
 typedef struct Waiters {
         Waiter slots[WAITERS_MAX];
-        void (*on_news)(void *userdata); /* a pod was noted. NULL: nobody listens */
+        void (*on_news)(void *userdata); /* a pod was noted. may be NULL */
         void *userdata;
 } Waiters;
 

@@ -21,7 +21,7 @@ import kube  # noqa: E402
 import programs  # noqa: E402
 import suite  # noqa: E402
 
-MODULES = ("node_test", "shapes_test", "isolation_test", "webhook_test", "bursts_test", "faults_test", "uninstall_test")
+MODULES = ("node_test", "shapes_test", "isolation_test", "webhook_test", "preempt_test", "bursts_test", "faults_test", "uninstall_test")
 
 
 class Missing(Exception):

@@ -31,19 +31,16 @@ static inline const char *node_json(const char *name, const char *mode, unsigned
 typedef struct PodText {
         const char *name; /* the UID is "uid-NAME" unless told otherwise */
         const char *uid;
-        const char *node; /* NULL: not bound */
-        const char *mem;  /* gpu-mem; NULL: asks for nothing of ours */
-        const char *core;
+        const char *node;          /* NULL: not bound */
+        const char *mem, *core;    /* gpu-mem, percent; NULL: asks for nothing of ours */
         const char *allocation;    /* current annotation, escaped for JSON */
         const char *phase, *state; /* "Running" and "running" when NULL */
         const char *assume_time;
         bool terminating;
         int priority;
-        const char *labels;    /* members of metadata.labels */
-        const char *requests;  /* members of the container's requests */
-        const char *spec;      /* more members of the specification, each with a comma behind it */
-        const char *start;     /* status.startTime */
-        const char *nominated; /* status.nominatedNodeName */
+        const char *labels, *requests; /* members of metadata.labels, of the container's requests */
+        const char *spec;              /* more members of the specification, each with a comma behind it */
+        const char *start, *nominated; /* status.startTime, status.nominatedNodeName */
 } PodText;
 
 static inline const char *pod_json_(PodText p) {
@@ -73,10 +70,8 @@ static inline const char *pod_json_(PodText p) {
         if (p.core)
                 ADD(",\"aliyun.com/gpu-core.percentage\":\"%s\"", p.core);
         ADD("}}}]},\"status\":{");
-        if (p.start)
-                ADD("\"startTime\":\"%s\",", p.start);
-        if (p.nominated)
-                ADD("\"nominatedNodeName\":\"%s\",", p.nominated);
+        ADD("\"startTime\":\"%s\",\"nominatedNodeName\":\"%s\",", p.start ? p.start : "",
+            p.nominated ? p.nominated : "");
         ADD("\"phase\":\"%s\",\"containerStatuses\":[{\"state\":{\"%s\":{}}}]}}",
             p.phase ? p.phase : "Running", p.state ? p.state : "running");
 #undef ADD

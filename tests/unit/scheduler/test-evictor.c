@@ -264,7 +264,7 @@ static void nobody_is_evicted_without_all_conditions(void) {
                 {.why = "node not offered", .pod = HIGH(), .nodes = ""},
                 {.why = "another node takes it", .pod = HIGH(), .nodes = "\"n1\",\"n2\""},
                 {.why = "it is nominated", .pod = HIGH(.nominated = "n3"), .nodes = "\"n1\""},
-                {.why = "somebody is nominated there", .pod = HIGH(), .nodes = "\"n1\"", .nominated = true},
+                {.why = "a pod is nominated there", .pod = HIGH(), .nodes = "\"n1\"", .nominated = true},
                 {.why = "not the leader", .pod = HIGH(), .nodes = "\"n1\"", .deposed = true},
                 {.why = "gone", .pod = HIGH(), .nodes = "\"n1\"", .gone = true},
                 {.why = "kube-scheduler preempts", .pod = HIGH(), .nodes = "\"n1\"", .preempted = true},
@@ -354,7 +354,7 @@ static void one_at_a_time_the_highest_first(void) {
         ASSERT_STATE(f, "keeping");
         feed(f->view, VIEW_PODS, REFLECTOR_MODIFIED, held("high", 2, 6, POD(.priority = 100000)));
         step(f, 1);
-        /* Card 2 has 9 left, which is enough for the other one: nobody has to go. */
+        /* Card 2 has 9 left, which is enough for the other one: no pod has to go. */
         ASSERT_STATE(f, "idle");
         ASSERT_INT(fake_n_calls(), 0);
         teardown(f);
