@@ -66,6 +66,40 @@ int kube_bind(KubeClient *c, const KubeBinding *b, KubeDone done, void *userdata
                          done, userdata, ret);
 }
 
+/* ---- eviction ---- */
+
+static void write_eviction(Buf *out, Str namespace_, Str name, Str uid) {
+        JsonWriter w;
+
+        json_write_init(&w, out);
+        json_write_object(&w, NULL);
+        json_write_text(&w, "apiVersion", "policy/v1");
+        json_write_text(&w, "kind", "Eviction");
+        json_write_object(&w, "metadata");
+        json_write_str(&w, "name", name);
+        json_write_str(&w, "namespace", namespace_);
+        json_write_object_end(&w);
+        json_write_object(&w, "deleteOptions");
+        json_write_object(&w, "preconditions");
+        json_write_str(&w, "uid", uid);
+        json_write_object_end(&w);
+        json_write_object_end(&w);
+        json_write_object_end(&w);
+}
+
+int kube_evict(KubeClient *c, Str namespace_, Str name, Str uid, KubeDone done, void *userdata,
+               KubeCall **ret) {
+        _cleanup_buf_ Buf path = BUF_NULL, body = BUF_NULL;
+
+        pod_path(&path, namespace_, name);
+        buf_append_str(&path, STR("/eviction"));
+        write_eviction(&body, namespace_, name, uid);
+        if (buf_result(&path) < 0 || buf_result(&body) < 0)
+                return -ENOMEM;
+        return kube_call(c, &(KubeRequest){.method = "POST", .path = path.data, .body = buf_str(&body)}, done,
+                         userdata, ret);
+}
+
 /* ---- merge patch ---- */
 
 /* A raw key is copied between its quotes, with the escapes that it came with. */

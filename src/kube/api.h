@@ -19,6 +19,13 @@ typedef struct KubeBinding {
 } KubeBinding;
 int kube_bind(KubeClient *c, const KubeBinding *b, KubeDone done, void *userdata, KubeCall **ret);
 
+/* POST pods/NAME/eviction (policy/v1), for the pod of this UID alone. What the answer means
+ * (registry/core/pod/storage/eviction.go): 201 the pod is being deleted, unless the body is a Status with a code of 400 and
+ * more (a pod in several PodDisruptionBudgets: 500); 429 a PodDisruptionBudget allows no more disruption now; 404 the pod is
+ * gone; 409 another pod has its name. */
+int kube_evict(KubeClient *c, Str namespace_, Str name, Str uid, KubeDone done, void *userdata,
+               KubeCall **ret);
+
 /* JSON merge patch (RFC 7386). resource_version, when not empty, becomes metadata.resourceVersion of the patch: 409
  * when the object has moved on. subresource: "" or "status". path: of the object. patch: a JSON object; -EINVAL when
  * it is none. */

@@ -135,7 +135,7 @@ static void member_raw(JsonReader *r, Str *ret) {
 
 /* Hands the pod to the visitor. The result stands in g as well: it ends the reading. */
 static int hand_over_pod(Reading *g, Str text, bool by_name, Fault *fault) {
-        ExtenderArgs args = {.by_name = by_name};
+        ExtenderArgs args = {.pod_text = text, .by_name = by_name};
         int r;
 
         r = pod_decode(text, g->arena, &args.pod, fault);

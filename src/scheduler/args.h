@@ -21,6 +21,7 @@ typedef struct Candidate {
 
 typedef struct ExtenderArgs {
         Pod pod;
+        Str pod_text; /* that it was decoded from */
         bool by_name; /* the nodes came as NodeNames, and are answered so */
 } ExtenderArgs;
 

@@ -403,7 +403,8 @@ static void bind_place(Bind *bind, const Request *request) {
         int r = PLACEMENT_E_REFUSED;
 
         if (node)
-                r = placement_choose_cards(node->ledger_node, request, &arena, &placement, &refusal);
+                r = hold_choose_cards(&v->hold, bind->uid, node->ledger_node, request, &arena, &placement,
+                                      &refusal);
         if (r == PLACEMENT_E_REFUSED) {
                 bind_refuse(bind, &refusal);
                 return;

@@ -156,6 +156,7 @@ unsigned extender_answer(Extender *e, const HttpRequest *request, Buf *out, cons
                 .context = {.view = e->view,
                             .metrics = e->metrics,
                             .promises = &e->promises,
+                            .waiters = e->leading ? e->waiters : NULL,
                             .now = clock_monotonic_usec(),
                             .arena = &arena},
                 .body = request->body,

@@ -18,6 +18,7 @@ typedef struct Extender {
         const char *(*why_not_ready)(void *userdata); /* a line, or NULL; asked by /readyz. NULL: nobody */
         void *userdata;
         const WebhookCounts *webhook; /* for /metrics; NULL: none */
+        Waiters *waiters;             /* the evictor's; NULL: it is off */
         Promises promises;
         Buf out;
 } Extender;

@@ -13,11 +13,14 @@ typedef struct Filter {
         bool by_name;
         bool ours;  /* the pod asks for our resources */
         bool final; /* no node can ever take it */
+        Pod pod;
+        Str pod_text;
         Request request;
         Refusal refusal;      /* when final */
         Buf *out;             /* nodes that fit */
         Buf failed, hopeless; /* members of FailedNodes, of FailedAndUnresolvableNodes */
         Buf sentence, quoted;
+        Buf for_cards; /* names of nodes that were refused for their cards alone, each with a new line behind it */
         const char *run, *run_end; /* neighbours in the request that fit, not written yet */
         bool any;
 } Filter;
@@ -27,6 +30,8 @@ static int on_pod(void *userdata, const ExtenderArgs *args) {
         int r;
 
         f->by_name = args->by_name;
+        f->pod = args->pod;
+        f->pod_text = args->pod_text;
         r = request_from_pod(&args->pod, f->context->arena, &f->request, &f->refusal);
         if (r < 0)
                 return r;
@@ -94,6 +99,11 @@ static void refuse(Filter *f, const Candidate *c, const Refusal *refusal) {
                 append_failure(&f->hopeless, quoted_name, buf_str(&f->quoted));
 }
 
+/* Both are about cards alone: the node's mode, kind of pods, health and size would do. */
+static bool is_for_cards(RefusalCode code) {
+        return code == REFUSAL_NO_ROOM || code == REFUSAL_PODS_PER_CARD;
+}
+
 static void on_candidate(void *userdata, const Candidate *c) {
         Filter *f = userdata;
         Refusal refusal;
@@ -104,10 +114,35 @@ static void on_candidate(void *userdata, const Candidate *c) {
                 refuse(f, c, &f->refusal);
         else if (!c->node)
                 refuse(f, c, &(Refusal){.code = REFUSAL_NODE_UNKNOWN});
-        else if (placement_check(c->node->ledger_node, &f->request, &refusal) == 0)
+        else if (hold_check(&f->context->view->hold, f->pod.meta.uid, c->node->ledger_node, &f->request,
+                            &refusal) == 0)
                 accept(f, c->raw);
-        else
+        else {
                 refuse(f, c, &refusal);
+                if (f->context->waiters && is_for_cards(refusal.code))
+                        buf_appendf(&f->for_cards, STR_FMT "\n", STR_ARG(c->name));
+        }
+}
+
+/* The evictor may help a pod that no node takes, and some refuse for their cards alone. */
+static void tell_waiters(const Filter *f) {
+        const VerbContext *c = f->context;
+        WaiterNews news = {.namespace_ = f->pod.meta.namespace_,
+                           .name = f->pod.meta.name,
+                           .uid = f->pod.meta.uid,
+                           .nodes = buf_str(&f->for_cards)};
+        PodProfile profile;
+
+        if (!c->waiters || !f->ours)
+                return;
+        if (f->any || f->for_cards.len == 0 || f->for_cards.broken ||
+            pod_profile_decode(f->pod_text, c->arena, &profile, NULL) != 0 || profile.never_preempts ||
+            !str_is_empty(profile.nominated_node)) {
+                waiters_drop(c->waiters, f->pod.meta.uid);
+                return;
+        }
+        news.priority = profile.priority;
+        waiters_note(c->waiters, &news, c->now);
 }
 
 static int finish(Filter *f) {
@@ -130,6 +165,9 @@ unsigned filter_answer(const VerbContext *c, Str body, Buf *out) {
         r = args_read(body, c->view->directory, c->arena, &visitor, &fault);
         if (r == 0)
                 r = finish(&f);
+        if (r == 0)
+                tell_waiters(&f);
+        buf_done(&f.for_cards);
         buf_done(&f.failed);
         buf_done(&f.hopeless);
         buf_done(&f.sentence);

@@ -26,6 +26,7 @@ static const ReflectorOptions stream_options[] = {
         [VIEW_NODES] = {.path = "/api/v1/nodes"},
         [VIEW_PODS] = {.path = "/api/v1/pods"},
         [VIEW_CONFIGMAPS] = {.path = "/api/v1/namespaces/kube-system/configmaps"},
+        [VIEW_BUDGETS] = {.path = "/apis/policy/v1/poddisruptionbudgets"},
 };
 
 static int stream_start(Stream *s);

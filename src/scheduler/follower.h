@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Three reflectors that keep the view equal to the API server: nodes, pods, and the ConfigMaps that fence cards. */
+/* Four reflectors that keep the view equal to the API server: nodes, pods, the ConfigMaps that fence cards, and
+ * PodDisruptionBudgets. */
 
 #include "scheduler/view.h"
 

@@ -26,6 +26,7 @@ enum {
         KEY_TLS_CERT,
         KEY_TLS_KEY,
         KEY_NO_LEADER_ELECTION,
+        KEY_EVICT_FOR_CARDS,
         KEY_WEBHOOK_LISTEN,
         KEY_WEBHOOK_SERVICE,
         KEY_WEBHOOK_TLS_CERT,
@@ -41,6 +42,8 @@ static const struct argp_option option_table[] = {
         {"tls-key", KEY_TLS_KEY, "FILE", 0, "and this key (PEM)", 0},
         {"no-leader-election", KEY_NO_LEADER_ELECTION, NULL, 0,
          "bind without a Lease: there is one replica only", 0},
+        {"evict-for-cards", KEY_EVICT_FOR_CARDS, NULL, 0,
+         "evict pods of lower priority where a node has room for a pod and none of its cards has", 0},
         {"webhook-listen", KEY_WEBHOOK_LISTEN, "ADDR:PORT", 0,
          "serve the admission webhook here, by HTTPS (default: no webhook)", 0},
         {"webhook-service", KEY_WEBHOOK_SERVICE, "NAMESPACE/NAME", 0,
@@ -103,6 +106,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state) {
                 return 0;
         case KEY_NO_LEADER_ELECTION:
                 o->scheduler.leader_election = false;
+                return 0;
+        case KEY_EVICT_FOR_CARDS:
+                o->scheduler.evict_for_cards = true;
                 return 0;
         case KEY_WEBHOOK_LISTEN:
                 o->scheduler.webhook_listen = text;

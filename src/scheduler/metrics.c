@@ -23,8 +23,10 @@ static const char *const bind_labels[] = {
 #undef X
 };
 
-static const char *const kind_labels[] = {
-        [VIEW_NODES] = "nodes", [VIEW_PODS] = "pods", [VIEW_CONFIGMAPS] = "configmaps"};
+static const char *const kind_labels[] = {[VIEW_NODES] = "nodes",
+                                          [VIEW_PODS] = "pods",
+                                          [VIEW_CONFIGMAPS] = "configmaps",
+                                          [VIEW_BUDGETS] = "poddisruptionbudgets"};
 
 void metrics_observe(Histogram *h, usec_t elapsed) {
         size_t i = 0;
@@ -215,6 +217,18 @@ static void write_counters(const Metrics *m, Buf *out) {
                 write_counter("errors_total", "handler", handler_labels[i], m->errors[i], out);
 }
 
+static void write_evictions(const Metrics *m, Buf *out) {
+        static const char *const labels[] = {
+#define X(name, label) [METRICS_EVICTION_##name] = (label),
+                METRICS_EVICTIONS(X)
+#undef X
+        };
+
+        write_head("evictions_total", "Pods evicted to free a card, by what became of it.", "counter", out);
+        for (int i = 0; i < METRICS_EVICTION_MAX_; i++)
+                write_counter("evictions_total", "outcome", labels[i], m->evictions[i], out);
+}
+
 static void write_view(const ViewStats *s, Buf *out) {
         static const struct {
                 const char *name, *help;
@@ -280,6 +294,7 @@ void metrics_write(const Metrics *m, const View *v, const MetricsState *state, B
         write_units(&units, out);
         free(units.items);
         write_counters(m, out);
+        write_evictions(m, out);
         write_view(&v->stats, out);
         if (state->webhook)
                 write_webhook(state->webhook, out);

@@ -23,6 +23,11 @@
         X(ELSEWHERE, "elsewhere") /* somebody else bound the pod meanwhile */                                \
         X(UNKNOWN, "unknown")     /* the outcome was not known at first; counted besides what became of it */
 
+#define METRICS_EVICTIONS(X)                                                                                 \
+        X(DONE, "done")       /* the pod is being deleted, or was gone */                                    \
+        X(REFUSED, "refused") /* 429: by a PodDisruptionBudget */                                            \
+        X(FAILED, "failed")   /* any other answer, or none */
+
 typedef enum MetricsHandler {
 #define X(name, label) METRICS_HANDLER_##name,
         METRICS_HANDLERS(X)
@@ -37,6 +42,13 @@ typedef enum MetricsBind {
                 METRICS_BIND_MAX_,
 } MetricsBind;
 
+typedef enum MetricsEviction {
+#define X(name, label) METRICS_EVICTION_##name,
+        METRICS_EVICTIONS(X)
+#undef X
+                METRICS_EVICTION_MAX_,
+} MetricsEviction;
+
 enum { METRICS_BUCKETS = 13 };
 
 typedef struct Histogram {
@@ -47,7 +59,8 @@ typedef struct Histogram {
 typedef struct Metrics {
         uint64_t refusals[REFUSAL_MAX_]; /* nodes refused by filter, and pods by bind */
         uint64_t binds[METRICS_BIND_MAX_];
-        uint64_t errors[METRICS_HANDLER_MAX_]; /* answers other than 200 */
+        uint64_t evictions[METRICS_EVICTION_MAX_]; /* of the evictor */
+        uint64_t errors[METRICS_HANDLER_MAX_];     /* answers other than 200 */
         Histogram handlers[METRICS_HANDLER_MAX_];
 } Metrics;
 

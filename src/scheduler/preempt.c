@@ -1,17 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which of these nodes would take the pod once the victims that kube-scheduler has in mind were gone. It sends the
- * victims by UID (nodeCacheCapable) or whole, and wants them back by UID; nodes that are left out are not considered. */
+/* Which pods must go so that the pod finds its cards. kube-scheduler sends, for each candidate node, the victims that free
+ * enough of the node's sums, by UID (nodeCacheCapable) or whole, and knows no cards. The answer names victims by UID:
+ *
+ *   - the proposed ones as they are, where the pod fits when they are gone;
+ *   - otherwise the cheapest set that frees the cards (victims.h), if what it adds may stand for what it leaves out;
+ *   - otherwise the proposed ones, and the cheapest set that frees the cards besides them;
+ *   - nothing for a node where no eviction makes room.
+ *
+ * What kube-scheduler does with the answer (pkg/scheduler/extender.go and framework/preemption/preemption.go, v1.22 to
+ * v1.36): it turns each UID into the pod of that UID on that node in its own snapshot, and a UID that is not there fails
+ * the whole preemption of this pod until its next try (convertPodUIDToPod); a node without victims fails it too
+ * (callExtenders). It takes NumPDBViolations from the answer and the highest priority from the first pod
+ * (pickOneNodeForPreemption), so that victims are written most important first. It does not run its filters again:
+ * a victim that is left out must be outweighed here. */
 
 #include <errno.h>
 
 #include "scheduler/args.h"
 #include "scheduler/verbs.h"
-#include "share/placement.h"
+#include "scheduler/victims.h"
 #include "wire/json_table.h"
 #include "wire/json_write.h"
 
-enum { VICTIMS_MAX = 4096 }; /* more than a node runs */
+enum {
+        VICTIMS_MAX = 4096,        /* more than a node runs */
+        STEPS_OF_A_CALL = 1 << 20, /* of the search for victims, over all candidate nodes */
+};
 
 typedef struct Victims {
         Str *uids;
@@ -22,7 +37,11 @@ typedef struct Victims {
 typedef struct Preempt {
         const VerbContext *context;
         bool ours, final;
+        Str uid;
         Request request;
+        PodProfile profile;
+        uint64_t steps; /* left */
+        bool any;       /* a node has been answered */
         JsonWriter writer;
 } Preempt;
 
@@ -89,7 +108,16 @@ static void read_victims(JsonReader *r, Arena *arena, Victims *v) {
         }
 }
 
-/* ---- answering ---- */
+/* ---- the pods of one node ---- */
+
+typedef struct NodeCase {
+        const LedgerNode *node;
+        const Victims *proposed;
+        const Grant **grants; /* of the proposed ones, each once */
+        size_t n_grants;
+        const Request **first; /* of pods that are nominated here and go before this one */
+        size_t n_first;
+} NodeCase;
 
 static int compare_pointers(const void *a, const void *b) {
         uintptr_t x = (uintptr_t) * (const Grant *const *) a, y = (uintptr_t) * (const Grant *const *) b;
@@ -97,47 +125,207 @@ static int compare_pointers(const void *a, const void *b) {
         return (x > y) - (x < y);
 }
 
-/* The victims' grants on this node, each once: *ret_n of them. Victims that hold nothing free nothing. */
-static const Grant **grants_of(const Preempt *p, const Victims *v, const LedgerNode *node, size_t *ret_n) {
-        const Grant **grants = (const Grant **) arena_alloc(p->context->arena, v->n + 1, sizeof(Grant *));
-        size_t n = 0, kept = 0;
+/* The victims' grants on this node, each once. Victims that hold nothing free nothing. */
+static int find_grants(const Preempt *p, NodeCase *f) {
+        const Victims *v = f->proposed;
+        size_t n = 0;
 
-        if (!grants)
-                return NULL;
+        f->grants = (const Grant **) arena_alloc(p->context->arena, v->n + 1, sizeof(Grant *));
+        if (!f->grants)
+                return -ENOMEM;
         for (size_t i = 0; i < v->n; i++) {
                 const ViewPod *pod = view_pod_find(p->context->view, v->uids[i]);
 
-                if (pod && pod->grant && grant_node(pod->grant) == node)
-                        grants[n++] = pod->grant;
+                if (pod && pod->grant && grant_node(pod->grant) == f->node)
+                        f->grants[n++] = pod->grant;
         }
-        qsort(grants, n, sizeof(Grant *), compare_pointers);
+        qsort(f->grants, n, sizeof(Grant *), compare_pointers);
         for (size_t i = 0; i < n; i++)
-                if (i == 0 || grants[i] != grants[i - 1])
-                        grants[kept++] = grants[i];
-        *ret_n = kept;
-        return grants;
+                if (i == 0 || f->grants[i] != f->grants[i - 1])
+                        f->grants[f->n_grants++] = f->grants[i];
+        return 0;
 }
 
-/* 0: it would fit; PLACEMENT_E_REFUSED or -ENOMEM. */
-static int would_fit(const Preempt *p, Str name, const Victims *v) {
-        DirectoryNode *node = directory_find(p->context->view->directory, name);
-        const Grant **gone;
-        Refusal refusal;
-        size_t n;
+/* kube-scheduler counts a pod that is nominated to a node, and is not of lower priority, as being there
+ * (RunFilterPluginsWithNominatedPods); so do we. */
+static int find_first(const Preempt *p, NodeCase *f) {
+        const View *v = p->context->view;
 
-        if (!p->ours)
-                return 0;
-        if (p->final || !node)
-                return PLACEMENT_E_REFUSED;
-        gone = grants_of(p, v, node->ledger_node, &n);
-        if (!gone)
+        f->first = (const Request **) arena_alloc(p->context->arena, HASH_COUNT(v->profiles.nominated) + 1,
+                                                  sizeof(Request *));
+        if (!f->first)
                 return -ENOMEM;
-        return placement_check_without(node->ledger_node, &p->request, gone, n, &refusal);
+        for (const Profile *n = v->profiles.nominated; n; n = n->hh.next) {
+                const ViewPod *pod = view_pod_find(v, n->uid);
+
+                if (pod && pod->request && n->is.priority >= p->profile.priority && !str_eq(n->uid, p->uid) &&
+                    str_eq(n->is.nominated_node, ledger_node_name(f->node)))
+                        f->first[f->n_first++] = pod->request;
+        }
+        return 0;
 }
+
+/* gone: do the proposed ones count as gone? */
+static int choose(Preempt *p, const NodeCase *f, bool gone, VictimChoice *ret) {
+        const View *v = p->context->view;
+        VictimQuestion q = {
+                .node = f->node,
+                .profiles = &v->profiles,
+                .budgets = &v->budgets,
+                .request = &p->request,
+                .priority = p->profile.priority,
+                .hold = hold_is_for(&v->hold, p->uid, f->node) ? v->hold.grant : NULL,
+                .first = f->first,
+                .n_first = f->n_first,
+                .gone = f->grants,
+                .n_gone = gone ? f->n_grants : 0,
+                .steps = &p->steps,
+        };
+
+        return victims_choose(&q, p->context->arena, ret);
+}
+
+/* ---- leaving proposed victims out ---- */
+
+static bool is_proposed(const Victims *v, Str uid) {
+        for (size_t i = 0; i < v->n; i++)
+                if (str_eq(v->uids[i], uid))
+                        return true;
+        return false;
+}
+
+static bool is_chosen(const VictimChoice *c, Str uid) {
+        for (size_t i = 0; i < c->n; i++)
+                if (str_eq(c->pods[i]->uid, uid))
+                        return true;
+        return false;
+}
+
+static int64_t requested(const Profile *pod, Str resource) {
+        for (size_t i = 0; i < pod->is.n_requests; i++)
+                if (str_eq(pod->is.requests[i].name, resource))
+                        return pod->is.requests[i].milli;
+        return 0;
+}
+
+static bool add(int64_t *sum, int64_t amount) {
+        return !__builtin_add_overflow(*sum, amount, sum);
+}
+
+/* Do the added victims together request as much of this resource as those that are left out? */
+static bool outweighs(const Preempt *p, const Victims *v, const VictimChoice *c, Str resource) {
+        int64_t left_out = 0, added = 0;
+
+        for (size_t i = 0; i < v->n; i++)
+                if (!is_chosen(c, v->uids[i]) &&
+                    !add(&left_out,
+                         requested(profiles_find(&p->context->view->profiles, v->uids[i]), resource)))
+                        return false;
+        for (size_t i = 0; i < c->n; i++)
+                if (!is_proposed(v, c->pods[i]->uid) && !c->pods[i]->is.requests_unknown &&
+                    !add(&added, requested(c->pods[i], resource)))
+                        return false;
+        return added >= left_out;
+}
+
+/* May the choice stand for the proposed victims? One of them is left out only if those that are added request at least as
+ * much of every resource, and are as many; and if nothing else than resources can have been the reason to propose it. */
+static bool may_stand_for(const Preempt *p, const Victims *v, const VictimChoice *c) {
+        size_t left_out = 0, added = 0;
+
+        for (size_t i = 0; i < v->n; i++) {
+                const Profile *pod;
+
+                if (is_chosen(c, v->uids[i]))
+                        continue;
+                pod = profiles_find(&p->context->view->profiles, v->uids[i]);
+                if (!pod || pod->too_large || pod->is.holds_more || pod->is.affine ||
+                    pod->is.requests_unknown || p->profile.affine)
+                        return false;
+                left_out++;
+                for (size_t k = 0; k < pod->is.n_requests; k++)
+                        if (!outweighs(p, v, c, pod->is.requests[k].name))
+                                return false;
+        }
+        for (size_t i = 0; i < c->n; i++)
+                added += !is_proposed(v, c->pods[i]->uid);
+        return added >= left_out;
+}
+
+/* ---- the two answers ---- */
+
+typedef struct Answer {
+        Victims victims; /* most important first */
+        VictimCost cost; /* of those that are known */
+} Answer;
+
+static int answer_of(Preempt *p, const Profile **pods, size_t n, Answer *ret) {
+        int r = victims_cost(&p->context->view->budgets, pods, n, p->context->arena, &ret->cost);
+
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n; i++)
+                ret->victims.uids[ret->victims.n++] = pods[i]->uid;
+        ret->victims.violations = ret->cost.violations;
+        return 0;
+}
+
+static int answer_init(Preempt *p, size_t room, Answer *ret, const Profile ***ret_pods) {
+        Arena *arena = p->context->arena;
+
+        *ret = (Answer){0};
+        ret->victims.uids = arena_new(arena, Str, room + 1);
+        *ret_pods = arena_new(arena, const Profile *, room + 1);
+        return ret->victims.uids && *ret_pods ? 0 : -ENOMEM;
+}
+
+/* Of pods that hold no slice the priority is not known here. kube-scheduler's own order tells where they belong: before the
+ * others if its first one is such a pod. */
+static int unite(Preempt *p, const Victims *v, const VictimChoice *c, Answer *ret) {
+        const Profiles *profiles = &p->context->view->profiles;
+        const Profile **pods;
+        bool unknown_first = v->n > 0 && !profiles_find(profiles, v->uids[0]);
+        size_t n = 0;
+        int r = answer_init(p, v->n + c->n, ret, &pods);
+
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < v->n; i++) {
+                const Profile *pod = profiles_find(profiles, v->uids[i]);
+
+                if (pod)
+                        pods[n++] = pod;
+                else if (unknown_first)
+                        ret->victims.uids[ret->victims.n++] = v->uids[i];
+        }
+        for (size_t i = 0; i < c->n; i++)
+                pods[n++] = c->pods[i];
+        r = answer_of(p, pods, n, ret);
+        for (size_t i = 0; i < v->n && !unknown_first; i++)
+                if (!profiles_find(profiles, v->uids[i]))
+                        ret->victims.uids[ret->victims.n++] = v->uids[i];
+        if (ret->victims.violations < v->violations)
+                ret->victims.violations = v->violations;
+        return r;
+}
+
+static int replace(Preempt *p, const VictimChoice *c, Answer *ret) {
+        const Profile **pods;
+        int r = answer_init(p, c->n, ret, &pods);
+
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < c->n; i++)
+                pods[i] = c->pods[i];
+        return answer_of(p, pods, c->n, ret);
+}
+
+/* ---- answering ---- */
 
 static void write_victims(Preempt *p, Str name, const Victims *v) {
         JsonWriter *w = &p->writer;
 
+        p->any = true;
         json_write_key(w, name);
         json_write_object(w, NULL);
         json_write_array(w, "Pods");
@@ -149,6 +337,54 @@ static void write_victims(Preempt *p, Str name, const Victims *v) {
         json_write_array_end(w);
         json_write_i64(w, "NumPDBViolations", v->violations);
         json_write_object_end(w);
+}
+
+/* Victims of the two kinds, where both are possible the cheaper ones. 0, VICTIMS_E_NONE or -ENOMEM. */
+static int choose_victims(Preempt *p, const NodeCase *f, const VictimChoice *besides, Answer *ret) {
+        VictimChoice instead;
+        Answer replaced;
+        int r;
+
+        r = unite(p, f->proposed, besides, ret);
+        if (r < 0)
+                return r;
+        r = choose(p, f, false, &instead);
+        if (r != 0 || instead.n == 0 || !may_stand_for(p, f->proposed, &instead))
+                return r < 0 ? r : 0;
+        r = replace(p, &instead, &replaced);
+        if (r == 0 && victim_cost_compare(&replaced.cost, &ret->cost) < 0)
+                *ret = replaced;
+        return r;
+}
+
+static int answer_node(Preempt *p, Str name, const Victims *v) {
+        DirectoryNode *node = directory_find(p->context->view->directory, name);
+        NodeCase f = {.node = node ? node->ledger_node : NULL, .proposed = v};
+        VictimChoice besides;
+        Answer answer;
+        int r;
+
+        if (!p->ours) {
+                write_victims(p, name, v);
+                return 0;
+        }
+        if (p->final || p->profile.never_preempts || !node || v->n == 0)
+                return 0;
+        r = find_grants(p, &f);
+        if (r == 0)
+                r = find_first(p, &f);
+        if (r == 0)
+                r = choose(p, &f, true, &besides);
+        if (r != 0)
+                return r < 0 ? r : 0;
+        if (besides.n == 0) {
+                write_victims(p, name, v);
+                return 0;
+        }
+        r = choose_victims(p, &f, &besides, &answer);
+        if (r == 0)
+                write_victims(p, name, &answer.victims);
+        return r;
 }
 
 /* The key as text: with its quotes around it, it is a JSON string like any other. */
@@ -178,9 +414,7 @@ static int read_nodes(Preempt *p, Str text, Fault *fault) {
                         read_victims(&r, arena, &v);
                         if (json_failed(&r))
                                 continue;
-                        k = would_fit(p, name, &v);
-                        if (k == 0)
-                                write_victims(p, name, &v);
+                        k = answer_node(p, name, &v);
                 }
         if (k < 0)
                 return k;
@@ -198,6 +432,10 @@ static int take_pod(Preempt *p, Str text, Fault *fault) {
         r = pod_decode(text, p->context->arena, &pod, fault);
         if (r != 0)
                 return r > 0 ? fault_wrap(fault, ARGS_E_MALFORMED, "Pod") : r;
+        r = pod_profile_decode(text, p->context->arena, &p->profile, fault);
+        if (r != 0)
+                return r > 0 ? fault_wrap(fault, ARGS_E_MALFORMED, "Pod") : r;
+        p->uid = pod.meta.uid;
         r = request_from_pod(&pod, p->context->arena, &p->request, &refusal);
         p->ours = r != REQUEST_E_NONE;
         p->final = r == REQUEST_E_REFUSED;
@@ -250,7 +488,7 @@ static int answer(Preempt *p, Str body, Fault *fault) {
 }
 
 unsigned preempt_answer(const VerbContext *c, Str body, Buf *out) {
-        Preempt p = {.context = c};
+        Preempt p = {.context = c, .steps = STEPS_OF_A_CALL};
         Fault fault = FAULT_NULL;
         int r;
 
@@ -258,5 +496,7 @@ unsigned preempt_answer(const VerbContext *c, Str body, Buf *out) {
         r = answer(&p, body, &fault);
         if (r == 0)
                 r = buf_result(out);
+        if (r == 0 && p.any && c->waiters)
+                waiters_drop(c->waiters, p.uid); /* kube-scheduler evicts for it */
         return r == 0 ? 200 : verb_failed(r, &fault, out);
 }

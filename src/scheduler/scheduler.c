@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "http/reload.h"
 #include "kube/elector.h"
+#include "scheduler/evictor.h"
 #include "scheduler/extender.h"
 #include "scheduler/follower.h"
 #include "scheduler/leader_label.h"
@@ -34,6 +35,7 @@ struct Scheduler {
         KubeEventRecorder *recorder;
         NodeStatus *node_status;
         Binder *binder;
+        Evictor *evictor; /* NULL: not asked for */
         Extender extender;
         HttpServer *server;
         HttpReload *reload; /* of its certificate */
@@ -255,6 +257,22 @@ static const char *may_not_bind(void *userdata) {
         return extender_may_not_bind(&s->extender);
 }
 
+static int start_evictor(Scheduler *s) {
+        EvictorOptions options = {
+                .client = s->client,
+                .view = s->view,
+                .metrics = &s->metrics,
+                .recorder = s->recorder,
+                .may_not_act = may_not_bind,
+                .userdata = s,
+        };
+        int r = evictor_new(&options, &s->evictor);
+
+        if (r == 0)
+                s->extender.waiters = evictor_waiters(s->evictor);
+        return r;
+}
+
 static int build(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault *fault) {
         BinderOptions binder;
         int r;
@@ -281,6 +299,8 @@ static int build(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault
                 .userdata = s,
         };
         r = binder_new(&binder, &s->binder);
+        if (r == 0 && o->evict_for_cards)
+                r = start_evictor(s);
         if (r == 0)
                 r = serve(s, event, o, fault);
         if (r == 0)
@@ -315,6 +335,7 @@ Scheduler *scheduler_free(Scheduler *s) {
         webhook_free(s->webhook);
         http_reload_free(s->reload);
         http_server_free(s->server); /* cuts open exchanges, which lets go of their binds */
+        evictor_free(s->evictor);
         binder_free(s->binder);
         extender_done(&s->extender);
         view_free(s->view);

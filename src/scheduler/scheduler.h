@@ -17,6 +17,7 @@ typedef struct SchedulerOptions {
         const char *listen;             /* "ADDR:PORT" */
         const char *tls_cert, *tls_key; /* files; both or neither */
         bool leader_election;
+        bool evict_for_cards;   /* the evictor (evictor.h) */
         const char *identity;   /* of the Lease; NULL: host name and pid */
         const char *namespace_; /* of the Lease and of the pod; NULL: kube-system */
         const char *pod;        /* that we run in, which gets the leader's label; NULL: none */

@@ -9,11 +9,13 @@
 #include "scheduler/metrics.h"
 #include "scheduler/promises.h"
 #include "scheduler/view.h"
+#include "scheduler/waiters.h"
 
 typedef struct VerbContext {
         View *view;
         Metrics *metrics;
         Promises *promises; /* prioritize reads and makes them */
+        Waiters *waiters;   /* filter and preempt tell them; NULL: the evictor is off */
         usec_t now;
         Arena *arena; /* of this request */
 } VerbContext;

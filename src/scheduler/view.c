@@ -7,8 +7,10 @@
 #include "share/allocation.h"
 #include "share/join.h"
 
-static const char *const kind_names[] = {
-        [VIEW_NODES] = "nodes", [VIEW_PODS] = "pods", [VIEW_CONFIGMAPS] = "configmaps"};
+static const char *const kind_names[] = {[VIEW_NODES] = "nodes",
+                                         [VIEW_PODS] = "pods",
+                                         [VIEW_CONFIGMAPS] = "configmaps",
+                                         [VIEW_BUDGETS] = "poddisruptionbudgets"};
 
 enum { NAME_MAX_LEN = 253 }; /* of any name in Kubernetes (RFC 1123); UIDs are shorter */
 
@@ -42,6 +44,9 @@ View *view_free(View *v) {
                 return NULL;
         HASH_ITER(hh, v->pods, pod, next)
         pod_free(v, pod);
+        hold_end(&v->hold);
+        profiles_done(&v->profiles);
+        budgets_done(&v->budgets);
         if (v->ledger)
                 fences_done(&v->fences, v->ledger);
         directory_free(v->directory);
@@ -290,6 +295,17 @@ static int check_identity(const ObjectMeta *meta, Fault *fault) {
         return 0;
 }
 
+/* What preemption needs, of the pods that it concerns. */
+static int keep_profile(View *v, const Pod *pod, ReflectorEvent event, Str object) {
+        const ViewPod *known = view_pod_find(v, pod->meta.uid);
+
+        if (event != REFLECTOR_DELETED)
+                return profiles_set(&v->profiles, pod, object, known && known->grant,
+                                    v->kinds[VIEW_PODS].generation, &v->arena);
+        profiles_drop(&v->profiles, pod->meta.uid);
+        return 0;
+}
+
 static int pod_object(View *v, ReflectorEvent event, Str object, Fault *fault) {
         Pod pod;
         int r;
@@ -298,15 +314,16 @@ static int pod_object(View *v, ReflectorEvent event, Str object, Fault *fault) {
         if (r == 0)
                 r = check_identity(&pod.meta, fault);
         v->kinds[VIEW_PODS].blurred |= r > 0;
-        if (r != 0)
-                return r;
-        return view_pod_set(v, &pod, event);
+        if (r == 0)
+                r = view_pod_set(v, &pod, event);
+        return r == 0 ? keep_profile(v, &pod, event, object) : r;
 }
 
 static size_t sweep_pods(View *v) {
         ViewPod *pod, *next;
         size_t dropped = 0;
 
+        profiles_sweep(&v->profiles, v->kinds[VIEW_PODS].generation);
         HASH_ITER(hh, v->pods, pod, next) {
                 /* What becomes of a pod that is being bound, the bind finds out. */
                 if (pod->generation == v->kinds[VIEW_PODS].generation || pod->bind)
@@ -433,6 +450,24 @@ static int configmap_object(View *v, ReflectorEvent event, Str object, Fault *fa
         return r == FENCE_E_NOT_OURS ? 0 : r;
 }
 
+static int budget_object(View *v, ReflectorEvent event, Str object, Fault *fault) {
+        return budgets_set(&v->budgets, object, event == REFLECTOR_DELETED, v->kinds[VIEW_BUDGETS].generation,
+                           fault);
+}
+
+static size_t sweep(View *v, ViewKind kind) {
+        switch (kind) {
+        case VIEW_PODS:
+                return sweep_pods(v);
+        case VIEW_NODES:
+                return sweep_nodes(v);
+        case VIEW_BUDGETS:
+                return budgets_sweep(&v->budgets, v->kinds[VIEW_BUDGETS].generation);
+        default:
+                return fences_sweep(&v->fences, v->ledger, v->kinds[VIEW_CONFIGMAPS].generation);
+        }
+}
+
 void view_list_begin(View *v, ViewKind kind) {
         v->kinds[kind].generation++;
         v->kinds[kind].listing = true;
@@ -441,8 +476,11 @@ void view_list_begin(View *v, ViewKind kind) {
 }
 
 int view_object(View *v, ViewKind kind, ReflectorEvent event, Str object) {
-        static int (*const handlers[])(View *, ReflectorEvent, Str, Fault *) = {
-                [VIEW_NODES] = node_object, [VIEW_PODS] = pod_object, [VIEW_CONFIGMAPS] = configmap_object};
+        static int (*const handlers[])(View *, ReflectorEvent, Str,
+                                       Fault *) = {[VIEW_NODES] = node_object,
+                                                   [VIEW_PODS] = pod_object,
+                                                   [VIEW_CONFIGMAPS] = configmap_object,
+                                                   [VIEW_BUDGETS] = budget_object};
         Fault fault = FAULT_NULL;
         int r;
 
@@ -463,10 +501,7 @@ void view_list_end(View *v, ViewKind kind) {
                 log_warning("nothing was dropped after the list of %s, because not all of it could be read",
                             kind_names[kind]);
         else
-                differences += kind == VIEW_PODS    ? sweep_pods(v)
-                               : kind == VIEW_NODES ? sweep_nodes(v)
-                                                    : fences_sweep(&v->fences, v->ledger,
-                                                                   v->kinds[VIEW_CONFIGMAPS].generation);
+                differences += sweep(v, kind);
         if (v->kinds[kind].synced && differences > 0)
                 log_warning("listed again %s, differences=%llu", kind_names[kind],
                             (unsigned long long) differences);

@@ -11,11 +11,14 @@
 
 #include "base/hash.h"
 #include "kube/reflector.h"
+#include "scheduler/budgets.h"
 #include "scheduler/directory.h"
 #include "scheduler/fences.h"
+#include "scheduler/hold.h"
+#include "scheduler/profiles.h"
 #include "share/request.h"
 
-typedef enum ViewKind { VIEW_NODES, VIEW_PODS, VIEW_CONFIGMAPS, VIEW_KINDS_ } ViewKind;
+typedef enum ViewKind { VIEW_NODES, VIEW_PODS, VIEW_CONFIGMAPS, VIEW_BUDGETS, VIEW_KINDS_ } ViewKind;
 
 typedef struct ViewPod {
         UT_hash_handle hh; /* by uid */
@@ -42,6 +45,9 @@ typedef struct View {
         Directory *directory;
         ViewPod *pods;
         Fences fences;
+        Profiles profiles; /* of pods that hold a slice or are nominated */
+        Budgets budgets;
+        Hold hold; /* a place kept for one pod; the evictor's */
         ViewStats stats;
         struct {
                 uint32_t generation;  /* counts lists begun */

@@ -139,6 +139,28 @@ static void take_away(LedgerNode *what_if, const Grant *g) {
         what_if->n_with_core -= g->has_core;
 }
 
+/* The opposite: the grant's cards are there, because grants name cards of their node. */
+static void put_back(LedgerNode *what_if, const Grant *g) {
+        for (size_t i = 0; i < g->n_slices; i++) {
+                const Slice *slice = &g->slices[i];
+                LedgerCard *c;
+                CardDemand d;
+
+                if (i > 0 && slice->card == g->slices[i - 1].card)
+                        continue;
+                c = ledger_node_card(what_if, slice->card);
+                d = grant_demand(g, slice->card);
+                c->used += d.mem;
+                c->core_used += d.core;
+                c->pods++;
+        }
+        what_if->pending += g->pending;
+        what_if->pending_core += g->pending_core;
+        what_if->n_pending += g->pending > 0;
+        what_if->n_charged++;
+        what_if->n_with_core += g->has_core;
+}
+
 /* A copy of the node with cards of its own, to reckon with. */
 typedef struct WhatIf {
         LedgerNode node;
@@ -250,15 +272,11 @@ static void add_slices(Placement *p, const Request *r, uint32_t card) {
         }
 }
 
-int placement_choose_cards(const LedgerNode *node, const Request *request, Arena *arena, Placement *ret,
-                           Refusal *ret_refusal) {
+/* The cards for a request that fits there. 0 or -ENOMEM. */
+static int choose_cards(const LedgerNode *node, const Request *request, Arena *arena, Placement *ret) {
         bool taken[CARD_INDEX_MAX + 1] = {0};
         Placement p = {0};
-        int r;
 
-        r = placement_check(node, request, ret_refusal);
-        if (r != 0)
-                return r;
         p.slices = arena_new(arena, Slice, request->cards * request->n_containers);
         if (!p.slices)
                 return -ENOMEM;
@@ -270,6 +288,13 @@ int placement_choose_cards(const LedgerNode *node, const Request *request, Arena
         }
         *ret = p;
         return 0;
+}
+
+int placement_choose_cards(const LedgerNode *node, const Request *request, Arena *arena, Placement *ret,
+                           Refusal *ret_refusal) {
+        int r = placement_check(node, request, ret_refusal);
+
+        return r != 0 ? r : choose_cards(node, request, arena, ret);
 }
 
 /* ---- what if, continued: it needs the choice of cards ---- */
@@ -303,6 +328,75 @@ bool placement_fits_after(const LedgerNode *node, const Request *request, const 
                 w.summary = ledger_node_summary(&w.node);
         }
         return fits(&w.node, &w.summary, request);
+}
+
+/* ---- trials ---- */
+
+struct PlacementTrial {
+        WhatIf what_if; /* its summary is kept up to date */
+        const LedgerNode *node;
+};
+
+int placement_trial_new(const LedgerNode *node, PlacementTrial **ret) {
+        _cleanup_free_ PlacementTrial *t = calloc(1, sizeof *t);
+        int r;
+
+        if (!t)
+                return -ENOMEM;
+        r = what_if_begin(&t->what_if, node);
+        if (r < 0)
+                return r;
+        t->node = node;
+        *ret = TAKE_PTR(t);
+        return 0;
+}
+
+PlacementTrial *placement_trial_free(PlacementTrial *t) {
+        if (t)
+                what_if_done(&t->what_if);
+        free(t);
+        return NULL;
+}
+
+static void trial_summarize(PlacementTrial *t) {
+        t->what_if.summary = ledger_node_summary(&t->what_if.node);
+}
+
+void placement_trial_take(PlacementTrial *t, const Grant *g) {
+        assert(g->node == t->node);
+        take_away(&t->what_if.node, g);
+        trial_summarize(t);
+}
+
+void placement_trial_put_back(PlacementTrial *t, const Grant *g) {
+        assert(g->node == t->node);
+        put_back(&t->what_if.node, g);
+        trial_summarize(t);
+}
+
+bool placement_trial_fits(const PlacementTrial *t, const Request *request) {
+        return fits(&t->what_if.node, &t->what_if.summary, request);
+}
+
+bool placement_trial_place(PlacementTrial *t, const Request *request) {
+        if (!placement_trial_fits(t, request))
+                return false;
+        put_there(&t->what_if.node, request);
+        trial_summarize(t);
+        return true;
+}
+
+int placement_trial_choose_cards(const PlacementTrial *t, const Request *request, Arena *arena,
+                                 Placement *ret, Refusal *ret_refusal) {
+        if (placement_trial_fits(t, request))
+                return choose_cards(&t->what_if.node, request, arena, ret);
+        *ret_refusal = why_not(&t->what_if.node, &t->what_if.summary, request);
+        ret_refusal->node = t->node;
+        return PLACEMENT_E_REFUSED;
+}
+
+bool placement_is_mixed_out_by(const LedgerNode *node, const Request *request, const Grant *g) {
+        return !node->now.allow_mixed && g->has_core != (request->core > 0);
 }
 
 /* ---- which node ---- */

@@ -44,6 +44,8 @@ const StoreKind store_kinds[STORE_N_KINDS] = {
          .selectable = {"status.successful"}},
         {NAMED("leases", "Lease", "coordination.k8s.io"), .singular = "lease", .namespaced = true,
          .must_name_version = true},
+        {NAMED("poddisruptionbudgets", "PodDisruptionBudget", "policy"), .singular = "poddisruptionbudget",
+         .short_name = "pdb", .namespaced = true, .status = true},
 };
 
 const StoreKind *store_kind_by_plural(Str group, Str plural) {

@@ -19,7 +19,7 @@ typedef struct StoreKind {
                 *selectable[STORE_SELECTABLE_MAX]; /* field selectors beside metadata.name and .namespace */
 } StoreKind;
 
-enum { STORE_N_KINDS = 15 };
+enum { STORE_N_KINDS = 16 };
 
 extern const StoreKind store_kinds[STORE_N_KINDS];
 

@@ -2,7 +2,8 @@
 #pragma once
 
 /* The part of the Kubernetes API that our own programs use, in memory, spoken over loopback HTTP: nodes,
- * pods, configmaps, secrets, services, events, leases, jobs, deployments, statefulsets, namespaces. Lists in
+ * pods, configmaps, secrets, services, events, leases, jobs, deployments, statefulsets, namespaces,
+ * poddisruptionbudgets. Lists in
  * pages with continue tokens, watches with bookmarks and 410 for versions that have been forgotten, create,
  * get, update, merge patch, delete, status, and pods/NAME/binding with annotations and UID precondition. One
  * resourceVersion counter for everything, as etcd has it.

@@ -95,6 +95,13 @@ class Chart(unittest.TestCase):
         self.assertEqual(pod["imagePullSecrets"], [{"name": "s"}])
         self.assertEqual(o["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["replicas"], 1)
 
+    def test_evictions_are_off_unless_asked_for(self):
+        for switch in (False, True):
+            o = self.rendered(*IMAGES, "--set", f"evictForCards={str(switch).lower()}")
+            args = o["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]["containers"][0]["args"]
+            self.assertEqual("--evict-for-cards" in args, switch)
+            self.assertEqual(("ClusterRole", "", "aliquot-scheduler-eviction") in o, switch)
+
     def test_what_becomes_of_those_who_take_too_much(self):
         o = self.rendered(*IMAGES, "--set", "hungKernel=60,onHungKernel=kill,onComputeExcess=kill,onExcess=kill")
         pod = o["DaemonSet", "kube-system", "gpushare-device-plugin-ds"]["spec"]["template"]["spec"]

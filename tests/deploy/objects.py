@@ -200,6 +200,17 @@ class Contract(Case):
                 if re.search(rf"\b{function}\(", source):
                     self.assertIn(needed, allowed, f"{name}: {function}")
 
+    def test_evictions_are_off_unless_asked_for(self):
+        used = [resource for role in self.of("ClusterRole") + self.of("Role") for rule in role["rules"] for resource in rule["resources"]]
+        self.assertNotIn("pods/eviction", used)
+        self.assertNotIn("--evict-for-cards", self.container("Deployment", "aliquot-scheduler")["args"])
+        role, binding = load(os.path.join(CHART, "objects/eviction/eviction-rbac.yaml"))
+        self.assertEqual(role["rules"], [{"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]}])
+        self.assertEqual(binding["roleRef"]["name"], role["metadata"]["name"])
+        (component,) = load(os.path.join(KUSTOMIZE, "evict-for-cards/kustomization.yaml"))
+        self.assertIn("--evict-for-cards", component["patches"][0]["patch"])
+        self.assertIn("--evict-for-cards", subprocess.run([PROGRAM, "scheduler", "--help"], capture_output=True, text=True, check=True).stdout)
+
     def test_rules_are_documented(self):
         page = text(os.path.join(ROOT, "docs/install.md"))
         rows = [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| `aliquot-")]

@@ -331,9 +331,42 @@ static void a_lost_event_is_counted_and_forgotten(void) {
         fixture_end(&f);
 }
 
+/* The path, a blank, and the body that came there. */
+static void echo_request(void *userdata, HttpExchange *x, const HttpRequest *request) {
+        _cleanup_buf_ Buf text = BUF_NULL;
+
+        buf_appendf(&text, "%s %s " STR_FMT, request->method, request->path, STR_ARG(request->body));
+        http_respond(x, 201, "text/plain", buf_str(&text));
+}
+
+static void evicts_the_pod_of_this_uid(void) {
+        _cleanup_(sd_event_unrefp) sd_event *event = NULL;
+        _cleanup_(kube_config_freep) KubeConfig *config = NULL;
+        _cleanup_(http_server_freep) HttpServer *server = NULL;
+        HttpServerOptions options = {.listen = "127.0.0.1:0", .max_body = 10000};
+        Fixture f = {0};
+        Answer a = {0};
+        char url[64];
+
+        ASSERT_TRUE(sd_event_new(&event) >= 0);
+        f.event = event;
+        ASSERT_OK(http_server_new(event, &options, echo_request, NULL, &server, NULL));
+        (void) snprintf(url, sizeof url, "http://127.0.0.1:%u", http_server_port(server));
+        ASSERT_OK(kube_config_for_server(url, &config));
+        ASSERT_OK(kube_client_new(event, config, &f.client));
+        ASSERT_OK(kube_evict(f.client, STR("team"), STR("p"), STR("uid-p"), on_answer, &a, NULL));
+        TURN_UNTIL(&f, a.n == 1);
+        ASSERT_TEXT(a.body,
+                    "POST /api/v1/namespaces/team/pods/p/eviction "
+                    "{\"apiVersion\":\"policy/v1\",\"kind\":\"Eviction\",\"metadata\":{\"name\":\"p\","
+                    "\"namespace\":\"team\"},\"deleteOptions\":{\"preconditions\":{\"uid\":\"uid-p\"}}}");
+        (void) kube_client_free(f.client);
+}
+
 int main(void) {
-        return TEST_MAIN(TEST(gets_and_binds), TEST(patches_with_a_precondition),
-                         TEST(tells_the_three_outcomes_apart), TEST(a_slow_answer_is_unknown),
+        return TEST_MAIN(TEST(gets_and_binds), TEST(evicts_the_pod_of_this_uid),
+                         TEST(patches_with_a_precondition), TEST(tells_the_three_outcomes_apart),
+                         TEST(a_slow_answer_is_unknown),
                          TEST(calls_are_made_cancelled_and_freed_inside_callbacks),
                          TEST(events_are_counted_not_repeated), TEST(the_version_goes_into_the_patch),
                          TEST(names_lead_nowhere_else), TEST(one_object_cannot_flood_the_server),

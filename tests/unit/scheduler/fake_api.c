@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake_api.h"
 
+#include "kube/status.h"
+
 struct KubeClient {
         sd_event *event;
 };
@@ -55,6 +57,17 @@ int kube_get_pod(KubeClient *c, Str namespace_, Str name, KubeDone done, void *u
 
 int kube_bind(KubeClient *c, const KubeBinding *b, KubeDone done, void *userdata, KubeCall **ret) {
         return add(FAKE_BIND, b, done, userdata, ret);
+}
+
+int kube_evict(KubeClient *c, Str namespace_, Str name, Str uid, KubeDone done, void *userdata,
+               KubeCall **ret) {
+        return add(FAKE_EVICT, &(KubeBinding){.name = name, .uid = uid}, done, userdata, ret);
+}
+
+/* Status objects are decoded by src/kube, which is not here: only `code` matters to the evictor. */
+bool kube_status_decode(Str json, Arena *arena, KubeStatus *ret) {
+        ret->code = memmem(json.data, json.len, "\"code\":500", 10) ? 500 : 201;
+        return json.len > 0;
 }
 
 KubeCall *kube_call_free(KubeCall *call) {

@@ -2,11 +2,11 @@
 #pragma once
 
 /* Stands in for src/kube: calls are collected, and the test answers each as it likes, in any order. The symbols are
- * those of kube/api.h and kube/client.h that the binder uses. */
+ * those of kube/api.h and kube/client.h that the binder and the evictor use. */
 
 #include "kube/api.h"
 
-typedef enum FakeKind { FAKE_GET, FAKE_BIND } FakeKind;
+typedef enum FakeKind { FAKE_GET, FAKE_BIND, FAKE_EVICT } FakeKind;
 
 /* A call that waits for its answer; NULL when there is none of the kind. The oldest first. */
 KubeCall *fake_call(FakeKind kind);

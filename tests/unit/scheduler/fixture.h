@@ -31,14 +31,17 @@ static inline const char *node_json(const char *name, const char *mode, unsigned
 typedef struct PodText {
         const char *name; /* the UID is "uid-NAME" unless told otherwise */
         const char *uid;
-        const char *node; /* NULL: not bound */
-        const char *mem;  /* gpu-mem; NULL: asks for nothing of ours */
-        const char *core;
+        const char *node;          /* NULL: not bound */
+        const char *mem, *core;    /* gpu-mem, percent; NULL: asks for nothing of ours */
         const char *allocation;    /* current annotation, escaped for JSON */
         const char *annotations;   /* more of them, beginning with a comma */
         const char *phase, *state; /* "Running" and "running" when NULL */
         const char *assume_time;
         bool terminating;
+        int priority;
+        const char *labels, *requests; /* members of metadata.labels, of the container's requests */
+        const char *spec;              /* more members of the specification, each with a comma behind it */
+        const char *start, *nominated; /* status.startTime, status.nominatedNodeName */
 } PodText;
 
 static inline const char *pod_json_(PodText p) {
@@ -56,15 +59,22 @@ static inline const char *pod_json_(PodText p) {
         if (p.assume_time)
                 ADD(",\"scheduler.framework.gpushare.assume-time\":\"%s\"", p.assume_time);
         ADD("%s", p.annotations ? p.annotations : "");
-        ADD("}%s},\"spec\":{", p.terminating ? ",\"deletionTimestamp\":\"2026-11-21T00:00:00Z\"" : "");
+        ADD("},\"labels\":{%s}%s},\"spec\":{%s", p.labels ? p.labels : "",
+            p.terminating ? ",\"deletionTimestamp\":\"2026-11-21T00:00:00Z\"" : "", p.spec ? p.spec : "");
+        if (p.priority)
+                ADD("\"priority\":%d,", p.priority);
         if (p.node)
                 ADD("\"nodeName\":\"%s\",", p.node);
-        ADD("\"containers\":[{\"name\":\"main\",\"resources\":{\"limits\":{\"cpu\":\"1\"");
+        ADD("\"containers\":[{\"name\":\"main\",\"resources\":{\"requests\":{%s},\"limits\":{\"cpu\":\"1\"",
+            p.requests ? p.requests : "");
         if (p.mem)
                 ADD(",\"aliyun.com/gpu-mem\":\"%s\"", p.mem);
         if (p.core)
                 ADD(",\"aliyun.com/gpu-core.percentage\":\"%s\"", p.core);
-        ADD("}}}]},\"status\":{\"phase\":\"%s\",\"containerStatuses\":[{\"state\":{\"%s\":{}}}]}}",
+        ADD("}}}]},\"status\":{");
+        ADD("\"startTime\":\"%s\",\"nominatedNodeName\":\"%s\",", p.start ? p.start : "",
+            p.nominated ? p.nominated : "");
+        ADD("\"phase\":\"%s\",\"containerStatuses\":[{\"state\":{\"%s\":{}}}]}}",
             p.phase ? p.phase : "Running", p.state ? p.state : "running");
 #undef ADD
         return at;

@@ -722,7 +722,7 @@ static void discovers(void) {
         ASSERT_INT(call("GET", "/api", ""), 200);
         ASSERT_CONTAINS(body(), "\"versions\":[\"v1\"]");
         ASSERT_INT(call("GET", "/apis", ""), 200);
-        ASSERT_INT(count(body(), "preferredVersion"), 3);
+        ASSERT_INT(count(body(), "preferredVersion"), 4);
         ASSERT_INT(call("GET", "/api/v1", ""), 200);
         ASSERT_CONTAINS(body(), "\"name\":\"pods/binding\"");
         ASSERT_INT(call("GET", "/apis/apps/v1", ""), 200);

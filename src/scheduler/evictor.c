@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/evictor.h"
+
+#include <errno.h>
+#include <stdarg.h>
+
+#include "base/log.h"
+#include "kube/status.h"
+#include "scheduler/victims.h"
+
+#define STEP_EVERY   (250 * USEC_PER_MSEC)
+#define BACKOFF_BASE (10 * USEC_PER_SEC)
+#define BACKOFF_CAP  (300 * USEC_PER_SEC)
+
+enum { SEARCH_STEPS = 1 << 18 }; /* of the search for victims, over all nodes of one look */
+
+typedef enum EvictorState { EVICTOR_IDLE, EVICTOR_EVICTING, EVICTOR_DRAINING, EVICTOR_KEEPING } EvictorState;
+
+static const char *const state_names[] = {[EVICTOR_IDLE] = "idle",
+                                          [EVICTOR_EVICTING] = "evicting",
+                                          [EVICTOR_DRAINING] = "draining",
+                                          [EVICTOR_KEEPING] = "keeping"};
+
+typedef struct Evicted {
+        Str namespace_, name, uid;
+} Evicted;
+
+/* What is copied for one try, in its arena. */
+typedef struct Try {
+        Arena arena;
+        Str namespace_, name, uid, node;
+        int64_t priority;
+        Evicted *victims;
+        size_t n, next;
+        usec_t until;   /* in draining and keeping */
+        char cards[64]; /* for people: "gpu1", "gpu0, gpu2" */
+} Try;
+
+struct Evictor {
+        EvictorOptions options;
+        EvictorState state;
+        Waiters waiters;
+        Try try;
+        KubeCall *call;
+        sd_event_source *timer;
+        usec_t now; /* of the last look */
+};
+
+static void set_state(Evictor *e, EvictorState state, const char *why) {
+        log_info("evictor pod=" STR_FMT "/" STR_FMT " node=" STR_FMT " %s -> %s: %s",
+                 STR_ARG(e->try.namespace_), STR_ARG(e->try.name), STR_ARG(e->try.node),
+                 state_names[e->state], state_names[state], why);
+        e->state = state;
+}
+
+const char *evictor_state(const Evictor *e) {
+        return state_names[e->state];
+}
+
+Waiters *evictor_waiters(Evictor *e) {
+        return &e->waiters;
+}
+
+/* ---- telling ---- */
+
+_printf_(5, 6) static void tell(Evictor *e, const Evicted *pod, const char *type, const char *reason,
+                                const char *format, ...) {
+        char note[1024];
+        va_list args;
+
+        va_start(args, format);
+        if (vsnprintf(note, sizeof note, format, args) < 0)
+                note[0] = '\0';
+        va_end(args);
+        if (e->options.recorder)
+                kube_event(e->options.recorder, &(KubeEvent){.kind = "Pod",
+                                                             .namespace_ = pod->namespace_,
+                                                             .name = pod->name,
+                                                             .uid = pod->uid,
+                                                             .type = type,
+                                                             .reason = reason,
+                                                             .note = note});
+}
+
+static Evicted preemptor(const Evictor *e) {
+        return (Evicted){e->try.namespace_, e->try.name, e->try.uid};
+}
+
+/* ---- the end of a try ---- */
+
+static void try_end(Evictor *e, const char *why) {
+        e->call = kube_call_free(e->call);
+        hold_end(&e->options.view->hold);
+        set_state(e, EVICTOR_IDLE, why);
+        arena_done(&e->try.arena);
+        e->try = (Try){0};
+}
+
+/* The pod waits longer for its next try: at least a second, because the jitter of a back-off may leave nothing. */
+static void put_off(Evictor *e, Waiter *w, usec_t retry_after) {
+        w->due = e->now + USEC_PER_SEC + kube_backoff(w->attempt++, BACKOFF_BASE, BACKOFF_CAP, retry_after);
+}
+
+static void try_put_off(Evictor *e, const char *why, usec_t retry_after) {
+        Waiter *w = waiters_find(&e->waiters, e->try.uid);
+
+        if (w)
+                put_off(e, w, retry_after);
+        try_end(e, why);
+}
+
+static void try_done(Evictor *e, const char *why) {
+        waiters_drop(&e->waiters, e->try.uid);
+        try_end(e, why);
+}
+
+/* ---- evicting ---- */
+
+static void evict_next(Evictor *e);
+
+static bool is_success(const KubeReply *reply) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        KubeStatus status;
+
+        if (reply->outcome != KUBE_DONE || reply->status < 200 || reply->status >= 300)
+                return false;
+        return !kube_status_decode(reply->body, &arena, &status) || status.code < 400;
+}
+
+static void on_accepted(Evictor *e, const Evicted *victim) {
+        tell(e, victim, "Normal", "Preempted",
+             "Preempted by pod " STR_FMT "/" STR_FMT " of priority %lld, which gets %s of node " STR_FMT,
+             STR_ARG(e->try.namespace_), STR_ARG(e->try.name), (long long) e->try.priority, e->try.cards,
+             STR_ARG(e->try.node));
+        log_info("evicted pod=" STR_FMT "/" STR_FMT " node=" STR_FMT " for=" STR_FMT "/" STR_FMT,
+                 STR_ARG(victim->namespace_), STR_ARG(victim->name), STR_ARG(e->try.node),
+                 STR_ARG(e->try.namespace_), STR_ARG(e->try.name));
+}
+
+static void on_refused(Evictor *e, const Evicted *victim, const KubeReply *reply) {
+        Evicted pod = preemptor(e);
+        bool by_budget = reply->outcome == KUBE_DONE && reply->status == 429;
+
+        e->options.metrics->evictions[by_budget ? METRICS_EVICTION_REFUSED : METRICS_EVICTION_FAILED]++;
+        tell(e, &pod, "Warning", "PreemptionRefused",
+             "%s of node " STR_FMT " cannot be freed: eviction of pod " STR_FMT "/" STR_FMT ": %s",
+             e->try.cards, STR_ARG(e->try.node), STR_ARG(victim->namespace_), STR_ARG(victim->name),
+             reply->fault.text[0] ? reply->fault.text : "more than one PodDisruptionBudget selects it");
+        try_put_off(e, by_budget ? "a PodDisruptionBudget refuses" : "an eviction failed",
+                    reply->retry_after);
+}
+
+static void on_evicted(void *userdata, const KubeReply *reply) {
+        Evictor *e = userdata;
+        const Evicted *victim = &e->try.victims[e->try.next];
+        bool gone = reply->outcome == KUBE_DONE && (reply->status == 404 || reply->status == 409);
+
+        e->call = NULL;
+        if (!is_success(reply) && !gone) {
+                on_refused(e, victim, reply);
+                return;
+        }
+        if (!gone)
+                on_accepted(e, victim);
+        e->options.metrics->evictions[METRICS_EVICTION_DONE]++;
+        e->try.next++;
+        evict_next(e);
+}
+
+static const char *why_not(const Evictor *e) {
+        return e->options.may_not_act ? e->options.may_not_act(e->options.userdata) : NULL;
+}
+
+static void evict_next(Evictor *e) {
+        const Evicted *victim = &e->try.victims[e->try.next];
+        const char *why = why_not(e);
+
+        if (why) {
+                try_end(e, why);
+                return;
+        }
+        if (e->try.next == e->try.n) {
+                e->try.until = e->now + EVICTOR_DRAIN;
+                set_state(e, EVICTOR_DRAINING, "all victims are told to go");
+                return;
+        }
+        if (kube_evict(e->options.client, victim->namespace_, victim->name, victim->uid, on_evicted, e,
+                       &e->call) < 0)
+                try_put_off(e, "out of memory", 0);
+}
+
+/* ---- which pod, which node ---- */
+
+typedef struct Plan {
+        LedgerNode *node;
+        VictimChoice choice;
+        bool fits;    /* somewhere already: kube-scheduler will find it */
+        bool blocked; /* somewhere it would do, but for a PodDisruptionBudget */
+} Plan;
+
+static bool is_nominated_to(const View *v, Str node) {
+        for (const Profile *p = v->profiles.nominated; p; p = p->hh.next)
+                if (str_eq(p->is.nominated_node, node))
+                        return true;
+        return false;
+}
+
+static bool is_nominated(const View *v, Str uid) {
+        const Profile *p;
+
+        HASH_FIND(hh, v->profiles.nominated, uid.data, uid.len, p);
+        return p != NULL;
+}
+
+static bool is_for_cards(const Refusal *refusal) {
+        return refusal->code == REFUSAL_NO_ROOM || refusal->code == REFUSAL_PODS_PER_CARD;
+}
+
+/* 0 or -ENOMEM. */
+static int consider_node(Evictor *e, const Waiter *w, const Request *request, Str name, uint64_t *steps,
+                         Arena *arena, Plan *plan) {
+        View *v = e->options.view;
+        DirectoryNode *node = directory_find(v->directory, name);
+        VictimQuestion q = {.profiles = &v->profiles,
+                            .budgets = &v->budgets,
+                            .request = request,
+                            .priority = w->priority,
+                            .steps = steps};
+        VictimChoice choice;
+        Refusal refusal;
+        int r;
+
+        if (!node || is_nominated_to(v, name))
+                return 0;
+        q.node = node->ledger_node;
+        if (placement_check(q.node, request, &refusal) == 0) {
+                plan->fits = true;
+                return 0;
+        }
+        if (!is_for_cards(&refusal))
+                return 0;
+        r = victims_choose(&q, arena, &choice);
+        if (r != 0 || choice.n == 0) /* nothing helps, or it fits as soon as those that are going have gone */
+                return r < 0 ? r : 0;
+        if (choice.cost.violations > 0)
+                plan->blocked = true;
+        else if (!plan->node || victim_cost_compare(&choice.cost, &plan->choice.cost) < 0) {
+                plan->node = node->ledger_node;
+                plan->choice = choice;
+        }
+        return 0;
+}
+
+static int make_plan(Evictor *e, const Waiter *w, const Request *request, Arena *arena, Plan *plan) {
+        uint64_t steps = SEARCH_STEPS;
+        Str rest = buf_str(&w->nodes);
+        int r = 0;
+
+        while (r == 0 && !plan->fits && !str_is_empty(rest))
+                r = consider_node(e, w, request, str_split(&rest, '\n'), &steps, arena, plan);
+        return r;
+}
+
+/* ---- the beginning of a try ---- */
+
+static int copy_victims(Try *t, const VictimChoice *choice) {
+        t->victims = arena_new(&t->arena, Evicted, choice->n + 1); /* one more, that is never evicted */
+        if (!t->victims)
+                return -ENOMEM;
+        for (size_t i = 0; i < choice->n; i++) {
+                const Profile *p = choice->pods[i];
+                Evicted *victim = &t->victims[t->n++];
+
+                victim->namespace_ = arena_str(&t->arena, p->namespace_);
+                victim->name = arena_str(&t->arena, p->name);
+                victim->uid = arena_str(&t->arena, p->uid);
+                if (!victim->namespace_.data || !victim->name.data || !victim->uid.data)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static void name_cards(Try *t, const Placement *place) {
+        size_t len = 0;
+
+        for (size_t i = 0; i < place->n_slices && len < sizeof t->cards; i++)
+                if (i == 0 || place->slices[i].card != place->slices[i - 1].card)
+                        len += (size_t) snprintf(t->cards + len, sizeof t->cards - len, "%sgpu%u",
+                                                 len > 0 ? ", " : "", place->slices[i].card);
+}
+
+static int copy_try(Try *t, const Waiter *w, const Plan *plan) {
+        t->namespace_ = arena_str(&t->arena, str_from(w->namespace_));
+        t->name = arena_str(&t->arena, str_from(w->name));
+        t->uid = arena_str(&t->arena, str_from(w->uid));
+        t->node = arena_str(&t->arena, ledger_node_name(plan->node));
+        if (!t->namespace_.data || !t->name.data || !t->uid.data || !t->node.data)
+                return -ENOMEM;
+        t->priority = w->priority;
+        name_cards(t, &plan->choice.place);
+        return copy_victims(t, &plan->choice);
+}
+
+static int hold_place(Evictor *e, const Request *request, const Placement *place) {
+        View *v = e->options.view;
+        HoldSpec spec = {.namespace_ = e->try.namespace_,
+                         .name = e->try.name,
+                         .uid = e->try.uid,
+                         .node = e->try.node,
+                         .has_core = request->core > 0};
+
+        return hold_begin(&v->hold, v->ledger, &spec, place);
+}
+
+static void tell_plan(Evictor *e) {
+        _cleanup_buf_ Buf victims = BUF_NULL;
+        Evicted pod = preemptor(e);
+
+        for (size_t i = 0; i < e->try.n; i++)
+                buf_appendf(&victims, "%s" STR_FMT "/" STR_FMT, i > 0 ? ", " : "",
+                            STR_ARG(e->try.victims[i].namespace_), STR_ARG(e->try.victims[i].name));
+        if (buf_result(&victims) == 0)
+                tell(e, &pod, "Normal", "Preempting", "%s of node " STR_FMT " is freed by evicting %s",
+                     e->try.cards, STR_ARG(e->try.node), victims.data);
+}
+
+static void try_begin(Evictor *e, Waiter *w, const Request *request, const Plan *plan) {
+        if (copy_try(&e->try, w, plan) < 0 || hold_place(e, request, &plan->choice.place) < 0) {
+                log_error("out of memory: no card is freed for pod %s/%s now", w->namespace_, w->name);
+                arena_done(&e->try.arena);
+                e->try = (Try){0};
+                put_off(e, w, 0);
+                return;
+        }
+        set_state(e, EVICTOR_EVICTING, e->try.cards);
+        tell_plan(e);
+        evict_next(e);
+}
+
+/* Does it still wait, and not by kube-scheduler's own preemption? */
+static const Request *request_of(const View *v, Str uid) {
+        const ViewPod *pod = view_pod_find(v, uid);
+
+        return pod && !pod->grant && !pod->bind && !is_nominated(v, uid) ? pod->request : NULL;
+}
+
+static void look_at(Evictor *e, Waiter *w) {
+        const Request *request = request_of(e->options.view, str_from(w->uid));
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        Plan plan = {0};
+
+        if (!request || make_plan(e, w, request, &arena, &plan) < 0 || plan.fits ||
+            (!plan.node && !plan.blocked)) {
+                waiters_drop(&e->waiters, str_from(w->uid)); /* the next filter call brings it again */
+                return;
+        }
+        if (plan.node) {
+                try_begin(e, w, request, &plan);
+                return;
+        }
+        tell(e,
+             &(Evicted){.namespace_ = str_from(w->namespace_),
+                        .name = str_from(w->name),
+                        .uid = str_from(w->uid)},
+             "Warning", "PreemptionRefused",
+             "no card can be freed: every set of pods that would do violates a PodDisruptionBudget");
+        put_off(e, w, 0);
+}
+
+static void step_idle(Evictor *e) {
+        Waiter *w;
+
+        while (e->state == EVICTOR_IDLE && (w = waiters_next(&e->waiters, e->now)))
+                look_at(e, w);
+}
+
+/* ---- draining and keeping ---- */
+
+static bool is_drained(const Evictor *e) {
+        for (size_t i = 0; i < e->try.n; i++) {
+                const ViewPod *pod = view_pod_find(e->options.view, e->try.victims[i].uid);
+
+                if (pod && pod->grant && str_eq(ledger_node_name(grant_node(pod->grant)), e->try.node))
+                        return false;
+        }
+        return true;
+}
+
+/* The hold went with a Binding that failed: the place is held again, if it is still there. */
+static void hold_again(Evictor *e, const Request *request) {
+        DirectoryNode *node = directory_find(e->options.view->directory, e->try.node);
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        Placement place;
+        Refusal refusal;
+
+        if (!node || placement_choose_cards(node->ledger_node, request, &arena, &place, &refusal) != 0 ||
+            hold_place(e, request, &place) < 0)
+                try_done(e, "the place is lost");
+}
+
+static void step_waiting(Evictor *e) {
+        const ViewPod *pod = view_pod_find(e->options.view, e->try.uid);
+
+        if (!pod || (!pod->grant && !pod->request && !pod->bind))
+                try_done(e, "the pod is gone");
+        else if (pod->bind)
+                return; /* its end tells */
+        else if (pod->grant)
+                try_done(e, "the pod is bound");
+        else if (e->now >= e->try.until)
+                try_put_off(e, "time is up", 0);
+        else if (!e->options.view->hold.grant)
+                hold_again(e, pod->request);
+        else if (e->state == EVICTOR_DRAINING && is_drained(e)) {
+                e->try.until = e->now + EVICTOR_KEEP;
+                set_state(e, EVICTOR_KEEPING, "the victims are gone");
+        }
+}
+
+bool evictor_step(Evictor *e, usec_t now) {
+        const char *why = why_not(e);
+
+        e->now = now;
+        if (why) {
+                waiters_clear(&e->waiters);
+                if (e->state != EVICTOR_IDLE)
+                        try_end(e, why);
+        }
+        if (e->state == EVICTOR_DRAINING || e->state == EVICTOR_KEEPING)
+                step_waiting(e);
+        if (e->state == EVICTOR_IDLE)
+                step_idle(e);
+        return e->state != EVICTOR_IDLE || waiters_any(&e->waiters);
+}
+
+/* ---- the timer ---- */
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata);
+
+static void arm(Evictor *e) {
+        if (!e->timer)
+                (void) sd_event_add_time_relative(kube_client_event(e->options.client), &e->timer,
+                                                  CLOCK_MONOTONIC, STEP_EVERY, STEP_EVERY / 8, on_timer, e);
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        Evictor *e = userdata;
+
+        e->timer = sd_event_source_disable_unref(e->timer);
+        if (evictor_step(e, clock_monotonic_usec()))
+                arm(e);
+        return 0;
+}
+
+static void on_news(void *userdata) {
+        arm(userdata);
+}
+
+int evictor_new(const EvictorOptions *options, Evictor **ret) {
+        Evictor *e = calloc(1, sizeof *e);
+
+        if (!e)
+                return -ENOMEM;
+        e->options = *options;
+        e->waiters.on_news = on_news;
+        e->waiters.userdata = e;
+        *ret = e;
+        return 0;
+}
+
+Evictor *evictor_free(Evictor *e) {
+        if (!e)
+                return NULL;
+        if (e->state != EVICTOR_IDLE)
+                try_end(e, "the scheduler ends");
+        waiters_clear(&e->waiters);
+        sd_event_source_disable_unref(e->timer);
+        free(e);
+        return NULL;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What preemption needs to know of pods, by UID, from the scheduler's watch: of pods that hold a slice (they may become
+ * victims), and of pods that are nominated to a node. All other pods of the cluster are not read for it. */
+
+#include "base/hash.h"
+#include "wire/pod_profile.h"
+
+/* A copy of a PodProfile, in one allocation. */
+typedef struct Profile {
+        UT_hash_handle hh;   /* by uid */
+        uint32_t generation; /* of the list of pods that it came by in */
+        bool going;          /* deletionTimestamp is set, or the phase is Succeeded or Failed */
+        bool too_large; /* its labels are over PROFILE_TEXT_MAX and were left out: never chosen as a victim */
+        PodProfile is;  /* its texts, labels and requests are in this allocation */
+        Str uid, namespace_, name;
+} Profile;
+
+enum { PROFILE_TEXT_MAX = 16 << 10 }; /* bytes of labels and resource names kept of one pod */
+
+typedef struct Profiles {
+        Profile *holding;   /* of bound pods with a grant */
+        Profile *nominated; /* of pods that are not bound and whose status names a node */
+} Profiles;
+
+/* Takes over one pod as the watch has it. holding: it has a grant. A pod that is neither holding nor nominated is dropped.
+ * object: its text. Returns 0 or -ENOMEM; a text that does not decode is a pod without a profile. */
+int profiles_set(Profiles *p, const Pod *pod, Str object, bool holding, uint32_t generation, Arena *arena);
+void profiles_drop(Profiles *p, Str uid);
+void profiles_sweep(Profiles *p, uint32_t generation); /* drops what is of an older list */
+void profiles_done(Profiles *p);
+
+/* Of a pod that holds a slice; NULL when it is not known. */
+const Profile *profiles_find(const Profiles *p, Str uid);
+
+/* Bytes that these profiles occupy, without the hash tables. For tests and measurements. */
+size_t profile_size(const Profile *p);

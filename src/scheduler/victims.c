@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/victims.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* ---- costs ---- */
+
+/* Priorities are 32-bit: counted from the lowest one, a sum of them grows with each pod. */
+#define PRIORITY_OFFSET (INT64_C(1) << 31)
+
+static const VictimCost no_cost = {.highest = INT64_MIN, .start = INT64_MAX};
+
+static int compare_i64(int64_t a, int64_t b) {
+        return (a > b) - (a < b);
+}
+
+/* Without the start, in which a larger set may be the better one. */
+static int compare_but_start(const VictimCost *a, const VictimCost *b) {
+        int r = compare_i64(a->violations, b->violations);
+
+        r = r != 0 ? r : compare_i64(a->highest, b->highest);
+        r = r != 0 ? r : compare_i64(a->sum, b->sum);
+        return r != 0 ? r : compare_i64(a->number, b->number);
+}
+
+int victim_cost_compare(const VictimCost *a, const VictimCost *b) {
+        int r = compare_but_start(a, b);
+
+        return r != 0 ? r : compare_i64(b->start, a->start);
+}
+
+int victim_compare(const void *a, const void *b) {
+        const Profile *x = *(const Profile *const *) a, *y = *(const Profile *const *) b;
+        int r = compare_i64(y->is.priority, x->is.priority);
+
+        r = r != 0 ? r : compare_i64(x->is.start, y->is.start);
+        return r != 0 ? r : str_compare(x->uid, y->uid);
+}
+
+static VictimCost cost_with(VictimCost cost, const Profile *pod, bool violates) {
+        cost.violations += violates;
+        cost.number++;
+        cost.sum += pod->is.priority + PRIORITY_OFFSET;
+        if (pod->is.priority > cost.highest) {
+                cost.highest = pod->is.priority;
+                cost.start = pod->is.start;
+        } else if (pod->is.priority == cost.highest && pod->is.start < cost.start)
+                cost.start = pod->is.start;
+        return cost;
+}
+
+/* ---- budgets ---- */
+
+/* What is left of a budget while pods are taken in order, most important first (filterPodsWithPDBViolation). */
+typedef struct Allowance {
+        const Budget *budget;
+        int64_t left;
+} Allowance;
+
+typedef struct Candidate {
+        const Profile *profile;
+        const Grant *grant;
+        size_t allowances[BUDGETS_OF_A_POD_MAX]; /* indexes */
+        size_t n_allowances;
+        bool gone, violates; /* in the set that is considered; violates, if all before it went */
+} Candidate;
+
+typedef struct Allowances {
+        Allowance *items;
+        size_t n;
+} Allowances;
+
+static size_t allowance_of(Allowances *a, const Budget *budget) {
+        size_t i = 0;
+
+        while (i < a->n && a->items[i].budget != budget)
+                i++;
+        if (i == a->n)
+                a->items[a->n++] = (Allowance){budget, budget_allowed(budget)};
+        return i;
+}
+
+static int allowances_init(Allowances *a, const Budgets *budgets, Candidate *candidates, size_t n,
+                           Arena *arena) {
+        const Budget *found[BUDGETS_OF_A_POD_MAX];
+
+        a->n = 0;
+        a->items = arena_new(arena, Allowance, n * BUDGETS_OF_A_POD_MAX + 1);
+        if (!a->items)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                candidates[i].n_allowances = budgets_of(budgets, candidates[i].profile, found);
+                for (size_t k = 0; k < candidates[i].n_allowances; k++)
+                        candidates[i].allowances[k] = allowance_of(a, found[k]);
+        }
+        return 0;
+}
+
+/* Takes the pod's part of its budgets; true when one of them is violated by it. */
+static bool spend(Allowances *a, const Candidate *c) {
+        bool violates = false;
+
+        for (size_t i = 0; i < c->n_allowances; i++)
+                violates |= --a->items[c->allowances[i]].left < 0;
+        return violates;
+}
+
+static void give_back(Allowances *a, const Candidate *c) {
+        for (size_t i = 0; i < c->n_allowances; i++)
+                a->items[c->allowances[i]].left++;
+}
+
+/* ---- the search ---- */
+
+typedef struct Search {
+        const VictimQuestion *question;
+        PlacementTrial *trial; /* the candidates that are gone are taken from it */
+        Candidate *candidates; /* most important first */
+        size_t n;
+        Allowances allowances;
+        uint64_t steps; /* left */
+        bool *best;     /* of the candidates: in the best set */
+        VictimCost best_cost;
+        bool found;
+} Search;
+
+static void set_gone(Search *s, Candidate *c, bool gone) {
+        if (c->gone == gone)
+                return;
+        c->gone = gone;
+        if (gone)
+                placement_trial_take(s->trial, c->grant);
+        else
+                placement_trial_put_back(s->trial, c->grant);
+}
+
+static bool fits(const Search *s) {
+        return placement_trial_fits(s->trial, s->question->request);
+}
+
+static void consider(Search *s, const VictimCost *cost) {
+        if (s->found && victim_cost_compare(cost, &s->best_cost) >= 0)
+                return;
+        s->found = true;
+        s->best_cost = *cost;
+        for (size_t i = 0; i < s->n; i++)
+                s->best[i] = s->candidates[i].gone;
+}
+
+static VictimCost cost_of_gone(Search *s) {
+        VictimCost cost = no_cost;
+
+        for (size_t i = 0; i < s->n; i++)
+                if (s->candidates[i].gone)
+                        cost = cost_with(cost, s->candidates[i].profile,
+                                         spend(&s->allowances, &s->candidates[i]));
+        for (size_t i = 0; i < s->n; i++)
+                if (s->candidates[i].gone)
+                        give_back(&s->allowances, &s->candidates[i]);
+        return cost;
+}
+
+static void spare_each(Search *s, bool violating) {
+        for (size_t i = 0; i < s->n; i++) {
+                if (!s->candidates[i].gone || s->candidates[i].violates != violating)
+                        continue;
+                set_gone(s, &s->candidates[i], false);
+                if (!fits(s))
+                        set_gone(s, &s->candidates[i], true);
+        }
+}
+
+/* kube-scheduler's way. All candidates are gone when it begins, and the pod fits. */
+static void spare(Search *s) {
+        VictimCost cost;
+
+        for (size_t i = 0; i < s->n; i++)
+                s->candidates[i].violates = spend(&s->allowances, &s->candidates[i]);
+        for (size_t i = 0; i < s->n; i++)
+                give_back(&s->allowances, &s->candidates[i]);
+        spare_each(s, true);
+        spare_each(s, false);
+        cost = cost_of_gone(s);
+        consider(s, &cost);
+}
+
+/* Candidates before i are decided; i and those behind it are gone; the pod fits. cost: of those before i that are gone. Each
+ * candidate is spared first. A set whose cost reaches the best one's is not followed: one more pod adds to it. */
+static void branch(Search *s, size_t i, VictimCost cost) {
+        Candidate *c = &s->candidates[i];
+        VictimCost more;
+
+        if (i == s->n) {
+                consider(s, &cost);
+                return;
+        }
+        if (s->steps == 0)
+                return;
+        s->steps--;
+        set_gone(s, c, false);
+        if (fits(s))
+                branch(s, i + 1, cost);
+        set_gone(s, c, true);
+        more = cost_with(cost, c->profile, spend(&s->allowances, c));
+        if (!s->found || compare_but_start(&more, &s->best_cost) <= 0)
+                branch(s, i + 1, more);
+        give_back(&s->allowances, c);
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b) {
+        return a < b ? a : b;
+}
+
+static void all_gone(Search *s) {
+        for (size_t i = 0; i < s->n; i++)
+                set_gone(s, &s->candidates[i], true);
+}
+
+static void search(Search *s) {
+        uint64_t *left = s->question->steps;
+        uint64_t allowed = s->n <= VICTIMS_EXACT ? VICTIMS_STEPS : smaller(*left, VICTIMS_STEPS);
+
+        all_gone(s);
+        if (!fits(s))
+                return;
+        spare(s);
+        if (*left == 0)
+                return;
+        all_gone(s);
+        s->steps = allowed;
+        branch(s, 0, no_cost);
+        *left -= smaller(allowed - s->steps, *left);
+}
+
+/* ---- which pods come into question ---- */
+
+static bool is_gone(const VictimQuestion *q, const Grant *g) {
+        const Profile *p = profiles_find(q->profiles, grant_uid(g));
+
+        if (p && p->going)
+                return true;
+        for (size_t i = 0; i < q->n_gone; i++)
+                if (q->gone[i] == g)
+                        return true;
+        return g == q->hold;
+}
+
+/* Without a profile the pod is not known to be bound: its Binding may be under way, and kube-scheduler would refuse the whole
+ * answer for a victim that it does not find on the node (convertPodUIDToPod). */
+static bool may_go(const VictimQuestion *q, const Grant *g) {
+        const Profile *p = profiles_find(q->profiles, grant_uid(g));
+
+        return p && !p->too_large && !p->is.labels_cut && p->is.priority < q->priority && !is_gone(q, g);
+}
+
+static bool touches(const Grant *g, uint32_t card) {
+        const Slice *slices;
+        size_t n;
+
+        slices = grant_slices(g, &n);
+        for (size_t i = 0; i < n; i++)
+                if (slices[i].card == card)
+                        return true;
+        return false;
+}
+
+/* Grants without a card yet count on every card. */
+static bool matters(const VictimQuestion *q, const Grant *g, bool one_card, uint32_t card) {
+        return !one_card || touches(g, card) || grant_pending(g) > 0 ||
+               placement_is_mixed_out_by(q->node, q->request, g);
+}
+
+static int compare_candidates(const void *a, const void *b) {
+        return victim_compare(&((const Candidate *) a)->profile, &((const Candidate *) b)->profile);
+}
+
+/* one_card: only the grants that take room on this card, or keep the pod off it. */
+static int search_among(const VictimQuestion *q, PlacementTrial *trial, bool one_card, uint32_t card,
+                        Arena *arena, Search *ret) {
+        size_t room = 0;
+        int r;
+
+        for (const Grant *g = ledger_node_grants(q->node); g; g = grant_next(g))
+                room++;
+        *ret = (Search){.question = q, .trial = trial};
+        ret->candidates = arena_new(arena, Candidate, room + 1);
+        ret->best = arena_new(arena, bool, room + 1);
+        if (!ret->candidates || !ret->best)
+                return -ENOMEM;
+        for (const Grant *g = ledger_node_grants(q->node); g; g = grant_next(g))
+                if (may_go(q, g) && matters(q, g, one_card, card))
+                        ret->candidates[ret->n++] =
+                                (Candidate){.grant = g, .profile = profiles_find(q->profiles, grant_uid(g))};
+        qsort(ret->candidates, ret->n, sizeof *ret->candidates, compare_candidates);
+        r = allowances_init(&ret->allowances, q->budgets, ret->candidates, ret->n, arena);
+        if (r < 0)
+                return r;
+        search(ret);
+        for (size_t i = 0; i < ret->n; i++)
+                set_gone(ret, &ret->candidates[i], false);
+        return 0;
+}
+
+static int search_each_card(const VictimQuestion *q, PlacementTrial *trial, Arena *arena, Search *best) {
+        const LedgerCard *cards = ledger_node_cards(q->node);
+
+        for (size_t i = 0; i < ledger_node_n_cards(q->node); i++) {
+                Search s;
+                int r = search_among(q, trial, true, cards[i].index, arena, &s);
+
+                if (r < 0)
+                        return r;
+                if (s.found && (!best->found || victim_cost_compare(&s.best_cost, &best->best_cost) < 0))
+                        *best = s;
+        }
+        return 0;
+}
+
+/* ---- the answer ---- */
+
+static int trial_begin(const VictimQuestion *q, PlacementTrial **ret) {
+        int r = placement_trial_new(q->node, ret);
+
+        if (r < 0)
+                return r;
+        for (const Grant *g = ledger_node_grants(q->node); g; g = grant_next(g))
+                if (is_gone(q, g))
+                        placement_trial_take(*ret, g);
+        for (size_t i = 0; i < q->n_first; i++)
+                (void) placement_trial_place(*ret,
+                                             q->first[i]); /* one that does not fit waits for others to go */
+        return 0;
+}
+
+static int take_best(const VictimQuestion *q, Search *s, Arena *arena, VictimChoice *ret) {
+        VictimChoice choice = {.cost = s->best_cost};
+        Refusal refusal;
+
+        choice.pods = arena_new(arena, const Profile *, s->n + 1);
+        if (!choice.pods)
+                return -ENOMEM;
+        for (size_t i = 0; i < s->n; i++)
+                if (s->best[i]) {
+                        choice.pods[choice.n++] = s->candidates[i].profile;
+                        set_gone(s, &s->candidates[i], true);
+                }
+        *ret = choice;
+        return placement_trial_choose_cards(s->trial, q->request, arena, &ret->place, &refusal);
+}
+
+int victims_choose(const VictimQuestion *q, Arena *arena, VictimChoice *ret) {
+        _cleanup_(placement_trial_freep) PlacementTrial *trial = NULL;
+        Search best = {0};
+        int r;
+
+        r = trial_begin(q, &trial);
+        if (r < 0)
+                return r;
+        if (placement_trial_fits(trial, q->request))
+                best = (Search){.trial = trial, .found = true, .best_cost = no_cost};
+        else if (q->request->cards == 1)
+                r = search_each_card(q, trial, arena, &best);
+        else
+                r = search_among(q, trial, false, 0, arena, &best);
+        if (r < 0)
+                return r;
+        return best.found ? take_best(q, &best, arena, ret) : VICTIMS_E_NONE;
+}
+
+int victims_cost(const Budgets *budgets, const Profile **pods, size_t n, Arena *arena, VictimCost *ret) {
+        Candidate *candidates = arena_new(arena, Candidate, n + 1);
+        Allowances allowances;
+        VictimCost cost = no_cost;
+        int r;
+
+        if (!candidates)
+                return -ENOMEM;
+        qsort(pods, n, sizeof *pods, victim_compare);
+        for (size_t i = 0; i < n; i++)
+                candidates[i].profile = pods[i];
+        r = allowances_init(&allowances, budgets, candidates, n, arena);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n; i++)
+                cost = cost_with(cost, pods[i], spend(&allowances, &candidates[i]));
+        *ret = cost;
+        return 0;
+}

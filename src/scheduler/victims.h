@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Which pods of one node would have to go so that a pod finds its cards: the cheapest set of pods of lower priority. Pure:
+ * it reads the ledger, the profiles and the budgets, and changes nothing.
+ *
+ * Sets are compared as kube-scheduler compares nodes (framework/preemption, pickOneNodeForPreemption): fewest violated
+ * PodDisruptionBudgets; lowest highest priority; lowest sum of priorities, each counted from the lowest possible one; fewest
+ * pods; latest start of the earliest started among those of the highest priority.
+ *
+ * The search is exact where at most VICTIMS_EXACT pods come into question: on one card for a request of one card, on the node
+ * for a request of several. Beyond that it ends after a number of steps with the best set found so far, which is never worse
+ * than kube-scheduler's own way: spare one pod after the other, those that would violate a budget first, then the most
+ * important ones, as long as the pod still fits. Such a set has no pod to spare, and without violated budgets no other set
+ * has a lower highest priority. */
+
+#include "scheduler/budgets.h"
+#include "scheduler/profiles.h"
+#include "share/placement.h"
+
+enum {
+        VICTIMS_E_NONE = 1, /* no set of pods that may go makes room */
+        VICTIMS_EXACT = 12,
+        VICTIMS_STEPS = 1 << (VICTIMS_EXACT + 1), /* all sets of VICTIMS_EXACT pods */
+};
+
+typedef struct VictimCost {
+        int64_t violations, highest, sum, number, start;
+} VictimCost;
+
+/* Negative when a is the better one. */
+int victim_cost_compare(const VictimCost *a, const VictimCost *b);
+
+/* Decides between pods of equal priority by start, the earlier one being more important (MoreImportantPod of
+ * kube-scheduler), and between equal ones by UID, so that the same question has the same answer. For qsort(), most important
+ * first. */
+int victim_compare(const void *a, const void *b); /* of const Profile *const * */
+
+typedef struct VictimQuestion {
+        const LedgerNode *node;
+        const Profiles *profiles;
+        const Budgets *budgets;
+        const Request *request;
+        int64_t priority;  /* of the pod that asks */
+        const Grant *hold; /* its own hold, NULL: none */
+        const Request *const *
+                first; /* of pods nominated to this node that come before it; those that fit are placed first */
+        size_t n_first;
+        const Grant *const *gone; /* these count as gone already, besides those of pods that are going */
+        size_t n_gone;
+        uint64_t *steps; /* left for this and other questions together; at 0 only the sparing way is gone */
+} VictimQuestion;
+
+typedef struct VictimChoice {
+        const Profile **pods; /* most important first; in the arena */
+        size_t n;             /* 0: it fits as soon as those that count as gone are */
+        VictimCost cost;
+        Placement place; /* where the pod fits then; in the arena */
+} VictimChoice;
+
+/* 0, VICTIMS_E_NONE or -ENOMEM. */
+int victims_choose(const VictimQuestion *q, Arena *arena, VictimChoice *ret);
+
+/* What this set costs; pods is sorted in place. 0 or -ENOMEM. */
+int victims_cost(const Budgets *budgets, const Profile **pods, size_t n, Arena *arena, VictimCost *ret);

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/waiters.h"
+
+#include "base/cleanup.h"
+
+static void waiter_end(Waiter *w) {
+        buf_done(&w->nodes);
+        w->due = 0;
+        w->attempt = 0;
+}
+
+Waiter *waiters_find(Waiters *w, Str uid) {
+        for (size_t i = 0; i < WAITERS_MAX; i++)
+                if (w->slots[i].due > 0 && str_eq(str_from(w->slots[i].uid), uid))
+                        return &w->slots[i];
+        return NULL;
+}
+
+void waiters_drop(Waiters *w, Str uid) {
+        Waiter *found = waiters_find(w, uid);
+
+        if (found)
+                waiter_end(found);
+}
+
+void waiters_clear(Waiters *w) {
+        for (size_t i = 0; i < WAITERS_MAX; i++)
+                waiter_end(&w->slots[i]);
+}
+
+bool waiters_any(const Waiters *w) {
+        for (size_t i = 0; i < WAITERS_MAX; i++)
+                if (w->slots[i].due > 0)
+                        return true;
+        return false;
+}
+
+/* A free slot, else that of the lowest priority if it is lower than this one. */
+static Waiter *slot_for(Waiters *w, int64_t priority) {
+        Waiter *lowest = NULL;
+
+        for (size_t i = 0; i < WAITERS_MAX; i++) {
+                if (w->slots[i].due == 0)
+                        return &w->slots[i];
+                if (!lowest || w->slots[i].priority < lowest->priority)
+                        lowest = &w->slots[i];
+        }
+        if (lowest->priority >= priority)
+                return NULL;
+        waiter_end(lowest);
+        return lowest;
+}
+
+static void put_text(char into[static WAITER_TEXT_MAX + 1], Str text) {
+        memcpy(into, text.data, text.len);
+        into[text.len] = '\0';
+}
+
+static bool has_bad_text(Str text) {
+        return str_is_empty(text) || text.len > WAITER_TEXT_MAX || memchr(text.data, '\0', text.len);
+}
+
+static void put_nodes(Waiter *w, Str nodes) {
+        Str rest = nodes;
+
+        buf_clear(&w->nodes);
+        for (size_t i = 0; i < WAITER_NODES_MAX && !str_is_empty(rest); i++) {
+                buf_append_str(&w->nodes, str_split(&rest, '\n'));
+                buf_append_char(&w->nodes, '\n');
+        }
+}
+
+void waiters_note(Waiters *w, const WaiterNews *news, usec_t now) {
+        Waiter *waiter = waiters_find(w, news->uid);
+
+        if (has_bad_text(news->uid) || has_bad_text(news->namespace_) || has_bad_text(news->name))
+                return;
+        if (!waiter) {
+                waiter = slot_for(w, news->priority);
+                if (!waiter)
+                        return;
+                waiter->due = now + WAITER_DELAY;
+                put_text(waiter->uid, news->uid);
+                put_text(waiter->namespace_, news->namespace_);
+                put_text(waiter->name, news->name);
+        }
+        waiter->seen = now;
+        waiter->priority = news->priority;
+        put_nodes(waiter, news->nodes);
+        if (buf_result(&waiter->nodes) < 0)
+                waiter_end(waiter);
+        else if (w->on_news)
+                w->on_news(w->userdata);
+}
+
+static bool goes_before(const Waiter *a, const Waiter *b) {
+        return a->priority != b->priority ? a->priority > b->priority : a->due < b->due;
+}
+
+Waiter *waiters_next(Waiters *w, usec_t now) {
+        Waiter *next = NULL;
+
+        for (size_t i = 0; i < WAITERS_MAX; i++) {
+                Waiter *waiter = &w->slots[i];
+
+                if (waiter->due > 0 && waiter->seen + WAITER_STALE <= now)
+                        waiter_end(waiter);
+                if (waiter->due > 0 && waiter->due <= now && (!next || goes_before(waiter, next)))
+                        next = waiter;
+        }
+        return next;
+}

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The evictor against an API server that answers as the test tells it, at times that the test passes in. The pod comes in by
+ * filter calls, as kube-scheduler sends them. */
+
+#include "fake_api.h"
+#include "fixture.h"
+#include "scheduler/evictor.h"
+#include "scheduler/extender.h"
+
+typedef struct Fixture {
+        sd_event *event;
+        View *view;
+        Metrics metrics;
+        Binder *binder;
+        Evictor *evictor;
+        Extender extender;
+        usec_t now;
+        bool deposed;
+} Fixture;
+
+static const char *may_not_act(void *userdata) {
+        return ((Fixture *) userdata)->deposed ? "this replica is not the leader" : NULL;
+}
+
+static const char *held(const char *name, unsigned card, unsigned mem, PodText p) {
+        static char allocation[64], text[16];
+
+        (void) snprintf(allocation, sizeof allocation, "{\\\"0\\\":{\\\"%u\\\":%u}}", card, mem);
+        (void) snprintf(text, sizeof text, "%u", mem);
+        p.name = name;
+        p.node = p.node ? p.node : "n1";
+        p.mem = text;
+        p.allocation = allocation;
+        return pod_json_(p);
+}
+
+#define POD(...) ((PodText){__VA_ARGS__})
+
+/* Fragmentation: four cards, each with 4 of 15 free, so that the node has 16; all pods of priority 10. Those of card 2 have
+ * started last. */
+static Fixture *setup(void) {
+        Fixture *f = calloc(1, sizeof *f);
+
+        ASSERT_TRUE(sd_event_new(&f->event) >= 0);
+        ASSERT_OK(view_new(&f->view));
+        view_list_begin(f->view, VIEW_NODES);
+        feed(f->view, VIEW_NODES, REFLECTOR_LISTED, node_json("n1", "cgpu", 60, 4, ""));
+        view_list_end(f->view, VIEW_NODES);
+        view_list_begin(f->view, VIEW_PODS);
+        for (unsigned card = 0; card < 4; card++) {
+                char name[16];
+
+                (void) snprintf(name, sizeof name, "p%u", card);
+                feed(f->view, VIEW_PODS, REFLECTOR_LISTED,
+                     held(name, card, 11,
+                          POD(.priority = 10, .labels = "\"app\":\"p\"",
+                              .start = card == 2 ? "2026-11-21T11:00:00Z" : "2026-11-21T10:00:00Z")));
+        }
+        view_list_end(f->view, VIEW_PODS);
+        f->now = 1000 * USEC_PER_SEC;
+        ASSERT_OK(binder_new(
+                &(BinderOptions){.client = fake_client(f->event), .view = f->view, .metrics = &f->metrics},
+                &f->binder));
+        ASSERT_OK(evictor_new(&(EvictorOptions){.client = fake_client(f->event),
+                                                .view = f->view,
+                                                .metrics = &f->metrics,
+                                                .recorder = (KubeEventRecorder *) f, /* never looked into */
+                                                .may_not_act = may_not_act,
+                                                .userdata = f},
+                              &f->evictor));
+        f->extender = (Extender){.view = f->view,
+                                 .metrics = &f->metrics,
+                                 .leading = true,
+                                 .waiters = evictor_waiters(f->evictor)};
+        return f;
+}
+
+static void teardown(Fixture *f) {
+        evictor_free(f->evictor);
+        binder_free(f->binder);
+        ASSERT_INT(fake_n_calls(), 0);
+        ASSERT_TRUE(f->view->hold.grant == NULL);
+        ASSERT_TRUE(ledger_check(f->view->ledger));
+        view_free(f->view);
+        sd_event_unref(f->event);
+        free(f);
+}
+
+/* Is the node in the answer? The pod is in the watch as well. */
+static bool filter(Fixture *f, PodText pod, const char *nodes) {
+        _cleanup_buf_ Buf out = BUF_NULL;
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        VerbContext context = {.view = f->view,
+                               .metrics = &f->metrics,
+                               .promises = &f->extender.promises,
+                               .waiters = f->extender.waiters,
+                               .now = f->now,
+                               .arena = &arena};
+        char body[4096];
+        const char *text = pod_json_(pod);
+
+        feed(f->view, VIEW_PODS, REFLECTOR_MODIFIED, text);
+        (void) snprintf(body, sizeof body, "{\"Pod\":%s,\"NodeNames\":[%s]}", text, nodes);
+        ASSERT_INT(filter_answer(&context, str_from(body), &out), 200);
+        return !strstr(out.data, "\"NodeNames\":[]");
+}
+
+static void step(Fixture *f, usec_t later) {
+        f->now += later;
+        (void) evictor_step(f->evictor, f->now);
+        ASSERT_TRUE(ledger_check(f->view->ledger));
+}
+
+#define HIGH(...)          POD(.name = "high", .mem = "6", .priority = 100000, __VA_ARGS__)
+#define ASSERT_STATE(f, s) ASSERT_TEXT(evictor_state((f)->evictor), s)
+
+static void reply(FakeKind kind, unsigned status, const char *body) {
+        KubeCall *call = fake_call(kind);
+
+        ASSERT_TRUE(call != NULL);
+        fake_reply(call, KUBE_DONE, status, body);
+}
+
+static void gone(Fixture *f, const char *name) {
+        feed(f->view, VIEW_PODS, REFLECTOR_DELETED, held(name, 0, 11, POD(.priority = 10)));
+}
+
+static void on_bound(void *userdata, const char *error) {
+        (void) snprintf(userdata, 256, "%s", error);
+}
+
+static void bind(Fixture *f, const char *name, char error[static 256]) {
+        char uid[64];
+        BindingArgs args = {.name = str_from(name), .namespace_ = STR("default"), .node = STR("n1")};
+        Bind *open;
+
+        (void) snprintf(uid, sizeof uid, "uid-%s", name);
+        args.uid = str_from(uid);
+        *error = '\0';
+        binder_bind(f->binder, &args, on_bound, error, &open);
+}
+
+static void a_card_is_freed_and_kept_for_its_pod(void) {
+        Fixture *f = setup();
+        unsigned events = fake_n_events();
+        char error[256];
+
+        ASSERT_FALSE(filter(f, HIGH(), "\"n1\""));
+        step(f, WAITER_DELAY - 1);
+        ASSERT_STATE(f, "idle"); /* kube-scheduler may do it itself */
+        step(f, 1);
+        ASSERT_STATE(f, "evicting");
+        ASSERT_TEXT(fake_name(fake_call(FAKE_EVICT)), "p2"); /* the latest start */
+        ASSERT_TEXT(fake_uid(fake_call(FAKE_EVICT)), "uid-p2");
+        reply(FAKE_EVICT, 201, "");
+        ASSERT_STATE(f, "draining");
+        ASSERT_INT(fake_n_events(), events + 2); /* to the pod and to the victim */
+        ASSERT_CONTAINS(fake_last_note(),
+                        "Preempted by pod default/high of priority 100000, which gets gpu2 of node n1");
+        ASSERT_INT(f->metrics.evictions[METRICS_EVICTION_DONE], 1);
+        gone(f, "p2");
+        ASSERT_USED(f->view, "n1", 2, 6); /* the place of the pod */
+        step(f, USEC_PER_SEC);
+        ASSERT_STATE(f, "keeping");
+
+        /* 15 and 10 are not left for others, 9 are; the pod itself sees its card. */
+        ASSERT_FALSE(filter(f, POD(.name = "other", .mem = "10", .priority = 200000), "\"n1\""));
+        ASSERT_TRUE(filter(f, POD(.name = "other", .mem = "9"), "\"n1\""));
+        bind(f, "other", error); /* asks 9 by now, and gets it beside the place */
+        feed(f->view, VIEW_PODS, REFLECTOR_MODIFIED, pod_json(.name = "more", .mem = "10"));
+        bind(f, "more", error);
+        ASSERT_CONTAINS(error, "no card has 10 of gpu-mem free");
+        ASSERT_TRUE(filter(f, HIGH(), "\"n1\""));
+        bind(f, "high", error);
+        ASSERT_TEXT(error, "");
+        ASSERT_USED(f->view, "n1", 2, 15);
+        reply(FAKE_BIND, 201, "{}"); /* of other */
+        reply(FAKE_BIND, 201, "{}");
+        step(f, USEC_PER_SEC);
+        ASSERT_STATE(f, "idle");
+        ASSERT_USED(f->view, "n1", 2, 15);
+        teardown(f);
+}
+
+/* More than one victim, one after the other; the second one is refused. */
+static void a_budget_ends_the_try(void) {
+        Fixture *f = setup();
+
+        feed(f->view, VIEW_PODS, REFLECTOR_ADDED, held("q2", 2, 4, POD(.priority = 5)));
+        for (unsigned card = 0; card < 4; card++)
+                if (card != 2)
+                        feed(f->view, VIEW_PODS, REFLECTOR_ADDED,
+                             held(card == 0   ? "q0"
+                                  : card == 1 ? "q1"
+                                              : "q3",
+                                  card, 4, POD(.priority = 200000)));
+        ASSERT_FALSE(filter(f, POD(.name = "high", .mem = "15", .priority = 100000), "\"n1\""));
+        step(f, WAITER_DELAY);
+        ASSERT_TEXT(fake_name(fake_call(FAKE_EVICT)), "p2");
+        reply(FAKE_EVICT, 201, "");
+        ASSERT_TEXT(fake_name(fake_call(FAKE_EVICT)), "q2");
+        ASSERT_INT(fake_n_calls(), 1); /* one after the other */
+        reply(FAKE_EVICT, 429, "");
+        ASSERT_STATE(f, "idle");
+        ASSERT_CONTAINS(fake_last_note(), "eviction of pod default/q2");
+        ASSERT_INT(f->metrics.evictions[METRICS_EVICTION_REFUSED], 1);
+        ASSERT_TRUE(f->view->hold.grant == NULL);
+        step(f, 0);
+        ASSERT_STATE(f, "idle"); /* backs off */
+        step(f, 10 * USEC_PER_SEC);
+        ASSERT_STATE(f, "evicting");
+        reply(FAKE_EVICT, 201, "{\"kind\":\"Status\",\"code\":500}"); /* in several budgets */
+        ASSERT_STATE(f, "idle");
+        ASSERT_INT(f->metrics.evictions[METRICS_EVICTION_FAILED], 1);
+        teardown(f);
+}
+
+static void a_known_budget_is_not_tried(void) {
+        Fixture *f = setup();
+
+        feed(f->view, VIEW_BUDGETS, REFLECTOR_ADDED,
+             "{\"metadata\":{\"namespace\":\"default\",\"name\":\"p\"},\"spec\":{\"selector\":{"
+             "\"matchLabels\":{\"app\":\"p\"}}},"
+             "\"status\":{\"disruptionsAllowed\":0}}");
+        ASSERT_FALSE(filter(f, HIGH(), "\"n1\""));
+        step(f, WAITER_DELAY);
+        ASSERT_STATE(f, "idle");
+        ASSERT_INT(fake_n_calls(), 0);
+        ASSERT_CONTAINS(fake_last_note(), "PodDisruptionBudget");
+        teardown(f);
+}
+
+typedef struct Refused {
+        const char *why;
+        PodText pod;
+        const char *nodes;
+        bool nominated, deposed, gone, preempted;
+} Refused;
+
+static void tell_preempt(Fixture *f, PodText pod) {
+        _cleanup_buf_ Buf out = BUF_NULL;
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        VerbContext context = {
+                .view = f->view, .metrics = &f->metrics, .waiters = f->extender.waiters, .arena = &arena};
+        char body[4096];
+
+        (void) snprintf(body, sizeof body,
+                        "{\"Pod\":%s,\"NodeNameToMetaVictims\":{\"n1\":{\"Pods\":[{\"UID\":\"uid-p1\"}]}}}",
+                        pod_json_(pod));
+        ASSERT_INT(preempt_answer(&context, str_from(body), &out), 200);
+        ASSERT_CONTAINS(out.data, "uid-p1");
+}
+
+static void nobody_is_evicted_without_all_conditions(void) {
+        static const Refused cases[] = {
+                {.why = "never", .pod = HIGH(.spec = "\"preemptionPolicy\":\"Never\","), .nodes = "\"n1\""},
+                {.why = "no lower priority",
+                 .pod = POD(.name = "high", .mem = "6", .priority = 10),
+                 .nodes = "\"n1\""},
+                {.why = "larger than a card",
+                 .pod = POD(.name = "high", .mem = "16", .priority = 11),
+                 .nodes = "\"n1\""},
+                {.why = "node not offered", .pod = HIGH(), .nodes = ""},
+                {.why = "another node takes it", .pod = HIGH(), .nodes = "\"n1\",\"n2\""},
+                {.why = "it is nominated", .pod = HIGH(.nominated = "n3"), .nodes = "\"n1\""},
+                {.why = "a pod is nominated there", .pod = HIGH(), .nodes = "\"n1\"", .nominated = true},
+                {.why = "not the leader", .pod = HIGH(), .nodes = "\"n1\"", .deposed = true},
+                {.why = "gone", .pod = HIGH(), .nodes = "\"n1\"", .gone = true},
+                {.why = "kube-scheduler preempts", .pod = HIGH(), .nodes = "\"n1\"", .preempted = true},
+        };
+
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+                Fixture *f = setup();
+
+                if (strstr(cases[i].nodes, "n2"))
+                        feed(f->view, VIEW_NODES, REFLECTOR_ADDED, node_json("n2", "cgpu", 15, 1, ""));
+                if (cases[i].nominated)
+                        feed(f->view, VIEW_PODS, REFLECTOR_ADDED, pod_json(.name = "web", .nominated = "n1"));
+                (void) filter(f, cases[i].pod, cases[i].nodes);
+                f->deposed = cases[i].deposed;
+                if (cases[i].gone)
+                        feed(f->view, VIEW_PODS, REFLECTOR_DELETED, pod_json_(cases[i].pod));
+                if (cases[i].preempted)
+                        tell_preempt(f, cases[i].pod);
+                step(f, WAITER_DELAY);
+                if (fake_n_calls() > 0)
+                        TEST_FAIL_("%s: evicted", cases[i].why);
+                ASSERT_STATE(f, "idle");
+                teardown(f);
+        }
+}
+
+/* Of every end the hold is gone. */
+static void every_try_ends(void) {
+        static const char *const ends[] = {"time", "gone", "elsewhere", "deposed", "drain", "failed bind"};
+
+        for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+                Fixture *f = setup();
+                char error[256];
+
+                ASSERT_FALSE(filter(f, HIGH(), "\"n1\""));
+                step(f, WAITER_DELAY);
+                reply(FAKE_EVICT, 201, "");
+                if (i == 4) {
+                        step(f, EVICTOR_DRAIN - 1);
+                        ASSERT_STATE(f, "draining");
+                        step(f, 1);
+                        ASSERT_STATE(f, "idle");
+                        teardown(f);
+                        continue;
+                }
+                gone(f, "p2");
+                step(f, 1);
+                ASSERT_STATE(f, "keeping");
+                if (i == 0) {
+                        step(f, EVICTOR_KEEP - 1);
+                        ASSERT_STATE(f, "keeping");
+                } else if (i == 1)
+                        feed(f->view, VIEW_PODS, REFLECTOR_DELETED, pod_json_(HIGH()));
+                else if (i == 2)
+                        feed(f->view, VIEW_PODS, REFLECTOR_MODIFIED, pod_json_(HIGH(.node = "n9")));
+                else if (i == 3)
+                        f->deposed = true;
+                else {
+                        bind(f, "high", error);
+                        ASSERT_TRUE(f->view->hold.grant == NULL);
+                        reply(FAKE_BIND, 403, "{}");
+                        step(f, 1);
+                        ASSERT_STATE(f, "keeping"); /* held again, as long as the time is not up */
+                        ASSERT_USED(f->view, "n1", 2, 6);
+                        f->now += EVICTOR_KEEP;
+                }
+                step(f, 1);
+                ASSERT_STATE(f, "idle");
+                ASSERT_USED(f->view, "n1", 2, 0);
+                teardown(f);
+        }
+}
+
+/* Two pods: the one of the higher priority first, the other when that one is done. */
+static void one_at_a_time_the_highest_first(void) {
+        Fixture *f = setup();
+
+        ASSERT_FALSE(filter(f, POD(.name = "mid", .mem = "6", .priority = 500), "\"n1\""));
+        ASSERT_FALSE(filter(f, HIGH(), "\"n1\""));
+        step(f, WAITER_DELAY);
+        ASSERT_CONTAINS(fake_last_note(), "gpu2 of node n1 is freed by evicting default/p2");
+        ASSERT_INT(fake_n_calls(), 1);
+        reply(FAKE_EVICT, 404, ""); /* gone already */
+        gone(f, "p2");
+        step(f, 1);
+        ASSERT_INT(fake_n_calls(), 0);
+        ASSERT_STATE(f, "keeping");
+        feed(f->view, VIEW_PODS, REFLECTOR_MODIFIED, held("high", 2, 6, POD(.priority = 100000)));
+        step(f, 1);
+        /* Card 2 has 9 left, which is enough for the other one: no pod has to go. */
+        ASSERT_STATE(f, "idle");
+        ASSERT_INT(fake_n_calls(), 0);
+        teardown(f);
+}
+
+static void waiters_are_bounded(void) {
+        Waiters w = {0};
+        char uid[32];
+        Buf nodes = BUF_NULL;
+        size_t n = 0;
+
+        for (unsigned i = 0; i < 2 * WAITER_NODES_MAX; i++)
+                buf_appendf(&nodes, "n%u\n", i);
+        for (unsigned i = 0; i <= WAITERS_MAX; i++) {
+                (void) snprintf(uid, sizeof uid, "u%u", i);
+                waiters_note(&w,
+                             &(WaiterNews){.namespace_ = STR("d"),
+                                           .name = STR("p"),
+                                           .uid = str_from(uid),
+                                           .priority = i,
+                                           .nodes = buf_str(&nodes)},
+                             1);
+        }
+        ASSERT_TRUE(waiters_find(&w, STR("u0")) == NULL); /* the lowest made room */
+        ASSERT_TRUE(waiters_find(&w, STR("u64")) != NULL);
+        waiters_note(
+                &w,
+                &(WaiterNews){
+                        .namespace_ = STR("d"), .name = STR("p"), .uid = STR("low"), .nodes = STR("n\n")},
+                1);
+        ASSERT_TRUE(waiters_find(&w, STR("low")) == NULL);
+        for (size_t i = 0; i < waiters_find(&w, STR("u1"))->nodes.len; i++)
+                n += waiters_find(&w, STR("u1"))->nodes.data[i] == '\n';
+        ASSERT_INT(n, WAITER_NODES_MAX);
+        ASSERT_TEXT(waiters_next(&w, 1 + WAITER_DELAY)->uid, "u64");
+        ASSERT_TRUE(waiters_next(&w, 1 + WAITER_STALE) == NULL);
+        ASSERT_FALSE(waiters_any(&w));
+        buf_done(&nodes);
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(a_card_is_freed_and_kept_for_its_pod), TEST(a_budget_ends_the_try),
+                         TEST(a_known_budget_is_not_tried), TEST(nobody_is_evicted_without_all_conditions),
+                         TEST(every_try_ends), TEST(one_at_a_time_the_highest_first),
+                         TEST(waiters_are_bounded));
+}
