@@ -184,6 +184,7 @@ OVERLAY = """apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources:
 - {base}
+components: [{components}]
 images:
 - {{name: aliquot, newName: {name}, newTag: "{tag}"}}
 - {{name: kube-scheduler, newName: {scheduler_name}, newTag: "{scheduler_tag}"}}
@@ -216,7 +217,7 @@ class Deployed:
         name, tag = split_image(self.image)
         scheduler_name, scheduler_tag = split_image(self.scheduler_image)
         with open(os.path.join(directory, "kustomization.yaml"), "w", encoding="utf-8") as f:
-            f.write(OVERLAY.format(base="../base", name=name, tag=tag, scheduler_name=scheduler_name,
+            f.write(OVERLAY.format(base="../base", components=os.environ.get("E2E_COMPONENTS", ""), name=name, tag=tag, scheduler_name=scheduler_name,
                                    scheduler_tag=scheduler_tag, option=SIMULATED[0], value=SIMULATED[1]))
         return directory
 
