@@ -30,6 +30,8 @@ enum {
         KEY_WEBHOOK_SERVICE,
         KEY_WEBHOOK_TLS_CERT,
         KEY_WEBHOOK_TLS_KEY,
+        KEY_SYSTEM_ACCOUNTS,
+        KEY_DEVICE_ACCESS,
 };
 
 static const struct argp_option option_table[] = {
@@ -49,6 +51,16 @@ static const struct argp_option option_table[] = {
         {"webhook-tls-cert", KEY_WEBHOOK_TLS_CERT, "FILE", 0,
          "with this certificate (PEM; default: one of its own, kept in Secret " WEBHOOK_SECRET ")", 0},
         {"webhook-tls-key", KEY_WEBHOOK_TLS_KEY, "FILE", 0, "and this key (PEM)", 0},
+        {"system-accounts", KEY_SYSTEM_ACCOUNTS, "USER,...", 0,
+         "users that may change the annotations that hold a pod's allocation, besides the service accounts "
+         "of aliquot and the group "
+         "system:masters",
+         0},
+        {"device-access", KEY_DEVICE_ACCESS, "cdi|runtime", 0,
+         "how the node agents give a container its cards (default cdi); with runtime the webhook refuses "
+         "pods that set "
+         "NVIDIA_VISIBLE_DEVICES themselves",
+         0},
         {"verbose", 'v', NULL, 0, "log every step", 0},
         {0},
 };
@@ -85,6 +97,12 @@ static error_t parse_service(Options *o, char *text, struct argp_state *state) {
         return 0;
 }
 
+static void parse_access(const char *text, Options *o, struct argp_state *state) {
+        o->scheduler.runtime_devices = strcmp(text, "runtime") == 0;
+        if (!o->scheduler.runtime_devices && strcmp(text, "cdi") != 0)
+                argp_error(state, "--device-access is \"%s\", must be cdi or runtime", text);
+}
+
 static error_t parse_option(int key, char *text, struct argp_state *state) {
         Options *o = state->input;
 
@@ -114,6 +132,12 @@ static error_t parse_option(int key, char *text, struct argp_state *state) {
                 return 0;
         case KEY_WEBHOOK_TLS_KEY:
                 o->scheduler.webhook_tls_key = text;
+                return 0;
+        case KEY_SYSTEM_ACCOUNTS:
+                o->scheduler.system_accounts = text;
+                return 0;
+        case KEY_DEVICE_ACCESS:
+                parse_access(text, o, state);
                 return 0;
         case 'v':
                 log_set_level(LOG_LEVEL_DEBUG);

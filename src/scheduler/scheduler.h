@@ -24,7 +24,10 @@ typedef struct SchedulerOptions {
         const char *webhook_listen;                      /* "ADDR:PORT"; NULL: no webhook */
         const char *webhook_namespace, *webhook_service; /* of its Service */
         const char *webhook_tls_cert, *webhook_tls_key;  /* files; NULL: kept in a Secret */
-} SchedulerOptions;                                      /* whose texts outlive the scheduler */
+        const char *
+                system_accounts; /* that write system keys of pods besides our own, with commas; NULL: none */
+        bool runtime_devices;    /* the node agents run with --device-access=runtime */
+} SchedulerOptions;              /* whose texts outlive the scheduler */
 
 /* 0, or negative errno with a fault for people. */
 int scheduler_new(sd_event *event, const SchedulerOptions *options, Scheduler **ret, Fault *fault);

@@ -73,6 +73,9 @@
 #define ENVIRONMENT_WEIGHT        "ALIYUN_COM_GPU_SCHD_WEIGHT"
 #define ENVIRONMENT_HIGH_PRIORITY "ALIYUN_COM_GPU_HIGH_PRIO"
 
+/* Which cards the nvidia container runtime gives a container. The node agent sets it. */
+#define ENVIRONMENT_VISIBLE_DEVICES "NVIDIA_VISIBLE_DEVICES"
+
 /* On a mirror pod, the API's picture of a static pod: the UID that the kubelet knows the pod by. */
 #define ANNOTATION_MIRROR "kubernetes.io/config.mirror"
 
