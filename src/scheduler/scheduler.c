@@ -205,6 +205,7 @@ static int build(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault
                 r = kube_event_recorder_new(s->client, COMPONENT, &s->recorder);
         if (r < 0)
                 return r;
+        s->view->defaults = o->defaults;
         binder = (BinderOptions){
                 .client = s->client,
                 .view = s->view,

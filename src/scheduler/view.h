@@ -13,6 +13,7 @@
 #include "kube/reflector.h"
 #include "scheduler/directory.h"
 #include "scheduler/fences.h"
+#include "share/defaults.h"
 #include "share/request.h"
 
 typedef enum ViewKind { VIEW_NODES, VIEW_PODS, VIEW_CONFIGMAPS, VIEW_KINDS_ } ViewKind;
@@ -47,7 +48,8 @@ typedef struct View {
                 bool blurred; /* something of this list could not be read: nothing may be dropped after it */
                 uint64_t differences;
         } kinds[VIEW_KINDS_];
-        Arena arena; /* of the object that is being read */
+        Arena arena;           /* of the object that is being read */
+        NodeDefaults defaults; /* for the nodes; set before the first one is read */
         /* A node is in a mode that we do not serve (mps, topology, mig). May be NULL. */
         void (*on_unserved_mode)(void *userdata, const Node *node, ShareMode mode);
         void *userdata;
