@@ -171,12 +171,22 @@ def as_json(value):
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
-def archive(build, reference):
-    when, version = epoch(), said(os.path.join(build, "aliquot"), "--version").split()[1]
-    reference = reference or f"aliquot:{version}"
+def full_name(reference):
+    """The name that the kubelet asks for: `ctr images import` keeps a name as it stands, and a pod's "aliquot:1" is
+    "docker.io/library/aliquot:1" to it (github.com/distribution/reference, ParseNormalizedNamed)."""
     name, colon, tag = reference.rpartition(":")
     if not colon or not name or "/" in tag:
         sys.exit(f"image: \"{reference}\" must be NAME:TAG")
+    first, slash, _ = name.partition("/")
+    if not slash:
+        return "docker.io/library/" + reference
+    return reference if "." in first or ":" in first or first == "localhost" else "docker.io/" + reference
+
+
+def archive(build, reference):
+    when, version = epoch(), said(os.path.join(build, "aliquot"), "--version").split()[1]
+    reference = full_name(reference or f"aliquot:{version}")
+    tag = reference.rpartition(":")[2]
     created = datetime.datetime.fromtimestamp(when, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     layer, a = tar_of(contents(build), when), Archive()
     gz = a.blob("application/vnd.oci.image.layer.v1.tar+gzip", packed(layer))

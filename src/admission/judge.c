@@ -83,7 +83,8 @@ static bool asks_the_same(const Pod *a, const Pod *b) {
                 const PodContainer *x = &a->containers[i], *y = &b->containers[i];
 
                 if (x->kind != y->kind || x->index != y->index || !ask_eq(x->gpu_mem, y->gpu_mem) ||
-                    !ask_eq(x->gpu_core, y->gpu_core) || !ask_eq(x->gpu_count, y->gpu_count))
+                    !ask_eq(x->gpu_core, y->gpu_core) || !ask_eq(x->gpu_count, y->gpu_count) ||
+                    x->sets_visible_devices != y->sets_visible_devices)
                         return false;
         }
         return true;
@@ -99,7 +100,23 @@ static int refuse_new_label(const Pod *old, const Pod *now, const char *path, Bu
         return buf_result(why) < 0 ? buf_result(why) : JUDGE_E_REFUSED;
 }
 
-static int judge_pod(const Pod *pod, const char *path, Arena *arena, Buf *why) {
+static int refuse_visible_devices(const PodContainer *c, const char *path, Buf *why) {
+        buf_appendf(why,
+                    "%sspec.%s[%u].env: container \"" STR_FMT "\": " ENVIRONMENT_VISIBLE_DEVICES
+                    " is \"%.*s\", must not be set in a pod with a share of a GPU: the node agent sets it",
+                    path, c->kind == CONTAINER_MAIN ? "containers" : "initContainers", c->index,
+                    STR_ARG(c->name), STR_CUT(c->visible_devices, 64));
+        return buf_result(why) < 0 ? buf_result(why) : JUDGE_E_REFUSED;
+}
+
+static int judge_visible_devices(const Pod *pod, const char *path, Buf *why) {
+        for (size_t i = 0; i < pod->n_containers; i++)
+                if (pod->containers[i].sets_visible_devices)
+                        return refuse_visible_devices(&pod->containers[i], path, why);
+        return 0;
+}
+
+static int judge_pod(const Pod *pod, const char *path, bool runtime_devices, Arena *arena, Buf *why) {
         Refusal refusal = {0};
         Request request;
         int r = request_from_pod(pod, arena, &request, &refusal);
@@ -111,10 +128,13 @@ static int judge_pod(const Pod *pod, const char *path, Arena *arena, Buf *why) {
         }
         if (r == REQUEST_E_REFUSED)
                 return refuse(pod, &refusal, path, why);
+        if (r == 0 && runtime_devices)
+                return judge_visible_devices(pod, path, why);
         return r < 0 ? r : 0;
 }
 
-int judge_subject(const Subject *s, const Subject *old, const char *path, Arena *arena, Buf *why) {
+int judge_subject(const Subject *s, const Subject *old, const char *path, bool runtime_devices, Arena *arena,
+                  Buf *why) {
         Refusal refusal;
         Request request;
 
@@ -126,5 +146,5 @@ int judge_subject(const Subject *s, const Subject *old, const char *path, Arena 
             !str_eq(old->pod.gpu_count_label, s->pod.gpu_count_label) &&
             request_from_pod(&old->pod, arena, &request, &refusal) != REQUEST_E_NONE)
                 return refuse_new_label(&old->pod, &s->pod, path, why);
-        return judge_pod(&s->pod, path, arena, why);
+        return judge_pod(&s->pod, path, runtime_devices, arena, why);
 }

@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "admission/judge.h"
+#include "admission/system_keys.h"
 #include "base/base64.h"
 #include "wire/json_table.h"
 #include "wire/json_write.h"
@@ -17,11 +18,16 @@ enum {
 #define API_VERSION "admission.k8s.io/v1"
 #define KIND        "AdmissionReview"
 
+/* The group of cluster administrators that RBAC does not bind (k8s.io/apiserver, user.SystemPrivilegedGroup). */
+#define GROUP_MASTERS "system:masters"
+
 typedef struct Review {
         Str api_version, kind;
         bool has_request;
         Str uid, operation, sub_resource;
         Str object_group, object_kind;
+        Str user;
+        bool is_master;         /* the user is in GROUP_MASTERS */
         Str object, old_object; /* raw; empty when null or absent */
 } Review;
 
@@ -43,9 +49,28 @@ static const JsonField kind_fields[] = {
 };
 DECODER(read_kind, kind_fields)
 
+static void read_groups(JsonReader *r, Arena *arena, void *ret_bool) {
+        if (!json_array_begin(r))
+                return;
+        while (json_array_next(r)) {
+                Str group = {NULL, 0};
+
+                json_string(r, arena, &group);
+                if (str_eq(group, STR(GROUP_MASTERS)))
+                        *(bool *) ret_bool = true;
+        }
+}
+
+static const JsonField user_fields[] = {
+        JSON_FIELD(Review, user, "username", json_field_str),
+        JSON_FIELD(Review, is_master, "groups", read_groups),
+};
+DECODER(read_user, user_fields)
+
 static const JsonField request_fields[] = {
         JSON_FIELD(Review, uid, "uid", json_field_str),
         JSON_NESTED("kind", read_kind),
+        JSON_NESTED("userInfo", read_user),
         JSON_FIELD(Review, sub_resource, "subResource", json_field_str),
         JSON_FIELD(Review, operation, "operation", json_field_str),
         JSON_FIELD(Review, object, "object", read_object),
@@ -92,7 +117,9 @@ static int review_decode(Str body, Arena *arena, Review *ret, Fault *fault) {
 
 typedef struct Answer {
         ReviewVerdict verdict;
-        Buf why; /* when refused */
+        Buf why;             /* when refused */
+        bool sets_scheduler; /* when patched */
+        uint32_t removed;    /* when patched: system keys */
 } Answer;
 
 static void write_refusal(JsonWriter *w, Buf *why) {
@@ -108,13 +135,37 @@ static void write_refusal(JsonWriter *w, Buf *why) {
 }
 
 /* "add" replaces a member that is there (RFC 6902, 4.1): one patch for an absent name and for the default one. */
-static int write_patch(JsonWriter *w) {
-        _cleanup_buf_ Buf text = BUF_NULL;
+static int write_patch(JsonWriter *w, const Answer *a) {
+        _cleanup_buf_ Buf patch = BUF_NULL, text = BUF_NULL;
 
-        base64_encode(&text, STR("[{\"op\":\"add\",\"path\":\"/spec/schedulerName\",\"value\":"
-                                 "\"" JUDGE_SCHEDULER "\"}]"));
+        buf_append_char(&patch, '[');
+        system_keys_write_removal(a->removed, &patch);
+        if (a->removed != 0 && a->sets_scheduler)
+                buf_append_char(&patch, ',');
+        if (a->sets_scheduler)
+                buf_append_str(&patch, STR("{\"op\":\"add\",\"path\":\"/spec/schedulerName\",\"value\":"
+                                           "\"" JUDGE_SCHEDULER "\"}"));
+        buf_append_char(&patch, ']');
+        base64_encode(&text, buf_str(&patch));
         json_write_text(w, "patchType", "JSONPatch");
         json_write_str(w, "patch", buf_str(&text));
+        return buf_result(&patch) < 0 ? buf_result(&patch) : buf_result(&text);
+}
+
+/* kubectl prints each one. The API server cuts a warning at 256 characters and all of a response at 4096. */
+static int write_warnings(JsonWriter *w, uint32_t removed) {
+        _cleanup_buf_ Buf text = BUF_NULL;
+
+        json_write_array(w, "warnings");
+        for (size_t i = 0; i < POD_SYSTEM_KEYS_COUNT; i++) {
+                if ((removed >> i & 1) == 0)
+                        continue;
+                buf_clear(&text);
+                buf_appendf(&text, "annotation " STR_FMT " is set by the scheduler; it was removed",
+                            STR_ARG(pod_system_key_names[i]));
+                json_write_str(w, NULL, buf_str(&text));
+        }
+        json_write_array_end(w);
         return buf_result(&text);
 }
 
@@ -132,7 +183,9 @@ static int write_answer(const Review *v, Answer *a, Buf *out) {
         if (a->verdict == REVIEW_REFUSED)
                 write_refusal(&w, &a->why);
         if (a->verdict == REVIEW_PATCHED)
-                r = write_patch(&w);
+                r = write_patch(&w, a);
+        if (r == 0 && a->removed != 0)
+                r = write_warnings(&w, a->removed);
         json_write_object_end(&w);
         json_write_object_end(&w);
         return r < 0 ? r : buf_result(out);
@@ -158,25 +211,82 @@ static int read_subject(const SubjectKind *kind, Str json, Arena *arena, Subject
         return JUDGE_E_REFUSED;
 }
 
+/* Also from mirror pods: the kubelet knows its mirror by the annotation kubernetes.io/config.mirror alone (pkg/kubelet/pod,
+ * IsMirrorPodOf), and the node agent writes the place of a static pod itself. */
+static int remove_system_keys(const Review *v, Arena *arena, Answer *a) {
+        Fault fault = FAULT_NULL;
+        SystemKeys keys;
+        int r;
+
+        if (str_is_empty(v->object))
+                return 0;
+        r = system_keys_read(v->object, arena, &keys, &fault);
+        if (r != 0)
+                return r < 0 ? r : 0; /* not a Pod that the API server would send */
+        a->removed = system_keys_changed(NULL, &keys);
+        return 0;
+}
+
 static int mutate(const Review *v, const SubjectKind *kind, Arena *arena, Answer *a) {
+        _cleanup_buf_ Buf unsaid = BUF_NULL;
         Subject s;
         int r;
 
-        if (!subject_kind_is_pod(kind) || !str_eq(v->operation, STR("CREATE")))
+        if (!subject_kind_is_pod(kind) || !str_eq(v->operation, STR("CREATE")) ||
+            !str_is_empty(v->sub_resource))
                 return 0;
-        r = read_subject(kind, v->object, arena, &s, &a->why);
-        if (r == 0 && judge_wants_scheduler(&s, arena))
+        r = remove_system_keys(v, arena, a);
+        if (r < 0)
+                return r;
+        r = read_subject(kind, v->object, arena, &s, &unsaid); /* refusing is for the other task */
+        if (r < 0)
+                return r;
+        a->sets_scheduler = r == 0 && judge_wants_scheduler(&s, arena);
+        if (a->sets_scheduler || a->removed != 0)
                 a->verdict = REVIEW_PATCHED;
-        return r < 0 ? r : 0; /* what cannot be read is for the other task to refuse */
+        return 0;
 }
 
-static int validate(const Review *v, const SubjectKind *kind, Arena *arena, Answer *a) {
+static bool is_listed(Str list, Str name) {
+        while (!str_is_empty(list))
+                if (str_eq(str_trim(str_split(&list, ',')), name))
+                        return true;
+        return false;
+}
+
+static bool is_system_account(const Review *v, const ReviewRules *rules) {
+        return v->is_master || is_listed(STR(REVIEW_ACCOUNT_SCHEDULER "," REVIEW_ACCOUNT_NODE), v->user) ||
+               is_listed(rules->accounts, v->user);
+}
+
+/* pods/status as well: through it annotations change, too (pkg/registry/core/pod, podStatusStrategy). */
+static int validate_system_keys(const Review *v, const ReviewRules *rules, Arena *arena, Answer *a) {
+        Fault fault = FAULT_NULL;
+        SystemKeys old, now;
+        uint32_t changed;
+        int r;
+
+        if (str_is_empty(v->object) || str_is_empty(v->old_object) || is_system_account(v, rules))
+                return 0;
+        r = system_keys_read(v->object, arena, &now, &fault);
+        if (r == 0)
+                r = system_keys_read(v->old_object, arena, &old, &fault);
+        if (r != 0)
+                return r < 0 ? r : 0;
+        changed = system_keys_changed(&old, &now);
+        if (changed == 0)
+                return 0;
+        system_keys_refuse(&old, &now, changed, v->user, &a->why);
+        a->verdict = REVIEW_REFUSED;
+        return 0;
+}
+
+static int validate_request(const Review *v, const SubjectKind *kind, const ReviewRules *rules, Arena *arena,
+                            Answer *a) {
         bool update = str_eq(v->operation, STR("UPDATE"));
         Subject s, old;
         int r;
 
-        if (!update && !str_eq(v->operation, STR("CREATE")))
-                return 0;
         r = read_subject(kind, v->object, arena, &s, &a->why);
         if (r == 0) {
                 _cleanup_buf_ Buf unsaid = BUF_NULL;
@@ -184,24 +294,40 @@ static int validate(const Review *v, const SubjectKind *kind, Arena *arena, Answ
 
                 if (q < 0)
                         return q;
-                r = judge_subject(&s, q == 0 ? &old : NULL, subject_kind_path(kind), arena, &a->why);
+                r = judge_subject(&s, q == 0 ? &old : NULL, subject_kind_path(kind), rules->runtime_devices,
+                                  arena, &a->why);
         }
         if (r == JUDGE_E_REFUSED)
                 a->verdict = REVIEW_REFUSED;
         return r < 0 ? r : 0;
 }
 
-static int decide(ReviewTask task, const Review *v, Arena *arena, Answer *a) {
-        const SubjectKind *kind = subject_kind_find(v->object_group, v->object_kind);
+static int validate(const Review *v, const SubjectKind *kind, const ReviewRules *rules, Arena *arena,
+                    Answer *a) {
+        bool update = str_eq(v->operation, STR("UPDATE")), main_resource = str_is_empty(v->sub_resource);
+        int r = 0;
 
-        if (!kind || !str_is_empty(v->sub_resource))
+        if (!update && !str_eq(v->operation, STR("CREATE")))
                 return 0;
-        return task == REVIEW_MUTATE ? mutate(v, kind, arena, a) : validate(v, kind, arena, a);
+        if (update && subject_kind_is_pod(kind) && (main_resource || str_eq(v->sub_resource, STR("status"))))
+                r = validate_system_keys(v, rules, arena, a);
+        if (r != 0 || a->verdict == REVIEW_REFUSED || !main_resource)
+                return r;
+        return validate_request(v, kind, rules, arena, a);
 }
 
-int review_answer(ReviewTask task, Str body, Buf *out, ReviewVerdict *ret_verdict, Fault *fault) {
+static int decide(ReviewTask task, const ReviewRules *rules, const Review *v, Arena *arena, Answer *a) {
+        const SubjectKind *kind = subject_kind_find(v->object_group, v->object_kind);
+
+        if (!kind)
+                return 0;
+        return task == REVIEW_MUTATE ? mutate(v, kind, arena, a) : validate(v, kind, rules, arena, a);
+}
+
+int review_answer(ReviewTask task, const ReviewRules *rules, Str body, Buf *out, ReviewVerdict *ret_verdict,
+                  Fault *fault) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
-        Answer a = {REVIEW_ALLOWED, BUF_NULL};
+        Answer a = {.verdict = REVIEW_ALLOWED};
         size_t begin = out->len;
         Review v;
         int r;
@@ -209,7 +335,7 @@ int review_answer(ReviewTask task, Str body, Buf *out, ReviewVerdict *ret_verdic
         r = review_decode(body, &arena, &v, fault);
         if (r != 0)
                 return r;
-        r = decide(task, &v, &arena, &a);
+        r = decide(task, rules, &v, &arena, &a);
         if (r == 0)
                 r = buf_result(&a.why);
         if (r == 0)

@@ -53,7 +53,7 @@ static void answer(Webhook *w, HttpExchange *x, ReviewTask task, Str body) {
         int r;
 
         buf_clear(&w->out);
-        r = review_answer(task, body, &w->out, &verdict, &fault);
+        r = review_answer(task, &w->o.rules, body, &w->out, &verdict, &fault);
         if (r == 0) {
                 w->counts.verdicts[verdict]++;
                 http_respond(x, 200, "application/json", buf_str(&w->out));

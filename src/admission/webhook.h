@@ -4,7 +4,7 @@
 /* The admission webhook as an object in an event loop: an HTTPS server, which answers
  *
  *     POST /gpushare-scheduler/webhook/mutate      pods that are created
- *     POST /gpushare-scheduler/webhook/validate    pods and workloads, created and updated
+ *     POST /gpushare-scheduler/webhook/validate    pods and workloads, created and updated; pods/status, updated
  *
  * and its certificate: from files, which are followed; or else from a Secret that we keep ourselves, with the caBundle of
  * the webhook configurations kept in step. */
@@ -23,6 +23,7 @@ typedef struct WebhookOptions {
         const char *service_namespace, *service_name;      /* what the API server calls us */
         const char *tls_cert, *tls_key;                    /* files; both or neither */
         usec_t settled_after;                              /* as InjectorOptions */
+        ReviewRules rules;                                 /* whose texts outlive the webhook */
         void (*on_news)(void *userdata, const char *what); /* for a log */
         void (*on_trouble)(void *userdata, const Fault *fault);
         void *userdata;

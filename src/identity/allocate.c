@@ -157,11 +157,34 @@ static size_t list_cdi(const Allocator *a, const Slice *slices, size_t n, Enviro
         return found;
 }
 
+/* How the nvidia container toolkit is told the cards where accept-nvidia-visible-devices-as-volume-mounts is true: /dev/null, mounted at
+ * this folder/UUID. It goes before NVIDIA_VISIBLE_DEVICES of the image and of the manifest, which the toolkit may then be told to
+ * ignore (internal/config/image, VisibleDevices). Without the setting these mounts mean nothing. ret has room for n. */
+#define DEVICE_MOUNTS "/var/run/nvidia-container-devices/"
+
+static size_t list_device_mounts(const Allocator *a, const Slice *slices, size_t n, Environment *e,
+                                 PluginMount *ret) {
+        size_t found = 0;
+
+        for (size_t i = 0; !a->with_cdi && i < n; i++) {
+                const CardInfo *card = inventory_card(a->inventory, slices[i].card);
+                _cleanup_buf_ Buf path = BUF_NULL;
+                Str kept;
+
+                buf_appendf(&path, DEVICE_MOUNTS STR_FMT, STR_ARG(card->uuid));
+                kept = arena_str(&e->arena, buf_str(&path));
+                if (kept.data)
+                        ret[found++] = (PluginMount){
+                                .container_path = kept.data, .host_path = "/dev/null", .read_only = true};
+        }
+        return found;
+}
+
 static void answer_memory(const Allocator *a, const DeviceSet *set, const RosterPod *pod, RpcCall *call) {
         const Inventory *v = a->inventory;
         Slice slices[CARD_INDEX_MAX + 1];
         const char *cdi[CARD_INDEX_MAX + 1];
-        PluginMount mounts[ISOLATION_MOUNTS];
+        PluginMount mounts[ISOLATION_MOUNTS + CARD_INDEX_MAX + 1];
         size_t n = make_slices(set, slices);
         Environment e = {.arena = ARENA_NULL};
         PluginAllocation answer = {.environment = e.variables, .cdi_devices = cdi, .mounts = mounts};
@@ -174,7 +197,7 @@ static void answer_memory(const Allocator *a, const DeviceSet *set, const Roster
                 return;
         }
         answer.n_environment = e.n;
-        answer.n_mounts = (size_t) n_mounts;
+        answer.n_mounts = (size_t) n_mounts + list_device_mounts(a, slices, n, &e, mounts + n_mounts);
         answer.n_cdi_devices = list_cdi(a, slices, n, &e, cdi);
         plugin_answer_allocate(call, &answer);
         arena_done(&e.arena);

@@ -184,6 +184,12 @@ static bool is_ours(const char *resource) {
                strcmp(resource, RESOURCE_GPU_COUNT) == 0;
 }
 
+/* What the extender counts by cards, which no sum over the node can refuse. gpu-count is not among it: a container's limit of it is an
+ * extended resource like any other, which kube-scheduler (NodeResourcesFit) and the kubelet hold to status.allocatable. */
+static bool is_the_extenders(const char *resource) {
+        return strcmp(resource, RESOURCE_GPU_MEM) == 0 || strcmp(resource, RESOURCE_GPU_CORE) == 0;
+}
+
 /* A quantity in thousandths, rounded up as the scheduler rounds; malformed ones count as nothing (the API server has
  * refused them). "250m" and "1.5" are what quantity_parse() does not take: it counts whole things. */
 static int64_t to_milli(const json_t *quantity) {
@@ -230,11 +236,11 @@ static int add_container(json_t *sums, const json_t *container) {
         int r = 0;
 
         json_object_foreach(requests, resource, quantity) {
-                if (r == 0 && !is_ours(resource))
+                if (r == 0 && !is_the_extenders(resource))
                         r = add_to(sums, resource, to_milli(quantity));
         }
         json_object_foreach(limits, resource, quantity) {
-                if (r == 0 && !is_ours(resource) && !json_object_get(requests, resource))
+                if (r == 0 && !is_the_extenders(resource) && !json_object_get(requests, resource))
                         r = add_to(sums, resource, to_milli(quantity));
         }
         return r;

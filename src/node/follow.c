@@ -101,6 +101,8 @@ static void on_node_object(void *userdata, ReflectorEvent event, Str object) {
                 return; /* the kubelet makes it again; what it said stays in force until then */
         r = node_decode(object, &arena, &node, &fault);
         decoded = r == 0;
+        if (decoded)
+                node_defaults_apply(&a->o.defaults, &node);
         if (r == 0 && !str_eq(node.meta.name, str_from(a->o.node_name)))
                 return;
         if (r == 0)

@@ -31,6 +31,10 @@ enum {
         KEY_WEBHOOK_SERVICE,
         KEY_WEBHOOK_TLS_CERT,
         KEY_WEBHOOK_TLS_KEY,
+        KEY_SYSTEM_ACCOUNTS,
+        KEY_DEVICE_ACCESS,
+        KEY_MAX_PODS,
+        KEY_ALLOW_MIXED,
 };
 
 static const struct argp_option option_table[] = {
@@ -52,6 +56,24 @@ static const struct argp_option option_table[] = {
         {"webhook-tls-cert", KEY_WEBHOOK_TLS_CERT, "FILE", 0,
          "with this certificate (PEM; default: one of its own, kept in Secret " WEBHOOK_SECRET ")", 0},
         {"webhook-tls-key", KEY_WEBHOOK_TLS_KEY, "FILE", 0, "and this key (PEM)", 0},
+        {"system-accounts", KEY_SYSTEM_ACCOUNTS, "USER,...", 0,
+         "users that may change the annotations that hold a pod's allocation, besides the service accounts "
+         "of aliquot and the group "
+         "system:masters",
+         0},
+        {"device-access", KEY_DEVICE_ACCESS, "cdi|runtime", 0,
+         "how the node agents give a container its cards (default cdi); with runtime the webhook refuses "
+         "pods that set "
+         "NVIDIA_VISIBLE_DEVICES themselves",
+         0},
+        {"max-pods-per-card", KEY_MAX_PODS, "N", 0,
+         "on nodes whose annotation says none (default: 20 on isolated nodes; 0: no ceiling); the node "
+         "agents need the same",
+         0},
+        {"allow-mixed", KEY_ALLOW_MIXED, "true|false", 0,
+         "pods with and without compute percent on one node, where its annotation does not say; the node "
+         "agents need the same",
+         0},
         {"verbose", 'v', NULL, 0, "log every step", 0},
         {0},
 };
@@ -88,6 +110,19 @@ static error_t parse_service(Options *o, char *text, struct argp_state *state) {
         return 0;
 }
 
+static void parse_access(const char *text, Options *o, struct argp_state *state) {
+        o->scheduler.runtime_devices = strcmp(text, "runtime") == 0;
+        if (!o->scheduler.runtime_devices && strcmp(text, "cdi") != 0)
+                argp_error(state, "--device-access is \"%s\", must be cdi or runtime", text);
+}
+
+static void parse_default(NodeSetting setting, const char *text, Options *o, struct argp_state *state) {
+        Fault fault = FAULT_NULL;
+
+        if (node_defaults_set(&o->scheduler.defaults, setting, text, &fault) != 0)
+                argp_error(state, "%s", fault.text);
+}
+
 static error_t parse_option(int key, char *text, struct argp_state *state) {
         Options *o = state->input;
 
@@ -120,6 +155,18 @@ static error_t parse_option(int key, char *text, struct argp_state *state) {
                 return 0;
         case KEY_WEBHOOK_TLS_KEY:
                 o->scheduler.webhook_tls_key = text;
+                return 0;
+        case KEY_SYSTEM_ACCOUNTS:
+                o->scheduler.system_accounts = text;
+                return 0;
+        case KEY_DEVICE_ACCESS:
+                parse_access(text, o, state);
+                return 0;
+        case KEY_MAX_PODS:
+                parse_default(NODE_MAX_PODS, text, o, state);
+                return 0;
+        case KEY_ALLOW_MIXED:
+                parse_default(NODE_ALLOW_MIXED, text, o, state);
                 return 0;
         case 'v':
                 log_set_level(LOG_LEVEL_DEBUG);

@@ -185,6 +185,7 @@ static int serve_webhook(Scheduler *s, sd_event *event, const SchedulerOptions *
                 .service_name = o->webhook_service,
                 .tls_cert = o->webhook_tls_cert,
                 .tls_key = o->webhook_tls_key,
+                .rules = {.accounts = str_from(o->system_accounts), .runtime_devices = o->runtime_devices},
                 .on_news = on_news,
                 .on_trouble = on_trouble,
         };
@@ -290,6 +291,7 @@ static int build(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault
                                     &s->node_status);
         if (r < 0)
                 return r;
+        s->view->defaults = o->defaults;
         binder = (BinderOptions){
                 .client = s->client,
                 .view = s->view,

@@ -9,6 +9,7 @@
 
 #include "base/fault.h"
 #include "kube/config.h"
+#include "share/defaults.h"
 
 typedef struct Scheduler Scheduler;
 
@@ -25,7 +26,11 @@ typedef struct SchedulerOptions {
         const char *webhook_listen;                      /* "ADDR:PORT"; NULL: no webhook */
         const char *webhook_namespace, *webhook_service; /* of its Service */
         const char *webhook_tls_cert, *webhook_tls_key;  /* files; NULL: kept in a Secret */
-} SchedulerOptions;                                      /* whose texts outlive the scheduler */
+        /* Users that write system keys of pods besides aliquot's accounts, commas between them. NULL: none */
+        const char *system_accounts;
+        bool runtime_devices;  /* the node agents run with --device-access=runtime */
+        NodeDefaults defaults; /* settings of nodes whose annotations do not say them */
+} SchedulerOptions;            /* whose texts outlive the scheduler */
 
 /* 0, or negative errno with a fault for people. */
 int scheduler_new(sd_event *event, const SchedulerOptions *options, Scheduler **ret, Fault *fault);

@@ -419,6 +419,7 @@ static int node_object(View *v, ReflectorEvent event, Str object, Fault *fault) 
         v->kinds[VIEW_NODES].blurred |= r > 0;
         if (r != 0)
                 return r;
+        node_defaults_apply(&v->defaults, &node);
         if (event != REFLECTOR_DELETED)
                 return node_set(v, &node, event);
         n = directory_find(v->directory, node.meta.name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The cluster as the scheduler knows it: fed with the objects of three reflectors, it keeps the ledger equal to what
+/* The cluster as the scheduler knows it: fed with the objects of four reflectors, it keeps the ledger equal to what
  * they say. No sockets here: a test feeds texts.
  *
  * Of a pod only what is needed is kept. Bound, it is a grant. Not bound yet, and asking for our resources, it is its
@@ -16,6 +16,7 @@
 #include "scheduler/fences.h"
 #include "scheduler/hold.h"
 #include "scheduler/profiles.h"
+#include "share/defaults.h"
 #include "share/request.h"
 
 typedef enum ViewKind { VIEW_NODES, VIEW_PODS, VIEW_CONFIGMAPS, VIEW_BUDGETS, VIEW_KINDS_ } ViewKind;
@@ -55,7 +56,8 @@ typedef struct View {
                 bool blurred; /* something of this list could not be read: nothing may be dropped after it */
                 uint64_t differences;
         } kinds[VIEW_KINDS_];
-        Arena arena; /* of the object that is being read */
+        Arena arena;           /* of the object that is being read */
+        NodeDefaults defaults; /* for the nodes; set before the first one is read */
         /* What the owner reports to people. Each may be NULL. */
         void (*on_unserved_mode)(void *userdata, const Node *node, ShareMode mode); /* mps, topology, mig */
         /* Keys of a node that no agent of ours reports on do not decode. Once until the text changes. */

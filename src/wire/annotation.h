@@ -68,9 +68,10 @@
 #define ANNOTATION_UNIT_CHANGE          "aliquot.dev/gpu-mem-unit-change"
 
 /* In a container's environment, set by its user. */
-#define ENVIRONMENT_DISABLE       "CGPU_DISABLE"
-#define ENVIRONMENT_WEIGHT        "ALIYUN_COM_GPU_SCHD_WEIGHT"
-#define ENVIRONMENT_HIGH_PRIORITY "ALIYUN_COM_GPU_HIGH_PRIO"
+#define ENVIRONMENT_DISABLE         "CGPU_DISABLE"
+#define ENVIRONMENT_WEIGHT          "ALIYUN_COM_GPU_SCHD_WEIGHT"
+#define ENVIRONMENT_HIGH_PRIORITY   "ALIYUN_COM_GPU_HIGH_PRIO"
+#define ENVIRONMENT_VISIBLE_DEVICES "NVIDIA_VISIBLE_DEVICES" /* the node agent's */
 
 /* On a mirror pod, the API's picture of a static pod: the UID that the kubelet knows the pod by. */
 #define ANNOTATION_MIRROR "kubernetes.io/config.mirror"

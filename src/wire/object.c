@@ -142,6 +142,10 @@ static void take_variable(PodContainer *c, const Variable *v) {
                 c->weight = v->value;
         else if (str_eq(v->name, STR(ENVIRONMENT_HIGH_PRIORITY)))
                 c->high_priority = v->value;
+        else if (str_eq(v->name, STR(ENVIRONMENT_VISIBLE_DEVICES))) {
+                c->sets_visible_devices = true;
+                c->visible_devices = text;
+        }
 }
 
 static void read_environment(JsonReader *r, Arena *arena, void *ret) {

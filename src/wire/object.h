@@ -35,6 +35,8 @@ typedef struct PodContainer {
         bool other_devices; /* its limits name an extended resource that is not one of these */
         bool not_isolated;  /* its environment says CGPU_DISABLE */
         EnvironmentText weight, high_priority; /* ENVIRONMENT_WEIGHT, ENVIRONMENT_HIGH_PRIORITY */
+        bool sets_visible_devices;             /* its environment has ENVIRONMENT_VISIBLE_DEVICES */
+        Str visible_devices;                   /* with this value */
 } PodContainer;
 
 /* A container that was made, by its status. */

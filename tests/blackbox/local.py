@@ -212,6 +212,15 @@ status: {allocatable: {aliyun.com/gpu-mem: "30", aliyun.com/gpu-count: "2"}}
 """, pod("p", 4))
         self.assertEqual(self.lines(done.stdout)[1].split(), ["n1", "unknown", "4/15", "0/15", "4/30"])
 
+    def test_cards_among_the_limits_are_counted_as_kube_scheduler_does(self):
+        limit = "        aliyun.com/gpu-mem: 2\n"
+        pods = [pod(name, 2).replace(limit, limit + "        aliyun.com/gpu-count: 2\n") for name in "abc"]
+        done = self.apply(node("n1", "4xA:16GiB"), *pods, status=1)
+        self.assertEqual([line for line in done.stderr.splitlines() if "Insufficient" in line],
+                         ["default/c: 0/1 nodes are available: 1 Insufficient aliyun.com/gpu-count"])
+        labelled = [pod(name, 2, meta='  labels: {aliyun.com/gpu-count: "2"}') for name in "abc"]
+        self.assertIn("6/64 (9%)", self.lines(self.apply(node("n1", "4xA:16GiB"), *labelled).stdout))
+
     def test_workloads(self):
         template = """
   template:

@@ -60,6 +60,15 @@ class Compute(Lab):
         self.annotate(lab, policy=None, prio_ratio=None)
         self.becomes(lab, page, policy=SOFT, max_inst=0, prio_ratio=0)
 
+    def test_settings_of_the_installation(self):
+        lab = self.lab(cards=TWO_CARDS, mode="cgpu", extra=["--policy", "0", "--max-inst", "5", "--prio-ratio", "60"])
+        page = self.started(lab, "a", 0)
+        self.becomes(lab, page, policy=1, max_inst=5, prio_ratio=60)
+        self.annotate(lab, max_inst="7")
+        self.becomes(lab, page, policy=1, max_inst=7, prio_ratio=60)
+        self.annotate(lab, max_inst=None)
+        self.becomes(lab, page, policy=1, max_inst=5, prio_ratio=60)
+
     def test_what_is_malformed(self):
         lab = self.lab(cards=TWO_CARDS, mode="cgpu")
         page = self.started(lab, "a", 0)

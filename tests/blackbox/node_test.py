@@ -790,6 +790,22 @@ class Changes(Node):
         lab.wait(lambda: lab.node()["status"]["capacity"] == lab.node()["status"]["allocatable"], "capacity")
 
 
+class DeviceAccess(Node):
+    def test_runtime_gives_cards_by_mounts_too(self):
+        """What the nvidia toolkit reads with accept-nvidia-visible-devices-as-volume-mounts, for cards of this container only."""
+        for access, wanted in (("runtime", 1), ("cdi", 0)):
+            lab = self.lab(cards=TWO_CARDS, mode="share", extra=["--device-access", access])
+            uid = self.place(lab, pod("a", container("main", 2)), 1)
+            lab.wait(lambda lab=lab, uid=uid: "main" in lab.running(uid), "it runs")
+            options = lab.kubelet.runtime.of(uid, "main").options
+            given = {path: m for path, m in options["mounts"].items() if path.startswith("/var/run/nvidia-container-devices/")}
+            self.assertEqual(len(given), wanted)
+            self.assertEqual(len(options["cdi"]), 1 - wanted)
+            for path, mount in given.items():
+                self.assertEqual(path, "/var/run/nvidia-container-devices/" + options["env"]["NVIDIA_VISIBLE_DEVICES"])
+                self.assertEqual(mount, ("/dev/null", True))
+
+
 class Trouble(Node):
     """Bad input and bad luck: a clear line, no crash, nothing lost."""
 

@@ -311,11 +311,11 @@ def post(connection, task, body, method="POST"):
     return answer.status, json.loads(text) if answer.status == 200 else text.decode()
 
 
-def review(connection, task, what, kind=("", "Pod"), operation="CREATE"):
+def review(connection, task, what, kind=("", "Pod"), operation="CREATE", **more):
     status, answer = post(connection, task, {
         "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1",
         "request": {"uid": "7", "kind": {"group": kind[0], "version": "v1", "kind": kind[1]}, "operation": operation,
-                    "object": what, "oldObject": None}})
+                    "object": what, "oldObject": None, **more}})
     assert status == 200, (status, answer)
     assert answer["response"]["uid"] == "7"
     return answer["response"]
@@ -387,6 +387,42 @@ class WebhookTest(unittest.TestCase):
         for line in 'reviews_total{verdict="patched"} 1', 'reviews_total{verdict="refused"} 1':
             self.assertIn(line, metrics)
         self.assertIn("webhook_certificate_end_seconds", metrics)
+
+    def test_system_keys(self):
+        replica = Replica(self, "--no-leader-election", "--system-accounts", "one,system:serviceaccount:kube-system:old")
+        self.ready(replica)
+        connection = replica.connect(self.authorities())
+        self.addCleanup(connection.close)
+        key = "gpushare.alibabacloud.com/core-percentage"
+        was = pod({})
+        now = dict(was, metadata={"name": "a", "namespace": "default", "annotations": {key: "{}", "aliquot.dev/gpu-mem": "1"}})
+        answer = review(connection, "mutate", now)
+        self.assertEqual((answer["allowed"], answer["warnings"]), (True, [f"annotation {key} is set by the scheduler; it was removed"]))
+        self.assertEqual(json.loads(base64.b64decode(answer["patch"])),
+                         [{"op": "remove", "path": "/metadata/annotations/gpushare.alibabacloud.com~1core-percentage"}])
+        for subresource in "", "status":
+            def update(user, *groups, subresource=subresource):
+                return review(connection, "validate", now, operation="UPDATE", oldObject=was, subResource=subresource,
+                              userInfo={"username": user, "groups": groups})
+            answer = update("eve", "system:authenticated")
+            self.assertFalse(answer["allowed"])
+            self.assertEqual(answer["status"]["message"],
+                             f'pod default/a: annotation {key} is "", must not become "{{}}": aliquot\'s scheduler and node agent write it, and '
+                             'user "eve" is none of the system accounts (--system-accounts)')
+            for user in "one", "system:serviceaccount:kube-system:old", "system:serviceaccount:kube-system:aliquot-node":
+                self.assertTrue(update(user)["allowed"])
+            self.assertTrue(update("eve", "system:masters")["allowed"])
+
+    def test_visible_devices(self):
+        asks = pod({"gpu-mem": 2})
+        asks["spec"]["containers"][0]["env"] = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
+        for access, allowed in ("runtime", False), ("cdi", True):
+            replica = Replica(self, "--no-leader-election", "--device-access", access)
+            self.ready(replica)
+            connection = replica.connect(self.authorities())
+            self.addCleanup(connection.close)
+            self.assertEqual(review(connection, "validate", asks)["allowed"], allowed)
+            self.assertTrue(review(connection, "validate", pod({"gpu-mem": 2}))["allowed"])
 
     def test_openssl_agrees(self):
         replica = Replica(self, "--no-leader-election")

@@ -19,7 +19,7 @@ ROOT = os.path.abspath(sys.argv.pop(1))
 CHART = os.path.join(ROOT, "deploy/helm/aliquot")
 HELM = shutil.which(os.environ.get("HELM", "helm"))
 KUBECTL = shutil.which(os.environ.get("KUBECTL", "kubectl"))
-IMAGES = ["--set", "images.aliquot=aliquot,images.kubeScheduler=kube-scheduler"]
+IMAGES = ["--set", "images.kubeScheduler=kube-scheduler"]
 
 
 def read(text):
@@ -42,7 +42,7 @@ def parsed_configuration(objects):
 @unittest.skipUnless(KUBECTL, "there is no kubectl")
 class Kustomize(unittest.TestCase):
     def test_reads_as_our_own_reader_does(self):
-        for name in ("base", "older"):
+        for name in ("base", "before-1.30", "older"):
             folder = os.path.join(ROOT, "deploy/kustomize", name)
             p = subprocess.run([KUBECTL, "kustomize", folder], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             self.assertEqual((p.returncode, p.stderr), (0, ""))
@@ -71,9 +71,11 @@ class Chart(unittest.TestCase):
             self.assertEqual(theirs[key], o, key)
 
     def test_same_objects(self):
-        self.same("base", "--kube-version", "1.28.0", "--set", "deviceAccess=cdi")
-        self.same("base", "--kube-version", "1.29.0")
+        self.same("base", "--kube-version", "1.30.0")
         self.same("base", "--kube-version", "v1.36.2-vendor.1")
+        self.same("before-1.30", "--kube-version", "1.28.0", "--set", "deviceAccess=cdi")
+        self.same("before-1.30", "--kube-version", "1.29.0")
+        self.same("before-1.30", "--kube-version", "1.36.0", "--set", "admissionPolicies=false")
 
     def test_same_objects_older(self):
         self.same("older", "--kube-version", "1.27.16")
@@ -102,6 +104,30 @@ class Chart(unittest.TestCase):
             self.assertEqual("--evict-for-cards" in args, switch)
             self.assertEqual(("ClusterRole", "", "aliquot-scheduler-eviction") in o, switch)
 
+    def test_settings_of_nodes(self):
+        o = self.rendered(*IMAGES, "--set", "maxInst=4,prioRatio=60,maxPodsPerCard=0,allowMixed=true,placeWhileChanging=true,ignoreCgpuDisable=true")
+        agent = o["DaemonSet", "kube-system", "gpushare-device-plugin-ds"]["spec"]["template"]["spec"]["containers"][0]["args"]
+        both = ["--max-pods-per-card=0", "--allow-mixed=true"]
+        for argument in both + ["--max-inst=4", "--prio-ratio=60", "--place-while-changing=true", "--ignore-cgpu-disable"]:
+            self.assertIn(argument, agent)
+        scheduler = o["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]["containers"][0]["args"]
+        for argument in both:
+            self.assertIn(argument, scheduler)
+        self.assertIn("--max-pods-per-card=4294967295",
+                      self.rendered(*IMAGES, "--set", "maxPodsPerCard=4294967295")["Deployment", "kube-system", "aliquot-scheduler"]
+                      ["spec"]["template"]["spec"]["containers"][0]["args"])
+
+    def test_system_accounts(self):
+        old = "system:serviceaccount:kube-system:old"
+        o = self.rendered(*IMAGES, "--kube-version", "1.30.0", "--set", f"systemAccounts={{{old},a}}")
+        args = o["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]["containers"][0]["args"]
+        self.assertIn(f"--system-accounts={old},a", args)
+        policy = o["ValidatingAdmissionPolicy", "", "aliquot-system-keys"]["spec"]
+        (accounts,) = [v["expression"] for v in policy["variables"] if v["name"] == "accounts"]
+        self.assertTrue(accounts.endswith(f"aliquot-node', '{old}', 'a']"), accounts)
+        for name in ("aliquot-own-pods", "aliquot-own-nodes"):
+            self.assertNotIn(old, str(o["ValidatingAdmissionPolicy", "", name]))
+
     def test_what_becomes_of_those_who_take_too_much(self):
         o = self.rendered(*IMAGES, "--set", "hungKernel=60,onHungKernel=kill,onComputeExcess=kill,onExcess=kill")
         pod = o["DaemonSet", "kube-system", "gpushare-device-plugin-ds"]["spec"]["template"]["spec"]
@@ -122,6 +148,7 @@ class Chart(unittest.TestCase):
     def test_refusals(self):
         self.refused("images.kubeScheduler")
         for value in ("policy=6", "policy=-1", "gpuMemoryUnit=128", "gpuMemoryUnit=0GiB", "deviceAccess=vfio", "polcy=3",
+                      "maxInst=0", "maxInst=101", "prioRatio=19", "maxPodsPerCard=-1", "allowMixed=yes", "systemAccounts={a'b}", "admissionPolicies=maybe",
                       "hungKernel=0", "onHungKernel=event", "onComputeExcess=", "onExcess=maybe"):
             with self.subTest(value=value):
                 self.refused(value.split("=")[0], *IMAGES, "--set", value)

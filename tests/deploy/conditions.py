@@ -90,6 +90,11 @@ OURS = [pod(container(mem=3)), pod(container(mem=3, core=30)), pod(container(), 
         pod(container(core=7)), pod(container(count=1)), pod(container(), labels={"aliyun.com/gpu-count": "2"})]
 
 
+KEYS = ["scheduler.framework.gpushare.allocation", "gpushare.alibabacloud.com/core-percentage", "aliquot.dev/init-allocation",
+        "aliquot.dev/resize-status", "ALIYUN_COM_GPU_MEM_ASSUME_TIME"]
+ACCOUNT = "system:serviceaccount:kube-system:aliquot-"
+
+
 class Conditions(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -124,6 +129,52 @@ class Conditions(unittest.TestCase):
             if self.matched(o) == wanted:
                 return
         self.fail(f"still {not wanted}")
+
+    def test_new_pods_with_system_keys(self):
+        self.use(self.mutating, "system-keys.aliquot.dev")
+        self.wait_for(pod(container(), annotations={KEYS[0]: "x"}), True)
+        for key in KEYS:
+            self.expect(True, [pod(container(), annotations={key: "x", "a": "b"}), pod(container(mem=1), annotations={key: "{}"}),
+                               pod(container(), nodeName="n1", schedulerName="other", annotations={key: "x"}),
+                               pod(container(), annotations={key: "x", "kubernetes.io/config.mirror": "x"}, nodeName="n1")])
+            self.expect(False, [pod(container(), annotations={key: ""})])
+        self.expect(False, PLAIN + OURS)
+        self.expect(False, [pod(container(mem=1), annotations={"aliquot.dev/gpu-mem": "1", "aliquot.dev/gpu-type": "t", "a": "b"})])
+
+    def updated(self, who, *arguments):
+        p = kubectl("-n", NAME, *who, *arguments, "--dry-run=server")
+        self.assertTrue(p.returncode == 0 or "failed calling webhook" in p.stdout, p.stdout)
+        return p.returncode != 0
+
+    def test_updates_of_system_keys(self):
+        o = pod(container(), annotations={KEYS[0]: "x"})
+        o["metadata"]["name"] = "keys"
+        for o in (o, {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": NAME, "namespace": NAME}, "rules": [
+                {"apiGroups": [""], "resources": ["pods", "pods/status"], "verbs": ["get", "patch"]}]},
+                  {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": NAME, "namespace": NAME},
+                   "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": NAME},
+                   "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}
+                                for user in ("eve", ACCOUNT + "node", ACCOUNT + "scheduler")]}):
+            p = kubectl("create", "-f", "-", stdin=json.dumps(o))
+            self.assertEqual(p.returncode, 0, p.stdout)
+        self.use(self.validating, "system-keys.aliquot.dev")
+        eve = ["--as=eve"]
+        for _ in range(200):
+            if self.updated(eve, "annotate", "pod", "keys", KEYS[1] + "=x"):
+                break
+        for key in KEYS[1:]:
+            self.assertTrue(self.updated(eve, "annotate", "pod", "keys", key + "=x"), key)
+            self.assertFalse(self.updated(eve, "annotate", "pod", "keys", key + "="), key)
+        self.assertTrue(self.updated(eve, "annotate", "--overwrite", "pod", "keys", KEYS[0] + "=y"))
+        self.assertTrue(self.updated(eve, "annotate", "pod", "keys", KEYS[0] + "-"))
+        self.assertFalse(self.updated(eve, "annotate", "--overwrite", "pod", "keys", KEYS[0] + "=x", "a=b", "aliquot.dev/gpu-mem=1"))
+        self.assertFalse(self.updated(eve, "label", "pod", "keys", "team=x"))
+        status = ["patch", "pod", "keys", "--subresource=status", "--type=merge", "-p"]
+        self.assertFalse(self.updated(eve, *status, '{"status":{"reason":"r"}}'))
+        self.assertTrue(self.updated(eve, *status, json.dumps({"metadata": {"annotations": {KEYS[2]: "x"}}})))
+        self.assertFalse(self.updated([], "annotate", "pod", "keys", KEYS[1] + "=x"))  # system:masters
+        for name in ("node", "scheduler"):
+            self.assertFalse(self.updated(["--as=" + ACCOUNT + name], "annotate", "pod", "keys", KEYS[1] + "=x"))
 
     def matched(self, o, verb="create"):
         p = kubectl(verb, "--dry-run=server", "-f", "-", stdin=json.dumps(o))

@@ -76,6 +76,21 @@ class Image(unittest.TestCase):
         for name in [docker["Config"], *docker["Layers"]]:
             self.assertIn(name, self.files)
 
+    def test_names_are_those_that_the_kubelet_asks_for(self):
+        path = os.path.join(self.folder.name, "n.tar")
+        version = subprocess.run([os.path.join(BUILD, "aliquot"), "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()[1]
+        for given, full in ((None, "docker.io/library/aliquot:" + version), ("aliquot:9", "docker.io/library/aliquot:9"),
+                            ("team/aliquot:9", "docker.io/team/aliquot:9"), ("localhost/aliquot:9", "localhost/aliquot:9"),
+                            ("host:5000/aliquot:9", "host:5000/aliquot:9"), ("a.test/b/aliquot:9", "a.test/b/aliquot:9")):
+            p = make(BUILD, path, *([given] if given else []), SOURCE_DATE_EPOCH="1700000000")
+            self.assertEqual(p.returncode, 0, p.stdout)
+            with tarfile.open(path) as tar:
+                (entry,) = json.load(tar.extractfile("index.json"))["manifests"]
+                (docker,) = json.load(tar.extractfile("manifest.json"))
+            self.assertEqual(entry["annotations"], {"org.opencontainers.image.ref.name": full.rpartition(":")[2],
+                                                    "io.containerd.image.name": full})
+            self.assertEqual(docker["RepoTags"], [full])
+
     def test_configuration(self):
         self.assertEqual(self.config["config"]["Entrypoint"], ["/usr/bin/aliquot"])
         self.assertEqual(self.config["config"]["User"], "65532:65532")

@@ -23,7 +23,8 @@ CHART = os.path.join(ROOT, "deploy/helm/aliquot")
 # Roles that Kubernetes itself makes.
 SYSTEM_ROLES = {("ClusterRole", "system:kube-scheduler"), ("ClusterRole", "system:volume-scheduler"),
                 ("Role", "extension-apiserver-authentication-reader")}
-CLUSTER_WIDE = {"ClusterRole", "ClusterRoleBinding", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
+CLUSTER_WIDE = {"ClusterRole", "ClusterRoleBinding", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
+                "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
 
 
 def files(folder, *suffixes):
@@ -36,10 +37,21 @@ def text(path):
         return f.read()
 
 
+def system_keys():
+    """POD_SYSTEM_KEYS of src/wire/annotation.h, in its order"""
+    header = text(os.path.join(ROOT, "src/wire/annotation.h"))
+    values = dict(re.findall(r'^#define (ANNOTATION_\w+) +"(.*)"', header, re.M))
+    return [values[name] for name in re.findall(r"^ +X\(\w+, (ANNOTATION_\w+)\)", header, re.M)]
+
+
+SYSTEM_KEYS = system_keys()
+
+
 class Case(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.base = kustomization(os.path.join(KUSTOMIZE, "base"))
+        cls.middle = kustomization(os.path.join(KUSTOMIZE, "before-1.30"))
         cls.older = kustomization(os.path.join(KUSTOMIZE, "older"))
 
     def of(self, kind, name=None):
@@ -212,7 +224,7 @@ class Contract(Case):
         self.assertIn("--evict-for-cards", subprocess.run([PROGRAM, "scheduler", "--help"], capture_output=True, text=True, check=True).stdout)
 
     def test_rules_are_documented(self):
-        page = text(os.path.join(ROOT, "docs/install.md"))
+        page = text(os.path.join(ROOT, "docs/install.md")).split("\n## Rights\n")[1]
         rows = [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| `aliquot-")]
         documented = {(row[0], row[1].replace("`", ""), row[2]) for row in rows}
         self.assertTrue(all(row[3] for row in rows))
@@ -253,16 +265,21 @@ class Webhooks(Case):
         both = ("CREATE", "UPDATE")
         for objects in (self.base, self.older):
             m, v = sorted(self.configurations(objects), key=lambda o: o["kind"])
-            self.assertEqual(self.matched(m), {("pods.aliquot.dev", "pods", "CREATE")})
+            keys = objects is self.base
+            self.assertEqual(self.matched(m), {("pods.aliquot.dev", "pods", "CREATE")} |
+                             ({("system-keys.aliquot.dev", "pods", "CREATE")} if keys else set()))
             self.assertEqual(self.matched(v), {("pods.aliquot.dev", "pods", op) for op in both} |
+                             ({("system-keys.aliquot.dev", resource, "UPDATE") for resource in ("pods", "pods/status")} if keys else set()) |
                              {("templates.aliquot.dev", t, op) for t in templates for op in both} |
                              {("cronjobs.aliquot.dev", "cronjobs", op) for op in both})
 
     def test_a_webhook_that_is_down_stops_nobody_else(self):
         for o in self.configurations(self.base):
             for hook in o["webhooks"]:
-                self.assertIn("asks-for-a-share", [c["name"] for c in hook["matchConditions"]])
-                self.assertEqual(hook["failurePolicy"], "Fail" if o["kind"].startswith("Mutating") else "Ignore")
+                keys = hook["name"] == "system-keys.aliquot.dev"
+                wanted = "asks-for-a-share" if not keys else "carries-system-keys" if o["kind"].startswith("Mutating") else "changes-system-keys"
+                self.assertIn(wanted, [c["name"] for c in hook["matchConditions"]])
+                self.assertEqual(hook["failurePolicy"], "Fail" if keys or o["kind"].startswith("Mutating") else "Ignore")
         for o in self.configurations(self.older):
             for hook in o["webhooks"]:
                 self.assertEqual(hook["failurePolicy"], "Ignore")
@@ -273,6 +290,8 @@ class Webhooks(Case):
         asks = set()
         for o in self.configurations(self.base):
             for hook in o["webhooks"]:
+                if hook["name"] == "system-keys.aliquot.dev":
+                    continue
                 (e,) = [c["expression"] for c in hook["matchConditions"] if c["name"] == "asks-for-a-share"]
                 e = " ".join(e.replace("object.spec.jobTemplate.spec.template.", "object.").replace("object.spec.template.", "object.").split())
                 e = e.replace("has(object.spec.jobTemplate.spec) && ", "").replace("has(object.spec.jobTemplate.spec.template) && ", "")
@@ -281,6 +300,59 @@ class Webhooks(Case):
         self.assertEqual(len(asks), 1, asks)
         for resource in ("gpu-mem", "gpu-core.percentage", "gpu-count"):
             self.assertIn(f"'aliyun.com/{resource}'", min(asks))
+
+
+class SystemKeys(Case):
+    """The list of src/wire/annotation.h stands in expressions, too."""
+
+    def expressions(self):
+        for o in self.base.values():
+            if o["kind"].endswith("WebhookConfiguration"):
+                for hook in o["webhooks"]:
+                    yield from ((o["kind"] + " " + hook["name"], c["expression"]) for c in hook["matchConditions"])
+            if o["kind"] == "ValidatingAdmissionPolicy":
+                spec = o["spec"]
+                for rule in spec.get("matchConditions", []) + spec.get("variables", []) + spec["validations"]:
+                    yield o["metadata"]["name"], rule["expression"]
+
+    def test_lists_are_whole(self):
+        self.assertEqual(len(SYSTEM_KEYS), 11)
+        found = {}
+        for where, e in self.expressions():
+            if SYSTEM_KEYS[0] in e:
+                self.assertNotIn(where, found)
+                found[where] = [key for key in re.findall(r"'([\w./-]+)'", e) if key in SYSTEM_KEYS or "gpushare" in key or "GPU_MEM" in key]
+        self.assertEqual(set(found), {"MutatingWebhookConfiguration system-keys.aliquot.dev", "aliquot-system-keys", "aliquot-own-pods",
+                                      "ValidatingWebhookConfiguration system-keys.aliquot.dev", "aliquot-own-bindings"})
+        for where, keys in found.items():
+            self.assertEqual(keys, SYSTEM_KEYS, where)
+
+    def test_where_there_are_policies(self):
+        def kinds(objects):
+            return {o["kind"] for o in objects.values() if "AdmissionPolicy" in o["kind"]}
+        self.assertEqual(kinds(self.base), {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
+        self.assertEqual(kinds(self.middle) | kinds(self.older), set())
+        self.assertEqual({k: o for k, o in self.base.items() if "AdmissionPolicy" not in o["kind"]}, self.middle)
+
+    def test_policies_are_bound(self):
+        for o in self.of("ValidatingAdmissionPolicy"):
+            name = o["metadata"]["name"]
+            self.assertEqual(o["spec"]["failurePolicy"], "Fail")
+            self.assertEqual(self.of("ValidatingAdmissionPolicyBinding", name)["spec"], {"policyName": name, "validationActions": ["Deny"]})
+
+    def test_policies_name_accounts_that_are_there(self):
+        accounts = {"system:serviceaccount:kube-system:" + o["metadata"]["name"] for o in self.of("ServiceAccount")}
+        source = text(os.path.join(ROOT, "src/admission/review.h"))
+        named = set(re.findall(r"system:serviceaccount:[\w:-]+", " ".join(e for _, e in self.expressions()) + source))
+        self.assertEqual(named, {"system:serviceaccount:kube-system:aliquot-scheduler", "system:serviceaccount:kube-system:aliquot-node"})
+        self.assertLessEqual(named, accounts)
+
+    def test_the_chart_finds_its_place(self):
+        """templates/objects.yaml appends systemAccounts where this text ends, in system-keys.yaml alone."""
+        policy = text(os.path.join(CHART, "objects/policies/system-keys.yaml"))
+        self.assertEqual(policy.count("aliquot-node']"), 1)
+        (accounts,) = [v for v in self.of("ValidatingAdmissionPolicy", "aliquot-system-keys")["spec"]["variables"] if v["name"] == "accounts"]
+        self.assertTrue(accounts["expression"].endswith("aliquot-node']"))
 
 
 class Programs(Case):
@@ -297,6 +369,17 @@ class Programs(Case):
                 self.assertEqual(p.returncode, 3, p.stdout)
                 self.assertIn("/nonexistent/kubeconfig", p.stdout)
 
+    def test_settings_that_only_the_chart_sets(self):
+        both = ["--max-pods-per-card=0", "--allow-mixed=true"]
+        for kind, name, more in (("DaemonSet", "gpushare-device-plugin-ds", ["--max-inst=4", "--prio-ratio=60", "--place-while-changing=true",
+                                                                             "--ignore-cgpu-disable"]),
+                                 ("Deployment", "aliquot-scheduler", ["--system-accounts=system:serviceaccount:kube-system:old"])):
+            for argument in both + more:
+                self.assertIn(argument.split("=")[0], text(os.path.join(CHART, "templates/node.yaml" if kind == "DaemonSet" else "templates/scheduler.yaml")))
+            p = self.run_args(self.container(kind, name)["args"] + both + more)
+            self.assertEqual(p.returncode, 3, p.stdout)
+            self.assertIn("/nonexistent/kubeconfig", p.stdout)
+
     def test_args_that_only_the_chart_sets(self):
         p = self.run_args(self.container("DaemonSet", "gpushare-device-plugin-ds")["args"] + ["--simulate=2xTesla-V100-SXM2-16GB:16160MiB"])
         self.assertEqual(p.returncode, 3, p.stdout)
@@ -304,14 +387,14 @@ class Programs(Case):
 
 class Text(Case):
     def test_no_registry(self):
-        """Where images come from is for each cluster to say."""
+        """Where images come from is for each cluster to say. The default is the name that `make image` gives its archive."""
         host = re.compile(r"\b[a-z0-9-]+(\.[a-z0-9-]+)*\.(io|com|cn|org|net|dev)(:\d+)?/[\w./-]+:(v?\d|latest)|registry\.|docker\.io|\bghcr\b|\bquay\b")
         for path in list(files(os.path.join(ROOT, "deploy"), ".yaml", ".json")) + [os.path.join(ROOT, "Dockerfile")]:
-            for number, line in enumerate(text(path).splitlines(), 1):
+            for number, line in enumerate(text(path).replace("docker.io/library/aliquot:", "aliquot:").splitlines(), 1):
                 self.assertIsNone(host.search(line), f"{path}:{number}: {line}")
 
-    def test_images_have_plain_names(self):
-        self.assertEqual({w["spec"]["template"]["spec"]["containers"][0]["image"] for w in self.workloads()}, {"aliquot", "kube-scheduler"})
+    def test_kube_scheduler_has_no_default(self):
+        self.assertEqual(self.container("Deployment", "aliquot-kube-scheduler")["image"], "kube-scheduler")
 
 
 class Values(Case):
@@ -355,12 +438,21 @@ class Values(Case):
         self.assertEqual([a for a in args if "policy" in a], [])
         self.assertEqual((values["hungKernel"], values["onHungKernel"], values["onComputeExcess"], values["onExcess"]), (10,) + 3 * ("report",))
         self.assertEqual([a for a in args if "hung" in a or "excess" in a], [])
+        self.assertEqual([values[key] for key in ("maxInst", "prioRatio", "maxPodsPerCard")], ["", "", ""])
+        self.assertEqual([values[key] for key in ("allowMixed", "placeWhileChanging", "ignoreCgpuDisable")], [False, False, False])
+        both = args + self.container("Deployment", "aliquot-scheduler")["args"]
+        self.assertEqual([a for a in both if re.search("max-|prio|mixed|changing|ignore|accounts", a)], [])
+        self.assertEqual([a for a in both if "device-access" in a], 2 * ["--device-access=cdi"])
+        self.assertEqual((values["systemAccounts"], values["admissionPolicies"]), ([], "auto"))
 
     def test_version(self):
         (chart,) = load(os.path.join(CHART, "Chart.yaml"))
         (values,) = load(os.path.join(CHART, "values.yaml"))
         version = subprocess.run([PROGRAM, "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()[1]
-        self.assertEqual((chart["version"], chart["appVersion"], values["images"]["aliquot"]), (version, version, "aliquot:" + version))
+        self.assertEqual((chart["version"], chart["appVersion"], values["images"]["aliquot"]), (version, version, "docker.io/library/aliquot:" + version))
+        images = {self.container(kind, name)["image"] for kind, name in
+                  (("DaemonSet", "gpushare-device-plugin-ds"), ("Deployment", "aliquot-scheduler"))}
+        self.assertEqual(images, {values["images"]["aliquot"]})
 
 
 if __name__ == "__main__":

@@ -186,7 +186,7 @@ resources:
 - {base}
 components: [{components}]
 images:
-- {{name: aliquot, newName: {name}, newTag: "{tag}"}}
+- {{name: docker.io/library/aliquot, newName: {name}, newTag: "{tag}"}}
 - {{name: kube-scheduler, newName: {scheduler_name}, newTag: "{scheduler_tag}"}}
 patches:
 - target: {{kind: DaemonSet, name: gpushare-device-plugin-ds}}

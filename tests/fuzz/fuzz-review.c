@@ -24,9 +24,10 @@ static void ask(ReviewTask task, Str body) {
         _cleanup_buf_ Buf out = BUF_NULL, again = BUF_NULL;
         ReviewVerdict verdict = REVIEW_VERDICTS_, same = REVIEW_VERDICTS_;
         Fault fault = FAULT_NULL;
-        int r = review_answer(task, body, &out, &verdict, &fault);
+        ReviewRules rules = {.accounts = STR("a,b"), .runtime_devices = true};
+        int r = review_answer(task, &rules, body, &out, &verdict, &fault);
 
-        assert(review_answer(task, body, &again, &same, NULL) == r);
+        assert(review_answer(task, &rules, body, &again, &same, NULL) == r);
         assert(same == verdict && str_eq(buf_str(&out), buf_str(&again)));
         if (r == REVIEW_E_MALFORMED) {
                 assert(fault.text[0] != '\0' && out.len == 0 && verdict == REVIEW_VERDICTS_);

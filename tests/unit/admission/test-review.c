@@ -5,6 +5,7 @@
 #include "admission/review.h"
 #include "base/base64.h"
 #include "test.h"
+#include "wire/object.h"
 
 #define LIMITS(members)    "\"resources\":{\"limits\":{" members "}}"
 #define MAIN(members)      "{\"name\":\"main\"," LIMITS(members) "}"
@@ -21,12 +22,19 @@
 #define CRON_JOB(template) "{\"spec\":{\"jobTemplate\":{\"spec\":{\"template\":" template "}}}}"
 #define PLAIN              "{\"name\":\"main\"}"
 
+static const ReviewRules no_rules;
+
 typedef struct Case {
         const char *operation, *group, *kind, *object, *old;
-        const char *why; /* it is refused; NULL: let in */
+        const char *why;          /* it is refused; NULL: let in */
+        const char *sub_resource; /* NULL: none */
+        const char *user;         /* members of userInfo; NULL: none */
+        bool runtime_devices;
 } Case;
 
 static char *ask(ReviewTask task, const Case *c, ReviewVerdict *ret) {
+        ReviewRules rules = {.accounts = STR("someone, system:serviceaccount:kube-system:old-plugin"),
+                             .runtime_devices = c->runtime_devices};
         Buf body = BUF_NULL, out = BUF_NULL;
         Fault fault = FAULT_NULL;
 
@@ -34,9 +42,11 @@ static char *ask(ReviewTask task, const Case *c, ReviewVerdict *ret) {
                 &body,
                 "{\"kind\":\"AdmissionReview\",\"apiVersion\":\"admission.k8s.io/v1\",\"request\":{\"uid\":"
                 "\"u-1\",\"kind\":{\"group\":\"%s\",\"version\":\"v1\",\"kind\":\"%s\"},\"operation\":\"%s\","
-                "\"userInfo\":{},\"object\":%s,\"oldObject\":%s,\"dryRun\":true,\"options\":null}}",
-                c->group, c->kind, c->operation, c->object ? c->object : "null", c->old ? c->old : "null");
-        if (review_answer(task, buf_str(&body), &out, ret, &fault) != 0)
+                "\"subResource\":\"%s\",\"userInfo\":{%s},\"object\":%s,\"oldObject\":%s,\"dryRun\":true,"
+                "\"options\":null}}",
+                c->group, c->kind, c->operation, c->sub_resource ? c->sub_resource : "",
+                c->user ? c->user : "", c->object ? c->object : "null", c->old ? c->old : "null");
+        if (review_answer(task, &rules, buf_str(&body), &out, ret, &fault) != 0)
                 TEST_FAIL_("%s", fault.text);
         buf_done(&body);
         ASSERT_CONTAINS(out.data, "{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\","
@@ -238,7 +248,7 @@ static void subresources_pass(void) {
         _cleanup_buf_ Buf out = BUF_NULL;
         ReviewVerdict verdict;
 
-        ASSERT_OK(review_answer(REVIEW_VALIDATE, str_from(body), &out, &verdict, NULL));
+        ASSERT_OK(review_answer(REVIEW_VALIDATE, &no_rules, str_from(body), &out, &verdict, NULL));
         ASSERT_INT(verdict, REVIEW_ALLOWED);
 }
 
@@ -298,6 +308,194 @@ static void gives_the_scheduler(void) {
         }
 }
 
+/* ---- system keys ---- */
+
+#define ANNOTATED(annotations, m)                                                                            \
+        "{\"metadata\":{\"namespace\":\"default\",\"name\":\"p\",\"annotations\":{" annotations              \
+        "}}," SPEC("", m) "}"
+#define ASSIGNED(v) "\"scheduler.framework.gpushare.assigned\":\"" v "\""
+#define CORE_KEY(v) "\"gpushare.alibabacloud.com/core-percentage\":\"" v "\""
+#define USER_KEYS                                                                                            \
+        "\"aliquot.dev/gpu-type\":\"a\",\"aliquot.dev/gpu-uuid\":\"b\",\"aliquot.dev/gpu-mem\":\"3\","       \
+        "\"aliquot.dev/gpu-core\":\"5\",\"aliquot.dev/gang\":\"g\",\"x\":\"y\""
+#define REMOVE(path) "{\"op\":\"remove\",\"path\":\"/metadata/annotations/" path "\"}"
+#define SCHEDULER    "{\"op\":\"add\",\"path\":\"/spec/schedulerName\",\"value\":\"ack-co-scheduler\"}"
+#define WARNING(key) "annotation " key " is set by the scheduler; it was removed"
+
+static void assert_patch(const char *answer, const char *wanted) {
+        _cleanup_buf_ Buf patch = BUF_NULL;
+        const char *at = strstr(answer, "\"patch\":\"");
+
+        if (!wanted) {
+                ASSERT_TRUE(at == NULL);
+                return;
+        }
+        if (!at)
+                TEST_FAIL_("no patch: %s", answer);
+        ASSERT_TRUE(base64_decode((Str){at + 9, strcspn(at + 9, "\"")}, &patch));
+        ASSERT_STR(buf_str(&patch), str_from(wanted));
+}
+
+static void removes_system_keys_from_new_pods(void) {
+        static const struct {
+                const char *object, *patch, *warnings;
+        } cases[] = {
+                {ANNOTATED(ASSIGNED("true"), PLAIN), "[" REMOVE("scheduler.framework.gpushare.assigned") "]",
+                 "[\"" WARNING("scheduler.framework.gpushare.assigned") "\"]"},
+                {ANNOTATED(USER_KEYS "," CORE_KEY("{}") "," ASSIGNED("x"), MAIN(MEM("2"))),
+                 "[" REMOVE("scheduler.framework.gpushare.assigned") "," REMOVE(
+                         "gpushare.alibabacloud.com~1core-percentage") "," SCHEDULER "]",
+                 "[\"" WARNING("scheduler.framework.gpushare.assigned") "\",\"" WARNING(
+                         "gpushare.alibabacloud.com/core-percentage") "\"]"},
+                {ANNOTATED("\"kubernetes.io/config.mirror\":\"x\"," ASSIGNED("true"), PLAIN),
+                 "[" REMOVE("scheduler.framework.gpushare.assigned") "]",
+                 "[\"" WARNING("scheduler.framework.gpushare.assigned") "\"]"},
+                /* A pod that the rest of the program cannot decode. */
+                {"{\"metadata\":{\"annotations\":{" ASSIGNED("true") "}},\"spec\":{\"containers\":7}}",
+                 "[" REMOVE("scheduler.framework.gpushare.assigned") "]",
+                 "[\"" WARNING("scheduler.framework.gpushare.assigned") "\"]"},
+                {ANNOTATED(USER_KEYS, MAIN(MEM("2"))), "[" SCHEDULER "]", NULL},
+                {ANNOTATED(USER_KEYS, PLAIN), NULL, NULL},
+                {ANNOTATED(ASSIGNED(""), PLAIN), NULL, NULL},
+                {"{\"metadata\":{\"annotations\":null}}", NULL, NULL},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                ReviewVerdict verdict;
+                _cleanup_free_ char *answer =
+                        ask(REVIEW_MUTATE, &(Case){"CREATE", "", "Pod", cases[i].object}, &verdict);
+
+                ASSERT_CONTAINS(answer, "\"allowed\":true");
+                ASSERT_INT(verdict, cases[i].patch ? REVIEW_PATCHED : REVIEW_ALLOWED);
+                assert_patch(answer, cases[i].patch);
+                if (cases[i].warnings)
+                        ASSERT_CONTAINS(answer, cases[i].warnings);
+                else
+                        ASSERT_TRUE(!strstr(answer, "\"warnings\""));
+        }
+}
+
+static void removes_each_system_key(void) {
+        for (size_t i = 0; i < POD_SYSTEM_KEYS_COUNT; i++) {
+                Str key = pod_system_key_names[i];
+                _cleanup_buf_ Buf object = BUF_NULL, warning = BUF_NULL;
+                ReviewVerdict verdict;
+                char *answer;
+
+                buf_appendf(&object, "{\"metadata\":{\"annotations\":{\"" STR_FMT "\":\"-1\"}}}",
+                            STR_ARG(key));
+                buf_appendf(&warning, "[\"annotation " STR_FMT " is set by the scheduler; it was removed\"]",
+                            STR_ARG(key));
+                answer = ask(REVIEW_MUTATE, &(Case){"CREATE", "", "Pod", object.data}, &verdict);
+                ASSERT_INT(verdict, REVIEW_PATCHED);
+                ASSERT_CONTAINS(answer, warning.data);
+                free(answer);
+        }
+}
+
+static void a_subresource_is_not_patched(void) {
+        ReviewVerdict verdict;
+        _cleanup_free_ char *answer = ask(
+                REVIEW_MUTATE,
+                &(Case){"CREATE", "", "Pod", ANNOTATED(ASSIGNED("true"), PLAIN), .sub_resource = "binding"},
+                &verdict);
+
+        ASSERT_INT(verdict, REVIEW_ALLOWED);
+        ASSERT_TRUE(!strstr(answer, "warnings"));
+}
+
+#define USER(name, groups)    "\"username\":\"" name "\",\"groups\":[" groups "]"
+#define SERVICE_ACCOUNT(name) USER("system:serviceaccount:kube-system:" name, "\"system:serviceaccounts\"")
+#define MUST_NOT(was, is, user)                                                                              \
+        "pod default/p: annotation scheduler.framework.gpushare.assigned is \"" was                          \
+        "\", must not become \"" is "\": aliquot's scheduler and node agent write it, and user \"" user      \
+        "\" is none of the system accounts (--system-accounts)"
+
+static void only_system_accounts_change_system_keys(void) {
+        static const char bare[] = ANNOTATED("", PLAIN), no[] = ANNOTATED(ASSIGNED("false"), PLAIN),
+                          empty[] = ANNOTATED(ASSIGNED(""), PLAIN),
+                          yes[] = ANNOTATED(ASSIGNED("true") "," USER_KEYS, PLAIN);
+        static const char undecodable[] =
+                "{\"metadata\":{\"namespace\":\"default\",\"name\":\"p\",\"annotations\":{" ASSIGNED(
+                        "true") "}},\"spec\":7}";
+        static const Case cases[] = {
+                {"UPDATE", "", "Pod", yes, no, MUST_NOT("false", "true", "eve"), NULL, USER("eve", "")},
+                {"UPDATE", "", "Pod", yes, no, MUST_NOT("false", "true", "eve"), "status", USER("eve", "")},
+                {"UPDATE", "", "Pod", bare, no, MUST_NOT("false", "", "eve"), NULL, USER("eve", "\"devs\"")},
+                {"UPDATE", "", "Pod", undecodable, no, MUST_NOT("false", "true", "eve"), NULL,
+                 USER("eve", "")},
+                {"UPDATE", "", "Pod", yes, no, MUST_NOT("false", "true", ""), NULL, NULL},
+                {"UPDATE", "", "Pod", yes, no, MUST_NOT("false", "true", "system:masters"), NULL,
+                 USER("system:masters", "")},
+                {"UPDATE", "", "Pod", yes, no,
+                 MUST_NOT("false", "true", "system:serviceaccount:default:aliquot-node"), NULL,
+                 USER("system:serviceaccount:default:aliquot-node", "")},
+                {"UPDATE", "", "Pod", yes, yes, NULL, NULL, USER("eve", "")},
+                {"UPDATE", "", "Pod", empty, bare, NULL, NULL, USER("eve", "")},
+                {"UPDATE", "", "Pod", ANNOTATED(ASSIGNED("true"), PLAIN), yes, NULL, NULL, USER("eve", "")},
+                {"UPDATE", "", "Pod", yes, no, NULL, "resize", USER("eve", "")},
+                {"UPDATE", "", "Pod", yes, no, NULL, NULL, SERVICE_ACCOUNT("aliquot-node")},
+                {"UPDATE", "", "Pod", yes, no, NULL, "status", SERVICE_ACCOUNT("aliquot-scheduler")},
+                {"UPDATE", "", "Pod", yes, no, NULL, NULL, SERVICE_ACCOUNT("old-plugin")},
+                {"UPDATE", "", "Pod", yes, no, NULL, NULL, USER("someone", "")},
+                {"UPDATE", "", "Pod", yes, no, NULL, NULL, USER("root", "\"a\",\"system:masters\"")},
+                /* A new pod has lost its keys to the other task. */
+                {"CREATE", "", "Pod", yes, NULL, NULL, NULL, USER("eve", "")},
+                {"UPDATE", "apps", "Deployment", DEPLOYMENT(ANNOTATED(ASSIGNED("true"), PLAIN)),
+                 DEPLOYMENT(ANNOTATED("", PLAIN)), NULL, NULL, USER("eve", "")},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++)
+                assert_judged(&cases[i]);
+}
+
+static void long_keys_are_cut(void) {
+        char value[400], object[1024], why[512];
+
+        memset(value, 'x', sizeof value - 1);
+        value[sizeof value - 1] = '\0';
+        (void) snprintf(object, sizeof object,
+                        "{\"metadata\":{\"namespace\":\"default\",\"name\":\"p\",\"annotations\":{" ASSIGNED(
+                                "%s") "}}}",
+                        value);
+        (void) snprintf(why, sizeof why, MUST_NOT("", "%.64s", "eve"), value);
+        assert_judged(&(Case){"UPDATE", "", "Pod", object, ANNOTATED("", PLAIN), why, NULL, USER("eve", "")});
+}
+
+/* ---- NVIDIA_VISIBLE_DEVICES ---- */
+
+#define VISIBLE(value)  "\"env\":[{\"name\":\"NVIDIA_VISIBLE_DEVICES\",\"value\":\"" value "\"}]"
+#define ENV_MAIN(value) "{\"name\":\"main\"," VISIBLE(value) "," LIMITS(MEM("2")) "}"
+#define NOT_VISIBLE(path, list, name, value)                                                                 \
+        path "spec." list ".env: container \"" name "\": NVIDIA_VISIBLE_DEVICES is \"" value                 \
+             "\", must not be set in a pod with a share of a GPU: the node agent sets it"
+
+static void visible_devices_are_the_agents(void) {
+        static const Case cases[] = {
+                {"CREATE", "", "Pod", POD("", ENV_MAIN("all")), NULL,
+                 NOT_VISIBLE("", "containers[0]", "main", "all"), .runtime_devices = true},
+                {"CREATE", "", "Pod", POD("", ENV_MAIN("all")), NULL, NULL, .runtime_devices = false},
+                {"CREATE", "", "Pod", POD("", ENV_MAIN("")), NULL,
+                 NOT_VISIBLE("", "containers[0]", "main", ""), .runtime_devices = true},
+                {"CREATE", "", "Pod",
+                 POD_WITH("\"initContainers\":[{\"name\":\"i\"," VISIBLE("0") "}],", MAIN(MEM("2"))), NULL,
+                 NOT_VISIBLE("", "initContainers[0]", "i", "0"), .runtime_devices = true},
+                {"CREATE", "apps", "Deployment", DEPLOYMENT(POD("", ENV_MAIN("all"))), NULL,
+                 NOT_VISIBLE("spec.template.", "containers[0]", "main", "all"), .runtime_devices = true},
+                {"UPDATE", "apps", "Deployment", DEPLOYMENT(POD("", ENV_MAIN("all"))),
+                 DEPLOYMENT(POD("", MAIN(MEM("2")))),
+                 NOT_VISIBLE("spec.template.", "containers[0]", "main", "all"), .runtime_devices = true},
+                {"UPDATE", "apps", "Deployment", DEPLOYMENT_2(POD("", ENV_MAIN("all"))),
+                 DEPLOYMENT(POD("", ENV_MAIN("all"))), NULL, .runtime_devices = true},
+                {"CREATE", "", "Pod", POD("", "{\"name\":\"main\"," VISIBLE("all") "}"), NULL, NULL,
+                 .runtime_devices = true},
+                {"CREATE", "", "Pod", POD("", MAIN(MEM("2"))), NULL, NULL, .runtime_devices = true},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++)
+                assert_judged(&cases[i]);
+}
+
 static void refuses_what_is_no_review(void) {
 #define HEAD "{\"kind\":\"AdmissionReview\",\"apiVersion\":\"admission.k8s.io/v1\""
         static const struct {
@@ -322,7 +520,8 @@ static void refuses_what_is_no_review(void) {
                 ReviewVerdict verdict = REVIEW_VERDICTS_;
                 Fault fault = FAULT_NULL;
 
-                ASSERT_INT(review_answer(REVIEW_VALIDATE, str_from(cases[i].body), &out, &verdict, &fault),
+                ASSERT_INT(review_answer(REVIEW_VALIDATE, &no_rules, str_from(cases[i].body), &out, &verdict,
+                                         &fault),
                            REVIEW_E_MALFORMED);
                 ASSERT_CONTAINS(fault.text, cases[i].why);
                 ASSERT_INT(out.len, 0);
@@ -336,7 +535,7 @@ static void uid_at_the_limit(void) {
                 ReviewVerdict verdict;
 
                 buf_appendf(&body, HEAD ",\"request\":{\"uid\":\"%0*d\"}}", (int) n, 0);
-                ASSERT_INT(review_answer(REVIEW_MUTATE, buf_str(&body), &out, &verdict, NULL),
+                ASSERT_INT(review_answer(REVIEW_MUTATE, &no_rules, buf_str(&body), &out, &verdict, NULL),
                            n == 256 ? 0 : REVIEW_E_MALFORMED);
         }
 }
@@ -364,6 +563,9 @@ int main(void) {
         return TEST_MAIN(TEST(refuses_what_can_never_run), TEST(lets_mirror_pods_in), TEST(judges_templates),
                          TEST(other_kinds_pass), TEST(an_update_is_judged_by_what_it_changes),
                          TEST(subresources_pass), TEST(refuses_what_it_cannot_read_if_it_is_ours),
-                         TEST(gives_the_scheduler), TEST(refuses_what_is_no_review), TEST(uid_at_the_limit),
-                         TEST(long_values_are_cut));
+                         TEST(gives_the_scheduler), TEST(removes_system_keys_from_new_pods),
+                         TEST(removes_each_system_key), TEST(a_subresource_is_not_patched),
+                         TEST(only_system_accounts_change_system_keys), TEST(long_keys_are_cut),
+                         TEST(visible_devices_are_the_agents), TEST(refuses_what_is_no_review),
+                         TEST(uid_at_the_limit), TEST(long_values_are_cut));
 }

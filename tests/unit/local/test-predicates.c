@@ -94,8 +94,23 @@ static void leaves_our_resources_to_the_extender(void) {
                 json_pack("{s:o}", "spec", json_loads(ASKS("limits", "\"cpu\":1"), 0, NULL));
 
         check(ASKS("limits", "\"aliyun.com/gpu-mem\":4000"), NODE, "{}", "");
+        check(ASKS("limits", "\"aliyun.com/gpu-core.percentage\":4000"), NODE, "{}", "");
         ASSERT_TRUE(predicates_is_managed(ours)); /* named, whatever the amount is */
         ASSERT_FALSE(predicates_is_managed(other));
+}
+
+/* No device plugin offers it, and the extender counts no cards: kube-scheduler and the kubelet hold it to what the node says. */
+static void counts_cards_among_the_limits(void) {
+        static const char node[] = "{\"status\":{\"allocatable\":{\"aliyun.com/gpu-count\":\"4\"}}}",
+                          pod[] = ASKS("limits", "\"aliyun.com/gpu-mem\":2,\"aliyun.com/gpu-count\":2");
+        static const char words[] = "Insufficient aliyun.com/gpu-count";
+        _cleanup_json_ json_t *managed =
+                json_pack("{s:o}", "spec", json_loads(ASKS("limits", "\"aliyun.com/gpu-count\":2"), 0, NULL));
+
+        check(pod, node, "{\"aliyun.com/gpu-count\":2000}", "");
+        check(pod, node, "{\"aliyun.com/gpu-count\":3000}", words);
+        check(pod, NODE, "{}", words); /* a node that does not say it */
+        ASSERT_TRUE(predicates_is_managed(managed));
 }
 
 static void counts_init_containers_by_maximum(void) {
@@ -122,5 +137,5 @@ static void counts_init_containers_by_maximum(void) {
 int main(void) {
         return TEST_MAIN(TEST(selects_nodes_by_labels), TEST(matches_affinity_terms), TEST(respects_taints),
                          TEST(adds_up_resources), TEST(leaves_our_resources_to_the_extender),
-                         TEST(counts_init_containers_by_maximum));
+                         TEST(counts_cards_among_the_limits), TEST(counts_init_containers_by_maximum));
 }

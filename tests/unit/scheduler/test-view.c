@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "fixture.h"
+#include "share/placement.h"
 
 static View *view_with(const char *const nodes[], size_t n) {
         View *v;
@@ -578,19 +579,44 @@ static void the_directory_keeps_its_names(void) {
         ASSERT_INT(directory_put(d, STR(""), NULL, &n), -E2BIG);
 }
 
+/* A ceiling of the installation counts like the node's own annotation, and that goes before it. */
+static void settings_of_the_installation_hold(void) {
+        _cleanup_(view_freep) View *v = view_with(NULL, 0);
+        Request request = {.mem = 1, .cards = 1};
+        Refusal refusal;
+
+        ASSERT_OK(node_defaults_set(&v->defaults, NODE_MAX_PODS, "1", NULL));
+        feed(v, VIEW_NODES, REFLECTOR_ADDED, node_json("n1", "cgpu", 30, 1, ""));
+        feed(v, VIEW_NODES, REFLECTOR_ADDED,
+             node_json("n2", "cgpu", 30, 1, ",\"annotations\":{\"aliquot.dev/max-pods-per-card\":\"2\"}"));
+        for (unsigned i = 1; i <= 2; i++) {
+                char name[8], node[8];
+
+                (void) snprintf(name, sizeof name, "p%u", i);
+                (void) snprintf(node, sizeof node, "n%u", i);
+                feed(v, VIEW_PODS, REFLECTOR_ADDED,
+                     pod_json(name, .mem = "4", .node = node, .allocation = "{\\\"0\\\":{\\\"0\\\":4}}"));
+        }
+        ASSERT_INT(placement_check(directory_find(v->directory, STR("n1"))->ledger_node, &request, &refusal),
+                   PLACEMENT_E_REFUSED);
+        ASSERT_INT(refusal.code, REFUSAL_PODS_PER_CARD);
+        ASSERT_INT(placement_check(directory_find(v->directory, STR("n2"))->ledger_node, &request, &refusal),
+                   0);
+}
+
 int main(void) {
-        return TEST_MAIN(TEST(is_in_sync_after_both_lists), TEST(follows_a_pod_through_its_life),
-                         TEST(deletion_frees), TEST(a_pod_without_annotation_is_pending),
-                         TEST(pods_of_others_are_not_kept),
-                         TEST(two_pods_that_claim_the_same_slice_both_count),
-                         TEST(annotations_say_where_and_limits_how_much),
-                         TEST(what_differs_is_told_once_and_again_when_it_changes),
-                         TEST(a_list_drops_what_did_not_come_by),
-                         TEST(an_unreadable_object_in_a_list_keeps_everything), TEST(nodes_come_and_go),
-                         TEST(one_wrong_key_does_not_blind_us_to_the_node),
-                         TEST(wrong_keys_are_told_where_no_agent_reports_them),
-                         TEST(unserved_modes_are_told_once), TEST(late_events_do_not_take_a_bound_pods_grant),
-                         TEST(configmaps_fence_cards), TEST(each_entry_of_a_fence_is_judged_by_itself),
-                         TEST(a_fence_that_was_never_good_fences_nothing),
-                         TEST(a_restart_arrives_at_the_same_sums), TEST(the_directory_keeps_its_names));
+        return TEST_MAIN(
+                TEST(is_in_sync_after_both_lists), TEST(follows_a_pod_through_its_life), TEST(deletion_frees),
+                TEST(a_pod_without_annotation_is_pending), TEST(pods_of_others_are_not_kept),
+                TEST(two_pods_that_claim_the_same_slice_both_count),
+                TEST(annotations_say_where_and_limits_how_much),
+                TEST(what_differs_is_told_once_and_again_when_it_changes),
+                TEST(a_list_drops_what_did_not_come_by),
+                TEST(an_unreadable_object_in_a_list_keeps_everything), TEST(nodes_come_and_go),
+                TEST(one_wrong_key_does_not_blind_us_to_the_node),
+                TEST(wrong_keys_are_told_where_no_agent_reports_them), TEST(unserved_modes_are_told_once),
+                TEST(late_events_do_not_take_a_bound_pods_grant), TEST(configmaps_fence_cards),
+                TEST(each_entry_of_a_fence_is_judged_by_itself),
+                TEST(a_fence_that_was_never_good_fences_nothing), TEST(a_restart_arrives_at_the_same_sums),
+                TEST(the_directory_keeps_its_names), TEST(settings_of_the_installation_hold));
 }
