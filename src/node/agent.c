@@ -177,6 +177,7 @@ Agent *agent_free(Agent *a) {
         sd_event_source_disable_unref(a->list_again);
         sd_event_source_disable_unref(a->last_wait);
         free(a->node_uid);
+        free(a->node_text);
         free(a->checkpoint);
         free(a->pod_resources_socket);
         free(a->records_dir);

@@ -93,28 +93,22 @@ static void on_node_object(void *userdata, ReflectorEvent event, Str object) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Fault fault = FAULT_NULL;
         Agent *a = userdata;
-        bool decoded;
         Node node;
         int r;
 
         if (event == REFLECTOR_DELETED)
                 return; /* the kubelet makes it again; what it said stays in force until then */
         r = node_decode(object, &arena, &node, &fault);
-        decoded = r == 0;
         if (r == 0 && !str_eq(node.meta.name, str_from(a->o.node_name)))
                 return;
-        if (r == 0)
-                r = roster_node(&a->roster, &node, &fault);
-        if (r != 0 && str_is_empty(str_from(fault.text)))
-                (void) fault_set(&fault, 0, "out of memory");
-        if (fault.text[0] != '\0')
-                log_warning("node: %s", fault.text);
-        if (!decoded)
-                return;
-        if (!a->node_uid)
+        if (r == 0 && !a->node_uid)
                 a->node_uid = str_dup(node.meta.uid);
-        agent_tell_waiting(a);
-        agent_take_node(a, &node);
+        if (r == 0) {
+                agent_tell_waiting(a);
+                r = agent_take_node(a, &node, object, event == REFLECTOR_LISTED);
+        }
+        if (r != 0)
+                log_warning("node: %s", fault.text[0] ? fault.text : "out of memory");
 }
 
 static void on_nodes_end(void *userdata) {

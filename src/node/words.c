@@ -21,6 +21,18 @@ static AgentWarning *warning_of(Agent *a, const char *reason) {
         return w;
 }
 
+void agent_tell_node(Agent *a, const char *reason, const char *note) {
+        log_warning("%s: %s", reason, note);
+        if (!a->node_uid)
+                return; /* no memory for it: the log has it */
+        kube_event(a->recorder, &(KubeEvent){.kind = "Node",
+                                             .name = str_from(a->o.node_name),
+                                             .uid = str_from(a->node_uid),
+                                             .type = "Warning",
+                                             .reason = reason,
+                                             .note = note});
+}
+
 void agent_tell_waiting(Agent *a) {
         for (size_t i = 0; a->node_uid && i < WARNINGS_MAX; i++) {
                 AgentWarning *w = &a->warnings[i];
@@ -28,13 +40,7 @@ void agent_tell_waiting(Agent *a) {
                 if (!w->reason || w->told)
                         continue;
                 w->told = true;
-                log_warning("%s: %s", w->reason, w->note.text);
-                kube_event(a->recorder, &(KubeEvent){.kind = "Node",
-                                                     .name = str_from(a->o.node_name),
-                                                     .uid = str_from(a->node_uid),
-                                                     .type = "Warning",
-                                                     .reason = w->reason,
-                                                     .note = w->note.text});
+                agent_tell_node(a, w->reason, w->note.text);
         }
 }
 
@@ -271,56 +277,81 @@ bool agent_tell_foreign(void *userdata, const BoardForeign *foreign) {
 
 /* ---- the node object ---- */
 
-static void list_holders(const Agent *a, Buf *out) {
-        size_t named = 0, more = 0;
+static int compare_pods(const void *a, const void *b) {
+        const RosterPod *const *x = a, *const *y = b;
+        int order = strcmp((*x)->namespace_, (*y)->namespace_);
 
-        for (const RosterPod *pod = a->roster.pods; pod; pod = pod->hh.next) {
-                if (!pod->grant)
-                        continue;
-                if (named == HOLDERS_NAMED) {
-                        more++;
-                        continue;
-                }
-                buf_appendf(out, "%s%s/%s", named++ > 0 ? ", " : "", pod->namespace_, pod->name);
-        }
-        if (more > 0)
-                buf_appendf(out, " and %zu more", more);
-        if (dying_count(a->dying) > 0)
-                buf_appendf(out, "%s%zu that are gone but whose processes are not", named > 0 ? ", and " : "",
-                            dying_count(a->dying));
+        return order != 0 ? order : strcmp((*x)->name, (*y)->name);
 }
 
-/* Why something waits, in one sentence; "" when nothing does. Returns the condition's reason. */
-static const char *explain_pending(const Agent *a, Fault *ret) {
-        _cleanup_buf_ Buf holders = BUF_NULL, now = BUF_NULL, wanted = BUF_NULL;
+/* Sorted, so that the text changes with the holders only, and not with the order in which pods were last updated. */
+static void list_holders(const Agent *a, Buf *out) {
+        size_t n = 0, n_dying = dying_count(a->dying);
+        const RosterPod **holders = calloc(HASH_COUNT(a->roster.pods) + 1, sizeof *holders);
 
+        if (!holders) {
+                out->broken = true;
+                return;
+        }
+        for (const RosterPod *pod = a->roster.pods; pod; pod = pod->hh.next)
+                if (pod->grant)
+                        holders[n++] = pod;
+        qsort(holders, n, sizeof *holders, compare_pods);
+        for (size_t i = 0; i < n && i < HOLDERS_NAMED; i++)
+                buf_appendf(out, "%s%s/%s", i > 0 ? ", " : "", holders[i]->namespace_, holders[i]->name);
+        if (n > HOLDERS_NAMED)
+                buf_appendf(out, " and %zu more", n - HOLDERS_NAMED);
+        if (n_dying > 0)
+                buf_appendf(out, "%s%zu deleted pods whose processes still run", n > 0 ? ", and " : "",
+                            n_dying);
+        free(holders);
+}
+
+static void explain_mode(const Agent *a, Fault *ret) {
+        (void) fault_set(
+                ret, 0,
+                "label " LABEL_SCHEDULE " asks for mode %s: mode %s stays in force until the last "
+                "slice is gone, and %s",
+                share_mode_to_string(a->terms.wanted_mode), share_mode_to_string(a->terms.mode),
+                a->terms.place_while_changing
+                        ? "new pods are placed in it meanwhile (annotation " ANNOTATION_PLACE_WHILE_CHANGING
+                          ")"
+                        : "no new pod is placed meanwhile");
+}
+
+static void explain_unit(const Agent *a, Fault *ret) {
+        _cleanup_buf_ Buf now = BUF_NULL, wanted = BUF_NULL;
+
+        memory_unit_format(a->terms.unit, &now);
+        memory_unit_format(a->terms.wanted_unit, &wanted);
+        (void) fault_set(
+                ret, 0, "%s asks for unit %.*s: %s; %.*s stays in force until the last slice is gone",
+                a->terms.users_unit ? "annotation " ANNOTATION_UNIT : "option --gpu-mem-unit",
+                STR_ARG(buf_str(&wanted)),
+                a->terms.drain ? "no new pod is placed meanwhile (annotation " ANNOTATION_UNIT_CHANGE ")"
+                               : "refused while slices are held, and new pods go on being placed (to stop "
+                                 "them set annotation " ANNOTATION_UNIT_CHANGE " to drain)",
+                STR_ARG(buf_str(&now)));
+}
+
+/* The change that waits, or the unit that is refused, without the holders. Returns the condition's reason; "": nothing. */
+static const char *explain_pending(const Agent *a, Fault *ret) {
         if (a->unit_fault.text[0] != '\0' || a->wanted_fault.text[0] != '\0') {
                 *ret = a->unit_fault.text[0] != '\0' ? a->unit_fault : a->wanted_fault;
                 return "GPUMemoryUnitRefused";
         }
         if (!terms_pending(&a->terms) || !a->roster.synced)
                 return "";
-        list_holders(a, &holders);
         if (a->terms.mode != a->terms.wanted_mode) {
-                (void) fault_set(
-                        ret, 0,
-                        "label " LABEL_SCHEDULE
-                        " asks for mode %s, mode %s stays until the last slice is gone; held by %.*s",
-                        share_mode_to_string(a->terms.wanted_mode), share_mode_to_string(a->terms.mode),
-                        STR_ARG(buf_str(&holders)));
+                explain_mode(a, ret);
                 return "GPUShareModeKept";
         }
-        memory_unit_format(a->terms.unit, &now);
-        memory_unit_format(a->terms.wanted_unit, &wanted);
-        (void) fault_set(
-                ret, 0,
-                "gpu-mem unit %.*s is asked for, %.*s stays until the last slice is gone; held by %.*s",
-                STR_ARG(buf_str(&wanted)), STR_ARG(buf_str(&now)), STR_ARG(buf_str(&holders)));
-        return "GPUMemoryUnitKept";
+        explain_unit(a, ret);
+        return a->terms.drain ? "GPUMemoryUnitDraining" : "GPUMemoryUnitKept";
 }
 
 typedef struct Texts {
-        Buf name, mem, count, cards, unit, held, gpu_count;
+        Buf name, mem, count, cards, unit, held, gpu_count, stopping, pending, wrong;
 } Texts;
 
 static void texts_done(Texts *t) {
@@ -331,6 +362,9 @@ static void texts_done(Texts *t) {
         buf_done(&t->unit);
         buf_done(&t->held);
         buf_done(&t->gpu_count);
+        buf_done(&t->stopping);
+        buf_done(&t->pending);
+        buf_done(&t->wrong);
 }
 
 enum { LABEL_MAX = 63 };
@@ -355,25 +389,78 @@ static void write_texts(const Agent *a, Texts *t) {
         buf_appendf(&t->mem, "%uMiB", first->mib);
         buf_append_u64(&t->count, a->cards.n);
         cards_format(a->inventory.infos, a->inventory.cards.n, &t->cards);
-        memory_unit_format(a->terms.unit, &t->unit);
 }
 
 static const char *text_of(const Buf *b) {
         return b->len > 0 && !b->broken ? b->data : "";
 }
 
+static void write_pending(Agent *a, Texts *t, NodeWords *words) {
+        _cleanup_buf_ Buf holders = BUF_NULL;
+        Fault change = FAULT_NULL, note = FAULT_NULL;
+        const char *reason = explain_pending(a, &change);
+        bool held = reason[0] != '\0' && strcmp(reason, "GPUMemoryUnitRefused") != 0;
+
+        if (held)
+                list_holders(a, &holders);
+        buf_appendf(&t->pending, "%s%s" STR_FMT, change.text, held ? "; held by " : "",
+                    STR_ARG(buf_str(&holders)));
+        t->pending.broken |= holders.broken;
+        if (t->pending.broken)
+                return; /* no memory: it is said with the next change */
+        words->conditions[CONDITION_CHANGE_PENDING] = (ConditionWords){reason, text_of(&t->pending)};
+        if (strcmp(a->change_said.text, change.text) == 0)
+                return;
+        a->change_said = change; /* one Event for a change that waits, not for each holder that goes */
+        (void) fault_set(&note, 0, "%s", text_of(&t->pending));
+        if (reason[0] != '\0')
+                agent_tell(a, reason, &note);
+}
+
+static bool is_refused(const Agent *a) {
+        return !a->offers && a->unit_fault.text[0] != '\0';
+}
+
+/* A node that offers nothing because of its unit says so where the scheduler reads why it may not place there. */
+static void write_stopping(const Agent *a, Texts *t) {
+        if (is_refused(a))
+                buf_append_str(&t->stopping, str_from(a->unit_fault.text));
+        else
+                terms_write_stopping(&a->terms, &t->stopping);
+}
+
+static void write_in_force(const Agent *a, Texts *t, NodeWords *words) {
+        bool sharing = share_mode_has_memory(a->terms.mode);
+
+        memory_unit_format(a->terms.unit, &t->unit);
+        words->mode_in_force = sharing ? share_mode_to_string(a->terms.mode) : "";
+        words->unit_in_force = sharing && !is_refused(a) ? text_of(&t->unit) : "";
+        write_stopping(a, t);
+        if (a->roster.synced || !sharing)
+                words->change_pending = sharing ? text_of(&t->stopping) : "";
+}
+
+static void write_misconfigured(const Agent *a, Texts *t, NodeWords *words) {
+        if (!a->keys_known)
+                return;
+        keys_write_wrong(&a->keys, &t->wrong);
+        if (!t->wrong.broken)
+                words->conditions[CONDITION_MISCONFIGURED] =
+                        (ConditionWords){t->wrong.len > 0 ? "InvalidKey" : "", text_of(&t->wrong)};
+}
+
 void agent_publish(Agent *a) {
         _cleanup_(texts_done) Texts t = {0};
-        Fault why = FAULT_NULL;
         NodeWords words = {0};
         bool sharing = share_mode_has_memory(a->terms.mode);
 
-        words.condition_reason = explain_pending(a, &why);
-        words.condition_message = why.text;
+        write_pending(a, &t, &words);
+        write_misconfigured(a, &t, &words);
+        write_in_force(a, &t, &words);
         dying_write(a->dying, &t.held);
         words.held_slices = text_of(&t.held);
-        /* Said of every sharing node, because the DaemonSet stays where the label is: when somebody removes the mode's
-         * label, the node keeps its mode, and its agent must not go (the kubelet would refuse each pod from then on). */
+        /* On every sharing node, because the DaemonSet stays where this label is: when the mode's label is removed the node
+         * keeps its mode, and without its agent the kubelet would refuse each pod from then on. */
         if (a->roster.synced)
                 words.holds_slices = agent_holders(a) > 0 ? "true" : sharing ? "false" : "";
         buf_append_u64(&t.gpu_count, sharing ? a->cards.n : 0);
@@ -390,8 +477,6 @@ void agent_publish(Agent *a) {
                         agent_said_unit(a, words.unit);
                 }
         }
-        if (why.text[0] != '\0')
-                agent_warn(a, words.condition_reason, &why);
         if (publisher_want(a->publisher, &words) < 0)
                 log_error("out of memory: the node object is put right later");
 }

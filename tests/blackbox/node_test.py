@@ -752,18 +752,168 @@ class Changes(Node):
         self.place(lab, pod("a", container("main", 3, 10)), 1)
         lab.wait_phase("a", "Running")
 
-        def annotate(**annotations):
-            lab.api.patch(NODE_PATH, {"metadata": {"labels": {"ack.node.gpu.schedule": "cgpu"}, "annotations": annotations}})
+        def annotate(unit, seen):
+            lab.api.patch(NODE_PATH, {"metadata": {"labels": {"ack.node.gpu.schedule": "cgpu"}, "annotations": {
+                "aliquot.dev/gpu-mem-unit": unit, "seen": seen}}})
+
+        def said(reason):
+            return [line for log in lab.logs for line in list(log) if reason in line]
         for unit in "some", "none":
             for i in range(5):
-                annotate(**{"aliquot.dev/gpu-mem-unit": unit, "seen": unit + str(i)})
-            lab.wait(lambda: lab.logged(f'GPUMemoryUnitRefused: annotation aliquot.dev/gpu-mem-unit is "{unit}"'), "it is refused")
+                annotate(unit, unit + str(i))
+            lab.wait(lambda: lab.logged(f'GPUShareMisconfigured: annotation aliquot.dev/gpu-mem-unit is "{unit}"'), "it is refused")
         lab.wait(lambda: lab.logged("GPUShareModeKept: "), "the mode is kept")
-        annotate(**{"aliquot.dev/gpu-mem-unit": "last"})
-        lab.wait(lambda: lab.logged('GPUMemoryUnitRefused: annotation aliquot.dev/gpu-mem-unit is "last"'), "all of them were seen")
-        said = [line for log in lab.logs for line in list(log) if "GPUMemoryUnitRefused: " in line or "GPUShareModeKept: " in line]
-        self.assertEqual([len([line for line in said if reason in line]) for reason in
-                          ('unit is "some"', 'unit is "none"', 'unit is "last"', "GPUShareModeKept: ")], [1, 1, 1, 1], said)
+        annotate("last", "last")
+        lab.wait(lambda: lab.logged('GPUShareMisconfigured: annotation aliquot.dev/gpu-mem-unit is "last"'), "all of them were seen")
+        self.assertEqual([len(said(reason)) for reason in ('unit is "some"', 'unit is "none"', 'unit is "last"', "GPUShareModeKept: ")],
+                         [1, 1, 1, 1])
+
+    def in_force(self, lab):
+        found = lab.node()["metadata"].get("annotations", {})
+        return [found.get("aliquot.dev/" + k) for k in ("mode-in-force", "gpu-mem-unit-in-force", "change-pending")]
+
+    def says(self, lab, *words):
+        lab.wait(lambda: self.in_force(lab) == list(words), f"the node says {words}")
+
+    def test_in_force_is_published(self):
+        lab = self.lab(cards=TWO_CARDS, mode="cgpu")
+        self.says(lab, "cgpu", "GiB", None)
+        lab.annotate(mode_in_force="share", gpu_mem_unit_in_force=None, change_pending="mode a -> b")
+        self.says(lab, "cgpu", "GiB", None)
+        self.place(lab, pod("a", container("main", 3)), 1)
+        lab.wait_phase("a", "Running")
+        self.set_label(lab, "share")
+        self.says(lab, "cgpu", "GiB", "mode cgpu -> share")
+        lab.annotate(place_while_changing="true")
+        self.says(lab, "cgpu", "GiB", None)
+        self.assertIn("place-while-changing", lab.condition()["message"])
+        lab.annotate(place_while_changing="false", change_pending=None)
+        self.says(lab, "cgpu", "GiB", "mode cgpu -> share")
+        self.set_label(lab, None)
+        self.says(lab, "cgpu", "GiB", None)
+        self.set_label(lab, "default")
+        self.says(lab, "cgpu", "GiB", "mode cgpu -> default")
+        lab.restart_agent()
+        self.says(lab, "cgpu", "GiB", "mode cgpu -> default")
+        lab.api.delete(f"{PODS}/a", grace=1)
+        self.says(lab, None, None, None)
+        self.set_label(lab, "core_mem")
+        self.says(lab, "core_mem", "GiB", None)
+
+    def test_unit_is_refused_or_drained(self):
+        lab = self.lab(cards=TWO_CARDS)
+        self.place(lab, pod("a", container("main", 3)), 1)
+        lab.wait_phase("a", "Running")
+        lab.annotate(gpu_mem_unit="128MiB")
+        lab.wait(lambda: lab.condition().get("reason") == "GPUMemoryUnitKept", "it is refused while a slice is held")
+        for text in "128MiB", "refused while slices are held", "default/a", "aliquot.dev/gpu-mem-unit-change to drain":
+            self.assertIn(text, lab.condition()["message"])
+        self.assertEqual(self.in_force(lab), ["core_mem", "GiB", None])
+        lab.annotate(gpu_mem_unit_change="drain")
+        self.says(lab, "core_mem", "GiB", "gpu-mem-unit GiB -> 128MiB")
+        self.assertEqual(lab.condition()["reason"], "GPUMemoryUnitDraining")
+        made = lab.api.post(PODS, pod("direct", container("main", 2), scheduler="other"))
+        lab.bind(made, {})
+        lab.wait_phase("direct", "Running")  # who is bound here is admitted all the same
+        self.judged(lab)
+        for name in "a", "direct":
+            lab.api.delete(f"{PODS}/{name}", grace=1)
+        self.says(lab, "core_mem", "128MiB", None)
+        self.offered(lab, GPU_MEM, "252", "in the new unit")
+
+    def test_one_patch_for_each_change(self):
+        lab = self.lab(unit="128MiB", annotations={"aliquot.dev/max-pods-per-card": "100"})
+        for i in range(24):
+            self.place(lab, pod(f"p{i:02}", container("main", 1)), i % 8)
+        lab.wait(lambda: all(lab.phase(f"p{i:02}") == "Running" for i in range(24)), "all run")
+        self.set_label(lab, "share")
+        lab.wait(lambda: lab.condition().get("status") == "True", "the condition says that it waits")
+        first = lab.condition()
+        self.assertIn("held by " + ", ".join(f"default/p{i:02}" for i in range(8)) + " and 16 more", first["message"])
+        for k in range(5):  # of what the agent must look at again
+            lab.annotate(seen=str(k))
+            for i in range(24):
+                lab.api.patch(f"{PODS}/p{(i * 7 + k) % 24:02}", {"metadata": {"labels": {"seen": str(k)}}})
+        self.set_label(lab, "cgpu")  # another change is told, and what was before it is over
+        lab.wait(lambda: "mode cgpu" in lab.condition()["message"], "the other change is told")
+        second = lab.condition()
+        self.assertEqual(second["lastTransitionTime"], first["lastTransitionTime"], "it was True all the time")
+        waiting = lab.relay.patches(NODE_PATH + "/status", "GPUShareModeKept")
+        self.assertEqual(len(waiting), 2, [c["status"]["conditions"][0]["message"] for c in waiting])
+        self.assertEqual(len(lab.events("GPUShareModeKept")), 2)
+        lab.restart_agent()
+        lab.wait_ready()
+        lab.annotate(seen="after")
+        self.set_label(lab, "share")
+        lab.wait(lambda: "mode share" in lab.condition()["message"], "and another one")
+        self.assertEqual(lab.condition()["lastTransitionTime"], first["lastTransitionTime"], "nor does a restart move it")
+        self.assertEqual(len(lab.relay.patches(NODE_PATH + "/status", "GPUShareModeKept")), 3, "nor is it written again by one")
+
+    def test_unit_larger_than_a_card(self):
+        lab = self.lab(cards="1xTesla-V100-SXM2-16GB:16160MiB,1xA10-32G:32510MiB", unit="20GiB", start=False)
+        lab.start_agent()
+        lab.wait(lambda: lab.condition().get("reason") == "GPUMemoryUnitRefused", "it is refused")
+        for text in "20GiB", "gpu0 cannot hold one", "at most 16160MiB":
+            self.assertIn(text, lab.condition()["message"])
+        self.assertNotIn("gpu1", lab.condition()["message"])
+        lab.wait(lambda: lab.events("GPUMemoryUnitRefused"), "an Event says so")
+        lab.wait(lambda: "20GiB is larger than a card" in (self.in_force(lab)[2] or ""), "so can the scheduler")
+        self.assertEqual(self.in_force(lab)[:2], ["core_mem", None])
+        self.assertFalse(lab.kubelet.manager.is_serving(GPU_MEM))
+        lab.annotate(gpu_mem_unit="2GiB")
+        lab.wait_ready()
+        self.says(lab, "core_mem", "2GiB", None)
+        lab.annotate(gpu_mem_unit="16161MiB")
+        lab.wait(lambda: lab.condition().get("reason") == "GPUMemoryUnitRefused", "another one is refused")
+        self.says(lab, "core_mem", "2GiB", None)
+        self.offered(lab, GPU_MEM, "22", "what was in force stays")
+        lab.annotate(gpu_mem_unit="GiB")
+        lab.wait(lambda: lab.condition().get("status") == "False", "and is over")
+
+    def test_misconfigured(self):
+        lab = self.lab(cards=TWO_CARDS)
+        self.says(lab, "core_mem", "GiB", None)
+        kind = "GPUShareMisconfigured"
+        self.assertEqual(lab.condition(kind), {}, "nothing was ever wrong")
+        wrong = {"aliquot.dev/gpu-mem-unit": "128Mi", "aliquot.dev/policy": "6", "aliquot.dev/max-inst": "0",
+                 "aliquot.dev/prio-ratio": "10", "aliquot.dev/max-pods-per-card": "20 ", "aliquot.dev/allow-mixed": "yes",
+                 "aliquot.dev/place-while-changing": "1", "aliquot.dev/gpu-mem-unit-change": "Drain"}
+        labels = {"ack.node.gpu.schedule": "core-mem", "ack.node.gpu.placement": "Spread"}
+        lab.api.patch(NODE_PATH, {"metadata": {"annotations": wrong, "labels": labels}})
+        lab.wait(lambda: lab.condition(kind).get("status") == "True", "the condition says so")
+        condition = lab.condition(kind)
+        self.assertEqual(condition["reason"], "InvalidKey")
+        for key, value in {**wrong, **labels}.items():
+            self.assertIn(f'{key} is "{value}", must be ', condition["message"])
+            lab.wait(lambda: [n for n in lab.events(kind) if f'{key} is "{value}"' in n], "an Event says so")
+        self.assertEqual(condition["message"].count("in force"), len(wrong) + len(labels))
+        self.says(lab, "core_mem", "GiB", None)
+        lab.annotate(seen="again")
+        lab.annotate(policy="5")  # one is repaired, the others stay wrong
+        lab.wait(lambda: "aliquot.dev/policy" not in lab.condition(kind)["message"], "it is no longer named")
+        self.assertEqual(len(lab.events(kind)), len(wrong) + len(labels), "one Event for each that became wrong")
+        lab.api.patch(NODE_PATH, {"metadata": {"annotations": {k: None for k in wrong}, "labels": {
+            "ack.node.gpu.schedule": "core_mem", "ack.node.gpu.placement": None}}})
+        lab.wait(lambda: [lab.condition(kind).get(k) for k in ("status", "reason")] == ["False", "Valid"], "all are repaired")
+
+    def test_unknown_mode(self):
+        lab = self.lab(cards=TWO_CARDS)
+        self.says(lab, "core_mem", "GiB", None)
+        self.set_label(lab, "core-mem")
+        lab.wait(lambda: lab.condition("GPUShareMisconfigured").get("status") == "True", "it is said")
+        self.assertIn('label ack.node.gpu.schedule is "core-mem", must be share, cgpu, core_mem', lab.condition("GPUShareMisconfigured")["message"])
+        lab.restart_agent()
+        lab.wait_ready()
+        self.says(lab, "core_mem", "GiB", None)
+        self.offered(lab, GPU_MEM, "30", "the mode stays")
+        self.assertEqual(lab.node()["metadata"]["labels"].get("aliquot.dev/holds-slices"), "false", "and so does the DaemonSet")
+        new = self.lab(cards=TWO_CARDS, mode="Share", start=False)
+        new.start_agent()
+        new.wait(lambda: new.events("GPUShareMisconfigured"), "a node that never shared says it, too")
+        self.assertIn('is "Share", must be share, cgpu', new.events("GPUShareMisconfigured")[0])
+        new.wait(lambda: new.condition("GPUShareMisconfigured").get("status") == "True", "and its condition")
+        self.assertEqual(self.in_force(new), [None, None, None])
+        self.assertFalse(new.kubelet.manager.is_serving(GPU_MEM))
 
     def test_what_a_full_disk_did_not_take(self):
         """Our own word on the node is the user's to an agent that does not remember it."""
