@@ -48,6 +48,7 @@ struct Agent {
         Teller *teller;
         Publisher *publisher;
         Dying *dying;
+        Repair *repair;
         PodResources *pod_resources;
         Admit *admit;
         Prove *prove;
@@ -123,6 +124,8 @@ void agent_tell_grown(void *userdata, const BoardGrown *grown);
 bool agent_tell_foreign(void *userdata, const BoardForeign *foreign);
 void agent_tell_hung(void *userdata, const HungKernel *kernel);
 void agent_tell_odd(void *userdata, const RosterPod *pod, const RosterContainer *c);
+void agent_tell_tampered(void *userdata, const RosterPod *pod, const Fault *note);
+void agent_tell_moved(void *userdata, const RosterPod *pod, const Fault *note);
 
 /* agent_metrics.c */
 int agent_serve_metrics(Agent *a, Fault *fault);

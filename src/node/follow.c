@@ -60,6 +60,8 @@ static void on_pods_end(void *userdata) {
         }
         dying_sweep(a->dying);
         isolation_sweep(&a->isolation, &a->records);
+        for (const RosterPod *pod = a->roster.pods; pod; pod = pod->hh.next)
+                repair_look(a->repair, pod);
         agent_settle(a);
         prove_wake(a->prove);
 }
@@ -67,11 +69,16 @@ static void on_pods_end(void *userdata) {
 static void on_pod_change(void *userdata, Str uid, RosterPod *pod) {
         Agent *a = userdata;
 
+        if (pod)
+                prove_keep_place(a->prove, pod);
         if (!a->roster.synced)
                 return; /* all of them are looked at when the list is complete */
         dying_look(a->dying, uid, pod);
-        if (pod)
+        if (pod) {
                 prove_recall(a->prove, pod);
+                repair_look(a->repair, pod);
+        } else
+                repair_forget(a->repair, uid);
         if (a->roster.listing)
                 return;
         if (!pod)

@@ -211,6 +211,16 @@ void agent_tell_odd(void *userdata, const RosterPod *pod, const RosterContainer 
         warn_pod(a, pod, "GPUComputeRefused", &note);
 }
 
+void agent_tell_tampered(void *userdata, const RosterPod *pod, const Fault *note) {
+        log_warning("pod=%s/%s %s", pod->namespace_, pod->name, note->text);
+        warn_pod(userdata, pod, "GPUAllocationTampered", note);
+}
+
+void agent_tell_moved(void *userdata, const RosterPod *pod, const Fault *note) {
+        log_warning("pod=%s/%s %s", pod->namespace_, pod->name, note->text);
+        warn_pod(userdata, pod, "GPUPlaceImpossible", note);
+}
+
 /* Nobody is killed: it may be the machine's own, a display or a monitor. */
 void agent_tell_stray(void *userdata, const AuditStray *stray) {
         char largest[96] = ", and no process is listed with them";

@@ -351,6 +351,181 @@ class Pods(Node):
             self.assertIn("example.com/nic", message)
 
 
+SYSTEM_KEYS = [ALLOCATION, ASSIGNED, "scheduler.framework.gpushare.assume-time", "gpushare.alibabacloud.com/core-percentage", INIT,
+               "aliquot.dev/resize-status", "ALIYUN_COM_GPU_MEM_IDX", "ALIYUN_COM_GPU_MEM_DEV", "ALIYUN_COM_GPU_MEM_POD",
+               "ALIYUN_COM_GPU_MEM_ASSIGNED", "ALIYUN_COM_GPU_MEM_ASSUME_TIME"]
+FORGED = {"absent": None, "empty": "", "malformed": "{", "huge": '{"0":{"1":4294967296}}', "negative": '{"0":{"1":-1}}',
+          "anothers": '{"0":{"0":9}}', "contradicting": '{"0":{"0":1},"7":{"3":100}}', "number": "4294967295"}
+
+
+class Tampered(Node):
+    """System keys of pods whose containers have started are written back from the node's records."""
+
+    def keys(self, lab, name):
+        """Of allocations what they say, because the test's scheduler and the agent lay out JSON in different ways."""
+        def value(text):
+            try:
+                return json.loads(text)
+            except (TypeError, ValueError):
+                return text
+        found = lab.get(name)["metadata"].get("annotations", {})
+        return {k: found[k] if k.endswith(("assigned", "ASSIGNED")) else value(found[k]) for k in SYSTEM_KEYS if k in found}
+
+    def started(self, lab, obj, *cards):
+        name = obj["metadata"]["name"]
+        uid = self.place(lab, obj, *cards)
+        lab.wait_phase(name, "Running")
+        lab.wait(lambda: self.keys(lab, name).get(ASSIGNED) == "true", "it is assigned")
+        return uid
+
+    def forge(self, lab, name, annotations):
+        lab.api.patch(f"{PODS}/{name}", {"metadata": {"annotations": annotations}})
+
+    def repaired(self, lab, name, before):
+        lab.wait(lambda: self.keys(lab, name) == before, f"{name} is repaired")
+
+    @staticmethod
+    def allocated(lab):
+        return {k: v for k, v in lab.metrics().items() if k.startswith(("DCGM_CUSTOM_DEV_FB_ALLOCATED", "DCGM_CUSTOM_CONTAINER"))}
+
+    def test_every_key_and_value(self):
+        lab = self.lab(cards=TWO_CARDS, mode="core_mem")
+        names = [f"value-{v}" for v in FORGED] + [f"key-{i}" for i in range(len(SYSTEM_KEYS))]
+        for i, name in enumerate(names):
+            self.started(lab, pod(name, container("main", 1, 5), init=[container("ini", 1, 5)]), i % 2)
+        lab.wait(lambda: lab.metrics()["aliquot_node_patches_waiting"] == 0, "all is said")
+        before = {name: self.keys(lab, name) for name in names}
+        allocated = self.allocated(lab)
+        self.assertEqual(lab.metrics()["aliquot_node_repairs_total"], 0, "nothing was wrong")
+        for value, text in FORGED.items():
+            self.forge(lab, f"value-{value}", {k: text for k in SYSTEM_KEYS})
+        for i, key in enumerate(SYSTEM_KEYS):
+            self.forge(lab, f"key-{i}", {key: None if key in before[f"key-{i}"] else "added"})
+        lab.wait(lambda: lab.metrics()["aliquot_node_repairs_waiting"] > 0, "the agent has seen it")
+        self.assertEqual(self.allocated(lab), allocated, "the node's books are as before")
+        for name in names:
+            self.repaired(lab, name, before[name])
+        self.assertEqual(self.allocated(lab), allocated)
+        lab.wait(lambda: lab.metrics()["aliquot_node_repairs_waiting"] == 0, "nothing is wrong any more")
+        self.assertEqual(lab.metrics()["aliquot_node_repairs_total"], len(names), "one repair for each")
+        self.assertEqual(lab.events("GPUAllocationTampered"), [])
+
+    def test_while_nothing_can_be_written(self):
+        """The slice is given to no other pod meanwhile, and its container starts again."""
+        lab = self.lab(cards=TWO_CARDS)
+        uid = self.started(lab, pod("a", container("main", 12, 90), restartPolicy="Always"), 1)
+        before = self.keys(lab, "a")
+        lab.store.tell("fault status 100000 PATCH /api/v1/namespaces/default/pods/a 500")
+        annotations = {ALLOCATION: '{"0":{"0":12}}', "ALIYUN_COM_GPU_MEM_IDX": "0"}
+        lab.api.call("PUT", f"{PODS}/a", self.changed(lab, "a", annotations))
+        lab.wait(lambda: lab.metrics()["aliquot_node_repairs_total"] >= 1, "the agent has seen it")
+        old = lab.kubelet.runtime.of(uid, "main")
+        lab.kubelet.finish(uid, "main", 1)
+        lab.wait(lambda: lab.kubelet.runtime.of(uid, "main") is not old, "it starts again")
+        self.assertEqual(lab.kubelet.runtime.of(uid, "main").devices, old.devices)
+        self.assertEqual(lab.kubelet.prestart_errors, [])
+        made = lab.api.post(PODS, pod("other", container("main", 12), scheduler="other"))
+        lab.bind(made, {})
+        lab.wait_phase("other", "Running")
+        lab.wait(lambda: ALLOCATION in lab.get("other")["metadata"]["annotations"], "it is placed")
+        self.assertEqual(parse(lab.get("other"), ALLOCATION), {0: {0: 12}}, "on the card that is free")
+        self.assertNotEqual(self.keys(lab, "a"), before)
+
+    @staticmethod
+    def changed(lab, name, annotations):
+        found = lab.get(name)
+        found["metadata"]["annotations"].update(annotations)
+        return found
+
+    def test_while_the_agent_was_away(self):
+        lab = self.lab(cards=TWO_CARDS)
+        uid = self.started(lab, pod("a", container("main", 12, 90), container("second", 2, 5), restartPolicy="Always"), 1)
+        self.started(lab, pod("b", container("main", 12)), 0)
+        before = {name: self.keys(lab, name) for name in "ab"}
+        lab.agent.kill()
+        self.forge(lab, "a", {ALLOCATION: '{"0":{"0":12},"1":{"0":2}}', "ALIYUN_COM_GPU_MEM_IDX": "0"})
+        self.forge(lab, "b", {k: None for k in SYSTEM_KEYS})
+        lab.start_agent()
+        lab.wait_ready()
+        old = lab.kubelet.runtime.of(uid, "main")
+        lab.kubelet.finish(uid, "main", 1)
+        lab.wait(lambda: lab.kubelet.runtime.of(uid, "main") is not old, "it starts again")
+        self.assertEqual(lab.kubelet.prestart_errors, [])
+        for name in "ab":
+            self.repaired(lab, name, before[name])
+        self.assertEqual(lab.running(uid), ["main", "second"])
+
+    def test_pods_that_the_node_placed(self):
+        lab = self.lab(cards=TWO_CARDS)
+        lab.create(pod("direct", container("main", 2), nodeName="n1", scheduler="default-scheduler"))
+        uid = lab.kubelet.add_static(pod("web", container("main", 4), restartPolicy="Always"))
+        lab.wait(lambda: lab.running(uid) == ["main"], "it runs")
+        for name in "direct", "web-n1":
+            lab.wait(lambda: self.keys(lab, name).get(ASSIGNED) == "true", "it is assigned")
+            before = self.keys(lab, name)
+            self.forge(lab, name, {ALLOCATION: '{"0":{"0":15}}', ASSIGNED: "false", "ALIYUN_COM_GPU_MEM_IDX": None})
+            self.repaired(lab, name, before)
+
+    def test_before_its_container_starts(self):
+        """It keeps the place under which the Binding put it."""
+        lab = self.lab(cards=ONE_CARD.replace("1x", "2x"))
+        old = self.place(lab, pod("old", container("main", 15), annotations={"fake/linger": "until-let-go"}), 1)
+        lab.wait_phase("old", "Running")
+        lab.api.delete(f"{PODS}/old", grace=0)
+        lab.wait(lambda: old in lab.held(), "its slice is published")
+        new = self.place(lab, pod("new", container("main", 15)), 1)
+        lab.wait(lambda: lab.metrics()["aliquot_node_starts_waiting"] == 1, "the new one waits")
+        before = self.keys(lab, "new")
+        self.forge(lab, "new", {ALLOCATION: '{"0":{"0":15}}', "ALIYUN_COM_GPU_MEM_IDX": "0"})
+        lab.kubelet.let_go()
+        lab.wait(lambda: lab.running(new), "it starts")
+        before.update({ASSIGNED: "true", "ALIYUN_COM_GPU_MEM_ASSIGNED": "true"})
+        self.repaired(lab, "new", before)
+
+    def test_again_and_again(self):
+        lab = self.lab(cards=TWO_CARDS)
+        self.started(lab, pod("a", container("main", 4)), 1)
+        found = lab.get("a")
+        found["metadata"]["managedFields"] = [{
+            "manager": "kubectl-annotate", "operation": "Update", "time": "2026-01-02T03:04:05Z", "fieldsType": "FieldsV1",
+            "apiVersion": "v1", "fieldsV1": {"f:metadata": {"f:annotations": {"f:" + ALLOCATION: {}}}}}]
+        lab.relay.answers["GET", f"{PODS}/a"] = found  # which the store does not keep
+        n = 0
+        while not lab.events("GPUAllocationTampered"):
+            n += 1
+            repaired = lab.metrics()["aliquot_node_repairs_total"]
+            self.forge(lab, "a", {ALLOCATION: '{"0":{"0":%d}}' % n})
+            lab.wait(lambda: lab.events("GPUAllocationTampered") or lab.metrics()["aliquot_node_repairs_total"] > repaired and
+                     parse(lab.get("a"), ALLOCATION) == {0: {1: 4}}, "it is repaired, or told")
+        self.assertGreater(n, 5)
+        note = lab.events("GPUAllocationTampered")[0]
+        for text in 'last by field manager "kubectl-annotate" (Update at 2026-01-02T03:04:05Z)', ALLOCATION, "5 times a minute":
+            self.assertIn(text, note)
+        lab.wait(lambda: parse(lab.get("a"), ALLOCATION) == {0: {1: 4}}, "and it is repaired all the same")
+
+
+class Impossible(Node):
+    """Places that a user wrote into a pod before it was bound."""
+
+    def test_it_is_placed_anew(self):
+        lab = self.lab(cards=TWO_CARDS)
+        self.place(lab, pod("full", container("main", 14)), 0)
+        lab.wait_phase("full", "Running")
+        for name, place in ("nowhere", '{"0":{"7":3}}'), ("short", '{"0":{"0":3},"1":{"0":2}}'):
+            made = lab.api.post(PODS, pod(name, container("main", 3), *[container("second", 2)] * (name == "short"),
+                                          nodeName="n1", annotations={ALLOCATION: place, ASSIGNED: "false",
+                                                                      "gpushare.alibabacloud.com/core-percentage": '{"0":{"1":50}}'}))
+            uid = made["metadata"]["uid"]
+            lab.wait(lambda: lab.running(uid), f"{name} runs")
+            lab.wait(lambda: list(parse(lab.get(name), ALLOCATION)[0]) == [1], "its annotations say where")
+            lab.wait(lambda: "gpushare.alibabacloud.com/core-percentage" not in lab.get(name)["metadata"]["annotations"], "and nothing else")
+        notes = lab.events("GPUPlaceImpossible")
+        self.assertEqual(len(notes), 2)
+        self.assertIn("gpu7 is no card of this node; it is placed anew, on gpu1", notes[0])
+        self.assertIn("gpu0 has 1 of aliyun.com/gpu-mem free, the pod needs 5 there; it is placed anew, on gpu1", notes[1])
+        self.judged(lab)
+
+
 class Death(Node):
     def test_a_new_pod_waits_for_the_old_ones_processes(self):
         lab = self.lab(cards=ONE_CARD)
@@ -1192,7 +1367,8 @@ class Trouble(Node):
 
     def test_metrics_server(self):
         lab = self.lab(cards=TWO_CARDS)
-        self.place(lab, pod("a", container("main", 3, 10)), 1)
+        made = lab.api.post(PODS, pod("a", container("main", 3, 10)))
+        lab.bind(made, {**annotations_for(made, [1], lab.units), ALLOCATION: '{"0":{"1":2}}'})  # and not what its limit says
         lab.wait_phase("a", "Running")
         metrics = lab.metrics()
         fits = {k: v for k, v in metrics.items() if k.startswith("DCGM_CUSTOM_CONTAINER_MEM_ALLOCATED") and 'PodName="a"' in k}

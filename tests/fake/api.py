@@ -132,14 +132,15 @@ class Watch(threading.Thread):
 
 
 class Relay:
-    """Stands between one client and the API server, passes everything on, and keeps what was asked: [(method, path, body)]."""
+    """Stands between one client and the API server, passes everything on, and keeps what was asked: [(method, path, body)].
+    What `answers` has for (method, path) is answered here, and not passed on."""
 
     REQUEST = re.compile(rb"(GET|POST|PUT|PATCH|DELETE) (\S+) HTTP/1\.1\r\n(.*?)\r\n\r\n", re.S)
 
     def __init__(self, address):
         host, port = address.rsplit(":", 1)
         self.target = (host, int(port))
-        self.asked, self.lock = [], threading.Lock()
+        self.asked, self.answers, self.lock = [], {}, threading.Lock()
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -151,25 +152,30 @@ class Relay:
                 server = socket.create_connection(self.target)
             except OSError:
                 return  # stopped, or the server is gone
-            threading.Thread(target=self._pass, args=(client, server, self._reader()), daemon=True).start()
-            threading.Thread(target=self._pass, args=(server, client, lambda data: None), daemon=True).start()
+            threading.Thread(target=self._pass, args=(client, server, self._requests(client)), daemon=True).start()
+            threading.Thread(target=self._pass, args=(server, client, lambda data: data), daemon=True).start()
 
-    def _reader(self):
-        """Cuts one connection's bytes into requests."""
+    def _requests(self, client):
+        """Cuts one connection's bytes into requests, and gives those that are to be passed on."""
         rest = bytearray()
 
         def take(data):
             rest.extend(data)
+            passed = b""
             while True:
                 found = self.REQUEST.match(rest)
-                if not found:
-                    return
-                length = re.search(rb"(?i)content-length: *(\d+)", found[3])
-                end = found.end() + (int(length[1]) if length else 0)
-                if len(rest) < end:
-                    return
+                length = found and re.search(rb"(?i)content-length: *(\d+)", found[3])
+                end = found.end() + (int(length[1]) if length else 0) if found else 0
+                if not found or len(rest) < end:
+                    return passed
                 with self.lock:
                     self.asked.append((found[1].decode(), found[2].decode(), bytes(rest[found.end():end])))
+                    answer = self.answers.get((found[1].decode(), found[2].decode()))
+                if answer is None:
+                    passed += bytes(rest[:end])
+                else:
+                    body = json.dumps(answer).encode()
+                    client.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
                 del rest[:end]
         return take
 
@@ -180,8 +186,7 @@ class Relay:
                 data = source.recv(65536)
                 if not data:
                     break
-                take(data)
-                to.sendall(data)
+                to.sendall(take(data))
         except OSError:
             pass
         for s in source, to:
