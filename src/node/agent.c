@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "kube/api.h"
 #include "kube/escape.h"
-#include "node/agent-internal.h"
+#include "node/events-internal.h"
 
 #define COMPONENT  "aliquot-node"
 #define LAST_WORDS (2 * USEC_PER_SEC)

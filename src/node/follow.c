@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "kube/escape.h"
-#include "node/agent-internal.h"
+#include "node/events-internal.h"
 
 #define LIST_AGAIN (1 * USEC_PER_SEC)
 

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "base/state_file.h"
-#include "node/agent-internal.h"
+#include "node/events-internal.h"
 
 static bool save_text(const char *path, const Buf *text) {
         Fault fault = FAULT_NULL;
