@@ -149,9 +149,13 @@ class Relay:
         while True:
             try:
                 client, _ = self.listener.accept()
+            except OSError:
+                return  # stopped
+            try:
                 server = socket.create_connection(self.target)
             except OSError:
-                return  # stopped, or the server is gone
+                client.close()  # it has vanished, and may return
+                continue
             threading.Thread(target=self._pass, args=(client, server, self._requests(client)), daemon=True).start()
             threading.Thread(target=self._pass, args=(server, client, lambda data: data), daemon=True).start()
 
