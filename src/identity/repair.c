@@ -106,7 +106,7 @@ static void name_keys(uint32_t keys, Buf *out) {
 
 /* ---- telling ---- */
 
-/* Whose hand it was: the owner of a wrong key; of keys that were removed nobody is. */
+/* The owner of a wrong key. A key that was removed has none. */
 static void name_manager(const FieldManager *manager, Buf *out) {
         if (str_is_empty(manager->name)) {
                 buf_append_str(out, STR("no field manager is known"));
@@ -123,16 +123,16 @@ static void name_manager(const FieldManager *manager, Buf *out) {
 
 static void tell(Item *item, const RosterPod *pod, const FieldManager *manager) {
         const Repair *r = item->repair;
-        _cleanup_buf_ Buf names = BUF_NULL, who = BUF_NULL;
+        _cleanup_buf_ Buf names = BUF_NULL, writer = BUF_NULL;
         Fault note = FAULT_NULL;
 
         name_keys(item->wrong, &names);
-        name_manager(manager, &who);
+        name_manager(manager, &writer);
         (void) fault_set(&note, 0,
                          "annotations are changed again and again, " STR_FMT
                          ": what the node has given out stays, and is written back %d times a minute at "
                          "most: " STR_FMT,
-                         STR_ARG(buf_str(&who)), PACE_REPAIRS, STR_ARG(buf_str(&names)));
+                         STR_ARG(buf_str(&writer)), PACE_REPAIRS, STR_ARG(buf_str(&names)));
         r->o.on_tampered(r->o.userdata, pod, &note);
 }
 
@@ -145,12 +145,12 @@ static void on_pod(void *userdata, const KubeReply *reply) {
         item->get = NULL;
         if (reply->outcome == KUBE_DONE && reply->status == 200)
                 (void) managers_last(reply->body, item->wrong, OURSELF, &arena, &manager,
-                                     NULL); /* what is malformed names nobody */
+                                     NULL); /* a malformed list names no manager */
         if (pod && item->wrong != 0)
                 tell(item, pod, &manager);
 }
 
-/* More than five in a minute: who does it? */
+/* A pod that needs more than five repairs in a minute is told of, with the manager that wrote its keys. */
 static void accuse(Item *item, const RosterPod *pod, usec_t now) {
         Repair *r = item->repair;
 

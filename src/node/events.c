@@ -82,7 +82,7 @@ static void warn_pod(const Agent *a, const RosterPod *pod, const char *reason, c
 }
 
 /* The gate was passed by: by accident (a static program, raw system calls), or on purpose. Killed is at each census as long as it lasts,
- * and said each time that somebody was. */
+ * and an Event is written each time that a process was. */
 void agent_tell_excess(void *userdata, const AuditExcess *excess) {
         Agent *a = userdata;
         AuditKilled killed = a->o.kills_excess ? audit_kill(a->audit, excess) : (AuditKilled){0};
@@ -110,7 +110,8 @@ void agent_tell_excess(void *userdata, const AuditExcess *excess) {
         warn_pod(a, excess->pod, "GPUMemoryExceeded", &note);
 }
 
-/* The gate was passed by, or somebody lied to the arbiter. As with memory each time that somebody was killed is said. */
+/* The gate was passed by, or a process lied to the arbiter. As with memory, an Event is written each time that a process was
+ * killed. */
 void agent_tell_overuse(void *userdata, const MeterExcess *excess) {
         Agent *a = userdata;
         const char *other =
@@ -142,7 +143,7 @@ void agent_tell_overuse(void *userdata, const MeterExcess *excess) {
         warn_pod(a, excess->pod, "GPUComputeExceeded", &note);
 }
 
-/* Of a pod that the roster does not have (its object is gone) nobody is killed: it is ended anyway. */
+/* No process is killed of a pod that the roster does not have: its object is gone, and the kubelet ends it anyway. */
 static void end_hung(Agent *a, const RosterPod *pod, Str container, char *ret, size_t size) {
         _cleanup_free_ char *name = str_dup(container);
         AuditKilled killed;
@@ -160,8 +161,8 @@ static bool had_card(void *userdata, uint32_t card, uint32_t pid) {
         return meter_had(a->meter, card, pid);
 }
 
-/* The kernel of one that is stopped has ended, or will, and only he can say so. Where all of the container stands still, nobody of it who runs
- * may have the card: then it is his kernel. */
+/* A stopped process cannot say that its kernel has ended. Where every process of the container is stopped, none that runs can
+ * have the card, so the kernel is a stopped one's. */
 static bool is_paused(Agent *a, const RosterPod *pod, const HungKernel *k) {
         _cleanup_free_ char *name = str_dup(k->container), *uuid = str_dup(k->uuid);
         const MachineCard *card = uuid ? given_card(&a->inventory, uuid) : NULL;
@@ -173,7 +174,7 @@ static bool is_paused(Agent *a, const RosterPod *pod, const HungKernel *k) {
         return found.n_paused > 0 && (k->part || found.n_work == 0);
 }
 
-/* It cannot be cut from here. Its owner pays for it, and who shares the card with it waits. */
+/* A kernel cannot be cut from here. Its container pays for it, and the containers that share the card with it wait. */
 void agent_tell_hung(void *userdata, const HungKernel *k) {
         Agent *a = userdata;
         const RosterPod *pod = roster_find_name(&a->roster, k->namespace_, k->pod);
@@ -217,7 +218,7 @@ void agent_tell_moved(void *userdata, const RosterPod *pod, const Fault *note) {
         warn_pod(userdata, pod, "GPUPlaceImpossible", note);
 }
 
-/* Nobody is killed: it may be the machine's own, a display or a monitor. */
+/* No process is killed: it may be the machine's own, a display or a monitor. */
 void agent_tell_stray(void *userdata, const AuditStray *stray) {
         char largest[96] = ", and no process is listed with them";
         Fault note = FAULT_NULL;
@@ -264,7 +265,8 @@ void agent_tell_grown(void *userdata, const BoardGrown *grown) {
         warn_pod(a, pod, "SliceFileGrown", &note);
 }
 
-/* The scheduler promises whole cards to pods, and does not know of it. Nobody is stopped: somebody sits before it, perhaps. */
+/* The scheduler promises whole cards to pods, and does not know of such a slice. Its processes are not stopped: a person may be
+ * using it. */
 bool agent_tell_foreign(void *userdata, const BoardForeign *foreign) {
         Agent *a = userdata;
         Fault note = FAULT_NULL;

@@ -989,7 +989,7 @@ class Changes(Node):
         self.assertEqual(lab.condition()["reason"], "GPUMemoryUnitDraining")
         made = lab.api.post(PODS, pod("direct", container("main", 2), scheduler="other"))
         lab.bind(made, {})
-        lab.wait_phase("direct", "Running")  # who is bound here is admitted all the same
+        lab.wait_phase("direct", "Running")  # a pod that another scheduler bound is admitted all the same
         self.judged(lab)
         for name in "a", "direct":
             lab.api.delete(f"{PODS}/{name}", grace=1)
