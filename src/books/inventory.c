@@ -126,12 +126,41 @@ static MemoryUnit smallest_that_fits(const CardList *cards, MemoryUnit from) {
         return (MemoryUnit){high};
 }
 
-int inventory_check_unit(const CardList *cards, MemoryUnit unit, Fault *fault) {
-        _cleanup_buf_ Buf asked = BUF_NULL, least = BUF_NULL;
+enum { CARDS_NAMED = 8 };
 
+/* How many cards cannot hold one unit; the first of them by name, and the memory of the smallest one. */
+static size_t list_too_small(const CardList *cards, MemoryUnit unit, Buf *names, uint32_t *ret_smallest) {
+        size_t n = 0;
+
+        *ret_smallest = UINT32_MAX;
+        for (size_t i = 0; i < cards->n; i++) {
+                const MachineCard *c = &cards->cards[i];
+
+                if (c->mib == 0 || card_units(c->mib, unit) > 0)
+                        continue;
+                if (n++ < CARDS_NAMED)
+                        buf_appendf(names, "%sgpu%u", n > 1 ? ", " : "", c->index);
+                if (c->mib < *ret_smallest)
+                        *ret_smallest = c->mib;
+        }
+        if (n > CARDS_NAMED)
+                buf_appendf(names, " and %zu more", n - CARDS_NAMED);
+        return n;
+}
+
+int inventory_check_unit(const CardList *cards, MemoryUnit unit, Fault *fault) {
+        _cleanup_buf_ Buf asked = BUF_NULL, least = BUF_NULL, names = BUF_NULL;
+        uint32_t smallest;
+
+        memory_unit_format(unit, &asked);
+        if (list_too_small(cards, unit, &names, &smallest) > 0)
+                return fault_set(
+                        fault, INVENTORY_E_LARGE,
+                        "gpu-mem unit %.*s is larger than a card: %.*s cannot hold one; the unit must "
+                        "be at most %uMiB",
+                        STR_ARG(buf_str(&asked)), STR_ARG(buf_str(&names)), smallest);
         if (fits(cards, unit))
                 return 0;
-        memory_unit_format(unit, &asked);
         memory_unit_format(smallest_that_fits(cards, unit), &least);
         return fault_set(
                 fault, INVENTORY_E_UNIT,

@@ -25,9 +25,10 @@ int inventory_set(Inventory *v, const CardList *cards, ShareMode mode, MemoryUni
 /* The device list of one resource: none where the mode does not offer it. The caller frees *ret. 0 or -ENOMEM. */
 int inventory_devices(const Inventory *v, DeviceKind kind, PluginDevice **ret, size_t *ret_n);
 
-/* Would the device list of these cards in this unit pass the kubelet's limit? 0, or INVENTORY_E_UNIT with a fault that names
- * the smallest unit that does. */
-enum { INVENTORY_E_UNIT = 1 };
+/* Can these cards be offered in this unit? 0, or with a fault that names value and rule: INVENTORY_E_UNIT: the device list would
+ * pass the kubelet's message limit; INVENTORY_E_LARGE: some cards (named) cannot hold one unit. Cards whose memory is not
+ * known (0 MiB) are not judged. */
+enum { INVENTORY_E_UNIT = 1, INVENTORY_E_LARGE };
 int inventory_check_unit(const CardList *cards, MemoryUnit unit, Fault *fault);
 
 const CardInfo *inventory_card(const Inventory *v, uint32_t index);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* One record and its text:
- *     {"uid":"...","namespace":"default","name":"a","containers":[{"name":"main","init":false,"started":true,"mem":["3-0","3-1"],"core":[]}]} */
+ *     {"uid":"...","namespace":"default","name":"a","assumeTime":1,"containers":[{"name":"main","init":false,"started":true,"mem":["3-0","3-1"],"core":[]}]} */
 
 #include <errno.h>
 #include <stddef.h>
@@ -48,6 +48,20 @@ void record_set_started(Record *record, Str container, bool started) {
         }
 }
 
+bool record_has_started(const Record *record) {
+        for (size_t i = 0; i < record->n_containers; i++)
+                if (record->containers[i].started)
+                        return true;
+        return false;
+}
+
+void record_set_assume(Record *record, uint64_t assume) {
+        if (record->assume > 0 || assume == 0)
+                return;
+        record->assume = assume;
+        record->saved = false;
+}
+
 bool record_touches(const Record *record, DeviceKind kind, const DeviceSet *set) {
         for (size_t i = 0; i < record->n_containers; i++)
                 if (device_set_touches(&record->containers[i].given[kind], set))
@@ -76,6 +90,8 @@ void record_write(const Record *record, Buf *out) {
         json_write_text(&w, "uid", record->uid);
         json_write_text(&w, "namespace", record->namespace_);
         json_write_text(&w, "name", record->name);
+        if (record->assume > 0)
+                json_write_u64(&w, "assumeTime", record->assume);
         json_write_array(&w, "containers");
         for (size_t i = 0; i < record->n_containers; i++) {
                 const RecordContainer *c = &record->containers[i];
@@ -110,12 +126,14 @@ static const JsonField container_fields[] = {
 
 typedef struct RecordText {
         Str uid, namespace_, name, containers;
+        int64_t assume;
 } RecordText;
 
 static const JsonField record_fields[] = {
         JSON_FIELD(RecordText, uid, "uid", json_field_str),
         JSON_FIELD(RecordText, namespace_, "namespace", json_field_str),
         JSON_FIELD(RecordText, name, "name", json_field_str),
+        JSON_FIELD(RecordText, assume, "assumeTime", json_field_i64),
         JSON_FIELD(RecordText, containers, "containers", json_field_raw),
 };
 
@@ -233,6 +251,7 @@ int record_read(Str json, Record **ret, Fault *fault) {
         record->name = str_dup(text.name);
         if (!record->uid || !record->namespace_ || !record->name)
                 return -ENOMEM;
+        record->assume = text.assume > 0 ? (uint64_t) text.assume : 0;
         e = read_containers(record, text.containers, &arena, fault);
         if (e != 0)
                 return e;

@@ -23,8 +23,9 @@ typedef struct Record {
         char *uid, *namespace_, *name;
         RecordContainer *containers;
         size_t n_containers;
-        bool dying; /* the pod object is gone, its processes are not */
-        bool saved; /* the file says what this says */
+        uint64_t assume; /* assume-time of the pod's place when its first container started; 0: not known */
+        bool dying;      /* the pod object is gone, its processes are not */
+        bool saved;      /* the file says what this says */
 } Record;
 
 typedef struct Records {
@@ -43,6 +44,8 @@ int records_give(Records *r, Str uid, Str namespace_, Str name, Str container, b
                  const DeviceSet *set);
 const RecordContainer *record_container(const Record *record, Str name);
 void record_set_started(Record *record, Str container, bool started);
+bool record_has_started(const Record *record);           /* any container of it */
+void record_set_assume(Record *record, uint64_t assume); /* once: what is known stays */
 
 /* To disk. 0, or negative errno with a fault that names the file. */
 int records_save(Records *r, Record *record, Fault *fault);

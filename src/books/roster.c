@@ -21,6 +21,8 @@ static void pod_free(RosterPod *p) {
         for (size_t i = 0; i < p->n_ids; i++)
                 free(p->ids[i].id);
         free(p->ids);
+        for (size_t i = 0; i < POD_SYSTEM_KEYS_COUNT; i++)
+                free(p->keys[i]);
         free(p->request.containers);
         free(p->refusal);
         free(p->uid);
@@ -175,10 +177,33 @@ static int take_names(RosterPod *pod, const Pod *object) {
         pod->api_uid = str_dup(object->meta.uid);
         pod->namespace_ = str_dup(object->meta.namespace_);
         pod->name = str_dup(object->meta.name);
-        pod->carried = pod_system_keys(object);
         for (size_t i = 0; i < object->n_containers; i++)
                 pod->other_devices |= object->containers[i].other_devices;
         return pod->uid && pod->api_uid && pod->namespace_ && pod->name ? 0 : -ENOMEM;
+}
+
+static uint64_t number_of(Str text) {
+        uint64_t number = 0;
+
+        return str_to_u64(text, &number) ? number : 0;
+}
+
+static int take_keys(RosterPod *pod, const Pod *object) {
+        const PodAnnotations *a = &object->annotations;
+#define TEXT(member, key) a->member,
+        const Str texts[] = {POD_SYSTEM_KEYS(TEXT)};
+#undef TEXT
+
+        for (size_t i = 0; i < POD_SYSTEM_KEYS_COUNT; i++) {
+                pod->keys[i] = str_is_empty(texts[i]) ? NULL : str_dup(texts[i]);
+                if (!pod->keys[i] && !str_is_empty(texts[i]))
+                        return -ENOMEM;
+        }
+        pod->assume = number_of(a->assume_time);
+        if (pod->assume == 0)
+                pod->assume = number_of(a->old_assume_time);
+        pod->version = number_of(object->meta.resource_version);
+        return 0;
 }
 
 static int make_pod(Roster *r, const Pod *object, RosterPod **ret) {
@@ -197,6 +222,8 @@ static int make_pod(Roster *r, const Pod *object, RosterPod **ret) {
                 e = take_ids(pod, object);
         if (e == 0 && asked == REQUEST_E_REFUSED)
                 e = take_refusal(pod, &refusal);
+        if (e == 0)
+                e = take_keys(pod, object);
         if (e == 0)
                 e = take_grant(pod, r, object);
         if (e < 0)
@@ -235,19 +262,24 @@ static void drop(Roster *r, RosterPod *pod) {
         free(uid);
 }
 
-/* What the node has decided itself stands until the API server shows it: an older picture must not undo it. */
-static bool knows_better(const RosterPod *old, const RosterPod *new) {
-        return old->placed && !new->placed && old->grant &&new->grant;
+/* What was known of the pod before: its place above all. In a list all is as new as can be, whatever its version. */
+static void keep_known(const Roster *r, RosterPod *old, RosterPod *new) {
+        if (!r->listing)
+                new->written = old->written;
+        if (!old->placed || !old->grant || !new->grant)
+                return;
+        grant_free(new->grant);
+        new->grant = TAKE_PTR(old->grant);
+        new->placed = true;
+        if (old->assume > 0)
+                new->assume = old->assume;
 }
 
 static int put(Roster *r, RosterPod *pod) {
         RosterPod *old = roster_find(r, str_from(pod->uid));
 
-        if (old && knows_better(old, pod)) {
-                grant_free(pod->grant);
-                pod->grant = TAKE_PTR(old->grant);
-                pod->placed = true;
-        }
+        if (old)
+                keep_known(r, old, pod);
         if (old) {
                 HASH_DELETE(hh, r->pods, old);
                 pod_free(old);

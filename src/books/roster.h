@@ -38,12 +38,17 @@ typedef struct RosterPod {
         size_t n_containers;
         RosterId *ids; /* of a pod that asks for our resources, as far as its status tells */
         size_t n_ids;
-        Request request;    /* what they ask together */
-        char *refusal;      /* why it can never be served; NULL for all others */
-        bool placed;        /* its annotations name cards for every container that asks */
-        bool assigned;      /* and say that the node has given them out */
+        Request request; /* what they ask together */
+        char *refusal;   /* why it can never be served; NULL for all others */
+        bool placed; /* its annotations named cards for every container that asks when first seen, or this node gave it cards */
+        bool assigned; /* its annotations say that the node has given them out */
+        char *keys
+                [POD_SYSTEM_KEYS_COUNT]; /* its object's system keys, in the order of POD_SYSTEM_KEYS; NULL: absent or empty */
+        uint64_t assume;  /* assume-time of its place, ns since the epoch; 0: not known */
+        uint64_t version; /* resourceVersion of its object; 0: it is no number */
+        uint64_t
+                written; /* resourceVersion that this agent's last patch made: an older object does not show that patch yet */
         bool other_devices; /* it asks other device plugins as well */
-        uint32_t carried;   /* pod_system_keys() of its object */
         uint32_t generation;
 } RosterPod;
 
@@ -70,7 +75,8 @@ int roster_init(Roster *r, const char *node_name); /* 0 or -ENOMEM; done in eith
 void roster_done(Roster *r);
 
 /* What the reflector of this node's pods tells. roster_pod: 0, or -ENOMEM: the roster lacks something until it is listed
- * again. */
+ * again. A place that a pod once had is kept as long as it holds anything: Kubernetes binds a pod once, so annotations that
+ * name another place later are not the scheduler's. */
 void roster_list_begin(Roster *r);
 int roster_pod(Roster *r, ReflectorEvent event, Str text);
 void roster_list_end(Roster *r);

@@ -147,8 +147,9 @@ static int choose(Ask *ask, const CardShare *shares, size_t n, DeviceSet *ret, F
 
 static void settle_unknown(Ask *ask);
 
-/* Another scheduler bound it, or it is a static pod: the node gives it a place, if a card has room. */
-static int place(Ask *ask, RosterPod *pod, Buf *ret_why) {
+/* Gives the pod cards by the node's own ledger. 0, PLACEMENT_E_REFUSED with a sentence, or negative errno; on failure the pod
+ * has no grant any more. */
+static int choose_cards(Ask *ask, RosterPod *pod, Buf *ret_why) {
         const AdmitOptions *o = &ask->admit->o;
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Placement placement;
@@ -156,8 +157,8 @@ static int place(Ask *ask, RosterPod *pod, Buf *ret_why) {
         Refusal refusal;
         int r;
 
-        pod->grant = grant_free(pod->grant);  /* as long as it has no place, it is charged to every card */
-        node = roster_ledger_node(o->roster); /* not before: with its last grant a node may go */
+        pod->grant = grant_free(pod->grant);  /* what it asks for must not stand in its own way */
+        node = roster_ledger_node(o->roster); /* not before: the ledger drops a node with its last grant */
         if (!node) {
                 buf_append_str(ret_why, STR("the node has no cards"));
                 return PLACEMENT_E_REFUSED;
@@ -165,18 +166,125 @@ static int place(Ask *ask, RosterPod *pod, Buf *ret_why) {
         r = placement_choose_cards(node, &pod->request, &arena, &placement, &refusal);
         if (r > 0)
                 refusal_format(&refusal, ret_why);
-        if (r == 0)
-                r = roster_place(o->roster, pod, placement.slices, placement.n_slices);
+        return r == 0 ? roster_place(o->roster, pod, placement.slices, placement.n_slices) : r;
+}
+
+/* Another scheduler bound it, or it is a static pod: the node gives it a place, if a card has room. */
+static int place(Ask *ask, RosterPod *pod, Buf *ret_why) {
+        int r = choose_cards(ask, pod, ret_why);
+
         if (r != 0)
                 return r;
         ask->admit->counters.placed++;
         log_info("placed pod=%s/%s, which came without a place", pod->namespace_, pod->name);
-        teller_place(o->teller, pod);
+        teller_place(ask->admit->o.teller, pod);
         return 0;
 }
 
-/* The pod and its container are known. with_other: it has nothing of the other resource yet. */
-static void settle(Ask *ask, RosterPod *pod, const RosterContainer *c, bool with_other) {
+/* ---- a place that is not possible ---- */
+
+static uint32_t count_available(const Ask *ask, uint32_t card) {
+        uint32_t at_card, count;
+        size_t at = 0;
+
+        while (device_set_next_card(&ask->available, &at, &at_card, &count))
+                if (at_card == card)
+                        return count;
+        return 0;
+}
+
+/* The cards of its annotations must be there and have room for the whole pod, by what the kubelet has given to no other pod. */
+static bool is_possible(const Ask *ask, const RosterPod *pod, const RosterContainer *c, Fault *why) {
+        CardShare shares[CARD_INDEX_MAX + 1];
+        size_t n = roster_shares(pod, c, ask->kind, shares);
+
+        if (n == 0) {
+                (void) fault_set(why, 0, "%u of %s do not divide into its cards", ask->size,
+                                 device_resource(ask->kind));
+                return false;
+        }
+        for (size_t i = 0; i < n; i++) {
+                uint32_t card = shares[i].card, free = count_available(ask, card),
+                         needed = ask->kind == DEVICE_MEM ? grant_mem_on_card(pod->grant, card)
+                                                          : grant_core_on_card(pod->grant, card);
+
+                if (!inventory_card(ask->admit->o.inventory, card)) {
+                        (void) fault_set(why, 0, "gpu%u is no card of this node", card);
+                        return false;
+                }
+                if (free >= needed)
+                        continue;
+                (void) fault_set(why, 0, "gpu%u has %u of %s free, the pod needs %u there", card, free,
+                                 device_resource(ask->kind), needed);
+                return false;
+        }
+        return true;
+}
+
+/* By the kubelet's List, by what it offers again of init containers, and by the records: an agent that was killed in the middle of
+ * an admission has lost the record of what it gave. */
+static bool was_given_nothing(const Ask *ask, const RosterPod *pod, const ListedPod *listed) {
+        const Record *record = records_find(ask->admit->o.records, str_from(pod->uid));
+
+        if (ask->must_include.n > 0)
+                return false;
+        for (size_t i = 0; i < listed->n_containers; i++)
+                if (listed->containers[i].n_devices > 0)
+                        return false;
+
+        for (size_t i = 0; record && i < record->n_containers; i++)
+                for (int kind = 0; kind < DEVICE_KINDS_; kind++)
+                        if (record->containers[i].given[kind].n > 0)
+                                return false;
+        return true;
+}
+
+static void tell_moved(const Ask *ask, const RosterPod *pod, const Fault *why) {
+        const AdmitOptions *o = &ask->admit->o;
+        _cleanup_buf_ Buf cards = BUF_NULL;
+        Fault note = FAULT_NULL;
+        const Slice *slices;
+        size_t n;
+
+        slices = grant_slices(pod->grant, &n);
+        for (size_t i = 0; i < n; i++)
+                if (i == 0 || slices[i].card != slices[i - 1].card)
+                        buf_appendf(&cards, "%sgpu%u", i > 0 ? ", " : "", slices[i].card);
+        (void) fault_set(&note, 0,
+                         "the place of its annotations is not possible: %s; it is placed anew, on " STR_FMT,
+                         why->text, STR_ARG(buf_str(&cards)));
+        if (o->on_moved)
+                o->on_moved(o->userdata, pod, &note);
+}
+
+/* A user may have written the place, or the cards have changed since. Where there is no other place either, the pod keeps it.
+ * 0 or negative errno. */
+static int move(Ask *ask, RosterPod *pod, const Fault *why) {
+        _cleanup_buf_ Buf refused = BUF_NULL;
+        _cleanup_free_ Slice *before = NULL;
+        const Slice *slices;
+        size_t n;
+        int r;
+
+        slices = grant_slices(pod->grant, &n);
+        before = calloc(n + 1, sizeof *before);
+        if (!before)
+                return -ENOMEM;
+        if (n > 0)
+                memcpy(before, slices, n * sizeof *before);
+        r = choose_cards(ask, pod, &refused);
+        if (r != 0)
+                return roster_place(ask->admit->o.roster, pod, before, n);
+        ask->admit->counters.moved++;
+        tell_moved(ask, pod, why);
+        teller_place(ask->admit->o.teller, pod);
+        return 0;
+}
+
+/* The pod and its container are known. with_other: it has nothing of the other resource yet. listed: the pod as the kubelet
+ * lists it; NULL: it is not listed, or its place was judged before. */
+static void settle(Ask *ask, RosterPod *pod, const RosterContainer *c, bool with_other,
+                   const ListedPod *listed) {
         _cleanup_devices_ DeviceSet chosen = DEVICE_SET_NULL;
         _cleanup_buf_ Buf why = BUF_NULL;
         CardShare shares[CARD_INDEX_MAX + 1];
@@ -191,6 +299,9 @@ static void settle(Ask *ask, RosterPod *pod, const RosterContainer *c, bool with
         }
         if (!pod->placed)
                 r = place(ask, pod, &why);
+        else if (listed && was_given_nothing(ask, pod, listed) && !is_possible(ask, pod, c, &fault))
+                r = move(ask, pod, &fault);
+        fault = FAULT_NULL;
         if (r != 0) {
                 refuse(ask, pod, r < 0 ? "out of memory" : why.data ? why.data : "no card has room");
                 return;
@@ -312,7 +423,7 @@ static void give_up(Ask *ask) {
         }
         log_warning("the kubelet does not list its pods: %u of %s are taken for pod=%s/%s", ask->size,
                     device_resource(ask->kind), pod->namespace_, pod->name);
-        settle(ask, pod, c, false);
+        settle(ask, pod, c, false, NULL);
 }
 
 static void look_again(Ask *ask) {
@@ -386,7 +497,7 @@ static void on_list(void *userdata, const PodList *list, const Fault *fault) {
         if (found.pod && !ask->asked_for && candidate_is_doubtful(&of, &found))
                 ask_for(ask, found.listed);
         else if (found.pod)
-                settle(ask, found.pod, found.container, found.with_other);
+                settle(ask, found.pod, found.container, found.with_other, found.listed);
         else if (found.new)
                 ask_for(ask, found.new);
         else if ((refused = candidate_refused(&of, list)))
@@ -460,7 +571,7 @@ void admit_preferred(Admit *a, DeviceKind kind, RpcCall *call, const PreferredRe
         }
         rpc_call_on_close(call, on_close, ask);
         if (turn_continues(&a->turn, a->o.roster, kind, request->size, &pod, &c))
-                settle(ask, pod, c, false);
+                settle(ask, pod, c, false, NULL);
         else
                 look(ask);
 }

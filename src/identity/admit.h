@@ -33,11 +33,15 @@ typedef struct AdmitOptions {
         Teller *teller;
         const Isolation *isolation; /* NULL: none */
         DeviceAccess access;
+        /* The pod's annotations named a place that is not possible here, and it got another one. May be NULL. */
+        void (*on_moved)(void *userdata, const RosterPod *pod, const Fault *note);
+        void *userdata;
 } AdmitOptions;
 
 typedef struct AdmitCounters {
         uint64_t settled; /* by List, or as the next call of the same container */
         uint64_t placed;  /* of these, pods that came without a place */
+        uint64_t moved;   /* and pods whose place was not possible */
         uint64_t unknown; /* nobody could say which pod it was */
         uint64_t refused; /* the pod fails: no card has room, or it can never be served */
         uint64_t allocated;

@@ -271,6 +271,84 @@ int evidence_place(const RecordContainer *all, size_t n_all, Roster *roster, Ros
         return n > 0 ? roster_place(roster, pod, slices, n) : uneven(pod, fault);
 }
 
+/* The devices of the first container that has started, which all of its pod share the cards with. */
+static const DeviceSet *started_devices(const Record *record) {
+        for (size_t i = 0; i < record->n_containers; i++)
+                if (record->containers[i].started && record->containers[i].given[DEVICE_MEM].n > 0)
+                        return &record->containers[i].given[DEVICE_MEM];
+        return NULL;
+}
+
+/* The container's slices on the cards of a set. Returns how many, 0 when they are not those of its limits. */
+static size_t slices_on(const RosterPod *pod, const RosterContainer *c, const DeviceSet *set, Slice *ret) {
+        uint32_t card, count;
+        size_t at = 0, n = 0;
+
+        while (device_set_next_card(set, &at, &card, &count)) {
+                if (n == pod->request.cards)
+                        return 0;
+                ret[n++] = (Slice){.card = card,
+                                   .mem = c->mem,
+                                   .core = c->core,
+                                   .container = (uint16_t) c->index,
+                                   .kind = (uint8_t) c->kind};
+        }
+        return n == pod->request.cards ? n : 0;
+}
+
+static int compare_slices(const void *a, const void *b) {
+        const Slice *x = a, *y = b;
+        bool x_main = x->kind == CONTAINER_MAIN, y_main = y->kind == CONTAINER_MAIN;
+
+        if (x->card != y->card)
+                return x->card < y->card ? -1 : 1;
+        if (x_main != y_main)
+                return x_main ? 1 : -1;
+        return (x->container > y->container) - (x->container < y->container);
+}
+
+/* slices: in any order; those of a grant are by card, then init containers before the others. */
+static bool are_of_grant(Slice *slices, size_t n, const Grant *grant) {
+        size_t n_granted;
+        const Slice *granted = grant_slices(grant, &n_granted);
+
+        qsort(slices, n, sizeof *slices, compare_slices);
+        for (size_t i = 0; i < n && n == n_granted; i++)
+                if (compare_slices(&slices[i], &granted[i]) != 0 || slices[i].mem != granted[i].mem)
+                        return false;
+        return n == n_granted;
+}
+
+int evidence_recall(const Record *record, Roster *roster, RosterPod *pod) {
+        _cleanup_free_ Slice *slices = calloc(pod->n_containers * pod->request.cards + 1, sizeof *slices);
+        const DeviceSet *others = started_devices(record);
+        size_t n = 0;
+
+        if (!slices)
+                return -ENOMEM;
+        if (!others || !pod->grant || !pod->placed)
+                return 0;
+        if (record->assume > 0)
+                pod->assume = record->assume;
+        for (size_t i = 0; i < pod->n_containers; i++) {
+                const RosterContainer *c = &pod->containers[i];
+                const RecordContainer *own = record_container(record, str_from(c->name));
+                size_t found;
+
+                if (c->mem == 0)
+                        continue;
+                found = slices_on(pod, c,
+                                  own && own->given[DEVICE_MEM].n > 0 ? &own->given[DEVICE_MEM] : others,
+                                  slices + n);
+                if (found == 0)
+                        return 0; /* of another unit, or uneven: PreStart judges it */
+                n += found;
+        }
+        if (n == 0 || are_of_grant(slices, n, pod->grant))
+                return 0;
+        return roster_place(roster, pod, slices, n) < 0 ? -ENOMEM : 1;
+}
+
 static int adopt_entry(const CheckpointEntry *entry, const RosterPod *pod, Records *records) {
         _cleanup_devices_ DeviceSet set = DEVICE_SET_NULL;
         bool init = false;

@@ -41,5 +41,11 @@ int evidence_from_list(const PodList *list, DeviceKind kind, const DeviceSet *se
 /* A pod without a place gets the one that its devices name: those of all its containers. 0, EVIDENCE_E_UNEVEN, -ENOMEM. */
 int evidence_place(const RecordContainer *all, size_t n_all, Roster *roster, RosterPod *pod, Fault *fault);
 
+/* A pod that has a place, and whose containers this node has started, is where its record says: the annotations may have been
+ * forged while no agent was there. A container without a record of its own is on the same cards as the others of its pod. A
+ * record by which no container has started changes nothing: the place of the Binding may be newer. Returns 1 when the pod has
+ * another place now, 0 when it has not, -ENOMEM. */
+int evidence_recall(const Record *record, Roster *roster, RosterPod *pod);
+
 /* Living pods that the checkpoint knows and the records do not are taken into them. 0, EVIDENCE_E_NONE, -ENOMEM. */
 int evidence_adopt(CheckpointFile *file, const Roster *roster, Records *records, Fault *fault);

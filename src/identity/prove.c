@@ -202,6 +202,7 @@ static int keep_start(const Proof *proof, const RosterPod *pod, const RosterCont
 
         if (proof->kind != DEVICE_MEM || has_started(proof, pod, c))
                 return 0;
+        record_set_assume(record, pod->assume);
         record_set_started(record, str_from(c->name), true);
         r = records_save(records, record, fault);
         if (r == 0)
@@ -247,9 +248,12 @@ static int prove_pod(Proof *proof, RosterPod *pod, const Evidence *e, Fault *fau
                 r = isolate(proof, pod, c, fault);
         if (r == 0)
                 r = keep_start(proof, pod, c, fault);
-        if (r == 0)
-                teller_assigned(proof->prove->o.teller, pod);
-        return r;
+        if (r != 0)
+                return r;
+        teller_assigned(proof->prove->o.teller, pod);
+        if (proof->prove->o.repair)
+                repair_look(proof->prove->o.repair, pod);
+        return 0;
 }
 
 /* Allocate writes the record of all that a container is given, and the proof of one kind saves it: of memory it says that the
@@ -431,14 +435,29 @@ void prove_prestart(Prove *p, DeviceKind kind, RpcCall *call, PluginIds ids) {
         proof_try(proof);
 }
 
+void prove_keep_place(Prove *p, RosterPod *pod) {
+        const Record *record = records_find(p->o.records, str_from(pod->uid));
+        int r = record && pod->grant && pod->placed ? evidence_recall(record, p->o.roster, pod) : 0;
+
+        if (r > 0)
+                log_warning("pod=%s/%s is where its record says, not where its annotations say",
+                            pod->namespace_, pod->name);
+        else if (r < 0)
+                log_error("out of memory: pod=%s/%s keeps the place of its annotations", pod->namespace_,
+                          pod->name);
+}
+
 void prove_recall(Prove *p, RosterPod *pod) {
         const Record *record = records_find(p->o.records, str_from(pod->uid));
         Fault fault = FAULT_NULL;
 
+        prove_keep_place(p, pod);
         if (!record || !record->saved || !pod->grant || pod->placed)
                 return;
         if (evidence_place(record->containers, record->n_containers, p->o.roster, pod, &fault) != 0)
                 return; /* not all of its containers have started: PreStart of the others comes to it */
+        if (record->assume > 0)
+                pod->assume = record->assume;
         log_info("recalled the place of pod=%s/%s, which is not in its annotations", pod->namespace_,
                  pod->name);
         teller_place(p->o.teller, pod);
@@ -464,8 +483,10 @@ void prove_adopt(Prove *p) {
                 if (records_save(p->o.records, record, &fault) < 0)
                         log_error("%s", fault.text);
                 else if (pod->placed)
-                        teller_assigned(p->o.teller, pod);
+                        prove_keep_place(p, pod);
                 else
                         prove_recall(p, pod);
+                if (pod->placed)
+                        teller_assigned(p->o.teller, pod);
         }
 }

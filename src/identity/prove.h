@@ -10,6 +10,7 @@
 
 #include "books/records.h"
 #include "identity/dying.h"
+#include "identity/repair.h"
 #include "identity/teller.h"
 #include "isolation/isolation.h"
 #include "kubelet/plugin.h"
@@ -25,6 +26,7 @@ typedef struct ProveOptions {
         PodResources *pod_resources;
         Teller *teller;
         Dying *dying;
+        Repair *repair;         /* NULL: none */
         Isolation *isolation;   /* NULL: none */
         const char *checkpoint; /* path of kubelet_internal_checkpoint */
         usec_t patience;        /* before "not yet" is said; 0: 5 s */
@@ -44,7 +46,11 @@ void prove_prestart(Prove *p, DeviceKind kind, RpcCall *call, PluginIds ids);
 /* Something changed that an open call may wait for. */
 void prove_wake(Prove *p);
 
-/* A pod came or changed. One that came without a place, and whose containers this node has started, has the place that its
+/* A pod came or changed, also before the first list is complete. Where this node has started its containers, its place is the
+ * one that its record names, whatever its annotations say. */
+void prove_keep_place(Prove *p, RosterPod *pod);
+
+/* The same, when the pods have been listed; and a pod without a place gets, and its annotations are told, the one that its
  * record names: the agent may have been killed before it was written, and the mirror of a static pod may be made again. */
 void prove_recall(Prove *p, RosterPod *pod);
 

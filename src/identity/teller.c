@@ -4,9 +4,9 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "identity/keys.h"
 #include "kube/api.h"
 #include "kube/escape.h"
-#include "share/allocation.h"
 #include "wire/json_write.h"
 
 #define RETRY_BASE (200 * USEC_PER_MSEC)
@@ -81,16 +81,27 @@ static void write_assigned(const RosterPod *pod, Buf *out) {
         json_write_object_end(&w);
 }
 
-static void write_patch(const Tale *tale, const RosterPod *pod, Buf *out) {
-        _cleanup_buf_ Buf annotations = BUF_NULL;
-        const Slice *slices;
-        JsonWriter w;
-        size_t n;
+/* Keys that the place does not need are removed: a pod that this node places may carry any. */
+static int write_place(bool assigned, RosterPod *pod, Buf *out) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        SystemKeys keys;
+        int r;
 
-        slices = grant_slices(pod->grant, &n);
+        if (pod->assume == 0)
+                pod->assume = clock_realtime_nsec();
+        r = system_keys_make(pod, assigned, &arena, &keys);
+        if (r == 0)
+                system_keys_write(&keys, out);
+        return r;
+}
+
+static int write_patch(const Tale *tale, RosterPod *pod, Buf *out) {
+        _cleanup_buf_ Buf annotations = BUF_NULL;
+        JsonWriter w;
+        int r = 0;
+
         if (tale->place)
-                grant_annotations_write(slices, n, grant_node(pod->grant), tale->assigned,
-                                        clock_realtime_nsec(), pod->carried, &annotations);
+                r = write_place(tale->assigned, pod, &annotations);
         else
                 write_assigned(pod, &annotations);
         json_write_init(&w, out);
@@ -100,7 +111,7 @@ static void write_patch(const Tale *tale, const RosterPod *pod, Buf *out) {
         json_write_raw(&w, "annotations", buf_str(&annotations));
         json_write_object_end(&w);
         json_write_object_end(&w);
-        out->broken |= annotations.broken;
+        return r < 0 || annotations.broken ? -ENOMEM : buf_result(out);
 }
 
 static int on_retry(sd_event_source *source, uint64_t usec, void *userdata);
@@ -119,7 +130,7 @@ static void retry_later(Tale *tale, usec_t after) {
 
 static void send_tale(Tale *tale) {
         _cleanup_buf_ Buf patch = BUF_NULL, path = BUF_NULL;
-        const RosterPod *pod = roster_find(tale->teller->roster, str_from(tale->uid));
+        RosterPod *pod = roster_find(tale->teller->roster, str_from(tale->uid));
 
         if (!pod || !pod->grant || !pod->placed) {
                 tale_free(tale); /* it holds nothing any more: there is nothing to say */
@@ -127,12 +138,11 @@ static void send_tale(Tale *tale) {
         }
         tale->sent_place = tale->place;
         tale->sent_assigned = tale->assigned;
-        write_patch(tale, pod, &patch);
         buf_append_str(&path, STR("/api/v1/namespaces/"));
         url_escape(&path, str_from(pod->namespace_));
         buf_append_str(&path, STR("/pods/"));
         url_escape(&path, str_from(pod->name));
-        if (buf_result(&patch) < 0 || buf_result(&path) < 0 ||
+        if (write_patch(tale, pod, &patch) < 0 || buf_result(&path) < 0 ||
             kube_merge_patch(tale->teller->client, path.data, "", buf_str(&patch), STR(""), on_told, tale,
                              &tale->call) < 0)
                 retry_later(tale, 0);
@@ -146,11 +156,23 @@ static int on_retry(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
+/* The answer of a patch is the whole object: what the watch shows of an older one is not what was written. */
+static void keep_version(const Tale *tale, Str body) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        RosterPod *pod = roster_find(tale->teller->roster, str_from(tale->uid));
+        Pod object;
+
+        if (pod && pod_decode(body, &arena, &object, NULL) == 0)
+                (void) str_to_u64(object.meta.resource_version, &pod->written); /* else it stays as it was */
+}
+
 static void on_told(void *userdata, const KubeReply *reply) {
         Tale *tale = userdata;
         bool done = reply->outcome == KUBE_DONE && reply->status < 300;
 
         tale->call = NULL;
+        if (done)
+                keep_version(tale, reply->body);
         if (done && tale->place == tale->sent_place && tale->assigned == tale->sent_assigned) {
                 tale_free(tale);
                 return;
@@ -203,4 +225,15 @@ void teller_place(Teller *t, const RosterPod *pod) {
 void teller_assigned(Teller *t, const RosterPod *pod) {
         if (!pod->assigned)
                 tell(t, pod, false, true);
+}
+
+void teller_restore(Teller *t, const RosterPod *pod) {
+        tell(t, pod, true, true);
+}
+
+bool teller_is_telling(const Teller *t, const RosterPod *pod) {
+        Tale *tale;
+
+        HASH_FIND(hh, t->tales, pod->uid, strlen(pod->uid), tale);
+        return tale != NULL;
 }

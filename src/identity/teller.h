@@ -13,9 +13,13 @@ typedef struct Teller Teller;
 int teller_new(KubeClient *client, Roster *roster, Teller **ret); /* 0 or -ENOMEM */
 Teller *teller_free(Teller *t);                                   /* before its client */
 
-void teller_place(Teller *t, const RosterPod *pod); /* all annotations of its slices, not assigned yet */
+void teller_place(Teller *t, const RosterPod *pod); /* every system key by its place, not assigned yet */
 void teller_assigned(Teller *t,
                      const RosterPod *pod); /* the slices are given out; a no-op when that stands there */
+
+/* Every system key as the node's books have it, with keys that do not belong there removed, and assigned. */
+void teller_restore(Teller *t, const RosterPod *pod);
+bool teller_is_telling(const Teller *t, const RosterPod *pod); /* a patch of it is under way, or waits */
 
 size_t teller_waiting(const Teller *t); /* patches that are not written yet */
 

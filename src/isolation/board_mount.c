@@ -80,11 +80,10 @@ static int mount_there(const char *path, unsigned mib, const char *proc, Fault *
         if (mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0)
                 return fault_set(fault, BOARD_MOUNT_E_LEFT, "a tmpfs of its own cannot be mounted: %s",
                                  strerror(errno));
-        if (slice_mount_is_seen(path, proc))
+        if (slice_mount_look(path, proc, fault) == 0)
                 return 0;
         (void) umount2(path, MNT_DETACH);
-        return fault_set(fault, BOARD_MOUNT_E_LEFT,
-                         "the host (pid 1) would not see what is mounted there from here");
+        return BOARD_MOUNT_E_LEFT;
 }
 
 typedef struct Standing {

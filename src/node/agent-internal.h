@@ -16,6 +16,7 @@
 #include "kube/event.h"
 #include "kube/reflector.h"
 #include "node/agent.h"
+#include "node/keys.h"
 #include "node/publisher.h"
 #include "node/recheck.h"
 #include "node/terms.h"
@@ -47,6 +48,7 @@ struct Agent {
         Teller *teller;
         Publisher *publisher;
         Dying *dying;
+        Repair *repair;
         PodResources *pod_resources;
         Admit *admit;
         Prove *prove;
@@ -68,9 +70,15 @@ struct Agent {
         Spared spared;
         BoardWatch *watch;
         Terms terms;
-        Fault unit_fault;   /* why the unit in force will not do; "" when it will */
-        Fault wanted_fault; /* and the one that is wanted */
+        NodeKeys keys;
+        bool keys_known;    /* the keys of the Node object have been judged */
+        bool offers;        /* the unit in force is one that the cards can be offered in */
+        Fault unit_fault;   /* what is wrong with the unit in force; "": nothing */
+        Fault wanted_fault; /* and with the one that is wanted */
+        Fault node_fault;   /* what the node's own ledger said last of the Node object */
+        Fault change_said;  /* the change that waits, as the last Event told it; "": none waits */
         char *node_uid;     /* NULL: the node object has not come yet */
+        char *node_text;    /* the Node object as it came last; NULL: it has not come yet */
         char *checkpoint, *pod_resources_socket, *records_dir, *cards_file, *fences_file, *terms_file,
                 *cdi_file;
         bool terms_saved; /* the file says what `terms` says */
@@ -94,25 +102,13 @@ int agent_follow(Agent *a);                      /* follow.c: what the API serve
 /* offer.c: what is offered, from cards and terms. */
 int agent_take_cards(Agent *a, const CardList *cards);            /* 0 or -ENOMEM */
 void agent_take_fences(void *userdata, const CardFences *fences); /* userdata: the agent */
-void agent_take_node(Agent *a, const Node *node);
+/* The Node object as it is now: decoded and as text. listed: as of publisher_saw(). 0 or -ENOMEM. */
+int agent_take_node(Agent *a, const Node *node, Str text, bool listed);
 void agent_settle(Agent *a); /* slices came or went, or something is wanted: what can come into force does */
 size_t agent_holders(const Agent *a);
 void agent_said_unit(Agent *a, const char *unit); /* remembered over restarts */
 
-/* words.c: what the node object is to say. */
-void agent_publish(Agent *a);
-/* An Event of the node. reason is static. Of each reason the same words are said once, until others are; agent_tell: each time. */
-void agent_warn(Agent *a, const char *reason, const Fault *note);
-void agent_tell(Agent *a, const char *reason, const Fault *note);
-void agent_tell_waiting(Agent *a); /* the node object has come */
-/* userdata: the agent. Events of a pod, and of the node. */
-void agent_tell_excess(void *userdata, const AuditExcess *excess);
-void agent_tell_overuse(void *userdata, const MeterExcess *excess);
-void agent_tell_stray(void *userdata, const AuditStray *stray);
-void agent_tell_grown(void *userdata, const BoardGrown *grown);
-bool agent_tell_foreign(void *userdata, const BoardForeign *foreign);
-void agent_tell_hung(void *userdata, const HungKernel *kernel);
-void agent_tell_odd(void *userdata, const RosterPod *pod, const RosterContainer *c);
+void agent_publish(Agent *a); /* words.c: what the node object is to say */
 
 /* agent_metrics.c */
 int agent_serve_metrics(Agent *a, Fault *fault);

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "kube/api.h"
 #include "kube/escape.h"
-#include "node/agent-internal.h"
+#include "node/events-internal.h"
 
 #define COMPONENT  "aliquot-node"
 #define LAST_WORDS (2 * USEC_PER_SEC)
@@ -39,6 +39,15 @@ static int build_identity(Agent *a) {
                                       &a->pod_resources);
         if (r == 0)
                 r = teller_new(a->client, &a->roster, &a->teller);
+        if (r == 0)
+                r = repair_new(&(RepairOptions){.event = a->event,
+                                                .roster = &a->roster,
+                                                .records = &a->records,
+                                                .client = a->client,
+                                                .teller = a->teller,
+                                                .on_tampered = agent_tell_tampered,
+                                                .userdata = a},
+                               &a->repair);
         if (r < 0)
                 return r;
         admit = (AdmitOptions){.event = a->event,
@@ -49,7 +58,9 @@ static int build_identity(Agent *a) {
                                .client = a->client,
                                .teller = a->teller,
                                .isolation = &a->isolation,
-                               .access = a->o.access};
+                               .access = a->o.access,
+                               .on_moved = agent_tell_moved,
+                               .userdata = a};
         prove = (ProveOptions){.event = a->event,
                                .roster = &a->roster,
                                .records = &a->records,
@@ -57,6 +68,7 @@ static int build_identity(Agent *a) {
                                .pod_resources = a->pod_resources,
                                .teller = a->teller,
                                .dying = a->dying,
+                               .repair = a->repair,
                                .isolation = &a->isolation,
                                .checkpoint = a->checkpoint};
         r = admit_new(&admit, &a->admit);
@@ -157,6 +169,7 @@ Agent *agent_free(Agent *a) {
         recheck_free(a->recheck);
         prove_free(a->prove);
         admit_free(a->admit);
+        repair_free(a->repair);
         teller_free(a->teller);
         pod_resources_free(a->pod_resources);
         dying_free(a->dying);
@@ -177,6 +190,7 @@ Agent *agent_free(Agent *a) {
         sd_event_source_disable_unref(a->list_again);
         sd_event_source_disable_unref(a->last_wait);
         free(a->node_uid);
+        free(a->node_text);
         free(a->checkpoint);
         free(a->pod_resources_socket);
         free(a->records_dir);

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "audit/overuse.h"
+#include "base/file.h"
 #include "books/given.h"
 #include "node/agent-internal.h"
 #include "slice/visible.h"
@@ -92,52 +93,54 @@ static void write_cards(const Agent *a, Buf *out) {
 
 /* ---- containers ---- */
 
-static void write_container(const Agent *a, const RosterPod *pod, const RosterContainer *c, const Slice *s,
-                            bool core, Buf *out) {
-        const CardInfo *info = inventory_card(&a->inventory, s->card);
+/* What the container was given of one card, by the node's record: annotations may say anything. */
+static void write_container(const Agent *a, const Record *record, const RecordContainer *c, uint32_t card,
+                            uint32_t mem, Buf *out, bool core) {
+        const CardInfo *info = inventory_card(&a->inventory, card);
 
         if (!info || info->units == 0)
                 return;
         buf_append_str(out, core ? STR("DCGM_CUSTOM_CONTAINER_CP_ALLOCATED")
                                  : STR("DCGM_CUSTOM_CONTAINER_MEM_ALLOCATED"));
         card_labels(a, &a->inventory.cards.cards[info - a->inventory.infos], out);
-        label(out, "NamespaceName", pod->namespace_);
-        label(out, "PodName", pod->name);
+        label(out, "NamespaceName", record->namespace_);
+        label(out, "PodName", record->name);
         label(out, "ContainerName", c->name);
         label(out, "AllocateMode", "share");
         if (core)
-                buf_appendf(out, "} %.2f\n", s->core / 100.0);
+                buf_appendf(out, "} %.2f\n", given_units(&c->given[DEVICE_CORE], card) / 100.0);
         else
                 buf_appendf(out, "} %" PRIu64 "\n",
-                            s->mem <= info->units ? visible_mib(info->mib, s->mem, info->units)
-                                                  : (uint64_t) info->mib);
+                            mem <= info->units ? visible_mib(info->mib, mem, info->units)
+                                               : (uint64_t) info->mib);
 }
 
-static void write_pod(const Agent *a, const RosterPod *pod, bool core, Buf *out) {
-        const Slice *slices;
-        size_t n;
+/* A pod that has ended holds nothing, though its record may stay for a moment. One that was deleted and whose processes still
+ * run holds what it held. */
+static bool is_held(const Agent *a, const Record *record) {
+        const RosterPod *pod = roster_find(&a->roster, str_from(record->uid));
 
-        if (!pod->grant)
-                return;
-        slices = grant_slices(pod->grant, &n);
-        for (size_t i = 0; i < n; i++)
-                for (size_t k = 0; k < pod->n_containers; k++) {
-                        const RosterContainer *c = &pod->containers[k];
+        return record->dying || (pod && pod->grant);
+}
 
-                        if (c->index == slices[i].container &&
-                            (c->kind == CONTAINER_MAIN) == (slices[i].kind == CONTAINER_MAIN))
-                                write_container(a, pod, c, &slices[i], core, out);
+static void write_given(const Agent *a, bool core, Buf *out) {
+        for (const Record *record = a->records.by_uid; record; record = record->hh.next)
+                for (size_t i = 0; i < record->n_containers && is_held(a, record); i++) {
+                        const RecordContainer *c = &record->containers[i];
+                        uint32_t card, count;
+                        size_t at = 0;
+
+                        while (device_set_next_card(&c->given[DEVICE_MEM], &at, &card, &count))
+                                write_container(a, record, c, card, count, out, core);
                 }
 }
 
 static void write_containers(const Agent *a, Buf *out) {
         head(out, "DCGM_CUSTOM_CONTAINER_MEM_ALLOCATED", "gauge", "memory of the container's slice in MiB");
-        for (const RosterPod *pod = a->roster.pods; pod; pod = pod->hh.next)
-                write_pod(a, pod, false, out);
+        write_given(a, false, out);
         head(out, "DCGM_CUSTOM_CONTAINER_CP_ALLOCATED", "gauge",
              "compute of the container's slice, 0 to 1; 0 when it is not limited");
-        for (const RosterPod *pod = a->roster.pods; pod; pod = pod->hh.next)
-                write_pod(a, pod, true, out);
+        write_given(a, true, out);
 }
 
 /* ---- processes ---- */
@@ -147,14 +150,31 @@ typedef struct ProcessLines {
         Buf *out;
 } ProcessLines;
 
-static void process_labels(Buf *out, const RosterPod *pod, const char *container, uint32_t number) {
-        char pid[16];
+enum { COMM_MAX = 64 }; /* the kernel has 16 bytes (TASK_COMM_LEN), and more for its own threads */
 
+/* The process's name, as it gave it itself: any bytes. What is no printable ASCII becomes "?". Empty where it has ended. */
+static void process_name(const Agent *a, uint32_t pid, char ret[static COMM_MAX]) {
+        _cleanup_buf_ Buf path = BUF_NULL, text = BUF_NULL;
+        size_t n = 0;
+
+        buf_appendf(&path, "%s/%u/comm", a->o.proc ? a->o.proc : "/proc", pid);
+        if (buf_result(&path) == 0 && file_read(path.data, COMM_MAX - 1, &text) == 0)
+                for (; n < text.len && n < COMM_MAX - 1 && text.data[n] != '\n'; n++)
+                        ret[n] = text.data[n] >= ' ' && text.data[n] <= '~' ? text.data[n] : '?';
+        ret[n] = '\0';
+}
+
+static void process_labels(const Agent *a, Buf *out, const RosterPod *pod, const char *container,
+                           uint32_t number) {
+        char pid[16], name[COMM_MAX];
+
+        process_name(a, number, name);
         (void) snprintf(pid, sizeof pid, "%u", number);
         label(out, "NamespaceName", pod ? pod->namespace_ : "");
         label(out, "PodName", pod ? pod->name : "");
         label(out, "ContainerName", container ? container : "");
         label(out, "ProcessId", pid);
+        label(out, "ProcessName", name);
         label(out, "AllocateMode", pod ? "share" : "none");
 }
 
@@ -167,7 +187,7 @@ static void write_process(void *userdata, const AuditProcess *process) {
                         continue;
                 buf_append_str(lines->out, STR("DCGM_CUSTOM_PROCESS_MEM_USED"));
                 card_labels(a, &a->cards.cards[i], lines->out);
-                process_labels(lines->out, process->pod, process->container, process->pid);
+                process_labels(lines->agent, lines->out, process->pod, process->container, process->pid);
                 buf_appendf(lines->out, "} %llu\n", (unsigned long long) (process->bytes >> 20));
         }
 }
@@ -186,7 +206,7 @@ static void write_use(void *userdata, const MeterProcess *process) {
                 return;
         buf_append_str(lines->out, STR("DCGM_CUSTOM_PROCESS_SM_UTIL"));
         card_labels(lines->agent, card, lines->out);
-        process_labels(lines->out, process->pod, process->container, process->pid);
+        process_labels(lines->agent, lines->out, process->pod, process->container, process->pid);
         buf_appendf(lines->out, "} %u\n", process->percent);
 }
 
@@ -275,12 +295,23 @@ static void write_counter(Buf *out, const char *name, const char *help, uint64_t
 static void write_own(const Agent *a, Buf *out) {
         AdmitCounters admit = admit_counters(a->admit);
         ProveCounters prove = prove_counters(a->prove);
+        RepairCounters repair = repair_counters(a->repair);
         PodResourcesCounters lists = pod_resources_counters(a->pod_resources);
 
         write_counter(out, "aliquot_node_settled_total", "containers whose identity was settled at admission",
                       admit.settled);
         write_counter(out, "aliquot_node_placed_total", "pods that came without a place and got one here",
                       admit.placed);
+        write_counter(out, "aliquot_node_moved_total",
+                      "pods whose annotations named a place that is not possible, and which got another one",
+                      admit.moved);
+        write_counter(out, "aliquot_node_repairs_total",
+                      "times that system annotations of a pod were written back", repair.repaired);
+        write_counter(out, "aliquot_node_tampered_total",
+                      "times that a pod was told of whose system annotations are changed again and again",
+                      repair.tampered);
+        head(out, "aliquot_node_repairs_waiting", "gauge", "pods whose system annotations are wrong now");
+        buf_appendf(out, "aliquot_node_repairs_waiting %zu\n", repair.waiting);
         write_counter(out, "aliquot_node_unknown_total", "admissions of pods that nobody knew",
                       admit.unknown);
         write_counter(out, "aliquot_node_refused_total", "admissions that were refused", admit.refused);

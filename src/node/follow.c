@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "kube/escape.h"
-#include "node/agent-internal.h"
+#include "node/events-internal.h"
 
 #define LIST_AGAIN (1 * USEC_PER_SEC)
 
@@ -60,6 +60,8 @@ static void on_pods_end(void *userdata) {
         }
         dying_sweep(a->dying);
         isolation_sweep(&a->isolation, &a->records);
+        for (const RosterPod *pod = a->roster.pods; pod; pod = pod->hh.next)
+                repair_look(a->repair, pod);
         agent_settle(a);
         prove_wake(a->prove);
 }
@@ -67,11 +69,16 @@ static void on_pods_end(void *userdata) {
 static void on_pod_change(void *userdata, Str uid, RosterPod *pod) {
         Agent *a = userdata;
 
+        if (pod)
+                prove_keep_place(a->prove, pod);
         if (!a->roster.synced)
                 return; /* all of them are looked at when the list is complete */
         dying_look(a->dying, uid, pod);
-        if (pod)
+        if (pod) {
                 prove_recall(a->prove, pod);
+                repair_look(a->repair, pod);
+        } else
+                repair_forget(a->repair, uid);
         if (a->roster.listing)
                 return;
         if (!pod)
@@ -93,30 +100,24 @@ static void on_node_object(void *userdata, ReflectorEvent event, Str object) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Fault fault = FAULT_NULL;
         Agent *a = userdata;
-        bool decoded;
         Node node;
         int r;
 
         if (event == REFLECTOR_DELETED)
                 return; /* the kubelet makes it again; what it said stays in force until then */
         r = node_decode(object, &arena, &node, &fault);
-        decoded = r == 0;
-        if (decoded)
+        if (r == 0)
                 node_defaults_apply(&a->o.defaults, &node);
         if (r == 0 && !str_eq(node.meta.name, str_from(a->o.node_name)))
                 return;
-        if (r == 0)
-                r = roster_node(&a->roster, &node, &fault);
-        if (r != 0 && str_is_empty(str_from(fault.text)))
-                (void) fault_set(&fault, 0, "out of memory");
-        if (fault.text[0] != '\0')
-                log_warning("node: %s", fault.text);
-        if (!decoded)
-                return;
-        if (!a->node_uid)
+        if (r == 0 && !a->node_uid)
                 a->node_uid = str_dup(node.meta.uid);
-        agent_tell_waiting(a);
-        agent_take_node(a, &node);
+        if (r == 0) {
+                agent_tell_waiting(a);
+                r = agent_take_node(a, &node, object, event == REFLECTOR_LISTED);
+        }
+        if (r != 0)
+                log_warning("node: %s", fault.text[0] ? fault.text : "out of memory");
 }
 
 static void on_nodes_end(void *userdata) {

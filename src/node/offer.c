@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "base/state_file.h"
-#include "node/agent-internal.h"
+#include "node/events-internal.h"
 
 static bool save_text(const char *path, const Buf *text) {
         Fault fault = FAULT_NULL;
@@ -40,7 +40,7 @@ static void save_terms(Agent *a) {
 }
 
 void agent_said_unit(Agent *a, const char *unit) {
-        /* What a full disk did not take is tried again: without it the next agent would take our word for the user's. */
+        /* What a full disk did not take is tried again: without it the next agent would take this text for a user's. */
         if (strcmp(a->terms.said_unit, unit) == 0 && a->terms_saved)
                 return;
         (void) snprintf(a->terms.said_unit, sizeof a->terms.said_unit, "%s", unit);
@@ -87,20 +87,30 @@ static void set_devices(Agent *a, DeviceKind kind, bool none) {
                           r < 0 ? "out of memory" : "the list is too long");
 }
 
-static void offer(Agent *a) {
-        bool too_long;
+/* A unit that was good for all cards once stays in force when a smaller card is added: that card offers nothing. */
+static bool is_offered(Agent *a) {
+        int r;
 
         a->unit_fault = FAULT_NULL;
-        too_long = inventory_check_unit(&a->cards, a->terms.unit, &a->unit_fault) != 0;
+        r = inventory_check_unit(&a->cards, a->terms.unit, &a->unit_fault);
+        if (r == 0 && a->cards_known && a->cards.n > 0 && !a->terms.offered) {
+                a->terms.offered = true;
+                a->terms_saved = false;
+        }
+        return r == 0 || (r == INVENTORY_E_LARGE && a->terms.offered);
+}
+
+static void offer(Agent *a) {
         if (inventory_set(&a->inventory, &a->cards, a->terms.mode, a->terms.unit) < 0) {
                 log_error("out of memory: the cards are offered as before");
                 return;
         }
-        if (too_long)
+        a->offers = is_offered(a);
+        if (!a->offers)
                 log_error("nothing is offered: %s", a->unit_fault.text);
         for (int kind = 0; kind < DEVICE_KINDS_; kind++)
                 if (a->plugins[kind])
-                        set_devices(a, (DeviceKind) kind, too_long || !a->cards_known);
+                        set_devices(a, (DeviceKind) kind, !a->offers || !a->cards_known);
 }
 
 size_t agent_holders(const Agent *a) {
@@ -118,6 +128,33 @@ static bool slices_are_held(const Agent *a) {
         return agent_holders(a) > 0;
 }
 
+/* The node's own ledger counts in what this agent says is in force, whatever label and annotation ask for. The agent goes on
+ * admitting pods that the scheduler did not place, so a change that waits stops nothing here. */
+static void feed_ledger(Agent *a) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        _cleanup_buf_ Buf unit = BUF_NULL;
+        Fault fault = FAULT_NULL;
+        Node node;
+        int r;
+
+        if (!a->node_text || node_decode(str_from(a->node_text), &arena, &node, NULL) != 0)
+                return;
+        node_defaults_apply(&a->o.defaults, &node);
+        memory_unit_format(a->terms.unit, &unit);
+        node.mode =
+                a->terms.mode == SHARE_MODE_NONE ? (Str){0} : str_from(share_mode_to_string(a->terms.mode));
+        node.annotations.mode_in_force = node.mode;
+        node.annotations.unit = buf_str(&unit);
+        node.annotations.unit_in_force = buf_str(&unit);
+        node.annotations.change_pending = (Str){0};
+        r = roster_node(&a->roster, &node, &fault);
+        if (r < 0)
+                (void) fault_set(&fault, r, "out of memory");
+        if (fault.text[0] != '\0' && strcmp(fault.text, a->node_fault.text) != 0)
+                log_warning("node: %s", fault.text);
+        a->node_fault = fault;
+}
+
 void agent_settle(Agent *a) {
         Fault fault = FAULT_NULL;
 
@@ -129,9 +166,12 @@ void agent_settle(Agent *a) {
         if (terms_settle(&a->terms, slices_are_held(a))) {
                 log_info("in force mode=%s unit=%uMiB", share_mode_to_string(a->terms.mode),
                          a->terms.unit.mib);
-                save_terms(a);
                 offer(a);
+                a->terms_saved = false;
+                feed_ledger(a);
         }
+        if (!a->terms_saved && a->node_text)
+                save_terms(a);
         isolation_say_compute(&a->isolation, &a->inventory);
         agent_publish(a);
 }
@@ -150,24 +190,35 @@ int agent_take_cards(Agent *a, const CardList *cards) {
         return 0;
 }
 
-static void take_compute(Agent *a, const Node *node) {
-        const ComputeTerms *t = &a->isolation.compute.terms;
-        Fault said = FAULT_NULL, fault = FAULT_NULL;
+static void check_keys(Agent *a, const Node *node) {
+        _cleanup_buf_ Buf unit = BUF_NULL;
 
-        if (node_compute_want(&a->isolation.compute, &node->annotations, a->o.policy, &said) == 0)
-                return;
-        (void) fault_set(&fault, 0, "%s; what was in force stays: policy %u", said.text, t->policy);
-        agent_warn(a, "GPUComputePolicyRefused", &fault);
+        memory_unit_format(a->terms.unit, &unit);
+        keys_check(&a->keys, node, share_mode_to_string(a->terms.mode),
+                   buf_result(&unit) < 0 ? "" : unit.data);
+        a->keys_known = true;
+        for (int key = 0; key < NODE_KEYS_; key++)
+                if ((a->keys.changed >> key & 1) != 0 && a->keys.wrong[key].text[0] != '\0')
+                        agent_tell_node(a, "GPUShareMisconfigured", a->keys.wrong[key].text);
 }
 
-void agent_take_node(Agent *a, const Node *node) {
-        Fault fault = FAULT_NULL;
+int agent_take_node(Agent *a, const Node *node, Str text, bool listed) {
+        char *copy = str_dup(text);
 
+        if (!copy)
+                return -ENOMEM;
+        free(a->node_text);
+        a->node_text = copy;
         a->wanted_fault = FAULT_NULL;
-        if (terms_want(&a->terms, node->mode, node->annotations.unit, a->o.unit, &fault) != 0)
-                agent_warn(a, "GPUMemoryUnitRefused", &fault);
-        take_compute(a, node);
+        check_keys(a, node);
+        terms_want(&a->terms, &(TermsWish){.label = node->mode,
+                                           .unit = node->annotations.unit,
+                                           .configured = a->o.unit,
+                                           .place_while_changing = keys_place_while_changing(&a->keys),
+                                           .drain = keys_drain(&a->keys)});
+        (void) node_compute_want(&a->isolation.compute, &node->annotations, a->o.policy,
+                                 NULL); /* what is wrong there is among the keys */
         agent_settle(a);
-        if (publisher_saw(a->publisher, node) < 0)
-                log_error("out of memory: the node object is put right with its next event");
+        feed_ledger(a);
+        return publisher_saw(a->publisher, node, text, listed);
 }

@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "node/agent-internal.h"
+#include "node/events-internal.h"
 
 enum { CPU_STATE_MAX = 1 << 20 };
 

@@ -22,10 +22,11 @@ typedef enum Word {
         WORD_CARDS = WORD_LABELS_,
         WORD_UNIT,
         WORD_HELD_SLICES,
+        WORD_MODE_IN_FORCE,
+        WORD_UNIT_IN_FORCE,
+        WORD_CHANGE_PENDING,
         WORD_METADATA_, /* those before it stand in the metadata */
         WORD_GPU_COUNT = WORD_METADATA_,
-        WORD_CONDITION_REASON,
-        WORD_CONDITION_MESSAGE,
         WORDS_,
 } Word;
 
@@ -37,19 +38,46 @@ static const char *const word_keys[] = {
         [WORD_CARDS] = ANNOTATION_CARDS,
         [WORD_UNIT] = ANNOTATION_UNIT,
         [WORD_HELD_SLICES] = ANNOTATION_HELD_SLICES,
+        [WORD_MODE_IN_FORCE] = ANNOTATION_MODE_IN_FORCE,
+        [WORD_UNIT_IN_FORCE] = ANNOTATION_UNIT_IN_FORCE,
+        [WORD_CHANGE_PENDING] = ANNOTATION_CHANGE_PENDING,
 };
 
-typedef enum Part { PART_METADATA, PART_COUNT, PART_CONDITION, PARTS_ } Part;
+/* What a condition says while nothing is wrong. unsaid: a node that does not carry it stays without it then. */
+static const struct {
+        const char *reason, *message;
+        bool unsaid;
+} calm[] = {
+        [CONDITION_CHANGE_PENDING] = {"InForce", "what the node asks for is in force", false},
+        [CONDITION_MISCONFIGURED] = {"Valid",
+                                     "every label and annotation of the node that steers it is valid", true},
+};
+
+typedef enum ConditionWord {
+        CONDITION_STATUS,
+        CONDITION_REASON,
+        CONDITION_MESSAGE,
+        CONDITION_SINCE,
+        CONDITION_WORDS_
+} ConditionWord;
+
+typedef struct Condition {
+        char *seen[CONDITION_WORDS_];  /* NULL: not seen */
+        char *wanted[CONDITION_SINCE]; /* NULL: of no concern */
+} Condition;
+
+typedef enum Part { PART_METADATA, PART_COUNT, PART_CONDITIONS, PARTS_ } Part;
 
 struct Publisher {
         KubeClient *client;
         char *path;
         char *seen[WORDS_], *wanted[WORDS_]; /* NULL: not seen; of no concern */
+        Condition conditions[CONDITIONS_];
+        uint64_t version; /* resourceVersion that the last patch made; 0: none is known */
         KubeCall *call;
         Part part; /* that the call is about */
         sd_event_source *retry;
         unsigned attempt;
-        uint64_t wants, sent; /* how often something was wanted, now and when the call was sent */
         bool saw_node;
 };
 
@@ -78,6 +106,12 @@ Publisher *publisher_free(Publisher *p) {
                 free(p->seen[i]);
                 free(p->wanted[i]);
         }
+        for (int kind = 0; kind < CONDITIONS_; kind++) {
+                for (int i = 0; i < CONDITION_WORDS_; i++)
+                        free(p->conditions[kind].seen[i]);
+                for (int i = 0; i < CONDITION_SINCE; i++)
+                        free(p->conditions[kind].wanted[i]);
+        }
         free(p->path);
         free(p);
         return NULL;
@@ -95,25 +129,37 @@ static int set_word(char **word, Str text) {
 
 /* ---- what differs ---- */
 
+static bool is_other(const char *wanted, const char *seen) {
+        return wanted && strcmp(wanted, seen ? seen : "") != 0;
+}
+
 static bool differs(const Publisher *p, int word) {
-        return p->wanted[word] && strcmp(p->wanted[word], p->seen[word] ? p->seen[word] : "") != 0;
+        return is_other(p->wanted[word], p->seen[word]);
+}
+
+static bool condition_differs(const Publisher *p, int kind) {
+        const Condition *c = &p->conditions[kind];
+        bool is_there = c->seen[CONDITION_STATUS] && c->seen[CONDITION_STATUS][0] != '\0';
+
+        if (calm[kind].unsaid && !is_there && c->wanted[CONDITION_STATUS] &&
+            strcmp(c->wanted[CONDITION_STATUS], "False") == 0)
+                return false;
+        for (int i = 0; i < CONDITION_SINCE; i++)
+                if (is_other(c->wanted[i], c->seen[i]))
+                        return true;
+        return false;
 }
 
 static bool part_differs(const Publisher *p, Part part) {
-        switch (part) {
-        case PART_METADATA:
-                for (int i = 0; i < WORD_METADATA_; i++)
-                        if (differs(p, i))
-                                return true;
-                return false;
-        case PART_COUNT:
+        if (part == PART_COUNT)
                 return differs(p, WORD_GPU_COUNT);
-        default:
-                /* A condition that was never seen is written once, also to take back what an earlier agent said. */
-                return p->wanted[WORD_CONDITION_REASON] &&
-                       (!p->seen[WORD_CONDITION_REASON] || differs(p, WORD_CONDITION_REASON) ||
-                        differs(p, WORD_CONDITION_MESSAGE));
-        }
+        for (int i = 0; part == PART_METADATA && i < WORD_METADATA_; i++)
+                if (differs(p, i))
+                        return true;
+        for (int kind = 0; part == PART_CONDITIONS && kind < CONDITIONS_; kind++)
+                if (condition_differs(p, kind))
+                        return true;
+        return false;
 }
 
 bool publisher_is_done(const Publisher *p) {
@@ -157,21 +203,29 @@ static void write_count(const Publisher *p, JsonWriter *w) {
         json_write_object_end(w);
 }
 
-static void write_condition(const Publisher *p, JsonWriter *w) {
+/* lastTransitionTime is when the status turned, not when reason or message changed: it is what `kubectl wait` and people read
+ * it for (core/v1 NodeCondition). */
+static void write_condition(const Condition *c, const char *type, JsonWriter *w) {
         Timestamp now = timestamp_seconds(clock_realtime_nsec());
-        bool pending = p->wanted[WORD_CONDITION_REASON][0] != '\0';
+        const char *since = c->seen[CONDITION_SINCE];
+        bool turned = is_other(c->wanted[CONDITION_STATUS], c->seen[CONDITION_STATUS]);
 
+        json_write_object(w, NULL);
+        json_write_text(w, "type", type);
+        json_write_text(w, "status", c->wanted[CONDITION_STATUS]);
+        json_write_text(w, "reason", c->wanted[CONDITION_REASON]);
+        json_write_text(w, "message", c->wanted[CONDITION_MESSAGE]);
+        json_write_text(w, "lastHeartbeatTime", now.text);
+        json_write_text(w, "lastTransitionTime", turned || !since || since[0] == '\0' ? now.text : since);
+        json_write_object_end(w);
+}
+
+static void write_conditions(const Publisher *p, JsonWriter *w) {
         json_write_object(w, "status");
         json_write_array(w, "conditions");
-        json_write_object(w, NULL);
-        json_write_text(w, "type", CONDITION_CHANGE_PENDING);
-        json_write_text(w, "status", pending ? "True" : "False");
-        json_write_text(w, "reason", pending ? p->wanted[WORD_CONDITION_REASON] : "InForce");
-        json_write_text(w, "message",
-                        pending ? p->wanted[WORD_CONDITION_MESSAGE] : "what the node asks for is in force");
-        json_write_text(w, "lastHeartbeatTime", now.text);
-        json_write_text(w, "lastTransitionTime", now.text);
-        json_write_object_end(w);
+        for (int kind = 0; kind < CONDITIONS_; kind++)
+                if (condition_differs(p, kind))
+                        write_condition(&p->conditions[kind], condition_type((ConditionKind) kind), w);
         json_write_array_end(w);
         json_write_object_end(w);
 }
@@ -193,28 +247,39 @@ static void retry_later(Publisher *p, usec_t after) {
                 log_error("out of memory: the node object is put right with its next event");
 }
 
-/* What was written is taken for seen, until an event tells otherwise. */
-static void take_for_seen(Publisher *p, char *const *sent) {
-        int from = p->part == PART_METADATA ? 0
-                   : p->part == PART_COUNT  ? WORD_GPU_COUNT
-                                            : WORD_CONDITION_REASON;
-        int to = p->part == PART_METADATA ? WORD_METADATA_
-                 : p->part == PART_COUNT  ? WORD_CONDITION_REASON
-                                          : WORDS_;
+static uint64_t version_of(const Node *node) {
+        uint64_t version = 0;
 
-        for (int i = from; i < to; i++)
-                if (sent[i] && set_word(&p->seen[i], str_from(sent[i])) < 0)
-                        return; /* it is written once more */
+        (void) str_to_u64(node->meta.resource_version,
+                          &version); /* 0: one that is no number is newer than all */
+        return version;
+}
+
+static int see(Publisher *p, const Node *node, Str text);
+
+/* The answer of a patch is the whole object as it is then. */
+static int see_written(Publisher *p, Str body) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        Node node;
+        int r = node_decode(body, &arena, &node, NULL);
+
+        if (r == 0)
+                r = see(p, &node, body);
+        if (r == 0)
+                p->version = version_of(&node);
+        return r;
 }
 
 static void on_written(void *userdata, const KubeReply *reply) {
         Publisher *p = userdata;
 
         p->call = NULL;
-        if (reply->outcome == KUBE_DONE && reply->status < 300) {
-                p->attempt = 0;
-                if (p->sent == p->wants)
-                        take_for_seen(p, p->wanted);
+        if (reply->outcome == KUBE_DONE && reply->status < 300 && see_written(p, reply->body) == 0) {
+                /* What is not as it was sent, because the server changed it or more is wanted by now, is not hurried. */
+                if (part_differs(p, p->part))
+                        retry_later(p, 0);
+                else
+                        p->attempt = 0;
                 sync_node(p);
                 return;
         }
@@ -227,7 +292,7 @@ static int send_part(Publisher *p, Part part) {
         static void (*const writers[])(const Publisher *,
                                        JsonWriter *) = {[PART_METADATA] = write_metadata,
                                                         [PART_COUNT] = write_count,
-                                                        [PART_CONDITION] = write_condition};
+                                                        [PART_CONDITIONS] = write_conditions};
         _cleanup_buf_ Buf patch = BUF_NULL, path = BUF_NULL;
         JsonWriter w;
 
@@ -239,11 +304,10 @@ static int send_part(Publisher *p, Part part) {
         if (buf_result(&patch) < 0 || buf_result(&path) < 0)
                 return -ENOMEM;
         p->part = part;
-        p->sent = p->wants;
         return kube_call(p->client,
                          &(KubeRequest){.method = "PATCH",
                                         .path = path.data,
-                                        .content_type = part == PART_CONDITION
+                                        .content_type = part == PART_CONDITIONS
                                                                 ? "application/strategic-merge-patch+json"
                                                                 : "application/merge-patch+json",
                                         .body = buf_str(&patch)},
@@ -264,7 +328,25 @@ static void sync_node(Publisher *p) {
 
 /* ---- in and out ---- */
 
-int publisher_saw(Publisher *p, const Node *node) {
+static int see_conditions(Publisher *p, Str text) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        ConditionText found[CONDITIONS_];
+
+        if (conditions_read(text, &arena, found, NULL) != 0)
+                return -ENOMEM; /* the text was decoded once: it is not malformed */
+        for (int kind = 0; kind < CONDITIONS_; kind++) {
+                char **seen = p->conditions[kind].seen;
+
+                if (set_word(&seen[CONDITION_STATUS], found[kind].status) < 0 ||
+                    set_word(&seen[CONDITION_REASON], found[kind].reason) < 0 ||
+                    set_word(&seen[CONDITION_MESSAGE], found[kind].message) < 0 ||
+                    set_word(&seen[CONDITION_SINCE], found[kind].since) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static int see(Publisher *p, const Node *node, Str text) {
         const Str seen[] = {
                 [WORD_CARD_NAME] = node->card_name,
                 [WORD_CARD_MEM] = node->card_mem,
@@ -273,15 +355,55 @@ int publisher_saw(Publisher *p, const Node *node) {
                 [WORD_CARDS] = node->annotations.cards,
                 [WORD_UNIT] = node->annotations.unit,
                 [WORD_HELD_SLICES] = node->annotations.held_slices,
+                [WORD_MODE_IN_FORCE] = node->annotations.mode_in_force,
+                [WORD_UNIT_IN_FORCE] = node->annotations.unit_in_force,
+                [WORD_CHANGE_PENDING] = node->annotations.change_pending,
                 [WORD_GPU_COUNT] = node->allocatable_count,
         };
 
         for (size_t i = 0; i < ELEMENTSOF(seen); i++)
                 if (set_word(&p->seen[i], seen[i]) < 0)
                         return -ENOMEM;
+        return see_conditions(p, text);
+}
+
+int publisher_saw(Publisher *p, const Node *node, Str text, bool listed) {
+        uint64_t version = version_of(node);
+        int r;
+
+        if (!listed && version > 0 && version < p->version)
+                return 0;
+        p->version = version;
+        r = see(p, node, text);
+        if (r < 0)
+                return r;
         p->saw_node = true;
         sync_node(p);
         return 0;
+}
+
+static int want_word(char **word, const char *text) {
+        if (text)
+                return set_word(word, str_from(text));
+        free(*word);
+        *word = NULL;
+        return 0;
+}
+
+static int want_condition(Condition *c, int kind, const ConditionWords *words) {
+        bool is_true = words->reason && words->reason[0] != '\0';
+        int r;
+
+        r = want_word(&c->wanted[CONDITION_STATUS], !words->reason ? NULL : is_true ? "True" : "False");
+        if (r == 0)
+                r = want_word(&c->wanted[CONDITION_REASON], !words->reason ? NULL
+                                                            : is_true      ? words->reason
+                                                                           : calm[kind].reason);
+        if (r == 0)
+                r = want_word(&c->wanted[CONDITION_MESSAGE], !words->reason ? NULL
+                                                             : is_true      ? words->message
+                                                                            : calm[kind].message);
+        return r;
 }
 
 int publisher_want(Publisher *p, const NodeWords *words) {
@@ -293,19 +415,18 @@ int publisher_want(Publisher *p, const NodeWords *words) {
                 [WORD_CARDS] = words->cards,
                 [WORD_UNIT] = words->unit,
                 [WORD_HELD_SLICES] = words->held_slices,
+                [WORD_MODE_IN_FORCE] = words->mode_in_force,
+                [WORD_UNIT_IN_FORCE] = words->unit_in_force,
+                [WORD_CHANGE_PENDING] = words->change_pending,
                 [WORD_GPU_COUNT] = words->gpu_count,
-                [WORD_CONDITION_REASON] = words->condition_reason,
-                [WORD_CONDITION_MESSAGE] = words->condition_message,
         };
+        int r = 0;
 
-        p->wants++;
-        for (size_t i = 0; i < ELEMENTSOF(wanted); i++) {
-                if (!wanted[i]) {
-                        free(p->wanted[i]);
-                        p->wanted[i] = NULL;
-                } else if (set_word(&p->wanted[i], str_from(wanted[i])) < 0)
-                        return -ENOMEM;
-        }
-        sync_node(p);
-        return 0;
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(wanted); i++)
+                r = want_word(&p->wanted[i], wanted[i]);
+        for (int kind = 0; r == 0 && kind < CONDITIONS_; kind++)
+                r = want_condition(&p->conditions[kind], kind, &words->conditions[kind]);
+        if (r == 0)
+                sync_node(p);
+        return r;
 }

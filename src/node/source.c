@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "base/log.h"
-#include "node/agent-internal.h"
+#include "node/events-internal.h"
 
 static void on_cards(void *userdata, const CardList *cards) {
         Agent *a = userdata;

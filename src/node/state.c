@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "isolation/board_mount.h"
-#include "node/agent-internal.h"
+#include "node/events-internal.h"
 
 enum { STATE_MAX = 1 << 20 };
 

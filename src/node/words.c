@@ -1,326 +1,87 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the node object is to say, and what its Events say. */
+/* What the node object is to say. */
 
 #include "base/log.h"
-#include "books/given.h"
-#include "node/agent-internal.h"
-#include "slice/inside.h"
+#include "node/events-internal.h"
 
 enum { HOLDERS_NAMED = 8 };
 
-/* ---- Events ---- */
+static int compare_pods(const void *a, const void *b) {
+        const RosterPod *const *x = a, *const *y = b;
+        int order = strcmp((*x)->namespace_, (*y)->namespace_);
 
-static AgentWarning *warning_of(Agent *a, const char *reason) {
-        AgentWarning *w;
-
-        for (size_t i = 0; i < WARNINGS_MAX; i++)
-                if (a->warnings[i].reason && strcmp(a->warnings[i].reason, reason) == 0)
-                        return &a->warnings[i];
-        w = &a->warnings[a->n_warnings++ % WARNINGS_MAX];
-        *w = (AgentWarning){.reason = reason};
-        return w;
+        return order != 0 ? order : strcmp((*x)->name, (*y)->name);
 }
 
-void agent_tell_waiting(Agent *a) {
-        for (size_t i = 0; a->node_uid && i < WARNINGS_MAX; i++) {
-                AgentWarning *w = &a->warnings[i];
-
-                if (!w->reason || w->told)
-                        continue;
-                w->told = true;
-                log_warning("%s: %s", w->reason, w->note.text);
-                kube_event(a->recorder, &(KubeEvent){.kind = "Node",
-                                                     .name = str_from(a->o.node_name),
-                                                     .uid = str_from(a->node_uid),
-                                                     .type = "Warning",
-                                                     .reason = w->reason,
-                                                     .note = w->note.text});
-        }
-}
-
-void agent_tell(Agent *a, const char *reason, const Fault *note) {
-        AgentWarning *w = warning_of(a, reason);
-
-        w->note = *note;
-        w->told = false;
-        agent_tell_waiting(a);
-}
-
-void agent_warn(Agent *a, const char *reason, const Fault *note) {
-        if (strcmp(warning_of(a, reason)->note.text, note->text) != 0)
-                agent_tell(a, reason, note);
-}
-
-/* "; N of its processes were killed": all that is known of it, and of what could not be done. */
-static void say_killed(const char *container, const AuditKilled *killed, char *ret, size_t size) {
-        int n = snprintf(ret, size, "; %zu of its processes were killed%s", killed->killed,
-                         killed->all && container ? " (all of the container's)" : "");
-
-        if (n > 0 && (size_t) n < size && killed->failed > 0)
-                (void) snprintf(ret + n, size - (size_t) n, ", %zu could not be", killed->failed);
-}
-
-/* The driver names some that are no more: others have its file. */
-static void say_ended(const AuditExcess *excess, char *ret, size_t size) {
-        ret[0] = '\0';
-        if (excess->n_ended > 0)
-                (void) snprintf(ret, size,
-                                "; %zu of %zu have ended and others have the driver's file of theirs",
-                                excess->n_ended, excess->n_pids);
-}
-
-static void warn_pod(const Agent *a, const RosterPod *pod, const char *reason, const Fault *note) {
-        kube_event(a->recorder, &(KubeEvent){.kind = "Pod",
-                                             .namespace_ = str_from(pod->namespace_),
-                                             .name = str_from(pod->name),
-                                             .uid = str_from(pod->api_uid),
-                                             .type = "Warning",
-                                             .reason = reason,
-                                             .note = note->text});
-}
-
-/* The gate was passed by: by accident (a static program, raw system calls), or on purpose. Killed is at each census as long as it lasts,
- * and said each time that somebody was. */
-void agent_tell_excess(void *userdata, const AuditExcess *excess) {
-        Agent *a = userdata;
-        AuditKilled killed = a->o.kills_excess ? audit_kill(a->audit, excess) : (AuditKilled){0};
-        const char *other =
-                excess->container ? " or another one of the container" : " or another one of the pod";
-        char done[128] = "", ended[128];
-        Fault note = FAULT_NULL;
-
-        a->counters.killed += killed.killed;
-        if (excess->again && killed.killed == 0)
-                return;
-        if (a->o.kills_excess)
-                say_killed(excess->container, &killed, done, sizeof done);
-        say_ended(excess, ended, sizeof ended);
-        (void) fault_set(&note, 0,
-                         "holds %llu MiB of gpu%u, and its slice is %llu MiB: process %u%s is not held by "
-                         "the gate%s%s",
-                         (unsigned long long) (excess->used >> 20), excess->card,
-                         (unsigned long long) (excess->limit >> 20),
-                         excess->n_pids > 0 ? excess->pids[0].pid : 0, excess->n_pids > 1 ? other : "", ended,
-                         done);
-        if (excess->container)
-                (void) fault_wrap(&note, 0, "container %s", excess->container);
-        log_warning("pod=%s/%s %s", excess->pod->namespace_, excess->pod->name, note.text);
-        warn_pod(a, excess->pod, "GPUMemoryExceeded", &note);
-}
-
-/* The gate was passed by, or somebody lied to the arbiter. As with memory each time that somebody was killed is said. */
-void agent_tell_overuse(void *userdata, const MeterExcess *excess) {
-        Agent *a = userdata;
-        const char *other =
-                excess->container ? " or another one of the container" : " or another one of the pod";
-        AuditKilled killed = {0};
-        char done[128] = "";
-        Fault note = FAULT_NULL;
-
-        if (a->o.kills_overuse) {
-                killed = audit_end_container(a->audit, excess->pod, excess->container);
-                say_killed(excess->container, &killed, done, sizeof done);
-        }
-        a->counters.overuse_killed += killed.killed;
-        if (excess->again && killed.killed == 0)
-                return;
-        (void) fault_set(&note, 0,
-                         "has had %u.%u %% of the time of gpu%u for %llu s by the driver's word, and %s "
-                         "%u.%u %%: process %u%s is not held by the gate%s",
-                         excess->used / 10000, excess->used / 1000 % 10, excess->card,
-                         (unsigned long long) (excess->nsec / 1000000000),
-                         excess->shared
-                                 ? "by its windows, its part and what the others left it might have had"
-                                 : "its share is",
-                         excess->share / 10000, excess->share / 1000 % 10, excess->pid,
-                         excess->several ? other : "", done);
-        if (excess->container)
-                (void) fault_wrap(&note, 0, "container %s", excess->container);
-        log_warning("pod=%s/%s %s", excess->pod->namespace_, excess->pod->name, note.text);
-        warn_pod(a, excess->pod, "GPUComputeExceeded", &note);
-}
-
-/* Of a pod that the roster does not have (its object is gone) nobody is killed: it is ended anyway. */
-static void end_hung(Agent *a, const RosterPod *pod, Str container, char *ret, size_t size) {
-        _cleanup_free_ char *name = str_dup(container);
-        AuditKilled killed;
-
-        if (!pod || !name)
-                return;
-        killed = audit_end_container(a->audit, pod, name);
-        a->counters.hung_killed += killed.killed;
-        say_killed(name, &killed, ret, size);
-}
-
-static bool had_card(void *userdata, uint32_t card, uint32_t pid) {
-        const Agent *a = userdata;
-
-        return meter_had(a->meter, card, pid);
-}
-
-/* The kernel of one that is stopped has ended, or will, and only he can say so. Where all of the container stands still, nobody of it who runs
- * may have the card: then it is his kernel. */
-static bool is_paused(Agent *a, const RosterPod *pod, const HungKernel *k) {
-        _cleanup_free_ char *name = str_dup(k->container), *uuid = str_dup(k->uuid);
-        const MachineCard *card = uuid ? given_card(&a->inventory, uuid) : NULL;
-        AuditPaused found;
-
-        if (!pod || !name || !card)
-                return false;
-        found = audit_paused(a->audit, pod, name, card->index, had_card, a);
-        return found.n_paused > 0 && (k->part || found.n_work == 0);
-}
-
-/* It cannot be cut from here. Its owner pays for it, and who shares the card with it waits. */
-void agent_tell_hung(void *userdata, const HungKernel *k) {
-        Agent *a = userdata;
-        const RosterPod *pod = roster_find_name(&a->roster, k->namespace_, k->pod);
-        SparedVerdict verdict = spared_judge(&a->spared, k, is_paused(a, pod, k));
-        char done[128] = "";
-        Fault note = FAULT_NULL;
-
-        if (verdict == SPARED_WAIT)
-                return;
-        if (verdict == SPARED_HANGS && a->o.kills_hung)
-                end_hung(a, pod, k->container, done, sizeof done);
-        (void) fault_set(&note, 0,
-                         "container %.*s: a kernel has run for %llu s on " STR_FMT
-                         ", and others wait for the card%s",
-                         STR_ARG(k->container), (unsigned long long) (k->nsec / 1000000000), STR_ARG(k->uuid),
-                         verdict == SPARED_PAUSED
-                                 ? "; a process of it is stopped or frozen, and cannot say that it has ended"
-                                 : done);
-        log_warning("pod=%.*s/%.*s %s", STR_ARG(k->namespace_), STR_ARG(k->pod), note.text);
-        if (pod)
-                warn_pod(a, pod, "GPUKernelHung", &note);
-}
-
-/* It starts all the same, as if it had not said it. */
-void agent_tell_odd(void *userdata, const RosterPod *pod, const RosterContainer *c) {
-        Agent *a = userdata;
-        Fault note = FAULT_NULL;
-
-        (void) fault_set(&note, 0, "container %s: %s; it is passed over", c->name, c->odd);
-        log_warning("pod=%s/%s %s", pod->namespace_, pod->name, note.text);
-        warn_pod(a, pod, "GPUComputeRefused", &note);
-}
-
-/* Nobody is killed: it may be the machine's own, a display or a monitor. */
-void agent_tell_stray(void *userdata, const AuditStray *stray) {
-        char largest[96] = ", and no process is listed with them";
-        Fault note = FAULT_NULL;
-
-        if (stray->pid > 0)
-                (void) snprintf(largest, sizeof largest, "; process %u, which is in no pod, holds %llu MiB",
-                                stray->pid, (unsigned long long) (stray->pid_bytes >> 20));
-        (void) fault_set(&note, 0, "of the %llu MiB that are in use of gpu%u, %llu MiB are no pod's%s",
-                         (unsigned long long) (stray->used >> 20), stray->card,
-                         (unsigned long long) (stray->bytes >> 20), largest);
-        agent_tell(userdata, "GPUMemoryUnaccounted", &note);
-}
-
-/* "agent NAMESPACE/POD/CONTAINER". Others are of this machine's users, and only the log knows them. */
-static const RosterPod *pod_of(const Agent *a, const char *owner, Str *ret_container) {
-        Str rest = str_from(owner), namespace_, pod;
-
-        if (!str_has_prefix(rest, STR(BOARD_AGENT)))
-                return NULL;
-        (void) str_split(&rest, ' ');
-        namespace_ = str_split(&rest, '/');
-        pod = str_split(&rest, '/');
-        *ret_container = rest;
-        return roster_find_name(&a->roster, namespace_, pod);
-}
-
-void agent_tell_grown(void *userdata, const BoardGrown *grown) {
-        Agent *a = userdata;
-        Fault note = FAULT_NULL;
-        Str container = STR("");
-        const RosterPod *pod = pod_of(a, grown->owner, &container);
-
-        (void) fault_set(&note, 0,
-                         "its slice's counters (" SLICE_PAGES "/%u/counters) had grown to %llu KiB and were "
-                         "cut back: somebody in there writes to them",
-                         grown->number, (unsigned long long) (grown->bytes >> 10));
-        if (!pod) {
-                log_warning("slice %s (%s): %s", grown->id, grown->owner, note.text);
-                return;
-        }
-        (void) fault_wrap(&note, 0, "container %.*s", STR_ARG(container));
-        log_warning("pod=%s/%s %s", pod->namespace_, pod->name, note.text);
-        warn_pod(a, pod, "SliceFileGrown", &note);
-}
-
-/* The scheduler promises whole cards to pods, and does not know of it. Nobody is stopped: somebody sits before it, perhaps. */
-bool agent_tell_foreign(void *userdata, const BoardForeign *foreign) {
-        Agent *a = userdata;
-        Fault note = FAULT_NULL;
-
-        if (!share_mode_has_memory(a->terms.mode))
-                return false;
-        (void) fault_set(
-                &note, 0,
-                "slice %s (%s) has %llu MiB of gpu%u (%s), which the scheduler counts as free: nodes "
-                "that share cards among pods are not for aliquot run",
-                foreign->id, foreign->owner, (unsigned long long) (foreign->bytes >> 20), foreign->card,
-                foreign->uuid);
-        agent_tell(a, "ForeignSlice", &note);
-        return true;
-}
-
-/* ---- the node object ---- */
-
+/* Sorted, so that the text changes with the holders only, and not with the order in which pods were last updated. */
 static void list_holders(const Agent *a, Buf *out) {
-        size_t named = 0, more = 0;
+        size_t n = 0, n_dying = dying_count(a->dying);
+        const RosterPod **holders = calloc(HASH_COUNT(a->roster.pods) + 1, sizeof *holders);
 
-        for (const RosterPod *pod = a->roster.pods; pod; pod = pod->hh.next) {
-                if (!pod->grant)
-                        continue;
-                if (named == HOLDERS_NAMED) {
-                        more++;
-                        continue;
-                }
-                buf_appendf(out, "%s%s/%s", named++ > 0 ? ", " : "", pod->namespace_, pod->name);
+        if (!holders) {
+                out->broken = true;
+                return;
         }
-        if (more > 0)
-                buf_appendf(out, " and %zu more", more);
-        if (dying_count(a->dying) > 0)
-                buf_appendf(out, "%s%zu that are gone but whose processes are not", named > 0 ? ", and " : "",
-                            dying_count(a->dying));
+        for (const RosterPod *pod = a->roster.pods; pod; pod = pod->hh.next)
+                if (pod->grant)
+                        holders[n++] = pod;
+        qsort(holders, n, sizeof *holders, compare_pods);
+        for (size_t i = 0; i < n && i < HOLDERS_NAMED; i++)
+                buf_appendf(out, "%s%s/%s", i > 0 ? ", " : "", holders[i]->namespace_, holders[i]->name);
+        if (n > HOLDERS_NAMED)
+                buf_appendf(out, " and %zu more", n - HOLDERS_NAMED);
+        if (n_dying > 0)
+                buf_appendf(out, "%s%zu deleted pods whose processes still run", n > 0 ? ", and " : "",
+                            n_dying);
+        free(holders);
 }
 
-/* Why something waits, in one sentence; "" when nothing does. Returns the condition's reason. */
-static const char *explain_pending(const Agent *a, Fault *ret) {
-        _cleanup_buf_ Buf holders = BUF_NULL, now = BUF_NULL, wanted = BUF_NULL;
+static void explain_mode(const Agent *a, Fault *ret) {
+        (void) fault_set(
+                ret, 0,
+                "label " LABEL_SCHEDULE " asks for mode %s: mode %s stays in force until the last "
+                "slice is gone, and %s",
+                share_mode_to_string(a->terms.wanted_mode), share_mode_to_string(a->terms.mode),
+                a->terms.place_while_changing
+                        ? "new pods are placed in it meanwhile (annotation " ANNOTATION_PLACE_WHILE_CHANGING
+                          ")"
+                        : "no new pod is placed meanwhile");
+}
 
+static void explain_unit(const Agent *a, Fault *ret) {
+        _cleanup_buf_ Buf now = BUF_NULL, wanted = BUF_NULL;
+
+        memory_unit_format(a->terms.unit, &now);
+        memory_unit_format(a->terms.wanted_unit, &wanted);
+        (void) fault_set(
+                ret, 0, "%s asks for unit %.*s: %s; %.*s stays in force until the last slice is gone",
+                a->terms.users_unit ? "annotation " ANNOTATION_UNIT : "option --gpu-mem-unit",
+                STR_ARG(buf_str(&wanted)),
+                a->terms.drain ? "no new pod is placed meanwhile (annotation " ANNOTATION_UNIT_CHANGE ")"
+                               : "refused while slices are held, and new pods go on being placed (to stop "
+                                 "them set annotation " ANNOTATION_UNIT_CHANGE " to drain)",
+                STR_ARG(buf_str(&now)));
+}
+
+/* The change that waits, or the unit that is refused, without the holders. Returns the condition's reason; "": nothing. */
+static const char *explain_pending(const Agent *a, Fault *ret) {
         if (a->unit_fault.text[0] != '\0' || a->wanted_fault.text[0] != '\0') {
                 *ret = a->unit_fault.text[0] != '\0' ? a->unit_fault : a->wanted_fault;
                 return "GPUMemoryUnitRefused";
         }
         if (!terms_pending(&a->terms) || !a->roster.synced)
                 return "";
-        list_holders(a, &holders);
         if (a->terms.mode != a->terms.wanted_mode) {
-                (void) fault_set(
-                        ret, 0,
-                        "label " LABEL_SCHEDULE
-                        " asks for mode %s, mode %s stays until the last slice is gone; held by %.*s",
-                        share_mode_to_string(a->terms.wanted_mode), share_mode_to_string(a->terms.mode),
-                        STR_ARG(buf_str(&holders)));
+                explain_mode(a, ret);
                 return "GPUShareModeKept";
         }
-        memory_unit_format(a->terms.unit, &now);
-        memory_unit_format(a->terms.wanted_unit, &wanted);
-        (void) fault_set(
-                ret, 0,
-                "gpu-mem unit %.*s is asked for, %.*s stays until the last slice is gone; held by %.*s",
-                STR_ARG(buf_str(&wanted)), STR_ARG(buf_str(&now)), STR_ARG(buf_str(&holders)));
-        return "GPUMemoryUnitKept";
+        explain_unit(a, ret);
+        return a->terms.drain ? "GPUMemoryUnitDraining" : "GPUMemoryUnitKept";
 }
 
 typedef struct Texts {
-        Buf name, mem, count, cards, unit, held, gpu_count;
+        Buf name, mem, count, cards, unit, held, gpu_count, stopping, pending, wrong;
 } Texts;
 
 static void texts_done(Texts *t) {
@@ -331,6 +92,9 @@ static void texts_done(Texts *t) {
         buf_done(&t->unit);
         buf_done(&t->held);
         buf_done(&t->gpu_count);
+        buf_done(&t->stopping);
+        buf_done(&t->pending);
+        buf_done(&t->wrong);
 }
 
 enum { LABEL_MAX = 63 };
@@ -355,25 +119,78 @@ static void write_texts(const Agent *a, Texts *t) {
         buf_appendf(&t->mem, "%uMiB", first->mib);
         buf_append_u64(&t->count, a->cards.n);
         cards_format(a->inventory.infos, a->inventory.cards.n, &t->cards);
-        memory_unit_format(a->terms.unit, &t->unit);
 }
 
 static const char *text_of(const Buf *b) {
         return b->len > 0 && !b->broken ? b->data : "";
 }
 
+static void write_pending(Agent *a, Texts *t, NodeWords *words) {
+        _cleanup_buf_ Buf holders = BUF_NULL;
+        Fault change = FAULT_NULL, note = FAULT_NULL;
+        const char *reason = explain_pending(a, &change);
+        bool held = reason[0] != '\0' && strcmp(reason, "GPUMemoryUnitRefused") != 0;
+
+        if (held)
+                list_holders(a, &holders);
+        buf_appendf(&t->pending, "%s%s" STR_FMT, change.text, held ? "; held by " : "",
+                    STR_ARG(buf_str(&holders)));
+        t->pending.broken |= holders.broken;
+        if (t->pending.broken)
+                return; /* no memory: it is said with the next change */
+        words->conditions[CONDITION_CHANGE_PENDING] = (ConditionWords){reason, text_of(&t->pending)};
+        if (strcmp(a->change_said.text, change.text) == 0)
+                return;
+        a->change_said = change; /* one Event for a change that waits, not for each holder that goes */
+        (void) fault_set(&note, 0, "%s", text_of(&t->pending));
+        if (reason[0] != '\0')
+                agent_tell(a, reason, &note);
+}
+
+static bool is_refused(const Agent *a) {
+        return !a->offers && a->unit_fault.text[0] != '\0';
+}
+
+/* A node that offers nothing because of its unit says so where the scheduler reads why it may not place there. */
+static void write_stopping(const Agent *a, Texts *t) {
+        if (is_refused(a))
+                buf_append_str(&t->stopping, str_from(a->unit_fault.text));
+        else
+                terms_write_stopping(&a->terms, &t->stopping);
+}
+
+static void write_in_force(const Agent *a, Texts *t, NodeWords *words) {
+        bool sharing = share_mode_has_memory(a->terms.mode);
+
+        memory_unit_format(a->terms.unit, &t->unit);
+        words->mode_in_force = sharing ? share_mode_to_string(a->terms.mode) : "";
+        words->unit_in_force = sharing && !is_refused(a) ? text_of(&t->unit) : "";
+        write_stopping(a, t);
+        if (a->roster.synced || !sharing)
+                words->change_pending = sharing ? text_of(&t->stopping) : "";
+}
+
+static void write_misconfigured(const Agent *a, Texts *t, NodeWords *words) {
+        if (!a->keys_known)
+                return;
+        keys_write_wrong(&a->keys, &t->wrong);
+        if (!t->wrong.broken)
+                words->conditions[CONDITION_MISCONFIGURED] =
+                        (ConditionWords){t->wrong.len > 0 ? "InvalidKey" : "", text_of(&t->wrong)};
+}
+
 void agent_publish(Agent *a) {
         _cleanup_(texts_done) Texts t = {0};
-        Fault why = FAULT_NULL;
         NodeWords words = {0};
         bool sharing = share_mode_has_memory(a->terms.mode);
 
-        words.condition_reason = explain_pending(a, &why);
-        words.condition_message = why.text;
+        write_pending(a, &t, &words);
+        write_misconfigured(a, &t, &words);
+        write_in_force(a, &t, &words);
         dying_write(a->dying, &t.held);
         words.held_slices = text_of(&t.held);
-        /* Said of every sharing node, because the DaemonSet stays where the label is: when somebody removes the mode's
-         * label, the node keeps its mode, and its agent must not go (the kubelet would refuse each pod from then on). */
+        /* On every sharing node, because the DaemonSet stays where this label is: when the mode's label is removed the node
+         * keeps its mode, and without its agent the kubelet would refuse each pod from then on. */
         if (a->roster.synced)
                 words.holds_slices = agent_holders(a) > 0 ? "true" : sharing ? "false" : "";
         buf_append_u64(&t.gpu_count, sharing ? a->cards.n : 0);
@@ -390,8 +207,6 @@ void agent_publish(Agent *a) {
                         agent_said_unit(a, words.unit);
                 }
         }
-        if (why.text[0] != '\0')
-                agent_warn(a, words.condition_reason, &why);
         if (publisher_want(a->publisher, &words) < 0)
                 log_error("out of memory: the node object is put right later");
 }

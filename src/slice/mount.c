@@ -27,13 +27,25 @@ static size_t inodes_of(size_t n) {
         return 2 * (4 + n * 4);
 }
 
-bool slice_mount_is_seen(const char *path, const char *proc) {
+int slice_mount_look(const char *path, const char *proc, Fault *fault) {
         struct stat ours, theirs;
         char there[4096];
-        int n = snprintf(there, sizeof there, "%s/1/root%s", proc, path);
+        int error, n = snprintf(there, sizeof there, "%s/1/root%s", proc, path);
 
-        return n > 0 && (size_t) n < sizeof there && stat(path, &ours) == 0 && stat(there, &theirs) == 0 &&
-               ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+        if (n < 0 || (size_t) n >= sizeof there)
+                return fault_set(fault, SLICE_MOUNT_E_BLIND,
+                                 "cannot look at %s as the host (pid 1) sees it: %s", path,
+                                 strerror(ENAMETOOLONG));
+        error = stat(there, &theirs) < 0 ? errno : 0;
+        if (error != 0 && error != ENOENT && error != ENOTDIR) /* a path that is not there is an answer */
+                return fault_set(fault, SLICE_MOUNT_E_BLIND,
+                                 "cannot look at %s as the host (pid 1) sees it: %s/1/root: %s", path, proc,
+                                 strerror(error));
+        if (error == 0 && stat(path, &ours) == 0 && ours.st_dev == theirs.st_dev &&
+            ours.st_ino == theirs.st_ino)
+                return 0;
+        return fault_set(fault, SLICE_MOUNT_E_UNSEEN,
+                         "the host (pid 1) would not see what is mounted at %s from here", path);
 }
 
 int slice_mount(const char *path, size_t n, const char *proc, Fault *fault) {
@@ -44,11 +56,10 @@ int slice_mount(const char *path, size_t n, const char *proc, Fault *fault) {
         if (mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0)
                 return fault_set(fault, -errno, "a tmpfs of its own cannot be mounted at %s: %s", path,
                                  strerror(errno));
-        if (slice_mount_is_seen(path, proc))
+        if (slice_mount_look(path, proc, fault) == 0)
                 return 0;
         (void) slice_unmount(path);
-        return fault_set(fault, -ENXIO, "the host (pid 1) would not see what is mounted at %s from here",
-                         path);
+        return -ENXIO;
 }
 
 int slice_unmount(const char *path) {

@@ -76,9 +76,9 @@ class Compute(Lab):
         self.becomes(lab, page, policy=2, max_inst=5)
         self.annotate(lab, policy="six", max_inst="7")
         self.becomes(lab, page, policy=2, max_inst=7)
-        lab.wait(lambda: self.notes(lab, "GPUComputePolicyRefused"), "an Event says so")
-        self.assertEqual(self.notes(lab, "GPUComputePolicyRefused"),
-                         ['annotation aliquot.dev/policy is "six", must be 0 to 5; what was in force stays: policy 1'])
+        lab.wait(lambda: self.notes(lab, "GPUShareMisconfigured"), "an Event says so")
+        self.assertEqual(self.notes(lab, "GPUShareMisconfigured"),
+                         ['annotation aliquot.dev/policy is "six", must be 0 to 5; 1 stays in force'])
 
     def test_core_mem_is_fixed(self):
         lab = self.lab(cards=TWO_CARDS, extra=["--policy", "0"])

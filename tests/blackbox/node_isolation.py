@@ -715,6 +715,22 @@ class Audit(Events):
                 return k.split('ContainerName="')[1].split('"')[0]
         return None
 
+    def test_processes_have_their_names(self):
+        """Which they give themselves: no byte of them breaks the line of a metric."""
+        lab = self.audited()
+        names = {100: (b"python3\n", "python3"), 101: (b'a"b\\c\n', 'a\\"b\\\\c'), 102: (b"\xff\x00\x1b\nx\n", "???"), 103: (b"y" * 200, ""),
+                 104: (None, "")}
+        for pid, (comm, _) in names.items():
+            self.process(lab, pid, None, "/user.slice")
+            if comm is not None:
+                with open(os.path.join(lab.proc, str(pid), "comm"), "wb") as f:
+                    f.write(comm)
+        self.tell(lab, *((0, pid, 5) for pid in names))
+        for pid, (_, shown) in names.items():
+            lab.wait(lambda: self.process_mib(lab, pid) == 5, "it is known")
+            self.assertEqual([k.split('ProcessName="')[1].split('",AllocateMode')[0] for k in lab.metrics()
+                              if k.startswith("DCGM_CUSTOM_PROCESS_MEM_USED{") and f'ProcessId="{pid}"' in k], [shown])
+
     def excesses(self, lab):
         return lab.metrics()["aliquot_node_excesses_total"]
 

@@ -19,7 +19,7 @@ import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fake"))
 
-from api import Api, ApiError, StoreServer, pod_path  # noqa: E402
+from api import Api, ApiError, Relay, StoreServer, pod_path  # noqa: E402
 from device_manager import is_sidecar  # noqa: E402
 from grpc_wire import GPU_CORE, GPU_MEM  # noqa: E402
 from kubelet import Kubelet  # noqa: E402
@@ -156,7 +156,8 @@ class Lab:
         self.dir = tempfile.mkdtemp(prefix="aliquot-node-")
         self.store = StoreServer(store)
         self.api = Api(self.store.address)
-        self.kubeconfig = self.store.kubeconfig(os.path.join(self.dir, "kubeconfig"))
+        self.relay = Relay(self.store.address)  # the agent's way to the API server, where its requests are counted
+        self.kubeconfig = self.store.kubeconfig(os.path.join(self.dir, "kubeconfig"), self.relay.address)
         self.cgroup = os.path.join(self.dir, "cgroup")
         self.kubelet_dir, self.state, self.cdi, self.slices, self.gate = (
             os.path.join(self.dir, d) for d in ("kubelet", "state", "cdi", "slices", "gate.so"))
@@ -298,11 +299,20 @@ class Lab:
     def held(self):
         return {d["uid"]: d for d in json.loads(self.node_annotation(HELD) or "[]")}
 
-    def condition(self):
+    def condition(self, kind="GPUShareChangePending"):
         for c in self.node().get("status", {}).get("conditions", []):
-            if c["type"] == "GPUShareChangePending":
+            if c["type"] == kind:
                 return c
         return {}
+
+    def annotate(self, path=NODE_PATH, **annotations):
+        """By the name behind aliquot.dev/, with _ for -."""
+        self.api.patch(path, {"metadata": {"annotations": {"aliquot.dev/" + k.replace("_", "-"): v
+                                                           for k, v in annotations.items()}}})
+
+    def events(self, reason):
+        return [e.get("note") or e.get("message", "") for e in self.api.get("/api/v1/namespaces/default/events")["items"]
+                if e["reason"] == reason]
 
     def phase(self, name):
         found = self.get(name)
@@ -335,6 +345,7 @@ class Lab:
         if self.agent:
             self.code = self.agent.stop()
         self.kubelet.close()
+        self.relay.stop()
         self.store.stop()
         shutil.rmtree(self.dir, ignore_errors=True)
 

@@ -351,6 +351,181 @@ class Pods(Node):
             self.assertIn("example.com/nic", message)
 
 
+SYSTEM_KEYS = [ALLOCATION, ASSIGNED, "scheduler.framework.gpushare.assume-time", "gpushare.alibabacloud.com/core-percentage", INIT,
+               "aliquot.dev/resize-status", "ALIYUN_COM_GPU_MEM_IDX", "ALIYUN_COM_GPU_MEM_DEV", "ALIYUN_COM_GPU_MEM_POD",
+               "ALIYUN_COM_GPU_MEM_ASSIGNED", "ALIYUN_COM_GPU_MEM_ASSUME_TIME"]
+FORGED = {"absent": None, "empty": "", "malformed": "{", "huge": '{"0":{"1":4294967296}}', "negative": '{"0":{"1":-1}}',
+          "anothers": '{"0":{"0":9}}', "contradicting": '{"0":{"0":1},"7":{"3":100}}', "number": "4294967295"}
+
+
+class Tampered(Node):
+    """System keys of pods whose containers have started are written back from the node's records."""
+
+    def keys(self, lab, name):
+        """Of allocations what they say, because the test's scheduler and the agent lay out JSON in different ways."""
+        def value(text):
+            try:
+                return json.loads(text)
+            except (TypeError, ValueError):
+                return text
+        found = lab.get(name)["metadata"].get("annotations", {})
+        return {k: found[k] if k.endswith(("assigned", "ASSIGNED")) else value(found[k]) for k in SYSTEM_KEYS if k in found}
+
+    def started(self, lab, obj, *cards):
+        name = obj["metadata"]["name"]
+        uid = self.place(lab, obj, *cards)
+        lab.wait_phase(name, "Running")
+        lab.wait(lambda: self.keys(lab, name).get(ASSIGNED) == "true", "it is assigned")
+        return uid
+
+    def forge(self, lab, name, annotations):
+        lab.api.patch(f"{PODS}/{name}", {"metadata": {"annotations": annotations}})
+
+    def repaired(self, lab, name, before):
+        lab.wait(lambda: self.keys(lab, name) == before, f"{name} is repaired")
+
+    @staticmethod
+    def allocated(lab):
+        return {k: v for k, v in lab.metrics().items() if k.startswith(("DCGM_CUSTOM_DEV_FB_ALLOCATED", "DCGM_CUSTOM_CONTAINER"))}
+
+    def test_every_key_and_value(self):
+        lab = self.lab(cards=TWO_CARDS, mode="core_mem")
+        names = [f"value-{v}" for v in FORGED] + [f"key-{i}" for i in range(len(SYSTEM_KEYS))]
+        for i, name in enumerate(names):
+            self.started(lab, pod(name, container("main", 1, 5), init=[container("ini", 1, 5)]), i % 2)
+        lab.wait(lambda: lab.metrics()["aliquot_node_patches_waiting"] == 0, "all is said")
+        before = {name: self.keys(lab, name) for name in names}
+        allocated = self.allocated(lab)
+        self.assertEqual(lab.metrics()["aliquot_node_repairs_total"], 0, "nothing was wrong")
+        for value, text in FORGED.items():
+            self.forge(lab, f"value-{value}", {k: text for k in SYSTEM_KEYS})
+        for i, key in enumerate(SYSTEM_KEYS):
+            self.forge(lab, f"key-{i}", {key: None if key in before[f"key-{i}"] else "added"})
+        lab.wait(lambda: lab.metrics()["aliquot_node_repairs_waiting"] > 0, "the agent has seen it")
+        self.assertEqual(self.allocated(lab), allocated, "the node's books are as before")
+        for name in names:
+            self.repaired(lab, name, before[name])
+        self.assertEqual(self.allocated(lab), allocated)
+        lab.wait(lambda: lab.metrics()["aliquot_node_repairs_waiting"] == 0, "nothing is wrong any more")
+        self.assertEqual(lab.metrics()["aliquot_node_repairs_total"], len(names), "one repair for each")
+        self.assertEqual(lab.events("GPUAllocationTampered"), [])
+
+    def test_while_nothing_can_be_written(self):
+        """The slice is given to no other pod meanwhile, and its container starts again."""
+        lab = self.lab(cards=TWO_CARDS)
+        uid = self.started(lab, pod("a", container("main", 12, 90), restartPolicy="Always"), 1)
+        before = self.keys(lab, "a")
+        lab.store.tell("fault status 100000 PATCH /api/v1/namespaces/default/pods/a 500")
+        annotations = {ALLOCATION: '{"0":{"0":12}}', "ALIYUN_COM_GPU_MEM_IDX": "0"}
+        lab.api.call("PUT", f"{PODS}/a", self.changed(lab, "a", annotations))
+        lab.wait(lambda: lab.metrics()["aliquot_node_repairs_total"] >= 1, "the agent has seen it")
+        old = lab.kubelet.runtime.of(uid, "main")
+        lab.kubelet.finish(uid, "main", 1)
+        lab.wait(lambda: lab.kubelet.runtime.of(uid, "main") is not old, "it starts again")
+        self.assertEqual(lab.kubelet.runtime.of(uid, "main").devices, old.devices)
+        self.assertEqual(lab.kubelet.prestart_errors, [])
+        made = lab.api.post(PODS, pod("other", container("main", 12), scheduler="other"))
+        lab.bind(made, {})
+        lab.wait_phase("other", "Running")
+        lab.wait(lambda: ALLOCATION in lab.get("other")["metadata"]["annotations"], "it is placed")
+        self.assertEqual(parse(lab.get("other"), ALLOCATION), {0: {0: 12}}, "on the card that is free")
+        self.assertNotEqual(self.keys(lab, "a"), before)
+
+    @staticmethod
+    def changed(lab, name, annotations):
+        found = lab.get(name)
+        found["metadata"]["annotations"].update(annotations)
+        return found
+
+    def test_while_the_agent_was_away(self):
+        lab = self.lab(cards=TWO_CARDS)
+        uid = self.started(lab, pod("a", container("main", 12, 90), container("second", 2, 5), restartPolicy="Always"), 1)
+        self.started(lab, pod("b", container("main", 12)), 0)
+        before = {name: self.keys(lab, name) for name in "ab"}
+        lab.agent.kill()
+        self.forge(lab, "a", {ALLOCATION: '{"0":{"0":12},"1":{"0":2}}', "ALIYUN_COM_GPU_MEM_IDX": "0"})
+        self.forge(lab, "b", {k: None for k in SYSTEM_KEYS})
+        lab.start_agent()
+        lab.wait_ready()
+        old = lab.kubelet.runtime.of(uid, "main")
+        lab.kubelet.finish(uid, "main", 1)
+        lab.wait(lambda: lab.kubelet.runtime.of(uid, "main") is not old, "it starts again")
+        self.assertEqual(lab.kubelet.prestart_errors, [])
+        for name in "ab":
+            self.repaired(lab, name, before[name])
+        self.assertEqual(lab.running(uid), ["main", "second"])
+
+    def test_pods_that_the_node_placed(self):
+        lab = self.lab(cards=TWO_CARDS)
+        lab.create(pod("direct", container("main", 2), nodeName="n1", scheduler="default-scheduler"))
+        uid = lab.kubelet.add_static(pod("web", container("main", 4), restartPolicy="Always"))
+        lab.wait(lambda: lab.running(uid) == ["main"], "it runs")
+        for name in "direct", "web-n1":
+            lab.wait(lambda: self.keys(lab, name).get(ASSIGNED) == "true", "it is assigned")
+            before = self.keys(lab, name)
+            self.forge(lab, name, {ALLOCATION: '{"0":{"0":15}}', ASSIGNED: "false", "ALIYUN_COM_GPU_MEM_IDX": None})
+            self.repaired(lab, name, before)
+
+    def test_before_its_container_starts(self):
+        """It keeps the place under which the Binding put it."""
+        lab = self.lab(cards=ONE_CARD.replace("1x", "2x"))
+        old = self.place(lab, pod("old", container("main", 15), annotations={"fake/linger": "until-let-go"}), 1)
+        lab.wait_phase("old", "Running")
+        lab.api.delete(f"{PODS}/old", grace=0)
+        lab.wait(lambda: old in lab.held(), "its slice is published")
+        new = self.place(lab, pod("new", container("main", 15)), 1)
+        lab.wait(lambda: lab.metrics()["aliquot_node_starts_waiting"] == 1, "the new one waits")
+        before = self.keys(lab, "new")
+        self.forge(lab, "new", {ALLOCATION: '{"0":{"0":15}}', "ALIYUN_COM_GPU_MEM_IDX": "0"})
+        lab.kubelet.let_go()
+        lab.wait(lambda: lab.running(new), "it starts")
+        before.update({ASSIGNED: "true", "ALIYUN_COM_GPU_MEM_ASSIGNED": "true"})
+        self.repaired(lab, "new", before)
+
+    def test_again_and_again(self):
+        lab = self.lab(cards=TWO_CARDS)
+        self.started(lab, pod("a", container("main", 4)), 1)
+        found = lab.get("a")
+        found["metadata"]["managedFields"] = [{
+            "manager": "kubectl-annotate", "operation": "Update", "time": "2026-01-02T03:04:05Z", "fieldsType": "FieldsV1",
+            "apiVersion": "v1", "fieldsV1": {"f:metadata": {"f:annotations": {"f:" + ALLOCATION: {}}}}}]
+        lab.relay.answers["GET", f"{PODS}/a"] = found  # which the store does not keep
+        n = 0
+        while not lab.events("GPUAllocationTampered"):
+            n += 1
+            repaired = lab.metrics()["aliquot_node_repairs_total"]
+            self.forge(lab, "a", {ALLOCATION: '{"0":{"0":%d}}' % n})
+            lab.wait(lambda: lab.events("GPUAllocationTampered") or lab.metrics()["aliquot_node_repairs_total"] > repaired and
+                     parse(lab.get("a"), ALLOCATION) == {0: {1: 4}}, "it is repaired, or told")
+        self.assertGreater(n, 5)
+        note = lab.events("GPUAllocationTampered")[0]
+        for text in 'last by field manager "kubectl-annotate" (Update at 2026-01-02T03:04:05Z)', ALLOCATION, "5 times a minute":
+            self.assertIn(text, note)
+        lab.wait(lambda: parse(lab.get("a"), ALLOCATION) == {0: {1: 4}}, "and it is repaired all the same")
+
+
+class Impossible(Node):
+    """Places that a user wrote into a pod before it was bound."""
+
+    def test_it_is_placed_anew(self):
+        lab = self.lab(cards=TWO_CARDS)
+        self.place(lab, pod("full", container("main", 14)), 0)
+        lab.wait_phase("full", "Running")
+        for name, place in ("nowhere", '{"0":{"7":3}}'), ("short", '{"0":{"0":3},"1":{"0":2}}'):
+            made = lab.api.post(PODS, pod(name, container("main", 3), *[container("second", 2)] * (name == "short"),
+                                          nodeName="n1", annotations={ALLOCATION: place, ASSIGNED: "false",
+                                                                      "gpushare.alibabacloud.com/core-percentage": '{"0":{"1":50}}'}))
+            uid = made["metadata"]["uid"]
+            lab.wait(lambda: lab.running(uid), f"{name} runs")
+            lab.wait(lambda: list(parse(lab.get(name), ALLOCATION)[0]) == [1], "its annotations say where")
+            lab.wait(lambda: "gpushare.alibabacloud.com/core-percentage" not in lab.get(name)["metadata"]["annotations"], "and nothing else")
+        notes = lab.events("GPUPlaceImpossible")
+        self.assertEqual(len(notes), 2)
+        self.assertIn("gpu7 is no card of this node; it is placed anew, on gpu1", notes[0])
+        self.assertIn("gpu0 has 1 of aliyun.com/gpu-mem free, the pod needs 5 there; it is placed anew, on gpu1", notes[1])
+        self.judged(lab)
+
+
 class Death(Node):
     def test_a_new_pod_waits_for_the_old_ones_processes(self):
         lab = self.lab(cards=ONE_CARD)
@@ -752,18 +927,168 @@ class Changes(Node):
         self.place(lab, pod("a", container("main", 3, 10)), 1)
         lab.wait_phase("a", "Running")
 
-        def annotate(**annotations):
-            lab.api.patch(NODE_PATH, {"metadata": {"labels": {"ack.node.gpu.schedule": "cgpu"}, "annotations": annotations}})
+        def annotate(unit, seen):
+            lab.api.patch(NODE_PATH, {"metadata": {"labels": {"ack.node.gpu.schedule": "cgpu"}, "annotations": {
+                "aliquot.dev/gpu-mem-unit": unit, "seen": seen}}})
+
+        def said(reason):
+            return [line for log in lab.logs for line in list(log) if reason in line]
         for unit in "some", "none":
             for i in range(5):
-                annotate(**{"aliquot.dev/gpu-mem-unit": unit, "seen": unit + str(i)})
-            lab.wait(lambda: lab.logged(f'GPUMemoryUnitRefused: annotation aliquot.dev/gpu-mem-unit is "{unit}"'), "it is refused")
+                annotate(unit, unit + str(i))
+            lab.wait(lambda: lab.logged(f'GPUShareMisconfigured: annotation aliquot.dev/gpu-mem-unit is "{unit}"'), "it is refused")
         lab.wait(lambda: lab.logged("GPUShareModeKept: "), "the mode is kept")
-        annotate(**{"aliquot.dev/gpu-mem-unit": "last"})
-        lab.wait(lambda: lab.logged('GPUMemoryUnitRefused: annotation aliquot.dev/gpu-mem-unit is "last"'), "all of them were seen")
-        said = [line for log in lab.logs for line in list(log) if "GPUMemoryUnitRefused: " in line or "GPUShareModeKept: " in line]
-        self.assertEqual([len([line for line in said if reason in line]) for reason in
-                          ('unit is "some"', 'unit is "none"', 'unit is "last"', "GPUShareModeKept: ")], [1, 1, 1, 1], said)
+        annotate("last", "last")
+        lab.wait(lambda: lab.logged('GPUShareMisconfigured: annotation aliquot.dev/gpu-mem-unit is "last"'), "all of them were seen")
+        self.assertEqual([len(said(reason)) for reason in ('unit is "some"', 'unit is "none"', 'unit is "last"', "GPUShareModeKept: ")],
+                         [1, 1, 1, 1])
+
+    def in_force(self, lab):
+        found = lab.node()["metadata"].get("annotations", {})
+        return [found.get("aliquot.dev/" + k) for k in ("mode-in-force", "gpu-mem-unit-in-force", "change-pending")]
+
+    def says(self, lab, *words):
+        lab.wait(lambda: self.in_force(lab) == list(words), f"the node says {words}")
+
+    def test_in_force_is_published(self):
+        lab = self.lab(cards=TWO_CARDS, mode="cgpu")
+        self.says(lab, "cgpu", "GiB", None)
+        lab.annotate(mode_in_force="share", gpu_mem_unit_in_force=None, change_pending="mode a -> b")
+        self.says(lab, "cgpu", "GiB", None)
+        self.place(lab, pod("a", container("main", 3)), 1)
+        lab.wait_phase("a", "Running")
+        self.set_label(lab, "share")
+        self.says(lab, "cgpu", "GiB", "mode cgpu -> share")
+        lab.annotate(place_while_changing="true")
+        self.says(lab, "cgpu", "GiB", None)
+        self.assertIn("place-while-changing", lab.condition()["message"])
+        lab.annotate(place_while_changing="false", change_pending=None)
+        self.says(lab, "cgpu", "GiB", "mode cgpu -> share")
+        self.set_label(lab, None)
+        self.says(lab, "cgpu", "GiB", None)
+        self.set_label(lab, "default")
+        self.says(lab, "cgpu", "GiB", "mode cgpu -> default")
+        lab.restart_agent()
+        self.says(lab, "cgpu", "GiB", "mode cgpu -> default")
+        lab.api.delete(f"{PODS}/a", grace=1)
+        self.says(lab, None, None, None)
+        self.set_label(lab, "core_mem")
+        self.says(lab, "core_mem", "GiB", None)
+
+    def test_unit_is_refused_or_drained(self):
+        lab = self.lab(cards=TWO_CARDS)
+        self.place(lab, pod("a", container("main", 3)), 1)
+        lab.wait_phase("a", "Running")
+        lab.annotate(gpu_mem_unit="128MiB")
+        lab.wait(lambda: lab.condition().get("reason") == "GPUMemoryUnitKept", "it is refused while a slice is held")
+        for text in "128MiB", "refused while slices are held", "default/a", "aliquot.dev/gpu-mem-unit-change to drain":
+            self.assertIn(text, lab.condition()["message"])
+        self.assertEqual(self.in_force(lab), ["core_mem", "GiB", None])
+        lab.annotate(gpu_mem_unit_change="drain")
+        self.says(lab, "core_mem", "GiB", "gpu-mem-unit GiB -> 128MiB")
+        self.assertEqual(lab.condition()["reason"], "GPUMemoryUnitDraining")
+        made = lab.api.post(PODS, pod("direct", container("main", 2), scheduler="other"))
+        lab.bind(made, {})
+        lab.wait_phase("direct", "Running")  # a pod that another scheduler bound is admitted all the same
+        self.judged(lab)
+        for name in "a", "direct":
+            lab.api.delete(f"{PODS}/{name}", grace=1)
+        self.says(lab, "core_mem", "128MiB", None)
+        self.offered(lab, GPU_MEM, "252", "in the new unit")
+
+    def test_one_patch_for_each_change(self):
+        lab = self.lab(unit="128MiB", annotations={"aliquot.dev/max-pods-per-card": "100"})
+        for i in range(24):
+            self.place(lab, pod(f"p{i:02}", container("main", 1)), i % 8)
+        lab.wait(lambda: all(lab.phase(f"p{i:02}") == "Running" for i in range(24)), "all run")
+        self.set_label(lab, "share")
+        lab.wait(lambda: lab.condition().get("status") == "True", "the condition says that it waits")
+        first = lab.condition()
+        self.assertIn("held by " + ", ".join(f"default/p{i:02}" for i in range(8)) + " and 16 more", first["message"])
+        for k in range(5):  # of what the agent must look at again
+            lab.annotate(seen=str(k))
+            for i in range(24):
+                lab.api.patch(f"{PODS}/p{(i * 7 + k) % 24:02}", {"metadata": {"labels": {"seen": str(k)}}})
+        self.set_label(lab, "cgpu")  # another change is told, and what was before it is over
+        lab.wait(lambda: "mode cgpu" in lab.condition()["message"], "the other change is told")
+        second = lab.condition()
+        self.assertEqual(second["lastTransitionTime"], first["lastTransitionTime"], "it was True all the time")
+        waiting = lab.relay.patches(NODE_PATH + "/status", "GPUShareModeKept")
+        self.assertEqual(len(waiting), 2, [c["status"]["conditions"][0]["message"] for c in waiting])
+        self.assertEqual(len(lab.events("GPUShareModeKept")), 2)
+        lab.restart_agent()
+        lab.wait_ready()
+        lab.annotate(seen="after")
+        self.set_label(lab, "share")
+        lab.wait(lambda: "mode share" in lab.condition()["message"], "and another one")
+        self.assertEqual(lab.condition()["lastTransitionTime"], first["lastTransitionTime"], "nor does a restart move it")
+        self.assertEqual(len(lab.relay.patches(NODE_PATH + "/status", "GPUShareModeKept")), 3, "nor is it written again by one")
+
+    def test_unit_larger_than_a_card(self):
+        lab = self.lab(cards="1xTesla-V100-SXM2-16GB:16160MiB,1xA10-32G:32510MiB", unit="20GiB", start=False)
+        lab.start_agent()
+        lab.wait(lambda: lab.condition().get("reason") == "GPUMemoryUnitRefused", "it is refused")
+        for text in "20GiB", "gpu0 cannot hold one", "at most 16160MiB":
+            self.assertIn(text, lab.condition()["message"])
+        self.assertNotIn("gpu1", lab.condition()["message"])
+        lab.wait(lambda: lab.events("GPUMemoryUnitRefused"), "an Event says so")
+        lab.wait(lambda: "20GiB is larger than a card" in (self.in_force(lab)[2] or ""), "so can the scheduler")
+        self.assertEqual(self.in_force(lab)[:2], ["core_mem", None])
+        self.assertFalse(lab.kubelet.manager.is_serving(GPU_MEM))
+        lab.annotate(gpu_mem_unit="2GiB")
+        lab.wait_ready()
+        self.says(lab, "core_mem", "2GiB", None)
+        lab.annotate(gpu_mem_unit="16161MiB")
+        lab.wait(lambda: lab.condition().get("reason") == "GPUMemoryUnitRefused", "another one is refused")
+        self.says(lab, "core_mem", "2GiB", None)
+        self.offered(lab, GPU_MEM, "22", "what was in force stays")
+        lab.annotate(gpu_mem_unit="GiB")
+        lab.wait(lambda: lab.condition().get("status") == "False", "and is over")
+
+    def test_misconfigured(self):
+        lab = self.lab(cards=TWO_CARDS)
+        self.says(lab, "core_mem", "GiB", None)
+        kind = "GPUShareMisconfigured"
+        self.assertEqual(lab.condition(kind), {}, "nothing was ever wrong")
+        wrong = {"aliquot.dev/gpu-mem-unit": "128Mi", "aliquot.dev/policy": "6", "aliquot.dev/max-inst": "0",
+                 "aliquot.dev/prio-ratio": "10", "aliquot.dev/max-pods-per-card": "20 ", "aliquot.dev/allow-mixed": "yes",
+                 "aliquot.dev/place-while-changing": "1", "aliquot.dev/gpu-mem-unit-change": "Drain"}
+        labels = {"ack.node.gpu.schedule": "core-mem", "ack.node.gpu.placement": "Spread"}
+        lab.api.patch(NODE_PATH, {"metadata": {"annotations": wrong, "labels": labels}})
+        lab.wait(lambda: lab.condition(kind).get("status") == "True", "the condition says so")
+        condition = lab.condition(kind)
+        self.assertEqual(condition["reason"], "InvalidKey")
+        for key, value in {**wrong, **labels}.items():
+            self.assertIn(f'{key} is "{value}", must be ', condition["message"])
+            lab.wait(lambda: [n for n in lab.events(kind) if f'{key} is "{value}"' in n], "an Event says so")
+        self.assertEqual(condition["message"].count("in force"), len(wrong) + len(labels))
+        self.says(lab, "core_mem", "GiB", None)
+        lab.annotate(seen="again")
+        lab.annotate(policy="5")  # one is repaired, the others stay wrong
+        lab.wait(lambda: "aliquot.dev/policy" not in lab.condition(kind)["message"], "it is no longer named")
+        self.assertEqual(len(lab.events(kind)), len(wrong) + len(labels), "one Event for each that became wrong")
+        lab.api.patch(NODE_PATH, {"metadata": {"annotations": {k: None for k in wrong}, "labels": {
+            "ack.node.gpu.schedule": "core_mem", "ack.node.gpu.placement": None}}})
+        lab.wait(lambda: [lab.condition(kind).get(k) for k in ("status", "reason")] == ["False", "Valid"], "all are repaired")
+
+    def test_unknown_mode(self):
+        lab = self.lab(cards=TWO_CARDS)
+        self.says(lab, "core_mem", "GiB", None)
+        self.set_label(lab, "core-mem")
+        lab.wait(lambda: lab.condition("GPUShareMisconfigured").get("status") == "True", "it is said")
+        self.assertIn('label ack.node.gpu.schedule is "core-mem", must be share, cgpu, core_mem', lab.condition("GPUShareMisconfigured")["message"])
+        lab.restart_agent()
+        lab.wait_ready()
+        self.says(lab, "core_mem", "GiB", None)
+        self.offered(lab, GPU_MEM, "30", "the mode stays")
+        self.assertEqual(lab.node()["metadata"]["labels"].get("aliquot.dev/holds-slices"), "false", "and so does the DaemonSet")
+        new = self.lab(cards=TWO_CARDS, mode="Share", start=False)
+        new.start_agent()
+        new.wait(lambda: new.events("GPUShareMisconfigured"), "a node that never shared says it, too")
+        self.assertIn('is "Share", must be share, cgpu', new.events("GPUShareMisconfigured")[0])
+        new.wait(lambda: new.condition("GPUShareMisconfigured").get("status") == "True", "and its condition")
+        self.assertEqual(self.in_force(new), [None, None, None])
+        self.assertFalse(new.kubelet.manager.is_serving(GPU_MEM))
 
     def test_what_a_full_disk_did_not_take(self):
         """Our own word on the node is the user's to an agent that does not remember it."""
@@ -1058,7 +1383,8 @@ class Trouble(Node):
 
     def test_metrics_server(self):
         lab = self.lab(cards=TWO_CARDS)
-        self.place(lab, pod("a", container("main", 3, 10)), 1)
+        made = lab.api.post(PODS, pod("a", container("main", 3, 10)))
+        lab.bind(made, {**annotations_for(made, [1], lab.units), ALLOCATION: '{"0":{"1":2}}'})  # and not what its limit says
         lab.wait_phase("a", "Running")
         metrics = lab.metrics()
         fits = {k: v for k, v in metrics.items() if k.startswith("DCGM_CUSTOM_CONTAINER_MEM_ALLOCATED") and 'PodName="a"' in k}

@@ -3,6 +3,8 @@
 
 import http.client
 import json
+import re
+import socket
 import subprocess
 import threading
 import urllib.parse
@@ -129,6 +131,83 @@ class Watch(threading.Thread):
             self.join(10)
 
 
+class Relay:
+    """Stands between one client and the API server, passes everything on, and keeps what was asked: [(method, path, body)].
+    What `answers` has for (method, path) is answered here, and not passed on."""
+
+    REQUEST = re.compile(rb"(GET|POST|PUT|PATCH|DELETE) (\S+) HTTP/1\.1\r\n(.*?)\r\n\r\n", re.S)
+
+    def __init__(self, address):
+        host, port = address.rsplit(":", 1)
+        self.target = (host, int(port))
+        self.asked, self.answers, self.lock = [], {}, threading.Lock()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return  # stopped
+            try:
+                server = socket.create_connection(self.target)
+            except OSError:
+                client.close()  # it has vanished, and may return
+                continue
+            threading.Thread(target=self._pass, args=(client, server, self._requests(client)), daemon=True).start()
+            threading.Thread(target=self._pass, args=(server, client, lambda data: data), daemon=True).start()
+
+    def _requests(self, client):
+        """Cuts one connection's bytes into requests, and gives those that are to be passed on."""
+        rest = bytearray()
+
+        def take(data):
+            rest.extend(data)
+            passed = b""
+            while True:
+                found = self.REQUEST.match(rest)
+                length = found and re.search(rb"(?i)content-length: *(\d+)", found[3])
+                end = found.end() + (int(length[1]) if length else 0) if found else 0
+                if not found or len(rest) < end:
+                    return passed
+                with self.lock:
+                    self.asked.append((found[1].decode(), found[2].decode(), bytes(rest[found.end():end])))
+                    answer = self.answers.get((found[1].decode(), found[2].decode()))
+                if answer is None:
+                    passed += bytes(rest[:end])
+                else:
+                    body = json.dumps(answer).encode()
+                    client.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+                del rest[:end]
+        return take
+
+    @staticmethod
+    def _pass(source, to, take):
+        try:
+            while True:
+                data = source.recv(65536)
+                if not data:
+                    break
+                to.sendall(take(data))
+        except OSError:
+            pass
+        for s in source, to:
+            try:
+                s.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def patches(self, path, text=""):
+        """The bodies of the patches of this path that have the text in them."""
+        with self.lock:
+            return [json.loads(b) for m, p, b in self.asked if m == "PATCH" and p.split("?")[0] == path and text in b.decode()]
+
+    def stop(self):
+        self.listener.close()
+
+
 class StoreServer:
     """The API server of the tests. tell() makes trouble: see store-server.c."""
 
@@ -147,9 +226,9 @@ class StoreServer:
         if answer != "ok 0\n":
             raise RuntimeError(f"store-server: {line}: {answer}")
 
-    def kubeconfig(self, path):
+    def kubeconfig(self, path, address=None):
         config = {"apiVersion": "v1", "kind": "Config", "current-context": "test",
-                  "clusters": [{"name": "test", "cluster": {"server": self.url}}],
+                  "clusters": [{"name": "test", "cluster": {"server": "http://" + address if address else self.url}}],
                   "users": [{"name": "test", "user": {}}],
                   "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}]}
         with open(path, "w") as f:

@@ -37,7 +37,10 @@ static void records_survive_a_restart(void) {
         give(&r, "u1", "main", false, "3-7");
         give(&r, "u2", "ini", true, "0-0");
         ASSERT_OK(records_save(&r, records_find(&r, STR("u1")), &fault));
+        ASSERT_FALSE(record_has_started(records_find(&r, STR("u1"))));
         record_set_started(records_find(&r, STR("u1")), STR("main"), true);
+        record_set_assume(records_find(&r, STR("u1")), 1700000000000000000);
+        record_set_assume(records_find(&r, STR("u1")), 1); /* what is known stays */
         ASSERT_FALSE(records_find(&r, STR("u1"))->saved);
         ASSERT_OK(records_save(&r, records_find(&r, STR("u1")), &fault));
         records_done(&r); /* u2 was never saved: it never started */
@@ -46,6 +49,8 @@ static void records_survive_a_restart(void) {
         record = records_find(&again, STR("u1"));
         ASSERT_TRUE(record && record->saved && records_find(&again, STR("u2")) == NULL);
         ASSERT_TEXT(record->name, "pod");
+        ASSERT_TRUE(record_has_started(record));
+        ASSERT_TRUE(record->assume == 1700000000000000000);
         ASSERT_INT(record_container(record, STR("main"))->given[DEVICE_MEM].ids[0], device_id(3, 7));
         ASSERT_TRUE(record_container(record, STR("main"))->started);
         ASSERT_TRUE(records_hold(&again, DEVICE_MEM, device_id(3, 7)));

@@ -72,6 +72,35 @@ static void pods_come_and_go(void) {
         end();
 }
 
+/* Any user who may patch the pod can change its annotations; a Binding is made once. */
+static void a_place_is_kept(void) {
+        static const char *const forged[] = {
+                POD("a", "u1", "",
+                    "\"scheduler.framework.gpushare.allocation\":\"{\\\"0\\\":{\\\"0\\\":4}}\"", MAIN("4")),
+                POD("a", "u1", "", "\"scheduler.framework.gpushare.allocation\":\"{\"", MAIN("4")),
+                POD("a", "u1", "", "\"ALIYUN_COM_GPU_MEM_IDX\":\"0\"", MAIN("4")),
+                POD("a", "u1", "", "", MAIN("4")),
+        };
+        CardShare shares[CARD_INDEX_MAX + 1];
+
+        begin();
+        node("share");
+        put(REFLECTOR_ADDED,
+            POD("a", "u1", "", ON_CARD_1 ",\"scheduler.framework.gpushare.assume-time\":\"7\"", MAIN("4")));
+        for (size_t i = 0; i < ELEMENTSOF(forged); i++) {
+                RosterPod *pod;
+
+                put(REFLECTOR_MODIFIED, forged[i]);
+                pod = find("u1");
+                ASSERT_TRUE(pod->placed);
+                ASSERT_INT(roster_shares(pod, &pod->containers[0], DEVICE_MEM, shares), 1);
+                ASSERT_INT(shares[0].card, 1);
+                ASSERT_INT(pod->assume, 7);
+        }
+        ASSERT_TRUE(find("u1")->keys[0] == NULL);
+        end();
+}
+
 static void others_are_known_by_name(void) {
         begin();
         put(REFLECTOR_ADDED, POD("web", "u2", "", "", "\"containers\":[{\"name\":\"c\"}]"));
@@ -237,7 +266,7 @@ static void containers_are_known_by_their_ids(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(pods_come_and_go), TEST(others_are_known_by_name),
+        return TEST_MAIN(TEST(pods_come_and_go), TEST(a_place_is_kept), TEST(others_are_known_by_name),
                          TEST(a_list_drops_what_did_not_come_by), TEST(the_gone_stay_gone),
                          TEST(pods_of_other_nodes_are_passed_over), TEST(static_pods_go_by_the_kubelets_uid),
                          TEST(the_nodes_own_place_stands_until_it_is_shown),

@@ -120,6 +120,23 @@ static void one_in_use_is_left_alone(void) {
         board_done(&b);
 }
 
+/* A root that cannot be read, as for a process without CAP_SYS_PTRACE; root can read any, but not a loop of links. */
+static void where_it_cannot_be_looked_at(void) {
+        Fault fault = FAULT_NULL;
+        char path[256];
+
+        make_proc(false);
+        (void) snprintf(path, sizeof path, "%s/1/root", proc);
+        ASSERT_OK(unlink(path));
+        ASSERT_OK(symlink("root", path));
+        ASSERT_INT(board_mount(board, 2, proc, &apart, &fault), BOARD_MOUNT_E_LEFT);
+        ASSERT_TRUE(strstr(fault.text, "cannot look"));
+        ASSERT_TRUE(strstr(fault.text, strerror(ELOOP)));
+        ASSERT_FALSE(strstr(fault.text, "would not see"));
+        ASSERT_INT(room(), 8 << 20);
+        ASSERT_TRUE(!apart && is_bare());
+}
+
 static void where_the_host_would_not_see_it(void) {
         Fault fault = FAULT_NULL;
 
@@ -318,6 +335,7 @@ static void shared(void) {
         ASSERT_INT(in_namespaces(it_is_mounted, MS_SHARED), 0);
         ASSERT_INT(in_namespaces(one_in_use_is_left_alone, MS_SHARED), 0);
         ASSERT_INT(in_namespaces(where_the_host_would_not_see_it, MS_SHARED), 0);
+        ASSERT_INT(in_namespaces(where_it_cannot_be_looked_at, MS_SHARED), 0);
         ASSERT_INT(in_namespaces(a_board_where_slices_cannot_be_mounted, MS_SHARED), 0);
         ASSERT_INT(in_namespaces(slices_are_where_the_host_sees_them, MS_SHARED), 0);
         ASSERT_INT(in_namespaces(what_is_mounted_twice_goes_later, MS_SHARED), 0);

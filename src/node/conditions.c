@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/conditions.h"
+
+#include <stddef.h>
+
+#include "wire/json_table.h"
+
+static const char *const types[] = {
+        [CONDITION_CHANGE_PENDING] = CONDITION_TYPE_CHANGE_PENDING,
+        [CONDITION_MISCONFIGURED] = CONDITION_TYPE_MISCONFIGURED,
+};
+
+const char *condition_type(ConditionKind kind) {
+        return types[kind];
+}
+
+typedef struct ConditionDraft {
+        Str type;
+        ConditionText text;
+} ConditionDraft;
+
+static const JsonField condition_fields[] = {
+        JSON_FIELD(ConditionDraft, type, "type", json_field_str),
+        JSON_FIELD(ConditionDraft, text.status, "status", json_field_str),
+        JSON_FIELD(ConditionDraft, text.reason, "reason", json_field_str),
+        JSON_FIELD(ConditionDraft, text.message, "message", json_field_str),
+        JSON_FIELD(ConditionDraft, text.since, "lastTransitionTime", json_field_str),
+};
+
+static void read_list(JsonReader *r, Arena *arena, void *ret) {
+        ConditionText *texts = ret;
+
+        if (!json_array_begin(r))
+                return;
+        while (json_array_next(r)) {
+                ConditionDraft draft = {0};
+
+                json_decode(r, arena, condition_fields, ELEMENTSOF(condition_fields), &draft);
+                for (int kind = 0; kind < CONDITIONS_; kind++)
+                        if (str_eq(draft.type, str_from(types[kind])))
+                                texts[kind] = draft.text;
+        }
+}
+
+static const JsonField status_fields[] = {JSON_NESTED("conditions", read_list)};
+
+static void read_status(JsonReader *r, Arena *arena, void *ret) {
+        json_decode(r, arena, status_fields, ELEMENTSOF(status_fields), ret);
+}
+
+static const JsonField node_fields[] = {JSON_NESTED("status", read_status)};
+
+int conditions_read(Str node, Arena *arena, ConditionText ret[static CONDITIONS_], Fault *fault) {
+        ConditionText texts[CONDITIONS_] = {0};
+        JsonReader r;
+        int e;
+
+        json_init(&r, node);
+        json_decode(&r, arena, node_fields, ELEMENTSOF(node_fields), texts);
+        e = json_finish(&r, fault);
+        if (e != 0)
+                return e < 0 ? e : CONDITIONS_E_MALFORMED;
+        memcpy(ret, texts, sizeof texts);
+        return 0;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The labels and annotations by which an administrator steers a node, each judged by itself: a wrong value of one key changes
+ * nothing of another. A wrong value leaves in force what the key said last, or its default where it has said nothing good since
+ * the agent started. Mode and unit have their own memory (node/terms.h), which outlives a restart. Pure. */
+
+#include "base/buf.h"
+#include "base/fault.h"
+#include "wire/object.h"
+
+typedef enum NodeKey {
+        NODE_KEY_MODE,
+        NODE_KEY_PLACEMENT,
+        NODE_KEY_UNIT,
+        NODE_KEY_POLICY,
+        NODE_KEY_MAX_INST,
+        NODE_KEY_PRIO_RATIO,
+        NODE_KEY_MAX_PODS,
+        NODE_KEY_ALLOW_MIXED,
+        NODE_KEY_PLACE_WHILE_CHANGING,
+        NODE_KEY_UNIT_CHANGE,
+        NODE_KEYS_,
+} NodeKey;
+
+typedef struct NodeKeys {
+        char good[NODE_KEYS_][24]; /* the last good value; "": the default */
+        Fault wrong[NODE_KEYS_];   /* key, value, rule and what stays in force; "": the value is good */
+        uint32_t changed; /* bit per key: wrong[] is another sentence than before the last keys_check() */
+} NodeKeys;
+
+/* Judges all keys of the node. mode and unit: what is in force, for the sentences ("none" for no mode). */
+void keys_check(NodeKeys *k, const Node *node, const char *mode, const char *unit);
+
+/* The sentences of all wrong keys, with "; " between them. Appends nothing where every key is good. */
+void keys_write_wrong(const NodeKeys *k, Buf *out);
+
+/* The switches, as their last good values say; both are off by default. */
+bool keys_place_while_changing(const NodeKeys *k);
+bool keys_drain(const NodeKeys *k);
