@@ -7,21 +7,7 @@
 
 #include "base/buf.h"
 #include "base/fault.h"
-#include "wire/object.h"
-
-typedef enum NodeKey {
-        NODE_KEY_MODE,
-        NODE_KEY_PLACEMENT,
-        NODE_KEY_UNIT,
-        NODE_KEY_POLICY,
-        NODE_KEY_MAX_INST,
-        NODE_KEY_PRIO_RATIO,
-        NODE_KEY_MAX_PODS,
-        NODE_KEY_ALLOW_MIXED,
-        NODE_KEY_PLACE_WHILE_CHANGING,
-        NODE_KEY_UNIT_CHANGE,
-        NODE_KEYS_,
-} NodeKey;
+#include "share/node_key.h"
 
 typedef struct NodeKeys {
         char good[NODE_KEYS_][24]; /* the last good value; "": the default */
@@ -31,6 +17,9 @@ typedef struct NodeKeys {
 
 /* Judges all keys of the node. mode and unit: what is in force, for the sentences ("none" for no mode). */
 void keys_check(NodeKeys *k, const Node *node, const char *mode, const char *unit);
+
+/* Puts the last good value in the place of each wrong one. The Node then points into *k. */
+void keys_apply_good(const NodeKeys *k, Node *node);
 
 /* The sentences of all wrong keys, with "; " between them. Appends nothing where every key is good. */
 void keys_write_wrong(const NodeKeys *k, Buf *out);

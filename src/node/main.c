@@ -48,8 +48,8 @@ enum {
         KEY_CENSUS,
         KEY_PROC,
         KEY_NO_SUPERVISOR,
-        KEY_DEFAULTS, /* and one for each NodeSetting */
-        KEY_DEFAULTS_END = KEY_DEFAULTS + NODE_SETTINGS_ - 1,
+        KEY_DEFAULTS, /* and one for each NodeKey */
+        KEY_DEFAULTS_END = KEY_DEFAULTS + NODE_KEYS_ - 1,
 };
 
 static const struct argp_option option_table[] = {
@@ -105,21 +105,21 @@ static const struct argp_option option_table[] = {
          "compute on a cgpu node: 0 fair share, 1 preemptive, 2 weighted, 3 fixed percentage, 4 soft, 5 "
          "native (default)",
          0},
-        {"max-inst", KEY_DEFAULTS + NODE_MAX_INST, "N", 0,
+        {"max-inst", KEY_DEFAULTS + NODE_KEY_MAX_INST, "N", 0,
          "places on a card under policy 0, where the node's annotation says none (default 20)", 0},
-        {"prio-ratio", KEY_DEFAULTS + NODE_PRIO_RATIO, "PERCENT", 0,
+        {"prio-ratio", KEY_DEFAULTS + NODE_KEY_PRIO_RATIO, "PERCENT", 0,
          "most of a card's time for its high-priority containers, 20 to 99, where the node's annotation says "
          "none",
          0},
-        {"max-pods-per-card", KEY_DEFAULTS + NODE_MAX_PODS, "N", 0,
+        {"max-pods-per-card", KEY_DEFAULTS + NODE_KEY_MAX_PODS, "N", 0,
          "where the node's annotation says none (default: 20 on isolated nodes; 0: no ceiling); the "
          "scheduler needs the same",
          0},
-        {"allow-mixed", KEY_DEFAULTS + NODE_ALLOW_MIXED, "true|false", 0,
+        {"allow-mixed", KEY_DEFAULTS + NODE_KEY_ALLOW_MIXED, "true|false", 0,
          "pods with and without compute percent on one node, where its annotation does not say; the "
          "scheduler needs the same",
          0},
-        {"place-while-changing", KEY_DEFAULTS + NODE_PLACE_WHILE_CHANGING, "true|false", 0,
+        {"place-while-changing", KEY_DEFAULTS + NODE_KEY_PLACE_WHILE_CHANGING, "true|false", 0,
          "place new slices while a change of mode waits, where the node's annotation does not say (default "
          "false)",
          0},
@@ -200,7 +200,7 @@ static void parse_hung(const char *text, Options *o, struct argp_state *state) {
                 argp_error(state, "--hung-kernel is \"%s\", must be seconds, 1 to %d", text, HUNG_MAX);
 }
 
-static void parse_default(NodeSetting setting, const char *text, Options *o, struct argp_state *state) {
+static void parse_default(NodeKey setting, const char *text, Options *o, struct argp_state *state) {
         Fault fault = FAULT_NULL;
 
         if (node_defaults_set(&o->agent.defaults, setting, text, &fault) != 0)
@@ -287,7 +287,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state) {
                 o->alone = true;
                 return 0;
         case KEY_DEFAULTS ... KEY_DEFAULTS_END:
-                parse_default((NodeSetting) (key - KEY_DEFAULTS), text, o, state);
+                parse_default((NodeKey) (key - KEY_DEFAULTS), text, o, state);
                 return 0;
         case 'v':
                 log_set_level(LOG_LEVEL_DEBUG);

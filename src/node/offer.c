@@ -140,6 +140,7 @@ static void feed_ledger(Agent *a) {
         if (!a->node_text || node_decode(str_from(a->node_text), &arena, &node, NULL) != 0)
                 return;
         node_defaults_apply(&a->o.defaults, &node);
+        keys_apply_good(&a->keys, &node); /* wrong keys are reported once, by agent_take_node() */
         memory_unit_format(a->terms.unit, &unit);
         node.mode =
                 a->terms.mode == SHARE_MODE_NONE ? (Str){0} : str_from(share_mode_to_string(a->terms.mode));

@@ -116,7 +116,7 @@ static void parse_access(const char *text, Options *o, struct argp_state *state)
                 argp_error(state, "--device-access is \"%s\", must be cdi or runtime", text);
 }
 
-static void parse_default(NodeSetting setting, const char *text, Options *o, struct argp_state *state) {
+static void parse_default(NodeKey setting, const char *text, Options *o, struct argp_state *state) {
         Fault fault = FAULT_NULL;
 
         if (node_defaults_set(&o->scheduler.defaults, setting, text, &fault) != 0)
@@ -163,10 +163,10 @@ static error_t parse_option(int key, char *text, struct argp_state *state) {
                 parse_access(text, o, state);
                 return 0;
         case KEY_MAX_PODS:
-                parse_default(NODE_MAX_PODS, text, o, state);
+                parse_default(NODE_KEY_MAX_PODS, text, o, state);
                 return 0;
         case KEY_ALLOW_MIXED:
-                parse_default(NODE_ALLOW_MIXED, text, o, state);
+                parse_default(NODE_KEY_ALLOW_MIXED, text, o, state);
                 return 0;
         case 'v':
                 log_set_level(LOG_LEVEL_DEBUG);

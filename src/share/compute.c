@@ -3,7 +3,9 @@
 
 #include <string.h>
 
-enum { SHOWN = 64, RATIO_MIN = 20, RATIO_MAX = 99 };
+#include "share/node_key.h"
+
+enum { SHOWN = 64 };
 
 /* One sentence of several: what was said before comes first. */
 static void complain(Fault *fault, const char *what, const char *name, Str text, const char *rule) {
@@ -16,46 +18,31 @@ static void complain(Fault *fault, const char *what, const char *name, Str text,
 
 /* ---- nodes ---- */
 
-typedef struct Number {
-        const char *name;
-        Str text;
-        uint32_t low, high;
-        const char *rule;
-} Number;
-
-/* true: it stands there, and is good. false: it is not there, and *bad stays, or it is no such number. */
-static bool read_number(const Number *n, uint32_t *ret, bool *bad, Fault *fault) {
-        uint32_t value;
-
-        if (str_is_empty(n->text))
+/* true: the value is good. false: there is none, and *bad stays, or it breaks the key's rule. */
+static bool read_number(NodeKey key, Str text, uint32_t *ret, bool *bad, Fault *fault) {
+        if (str_is_empty(text))
                 return false;
-        if (str_to_u32(n->text, &value) && value >= n->low && value <= n->high) {
-                *ret = value;
+        if (node_key_is_good(key, text) && str_to_u32(text, ret))
                 return true;
-        }
-        complain(fault, "annotation", n->name, n->text, n->rule);
+        complain(fault, "annotation", node_key_name(key), text, node_key_rule(key));
         *bad = true;
         return false;
 }
 
 int compute_terms_want(ComputeTerms *t, const NodeAnnotations *annotations, uint32_t configured,
                        Fault *fault) {
-        const Number policy = {ANNOTATION_POLICY, annotations->policy, 0, COMPUTE_POLICY_MAX, "0 to 5"},
-                     max_inst = {ANNOTATION_MAX_INST, annotations->max_inst, 1, COMPUTE_INSTANCES_MAX,
-                                 "a whole number from 1 to 100"},
-                     prio_ratio = {ANNOTATION_PRIO_RATIO, annotations->prio_ratio, RATIO_MIN, RATIO_MAX,
-                                   "a percentage from 20 to 99"};
         bool bad[3] = {false, false, false};
 
-        if (read_number(&policy, &t->policy, &bad[0], fault))
+        if (read_number(NODE_KEY_POLICY, annotations->policy, &t->policy, &bad[0], fault))
                 t->users_policy = true;
         else if (!bad[0]) {
                 t->users_policy = false;
                 t->policy = configured;
         }
-        if (!read_number(&max_inst, &t->max_inst, &bad[1], fault) && !bad[1])
+        if (!read_number(NODE_KEY_MAX_INST, annotations->max_inst, &t->max_inst, &bad[1], fault) && !bad[1])
                 t->max_inst = 0;
-        if (!read_number(&prio_ratio, &t->prio_ratio, &bad[2], fault) && !bad[2])
+        if (!read_number(NODE_KEY_PRIO_RATIO, annotations->prio_ratio, &t->prio_ratio, &bad[2], fault) &&
+            !bad[2])
                 t->prio_ratio = 0;
         return bad[0] || bad[1] || bad[2] ? COMPUTE_E_TERMS : 0;
 }

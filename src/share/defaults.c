@@ -1,55 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "share/defaults.h"
 
-#include <stddef.h>
+/* Options are called as the annotations that go before them: aliquot.dev/max-inst is --max-inst. */
+static const char *option_of(NodeKey key) {
+        const char *slash = strrchr(node_key_name(key), '/');
 
-#include "share/compute.h"
-
-enum { PRIO_RATIO_MIN = 20, PRIO_RATIO_MAX = 99 };
-
-typedef struct Setting {
-        const char *option;
-        size_t offset;      /* of the annotation in NodeAnnotations */
-        uint32_t low, high; /* both 0: true or false */
-        const char *rule;
-} Setting;
-
-static const Setting settings[NODE_SETTINGS_] = {
-        [NODE_MAX_INST] = {"max-inst", offsetof(NodeAnnotations, max_inst), 1, COMPUTE_INSTANCES_MAX,
-                           "a whole number from 1 to 100"},
-        [NODE_PRIO_RATIO] = {"prio-ratio", offsetof(NodeAnnotations, prio_ratio), PRIO_RATIO_MIN,
-                             PRIO_RATIO_MAX, "a percentage from 20 to 99"},
-        [NODE_MAX_PODS] = {"max-pods-per-card", offsetof(NodeAnnotations, max_pods), 0, UINT32_MAX,
-                           "a whole number, 0 for no ceiling"},
-        [NODE_ALLOW_MIXED] = {"allow-mixed", offsetof(NodeAnnotations, allow_mixed), 0, 0, "true or false"},
-        [NODE_PLACE_WHILE_CHANGING] = {"place-while-changing",
-                                       offsetof(NodeAnnotations, place_while_changing), 0, 0,
-                                       "true or false"},
-};
-
-static bool is_good(const Setting *s, Str text) {
-        uint32_t value;
-
-        if (s->high == 0)
-                return str_eq(text, STR("true")) || str_eq(text, STR("false"));
-        return str_to_u32(text, &value) && value >= s->low && value <= s->high;
+        return slash ? slash + 1 : node_key_name(key);
 }
 
-int node_defaults_set(NodeDefaults *d, NodeSetting setting, const char *text, Fault *fault) {
-        const Setting *s = &settings[setting];
-
-        if (!is_good(s, str_from(text)))
-                return fault_set(fault, NODE_DEFAULTS_E_VALUE, "--%s is \"%s\", must be %s", s->option, text,
-                                 s->rule);
-        d->values[setting] = text;
+int node_defaults_set(NodeDefaults *d, NodeKey key, const char *text, Fault *fault) {
+        if (text[0] == '\0' || !node_key_is_good(key, str_from(text)))
+                return fault_set(fault, NODE_DEFAULTS_E_VALUE, "--%s is \"%s\", must be %s", option_of(key),
+                                 text, node_key_rule(key));
+        d->values[key] = text;
         return 0;
 }
 
 void node_defaults_apply(const NodeDefaults *d, Node *node) {
-        for (size_t i = 0; i < NODE_SETTINGS_; i++) {
-                Str *annotation = (Str *) ((char *) &node->annotations + settings[i].offset);
-
-                if (d->values[i] && str_is_empty(*annotation))
-                        *annotation = str_from(d->values[i]);
-        }
+        for (int key = 0; key < NODE_KEYS_; key++)
+                if (d->values[key] && str_is_empty(node_key_get(node, (NodeKey) key)))
+                        node_key_set(node, (NodeKey) key, str_from(d->values[key]));
 }

@@ -6,6 +6,7 @@
 
 #include "base/quantity.h"
 #include "share/join.h"
+#include "share/node_key.h"
 
 enum { MAX_PODS_ISOLATED = 20 /* ACK's ceiling on isolated nodes */, SHOWN = 64 };
 
@@ -42,9 +43,14 @@ static void complain(Reading *r, const Wrong *w, const char *in_force) {
         r->wrong = true;
 }
 
-/* ---- mode and placement ---- */
+static void complain_key(Reading *r, NodeKey key, const char *in_force) {
+        complain(r,
+                 &(Wrong){node_key_kind(key), node_key_name(key), node_key_get(r->node, key),
+                          node_key_rule(key)},
+                 in_force);
+}
 
-#define MODE_RULE "share, cgpu, core_mem, default, topology, mps, mig or disabled"
+/* ---- mode and placement ---- */
 
 typedef struct Allocatable {
         uint32_t mem, count, core;
@@ -82,17 +88,18 @@ static void read_mode(Reading *r, const Allocatable *a, NodeDescription *d) {
                                                : mode_by_label(r, a);
         words = is_known(d->mode) ? share_mode_to_string(d->mode) : "no mode";
         if (mode == SHARE_MODE_UNKNOWN)
-                complain(r, &(Wrong){"annotation", ANNOTATION_MODE_IN_FORCE, said, "none, " MODE_RULE},
+                complain(r,
+                         &(Wrong){"annotation", ANNOTATION_MODE_IN_FORCE, said,
+                                  "none, or a value of " LABEL_SCHEDULE},
                          words);
         if (share_mode_from_label(r->node->mode) == SHARE_MODE_UNKNOWN)
-                complain(r, &(Wrong){"label", LABEL_SCHEDULE, r->node->mode, MODE_RULE}, words);
+                complain_key(r, NODE_KEY_MODE, words);
 }
 
 static void read_placement(Reading *r, NodeDescription *d) {
         d->policy = r->before->policy;
         if (!placement_policy_parse(r->node->placement, &d->policy))
-                complain(r, &(Wrong){"label", LABEL_PLACEMENT, r->node->placement, "binpack or spread"},
-                         d->policy == PLACEMENT_SPREAD ? "spread" : "binpack");
+                complain_key(r, NODE_KEY_PLACEMENT, d->policy == PLACEMENT_SPREAD ? "spread" : "binpack");
 }
 
 /* ---- the unit ---- */
@@ -111,11 +118,10 @@ static void read_unit(Reading *r, NodeDescription *d) {
         if (!good)
                 complain(r,
                          &(Wrong){"annotation", ANNOTATION_UNIT_IN_FORCE, a->unit_in_force,
-                                  "like GiB or 128MiB"},
+                                  node_key_rule(NODE_KEY_UNIT)},
                          buf_result(&words) == 0 ? words.data : "the unit as before");
         if (!wanted_good)
-                complain(r, &(Wrong){"annotation", ANNOTATION_UNIT, a->unit, "like GiB or 128MiB"},
-                         buf_result(&words) == 0 ? words.data : "the unit as before");
+                complain_key(r, NODE_KEY_UNIT, buf_result(&words) == 0 ? words.data : "the unit as before");
 }
 
 /* ---- switches ---- */
@@ -134,8 +140,7 @@ static void read_max_pods(Reading *r, NodeDescription *d) {
         if (d->max_pods_said)
                 d->max_pods = r->before->max_pods;
         (void) snprintf(words, sizeof words, "%u", d->max_pods);
-        complain(r, &(Wrong){"annotation", ANNOTATION_MAX_PODS, said, "a whole number, 0 for no ceiling"},
-                 words);
+        complain_key(r, NODE_KEY_MAX_PODS, words);
 }
 
 static void read_switches(Reading *r, NodeDescription *d) {
@@ -145,8 +150,7 @@ static void read_switches(Reading *r, NodeDescription *d) {
         d->allow_mixed = str_eq(a->allow_mixed, STR("true"));
         if (!d->allow_mixed && !str_is_empty(a->allow_mixed) && !str_eq(a->allow_mixed, STR("false"))) {
                 d->allow_mixed = r->before->allow_mixed;
-                complain(r, &(Wrong){"annotation", ANNOTATION_ALLOW_MIXED, a->allow_mixed, "true or false"},
-                         d->allow_mixed ? "true" : "false");
+                complain_key(r, NODE_KEY_ALLOW_MIXED, d->allow_mixed ? "true" : "false");
         }
         (void) snprintf(d->change_pending, sizeof d->change_pending, "%.*s",
                         STR_CUT(a->change_pending, sizeof d->change_pending - 1));

@@ -48,7 +48,7 @@ USER_KEYS = ("aliquot.dev/gpu-type", "aliquot.dev/gpu-uuid", "aliquot.dev/gpu-me
 NODE_ANNOTATIONS = {
     "aliquot.dev/max-pods-per-card": ("20 ", "x", "-1", "99999999999999999999"),
     "aliquot.dev/allow-mixed": ("yes", "TRUE", "1"),
-    "aliquot.dev/gpu-mem-unit": ("128Mi", "0GiB", "-1GiB", "99999999999GiB", "64GiB"),
+    "aliquot.dev/gpu-mem-unit": ("128Mi", "0GiB", "-1GiB", "99999999999GiB"),
     "aliquot.dev/policy": ("9", "x", "-1"),
     "aliquot.dev/max-inst": ("0", "x", "-1"),
     "aliquot.dev/prio-ratio": ("19", "100", "x"),
@@ -145,7 +145,7 @@ class Keys(unittest.TestCase):
     def places(self, prefix):
         """What a pod has: the devices, and the annotations that say so."""
         return {o["metadata"]["name"]: (self.place_of(o), o["metadata"]["annotations"].get(ALLOCATION),
-                                        o["metadata"]["annotations"].get(CORE_KEY)) for o in self.pods(prefix)}
+                                        o["metadata"]["annotations"].get(CORE_KEY) or None) for o in self.pods(prefix)}
 
     def settle(self, inspect=True):
         """Waits until all agree. The message says which did not."""
@@ -273,6 +273,18 @@ class Keys(unittest.TestCase):
                 with self.subTest(key=key, value=value):
                     self.wrong_node_key({"metadata": {"annotations": {key: value}}},
                                         {"metadata": {"annotations": {key: was}}}, key, value)
+
+    def test_unit_that_no_card_holds(self):
+        """It is refused with its value and the rule, and changes nothing."""
+        was = self.lab.node_annotation("aliquot.dev/gpu-mem-unit")
+        self.lab.api.patch(NODE_PATH, {"metadata": {"annotations": {"aliquot.dev/gpu-mem-unit": "64GiB"}}})
+        self.lab.wait(lambda: "64GiB" in self.lab.condition().get("message", ""), "the unit is refused")
+        self.assertIn(f"{CARD_MIB}MiB", self.lab.condition()["message"])
+        self.settle()
+        self.assertTrue(self.fits(UNITS))
+        self.unchanged()
+        self.lab.api.patch(NODE_PATH, {"metadata": {"annotations": {"aliquot.dev/gpu-mem-unit": was}}})
+        self.lab.wait(lambda: self.lab.condition().get("status") == "False", "the condition is taken back")
 
     def test_node_labels(self):
         for key, values in NODE_LABELS.items():

@@ -113,7 +113,7 @@ class Repaired(suite.Scenario):
         self.assertEqual(done.returncode, 0, done.stderr)
 
         def back():
-            now = self.pod("honest")["metadata"]["annotations"]
+            now = self.pod("honest")["metadata"].get("annotations", {})
             return all((now.get(k) or "") == v for k, v in before.items() if "ssume" not in k and "SSUME" not in k)
         at = time.monotonic()
         kube.until("the annotations are not put back", back, 60)
@@ -144,7 +144,7 @@ class Changes(suite.Scenario):
         kube.create(*[pod(f"new-{i}", container("main", 2, 10)) for i in range(2)], pod("more", container("main", 1)))
         kube.until("the new pods are not refused", lambda: self.events("more", "FailedScheduling"))
         self.assertFalse(self.pod("more")["spec"].get("nodeName"))
-        kube.kubectl("delete", "pod", "-n", kube.NAMESPACE, *[f"old-{i}" for i in range(4)], "--wait=true")
+        kube.kubectl("delete", "pod", "-n", kube.NAMESPACE, "more", *[f"old-{i}" for i in range(4)], "--wait=true")
         suite.World.mode = "core_mem"
         kube.until("the new mode is not in force", lambda: suite.allocatable(kube.CORE) > 0)
         found = self.wait_settled(["new-0", "new-1"])
@@ -203,4 +203,4 @@ class OneKey(suite.Scenario):
             kube.until("the pod is not refused", lambda: self.events("waits", "FailedScheduling"))
         finally:
             kube.kubectl("delete", "configmap", name, "-n", programs.SYSTEM)
-        self.wait_settled(["waits"])
+        self.run_pods(pod("next", container("main", 1)))

@@ -585,7 +585,7 @@ static void settings_of_the_installation_hold(void) {
         Request request = {.mem = 1, .cards = 1};
         Refusal refusal;
 
-        ASSERT_OK(node_defaults_set(&v->defaults, NODE_MAX_PODS, "1", NULL));
+        ASSERT_OK(node_defaults_set(&v->defaults, NODE_KEY_MAX_PODS, "1", NULL));
         feed(v, VIEW_NODES, REFLECTOR_ADDED, node_json("n1", "cgpu", 30, 1, ""));
         feed(v, VIEW_NODES, REFLECTOR_ADDED,
              node_json("n2", "cgpu", 30, 1, ",\"annotations\":{\"aliquot.dev/max-pods-per-card\":\"2\"}"));

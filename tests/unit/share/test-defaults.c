@@ -7,28 +7,28 @@
 
 static void values_are_checked(void) {
         static const struct {
-                NodeSetting setting;
+                NodeKey setting;
                 const char *text, *why; /* NULL: good */
         } cases[] = {
-                {NODE_MAX_INST, "1", NULL},
-                {NODE_MAX_INST, "100", NULL},
-                {NODE_MAX_INST, "0", "--max-inst is \"0\", must be a whole number from 1 to 100"},
-                {NODE_MAX_INST, "101", "--max-inst is \"101\", must be a whole number from 1 to 100"},
-                {NODE_PRIO_RATIO, "20", NULL},
-                {NODE_PRIO_RATIO, "99", NULL},
-                {NODE_PRIO_RATIO, "19", "--prio-ratio is \"19\", must be a percentage from 20 to 99"},
-                {NODE_PRIO_RATIO, "100", "--prio-ratio is \"100\", must be a percentage from 20 to 99"},
-                {NODE_MAX_PODS, "0", NULL},
-                {NODE_MAX_PODS, "4294967295", NULL},
-                {NODE_MAX_PODS, "4294967296",
+                {NODE_KEY_MAX_INST, "1", NULL},
+                {NODE_KEY_MAX_INST, "100", NULL},
+                {NODE_KEY_MAX_INST, "0", "--max-inst is \"0\", must be a whole number from 1 to 100"},
+                {NODE_KEY_MAX_INST, "101", "--max-inst is \"101\", must be a whole number from 1 to 100"},
+                {NODE_KEY_PRIO_RATIO, "20", NULL},
+                {NODE_KEY_PRIO_RATIO, "99", NULL},
+                {NODE_KEY_PRIO_RATIO, "19", "--prio-ratio is \"19\", must be a percentage from 20 to 99"},
+                {NODE_KEY_PRIO_RATIO, "100", "--prio-ratio is \"100\", must be a percentage from 20 to 99"},
+                {NODE_KEY_MAX_PODS, "0", NULL},
+                {NODE_KEY_MAX_PODS, "4294967295", NULL},
+                {NODE_KEY_MAX_PODS, "4294967296",
                  "--max-pods-per-card is \"4294967296\", must be a whole number, 0 for no ceiling"},
-                {NODE_MAX_PODS, "20 ",
+                {NODE_KEY_MAX_PODS, "20 ",
                  "--max-pods-per-card is \"20 \", must be a whole number, 0 for no ceiling"},
-                {NODE_ALLOW_MIXED, "true", NULL},
-                {NODE_ALLOW_MIXED, "false", NULL},
-                {NODE_ALLOW_MIXED, "yes", "--allow-mixed is \"yes\", must be true or false"},
-                {NODE_PLACE_WHILE_CHANGING, "1", "--place-while-changing is \"1\", must be true or false"},
-                {NODE_PLACE_WHILE_CHANGING, "", "--place-while-changing is \"\", must be true or false"},
+                {NODE_KEY_ALLOW_MIXED, "true", NULL},
+                {NODE_KEY_ALLOW_MIXED, "false", NULL},
+                {NODE_KEY_ALLOW_MIXED, "yes", "--allow-mixed is \"yes\", must be true or false"},
+                {NODE_KEY_PLACE_WHILE_CHANGING, "1", "--place-while-changing is \"1\", must be true or false"},
+                {NODE_KEY_PLACE_WHILE_CHANGING, "", "--place-while-changing is \"\", must be true or false"},
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
@@ -53,11 +53,11 @@ static void annotations_go_first(void) {
 
         node_defaults_apply(&d, &node);
         ASSERT_TRUE(str_is_empty(node.annotations.max_inst));
-        ASSERT_OK(node_defaults_set(&d, NODE_MAX_INST, "4", NULL));
-        ASSERT_OK(node_defaults_set(&d, NODE_PRIO_RATIO, "60", NULL));
-        ASSERT_OK(node_defaults_set(&d, NODE_MAX_PODS, "9", NULL));
-        ASSERT_OK(node_defaults_set(&d, NODE_ALLOW_MIXED, "true", NULL));
-        ASSERT_OK(node_defaults_set(&d, NODE_PLACE_WHILE_CHANGING, "true", NULL));
+        ASSERT_OK(node_defaults_set(&d, NODE_KEY_MAX_INST, "4", NULL));
+        ASSERT_OK(node_defaults_set(&d, NODE_KEY_PRIO_RATIO, "60", NULL));
+        ASSERT_OK(node_defaults_set(&d, NODE_KEY_MAX_PODS, "9", NULL));
+        ASSERT_OK(node_defaults_set(&d, NODE_KEY_ALLOW_MIXED, "true", NULL));
+        ASSERT_OK(node_defaults_set(&d, NODE_KEY_PLACE_WHILE_CHANGING, "true", NULL));
         node_defaults_apply(&d, &node);
         ASSERT_STR(node.annotations.max_inst, STR("4"));
         ASSERT_STR(node.annotations.prio_ratio, STR("60"));

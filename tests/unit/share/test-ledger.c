@@ -235,11 +235,13 @@ static void each_key_is_judged_by_itself(void) {
                 const char *label, *placement, *members, *words, *first_words;
         } cases[] = {
                 {"cgpu", "", "\"aliquot.dev/gpu-mem-unit\":\"128Mi\"",
-                 "annotation aliquot.dev/gpu-mem-unit is \"128Mi\", must be like GiB or 128MiB: 128MiB is in "
+                 "annotation aliquot.dev/gpu-mem-unit is \"128Mi\", must be GiB, MiB or a whole number of "
+                 "them, as 128MiB: 128MiB is in "
                  "force",
                  ": GiB is in force"},
                 {"cgpu", "", "\"aliquot.dev/gpu-mem-unit-in-force\":\"0MiB\"",
-                 "annotation aliquot.dev/gpu-mem-unit-in-force is \"0MiB\", must be like GiB or 128MiB: "
+                 "annotation aliquot.dev/gpu-mem-unit-in-force is \"0MiB\", must be GiB, MiB or a whole "
+                 "number of them, as 128MiB: "
                  "128MiB "
                  "is in force",
                  ": GiB is in force"},
@@ -258,10 +260,10 @@ static void each_key_is_judged_by_itself(void) {
                  "aliquot.dev/held-slices: uid u: ", ""},
                 {"core-mem", "", "\"x\":\"\"",
                  "label ack.node.gpu.schedule is \"core-mem\", must be share, cgpu, core_mem, default, "
-                 "topology, mps, mig or disabled: cgpu is in force",
+                 "disabled, topology, mps or mig: cgpu is in force",
                  ": no mode is in force"},
                 {"cgpu", "", "\"aliquot.dev/mode-in-force\":\"cgpux\"",
-                 "annotation aliquot.dev/mode-in-force is \"cgpux\", must be none, share, cgpu, ",
+                 "annotation aliquot.dev/mode-in-force is \"cgpux\", must be none, or a value of ack.node.gpu.schedule",
                  ": cgpu is in force"},
                 {"cgpu", "Spread", "\"x\":\"\"",
                  "label ack.node.gpu.placement is \"Spread\", must be binpack or spread: spread is in force",

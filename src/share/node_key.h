@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The labels and annotations by which an administrator steers a node: names, and the rule that a value must obey. The one owner
+ * of these rules: scheduler, agent and the options of both ask here. Pure. */
+
+#include "wire/object.h"
+
+typedef enum NodeKey {
+        NODE_KEY_MODE,
+        NODE_KEY_PLACEMENT,
+        NODE_KEY_UNIT,
+        NODE_KEY_POLICY,
+        NODE_KEY_MAX_INST,
+        NODE_KEY_PRIO_RATIO,
+        NODE_KEY_MAX_PODS,
+        NODE_KEY_ALLOW_MIXED,
+        NODE_KEY_PLACE_WHILE_CHANGING,
+        NODE_KEY_UNIT_CHANGE,
+        NODE_KEYS_,
+} NodeKey;
+
+const char *node_key_kind(NodeKey key); /* "label" or "annotation" */
+const char *node_key_name(NodeKey key);
+const char *node_key_rule(NodeKey key); /* what the value must be, for people: "true or false" */
+
+/* Does the value obey the rule? An empty one is no value. */
+bool node_key_is_good(NodeKey key, Str value);
+
+/* The value on this node, empty where the key is absent; and another value in its place (not copied). */
+Str node_key_get(const Node *node, NodeKey key);
+void node_key_set(Node *node, NodeKey key, Str value);
