@@ -142,8 +142,9 @@ static void feed_ledger(Agent *a) {
         node_defaults_apply(&a->o.defaults, &node);
         keys_apply_good(&a->keys, &node); /* wrong keys are reported once, by agent_take_node() */
         memory_unit_format(a->terms.unit, &unit);
-        node.mode =
-                a->terms.mode == SHARE_MODE_NONE ? (Str){0} : str_from(share_mode_to_string(a->terms.mode));
+        node.mode = (Str){0};
+        if (a->terms.mode != SHARE_MODE_NONE)
+                node.mode = str_from(share_mode_to_string(a->terms.mode));
         node.annotations.mode_in_force = node.mode;
         node.annotations.unit = buf_str(&unit);
         node.annotations.unit_in_force = buf_str(&unit);

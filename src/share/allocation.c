@@ -14,7 +14,7 @@ static uint32_t saturate(uint64_t value) {
 /* The API server lets only whole numbers through for these resources; anything else counts as 0. */
 static uint32_t amount_of(ResourceAsk ask, const char *resource, Fault *fault) {
         uint64_t value = 0;
-        Fault more;
+        Fault more = FAULT_NULL;
 
         if (!ask.present || quantity_parse(ask.text, &value) == 0)
                 return saturate(value);

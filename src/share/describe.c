@@ -35,7 +35,7 @@ typedef struct Wrong {
 } Wrong;
 
 static void complain(Reading *r, const Wrong *w, const char *in_force) {
-        Fault more;
+        Fault more = FAULT_NULL;
 
         (void) fault_set(&more, 0, "%s %s is \"%.*s\", must be %s: %s is in force", w->kind, w->key,
                          STR_CUT(w->value, SHOWN), w->rule, in_force);
@@ -219,7 +219,7 @@ static int equal_cards(const Allocatable *a, NodeDescription *d) {
 
 static int unreadable_cards(Reading *r, NodeDescription *d, const Fault *why) {
         int k = cards_as_before(r, d);
-        Fault more;
+        Fault more = FAULT_NULL;
 
         d->cards_unreadable = d->n_cards == 0;
         (void) fault_set(&more, 0, "annotation " ANNOTATION_CARDS ": %s: %s", why->text,

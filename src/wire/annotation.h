@@ -29,8 +29,7 @@
 #define ANNOTATION_OLD_POD         "ALIYUN_COM_GPU_MEM_POD"
 #define ANNOTATION_OLD_ASSIGNED    "ALIYUN_COM_GPU_MEM_ASSIGNED"
 #define ANNOTATION_OLD_ASSUME_TIME "ALIYUN_COM_GPU_MEM_ASSUME_TIME"
-
-#define ANNOTATION_RESIZE_STATUS "aliquot.dev/resize-status"
+#define ANNOTATION_RESIZE_STATUS   "aliquot.dev/resize-status"
 
 /* System keys: only the scheduler's Binding and the node agent write them. A user's value is dropped or emptied. */
 #define POD_SYSTEM_KEYS(X)                                                                                   \

@@ -29,8 +29,7 @@ static inline const char *node_json(const char *name, const char *mode, unsigned
 }
 
 typedef struct PodText {
-        const char *name; /* the UID is "uid-NAME" unless told otherwise */
-        const char *uid;
+        const char *name, *uid;    /* the UID is "uid-NAME" unless told otherwise */
         const char *node;          /* NULL: not bound */
         const char *mem, *core;    /* gpu-mem, percent; NULL: asks for nothing of ours */
         const char *allocation;    /* current annotation, escaped for JSON */
@@ -47,8 +46,7 @@ typedef struct PodText {
 static inline const char *pod_json_(PodText p) {
         static char text[8][4096];
         static unsigned turn;
-        char *at = text[turn++ % 8], *end = at + sizeof text[0];
-        char *w = at;
+        char *at = text[turn++ % 8], *end = at + sizeof text[0], *w = at;
 
 #define ADD(...) w += snprintf(w, (size_t) (end - w), __VA_ARGS__)
         ADD("{\"metadata\":{\"name\":\"%s\",\"namespace\":\"default\",\"uid\":\"%s%s\",\"annotations\":{"

@@ -27,7 +27,8 @@ static void values_are_checked(void) {
                 {NODE_KEY_ALLOW_MIXED, "true", NULL},
                 {NODE_KEY_ALLOW_MIXED, "false", NULL},
                 {NODE_KEY_ALLOW_MIXED, "yes", "--allow-mixed is \"yes\", must be true or false"},
-                {NODE_KEY_PLACE_WHILE_CHANGING, "1", "--place-while-changing is \"1\", must be true or false"},
+                {NODE_KEY_PLACE_WHILE_CHANGING, "1",
+                 "--place-while-changing is \"1\", must be true or false"},
                 {NODE_KEY_PLACE_WHILE_CHANGING, "", "--place-while-changing is \"\", must be true or false"},
         };
 

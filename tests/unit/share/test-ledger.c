@@ -263,7 +263,8 @@ static void each_key_is_judged_by_itself(void) {
                  "disabled, topology, mps or mig: cgpu is in force",
                  ": no mode is in force"},
                 {"cgpu", "", "\"aliquot.dev/mode-in-force\":\"cgpux\"",
-                 "annotation aliquot.dev/mode-in-force is \"cgpux\", must be none, or a value of ack.node.gpu.schedule",
+                 "annotation aliquot.dev/mode-in-force is \"cgpux\", must be none, or a value of "
+                 "ack.node.gpu.schedule",
                  ": cgpu is in force"},
                 {"cgpu", "Spread", "\"x\":\"\"",
                  "label ack.node.gpu.placement is \"Spread\", must be binpack or spread: spread is in force",
