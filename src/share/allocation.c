@@ -51,7 +51,7 @@ static int read_key(Str text, const char *key, Arena *arena, Allocation *ret, Fa
 
 /* The older form knows one card for the whole pod. -1 is what the first generation wrote for "not yet". */
 static void read_older(Str text, Places *p, Fault *fault) {
-        Fault why;
+        Fault why = FAULT_NULL;
 
         if (str_is_empty(text) || str_eq(text, STR("-1")))
                 return;
