@@ -71,7 +71,7 @@ static void complain(Reading *r, const Fault *why) {
 /* "0,2"; empty for none. */
 static void read_gpus(Str text, Reading *r) {
         Str rest = str_trim(text);
-        Fault why;
+        Fault why = FAULT_NULL;
 
         while (!str_is_empty(rest)) {
                 Str word = str_trim(str_split(&rest, ','));
@@ -126,7 +126,7 @@ static void read_device(JsonReader *reader, Arena *arena, size_t index, Reading 
         JsonReader inner;
         Device d = {0};
         Str raw = {0};
-        Fault why;
+        Fault why = FAULT_NULL;
 
         json_raw(reader, &raw);
         if (json_failed(reader))
@@ -146,7 +146,7 @@ static int on_devices(void *userdata, Str json, unsigned line, Fault *fault) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Reading *r = userdata;
         JsonReader reader;
-        Fault why;
+        Fault why = FAULT_NULL;
 
         json_init(&reader, json);
         if (json_peek(&reader) == JSON_NULL)
