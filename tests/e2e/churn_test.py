@@ -115,8 +115,18 @@ class Churn(suite.Scenario):
         except (kube.KubectlError, subprocess.TimeoutExpired):
             return None
 
+    def drop_unbound(self, pods):
+        """A pod that was found unschedulable may be bound in the middle of an audit: it is deleted before. True: some pods
+        are not bound."""
+        unbound = [p for p in pods if not p["spec"].get("nodeName")]
+        refused = [p["metadata"]["name"] for p in unbound for c in p["status"].get("conditions", [])
+                   if c["type"] == "PodScheduled" and c["status"] == "False"]
+        if refused:
+            kube.kubectl("delete", "pod", "-n", kube.NAMESPACE, "--wait=false", "--ignore-not-found", *refused, check=False)
+        return bool(unbound)
+
     def pause(self):
-        """Nothing is created, deleted or killed until all that is bound has settled."""
+        """Nothing is created, deleted or killed until every pod is bound and has settled."""
         found = []
 
         def settled():
@@ -124,9 +134,10 @@ class Churn(suite.Scenario):
             if pods is None:
                 return False
             self.bury(pods)
-            found[:] = [p for p in pods if p["spec"].get("nodeName")]
-            return all(kube.settled(p) and not p["metadata"].get("deletionTimestamp") for p in found) and not any(
-                p["status"].get("phase") in ("Succeeded", "Failed") for p in found)
+            found[:] = pods
+            return not self.drop_unbound(pods) and all(
+                kube.settled(p) and not p["metadata"].get("deletionTimestamp") and
+                p["status"].get("phase") not in ("Succeeded", "Failed") for p in found)
         programs.wait_offered(suite.World.node)
         kube.until(lambda: "bound pods have not settled:\n" + "\n".join(
             kube.describe(p) for p in found if not kube.settled(p)), settled, 180, every=1)
