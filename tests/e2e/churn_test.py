@@ -61,7 +61,7 @@ class Churn(suite.Scenario):
     def setUp(self):
         super().setUp()
         self.rng = random.Random(SEED)
-        self.made = 0
+        self.made, self.stood_in = 0, []
         self.killed, self.refused, self.audits = collections.Counter(), collections.Counter(), []
         self.kills = [("agent", suite.World.programs.kill_agent),
                       ("all of the agent", suite.World.programs.kill_all_of_agent)]
@@ -151,7 +151,8 @@ class Churn(suite.Scenario):
             before, running = running, self.pause()
             if running <= before and running >= LIVE:
                 break
-        self.audit()
+        found = self.audit()
+        self.stood_in += [f"{a.name}/{name}" for a in found.values() for name in a.stood_in]
         self.audits.append(running)
         print(f"audit {len(self.audits)}: {running} running containers, {self.made} pods made, kills {dict(self.killed)}",
               flush=True)
@@ -180,7 +181,7 @@ class Churn(suite.Scenario):
         self.minute()
         full = [n for n in self.audits if n >= AUDITED]
         print(f"{self.made} pods, kills {dict(self.killed)}, audits with {self.audits} running containers, refused by the "
-              f"kubelet {dict(self.refused)}", flush=True)
+              f"kubelet {dict(self.refused)}, init containers that passed for a later one {sorted(set(self.stood_in))}", flush=True)
         self.assertGreaterEqual(len(full), FULL_AUDITS, f"audits with {AUDITED} running containers: {self.audits}")
         self.leaves_nothing()
 
