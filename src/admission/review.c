@@ -20,6 +20,7 @@ enum {
 
 /* The group of cluster administrators that RBAC does not bind (k8s.io/apiserver, user.SystemPrivilegedGroup). */
 #define GROUP_MASTERS "system:masters"
+#define GROUP_NODES   "system:nodes" /* kubelets (plugin/pkg/auth/nodeidentifier) */
 
 typedef struct Review {
         Str api_version, kind;
@@ -28,6 +29,7 @@ typedef struct Review {
         Str object_group, object_kind;
         Str user;
         bool is_master;         /* the user is in GROUP_MASTERS */
+        bool is_node;           /* the user is in GROUP_NODES */
         Str object, old_object; /* raw; empty when null or absent */
 } Review;
 
@@ -49,21 +51,23 @@ static const JsonField kind_fields[] = {
 };
 DECODER(read_kind, kind_fields)
 
-static void read_groups(JsonReader *r, Arena *arena, void *ret_bool) {
+static void read_groups(JsonReader *r, Arena *arena, void *ret) {
+        Review *review = ret;
+
         if (!json_array_begin(r))
                 return;
         while (json_array_next(r)) {
                 Str group = {NULL, 0};
 
                 json_string(r, arena, &group);
-                if (str_eq(group, STR(GROUP_MASTERS)))
-                        *(bool *) ret_bool = true;
+                review->is_master |= str_eq(group, STR(GROUP_MASTERS));
+                review->is_node |= str_eq(group, STR(GROUP_NODES));
         }
 }
 
 static const JsonField user_fields[] = {
         JSON_FIELD(Review, user, "username", json_field_str),
-        JSON_FIELD(Review, is_master, "groups", read_groups),
+        JSON_NESTED("groups", read_groups),
 };
 DECODER(read_user, user_fields)
 
@@ -281,6 +285,17 @@ static int validate_system_keys(const Review *v, const ReviewRules *rules, Arena
         return 0;
 }
 
+/* A mirror pod names the UID under which a node knows a static pod. A user could name any pod's. */
+static bool is_forged_mirror(const Review *v, const ReviewRules *rules, const Subject *s, bool update,
+                             Buf *ret_why) {
+        if (update || !s->is_mirror || v->is_node || is_system_account(v, rules))
+                return false;
+        buf_append_str(ret_why,
+                       STR("metadata.annotations[\"" ANNOTATION_MIRROR
+                           "\"]: marks a kubelet's picture of a static pod; only kubelets create such pods"));
+        return true;
+}
+
 static int validate_request(const Review *v, const SubjectKind *kind, const ReviewRules *rules, Arena *arena,
                             Answer *a) {
         bool update = str_eq(v->operation, STR("UPDATE"));
@@ -294,8 +309,11 @@ static int validate_request(const Review *v, const SubjectKind *kind, const Revi
 
                 if (q < 0)
                         return q;
-                r = judge_subject(&s, q == 0 ? &old : NULL, subject_kind_path(kind), rules->runtime_devices,
-                                  arena, &a->why);
+                if (is_forged_mirror(v, rules, &s, update, &a->why))
+                        r = buf_result(&a->why) < 0 ? buf_result(&a->why) : JUDGE_E_REFUSED;
+                else
+                        r = judge_subject(&s, q == 0 ? &old : NULL, subject_kind_path(kind),
+                                          rules->runtime_devices, arena, &a->why);
         }
         if (r == JUDGE_E_REFUSED)
                 a->verdict = REVIEW_REFUSED;

@@ -155,12 +155,16 @@ static int take_refusal(RosterPod *pod, const Refusal *refusal) {
         return pod->refusal ? 0 : -ENOMEM;
 }
 
+/* No scheduler places a static pod: its place is the one that this node gave it (prove_recall), never what its manifest says. */
 static int take_grant(RosterPod *pod, Roster *r, const Pod *object) {
         Fault fault = FAULT_NULL;
+        Pod known = *object;
         GrantSpec spec;
         int e;
 
-        e = grant_spec_from_pod(object, &r->arena, &spec, &fault);
+        if (!str_is_empty(known.annotations.mirror))
+                known.annotations = (PodAnnotations){.mirror = known.annotations.mirror};
+        e = grant_spec_from_pod(&known, &r->arena, &spec, &fault);
         if (fault.text[0] != '\0')
                 log_warning("annotation passed over pod=%s/%s: %s", pod->namespace_, pod->name, fault.text);
         if (e != 0)
@@ -275,10 +279,16 @@ static void keep_known(const Roster *r, RosterPod *old, RosterPod *new) {
                 new->assume = old->assume;
 }
 
+static bool is_same_object(const RosterPod *pod, Str api_uid, Str namespace_, Str name) {
+        return str_eq(str_from(pod->api_uid), api_uid) ||
+               (str_eq(str_from(pod->name), name) && str_eq(str_from(pod->namespace_), namespace_));
+}
+
 static int put(Roster *r, RosterPod *pod) {
         RosterPod *old = roster_find(r, str_from(pod->uid));
 
-        if (old)
+        if (old &&
+            is_same_object(old, str_from(pod->api_uid), str_from(pod->namespace_), str_from(pod->name)))
                 keep_known(r, old, pod);
         if (old) {
                 HASH_DELETE(hh, r->pods, old);
@@ -294,6 +304,15 @@ static int put(Roster *r, RosterPod *pod) {
         return 0;
 }
 
+/* An object whose mirror annotation names the UID of another pod that is known here. The annotation is a user's to write where
+ * no admission looks at it, and a UID is one pod's. The mirror of a static pod that was made again has the same name. */
+static bool is_impostor(const RosterPod *known, const Pod *object) {
+        const ObjectMeta *m = &object->meta;
+
+        return known && !str_eq(m->uid, str_from(known->uid)) &&
+               !is_same_object(known, m->uid, m->namespace_, m->name);
+}
+
 static int take_object(Roster *r, ReflectorEvent event, const Pod *object) {
         Str uid = str_is_empty(object->annotations.mirror) ? object->meta.uid : object->annotations.mirror;
         RosterPod *pod = roster_find(r, uid);
@@ -307,6 +326,13 @@ static int take_object(Roster *r, ReflectorEvent event, const Pod *object) {
         }
         if (is_buried(r, object->meta.uid))
                 return 0;
+        if (is_impostor(pod, object)) {
+                log_warning("passed over pod=" STR_FMT "/" STR_FMT ": its annotation " ANNOTATION_MIRROR
+                            " names the UID of pod %s/%s",
+                            STR_ARG(object->meta.namespace_), STR_ARG(object->meta.name), pod->namespace_,
+                            pod->name);
+                return 0;
+        }
         e = make_pod(r, object, &pod);
         return e < 0 ? e : put(r, pod);
 }
@@ -314,10 +340,17 @@ static int take_object(Roster *r, ReflectorEvent event, const Pod *object) {
 enum { NAME_MAX_LEN = 253 };
 
 /* A UID becomes the name of a file. */
-static bool is_sound(const ObjectMeta *meta) {
-        return meta->uid.len > 0 && !memchr(meta->uid.data, '/', meta->uid.len) &&
-               meta->uid.len <= NAME_MAX_LEN && meta->name.len > 0 && meta->name.len <= NAME_MAX_LEN &&
-               meta->namespace_.len <= NAME_MAX_LEN;
+static bool is_uid(Str uid) {
+        return uid.len > 0 && uid.len <= NAME_MAX_LEN && !memchr(uid.data, '/', uid.len) &&
+               !memchr(uid.data, '\0', uid.len) && uid.data[0] != '.';
+}
+
+static bool is_sound(const Pod *object) {
+        const ObjectMeta *meta = &object->meta;
+
+        return is_uid(meta->uid) &&
+               (str_is_empty(object->annotations.mirror) || is_uid(object->annotations.mirror)) &&
+               meta->name.len > 0 && meta->name.len <= NAME_MAX_LEN && meta->namespace_.len <= NAME_MAX_LEN;
 }
 
 int roster_pod(Roster *r, ReflectorEvent event, Str text) {
@@ -327,7 +360,7 @@ int roster_pod(Roster *r, ReflectorEvent event, Str text) {
 
         arena_reset(&r->arena);
         e = pod_decode(text, &r->arena, &object, &fault);
-        if (e == 0 && !is_sound(&object.meta))
+        if (e == 0 && !is_sound(&object))
                 e = fault_set(&fault, OBJECT_E_MALFORMED,
                               "a pod without name or UID, or with longer ones than %d", NAME_MAX_LEN);
         if (e == 0 && !str_eq(object.node_name, str_from(r->node_name)))

@@ -205,6 +205,7 @@ static void check_keys(Agent *a, const Node *node) {
 }
 
 int agent_take_node(Agent *a, const Node *node, Str text, bool listed) {
+        bool had_cards = a->roster.has_cards;
         char *copy = str_dup(text);
 
         if (!copy)
@@ -222,5 +223,8 @@ int agent_take_node(Agent *a, const Node *node, Str text, bool listed) {
                                  NULL); /* what is wrong there is among the keys */
         agent_settle(a);
         feed_ledger(a);
+        /* Nothing is judged before it is known what the cards hold, and the pods may have been listed before. */
+        for (const RosterPod *pod = a->roster.pods; pod && !had_cards && a->roster.synced; pod = pod->hh.next)
+                repair_look(a->repair, pod);
         return publisher_saw(a->publisher, node, text, listed);
 }

@@ -12,6 +12,7 @@
 
 #define RETRY_BASE (200 * USEC_PER_MSEC)
 #define RETRY_CAP  (30 * USEC_PER_SEC)
+#define SAME_AFTER (1 * USEC_PER_SEC) /* the same patch again: another writer undoes it each time */
 
 typedef enum Word {
         WORD_CARD_NAME,
@@ -79,6 +80,10 @@ struct Publisher {
         sd_event_source *retry;
         unsigned attempt;
         bool saw_node;
+        struct {
+                uint64_t hash; /* of the last patch of this part */
+                usec_t at;     /* when it was sent; 0: never */
+        } last[PARTS_];
 };
 
 int publisher_new(KubeClient *client, const char *node, Publisher **ret) {
@@ -287,6 +292,17 @@ static void on_written(void *userdata, const KubeReply *reply) {
         retry_later(p, reply->retry_after);
 }
 
+/* Takes note of a patch that may be sent now. */
+static bool is_too_soon(Publisher *p, Part part, uint64_t hash) {
+        usec_t now = clock_monotonic_usec();
+
+        if (p->last[part].hash == hash && p->last[part].at > 0 && now < p->last[part].at + SAME_AFTER)
+                return true;
+        p->last[part].hash = hash;
+        p->last[part].at = now;
+        return false;
+}
+
 /* Conditions are merged by their type, which is what a strategic merge patch is for. */
 static int send_part(Publisher *p, Part part) {
         static void (*const writers[])(const Publisher *,
@@ -303,6 +319,10 @@ static int send_part(Publisher *p, Part part) {
         buf_appendf(&path, "%s%s", p->path, part == PART_METADATA ? "" : "/status");
         if (buf_result(&patch) < 0 || buf_result(&path) < 0)
                 return -ENOMEM;
+        if (is_too_soon(p, part, str_hash64(buf_str(&patch), 0))) {
+                retry_later(p, SAME_AFTER);
+                return 0;
+        }
         p->part = part;
         return kube_call(p->client,
                          &(KubeRequest){.method = "PATCH",

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "node/events-internal.h"
+#include "share/join.h"
 
 enum { HOLDERS_NAMED = 8 };
 
@@ -64,20 +65,29 @@ static void explain_unit(const Agent *a, Fault *ret) {
                 STR_ARG(buf_str(&now)));
 }
 
-/* The change that waits, or the unit that is refused, without the holders. Returns the condition's reason; "": nothing. */
+/* The changes that wait, and the unit that is refused, without the holders. Returns the condition's reason, that of the first
+ * one; "": nothing. */
 static const char *explain_pending(const Agent *a, Fault *ret) {
-        if (a->unit_fault.text[0] != '\0' || a->wanted_fault.text[0] != '\0') {
-                *ret = a->unit_fault.text[0] != '\0' ? a->unit_fault : a->wanted_fault;
-                return "GPUMemoryUnitRefused";
+        const Fault *refused = a->unit_fault.text[0] != '\0' ? &a->unit_fault : &a->wanted_fault;
+        bool mode = a->roster.synced && a->terms.mode != a->terms.wanted_mode,
+             unit = a->roster.synced && a->terms.unit.mib != a->terms.wanted_unit.mib;
+        Fault more = FAULT_NULL;
+
+        *ret = FAULT_NULL;
+        fault_join(ret, refused);
+        if (mode) {
+                explain_mode(a, &more);
+                fault_join(ret, &more);
         }
-        if (!terms_pending(&a->terms) || !a->roster.synced)
-                return "";
-        if (a->terms.mode != a->terms.wanted_mode) {
-                explain_mode(a, ret);
-                return "GPUShareModeKept";
+        if (unit) {
+                explain_unit(a, &more);
+                fault_join(ret, &more);
         }
-        explain_unit(a, ret);
-        return a->terms.drain ? "GPUMemoryUnitDraining" : "GPUMemoryUnitKept";
+        return mode                       ? "GPUShareModeKept"
+               : refused->text[0] != '\0' ? "GPUMemoryUnitRefused"
+               : unit && a->terms.drain   ? "GPUMemoryUnitDraining"
+               : unit                     ? "GPUMemoryUnitKept"
+                                          : "";
 }
 
 typedef struct Texts {
@@ -138,6 +148,8 @@ static void write_pending(Agent *a, Texts *t, NodeWords *words) {
         t->pending.broken |= holders.broken;
         if (t->pending.broken)
                 return; /* no memory: it is said with the next change */
+        if (!a->roster.synced && reason[0] == '\0')
+                return; /* who holds slices is not known yet: what an earlier run said stays */
         words->conditions[CONDITION_CHANGE_PENDING] = (ConditionWords){reason, text_of(&t->pending)};
         if (strcmp(a->change_said.text, change.text) == 0)
                 return;
@@ -202,7 +214,8 @@ void agent_publish(Agent *a) {
                 words.card_mem = text_of(&t.mem);
                 words.card_count = text_of(&t.count);
                 words.cards = sharing ? text_of(&t.cards) : "";
-                if (sharing && !a->terms.users_unit) {
+                if (sharing && a->node_text &&
+                    !a->terms.users_unit) { /* before, whose unit stands there is not known */
                         words.unit = text_of(&t.unit);
                         agent_said_unit(a, words.unit);
                 }

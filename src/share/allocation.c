@@ -156,8 +156,14 @@ static int collect_container(Collection *c, const PodContainer *container, const
         return r;
 }
 
+/* The mirror of a static pod is deleted when the static pod is gone; a finalizer may keep it for ever. */
+static bool is_ending_mirror(const Pod *pod) {
+        return !str_is_empty(pod->annotations.mirror) && pod->meta.terminating;
+}
+
 static bool holds_nothing(const Pod *pod) {
-        return str_is_empty(pod->node_name) || (pod_is_terminal(pod) && pod->containers_ended);
+        return str_is_empty(pod->node_name) ||
+               ((pod_is_terminal(pod) || is_ending_mirror(pod)) && pod->containers_ended);
 }
 
 int grant_spec_from_pod(const Pod *pod, Arena *arena, GrantSpec *ret, Fault *fault) {

@@ -204,7 +204,7 @@ class Conditions(unittest.TestCase):
         self.expect(True, OURS)
         self.expect(True, [pod(container(mem=1), schedulerName="other"), pod(container(mem=1), nodeName="n1")])
         self.expect(False, PLAIN)
-        self.expect(False, [pod(container(mem=1), nodeName="n1", annotations={"kubernetes.io/config.mirror": "x"})])
+        self.expect(True, [pod(container(mem=1), nodeName="n1", annotations={"kubernetes.io/config.mirror": "x"})])
 
     def test_validating_updates_of_pods(self):
         for name, labels in (("a", {}), ("b", {"aliyun.com/gpu-count": "2"})):

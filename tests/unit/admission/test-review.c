@@ -150,11 +150,22 @@ static void refuses_what_can_never_run(void) {
 }
 
 /* The kubelet runs a static pod in any case: refused, it would only be invisible. */
-static void lets_mirror_pods_in(void) {
-        assert_judged(&(Case){"CREATE", "", "Pod",
-                              "{\"metadata\":{\"annotations\":{\"kubernetes.io/config.mirror\":\"x\"}}," SPEC(
-                                      "\"nodeName\":\"n1\",", MAIN(MEM("x"))) "}",
-                              NULL, NULL});
+static void lets_mirror_pods_of_kubelets_in(void) {
+        Case mirror = {"CREATE",
+                       "",
+                       "Pod",
+                       "{\"metadata\":{\"annotations\":{\"kubernetes.io/config.mirror\":\"x\"}}," SPEC(
+                               "\"nodeName\":\"n1\",", MAIN(MEM("x"))) "}",
+                       NULL,
+                       NULL};
+
+        mirror.user = "\"username\":\"system:node:n1\",\"groups\":[\"system:nodes\"]";
+        assert_judged(&mirror);
+        mirror.user = "\"username\":\"tenant\",\"groups\":[\"system:authenticated\"]";
+        mirror.why = "metadata.annotations[\"kubernetes.io/config.mirror\"]: marks a kubelet's picture of a "
+                     "static "
+                     "pod; only kubelets create such pods";
+        assert_judged(&mirror);
 }
 
 #define BAD_TEMPLATE POD("", MAIN(MEM("8") "," CORE("33")))
@@ -560,12 +571,12 @@ static void long_values_are_cut(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(refuses_what_can_never_run), TEST(lets_mirror_pods_in), TEST(judges_templates),
-                         TEST(other_kinds_pass), TEST(an_update_is_judged_by_what_it_changes),
-                         TEST(subresources_pass), TEST(refuses_what_it_cannot_read_if_it_is_ours),
-                         TEST(gives_the_scheduler), TEST(removes_system_keys_from_new_pods),
-                         TEST(removes_each_system_key), TEST(a_subresource_is_not_patched),
-                         TEST(only_system_accounts_change_system_keys), TEST(long_keys_are_cut),
-                         TEST(visible_devices_are_the_agents), TEST(refuses_what_is_no_review),
-                         TEST(uid_at_the_limit), TEST(long_values_are_cut));
+        return TEST_MAIN(TEST(refuses_what_can_never_run), TEST(lets_mirror_pods_of_kubelets_in),
+                         TEST(judges_templates), TEST(other_kinds_pass),
+                         TEST(an_update_is_judged_by_what_it_changes), TEST(subresources_pass),
+                         TEST(refuses_what_it_cannot_read_if_it_is_ours), TEST(gives_the_scheduler),
+                         TEST(removes_system_keys_from_new_pods), TEST(removes_each_system_key),
+                         TEST(a_subresource_is_not_patched), TEST(only_system_accounts_change_system_keys),
+                         TEST(long_keys_are_cut), TEST(visible_devices_are_the_agents),
+                         TEST(refuses_what_is_no_review), TEST(uid_at_the_limit), TEST(long_values_are_cut));
 }
