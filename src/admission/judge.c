@@ -84,7 +84,8 @@ static bool asks_the_same(const Pod *a, const Pod *b) {
 
                 if (x->kind != y->kind || x->index != y->index || !ask_eq(x->gpu_mem, y->gpu_mem) ||
                     !ask_eq(x->gpu_core, y->gpu_core) || !ask_eq(x->gpu_count, y->gpu_count) ||
-                    x->sets_visible_devices != y->sets_visible_devices)
+                    x->sets_visible_devices != y->sets_visible_devices || x->cover.field != y->cover.field ||
+                    !str_eq(x->cover.path, y->cover.path))
                         return false;
         }
         return true;
@@ -116,6 +117,38 @@ static int judge_visible_devices(const Pod *pod, const char *path, Buf *why) {
         return 0;
 }
 
+/* ---- what is mounted over the gate ---- */
+
+static bool asks_memory(const Request *request, const PodContainer *c) {
+        for (size_t i = 0; i < request->n_containers; i++) {
+                const RequestContainer *asked = &request->containers[i];
+
+                if (asked->kind == c->kind && asked->index == c->index)
+                        return asked->mem > 0;
+        }
+        return false;
+}
+
+static int refuse_cover(const PodContainer *c, const char *path, Buf *why) {
+        buf_appendf(why, "%sspec.%s[%u].", path, c->kind == CONTAINER_MAIN ? "containers" : "initContainers",
+                    c->index);
+        gate_cover_format_field(&c->cover, why);
+        buf_appendf(why, ": container \"" STR_FMT "\": ", STR_ARG(c->name));
+        gate_cover_format_rule(&c->cover, why);
+        return buf_result(why) < 0 ? buf_result(why) : JUDGE_E_REFUSED;
+}
+
+/* In every mode: which node a pod gets is not known when it is submitted. */
+static int judge_covers(const Pod *pod, const Request *request, const char *path, Buf *why) {
+        for (size_t i = 0; i < pod->n_containers; i++) {
+                const PodContainer *c = &pod->containers[i];
+
+                if (c->cover.field != GATE_COVER_NONE && asks_memory(request, c))
+                        return refuse_cover(c, path, why);
+        }
+        return 0;
+}
+
 static int judge_pod(const Pod *pod, const char *path, bool runtime_devices, Arena *arena, Buf *why) {
         Refusal refusal = {0};
         Request request;
@@ -128,9 +161,12 @@ static int judge_pod(const Pod *pod, const char *path, bool runtime_devices, Are
         }
         if (r == REQUEST_E_REFUSED)
                 return refuse(pod, &refusal, path, why);
+        if (r != 0)
+                return r < 0 ? r : 0;
+        r = judge_covers(pod, &request, path, why);
         if (r == 0 && runtime_devices)
                 return judge_visible_devices(pod, path, why);
-        return r < 0 ? r : 0;
+        return r;
 }
 
 int judge_subject(const Subject *s, const Subject *old, const char *path, bool runtime_devices, Arena *arena,

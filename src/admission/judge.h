@@ -8,7 +8,10 @@
  * nobody schedules. (Pods of a DaemonSet choose their node by affinity; they are scheduled like others.)
  *
  * Can it ever run? The rules of share/request, with the field that breaks them. An update is judged by what it changes:
- * an object that was let in before there was a webhook can still be scaled, labelled and deleted. */
+ * an object that was let in before there was a webhook can still be scaled, labelled and deleted.
+ *
+ * A container that asks for gpu-mem must not mount anything over its gate (wire/gate_cover.h), in
+ * any mode, because its node is not known yet. */
 
 #include "admission/subject.h"
 #include "base/buf.h"

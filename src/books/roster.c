@@ -16,6 +16,7 @@ static void pod_free(RosterPod *p) {
         for (size_t i = 0; i < p->n_containers; i++) {
                 free(p->containers[i].name);
                 free(p->containers[i].odd);
+                free(p->containers[i].over_gate);
         }
         free(p->containers);
         for (size_t i = 0; i < p->n_ids; i++)
@@ -90,6 +91,19 @@ static int take_compute(RosterContainer *to, const PodContainer *from) {
         return to->odd ? 0 : -ENOMEM;
 }
 
+/* "volumeMounts[0].mountPath: "/etc" must not be ..." */
+static int take_cover(RosterContainer *to, const PodContainer *from) {
+        Buf text = BUF_NULL;
+
+        if (!from || from->cover.field == GATE_COVER_NONE)
+                return 0;
+        gate_cover_format_field(&from->cover, &text);
+        buf_append_str(&text, STR(": "));
+        gate_cover_format_rule(&from->cover, &text);
+        to->over_gate = buf_take(&text);
+        return to->over_gate ? 0 : -ENOMEM;
+}
+
 static int take_request(RosterPod *pod, const Pod *object, const Request *request) {
         pod->containers = calloc(request->n_containers, sizeof *pod->containers);
         pod->request = *request;
@@ -109,8 +123,9 @@ static int take_request(RosterPod *pod, const Pod *object, const Request *reques
                                         .mem = from->mem,
                                         .core = from->core,
                                         .not_isolated = named && named->not_isolated};
-                if (!to->name || take_compute(to, named) < 0) {
+                if (!to->name || take_compute(to, named) < 0 || take_cover(to, named) < 0) {
                         free(to->name);
+                        free(to->odd);
                         return -ENOMEM;
                 }
         }

@@ -19,7 +19,8 @@ typedef struct RosterContainer {
         uint32_t mem, core; /* asked for: units of each card, percent */
         bool not_isolated;  /* it says CGPU_DISABLE */
         ComputeAsk compute;
-        char *odd; /* what it says of compute and nobody understands; NULL: nothing */
+        char *odd;       /* what it says of compute and nobody understands; NULL: nothing */
+        char *over_gate; /* what it mounts over the gate (wire/gate_cover.h), as text; NULL: nothing */
 } RosterContainer;
 
 /* A container that runs or ran, also one that asks for nothing of ours. */

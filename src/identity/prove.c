@@ -159,6 +159,18 @@ static int check_place(const Proof *proof, const RosterPod *pod, const Evidence 
                 STR_ARG(place.len > 0 ? buf_str(&place) : STR("not on any card")));
 }
 
+/* On an isolated node no container starts that has a mount over its gate, CGPU_DISABLE or not. The
+ * webhook refuses such a pod, but does not see every pod. This comes before the record, because a
+ * recorded container counts as proved. */
+static int check_cover(const Proof *proof, const RosterPod *pod, const RosterContainer *c, Fault *fault) {
+        const ProveOptions *o = &proof->prove->o;
+
+        if (!o->isolation || !share_mode_is_isolated(o->inventory->mode) || !c->over_gate)
+                return 0;
+        return fault_set(fault, PROOF_E_REFUSED, "pod %s/%s: container %s: %s", pod->namespace_, pod->name,
+                         c->name, c->over_gate);
+}
+
 /* An old holder of the same devices: deleted by force, or counted free too early by the kubelet. */
 static int check_holder(const Proof *proof, const RosterPod *pod, Fault *fault) {
         const ProveOptions *o = &proof->prove->o;
@@ -240,6 +252,8 @@ static int prove_pod(Proof *proof, RosterPod *pod, const Evidence *e, Fault *fau
                 teller_place(proof->prove->o.teller, pod);
         }
         r = check_place(proof, pod, e, &c, fault);
+        if (r == 0)
+                r = check_cover(proof, pod, c, fault);
         if (r == 0)
                 r = check_holder(proof, pod, fault);
         if (r == 0)

@@ -84,13 +84,15 @@ static bool add(Mounts *m, bool read_only, const char *inside, const char *forma
         return true;
 }
 
-static bool add_card(Mounts *m, const char *board, const char *id, unsigned number) {
-        char limits[64], counters[64], bell[64];
+static bool add_card(Mounts *m, const char *folder, const char *board, const char *id, unsigned number) {
+        char pages[64], limits[64], counters[64], bell[64];
 
+        (void) snprintf(pages, sizeof pages, SLICE_PAGES "/%u", number);
         (void) snprintf(limits, sizeof limits, SLICE_PAGES "/%u/limits", number);
         (void) snprintf(counters, sizeof counters, SLICE_PAGES "/%u/counters", number);
         (void) snprintf(bell, sizeof bell, SLICE_PAGES "/%u/" SLICE_BELL, number);
-        return add(m, true, limits, "%s/%s/%u/limits", board, id, number) &&
+        return add(m, true, pages, "%s/slice/%u", folder, number) &&
+               add(m, true, limits, "%s/%s/%u/limits", board, id, number) &&
                add(m, false, counters, "%s/%s/%u/counters", board, id, number) &&
                add(m, false, bell, "%s/%s/%u/" SLICE_BELL, board, id, number);
 }
@@ -117,11 +119,12 @@ int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *me
                 return m.n;
         isolation_id(mem, id);
         gate_files_folder(&i->gate, count_cards(mem), folder);
-        if (!add(&m, true, SLICE_INSIDE, "%s", folder) || !add(&m, true, SLICE_GATE, "%s", i->gate.library) ||
+        if (!add(&m, true, SLICE_INSIDE, "%s", folder) || !add(&m, true, SLICE_PAGES, "%s/slice", folder) ||
+            !add(&m, true, SLICE_GATE, "%s", i->gate.library) ||
             !add(&m, true, SLICE_PRELOAD, "%s/%s/" BOARD_PRELOAD, i->board.path, id))
                 return -ENOMEM;
         while (number < BOARD_CARDS && device_set_next_card(mem, &at, &card, &count))
-                if (!add_card(&m, i->board.path, id, number++))
+                if (!add_card(&m, folder, i->board.path, id, number++))
                         return -ENOMEM;
         return m.n;
 }

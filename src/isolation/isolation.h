@@ -50,11 +50,15 @@ void isolation_done(Isolation *i);
 /* What the slice of a container with these devices is called on the board. */
 void isolation_id(const DeviceSet *mem, char ret[static BOARD_ID]);
 
-/* For the answer to Allocate: the files of a simulated driver, where there is one; where the mode isolates, SLICE_INSIDE, gate and pages, each
- * directory before what is mounted in it. The kubelet asks once, and keeps the answer as long as the pod lives: a source that is missing now is
- * named, too, and isolation_prepare() lets no container start without it. ret has room for ISOLATION_MOUNTS; texts are in the arena.
- * Returns how many, or -ENOMEM. */
-enum { ISOLATION_MOUNTS = SIMULATED_MOUNTS + 3 + 3 * BOARD_CARDS };
+/* For the answer to Allocate: the files of a simulated driver, where there is one; where the mode
+ * isolates, SLICE_INSIDE, gate and pages, each directory before what is mounted in it. Each directory
+ * in SLICE_INSIDE is a mount of its own, because containerd leaves a VOLUME of the image out only
+ * where a mount has exactly its path (internal/cri/server, volumeMounts).
+ *
+ * The kubelet asks once, and keeps the answer as long as the pod lives. So a source that is missing
+ * now is named as well, and isolation_prepare() lets no container start without it. ret has room for
+ * ISOLATION_MOUNTS; texts are in the arena. Returns how many, or -ENOMEM. */
+enum { ISOLATION_MOUNTS = SIMULATED_MOUNTS + 4 + 4 * BOARD_CARDS };
 int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *mem, Arena *arena,
                      PluginMount ret[static ISOLATION_MOUNTS]);
 

@@ -64,6 +64,7 @@ typedef struct PodDraft {
 typedef struct ContainerDraft {
         PodContainer container;
         Str restart_policy;
+        GateCover mount, device, message; /* the first of each list */
 } ContainerDraft;
 
 /* A Quantity: manifests write 8 as well as "8". */
@@ -161,7 +162,52 @@ static void read_environment(JsonReader *r, Arena *arena, void *ret) {
         }
 }
 
+/* ---- what is mounted over the gate ---- */
+
+static const JsonField mount_fields[] = {{STR("mountPath"), json_field_str, 0}};
+static const JsonField device_fields[] = {{STR("devicePath"), json_field_str, 0}};
+
+static void read_covers(JsonReader *r, Arena *arena, const JsonField *path_field, GateCoverField field,
+                        GateCover *ret) {
+        *ret = (GateCover){0}; /* a list that stands twice: the last one counts */
+        if (!json_array_begin(r))
+                return;
+        for (uint32_t i = 0; json_array_next(r); i++) {
+                Str path = {0};
+
+                json_decode(r, arena, path_field, 1, &path);
+                if (ret->field == GATE_COVER_NONE && gate_cover_is_at(path))
+                        *ret = (GateCover){field, i, path};
+        }
+}
+
+static void read_volume_mounts(JsonReader *r, Arena *arena, void *ret_cover) {
+        read_covers(r, arena, mount_fields, GATE_COVER_VOLUME_MOUNT, ret_cover);
+}
+
+static void read_volume_devices(JsonReader *r, Arena *arena, void *ret_cover) {
+        read_covers(r, arena, device_fields, GATE_COVER_VOLUME_DEVICE, ret_cover);
+}
+
+static void read_termination_path(JsonReader *r, Arena *arena, void *ret_cover) {
+        GateCover *cover = ret_cover;
+        Str path = {0};
+
+        json_field_str(r, arena, &path);
+        *cover = gate_cover_is_at(path) ? (GateCover){GATE_COVER_TERMINATION_MESSAGE, 0, path}
+                                        : (GateCover){0};
+}
+
+static GateCover first_cover(const ContainerDraft *c) {
+        if (c->mount.field != GATE_COVER_NONE)
+                return c->mount;
+        return c->device.field != GATE_COVER_NONE ? c->device : c->message;
+}
+
 static const JsonField container_fields[] = {
+        JSON_FIELD(ContainerDraft, mount, "volumeMounts", read_volume_mounts),
+        JSON_FIELD(ContainerDraft, device, "volumeDevices", read_volume_devices),
+        JSON_FIELD(ContainerDraft, message, "terminationMessagePath", read_termination_path),
         JSON_FIELD(ContainerDraft, container.name, "name", json_field_str),
         JSON_FIELD(ContainerDraft, restart_policy, "restartPolicy", json_field_str),
         JSON_NESTED("resources", read_resources),
@@ -195,6 +241,7 @@ static void read_containers(JsonReader *r, Arena *arena, bool init, ContainerLis
                         return;
                 }
                 json_decode(r, arena, container_fields, ELEMENTSOF(container_fields), &c);
+                c.container.cover = first_cover(&c);
                 if (init)
                         c.container.kind =
                                 str_eq(c.restart_policy, STR("Always")) ? CONTAINER_SIDECAR : CONTAINER_INIT;

@@ -6,6 +6,7 @@
  * that this page does not know are passed over; fields of the wrong type are refused with their path. */
 
 #include "wire/annotation.h"
+#include "wire/gate_cover.h"
 
 enum { OBJECT_E_MALFORMED = 1 };
 
@@ -37,6 +38,7 @@ typedef struct PodContainer {
         EnvironmentText weight, high_priority; /* ENVIRONMENT_WEIGHT, ENVIRONMENT_HIGH_PRIORITY */
         bool sets_visible_devices;             /* its environment has ENVIRONMENT_VISIBLE_DEVICES */
         Str visible_devices;                   /* with this value */
+        GateCover cover; /* the first of its volumes and files that the kubelet mounts over the gate */
 } PodContainer;
 
 /* A container that was made, by its status. */

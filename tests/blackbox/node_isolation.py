@@ -26,7 +26,8 @@ INSIDE, RUN = "/.aliquot", "/run/aliquot"  # what this agent answers, and what a
 ALONE = "ISOLATION_ALONE"  # in the environment: we have a mount namespace of our own
 MIB = 1 << 20
 FOUR_CARDS = "4xTesla-V100-SXM2-16GB:16160MiB"
-ALL = {"/etc/ld.so.preload", INSIDE} | {f"{INSIDE}/{name}" for name in ("libaliquot.so", "slice/0/limits", "slice/0/counters", "slice/0/bell")}
+ALL = {"/etc/ld.so.preload", INSIDE} | {f"{INSIDE}/{name}" for name in ("libaliquot.so", "slice", "slice/0", "slice/0/limits", "slice/0/counters", "slice/0/bell")}
+DIRECTORIES = {INSIDE, f"{INSIDE}/slice", f"{INSIDE}/slice/0"}
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNS, MS_SHARED, MNT_DETACH = 0x20000, 1 << 20, 2
 F_OFD_SETLK = 37  # of Linux; Python has no name for it before 3.9
@@ -76,7 +77,10 @@ class Isolation(Started):
         folder = c.options["mounts"][INSIDE][0]
         for inside in ALL - {INSIDE, "/etc/ld.so.preload"}:
             target = folder + inside[len(INSIDE):]
-            self.assertTrue(os.path.isfile(target) and os.path.getsize(target) == 0, f"{target} can be mounted over")
+            if inside in DIRECTORIES:
+                self.assertEqual(c.options["mounts"][inside], (target, True))
+            else:
+                self.assertTrue(os.path.isfile(target) and os.path.getsize(target) == 0, f"{target} can be mounted over")
         with open(c.options["mounts"]["/etc/ld.so.preload"][0]) as f:
             self.assertEqual(f.read(), f"{INSIDE}/libaliquot.so\n")
         with open(c.options["mounts"][f"{INSIDE}/libaliquot.so"][0]) as f:
@@ -295,6 +299,25 @@ class Isolation(Started):
         for host, _ in c.options["mounts"].values():
             self.assertTrue(os.path.exists(host), host)
 
+    def test_a_mount_over_the_gate_does_not_start(self):
+        """Of a pod that the webhook has not seen. CGPU_DISABLE changes nothing."""
+        lab = self.lab(cards=TWO_CARDS)
+        disabled = {"env": [{"name": "CGPU_DISABLE", "value": "1"}]}
+        cases = (("preload", {"volumeMounts": [{"name": "v", "mountPath": "/data"}, {"name": "v", "mountPath": "/etc/ld.so.preload"}]},
+                  'volumeMounts[1].mountPath: "/etc/ld.so.preload" must not be'),
+                 ("limits", {"volumeMounts": [{"name": "v", "mountPath": "/.aliquot//slice/0/limits"}]},
+                  'volumeMounts[0].mountPath: "/.aliquot//slice/0/limits" must not be'),
+                 ("block", {"volumeDevices": [{"name": "v", "devicePath": "/.aliquot"}]}, 'volumeDevices[0].devicePath: "/.aliquot" must not be'),
+                 ("words", {"terminationMessagePath": "/etc/ld.so.preload"}, 'terminationMessagePath: "/etc/ld.so.preload" must not be'),
+                 ("etc", {"volumeMounts": [{"name": "v", "mountPath": "/etc/"}], **disabled}, 'volumeMounts[0].mountPath: "/etc/" must not be'))
+        for name, more, text in cases:
+            uid = self.place(lab, pod(name, container("main", 2, **more)), 1)
+            lab.wait(lambda: any(f"default/{name}: " in e[3] for e in lab.kubelet.prestart_errors), f"{name} is refused")
+            said = next(e[3] for e in lab.kubelet.prestart_errors if f"default/{name}: " in e[3])
+            self.assertIn(f"pod default/{name}: container main: {text}", said)
+            self.assertEqual(lab.running(uid), [])
+        self.started(lab, self.place(lab, pod("beside", container("main", 2, volumeMounts=[{"name": "v", "mountPath": "/etc/config"}])), 1))
+
     def test_without_a_board_nothing_isolated_starts(self):
         lab = self.lab(cards=TWO_CARDS, start=False)
         with open(lab.slices, "w"):
@@ -442,7 +465,7 @@ class Leases(Started):
         lab = self.lab(cards=TWO_CARDS)
         a, b = (self.started(lab, self.place(lab, pod(name, container("main", 2)), 1)) for name in "ab")
         shared = {inside for inside in ALL if os.stat(a.options["mounts"][inside][0]).st_ino == os.stat(b.options["mounts"][inside][0]).st_ino}
-        self.assertEqual(shared, {INSIDE, f"{INSIDE}/libaliquot.so"})
+        self.assertEqual(shared, DIRECTORIES | {f"{INSIDE}/libaliquot.so"}, "a directory cannot be leased")
         self.assertFalse(self.leases(a.options["mounts"][f"{INSIDE}/libaliquot.so"][0]))
         os.mkdir(os.path.join(lab.state, "gate"))
         lab.restart_agent()

@@ -10,6 +10,7 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 import unittest
 
 from sim_lab import skip
@@ -39,6 +40,15 @@ KEPT = (
     "mount --bind /tmp TOP", "mount -t tmpfs none TOP", "mount -o remount,rw,bind TOP", "mount -o remount,rw,bind /etc/ld.so.preload",
     "pivot_root /tmp /tmp", "env -i PATH=$PATH true", "export LD_PRELOAD= ALIQUOT_SLICES=/tmp", "cd /tmp; mkdir 0; export ALIQUOT_SLICES=/tmp",
 )
+
+# In a writable directory above PAGES: a slice with a larger limit takes the place of the slice.
+FORGE = """cp -a PAGES /tmp/forged && mv PAGES $(dirname PAGES)/gone && python3 -c '
+import struct
+old, new = (struct.pack("<Q", mib << 20) for mib in (LIMIT, 16160))
+with open("/tmp/forged/limits", "rb") as f:
+    text = f.read()
+with open("/tmp/forged/limits", "wb") as f:
+    f.write(text.replace(old, new))' && mv /tmp/forged PAGES""".replace("LIMIT", str(LIMIT))
 
 # /etc is in the image's lower layer and redirect_dir is off: the kernel refuses to rename it (EXDEV), and mv copies it, and cannot remove
 # what is mounted. In the other roots it can be renamed, and the preload file with it.
@@ -131,8 +141,8 @@ class Tenant(node_simulated.SimulatedNode):
                  "its status names it")
         return lab, c
 
-    def specification(self, c, command, root, seccomp=False, host=()):
-        mounts = [[inside, host, read_only] for inside, (host, read_only) in c.options["mounts"].items()]
+    def specification(self, c, command, root, seccomp=False, host=(), volumes=()):
+        mounts = [[inside, host, read_only] for inside, (host, read_only) in c.options["mounts"].items()] + list(volumes)
         return json.dumps({"root": root, "mounts": mounts, "host": [os.path.dirname(SAMPLE), *host], "seccomp": seccomp,
                            "env": {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}, "command": command})
 
@@ -194,7 +204,7 @@ class Tenant(node_simulated.SimulatedNode):
         for inside, (host, read_only) in c.options["mounts"].items():
             if inside == "/etc/ld.so.preload":
                 before[inside] = (os.path.join(os.path.dirname(host), "preload"), True)
-            elif inside.startswith("/.aliquot/slice/"):
+            elif inside.startswith("/.aliquot/slice/") and not os.path.isdir(host):
                 before[inside.replace("/.aliquot", "/run/aliquot")] = (host, read_only)
             elif not inside.startswith("/.aliquot"):
                 before[inside] = (host, read_only)
@@ -227,6 +237,35 @@ class Tenant(node_simulated.SimulatedNode):
         for link in "/etc", "/.aliquot":
             with self.subTest(link=link):
                 self.passes_and_is_told(f"rm {link}; HOLD", "links")
+
+    def folder(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        return folder.name
+
+    def is_held_with_image_volume(self, c, path, attack):
+        """containerd makes an empty directory for each VOLUME of the image, unless a mount of the pod has exactly its path
+        (internal/cri/server, volumeMounts)."""
+        volumes = [] if path in c.options["mounts"] else [[path, self.folder(), False]]
+        held, said = self.is_held(c, f"{{ {attack}; }} >/tmp/said 2>&1; cat /tmp/said; ASK", "overlay", volumes=volumes)
+        self.assertTrue(held, said)
+
+    def test_volumes_of_the_image(self):
+        """No VOLUME lies over the gate. One at /etc lies under the preload file, which cannot be moved or removed there."""
+        _, c = self.tenant()
+        for path in "/.aliquot", "/.aliquot/slice", "/.aliquot/slice/0":
+            with self.subTest(path=path):
+                self.is_held_with_image_volume(c, path, FORGE)
+        for attack in "rm -f /etc/ld.so.preload", "mv /etc/ld.so.preload /etc/other", "mv /etc /other", "echo > /etc/ld.so.preload":
+            with self.subTest(attack=attack):
+                self.is_held_with_image_volume(c, "/etc", attack)
+
+    def test_a_volume_that_a_link_of_the_image_leads_to(self):
+        """The manifest's path is beside the gate, and the image's link leads from the gate's path there."""
+        empty = os.path.join(self.folder(), "empty")
+        with open(empty, "w"):
+            pass
+        self.passes_and_is_told("HOLD", "links", volumes=[["/var/etc/ld.so.preload", empty, True]])
 
     def test_namespaces(self):
         _, c = self.tenant()

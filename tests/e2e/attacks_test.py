@@ -130,6 +130,21 @@ class Attacks(suite.Scenario):
         found = kube.until("no Event about compute", lambda: self.events("fast", "GPUComputeExceeded"), 120)
         print("compute:", found[0]["message"], flush=True)
 
+    def test_mounts_over_the_gate_are_refused(self):
+        """No pod is made: the webhook refuses it with the field's path. Other paths below /etc stay allowed."""
+        volume = {"name": "v", "emptyDir": {}}
+
+        def submitted(**more):
+            return kube.refused(pod("covered", container("main", SLICE_UNITS, 30, script=kube.STAY, **more), volumes=[volume]))
+        for path in "/.aliquot", "/.aliquot/slice/0/limits", "/etc/ld.so.preload", "/etc", "/tmp/../etc/":
+            with self.subTest(path=path):
+                said = submitted(volumeMounts=[{"name": "v", "mountPath": path}])
+                self.assertIn("spec.containers[0].volumeMounts[0].mountPath", said)
+                self.assertIn("must not be at or over the gate", said)
+        said = submitted(terminationMessagePath="/etc/ld.so.preload")
+        self.assertIn("spec.containers[0].terminationMessagePath", said)
+        self.assertEqual(submitted(volumeMounts=[{"name": "v", "mountPath": "/etc/config"}]), "")
+
     def test_killed(self):
         """With --on-excess=kill the processes that hold too much are ended, and the Event says so."""
         if not isinstance(suite.World.programs, programs.Deployed):

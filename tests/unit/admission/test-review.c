@@ -507,6 +507,57 @@ static void visible_devices_are_the_agents(void) {
                 assert_judged(&cases[i]);
 }
 
+/* ---- mounts over the gate ---- */
+
+#define VOLUMES(path)                                                                                        \
+        "\"volumeMounts\":[{\"name\":\"v\",\"mountPath\":\"/data\"},{\"name\":\"v\",\"mountPath\":\"" path   \
+        "\"}]"
+#define BLOCK(path)                "\"volumeDevices\":[{\"name\":\"v\",\"devicePath\":\"" path "\"}]"
+#define LAST_WORDS(path)           "\"terminationMessagePath\":\"" path "\""
+#define WITH(more)                 "{\"name\":\"main\"," more "," LIMITS(MEM("2")) "}"
+#define COVERED(field, name, path) field ": container \"" name "\": \"" path "\" " GATE_COVER_RULE
+#define SECOND                     "spec.containers[0].volumeMounts[1].mountPath"
+
+static void nothing_is_mounted_over_the_gate(void) {
+        static const Case cases[] = {
+                {"CREATE", "", "Pod", POD("", WITH(VOLUMES("/etc/ld.so.preload"))), NULL,
+                 COVERED(SECOND, "main", "/etc/ld.so.preload")},
+                {"CREATE", "", "Pod", POD("", WITH(VOLUMES("/x/..//.aliquot/slice/0/limits"))), NULL,
+                 COVERED(SECOND, "main", "/x/..//.aliquot/slice/0/limits")},
+                {"CREATE", "", "Pod", POD("", WITH(VOLUMES("/etc/"))), NULL,
+                 COVERED(SECOND, "main", "/etc/")},
+                {"CREATE", "", "Pod", POD("", WITH(VOLUMES("/"))), NULL, COVERED(SECOND, "main", "/")},
+                {"CREATE", "", "Pod", POD("", WITH(VOLUMES("/etc/config"))), NULL, NULL},
+                {"CREATE", "", "Pod", POD("", WITH(BLOCK("/.aliquot"))), NULL,
+                 COVERED("spec.containers[0].volumeDevices[0].devicePath", "main", "/.aliquot")},
+                {"CREATE", "", "Pod", POD("", WITH(LAST_WORDS("/etc/ld.so.preload"))), NULL,
+                 COVERED("spec.containers[0].terminationMessagePath", "main", "/etc/ld.so.preload")},
+                {"CREATE", "", "Pod",
+                 POD_WITH("\"initContainers\":[{\"name\":\"i\"," VOLUMES("/etc") "," LIMITS(MEM("2")) "}],",
+                          MAIN(MEM("2"))),
+                 NULL, COVERED("spec.initContainers[0].volumeMounts[1].mountPath", "i", "/etc")},
+                {"CREATE", "", "Pod",
+                 POD_WITH("\"initContainers\":[{\"name\":\"i\",\"restartPolicy\":\"Always\"," VOLUMES(
+                                  "/etc") "," LIMITS(MEM("2")) "}],",
+                          MAIN(MEM("2"))),
+                 NULL, COVERED("spec.initContainers[0].volumeMounts[1].mountPath", "i", "/etc")},
+                /* a container that has no slice has no gate */
+                {"CREATE", "", "Pod",
+                 POD_WITH("\"initContainers\":[{\"name\":\"i\"," VOLUMES("/etc") "}],", MAIN(MEM("2"))), NULL,
+                 NULL},
+                {"CREATE", "apps", "Deployment", DEPLOYMENT(POD("", WITH(VOLUMES("/etc")))), NULL,
+                 "spec.template." COVERED(SECOND, "main", "/etc")},
+                {"UPDATE", "apps", "Deployment", DEPLOYMENT(POD("", WITH(VOLUMES("/etc")))),
+                 DEPLOYMENT(POD("", WITH(VOLUMES("/data")))),
+                 "spec.template." COVERED(SECOND, "main", "/etc")},
+                {"UPDATE", "apps", "Deployment", DEPLOYMENT_2(POD("", WITH(VOLUMES("/etc")))),
+                 DEPLOYMENT(POD("", WITH(VOLUMES("/etc")))), NULL},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++)
+                assert_judged(&cases[i]);
+}
+
 static void refuses_what_is_no_review(void) {
 #define HEAD "{\"kind\":\"AdmissionReview\",\"apiVersion\":\"admission.k8s.io/v1\""
         static const struct {
@@ -578,5 +629,6 @@ int main(void) {
                          TEST(removes_system_keys_from_new_pods), TEST(removes_each_system_key),
                          TEST(a_subresource_is_not_patched), TEST(only_system_accounts_change_system_keys),
                          TEST(long_keys_are_cut), TEST(visible_devices_are_the_agents),
-                         TEST(refuses_what_is_no_review), TEST(uid_at_the_limit), TEST(long_values_are_cut));
+                         TEST(nothing_is_mounted_over_the_gate), TEST(refuses_what_is_no_review),
+                         TEST(uid_at_the_limit), TEST(long_values_are_cut));
 }

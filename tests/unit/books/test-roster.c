@@ -265,11 +265,30 @@ static void containers_are_known_by_their_ids(void) {
         end();
 }
 
+static const char *over_gate_of(const char *uid, size_t i) {
+        return find(uid)->containers[i].over_gate;
+}
+
+static void mounts_over_the_gate_are_kept(void) {
+        begin();
+        node("cgpu");
+        put(REFLECTOR_ADDED, POD("a", "u1", "", "",
+                                 "\"initContainers\":[{\"name\":\"i\"," LIMITS(
+                                         "4") ",\"volumeMounts\":[{\"mountPath\":\"/etc/config\"}]}],"
+                                              "\"containers\":[{\"name\":\"c\"," LIMITS(
+                                                      "4") ",\"volumeMounts\":[{\"mountPath\":\"/data\"},"
+                                                           "{\"mountPath\":\"/etc/\"}]}]"));
+        ASSERT_TRUE(over_gate_of("u1", 0) == NULL);
+        ASSERT_TEXT(over_gate_of("u1", 1), "volumeMounts[1].mountPath: \"/etc/\" " GATE_COVER_RULE);
+        end();
+}
+
 int main(void) {
         return TEST_MAIN(TEST(pods_come_and_go), TEST(a_place_is_kept), TEST(others_are_known_by_name),
                          TEST(a_list_drops_what_did_not_come_by), TEST(the_gone_stay_gone),
                          TEST(pods_of_other_nodes_are_passed_over), TEST(static_pods_go_by_the_kubelets_uid),
                          TEST(the_nodes_own_place_stands_until_it_is_shown),
                          TEST(what_can_never_be_served_says_why), TEST(shares_follow_the_cards),
-                         TEST(other_devices_are_seen), TEST(containers_are_known_by_their_ids));
+                         TEST(other_devices_are_seen), TEST(mounts_over_the_gate_are_kept),
+                         TEST(containers_are_known_by_their_ids));
 }

@@ -11,6 +11,7 @@
 #include "scratch.h"
 #include "slice/inside.h"
 #include "test.h"
+#include "wire/gate_cover.h"
 
 enum { CARDS = 8, UNITS = 15 };
 
@@ -86,7 +87,7 @@ static void nothing_can_be_moved_away(void) {
                 Arena arena = ARENA_NULL;
                 size_t found = mounts_of(&i, ids, n, SHARE_MODE_CORE_MEM, &arena, mounts);
 
-                ASSERT_INT(found, 3 + 3 * n);
+                ASSERT_INT(found, 4 + 4 * n);
                 for (size_t k = 0; k < found; k++)
                         ASSERT_TRUE(cannot_be_moved(mounts, k));
                 arena_done(&arena);
@@ -126,6 +127,69 @@ static void other_modes_have_none(void) {
         end(&i);
 }
 
+static bool is_directory(const char *path) {
+        unsigned number;
+        int n = 0;
+
+        return strcmp(path, SLICE_INSIDE) == 0 || strcmp(path, SLICE_PAGES) == 0 ||
+               (sscanf(path, SLICE_PAGES "/%u%n", &number, &n) == 1 && path[n] == '\0');
+}
+
+static bool is_named(const PluginMount *mounts, size_t n, const char *path, size_t length) {
+        for (size_t i = 0; i < n; i++)
+                if (strlen(mounts[i].container_path) == length &&
+                    strncmp(mounts[i].container_path, path, length) == 0)
+                        return true;
+        return false;
+}
+
+/* containerd mounts a VOLUME of the image unless a mount has exactly its path. */
+static void each_path_inside_is_named(void) {
+        Isolation i = begin();
+        PluginMount mounts[ISOLATION_MOUNTS];
+        DeviceId ids[CARDS];
+        Arena arena = ARENA_NULL;
+        size_t n = mounts_of(&i, ids, CARDS, SHARE_MODE_CGPU, &arena, mounts);
+
+        for (size_t k = 0; k < n; k++) {
+                const char *path = mounts[k].container_path, *end = path;
+
+                if (strncmp(path, SLICE_INSIDE, strlen(SLICE_INSIDE)) != 0)
+                        continue;
+                while ((end = strchr(end + 1, '/')))
+                        ASSERT_TRUE(is_named(mounts, n, path, (size_t) (end - path)));
+        }
+        arena_done(&arena);
+        end(&i);
+}
+
+/* What a manifest may not mount over is what Allocate names. */
+static void each_mount_is_the_gates(void) {
+        Isolation i = begin();
+        PluginMount mounts[ISOLATION_MOUNTS];
+        DeviceId ids[CARDS];
+        Arena arena = ARENA_NULL;
+        size_t n = mounts_of(&i, ids, CARDS, SHARE_MODE_CGPU, &arena, mounts);
+
+        for (size_t k = 0; k < n; k++)
+                ASSERT_TRUE(gate_cover_is_at(str_from(mounts[k].container_path)));
+        arena_done(&arena);
+        end(&i);
+}
+
+/* The largest answer: the array has room for a simulated driver beside it. */
+static void the_most_cards_have_room(void) {
+        Isolation i = begin();
+        PluginMount mounts[ISOLATION_MOUNTS];
+        DeviceId ids[BOARD_CARDS];
+        Arena arena = ARENA_NULL;
+
+        ASSERT_INT(mounts_of(&i, ids, BOARD_CARDS, SHARE_MODE_CGPU, &arena, mounts),
+                   ISOLATION_MOUNTS - SIMULATED_MOUNTS);
+        arena_done(&arena);
+        end(&i);
+}
+
 /* The runtime can make no mount point below a read-only mount. */
 static void each_mount_point_exists(void) {
         Isolation i = begin();
@@ -148,7 +212,8 @@ static void each_mount_point_exists(void) {
                                         mounts[k].container_path + strlen(SLICE_INSIDE));
                         ASSERT_OK(stat(path, &st));
                         ASSERT_TRUE(k > 0 || (st.st_mode & 07777) == 0755);
-                        ASSERT_TRUE(k == 0 ? S_ISDIR(st.st_mode) : S_ISREG(st.st_mode));
+                        ASSERT_TRUE(is_directory(mounts[k].container_path) ? S_ISDIR(st.st_mode)
+                                                                           : S_ISREG(st.st_mode));
                 }
                 (void) snprintf(path, sizeof path, "%s/slice/%zu", mounts[0].host_path, n);
                 ASSERT_INT(access(path, F_OK), -1); /* the gate takes each directory there for a slice */
@@ -200,6 +265,8 @@ static void what_is_in_the_way_is_named(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(nothing_can_be_moved_away), TEST(only_counters_and_bells_are_writable),
-                         TEST(other_modes_have_none), TEST(each_mount_point_exists),
-                         TEST(what_is_there_stays), TEST(what_is_in_the_way_is_named));
+                         TEST(other_modes_have_none), TEST(each_path_inside_is_named),
+                         TEST(each_mount_is_the_gates), TEST(the_most_cards_have_room),
+                         TEST(each_mount_point_exists), TEST(what_is_there_stays),
+                         TEST(what_is_in_the_way_is_named));
 }

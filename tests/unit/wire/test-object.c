@@ -89,6 +89,80 @@ static void keeps_quantities_as_they_were_written(void) {
         ASSERT_STR(pod.containers[1].gpu_count.text, STR("0"));
 }
 
+static GateCover cover_of(const char *members) {
+        static Arena arena = ARENA_NULL; /* the cover's path lies in the text, which lies here */
+        Buf text = BUF_NULL;
+        Pod pod;
+        Str kept;
+
+        arena_reset(&arena);
+        buf_appendf(&text, "{\"spec\":{\"containers\":[{%s}]}}", members);
+        kept = arena_str(&arena, buf_str(&text));
+        buf_done(&text);
+        ASSERT_OK(pod_decode(kept, &arena, &pod, NULL));
+        return pod.containers[0].cover;
+}
+
+#define MOUNT(path)   "\"volumeMounts\":[{\"name\":\"a\"},null,{\"mountPath\":\"" path "\"}]"
+#define DEVICE(path)  "\"volumeDevices\":[{\"devicePath\":\"" path "\"}]"
+#define MESSAGE(path) "\"terminationMessagePath\":\"" path "\""
+
+static void finds_what_covers_the_gate(void) {
+        GateCover cover = cover_of(MOUNT("/etc"));
+
+        ASSERT_INT(cover.field, GATE_COVER_VOLUME_MOUNT);
+        ASSERT_INT(cover.index, 2);
+        ASSERT_STR(cover.path, STR("/etc"));
+        cover = cover_of(MOUNT("/data") "," DEVICE("/.aliquot\\/slice"));
+        ASSERT_INT(cover.field, GATE_COVER_VOLUME_DEVICE);
+        ASSERT_INT(cover.index, 0);
+        ASSERT_STR(cover.path, STR("/.aliquot/slice"));
+        cover = cover_of(MESSAGE("/etc/ld.so.preload") "," DEVICE("/dev/sda"));
+        ASSERT_INT(cover.field, GATE_COVER_TERMINATION_MESSAGE);
+        ASSERT_INT(cover_of(MESSAGE("/dev/termination-log") "," MOUNT("/etc/config")).field, GATE_COVER_NONE);
+        ASSERT_INT(cover_of(MESSAGE("")).field, GATE_COVER_NONE);
+        ASSERT_INT(cover_of("\"volumeMounts\":null,\"volumeDevices\":[]").field, GATE_COVER_NONE);
+        ASSERT_INT(cover_of(MOUNT("/etc") "," MOUNT("/data")).field, GATE_COVER_NONE);
+}
+
+static void knows_the_paths_of_the_gate(void) {
+        static const char *const over[] = {"/",
+                                           "//",
+                                           "/.",
+                                           "/..",
+                                           "/a/..",
+                                           "/.aliquot",
+                                           "/.aliquot/",
+                                           "//.aliquot",
+                                           "/./.aliquot/.",
+                                           "/../.aliquot",
+                                           "/a/../.aliquot/slice/0/limits",
+                                           "/.aliquot/a/../..",
+                                           "/.aliquot/new",
+                                           "/etc",
+                                           "/etc/",
+                                           "/etc/.",
+                                           "/etc/a/..",
+                                           "/a/b/../../etc",
+                                           "/etc/ld.so.preload",
+                                           "/etc//ld.so.preload/",
+                                           "/etc/a/../ld.so.preload",
+                                           "/etc/ld.so.preload/a/..",
+                                           "etc",
+                                           ".aliquot",
+                                           "./etc/ld.so.preload"};
+        static const char *const beside[] = {
+                "",           "/data",        "/etc/config",       "/etc/ld.so.preload.d",
+                "/etc/ld.so", "/etcetera",    "/.aliquots",        "/a/.aliquot",
+                "/a/etc",     "/etc/../data", "/.aliquot/../data", "/etc/a/../b/ld.so.preload",
+                "/.../etc"};
+
+        for (size_t i = 0; i < ELEMENTSOF(over); i++)
+                ASSERT_TRUE(gate_cover_is_at(str_from(over[i])));
+        for (size_t i = 0; i < ELEMENTSOF(beside); i++)
+                ASSERT_FALSE(gate_cover_is_at(str_from(beside[i])));
+}
+
 static bool ended(const char *status) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         _cleanup_buf_ Buf text = BUF_NULL;
@@ -330,7 +404,8 @@ static void no_prefix_is_a_pod(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(reads_a_pod), TEST(reads_its_annotations), TEST(reads_its_containers),
-                         TEST(keeps_quantities_as_they_were_written), TEST(knows_when_containers_have_ended),
+                         TEST(keeps_quantities_as_they_were_written), TEST(finds_what_covers_the_gate),
+                         TEST(knows_the_paths_of_the_gate), TEST(knows_when_containers_have_ended),
                          TEST(knows_terminal_phases), TEST(reads_the_ids_of_containers),
                          TEST(reads_almost_nothing), TEST(refuses_bad_pods), TEST(holds_the_container_limit),
                          TEST(reads_a_node), TEST(refuses_bad_nodes), TEST(finds_the_kind),
