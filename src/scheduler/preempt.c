@@ -168,13 +168,14 @@ static int find_first(const Preempt *p, NodeCase *f) {
 /* gone: do the proposed ones count as gone? */
 static int choose(Preempt *p, const NodeCase *f, bool gone, VictimChoice *ret) {
         const View *v = p->context->view;
+        HoldAsker asker = {.uid = p->uid, .priority = view_pod_priority(v, p->uid)};
         VictimQuestion q = {
                 .node = f->node,
                 .profiles = &v->profiles,
                 .budgets = &v->budgets,
                 .request = &p->request,
                 .priority = p->profile.priority,
-                .hold = hold_is_for(&v->hold, p->uid, f->node) ? v->hold.grant : NULL,
+                .hold = hold_yields_to(&v->hold, &asker, f->node) ? v->hold.grant : NULL,
                 .first = f->first,
                 .n_first = f->n_first,
                 .gone = f->grants,
@@ -497,6 +498,6 @@ unsigned preempt_answer(const VerbContext *c, Str body, Buf *out) {
         if (r == 0)
                 r = buf_result(out);
         if (r == 0 && p.any && c->waiters)
-                waiters_drop(c->waiters, p.uid); /* kube-scheduler evicts for it */
+                waiters_rest(c->waiters, p.uid); /* kube-scheduler evicts for it */
         return r == 0 ? 200 : verb_failed(r, &fault, out);
 }
