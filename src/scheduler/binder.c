@@ -399,11 +399,12 @@ static void bind_place(Bind *bind, const Request *request) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         _cleanup_buf_ Buf annotations = BUF_NULL;
         Refusal refusal = {.code = REFUSAL_NODE_UNKNOWN};
+        HoldAsker asker = {.uid = bind->uid, .priority = view_pod_priority(v, bind->uid)};
         Placement placement = {0};
         int r = PLACEMENT_E_REFUSED;
 
         if (node)
-                r = hold_choose_cards(&v->hold, bind->uid, node->ledger_node, request, &arena, &placement,
+                r = hold_choose_cards(&v->hold, &asker, node->ledger_node, request, &arena, &placement,
                                       &refusal);
         if (r == PLACEMENT_E_REFUSED) {
                 bind_refuse(bind, &refusal);

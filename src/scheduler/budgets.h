@@ -27,8 +27,9 @@ size_t budgets_count(const Budgets *b);
 
 /* The budgets that an eviction of this pod would count against: of its namespace, whose selector matches its labels, and
  * whose status.disruptedPods does not name it (kube-scheduler's filterPodsWithPDBViolation leaves those out as well: the API
- * server has counted them already). Returns how many were written to ret. A null selector matches no pod, an empty one
- * every pod of the namespace (policy/v1). A pod without labels is in no budget. */
+ * server has counted them already). Returns how many were written to ret. A null selector matches no pod. An empty one
+ * selects every pod of the namespace, as policy/v1 and the Eviction API have it; kube-scheduler 1.36 matches no pod with it
+ * (filterPodsWithPDBViolation). A pod without labels is in no budget. */
 size_t budgets_of(const Budgets *b, const Profile *pod, const Budget *ret[static BUDGETS_OF_A_POD_MAX]);
 
 int64_t budget_allowed(const Budget *b); /* status.disruptionsAllowed */

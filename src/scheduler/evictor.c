@@ -9,10 +9,13 @@
 #include "scheduler/victims.h"
 
 #define STEP_EVERY   (250 * USEC_PER_MSEC)
+#define STEP_NEXT    (2 * USEC_PER_MSEC) /* to the look at the next waiter: other work is done in between */
 #define BACKOFF_BASE (10 * USEC_PER_SEC)
 #define BACKOFF_CAP  (300 * USEC_PER_SEC)
 
-enum { SEARCH_STEPS = 1 << 18 }; /* of the search for victims, over all nodes of one look */
+enum {
+        SEARCH_STEPS = 1 << 18
+}; /* of the search for victims, over all nodes of all waiters that are due together */
 
 typedef enum EvictorState { EVICTOR_IDLE, EVICTOR_EVICTING, EVICTOR_DRAINING, EVICTOR_KEEPING } EvictorState;
 
@@ -33,6 +36,7 @@ typedef struct Try {
         Evicted *victims;
         size_t n, next;
         usec_t until;   /* in draining and keeping */
+        usec_t drained; /* draining ends here at the latest */
         char cards[64]; /* for people: "gpu1", "gpu0, gpu2" */
 } Try;
 
@@ -43,7 +47,10 @@ struct Evictor {
         Try try;
         KubeCall *call;
         sd_event_source *timer;
-        usec_t now; /* of the last look */
+        usec_t now;     /* of the last look */
+        usec_t ended;   /* the last try */
+        uint64_t steps; /* left of SEARCH_STEPS */
+        bool more;      /* waiters are due that have not been looked at */
 };
 
 static void set_state(Evictor *e, EvictorState state, const char *why) {
@@ -92,6 +99,7 @@ static void try_end(Evictor *e, const char *why) {
         e->call = kube_call_free(e->call);
         hold_end(&e->options.view->hold);
         set_state(e, EVICTOR_IDLE, why);
+        e->ended = e->now;
         arena_done(&e->try.arena);
         e->try = (Try){0};
 }
@@ -112,6 +120,40 @@ static void try_put_off(Evictor *e, const char *why, usec_t retry_after) {
 static void try_done(Evictor *e, const char *why) {
         waiters_drop(&e->waiters, e->try.uid);
         try_end(e, why);
+}
+
+/* ---- does the pod wait ---- */
+
+typedef enum Wait { WAIT_YES, WAIT_BINDING, WAIT_BOUND, WAIT_GONE } Wait;
+
+static Wait wait_of(const View *v, Str uid) {
+        const ViewPod *pod = view_pod_find(v, uid);
+
+        if (pod && pod->bind)
+                return WAIT_BINDING;
+        if (pod && pod->grant)
+                return WAIT_BOUND;
+        return pod && pod->request ? WAIT_YES : WAIT_GONE;
+}
+
+/* Ends the try when no more pods must go for it. */
+static bool is_pointless(Evictor *e) {
+        switch (wait_of(e->options.view, e->try.uid)) {
+        case WAIT_GONE:
+                try_done(e, "the pod is gone");
+                return true;
+        case WAIT_BOUND:
+                try_done(e, "the pod is bound");
+                return true;
+        case WAIT_BINDING:
+                try_put_off(e, "the pod is being bound", 0);
+                return true;
+        default:
+                break;
+        }
+        if (!e->options.view->hold.grant)
+                try_put_off(e, "the place is lost", 0);
+        return e->state == EVICTOR_IDLE;
 }
 
 /* ---- evicting ---- */
@@ -150,10 +192,20 @@ static void on_refused(Evictor *e, const Evicted *victim, const KubeReply *reply
                     reply->retry_after);
 }
 
+/* A conflict is answered for a pod of another UID under the name, and also for a pod that is still there (its budget was
+ * changed at the same time): there the watch decides. */
+static bool is_gone(const Evictor *e, const Evicted *victim, const KubeReply *reply) {
+        const ViewPod *pod = view_pod_find(e->options.view, victim->uid);
+
+        if (reply->outcome != KUBE_DONE)
+                return false;
+        return reply->status == 404 || (reply->status == 409 && !(pod && pod->grant));
+}
+
 static void on_evicted(void *userdata, const KubeReply *reply) {
         Evictor *e = userdata;
         const Evicted *victim = &e->try.victims[e->try.next];
-        bool gone = reply->outcome == KUBE_DONE && (reply->status == 404 || reply->status == 409);
+        bool gone = is_gone(e, victim, reply);
 
         e->call = NULL;
         if (!is_success(reply) && !gone) {
@@ -179,8 +231,10 @@ static void evict_next(Evictor *e) {
                 try_end(e, why);
                 return;
         }
+        if (is_pointless(e))
+                return;
         if (e->try.next == e->try.n) {
-                e->try.until = e->now + EVICTOR_DRAIN;
+                e->try.until = e->try.drained = e->now + EVICTOR_DRAIN;
                 set_state(e, EVICTOR_DRAINING, "all victims are told to go");
                 return;
         }
@@ -217,15 +271,16 @@ static bool is_for_cards(const Refusal *refusal) {
 }
 
 /* 0 or -ENOMEM. */
-static int consider_node(Evictor *e, const Waiter *w, const Request *request, Str name, uint64_t *steps,
-                         Arena *arena, Plan *plan) {
+static int consider_node(Evictor *e, const Waiter *w, const Request *request, Str name, Arena *arena,
+                         Plan *plan) {
         View *v = e->options.view;
         DirectoryNode *node = directory_find(v->directory, name);
         VictimQuestion q = {.profiles = &v->profiles,
                             .budgets = &v->budgets,
                             .request = request,
                             .priority = w->priority,
-                            .steps = steps};
+                            .by_eviction = true,
+                            .steps = &e->steps};
         VictimChoice choice;
         Refusal refusal;
         int r;
@@ -240,6 +295,7 @@ static int consider_node(Evictor *e, const Waiter *w, const Request *request, St
         if (!is_for_cards(&refusal))
                 return 0;
         r = victims_choose(&q, arena, &choice);
+        plan->blocked |= r == VICTIMS_E_BUDGETS;
         if (r != 0 || choice.n == 0) /* nothing helps, or it fits as soon as those that are going have gone */
                 return r < 0 ? r : 0;
         if (choice.cost.violations > 0)
@@ -252,32 +308,38 @@ static int consider_node(Evictor *e, const Waiter *w, const Request *request, St
 }
 
 static int make_plan(Evictor *e, const Waiter *w, const Request *request, Arena *arena, Plan *plan) {
-        uint64_t steps = SEARCH_STEPS;
         Str rest = buf_str(&w->nodes);
         int r = 0;
 
         while (r == 0 && !plan->fits && !str_is_empty(rest))
-                r = consider_node(e, w, request, str_split(&rest, '\n'), &steps, arena, plan);
+                r = consider_node(e, w, request, str_split(&rest, '\n'), arena, plan);
         return r;
 }
 
 /* ---- the beginning of a try ---- */
 
-static int copy_victims(Try *t, const VictimChoice *choice) {
+static int copy_victim(Try *t, const Profile *p) {
+        Evicted *victim = &t->victims[t->n++];
+
+        victim->namespace_ = arena_str(&t->arena, p->namespace_);
+        victim->name = arena_str(&t->arena, p->name);
+        victim->uid = arena_str(&t->arena, p->uid);
+        return victim->namespace_.data && victim->name.data && victim->uid.data ? 0 : -ENOMEM;
+}
+
+/* Pods with a PodDisruptionBudget first: their eviction may be refused, which then costs no other pod. */
+static int copy_victims(Try *t, const Budgets *budgets, const VictimChoice *choice) {
+        const Budget *found[BUDGETS_OF_A_POD_MAX];
+        int r = 0;
+
         t->victims = arena_new(&t->arena, Evicted, choice->n + 1); /* one more, that is never evicted */
         if (!t->victims)
                 return -ENOMEM;
-        for (size_t i = 0; i < choice->n; i++) {
-                const Profile *p = choice->pods[i];
-                Evicted *victim = &t->victims[t->n++];
-
-                victim->namespace_ = arena_str(&t->arena, p->namespace_);
-                victim->name = arena_str(&t->arena, p->name);
-                victim->uid = arena_str(&t->arena, p->uid);
-                if (!victim->namespace_.data || !victim->name.data || !victim->uid.data)
-                        return -ENOMEM;
-        }
-        return 0;
+        for (int pass = 0; pass < 2; pass++)
+                for (size_t i = 0; r == 0 && i < choice->n; i++)
+                        if ((budgets_of(budgets, choice->pods[i], found) > 0) == (pass == 0))
+                                r = copy_victim(t, choice->pods[i]);
+        return r;
 }
 
 static void name_cards(Try *t, const Placement *place) {
@@ -289,7 +351,7 @@ static void name_cards(Try *t, const Placement *place) {
                                                  len > 0 ? ", " : "", place->slices[i].card);
 }
 
-static int copy_try(Try *t, const Waiter *w, const Plan *plan) {
+static int copy_try(Try *t, const Budgets *budgets, const Waiter *w, const Plan *plan) {
         t->namespace_ = arena_str(&t->arena, str_from(w->namespace_));
         t->name = arena_str(&t->arena, str_from(w->name));
         t->uid = arena_str(&t->arena, str_from(w->uid));
@@ -298,7 +360,7 @@ static int copy_try(Try *t, const Waiter *w, const Plan *plan) {
                 return -ENOMEM;
         t->priority = w->priority;
         name_cards(t, &plan->choice.place);
-        return copy_victims(t, &plan->choice);
+        return copy_victims(t, budgets, &plan->choice);
 }
 
 static int hold_place(Evictor *e, const Request *request, const Placement *place) {
@@ -307,6 +369,7 @@ static int hold_place(Evictor *e, const Request *request, const Placement *place
                          .name = e->try.name,
                          .uid = e->try.uid,
                          .node = e->try.node,
+                         .priority = e->try.priority,
                          .has_core = request->core > 0};
 
         return hold_begin(&v->hold, v->ledger, &spec, place);
@@ -325,7 +388,8 @@ static void tell_plan(Evictor *e) {
 }
 
 static void try_begin(Evictor *e, Waiter *w, const Request *request, const Plan *plan) {
-        if (copy_try(&e->try, w, plan) < 0 || hold_place(e, request, &plan->choice.place) < 0) {
+        if (copy_try(&e->try, &e->options.view->budgets, w, plan) < 0 ||
+            hold_place(e, request, &plan->choice.place) < 0) {
                 log_error("out of memory: no card is freed for pod %s/%s now", w->namespace_, w->name);
                 arena_done(&e->try.arena);
                 e->try = (Try){0};
@@ -337,21 +401,26 @@ static void try_begin(Evictor *e, Waiter *w, const Request *request, const Plan 
         evict_next(e);
 }
 
-/* Does it still wait, and not by kube-scheduler's own preemption? */
-static const Request *request_of(const View *v, Str uid) {
+/* Does it still wait, not by kube-scheduler's own preemption, and may it preempt? Takes over the priority from the watch. */
+static const Request *request_of(const View *v, Waiter *w) {
+        Str uid = str_from(w->uid);
         const ViewPod *pod = view_pod_find(v, uid);
 
-        return pod && !pod->grant && !pod->bind && !is_nominated(v, uid) ? pod->request : NULL;
+        if (wait_of(v, uid) != WAIT_YES || is_nominated(v, uid) || pod->priority == INT64_MIN ||
+            pod->never_preempts)
+                return NULL;
+        w->priority = pod->priority;
+        return pod->request;
 }
 
 static void look_at(Evictor *e, Waiter *w) {
-        const Request *request = request_of(e->options.view, str_from(w->uid));
+        const Request *request = request_of(e->options.view, w);
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Plan plan = {0};
 
         if (!request || make_plan(e, w, request, &arena, &plan) < 0 || plan.fits ||
             (!plan.node && !plan.blocked)) {
-                waiters_drop(&e->waiters, str_from(w->uid)); /* the next filter call brings it again */
+                waiters_rest(&e->waiters, str_from(w->uid)); /* the next filter call brings it again */
                 return;
         }
         if (plan.node) {
@@ -367,20 +436,47 @@ static void look_at(Evictor *e, Waiter *w) {
         put_off(e, w, 0);
 }
 
+/* The number of tries is kept as long as the pod may need another one. */
+static void forget_served(Evictor *e) {
+        for (size_t i = 0; i < WAITERS_MAX; i++) {
+                Str uid = str_from(e->waiters.slots[i].uid);
+
+                if (e->waiters.slots[i].due > 0 && wait_of(e->options.view, uid) >= WAIT_BOUND)
+                        waiters_drop(&e->waiters, uid);
+        }
+}
+
+/* One waiter in one step: requests to the extender wait for this thread. */
 static void step_idle(Evictor *e) {
         Waiter *w;
 
-        while (e->state == EVICTOR_IDLE && (w = waiters_next(&e->waiters, e->now)))
+        forget_served(e);
+        if (!e->more)
+                e->steps = SEARCH_STEPS;
+        w = waiters_next(&e->waiters, e->now, e->ended);
+        if (w)
                 look_at(e, w);
+        e->more = e->state == EVICTOR_IDLE && waiters_next(&e->waiters, e->now, e->ended);
 }
 
 /* ---- draining and keeping ---- */
 
-static bool is_drained(const Evictor *e) {
-        for (size_t i = 0; i < e->try.n; i++) {
-                const ViewPod *pod = view_pod_find(e->options.view, e->try.victims[i].uid);
+/* Processes of a pod that is gone still hold its slices: the agent names them on the node. */
+static bool is_held(const LedgerNode *node, Str uid) {
+        for (const Grant *g = node ? ledger_node_held(node) : NULL; g; g = grant_next(g))
+                if (str_eq(grant_uid(g), uid))
+                        return true;
+        return false;
+}
 
-                if (pod && pod->grant && str_eq(ledger_node_name(grant_node(pod->grant)), e->try.node))
+static bool is_drained(const Evictor *e) {
+        const LedgerNode *node = ledger_node_find(e->options.view->ledger, e->try.node);
+
+        for (size_t i = 0; i < e->try.n; i++) {
+                Str uid = e->try.victims[i].uid;
+                const ViewPod *pod = view_pod_find(e->options.view, uid);
+
+                if ((pod && pod->grant && grant_node(pod->grant) == node) || is_held(node, uid))
                         return false;
         }
         return true;
@@ -395,26 +491,38 @@ static void hold_again(Evictor *e, const Request *request) {
 
         if (!node || placement_choose_cards(node->ledger_node, request, &arena, &place, &refusal) != 0 ||
             hold_place(e, request, &place) < 0)
-                try_done(e, "the place is lost");
+                try_put_off(e, "the place is lost", 0);
+}
+
+/* The agent may name slices of a victim as held after the victim's pod is gone: the state then goes back to draining. */
+static void step_drain(Evictor *e) {
+        bool drained = is_drained(e);
+
+        if (e->state == EVICTOR_DRAINING && drained) {
+                e->try.until = e->now + EVICTOR_KEEP;
+                set_state(e, EVICTOR_KEEPING, "the victims are gone");
+        } else if (e->state == EVICTOR_KEEPING && !drained) {
+                e->try.until = e->try.drained;
+                set_state(e, EVICTOR_DRAINING, "processes of a victim still hold its slices");
+        }
 }
 
 static void step_waiting(Evictor *e) {
-        const ViewPod *pod = view_pod_find(e->options.view, e->try.uid);
+        View *v = e->options.view;
+        Wait wait = wait_of(v, e->try.uid);
 
-        if (!pod || (!pod->grant && !pod->request && !pod->bind))
+        if (wait == WAIT_GONE)
                 try_done(e, "the pod is gone");
-        else if (pod->bind)
+        else if (wait == WAIT_BINDING)
                 return; /* its end tells */
-        else if (pod->grant)
+        else if (wait == WAIT_BOUND)
                 try_done(e, "the pod is bound");
         else if (e->now >= e->try.until)
                 try_put_off(e, "time is up", 0);
-        else if (!e->options.view->hold.grant)
-                hold_again(e, pod->request);
-        else if (e->state == EVICTOR_DRAINING && is_drained(e)) {
-                e->try.until = e->now + EVICTOR_KEEP;
-                set_state(e, EVICTOR_KEEPING, "the victims are gone");
-        }
+        else if (!v->hold.grant)
+                hold_again(e, view_pod_find(v, e->try.uid)->request);
+        else
+                step_drain(e);
 }
 
 bool evictor_step(Evictor *e, usec_t now) {
@@ -440,7 +548,8 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata);
 static void arm(Evictor *e) {
         if (!e->timer)
                 (void) sd_event_add_time_relative(kube_client_event(e->options.client), &e->timer,
-                                                  CLOCK_MONOTONIC, STEP_EVERY, STEP_EVERY / 8, on_timer, e);
+                                                  CLOCK_MONOTONIC, e->more ? STEP_NEXT : STEP_EVERY,
+                                                  e->more ? STEP_NEXT : STEP_EVERY / 8, on_timer, e);
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {

@@ -14,7 +14,7 @@ typedef struct Filter {
         bool ours;  /* the pod asks for our resources */
         bool final; /* no node can ever take it */
         Pod pod;
-        Str pod_text;
+        HoldAsker asker;
         Request request;
         Refusal refusal;      /* when final */
         Buf *out;             /* nodes that fit */
@@ -31,7 +31,8 @@ static int on_pod(void *userdata, const ExtenderArgs *args) {
 
         f->by_name = args->by_name;
         f->pod = args->pod;
-        f->pod_text = args->pod_text;
+        f->asker = (HoldAsker){.uid = f->pod.meta.uid,
+                               .priority = view_pod_priority(f->context->view, f->pod.meta.uid)};
         r = request_from_pod(&args->pod, f->context->arena, &f->request, &f->refusal);
         if (r < 0)
                 return r;
@@ -99,7 +100,8 @@ static void refuse(Filter *f, const Candidate *c, const Refusal *refusal) {
                 append_failure(&f->hopeless, quoted_name, buf_str(&f->quoted));
 }
 
-/* Both are about cards alone: the node's mode, kind of pods, health and size would do. */
+/* With these refusals only the room on the cards is missing: the mode of the node, the kind of its pods, and the health and
+ * size of its cards suit the pod. */
 static bool is_for_cards(RefusalCode code) {
         return code == REFUSAL_NO_ROOM || code == REFUSAL_PODS_PER_CARD;
 }
@@ -114,7 +116,7 @@ static void on_candidate(void *userdata, const Candidate *c) {
                 refuse(f, c, &f->refusal);
         else if (!c->node)
                 refuse(f, c, &(Refusal){.code = REFUSAL_NODE_UNKNOWN});
-        else if (hold_check(&f->context->view->hold, f->pod.meta.uid, c->node->ledger_node, &f->request,
+        else if (hold_check(&f->context->view->hold, &f->asker, c->node->ledger_node, &f->request,
                             &refusal) == 0)
                 accept(f, c->raw);
         else {
@@ -124,25 +126,24 @@ static void on_candidate(void *userdata, const Candidate *c) {
         }
 }
 
-/* The evictor may help a pod that no node takes, and some refuse for their cards alone. */
+/* The evictor may help a pod that no node takes, and that some refuse for their cards alone. Whether it may preempt, and with
+ * which priority, the watch says: the body of this request may come from anyone. */
 static void tell_waiters(const Filter *f) {
         const VerbContext *c = f->context;
+        const ViewPod *known = view_pod_find(c->view, f->pod.meta.uid);
         WaiterNews news = {.namespace_ = f->pod.meta.namespace_,
                            .name = f->pod.meta.name,
                            .uid = f->pod.meta.uid,
+                           .priority = f->asker.priority,
                            .nodes = buf_str(&f->for_cards)};
-        PodProfile profile;
 
         if (!c->waiters || !f->ours)
                 return;
-        if (f->any || f->for_cards.len == 0 || f->for_cards.broken ||
-            pod_profile_decode(f->pod_text, c->arena, &profile, NULL) != 0 || profile.never_preempts ||
-            !str_is_empty(profile.nominated_node)) {
-                waiters_drop(c->waiters, f->pod.meta.uid);
-                return;
-        }
-        news.priority = profile.priority;
-        waiters_note(c->waiters, &news, c->now);
+        if (f->any || f->for_cards.len == 0 || f->for_cards.broken || f->asker.priority == INT64_MIN ||
+            known->never_preempts)
+                waiters_rest(c->waiters, f->pod.meta.uid);
+        else
+                waiters_note(c->waiters, &news, c->now);
 }
 
 static int finish(Filter *f) {

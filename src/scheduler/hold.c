@@ -25,7 +25,7 @@ int hold_begin(Hold *h, Ledger *ledger, const HoldSpec *spec, const Placement *p
                 return r;
         }
         hold_end(h);
-        *h = (Hold){.grant = made, .uid = uid};
+        *h = (Hold){.grant = made, .uid = uid, .priority = spec->priority};
         return 0;
 }
 
@@ -35,25 +35,34 @@ void hold_end(Hold *h) {
         *h = (Hold){0};
 }
 
-bool hold_is_for(const Hold *h, Str uid, const LedgerNode *node) {
-        return h->grant && grant_node(h->grant) == node && str_eq(uid, str_from(h->uid));
+static bool is_for(const Hold *h, const HoldAsker *asker) {
+        return h->grant && str_eq(asker->uid, str_from(h->uid));
 }
 
-int hold_check(const Hold *h, Str uid, const LedgerNode *node, const Request *request, Refusal *ret) {
+bool hold_yields_to(const Hold *h, const HoldAsker *asker, const LedgerNode *node) {
+        return h->grant && grant_node(h->grant) == node &&
+               (is_for(h, asker) || asker->priority > h->priority);
+}
+
+int hold_check(const Hold *h, const HoldAsker *asker, const LedgerNode *node, const Request *request,
+               Refusal *ret) {
         const Grant *gone = h->grant;
 
-        if (!hold_is_for(h, uid, node))
+        if (!hold_yields_to(h, asker, node))
                 return placement_check(node, request, ret);
         return placement_check_without(node, request, &gone, 1, ret);
 }
 
-int hold_choose_cards(Hold *h, Str uid, const LedgerNode *node, const Request *request, Arena *arena,
-                      Placement *ret, Refusal *ret_refusal) {
+int hold_choose_cards(Hold *h, const HoldAsker *asker, const LedgerNode *node, const Request *request,
+                      Arena *arena, Placement *ret, Refusal *ret_refusal) {
         _cleanup_(placement_trial_freep) PlacementTrial *trial = NULL;
-        int r;
+        bool yields = hold_yields_to(h, asker, node);
+        int r = 1;
 
-        if (!hold_is_for(h, uid, node))
-                return placement_choose_cards(node, request, arena, ret, ret_refusal);
+        if (!yields || !is_for(h, asker)) /* another pod gets other cards where the node has them */
+                r = placement_choose_cards(node, request, arena, ret, ret_refusal);
+        if (r <= 0 || !yields)
+                return r;
         r = placement_trial_new(node, &trial);
         if (r < 0)
                 return r;

@@ -2,31 +2,40 @@
 #pragma once
 
 /* A place on a node's cards that is kept for one pod while its victims leave. It is a grant in the ledger, without a UID:
- * for every other pod the place is taken, in filter, prioritize and bind alike. For the pod itself the callers below look
- * behind it. There is at most one in a cluster (evictor.h). */
+ * filter, prioritize and bind count it as taken. It is no obstacle to the pod that it is kept for, nor to a pod of higher
+ * priority, which ends it where the node has no other card. There is at most one in a cluster (evictor.h). */
 
 #include "share/placement.h"
 
 typedef struct Hold {
         Grant *grant; /* NULL: nothing is held */
         char *uid;    /* of the pod that it is for */
+        int64_t priority;
 } Hold;
 
 /* Charges the slices of `place` on the node. 0, -ENOMEM, or -E2BIG as grant_new(). Ends an earlier hold. */
 typedef struct HoldSpec {
         Str namespace_, name, uid, node;
+        int64_t priority;
         bool has_core; /* the pod asks for compute */
 } HoldSpec;
 int hold_begin(Hold *h, Ledger *ledger, const HoldSpec *spec, const Placement *place);
 void hold_end(Hold *h);
 
-/* Is something held for this pod on that node? */
-bool hold_is_for(const Hold *h, Str uid, const LedgerNode *node);
+/* The pod that asks for a place. */
+typedef struct HoldAsker {
+        Str uid;
+        int64_t priority; /* INT64_MIN: not known */
+} HoldAsker;
 
-/* placement_check() as this pod sees the node: its own hold is no obstacle. Also -ENOMEM. */
-int hold_check(const Hold *h, Str uid, const LedgerNode *node, const Request *request, Refusal *ret);
+/* Is a place held on that node, and is it no obstacle to this pod? */
+bool hold_yields_to(const Hold *h, const HoldAsker *asker, const LedgerNode *node);
 
-/* placement_choose_cards() likewise; the hold ends when the pod is given cards, which the caller charges before anything else
- * can happen. */
-int hold_choose_cards(Hold *h, Str uid, const LedgerNode *node, const Request *request, Arena *arena,
-                      Placement *ret, Refusal *ret_refusal);
+/* placement_check() as this pod sees the node: a hold that yields to it counts as free. Also -ENOMEM. */
+int hold_check(const Hold *h, const HoldAsker *asker, const LedgerNode *node, const Request *request,
+               Refusal *ret);
+
+/* placement_choose_cards() likewise. The hold ends when its own pod is given cards, and when a pod of higher priority is
+ * given cards of it; the caller charges the cards before anything else can happen. */
+int hold_choose_cards(Hold *h, const HoldAsker *asker, const LedgerNode *node, const Request *request,
+                      Arena *arena, Placement *ret, Refusal *ret_refusal);

@@ -29,13 +29,15 @@ enum {
 };
 
 typedef struct Victims {
-        Str *uids;
+        Str *uids;   /* each once */
+        Str *sorted; /* the same, for is_proposed() */
         size_t n, room;
         int64_t violations; /* NumPDBViolations */
 } Victims;
 
 typedef struct Preempt {
         const VerbContext *context;
+        Arena scratch; /* of the node that is being answered */
         bool ours, final;
         Str uid;
         Request request;
@@ -108,6 +110,52 @@ static void read_victims(JsonReader *r, Arena *arena, Victims *v) {
         }
 }
 
+/* ---- sets of UIDs ---- */
+
+static int compare_uids(const void *a, const void *b) {
+        return str_compare(*(const Str *) a, *(const Str *) b);
+}
+
+static bool has_uid(const Str *sorted, size_t n, Str uid) {
+        return n > 0 && bsearch(&uid, sorted, n, sizeof uid, compare_uids);
+}
+
+typedef struct Place {
+        Str uid;
+        size_t at; /* in the list */
+} Place;
+
+static int compare_places(const void *a, const void *b) {
+        const Place *x = a, *y = b;
+        int r = str_compare(x->uid, y->uid);
+
+        return r != 0 ? r : (x->at > y->at) - (x->at < y->at);
+}
+
+/* Keeps the first one of equal UIDs, in their order, and fills v->sorted. 0 or -ENOMEM. */
+static int victims_settle(Victims *v, Arena *arena) {
+        Place *places = arena_new(arena, Place, v->n + 1);
+        bool *again = arena_new(arena, bool, v->n + 1);
+        size_t n = 0, sorted = 0;
+
+        v->sorted = arena_new(arena, Str, v->n + 1);
+        if (!places || !again || !v->sorted)
+                return -ENOMEM;
+        for (size_t i = 0; i < v->n; i++)
+                places[i] = (Place){.uid = v->uids[i], .at = i};
+        qsort(places, v->n, sizeof *places, compare_places);
+        for (size_t i = 0; i < v->n; i++) {
+                again[places[i].at] = i > 0 && str_eq(places[i].uid, places[i - 1].uid);
+                if (!again[places[i].at])
+                        v->sorted[sorted++] = places[i].uid;
+        }
+        for (size_t i = 0; i < v->n; i++)
+                if (!again[i])
+                        v->uids[n++] = v->uids[i];
+        v->n = n;
+        return 0;
+}
+
 /* ---- the pods of one node ---- */
 
 typedef struct NodeCase {
@@ -119,18 +167,12 @@ typedef struct NodeCase {
         size_t n_first;
 } NodeCase;
 
-static int compare_pointers(const void *a, const void *b) {
-        uintptr_t x = (uintptr_t) * (const Grant *const *) a, y = (uintptr_t) * (const Grant *const *) b;
-
-        return (x > y) - (x < y);
-}
-
 /* The victims' grants on this node, each once. Victims that hold nothing free nothing. */
-static int find_grants(const Preempt *p, NodeCase *f) {
+static int find_grants(Preempt *p, NodeCase *f) {
         const Victims *v = f->proposed;
         size_t n = 0;
 
-        f->grants = (const Grant **) arena_alloc(p->context->arena, v->n + 1, sizeof(Grant *));
+        f->grants = (const Grant **) arena_alloc(&p->scratch, v->n + 1, sizeof(Grant *));
         if (!f->grants)
                 return -ENOMEM;
         for (size_t i = 0; i < v->n; i++) {
@@ -139,19 +181,16 @@ static int find_grants(const Preempt *p, NodeCase *f) {
                 if (pod && pod->grant && grant_node(pod->grant) == f->node)
                         f->grants[n++] = pod->grant;
         }
-        qsort(f->grants, n, sizeof(Grant *), compare_pointers);
-        for (size_t i = 0; i < n; i++)
-                if (i == 0 || f->grants[i] != f->grants[i - 1])
-                        f->grants[f->n_grants++] = f->grants[i];
+        f->n_grants = n;
         return 0;
 }
 
 /* kube-scheduler counts a pod that is nominated to a node, and is not of lower priority, as being there
  * (RunFilterPluginsWithNominatedPods); so do we. */
-static int find_first(const Preempt *p, NodeCase *f) {
+static int find_first(Preempt *p, NodeCase *f) {
         const View *v = p->context->view;
 
-        f->first = (const Request **) arena_alloc(p->context->arena, HASH_COUNT(v->profiles.nominated) + 1,
+        f->first = (const Request **) arena_alloc(&p->scratch, HASH_COUNT(v->profiles.nominated) + 1,
                                                   sizeof(Request *));
         if (!f->first)
                 return -ENOMEM;
@@ -168,13 +207,14 @@ static int find_first(const Preempt *p, NodeCase *f) {
 /* gone: do the proposed ones count as gone? */
 static int choose(Preempt *p, const NodeCase *f, bool gone, VictimChoice *ret) {
         const View *v = p->context->view;
+        HoldAsker asker = {.uid = p->uid, .priority = view_pod_priority(v, p->uid)};
         VictimQuestion q = {
                 .node = f->node,
                 .profiles = &v->profiles,
                 .budgets = &v->budgets,
                 .request = &p->request,
                 .priority = p->profile.priority,
-                .hold = hold_is_for(&v->hold, p->uid, f->node) ? v->hold.grant : NULL,
+                .hold = hold_yields_to(&v->hold, &asker, f->node) ? v->hold.grant : NULL,
                 .first = f->first,
                 .n_first = f->n_first,
                 .gone = f->grants,
@@ -182,74 +222,115 @@ static int choose(Preempt *p, const NodeCase *f, bool gone, VictimChoice *ret) {
                 .steps = &p->steps,
         };
 
-        return victims_choose(&q, p->context->arena, ret);
+        return victims_choose(&q, &p->scratch, ret);
 }
 
 /* ---- leaving proposed victims out ---- */
 
 static bool is_proposed(const Victims *v, Str uid) {
-        for (size_t i = 0; i < v->n; i++)
-                if (str_eq(v->uids[i], uid))
-                        return true;
-        return false;
+        return has_uid(v->sorted, v->n, uid);
 }
 
-static bool is_chosen(const VictimChoice *c, Str uid) {
-        for (size_t i = 0; i < c->n; i++)
-                if (str_eq(c->pods[i]->uid, uid))
-                        return true;
-        return false;
+/* What one pod requests of one resource. */
+typedef struct Part {
+        PodResource of;
+        bool added; /* the pod is added; otherwise it is left out */
+} Part;
+
+static int compare_parts(const void *a, const void *b) {
+        return str_compare(((const Part *) a)->of.name, ((const Part *) b)->of.name);
 }
 
-static int64_t requested(const Profile *pod, Str resource) {
-        for (size_t i = 0; i < pod->is.n_requests; i++)
-                if (str_eq(pod->is.requests[i].name, resource))
-                        return pod->is.requests[i].milli;
-        return 0;
+/* What stands against what, where the choice replaces the proposed victims. */
+typedef struct Exchange {
+        const Profile **left_out, **added;
+        size_t n_left_out, n_added;
+        bool unknown; /* a pod is left out that may free more than the resources that are known */
+} Exchange;
+
+static bool may_leave_out(const Preempt *p, const Profile *pod) {
+        return pod && !pod->too_large && !pod->is.holds_more && !pod->is.affine &&
+               !pod->is.requests_unknown && !p->profile.affine;
 }
 
-static bool add(int64_t *sum, int64_t amount) {
-        return !__builtin_add_overflow(*sum, amount, sum);
-}
+/* 0 or -ENOMEM. */
+static int exchange_init(Preempt *p, const Victims *v, const VictimChoice *c, Exchange *ret) {
+        Str *chosen = arena_new(&p->scratch, Str, c->n + 1);
 
-/* Do the added victims together request as much of this resource as those that are left out? */
-static bool outweighs(const Preempt *p, const Victims *v, const VictimChoice *c, Str resource) {
-        int64_t left_out = 0, added = 0;
-
-        for (size_t i = 0; i < v->n; i++)
-                if (!is_chosen(c, v->uids[i]) &&
-                    !add(&left_out,
-                         requested(profiles_find(&p->context->view->profiles, v->uids[i]), resource)))
-                        return false;
-        for (size_t i = 0; i < c->n; i++)
-                if (!is_proposed(v, c->pods[i]->uid) && !c->pods[i]->is.requests_unknown &&
-                    !add(&added, requested(c->pods[i], resource)))
-                        return false;
-        return added >= left_out;
-}
-
-/* May the choice stand for the proposed victims? One of them is left out only if those that are added request at least as
- * much of every resource, and are as many; and if nothing else than resources can have been the reason to propose it. */
-static bool may_stand_for(const Preempt *p, const Victims *v, const VictimChoice *c) {
-        size_t left_out = 0, added = 0;
-
+        *ret = (Exchange){.left_out = arena_new(&p->scratch, const Profile *, v->n + 1),
+                          .added = arena_new(&p->scratch, const Profile *, c->n + 1)};
+        if (!chosen || !ret->left_out || !ret->added)
+                return -ENOMEM;
+        for (size_t i = 0; i < c->n; i++) {
+                chosen[i] = c->pods[i]->uid;
+                if (!is_proposed(v, chosen[i]))
+                        ret->added[ret->n_added++] = c->pods[i];
+        }
+        qsort(chosen, c->n, sizeof *chosen, compare_uids);
         for (size_t i = 0; i < v->n; i++) {
                 const Profile *pod;
 
-                if (is_chosen(c, v->uids[i]))
+                if (has_uid(chosen, c->n, v->uids[i]))
                         continue;
                 pod = profiles_find(&p->context->view->profiles, v->uids[i]);
-                if (!pod || pod->too_large || pod->is.holds_more || pod->is.affine ||
-                    pod->is.requests_unknown || p->profile.affine)
-                        return false;
-                left_out++;
-                for (size_t k = 0; k < pod->is.n_requests; k++)
-                        if (!outweighs(p, v, c, pod->is.requests[k].name))
-                                return false;
+                ret->unknown |= !may_leave_out(p, pod);
+                ret->left_out[ret->n_left_out++] = pod;
         }
-        for (size_t i = 0; i < c->n; i++)
-                added += !is_proposed(v, c->pods[i]->uid);
-        return added >= left_out;
+        return 0;
+}
+
+static void put_parts(const Profile *const *pods, size_t n, bool added, Part *parts, size_t *n_parts) {
+        for (size_t i = 0; i < n; i++)
+                for (size_t k = 0; k < pods[i]->is.n_requests && !pods[i]->is.requests_unknown; k++)
+                        parts[(*n_parts)++] = (Part){.of = pods[i]->is.requests[k], .added = added};
+}
+
+static size_t n_requests_of(const Profile *const *pods, size_t n) {
+        size_t sum = 0;
+
+        for (size_t i = 0; i < n; i++)
+                sum += pods[i]->is.n_requests;
+        return sum;
+}
+
+/* Parts of one resource, from parts[*at] on: do the added pods request as much as those that are left out? */
+static bool outweighs(const Part *parts, size_t n, size_t *at) {
+        int64_t left_out = 0, added = 0;
+        Str name = parts[*at].of.name;
+        bool overflow = false;
+
+        for (; *at < n && str_eq(parts[*at].of.name, name); ++*at) {
+                int64_t *sum = parts[*at].added ? &added : &left_out;
+
+                overflow |= __builtin_add_overflow(*sum, parts[*at].of.milli, sum);
+        }
+        return !overflow && added >= left_out;
+}
+
+/* May the choice stand for the proposed victims? One of them is left out only if those that are added request at least as
+ * much of every resource, and are as many; and if nothing else than resources can have been the reason to propose it.
+ * Returns 0 or -ENOMEM. */
+static int may_stand_for(Preempt *p, const Victims *v, const VictimChoice *c, bool *ret) {
+        size_t n = 0, at = 0;
+        Exchange e;
+        Part *parts;
+        int r = exchange_init(p, v, c, &e);
+
+        if (r < 0)
+                return r;
+        *ret = !e.unknown && e.n_added >= e.n_left_out;
+        if (!*ret)
+                return 0;
+        parts = arena_new(&p->scratch, Part,
+                          n_requests_of(e.left_out, e.n_left_out) + n_requests_of(e.added, e.n_added) + 1);
+        if (!parts)
+                return -ENOMEM;
+        put_parts(e.left_out, e.n_left_out, false, parts, &n);
+        put_parts(e.added, e.n_added, true, parts, &n);
+        qsort(parts, n, sizeof *parts, compare_parts);
+        while (*ret && at < n)
+                *ret = outweighs(parts, n, &at);
+        return 0;
 }
 
 /* ---- the two answers ---- */
@@ -260,7 +341,7 @@ typedef struct Answer {
 } Answer;
 
 static int answer_of(Preempt *p, const Profile **pods, size_t n, Answer *ret) {
-        int r = victims_cost(&p->context->view->budgets, pods, n, p->context->arena, &ret->cost);
+        int r = victims_cost(&p->context->view->budgets, pods, n, &p->scratch, &ret->cost);
 
         if (r < 0)
                 return r;
@@ -271,7 +352,7 @@ static int answer_of(Preempt *p, const Profile **pods, size_t n, Answer *ret) {
 }
 
 static int answer_init(Preempt *p, size_t room, Answer *ret, const Profile ***ret_pods) {
-        Arena *arena = p->context->arena;
+        Arena *arena = &p->scratch;
 
         *ret = (Answer){0};
         ret->victims.uids = arena_new(arena, Str, room + 1);
@@ -343,14 +424,18 @@ static void write_victims(Preempt *p, Str name, const Victims *v) {
 static int choose_victims(Preempt *p, const NodeCase *f, const VictimChoice *besides, Answer *ret) {
         VictimChoice instead;
         Answer replaced;
+        bool may;
         int r;
 
         r = unite(p, f->proposed, besides, ret);
         if (r < 0)
                 return r;
         r = choose(p, f, false, &instead);
-        if (r != 0 || instead.n == 0 || !may_stand_for(p, f->proposed, &instead))
+        if (r != 0 || instead.n == 0)
                 return r < 0 ? r : 0;
+        r = may_stand_for(p, f->proposed, &instead, &may);
+        if (r < 0 || !may)
+                return r;
         r = replace(p, &instead, &replaced);
         if (r == 0 && victim_cost_compare(&replaced.cost, &ret->cost) < 0)
                 *ret = replaced;
@@ -400,7 +485,7 @@ static Str name_of(Str raw_key, Arena *arena) {
 }
 
 static int read_nodes(Preempt *p, Str text, Fault *fault) {
-        Arena *arena = p->context->arena;
+        Arena *arena = &p->scratch;
         JsonReader r;
         Str raw_key;
         int k = 0;
@@ -408,13 +493,18 @@ static int read_nodes(Preempt *p, Str text, Fault *fault) {
         json_init(&r, text);
         if (json_object_begin(&r))
                 while (k >= 0 && json_object_next(&r, &raw_key)) {
-                        Str name = name_of(raw_key, arena);
                         Victims v = {0};
+                        Str name;
+
+                        arena_reset(arena);
+                        name = name_of(raw_key, arena);
 
                         read_victims(&r, arena, &v);
                         if (json_failed(&r))
                                 continue;
-                        k = answer_node(p, name, &v);
+                        k = victims_settle(&v, arena);
+                        if (k == 0)
+                                k = answer_node(p, name, &v);
                 }
         if (k < 0)
                 return k;
@@ -494,9 +584,10 @@ unsigned preempt_answer(const VerbContext *c, Str body, Buf *out) {
 
         json_write_init(&p.writer, out);
         r = answer(&p, body, &fault);
+        arena_done(&p.scratch);
         if (r == 0)
                 r = buf_result(out);
         if (r == 0 && p.any && c->waiters)
-                waiters_drop(c->waiters, p.uid); /* kube-scheduler evicts for it */
+                waiters_rest(c->waiters, p.uid); /* kube-scheduler evicts for it */
         return r == 0 ? 200 : verb_failed(r, &fault, out);
 }

@@ -90,7 +90,10 @@ static Profile *profile_new(const Pod *pod, PodProfile is) {
         p = malloc(profile_size(&sized));
         if (!p)
                 return NULL;
-        *p = (Profile){.is = is, .going = going(pod), .too_large = too_large};
+        *p = (Profile){.is = is,
+                       .going = going(pod),
+                       .mirror = !str_is_empty(pod->annotations.mirror),
+                       .too_large = too_large};
         at = (char *) (p + 1) + is.n_labels * sizeof(PodLabel) + is.n_requests * sizeof(PodResource);
         copy_lists(p, &is, &at);
         p->is.nominated_node = put(&at, is.nominated_node);

@@ -12,6 +12,7 @@ typedef struct Profile {
         UT_hash_handle hh;   /* by uid */
         uint32_t generation; /* of the list of pods that it came by in */
         bool going;          /* deletionTimestamp is set, or the phase is Succeeded or Failed */
+        bool mirror;         /* of a static pod: its containers run on when the API server deletes it */
         bool too_large; /* its labels are over PROFILE_TEXT_MAX and were left out: never chosen as a victim */
         PodProfile is;  /* its texts, labels and requests are in this allocation */
         Str uid, namespace_, name;

@@ -122,7 +122,7 @@ typedef struct Search {
         uint64_t steps; /* left */
         bool *best;     /* of the candidates: in the best set */
         VictimCost best_cost;
-        bool found;
+        bool found, blocked; /* blocked: VICTIMS_E_BUDGETS */
 } Search;
 
 static void set_gone(Search *s, Candidate *c, bool gone) {
@@ -208,8 +208,11 @@ static void branch(Search *s, size_t i, VictimCost cost) {
         give_back(&s->allowances, c);
 }
 
-static uint64_t smaller(uint64_t a, uint64_t b) {
-        return a < b ? a : b;
+/* The Eviction API refuses a pod that a budget allows no disruption of (429), and a pod with more than one budget, whatever
+ * they allow (500: checkAndDecrement is written for one; registry/core/pod/storage/eviction.go). */
+static bool is_refused(const Search *s, const Candidate *c) {
+        return c->n_allowances > 1 ||
+               (c->n_allowances == 1 && s->allowances.items[c->allowances[0]].left <= 0);
 }
 
 static void all_gone(Search *s) {
@@ -217,13 +220,35 @@ static void all_gone(Search *s) {
                 set_gone(s, &s->candidates[i], true);
 }
 
+/* Pods that the Eviction API refuses come into question no longer. All candidates are gone when it begins, and the pod fits. */
+static void leave_refused_out(Search *s) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < s->n; i++)
+                if (is_refused(s, &s->candidates[i]))
+                        set_gone(s, &s->candidates[i], false);
+                else
+                        s->candidates[n++] = s->candidates[i];
+        s->n = n;
+        s->blocked = !fits(s);
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b) {
+        return a < b ? a : b;
+}
+
 static void search(Search *s) {
         uint64_t *left = s->question->steps;
-        uint64_t allowed = s->n <= VICTIMS_EXACT ? VICTIMS_STEPS : smaller(*left, VICTIMS_STEPS);
+        uint64_t allowed;
 
         all_gone(s);
         if (!fits(s))
                 return;
+        if (s->question->by_eviction)
+                leave_refused_out(s);
+        if (s->blocked)
+                return;
+        allowed = s->n <= VICTIMS_EXACT ? VICTIMS_STEPS : smaller(*left, VICTIMS_STEPS);
         spare(s);
         if (*left == 0)
                 return;
@@ -251,7 +276,8 @@ static bool is_gone(const VictimQuestion *q, const Grant *g) {
 static bool may_go(const VictimQuestion *q, const Grant *g) {
         const Profile *p = profiles_find(q->profiles, grant_uid(g));
 
-        return p && !p->too_large && !p->is.labels_cut && p->is.priority < q->priority && !is_gone(q, g);
+        return p && !p->mirror && !p->too_large && !p->is.labels_cut && p->is.priority < q->priority &&
+               !is_gone(q, g);
 }
 
 static bool touches(const Grant *g, uint32_t card) {
@@ -311,6 +337,7 @@ static int search_each_card(const VictimQuestion *q, PlacementTrial *trial, Aren
 
                 if (r < 0)
                         return r;
+                best->blocked |= s.blocked;
                 if (s.found && (!best->found || victim_cost_compare(&s.best_cost, &best->best_cost) < 0))
                         *best = s;
         }
@@ -365,7 +392,9 @@ int victims_choose(const VictimQuestion *q, Arena *arena, VictimChoice *ret) {
                 r = search_among(q, trial, false, 0, arena, &best);
         if (r < 0)
                 return r;
-        return best.found ? take_best(q, &best, arena, ret) : VICTIMS_E_NONE;
+        if (!best.found)
+                return best.blocked ? VICTIMS_E_BUDGETS : VICTIMS_E_NONE;
+        return take_best(q, &best, arena, ret);
 }
 
 int victims_cost(const Budgets *budgets, const Profile **pods, size_t n, Arena *arena, VictimCost *ret) {

@@ -20,6 +20,7 @@
 
 enum {
         VICTIMS_E_NONE = 1, /* no set of pods that may go makes room */
+        VICTIMS_E_BUDGETS, /* by_eviction: a set makes room, and each has a pod that the Eviction API refuses */
         VICTIMS_EXACT = 12,
         VICTIMS_STEPS = 1 << (VICTIMS_EXACT + 1), /* all sets of VICTIMS_EXACT pods */
 };
@@ -48,7 +49,8 @@ typedef struct VictimQuestion {
         size_t n_first;
         const Grant *const *gone; /* these count as gone already, besides those of pods that are going */
         size_t n_gone;
-        uint64_t *steps; /* left for this and other questions together; at 0 only the sparing way is gone */
+        bool by_eviction; /* the victims are evicted by the Eviction API: only pods that it evicts come into question */
+        uint64_t *steps; /* left for this and other questions together; at 0 the exact search is left out */
 } VictimQuestion;
 
 typedef struct VictimChoice {
@@ -58,7 +60,7 @@ typedef struct VictimChoice {
         Placement place; /* where the pod fits then; in the arena */
 } VictimChoice;
 
-/* 0, VICTIMS_E_NONE or -ENOMEM. */
+/* 0, VICTIMS_E_NONE, VICTIMS_E_BUDGETS or -ENOMEM. */
 int victims_choose(const VictimQuestion *q, Arena *arena, VictimChoice *ret);
 
 /* What this set costs; pods is sorted in place. 0 or -ENOMEM. */

@@ -87,6 +87,7 @@ ViewPod *view_pod_ensure(View *v, Str uid) {
                 return NULL;
         memcpy(pod->uid, uid.data, uid.len);
         pod->uid_len = (uint16_t) uid.len;
+        pod->priority = INT64_MIN;
         pod->generation = v->kinds[VIEW_PODS].generation;
         HASH_ADD_KEYPTR(hh, v->pods, pod->uid, pod->uid_len, pod);
         if (!hash_added(pod, hh)) {
@@ -94,6 +95,12 @@ ViewPod *view_pod_ensure(View *v, Str uid) {
                 return NULL;
         }
         return pod;
+}
+
+int64_t view_pod_priority(const View *v, Str uid) {
+        const ViewPod *pod = view_pod_find(v, uid);
+
+        return pod && pod->request ? pod->priority : INT64_MIN;
 }
 
 void view_pod_settle(View *v, ViewPod *pod) {
@@ -295,10 +302,28 @@ static int check_identity(const ObjectMeta *meta, Fault *fault) {
         return 0;
 }
 
+/* The evictor evicts for the priority that the API server has, and not for the one in a request to the extender. */
+static int keep_priority(View *v, ViewPod *known, Str object) {
+        PodProfile profile;
+        int r;
+
+        if (!known || !known->request)
+                return 0;
+        r = pod_profile_decode(object, &v->arena, &profile, NULL);
+        if (r < 0)
+                return r;
+        known->priority = r == 0 ? profile.priority : INT64_MIN;
+        known->never_preempts = r != 0 || profile.never_preempts;
+        return 0;
+}
+
 /* What preemption needs, of the pods that it concerns. */
 static int keep_profile(View *v, const Pod *pod, ReflectorEvent event, Str object) {
-        const ViewPod *known = view_pod_find(v, pod->meta.uid);
+        ViewPod *known = view_pod_find(v, pod->meta.uid);
+        int r = event == REFLECTOR_DELETED ? 0 : keep_priority(v, known, object);
 
+        if (r < 0)
+                return r;
         if (event != REFLECTOR_DELETED)
                 return profiles_set(&v->profiles, pod, object, known && known->grant,
                                     v->kinds[VIEW_PODS].generation, &v->arena);

@@ -28,8 +28,10 @@ typedef struct ViewPod {
         struct Bind *bind;   /* the bind that is under way, the binder's */
         uint32_t generation; /* of the list that it came by in, or during which it was bound */
         uint32_t carried;    /* pod_system_keys() of a pod that is not bound */
+        int64_t priority;    /* spec.priority of a pod that is not bound; INT64_MIN: not known */
         uint64_t told;       /* hash of what was last said of its annotations; 0: nothing */
         bool reserved;       /* the grant is a reservation */
+        bool never_preempts; /* spec.preemptionPolicy of a pod that is not bound is Never */
         uint16_t uid_len;
         char uid[];
 } ViewPod;
@@ -92,6 +94,9 @@ void view_pod_settle(View *v, ViewPod *pod);
 
 /* Takes over one pod as the API server has it now. 0 or -ENOMEM. */
 int view_pod_set(View *v, const Pod *pod, ReflectorEvent event);
+
+/* The priority of a pod that is not bound, as the watch has it; INT64_MIN where the watch has no such pod. */
+int64_t view_pod_priority(const View *v, Str uid);
 
 /* Keeps a copy of the request; 0 or -ENOMEM. */
 int view_pod_set_request(ViewPod *pod, const Request *request);

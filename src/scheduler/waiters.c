@@ -23,29 +23,44 @@ void waiters_drop(Waiters *w, Str uid) {
                 waiter_end(found);
 }
 
+void waiters_rest(Waiters *w, Str uid) {
+        Waiter *found = waiters_find(w, uid);
+
+        if (found)
+                buf_clear(&found->nodes);
+}
+
 void waiters_clear(Waiters *w) {
         for (size_t i = 0; i < WAITERS_MAX; i++)
                 waiter_end(&w->slots[i]);
 }
 
+static bool rests(const Waiter *w) {
+        return w->nodes.len == 0;
+}
+
 bool waiters_any(const Waiters *w) {
         for (size_t i = 0; i < WAITERS_MAX; i++)
-                if (w->slots[i].due > 0)
+                if (w->slots[i].due > 0 && !rests(&w->slots[i]))
                         return true;
         return false;
 }
 
-/* A free slot, else that of the lowest priority if it is lower than this one. */
+static bool gives_way_before(const Waiter *a, const Waiter *b) {
+        return rests(a) != rests(b) ? rests(a) : a->priority < b->priority;
+}
+
+/* A free slot, else that of a waiter that rests, else that of the lowest priority if it is lower than this one. */
 static Waiter *slot_for(Waiters *w, int64_t priority) {
         Waiter *lowest = NULL;
 
         for (size_t i = 0; i < WAITERS_MAX; i++) {
                 if (w->slots[i].due == 0)
                         return &w->slots[i];
-                if (!lowest || w->slots[i].priority < lowest->priority)
+                if (!lowest || gives_way_before(&w->slots[i], lowest))
                         lowest = &w->slots[i];
         }
-        if (lowest->priority >= priority)
+        if (!rests(lowest) && lowest->priority >= priority)
                 return NULL;
         waiter_end(lowest);
         return lowest;
@@ -79,11 +94,12 @@ void waiters_note(Waiters *w, const WaiterNews *news, usec_t now) {
                 waiter = slot_for(w, news->priority);
                 if (!waiter)
                         return;
-                waiter->due = now + WAITER_DELAY;
                 put_text(waiter->uid, news->uid);
                 put_text(waiter->namespace_, news->namespace_);
                 put_text(waiter->name, news->name);
         }
+        if (rests(waiter) && waiter->due < now + WAITER_DELAY)
+                waiter->due = now + WAITER_DELAY;
         waiter->seen = now;
         waiter->priority = news->priority;
         put_nodes(waiter, news->nodes);
@@ -97,15 +113,23 @@ static bool goes_before(const Waiter *a, const Waiter *b) {
         return a->priority != b->priority ? a->priority > b->priority : a->due < b->due;
 }
 
-Waiter *waiters_next(Waiters *w, usec_t now) {
+static void age(Waiter *w, usec_t now, usec_t since) {
+        if (w->attempt == 0 && w->seen + WAITER_STALE <= now)
+                waiter_end(w);
+        else if (w->seen + WAITER_FRESH <= now && w->seen <= since)
+                buf_clear(&w->nodes);
+}
+
+Waiter *waiters_next(Waiters *w, usec_t now, usec_t since) {
         Waiter *next = NULL;
 
         for (size_t i = 0; i < WAITERS_MAX; i++) {
                 Waiter *waiter = &w->slots[i];
 
-                if (waiter->due > 0 && waiter->seen + WAITER_STALE <= now)
-                        waiter_end(waiter);
-                if (waiter->due > 0 && waiter->due <= now && (!next || goes_before(waiter, next)))
+                if (waiter->due == 0)
+                        continue;
+                age(waiter, now, since);
+                if (!rests(waiter) && waiter->due <= now && (!next || goes_before(waiter, next)))
                         next = waiter;
         }
         return next;

@@ -19,6 +19,7 @@ static struct {
         KubeClient client;
         KubeCall *calls; /* oldest first */
         unsigned n_events;
+        bool backs_off;
         char note[1024];
 } fake;
 
@@ -88,12 +89,24 @@ KubeCall *kube_call_free(KubeCall *call) {
 }
 
 usec_t kube_backoff(unsigned attempt, usec_t base, usec_t cap, usec_t retry_after) {
-        return 1;
+        usec_t ceiling = base;
+
+        if (!fake.backs_off)
+                return 1;
+        if (retry_after > 0)
+                return retry_after < cap ? retry_after : cap;
+        while (attempt-- > 0 && ceiling < cap)
+                ceiling *= 2;
+        return (ceiling < cap ? ceiling : cap) / 2; /* the mean of the real one */
 }
 
 void kube_event(KubeEventRecorder *r, const KubeEvent *event) {
         fake.n_events++;
         (void) snprintf(fake.note, sizeof fake.note, "%s", event->note);
+}
+
+void fake_back_off(void) {
+        fake.backs_off = true;
 }
 
 unsigned fake_n_events(void) {

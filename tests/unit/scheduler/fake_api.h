@@ -20,5 +20,7 @@ const char *fake_annotations(const KubeCall *call);
 void fake_reply(KubeCall *call, KubeOutcome outcome, unsigned status, const char *body);
 
 KubeClient *fake_client(sd_event *event);
+/* kube_backoff() grows from now on, for tests that pass the time in; otherwise it is 1 us, which timers wait in truth. */
+void fake_back_off(void);
 unsigned fake_n_events(void); /* kube_event() so far */
 const char *fake_last_note(void);

@@ -42,6 +42,7 @@ static const char *held(const char *name, unsigned card, unsigned mem, PodText p
 static Fixture *setup(void) {
         Fixture *f = calloc(1, sizeof *f);
 
+        fake_back_off();
         ASSERT_TRUE(sd_event_new(&f->event) >= 0);
         ASSERT_OK(view_new(&f->view));
         view_list_begin(f->view, VIEW_NODES);
@@ -87,8 +88,8 @@ static void teardown(Fixture *f) {
         free(f);
 }
 
-/* Is the node in the answer? The pod is in the watch as well. */
-static bool filter(Fixture *f, PodText pod, const char *nodes) {
+/* Is the node in the answer? */
+static bool filter_body(Fixture *f, PodText pod, const char *nodes) {
         _cleanup_buf_ Buf out = BUF_NULL;
         _cleanup_arena_ Arena arena = ARENA_NULL;
         VerbContext context = {.view = f->view,
@@ -98,12 +99,16 @@ static bool filter(Fixture *f, PodText pod, const char *nodes) {
                                .now = f->now,
                                .arena = &arena};
         char body[4096];
-        const char *text = pod_json_(pod);
 
-        feed(f->view, VIEW_PODS, REFLECTOR_MODIFIED, text);
-        (void) snprintf(body, sizeof body, "{\"Pod\":%s,\"NodeNames\":[%s]}", text, nodes);
+        (void) snprintf(body, sizeof body, "{\"Pod\":%s,\"NodeNames\":[%s]}", pod_json_(pod), nodes);
         ASSERT_INT(filter_answer(&context, str_from(body), &out), 200);
         return !strstr(out.data, "\"NodeNames\":[]");
+}
+
+/* The pod is in the watch as well. */
+static bool filter(Fixture *f, PodText pod, const char *nodes) {
+        feed(f->view, VIEW_PODS, REFLECTOR_MODIFIED, pod_json_(pod));
+        return filter_body(f, pod, nodes);
 }
 
 static void step(Fixture *f, usec_t later) {
@@ -165,7 +170,7 @@ static void a_card_is_freed_and_kept_for_its_pod(void) {
         ASSERT_STATE(f, "keeping");
 
         /* 15 and 10 are not left for others, 9 are; the pod itself sees its card. */
-        ASSERT_FALSE(filter(f, POD(.name = "other", .mem = "10", .priority = 200000), "\"n1\""));
+        ASSERT_FALSE(filter(f, POD(.name = "other", .mem = "10", .priority = 100000), "\"n1\""));
         ASSERT_TRUE(filter(f, POD(.name = "other", .mem = "9"), "\"n1\""));
         bind(f, "other", error); /* asks 9 by now, and gets it beside the place */
         feed(f->view, VIEW_PODS, REFLECTOR_MODIFIED, pod_json(.name = "more", .mem = "10"));
@@ -389,15 +394,273 @@ static void waiters_are_bounded(void) {
         for (size_t i = 0; i < waiters_find(&w, STR("u1"))->nodes.len; i++)
                 n += waiters_find(&w, STR("u1"))->nodes.data[i] == '\n';
         ASSERT_INT(n, WAITER_NODES_MAX);
-        ASSERT_TEXT(waiters_next(&w, 1 + WAITER_DELAY)->uid, "u64");
-        ASSERT_TRUE(waiters_next(&w, 1 + WAITER_STALE) == NULL);
+        ASSERT_TEXT(waiters_next(&w, 1 + WAITER_DELAY, 0)->uid, "u64");
+        ASSERT_TRUE(waiters_next(&w, 1 + WAITER_STALE, 0) == NULL);
         ASSERT_FALSE(waiters_any(&w));
         buf_done(&nodes);
+}
+
+#define WHOLE POD(.name = "high", .mem = "15", .priority = 100000)
+
+/* Card 2 has a pod p2 of 11 and a pod q2 of 4; the other cards have pods that stay. */
+static void add_second_victim(Fixture *f, PodText q2) {
+        q2.priority = 5;
+        feed(f->view, VIEW_PODS, REFLECTOR_ADDED, held("q2", 2, 4, q2));
+        feed(f->view, VIEW_PODS, REFLECTOR_ADDED, held("q0", 0, 4, POD(.priority = 200000)));
+        feed(f->view, VIEW_PODS, REFLECTOR_ADDED, held("q1", 1, 4, POD(.priority = 200000)));
+        feed(f->view, VIEW_PODS, REFLECTOR_ADDED, held("q3", 3, 4, POD(.priority = 200000)));
+}
+
+static void add_budget(Fixture *f, const char *name, const char *app, unsigned allowed) {
+        char text[256];
+
+        (void) snprintf(text, sizeof text,
+                        "{\"metadata\":{\"namespace\":\"default\",\"name\":\"%s\"},\"spec\":{\"selector\":{"
+                        "\"matchLabels\":{\"app\":\"%s\"}}},\"status\":{\"disruptionsAllowed\":%u}}",
+                        name, app, allowed);
+        feed(f->view, VIEW_BUDGETS, REFLECTOR_ADDED, text);
+}
+
+static void evictions_end_with_the_pod(void) {
+        static const char *const ends[] = {"deleted", "bound elsewhere"};
+
+        for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+                Fixture *f = setup();
+                PodText pod = WHOLE;
+
+                add_second_victim(f, POD());
+                ASSERT_FALSE(filter(f, pod, "\"n1\""));
+                step(f, WAITER_DELAY);
+                ASSERT_TEXT(fake_name(fake_call(FAKE_EVICT)), "p2");
+                pod.node = i == 1 ? "n9" : NULL;
+                feed(f->view, VIEW_PODS, i == 0 ? REFLECTOR_DELETED : REFLECTOR_MODIFIED, pod_json_(pod));
+                reply(FAKE_EVICT, 201, "");
+                if (fake_n_calls() > 0)
+                        TEST_FAIL_("%s: q2 is evicted for no pod", ends[i]);
+                ASSERT_STATE(f, "idle");
+                teardown(f);
+        }
+}
+
+static void pods_of_two_budgets_are_no_victims(void) {
+        Fixture *f = setup();
+
+        add_second_victim(f, POD(.labels = "\"app\":\"q\""));
+        add_budget(f, "a", "q", 5);
+        add_budget(f, "b", "q", 5);
+        ASSERT_FALSE(filter(f, WHOLE, "\"n1\""));
+        step(f, WAITER_DELAY);
+        ASSERT_INT(fake_n_calls(), 0);
+        ASSERT_CONTAINS(fake_last_note(), "PodDisruptionBudget");
+        teardown(f);
+}
+
+/* The eviction that may be refused is the first. */
+static void pods_with_a_budget_go_first(void) {
+        Fixture *f = setup();
+
+        add_second_victim(f, POD(.labels = "\"app\":\"q\""));
+        add_budget(f, "a", "q", 5);
+        ASSERT_FALSE(filter(f, WHOLE, "\"n1\""));
+        step(f, WAITER_DELAY);
+        ASSERT_TEXT(fake_name(fake_call(FAKE_EVICT)), "q2");
+        reply(FAKE_EVICT, 429, "");
+        ASSERT_STATE(f, "idle");
+        ASSERT_INT(fake_n_calls(), 0);
+        teardown(f);
+}
+
+static void static_pods_are_no_victims(void) {
+        Fixture *f = setup();
+
+        for (unsigned card = 0; card < 4; card++) {
+                char name[16];
+
+                (void) snprintf(name, sizeof name, "p%u", card);
+                feed(f->view, VIEW_PODS, REFLECTOR_MODIFIED,
+                     held(name, card, 11, POD(.annotations = ",\"kubernetes.io/config.mirror\":\"1\"")));
+        }
+        ASSERT_FALSE(filter(f, HIGH(), "\"n1\""));
+        step(f, WAITER_DELAY);
+        ASSERT_INT(fake_n_calls(), 0);
+        ASSERT_STATE(f, "idle");
+        teardown(f);
+}
+
+/* A body from anyone else than the API server changes nothing. */
+static void the_watch_says_the_priority(void) {
+        static const char *const never = "\"preemptionPolicy\":\"Never\",";
+        const PodText watched[] = {POD(.name = "high", .mem = "6", .priority = 1),
+                                   POD(.name = "high", .mem = "6", .priority = 100000, .spec = never)};
+
+        for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) {
+                Fixture *f = setup();
+
+                ASSERT_FALSE(filter_body(f, HIGH(), "\"n1\"")); /* the watch has no such pod yet */
+                step(f, WAITER_DELAY);
+                ASSERT_FALSE(waiters_any(evictor_waiters(f->evictor)));
+                feed(f->view, VIEW_PODS, REFLECTOR_ADDED, pod_json_(watched[i]));
+                ASSERT_FALSE(filter_body(f, HIGH(), "\"n1\""));
+                step(f, WAITER_DELAY);
+                ASSERT_INT(fake_n_calls(), 0);
+                teardown(f);
+        }
+}
+
+#define HELD_P2                                                                                              \
+        ",\"annotations\":{\"aliquot.dev/held-slices\":\"[{\\\"pod\\\":\\\"default/"                         \
+        "p2\\\",\\\"uid\\\":\\\"uid-"                                                                        \
+        "p2\\\",\\\"allocation\\\":{\\\"0\\\":{\\\"2\\\":11}}}]\"}"
+
+/* The pod of the victim is deleted, and its processes still run. */
+static void held_slices_are_waited_for(void) {
+        static const bool late[] = {false, true};
+
+        for (size_t i = 0; i < sizeof late; i++) {
+                Fixture *f = setup();
+
+                ASSERT_FALSE(filter(f, HIGH(), "\"n1\""));
+                step(f, WAITER_DELAY);
+                reply(FAKE_EVICT, 201, "");
+                if (late[i]) {
+                        gone(f, "p2");
+                        step(f, USEC_PER_SEC);
+                        ASSERT_STATE(f, "keeping");
+                }
+                feed(f->view, VIEW_NODES, REFLECTOR_MODIFIED, node_json("n1", "cgpu", 60, 4, HELD_P2));
+                if (!late[i])
+                        gone(f, "p2");
+                step(f, USEC_PER_SEC);
+                step(f, 2 * EVICTOR_KEEP);
+                ASSERT_STATE(f, "draining");
+                feed(f->view, VIEW_NODES, REFLECTOR_MODIFIED, node_json("n1", "cgpu", 60, 4, ""));
+                step(f, 1);
+                ASSERT_STATE(f, "keeping");
+                teardown(f);
+        }
+}
+
+/* kube-scheduler finds the card and cannot bind the pod, for a reason that is not ours. */
+static void tries_are_counted_until_the_pod_is_bound(void) {
+        Fixture *f = setup();
+        const Waiters *w = evictor_waiters(f->evictor);
+
+        ASSERT_FALSE(filter(f, HIGH(), "\"n1\""));
+        step(f, WAITER_DELAY);
+        reply(FAKE_EVICT, 201, "");
+        gone(f, "p2");
+        step(f, USEC_PER_SEC);
+        ASSERT_STATE(f, "keeping");
+        ASSERT_TRUE(filter(f, HIGH(), "\"n1\""));
+        step(f, EVICTOR_KEEP);
+        ASSERT_STATE(f, "idle");
+        ASSERT_INT(waiters_find((Waiters *) w, STR("uid-high"))->attempt, 1);
+        ASSERT_FALSE(waiters_any(w));
+
+        feed(f->view, VIEW_PODS, REFLECTOR_ADDED, held("r2", 2, 11, POD(.priority = 10)));
+        ASSERT_FALSE(filter(f, HIGH(), "\"n1\""));
+        step(f, WAITER_DELAY);
+        ASSERT_STATE(f, "idle"); /* 1 s and half of 10 s from the end of the try on */
+        step(f, 4 * USEC_PER_SEC);
+        ASSERT_STATE(f, "evicting");
+        reply(FAKE_EVICT, 500, "");
+        ASSERT_INT(waiters_find((Waiters *) w, STR("uid-high"))->attempt, 2);
+        feed(f->view, VIEW_PODS, REFLECTOR_MODIFIED, pod_json_(HIGH(.node = "n9")));
+        step(f, 1);
+        ASSERT_TRUE(waiters_find((Waiters *) w, STR("uid-high")) == NULL);
+        teardown(f);
+}
+
+/* n1 may be cordoned since its filter call: the evictor was busy with another pod in between. */
+static void old_filter_calls_evict_no_pod(void) {
+        Fixture *f = setup();
+        PodText top = POD(.name = "top", .mem = "15", .priority = 200000);
+
+        feed(f->view, VIEW_NODES, REFLECTOR_ADDED, node_json("n2", "cgpu", 15, 1, ""));
+        feed(f->view, VIEW_PODS, REFLECTOR_ADDED, held("long", 0, 15, POD(.priority = 10, .node = "n2")));
+        ASSERT_FALSE(filter(f, top, "\"n2\""));
+        ASSERT_FALSE(filter(f, HIGH(), "\"n1\",\"n9\""));
+        step(f, WAITER_DELAY);
+        ASSERT_TEXT(fake_name(fake_call(FAKE_EVICT)), "long");
+        reply(FAKE_EVICT, 201, "");
+        step(f, 300 * USEC_PER_SEC);
+        feed(f->view, VIEW_PODS, REFLECTOR_DELETED, pod_json_(top));
+        step(f, USEC_PER_SEC);
+        step(f, USEC_PER_SEC);
+        ASSERT_INT(fake_n_calls(), 0);
+        ASSERT_FALSE(filter(f, HIGH(), "\"n1\""));
+        step(f, WAITER_DELAY);
+        ASSERT_STATE(f, "evicting");
+        teardown(f);
+}
+
+static void one_waiter_in_one_step(void) {
+        Fixture *f = setup();
+        unsigned events;
+
+        add_budget(f, "p", "p", 0);
+        ASSERT_FALSE(filter(f, POD(.name = "mid", .mem = "6", .priority = 500), "\"n1\""));
+        ASSERT_FALSE(filter(f, HIGH(), "\"n1\""));
+        events = fake_n_events();
+        step(f, WAITER_DELAY);
+        ASSERT_INT(fake_n_events(), events + 1);
+        step(f, 1);
+        ASSERT_INT(fake_n_events(), events + 2);
+        step(f, 1);
+        ASSERT_INT(fake_n_events(), events + 2);
+        teardown(f);
+}
+
+static void a_higher_priority_takes_the_place(void) {
+        Fixture *f = setup();
+        PodText above = POD(.name = "above", .mem = "15", .priority = 100001);
+        char error[256];
+
+        ASSERT_FALSE(filter(f, HIGH(), "\"n1\""));
+        step(f, WAITER_DELAY);
+        reply(FAKE_EVICT, 201, "");
+        gone(f, "p2");
+        ASSERT_FALSE(filter(f, POD(.name = "same", .mem = "15", .priority = 100000), "\"n1\""));
+        above.mem = "4"; /* beside the place: the hold stays */
+        ASSERT_TRUE(filter(f, above, "\"n1\""));
+        ASSERT_TRUE(f->view->hold.grant != NULL);
+        above.mem = "15";
+        ASSERT_TRUE(filter(f, above, "\"n1\""));
+        bind(f, "above", error);
+        ASSERT_TEXT(error, "");
+        ASSERT_USED(f->view, "n1", 2, 15);
+        ASSERT_TRUE(f->view->hold.grant == NULL);
+        reply(FAKE_BIND, 201, "{}");
+        step(f, 1);
+        ASSERT_STATE(f, "idle");
+        ASSERT_INT(waiters_find(evictor_waiters(f->evictor), STR("uid-high"))->attempt, 1);
+        teardown(f);
+}
+
+static void a_conflict_is_not_always_gone(void) {
+        Fixture *f = setup();
+
+        ASSERT_FALSE(filter(f, HIGH(), "\"n1\""));
+        step(f, WAITER_DELAY);
+        reply(FAKE_EVICT, 409, ""); /* the watch still has the pod */
+        ASSERT_STATE(f, "idle");
+        ASSERT_INT(f->metrics.evictions[METRICS_EVICTION_FAILED], 1);
+        step(f, 10 * USEC_PER_SEC);
+        ASSERT_STATE(f, "evicting");
+        gone(f, "p2");
+        reply(FAKE_EVICT, 409, "");
+        ASSERT_STATE(f, "draining");
+        teardown(f);
 }
 
 int main(void) {
         return TEST_MAIN(TEST(a_card_is_freed_and_kept_for_its_pod), TEST(a_budget_ends_the_try),
                          TEST(a_known_budget_is_not_tried), TEST(nobody_is_evicted_without_all_conditions),
                          TEST(every_try_ends), TEST(one_at_a_time_the_highest_first),
-                         TEST(waiters_are_bounded));
+                         TEST(waiters_are_bounded), TEST(evictions_end_with_the_pod),
+                         TEST(pods_of_two_budgets_are_no_victims), TEST(pods_with_a_budget_go_first),
+                         TEST(static_pods_are_no_victims), TEST(the_watch_says_the_priority),
+                         TEST(held_slices_are_waited_for), TEST(tries_are_counted_until_the_pod_is_bound),
+                         TEST(old_filter_calls_evict_no_pod), TEST(one_waiter_in_one_step),
+                         TEST(a_higher_priority_takes_the_place), TEST(a_conflict_is_not_always_gone));
 }

@@ -223,9 +223,36 @@ static void several_cards_at_once(void) {
         teardown(&f);
 }
 
+/* A victim that is named twice is one victim, in the answer and in what stands against it. */
+static void victims_are_counted_once(void) {
+        Fixture f = setup(30, 2);
+
+        hold(&f, "x", 0, 8, POD(.priority = 30, .requests = "\"cpu\":\"2\""));
+        hold(&f, "keep", 0, 7, POD(.priority = 2000));
+        hold(&f, "a", 1, 15, POD(.priority = 10, .requests = "\"cpu\":\"3\""));
+        ASSERT_TEXT(preempt(&f, HIGH(.mem = "8"), "x x"), ONE("x"));
+        ASSERT_TEXT(preempt(&f, HIGH(.mem = "15"), "x x"), ONE("a"));
+        ASSERT_TEXT(preempt(&f, POD(.name = "web", .uid = "web"), "x a x"), TWO("x", "a"));
+        teardown(&f);
+}
+
+/* A static pod runs on when its mirror is deleted. One that kube-scheduler proposes is left to kube-scheduler. */
+static void static_pods_are_not_added(void) {
+        Fixture f = setup(30, 2);
+
+        hold(&f, "static", 0, 15,
+             POD(.priority = 1, .annotations = ",\"kubernetes.io/config.mirror\":\"1\""));
+        hold(&f, "a", 1, 15, POD(.priority = 10));
+        ASSERT_TEXT(preempt(&f, HIGH(.mem = "15"), "a"), ONE("a"));
+        hold(&f, "web", 0, 0, POD(.priority = 1));
+        ASSERT_TEXT(preempt(&f, HIGH(.mem = "15"), "web"), TWO("web", "a"));
+        teardown(&f);
+}
+
 int main(void) {
         return TEST_MAIN(TEST(two_victims_of_one_card), TEST(only_pods_of_lower_priority),
                          TEST(the_lowest_highest_priority_goes_before_the_number), TEST(budgets_come_first),
                          TEST(proposed_victims_are_kept_unless_outweighed), TEST(victims_without_slices_stay),
-                         TEST(terminating_and_nominated_pods_count), TEST(several_cards_at_once));
+                         TEST(terminating_and_nominated_pods_count), TEST(victims_are_counted_once),
+                         TEST(static_pods_are_not_added), TEST(several_cards_at_once));
 }
