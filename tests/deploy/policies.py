@@ -176,6 +176,7 @@ class Policies(unittest.TestCase):
         kubelet = ["--as=system:node:" + N1, "--as-group=system:nodes", "--as-group=system:authenticated"]
         mirror = pod(annotations={ASSIGNED: "x", "kubernetes.io/config.mirror": "h", "kubernetes.io/config.hash": "h"}, nodeName=N1)
         self.create(kubelet, None, mirror)
+        self.create(eve(), "only kubelets create such pods", pod(annotations={"kubernetes.io/config.mirror": "h"}, nodeName=N1))
         self.create(eve(), ASSIGNED, mirror)
 
     def test_system_keys_of_pods(self):
