@@ -71,9 +71,11 @@ def role():
 
 
 def pod(name="new", annotations=None, labels=None, namespace=NAME, **spec):
+    """A pod that no scheduler of the cluster takes: where it is not bound, it stays so."""
     return {"apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": name, "namespace": namespace, "annotations": annotations or {}, "labels": labels or {}},
-            "spec": {"containers": [{"name": "c", "image": "x"}], "automountServiceAccountToken": False, **spec}}
+            "spec": {"containers": [{"name": "c", "image": "x"}], "automountServiceAccountToken": False,
+                     "schedulerName": NAME, **spec}}
 
 
 def annotations(**values):
@@ -175,6 +177,9 @@ class Policies(unittest.TestCase):
     def test_mirror_pods(self):
         kubelet = ["--as=system:node:" + N1, "--as-group=system:nodes", "--as-group=system:authenticated"]
         mirror = pod(annotations={ASSIGNED: "x", "kubernetes.io/config.mirror": "h", "kubernetes.io/config.hash": "h"}, nodeName=N1)
+        node = json.loads(kubectl("get", "node", N1, "-o", "json").stdout)
+        mirror["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "kind": "Node", "name": N1, "controller": True,
+                                                  "uid": node["metadata"]["uid"]}]  # NodeRestriction asks for it
         self.create(kubelet, None, mirror)
         self.create(eve(), "only kubelets create such pods", pod(annotations={"kubernetes.io/config.mirror": "h"}, nodeName=N1))
         self.create(eve(), ASSIGNED, mirror)
