@@ -88,7 +88,7 @@ static int node_cards(Inspect *i, const Node *node, uint64_t count, InspectNode 
 
 /* false: the annotation is absent, or is no unit and was passed over. */
 static bool read_unit(Str said, const char *key, MemoryUnit *ret, Fault *fault) {
-        Fault why;
+        Fault why = FAULT_NULL;
 
         if (str_is_empty(said))
                 return false;
