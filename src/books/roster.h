@@ -19,7 +19,7 @@ typedef struct RosterContainer {
         uint32_t mem, core; /* asked for: units of each card, percent */
         bool not_isolated;  /* it says CGPU_DISABLE */
         ComputeAsk compute;
-        char *odd;       /* what it says of compute and nobody understands; NULL: nothing */
+        char *odd;       /* what it says of compute and is not understood; NULL: nothing */
         char *over_gate; /* what it mounts over the gate (wire/gate_cover.h), as text; NULL: nothing */
 } RosterContainer;
 

@@ -254,7 +254,7 @@ void agent_tell_grown(void *userdata, const BoardGrown *grown) {
 
         (void) fault_set(&note, 0,
                          "its slice's counters (" SLICE_PAGES "/%u/counters) had grown to %llu KiB and were "
-                         "cut back: somebody in there writes to them",
+                         "cut back: a process of the container writes to them",
                          grown->number, (unsigned long long) (grown->bytes >> 10));
         if (!pod) {
                 log_warning("slice %s (%s): %s", grown->id, grown->owner, note.text);
