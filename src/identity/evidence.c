@@ -296,25 +296,14 @@ static size_t slices_on(const RosterPod *pod, const RosterContainer *c, const De
         return n == pod->request.cards ? n : 0;
 }
 
-static int compare_slices(const void *a, const void *b) {
-        const Slice *x = a, *y = b;
-        bool x_main = x->kind == CONTAINER_MAIN, y_main = y->kind == CONTAINER_MAIN;
-
-        if (x->card != y->card)
-                return x->card < y->card ? -1 : 1;
-        if (x_main != y_main)
-                return x_main ? 1 : -1;
-        return (x->container > y->container) - (x->container < y->container);
-}
-
 /* slices: in any order; those of a grant are by card, then init containers before the others. */
 static bool are_of_grant(Slice *slices, size_t n, const Grant *grant) {
         size_t n_granted;
         const Slice *granted = grant_slices(grant, &n_granted);
 
-        qsort(slices, n, sizeof *slices, compare_slices);
+        qsort(slices, n, sizeof *slices, slice_compare);
         for (size_t i = 0; i < n && n == n_granted; i++)
-                if (compare_slices(&slices[i], &granted[i]) != 0 || slices[i].mem != granted[i].mem)
+                if (slice_compare(&slices[i], &granted[i]) != 0 || slices[i].mem != granted[i].mem)
                         return false;
         return n == n_granted;
 }

@@ -81,7 +81,7 @@ void grant_discharge(const Grant *g) {
 
 /* ---- making and unmaking ---- */
 
-static int compare_slices(const void *a, const void *b) {
+int slice_compare(const void *a, const void *b) {
         const Slice *x = a, *y = b;
         bool x_main = x->kind == CONTAINER_MAIN, y_main = y->kind == CONTAINER_MAIN;
 
@@ -123,7 +123,7 @@ int grant_build(const GrantSpec *spec, Grant **ret) {
                 assert(spec->slices[i].card <= CARD_INDEX_MAX); /* what annotations may name ends there */
                 g->slices[i] = spec->slices[i];
         }
-        qsort(g->slices, spec->n_slices, sizeof(Slice), compare_slices);
+        qsort(g->slices, spec->n_slices, sizeof(Slice), slice_compare);
         at = append_text((char *) &g->slices[spec->n_slices], spec->namespace_);
         at = append_text(at, spec->name);
         (void) append_text(at, spec->uid);

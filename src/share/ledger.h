@@ -34,6 +34,9 @@ typedef struct Slice {
         uint8_t kind;       /* ContainerKind */
 } Slice;
 
+/* For qsort(): by card, then init containers before the others, as a grant has them. */
+int slice_compare(const void *a, const void *b);
+
 int ledger_new(Ledger **ret);
 Ledger *ledger_free(Ledger *l); /* and the grants that are left */
 
