@@ -10,7 +10,7 @@ COPY . .
 ARG SOURCE_DATE_EPOCH=0
 RUN meson setup /build && \
     ninja -C /build aliquot aliquot-run aliquot-sim aliquot-smi kubectl-inspect-cgpu libaliquot.so \
-        src/sim/libcuda.so.1 src/sim/libnvidia-ml.so.1 src/sim/nvidia-smi && \
+        sim/libcuda.so.1 sim/libnvidia-ml.so.1 sim/nvidia-smi && \
     SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH scripts/image.py --rootfs /build /image
 
 # The programs, the libraries that they load, and these libraries' licences. No shell.

@@ -72,7 +72,7 @@ fuzz: build-fuzz/build.ninja
 coverage: build-coverage/build.ninja
 	@scripts/deps.sh coverage
 	$(TEST) -C build-coverage
-	gcovr --root . --filter src/ --print-summary build-coverage
+	gcovr --root . --filter src/ --filter sim/ --print-summary build-coverage
 
 build-asan/build.ninja:
 	@scripts/deps.sh build test

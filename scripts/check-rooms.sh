@@ -1,45 +1,57 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The order of the rooms: a room includes only itself and what is listed for it here. This list is the architecture.
+# A room is a folder below src that is listed, or sim: src/node/kubelet is a room of its own, src/wire/proto belongs to wire.
 set -euo pipefail
 
-"$(dirname "$0")/sources.sh" c h | { grep '^src/.*/' || true; } | xargs -r -d '\n' awk '
+"$(dirname "$0")/sources.sh" c h | { grep -E '^(src/.*|sim)/' || true; } | xargs -r -d '\n' awk '
 BEGIN {
         may["base"] = ""
-        may["beside"] = "base"
-        may["rm"] = ""
+        may["gpu/rm"] = ""
         may["slice"] = "base"
-        may["arbiter"] = "base slice"
-        may["guest"] = "base slice"
-        may["gate"] = "base rm slice guest"
-        may["turnstile"] = "base slice guest gate"
+        may["slicedir"] = "base slice"
+        may["arbiter"] = "base slice slicedir"
+        may["preload/inject"] = "base slice"
+        may["preload/memory"] = "base gpu/rm slice preload/inject"
+        may["preload/launch"] = "base slice preload/inject preload/memory"
         may["wire"] = "base"
         may["share"] = "base wire"
-        may["http"] = "base"
-        may["store"] = "base wire http"
+        may["net/http"] = "base"
+        may["local/apiserver"] = "base wire net/http"
         may["kube"] = "base wire"
-        may["rpc"] = "base"
-        may["cards"] = "base wire share"
-        may["kubelet"] = "base wire rpc"
-        may["admission"] = "base wire share http kube"
-        may["scheduler"] = "base wire share http kube admission"
-        may["books"] = "base wire share kube cards kubelet"
-        may["isolation"] = "base share slice kubelet books beside"
-        may["identity"] = "base wire share kube cards kubelet books isolation"
-        may["audit"] = "base cards kubelet slice arbiter books isolation"
-        may["node"] = "base wire share http kube rpc cards kubelet slice arbiter books isolation identity audit"
-        may["sim"] = "base wire share cards rm"
-        may["run"] = "base rm slice arbiter cards beside"
-        may["sample"] = "base"
-        may["inspect"] = "base wire share"
-        may["local"] = "base wire share store kube cards scheduler inspect slice arbiter beside"
+        may["net/grpc"] = "base"
+        may["gpu/cards"] = "base wire share"
+        may["node/kubelet"] = "base wire net/grpc"
+        may["scheduler/webhook"] = "base wire share net/http kube"
+        may["scheduler"] = "base wire share net/http kube scheduler/webhook"
+        may["node/records"] = "base wire share kube gpu/cards node/kubelet"
+        may["node/isolation"] = "base share slice slicedir node/kubelet node/records"
+        may["node/allocate"] = "base wire share kube gpu/cards node/kubelet node/records node/isolation"
+        may["node/audit"] = "base gpu/cards node/kubelet slice slicedir arbiter node/records node/isolation"
+        may["node"] = "base wire share net/http kube net/grpc gpu/cards node/kubelet slice slicedir arbiter node/records node/isolation node/allocate node/audit"
+        may["sim"] = "base wire share gpu/cards gpu/rm"
+        may["cli/run"] = "base gpu/rm slice slicedir arbiter gpu/cards"
+        may["cli/sample"] = "base"
+        may["cli/inspect"] = "base wire share"
+        may["local"] = "base wire share local/apiserver kube gpu/cards scheduler cli/inspect slice slicedir arbiter"
+}
+# The longest folder of a path that is listed, else its first one.
+function room_of(path, first) {
+        first = path
+        sub(/\/.*/, "", first)
+        while (sub(/\/[^\/]*$/, "", path))
+                if (path in may)
+                        return path
+        return first
 }
 match($0, /^[ \t]*#[ \t]*include[ \t]*"[a-z_]+\//) {
-        split(FILENAME, path, "/")
-        room = path[2]
+        room = FILENAME
+        sub(/^src\//, "", room)
+        room = room_of(room)
         target = $0
         sub(/^[^"]*"/, "", target)
-        sub(/\/.*/, "", target)
+        sub(/".*/, "", target)
+        target = room_of(target)
         if (!(room in may)) {
                 printf "%s:%d: room %s is not listed in scripts/check-rooms.sh\n", FILENAME, FNR, room
                 bad = 1

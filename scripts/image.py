@@ -103,7 +103,7 @@ def contents(build):
     entries.update({f"usr/bin/{name}": (0o755, stripped(path)) for name, path in zip(PROGRAMS, programs)})
     entries.update({path.lstrip("/"): (0o755, read(there)) for path, there in libs.items()})
     entries[f"usr/lib/aliquot/{GATE}"] = (0o755, read(os.path.join(build, GATE)))
-    entries.update({f"usr/lib/aliquot/sim/{name}": (0o755, stripped(os.path.join(build, "src/sim", name))) for name in SIMULATED})
+    entries.update({f"usr/lib/aliquot/sim/{name}": (0o755, stripped(os.path.join(build, "sim", name))) for name in SIMULATED})
     entries["usr/share/doc/aliquot/copyright"] = (0o644, read(os.path.join(root, "LICENSE")))
     entries.update(packages(libs.values()))
     for path in list(entries):

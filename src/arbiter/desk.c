@@ -15,7 +15,7 @@
 #include "arbiter/leased.h"
 #include "arbiter/seat.h"
 #include "base/clock.h"
-#include "slice/board.h"
+#include "slicedir/board.h"
 
 #define LOCK  "arbiter"
 #define BEAT  UINT64_C(100000000) /* ns: so often everybody is told that we are here */

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 
 #include "base/cleanup.h"
-#include "slice/lease.h"
+#include "slicedir/lease.h"
 
 static void let_wait(Leased *l, uint32_t at, int file) {
         pid_t pid = lease_wait(file, O_RDWR);

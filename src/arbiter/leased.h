@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Files of slices that cannot be opened now, because their container has leased them (slice/lease.h). For each one a child waits, so that the
+/* Files of slices that cannot be opened now, because their container has leased them (slicedir/lease.h). For each one a child waits, so that the
  * desk does not; what is not asked for any more when the board has been read was opened meanwhile, or has gone. */
 
 #include <stdbool.h>

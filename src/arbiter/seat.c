@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 
 #include "base/clock.h"
-#include "slice/files.h"
+#include "slicedir/files.h"
 
 #define BUSY_MOST UINT64_C(10000000000) /* ns: a row's work between two looks; longer it is not believed */
 
@@ -43,7 +43,7 @@ static PolicyWish wish_of(const SliceLimits *l) {
                             .high = l->high_priority != 0};
 }
 
-/* Nothing is written to counters: as long as somebody has them open for writing nobody can lease them (slice/lease.h). */
+/* Nothing is written to counters: as long as somebody has them open for writing nobody can lease them (slicedir/lease.h). */
 void seat_open_rest(Seat *s, int directory) {
         if (s->counters < 0)
                 s->counters = open_own(directory, "counters", O_RDWR, S_IFREG);

@@ -3,15 +3,15 @@
 
 #include <errno.h>
 
-#include "inspect/inspect.h"
+#include "cli/inspect/inspect.h"
 #include "local/agent.h"
+#include "local/apiserver/store.h"
 #include "local/ask.h"
 #include "local/cycle.h"
 #include "local/runner.h"
 #include "local/simulate.h"
 #include "local/workload.h"
 #include "scheduler/scheduler.h"
-#include "store/store.h"
 
 /* How long the scheduler may take to read a store of this process: far more than it ever needs. */
 static const usec_t ready_timeout = 60 * USEC_PER_SEC;

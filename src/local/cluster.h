@@ -9,9 +9,9 @@
 
 #include "base/buf.h"
 #include "base/fault.h"
+#include "local/apiserver/store.h"
 #include "local/manifest.h"
 #include "local/runner.h"
-#include "store/store.h"
 
 typedef struct Cluster Cluster;
 

@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 
 #include "base/file.h"
-#include "beside/find.h"
-#include "beside/simulator.h"
+#include "base/locate.h"
+#include "base/simulator.h"
 #include "slice/inside.h"
 
 #define PART_LIMIT ((size_t) 256 << 20)

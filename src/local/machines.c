@@ -6,11 +6,11 @@
 #include <sys/stat.h>
 
 #include "arbiter/desk.h"
-#include "beside/simulator.h"
+#include "base/simulator.h"
 #include "local/machine_parts.h"
 #include "slice/inside.h"
-#include "slice/policy.h"
 #include "slice/visible.h"
+#include "slicedir/policy.h"
 
 #define MIB (UINT64_C(1) << 20)
 

@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "local/isolation.h"
 #include "local/pod_slices.h"
-#include "slice/board.h"
+#include "slicedir/board.h"
 
 typedef struct MachineNode MachineNode;
 

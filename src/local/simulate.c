@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "cards/cards.h"
+#include "gpu/cards/cards.h"
 #include "share/mode.h"
 #include "share/unit.h"
 #include "wire/annotation.h"

@@ -5,8 +5,8 @@
 
 #include <systemd/sd-event.h>
 
-#include "identity/admit.h"
 #include "kube/config.h"
+#include "node/allocate/admit.h"
 #include "share/defaults.h"
 #include "share/unit.h"
 
@@ -23,7 +23,7 @@ typedef struct AgentOptions {
         const char *nvml;      /* NULL: libnvidia-ml.so.1 */
         MemoryUnit unit;
         DeviceAccess access;
-        const char *slices, *gate; /* as in isolation/isolation.h */
+        const char *slices, *gate; /* as in node/isolation/isolation.h */
         uint32_t slices_mib;       /* of the board's own tmpfs; 0: none is mounted, nor any for a slice */
         bool ignores_disable;
         uint32_t policy;       /* of compute, 0..5, where the node's annotation says none */

@@ -4,10 +4,10 @@
 
 #include <inttypes.h>
 
-#include "audit/overuse.h"
 #include "base/file.h"
-#include "books/given.h"
 #include "node/agent-internal.h"
+#include "node/audit/overuse.h"
+#include "node/records/given.h"
 #include "slice/visible.h"
 
 enum { BODY_MAX = 4096, CONNECTIONS_MAX = 32 };

@@ -3,8 +3,8 @@
 /* What the agent's Events say, of its node and of pods. */
 
 #include "base/log.h"
-#include "books/given.h"
 #include "node/events-internal.h"
+#include "node/records/given.h"
 #include "slice/inside.h"
 
 static AgentWarning *warning_of(Agent *a, const char *reason) {

@@ -399,7 +399,7 @@ static int run(void *userdata) {
 }
 
 /* Two of each page are open here, and three in the arbiter; 1,024 is what systemd gives to services. Not more than children close that cannot close all
- * at once (slice/lease.c, arbiter/keep.c). */
+ * at once (slicedir/lease.c, arbiter/keep.c). */
 static void allow_files(void) {
         struct rlimit files;
 

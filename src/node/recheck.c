@@ -4,8 +4,8 @@
 #include <errno.h>
 
 #include "base/clock.h"
-#include "kubelet/allocatable.h"
-#include "rpc/client.h"
+#include "net/grpc/client.h"
+#include "node/kubelet/allocatable.h"
 
 #define SOON     (5 * USEC_PER_SEC)
 #define PERIOD   (60 * USEC_PER_SEC)

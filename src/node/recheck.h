@@ -10,7 +10,7 @@
 #include <systemd/sd-event.h>
 
 #include "base/fault.h"
-#include "books/device.h"
+#include "node/records/device.h"
 
 typedef struct Recheck Recheck;
 

@@ -7,8 +7,8 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "isolation/board_mount.h"
 #include "node/events-internal.h"
+#include "slicedir/board_mount.h"
 
 enum { STATE_MAX = 1 << 20 };
 

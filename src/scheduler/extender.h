@@ -4,10 +4,10 @@
 /* The HTTP face: CONTRACT section 9. Paths stand under /gpushare-scheduler; what probes and Prometheus ask for is
  * answered at the root as well, where they look for it. */
 
-#include "admission/webhook.h"
-#include "http/server.h"
+#include "net/http/server.h"
 #include "scheduler/binder.h"
 #include "scheduler/verbs.h"
+#include "scheduler/webhook/webhook.h"
 
 typedef struct Extender {
         View *view; /* these outlive it */

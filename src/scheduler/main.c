@@ -7,10 +7,10 @@
 #include <malloc.h>
 #include <signal.h>
 
-#include "admission/webhook.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "scheduler/scheduler.h"
+#include "scheduler/webhook/webhook.h"
 
 #define LISTEN_DEFAULT    "127.0.0.1:12345"
 #define NAMESPACE_DEFAULT "kube-system"

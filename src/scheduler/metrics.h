@@ -4,10 +4,10 @@
 /* What /metrics shows, in Prometheus' text format. Counters live here and are counted by whoever does the thing;
  * gauges are sums of the ledger, taken when they are asked for. */
 
-#include "admission/webhook.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "scheduler/view.h"
+#include "scheduler/webhook/webhook.h"
 #include "share/refusal.h"
 
 /* One list: enum, label. */

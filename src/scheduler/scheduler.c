@@ -4,15 +4,15 @@
 #include <errno.h>
 #include <limits.h>
 
-#include "admission/webhook.h"
 #include "base/log.h"
-#include "http/reload.h"
 #include "kube/elector.h"
+#include "net/http/reload.h"
 #include "scheduler/evictor.h"
 #include "scheduler/extender.h"
 #include "scheduler/follower.h"
 #include "scheduler/leader_label.h"
 #include "scheduler/node_status.h"
+#include "scheduler/webhook/webhook.h"
 
 /* Names of the Deployment that runs us, and of what it writes. */
 #define COMPONENT       "aliquot-scheduler"

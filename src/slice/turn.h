@@ -12,7 +12,7 @@
  *               arbiter with nothing to do sleeps. It is opened for the moment, never kept: descriptors are the application's.
  *
  * Times are nanoseconds of the arbiter's CLOCK_MONOTONIC, which all containers share; who is in a time namespace of his own reckons with what
- * lies between the two (turnstile/beat.h). */
+ * lies between the two (preload/launch/beat.h). */
 
 #include <stdatomic.h>
 #include <stddef.h>

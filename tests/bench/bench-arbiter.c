@@ -22,8 +22,8 @@
 #include "../unit/arbiter/table.h"
 #include "arbiter/desk.h"
 #include "base/clock.h"
-#include "slice/board.h"
 #include "slice/slice.h"
+#include "slicedir/board.h"
 
 static void require(bool ok, const char *what) {
         if (ok)

@@ -10,8 +10,8 @@
 #include <systemd/sd-event.h>
 
 #include "cluster.h"
-#include "http/server.h"
 #include "load.h"
+#include "net/http/server.h"
 
 /* ---- the baseline ---- */
 

@@ -18,8 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "rm/rm.h"
-#include "slice/files.h"
+#include "gpu/rm/rm.h"
+#include "slicedir/files.h"
 
 enum { CROWD = 64, ROUNDS_MAX = 1000, SHARED_FD = 100 };
 

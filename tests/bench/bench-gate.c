@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "base/sys.h"
-#include "rm/rm.h"
-#include "slice/files.h"
+#include "gpu/rm/rm.h"
+#include "slicedir/files.h"
 
 enum { MIB = 1 << 20, ROUNDS = 5, CLIENT = 0x1D00001 };
 

@@ -7,9 +7,9 @@
 #include <signal.h>
 #include <sys/prctl.h>
 
-#include "http/server.h"
 #include "kube/api.h"
 #include "load.h"
+#include "net/http/server.h"
 
 static const char pod_answer[] = "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\"}}";
 

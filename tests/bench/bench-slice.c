@@ -16,8 +16,8 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "slice/files.h"
 #include "slice/slice.h"
+#include "slicedir/files.h"
 
 enum { UNITS = 512 };
 

@@ -9,7 +9,7 @@
 
 #include "cluster.h"
 #include "load.h"
-#include "store/api.h"
+#include "local/apiserver/api.h"
 
 enum { POD_BYTES = 4096 };
 

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "slice/files.h"
+#include "slicedir/files.h"
 
 enum { ROUNDS = 7 };
 

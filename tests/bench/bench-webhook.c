@@ -13,10 +13,10 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "admission/certificate.h"
-#include "admission/webhook.h"
-#include "http/server.h"
 #include "load.h"
+#include "net/http/server.h"
+#include "scheduler/webhook/certificate.h"
+#include "scheduler/webhook/webhook.h"
 
 enum { CONNECTIONS = 8, POD_BYTES = 4096 };
 

@@ -7,7 +7,7 @@
 #include <systemd/sd-event.h>
 
 #include "load.h"
-#include "store/store.h"
+#include "local/apiserver/store.h"
 
 void bench_node_json(Buf *out, unsigned node) {
         buf_appendf(

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What src/cards tells of a driver that hangs, crashes, loses cards and finds them again: show-cards on a made-up NVML.
+"""What src/gpu/cards tells of a driver that hangs, crashes, loses cards and finds them again: show-cards on a made-up NVML.
 
     cards.py SHOW_CARDS LIBRARY
 """

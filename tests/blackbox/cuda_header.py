@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What src/sim/cuda declares, against NVIDIA's own headers, where a machine has them (CUDA_HOME, or /usr/local/cuda): every constant,
-the size of every structure and the place of every member, and every name and version that is served. And what src/turnstile/launches.h
+"""What sim/cuda declares, against NVIDIA's own headers, where a machine has them (CUDA_HOME, or /usr/local/cuda): every constant,
+the size of every structure and the place of every member, and every name and version that is served. And what src/preload/launch/launches.h
 stands in front of, against what the header declares and the libcuda to link with exports.
 
     cuda_header.py SOURCE_ROOT
@@ -16,7 +16,7 @@ import unittest
 
 ROOT = sys.argv[1]
 INCLUDE = os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "include")
-OURS = sorted(glob.glob(os.path.join(ROOT, "src/sim/cuda/api*.h"))) + [os.path.join(ROOT, "src/sim/cuda/errors.h")]
+OURS = sorted(glob.glob(os.path.join(ROOT, "sim/cuda/api*.h"))) + [os.path.join(ROOT, "sim/cuda/errors.h")]
 
 # Where ours differ on purpose: several structures of NVIDIA's in one, or an older one under its own name.
 MEMBERS = {
@@ -84,7 +84,7 @@ def run(text, *flags):
 
 def served():
     rows = []
-    for path in glob.glob(os.path.join(ROOT, "src/sim/cuda/names_*.h")):
+    for path in glob.glob(os.path.join(ROOT, "sim/cuda/names_*.h")):
         rows += re.findall(r"X\((\w+), (\w+), (\d+), (true|false)\)", without_comments(path))
     return rows
 
@@ -94,7 +94,7 @@ class Header(unittest.TestCase):
         names, shapes = constants(), structures()
         self.assertGreater(len(names), 150)
         self.assertGreater(len(shapes), 25)
-        ours = run(program("".join('#include "%s"\n' % p for p in OURS), names, shapes), "-I", os.path.join(ROOT, "src"))
+        ours = run(program("".join('#include "%s"\n' % p for p in OURS), names, shapes), "-I", os.path.join(ROOT, "src"), "-I", ROOT)
         theirs = run(program("#include <cuda.h>", names, shapes), "-I", INCLUDE)
         self.assertEqual([line for line in zip(ours, theirs) if line[0] != line[1]], [])
 
@@ -128,7 +128,7 @@ class Header(unittest.TestCase):
     def test_what_the_gate_stands_in_front_of(self):
         """Every launch that there is, of whatever version, every function of the host, and every end of a context or stream; and nothing that there
         is not."""
-        with open(os.path.join(ROOT, "src/turnstile/launches.h")) as f:
+        with open(os.path.join(ROOT, "src/preload/launch/launches.h")) as f:
             gate = set(re.findall(r"X\(cu\w+, (cu\w+), [01]\)", f.read()))
         with open(os.path.join(INCLUDE, "cuda.h")) as f:
             text = f.read()

@@ -494,10 +494,10 @@ class Without(Cards):
                 os.chmod(folder, 0o755)
                 build = os.path.dirname(ALIQUOT)
                 os.mkdir(os.path.join(folder, "sim"))
-                for name, where in (("aliquot", ""), ("aliquot-sim", ""), ("libaliquot.so", ""), ("sim/libcuda.so.1", "src/"),
-                                    ("sim/libnvidia-ml.so.1", "src/"), ("sim/nvidia-smi", "src/")):
+                for name in ("aliquot", "aliquot-sim", "libaliquot.so", "sim/libcuda.so.1", "sim/libnvidia-ml.so.1",
+                             "sim/nvidia-smi"):
                     if name != missing:
-                        with open(os.path.join(build, where + name), "rb") as f, open(os.path.join(folder, name), "wb") as t:
+                        with open(os.path.join(build, name), "rb") as f, open(os.path.join(folder, name), "wb") as t:
                             t.write(f.read())
                         os.chmod(os.path.join(folder, name), 0o755)
                 command = self.command(node("n1", V100), pod("p", container("echo ran", 2)))

@@ -262,9 +262,9 @@ class Run(Base):
         for part in "aliquot", "aliquot-run", "aliquot-sim", "src/aliquot-sim", "libaliquot.so", "src/libaliquot.so":
             if os.path.isfile(f"{build}/{part}"):
                 shutil.copy(f"{build}/{part}", folder)
-        for part in os.listdir(build + "/src/sim"):
-            if os.path.isfile(f"{build}/src/sim/{part}"):
-                shutil.copy(f"{build}/src/sim/{part}", folder + "/sim", follow_symlinks=True)
+        for part in os.listdir(build + "/sim"):
+            if os.path.isfile(f"{build}/sim/{part}"):
+                shutil.copy(f"{build}/sim/{part}", folder + "/sim", follow_symlinks=True)
         return folder
 
     def by(self, folder):
@@ -360,7 +360,7 @@ class Shared(Base):
         self.addCleanup(end)
         if driver.stdout.readline() != "ready\n":
             self.skipTest("the simulated driver cannot be mounted here")
-        libraries = os.path.join(os.path.dirname(ALIQUOT), "src/sim")
+        libraries = os.path.join(os.path.dirname(ALIQUOT), "sim")
         self.environment = dict(os.environ, ALIQUOT_SIM_DIR=folder, LD_LIBRARY_PATH=libraries, PATH=libraries + ":" + os.environ["PATH"])
 
     def run_in(self, *arguments, before=(), stdin=None):

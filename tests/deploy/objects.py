@@ -204,7 +204,7 @@ class Contract(Case):
         """What a program calls, its role allows: each of these functions is one call of the API."""
         calls = {"kube_get_pod": ("pods", "get"), "kube_bind": ("pods/binding", "create"),
                  "kube_event": ("events", "create"), "kube_event_recorder_new": ("events", "patch")}
-        for name, rooms in (("aliquot-node", ["node"]), ("aliquot-scheduler", ["scheduler", "admission"])):
+        for name, rooms in (("aliquot-node", ["node"]), ("aliquot-scheduler", ["scheduler"])):
             source = "".join(text(path) for room in rooms for path in files(os.path.join(ROOT, "src", room), ".c"))
             allowed = {(resource, verb) for rule in self.of("ClusterRole", name)["rules"]
                        for resource in rule["resources"] for verb in rule["verbs"]}
@@ -342,7 +342,7 @@ class SystemKeys(Case):
 
     def test_policies_name_accounts_that_are_there(self):
         accounts = {"system:serviceaccount:kube-system:" + o["metadata"]["name"] for o in self.of("ServiceAccount")}
-        source = text(os.path.join(ROOT, "src/admission/review.h"))
+        source = text(os.path.join(ROOT, "src/scheduler/webhook/review.h"))
         named = set(re.findall(r"system:serviceaccount:[\w:-]+", " ".join(e for _, e in self.expressions()) + source))
         self.assertEqual(named, {"system:serviceaccount:kube-system:aliquot-scheduler", "system:serviceaccount:kube-system:aliquot-node"})
         self.assertLessEqual(named, accounts)

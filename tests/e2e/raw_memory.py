@@ -4,7 +4,7 @@
     python3 - MIB [STATIC_PROGRAM] < raw_memory.py      prints the driver's status: 0 is granted, 81 is out of memory
 
 Without STATIC_PROGRAM the calls are made by libc's syscall(), which the gate does not hook. With it (tests/fake/rm-raw.c) a
-statically linked program makes them. The numbers are those of NVIDIA's open kernel modules: src/rm/rm.h."""
+statically linked program makes them. The numbers are those of NVIDIA's open kernel modules: src/gpu/rm/rm.h."""
 import ctypes
 import os
 import struct

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cards/nvml.h"
+#include "gpu/cards/nvml.h"
 
 enum { FAKE_CARDS_MAX = 400, FAKE_LINE = 512 };
 

@@ -5,7 +5,7 @@
 #include <sys/epoll.h>
 
 #include "base/buf.h"
-#include "kubelet/plugin.h"
+#include "node/kubelet/plugin.h"
 
 /* Device plugins with answers that show what was asked, for black-box tests: plugin-server KUBELET_DIR RESOURCE ENDPOINT...
  * Says "registered RESOURCE" and "lost RESOURCE: WHY", and ends with its standard input. A line "devices RESOURCE COUNT

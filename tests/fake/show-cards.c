@@ -10,7 +10,7 @@
 #include <signal.h>
 
 #include "base/file.h"
-#include "cards/source.h"
+#include "gpu/cards/source.h"
 #include "wire/json_write.h"
 
 static void print(Buf *line) {

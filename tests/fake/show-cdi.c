@@ -5,7 +5,7 @@
  *     show-cdi CARDS --simulate
  * CARDS "" is no cards. */
 
-#include "cards/cdi.h"
+#include "gpu/cards/cdi.h"
 
 static int print(const char *cards, const char *root) {
         _cleanup_(driver_files_done) DriverFiles driver = {0};

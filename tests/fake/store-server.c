@@ -5,7 +5,7 @@
 #include <sys/epoll.h>
 
 #include "base/cleanup.h"
-#include "store/store.h"
+#include "local/apiserver/store.h"
 
 /* The store as a program, for black-box tests and for benchmarks that want it in a process of its own. Prints
  * its URL and serves until its standard input ends. Lines on standard input make trouble: fault KIND COUNT

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gate/admit.h"
-#include "gate/rewrite.h"
+#include "preload/memory/admit.h"
+#include "preload/memory/rewrite.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "arbiter/seat.h"
-#include "slice/files.h"
+#include "slicedir/files.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,8 +4,8 @@
 
 #include <assert.h>
 
-#include "cards/known.h"
-#include "cards/report.h"
+#include "gpu/cards/known.h"
+#include "gpu/cards/report.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

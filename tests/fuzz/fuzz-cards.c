@@ -5,7 +5,7 @@
 
 #include <assert.h>
 
-#include "cards/cards.h"
+#include "gpu/cards/cards.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

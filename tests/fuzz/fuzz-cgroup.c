@@ -4,8 +4,8 @@
 
 #include <assert.h>
 
-#include "kubelet/owner.h"
-#include "kubelet/paused.h"
+#include "node/kubelet/owner.h"
+#include "node/kubelet/paused.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

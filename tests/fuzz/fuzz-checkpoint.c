@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-#include "kubelet/checkpoint.h"
+#include "node/kubelet/checkpoint.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

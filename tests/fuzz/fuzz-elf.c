@@ -5,8 +5,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "guest/elf_slots.h"
-#include "guest/loaded.h"
+#include "preload/inject/elf_slots.h"
+#include "preload/inject/loaded.h"
 
 #define BASE UINT64_C(0x7F0000100000)
 

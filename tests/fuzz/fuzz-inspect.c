@@ -5,7 +5,7 @@
 
 #include <assert.h>
 
-#include "inspect/feed.h"
+#include "cli/inspect/feed.h"
 #include "wire/json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

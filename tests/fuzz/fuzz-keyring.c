@@ -5,7 +5,7 @@
 
 #include <assert.h>
 
-#include "admission/keyring.h"
+#include "scheduler/webhook/keyring.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-#include "identity/managers.h"
+#include "node/allocate/managers.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

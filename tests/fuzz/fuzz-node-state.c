@@ -4,8 +4,8 @@
 
 #include <assert.h>
 
-#include "books/records.h"
-#include "cards/known.h"
+#include "gpu/cards/known.h"
+#include "node/records/records.h"
 #include "node/terms.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

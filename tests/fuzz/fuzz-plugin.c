@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-#include "kubelet/plugin_message.h"
+#include "node/kubelet/plugin_message.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

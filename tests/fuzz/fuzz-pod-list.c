@@ -4,8 +4,8 @@
 
 #include <assert.h>
 
-#include "kubelet/allocatable.h"
-#include "kubelet/podresources.h"
+#include "node/kubelet/allocatable.h"
+#include "node/kubelet/podresources.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "admission/review.h"
+#include "scheduler/webhook/review.h"
 #include "wire/json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 
 #include "base/buf.h"
-#include "rpc/client.h"
-#include "rpc/listen.h"
+#include "net/grpc/client.h"
+#include "net/grpc/listen.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

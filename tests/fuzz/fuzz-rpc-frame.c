@@ -5,8 +5,8 @@
 
 #include <assert.h>
 
-#include "rpc/frame.h"
-#include "rpc/metadata.h"
+#include "net/grpc/frame.h"
+#include "net/grpc/metadata.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 
 #include "base/buf.h"
-#include "rpc/server.h"
+#include "net/grpc/server.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,8 +9,8 @@
 #include <assert.h>
 
 #include "../fake/memory-caller.h"
-#include "rm/rm.h"
-#include "rm/uvm.h"
+#include "gpu/rm/rm.h"
+#include "gpu/rm/uvm.h"
 #include "sim/call.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -8,8 +8,8 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "slice/files.h"
 #include "slice/slice.h"
+#include "slicedir/files.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "cards/soname.h"
+#include "gpu/cards/soname.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 
-#include "store/watch.h"
+#include "local/apiserver/watch.h"
 #include "wire/json.h"
 
-#include "../unit/store/call.h"
+#include "../unit/local/apiserver/call.h"
 
 /* Lines of requests: METHOD URL BODY; `strategic` in the query says how a patch is meant. Whatever they are, numbers only grow, a refusal changes nothing, an
  * answer is JSON, and a watch that follows sees every number there is, or is told that it is too late. */

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "cards/use.h"
+#include "gpu/cards/use.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -10,7 +10,7 @@ mkdir -p "$out"
 out=$(cd "$out" && pwd)
 cd "$root"
 cc=${CC:-cc}
-common="-std=gnu11 -O2 -g -D_GNU_SOURCE -fno-strict-aliasing -fno-common -Isrc"
+common="-std=gnu11 -O2 -g -D_GNU_SOURCE -fno-strict-aliasing -fno-common -Isrc -I."
 
 # Some compilers for arm64 call a library of their own for each atomic operation.
 inline=""
@@ -27,33 +27,33 @@ listed() { # ROOM NAME
         echo "$found"
 }
 page=$(listed slice slice_sources) # what the gate has of it
-nvml=$(listed cards libnvml)
-pure=$(listed gate gate_pure)
+nvml=$(listed gpu/cards libnvml)
+pure=$(listed preload/memory gate_pure)
 
-# The gate is a guest: no libc at link time, and nothing that a compiler would ask libc for (src/gate/meson.build).
-$cc -E -P -x c -Isrc src/gate/libaliquot.map.in -o "$out/libaliquot.map"
+# The gate is a guest: no libc at link time, and nothing that a compiler would ask libc for (src/preload/memory/meson.build).
+$cc -E -P -x c -Isrc src/preload/memory/libaliquot.map.in -o "$out/libaliquot.map"
 # shellcheck disable=SC2086 # words, on purpose
 $cc $common $inline -U_FORTIFY_SOURCE -ffreestanding -fno-stack-protector -fno-builtin -fno-asynchronous-unwind-tables -fvisibility=hidden -fPIC -shared \
         -nostdlib -Wl,-Bsymbolic -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,--strip-all \
-        -Wl,--version-script="$out/libaliquot.map" -o "$out/libaliquot.so" src/guest/*.c src/gate/*.c src/turnstile/*.c $page
+        -Wl,--version-script="$out/libaliquot.map" -o "$out/libaliquot.so" src/preload/inject/*.c src/preload/memory/*.c src/preload/launch/*.c $page
 
 # Everything else that more than one program is made of; the linker takes what each needs.
 mkdir -p "$out/objects"
 rm -f "$out/objects/"*
-for source in src/base/*.c src/slice/*.c src/beside/*.c src/arbiter/*.c src/run/*.c $nvml $pure; do
-        case $source in src/run/main.c | src/run/smi.c) continue ;; esac
+for source in src/base/*.c src/slice/*.c src/slicedir/*.c src/arbiter/*.c src/cli/run/*.c $nvml $pure; do
+        case $source in src/cli/run/main.c | src/cli/run/smi.c) continue ;; esac
         # shellcheck disable=SC2086
         $cc $common -c "$source" -o "$out/objects/$(echo "${source#src/}" | tr / -).o"
 done
 ar rcs "$out/objects/parts.a" "$out/objects/"*.o
 
 # shellcheck disable=SC2086
-$cc $common -o "$out/aliquot-run" src/run/main.c "$out/objects/parts.a" -ldl
+$cc $common -o "$out/aliquot-run" src/cli/run/main.c "$out/objects/parts.a" -ldl
 # shellcheck disable=SC2086
-$cc $common -o "$out/aliquot-smi" src/run/smi.c "$out/objects/parts.a" -ldl
+$cc $common -o "$out/aliquot-smi" src/cli/run/smi.c "$out/objects/parts.a" -ldl
 
 # shellcheck disable=SC2086
-$cc $common -o "$out/gpu-case" tests/gpu/*.c src/sim/user/driver.c -ldl -lpthread
+$cc $common -o "$out/gpu-case" tests/gpu/*.c sim/user/driver.c -ldl -lpthread
 # shellcheck disable=SC2086
 $cc $common -fvisibility=hidden -fPIC -shared -o "$out/librm-trace.so" tests/gpu/trace/record.c -ldl -lpthread
 tracer=$(find tests/gpu/trace -name "*.c" ! -name record.c)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Questions to the driver itself, by raw calls of its interface: what src/rm and the gate suppose of it. Each line says what was asked
+/* Questions to the driver itself, by raw calls of its interface: what src/gpu/rm and the gate suppose of it. Each line says what was asked
  * and what came; tests/gpu/README.md says which supposition it is about. Nothing is judged here. */
 
 #include <string.h>
 #include <unistd.h>
 
 #include "case.h"
-#include "rm/query.h"
-#include "rm/travel.h"
+#include "gpu/rm/query.h"
+#include "gpu/rm/travel.h"
 #include "sim/user/driver.h"
 
 enum { ABSENT = 0x5C7F0000 }; /* a handle that nobody has made */

@@ -12,7 +12,7 @@ bad=0 n=0
 fresh() {
         rm -rf "${tree:?}"/* "$tree"/.git "$tree"/.clang-format "$tree"/.clang-tidy
         git -C "$tree" init -q
-        mkdir -p "$tree"/{src/base,src/wire,src/share,src/kube,src/inspect,man,build,scripts,tests/unit}
+        mkdir -p "$tree"/{src/base,src/wire,src/share,src/kube,src/cli/inspect,src/node/kubelet,sim,man,build,scripts,tests/unit}
         cp "$root/.clang-format" "$root/.clang-tidy" "$tree"
         cp "$root"/scripts/*.sh "$tree/scripts"
         : >"$tree/scripts/ceilings.txt"
@@ -58,8 +58,20 @@ write src/wire/x.c '#include "wire/good.h"'
 write src/share/x.c '#include "kube/client.h"'
 says rooms 'src/share/x.c:2: share includes kube'
 rm "$tree/src/share/x.c"
-write src/inspect/x.c '#include "kube/client.h"'
-says rooms 'inspect includes kube; it may include: base wire share'
+write src/cli/inspect/x.c '#include "kube/client.h"'
+says rooms 'cli/inspect includes kube; it may include: base wire share'
+rm "$tree/src/cli/inspect/x.c"
+write src/node/kubelet/x.c '#include "node/agent.h"'
+says rooms 'src/node/kubelet/x.c:2: node/kubelet includes node; '
+write src/node/kubelet/x.c '#include "node/allocate/admit.h"'
+says rooms 'src/node/kubelet/x.c:2: node/kubelet includes node/allocate; '
+write src/node/kubelet/x.c '#include "net/grpc/client.h"'
+says rooms
+write src/wire/x.c '#include "sim/sim.h"'
+says rooms 'src/wire/x.c:2: wire includes sim'
+rm "$tree/src/wire/x.c"
+write sim/x.c '#include "kube/client.h"'
+says rooms 'sim/x.c:2: sim includes kube'
 
 fresh
 mapfile -t body < <(lines 118)

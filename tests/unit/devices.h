@@ -3,7 +3,7 @@
 
 /* SET(name, "0-1", ...): a set of devices of memory, as a local variable. */
 
-#include "books/device.h"
+#include "node/records/device.h"
 #include "test.h"
 
 static inline void set_parse(const char *const *texts, size_t n, DeviceSet *ret) {

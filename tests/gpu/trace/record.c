@@ -20,9 +20,9 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "gpu/rm/rm.h"
+#include "gpu/rm/travel.h"
 #include "line.h"
-#include "rm/rm.h"
-#include "rm/travel.h"
 
 enum { RANGES = 4096, RESERVED = 64 << 20 };
 #define EXPORTED(name) __asm__(name) __attribute__((visibility("default")))

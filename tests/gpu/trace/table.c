@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 #include "bytes.h"
-#include "gate/admit.h"
+#include "gpu/rm/travel.h"
 #include "names.h"
-#include "rm/travel.h"
+#include "preload/memory/admit.h"
 #include "vector.h"
 
 enum { STATUSES = 6, SIZES = 1024, INDICES = 512, MAPPINGS = 256 };

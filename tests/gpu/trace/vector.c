@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "bytes.h"
-#include "gate/admit.h"
-#include "rm/query.h"
-#include "rm/travel.h"
+#include "gpu/rm/query.h"
+#include "gpu/rm/travel.h"
+#include "preload/memory/admit.h"
 
 #define ADDRESS_LOW  UINT64_C(0x500000000000) /* where Linux puts programs, libraries, heaps and stacks */
 #define ADDRESS_HIGH UINT64_C(0x7FFFFFFFFFFF)

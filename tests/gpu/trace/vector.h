@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Golden vectors: calls of real programs with their parameters before and after, to be decoded again by tests/unit/gate/test-golden.c.
+/* Golden vectors: calls of real programs with their parameters before and after, to be decoded again by tests/unit/preload/memory/test-golden.c.
  * Addresses of the program are made 0x1000, a card's UUID is made zeros; process lists are left out. One of each kind is kept: of
  * number, size, class or control, and status; of memory also of each size. */
 

@@ -16,8 +16,8 @@
 #include "arbiter/leased.h"
 #include "arbiter/seat.h"
 #include "base/clock.h"
-#include "slice/board.h"
 #include "slice/slice.h"
+#include "slicedir/board.h"
 #include "test.h"
 
 enum { DEADLINE = 120 }; /* seconds: nothing that is waited for takes one */
@@ -636,7 +636,7 @@ static pid_t arbiter_of(const Desk *d) {
         return (pid_t) strtol(text, NULL, 10);
 }
 
-/* Whether one of its watches is for changes of times, too: so it is told of new pages (slice/board.h). */
+/* Whether one of its watches is for changes of times, too: so it is told of new pages (slicedir/board.h). */
 static bool is_watching(pid_t arbiter) {
         for (int fd = 0; fd < 32; fd++) {
                 char name[64], text[512] = "";

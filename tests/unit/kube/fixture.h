@@ -8,8 +8,8 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "http/server.h"
 #include "kube/client.h"
+#include "net/http/server.h"
 #include "test.h"
 
 typedef struct Fixture {

@@ -7,7 +7,7 @@
 
 #include "kube/api.h"
 #include "kube/client.h"
-#include "store/store.h"
+#include "local/apiserver/store.h"
 #include "test.h"
 
 typedef struct Fixture {

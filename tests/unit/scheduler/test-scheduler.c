@@ -9,8 +9,8 @@
 
 #include "base/buf.h"
 #include "kube/api.h"
+#include "local/apiserver/store.h"
 #include "scheduler/scheduler.h"
-#include "store/store.h"
 #include "test.h"
 
 typedef struct Peer {

@@ -4,9 +4,9 @@
 /* A program in a test: an open control file, memory, and the calls as a library would make them. */
 
 #include "../../fake/memory-caller.h"
+#include "gpu/rm/heap.h"
+#include "gpu/rm/query.h"
 #include "machine.h"
-#include "rm/heap.h"
-#include "rm/query.h"
 #include "sim/call.h"
 
 #define PARAMS_AT MEMORY_START /* where the parameters of calls are put */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 
+#include "gpu/rm/uvm.h"
 #include "program.h"
-#include "rm/uvm.h"
 
 static Sim sim;
 

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "rm/rm.h"
+#include "gpu/rm/rm.h"
 #include "test.h"
 
 enum { KIB = 1024, MIB = 1024 * KIB };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu/rm/travel.h"
 #include "program.h"
-#include "rm/travel.h"
 
 /* Objects that travel as a descriptor. Descriptors 4 and 5 of every program are two files that the test opened: what is exported
  * lives as long as they do, whatever becomes of who exported it. */

@@ -14,9 +14,9 @@
 #include <time.h>
 
 #include "slice/change.h"
-#include "slice/files.h"
 #include "slice/slice.h"
 #include "slice/word.h"
+#include "slicedir/files.h"
 #include "test.h"
 
 enum { PAGES_DEADLINE = 120 }; /* seconds: nothing that is waited for takes one */

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+
+#include "gpu/rm/heap.h"
+#include "sim/call.h"
+
+/* The three doors at which a program gets objects, and with them memory. What the driver reads of a class's own parameters is
+ * read here, before anything is looked up, as serverAllocApiCopyIn() does; their size is the class's, whatever the caller says. */
+
+enum {
+        CLASS_EVENT = 0x5,
+        CLASS_EVENT_CALLBACK = 0x78,
+        CLASS_EVENT_OS = 0x79,
+        CLASS_EVENT_CALLBACK_EX = 0x7E,
+        CLASS_MEMORY_PRIVILEGED = 0x3F,
+        CLASS_OS_DESCRIPTOR = 0x71,
+        OWNER_DRIVER_FIRST = (int) 0xDEAF0000, /* HEAP_OWNER_RM_SCRATCH_BEGIN */
+        OWNER_DRIVERS = 4,
+};
+
+static bool is_root(uint32_t class_) {
+        return class_ == RM_CLASS_ROOT || class_ == RM_CLASS_ROOT_NON_PRIV || class_ == RM_CLASS_ROOT_CLIENT;
+}
+
+/* Events are the one thing that may be made on a card's file. */
+static bool is_event(uint32_t class_) {
+        return class_ == CLASS_EVENT || class_ == CLASS_EVENT_CALLBACK || class_ == CLASS_EVENT_OS ||
+               class_ == CLASS_EVENT_CALLBACK_EX;
+}
+
+static bool owner_is_valid(uint32_t owner) {
+        return owner != 0 && owner != UINT32_MAX && owner - (uint32_t) OWNER_DRIVER_FIRST >= OWNER_DRIVERS;
+}
+
+/* stdmemValidateParams(), then vidmemConstruct(). p: what it becomes is in it on success. */
+static uint32_t check_memory(RmMemoryParams *p) {
+        if (p->internal_flags != 0 || p->size == 0)
+                return RM_ERR_INVALID_ARGUMENT;
+        if (!owner_is_valid(p->owner))
+                return RM_ERR_INVALID_OWNER;
+        if ((p->attr >> RM_ATTR_LOCATION_SHIFT & RM_ATTR_LOCATION_MASK) != RM_ATTR_LOCATION_VIDMEM ||
+            (p->flags & RM_FLAG_VIRTUAL))
+                return RM_ERR_INVALID_ARGUMENT;
+        switch (sim_card_round(p->size, &p->attr, p->attr2, &p->size)) {
+        case 0:
+                return RM_OK;
+        case SIM_CARD_E_FULL:
+                return RM_ERR_NO_MEMORY;
+        default:
+                return RM_ERR_INVALID_STATE; /* _vidmemQueryAlignment(): no such page size */
+        }
+}
+
+static uint32_t new_memory(SimCall *k, uint32_t client, SimWish *w, RmMemoryParams *p, uint32_t *ret_handle) {
+        uint32_t status;
+        SimClient *c;
+        SimObject *o;
+
+        status = sim_call_client(k, client, &c);
+        if (status == RM_OK && !sim_object_find(c, w->parent))
+                status = RM_ERR_OBJECT_NOT_FOUND;
+        if (status == RM_OK)
+                status = check_memory(p);
+        if (status != RM_OK)
+                return status;
+        w->bytes = p->size;
+        status = sim_object_new(c, w, &o);
+        if (status != RM_OK)
+                return status;
+        p->offset = o->block->extents[0].start;
+        p->limit = p->size - 1;
+        p->address = 0;
+        *ret_handle = o->handle;
+        return RM_OK;
+}
+
+static uint32_t new_plain(SimCall *k, uint32_t client, const SimWish *w, uint32_t *ret_handle) {
+        uint32_t status;
+        SimClient *c;
+        SimObject *o;
+
+        status = sim_call_client(k, client, &c);
+        if (status == RM_OK)
+                status = sim_object_new(c, w, &o);
+        if (status == RM_OK)
+                *ret_handle = o->handle;
+        return status;
+}
+
+/* The object stays when its parameters cannot be copied out (serverAllocApiCopyOut()): it is the client's, who has the handle
+ * if he chose it himself. */
+static uint32_t alloc_local(SimCall *k, uint32_t client, SimWish *w, uint64_t at, uint32_t *ret_handle) {
+        RmMemoryParams p;
+        uint32_t status;
+
+        if (at == 0)
+                return RM_ERR_INVALID_ARGUMENT;
+        if (k->caller->read(k->caller, at, &p, sizeof p) < 0)
+                return RM_ERR_INVALID_ADDRESS;
+        status = new_memory(k, client, w, &p, ret_handle);
+        if (status == RM_OK && k->caller->write(k->caller, at, &p, sizeof p) < 0)
+                return RM_ERR_INVALID_ADDRESS;
+        return status;
+}
+
+static uint32_t alloc_device(SimCall *k, uint32_t client, SimWish *w, uint64_t at, uint32_t *ret_handle) {
+        RmDeviceParams p;
+
+        if (at == 0) /* resservResourceFactory() */
+                return RM_ERR_INVALID_ARGUMENT;
+        if (k->caller->read(k->caller, at, &p, sizeof p) < 0)
+                return RM_ERR_INVALID_ADDRESS;
+        w->instance = p.device;
+        return new_plain(k, client, w, ret_handle);
+}
+
+static uint32_t alloc_subdevice(SimCall *k, uint32_t client, SimWish *w, uint64_t at, uint32_t *ret_handle) {
+        RmSubdeviceParams p = {0};
+
+        if (at != 0 && k->caller->read(k->caller, at, &p, sizeof p) < 0)
+                return RM_ERR_INVALID_ADDRESS;
+        w->instance = p.subdevice;
+        return new_plain(k, client, w, ret_handle);
+}
+
+/* A client's handle is what hRoot asks for. Its optional parameter is a handle that is not looked at. */
+static uint32_t alloc_root(SimCall *k, uint32_t wanted, uint32_t *ret_handle) {
+        SimProcess who = {k->caller->pid(k->caller), k->caller->uid};
+        SimClient *c;
+        uint32_t status = sim_client_new(k->file, wanted, who, &c);
+
+        if (status == RM_OK)
+                *ret_handle = c->handle;
+        return status;
+}
+
+static uint32_t alloc(SimCall *k, uint32_t client, SimWish *w, uint64_t at, uint32_t *ret_handle) {
+        switch (w->class_) {
+        case RM_CLASS_MEMORY_LOCAL:
+                return alloc_local(k, client, w, at, ret_handle);
+        case RM_CLASS_DEVICE:
+                return alloc_device(k, client, w, at, ret_handle);
+        case RM_CLASS_SUBDEVICE:
+                return alloc_subdevice(k, client, w, at, ret_handle);
+        default:
+                return new_plain(k, client, w, ret_handle);
+        }
+}
+
+int sim_call_alloc(SimCall *k, void *params, size_t n) {
+        RmAlloc *p = params; /* RmAllocRights begins in the same way */
+        uint32_t *status = n == sizeof(RmAllocRights) ? &((RmAllocRights *) params)->status : &p->status;
+        SimWish w = {.parent = p->parent, .handle = p->new, .class_ = p->class_};
+
+        if (k->file->kind != SIM_FILE_CTL && !is_event(p->class_))
+                return -EINVAL;
+        if (!is_root(p->class_)) {
+                *status = alloc(k, p->root, &w, p->params, &p->new);
+                return 0;
+        }
+        p->class_ = RM_CLASS_ROOT_CLIENT;
+        *status = alloc_root(k, p->root, &p->new);
+        return 0;
+}
+
+/* NVOS05_PARAMETERS: an object without parameters. */
+int sim_call_alloc_object(SimCall *k, void *params, size_t n) {
+        uint32_t *p = params; /* root, parent, new, class, status */
+        SimWish w = {.parent = p[1], .handle = p[2], .class_ = p[3]};
+
+        p[4] = is_root(w.class_) ? RM_ERR_INVALID_CLASS : alloc(k, p[0], &w, 0, &p[2]);
+        return 0;
+}
+
+/* ---- RM_ESC_ALLOC_MEMORY ---- */
+
+enum {
+        OS02_LOCATION_SHIFT = 8,
+        OS02_LOCATION_MASK = 15,
+        OS02_ALLOC_SHIFT = 16,
+        OS02_ALLOC_MASK = 3,
+        OS02_NONE = 1
+};
+
+static bool os02_is_none(const RmAllocMemory *p) {
+        return (p->flags >> OS02_ALLOC_SHIFT & OS02_ALLOC_MASK) == OS02_NONE;
+}
+
+static uint32_t alloc_os02(SimCall *k, SimWish *w, RmAllocMemory *p) {
+        const SimObject *o;
+        SimClient *c;
+        uint32_t status;
+
+        if (w->class_ == RM_CLASS_MEMORY_SYSTEM &&
+            ((p->flags >> OS02_LOCATION_SHIFT & OS02_LOCATION_MASK) != 0 || os02_is_none(p)))
+                return RM_ERR_INVALID_FLAGS;
+        if (w->class_ == CLASS_MEMORY_PRIVILEGED && !os02_is_none(p))
+                return RM_ERR_INVALID_FLAGS;
+        if (w->class_ != RM_CLASS_MEMORY_LOCAL)
+                return new_plain(k, p->root, w, &p->new);
+        /* No memory, in spite of its name: an object without any, and how much the card has. */
+        w->class_ = RM_CLASS_MEMORY_DYNAMIC;
+        status = new_plain(k, p->root, w, &p->new);
+        if (status != RM_OK || sim_call_client(k, p->root, &c) != RM_OK)
+                return status;
+        o = sim_object_find(c, p->new);
+        p->limit = k->file->sim->cards[o->card].bytes - 1;
+        return RM_OK;
+}
+
+/* rmapi_deprecated_allocmemory.c */
+int sim_call_alloc_memory(SimCall *k, void *params, size_t n) {
+        RmAllocMemory *p = params;
+        SimWish w = {.parent = p->parent, .handle = p->new, .class_ = p->class_};
+
+        switch (p->class_) {
+        case RM_CLASS_MEMORY_SYSTEM:
+        case RM_CLASS_MEMORY_DYNAMIC:
+        case RM_CLASS_MEMORY_LOCAL:
+        case CLASS_MEMORY_PRIVILEGED:
+        case CLASS_OS_DESCRIPTOR:
+                p->status = alloc_os02(k, &w, p);
+                return 0;
+        default:
+                p->status = RM_ERR_INVALID_CLASS;
+                return 0;
+        }
+}
+
+/* ---- RM_ESC_VID_HEAP_CONTROL: rmapi_deprecated_vidheapctrl.c ---- */
+
+static uint32_t heap_alloc(SimCall *k, RmHeap *p, RmMemoryParams *m) {
+        SimWish w = {.parent = p->parent,
+                     .handle = p->flags & RM_FLAG_HANDLE_GIVEN ? p->memory : 0,
+                     .class_ = RM_CLASS_MEMORY_LOCAL};
+
+        p->memory = w.handle;
+        p->total = p->free = 0;
+        if (m->flags & RM_FLAG_VIRTUAL)
+                w.class_ = RM_CLASS_MEMORY_VIRTUAL;
+        else if ((m->attr >> RM_ATTR_LOCATION_SHIFT & RM_ATTR_LOCATION_MASK) != RM_ATTR_LOCATION_VIDMEM)
+                w.class_ = RM_CLASS_MEMORY_SYSTEM;
+        if (w.class_ == RM_CLASS_MEMORY_LOCAL)
+                return new_memory(k, p->root, &w, m, &p->memory);
+        if (m->size == 0)
+                return RM_ERR_INVALID_ARGUMENT;
+        return owner_is_valid(m->owner) ? new_plain(k, p->root, &w, &p->memory) : RM_ERR_INVALID_OWNER;
+}
+
+static uint32_t heap_alloc_size(SimCall *k, RmHeap *p) {
+        RmMemoryParams m = {
+                .owner = p->owner, .type = p->type, .flags = p->flags, .attr = p->attr, .size = p->size};
+        uint32_t status = heap_alloc(k, p, &m);
+
+        p->attr = m.attr;
+        p->size = m.size;
+        p->partition_stride = 256;
+        return status;
+}
+
+static uint32_t heap_alloc_pitch(SimCall *k, RmHeapPitch *p) {
+        RmMemoryParams m = {.owner = p->owner,
+                            .type = p->type,
+                            .flags = p->flags,
+                            .attr = p->attr,
+                            .size = (uint64_t) p->height * (uint64_t) (int64_t) p->pitch};
+        uint32_t status = heap_alloc(k, (RmHeap *) p, &m);
+
+        p->attr = m.attr;
+        p->size = m.size;
+        p->partition_stride = 256;
+        return status;
+}
+
+static uint32_t heap_free(SimCall *k, const RmHeapFree *p) {
+        uint32_t status;
+        SimClient *c;
+        SimObject *o;
+
+        if (!(p->flags & 1))
+                return RM_ERR_INVALID_ARGUMENT;
+        status = sim_call_client(k, p->root, &c);
+        if (status != RM_OK)
+                return status;
+        o = sim_object_find(c, p->memory);
+        if (o == c->root)
+                sim_client_free(c);
+        else if (o)
+                sim_object_free(o);
+        return RM_OK;
+}
+
+static uint32_t heap_info(SimCall *k, RmHeapInfo *p) {
+        const SimObject *o;
+        const SimCard *card;
+        SimExtent largest;
+        SimClient *c;
+        uint32_t status;
+
+        status = sim_call_client(k, p->root, &c);
+        if (status != RM_OK)
+                return status;
+        o = sim_object_find(c, p->parent);
+        if (!o)
+                return RM_ERR_OBJECT_NOT_FOUND;
+        if (o->class_ != RM_CLASS_DEVICE)
+                return RM_ERR_INVALID_OBJECT_PARENT;
+        card = &k->file->sim->cards[o->card];
+        largest = sim_card_largest(card);
+        p->total = card->bytes - card->reserved;
+        p->free = sim_card_free(card);
+        p->base = card->reserved;
+        p->largest = largest.bytes;
+        p->largest_at = largest.start;
+        return RM_OK;
+}
+
+int sim_call_heap(SimCall *k, void *params, size_t n) {
+        RmHeap *p = params;
+
+        if (p->ivc > 0) {
+                p->status = RM_ERR_NOT_SUPPORTED;
+                return 0;
+        }
+        switch (p->function) {
+        case RM_HEAP_ALLOC_SIZE:
+        case RM_HEAP_ALLOC_SIZE_RANGE:
+                p->status = heap_alloc_size(k, p);
+                return 0;
+        case RM_HEAP_ALLOC_PITCH_HEIGHT:
+                p->status = heap_alloc_pitch(k, params);
+                return 0;
+        case RM_HEAP_FREE:
+                p->status = heap_free(k, params);
+                return 0;
+        case RM_HEAP_INFO:
+                p->status = heap_info(k, params);
+                return 0;
+        default:
+                p->status = RM_ERR_INVALID_ARGUMENT;
+                return 0;
+        }
+}

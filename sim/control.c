@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+
+#include "gpu/rm/query.h"
+#include "gpu/rm/travel.h"
+#include "sim/call.h"
+
+/* The controls that tell of cards, memory and processes. Each takes parameters of one size and goes to an object of one class;
+ * others are NOT_SUPPORTED. */
+
+typedef struct Control {
+        SimCall *call;
+        Sim *sim;
+        SimClient *client;
+        const SimObject *object;
+        SimCard *card; /* the object's, NULL when it is of none */
+} Control;
+
+/* ---- cards ---- */
+
+static uint32_t attached_ids(Control *k, void *params) {
+        RmAttachedIds *p = params;
+
+        for (uint32_t i = 0; i < RM_ATTACHED_MAX; i++)
+                p->gpus[i] = i < k->sim->n_cards ? sim_gpu_id(i) : RM_GPU_ID_NONE;
+        return RM_OK;
+}
+
+static uint32_t probed_ids(Control *k, void *params) {
+        RmProbedIds *p = params;
+
+        for (uint32_t i = 0; i < RM_ATTACHED_MAX; i++) {
+                p->gpus[i] = i < k->sim->n_cards ? sim_gpu_id(i) : RM_GPU_ID_NONE;
+                p->excluded[i] = RM_GPU_ID_NONE;
+                p->flags[i] = 0;
+        }
+        return RM_OK;
+}
+
+static bool has_device(const Sim *s, uint32_t card) {
+        for (const SimClient *c = s->clients; c; c = c->hh.next)
+                for (const SimObject *o = c->root->children; o; o = o->next)
+                        if (o->class_ == RM_CLASS_DEVICE && o->card == card)
+                                return true;
+        return false;
+}
+
+/* gpumgrGetGpuIdInfoV2() */
+static uint32_t id_info_v2(Control *k, void *params) {
+        RmIdInfoV2 *p = params;
+        uint32_t gpu = p->gpu;
+
+        for (uint32_t i = 0; i < k->sim->n_cards; i++)
+                if (sim_gpu_id(i) == gpu) {
+                        *p = (RmIdInfoV2){.gpu = gpu,
+                                          .flags = has_device(k->sim, i),
+                                          .device = i,
+                                          .board = gpu,
+                                          .instance = i,
+                                          .numa = -1};
+                        return RM_OK;
+                }
+        return RM_ERR_INVALID_ARGUMENT;
+}
+
+static uint32_t id_info(Control *k, void *params) {
+        RmIdInfo *p = params;
+        RmIdInfoV2 v2 = {.gpu = p->gpu};
+        uint32_t status = id_info_v2(k, &v2);
+
+        if (status == RM_OK)
+                *p = (RmIdInfo){.gpu = v2.gpu,
+                                .flags = v2.flags,
+                                .device = v2.device,
+                                .subdevice = v2.subdevice,
+                                .name = p->name,
+                                .sli = v2.sli,
+                                .board = v2.board,
+                                .instance = v2.instance,
+                                .numa = v2.numa};
+        return status;
+}
+
+/* subdeviceCtrlCmdGpuGetGidInfo(), gpuGetGidInfo() */
+static uint32_t gid_info(Control *k, void *params) {
+        enum { TYPE_SHA256 = 4, MODE_MASK = 7 << 3 };
+        RmGidInfo *p = params;
+
+        if (p->flags & MODE_MASK)
+                return RM_ERR_INVALID_PARAMETER;
+        if (p->flags & TYPE_SHA256)
+                return RM_ERR_INVALID_FLAGS;
+        if ((p->flags & RM_GID_FORMAT_MASK) == RM_GID_BINARY) {
+                sim_uuid_bytes(k->card, p->data);
+                p->length = 16;
+                return RM_OK;
+        }
+        p->length = (uint32_t) strlen(k->card->about.uuid) + 1;
+        memcpy(p->data, k->card->about.uuid, p->length);
+        return RM_OK;
+}
+
+static uint32_t name_string(Control *k, void *params) {
+        RmNameString *p = params;
+        size_t len = strlen(k->card->about.model);
+
+        memset(p->name, 0, sizeof p->name);
+        memcpy(p->name, k->card->about.model, len < sizeof p->name ? len : sizeof p->name - 1);
+        return RM_OK;
+}
+
+static uint32_t ctx_buffer_size(Control *k, void *params) {
+        RmCtxBufferSize *p = params;
+        const SimObject *o = sim_object_find(k->client, p->channel);
+
+        if (!o || (o->class_ != RM_CLASS_CHANNEL_GROUP && !rm_class_is_channel(o->class_)))
+                return RM_ERR_INVALID_CHANNEL;
+        p->bytes = SIM_GROUP_BYTES;
+        return RM_OK;
+}
+
+/* ---- memory ---- */
+
+/* kern_mem_sys_ctrl.c, in KiB. What is no size is 0; an index that nobody knows stays as it came. */
+static void fb_entry(const SimCard *c, RmFbEntry *e) {
+        uint64_t bytes = 0;
+
+        switch (e->index) {
+        case RM_FB_RAM_SIZE:
+        case RM_FB_TOTAL_RAM_SIZE:
+                bytes = c->bytes;
+                break;
+        case RM_FB_HEAP_SIZE:
+        case RM_FB_MAPPABLE_HEAP_SIZE:
+        case RM_FB_USABLE_RAM_SIZE:
+                bytes = c->bytes - c->reserved;
+                break;
+        case RM_FB_HEAP_FREE:
+                bytes = sim_card_free(c);
+                break;
+        case RM_FB_HEAP_BASE:
+        case RM_FB_HEAP_START:
+                bytes = c->reserved;
+                break;
+        case RM_FB_LARGEST_FREE_REGION:
+                bytes = sim_card_largest(c).bytes;
+                break;
+        case RM_FB_LARGEST_FREE_REGION_BASE:
+                bytes = sim_card_largest(c).start;
+                break;
+        default:
+                if (e->index > RM_FB_INDEX_MAX)
+                        return;
+        }
+        e->data = bytes >> 10 <= UINT32_MAX ? (uint32_t) (bytes >> 10) : UINT32_MAX;
+}
+
+static uint32_t fb_info_v2(Control *k, void *params) {
+        RmFbInfoV2 *p = params;
+
+        if (p->n == 0 || p->n > RM_FB_LIST_MAX)
+                return RM_ERR_INVALID_ARGUMENT;
+        for (uint32_t i = 0; i < p->n; i++)
+                fb_entry(k->card, &p->list[i]);
+        return RM_OK;
+}
+
+/* rmapi_deprecated_control.c turns it into the other one. */
+static uint32_t fb_info(Control *k, void *params) {
+        const RmFbInfo *p = params;
+        SimCaller *c = k->call->caller;
+        RmFbInfoV2 v2 = {.n = p->n};
+        uint32_t status;
+
+        if (p->n > RM_FB_LIST_MAX)
+                return RM_ERR_INSUFFICIENT_RESOURCES;
+        if (p->n == 0)
+                return RM_ERR_INVALID_ARGUMENT;
+        if (c->read(c, p->list, v2.list, p->n * sizeof *v2.list) < 0)
+                return RM_ERR_INVALID_ADDRESS;
+        status = fb_info_v2(k, &v2);
+        if (status == RM_OK && c->write(c, p->list, v2.list, p->n * sizeof *v2.list) < 0)
+                return RM_ERR_INVALID_ADDRESS;
+        return status;
+}
+
+static uint32_t fb_region_info(Control *k, void *params) {
+        RmFbRegions *p = params;
+
+        *p = (RmFbRegions){.n = 1};
+        p->regions[0] = (RmFbRegion){.base = k->card->reserved,
+                                     .limit = k->card->bytes - 1,
+                                     .performance = 100,
+                                     .compressed = 1,
+                                     .iso = 1};
+        if (k->card->reserved == 0)
+                return RM_OK;
+        p->regions[p->n++] = (RmFbRegion){.limit = k->card->reserved - 1, .reserved = k->card->reserved};
+        return RM_OK;
+}
+
+/* ---- processes: gpu_rmapi.c ---- */
+
+static bool has_object(const SimClient *c, uint32_t card, uint32_t class_) {
+        for (const SimObject *o = c->objects; o; o = o->hh.next)
+                if (o->card == card && o->class_ == class_)
+                        return true;
+        return false;
+}
+
+static bool is_saved(const RmPids *p, uint32_t pid) {
+        for (uint32_t i = 0; i < p->n; i++)
+                if (p->pids[i] == pid)
+                        return true;
+        return false;
+}
+
+static uint32_t pids(Control *k, void *params) {
+        SimCaller *caller = k->call->caller;
+        RmPids *p = params;
+
+        if (p->type > 1)
+                return RM_ERR_INVALID_ARGUMENT;
+        p->n = 0;
+        if (p->type != RM_PIDS_BY_CLASS) /* guests of a virtual card: there are none */
+                return RM_OK;
+        for (const SimClient *c = k->sim->clients; c && p->n < RM_PIDS_MAX; c = c->hh.next) {
+                uint32_t seen;
+
+                if (!has_object(c, k->object->card, p->id))
+                        continue;
+                seen = caller->pid_seen(caller, c->pid);
+                if (seen != 0 && !is_saved(p, seen))
+                        p->pids[p->n++] = seen;
+        }
+        return RM_OK;
+}
+
+/* _gpuCollectMemInfo() */
+static void collect(const SimClient *c, uint32_t card, RmPidInfo *p) {
+        for (const SimObject *o = c->objects; o; o = o->hh.next) {
+                if (o->card != card || o->class_ != RM_CLASS_MEMORY_LOCAL)
+                        continue;
+                if (o->block->refs == 1)
+                        p->exclusive += o->block->bytes;
+                else if (o->owner)
+                        p->shared_owned += o->block->bytes;
+                else
+                        p->shared_duped += o->block->bytes;
+        }
+}
+
+static void pid_info_entry(Control *k, RmPidInfo *p) {
+        *p = (RmPidInfo){
+                .pid = p->pid, .index = p->index, .compute_instance = UINT32_MAX, .gpu_instance = UINT32_MAX};
+        if (p->index != RM_PID_INFO_VIDMEM || p->pid == 0) {
+                p->result = RM_ERR_INVALID_ARGUMENT;
+                return;
+        }
+        for (const SimClient *c = k->sim->clients; c; c = c->hh.next)
+                if (c->seen == p->pid)
+                        collect(c, k->object->card, p);
+}
+
+static uint32_t pid_info(Control *k, void *params) {
+        SimCaller *caller = k->call->caller;
+        RmPidInfos *p = params;
+
+        if (p->n == 0 || p->n > RM_PID_INFO_MAX)
+                return RM_ERR_INVALID_ARGUMENT;
+        for (SimClient *c = k->sim->clients; c; c = c->hh.next)
+                c->seen = caller->pid_seen(caller, c->pid);
+        for (uint32_t i = 0; i < p->n; i++)
+                pid_info_entry(k, &p->list[i]);
+        return RM_OK;
+}
+
+/* ---- memory objects ---- */
+
+static void surface_entry(const Control *k, RmFbEntry *e) {
+        uint64_t bytes = k->object->block ? k->object->block->bytes : 0;
+
+        if (e->index == RM_SURFACE_SIZE_LO)
+                e->data = (uint32_t) bytes;
+        else if (e->index == RM_SURFACE_SIZE_HI)
+                e->data = (uint32_t) (bytes >> 32);
+        else if (e->index == RM_SURFACE_PLACE)
+                e->data = RM_PLACE_CARD;
+        else
+                e->data = 0;
+}
+
+/* memCtrlCmdGetSurfaceInfoLvm(): a list at a pointer, as long as it is said to be. */
+static uint32_t surface_info(Control *k, void *params) {
+        const RmSurfaceInfo *p = params;
+        SimCaller *caller = k->call->caller;
+        RmFbEntry entry;
+
+        for (uint32_t i = 0; i < p->n; i++) {
+                uint64_t at = p->list + i * sizeof entry;
+
+                if (i >= RM_FB_LIST_MAX || caller->read(caller, at, &entry, sizeof entry) < 0)
+                        return RM_ERR_INVALID_ADDRESS;
+                surface_entry(k, &entry);
+                if (caller->write(caller, at, &entry, sizeof entry) < 0)
+                        return RM_ERR_INVALID_ADDRESS;
+        }
+        return RM_OK;
+}
+
+/* ---- which is which ---- */
+
+static const struct {
+        uint32_t cmd, class_;
+        uint32_t size;
+        uint32_t (*run)(Control *k, void *params);
+} controls[] = {
+        {RM_CTRL_ATTACHED_IDS, RM_CLASS_ROOT_CLIENT, sizeof(RmAttachedIds), attached_ids},
+        {RM_CTRL_PROBED_IDS, RM_CLASS_ROOT_CLIENT, sizeof(RmProbedIds), probed_ids},
+        {RM_CTRL_ID_INFO, RM_CLASS_ROOT_CLIENT, sizeof(RmIdInfo), id_info},
+        {RM_CTRL_ID_INFO_V2, RM_CLASS_ROOT_CLIENT, sizeof(RmIdInfoV2), id_info_v2},
+        {RM_CTRL_NAME_STRING, RM_CLASS_SUBDEVICE, sizeof(RmNameString), name_string},
+        {RM_CTRL_GID_INFO, RM_CLASS_SUBDEVICE, sizeof(RmGidInfo), gid_info},
+        {RM_CTRL_PIDS, RM_CLASS_SUBDEVICE, sizeof(RmPids), pids},
+        {RM_CTRL_PID_INFO, RM_CLASS_SUBDEVICE, sizeof(RmPidInfos), pid_info},
+        {RM_CTRL_CTX_BUFFER_SIZE, RM_CLASS_SUBDEVICE, sizeof(RmCtxBufferSize), ctx_buffer_size},
+        {RM_CTRL_FB_INFO, RM_CLASS_SUBDEVICE, sizeof(RmFbInfo), fb_info},
+        {RM_CTRL_FB_INFO_V2, RM_CLASS_SUBDEVICE, sizeof(RmFbInfoV2), fb_info_v2},
+        {RM_CTRL_FB_REGION_INFO, RM_CLASS_SUBDEVICE, sizeof(RmFbRegions), fb_region_info},
+        {RM_CTRL_SURFACE_INFO, RM_CLASS_MEMORY_LOCAL, sizeof(RmSurfaceInfo), surface_info},
+};
+
+enum { CONTROLS = sizeof controls / sizeof *controls, PARAMS_MAX = sizeof(RmPidInfos) };
+
+static size_t find(uint32_t cmd) {
+        size_t i = 0;
+
+        while (i < CONTROLS && controls[i].cmd != cmd)
+                i++;
+        return i;
+}
+
+static uint32_t execute(SimCall *k, const RmControl *p, size_t which) {
+        _Alignas(8) uint8_t params[PARAMS_MAX];
+        Control control = {.call = k, .sim = k->file->sim};
+        uint32_t status;
+
+        status = sim_call_client(k, p->client, &control.client);
+        if (status != RM_OK)
+                return status;
+        control.object = sim_object_find(control.client, p->object);
+        if (!control.object)
+                return RM_ERR_OBJECT_NOT_FOUND;
+        if (which == CONTROLS || control.object->class_ != controls[which].class_)
+                return RM_ERR_NOT_SUPPORTED;
+        if (control.object->card < control.sim->n_cards)
+                control.card = &control.sim->cards[control.object->card];
+        if (k->caller->read(k->caller, p->params, params, controls[which].size) < 0)
+                return RM_ERR_INVALID_ADDRESS;
+        status = controls[which].run(&control, params);
+        if (status == RM_OK && k->caller->write(k->caller, p->params, params, controls[which].size) < 0)
+                return RM_ERR_INVALID_ADDRESS;
+        return status;
+}
+
+/* _rmapiRmControl() in control.c. A command without category and index does nothing, and does it to anybody. */
+int sim_call_control(SimCall *k, void *params, size_t n) {
+        RmControl *p = params;
+        size_t which = find(p->cmd);
+
+        if ((p->cmd & 0x3FFF) == 0)
+                p->status = RM_OK;
+        else if (!sim_client_find(k->file->sim, p->client))
+                p->status = RM_ERR_INVALID_CLIENT;
+        else if (sim_call_travels(p->cmd))
+                p->status = sim_call_travel(k, p);
+        else if ((p->params_size != 0) != (p->params != 0) ||
+                 (which < CONTROLS && p->params_size != controls[which].size))
+                p->status = RM_ERR_INVALID_ARGUMENT;
+        else
+                p->status = execute(k, p, which);
+        return 0;
+}

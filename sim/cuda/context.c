@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "gpu/rm/uvm.h"
+#include "sim/cuda/array.h"
+#include "sim/cuda/memory.h"
+#include "sim/cuda/module.h"
+#include "sim/cuda/pool.h"
+#include "sim/cuda/state.h"
+#include "sim/cuda/timeline.h"
+
+enum { DEPTH = 64 }; /* of a thread's stack of contexts */
+
+static __thread CUcontext stack[DEPTH];
+static __thread unsigned depth;
+
+/* --- the driver's objects --------------------------------------------------------------------------------------- */
+
+enum {
+        CLASS_CHANNEL = 0xC36F, /* VOLTA_CHANNEL_GPFIFO_A */
+        CLASS_COMPUTE = 0xC3C0, /* VOLTA_COMPUTE_A */
+};
+
+static uint32_t register_card(Device *device) {
+        UvmRegisterGpu p = {.ctl = state.driver.ctl, .client = state.driver.client};
+
+        if (device->registered || state.uvm < 0)
+                return RM_OK;
+        memcpy(p.uuid, device->card->uuid_bytes, sizeof p.uuid);
+        if (ioctl(state.uvm, (unsigned long) UVM_REGISTER_GPU_CMD, &p) < 0)
+                return DRIVER_E_FILE;
+        device->registered = p.status == RM_OK;
+        return p.status;
+}
+
+/* What the real one sets up costs memory twice: what it asks for (the parts), and what the driver keeps for the group. */
+static uint32_t make_objects(CUcontext c) {
+        Driver *d = &state.driver;
+        const DriverCard *card = c->device->card;
+        uint32_t compute, status = driver_alloc(d, card->device, RM_CLASS_VASPACE, NULL, 0, &c->space);
+
+        if (status == RM_OK)
+                status = register_card(c->device);
+        if (status == RM_OK)
+                status = driver_alloc(d, card->device, RM_CLASS_CHANNEL_GROUP, NULL, 0, &c->group);
+        if (status == RM_OK)
+                status = driver_alloc(d, c->group, CLASS_CHANNEL, NULL, 0, &c->channel);
+        if (status == RM_OK)
+                status = driver_alloc(d, c->channel, CLASS_COMPUTE, NULL, 0, &compute);
+        return status;
+}
+
+/* A half, a quarter, an eighth and the rest, in whole granules. */
+static uint32_t take_memory(CUcontext c) {
+        DriverMemory memory = {0};
+        uint32_t status = driver_memory(&state.driver, c->device->card, &memory);
+        uint64_t all = memory.total / 16 < CONTEXT_BYTES ? memory.total / 16 : CONTEXT_BYTES;
+        uint64_t rest = all / GRANULE;
+
+        for (size_t i = 0; i < CONTEXT_PARTS && rest > 0 && status == RM_OK; i++) {
+                uint64_t part = i + 1 < CONTEXT_PARTS && rest > 1 ? rest / 2 : rest, bytes = part * GRANULE;
+
+                status = driver_alloc_memory(&state.driver, c->device->card, &bytes, &c->parts[i]);
+                rest -= part;
+        }
+        return status;
+}
+
+static void free_objects(CUcontext c) {
+        for (size_t i = 0; i < CONTEXT_PARTS; i++)
+                if (c->parts[i] != 0)
+                        (void) driver_free(&state.driver, c->parts[i]);
+        if (c->group != 0)
+                (void) driver_free(&state.driver, c->group);
+        if (c->space != 0)
+                (void) driver_free(&state.driver, c->space);
+        memset(c->parts, 0, sizeof c->parts);
+        c->group = c->space = 0;
+}
+
+/* --- contexts --------------------------------------------------------------------------------------------------- */
+
+static const size_t default_limits[CU_LIMIT_MAX] = {1024, 1 << 20, 8 << 20, 2, 2048, 128, 0, 0, 0, 0};
+
+static CUresult furnish(CUcontext c) {
+        uint32_t status = make_objects(c);
+        CUresult r;
+
+        if (status == RM_OK)
+                status = take_memory(c);
+        if (status == RM_ERR_NO_MEMORY) { /* what was kept for later use may be enough */
+                free_objects(c);
+                memory_reclaim(c->device);
+                status = make_objects(c);
+                if (status == RM_OK)
+                        status = take_memory(c);
+        }
+        r = from_status(status);
+        if (r == CUDA_SUCCESS)
+                r = timeline_open(c);
+        if (r == CUDA_SUCCESS && !(c->legacy = stream_new(c, CU_STREAM_DEFAULT, 0))) {
+                timeline_close(c);
+                r = CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        if (r != CUDA_SUCCESS)
+                free_objects(c);
+        return r;
+}
+
+CUresult context_new(Device *device, unsigned flags, CUcontext *ret) {
+        CUcontext c = calloc(1, sizeof *c);
+        CUresult r;
+
+        if (!c)
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        *c = (CUctx_st){.device = device, .flags = flags, .api_version = 3020, .id = ++state.next_id};
+        memcpy(c->limits, default_limits, sizeof c->limits);
+        c->heap = calloc(1, sizeof *c->heap);
+        r = c->heap ? furnish(c) : CUDA_ERROR_OUT_OF_MEMORY;
+        if (r != CUDA_SUCCESS) {
+                free(c->heap);
+                free(c);
+                return r;
+        }
+        c->heap->device = device;
+        c->alive = true;
+        c->next = state.contexts;
+        state.contexts = c;
+        *ret = c;
+        return CUDA_SUCCESS;
+}
+
+static bool is_last_of_device(CUcontext gone) {
+        for (CUcontext c = state.contexts; c; c = c->next)
+                if (c->alive && c != gone && c->device == gone->device)
+                        return false;
+        return true;
+}
+
+void context_end(CUcontext c) {
+        if (!c->alive)
+                return;
+        c->alive = false;
+        modules_end_context(c);
+        streams_end_context(c);
+        range_end_context(c);
+        arrays_end_context(c);
+        heap_done(c->heap);
+        if (is_last_of_device(c)) { /* what is kept would help nobody any more */
+                graph_memory_end_device(c->device);
+                memory_reclaim(c->device);
+        }
+        free(c->heap);
+        c->heap = NULL;
+        timeline_close(c);
+        free_objects(c);
+        c->fault = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+CUresult context_check(CUcontext c) {
+        for (CUcontext known = state.contexts; known; known = known->next)
+                if (known == c)
+                        return c->alive ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+        return CUDA_ERROR_INVALID_CONTEXT;
+}
+
+/* --- the calling thread's --------------------------------------------------------------------------------------- */
+
+static CUcontext current(void) {
+        return depth > 0 ? stack[depth - 1] : NULL;
+}
+
+CUresult context_enter(CUcontext *ret) {
+        CUresult r = state_check();
+        CUcontext c = current();
+
+        if (r != CUDA_SUCCESS)
+                return r;
+        if (!c)
+                return CUDA_ERROR_INVALID_CONTEXT;
+        if (!c->alive)
+                return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+        *ret = c;
+        return c->fault;
+}
+
+void context_push(CUcontext c) {
+        if (depth < DEPTH)
+                stack[depth++] = c;
+}
+
+static void set_current(CUcontext c) {
+        if (!c) {
+                depth -= depth > 0 ? 1 : 0;
+                return;
+        }
+        if (depth == 0)
+                depth = 1;
+        stack[depth - 1] = c;
+}
+
+static void pop_if_current(CUcontext c) {
+        if (current() == c)
+                depth--;
+}
+
+/* --- exported: contexts ----------------------------------------------------------------------------------------- */
+
+static CUresult create(CUcontext *ret, unsigned flags, CUdevice device, unsigned api) {
+        Device *d;
+        CUresult r = state_device(device, &d);
+
+        if (r != CUDA_SUCCESS)
+                return r;
+        if (!ret || flags & ~(unsigned) CU_CTX_FLAGS_MASK)
+                return CUDA_ERROR_INVALID_VALUE;
+        r = context_new(d, flags, ret);
+        if (r != CUDA_SUCCESS)
+                return r;
+        (*ret)->api_version = api;
+        context_push(*ret);
+        return CUDA_SUCCESS;
+}
+
+CUDA_API CUresult cuCtxCreate(CUcontext *ret, unsigned flags, CUdevice device) {
+        LOCKED;
+
+        return create(ret, flags, device, 3010);
+}
+
+CUDA_API CUresult cuCtxCreate_v2(CUcontext *ret, unsigned flags, CUdevice device) {
+        LOCKED;
+
+        return create(ret, flags, device, 3020);
+}
+
+CUDA_API CUresult cuCtxCreate_v3(CUcontext *ret, void *affinity, int n, unsigned flags, CUdevice device) {
+        LOCKED;
+
+        return n != 0 ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY : create(ret, flags, device, 3020);
+}
+
+CUDA_API CUresult cuCtxCreate_v4(CUcontext *ret, const CUctxCreateParams *params, unsigned flags,
+                                 CUdevice device) {
+        LOCKED;
+
+        if (params && (params->numExecAffinityParams != 0 || params->cigParams))
+                return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+        return create(ret, flags, device, 3020);
+}
+
+static CUresult destroy(CUcontext c) {
+        CUresult r = state_check();
+
+        if (r == CUDA_SUCCESS)
+                r = context_check(c);
+        if (r != CUDA_SUCCESS)
+                return r;
+        if (c->device->primary == c)
+                return CUDA_ERROR_INVALID_CONTEXT;
+        (void) context_wait(c);
+        context_end(c);
+        pop_if_current(c);
+        return CUDA_SUCCESS;
+}
+
+CUDA_API CUresult cuCtxDestroy_v2(CUcontext c) {
+        LOCKED;
+
+        return destroy(c);
+}
+
+CUDA_API CUresult cuCtxDestroy(CUcontext c) {
+        LOCKED;
+
+        return destroy(c);
+}
+
+CUDA_API CUresult cuCtxDetach(CUcontext c) {
+        LOCKED;
+
+        return destroy(c);
+}
+
+CUDA_API CUresult cuCtxPushCurrent_v2(CUcontext c) {
+        LOCKED;
+        CUresult r = state_check();
+
+        if (r == CUDA_SUCCESS)
+                r = context_check(c);
+        if (r == CUDA_SUCCESS)
+                context_push(c);
+        return r;
+}
+
+CUDA_API CUresult cuCtxPopCurrent_v2(CUcontext *ret) {
+        LOCKED;
+        CUresult r = state_check();
+
+        if (r != CUDA_SUCCESS)
+                return r;
+        if (depth == 0)
+                return CUDA_ERROR_INVALID_CONTEXT;
+        depth--;
+        if (ret)
+                *ret = stack[depth];
+        return CUDA_SUCCESS;
+}
+
+CUDA_API CUresult cuCtxSetCurrent(CUcontext c) {
+        LOCKED;
+        CUresult r = state_check();
+
+        if (r == CUDA_SUCCESS && c)
+                r = context_check(c);
+        if (r == CUDA_SUCCESS)
+                set_current(c);
+        return r;
+}
+
+CUDA_API CUresult cuCtxGetCurrent(CUcontext *ret) {
+        LOCKED;
+        CUresult r = state_check();
+
+        if (r == CUDA_SUCCESS)
+                *ret = current();
+        return r;
+}
+
+/* --- exported: primary contexts --------------------------------------------------------------------------------- */
+
+CUDA_API CUresult cuDevicePrimaryCtxRetain(CUcontext *ret, CUdevice device) {
+        LOCKED;
+        Device *d;
+        CUresult r = state_device(device, &d);
+
+        if (r != CUDA_SUCCESS)
+                return r;
+        if (!d->primary)
+                r = context_new(d, d->primary_flags, &d->primary);
+        if (r != CUDA_SUCCESS)
+                return r;
+        d->primary_users++;
+        *ret = d->primary;
+        return CUDA_SUCCESS;
+}
+
+static void end_primary(Device *d) {
+        CUcontext c = d->primary;
+
+        if (!c)
+                return;
+        (void) context_wait(c);
+        d->primary = NULL;
+        d->primary_users = 0;
+        context_end(c);
+}
+
+CUDA_API CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+        LOCKED;
+        Device *d;
+        CUresult r = state_device(device, &d);
+
+        if (r != CUDA_SUCCESS)
+                return r;
+        if (d->primary_users == 0)
+                return CUDA_ERROR_INVALID_CONTEXT;
+        if (d->primary_users == 1)
+                end_primary(d);
+        else
+                d->primary_users--;
+        return CUDA_SUCCESS;
+}
+
+CUDA_API CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
+        LOCKED;
+        Device *d;
+        CUresult r = state_device(device, &d);
+
+        if (r == CUDA_SUCCESS)
+                end_primary(d);
+        return r;
+}
+
+CUDA_API CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags) {
+        LOCKED;
+        Device *d;
+        CUresult r = state_device(device, &d);
+
+        if (r != CUDA_SUCCESS)
+                return r;
+        if (flags & ~(unsigned) CU_CTX_FLAGS_MASK)
+                return CUDA_ERROR_INVALID_VALUE;
+        d->primary_flags = flags;
+        if (d->primary)
+                d->primary->flags = flags;
+        return CUDA_SUCCESS;
+}
+
+CUDA_API CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active) {
+        LOCKED;
+        Device *d;
+        CUresult r = state_device(device, &d);
+
+        if (r != CUDA_SUCCESS)
+                return r;
+        *flags = d->primary_flags;
+        *active = d->primary ? 1 : 0;
+        return CUDA_SUCCESS;
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/user/driver.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "gpu/rm/query.h"
+
+enum { FIRST_HANDLE = 0x5C000001 }; /* what the real libcuda begins with */
+
+/* --- files ------------------------------------------------------------------------------------------------------ */
+
+int driver_open_file(const char *name) {
+        const char *dir = secure_getenv("ALIQUOT_SIM_DIR");
+        char path[4096];
+        int n = snprintf(path, sizeof path, "%s/%s", dir && dir[0] != '\0' ? dir : "/dev", name);
+
+        if (n < 0 || (size_t) n >= sizeof path) {
+                errno = ENAMETOOLONG;
+                return -1;
+        }
+        return open(path, O_RDWR | O_CLOEXEC);
+}
+
+/* The file's own word: 0, or -1 with errno. */
+static int call(int fd, uint32_t nr, void *params, size_t size) {
+        int r;
+
+        do
+                r = ioctl(fd, (unsigned long) RM_IOCTL(nr, size), params);
+        while (r < 0 && errno == EINTR);
+        return r;
+}
+
+/* --- objects ---------------------------------------------------------------------------------------------------- */
+
+uint32_t driver_alloc(Driver *d, uint32_t parent, uint32_t class, void *params, uint32_t size,
+                      uint32_t *ret) {
+        RmAllocRights p = {.root = d->client,
+                           .parent = parent,
+                           .new = class == RM_CLASS_ROOT_CLIENT ? 0 : d->next++,
+                           .class_ = class,
+                           .params = (uint64_t) (uintptr_t) params,
+                           .params_size = size};
+
+        if (call(d->ctl, RM_ESC_ALLOC, &p, sizeof p) < 0)
+                return DRIVER_E_FILE;
+        if (p.status == RM_OK)
+                *ret = p.new;
+        return p.status;
+}
+
+uint32_t driver_free(const Driver *d, uint32_t object) {
+        RmFree p = {.root = d->client, .parent = 0, .old = object};
+
+        return call(d->ctl, RM_ESC_FREE, &p, sizeof p) < 0 ? DRIVER_E_FILE : p.status;
+}
+
+uint32_t driver_control(const Driver *d, uint32_t object, uint32_t cmd, void *params, uint32_t size) {
+        RmControl p = {.client = d->client,
+                       .object = object,
+                       .cmd = cmd,
+                       .params = (uint64_t) (uintptr_t) params,
+                       .params_size = size};
+
+        return call(d->ctl, RM_ESC_CONTROL, &p, sizeof p) < 0 ? DRIVER_E_FILE : p.status;
+}
+
+uint32_t driver_dup(Driver *d, uint32_t parent, uint32_t client, uint32_t object, uint32_t *ret) {
+        RmDup p = {.client = d->client,
+                   .parent = parent,
+                   .object = d->next++,
+                   .source_client = client,
+                   .source_object = object};
+
+        if (call(d->ctl, RM_ESC_DUP_OBJECT, &p, sizeof p) < 0)
+                return DRIVER_E_FILE;
+        if (p.status == RM_OK)
+                *ret = p.object;
+        return p.status;
+}
+
+/* --- memory ----------------------------------------------------------------------------------------------------- */
+
+uint32_t driver_alloc_memory(Driver *d, const DriverCard *card, uint64_t *size, uint32_t *ret) {
+        RmMemoryParams m = {.owner = d->client, .size = *size, .alignment = 0x10000};
+        uint32_t status = driver_alloc(d, card->device, RM_CLASS_MEMORY_LOCAL, &m, sizeof m, ret);
+
+        if (status == RM_OK && m.size >= *size)
+                *size = m.size;
+        return status;
+}
+
+/* The real libraries ask for these; who rewrites the answers rewrites all of them. */
+uint32_t driver_memory(const Driver *d, const DriverCard *card, DriverMemory *ret) {
+        RmFbInfoV2 p = {.n = 3,
+                        .list = {{RM_FB_TOTAL_RAM_SIZE, 0}, {RM_FB_HEAP_SIZE, 0}, {RM_FB_HEAP_FREE, 0}}};
+        uint32_t status = driver_control(d, card->subdevice, RM_CTRL_FB_INFO_V2, &p, sizeof p);
+
+        if (status != RM_OK)
+                return status;
+        ret->total = (uint64_t) p.list[0].data << 10;
+        ret->free = (uint64_t) p.list[2].data << 10;
+        ret->reserved =
+                p.list[0].data > p.list[1].data ? (uint64_t) (p.list[0].data - p.list[1].data) << 10 : 0;
+        ret->used = ret->total > ret->free + ret->reserved ? ret->total - ret->free - ret->reserved : 0;
+        return RM_OK;
+}
+
+/* --- cards ------------------------------------------------------------------------------------------------------ */
+
+static void close_card(DriverCard *c) {
+        if (c->fd >= 0)
+                (void) close(c->fd);
+        c->fd = -1;
+}
+
+static int hex_digit(char c) {
+        if (c >= '0' && c <= '9')
+                return c - '0';
+        return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* "GPU-" and 32 digits with dashes between them. */
+static void take_uuid(DriverCard *c, const RmGidInfo *gid) {
+        size_t n = 0, length = strnlen((const char *) gid->data, sizeof gid->data);
+        const char *text = (const char *) gid->data;
+
+        if (length >= sizeof c->uuid)
+                length = sizeof c->uuid - 1;
+        memcpy(c->uuid, text, length);
+        for (size_t i = 4; i < length && n < 2 * sizeof c->uuid_bytes; i++) {
+                int digit = hex_digit(text[i]);
+
+                if (digit >= 0) {
+                        c->uuid_bytes[n / 2] = (uint8_t) (c->uuid_bytes[n / 2] << 4 | digit);
+                        n++;
+                }
+        }
+}
+
+/* Drivers before 595 have the name in 16-bit letters, too, and want all of the room for it. Without a name it is a card all the same. */
+static void take_name(const Driver *d, DriverCard *c) {
+        union {
+                RmNameString name;
+                uint8_t older[132];
+        } p = {.older = {0}};
+        uint32_t status = driver_control(d, c->subdevice, RM_CTRL_NAME_STRING, &p.name, sizeof p.name);
+
+        if (status != RM_OK)
+                status = driver_control(d, c->subdevice, RM_CTRL_NAME_STRING, &p, sizeof p.older);
+        if (status == RM_OK)
+                memcpy(c->name, p.name.name, strnlen((const char *) p.name.name, sizeof c->name - 1));
+}
+
+static uint32_t describe(Driver *d, DriverCard *c) {
+        RmGidInfo gid = {.flags = RM_GID_ASCII};
+        uint32_t status = driver_control(d, c->subdevice, RM_CTRL_GID_INFO, &gid, sizeof gid);
+
+        if (status != RM_OK)
+                return status;
+        take_uuid(c, &gid);
+        take_name(d, c);
+        return RM_OK;
+}
+
+static uint32_t make_objects(Driver *d, DriverCard *c) {
+        RmDeviceParams device = {.device = c->instance};
+        RmSubdeviceParams subdevice = {.subdevice = 0};
+        uint32_t status = driver_alloc(d, d->client, RM_CLASS_DEVICE, &device, sizeof device, &c->device);
+
+        if (status == RM_OK)
+                status = driver_alloc(d, c->device, RM_CLASS_SUBDEVICE, &subdevice, sizeof subdevice,
+                                      &c->subdevice);
+        if (status == RM_OK)
+                status = describe(d, c);
+        return status;
+}
+
+/* The minor number is what the driver says; where it says nothing, files are numbered as the cards are. */
+static uint32_t minor_of(const Driver *d, uint32_t gpu, uint32_t otherwise) {
+        RmCardInfo cards[DRIVER_CARDS] = {{.valid = 0}};
+
+        if (call(d->ctl, RM_ESC_CARD_INFO, cards, sizeof cards) < 0)
+                return otherwise;
+        for (size_t i = 0; i < DRIVER_CARDS; i++)
+                if (cards[i].valid && cards[i].gpu == gpu)
+                        return cards[i].minor;
+        return otherwise;
+}
+
+/* A card that cannot be opened or asked is left out: a container has the files of some cards only. */
+static void add_card(Driver *d, uint32_t gpu) {
+        DriverCard *c = &d->cards[d->n];
+        RmIdInfoV2 id = {.gpu = gpu};
+        char name[32];
+
+        if (driver_control(d, d->client, RM_CTRL_ID_INFO_V2, &id, sizeof id) != RM_OK)
+                return;
+        *c = (DriverCard){.fd = -1, .gpu = gpu, .instance = id.device};
+        c->minor = minor_of(d, gpu, id.device);
+        (void) snprintf(name, sizeof name, "nvidia%u", c->minor);
+        c->fd = driver_open_file(name);
+        if (c->fd >= 0) /* it belongs to our client; a driver that does not want to know gets along without */
+                (void) call(c->fd, RM_ESC_REGISTER_FD, &(RmRegisterFd){.ctl = d->ctl}, sizeof(RmRegisterFd));
+        if (c->fd >= 0 && make_objects(d, c) == RM_OK) {
+                d->n++;
+                return;
+        }
+        if (c->device != 0)
+                (void) driver_free(d, c->device);
+        close_card(c);
+}
+
+static uint32_t find_cards(Driver *d) {
+        RmAttachedIds ids;
+        uint32_t status;
+
+        for (size_t i = 0; i < RM_ATTACHED_MAX; i++)
+                ids.gpus[i] = RM_GPU_ID_NONE;
+        status = driver_control(d, d->client, RM_CTRL_ATTACHED_IDS, &ids, sizeof ids);
+        if (status != RM_OK)
+                return status;
+        for (size_t i = 0; i < RM_ATTACHED_MAX && ids.gpus[i] != RM_GPU_ID_NONE; i++)
+                add_card(d, ids.gpus[i]);
+        return RM_OK;
+}
+
+/* --- the whole -------------------------------------------------------------------------------------------------- */
+
+uint32_t driver_open(Driver *d) {
+        RmVersion version = {.cmd = RM_VERSION_QUERY};
+        uint32_t status, client = 0;
+
+        *d = (Driver){.ctl = driver_open_file("nvidiactl"), .next = FIRST_HANDLE};
+        if (d->ctl < 0)
+                return DRIVER_E_FILE;
+        if (call(d->ctl, RM_ESC_CHECK_VERSION, &version, sizeof version) == 0)
+                memcpy(d->version, version.version, strnlen(version.version, sizeof d->version - 1));
+        status = driver_alloc(d, 0, RM_CLASS_ROOT_CLIENT, NULL, 0, &client);
+        d->client = client;
+        if (status == RM_OK)
+                status = find_cards(d);
+        if (status != RM_OK)
+                driver_close(d);
+        return status;
+}
+
+void driver_close(Driver *d) {
+        for (unsigned i = 0; i < d->n; i++)
+                close_card(&d->cards[i]);
+        if (d->ctl >= 0)
+                (void) close(d->ctl); /* its clients go with it */
+        *d = (Driver){.ctl = -1};
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/simulator.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/locate.h"
+
+/* ---- namespaces ---- */
+
+int simulator_check(Fault *fault) {
+        _cleanup_close_ int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+
+        return fd < 0 ? fault_set(fault, -errno, "no FUSE: /dev/fuse: %s", strerror(errno)) : 0;
+}
+
+static int write_file(const char *path, const char *text) {
+        _cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+        return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
+}
+
+static int map_ids(unsigned uid, unsigned gid) {
+        char map[32];
+        int r;
+
+        (void) write_file("/proc/self/setgroups", "deny"); /* where it cannot be, the map below says so */
+        (void) snprintf(map, sizeof map, "%u %u 1", uid, uid);
+        r = write_file("/proc/self/uid_map", map);
+        (void) snprintf(map, sizeof map, "%u %u 1", gid, gid);
+        return r < 0 ? r : write_file("/proc/self/gid_map", map);
+}
+
+int simulator_enter(Fault *fault) {
+        unsigned uid = geteuid(), gid = getegid();
+        int r;
+
+        if (unshare(uid == 0 ? CLONE_NEWNS : CLONE_NEWNS | CLONE_NEWUSER) < 0)
+                return fault_set(fault, -errno, "no namespace for the simulated driver: %s", strerror(errno));
+        r = uid == 0 ? 0 : map_ids(uid, gid);
+        if (r < 0)
+                return fault_set(fault, r, "cannot map the user: %s", strerror(-r));
+        if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+                return fault_set(fault, -errno, "cannot make mounts private: %s", strerror(errno));
+        return 0;
+}
+
+/* ---- the server ---- */
+
+/* Who is not root has rights in his user namespace, and would lose them with exec: it mounts, and reads the memory of who calls. */
+static void keep_rights(void) {
+        static const int wanted[] = {CAP_SYS_ADMIN, CAP_SYS_PTRACE};
+        struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+        struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+        if (geteuid() == 0 || syscall(SYS_capget, &header, data) < 0)
+                return;
+        for (size_t i = 0; i < ELEMENTSOF(wanted); i++)
+                data[0].inheritable |= data[0].permitted & 1U << wanted[i];
+        if (syscall(SYS_capset, &header, data) < 0)
+                return; /* it will say that it cannot mount */
+        for (size_t i = 0; i < ELEMENTSOF(wanted); i++)
+                (void) prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, wanted[i], 0, 0); /* the same */
+}
+
+static _Noreturn void serve(const char *program, const SimulatorSpec *spec, pid_t parent, int out) {
+        char *argv[] = {(char *) program,
+                        (char *) "--foreground",
+                        (char *) "--cards",
+                        (char *) spec->cards,
+                        (char *) "--dir",
+                        (char *) spec->devices,
+                        spec->name ? (char *) "--name" : NULL,
+                        (char *) spec->name,
+                        NULL};
+
+        if (dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0)
+                _exit(127);
+        (void) setpgid(0, 0); /* what a terminal sends is for the command */
+        keep_rights();
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+                _exit(127);
+        (void) execv(program, argv);
+        (void) fprintf(stderr, "cannot run %s: %s\n", program, strerror(errno));
+        _exit(127);
+}
+
+static bool says_ready(const char *text) {
+        return strncmp(text, "ready\n", 6) == 0 || strstr(text, "\nready\n") != NULL;
+}
+
+/* It says when it is ready; when it ends before, it, or what it is made of, has said why. */
+static int await(int fd, pid_t *pid, Fault *fault) {
+        char text[512] = "";
+        size_t n = 0;
+        ssize_t r;
+
+        do {
+                r = read(fd, text + n, sizeof text - 1 - n);
+                n += r > 0 ? (size_t) r : 0;
+                text[n] = '\0';
+                if (says_ready(text))
+                        return 0;
+        } while ((r > 0 && n < sizeof text - 1) || (r < 0 && errno == EINTR));
+        text[strcspn(text, "\n")] = '\0';
+        simulator_stop(pid);
+        return fault_set(fault, -EPERM, "the simulated driver did not start%s%s", text[0] ? ": " : "", text);
+}
+
+int simulator_start(const SimulatorSpec *spec, pid_t *ret, Fault *fault) {
+        char program[BESIDE_PATH];
+        pid_t self = getpid(), pid;
+        int pipe_[2], r;
+
+        r = beside_find("aliquot-sim", program, sizeof program, fault);
+        if (r < 0)
+                return r;
+        if (pipe2(pipe_, O_CLOEXEC) < 0)
+                return fault_set(fault, -errno, "no pipe: %s", strerror(errno));
+        pid = fork();
+        if (pid == 0)
+                serve(program, spec, self, pipe_[1]);
+        r = pid < 0 ? fault_set(fault, -errno, "cannot fork: %s", strerror(errno)) : 0;
+        (void) close(pipe_[1]); /* nothing was written */
+        if (r == 0)
+                r = await(pipe_[0], &pid, fault);
+        (void) close(pipe_[0]); /* only read from */
+        if (r == 0)
+                *ret = pid;
+        return r;
+}
+
+bool simulator_ended(pid_t *pid) {
+        if (*pid <= 0 || waitpid(*pid, NULL, WNOHANG) == 0)
+                return false;
+        *pid = 0;
+        return true;
+}
+
+void simulator_stop(pid_t *pid) {
+        if (*pid <= 0)
+                return;
+        (void) kill(*pid, SIGKILL);
+        while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR)
+                ;
+        *pid = 0;
+}

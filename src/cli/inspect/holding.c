@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/inspect/holding.h"
+
+#include <errno.h>
+
+#include "share/allocation.h"
+#include "share/demand.h"
+
+/* What the pod takes from one card. */
+typedef struct CardLoad {
+        Demand mem, core;
+} CardLoad;
+
+/* By card, as many as anything names. */
+typedef struct Loads {
+        CardLoad cards[CARD_INDEX_MAX + 1];
+        size_t n;
+} Loads;
+
+static CardLoad *load_at(Loads *loads, uint32_t card) {
+        if (card >= loads->n)
+                loads->n = (size_t) card + 1;
+        return &loads->cards[card];
+}
+
+/* Slices stand with those of init containers first, which is what Demand asks for. */
+static void add_slices(Loads *loads, const GrantSpec *spec, bool with_mem) {
+        for (size_t i = 0; i < spec->n_slices; i++) {
+                const Slice *s = &spec->slices[i];
+                CardLoad *load = load_at(loads, s->card);
+
+                if (with_mem)
+                        demand_add(&load->mem, (ContainerKind) s->kind, s->mem);
+                demand_add(&load->core, (ContainerKind) s->kind, s->core);
+        }
+}
+
+static ContainerKind kind_of(const Pod *pod, bool init, uint32_t index) {
+        for (size_t i = 0; i < pod->n_containers; i++) {
+                const PodContainer *c = &pod->containers[i];
+
+                if ((c->kind != CONTAINER_MAIN) == init && c->index == index)
+                        return c->kind;
+        }
+        return init ? CONTAINER_INIT : CONTAINER_MAIN;
+}
+
+/* A key that does not decode has been named by grant_spec_from_pod(), and says nothing here. */
+static int add_annotation(Loads *loads, const Pod *pod, Str text, bool init, Arena *scratch, bool *any) {
+        Allocation a = {0};
+        int r = 0;
+
+        if (!str_is_empty(text))
+                r = allocation_parse(text, scratch, &a, NULL);
+        if (r != 0)
+                return r < 0 ? r : 0;
+        for (size_t i = 0; i < a.n_entries; i++) {
+                const AllocationEntry *e = &a.entries[i];
+
+                demand_add(&load_at(loads, e->card)->mem, kind_of(pod, init, e->container), e->amount);
+        }
+        *any |= a.n_entries > 0;
+        return 0;
+}
+
+static int collect_uses(const Loads *loads, Arena *arena, InspectPod *ret) {
+        ret->uses = arena_new(arena, InspectUse, loads->n);
+        if (!ret->uses)
+                return -ENOMEM;
+        for (size_t i = 0; i < loads->n; i++) {
+                InspectUse use = {(uint32_t) i, demand_total(&loads->cards[i].mem),
+                                  demand_total(&loads->cards[i].core)};
+
+                if (use.mem > 0 || use.core > 0)
+                        ret->uses[ret->n_uses++] = use;
+        }
+        return 0;
+}
+
+static int find_difference(const Pod *pod, Arena *scratch, Arena *arena, InspectPod *ret) {
+        Fault differs = FAULT_NULL;
+        int r = allocation_compare(pod, scratch, &differs);
+
+        if (r <= 0)
+                return r;
+        ret->difference = arena_str(arena, str_from(differs.text));
+        return ret->difference.data ? 0 : -ENOMEM;
+}
+
+int holding_from_pod(const Pod *pod, Arena *scratch, Arena *arena, InspectPod *ret, Fault *fault) {
+        bool annotated = false;
+        GrantSpec spec;
+        Loads *loads;
+        int r, held;
+
+        held = grant_spec_from_pod(pod, scratch, &spec, fault);
+        r = held < 0 ? held : find_difference(pod, scratch, arena, ret);
+        if (r < 0 || held == POD_GRANT_E_NONE)
+                return r;
+        loads = arena_new(scratch, Loads, 1);
+        if (!loads)
+                return -ENOMEM;
+        *loads = (Loads){.n = 0};
+        r = add_annotation(loads, pod, pod->annotations.init_allocation, true, scratch, &annotated);
+        if (r == 0)
+                r = add_annotation(loads, pod, pod->annotations.allocation, false, scratch, &annotated);
+        if (r < 0)
+                return r;
+        add_slices(loads, &spec, !annotated);
+        if (!annotated) {
+                ret->pending_mem = spec.pending_mem;
+                ret->pending_core = spec.pending_core;
+        }
+        return collect_uses(loads, arena, ret);
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/inspect/inspect.h"
+
+#include <errno.h>
+
+#include "base/checked.h"
+#include "base/quantity.h"
+#include "cli/inspect/holding.h"
+#include "share/join.h"
+#include "share/unit.h"
+
+int inspect_new(Inspect **ret) {
+        Inspect *i = calloc(1, sizeof *i);
+
+        if (!i)
+                return -ENOMEM;
+        *ret = i;
+        return 0;
+}
+
+Inspect *inspect_free(Inspect *i) {
+        if (!i)
+                return NULL;
+        arena_done(&i->rows);
+        arena_done(&i->scratch);
+        arena_done(&i->view);
+        free(i->nodes);
+        free(i->pods);
+        free(i);
+        return NULL;
+}
+
+static bool grow(void **array, size_t *capacity, size_t n, size_t size) {
+        size_t wanted = *capacity > 0 ? *capacity * 2 : 64, bytes;
+        void *moved;
+
+        if (n < *capacity)
+                return true;
+        moved = __builtin_mul_overflow(wanted, size, &bytes) ? NULL : realloc(*array, bytes);
+        if (!moved)
+                return false;
+        *array = moved;
+        *capacity = wanted;
+        return true;
+}
+
+/* ---- nodes ---- */
+
+static int quantity_u32(Str text, const char *what, uint64_t *ret, Fault *fault) {
+        uint64_t value = 0;
+
+        if (!str_is_empty(text) && (quantity_parse(text, &value) != 0 || value > UINT32_MAX))
+                return fault_set(fault, INSPECT_E_MALFORMED,
+                                 "%s is \"" STR_FMT "\", must be a whole number below 2^32", what,
+                                 STR_ARG(text));
+        *ret = value;
+        return 0;
+}
+
+/* Every card's units: as the node says, else equal shares of the whole. */
+static int node_cards(Inspect *i, const Node *node, uint64_t count, InspectNode *row, Fault *fault) {
+        CardInfo *cards = NULL;
+        size_t n = 0;
+        Fault why = FAULT_NULL;
+        int r = 0;
+
+        if (!str_is_empty(node->annotations.cards))
+                r = cards_parse(node->annotations.cards, &i->scratch, &cards, &n, &why);
+        if (r < 0)
+                return r;
+        if (r > 0)
+                (void) fault_set(fault, 0, "annotation %s passed over: %s", ANNOTATION_CARDS, why.text);
+        if (count == 0)
+                count = n > 0 ? 0 : 1; /* memory without a count comes from somewhere: one card, as the
+                                          scheduler has it */
+        row->n_described = (size_t) count;
+        if (n > 0 && cards[n - 1].index >= count)
+                row->n_described = (size_t) cards[n - 1].index + 1;
+        row->card_units = arena_new(&i->rows, uint64_t, row->n_described);
+        if (!row->card_units)
+                return -ENOMEM;
+        for (size_t k = 0; k < row->n_described && n == 0; k++)
+                row->card_units[k] = row->total_mem / row->n_described;
+        for (size_t k = 0; k < n; k++)
+                row->card_units[cards[k].index] = cards[k].units;
+        return 0;
+}
+
+/* false: the annotation is absent, or is no unit and was passed over. */
+static bool read_unit(Str said, const char *key, MemoryUnit *ret, Fault *fault) {
+        Fault why = FAULT_NULL;
+
+        if (str_is_empty(said))
+                return false;
+        if (memory_unit_parse(said, ret) == 0)
+                return true;
+        (void) fault_set(&why, 0, "annotation %s is \"" STR_FMT "\", which is no unit: passed over", key,
+                         STR_ARG(said));
+        fault_join(fault, &why);
+        return false;
+}
+
+/* The unit's name: what the node's agent says is in force; else the annotation that asks for it; else the guess of the
+ * tool that users know, which calls it MiB when a card has more than 100 of them. */
+static int node_unit(Inspect *i, const Node *node, InspectNode *row, Fault *fault) {
+        const NodeAnnotations *a = &node->annotations;
+        Str said = a->unit_in_force;
+        bool good, mib = false;
+        MemoryUnit unit;
+
+        row->unit_mib = 1024;
+        good = read_unit(said, ANNOTATION_UNIT_IN_FORCE, &unit, fault);
+        if (!good) {
+                said = a->unit;
+                good = read_unit(said, ANNOTATION_UNIT, &unit, fault);
+        }
+        if (good) {
+                row->unit_mib = unit.mib;
+                row->unit_text = arena_str(&i->rows, said);
+                return row->unit_text.data ? 0 : -ENOMEM;
+        }
+        for (size_t k = 0; k < row->n_described; k++)
+                mib |= row->card_units[k] > 100;
+        if (mib)
+                row->unit_mib = 1;
+        row->unit_text = mib ? STR("MiB") : STR("GiB");
+        return 0;
+}
+
+static int node_row(Inspect *i, const Node *node, uint64_t count, InspectNode *row, Fault *fault) {
+        int r;
+
+        row->name = arena_str(&i->rows, node->meta.name);
+        row->ip = str_is_empty(node->internal_ip) ? STR("unknown") : arena_str(&i->rows, node->internal_ip);
+        if (!row->name.data || !row->ip.data)
+                return -ENOMEM;
+        r = node_cards(i, node, count, row, fault);
+        if (r < 0)
+                return r;
+        return node_unit(i, node, row, fault);
+}
+
+static int add_node(Inspect *i, Str object, Fault *fault) {
+        InspectNode row = {.order = i->order++};
+        uint64_t count = 0;
+        Node node;
+        int r;
+
+        r = node_decode(object, &i->scratch, &node, fault);
+        if (r != 0)
+                return r < 0 ? r : fault_wrap(fault, INSPECT_E_MALFORMED, "node");
+        r = quantity_u32(node.allocatable_mem, RESOURCE_GPU_MEM, &row.total_mem, fault);
+        if (r == 0)
+                r = quantity_u32(node.allocatable_core, RESOURCE_GPU_CORE, &row.total_core, fault);
+        if (r == 0)
+                r = quantity_u32(node.allocatable_count, RESOURCE_GPU_COUNT, &count, fault);
+        if (r == 0 && count > CARD_INDEX_MAX + 1)
+                r = fault_set(fault, INSPECT_E_MALFORMED, "%s is %u, must be at most %d", RESOURCE_GPU_COUNT,
+                              (unsigned) count, CARD_INDEX_MAX + 1);
+        if (r == 0 && row.total_mem > 0)
+                r = node_row(i, &node, count, &row, fault);
+        if (r == 0 && row.total_mem > 0) {
+                if (!grow((void **) &i->nodes, &i->nodes_capacity, i->n_nodes, sizeof row))
+                        return -ENOMEM;
+                i->nodes[i->n_nodes++] = row;
+        }
+        if (fault && fault->text[0])
+                (void) fault_wrap(fault, r, "node " STR_FMT, STR_ARG(node.meta.name));
+        return r;
+}
+
+/* ---- pods ---- */
+
+static int pod_keep(Inspect *i, const Pod *pod, InspectPod *row) {
+        row->node = arena_str(&i->rows, pod->node_name);
+        row->namespace_ = arena_str(&i->rows, pod->meta.namespace_);
+        row->name = arena_str(&i->rows, pod->meta.name);
+        if (!row->node.data || !row->namespace_.data || !row->name.data ||
+            !grow((void **) &i->pods, &i->pods_capacity, i->n_pods, sizeof *row))
+                return -ENOMEM;
+        i->pods[i->n_pods++] = *row;
+        return 0;
+}
+
+static int add_pod(Inspect *i, Str object, Fault *fault) {
+        InspectPod row = {.order = i->order++};
+        Pod pod;
+        int r;
+
+        r = pod_decode(object, &i->scratch, &pod, fault);
+        if (r != 0)
+                return r < 0 ? r : fault_wrap(fault, INSPECT_E_MALFORMED, "pod");
+        if (str_is_empty(pod.node_name) || pod_is_terminal(&pod))
+                return 0;
+        r = holding_from_pod(&pod, &i->scratch, &i->rows, &row, fault);
+        if (r == 0 && (inspect_pod_holds(&row) || !str_is_empty(row.difference)))
+                r = pod_keep(i, &pod, &row);
+        if (fault && fault->text[0])
+                (void) fault_wrap(fault, r, "pod " STR_FMT "/" STR_FMT, STR_ARG(pod.meta.namespace_),
+                                  STR_ARG(pod.meta.name));
+        return r;
+}
+
+int inspect_add(Inspect *i, Str kind, Str object, Fault *fault) {
+        int r;
+
+        arena_reset(&i->scratch);
+        i->settled = false;
+        if (str_is_empty(kind)) {
+                r = object_kind(object, &i->scratch, &kind, fault);
+                if (r != 0)
+                        return r < 0 ? r : INSPECT_E_MALFORMED;
+                if (str_is_empty(kind))
+                        return fault_set(fault, INSPECT_E_MALFORMED, "an object without kind");
+        }
+        if (str_eq(kind, STR("Node")))
+                return add_node(i, object, fault);
+        if (str_eq(kind, STR("Pod")))
+                return add_pod(i, object, fault);
+        return 0;
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* aliquot-run: a command in a slice of a card, on one machine and without Kubernetes. Beside libc it needs nothing, because a GPU
+ * machine often has nothing else. */
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "arbiter/desk.h"
+#include "base/file.h"
+#include "base/quantity.h"
+#include "cli/run/launch.h"
+#include "cli/run/probe.h"
+#include "cli/run/programs.h"
+#include "slice/inside.h"
+
+enum { EXIT_USAGE = 2, EXIT_NO_SLICE = 125, NAMES = 1000 };
+
+typedef struct Options {
+        SliceRequest request;
+        const char *unit, *board, *simulate;
+        char **command;
+} Options;
+
+static const char usage[] =
+        "Usage: aliquot run [OPTION...] --gpu-mem N -- COMMAND...\n"
+        "\n"
+        "  --gpu-mem N         memory of each card, in units\n"
+        "  --gpu-mem-unit U    the unit: GiB (default), 128MiB...\n"
+        "  --gpu-core P        percent of each card's compute, in steps of 5\n"
+        "  --gpu-count N       so many cards, each with that much; default 1\n"
+        "  --gpu CARD          this card: its index or UUID\n"
+        "  --simulate CARDS    on simulated cards: 2xTesla-V100-SXM2-16GB:16160MiB\n"
+        "  --board DIR         where slices are counted; default " BOARD_DEFAULT "\n"
+        "\n"
+        "Exit status: the command's; 125 when the slice could not be had, 126 when the command cannot be "
+        "run, 127 when it is not\n"
+        "there, 2 for wrong usage.\n";
+
+static int wrong(const char *option, const char *value, const char *rule) {
+        (void) fprintf(stderr, "aliquot run: --%s %s: %s\n", option, value, rule);
+        return EXIT_USAGE;
+}
+
+static int take_number(const char *option, const char *value, uint64_t low, uint64_t high, uint64_t *ret) {
+        char rule[96];
+
+        /* a number of units, cards or percents: 2Gi of them is never meant */
+        if (value[strspn(value, "0123456789")] == '\0' && quantity_parse(str_from(value), ret) == 0 &&
+            *ret >= low && *ret <= high)
+                return 0;
+        (void) snprintf(rule, sizeof rule, "must be a whole number from %llu to %llu",
+                        (unsigned long long) low, (unsigned long long) high);
+        return wrong(option, value, rule);
+}
+
+enum {
+        OPTION_MEM = 1,
+        OPTION_UNIT,
+        OPTION_CORE,
+        OPTION_COUNT,
+        OPTION_GPU,
+        OPTION_SIMULATE,
+        OPTION_BOARD,
+        OPTION_HELP
+};
+
+static const struct option options[] = {
+        {"gpu-mem", required_argument, NULL, OPTION_MEM},
+        {"gpu-mem-unit", required_argument, NULL, OPTION_UNIT},
+        {"gpu-core", required_argument, NULL, OPTION_CORE},
+        {"gpu-count", required_argument, NULL, OPTION_COUNT},
+        {"gpu", required_argument, NULL, OPTION_GPU},
+        {"simulate", required_argument, NULL, OPTION_SIMULATE},
+        {"board", required_argument, NULL, OPTION_BOARD},
+        {"help", no_argument, NULL, OPTION_HELP},
+        {NULL, 0, NULL, 0},
+};
+
+static int take_core(Options *o, const char *value) {
+        uint64_t n = 0;
+        int r = take_number("gpu-core", value, 0, 100, &n);
+
+        if (r == 0 && n % 5 != 0)
+                r = wrong("gpu-core", value, "must be a multiple of 5");
+        o->request.core = (uint32_t) n;
+        return r;
+}
+
+static int take_option(Options *o, int option) {
+        uint64_t n = 0;
+        int r = 0;
+
+        switch (option) {
+        case OPTION_MEM:
+                return take_number("gpu-mem", optarg, 1, UINT32_MAX, &o->request.mem);
+        case OPTION_UNIT:
+                o->unit = optarg;
+                o->request.unit_mib = slicing_unit(optarg);
+                return o->request.unit_mib > 0
+                               ? 0
+                               : wrong("gpu-mem-unit", optarg, "must be GiB, MiB or a multiple like 128MiB");
+        case OPTION_CORE:
+                return take_core(o, optarg);
+        case OPTION_COUNT:
+                r = take_number("gpu-count", optarg, 1, BOARD_CARDS, &n);
+                o->request.cards = (uint32_t) n;
+                return r;
+        case OPTION_GPU:
+                o->request.only = optarg;
+                return 0;
+        case OPTION_SIMULATE:
+                o->simulate = optarg;
+                return 0;
+        case OPTION_BOARD:
+                o->board = optarg;
+                return 0;
+        default:
+                return EXIT_USAGE; /* getopt has said why */
+        }
+}
+
+/* 0, or the exit status plus one when there is nothing more to do. */
+static int take_options(int argc, char **argv, Options *o) {
+        int option, r = 0;
+
+        argv[0] = (char *) "aliquot run"; /* for getopt's complaints */
+        while (r == 0 && (option = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
+                if (option == OPTION_HELP || option == 'h') {
+                        (void) fputs(usage, stdout);
+                        return fflush(stdout) == 0 ? 1 : 4;
+                }
+                r = take_option(o, option);
+        }
+        if (r == 0 && o->request.mem == 0) {
+                (void) fputs("aliquot run: --gpu-mem is missing\n", stderr);
+                r = EXIT_USAGE;
+        }
+        if (r == 0 && optind >= argc) {
+                (void) fputs("aliquot run: there is no command\n", stderr);
+                r = EXIT_USAGE;
+        }
+        o->command = argv + optind;
+        return r == 0 ? 0 : r + 1;
+}
+
+/* ---- the slice ---- */
+
+typedef struct Taken {
+        char id[BOARD_ID];
+        const RunCard *cards[BOARD_CARDS];
+        int owner;
+} Taken;
+
+static void describe(const Options *o, const Machine *m, const RunCard *card, const char *id,
+                     SliceSpec *ret) {
+        *ret = (SliceSpec){
+                .limit = slice_visible(card->bytes, o->request.mem, o->request.unit_mib),
+                .card_bytes = card->bytes,
+                .group_bytes = SLICE_GROUP_BYTES,
+                .card = card->index,
+                .core_percent = o->request.core,
+                .uuid = card->uuid,
+                .container = id,
+                .ctl = m->ctl,
+                .device = card->device,
+                .uvm = m->uvm,
+        };
+}
+
+/* Others on the board may have our number: in a pid namespace of their own, or as what is left of an earlier run. They are alive, because
+ * those that are not were thrown away when the board was counted. */
+static int put_under_name(Board *b, const char *owner, const SliceSpec *specs, uint32_t n, Taken *ret,
+                          Fault *fault) {
+        int r = -EEXIST;
+
+        for (unsigned i = 1; r == -EEXIST && i <= NAMES; i++) {
+                (void) snprintf(ret->id, sizeof ret->id, i == 1 ? "run-%ld" : "run-%ld-%u", (long) getpid(),
+                                i);
+                r = board_put(b, ret->id, owner, specs, n, &ret->owner, fault);
+        }
+        return r;
+}
+
+static int put(const Options *o, Machine *m, Board *b, Taken *ret, Fault *fault) {
+        SliceSpec specs[BOARD_CARDS];
+        uint32_t chosen[BOARD_CARDS];
+        char owner[BOARD_OWNER];
+        int r;
+
+        r = slicing_choose(m, &o->request, chosen, fault);
+        if (r != 0)
+                return r;
+        (void) snprintf(owner, sizeof owner, "run %ld %s", (long) getpid(), o->command[0]);
+        owner[strcspn(owner, "\n")] = '\0';
+        for (uint32_t i = 0; i < o->request.cards; i++) {
+                ret->cards[i] = &m->cards[chosen[i]];
+                describe(o, m, ret->cards[i], ret->id, &specs[i]); /* the name comes later */
+        }
+        return put_under_name(b, owner, specs, o->request.cards, ret, fault);
+}
+
+/* Whoever is not root has a board of his own, and sees root's, which he cannot lock: two who begin in the same moment may miss each
+ * other. Boards of other users are their own affair. */
+static int count(const Options *o, Machine *m, Board *b) {
+        _cleanup_(board_done) Board roots = BOARD_NULL;
+        int r = machine_count(m, b);
+
+        if (r < 0 || o->board || geteuid() == 0 || board_open(&roots, BOARD_DEFAULT, false, NULL) < 0)
+                return r;
+        return machine_count(m, &roots);
+}
+
+static int take(const Options *o, Machine *m, Board *b, Taken *ret, Fault *fault) {
+        int r;
+
+        r = board_lock(b, fault);
+        if (r < 0)
+                return r;
+        r = count(o, m, b);
+        if (r < 0)
+                r = fault_set(fault, r, "cannot read the board: %s", strerror(-r));
+        else
+                r = put(o, m, b, ret, fault);
+        board_unlock(b);
+        return r;
+}
+
+static void give_back(Board *b, Taken *t) {
+        Fault ignored = FAULT_NULL;
+
+        (void) close(t->owner);
+        if (board_lock(b, &ignored) < 0)
+                return;            /* the next one finds that nobody has it */
+        board_drop_dead(b, t->id); /* what the command has left behind may have it still */
+        board_unlock(b);
+}
+
+/* Everybody who has a limit brings an arbiter; one of them has the board, and the others wait for its end. -1: none. */
+static int start_arbiter(const Options *o, const Board *b, pid_t *ret_pid) {
+        int stop = -1, r = o->request.core > 0 ? desk_start(b->path, &stop) : -ENOENT;
+
+        *ret_pid = r > 0 ? r : 0;
+        return stop;
+}
+
+static void end_arbiter(int stop, pid_t pid) {
+        if (stop < 0)
+                return;
+        (void) close(stop);
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+                ;
+}
+
+static int no_slice(const Fault *fault) {
+        (void) fprintf(stderr, "aliquot run: %s\n", fault->text);
+        return EXIT_NO_SLICE;
+}
+
+/* The command may go to another directory, and the gate believes no path that is not absolute. */
+static int make_absolute(Board *b, Fault *fault) {
+        char path[BOARD_PATH];
+
+        if (!realpath(b->path, path))
+                return fault_set(fault, -errno, "cannot resolve %s: %s", b->path, strerror(errno));
+        (void) snprintf(b->path, sizeof b->path, "%s", path);
+        return 0;
+}
+
+/* The gate of the outer slice would count what the inner one has, or not at all. */
+static int is_inside(Fault *fault) {
+        const char *slices = slice_pages_inside();
+
+        if (!slices)
+                slices = secure_getenv("ALIQUOT_SLICES");
+        return slices && slices[0]
+                       ? fault_set(fault, -EBUSY,
+                                   "this is in a slice already (%s), and there are none within one", slices)
+                       : 0;
+}
+
+static int run(const Options *o, const Programs *programs) {
+        _cleanup_(board_done) Board board = BOARD_NULL;
+        _cleanup_free_ char *slices = NULL;
+        Fault fault = FAULT_NULL;
+        Machine machine;
+        Taken taken;
+        pid_t arbiter;
+        int r, stop;
+
+        r = board_open(&board, o->board, true, &fault);
+        if (r == 0)
+                r = make_absolute(&board, &fault);
+        if (r == 0)
+                r = machine_read(programs->devices, programs->nvml, &machine, &fault);
+        if (r == 0)
+                r = take(o, &machine, &board, &taken, &fault);
+        if (r != 0)
+                return no_slice(&fault);
+        if (asprintf(&slices, "%s/%s", board.path, taken.id) < 0)
+                return no_slice(&(Fault){.text = "out of memory"});
+        stop = start_arbiter(o, &board, &arbiter);
+        r = launch_run(&(Launch){.gate = programs->gate,
+                                 .slices = slices,
+                                 .devices = programs->devices,
+                                 .owner = taken.owner,
+                                 .request = &o->request,
+                                 .unit = o->unit,
+                                 .cards = taken.cards,
+                                 .n_cards = o->request.cards,
+                                 .command = o->command},
+                       &fault);
+        end_arbiter(stop, arbiter);
+        give_back(&board, &taken);
+        return r < 0 ? no_slice(&fault) : r;
+}
+
+int main(int argc, char **argv) {
+        Options o = {.request = {.unit_mib = 1024, .cards = 1}, .unit = "GiB"};
+        _cleanup_(programs_done) Programs programs = PROGRAMS_NULL;
+        Fault fault = FAULT_NULL;
+        int r;
+
+        if (file_hold_standard() < 0)
+                return EXIT_NO_SLICE;
+        if (probe_main(argc, argv, &r))
+                return r;
+        r = take_options(argc, argv, &o);
+        if (r != 0)
+                return r - 1;
+        if (is_inside(&fault) != 0 || programs_find(o.simulate, &programs, &fault) != 0)
+                return no_slice(&fault);
+        return run(&o, &programs);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/programs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "base/simulator.h"
+#include "cli/run/probe.h"
+
+#define FOLDER       "/tmp/aliquot-sim-"
+#define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
+
+/* otherwise: where it would be looked for if the variable were not there, which it is from now on; NULL: nowhere. */
+static int put_first(const char *variable, const char *directory, const char *otherwise) {
+        const char *old = getenv(variable) ? getenv(variable) : otherwise;
+        _cleanup_free_ char *text = NULL;
+
+        if (asprintf(&text, "%s%s%s", directory, old && old[0] ? ":" : "", old ? old : "") < 0)
+                return -1;
+        return setenv(variable, text, 1);
+}
+
+/* A name of its own for each: two that look alike are two drivers, and a board must not take the cards of one for those of the other. */
+static int start(const char *cards, Programs *p, Fault *fault) {
+        char name[32];
+        int r;
+
+        r = simulator_enter(fault);
+        if (r < 0)
+                return r;
+        (void) snprintf(p->devices, sizeof p->devices, FOLDER "XXXXXX"); /* it fits */
+        if (!mkdtemp(p->devices)) {
+                p->devices[0] = '\0';
+                return fault_set(fault, -errno, "no directory for the simulated driver: %s", strerror(errno));
+        }
+        p->nvml = p->simulated;
+        r = keeper_start(p->devices, &p->keeper, fault);
+        if (r < 0)
+                return r;
+        (void) snprintf(name, sizeof name, "run-%s", p->devices + strlen(FOLDER));
+        return simulator_start(&(SimulatorSpec){.cards = cards, .name = name, .devices = p->devices},
+                               &p->simulator, fault);
+}
+
+static int simulate(const char *cards, Programs *p, Fault *fault) {
+        char folder[BESIDE_PATH];
+        int r;
+
+        r = beside_find(SIMULATOR_NVML, p->simulated, sizeof p->simulated, fault);
+        if (r == 0)
+                r = start(cards, p, fault);
+        if (r < 0)
+                return r;
+        (void) snprintf(folder, sizeof folder, "%.*s", (int) (strrchr(p->simulated, '/') - p->simulated),
+                        p->simulated); /* it is shorter */
+        if (put_first("LD_LIBRARY_PATH", folder, NULL) < 0 || put_first("PATH", folder, DEFAULT_PATH) < 0 ||
+            setenv("ALIQUOT_SIM_DIR", p->devices, 1) < 0)
+                return fault_set(fault, -ENOMEM, "out of memory");
+        return 0;
+}
+
+int programs_find(const char *cards, Programs *ret, Fault *fault) {
+        const char *dir = secure_getenv("ALIQUOT_SIM_DIR"); /* as the simulator's libraries have it */
+        int r;
+
+        *ret = PROGRAMS_NULL;
+        if ((size_t) snprintf(ret->devices, sizeof ret->devices, "%s",
+                              dir && dir[0] != '\0' ? dir : "/dev") >= sizeof ret->devices)
+                return fault_set(fault, -ENAMETOOLONG, "ALIQUOT_SIM_DIR is too long");
+        r = beside_find("libaliquot.so", ret->gate, sizeof ret->gate, fault);
+        if (r == 0)
+                r = probe_gate(ret->gate, fault);
+        return r < 0 || !cards ? r : simulate(cards, ret, fault);
+}
+
+void programs_done(Programs *p) {
+        keeper_end(&p->keeper);
+        simulator_stop(&p->simulator);
+        if (p->nvml && p->devices[0]) {
+                (void) umount2(p->devices, MNT_DETACH); /* where there was no keeper */
+                (void) rmdir(p->devices);
+        }
+        *p = PROGRAMS_NULL;
+}

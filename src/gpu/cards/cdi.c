@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu/cards/cdi.h"
+
+#include "wire/json_write.h"
+
+#if defined __aarch64__
+#define DEBIAN_FOLDER "/usr/lib/aarch64-linux-gnu"
+#else
+#define DEBIAN_FOLDER "/usr/lib/x86_64-linux-gnu"
+#endif
+
+static const char *const container_folders[] = {DEBIAN_FOLDER, "/usr/lib64"};
+
+/* No mknod permission: the nodes are made by the runtime. */
+static void write_node(JsonWriter *w, const char *path) {
+        json_write_object(w, NULL);
+        json_write_text(w, "path", path);
+        json_write_text(w, "permissions", "rw");
+        json_write_object_end(w);
+}
+
+/* A runtime finds out number and type of a node by its path. Where the node is missing (the nvidia-uvm module is not loaded)
+ * the container does not start, and the runtime's words name it; without the node CUDA would fail with words that do not. */
+static void write_nodes(JsonWriter *w, const DriverFiles *driver) {
+        json_write_array(w, "deviceNodes");
+        write_node(w, "/dev/nvidiactl");
+        write_node(w, "/dev/nvidia-uvm");
+        for (size_t i = 0; driver && i < driver->n; i++)
+                if (driver->files[i].kind == DRIVER_DEVICE)
+                        write_node(w, driver->files[i].target);
+        json_write_array_end(w);
+}
+
+static void write_mount(JsonWriter *w, const char *from, const char *to) {
+        static const char *const options[] = {"ro", "nosuid", "nodev", "bind"};
+
+        json_write_object(w, NULL);
+        json_write_text(w, "hostPath", from);
+        json_write_text(w, "containerPath", to);
+        json_write_array(w, "options");
+        for (size_t i = 0; i < ELEMENTSOF(options); i++)
+                json_write_text(w, NULL, options[i]);
+        json_write_array_end(w);
+        json_write_object_end(w);
+}
+
+static void write_library(JsonWriter *w, const DriverFile *f) {
+        for (size_t i = 0; i < ELEMENTSOF(container_folders); i++) {
+                _cleanup_buf_ Buf path = BUF_NULL;
+
+                buf_appendf(&path, "%s/%s", container_folders[i], f->target);
+                if (buf_result(&path) < 0)
+                        w->out->broken = true; /* half a specification is worse than none */
+                else
+                        write_mount(w, f->path, path.data);
+        }
+}
+
+static void write_mounts(JsonWriter *w, const DriverFiles *driver) {
+        if (!driver || driver->n == 0)
+                return;
+        json_write_array(w, "mounts");
+        for (size_t i = 0; i < driver->n; i++) {
+                if (driver->files[i].kind == DRIVER_LIBRARY)
+                        write_library(w, &driver->files[i]);
+                else if (driver->files[i].kind == DRIVER_FILE)
+                        write_mount(w, driver->files[i].path, driver->files[i].target);
+        }
+        json_write_array_end(w);
+}
+
+static void write_device(JsonWriter *w, const MachineCard *c, bool simulated) {
+        char text[128];
+
+        json_write_object(w, NULL);
+        json_write_text(w, "name", c->uuid);
+        json_write_object(w, "containerEdits");
+        if (simulated) {
+                (void) snprintf(text, sizeof text, CDI_SIMULATED_VARIABLE "=%s", c->uuid);
+                json_write_array(w, "env");
+                json_write_text(w, NULL, text);
+        } else {
+                (void) snprintf(text, sizeof text, "/dev/nvidia%u", c->minor);
+                json_write_array(w, "deviceNodes");
+                write_node(w, text);
+        }
+        json_write_array_end(w);
+        json_write_object_end(w);
+        json_write_object_end(w);
+}
+
+void cdi_write(const CardList *cards, const DriverFiles *driver, bool simulated, Buf *out) {
+        JsonWriter w;
+
+        if (cards->n == 0)
+                return;
+        json_write_init(&w, out);
+        json_write_object(&w, NULL);
+        json_write_text(&w, "cdiVersion", "0.3.0");
+        json_write_text(&w, "kind", CDI_KIND);
+        json_write_array(&w, "devices");
+        for (size_t i = 0; i < cards->n; i++)
+                write_device(&w, &cards->cards[i], simulated);
+        json_write_array_end(&w);
+        if (!simulated) {
+                json_write_object(&w, "containerEdits");
+                write_nodes(&w, driver);
+                write_mounts(&w, driver);
+                json_write_object_end(&w);
+        }
+        json_write_object_end(&w);
+}

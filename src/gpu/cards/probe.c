@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu/cards/probe.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "base/file.h"
+#include "gpu/cards/nvml.h"
+#include "gpu/cards/report.h"
+#include "gpu/cards/use.h"
+
+enum {
+        EVENTS_PER_TURN = 64,
+        EVENT_WAIT_MSEC = 10, /* of each look for events; between looks the socket is listened to */
+        NUMA_FILE_MAX = 64,
+        PROCESSES_MAX = 4096, /* of one card: CARD_USAGE_MAX of all */
+        LIST_TRIES = 4,       /* they come while they are counted */
+};
+
+typedef struct ProbeCard {
+        NvmlDevice device;
+        char uuid[64];
+} ProbeCard;
+
+typedef struct ProbeMeter {
+        char uuid[64];
+        UseMeter meter;
+} ProbeMeter;
+
+typedef struct Probe {
+        int fd;
+        const ProbeOptions *o;
+        Nvml nvml;
+        bool loaded, open;
+        uint32_t session;
+        int listed; /* cards in /proc when the session began */
+        NvmlEventSet events;
+        NvmlDevice watched[CARDS_MAX];
+        size_t n_watched;
+        bool watching, alarmed;
+        char deaf[160];             /* why no card is watched */
+        ProbeCard cards[CARDS_MAX]; /* of the last scan, to name those that events are about */
+        size_t n_cards;
+        usec_t counted;         /* when the last census was */
+        NvmlProcess *processes; /* as many as there is `room` for; owned */
+        unsigned room;
+        ProbeMeter meters[CARDS_MAX]; /* over scans, which list the cards anew */
+        size_t n_meters;
+        NvmlUse *uses; /* owned */
+        unsigned uses_room;
+} Probe;
+
+static int say(const Probe *p, const Report *r) {
+        ssize_t n;
+
+        do
+                n = send(p->fd, r, sizeof *r, MSG_NOSIGNAL);
+        while (n < 0 && errno == EINTR);
+        return n < 0 ? -errno : 0;
+}
+
+static int say_failed(const Probe *p, uint32_t request, const char *what, const char *words) {
+        Report r = {.kind = REPORT_FAILED, .request = request, .session = p->session};
+
+        (void) snprintf(r.text, sizeof r.text, "%s%s%.140s", what, what[0] != '\0' ? ": " : "", words);
+        return say(p, &r);
+}
+
+/* --- sessions --------------------------------------------------------------------------------------------------- */
+
+static int count_listed(const Probe *p) {
+        _cleanup_buf_ Buf path = BUF_NULL;
+        const struct dirent *entry;
+        DIR *folder;
+        int n = 0;
+
+        buf_appendf(&path, "%s/proc/driver/nvidia/gpus", p->o->host_root);
+        folder = buf_result(&path) == 0 ? opendir(path.data) : NULL;
+        if (!folder)
+                return -1;
+        while ((entry = readdir(folder)))
+                if (entry->d_name[0] != '.')
+                        n++;
+        (void) closedir(folder);
+        return n;
+}
+
+static void close_session(Probe *p) {
+        if (p->watching && p->nvml.events_free)
+                (void) p->nvml.events_free(p->events); /* goes with the session in any case */
+        if (p->open)
+                (void) p->nvml.shutdown(); /* nothing can be done about it, and init tells of what persists */
+        p->open = p->watching = p->alarmed = false;
+        p->n_cards = p->n_watched = 0;
+}
+
+/* 0, or NVML_E_NONE with a fault. */
+static int open_session(Probe *p, Fault *fault) {
+        int r;
+
+        if (!p->loaded && nvml_load(p->o->library, p->o->host_root, &p->nvml, fault) != 0)
+                return NVML_E_NONE;
+        p->loaded = true;
+        p->listed = count_listed(p); /* before: a card that comes meanwhile is a change */
+        r = p->nvml.init();
+        if (r != NVML_SUCCESS)
+                return fault_set(fault, NVML_E_NONE, "NVML cannot be initialised: %s",
+                                 nvml_words(&p->nvml, r));
+        p->open = true;
+        p->session++;
+        return 0;
+}
+
+static bool is_watched(const Probe *p, NvmlDevice device) {
+        for (size_t i = 0; i < p->n_watched; i++)
+                if (p->watched[i] == device)
+                        return true;
+        return false;
+}
+
+/* Those that are not watched yet: all at first, later one that the first scan could not name. */
+static int watch_cards(Probe *p) {
+        int r = NVML_SUCCESS;
+
+        for (size_t i = 0; i < p->n_cards && p->n_watched < CARDS_MAX; i++) {
+                int added;
+
+                if (is_watched(p, p->cards[i].device))
+                        continue;
+                added = p->nvml.events_add(p->cards[i].device, NVML_EVENT_XID, p->events);
+                if (added == NVML_SUCCESS)
+                        p->watched[p->n_watched++] = p->cards[i].device;
+                else
+                        r = added;
+        }
+        return r;
+}
+
+static void watch(Probe *p) {
+        int r = NVML_SUCCESS;
+
+        p->deaf[0] = '\0';
+        if (!p->nvml.events_new || !p->nvml.events_add || !p->nvml.events_wait) {
+                (void) snprintf(p->deaf, sizeof p->deaf, "the library has no events");
+                return;
+        }
+        if (!p->watching)
+                r = p->nvml.events_new(&p->events);
+        p->watching = r == NVML_SUCCESS;
+        if (p->watching)
+                r = watch_cards(p);
+        if (r != NVML_SUCCESS && p->n_watched == 0)
+                (void) snprintf(p->deaf, sizeof p->deaf, "%s", nvml_words(&p->nvml, r));
+}
+
+/* --- one scan --------------------------------------------------------------------------------------------------- */
+
+static int32_t read_numa(const Probe *p, const NvmlPci *pci) {
+        _cleanup_buf_ Buf path = BUF_NULL, text = BUF_NULL;
+        uint32_t node;
+
+        buf_appendf(&path, "%s/sys/bus/pci/devices/%04x:%02x:%02x.0/numa_node", p->o->host_root, pci->domain,
+                    pci->bus, pci->device);
+        if (buf_result(&path) < 0 || file_read(path.data, NUMA_FILE_MAX, &text) < 0)
+                return -1;
+        if (!str_to_u32(str_trim(buf_str(&text)), &node) || node > INT32_MAX)
+                return -1; /* "-1" on machines with one node */
+        return (int32_t) node;
+}
+
+/* One step of asking a card. After the first error the others are not asked: each could hang. */
+static bool step(const Probe *p, Report *c, const char *what, int r) {
+        if (r == NVML_SUCCESS)
+                return true;
+        (void) snprintf(c->text, sizeof c->text, "NVML cannot tell its %s: %s", what,
+                        nvml_words(&p->nvml, r));
+        return false;
+}
+
+static bool ask_uuid(const Probe *p, NvmlDevice device, Report *c) {
+        char uuid[NVML_TEXT_SIZE] = "";
+
+        if (!step(p, c, "UUID", p->nvml.uuid(device, uuid, sizeof uuid)))
+                return false;
+        uuid[sizeof uuid - 1] = '\0';
+        if (!card_uuid_is_valid(uuid)) {
+                (void) snprintf(c->text, sizeof c->text, "NVML gives it a malformed UUID");
+                return false;
+        }
+        (void) snprintf(c->uuid, sizeof c->uuid, "%s", uuid);
+        return true;
+}
+
+static bool ask_place(const Probe *p, NvmlDevice device, Report *c) {
+        NvmlPci pci = {.bus_id = ""};
+        unsigned minor = 0;
+
+        if (!step(p, c, "PCI address", p->nvml.pci(device, &pci)))
+                return false;
+        (void) snprintf(c->pci, sizeof c->pci, "%08X:%02X:%02X.0", pci.domain, pci.bus & 0xff,
+                        pci.device & 0xff);
+        c->numa = read_numa(p, &pci);
+        if (!step(p, c, "minor number", p->nvml.minor(device, &minor)))
+                return false;
+        c->minor = minor;
+        return true;
+}
+
+static bool ask_size(const Probe *p, NvmlDevice device, Report *c) {
+        NvmlMemory memory = {0};
+        unsigned now = 0, pending = 0;
+
+        if (!step(p, c, "name", p->nvml.name(device, c->model, sizeof c->model)))
+                return false;
+        c->model[sizeof c->model - 1] = '\0';
+        if (!step(p, c, "memory", p->nvml.memory(device, &memory)))
+                return false;
+        c->mib = (uint32_t) (memory.total >> 20 > UINT32_MAX ? UINT32_MAX : memory.total >> 20);
+        if (c->mib == 0)
+                (void) snprintf(c->text, sizeof c->text, "NVML says that it has no memory");
+        /* Most cards cannot do it and answer with an error. */
+        else if (p->nvml.mig && p->nvml.mig(device, &now, &pending) == NVML_SUCCESS && now == 1)
+                (void) snprintf(c->text, sizeof c->text,
+                                "MIG is on; a card is shared only as a whole (nvidia-smi -mig 0)");
+        return true;
+}
+
+static void ask_card(Probe *p, unsigned position, Report *c) {
+        NvmlDevice device = NULL;
+
+        if (!step(p, c, "handle", p->nvml.handle(position, &device)) || !ask_uuid(p, device, c))
+                return;
+        p->cards[p->n_cards].device = device;
+        memcpy(p->cards[p->n_cards].uuid, c->uuid, sizeof c->uuid);
+        p->n_cards++;
+        if (ask_place(p, device, c))
+                (void) ask_size(p, device, c);
+}
+
+static int scan_cards(Probe *p, uint32_t request, unsigned total) {
+        int r = 0;
+
+        p->n_cards = 0;
+        for (unsigned i = 0; r == 0 && i < total && i < CARDS_MAX; i++) {
+                Report c = {.kind = REPORT_CARD,
+                            .request = request,
+                            .session = p->session,
+                            .position = i,
+                            .numa = -1};
+
+                ask_card(p, i, &c);
+                r = say(p, &c);
+        }
+        return r;
+}
+
+static int scan(Probe *p, const ProbeRequest *q) {
+        Report ready = {.kind = REPORT_READY, .request = q->request}, end;
+        Fault fault = FAULT_NULL;
+        unsigned total = 0;
+        int r;
+
+        if (p->open && (q->fresh || count_listed(p) != p->listed))
+                close_session(p);
+        if (!p->open && open_session(p, &fault) != 0)
+                return say_failed(p, q->request, "", fault.text);
+        ready.session = p->session;
+        r = say(p, &ready);
+        if (r < 0)
+                return r;
+        r = p->nvml.count(&total);
+        if (r != NVML_SUCCESS)
+                return say_failed(p, q->request, "NVML cannot count the cards", nvml_words(&p->nvml, r));
+        r = scan_cards(p, q->request, total);
+        if (r < 0)
+                return r;
+        watch(p);
+        end = (Report){.kind = REPORT_END, .request = q->request, .session = p->session, .number = total};
+        (void) snprintf(end.text, sizeof end.text, "%s", p->deaf);
+        return say(p, &end);
+}
+
+/* --- events ----------------------------------------------------------------------------------------------------- */
+
+static int say_xid(const Probe *p, const NvmlEvent *e) {
+        Report r = {.kind = REPORT_XID, .session = p->session, .value = e->data};
+
+        for (size_t i = 0; i < p->n_cards; i++)
+                if (p->cards[i].device == e->device) {
+                        memcpy(r.uuid, p->cards[i].uuid, sizeof r.uuid);
+                        return say(p, &r);
+                }
+        return 0; /* of a card that could not be named when it was asked: the scans tell of it */
+}
+
+static int look_for_events(Probe *p) {
+        for (int i = 0; i < EVENTS_PER_TURN; i++) {
+                NvmlEvent e = {0};
+                int r = p->nvml.events_wait(p->events, &e, EVENT_WAIT_MSEC);
+
+                if (r == NVML_ERROR_TIMEOUT)
+                        return 0;
+                if (r != NVML_SUCCESS) { /* a lost card, mostly. Once a session: the error may well stay */
+                        Report alarm = {.kind = REPORT_ALARM, .session = p->session};
+                        bool first = !p->alarmed;
+
+                        p->alarmed = true;
+                        return first ? say(p, &alarm) : 0;
+                }
+                r = e.type == NVML_EVENT_XID ? say_xid(p, &e) : 0;
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* --- what processes hold ---------------------------------------------------------------------------------------- */
+
+typedef int (*ListProcesses)(NvmlDevice d, unsigned *count, NvmlProcess *ret);
+
+static bool make_room(Probe *p, unsigned n) {
+        NvmlProcess *more;
+
+        if (n <= p->room)
+                return true;
+        if (n > PROCESSES_MAX || !(more = realloc(p->processes, n * sizeof *more)))
+                return false;
+        p->processes = more;
+        p->room = n;
+        return true;
+}
+
+/* Behind the first n. What the library leaves when there is too little room is nothing to be believed: it is asked again. */
+static int ask_processes(Probe *p, NvmlDevice device, ListProcesses list, unsigned n, unsigned *ret_count) {
+        int r = NVML_ERROR_INSUFFICIENT_SIZE;
+
+        for (int i = 0; r == NVML_ERROR_INSUFFICIENT_SIZE && i < LIST_TRIES; i++) {
+                unsigned room = p->room - n;
+
+                *ret_count = room;
+                r = list(device, ret_count, room > 0 ? p->processes + n : NULL);
+                if (r == NVML_ERROR_INSUFFICIENT_SIZE &&
+                    (*ret_count > PROCESSES_MAX || !make_room(p, n + *ret_count + *ret_count / 8 + 64)))
+                        break;
+                if (r == NVML_SUCCESS && *ret_count > room)
+                        *ret_count = room;
+        }
+        return r;
+}
+
+/* Adds to the first n. One that computes and draws stands in both lists, with the same bytes. */
+static int list_processes(Probe *p, NvmlDevice device, ListProcesses list, unsigned *n, bool *all) {
+        unsigned count, found = *n;
+        int r = NVML_SUCCESS;
+
+        if (list)
+                r = ask_processes(p, device, list, *n, &count);
+        *all = *all && list && r == NVML_SUCCESS;
+        if (!list || r != NVML_SUCCESS)
+                return r;
+        for (unsigned i = *n; i < *n + count; i++) {
+                unsigned k = 0;
+
+                while (k < found && p->processes[k].pid != p->processes[i].pid)
+                        k++;
+                if (k == found)
+                        p->processes[found++] = p->processes[i];
+        }
+        *n = found;
+        return NVML_SUCCESS;
+}
+
+static void say_untold(const Probe *p, const ProbeCard *c, int r, Report *end) {
+        if (r == NVML_ERROR_INSUFFICIENT_SIZE)
+                (void) snprintf(end->text, sizeof end->text, "%.40s has more than %d processes", c->uuid,
+                                PROCESSES_MAX);
+        else
+                (void) snprintf(end->text, sizeof end->text, "%.40s: %.100s", c->uuid,
+                                nvml_words(&p->nvml, r));
+}
+
+/* An older driver counts what it keeps for itself as used and does not say how much that is: of its cards no total is told. */
+static int say_total(const Probe *p, const ProbeCard *c) {
+        Report total = {.kind = REPORT_TOTAL, .session = p->session};
+        NvmlMemory2 memory = {.version = NVML_MEMORY2_VERSION};
+
+        if (!p->nvml.memory2 || p->nvml.memory2(c->device, &memory) != NVML_SUCCESS)
+                return 0;
+        total.value = memory.used;
+        memcpy(total.uuid, c->uuid, sizeof total.uuid);
+        return say(p, &total);
+}
+
+static int say_processes(Probe *p, const ProbeCard *c, Report *end) {
+        unsigned n = 0;
+        bool all = true;
+        int r;
+
+        r = list_processes(p, c->device, p->nvml.compute, &n, &all);
+        if (r == NVML_SUCCESS)
+                r = list_processes(p, c->device, p->nvml.graphics, &n, &all);
+        if (r != NVML_SUCCESS)
+                say_untold(p, c, r, end);
+        r = 0;
+        for (unsigned i = 0; r == 0 && i < n; i++) {
+                Report one = {.kind = REPORT_PROCESS,
+                              .session = p->session,
+                              .number = p->processes[i].pid,
+                              .value = p->processes[i].bytes};
+
+                memcpy(one.uuid, c->uuid, sizeof one.uuid);
+                r = say(p, &one);
+        }
+        return r == 0 && all ? say_total(p, c) : r;
+}
+
+/* --- what processes use ----------------------------------------------------------------------------------------- */
+
+/* NULL: there have been more cards than there can be. */
+static UseMeter *meter_of(Probe *p, const ProbeCard *c) {
+        for (size_t i = 0; i < p->n_meters; i++)
+                if (strcmp(p->meters[i].uuid, c->uuid) == 0)
+                        return &p->meters[i].meter;
+        if (p->n_meters == CARDS_MAX)
+                return NULL;
+        memcpy(p->meters[p->n_meters].uuid, c->uuid, sizeof c->uuid);
+        return &p->meters[p->n_meters++].meter;
+}
+
+static bool make_uses_room(Probe *p, unsigned n) {
+        NvmlUse *more;
+
+        if (n > PROCESSES_MAX || !(more = realloc(p->uses, n * sizeof *more)))
+                return false;
+        p->uses = more;
+        p->uses_room = n;
+        return true;
+}
+
+/* 0 samples where it finds none. */
+static int ask_uses(Probe *p, const ProbeCard *c, uint64_t since, unsigned *ret_count) {
+        int r = NVML_ERROR_INSUFFICIENT_SIZE;
+
+        for (int i = 0; i < LIST_TRIES; i++) {
+                *ret_count = p->uses_room;
+                r = p->nvml.use(c->device, p->uses_room > 0 ? p->uses : NULL, ret_count, since);
+                if ((r != NVML_ERROR_INSUFFICIENT_SIZE && r != NVML_SUCCESS) || *ret_count <= p->uses_room)
+                        break;
+                r = NVML_ERROR_INSUFFICIENT_SIZE;
+                if (*ret_count > PROCESSES_MAX || !make_uses_room(p, *ret_count + *ret_count / 8 + 64))
+                        break;
+        }
+        if (r != NVML_SUCCESS)
+                *ret_count = 0;
+        return r == NVML_ERROR_NOT_FOUND ? NVML_SUCCESS : r;
+}
+
+static int say_uses(Probe *p, const ProbeCard *c) {
+        Report span = {.kind = REPORT_SPAN, .session = p->session};
+        UseMeter *meter = p->nvml.use ? meter_of(p, c) : NULL;
+        unsigned n = 0;
+        int r = 0;
+
+        memcpy(span.uuid, c->uuid, sizeof span.uuid);
+        if (meter)
+                r = ask_uses(p, c, meter->since, &n);
+        if (!meter || r != NVML_SUCCESS) {
+                (void) snprintf(span.text, sizeof span.text, "%.79s",
+                                meter ? nvml_words(&p->nvml, r) : "the library has no such numbers");
+                return say(p, &span);
+        }
+        n = use_take(meter, p->uses, n, clock_monotonic_usec(), clock_realtime_nsec() / NSEC_PER_USEC,
+                     &span.value);
+        for (unsigned i = 0; r == 0 && i < n; i++) {
+                Report one = {.kind = REPORT_USE,
+                              .session = p->session,
+                              .number = p->uses[i].pid,
+                              .value = span.value / 100 * p->uses[i].sm};
+
+                memcpy(one.uuid, c->uuid, sizeof one.uuid);
+                r = say(p, &one);
+        }
+        return r < 0 ? r : say(p, &span);
+}
+
+static int count_processes(Probe *p) {
+        Report end = {.kind = REPORT_CENSUS, .session = p->session};
+        usec_t now = clock_monotonic_usec();
+        int r = 0;
+
+        if (p->o->census == 0 || !p->open || now - p->counted < p->o->census)
+                return 0;
+        p->counted = now;
+        for (size_t i = 0; r == 0 && i < p->n_cards; i++)
+                r = say_processes(p, &p->cards[i], &end);
+        for (size_t i = 0; r == 0 && i < p->n_cards; i++)
+                r = say_uses(p, &p->cards[i]);
+        return r < 0 ? r : say(p, &end);
+}
+
+/* --- the loop --------------------------------------------------------------------------------------------------- */
+
+/* Milliseconds until there is something to do by itself; -1: never. */
+static int patience(const Probe *p) {
+        usec_t turn = p->watching ? p->o->turn : 0;
+
+        if (p->open && p->o->census > 0 && (turn == 0 || p->o->census < turn))
+                turn = p->o->census;
+        return turn > 0 ? (int) (turn / USEC_PER_MSEC) : -1;
+}
+
+/* 1: a request was answered. 0: none came. Negative: the other end is gone, or talks nonsense. */
+static int serve(Probe *p) {
+        struct pollfd ready = {.fd = p->fd, .events = POLLIN};
+        ProbeRequest q;
+        ssize_t n;
+        int r;
+
+        r = poll(&ready, 1, patience(p));
+        if (r <= 0)
+                return r < 0 && errno != EINTR ? -errno : 0;
+        n = recv(p->fd, &q, sizeof q, 0);
+        if (n < 0)
+                return errno == EINTR ? 0 : -errno;
+        if (n != sizeof q)
+                return -EPIPE;
+        r = scan(p, &q);
+        return r < 0 ? r : 1;
+}
+
+int probe_run(int fd, const ProbeOptions *options) {
+        _cleanup_free_ Probe *p = calloc(1, sizeof *p);
+        int r = 0;
+
+        if (!p)
+                return 1;
+        p->fd = fd;
+        p->o = options;
+        while (r >= 0) {
+                r = serve(p);
+                if (r == 0 && p->watching)
+                        r = look_for_events(p);
+                if (r == 0)
+                        r = count_processes(p);
+        }
+        free(p->processes);
+        free(p->uses);
+        return r == -EPIPE ? 0 : 1;
+}

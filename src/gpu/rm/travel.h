@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Controls of objects that travel between processes, and of the card's time: what the gate has to know of them (ctrl0041.h,
+ * ctrl0000unix.h, ctrla06c.h, ctrl2080fifo.h, ctrl2080gr.h). Beside rm.h, because nobody else needs them. */
+
+#include "gpu/rm/rm.h"
+
+enum {
+        RM_CTRL_SURFACE_INFO = 0x410110,
+        RM_CTRL_EXPORT_TO_FD = 0x3D05,
+        RM_CTRL_IMPORT_FROM_FD = 0x3D06,
+        RM_CTRL_EXPORT_INFO = 0x3D08,
+        RM_CTRL_EXPORT_EMPTY = 0x3D0A,
+        RM_CTRL_EXPORT_MANY = 0x3D0B,
+        RM_CTRL_IMPORT_MANY = 0x3D0C,
+        /* how the card's time is shared: open to everybody */
+        RM_CTRL_SET_TIMESLICE = 0xA06C0103,
+        RM_CTRL_PREEMPT = 0xA06C0105,
+        RM_CTRL_DISABLE_CHANNELS = 0x2080110B,
+        RM_CTRL_PREEMPTION_MODE = 0x20801210,
+};
+
+/* A memory object's size and place: a list of index and data, at a pointer (ctrl0041.h). */
+enum {
+        RM_SURFACE_SIZE_LO = 0x02, /* bytes */
+        RM_SURFACE_SIZE_HI = 0x03,
+        RM_SURFACE_PLACE = 0x09,
+        RM_PLACE_CARD = 2, /* other values of it: not memory of the card */
+};
+
+typedef struct RmSurfaceInfo { /* NV0041_CTRL_GET_SURFACE_INFO_PARAMS, with entries as RmFbEntry */
+        uint32_t n, pad0;
+        uint64_t list;
+} RmSurfaceInfo;
+
+/* Objects that travel as a descriptor (ctrl0000unix.h). The driver keeps a duplicate of each, with a client of its own, as long as the
+ * open file lives that the descriptor is of, or until another object is put in its place: who exported it may free his and be gone. The
+ * file is an nvidiactl that nothing was exported to yet; what is imported are duplicates again. */
+enum {
+        RM_EXPORT_TYPE_RM = 1,
+        RM_EXPORT_FLAG_EMPTY = 1, /* for libraries, refused by the driver */
+        RM_EXPORTS_MAX = 512,     /* in one call; a file has up to 65,535 */
+        RM_IMPORTS_MAX = 128,
+        RM_IMPORT_NONE = 0, /* what came: */
+        RM_IMPORT_VIDMEM = 1,
+        RM_IMPORT_SYSMEM = 2,
+        RM_ERR_OUT_OF_RANGE = 0x5B,
+        RM_ERR_STATE_IN_USE = 0x63,
+        RM_EXPORT_NO_DEVICE = 32, /* of objects that are below no device */
+};
+
+typedef struct RmExport { /* NV0000_CTRL_OS_UNIX_EXPORT_OBJECT_TO_FD_PARAMS */
+        uint32_t type, device, parent, object;
+        int32_t fd;
+        uint32_t flags;
+} RmExport;
+
+typedef struct RmImport { /* NV0000_CTRL_OS_UNIX_IMPORT_OBJECT_FROM_FD_PARAMS */
+        int32_t fd;
+        uint32_t type, device, parent, object;
+} RmImport;
+
+typedef struct RmExportInfo { /* NV0000_CTRL_OS_UNIX_GET_EXPORT_OBJECT_INFO_PARAMS */
+        int32_t fd;
+        uint32_t device, instance;
+        uint16_t max_objects;
+        uint8_t metadata[64], pad0[2];
+} RmExportInfo;
+
+typedef struct
+        RmExportEmpty { /* NV0000_CTRL_OS_UNIX_CREATE_EXPORT_OBJECT_FD_PARAMS: the file, with room for objects */
+        uint32_t device;
+        uint16_t max;
+        uint8_t metadata[64], pad0[2];
+        int32_t fd;
+} RmExportEmpty;
+
+typedef struct
+        RmExportMany { /* NV0000_CTRL_OS_UNIX_EXPORT_OBJECTS_TO_FD_PARAMS: to places index to index + n - 1 */
+        int32_t fd;
+        uint32_t device;
+        uint16_t max; /* these two only for a file that has no places yet */
+        uint8_t metadata[64], pad0[2];
+        uint32_t objects[RM_EXPORTS_MAX]; /* 0: what was there goes */
+        uint16_t n, index;
+} RmExportMany;
+
+typedef struct
+        RmImportMany { /* NV0000_CTRL_OS_UNIX_IMPORT_OBJECTS_FROM_FD_PARAMS: of an empty place nothing comes */
+        int32_t fd;
+        uint32_t parent;
+        uint32_t objects[RM_IMPORTS_MAX];
+        uint8_t types[RM_IMPORTS_MAX];
+        uint16_t n, index;
+} RmImportMany;
+
+RM_SIZE(RmSurfaceInfo, 16);
+RM_SIZE(RmExport, 24);
+RM_SIZE(RmImport, 20);
+RM_SIZE(RmExportInfo, 80);
+RM_AT(RmExportInfo, metadata, 14);
+RM_SIZE(RmExportEmpty, 76);
+RM_AT(RmExportEmpty, fd, 72);
+RM_SIZE(RmExportMany, 2128);
+RM_AT(RmExportMany, objects, 76);
+RM_AT(RmExportMany, index, 2126);
+RM_SIZE(RmImportMany, 652);
+RM_AT(RmImportMany, types, 520);
+RM_AT(RmImportMany, index, 650);

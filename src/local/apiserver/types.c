@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "local/apiserver/types.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "wire/json.h"
+
+typedef enum Shape { SHAPE_STRING, SHAPE_INTEGER, SHAPE_OBJECT, SHAPE_STRINGS, SHAPE_MAP, SHAPE_LIST } Shape;
+
+/* A member; `of` are the members of the object, or of each object in the list. Tables end with a nameless one. */
+typedef struct Member {
+        const char *name;
+        Shape shape;
+        const struct Member *of;
+} Member;
+
+static const Member requirement[] = {
+        {"key", SHAPE_STRING, NULL}, {"operator", SHAPE_STRING, NULL}, {"values", SHAPE_STRINGS, NULL}, {0}};
+static const Member term[] = {
+        {"matchExpressions", SHAPE_LIST, requirement}, {"matchFields", SHAPE_LIST, requirement}, {0}};
+static const Member node_selector[] = {{"nodeSelectorTerms", SHAPE_LIST, term}, {0}};
+static const Member preferred[] = {{"weight", SHAPE_INTEGER, NULL}, {"preference", SHAPE_OBJECT, term}, {0}};
+static const Member node_affinity[] = {
+        {"requiredDuringSchedulingIgnoredDuringExecution", SHAPE_OBJECT, node_selector},
+        {"preferredDuringSchedulingIgnoredDuringExecution", SHAPE_LIST, preferred},
+        {0}};
+static const Member affinity[] = {{"nodeAffinity", SHAPE_OBJECT, node_affinity}, {0}};
+static const Member toleration[] = {{"key", SHAPE_STRING, NULL},
+                                    {"operator", SHAPE_STRING, NULL},
+                                    {"value", SHAPE_STRING, NULL},
+                                    {"effect", SHAPE_STRING, NULL},
+                                    {"tolerationSeconds", SHAPE_INTEGER, NULL},
+                                    {0}};
+static const Member gate[] = {{"name", SHAPE_STRING, NULL}, {0}};
+static const Member field_ref[] = {{"fieldPath", SHAPE_STRING, NULL}, {0}};
+static const Member value_from[] = {{"fieldRef", SHAPE_OBJECT, field_ref}, {0}};
+static const Member variable[] = {{"name", SHAPE_STRING, NULL},
+                                  {"value", SHAPE_STRING, NULL},
+                                  {"valueFrom", SHAPE_OBJECT, value_from},
+                                  {0}};
+static const Member container[] = {{"name", SHAPE_STRING, NULL},       {"image", SHAPE_STRING, NULL},
+                                   {"command", SHAPE_STRINGS, NULL},   {"args", SHAPE_STRINGS, NULL},
+                                   {"workingDir", SHAPE_STRING, NULL}, {"restartPolicy", SHAPE_STRING, NULL},
+                                   {"env", SHAPE_LIST, variable},      {0}};
+static const Member pod_spec[] = {
+        {"nodeName", SHAPE_STRING, NULL},           {"schedulerName", SHAPE_STRING, NULL},
+        {"hostname", SHAPE_STRING, NULL},           {"restartPolicy", SHAPE_STRING, NULL},
+        {"serviceAccountName", SHAPE_STRING, NULL}, {"priorityClassName", SHAPE_STRING, NULL},
+        {"priority", SHAPE_INTEGER, NULL},          {"nodeSelector", SHAPE_MAP, NULL},
+        {"tolerations", SHAPE_LIST, toleration},    {"schedulingGates", SHAPE_LIST, gate},
+        {"affinity", SHAPE_OBJECT, affinity},       {"initContainers", SHAPE_LIST, container},
+        {"containers", SHAPE_LIST, container},      {0}};
+
+/* The path of the member that is looked at is built in v->field; `len` is its length, which each step restores. */
+typedef struct Walk {
+        JsonReader reader;
+        StoreViolation *v;
+        size_t len;
+} Walk;
+
+static int check(Walk *w, const Member *m);
+
+static size_t push(Walk *w, const char *format, ...) _printf_(2, 3);
+static size_t push(Walk *w, const char *format, ...) {
+        size_t before = w->len, room = sizeof w->v->field - before;
+        va_list args;
+        int n;
+
+        va_start(args, format);
+        n = vsnprintf(w->v->field + before, room, format, args); /* a long one is cut, for people */
+        va_end(args);
+        w->len = n < 0 ? before : (size_t) n < room ? before + (size_t) n : sizeof w->v->field - 1;
+        return before;
+}
+
+static int wrong(Walk *w, const char *expected) {
+        return fault_set(&w->v->rule, STORE_VALID_E_TYPE, "must be %s", expected);
+}
+
+static int check_members(Walk *w, const Member *of) {
+        int r = 0;
+        Str key;
+
+        (void) json_object_begin(&w->reader);
+        while (r == 0 && json_object_next(&w->reader, &key)) {
+                const Member *m = of;
+                size_t before;
+
+                while (m->name && !json_key_is(key, m->name))
+                        m++;
+                if (!m->name) {
+                        json_skip(&w->reader);
+                        continue;
+                }
+                before = push(w, ".%s", m->name);
+                r = check(w, m);
+                if (r == 0)
+                        w->len = before;
+        }
+        return r;
+}
+
+static int check_map(Walk *w) {
+        static const Member value = {"", SHAPE_STRING, NULL};
+        int r = 0;
+        Str key;
+
+        (void) json_object_begin(&w->reader);
+        while (r == 0 && json_object_next(&w->reader, &key)) {
+                size_t before = push(w, "[%.*s]", STR_CUT(key, 100));
+
+                r = check(w, &value);
+                if (r == 0)
+                        w->len = before;
+        }
+        return r;
+}
+
+static int check_items(Walk *w, const Member *item) {
+        size_t i = 0;
+        int r = 0;
+
+        (void) json_array_begin(&w->reader);
+        for (; r == 0 && json_array_next(&w->reader); i++) {
+                size_t before = push(w, "[%zu]", i);
+
+                r = check(w, item);
+                if (r == 0)
+                        w->len = before;
+        }
+        return r;
+}
+
+static int check(Walk *w, const Member *m) {
+        static const JsonType types[] = {
+                [SHAPE_STRING] = JSON_STRING, [SHAPE_INTEGER] = JSON_NUMBER, [SHAPE_OBJECT] = JSON_OBJECT,
+                [SHAPE_STRINGS] = JSON_ARRAY, [SHAPE_MAP] = JSON_OBJECT,     [SHAPE_LIST] = JSON_ARRAY,
+        };
+        static const char *const names[] = {
+                [JSON_NUMBER] = "a whole number",
+                [JSON_STRING] = "a string",
+                [JSON_ARRAY] = "an array",
+                [JSON_OBJECT] = "an object",
+        };
+        JsonType type = json_peek(&w->reader);
+        int64_t number;
+
+        if (type == JSON_NULL) { /* absent, to Go */
+                json_skip(&w->reader);
+                return 0;
+        }
+        if (type != types[m->shape])
+                return wrong(w, names[types[m->shape]]);
+        switch (m->shape) {
+        case SHAPE_OBJECT:
+                return check_members(w, m->of);
+        case SHAPE_MAP:
+                return check_map(w);
+        case SHAPE_STRINGS:
+                return check_items(w, &(Member){"", SHAPE_STRING, NULL});
+        case SHAPE_LIST:
+                return check_items(w, &(Member){"", SHAPE_OBJECT, m->of});
+        case SHAPE_INTEGER:
+                json_i64(&w->reader, &number);
+                return json_failed(&w->reader) ? wrong(w, names[JSON_NUMBER]) : 0;
+        default:
+                json_skip(&w->reader);
+                return 0;
+        }
+}
+
+int store_types_check_pod_spec(Str spec, StoreViolation *ret) {
+        static const Member whole = {"spec", SHAPE_OBJECT, pod_spec};
+        Walk w = {.v = ret};
+
+        if (store_is_null(spec))
+                return 0;
+        json_init(&w.reader, spec);
+        (void) push(&w, "spec");
+        return check(&w, &whole);
+}

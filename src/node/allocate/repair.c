@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/allocate/repair.h"
+
+#include <errno.h>
+
+#include "base/log.h"
+#include "kube/api.h"
+#include "node/allocate/keys.h"
+#include "node/allocate/managers.h"
+#include "node/allocate/pace.h"
+
+#define APART    (1 * USEC_PER_SEC)  /* between two repairs of any pods, and until a patch is seen */
+#define TOLD_FOR (60 * USEC_PER_SEC) /* a pod is told of once in this time */
+#define OURSELF  STR("aliquot")      /* the field manager that the API server makes of our User-Agent */
+
+enum { NAMED = 64 }; /* bytes of what a field manager says of itself */
+
+/* A pod that was repaired, or is to be. It is kept as long as the pod, because the rate is the pod's. */
+typedef struct Item {
+        UT_hash_handle hh;
+        Repair *repair;
+        uint32_t wrong; /* system keys; 0: all are right */
+        usec_t due;     /* not before */
+        usec_t told;    /* when it was told of last; 0: never */
+        Pace pace;
+        KubeCall *get;
+        char uid[];
+} Item;
+
+struct Repair {
+        RepairOptions o;
+        Item *items;
+        sd_event_source *timer;
+        usec_t next; /* no repair of any pod before */
+        RepairCounters counters;
+};
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata);
+
+int repair_new(const RepairOptions *options, Repair **ret) {
+        _cleanup_(repair_freep) Repair *r = calloc(1, sizeof *r);
+        int e;
+
+        if (!r)
+                return -ENOMEM;
+        r->o = *options;
+        e = sd_event_add_time(options->event, &r->timer, CLOCK_MONOTONIC, 0, 0, on_timer, r);
+        if (e >= 0)
+                e = sd_event_source_set_enabled(r->timer, SD_EVENT_OFF);
+        if (e < 0)
+                return e;
+        *ret = TAKE_PTR(r);
+        return 0;
+}
+
+static void item_free(Item *item) {
+        HASH_DELETE(hh, item->repair->items, item);
+        kube_call_free(item->get);
+        free(item);
+}
+
+Repair *repair_free(Repair *r) {
+        Item *item, *next;
+
+        if (!r)
+                return NULL;
+        HASH_ITER(hh, r->items, item, next)
+        item_free(item);
+        sd_event_source_disable_unref(r->timer);
+        free(r);
+        return NULL;
+}
+
+RepairCounters repair_counters(const Repair *r) {
+        RepairCounters counters = r->counters;
+
+        for (const Item *item = r->items; item; item = item->hh.next)
+                counters.waiting += item->wrong != 0;
+        return counters;
+}
+
+/* ---- what is wrong ---- */
+
+/* Nothing before a container has started by the record, nor before it is known what the cards hold. */
+static bool is_judged(const Repair *r, const RosterPod *pod) {
+        const Record *record = records_find(r->o.records, str_from(pod->uid));
+
+        return pod->grant && pod->placed && r->o.roster->has_cards && record && record_has_started(record);
+}
+
+static uint32_t wrong_keys(const Repair *r, const RosterPod *pod) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        SystemKeys keys;
+
+        if (!is_judged(r, pod) || system_keys_make(pod, true, &arena, &keys) < 0)
+                return 0;
+        return system_keys_differ(&keys, pod, &arena);
+}
+
+static void name_keys(uint32_t keys, Buf *out) {
+        for (size_t i = 0; i < POD_SYSTEM_KEYS_COUNT; i++)
+                if ((keys >> i & 1) != 0)
+                        buf_appendf(out, "%s" STR_FMT, out->len > 0 ? ", " : "",
+                                    STR_ARG(pod_system_key_names[i]));
+}
+
+/* ---- telling ---- */
+
+/* The owner of a wrong key. A key that was removed has none. */
+static void name_manager(const FieldManager *manager, Buf *out) {
+        if (str_is_empty(manager->name)) {
+                buf_append_str(out, STR("no field manager is known"));
+                return;
+        }
+        buf_appendf(out, "%s field manager \"%.*s\" (%.*s at %.*s)",
+                    manager->owns ? "last by" : "no field manager owns them; the pod was written last by",
+                    (int) (manager->name.len < NAMED ? manager->name.len : NAMED), manager->name.data,
+                    (int) (manager->operation.len < NAMED ? manager->operation.len : NAMED),
+                    manager->operation.data ? manager->operation.data : "",
+                    (int) (manager->time.len < NAMED ? manager->time.len : NAMED),
+                    manager->time.data ? manager->time.data : "");
+}
+
+static void tell(Item *item, const RosterPod *pod, const FieldManager *manager) {
+        const Repair *r = item->repair;
+        _cleanup_buf_ Buf names = BUF_NULL, writer = BUF_NULL;
+        Fault note = FAULT_NULL;
+
+        name_keys(item->wrong, &names);
+        name_manager(manager, &writer);
+        (void) fault_set(&note, 0,
+                         "annotations are changed again and again, " STR_FMT
+                         ": what the node has given out stays, and is written back %d times a minute at "
+                         "most: " STR_FMT,
+                         STR_ARG(buf_str(&writer)), PACE_REPAIRS, STR_ARG(buf_str(&names)));
+        r->o.on_tampered(r->o.userdata, pod, &note);
+}
+
+static void on_pod(void *userdata, const KubeReply *reply) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        FieldManager manager = {0};
+        Item *item = userdata;
+        const RosterPod *pod = roster_find(item->repair->o.roster, str_from(item->uid));
+
+        item->get = NULL;
+        if (reply->outcome == KUBE_DONE && reply->status == 200)
+                (void) managers_last(reply->body, item->wrong, OURSELF, &arena, &manager,
+                                     NULL); /* a malformed list names no manager */
+        if (pod && item->wrong != 0)
+                tell(item, pod, &manager);
+}
+
+/* A pod that needs more than five repairs in a minute is told of, with the manager that wrote its keys. */
+static void accuse(Item *item, const RosterPod *pod, usec_t now) {
+        Repair *r = item->repair;
+
+        if (item->get || pace_next(&item->pace, now) == now ||
+            (item->told > 0 && now < item->told + TOLD_FOR))
+                return;
+        item->told = now;
+        r->counters.tampered++;
+        if (kube_get_pod(r->o.client, str_from(pod->namespace_), str_from(pod->name), on_pod, item,
+                         &item->get) < 0)
+                tell(item, pod, &(FieldManager){0});
+}
+
+/* ---- repairing ---- */
+
+static usec_t due(const Item *item, usec_t now) {
+        usec_t at = pace_next(&item->pace, now);
+
+        at = at > item->due ? at : item->due;
+        return at > item->repair->next ? at : item->repair->next;
+}
+
+/* The one that may be repaired first; of several the one that has waited longest. */
+static Item *first(const Repair *r, usec_t now) {
+        Item *found = NULL;
+
+        for (Item *item = r->items; item; item = item->hh.next)
+                if (item->wrong != 0 && (!found || due(item, now) < due(found, now) ||
+                                         (due(item, now) == due(found, now) && item->due < found->due)))
+                        found = item;
+        return found;
+}
+
+static void restore(Item *item, const RosterPod *pod, usec_t now) {
+        Repair *r = item->repair;
+        _cleanup_buf_ Buf names = BUF_NULL;
+
+        name_keys(item->wrong, &names);
+        log_warning("annotations of pod=%s/%s are written back: " STR_FMT, pod->namespace_, pod->name,
+                    STR_ARG(buf_str(&names)));
+        pace_take(&item->pace, now);
+        r->next = now + APART;
+        item->due = now + APART; /* until the watch shows it */
+        r->counters.repaired++;
+        teller_restore(r->o.teller, pod);
+}
+
+/* A patch that is under way, or that the watch does not show yet, may have put it right. */
+static bool is_settling(const Repair *r, const RosterPod *pod) {
+        return teller_is_telling(r->o.teller, pod) || (pod->version > 0 && pod->version < pod->written);
+}
+
+static void repair_one(Item *item, usec_t now) {
+        const Repair *r = item->repair;
+        const RosterPod *pod = roster_find(r->o.roster, str_from(item->uid));
+
+        item->wrong = pod ? wrong_keys(r, pod) : 0;
+        if (item->wrong == 0)
+                return;
+        if (is_settling(r, pod))
+                item->due = now + APART;
+        else
+                restore(item, pod, now);
+}
+
+static void arm(Repair *r, usec_t now) {
+        const Item *item = first(r, now);
+
+        if (!item)
+                return;
+        (void) sd_event_source_set_time(r->timer, due(item, now)); /* neither can fail for a live loop */
+        (void) sd_event_source_set_enabled(r->timer, SD_EVENT_ONESHOT);
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        Repair *r = userdata;
+        usec_t now = clock_monotonic_usec();
+        Item *item;
+
+        while ((item = first(r, now)) && due(item, now) <= now)
+                repair_one(item, now);
+        arm(r, now);
+        return 0;
+}
+
+static Item *ensure(Repair *r, const char *uid) {
+        size_t n = strlen(uid);
+        Item *item;
+
+        HASH_FIND(hh, r->items, uid, n, item);
+        if (item)
+                return item;
+        item = calloc(1, sizeof *item + n + 1);
+        if (!item)
+                return NULL;
+        item->repair = r;
+        memcpy(item->uid, uid, n + 1);
+        HASH_ADD_KEYPTR(hh, r->items, item->uid, n, item);
+        if (hash_added(item, hh))
+                return item;
+        free(item);
+        return NULL;
+}
+
+static Item *find(const Repair *r, Str uid) {
+        Item *item;
+
+        HASH_FIND(hh, r->items, uid.data, uid.len, item);
+        return item;
+}
+
+void repair_look(Repair *r, const RosterPod *pod) {
+        uint32_t wrong = wrong_keys(r, pod);
+        usec_t now = clock_monotonic_usec();
+        Item *item = wrong != 0 ? ensure(r, pod->uid) : find(r, str_from(pod->uid));
+
+        if (!item) {
+                if (wrong != 0)
+                        log_error("out of memory: annotations of pod=%s/%s stay wrong", pod->namespace_,
+                                  pod->name);
+                return;
+        }
+        if (wrong != 0 && item->wrong == 0 && item->due < now)
+                item->due = now;
+        item->wrong = wrong;
+        if (wrong == 0)
+                return;
+        if (!is_settling(r, pod))
+                accuse(item, pod, now);
+        arm(r, now);
+}
+
+void repair_forget(Repair *r, Str uid) {
+        Item *item = find(r, uid);
+
+        if (item)
+                item_free(item);
+}

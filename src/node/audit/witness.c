@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/audit/witness.h"
+
+#include "base/hash.h"
+
+/* A driver that could not tell a card's processes once has not freed them. And a bound on what we keep. */
+enum { ABSENT_MAX = 8, REMEMBERED_MAX = 8192 };
+
+typedef struct WitnessPid {
+        UT_hash_handle hh;
+        uint32_t pid;
+        uint64_t start; /* 0: not known */
+        ProcessOwner owner;
+        unsigned absent; /* censuses in a row that did not name it */
+        bool named;      /* by this one */
+        bool reused;     /* somebody else has the pid, and the driver has named it all the time */
+} WitnessPid;
+
+static void forget(Witness *w, WitnessPid *p) {
+        HASH_DELETE(hh, w->pids, p);
+        free(p);
+}
+
+void witness_done(Witness *w) {
+        WitnessPid *p, *next;
+
+        HASH_ITER(hh, w->pids, p, next)
+        forget(w, p);
+}
+
+void witness_begin(Witness *w) {
+        for (WitnessPid *p = w->pids; p; p = p->hh.next)
+                p->named = false;
+}
+
+void witness_end(Witness *w) {
+        WitnessPid *p, *next;
+
+        HASH_ITER(hh, w->pids, p, next) {
+                p->absent = p->named ? 0 : p->absent + 1;
+                if (p->absent > (p->reused ? 0 : ABSENT_MAX))
+                        forget(w, p);
+        }
+}
+
+/* Without memory for it, it is told as long as it lives. */
+static void remember(Witness *w, uint32_t pid, uint64_t start, const ProcessOwner *owner) {
+        WitnessPid *p;
+
+        if (HASH_COUNT(w->pids) >= REMEMBERED_MAX || !(p = calloc(1, sizeof *p)))
+                return;
+        *p = (WitnessPid){.pid = pid, .start = start, .owner = *owner, .named = true};
+        HASH_ADD(hh, w->pids, pid, sizeof p->pid, p);
+        if (!hash_added(p, hh))
+                free(p);
+}
+
+static bool is_other(const WitnessPid *p, uint64_t start) {
+        return start > 0 && p->start > 0 && start != p->start;
+}
+
+static bool same_owner(const ProcessOwner *a, const ProcessOwner *b) {
+        return strcmp(a->uid, b->uid) == 0 && strcmp(a->container, b->container) == 0;
+}
+
+WitnessWord witness_ask(Witness *w, uint32_t pid, ProcessOwner *ret) {
+        ProcessOwner owner;
+        uint64_t start = 0;
+        bool lives;
+        WitnessPid *p;
+
+        (void) process_start(w->proc, pid, &start);
+        lives = process_owner(w->proc, pid, &owner);
+        HASH_FIND(hh, w->pids, &pid, sizeof pid, p);
+        if (p && p->absent > 0 && is_other(p, start)) { /* what the old one had is gone since */
+                forget(w, p);
+                p = NULL;
+        }
+        if (!p) {
+                if (!lives)
+                        return WITNESS_NOBODY;
+                remember(w, pid, start, &owner);
+                *ret = owner;
+                return WITNESS_LIVES;
+        }
+        p->named = true;
+        if (is_other(p, start) && !(lives && same_owner(&owner, &p->owner))) {
+                p->reused = true;
+                return WITNESS_NOBODY;
+        }
+        if (lives)
+                p->owner = owner;
+        *ret = p->owner;
+        return lives ? WITNESS_LIVES : WITNESS_ENDED;
+}

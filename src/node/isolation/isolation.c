@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/isolation/isolation.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "node/records/given.h"
+#include "slice/inside.h"
+#include "slice/visible.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+enum { NVIDIA_MAJOR = 195, NVIDIA_CTL = 255 };
+
+int isolation_init(Isolation *i, const IsolationOptions *o) {
+        *i = (Isolation){.board = BOARD_NULL,
+                         .gate = GATE_FILES_NULL,
+                         .ignores_disable = o->ignores_disable,
+                         .simulated = SIMULATED_NULL};
+        (void) snprintf(i->board.path, sizeof i->board.path, "%s",
+                        o->slices); /* mounts name it in any case */
+        i->on_odd = o->on_odd;
+        i->userdata = o->userdata;
+        node_compute_init(&i->compute, o->policy);
+        if (gate_files_init(&i->gate, o->state_dir) < 0)
+                return -ENOMEM;
+        if (simulated_init(&i->simulated, o->simulated, o->state_dir, &i->trouble) == 0 &&
+            gate_files_install(&i->gate, o->gate, &i->trouble) == 0)
+                (void) board_open(&i->board, o->slices, true, &i->trouble);
+        i->board.proc = o->proc;
+        if (i->trouble.text[0])
+                log_warning("isolated containers will not start: %s", i->trouble.text);
+        return 0;
+}
+
+void isolation_done(Isolation *i) {
+        board_done(&i->board);
+        simulated_done(&i->simulated);
+        gate_files_done(&i->gate);
+        *i = (Isolation){.board = BOARD_NULL, .gate = GATE_FILES_NULL, .simulated = SIMULATED_NULL};
+}
+
+/* ---- names ---- */
+
+/* Nobody else has the same devices as long as this one lives. FNV-1a tells sets apart that begin alike. */
+void isolation_id(const DeviceSet *mem, char ret[static BOARD_ID]) {
+        uint64_t hash = UINT64_C(0xCBF29CE484222325);
+
+        for (size_t i = 0; i < mem->n; i++)
+                hash = (hash ^ mem->ids[i]) * UINT64_C(0x100000001B3);
+        (void) snprintf(ret, BOARD_ID, "gpu%u-%zu-%016llx", mem->n > 0 ? device_card(mem->ids[0]) : 0, mem->n,
+                        (unsigned long long) hash);
+}
+
+/* ---- Allocate ---- */
+
+typedef struct Mounts {
+        PluginMount *mounts;
+        int n;
+        Arena *arena;
+} Mounts;
+
+static bool add(Mounts *m, bool read_only, const char *inside, const char *format, ...) _printf_(4, 5);
+static bool add(Mounts *m, bool read_only, const char *inside, const char *format, ...) {
+        char host[4096];
+        Str to, from;
+        va_list ap;
+
+        va_start(ap, format);
+        (void) vsnprintf(host, sizeof host, format, ap);
+        va_end(ap);
+        to = arena_str(m->arena, str_from(inside));
+        from = arena_str(m->arena, str_from(host));
+        if (!to.data || !from.data)
+                return false;
+        m->mounts[m->n++] =
+                (PluginMount){.container_path = to.data, .host_path = from.data, .read_only = read_only};
+        return true;
+}
+
+static bool add_card(Mounts *m, const char *folder, const char *board, const char *id, unsigned number) {
+        char pages[64], limits[64], counters[64], bell[64];
+
+        (void) snprintf(pages, sizeof pages, SLICE_PAGES "/%u", number);
+        (void) snprintf(limits, sizeof limits, SLICE_PAGES "/%u/limits", number);
+        (void) snprintf(counters, sizeof counters, SLICE_PAGES "/%u/counters", number);
+        (void) snprintf(bell, sizeof bell, SLICE_PAGES "/%u/" SLICE_BELL, number);
+        return add(m, true, pages, "%s/slice/%u", folder, number) &&
+               add(m, true, limits, "%s/%s/%u/limits", board, id, number) &&
+               add(m, false, counters, "%s/%s/%u/counters", board, id, number) &&
+               add(m, false, bell, "%s/%s/%u/" SLICE_BELL, board, id, number);
+}
+
+static size_t count_cards(const DeviceSet *mem) {
+        uint32_t card, count;
+        size_t at = 0, n = 0;
+
+        while (n < BOARD_CARDS && device_set_next_card(mem, &at, &card, &count))
+                n++;
+        return n;
+}
+
+int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *mem, Arena *arena,
+                     PluginMount ret[static ISOLATION_MOUNTS]) {
+        Mounts m = {.mounts = ret, .arena = arena};
+        char id[BOARD_ID], folder[GATE_FOLDER];
+        uint32_t card, count;
+        unsigned number = 0;
+        size_t at = 0;
+
+        m.n = simulated_mounts(&i->simulated, v, mem, arena, ret);
+        if (m.n < 0 || !share_mode_is_isolated(v->mode))
+                return m.n;
+        isolation_id(mem, id);
+        gate_files_folder(&i->gate, count_cards(mem), folder);
+        if (!add(&m, true, SLICE_INSIDE, "%s", folder) || !add(&m, true, SLICE_PAGES, "%s/slice", folder) ||
+            !add(&m, true, SLICE_GATE, "%s", i->gate.library) ||
+            !add(&m, true, SLICE_PRELOAD, "%s/%s/" BOARD_PRELOAD, i->board.path, id))
+                return -ENOMEM;
+        while (number < BOARD_CARDS && device_set_next_card(mem, &at, &card, &count))
+                if (!add_card(&m, folder, i->board.path, id, number++))
+                        return -ENOMEM;
+        return m.n;
+}
+
+/* ---- PreStart ---- */
+
+/* It has a major of its own choosing, and is there only when its module is loaded. */
+static SliceFile uvm_device(void) {
+        SliceFile file = {.rdev = 0};
+        struct stat st;
+
+        if (stat("/dev/nvidia-uvm", &st) == 0 && S_ISCHR(st.st_mode))
+                file.rdev = st.st_rdev;
+        return file;
+}
+
+/* How the gate knows the driver's files: by number, and those of a simulated driver by where they are. */
+static int read_files(const Isolation *i, unsigned minor_, SliceSpec *ret, Fault *fault) {
+        char name[32];
+        int r;
+
+        if (!i->simulated.dir) {
+                ret->ctl = (SliceFile){.rdev = makedev(NVIDIA_MAJOR, NVIDIA_CTL)};
+                ret->device = (SliceFile){.rdev = makedev(NVIDIA_MAJOR, minor_)};
+                ret->uvm = uvm_device();
+                return 0;
+        }
+        (void) snprintf(name, sizeof name, "nvidia%u", minor_);
+        r = simulated_file(&i->simulated, "nvidiactl", &ret->ctl, fault);
+        if (r == 0)
+                r = simulated_file(&i->simulated, name, &ret->device, fault);
+        if (r == 0)
+                r = simulated_file(&i->simulated, "nvidia-uvm", &ret->uvm, fault);
+        return r == 0 ? 0 : ISOLATION_E_MISSING;
+}
+
+static int describe(const Isolation *i, const Inventory *v, const RosterContainer *c, uint32_t index,
+                    uint32_t units, SliceSpec *ret, Fault *fault) {
+        const MachineCard *card = given_card_at(v, index);
+        uint32_t dev = card ? card_units(card->mib, v->unit) : 0;
+        bool open = c->not_isolated && !i->ignores_disable;
+
+        if (!card || dev == 0 || units > dev)
+                return fault_set(fault, ISOLATION_E_MISSING, "gpu%u has no %u units here", index, units);
+        *ret = (SliceSpec){
+                .limit = MIB * (open ? card->mib : visible_mib(card->mib, units, dev)),
+                .card_bytes = MIB * card->mib,
+                .group_bytes = SLICE_GROUP_BYTES,
+                .card = index,
+                .core_percent = v->mode == SHARE_MODE_CORE_MEM ? c->core : 0,
+                .flags = open ? SLICE_FLAG_OPEN : 0,
+                .uuid = card->uuid,
+                .weight = c->compute.weight,
+                .high_priority = c->compute.high_priority,
+        };
+        node_compute_fill(&i->compute, v->mode, ret);
+        return read_files(i, card->minor, ret, fault);
+}
+
+/* Before the container runs: its page says what its card's others ask, and theirs what it asks. */
+static void say_of(Isolation *i, const Inventory *v, const RosterPod *pod, const RosterContainer *c) {
+        i->compute.stale = true;
+        isolation_say_compute(i, v);
+        if (c->odd && i->on_odd)
+                i->on_odd(i->userdata, pod, c);
+}
+
+void isolation_say_compute(Isolation *i, const Inventory *v) {
+        node_compute_say(&i->compute, &i->board, v->mode);
+}
+
+static bool is_file(const char *path) {
+        struct stat st;
+
+        return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, R_OK) == 0;
+}
+
+int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, const RosterContainer *c,
+                      const DeviceSet *mem, Fault *fault) {
+        char id[BOARD_ID], name[512], owner[600];
+        SliceSpec specs[BOARD_CARDS];
+        uint32_t card, count;
+        size_t at = 0, n = 0;
+        int r = 0;
+
+        if (!share_mode_is_isolated(v->mode))
+                return 0;
+        if (i->trouble.text[0])
+                return fault_set(fault, ISOLATION_E_MISSING, "it cannot be isolated: %s", i->trouble.text);
+        if (!gate_files_stand(&i->gate))
+                return fault_set(fault, ISOLATION_E_MISSING,
+                                 "it cannot be isolated: %s, or a file in %s, is missing", i->gate.library,
+                                 i->gate.run);
+        r = gate_files_make_folder(&i->gate, count_cards(mem), fault);
+        if (r < 0)
+                return r;
+        (void) snprintf(name, sizeof name, "%s/%s/%s", pod->namespace_, pod->name, c->name);
+        while (r == 0 && n < BOARD_CARDS && device_set_next_card(mem, &at, &card, &count)) {
+                r = describe(i, v, c, card, count, &specs[n], fault);
+                specs[n++].container = name;
+        }
+        if (r != 0)
+                return r;
+        r = board_refresh(&i->board, fault);
+        if (r < 0)
+                return r;
+        isolation_id(mem, id);
+        (void) snprintf(owner, sizeof owner, BOARD_AGENT "%s", name);
+        r = board_renew(&i->board, id, owner, specs, n, fault);
+        if (r == 0)
+                say_of(i, v, pod, c);
+        return r;
+}
+
+bool isolation_stands(Isolation *i, const Inventory *v, const DeviceSet *mem) {
+        char id[BOARD_ID], path[BOARD_PATH + BOARD_ID + 32];
+        Fault fault = FAULT_NULL;
+        uint32_t card, count;
+        unsigned number = 0;
+        size_t at = 0;
+
+        if (!share_mode_is_isolated(v->mode))
+                return true;
+        if (i->trouble.text[0] || !gate_files_stand(&i->gate) ||
+            gate_files_make_folder(&i->gate, count_cards(mem), &fault) < 0 ||
+            board_refresh(&i->board, &fault) < 0)
+                return false;
+        isolation_id(mem, id);
+        if (board_preload(&i->board, id, &fault) < 0)
+                return false;
+        while (number < BOARD_CARDS && device_set_next_card(mem, &at, &card, &count)) {
+                (void) snprintf(path, sizeof path, "%s/%s/%u/limits", i->board.path, id, number++);
+                if (!is_file(path))
+                        return false;
+        }
+        return true;
+}
+
+/* ---- and after ---- */
+
+static bool is_named(void *userdata, const char *id) {
+        const Records *records = userdata;
+        char named[BOARD_ID];
+
+        for (const Record *record = records->by_uid; record; record = record->hh.next)
+                for (size_t k = 0; k < record->n_containers; k++) {
+                        isolation_id(&record->containers[k].given[DEVICE_MEM], named);
+                        if (strcmp(named, id) == 0)
+                                return true;
+                }
+        return false;
+}
+
+void isolation_sweep(Isolation *i, const Records *records) {
+        i->compute.stale = true;
+        if (i->board.fd >= 0 && board_sweep(&i->board, is_named, (void *) records) < 0)
+                log_warning("the board of slices in %s cannot be read", i->board.path);
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/kubelet/cgroups.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+
+#include "base/cleanup.h"
+
+/* Version 2 answers in one file: "populated" in cgroup.events counts the processes of all cgroups below, in whatever pid
+ * namespace they live. In version 1 the pids controller has the same in pids.current. Only without that controller are the
+ * cgroup.procs files read, which show nothing of a foreign pid namespace: there the caller must run in the host's (hostPID).
+ *
+ * The usual places are tried by name. A pod that is in none of them is looked for: its kubepods may stand below a
+ * --cgroup-root, or below the scope of a machine within this one. Below kubepods only the names that lead to pods are
+ * entered. Looking is paid for where the cgroup is gone, which ends the asking; as long as the pod lives it is found by
+ * name, or costs some hundred readdir(). */
+
+enum {
+        UID_MAX = 64,
+        NAME_LEN = 256,
+        ROOT_DEPTH = 5, /* levels above the one of kubepods */
+        TREE_DEPTH = 32,
+        DIRS_MAX = 2048, /* in one question */
+        NUMBER_LEN = 256,
+};
+
+typedef struct Search {
+        char plain[UID_MAX + 4];   /* "podUID", cgroupfs driver */
+        char suffix[UID_MAX + 16]; /* "-podUID_WITH_UNDERSCORES.slice", systemd driver */
+        bool v2;
+        bool kubepods; /* was there a kubepods at all? Without, this is not the tree of the kubelet */
+        unsigned left; /* directories that may still be read */
+} Search;
+
+/* What the kubelet and the API server give: a UUID, or the hash of a static pod's manifest. */
+static bool uid_is_valid(Str uid) {
+        if (uid.len == 0 || uid.len > UID_MAX)
+                return false;
+        for (size_t i = 0; i < uid.len; i++) {
+                char c = uid.data[i];
+
+                if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') && c != '-')
+                        return false;
+        }
+        return true;
+}
+
+static int open_dir(int at, const char *name) {
+        int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+        return fd < 0 ? -errno : fd;
+}
+
+/* A cgroup may go at any moment: what cannot be found, or not be read any more (ENODEV), has gone. */
+static bool is_gone(int r) {
+        return r == -ENOENT || r == -ENODEV || r == -ENOTDIR || r == -ELOOP;
+}
+
+/* The beginning of a small file; its length or negative errno. */
+static ssize_t read_file(int dir, const char *name, char text[static NUMBER_LEN]) {
+        _cleanup_close_ int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+        ssize_t n;
+
+        if (fd < 0)
+                return -errno;
+        do
+                n = read(fd, text, NUMBER_LEN - 1);
+        while (n < 0 && errno == EINTR);
+        if (n < 0)
+                return -errno;
+        text[n] = '\0';
+        return n;
+}
+
+/* ---- does this cgroup of a pod hold anybody? ---- */
+
+static PodProcesses verdict(int r) {
+        return is_gone(r) ? POD_PROCESSES_NONE : POD_PROCESSES_UNKNOWN;
+}
+
+static PodProcesses ask_v2(int pod) {
+        char text[NUMBER_LEN];
+        ssize_t n = read_file(pod, "cgroup.events", text);
+
+        if (n < 0)
+                return verdict((int) n);
+        if (strstr(text, "populated 0"))
+                return POD_PROCESSES_NONE;
+        return strstr(text, "populated 1") ? POD_PROCESSES_SOME : POD_PROCESSES_UNKNOWN;
+}
+
+/* Reads `dir` from its beginning, by a descriptor of its own. It is one of the directories that may be read. */
+static int open_list(Search *s, int dir, DIR **ret) {
+        _cleanup_close_ int fd = -1;
+        DIR *list;
+
+        if (s->left == 0)
+                return -E2BIG;
+        s->left--;
+        fd = open_dir(dir, ".");
+        if (fd < 0)
+                return fd;
+        list = fdopendir(fd);
+        if (!list)
+                return -errno;
+        (void) TAKE_FD(fd); /* closedir() closes it */
+        *ret = list;
+        return 0;
+}
+
+DEFINE_CLEANUP(DIR *, closedir)
+
+/* The next directory in it; NULL at the end. Only directories have a chance: no link is ever followed. */
+static const char *next_dir(DIR *list) {
+        const struct dirent *e;
+
+        while ((e = readdir(list)))
+                if ((e->d_type == DT_DIR || e->d_type == DT_UNKNOWN) && e->d_name[0] != '.')
+                        return e->d_name;
+        return NULL;
+}
+
+static PodProcesses ask_procs(Search *s, int dir, unsigned depth);
+
+static PodProcesses ask_procs_below(Search *s, int dir, unsigned depth) {
+        _cleanup_(closedirp) DIR *list = NULL;
+        int r = open_list(s, dir, &list);
+        const char *name;
+
+        if (r < 0)
+                return verdict(r);
+        while ((name = next_dir(list))) {
+                _cleanup_close_ int child = open_dir(dir, name);
+                PodProcesses p = child < 0 ? verdict(child) : ask_procs(s, child, depth + 1);
+
+                if (p != POD_PROCESSES_NONE)
+                        return p;
+        }
+        return POD_PROCESSES_NONE;
+}
+
+static PodProcesses ask_procs(Search *s, int dir, unsigned depth) {
+        char text[NUMBER_LEN];
+        ssize_t n;
+
+        if (depth > TREE_DEPTH)
+                return POD_PROCESSES_UNKNOWN;
+        n = read_file(dir, "cgroup.procs", text);
+        if (n < 0)
+                return verdict((int) n);
+        return n > 0 ? POD_PROCESSES_SOME : ask_procs_below(s, dir, depth);
+}
+
+static PodProcesses ask_v1(Search *s, int pod) {
+        char text[NUMBER_LEN] = "";
+
+        if (read_file(pod, "pids.current", text) <= 0)
+                return ask_procs(s, pod, 0);
+        return text[0] == '0' ? POD_PROCESSES_NONE : POD_PROCESSES_SOME;
+}
+
+static PodProcesses ask_pod(Search *s, int dir, const char *name) {
+        _cleanup_close_ int pod = open_dir(dir, name);
+
+        if (pod < 0)
+                return verdict(pod);
+        return s->v2 ? ask_v2(pod) : ask_v1(s, pod);
+}
+
+/* ---- where is it? ---- */
+
+static bool ends_with(const char *name, const char *suffix) {
+        size_t n = strlen(name), m = strlen(suffix);
+
+        return n >= m && strcmp(name + n - m, suffix) == 0;
+}
+
+static bool is_pod(const Search *s, const char *name) {
+        return strcmp(name, s->plain) == 0 || ends_with(name, s->suffix);
+}
+
+/* "kubepods", "kubepods.slice", "kubelet-kubepods.slice" with a --cgroup-root. */
+static bool is_kubepods(const char *name) {
+        return strcmp(name, "kubepods") == 0 || strcmp(name, "kubepods.slice") == 0 ||
+               ends_with(name, "-kubepods.slice");
+}
+
+static bool is_class(const char *name) {
+        return strcmp(name, "burstable") == 0 || strcmp(name, "besteffort") == 0 ||
+               ends_with(name, "kubepods-burstable.slice") || ends_with(name, "kubepods-besteffort.slice");
+}
+
+/* Who may not make a kubepods: programs of the machine's users, and services, which have cgroups of their own below. */
+static bool is_foreign(const char *name) {
+        return strcmp(name, "user.slice") == 0 || ends_with(name, ".service") || ends_with(name, ".mount");
+}
+
+static PodProcesses search_kubepods(Search *s, int kubepods, bool in_class) {
+        _cleanup_(closedirp) DIR *list = NULL;
+        int r = open_list(s, kubepods, &list);
+        const char *name;
+
+        s->kubepods = true;
+        if (r < 0)
+                return verdict(r);
+        while ((name = next_dir(list))) {
+                _cleanup_close_ int child = -1;
+                PodProcesses p;
+
+                if (is_pod(s, name))
+                        return ask_pod(s, kubepods, name);
+                if (in_class || !is_class(name))
+                        continue;
+                child = open_dir(kubepods, name);
+                p = child < 0 ? verdict(child) : search_kubepods(s, child, true);
+                if (p != POD_PROCESSES_NONE)
+                        return p;
+        }
+        return POD_PROCESSES_NONE;
+}
+
+/* Every kubepods at this level and below. */
+static PodProcesses search(Search *s, int dir, unsigned depth) {
+        _cleanup_(closedirp) DIR *list = NULL;
+        int r = open_list(s, dir, &list);
+        const char *name;
+
+        if (r < 0)
+                return verdict(r);
+        while ((name = next_dir(list))) {
+                _cleanup_close_ int child = -1;
+                PodProcesses p;
+
+                if (is_foreign(name) || (depth == ROOT_DEPTH && !is_kubepods(name)))
+                        continue;
+                child = open_dir(dir, name);
+                if (child < 0)
+                        p = verdict(child);
+                else if (is_kubepods(name))
+                        p = search_kubepods(s, child, false);
+                else
+                        p = search(s, child, depth + 1);
+                if (p != POD_PROCESSES_NONE)
+                        return p;
+        }
+        return POD_PROCESSES_NONE;
+}
+
+/* The place without --cgroup-root: kubepods/CLASS/pod or kubepods.slice/CLASS.slice/pod. */
+static PodProcesses try_class(Search *s, int tree, const char *kubepods, const char *class, const char *pod) {
+        _cleanup_close_ int parent = open_dir(tree, kubepods), child = -1;
+
+        if (parent < 0)
+                return verdict(parent);
+        s->kubepods = true;
+        if (!class)
+                return ask_pod(s, parent, pod);
+        child = open_dir(parent, class);
+        return child < 0 ? verdict(child) : ask_pod(s, child, pod);
+}
+
+static PodProcesses try_usual(Search *s, int tree) {
+        static const char *const classes[][2] = {
+                {NULL, NULL},
+                {"burstable", "kubepods-burstable.slice"},
+                {"besteffort", "kubepods-besteffort.slice"},
+        };
+        PodProcesses p = POD_PROCESSES_NONE;
+
+        for (size_t i = 0; i < ELEMENTSOF(classes) && p == POD_PROCESSES_NONE; i++) {
+                char slice[NAME_LEN];
+
+                p = try_class(s, tree, "kubepods", classes[i][0], s->plain);
+                if (p != POD_PROCESSES_NONE)
+                        break;
+                (void) snprintf(slice, sizeof slice, "kubepods%s%s%s", i > 0 ? "-" : "",
+                                i > 0 ? classes[i][0] : "", s->suffix);
+                p = try_class(s, tree, "kubepods.slice", classes[i][1], slice);
+        }
+        return p;
+}
+
+static PodProcesses search_tree(Search *s, int tree) {
+        PodProcesses p = try_usual(s, tree);
+
+        if (p == POD_PROCESSES_NONE)
+                p = search(s, tree, 0);
+        return p == POD_PROCESSES_NONE && !s->kubepods ? POD_PROCESSES_UNKNOWN : p;
+}
+
+/* ---- version 1: a tree for each controller ---- */
+
+/* pids first, because its answer is the cheap one. A link ("cpu" to "cpu,cpuacct") stands for a directory of this list. */
+static const char *const controllers[] = {"pids",    "memory",      "cpu,cpuacct", "cpu",
+                                          "cpuacct", "cpu,cpuacct", "cpuset",      "devices",
+                                          "freezer", "blkio",       "systemd"};
+
+static PodProcesses search_v1(Search *s, int root) {
+        for (size_t i = 0; i < ELEMENTSOF(controllers); i++) {
+                _cleanup_close_ int tree = open_dir(root, controllers[i]);
+                PodProcesses p;
+
+                if (tree < 0)
+                        continue;
+                p = search_tree(s, tree);
+                if (s->kubepods)
+                        return p;
+        }
+        return POD_PROCESSES_UNKNOWN;
+}
+
+static void search_init(Search *s, int root, Str uid) {
+        *s = (Search){.left = DIRS_MAX, .v2 = faccessat(root, "cgroup.controllers", F_OK, 0) == 0};
+        (void) snprintf(s->plain, sizeof s->plain, "pod" STR_FMT, STR_ARG(uid));
+        (void) snprintf(s->suffix, sizeof s->suffix, "-%s.slice", s->plain);
+        for (char *c = s->suffix + 1; *c; c++)
+                if (*c == '-')
+                        *c = '_';
+}
+
+PodProcesses pod_processes(const char *root, Str uid) {
+        _cleanup_close_ int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        Search s;
+
+        if (fd < 0)
+                return POD_PROCESSES_UNKNOWN;
+        if (!uid_is_valid(uid))
+                return POD_PROCESSES_NONE; /* no kubelet ever made a cgroup of that name */
+        search_init(&s, fd, uid);
+        return s.v2 ? search_tree(&s, fd) : search_v1(&s, fd);
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/kubelet/podresources.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "net/grpc/client.h"
+
+/* A List answers only those who asked before it began: what the kubelet did after its snapshot, the asker may know already.
+ * So there is at most one List on its way, with its riders, and those who came later wait for the next. When it fails for
+ * now, its riders wait as well, and the next one is for all. */
+
+#define LIST_METHOD "/v1.PodResourcesLister/List"
+
+/* Its tokens come back one each 10 ms (kubelet's apis/grpc/ratelimit.go: 100/s, burst 10), for all clients together. */
+#define LIMITED_DELAY_MIN (5 * USEC_PER_MSEC)
+#define LIMITED_DELAY_MAX (40 * USEC_PER_MSEC)
+#define UNAVAILABLE_DELAY (20 * USEC_PER_MSEC)
+#define TIMER_ACCURACY    USEC_PER_MSEC
+#define DEFAULT_TIMEOUT   (10 * USEC_PER_SEC)
+
+enum { MESSAGE_MAX = 16 * 1024 * 1024 };
+
+struct PodResourcesCall {
+        PodResources *list;
+        PodResourcesCall *next, **link; /* of whichever queue it stands in */
+        sd_event_source *deadline;
+        usec_t expires;
+        PodResourcesDone done;
+        void *userdata;
+        bool delivering;
+};
+
+typedef struct Queue {
+        PodResourcesCall *first, **end;
+} Queue;
+
+struct PodResources {
+        sd_event *event;
+        RpcClient *client;
+        RpcRequest *flight;    /* the List on its way */
+        sd_event_source *wait; /* until the next one may begin; enabled while it waits */
+        usec_t delay;          /* the latest one after "rate limit" */
+        char *prefix;
+        Queue waiting, riding, told; /* told: whose answer is being delivered */
+        PodResourcesCounters counters;
+        Fault why; /* why the latest List failed */
+        bool delivering, freed;
+};
+
+/* ---- queues ---- */
+
+static void queue_init(Queue *q) {
+        *q = (Queue){.end = &q->first};
+}
+
+static void queue_append(Queue *q, PodResourcesCall *c) {
+        c->next = NULL;
+        c->link = q->end;
+        *q->end = c;
+        q->end = &c->next;
+}
+
+static Queue *queue_of(PodResourcesCall *c) {
+        PodResources *p = c->list;
+
+        if (p->waiting.end == &c->next)
+                return &p->waiting;
+        return p->riding.end == &c->next ? &p->riding : &p->told;
+}
+
+static void queue_remove(PodResourcesCall *c) {
+        if (c->next)
+                c->next->link = c->link;
+        else
+                queue_of(c)->end = c->link;
+        *c->link = c->next;
+        c->next = NULL;
+        c->link = NULL;
+}
+
+static void queue_move(Queue *from, Queue *to) {
+        while (from->first) {
+                PodResourcesCall *c = from->first;
+
+                queue_remove(c);
+                queue_append(to, c);
+        }
+}
+
+/* ---- answers ---- */
+
+static void call_destroy(PodResourcesCall *c) {
+        sd_event_source_disable_unref(c->deadline);
+        free(c);
+}
+
+PodResourcesCall *pod_resources_call_free(PodResourcesCall *c) {
+        if (!c || c->delivering) /* in its own `done`: it is freed behind it */
+                return NULL;
+        queue_remove(c);
+        call_destroy(c);
+        return NULL;
+}
+
+static void call_deliver(PodResourcesCall *c, const PodList *list, const Fault *fault) {
+        queue_remove(c);
+        c->delivering = true;
+        c->done(c->userdata, list, fault);
+        call_destroy(c);
+}
+
+/* `done` may ask again, free calls and free the object. */
+static void deliver(PodResources *p, const PodList *list, const Fault *fault) {
+        p->delivering = true;
+        while (p->told.first)
+                call_deliver(p->told.first, list, fault);
+        p->delivering = false;
+}
+
+static bool gone(PodResources *p) {
+        if (!p->freed)
+                return false;
+        free(p);
+        return true;
+}
+
+static void deliver_fault(PodResources *p, const Fault *fault) {
+        const Fault copy = *fault; /* p->why may change meanwhile */
+
+        p->counters.failed++;
+        queue_move(&p->riding, &p->told);
+        deliver(p, NULL, &copy);
+}
+
+static int on_deadline(sd_event_source *source, uint64_t now, void *userdata) {
+        PodResourcesCall *c = userdata;
+        PodResources *p = c->list;
+        Fault fault = FAULT_NULL;
+
+        (void) fault_set(&fault, 0, "PodResources List: no answer in time%s%s",
+                         p->why.text[0] ? "; before that: " : "", p->why.text);
+        queue_remove(c);
+        queue_append(&p->told, c);
+        deliver(p, NULL, &fault);
+        (void) gone(p);
+        return 0;
+}
+
+/* ---- a List ---- */
+
+static void begin(PodResources *p);
+
+static void begin_later(PodResources *p, usec_t delay) {
+        queue_move(&p->waiting, &p->riding);
+        queue_move(&p->riding, &p->waiting); /* riders first: they are older */
+        (void) sd_event_source_set_time_relative(p->wait, delay);
+        (void) sd_event_source_set_enabled(p->wait, SD_EVENT_ONESHOT); /* cannot fail for a live loop */
+}
+
+static int on_wait(sd_event_source *source, uint64_t now, void *userdata) {
+        PodResources *p = userdata;
+
+        begin(p);
+        (void) gone(p);
+        return 0;
+}
+
+/* Grows, and is drawn anew each time: several clients that were turned away together shall not come back together. */
+static usec_t limited_delay(PodResources *p) {
+        p->delay = p->delay == 0 ? LIMITED_DELAY_MIN : 2 * p->delay;
+        if (p->delay > LIMITED_DELAY_MAX)
+                p->delay = LIMITED_DELAY_MAX;
+        return p->delay + (usec_t) random() % p->delay;
+}
+
+static void take_message(PodResources *p, Str message) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        Fault fault = FAULT_NULL;
+        PodList list;
+
+        p->why = FAULT_NULL;
+        p->delay = 0;
+        if (pod_list_decode(message, str_from(p->prefix), &arena, &list, &fault) != 0) {
+                deliver_fault(p, &fault);
+                return;
+        }
+        queue_move(&p->riding, &p->told);
+        deliver(p, &list, NULL);
+}
+
+static void on_reply(void *userdata, const RpcReply *reply) {
+        PodResources *p = userdata;
+
+        p->flight = NULL;
+        if (reply->status != RPC_OK)
+                p->why = reply->fault;
+        switch (reply->status) {
+        case RPC_OK:
+                take_message(p, reply->message);
+                break;
+        case RPC_RESOURCE_EXHAUSTED: /* "rejected by rate limit" */
+                p->counters.limited++;
+                begin_later(p, limited_delay(p));
+                return;
+        case RPC_UNAVAILABLE: /* the kubelet restarts */
+                begin_later(p, UNAVAILABLE_DELAY);
+                return;
+        default:
+                deliver_fault(p, &reply->fault);
+        }
+        if (!gone(p) && p->waiting.first && !p->flight)
+                begin(p);
+}
+
+/* The latest deadline among the riders is the List's. */
+static usec_t riding_timeout(const PodResources *p) {
+        usec_t now, end = 0;
+
+        (void) sd_event_now(p->event, CLOCK_MONOTONIC, &now); /* that clock is known */
+        for (const PodResourcesCall *c = p->riding.first; c; c = c->next)
+                end = c->expires > end ? c->expires : end;
+        return end > now ? end - now : 1;
+}
+
+static void begin(PodResources *p) {
+        int r;
+
+        if (!p->waiting.first)
+                return;
+        queue_move(&p->waiting, &p->riding);
+        (void) sd_event_source_set_enabled(p->wait, SD_EVENT_OFF);
+        p->counters.lists++;
+        r = rpc_call(p->client, LIST_METHOD, (Str){0}, riding_timeout(p), on_reply, p, &p->flight);
+        if (r < 0) { /* no memory: from the loop it can be tried again */
+                (void) fault_set(&p->why, r, "PodResources List: %s", strerror(-r));
+                begin_later(p, UNAVAILABLE_DELAY);
+        }
+}
+
+/* ---- the interface ---- */
+
+int pod_resources_list(PodResources *p, usec_t timeout, PodResourcesDone done, void *userdata,
+                       PodResourcesCall **ret) {
+        PodResourcesCall *c = calloc(1, sizeof *c);
+        usec_t now;
+        int r;
+
+        if (!c)
+                return -ENOMEM;
+        (void) sd_event_now(p->event, CLOCK_MONOTONIC, &now); /* that clock is known */
+        *c = (PodResourcesCall){.list = p,
+                                .expires = now + (timeout > 0 ? timeout : DEFAULT_TIMEOUT),
+                                .done = done,
+                                .userdata = userdata};
+        r = sd_event_add_time(p->event, &c->deadline, CLOCK_MONOTONIC, c->expires, TIMER_ACCURACY,
+                              on_deadline, c);
+        if (r < 0) {
+                free(c);
+                return r;
+        }
+        queue_append(&p->waiting, c);
+        if (!p->flight && sd_event_source_get_enabled(p->wait, NULL) == 0)
+                begin(p);
+        if (ret)
+                *ret = c;
+        return 0;
+}
+
+int pod_resources_new(sd_event *event, const char *socket, Str prefix, PodResources **ret) {
+        _cleanup_(pod_resources_freep) PodResources *p = calloc(1, sizeof *p);
+        RpcClientOptions options = {.path = socket, .max_message = MESSAGE_MAX};
+        int r;
+
+        if (!p)
+                return -ENOMEM;
+        p->event = sd_event_ref(event);
+        p->prefix = str_dup(prefix);
+        queue_init(&p->waiting);
+        queue_init(&p->riding);
+        queue_init(&p->told);
+        if (!p->prefix)
+                return -ENOMEM;
+        r = rpc_client_new(event, &options, &p->client);
+        if (r < 0)
+                return r;
+        r = sd_event_add_time(event, &p->wait, CLOCK_MONOTONIC, 0, TIMER_ACCURACY, on_wait, p);
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_enabled(p->wait, SD_EVENT_OFF);
+        *ret = TAKE_PTR(p);
+        return 0;
+}
+
+PodResources *pod_resources_free(PodResources *p) {
+        if (!p || p->freed)
+                return NULL;
+        p->freed = true;
+        queue_move(&p->waiting, &p->told);
+        queue_move(&p->riding, &p->told);
+        while (p->told.first)
+                pod_resources_call_free(p->told.first);
+        p->client = rpc_client_free(p->client);
+        p->wait = sd_event_source_disable_unref(p->wait);
+        p->event = sd_event_unref(p->event);
+        free(TAKE_PTR(p->prefix));
+        if (!p->delivering)
+                free(p);
+        return NULL;
+}
+
+PodResourcesCounters pod_resources_counters(const PodResources *p) {
+        return p->counters;
+}

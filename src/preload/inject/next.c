@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/inject/next.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "preload/inject/loaded.h"
+#include "preload/inject/spin.h"
+
+enum {
+        UNKNOWN = 0, /* of a name: nobody has looked yet */
+        NOBODY = 1,  /* but libc and the kernel */
+        PASSES = 64, /* threads that are being passed on at once; what is more goes to the kernel */
+};
+
+typedef int Ioctl(int fd, unsigned long request, ...);
+typedef void *Mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset);
+typedef int Munmap(void *address, size_t length);
+typedef void *Mremap(void *address, size_t old, size_t length, int flags, ...);
+
+extern int *__errno_location(void) __attribute__((weak));
+
+/* ---- who it is ---- */
+
+static _Atomic uintptr_t known[NEXT_NAMES];
+static _Atomic int somebody;
+
+static uintptr_t look(NextName name) {
+        static const char *const names[NEXT_NAMES][2] = {
+                {"ioctl", "ioctl"}, {"mmap", "mmap64"}, {"munmap", "munmap"}, {"mremap", "mremap"}};
+        uintptr_t p = NOBODY;
+
+        if (!loaded_is_ready())
+                return NOBODY; /* looked for again */
+        for (unsigned i = 0; i < 2 && p == NOBODY; i++) {
+                uint64_t found = loaded_before_libc(names[name][i]);
+
+                p = found != 0 ? (uintptr_t) found : NOBODY;
+        }
+        if (p != NOBODY)
+                atomic_store_explicit(&somebody, 1, memory_order_relaxed);
+        atomic_store_explicit(&known[name], p, memory_order_release); /* behind the other one */
+        return p;
+}
+
+/* 0: the kernel. */
+static uintptr_t find(NextName name) {
+        uintptr_t p = atomic_load_explicit(&known[name], memory_order_acquire);
+
+        if (p == UNKNOWN)
+                p = look(name);
+        return p == NOBODY ? 0 : p;
+}
+
+/* ---- who is in the middle of it ---- */
+
+typedef struct Pass {
+        _Atomic uintptr_t thread;      /* 0: free */
+        _Atomic uintptr_t frame, call; /* of that thread, which alone looks at them */
+} Pass;
+
+static Pass passes[PASSES];
+
+static uintptr_t call_of(NextName name, long a, long b, long c) {
+        uintptr_t h = (uintptr_t) name + 1;
+
+        h = (h ^ (uintptr_t) a) * UINT64_C(0x9E3779B97F4A7C15);
+        h = (h ^ h >> 29 ^ (uintptr_t) b) * UINT64_C(0x9E3779B97F4A7C15);
+        return (h ^ h >> 31 ^ (uintptr_t) c) * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+/* Where the thread has one. It was left by longjmp() when we are above it on the stack: then it is none. */
+static Pass *pass_of(uintptr_t thread, uintptr_t frame) {
+        for (unsigned i = 0; i < PASSES; i++) {
+                if (atomic_load_explicit(&passes[i].thread, memory_order_relaxed) != thread)
+                        continue;
+                if (frame < atomic_load_explicit(&passes[i].frame, memory_order_relaxed))
+                        return &passes[i];
+                atomic_store_explicit(&passes[i].thread, 0, memory_order_relaxed);
+        }
+        return NULL;
+}
+
+bool next_came_back(NextName name, long a, long b, long c) {
+        const Pass *pass;
+
+        if (!atomic_load_explicit(&somebody, memory_order_relaxed))
+                return false;
+        pass = pass_of(spin_self(), (uintptr_t) __builtin_frame_address(0));
+        return pass && atomic_load_explicit(&pass->call, memory_order_relaxed) == call_of(name, a, b, c);
+}
+
+/* NULL: the thread is in the middle of one, or there are too many. */
+static Pass *enter(uintptr_t frame, uintptr_t call) {
+        uintptr_t thread = spin_self();
+
+        if (pass_of(thread, frame))
+                return NULL;
+        for (unsigned i = 0; i < PASSES; i++) {
+                uintptr_t nobody = 0;
+
+                if (!atomic_compare_exchange_strong_explicit(&passes[i].thread, &nobody, thread,
+                                                             memory_order_relaxed, memory_order_relaxed))
+                        continue;
+                atomic_store_explicit(&passes[i].call, call, memory_order_relaxed);
+                atomic_store_explicit(&passes[i].frame, frame, memory_order_relaxed);
+                return &passes[i];
+        }
+        return NULL;
+}
+
+/* Unless a signal handler on a stack of its own has taken it for one that was left. */
+static void leave(Pass *pass, uintptr_t frame) {
+        if (atomic_load_explicit(&pass->thread, memory_order_relaxed) == spin_self() &&
+            atomic_load_explicit(&pass->frame, memory_order_relaxed) == frame)
+                atomic_store_explicit(&pass->thread, 0, memory_order_relaxed);
+}
+
+/* ---- the calls ---- */
+
+static long with_sign(long r) {
+        int e = &__errno_location ? *__errno_location() : EINVAL;
+
+        return r != -1 ? r : e > 0 ? -e : -EINVAL;
+}
+
+#define FRAME ((uintptr_t) __builtin_frame_address(0))
+
+long next_ioctl(int fd, unsigned long request, void *argument) {
+        Ioctl *f = (Ioctl *) find(NEXT_IOCTL);
+        Pass *pass = f ? enter(FRAME, call_of(NEXT_IOCTL, fd, (long) request, (long) argument)) : NULL;
+        long r;
+
+        if (!pass)
+                return sys_call(SYS_ioctl, fd, request, argument);
+        r = with_sign(f(fd, request, argument));
+        leave(pass, FRAME);
+        return r;
+}
+
+long next_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
+        Mmap *f = (Mmap *) find(NEXT_MMAP);
+        Pass *pass = f ? enter(FRAME, call_of(NEXT_MMAP, (long) length, fd, offset)) : NULL;
+        long r;
+
+        if (!pass)
+                return sys_call(SYS_mmap, address, length, protection, flags, fd, offset);
+        r = with_sign((long) f(address, length, protection, flags, fd, offset));
+        leave(pass, FRAME);
+        return r;
+}
+
+long next_munmap(void *address, size_t length) {
+        Munmap *f = (Munmap *) find(NEXT_MUNMAP);
+        Pass *pass = f ? enter(FRAME, call_of(NEXT_MUNMAP, (long) address, (long) length, 0)) : NULL;
+        long r;
+
+        if (!pass)
+                return sys_call(SYS_munmap, address, length);
+        r = with_sign(f(address, length));
+        leave(pass, FRAME);
+        return r;
+}
+
+long next_mremap(void *address, size_t old, size_t length, int flags, void *to) {
+        Mremap *f = (Mremap *) find(NEXT_MREMAP);
+        Pass *pass = f ? enter(FRAME, call_of(NEXT_MREMAP, (long) address, (long) old, (long) length)) : NULL;
+        long r;
+
+        if (!pass)
+                return sys_call(SYS_mremap, address, old, length, flags, to);
+        r = with_sign((long) f(address, old, length, flags, to));
+        leave(pass, FRAME);
+        return r;
+}

@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/launch/account.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "preload/inject/loaded.h"
+#include "preload/launch/batch.h"
+#include "preload/launch/ends.h"
+#include "preload/launch/hosts.h"
+#include "preload/launch/pause.h"
+
+enum {
+        CLOCK_NONE = 1,
+        DEFAULT_STREAMS = 2, /* names of streams that every context has */
+        MAKING_TURNS = 100000,
+};
+
+/* ---- time ---- */
+
+typedef int ClockGettime(clockid_t clock, struct timespec *ret);
+
+/* The kernel's own page of code, where there is one: a tenth of a system call. */
+static uintptr_t find_clock(void) {
+        uint64_t p = 0;
+        ElfObject o;
+
+        if (loaded_object("linux-vdso.so.1", &o)) {
+                p = loaded_function(&o, "__vdso_clock_gettime");
+                if (p == 0)
+                        p = loaded_function(&o, "__kernel_clock_gettime");
+        }
+        return p != 0 ? (uintptr_t) p : CLOCK_NONE;
+}
+
+uint64_t account_now(void) {
+        static _Atomic uintptr_t known;
+        uintptr_t p = atomic_load_explicit(&known, memory_order_relaxed);
+        struct timespec t = {0, 0};
+
+        if (p == 0) {
+                p = find_clock();
+                atomic_store_explicit(&known, p, memory_order_relaxed);
+        }
+        if (p == CLOCK_NONE || ((ClockGettime *) p)(CLOCK_MONOTONIC, &t) != 0)
+                (void) sys_call(SYS_clock_gettime, CLOCK_MONOTONIC, &t); /* cannot fail */
+        return (uint64_t) t.tv_sec * UINT64_C(1000000000) + (uint64_t) t.tv_nsec;
+}
+
+/* ---- memory ---- */
+
+static void *map(size_t size) {
+        long p = sys_call(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        return p < 0 && p > -4096 ? NULL : (void *) p;
+}
+
+/* Not asked for: who has no memory left is counted, too. */
+static Account the_account;
+
+static void clear_meter(Meter *m) {
+        static const Meter none;
+
+        *m = none;
+}
+
+/* One thread makes it; the others wait some nanoseconds until it is whole, but not for a thread below a signal handler. */
+static bool is_ours_to_make(Account *a, long pid, long making) {
+        long there = atomic_load_explicit(&a->pid, memory_order_acquire);
+
+        for (unsigned turn = 0; there != pid; turn++) {
+                if ((there != making || turn >= MAKING_TURNS) &&
+                    atomic_compare_exchange_strong(&a->pid, &there, making))
+                        return true;
+                if (there != making)
+                        continue;
+                (void) sys_call(SYS_sched_yield);
+                there = atomic_load_explicit(&a->pid, memory_order_acquire);
+        }
+        return false;
+}
+
+/* In a child of fork there is nothing on the card. */
+static void begin_again(Account *a, Gate *g) {
+        if (!is_ours_to_make(a, g->pid, -g->pid))
+                return;
+        for (unsigned i = 0; i < ACCOUNT_CONTEXTS; i++)
+                atomic_store(&a->contexts[i], NULL);
+        for (unsigned i = 0; i < GATE_CARDS; i++)
+                clear_meter(&a->meters[i]);
+        atomic_store(&a->strays, false);
+        hosts_begin_again();
+        a->gate = g;
+        atomic_store_explicit(&a->pid, g->pid, memory_order_release);
+}
+
+Account *account_get(Gate *g) {
+        Account *a = &the_account;
+
+        if (atomic_load_explicit(&a->pid, memory_order_acquire) != g->pid)
+                begin_again(a, g);
+        return a;
+}
+
+/* ---- contexts ---- */
+
+static uint32_t digit(char c) {
+        return c >= '0' && c <= '9'   ? (uint32_t) (c - '0')
+               : c >= 'a' && c <= 'f' ? (uint32_t) (c - 'a' + 10)
+                                      : 16;
+}
+
+static bool same_card(const char *text, const CuUuid *uuid) {
+        size_t at = 4;
+
+        if (text[0] != 'G' || text[1] != 'P' || text[2] != 'U' || text[3] != '-')
+                return false;
+        for (size_t i = 0; i < sizeof uuid->bytes; i++) {
+                if (text[at] == '-')
+                        at++;
+                if (digit(text[at]) * 16 + digit(text[at + 1]) != uuid->bytes[i])
+                        return false;
+                at += 2;
+        }
+        return text[at] == '\0';
+}
+
+static int card_of_current(const Gate *g) {
+        int (*get_device)(int *) = (int (*)(int *)) real_get(REAL_cuCtxGetDevice);
+        int (*get_uuid)(CuUuid *, int) = (int (*)(CuUuid *, int)) real_get(REAL_cuDeviceGetUuid);
+        CuUuid uuid;
+        int device;
+
+        if (g->n_cards == 1)
+                return 0;
+        if (!get_device || !get_uuid || get_device(&device) != 0 || get_uuid(&uuid, device) != 0)
+                return -1;
+        for (uint32_t i = 0; i < g->n_cards && i < GATE_CARDS; i++)
+                if (g->cards[i].good && same_card(g->cards[i].uuid, &uuid))
+                        return (int) i;
+        return -1;
+}
+
+static void begin(Context *c, uint32_t card) {
+        static const Together nothing;
+        Spans none = {0};
+
+        c->card = card;
+        c->watch = c->origin = NULL;
+        c->origin_nsec =
+                UINT64_C(1) << 48; /* what began before the first that was measured is after zero, too */
+        c->spans = none;
+        c->together = nothing;
+        atomic_store(&c->over, 0);
+        atomic_store(&c->asked, account_now());
+        batches_begin(c);
+}
+
+static bool take_again(Context *c) {
+        uintptr_t handle = 0;
+
+        if (!atomic_compare_exchange_strong(&c->handle, &handle, 1))
+                return false;
+        if (batches_rest(c))
+                return true;
+        atomic_store(&c->handle, 0);
+        return false;
+}
+
+static Context *make_place(void) {
+        Context *c = map(sizeof *c);
+
+        if (!c)
+                return NULL;
+        atomic_store(&c->handle, 1);
+        batches_make(c);
+        return c;
+}
+
+/* A place whose context has ended, and of which neither the driver nor another thread has anything to say any more; or one more. */
+static Context *take_place(Account *a) {
+        Context *fresh = NULL;
+
+        for (unsigned i = 0; i < ACCOUNT_CONTEXTS; i++) {
+                Context *c = atomic_load(&a->contexts[i]);
+
+                if (!fresh && c && take_again(c))
+                        return c;
+                if (c)
+                        continue;
+                fresh = fresh ? fresh : make_place();
+                if (!fresh || atomic_compare_exchange_strong(&a->contexts[i], &c, fresh))
+                        return fresh;
+        }
+        if (fresh)
+                (void) sys_call(SYS_munmap, fresh, sizeof *fresh);
+        return NULL;
+}
+
+static Context *find(Account *a, uintptr_t handle, const Context *but) {
+        for (unsigned i = 0; i < ACCOUNT_CONTEXTS; i++) {
+                Context *c = atomic_load_explicit(&a->contexts[i], memory_order_acquire);
+
+                if (!c)
+                        return NULL;
+                if (c != but && atomic_load_explicit(&c->handle, memory_order_acquire) == handle)
+                        return c;
+        }
+        return NULL;
+}
+
+static void end_place(Account *a, Context *c, uintptr_t there, bool gone) {
+        if (!atomic_compare_exchange_strong(&c->handle, &there, 1))
+                return; /* somebody else does the same */
+        batches_end(a, c, gone);
+        batches_ended(a, c, true);
+        atomic_store(&c->handle, 0);
+}
+
+/* Where two threads come with the same one, both have said so before either looks: at least one sees the other, and goes back. */
+static Context *add_context(Account *a, uintptr_t handle, int *ret_card) {
+        Context *c, *other;
+
+        *ret_card = card_of_current(a->gate);
+        c = *ret_card >= 0 ? take_place(a) : NULL;
+        if (!c)
+                return NULL;
+        begin(c, (uint32_t) *ret_card);
+        atomic_store(&c->handle, handle);
+        other = find(a, handle, c);
+        if (!other)
+                return c;
+        end_place(a, c, handle, false);
+        return other;
+}
+
+uintptr_t account_handle(const Account *a, CuHandle stream, bool *ret_foreign) {
+        int (*get_current)(CuHandle *) = (int (*)(CuHandle *)) real_get(REAL_cuCtxGetCurrent);
+        int (*get_of)(CuHandle, CuHandle *) = (int (*)(CuHandle, CuHandle *)) real_get(REAL_cuStreamGetCtx);
+        CuHandle handle = NULL, of = NULL;
+
+        *ret_foreign = false;
+        if (!get_current || get_current(&handle) != 0 || (uintptr_t) handle <= 1)
+                handle = NULL;
+        if ((handle && a->gate->n_cards == 1) || (uintptr_t) stream <= DEFAULT_STREAMS || !get_of)
+                return (uintptr_t) handle;
+        if (get_of(stream, &of) != 0 || (uintptr_t) of <= 1)
+                return (uintptr_t) handle;
+        *ret_foreign = of != handle;
+        return (uintptr_t) of;
+}
+
+Context *account_context(Account *a, uintptr_t handle, int *ret_card) {
+        Context *c;
+
+        *ret_card = -1;
+        if (handle == 0)
+                return NULL;
+        c = find(a, handle, NULL);
+        if (!c)
+                return add_context(a, handle, ret_card);
+        *ret_card = (int) c->card;
+        return c;
+}
+
+void account_context_ends(Account *a, uintptr_t handle, bool gone) {
+        for (unsigned i = 0; i < ACCOUNT_CONTEXTS; i++) {
+                Context *c = atomic_load(&a->contexts[i]);
+                uintptr_t there = c ? atomic_load(&c->handle) : 0;
+
+                if (there > 1 && (handle == 0 || there == handle))
+                        end_place(a, c, there, gone);
+        }
+}
+
+bool account_context_known(Account *a, uintptr_t handle) {
+        return handle > 1 && find(a, handle, NULL);
+}
+
+void account_context_mark(Account *a, uintptr_t handle, bool ends) {
+        Context *c = handle > 1 ? find(a, handle, NULL) : NULL;
+
+        if (c)
+                batches_mark(a, c, ends);
+}
+
+/* While it ends its place has no handle, and is nobody else's. */
+void account_context_ending(Account *a, uintptr_t handle) {
+        Context *c = handle > 1 ? find(a, handle, NULL) : NULL;
+        uintptr_t there = handle;
+
+        if (!c || !atomic_compare_exchange_strong(&c->handle, &there, 1))
+                return;
+        batches_end(a, c, false);
+        atomic_store(&c->ending, handle);
+}
+
+void account_context_ended(Account *a, uintptr_t handle, bool gone) {
+        for (unsigned i = 0; i < ACCOUNT_CONTEXTS; i++) {
+                Context *c = atomic_load(&a->contexts[i]);
+                uintptr_t there = handle;
+
+                if (!c)
+                        return;
+                if (handle <= 1 || !atomic_compare_exchange_strong(&c->ending, &there, 0))
+                        continue;
+                batches_ended(a, c, gone);
+                atomic_store(&c->handle, 0);
+        }
+}
+
+void account_stream_ends(Account *a, CuHandle stream) {
+        for (unsigned i = 0; i < ACCOUNT_CONTEXTS; i++) {
+                Context *c = atomic_load(&a->contexts[i]);
+
+                if (c && atomic_load(&c->handle) > 1)
+                        batches_end_stream(a, c, stream);
+        }
+}
+
+/* ---- sums ---- */
+
+static SliceWork *row_of(Account *a, uint32_t card) {
+        SliceUser *s = &a->gate->cards[card].slice;
+
+        return &s->counters->rows[s->row].work;
+}
+
+static const SliceTurn *turn_of(Account *a, uint32_t card) {
+        return &a->gate->cards[card].slice.limits->turn;
+}
+
+/* Never less than what was said before: a correction downwards is taken from what comes. */
+static void say_busy(Account *a, uint32_t card) {
+        int64_t used = atomic_load_explicit(&a->meters[card].used, memory_order_relaxed);
+        _Atomic uint64_t *busy = &row_of(a, card)->busy;
+        uint64_t said = atomic_load_explicit(busy, memory_order_relaxed);
+
+        while (used > 0 && (uint64_t) used > said)
+                if (atomic_compare_exchange_weak(busy, &said, (uint64_t) used))
+                        return;
+}
+
+void account_correct(Account *a, uint32_t card, int64_t nsec) {
+        Meter *m = &a->meters[card];
+
+        (void) atomic_fetch_add_explicit(&m->used, nsec, memory_order_relaxed);
+        (void) atomic_fetch_sub_explicit(&m->balance, nsec, memory_order_relaxed);
+        say_busy(a, card);
+}
+
+void account_return(Account *a, uint32_t card, uint64_t nsec, uint32_t launches) {
+        Meter *m = &a->meters[card];
+        uint64_t was = atomic_load_explicit(&m->in_flight, memory_order_relaxed);
+        uint32_t n = atomic_load_explicit(&m->launches, memory_order_relaxed);
+
+        while (!atomic_compare_exchange_weak(&m->in_flight, &was, was > nsec ? was - nsec : 0))
+                ;
+        while (launches > 0 &&
+               !atomic_compare_exchange_weak(&m->launches, &n, n > launches ? n - launches : 0))
+                ;
+}
+
+/* At once: what was estimated is never in `used`, where another thread would say it for good. */
+void account_charge(Account *a, uint32_t card, uint64_t in_flight, uint64_t nsec, uint32_t launches) {
+        Meter *m = &a->meters[card];
+
+        account_return(a, card, in_flight, launches);
+        (void) atomic_fetch_add_explicit(&m->used, (int64_t) nsec, memory_order_relaxed);
+        (void) atomic_fetch_sub_explicit(&m->balance, (int64_t) nsec - (int64_t) in_flight,
+                                         memory_order_relaxed);
+        say_busy(a, card);
+}
+
+void account_launched(Account *a, uint32_t card) {
+        (void) atomic_fetch_add_explicit(&row_of(a, card)->launched, 1, memory_order_relaxed);
+}
+
+/* ---- the row ---- */
+
+static bool has_waiters(const Meter *m) {
+        uint64_t now;
+
+        if (atomic_load(&m->waiters) == 0)
+                return false;
+        now = account_now();
+        return now - atomic_load(&m->waited) < UINT64_C(1000000000) || atomic_load(&m->waited) > now;
+}
+
+/* Also by its time, before the arbiter has said so: it hears that it may look. Whoever makes a window longer gives it another number
+ * where somebody takes it for over. */
+static bool is_over(const SliceTurn *t, const Meter *m, uint32_t window) {
+        uint64_t closes = atomic_load(&t->closes);
+
+        return !(window & TURN_OPEN) ||
+               (beat_time(&m->beat, account_now()) >= closes && atomic_load(&t->window) == window);
+}
+
+static bool is_open(const SliceTurn *t) {
+        return (atomic_load(&t->flags) & TURN_GATED) && (atomic_load(&t->window) & TURN_OPEN);
+}
+
+/* In a window that is open, and not by its flag only. */
+static bool may_launch(Account *a, uint32_t card) {
+        const SliceTurn *turn = turn_of(a, card);
+
+        return is_open(turn) && !is_over(turn, &a->meters[card], atomic_load(&turn->window));
+}
+
+/* Since when is the first one's to say; what is said of who waits is as of now. */
+static void say_wants(Account *a, uint32_t card, uint64_t now) {
+        uint64_t flags = has_waiters(&a->meters[card]) ? atomic_load(&a->meters[card].flags) : 0, wants = 0;
+        _Atomic uint64_t *word = &row_of(a, card)->wants;
+
+        if (atomic_load_explicit(word, memory_order_relaxed) == 0 &&
+            atomic_compare_exchange_strong(word, &wants, (now & ~(uint64_t) WORK_FLAGS) | flags)) {
+                if (pause_ends(a, card, may_launch(a, card)))
+                        peers_ring(&a->gate->cards[card].slice);
+                return;
+        }
+        wants = atomic_load_explicit(word, memory_order_relaxed);
+        if (wants != 0 && (wants & WORK_FLAGS) != flags)
+                (void) atomic_compare_exchange_strong(word, &wants, (wants & ~(uint64_t) WORK_FLAGS) | flags);
+}
+
+void account_want(Account *a, uint32_t card, uint64_t now) {
+        Meter *m = &a->meters[card];
+        SliceWork *row = row_of(a, card);
+        bool works = atomic_load(&m->closed) > 0 && !hosts_stands(m);
+        uint64_t nsec = works ? atomic_load(&m->in_flight) : 0;
+
+        atomic_store_explicit(&row->in_flight, (uint32_t) (nsec < WORK_MOST ? nsec : WORK_MOST),
+                              memory_order_relaxed);
+        say_busy(a, card);
+        say_wants(a, card, beat_time(&m->beat, now));
+}
+
+/* So that it is known when that was, though it may be looked at later. False: it wants nothing, which nobody would look for. */
+static bool renew_want(SliceWork *row) {
+        uint64_t wants = atomic_load(&row->wants), now = account_now() & ~(uint64_t) WORK_FLAGS;
+
+        return wants != 0 && atomic_compare_exchange_strong(&row->wants, &wants, now | (wants & WORK_FLAGS));
+}
+
+/* idles: since just now it wants nothing, and what is left of its window is not charged. */
+static void say_drained(Account *a, uint32_t card, bool idles) {
+        const SliceTurn *turn = turn_of(a, card);
+        uint32_t window = atomic_load(&turn->window), number = window >> 1;
+        SliceWork *row = row_of(a, card);
+        bool told;
+
+        if (!is_over(turn, &a->meters[card], window) ||
+            (atomic_load(&a->meters[card].closed) != 0 && !hosts_stands(&a->meters[card])) ||
+            atomic_load(&row->drained) == number) {
+                if (idles && is_open(turn) && pause_begins(a, card))
+                        peers_ring(&a->gate->cards[card].slice);
+                return;
+        }
+        told = renew_want(row);
+        atomic_store(&row->in_flight, 0);
+        atomic_store(&row->drained, number);
+        if (!told || !(atomic_load(&turn->flags) & TURN_QUIET))
+                peers_ring(&a->gate->cards[card].slice);
+}
+
+void account_drained(Account *a, uint32_t card) {
+        say_drained(a, card, false);
+}
+
+/* Between the question and the words another thread may have begun; it says so once more, then. */
+void account_idle(Account *a, uint32_t card) {
+        Meter *m = &a->meters[card];
+        SliceWork *row = row_of(a, card);
+        bool idles;
+
+        say_busy(a, card);
+        atomic_store(&row->in_flight, 0);
+        idles = !has_waiters(m) && atomic_exchange(&row->wants, 0) != 0;
+        say_drained(a, card, idles);
+        if (atomic_load(&m->closed) > 0 || has_waiters(m))
+                account_want(a, card, account_now());
+}
+
+void account_begins(Account *a, uint32_t card, uint32_t window, uint64_t now) {
+        atomic_store_explicit(&a->meters[card].window, window, memory_order_relaxed);
+        atomic_store_explicit(&row_of(a, card)->began, TURN_BEGAN(beat_time(&a->meters[card].beat, now)),
+                              memory_order_relaxed);
+}
+
+void account_wake(Account *a, uint32_t card) {
+        Meter *m = &a->meters[card];
+
+        (void) atomic_fetch_add(&m->wake, 1);
+        if (atomic_load(&m->waiters) > 0)
+                (void) sys_call(SYS_futex, &m->wake, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT32_MAX, 0, 0, 0);
+}
+
+Account *account_known(void) {
+        return &the_account;
+}

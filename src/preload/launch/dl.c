@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* dlsym() and dlvsym(): whoever asks libcuda for a launch gets ours, and whoever asks the C library itself for what stands before it
+ * here, as Python's ctypes does. All other questions go to the real function with registers and return address as they came,
+ * because it looks at its caller for RTLD_NEXT, RTLD_DEFAULT and namespaces.
+ *
+ * dlopen(): what is opened with RTLD_DEEPBIND would find libc's ioctl() and dlsym() before ours. So where there are slices that flag is
+ * taken away. It, too, looks at its caller, for the paths to search. */
+
+#include <dlfcn.h>
+#include <stddef.h>
+
+#include "preload/inject/loaded.h"
+#include "preload/launch/hooks.h"
+#include "preload/memory/look.h"
+
+typedef void *Dlsym(void *handle, const char *name);
+typedef void *Dlvsym(void *handle, const char *name, const char *version);
+
+/* clang-format off */
+/* third: what the route gets besides. SAVED: where the second argument lies until the jump, so that it can be changed. */
+#if defined(__x86_64__)
+#define SAVED "lea 8(%rsp), %rdx\n"
+#define TRAMPOLINE(name, third, route)                                                                       \
+        __asm__(".text\n.p2align 4\n.globl " name "\n.type " name ",@function\n" name ":\n"                  \
+                "endbr64\n"                                                                                  \
+                "push %rdi\npush %rsi\npush %rdx\n"                                                          \
+                third "call " route "\n"                                                                     \
+                "pop %rdx\npop %rsi\npop %rdi\n"                                                             \
+                "jmp *%rax\n"                                                                                \
+                ".size " name ", .-" name "\n")
+#elif defined(__aarch64__)
+#define SAVED "add x2, sp, #24\n"
+#define TRAMPOLINE(name, third, route)                                                                       \
+        __asm__(".text\n.p2align 4\n.globl " name "\n.type " name ",%function\n" name ":\n"                  \
+                "hint #34\n"                                                                                 \
+                "stp x29, x30, [sp, #-48]!\nstp x0, x1, [sp, #16]\nstr x2, [sp, #32]\n"                      \
+                third "bl " route "\n"                                                                       \
+                "mov x16, x0\n"                                                                              \
+                "ldr x2, [sp, #32]\nldp x0, x1, [sp, #16]\nldp x29, x30, [sp], #48\n"                        \
+                "br x16\n"                                                                                   \
+                ".size " name ", .-" name "\n")
+#endif
+/* clang-format on */
+
+void *aliquot_dlopen_route(const char *path, int mode, uint64_t *saved_mode)
+        __attribute__((visibility("hidden"), used));
+void *aliquot_dlsym_route(void *handle, const char *name) __attribute__((visibility("hidden"), used));
+void *aliquot_dlvsym_route(void *handle, const char *name) __attribute__((visibility("hidden"), used));
+
+TRAMPOLINE("dlopen", SAVED, "aliquot_dlopen_route");
+TRAMPOLINE("dlsym", "", "aliquot_dlsym_route");
+TRAMPOLINE("dlvsym", "", "aliquot_dlvsym_route");
+
+extern const char own_dlopen[] __asm__("dlopen"), own_dlsym[] __asm__("dlsym"),
+        own_dlvsym[] __asm__("dlvsym");
+
+/* Of the memory of cards: hook.c. */
+#define BEFORE_LIBC(X) X(ioctl) X(mmap) X(mmap64) X(mremap) X(munmap)
+#define DECLARE(name)  extern const char own_##name[] __asm__(#name);
+BEFORE_LIBC(DECLARE)
+
+typedef struct Own {
+        const char *name, *ours;
+} Own;
+
+#define ENTRY(name) {#name, own_##name},
+static const Own before_libc[] = {BEFORE_LIBC(ENTRY)};
+
+static _Atomic uintptr_t real_dlopen, real_dlsym, real_dlvsym;
+
+static bool same(const char *a, const char *b) {
+        for (; *a != '\0' && *a == *b; a++)
+                b++;
+        return *a == *b;
+}
+
+/* Where there is no libdl there is nobody who could ask. */
+static void *none(void) {
+        return NULL;
+}
+
+static uintptr_t find(_Atomic uintptr_t *known, const char *name) {
+        uintptr_t p = atomic_load_explicit(known, memory_order_relaxed);
+
+        if (p == 0) {
+                p = (uintptr_t) loaded_next(name);
+                atomic_store_explicit(known, p, memory_order_relaxed);
+        }
+        return p;
+}
+
+/* NULL: nothing of libc's that stands here. */
+static const Own *find_before_libc(const char *name) {
+        if (name[0] != 'i' && name[0] != 'm')
+                return NULL;
+        for (size_t i = 0; i < sizeof before_libc / sizeof *before_libc; i++)
+                if (same(name, before_libc[i].name))
+                        return &before_libc[i];
+        return NULL;
+}
+
+static bool is_ours(const char *name) {
+        if (!name)
+                return false;
+        if ((name[0] == 'c' && name[1] == 'u') || (name[0] == 'd' && name[1] == 'l'))
+                return same(name, "dlopen") || same(name, "dlsym") || same(name, "dlvsym") ||
+                       hooks_find(name) >= 0;
+        return find_before_libc(name) != NULL;
+}
+
+/* Somebody else of that name, whose function the program wants, is let be. */
+static bool is_of_libc(uintptr_t p, const char *name) {
+        ElfObject libc;
+
+        return p == (uintptr_t) loaded_next(name) ||
+               (loaded_object("libc.so.6", &libc) && p == (uintptr_t) loaded_function(&libc, name));
+}
+
+/* What the real function found, or ours in its place. Something else of that name, of a program that has its own, stays. */
+static void *replaced(void *found, const char *name) {
+        const Own *own = find_before_libc(name);
+        uintptr_t p = (uintptr_t) found, ours;
+
+        if (p == 0)
+                return found;
+        if (own)
+                return is_of_libc(p, name) ? (void *) (uintptr_t) own->ours : found;
+        if (p == atomic_load_explicit(&real_dlopen, memory_order_relaxed))
+                return (void *) (uintptr_t) own_dlopen;
+        if (p == atomic_load_explicit(&real_dlsym, memory_order_relaxed))
+                return (void *) (uintptr_t) own_dlsym;
+        if (p == atomic_load_explicit(&real_dlvsym, memory_order_relaxed))
+                return (void *) (uintptr_t) own_dlvsym;
+        ours = hooks_replace(p);
+        if (ours == 0 && hooks_find(name) >= 0 && real_gives(name, p))
+                ours = hooks_at((unsigned) hooks_find(name));
+        return ours != 0 ? (void *) ours : found;
+}
+
+static void *ask(void *handle, const char *name) {
+        Dlsym *real = (Dlsym *) find(&real_dlsym, "dlsym");
+
+        (void) find(&real_dlvsym, "dlvsym");
+        (void) find(&real_dlopen, "dlopen");
+        return replaced(real(handle, name), name);
+}
+
+static void *ask_version(void *handle, const char *name, const char *version) {
+        Dlvsym *real = (Dlvsym *) find(&real_dlvsym, "dlvsym");
+
+        (void) find(&real_dlsym, "dlsym");
+        (void) find(&real_dlopen, "dlopen");
+        return replaced(real(handle, name, version), name);
+}
+
+/* Behind this library RTLD_NEXT would be libcuda itself; before it, it is we. */
+static void *next(void *handle, const char *name) {
+        int number = hooks_find(name);
+
+        (void) handle; /* RTLD_NEXT */
+        return number < 0 ? NULL : (void *) hooks_at((unsigned) number);
+}
+
+/* Whom the trampoline goes to. RTLD_DEFAULT finds our own names first, by itself. */
+static void *route(void *handle, const char *name, uintptr_t real, void *asking) {
+        if (real == 0)
+                return (void *) none;
+        if (handle == RTLD_DEFAULT || !is_ours(name))
+                return (void *) real;
+        if (handle != RTLD_NEXT)
+                return asking;
+        return name[0] == 'c' && real_get(REAL_cuCtxGetCurrent) != 0 ? (void *) next : (void *) real;
+}
+
+/* Who has such a flag is rare enough to be looked after each time. */
+void *aliquot_dlopen_route(const char *path, int mode, uint64_t *saved_mode) {
+        uintptr_t real = find(&real_dlopen, "dlopen");
+        const char *directory;
+        Look look;
+
+        (void) path;
+        if (mode & RTLD_DEEPBIND) {
+                look = look_for_slices(&directory);
+                if (look != LOOK_NONE && look != LOOK_OPEN)
+                        *saved_mode = (uint32_t) mode & ~(uint32_t) RTLD_DEEPBIND;
+        }
+        return real != 0 ? (void *) real : (void *) none;
+}
+
+void *aliquot_dlsym_route(void *handle, const char *name) {
+        return route(handle, name, find(&real_dlsym, "dlsym"), (void *) ask);
+}
+
+void *aliquot_dlvsym_route(void *handle, const char *name) {
+        return route(handle, name, find(&real_dlvsym, "dlvsym"), (void *) ask_version);
+}

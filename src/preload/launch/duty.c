@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/launch/duty.h"
+
+#define MSEC UINT64_C(1000000)
+
+#define PERIOD      (40 * MSEC)    /* so much of it may be saved up */
+#define FILL_PAUSE  (MSEC / 50)    /* between two looks at the clock */
+#define PEERS_PAUSE (100 * MSEC)   /* between two looks at the other processes */
+#define MOST        (60000 * MSEC) /* that one look makes balance of */
+
+enum { PERCENT = 100 };
+
+static void count_peers(Meter *m, const SliceUser *slice, uint64_t now) {
+        uint64_t counted = atomic_load(&m->counted);
+
+        if (counted != 0 && now - counted < PEERS_PAUSE)
+                return;
+        if (atomic_compare_exchange_strong(&m->counted, &counted, now))
+                atomic_store(&m->peers, peers_count(&m->seen, slice));
+}
+
+/* What was saved up longer than a period ago is gone. */
+void duty_fill(Meter *m, const SliceUser *slice, uint32_t percent, uint64_t now) {
+        uint64_t filled = atomic_load(&m->filled), passed = now - filled, peers;
+        int64_t full, balance, next;
+
+        if (filled != 0 && (now < filled || passed < FILL_PAUSE))
+                return;
+        count_peers(m, slice, now);
+        peers = atomic_load(&m->peers);
+        peers = peers > 0 ? peers : 1;
+        full = (int64_t) (PERIOD * percent / PERCENT / peers);
+        if (!atomic_compare_exchange_strong(&m->filled, &filled, now))
+                return;
+        balance = atomic_load(&m->balance);
+        if (filled == 0) { /* or a debt of a time with an arbiter, who has settled it */
+                atomic_store(&m->balance, 0);
+                return;
+        }
+        passed = passed < MOST ? passed : MOST;
+        do {
+                next = balance + (int64_t) (passed * percent / PERCENT / peers);
+                next = next < full ? next : full;
+        } while (!atomic_compare_exchange_weak(&m->balance, &balance, next));
+}
+
+bool duty_take(Meter *m, uint64_t nsec) {
+        int64_t balance = atomic_load(&m->balance);
+
+        do
+                if (balance <= 0)
+                        return false;
+        while (!atomic_compare_exchange_weak(&m->balance, &balance, balance - (int64_t) nsec));
+        return true;
+}
+
+uint64_t duty_until(Meter *m, uint32_t percent) {
+        int64_t balance = atomic_load(&m->balance);
+
+        return balance < 0 && percent > 0 ? (uint64_t) -balance * PERCENT / percent : 0;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/launch/batch-internal.h"
+
+#define ORIGIN_MSEC   500.0F                /* a float of ms has 24 bits: 60 ns of a second */
+#define MEASURE_STALE UINT64_C(10000000000) /* a thread that was measuring has ended */
+
+typedef int ElapsedCall(float *ret, CuHandle from, CuHandle to);
+
+static uint64_t nsec_of(float msec, uint64_t origin) {
+        return origin + (uint64_t) (int64_t) ((double) msec * 1e6);
+}
+
+/* From its begin to its end, on the clock of the context; the first one begins that clock. */
+static bool times(Context *c, Batch *b, uint64_t *ret_from, uint64_t *ret_to) {
+        ElapsedCall *elapsed = (ElapsedCall *) real_get(REAL_cuEventElapsedTime);
+        float from = 0, to;
+        CuHandle spare;
+
+        if (!elapsed)
+                return false;
+        if (!c->origin) {
+                c->origin = b->begin;
+                b->begin = NULL;
+        } else if (elapsed(&from, c->origin, b->begin) != 0) {
+                return false;
+        }
+        if (elapsed(&to, c->origin, b->end) != 0)
+                return false;
+        *ret_from = nsec_of(from, c->origin_nsec);
+        *ret_to = nsec_of(to, c->origin_nsec);
+        if (from > ORIGIN_MSEC && b->begin) {
+                spare = c->origin;
+                c->origin = b->begin;
+                c->origin_nsec = *ret_from;
+                b->begin = spare;
+        }
+        return true;
+}
+
+/* What is of several kinds is learnt from by itself. */
+static void learn(Context *c, const Batch *b, uint64_t from, uint64_t to) {
+        if (b->n_others == 0 && b->n_shares == 1)
+                together_add(&c->together, &(TogetherBatch){b->shares[0], b->key, from, to});
+        else if (b->n_others == 0)
+                estimate_learn(b->shares, b->n_shares, to - from);
+}
+
+static void measure(Account *a, Context *c, Batch *b) {
+        uint64_t from, to;
+
+        if (b->measured && times(c, b, &from, &to) && to >= from) {
+                account_correct(a, c->card, (int64_t) spans_add(&c->spans, from, to) - (int64_t) b->charged);
+                learn(c, b, from, to);
+        }
+        batch_let_go(b);
+}
+
+/* One thread at a time; the others have better things to do. */
+bool measure_take(Context *c, uint64_t now) {
+        uint64_t since = atomic_load(&c->measuring);
+
+        return (since == 0 || (now > since && now - since >= MEASURE_STALE)) &&
+               atomic_compare_exchange_strong(&c->measuring, &since, now);
+}
+
+/* Of a batch that is over and was not closed, with an event behind its last launch; false: there is none. */
+bool measure_unclosed(Account *a, Batch *b, uint64_t now) {
+        Context *c = b->context;
+        uint64_t from, to, room = batch_passed(b, now), nsec;
+        bool known;
+        int mode;
+
+        if (!b->measured || !b->marked || !measure_take(c, now))
+                return false;
+        mode = batches_relax(CU_CAPTURE_RELAXED);
+        known = !batch_has_ended(c, b->handle) && times(c, b, &from, &to) && to >= from;
+        (void) batches_relax(mode);
+        if (known) {
+                nsec = spans_add(&c->spans, from, to);
+                atomic_store(&c->over, now - room + (nsec < room ? nsec : room));
+                batch_note_blind(&a->meters[c->card], room, atomic_load(&b->nsec));
+                batch_charge(a, b, nsec);
+                if (b->n_others == 0)
+                        estimate_learn(b->shares, b->n_shares, to - from);
+        }
+        atomic_store_explicit(&c->measuring, 0, memory_order_release);
+        return known;
+}
+
+/* What somebody asks an event of is left as it is until later. */
+void measure_done(Account *a, Context *c) {
+        TogetherRest rest = {0};
+
+        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
+                Batch *b = &c->batches[i];
+
+                if (!batch_take(b, BATCH_DONE)) {
+                        if (atomic_load_explicit(&b->state, memory_order_relaxed) != BATCH_FREE)
+                                together_rest(&rest, __atomic_load_n(&b->key, __ATOMIC_RELAXED),
+                                              atomic_load_explicit(&b->nsec, memory_order_relaxed));
+                } else if (atomic_load(&c->watching) == 0) {
+                        measure(a, c, b);
+                } else {
+                        atomic_store_explicit(&b->state, BATCH_DONE, memory_order_release);
+                }
+        }
+        together_settle(&c->together, &rest);
+}
+
+/* Not of a context that has ended: its events may be gone. */
+void measure_all(Account *a, Context *c, uint64_t now) {
+        if (!measure_take(c, now))
+                return;
+        if (atomic_load(&c->handle) > 1)
+                measure_done(a, c);
+        atomic_store_explicit(&c->measuring, 0, memory_order_release);
+}

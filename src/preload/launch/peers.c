@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/launch/peers.h"
+
+#include <fcntl.h>
+
+#include "base/sys.h"
+
+static bool path_beside(const SliceUser *s, const char *name, char path[SLICE_PATH]) {
+        size_t n = 0, last = 0;
+
+        for (; n < SLICE_PATH && s->path[n]; n++)
+                if ((path[n] = s->path[n]) == '/')
+                        last = n;
+        for (n = last + 1; n < SLICE_PATH; n++)
+                if ((path[n] = *name++) == '\0')
+                        return true;
+        return false;
+}
+
+void peers_ring(const SliceUser *s) {
+        char path[SLICE_PATH], byte = 1;
+        long fd;
+
+        if (!path_beside(s, "bell", path))
+                return;
+        fd = sys_call(SYS_openat, AT_FDCWD, path, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0);
+        if (fd < 0)
+                return;
+        (void) sys_call(SYS_write, fd, &byte, 1); /* full: it is ringing already */
+        (void) sys_call(SYS_close, fd); /* the FIFO keeps what is in it as long as the arbiter has it open */
+}
+
+/* Its lock is held by its mapping: gone with its last process. */
+static bool is_alive(long fd, uint32_t row) {
+        struct flock lock = {.l_type = F_WRLCK,
+                             .l_whence = SEEK_SET,
+                             .l_start = (off_t) (offsetof(SliceCounters, rows) + row * sizeof(SliceRow)),
+                             .l_len = 1};
+
+        return sys_call(SYS_fcntl, fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
+}
+
+static bool had_work(Peers *p, const SliceWork *w, uint32_t row) {
+        uint64_t busy = atomic_load_explicit(&w->busy, memory_order_relaxed);
+        bool moved = busy != p->busy[row];
+
+        p->busy[row] = busy;
+        return moved || atomic_load_explicit(&w->wants, memory_order_relaxed) != 0;
+}
+
+unsigned peers_count(Peers *p, const SliceUser *s) {
+        unsigned n = 1;
+        long fd = -1;
+
+        for (uint32_t row = 0; row < SLICE_ROWS; row++) {
+                if (!had_work(p, &s->counters->rows[row].work, row) || row == s->row)
+                        continue;
+                if (fd < 0)
+                        fd = sys_call(SYS_openat, AT_FDCWD, s->path,
+                                      O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+                if (fd < 0 || is_alive(fd, row))
+                        n++;
+        }
+        if (fd >= 0)
+                (void) sys_call(SYS_close, fd); /* only asked */
+        return n;
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/memory/managed.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "gpu/rm/uvm.h"
+#include "preload/inject/bytes.h"
+#include "preload/inject/next.h"
+#include "preload/inject/peek.h"
+
+enum {
+        UUID_BYTES = 16,
+        TURNS = 1000, /* one is enough, unless another thread maps or unmaps something just then */
+};
+
+static void release_on(Gate *g, uint32_t card, uint64_t bytes) {
+        if (g->cards[card].good)
+                slice_release(&g->cards[card].slice, bytes);
+}
+
+static void release(Gate *g, uint32_t cards, uint64_t bytes) {
+        for (; cards != 0; cards &= cards - 1)
+                release_on(g, (uint32_t) __builtin_ctz(cards), bytes);
+}
+
+static void release_bytes(Gate *g, uint32_t cards, const UvmBytes *bytes) {
+        for (uint32_t left = cards & bytes->cards; left != 0; left &= left - 1) {
+                uint32_t i = (uint32_t) __builtin_ctz(left);
+
+                release_on(g, i, bytes->card[i]);
+        }
+}
+
+/* On all of them, or on none. */
+static bool reserve_bytes(Gate *g, const UvmBytes *bytes) {
+        for (uint32_t left = bytes->cards; left != 0; left &= left - 1) {
+                uint32_t i = (uint32_t) __builtin_ctz(left);
+
+                if (!g->cards[i].good || gate_reserve_managed(g, (int) i, bytes->card[i]) < 0) {
+                        release_bytes(g, (1u << i) - 1, bytes);
+                        return false;
+                }
+        }
+        return true;
+}
+
+static bool reserve(Gate *g, uint32_t cards, uint64_t bytes) {
+        UvmBytes all;
+
+        uvm_bytes_none(&all);
+        uvm_bytes_add(&all, cards, bytes);
+        return reserve_bytes(g, &all);
+}
+
+/* ---- mappings ---- */
+
+void gate_unmap_managed(Gate *g, uint64_t start, uint64_t end, uint32_t now) {
+        UvmRange part;
+
+        while (uvm_take(&g->uvm, start, end, now, &part))
+                release(g, part.cards, part.end - part.start);
+}
+
+/* The slice with the most room: a guess, for what is mapped before any card is registered. */
+static uint32_t roomiest(Gate *g) {
+        uint64_t best = 0;
+        uint32_t card = 0;
+
+        for (uint32_t i = 0; i < g->n_cards && i < GATE_CARDS; i++) {
+                uint64_t limit = g->cards[i].good ? slice_limit(&g->cards[i].slice) : 0;
+                uint64_t used = limit > 0 ? slice_used(&g->cards[i].slice) : 0;
+
+                if (used < limit && limit - used > best) {
+                        best = limit - used;
+                        card = i;
+                }
+        }
+        return card;
+}
+
+static uint32_t registered(Gate *g) {
+        return atomic_load_explicit(&g->uvm.cards, memory_order_relaxed);
+}
+
+/* false: a card was registered meanwhile, and has no room. */
+static bool note_range(Gate *g, uint64_t start, uint64_t end, uint32_t cards, bool guessed) {
+        int r = uvm_add(&g->uvm, start, end, cards, guessed);
+
+        while (r == -EAGAIN) {
+                uint32_t now = registered(g);
+
+                guessed = now == 0;
+                now = guessed ? 1u << roomiest(g) : now;
+                if (!reserve(g, now & ~cards, end - start)) {
+                        release(g, cards, end - start);
+                        return false;
+                }
+                release(g, cards & ~now, end - start);
+                cards = now;
+                r = uvm_add(&g->uvm, start, end, cards, guessed);
+        }
+        return true; /* without memory it is charged until the end */
+}
+
+/* A mapping that is made over others (MAP_FIXED) has their bytes, too: what is charged there already is not reserved. */
+typedef struct Mapping {
+        uint64_t bytes;
+        uint32_t cards;
+        uint32_t now;      /* what had come before */
+        UvmBytes reserved; /* of the bytes, on each of the cards */
+} Mapping;
+
+static bool reserve_mapping(Gate *g, Mapping *m, uint64_t start, bool over) {
+        UvmBytes there;
+
+        uvm_bytes_none(&there);
+        uvm_bytes_none(&m->reserved);
+        if (over && start + m->bytes > start)
+                uvm_charged(&g->uvm, start, start + m->bytes, m->now, &there);
+        for (uint32_t left = m->cards; left != 0; left &= left - 1) {
+                uint64_t has = uvm_bytes_on(&there, (uint32_t) __builtin_ctz(left));
+
+                uvm_bytes_add(&m->reserved, left & -left, has < m->bytes ? m->bytes - has : 0);
+        }
+        return reserve_bytes(g, &m->reserved);
+}
+
+/* What is under it now is its own, and what is more is given back. Another thread may have unmapped some of it meanwhile, and somebody else
+ * got that. false: nothing of it is charged any more. */
+static bool settle_mapping(Gate *g, const Mapping *m, uint64_t start) {
+        UvmBytes has, lacks, more;
+        UvmRange part;
+
+        uvm_bytes_none(&has);
+        uvm_bytes_none(&lacks);
+        uvm_bytes_none(&more);
+        while (uvm_take(&g->uvm, start, start + m->bytes, m->now, &part))
+                uvm_bytes_add(&has, part.cards, part.end - part.start);
+        for (uint32_t left = m->cards; left != 0; left &= left - 1)
+                uvm_bytes_add(&has, left & -left, m->reserved.card[__builtin_ctz(left)]);
+        for (uint32_t left = has.cards; left != 0; left &= left - 1) {
+                uint32_t i = (uint32_t) __builtin_ctz(left);
+                uint64_t wants = m->cards >> i & 1 ? m->bytes : 0;
+
+                if (has.card[i] < wants)
+                        uvm_bytes_add(&lacks, left & -left, wants - has.card[i]);
+                else
+                        uvm_bytes_add(&more, left & -left, has.card[i] - wants);
+        }
+        if (!reserve_bytes(g, &lacks)) {
+                release_bytes(g, has.cards, &has);
+                return false;
+        }
+        release_bytes(g, more.cards, &more);
+        return true;
+}
+
+long gate_map_managed(Gate *g, void *address, size_t length, int protection, int flags, int fd,
+                      off_t offset) {
+        uint32_t cards = registered(g);
+        bool guessed = cards == 0;
+        Mapping m;
+        long r;
+
+        m.bytes = gate_page_up(length);
+        m.cards = guessed ? 1u << roomiest(g) : cards;
+        m.now = uvm_now(&g->uvm);
+        if (m.bytes < length || !reserve_mapping(g, &m, (uint64_t) (uintptr_t) address, flags & MAP_FIXED)) {
+                gate_say(g, "refused: managed memory", length, m.cards);
+                return -ENOMEM;
+        }
+        r = next_mmap(address, length, protection, flags, fd, offset);
+        if (gate_failed(r)) {
+                release_bytes(g, m.cards, &m.reserved);
+                return r;
+        }
+        if (settle_mapping(g, &m, (uint64_t) r) &&
+            note_range(g, (uint64_t) r, (uint64_t) r + m.bytes, m.cards, guessed))
+                return r;
+        (void) next_munmap((void *) r, m.bytes); /* it was mapped by us a moment ago */
+        return -ENOMEM;
+}
+
+/* The same cards as before: its pages have not moved. */
+static bool follow(Gate *g, uint64_t start, uint64_t end, uint64_t r, uint32_t now) {
+        bool fits = true;
+        UvmRange part;
+
+        while (uvm_take(&g->uvm, start, end, now, &part))
+                fits = note_range(g, part.start - start + r, part.end - start + r, part.cards,
+                                  part.guessed) &&
+                       fits;
+        return fits;
+}
+
+long gate_remap_managed(Gate *g, uint64_t start, uint64_t old, uint64_t r, uint64_t length, uint32_t now) {
+        uint64_t kept = old < length ? old : length;
+
+        if (old > kept)
+                gate_unmap_managed(g, start + kept, start + old, now);
+        if (r == start)
+                return (long) r;
+        gate_unmap_managed(g, r, r + length, now); /* with MREMAP_FIXED */
+        if (follow(g, start, start + kept, r, now))
+                return (long) r;
+        (void) next_munmap((void *) r, length); /* it was moved there by us a moment ago */
+        return -ENOMEM;
+}
+
+/* ---- the file ---- */
+
+/* Without HMM: with it plain memory of the process wanders to the card, and no mapping of this file says so. The number is nobody
+ * else's, so whatever file says OK to it is uvm's, also where it was not there yet when the limits page was written. */
+long gate_initialize(Gate *g, int fd, unsigned long request, uint64_t argument) {
+        bool is_uvm = gate_is_uvm(g, fd);
+        UvmInitialize p;
+        uint64_t flags;
+        long r;
+
+        if (peek(&p, argument, sizeof p) < 0)
+                return is_uvm ? -EFAULT : GATE_NOT_OURS; /* it could be there by the time the driver looks */
+        flags = p.flags;
+        p.flags |= UVM_INIT_DISABLE_HMM;
+        r = gate_pass_on(fd, request, &p);
+        if (r < 0)
+                return r;
+        if (p.status == RM_OK && !is_uvm)
+                gate_learn_uvm(g, fd);
+        p.flags = flags;
+        return poke(argument, &p, sizeof p) < 0 ? -EFAULT : r;
+}
+
+/* ---- cards ---- */
+
+static uint32_t digit(char c) {
+        if (c >= '0' && c <= '9')
+                return (uint32_t) (c - '0');
+        return c >= 'a' && c <= 'f'   ? (uint32_t) (c - 'a') + 10
+               : c >= 'A' && c <= 'F' ? (uint32_t) (c - 'A') + 10
+                                      : 16;
+}
+
+/* "GPU-" and 32 digits, with dashes, beside 16 bytes in the same order. */
+static bool same_uuid(const char *text, const uint8_t *uuid) {
+        uint32_t n = 0;
+
+        for (uint32_t i = 4; i < SLICE_UUID && text[0] != '\0' && text[i] != '\0' && n < 2 * UUID_BYTES;
+             i++) {
+                if (text[i] == '-')
+                        continue;
+                if (digit(text[i]) != (uint32_t) (n % 2 == 0 ? uuid[n / 2] >> 4 : uuid[n / 2] & 15))
+                        return false;
+                n++;
+        }
+        return n == 2 * UUID_BYTES;
+}
+
+static int card_by_uuid(const Gate *g, const uint8_t *uuid) {
+        for (uint32_t i = 0; i < g->n_cards && i < GATE_CARDS; i++)
+                if (same_uuid(g->cards[i].uuid, uuid))
+                        return (int) i;
+        return g->n_cards == 1 && g->cards[0].uuid[0] == '\0' ? 0 : GATE_NO_CARD;
+}
+
+static bool enter(Gate *g, uint32_t card) {
+        uint64_t bytes;
+        UvmBytes freed;
+
+        for (unsigned turn = 0; turn < TURNS; turn++) {
+                bytes = uvm_lacks(&g->uvm, card);
+                if (!reserve(g, 1u << card, bytes))
+                        return false;
+                if (uvm_register(&g->uvm, card, bytes, &freed)) {
+                        release_bytes(g, freed.cards, &freed);
+                        return true;
+                }
+                release(g, 1u << card, bytes);
+        }
+        return false;
+}
+
+static void leave(Gate *g, uint32_t card) {
+        uint64_t bytes = uvm_unregister(&g->uvm, card);
+
+        if (bytes > 0)
+                release(g, 1u << card, bytes);
+}
+
+/* The structure as it came, with our status. */
+static long refuse(UvmRegisterGpu *p, uint64_t argument) {
+        p->status = RM_ERR_NO_MEMORY;
+        return poke(argument, p, sizeof *p) < 0 ? -EFAULT : 0;
+}
+
+static long add_card(Gate *g, int fd, unsigned long request, uint64_t argument) {
+        UvmRegisterGpu p;
+        int card;
+        long r;
+
+        if (peek(&p, argument, sizeof p) < 0)
+                return -EFAULT; /* it could be there by the time the driver looks */
+        card = card_by_uuid(g, p.uuid);
+        if (card < 0 || !enter(g, (uint32_t) card)) {
+                gate_say(g, "refused: a card for managed memory", (uint64_t) fd, (uint64_t) card);
+                return refuse(&p, argument);
+        }
+        r = gate_pass_on(fd, request, &p);
+        if (r < 0 || p.status != RM_OK)
+                leave(g, (uint32_t) card);
+        if (r < 0)
+                return r;
+        return poke(argument, &p, sizeof p) < 0 ? -EFAULT : r;
+}
+
+static long remove_card(Gate *g, int fd, unsigned long request, uint64_t argument) {
+        UvmUnregisterGpu p;
+        int card;
+        long r;
+
+        if (peek(&p, argument, sizeof p) < 0)
+                return -EFAULT; /* likewise */
+        r = gate_pass_on(fd, request, &p);
+        card = card_by_uuid(g, p.uuid);
+        if (r >= 0 && p.status == RM_OK && card >= 0)
+                leave(g, (uint32_t) card);
+        if (r < 0)
+                return r;
+        return poke(argument, &p, sizeof p) < 0 ? -EFAULT : r;
+}
+
+long gate_register(Gate *g, int fd, unsigned long request, uint64_t argument) {
+        return request == UVM_REGISTER_GPU_CMD ? add_card(g, fd, request, argument)
+                                               : remove_card(g, fd, request, argument);
+}

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/webhook/injector.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+#include "base/base64.h"
+#include "kube/random.h"
+#include "kube/reflector.h"
+#include "wire/json_table.h"
+#include "wire/json_write.h"
+
+#define BACKOFF       (USEC_PER_SEC / 2)
+#define BACKOFF_CAP   (30 * USEC_PER_SEC)
+#define WRITE_SPACING USEC_PER_SEC /* somebody else may be as stubborn as we are */
+#define WATCH_LAG     (5 * USEC_PER_SEC)
+#define PATIENCE      (2 * USEC_PER_SEC) /* a leader needs less */
+#define SETTLED_AFTER (5 * 60 * USEC_PER_SEC)
+
+#define API "/apis/admissionregistration.k8s.io/v1/"
+
+enum { TARGETS = 2, MAX_OBJECT = 1 << 20, WEBHOOKS_MAX = 64 };
+
+static const char *const collections[TARGETS] = {API "mutatingwebhookconfigurations",
+                                                 API "validatingwebhookconfigurations"};
+
+typedef struct Target {
+        Injector *injector;
+        const char *collection;
+        Reflector *reflector;
+        KubeCall *call;
+        sd_event_source *timer;
+        unsigned attempt;
+        usec_t written; /* when a write began */
+
+        bool listed, seen;
+        bool heard; /* of the object since the last write began */
+        Buf object; /* as the watch last told it; empty when there is none */
+        usec_t bare; /* a webhook of ours has no bundle at all: from when on anybody may write it; 0: each has one */
+        usec_t in_place; /* since when it carries the bundle; 0: it does not */
+} Target;
+
+struct Injector {
+        InjectorOptions o;
+        bool leading;
+        Buf bundle; /* base64 */
+        Target targets[TARGETS];
+};
+
+static void look(Target *t);
+
+static void trouble(Target *t, const char *what, const char *why) {
+        Fault fault = FAULT_NULL;
+
+        (void) fault_set(&fault, 0, "%s/" INJECTOR_NAME ": %s: %s", t->collection + sizeof API - 1, what,
+                         why);
+        t->injector->o.on_trouble(t->injector->o.userdata, &fault);
+}
+
+/* ---- what a configuration says ---- */
+
+typedef struct Hook {
+        Str namespace_, name; /* of the Service */
+        Str bundle;
+} Hook;
+
+static const JsonField service_fields[] = {
+        JSON_FIELD(Hook, namespace_, "namespace", json_field_str),
+        JSON_FIELD(Hook, name, "name", json_field_str),
+};
+
+static void read_service(JsonReader *r, Arena *arena, void *ret) {
+        json_decode(r, arena, service_fields, ELEMENTSOF(service_fields), ret);
+}
+
+static const JsonField client_fields[] = {
+        JSON_NESTED("service", read_service),
+        JSON_FIELD(Hook, bundle, "caBundle", json_field_str),
+};
+
+static void read_client(JsonReader *r, Arena *arena, void *ret) {
+        json_decode(r, arena, client_fields, ELEMENTSOF(client_fields), ret);
+}
+
+static const JsonField webhook_fields[] = {JSON_NESTED("clientConfig", read_client)};
+
+typedef struct Configuration {
+        Str name, version;
+        Hook webhooks[WEBHOOKS_MAX];
+        size_t n;
+} Configuration;
+
+static void read_webhooks(JsonReader *r, Arena *arena, void *ret) {
+        Configuration *c = ret;
+
+        c->n = 0;
+        if (!json_array_begin(r))
+                return;
+        while (json_array_next(r)) {
+                Hook w = {0};
+
+                json_decode(r, arena, webhook_fields, ELEMENTSOF(webhook_fields), &w);
+                if (c->n < WEBHOOKS_MAX)
+                        c->webhooks[c->n++] = w; /* those beyond are not ours: we have two */
+        }
+}
+
+static const JsonField metadata_fields[] = {
+        JSON_FIELD(Configuration, name, "name", json_field_str),
+        JSON_FIELD(Configuration, version, "resourceVersion", json_field_str),
+};
+
+static void read_metadata(JsonReader *r, Arena *arena, void *ret) {
+        json_decode(r, arena, metadata_fields, ELEMENTSOF(metadata_fields), ret);
+}
+
+static const JsonField configuration_fields[] = {JSON_NESTED("metadata", read_metadata),
+                                                 JSON_NESTED("webhooks", read_webhooks)};
+
+static int decode(Str json, Arena *arena, Configuration *ret, Fault *fault) {
+        JsonReader reader;
+
+        *ret = (Configuration){0};
+        json_init(&reader, json);
+        json_decode(&reader, arena, configuration_fields, ELEMENTSOF(configuration_fields), ret);
+        return json_finish(&reader, fault);
+}
+
+static bool is_ours(const Injector *i, const Hook *w) {
+        return str_eq(w->namespace_, str_from(i->o.service_namespace)) &&
+               str_eq(w->name, str_from(i->o.service_name));
+}
+
+/* ---- writing ---- */
+
+static void look_after(Target *t, usec_t delay) {
+        (void) sd_event_source_set_time_relative(t->timer, delay); /* fail only for a dead source */
+        (void) sd_event_source_set_enabled(t->timer, SD_EVENT_ONESHOT);
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        look(userdata);
+        return 0;
+}
+
+static void keep(Target *t, Str object) {
+        buf_clear(&t->object);
+        buf_append_str(&t->object, object);
+        if (buf_result(&t->object) < 0) {
+                buf_done(&t->object);
+                trouble(t, "cannot be kept", "out of memory");
+        }
+}
+
+/* What the answer shows is not taken: the watch may have told of something newer already, and versions cannot be
+ * compared. It tells of our own write, too. */
+static void on_written(void *userdata, const KubeReply *reply) {
+        Target *t = userdata;
+
+        t->call = NULL;
+        if (reply->outcome == KUBE_DONE && reply->status / 100 == 2) {
+                t->attempt = 0;
+                if (t->heard)
+                        look(t);
+                else
+                        look_after(t, WATCH_LAG);
+                return;
+        }
+        trouble(t, "caBundle cannot be written", reply->fault.text);
+        look_after(t, BACKOFF / 4 + kube_backoff(t->attempt, BACKOFF, BACKOFF_CAP, reply->retry_after));
+        t->attempt += t->attempt < 16;
+}
+
+static void write_op(JsonWriter *w, const char *op, const char *path, Str value) {
+        json_write_object(w, NULL);
+        json_write_text(w, "op", op);
+        json_write_text(w, "path", path);
+        json_write_str(w, "value", value);
+        json_write_object_end(w);
+}
+
+/* All that is to be written takes nothing away: what is there is absent, or what some tool puts in its place ("\n" is common), and
+ * not "-----BEGIN" in base64. */
+static bool is_bare(const Injector *i, const Configuration *c) {
+        bool bare = false;
+
+        for (size_t k = 0; k < c->n; k++) {
+                if (!is_ours(i, &c->webhooks[k]) || str_eq(c->webhooks[k].bundle, buf_str(&i->bundle)))
+                        continue;
+                if (str_has_prefix(c->webhooks[k].bundle, STR("LS0tLS1CRUdJT")))
+                        return false;
+                bare = true;
+        }
+        return bare;
+}
+
+/* Others are to have had their time: the leader, if there is one; and not all of those who follow come at once. */
+static bool may_write(Target *t, const Configuration *c) {
+        usec_t now = clock_monotonic_usec();
+
+        if (t->injector->leading)
+                return true;
+        if (!is_bare(t->injector, c)) {
+                t->bare = 0;
+                return false;
+        }
+        if (t->bare == 0)
+                t->bare = now + PATIENCE + random_up_to(PATIENCE / 2);
+        if (now >= t->bare)
+                return true;
+        look_after(t, t->bare - now);
+        return false;
+}
+
+/* A JSON patch, because a merge patch could replace the list of webhooks only as a whole. */
+static size_t write_patch(const Injector *i, const Configuration *c, Buf *out) {
+        size_t n = 0;
+        JsonWriter w;
+
+        json_write_init(&w, out);
+        json_write_array(&w, NULL);
+        write_op(&w, "test", "/metadata/resourceVersion", c->version);
+        for (size_t k = 0; k < c->n; k++) {
+                char path[64];
+
+                if (!is_ours(i, &c->webhooks[k]) || str_eq(c->webhooks[k].bundle, buf_str(&i->bundle)))
+                        continue;
+                (void) snprintf(path, sizeof path, "/webhooks/%zu/clientConfig/caBundle", k);
+                write_op(&w, "add", path, buf_str(&i->bundle));
+                n++;
+        }
+        json_write_array_end(&w);
+        return n;
+}
+
+static void say_writing(const Target *t) {
+        char text[128];
+
+        (void) snprintf(text, sizeof text, "writing the caBundle of %s/" INJECTOR_NAME,
+                        t->collection + sizeof API - 1);
+        t->injector->o.on_news(t->injector->o.userdata, text);
+}
+
+static void send(Target *t, Str patch) {
+        char path[128];
+        KubeRequest request = {.method = "PATCH",
+                               .path = path,
+                               .content_type = "application/json-patch+json",
+                               .body = patch};
+        usec_t now = clock_monotonic_usec();
+
+        if (t->written > 0 && now < t->written + WRITE_SPACING) {
+                look_after(t, t->written + WRITE_SPACING - now);
+                return;
+        }
+        (void) snprintf(path, sizeof path, "%s/" INJECTOR_NAME, t->collection);
+        t->written = now;
+        t->heard = false;
+        say_writing(t);
+        if (kube_call(t->injector->o.client, &request, on_written, t, &t->call) < 0) {
+                trouble(t, "caBundle cannot be written", "out of memory");
+                look_after(t, BACKOFF_CAP);
+        }
+}
+
+static void look(Target *t) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        _cleanup_buf_ Buf patch = BUF_NULL;
+        Injector *i = t->injector;
+        Fault fault = FAULT_NULL;
+        Configuration c;
+        size_t n;
+
+        if (!t->listed || t->call || i->bundle.len == 0 || t->object.len == 0)
+                return;
+        if (decode(buf_str(&t->object), &arena, &c, &fault) != 0) {
+                trouble(t, "cannot be read", fault.text);
+                return;
+        }
+        n = write_patch(i, &c, &patch);
+        if (n == 0) {
+                t->bare = 0;
+                t->in_place = t->in_place > 0 ? t->in_place : clock_monotonic_usec();
+                return;
+        }
+        t->in_place = 0;
+        if (!may_write(t, &c))
+                return;
+        if (buf_result(&patch) < 0) {
+                trouble(t, "caBundle cannot be written", "out of memory");
+                look_after(t, BACKOFF_CAP);
+                return;
+        }
+        send(t, buf_str(&patch));
+}
+
+/* ---- following ---- */
+
+static void on_list_begin(void *userdata) {
+        Target *t = userdata;
+
+        t->seen = false;
+}
+
+static void on_object(void *userdata, ReflectorEvent event, Str object) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        Target *t = userdata;
+        Fault fault = FAULT_NULL;
+        Configuration c;
+
+        if (decode(object, &arena, &c, &fault) != 0) {
+                trouble(t, "cannot be read", fault.text);
+                return;
+        }
+        if (!str_eq(c.name, STR(INJECTOR_NAME)))
+                return;
+        t->heard = true;
+        t->seen = event != REFLECTOR_DELETED;
+        if (t->seen)
+                keep(t, object);
+        else
+                buf_clear(&t->object);
+        look(t);
+}
+
+static void on_list_end(void *userdata) {
+        Target *t = userdata;
+
+        t->listed = true;
+        if (!t->seen)
+                buf_clear(&t->object);
+        look(t);
+}
+
+static void on_reflector_trouble(void *userdata, const Fault *fault) {
+        trouble(userdata, "cannot be followed", fault->text);
+}
+
+static const ReflectorHandler handler = {
+        .on_list_begin = on_list_begin,
+        .on_object = on_object,
+        .on_list_end = on_list_end,
+        .on_trouble = on_reflector_trouble,
+};
+
+/* ---- the whole ---- */
+
+static void look_at_all(Injector *i) {
+        for (size_t k = 0; k < TARGETS; k++)
+                look(&i->targets[k]);
+}
+
+void injector_set_leading(Injector *i, bool leading) {
+        i->leading = leading;
+        if (leading)
+                look_at_all(i);
+}
+
+int injector_set_bundle(Injector *i, const char *pem) {
+        _cleanup_buf_ Buf text = BUF_NULL;
+
+        base64_encode(&text, str_from(pem));
+        if (buf_result(&text) < 0)
+                return -ENOMEM;
+        if (str_eq(buf_str(&text), buf_str(&i->bundle)))
+                return 0;
+        buf_done(&i->bundle);
+        i->bundle = text;
+        text = BUF_NULL;
+        for (size_t k = 0; k < TARGETS; k++)
+                i->targets[k].in_place = 0;
+        look_at_all(i);
+        return 0;
+}
+
+bool injector_is_settled(const Injector *i) {
+        usec_t now = clock_monotonic_usec();
+
+        for (size_t k = 0; k < TARGETS; k++) {
+                const Target *t = &i->targets[k];
+
+                if (!t->listed ||
+                    (t->object.len > 0 && (t->in_place == 0 || now < t->in_place + i->o.settled_after)))
+                        return false;
+        }
+        return true;
+}
+
+static int target_init(Target *t, Injector *i, const char *collection) {
+        int r;
+
+        t->injector = i;
+        t->collection = collection;
+        r = sd_event_add_time_relative(kube_client_event(i->o.client), &t->timer, CLOCK_BOOTTIME, 0, 0,
+                                       on_timer, t);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(t->timer, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        return reflector_new(i->o.client,
+                             &(ReflectorOptions){.path = collection,
+                                                 .selector = "fieldSelector=metadata.name%3D" INJECTOR_NAME,
+                                                 .max_object = MAX_OBJECT},
+                             &handler, t, &t->reflector);
+}
+
+int injector_new(const InjectorOptions *options, Injector **ret) {
+        _cleanup_(injector_freep) Injector *i = calloc(1, sizeof *i);
+        int r = 0;
+
+        if (!i)
+                return -ENOMEM;
+        i->o = *options;
+        i->o.settled_after = i->o.settled_after > 0 ? i->o.settled_after : SETTLED_AFTER;
+        for (size_t k = 0; k < TARGETS && r == 0; k++)
+                r = target_init(&i->targets[k], i, collections[k]);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(i);
+        return 0;
+}
+
+Injector *injector_free(Injector *i) {
+        if (!i)
+                return NULL;
+        for (size_t k = 0; k < TARGETS; k++) {
+                Target *t = &i->targets[k];
+
+                kube_call_free(t->call);
+                reflector_free(t->reflector);
+                sd_event_source_disable_unref(t->timer);
+                buf_done(&t->object);
+        }
+        buf_done(&i->bundle);
+        free(i);
+        return NULL;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/webhook/judge.h"
+
+#include "share/request.h"
+
+#define FIELD_LABEL "metadata.labels[\"" LABEL_POD_COUNT "\"]"
+
+static const Str default_scheduler = STR("default-scheduler"); /* k8s.io/api/core/v1, DefaultSchedulerName */
+
+bool judge_wants_scheduler(const Subject *s, Arena *arena) {
+        const Pod *pod = &s->pod;
+        Refusal refusal;
+        Request request;
+
+        if (!str_is_empty(pod->node_name) || s->is_mirror)
+                return false;
+        if (!str_is_empty(pod->scheduler_name) && !str_eq(pod->scheduler_name, default_scheduler))
+                return false;
+        return request_from_pod(pod, arena, &request, &refusal) != REQUEST_E_NONE;
+}
+
+/* ---- which field it is ---- */
+
+/* A refusal names the container as the pod does: by the same bytes. */
+static const PodContainer *container_of(const Pod *pod, const Refusal *r) {
+        for (size_t i = 0; i < pod->n_containers; i++)
+                if (!str_is_empty(r->container) && pod->containers[i].name.data == r->container.data)
+                        return &pod->containers[i];
+        return NULL;
+}
+
+static const char *resource_of(const Refusal *r) {
+        switch (r->code) {
+        case REFUSAL_CORE_STEP:
+        case REFUSAL_CORE_WITHOUT_MEM:
+                return RESOURCE_GPU_CORE;
+        case REFUSAL_MALFORMED:
+        case REFUSAL_RANGE:
+                return r->core ? RESOURCE_GPU_CORE : RESOURCE_GPU_MEM;
+        case REFUSAL_COUNT_UNEVEN:
+                return RESOURCE_GPU_MEM;
+        case REFUSAL_COUNT_MALFORMED:
+        case REFUSAL_COUNT_WITHOUT_MEM:
+                return RESOURCE_GPU_COUNT;
+        default:
+                return NULL; /* the container's limits together */
+        }
+}
+
+static void say_field(const Pod *pod, const Refusal *r, const char *path, Buf *why) {
+        const PodContainer *c = container_of(pod, r);
+        const char *resource = resource_of(r);
+
+        if (c) {
+                buf_appendf(why, "%sspec.%s[%u].resources.limits", path,
+                            c->kind == CONTAINER_MAIN ? "containers" : "initContainers", c->index);
+                if (resource)
+                        buf_appendf(why, "[\"%s\"]", resource);
+        } else if (r->code == REFUSAL_COUNT_MALFORMED || r->code == REFUSAL_COUNT_WITHOUT_MEM ||
+                   r->code == REFUSAL_COUNT_WITH_CORE)
+                buf_appendf(why, "%s" FIELD_LABEL, path);
+        else
+                buf_appendf(why, "%sspec.containers", path);
+}
+
+static int refuse(const Pod *pod, const Refusal *r, const char *path, Buf *why) {
+        say_field(pod, r, path, why);
+        buf_append_str(why, STR(": "));
+        refusal_format(r, why);
+        return buf_result(why) < 0 ? buf_result(why) : JUDGE_E_REFUSED;
+}
+
+/* ---- what an update changes ---- */
+
+static bool ask_eq(ResourceAsk a, ResourceAsk b) {
+        return a.present == b.present && str_eq(a.text, b.text);
+}
+
+static bool asks_the_same(const Pod *a, const Pod *b) {
+        if (a->n_containers != b->n_containers || !str_eq(a->gpu_count_label, b->gpu_count_label))
+                return false;
+        for (size_t i = 0; i < a->n_containers; i++) {
+                const PodContainer *x = &a->containers[i], *y = &b->containers[i];
+
+                if (x->kind != y->kind || x->index != y->index || !ask_eq(x->gpu_mem, y->gpu_mem) ||
+                    !ask_eq(x->gpu_core, y->gpu_core) || !ask_eq(x->gpu_count, y->gpu_count) ||
+                    x->sets_visible_devices != y->sets_visible_devices || x->cover.field != y->cover.field ||
+                    !str_eq(x->cover.path, y->cover.path))
+                        return false;
+        }
+        return true;
+}
+
+/* A bound pod has its cards: another number of them would be a lie. */
+static int refuse_new_label(const Pod *old, const Pod *now, const char *path, Buf *why) {
+        buf_appendf(why,
+                    "%s" FIELD_LABEL ": label " LABEL_POD_COUNT " is \"" STR_FMT "\", must stay \"" STR_FMT
+                    "\" since the pod is bound to node " STR_FMT,
+                    path, STR_ARG(now->gpu_count_label), STR_ARG(old->gpu_count_label),
+                    STR_ARG(old->node_name));
+        return buf_result(why) < 0 ? buf_result(why) : JUDGE_E_REFUSED;
+}
+
+static int refuse_visible_devices(const PodContainer *c, const char *path, Buf *why) {
+        buf_appendf(why,
+                    "%sspec.%s[%u].env: container \"" STR_FMT "\": " ENVIRONMENT_VISIBLE_DEVICES
+                    " is \"%.*s\", must not be set in a pod with a share of a GPU: the node agent sets it",
+                    path, c->kind == CONTAINER_MAIN ? "containers" : "initContainers", c->index,
+                    STR_ARG(c->name), STR_CUT(c->visible_devices, 64));
+        return buf_result(why) < 0 ? buf_result(why) : JUDGE_E_REFUSED;
+}
+
+static int judge_visible_devices(const Pod *pod, const char *path, Buf *why) {
+        for (size_t i = 0; i < pod->n_containers; i++)
+                if (pod->containers[i].sets_visible_devices)
+                        return refuse_visible_devices(&pod->containers[i], path, why);
+        return 0;
+}
+
+/* ---- what is mounted over the gate ---- */
+
+static bool asks_memory(const Request *request, const PodContainer *c) {
+        for (size_t i = 0; i < request->n_containers; i++) {
+                const RequestContainer *asked = &request->containers[i];
+
+                if (asked->kind == c->kind && asked->index == c->index)
+                        return asked->mem > 0;
+        }
+        return false;
+}
+
+static int refuse_cover(const PodContainer *c, const char *path, Buf *why) {
+        buf_appendf(why, "%sspec.%s[%u].", path, c->kind == CONTAINER_MAIN ? "containers" : "initContainers",
+                    c->index);
+        gate_cover_format_field(&c->cover, why);
+        buf_appendf(why, ": container \"" STR_FMT "\": ", STR_ARG(c->name));
+        gate_cover_format_rule(&c->cover, why);
+        return buf_result(why) < 0 ? buf_result(why) : JUDGE_E_REFUSED;
+}
+
+/* In every mode: which node a pod gets is not known when it is submitted. */
+static int judge_covers(const Pod *pod, const Request *request, const char *path, Buf *why) {
+        for (size_t i = 0; i < pod->n_containers; i++) {
+                const PodContainer *c = &pod->containers[i];
+
+                if (c->cover.field != GATE_COVER_NONE && asks_memory(request, c))
+                        return refuse_cover(c, path, why);
+        }
+        return 0;
+}
+
+static int judge_pod(const Pod *pod, const char *path, bool runtime_devices, Arena *arena, Buf *why) {
+        Refusal refusal = {0};
+        Request request;
+        int r = request_from_pod(pod, arena, &request, &refusal);
+
+        if (r == REQUEST_E_NONE && !str_is_empty(pod->gpu_count_label)) {
+                /* The scheduler has no business with such a pod; here somebody wanted cards, and would get none. */
+                refusal = (Refusal){.code = REFUSAL_COUNT_WITHOUT_MEM, .text = pod->gpu_count_label};
+                return refuse(pod, &refusal, path, why);
+        }
+        if (r == REQUEST_E_REFUSED)
+                return refuse(pod, &refusal, path, why);
+        if (r != 0)
+                return r < 0 ? r : 0;
+        r = judge_covers(pod, &request, path, why);
+        if (r == 0 && runtime_devices)
+                return judge_visible_devices(pod, path, why);
+        return r;
+}
+
+int judge_subject(const Subject *s, const Subject *old, const char *path, bool runtime_devices, Arena *arena,
+                  Buf *why) {
+        Refusal refusal;
+        Request request;
+
+        if (s->terminating || s->is_mirror)
+                return 0;
+        if (old && asks_the_same(&old->pod, &s->pod))
+                return 0;
+        if (old && s->is_pod && !str_is_empty(old->pod.node_name) &&
+            !str_eq(old->pod.gpu_count_label, s->pod.gpu_count_label) &&
+            request_from_pod(&old->pod, arena, &request, &refusal) != REQUEST_E_NONE)
+                return refuse_new_label(&old->pod, &s->pod, path, why);
+        return judge_pod(&s->pod, path, runtime_devices, arena, why);
+}

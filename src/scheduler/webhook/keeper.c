@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/webhook/keeper.h"
+
+#include <errno.h>
+
+#include "kube/api.h"
+#include "kube/escape.h"
+#include "kube/reflector.h"
+
+#define LOOK_EVERY  (10 * 60 * USEC_PER_SEC) /* certificates age without an event */
+#define WATCH_LAG   (5 * USEC_PER_SEC)
+#define BACKOFF     (USEC_PER_SEC / 2)
+#define BACKOFF_CAP (30 * USEC_PER_SEC)
+
+enum { MAX_OBJECT = 2 << 20 }; /* a Secret has 1 MiB of data at most, and base64 makes a third more of it */
+
+struct Keeper {
+        KeeperOptions o;
+        char *collection, *path, *selector;
+        Reflector *reflector;
+        KubeCall *call;
+        sd_event_source *timer;
+        unsigned attempt;
+        bool leading;
+
+        bool listed, present, seen; /* seen: came by in the list that is running */
+        bool heard;                 /* of the Secret since the last write began */
+        char *version;
+        Keyring known;  /* as the Secret has it */
+        Keyring served; /* the last one that could be */
+};
+
+static int64_t now_sec(void) {
+        return (int64_t) (clock_realtime_nsec() / UINT64_C(1000000000));
+}
+
+static void look(Keeper *k);
+
+/* ---- trouble and time ---- */
+
+static void trouble(Keeper *k, const char *what, const char *why) {
+        Fault fault = FAULT_NULL;
+
+        (void) fault_set(&fault, 0, "Secret %s/%s: %s: %s", k->o.namespace_, k->o.secret, what, why);
+        k->o.on_trouble(k->o.userdata, &fault);
+}
+
+static void look_after(Keeper *k, usec_t delay) {
+        (void) sd_event_source_set_time_relative(k->timer, delay); /* fail only for a dead source */
+        (void) sd_event_source_set_enabled(k->timer, SD_EVENT_ONESHOT);
+}
+
+static void look_again(Keeper *k, usec_t retry_after) {
+        look_after(k, BACKOFF / 4 + kube_backoff(k->attempt, BACKOFF, BACKOFF_CAP, retry_after));
+        k->attempt += k->attempt < 16;
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        Keeper *k = userdata;
+
+        look_after(k, LOOK_EVERY);
+        look(k);
+        return 0;
+}
+
+/* ---- what the Secret holds ---- */
+
+static void keep_served(Keeper *k) {
+        Keyring copy;
+
+        for (size_t i = 0; i < KEYRING_TEXTS_; i++)
+                if (!str_eq(str_from(k->known.texts[i]), str_from(k->served.texts[i]))) {
+                        if (keyring_copy(&k->known, &copy) < 0) {
+                                trouble(k, "cannot be kept", "out of memory");
+                                return;
+                        }
+                        keyring_done(&k->served);
+                        k->served = copy;
+                        k->o.on_keyring(k->o.userdata, &k->served);
+                        return;
+                }
+}
+
+static void take(Keeper *k, Str object) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        Keyring fresh = KEYRING_NULL;
+        Fault fault = FAULT_NULL;
+        Str name, version;
+        char *copy;
+        int r;
+
+        r = keyring_decode(object, &arena, &fresh, &name, &version, &fault);
+        if (r != 0) {
+                trouble(k, "not taken", r < 0 ? strerror(-r) : fault.text);
+                return;
+        }
+        copy = str_dup(version);
+        if (!copy || !str_eq(name, str_from(k->o.secret))) {
+                free(copy);
+                keyring_done(&fresh);
+                return; /* another one, from a server that passes over selectors; or the next list brings it */
+        }
+        free(k->version);
+        k->version = copy;
+        keyring_done(&k->known);
+        k->known = fresh;
+        k->present = k->seen = k->heard = true;
+        if (keyring_can_serve(&k->known))
+                keep_served(k);
+}
+
+static void on_list_begin(void *userdata) {
+        Keeper *k = userdata;
+
+        k->seen = false;
+}
+
+static void on_object(void *userdata, ReflectorEvent event, Str object) {
+        Keeper *k = userdata;
+        bool was = k->present;
+
+        take(k, object);
+        if (event == REFLECTOR_DELETED && k->seen)
+                k->present = k->seen = false;
+        if (was && !k->present)
+                trouble(k, "was deleted", "it will be made again");
+        if (event != REFLECTOR_LISTED)
+                look(k);
+}
+
+static void on_list_end(void *userdata) {
+        Keeper *k = userdata;
+
+        k->present = k->seen;
+        k->listed = true;
+        look(k);
+}
+
+static void on_reflector_trouble(void *userdata, const Fault *fault) {
+        trouble(userdata, "cannot be followed", fault->text);
+}
+
+static const ReflectorHandler handler = {
+        .on_list_begin = on_list_begin,
+        .on_object = on_object,
+        .on_list_end = on_list_end,
+        .on_trouble = on_reflector_trouble,
+};
+
+/* ---- what is to be written ---- */
+
+/* What the answer shows is not taken: the watch may have told of something newer already, and versions cannot be
+ * compared. It tells of our own write, too. */
+static void on_written(void *userdata, const KubeReply *reply) {
+        Keeper *k = userdata;
+
+        k->call = NULL;
+        if (reply->outcome == KUBE_DONE && reply->status / 100 == 2) {
+                k->attempt = 0;
+                if (k->heard)
+                        look(k);
+                else
+                        look_after(k, WATCH_LAG);
+                return;
+        }
+        /* 409: somebody was faster, and the watch brings what he wrote. */
+        if (reply->outcome != KUBE_DONE || reply->status != 409)
+                trouble(k, "cannot be written", reply->fault.text);
+        look_again(k, reply->retry_after);
+}
+
+static int send(Keeper *k, const Keyring *next) {
+        _cleanup_buf_ Buf body = BUF_NULL;
+
+        keyring_write(next, k->o.namespace_, k->present ? NULL : k->o.secret, &body);
+        if (buf_result(&body) < 0)
+                return -ENOMEM;
+        if (k->present)
+                return kube_merge_patch(k->o.client, k->path, "", buf_str(&body), str_from(k->version),
+                                        on_written, k, &k->call);
+        return kube_call(k->o.client,
+                         &(KubeRequest){.method = "POST", .path = k->collection, .body = buf_str(&body)},
+                         on_written, k, &k->call);
+}
+
+static const char *news_of(KeyringNeed need) {
+        switch (need) {
+        case KEYRING_RENEW:
+                return "renewing the certificate";
+        case KEYRING_ANNOUNCE:
+                return "announcing a new CA";
+        case KEYRING_ADOPT:
+                return "the new CA signs from now on";
+        default:
+                return "making a CA and a certificate";
+        }
+}
+
+/* Somebody has deleted or emptied the Secret, and what we serve is good. */
+static bool is_to_come_back(const Keeper *k, KeyringNeed need) {
+        return need == KEYRING_EMPTY && keyring_look(&k->served, k->o.names, now_sec()) == KEYRING_GOOD;
+}
+
+static int step(Keeper *k, KeyringNeed need, Keyring *ret, Fault *fault) {
+        if (is_to_come_back(k, need))
+                return keyring_copy(&k->served, ret);
+        return keyring_step(&k->known, need, k->o.names, now_sec(), ret, fault);
+}
+
+static void write_step(Keeper *k, KeyringNeed need) {
+        _cleanup_keyring_ Keyring next = KEYRING_NULL;
+        Fault fault = FAULT_NULL;
+        int r;
+
+        k->heard = false;
+        r = step(k, need, &next, &fault);
+        if (r == 0)
+                r = send(k, &next);
+        if (r == 0) {
+                k->o.on_news(k->o.userdata,
+                             is_to_come_back(k, need) ? "writing back what is served" : news_of(need));
+                return;
+        }
+        trouble(k, "cannot be written", fault.text[0] ? fault.text : strerror(-r));
+        look_again(k, 0);
+}
+
+static void look(Keeper *k) {
+        KeyringNeed need;
+
+        if (k->call || !k->listed)
+                return;
+        if (!k->present)
+                keyring_done(&k->known);
+        need = keyring_look(&k->known, k->o.names, now_sec());
+        if (need == KEYRING_GOOD || (need != KEYRING_EMPTY && !k->leading))
+                return;
+        if (need == KEYRING_ADOPT && !k->o.bundle_is_known(k->o.userdata))
+                return;
+        write_step(k, need);
+}
+
+void keeper_set_leading(Keeper *k, bool leading) {
+        k->leading = leading;
+        if (leading)
+                look(k);
+}
+
+/* ---- beginning and end ---- */
+
+static int set_paths(Keeper *k) {
+        _cleanup_buf_ Buf collection = BUF_NULL, path = BUF_NULL, selector = BUF_NULL;
+
+        buf_append_str(&collection, STR("/api/v1/namespaces/"));
+        url_escape(&collection, str_from(k->o.namespace_));
+        buf_append_str(&collection, STR("/secrets"));
+        buf_append_str(&path, buf_str(&collection));
+        buf_append_char(&path, '/');
+        url_escape(&path, str_from(k->o.secret));
+        buf_append_str(&selector, STR("fieldSelector=metadata.name%3D"));
+        url_escape(&selector, str_from(k->o.secret));
+        k->collection = buf_take(&collection);
+        k->path = buf_take(&path);
+        k->selector = buf_take(&selector);
+        return k->collection && k->path && k->selector ? 0 : -ENOMEM;
+}
+
+int keeper_new(const KeeperOptions *options, Keeper **ret) {
+        _cleanup_(keeper_freep) Keeper *k = calloc(1, sizeof *k);
+        ReflectorOptions follow = {.max_object = MAX_OBJECT};
+        int r;
+
+        if (!k)
+                return -ENOMEM;
+        k->o = *options;
+        r = set_paths(k);
+        if (r < 0)
+                return r;
+        follow.path = k->collection;
+        follow.selector = k->selector;
+        r = sd_event_add_time_relative(kube_client_event(options->client), &k->timer, CLOCK_BOOTTIME,
+                                       LOOK_EVERY, 0, on_timer, k);
+        if (r >= 0)
+                r = reflector_new(options->client, &follow, &handler, k, &k->reflector);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(k);
+        return 0;
+}
+
+Keeper *keeper_free(Keeper *k) {
+        if (!k)
+                return NULL;
+        kube_call_free(k->call);
+        reflector_free(k->reflector);
+        sd_event_source_disable_unref(k->timer);
+        keyring_done(&k->known);
+        keyring_done(&k->served);
+        free(k->version);
+        free(k->collection);
+        free(k->path);
+        free(k->selector);
+        free(k);
+        return NULL;
+}

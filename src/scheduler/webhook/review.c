@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/webhook/review.h"
+
+#include <stddef.h>
+
+#include "base/base64.h"
+#include "scheduler/webhook/judge.h"
+#include "scheduler/webhook/system_keys.h"
+#include "wire/json_table.h"
+#include "wire/json_write.h"
+
+enum {
+        UID_MAX = 256,
+        MESSAGE_MAX = 2048, /* a quantity or a name may be as long as the body */
+        CODE_FORBIDDEN = 403,
+};
+
+#define API_VERSION "admission.k8s.io/v1"
+#define KIND        "AdmissionReview"
+
+/* The group of cluster administrators that RBAC does not bind (k8s.io/apiserver, user.SystemPrivilegedGroup). */
+#define GROUP_MASTERS "system:masters"
+#define GROUP_NODES   "system:nodes" /* kubelets (plugin/pkg/auth/nodeidentifier) */
+
+typedef struct Review {
+        Str api_version, kind;
+        bool has_request;
+        Str uid, operation, sub_resource;
+        Str object_group, object_kind;
+        Str user;
+        bool is_master;         /* the user is in GROUP_MASTERS */
+        bool is_node;           /* the user is in GROUP_NODES */
+        Str object, old_object; /* raw; empty when null or absent */
+} Review;
+
+#define DECODER(name, fields)                                                                                \
+        static void name(JsonReader *r, Arena *arena, void *ret) {                                           \
+                json_decode(r, arena, fields, ELEMENTSOF(fields), ret);                                      \
+        }
+
+static void read_object(JsonReader *r, Arena *arena, void *ret_str) {
+        if (json_peek(r) == JSON_NULL)
+                json_skip(r);
+        else
+                json_raw(r, ret_str);
+}
+
+static const JsonField kind_fields[] = {
+        JSON_FIELD(Review, object_group, "group", json_field_str),
+        JSON_FIELD(Review, object_kind, "kind", json_field_str),
+};
+DECODER(read_kind, kind_fields)
+
+static void read_groups(JsonReader *r, Arena *arena, void *ret) {
+        Review *review = ret;
+
+        if (!json_array_begin(r))
+                return;
+        while (json_array_next(r)) {
+                Str group = {NULL, 0};
+
+                json_string(r, arena, &group);
+                review->is_master |= str_eq(group, STR(GROUP_MASTERS));
+                review->is_node |= str_eq(group, STR(GROUP_NODES));
+        }
+}
+
+static const JsonField user_fields[] = {
+        JSON_FIELD(Review, user, "username", json_field_str),
+        JSON_NESTED("groups", read_groups),
+};
+DECODER(read_user, user_fields)
+
+static const JsonField request_fields[] = {
+        JSON_FIELD(Review, uid, "uid", json_field_str),
+        JSON_NESTED("kind", read_kind),
+        JSON_NESTED("userInfo", read_user),
+        JSON_FIELD(Review, sub_resource, "subResource", json_field_str),
+        JSON_FIELD(Review, operation, "operation", json_field_str),
+        JSON_FIELD(Review, object, "object", read_object),
+        JSON_FIELD(Review, old_object, "oldObject", read_object),
+};
+
+static void read_request(JsonReader *r, Arena *arena, void *ret) {
+        Review *review = ret;
+
+        review->has_request = json_peek(r) == JSON_OBJECT;
+        json_decode(r, arena, request_fields, ELEMENTSOF(request_fields), ret);
+}
+
+static const JsonField review_fields[] = {
+        JSON_FIELD(Review, api_version, "apiVersion", json_field_str),
+        JSON_FIELD(Review, kind, "kind", json_field_str),
+        JSON_NESTED("request", read_request),
+};
+
+static int review_decode(Str body, Arena *arena, Review *ret, Fault *fault) {
+        Review v = {0};
+        JsonReader reader;
+        int r;
+
+        json_init(&reader, body);
+        json_decode(&reader, arena, review_fields, ELEMENTSOF(review_fields), &v);
+        r = json_finish(&reader, fault);
+        if (r != 0)
+                return r < 0 ? r : fault_wrap(fault, REVIEW_E_MALFORMED, "the review cannot be read");
+        if (!str_eq(v.kind, STR(KIND)) || !str_eq(v.api_version, STR(API_VERSION)))
+                return fault_set(fault, REVIEW_E_MALFORMED,
+                                 "the body is a \"%.*s\" of \"%.*s\", must be an " KIND " of " API_VERSION,
+                                 STR_CUT(v.kind, 64), STR_CUT(v.api_version, 64));
+        if (!v.has_request)
+                return fault_set(fault, REVIEW_E_MALFORMED, "the review has no request");
+        if (str_is_empty(v.uid) || v.uid.len > UID_MAX)
+                return fault_set(fault, REVIEW_E_MALFORMED,
+                                 "request.uid has %zu characters, must have 1 to %d", v.uid.len, UID_MAX);
+        *ret = v;
+        return 0;
+}
+
+/* ---- the answer ---- */
+
+typedef struct Answer {
+        ReviewVerdict verdict;
+        Buf why;             /* when refused */
+        bool sets_scheduler; /* when patched */
+        uint32_t removed;    /* when patched: system keys */
+} Answer;
+
+static void write_refusal(JsonWriter *w, Buf *why) {
+        Str message = buf_str(why);
+
+        message.len = message.len < MESSAGE_MAX ? message.len : MESSAGE_MAX;
+        json_write_object(w, "status");
+        json_write_text(w, "status", "Failure");
+        json_write_str(w, "message", message);
+        json_write_text(w, "reason", "Forbidden");
+        json_write_i64(w, "code", CODE_FORBIDDEN);
+        json_write_object_end(w);
+}
+
+/* "add" replaces a member that is there (RFC 6902, 4.1): one patch for an absent name and for the default one. */
+static int write_patch(JsonWriter *w, const Answer *a) {
+        _cleanup_buf_ Buf patch = BUF_NULL, text = BUF_NULL;
+
+        buf_append_char(&patch, '[');
+        system_keys_write_removal(a->removed, &patch);
+        if (a->removed != 0 && a->sets_scheduler)
+                buf_append_char(&patch, ',');
+        if (a->sets_scheduler)
+                buf_append_str(&patch, STR("{\"op\":\"add\",\"path\":\"/spec/schedulerName\",\"value\":"
+                                           "\"" JUDGE_SCHEDULER "\"}"));
+        buf_append_char(&patch, ']');
+        base64_encode(&text, buf_str(&patch));
+        json_write_text(w, "patchType", "JSONPatch");
+        json_write_str(w, "patch", buf_str(&text));
+        return buf_result(&patch) < 0 ? buf_result(&patch) : buf_result(&text);
+}
+
+/* kubectl prints each one. The API server cuts a warning at 256 characters and all of a response at 4096. */
+static int write_warnings(JsonWriter *w, uint32_t removed) {
+        _cleanup_buf_ Buf text = BUF_NULL;
+
+        json_write_array(w, "warnings");
+        for (size_t i = 0; i < POD_SYSTEM_KEYS_COUNT; i++) {
+                if ((removed >> i & 1) == 0)
+                        continue;
+                buf_clear(&text);
+                buf_appendf(&text, "annotation " STR_FMT " is set by the scheduler; it was removed",
+                            STR_ARG(pod_system_key_names[i]));
+                json_write_str(w, NULL, buf_str(&text));
+        }
+        json_write_array_end(w);
+        return buf_result(&text);
+}
+
+static int write_answer(const Review *v, Answer *a, Buf *out) {
+        JsonWriter w;
+        int r = 0;
+
+        json_write_init(&w, out);
+        json_write_object(&w, NULL);
+        json_write_text(&w, "apiVersion", API_VERSION);
+        json_write_text(&w, "kind", KIND);
+        json_write_object(&w, "response");
+        json_write_str(&w, "uid", v->uid);
+        json_write_bool(&w, "allowed", a->verdict != REVIEW_REFUSED);
+        if (a->verdict == REVIEW_REFUSED)
+                write_refusal(&w, &a->why);
+        if (a->verdict == REVIEW_PATCHED)
+                r = write_patch(&w, a);
+        if (r == 0 && a->removed != 0)
+                r = write_warnings(&w, a->removed);
+        json_write_object_end(&w);
+        json_write_object_end(&w);
+        return r < 0 ? r : buf_result(out);
+}
+
+/* ---- the decision ---- */
+
+/* 0: decoded. JUDGE_E_REFUSED: ours, but it cannot be read. SUBJECT_SKIP: none, or none of ours. */
+enum { SUBJECT_SKIP = 100 };
+
+static int read_subject(const SubjectKind *kind, Str json, Arena *arena, Subject *ret, Buf *why) {
+        Fault fault = FAULT_NULL;
+        int r;
+
+        if (str_is_empty(json))
+                return SUBJECT_SKIP;
+        r = subject_decode(kind, json, arena, ret, &fault);
+        if (r <= 0)
+                return r;
+        if (!subject_is_ours(json))
+                return SUBJECT_SKIP;
+        buf_append_str(why, str_from(fault.text));
+        return JUDGE_E_REFUSED;
+}
+
+/* Also from mirror pods: the kubelet knows its mirror by the annotation kubernetes.io/config.mirror alone (pkg/kubelet/pod,
+ * IsMirrorPodOf), and the node agent writes the place of a static pod itself. */
+static int remove_system_keys(const Review *v, Arena *arena, Answer *a) {
+        Fault fault = FAULT_NULL;
+        SystemKeys keys;
+        int r;
+
+        if (str_is_empty(v->object))
+                return 0;
+        r = system_keys_read(v->object, arena, &keys, &fault);
+        if (r != 0)
+                return r < 0 ? r : 0; /* not a Pod that the API server would send */
+        a->removed = system_keys_changed(NULL, &keys);
+        return 0;
+}
+
+static int mutate(const Review *v, const SubjectKind *kind, Arena *arena, Answer *a) {
+        _cleanup_buf_ Buf unsaid = BUF_NULL;
+        Subject s;
+        int r;
+
+        if (!subject_kind_is_pod(kind) || !str_eq(v->operation, STR("CREATE")) ||
+            !str_is_empty(v->sub_resource))
+                return 0;
+        r = remove_system_keys(v, arena, a);
+        if (r < 0)
+                return r;
+        r = read_subject(kind, v->object, arena, &s, &unsaid); /* refusing is for the other task */
+        if (r < 0)
+                return r;
+        a->sets_scheduler = r == 0 && judge_wants_scheduler(&s, arena);
+        if (a->sets_scheduler || a->removed != 0)
+                a->verdict = REVIEW_PATCHED;
+        return 0;
+}
+
+static bool is_listed(Str list, Str name) {
+        while (!str_is_empty(list))
+                if (str_eq(str_trim(str_split(&list, ',')), name))
+                        return true;
+        return false;
+}
+
+static bool is_system_account(const Review *v, const ReviewRules *rules) {
+        return v->is_master || is_listed(STR(REVIEW_ACCOUNT_SCHEDULER "," REVIEW_ACCOUNT_NODE), v->user) ||
+               is_listed(rules->accounts, v->user);
+}
+
+/* pods/status as well: through it annotations change, too (pkg/registry/core/pod, podStatusStrategy). */
+static int validate_system_keys(const Review *v, const ReviewRules *rules, Arena *arena, Answer *a) {
+        Fault fault = FAULT_NULL;
+        SystemKeys old, now;
+        uint32_t changed;
+        int r;
+
+        if (str_is_empty(v->object) || str_is_empty(v->old_object) || is_system_account(v, rules))
+                return 0;
+        r = system_keys_read(v->object, arena, &now, &fault);
+        if (r == 0)
+                r = system_keys_read(v->old_object, arena, &old, &fault);
+        if (r != 0)
+                return r < 0 ? r : 0;
+        changed = system_keys_changed(&old, &now);
+        if (changed == 0)
+                return 0;
+        system_keys_refuse(&old, &now, changed, v->user, &a->why);
+        a->verdict = REVIEW_REFUSED;
+        return 0;
+}
+
+/* A mirror pod names the UID under which a node knows a static pod. A user could name any pod's. */
+static bool is_forged_mirror(const Review *v, const ReviewRules *rules, const Subject *s, bool update,
+                             Buf *ret_why) {
+        if (update || !s->is_mirror || v->is_node || is_system_account(v, rules))
+                return false;
+        buf_append_str(ret_why,
+                       STR("metadata.annotations[\"" ANNOTATION_MIRROR
+                           "\"]: marks a kubelet's picture of a static pod; only kubelets create such pods"));
+        return true;
+}
+
+static int validate_request(const Review *v, const SubjectKind *kind, const ReviewRules *rules, Arena *arena,
+                            Answer *a) {
+        bool update = str_eq(v->operation, STR("UPDATE"));
+        Subject s, old;
+        int r;
+
+        r = read_subject(kind, v->object, arena, &s, &a->why);
+        if (r == 0) {
+                _cleanup_buf_ Buf unsaid = BUF_NULL;
+                int q = update ? read_subject(kind, v->old_object, arena, &old, &unsaid) : SUBJECT_SKIP;
+
+                if (q < 0)
+                        return q;
+                if (is_forged_mirror(v, rules, &s, update, &a->why))
+                        r = buf_result(&a->why) < 0 ? buf_result(&a->why) : JUDGE_E_REFUSED;
+                else
+                        r = judge_subject(&s, q == 0 ? &old : NULL, subject_kind_path(kind),
+                                          rules->runtime_devices, arena, &a->why);
+        }
+        if (r == JUDGE_E_REFUSED)
+                a->verdict = REVIEW_REFUSED;
+        return r < 0 ? r : 0;
+}
+
+static int validate(const Review *v, const SubjectKind *kind, const ReviewRules *rules, Arena *arena,
+                    Answer *a) {
+        bool update = str_eq(v->operation, STR("UPDATE")), main_resource = str_is_empty(v->sub_resource);
+        int r = 0;
+
+        if (!update && !str_eq(v->operation, STR("CREATE")))
+                return 0;
+        if (update && subject_kind_is_pod(kind) && (main_resource || str_eq(v->sub_resource, STR("status"))))
+                r = validate_system_keys(v, rules, arena, a);
+        if (r != 0 || a->verdict == REVIEW_REFUSED || !main_resource)
+                return r;
+        return validate_request(v, kind, rules, arena, a);
+}
+
+static int decide(ReviewTask task, const ReviewRules *rules, const Review *v, Arena *arena, Answer *a) {
+        const SubjectKind *kind = subject_kind_find(v->object_group, v->object_kind);
+
+        if (!kind)
+                return 0;
+        return task == REVIEW_MUTATE ? mutate(v, kind, arena, a) : validate(v, kind, rules, arena, a);
+}
+
+int review_answer(ReviewTask task, const ReviewRules *rules, Str body, Buf *out, ReviewVerdict *ret_verdict,
+                  Fault *fault) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        Answer a = {.verdict = REVIEW_ALLOWED};
+        size_t begin = out->len;
+        Review v;
+        int r;
+
+        r = review_decode(body, &arena, &v, fault);
+        if (r != 0)
+                return r;
+        r = decide(task, rules, &v, &arena, &a);
+        if (r == 0)
+                r = buf_result(&a.why);
+        if (r == 0)
+                r = write_answer(&v, &a, out);
+        buf_done(&a.why);
+        if (r < 0) {
+                out->len = begin;
+                return r;
+        }
+        *ret_verdict = a.verdict;
+        return 0;
+}

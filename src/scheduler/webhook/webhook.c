@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/webhook/webhook.h"
+
+#include <errno.h>
+
+#include "net/http/reload.h"
+#include "scheduler/webhook/injector.h"
+#include "scheduler/webhook/keeper.h"
+
+#define PATH "/gpushare-scheduler/webhook/"
+
+enum {
+        /* An update shows the object as it was and as it is to be, and the API server takes 3 MiB in a request; the
+         * rest is for the envelope. */
+        BODY_MAX = 7 << 20,
+        CONNECTIONS_MAX = 256,
+        NAMES = 3,
+        OUT_KEEP_MAX = 64 << 10,
+};
+
+struct Webhook {
+        WebhookOptions o;
+        HttpServer *server;
+        HttpReload *reload;
+        Keeper *keeper;
+        Injector *injector;
+        char *names[NAMES + 1]; /* NULL-terminated */
+        Buf out;
+        WebhookCounts counts;
+};
+
+/* ---- answering ---- */
+
+static const struct {
+        const char *path;
+        ReviewTask task;
+} routes[] = {
+        {PATH "mutate", REVIEW_MUTATE},
+        {PATH "validate", REVIEW_VALIDATE},
+};
+
+static void say(HttpExchange *x, unsigned status, const char *text) {
+        _cleanup_buf_ Buf line = BUF_NULL;
+
+        buf_append_str(&line, str_from(text));
+        buf_append_char(&line, '\n');
+        http_respond(x, status, "text/plain; charset=utf-8", buf_str(&line));
+}
+
+static void answer(Webhook *w, HttpExchange *x, ReviewTask task, Str body) {
+        ReviewVerdict verdict = REVIEW_ALLOWED;
+        Fault fault = FAULT_NULL;
+        int r;
+
+        buf_clear(&w->out);
+        r = review_answer(task, &w->o.rules, body, &w->out, &verdict, &fault);
+        if (r == 0) {
+                w->counts.verdicts[verdict]++;
+                http_respond(x, 200, "application/json", buf_str(&w->out));
+        } else if (r == REVIEW_E_MALFORMED) {
+                w->counts.malformed++;
+                say(x, 400, fault.text);
+        } else
+                say(x, 503, "out of memory");
+        if (w->out.capacity > OUT_KEEP_MAX || r < 0)
+                buf_done(&w->out);
+}
+
+static void handle(void *userdata, HttpExchange *x, const HttpRequest *request) {
+        for (size_t i = 0; i < ELEMENTSOF(routes); i++) {
+                if (strcmp(request->path, routes[i].path) != 0)
+                        continue;
+                if (strcmp(request->method, "POST") == 0) {
+                        answer(userdata, x, routes[i].task, request->body);
+                        return;
+                }
+                http_respond_header(x, "Allow", "POST");
+                say(x, 405, "reviews are sent by POST");
+                return;
+        }
+        say(x, 404, "no such path; there are " PATH "mutate and " PATH "validate");
+}
+
+/* ---- the certificate of the Secret ---- */
+
+static void on_news(void *userdata, const char *what) {
+        Webhook *w = userdata;
+
+        w->o.on_news(w->o.userdata, what);
+}
+
+static void on_trouble(void *userdata, const Fault *fault) {
+        Webhook *w = userdata;
+
+        w->o.on_trouble(w->o.userdata, fault);
+}
+
+static void serve(Webhook *w, const Keyring *k) {
+        CertificateLife life;
+        Fault fault = FAULT_NULL;
+        int r = http_server_set_certificate(w->server, k->texts[KEYRING_CERT], k->texts[KEYRING_KEY], &fault);
+
+        if (r != 0) {
+                (void) fault_wrap(&fault, 0, "the certificate of Secret %s/" WEBHOOK_SECRET " is not served",
+                                  w->o.service_namespace);
+                w->o.on_trouble(w->o.userdata, &fault);
+                return;
+        }
+        if (certificate_life(k->texts[KEYRING_CERT], &life))
+                w->counts.certificate_end = life.not_after;
+        w->o.on_news(w->o.userdata, "serving the certificate of Secret " WEBHOOK_SECRET);
+}
+
+/* The bundle first: when it is us who write it, it is on its way before the certificate is served. */
+static void on_keyring(void *userdata, const Keyring *k) {
+        Webhook *w = userdata;
+        Fault fault = FAULT_NULL;
+
+        if (k->texts[KEYRING_AUTHORITIES] &&
+            injector_set_bundle(w->injector, k->texts[KEYRING_AUTHORITIES]) < 0) {
+                (void) fault_set(&fault, 0, "out of memory: the caBundle is not kept in step");
+                w->o.on_trouble(w->o.userdata, &fault);
+        }
+        serve(w, k);
+}
+
+static bool bundle_is_known(void *userdata) {
+        const Webhook *w = userdata;
+
+        return injector_is_settled(w->injector);
+}
+
+static char *join(const char *a, const char *b, const char *suffix) {
+        _cleanup_buf_ Buf text = BUF_NULL;
+
+        buf_appendf(&text, "%s.%s%s", a, b, suffix);
+        return buf_take(&text);
+}
+
+static int set_names(Webhook *w) {
+        static const char *const suffixes[NAMES] = {".svc", ".svc.cluster.local", ""};
+
+        for (size_t i = 0; i < NAMES; i++) {
+                w->names[i] = join(w->o.service_name, w->o.service_namespace, suffixes[i]);
+                if (!w->names[i])
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static int keep_secret(Webhook *w) {
+        InjectorOptions injector = {
+                .client = w->o.client,
+                .service_namespace = w->o.service_namespace,
+                .service_name = w->o.service_name,
+                .settled_after = w->o.settled_after,
+                .on_news = on_news,
+                .on_trouble = on_trouble,
+                .userdata = w,
+        };
+        KeeperOptions keeper = {
+                .client = w->o.client,
+                .namespace_ = w->o.service_namespace,
+                .secret = WEBHOOK_SECRET,
+                .names = (const char *const *) w->names,
+                .bundle_is_known = bundle_is_known,
+                .on_keyring = on_keyring,
+                .on_news = on_news,
+                .on_trouble = on_trouble,
+                .userdata = w,
+        };
+        int r = set_names(w);
+
+        if (r == 0)
+                r = injector_new(&injector, &w->injector);
+        return r < 0 ? r : keeper_new(&keeper, &w->keeper);
+}
+
+/* ---- the certificate of files ---- */
+
+static void on_file(void *userdata, const char *what) {
+        Webhook *w = userdata;
+
+        w->o.on_news(w->o.userdata, "serving the certificate of the files again");
+}
+
+static int follow_files(Webhook *w, Fault *fault) {
+        HttpReloadOptions options = {
+                .server = w->server,
+                .cert = w->o.tls_cert,
+                .key = w->o.tls_key,
+                .on_news = on_file,
+                .on_trouble = on_trouble,
+                .userdata = w,
+        };
+        int r = http_reload_new(w->o.event, &options, &w->reload, fault);
+
+        return r > 0 ? -EINVAL : r;
+}
+
+/* ---- the whole ---- */
+
+int webhook_new(const WebhookOptions *options, Webhook **ret, Fault *fault) {
+        _cleanup_(webhook_freep) Webhook *w = calloc(1, sizeof *w);
+        HttpServerOptions server = {.listen = options->listen,
+                                    .max_body = BODY_MAX,
+                                    .max_connections = CONNECTIONS_MAX,
+                                    .tls = true};
+        int r;
+
+        if (!w)
+                return fault_set(fault, -ENOMEM, "out of memory");
+        w->o = *options;
+        r = http_server_new(options->event, &server, handle, w, &w->server, fault);
+        if (r == 0)
+                r = options->tls_cert ? follow_files(w, fault) : keep_secret(w);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(w);
+        return 0;
+}
+
+Webhook *webhook_free(Webhook *w) {
+        if (!w)
+                return NULL;
+        keeper_free(w->keeper);
+        injector_free(w->injector);
+        http_reload_free(w->reload);
+        http_server_free(w->server);
+        for (size_t i = 0; i < NAMES; i++)
+                free(w->names[i]);
+        buf_done(&w->out);
+        free(w);
+        return NULL;
+}
+
+void webhook_set_leading(Webhook *w, bool leading) {
+        if (!w->keeper)
+                return;
+        injector_set_leading(w->injector, leading);
+        keeper_set_leading(w->keeper, leading);
+}
+
+void webhook_drain(Webhook *w) {
+        http_server_keep_alive(w->server, false);
+}
+
+uint16_t webhook_port(const Webhook *w) {
+        return http_server_port(w->server);
+}
+
+bool webhook_is_ready(const Webhook *w) {
+        return w->reload || w->counts.certificate_end > 0;
+}
+
+const WebhookCounts *webhook_counts(const Webhook *w) {
+        return &w->counts;
+}

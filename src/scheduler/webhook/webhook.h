@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The admission webhook as an object in an event loop: an HTTPS server, which answers
+ *
+ *     POST /gpushare-scheduler/webhook/mutate      pods that are created
+ *     POST /gpushare-scheduler/webhook/validate    pods and workloads, created and updated; pods/status, updated
+ *
+ * and its certificate: from files, which are followed; or else from a Secret that we keep ourselves, with the caBundle of
+ * the webhook configurations kept in step. */
+
+#include "kube/client.h"
+#include "scheduler/webhook/review.h"
+
+#define WEBHOOK_SECRET "aliquot-webhook-tls" /* in the Service's namespace */
+
+typedef struct Webhook Webhook;
+
+typedef struct WebhookOptions {
+        sd_event *event;
+        KubeClient *client; /* outlives the webhook; not used with files */
+        const char *listen;
+        const char *service_namespace, *service_name;      /* what the API server calls us */
+        const char *tls_cert, *tls_key;                    /* files; both or neither */
+        usec_t settled_after;                              /* as InjectorOptions */
+        ReviewRules rules;                                 /* whose texts outlive the webhook */
+        void (*on_news)(void *userdata, const char *what); /* for a log */
+        void (*on_trouble)(void *userdata, const Fault *fault);
+        void *userdata;
+} WebhookOptions;
+
+typedef struct WebhookCounts {
+        uint64_t verdicts[REVIEW_VERDICTS_];
+        uint64_t malformed;
+        int64_t certificate_end; /* seconds since 1970; 0 while there is none */
+} WebhookCounts;
+
+/* 0, or negative errno with a fault. */
+int webhook_new(const WebhookOptions *options, Webhook **ret, Fault *fault);
+Webhook *webhook_free(Webhook *w); /* before its client */
+
+/* The leader renews the certificate and writes the caBundle. */
+void webhook_set_leading(Webhook *w, bool leading);
+
+/* The end is near: every answer ends its connection, so that the API server goes to the others. */
+void webhook_drain(Webhook *w);
+
+uint16_t webhook_port(const Webhook *w);
+bool webhook_is_ready(const Webhook *w); /* has a certificate */
+const WebhookCounts *webhook_counts(const Webhook *w);
+
+DEFINE_CLEANUP(Webhook *, webhook_free)

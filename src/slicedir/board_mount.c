@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "slicedir/board_mount.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "slicedir/board.h"
+#include "slicedir/mount.h"
+
+#define TRIAL ".trial"
+
+enum { MOUNTS_MAX = 16 << 20, INODES_PER_MIB = 256, FDINFO_MAX = 4096 };
+
+static bool is_mount(const Board *b) {
+        struct stat above, here;
+        struct statx st;
+
+        if (statx(b->fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) == 0 &&
+            (st.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) != 0)
+                return (st.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+        /* before Linux 5.8; a folder of the same file system that is mounted there is not told */
+        return fstat(b->fd, &here) == 0 && fstatat(b->fd, "..", &above, 0) == 0 &&
+               here.st_dev != above.st_dev;
+}
+
+/* ---- would others see it? ---- */
+
+static bool mount_id(int fd, Buf *ret) {
+        static const char mark[] = "mnt_id:\t";
+        _cleanup_buf_ Buf path = BUF_NULL, text = BUF_NULL;
+        const char *at;
+
+        buf_appendf(&path, "/proc/self/fdinfo/%d", fd);
+        if (buf_result(&path) < 0 || file_read(path.data, FDINFO_MAX, &text) < 0 || text.len == 0)
+                return false;
+        at = strstr(text.data, mark);
+        if (!at)
+                return false;
+        at += sizeof mark - 1;
+        buf_append_str(ret, (Str){at, strspn(at, "0123456789")});
+        return buf_result(ret) == 0 && ret->len > 0;
+}
+
+/* What is mounted below a shared mount appears in all of its peers, the host's among them. */
+static bool is_shared(int fd) {
+        _cleanup_buf_ Buf id = BUF_NULL, text = BUF_NULL;
+        Str mounts;
+
+        if (!mount_id(fd, &id) || file_read("/proc/self/mountinfo", MOUNTS_MAX, &text) < 0)
+                return false;
+        mounts = buf_str(&text);
+        while (mounts.len > 0) {
+                Str line = str_split(&mounts, '\n');
+
+                if (!str_eq(str_split(&line, ' '), buf_str(&id)))
+                        continue;
+                while (line.len > 0) { /* the optional fields end at a lone "-" */
+                        Str field = str_split(&line, ' ');
+
+                        if (str_eq(field, STR("-")))
+                                return false;
+                        if (field.len > 7 && memcmp(field.data, "shared:", 7) == 0)
+                                return true;
+                }
+        }
+        return false;
+}
+
+/* ---- mounting ---- */
+
+static int mount_there(const char *path, unsigned mib, const char *proc, Fault *fault) {
+        char options[96];
+
+        (void) snprintf(options, sizeof options, "size=%um,nr_inodes=%llu,mode=755", mib,
+                        (unsigned long long) mib * INODES_PER_MIB);
+        if (mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0)
+                return fault_set(fault, BOARD_MOUNT_E_LEFT, "a tmpfs of its own cannot be mounted: %s",
+                                 strerror(errno));
+        if (slice_mount_look(path, proc, fault) == 0)
+                return 0;
+        (void) umount2(path, MNT_DETACH);
+        return BOARD_MOUNT_E_LEFT;
+}
+
+typedef struct Standing {
+        unsigned plain, apart;
+} Standing;
+
+static int count(void *userdata, const BoardSlice *slice) {
+        Standing *standing = userdata;
+
+        ++*(slice->apart ? &standing->apart : &standing->plain);
+        return 0;
+}
+
+/* One with slices is never hidden. Those whose owner is gone are thrown away by the look,
+ * because the board is locked. */
+static int count_slices(Board *b, Standing *ret, Fault *fault) {
+        int r = board_lock(b, fault);
+
+        *ret = (Standing){0, 0};
+        if (r == 0) {
+                r = board_each(b, count, ret);
+                if (r < 0)
+                        (void) fault_set(fault, r, "it cannot be read: %s", strerror(-r));
+        }
+        if (r < 0)
+                return BOARD_MOUNT_E_LEFT;
+        return ret->plain > 0 ? fault_set(fault, BOARD_MOUNT_E_LEFT, "%u slice%s on it already", ret->plain,
+                                          ret->plain == 1 ? " is" : "s are")
+                              : 0;
+}
+
+static int check_shared(const Board *b, Fault *fault) {
+        return is_shared(b->fd) ? 0
+                                : fault_set(fault, BOARD_MOUNT_E_LEFT,
+                                            "it lies on a mount that is not shared with the host "
+                                            "(mountPropagation: Bidirectional)");
+}
+
+/* The board itself. One that has only slices with file systems of their own needs none. */
+static int mount_board(Board *b, unsigned mib, const char *proc, Fault *fault) {
+        Fault why = FAULT_NULL;
+        Standing standing;
+        int r;
+
+        if (is_mount(b))
+                return 0;
+        r = count_slices(b, &standing, &why);
+        if (r == 0 && standing.apart == 0) {
+                r = check_shared(b, &why);
+                if (r == 0)
+                        r = mount_there(b->path, mib, proc, &why);
+        }
+        board_unlock(b); /* held until nobody can make a slice beneath any more */
+        return r == 0 ? 0
+                      : fault_set(fault, r,
+                                  "%s has no file system of its own, so a container can fill the one that it "
+                                  "lies on through its counters: %s",
+                                  b->path, why.text);
+}
+
+/* ---- and what will be mounted on it ---- */
+
+/* Under a name that is no slice's. */
+static int try(const char *path, const char *proc, Fault *fault) {
+        char there[BOARD_PATH + 16];
+        int r;
+
+        (void) snprintf(there, sizeof there, "%s/" TRIAL, path);
+        (void) slice_unmount(there); /* of an agent that was killed here */
+        if (mkdir(there, 0755) < 0 && errno != EEXIST)
+                return fault_set(fault, -errno, "cannot make %s: %s", there, strerror(errno));
+        r = slice_mount(there, 1, proc, fault);
+        if (r == 0)
+                (void) slice_unmount(there);
+        (void) rmdir(there);
+        return r;
+}
+
+static int try_slices(Board *b, const char *proc, Fault *fault) {
+        Fault why = FAULT_NULL;
+        int r = board_refresh(b, fault); /* what has been mounted meanwhile */
+
+        if (r < 0)
+                return r;
+        r = check_shared(b, &why);
+        if (r == 0)
+                r = try(b->path, proc, &why);
+        return r == 0 ? 0
+                      : fault_set(
+                                fault, BOARD_MOUNT_E_LEFT,
+                                "slices in %s have no file systems of their own, so a container can fill the "
+                                "one that they share, and no other with a slice starts before that is cut "
+                                "back: %s",
+                                b->path, why.text);
+}
+
+int board_mount(const char *path, unsigned mib, const char *proc, bool *ret_apart, Fault *fault) {
+        Fault shared = FAULT_NULL;
+        Board b;
+        int r, s;
+
+        *ret_apart = false;
+        r = board_open(&b, path, true, fault);
+        if (r < 0)
+                return r;
+        r = mount_board(&b, mib, proc, fault);
+        s = try_slices(&b, proc, &shared);
+        board_done(&b);
+        *ret_apart = s == 0;
+        if (r != 0 || s == 0)
+                return r;
+        return fault_set(fault, s, "%s", shared.text);
+}

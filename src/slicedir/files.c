@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "slicedir/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "slice/change.h"
+#include "slice/pin.h"
+#include "slice/word.h"
+
+/* ---- reading ---- */
+
+/* A name that leads elsewhere, or to something that is no file, is not ours. */
+static int open_file(int directory, const char *name, int flags, int *ret) {
+        _cleanup_close_ int fd =
+                openat(directory, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
+        struct stat st;
+
+        if (fd < 0)
+                return errno == ELOOP || errno == ENXIO ? SLICE_FILES_E_DAMAGED : -errno;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (!S_ISREG(st.st_mode))
+                return SLICE_FILES_E_DAMAGED;
+        *ret = TAKE_FD(fd);
+        return 0;
+}
+
+/* All of it, or it is damaged: it may be cut short between any two calls. */
+static int read_whole(int fd, void *into, size_t size) {
+        size_t done = 0;
+
+        while (done < size) {
+                ssize_t n = pread(fd, (char *) into + done, size - done, (off_t) done);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                if (n == 0)
+                        return SLICE_FILES_E_DAMAGED;
+                done += (size_t) n;
+        }
+        return 0;
+}
+
+static int write_at(int fd, const void *bytes, size_t size, size_t at) {
+        size_t done = 0;
+
+        while (done < size) {
+                ssize_t n = pwrite(fd, (const char *) bytes + done, size - done, (off_t) (at + done));
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                done += (size_t) n;
+        }
+        return 0;
+}
+
+static int read_limits(int fd, SliceLimits *ret) {
+        int r = read_whole(fd, ret, sizeof *ret);
+
+        if (r != 0)
+                return r;
+        return ret->magic == SLICE_LIMITS_MAGIC && ret->major == SLICE_MAJOR && ret->size >= sizeof *ret
+                       ? 0
+                       : SLICE_FILES_E_DAMAGED;
+}
+
+static int read_counters(int fd, SliceCounters *ret) {
+        int r = read_whole(fd, ret, sizeof *ret);
+
+        if (r != 0)
+                return r;
+        return ret->magic == SLICE_COUNTERS_MAGIC && ret->major == SLICE_MAJOR && ret->size >= sizeof *ret
+                       ? 0
+                       : SLICE_FILES_E_DAMAGED;
+}
+
+int slice_files_limits(int directory, SliceLimits *ret) {
+        _cleanup_close_ int fd = -1;
+        SliceLimits limits;
+        int r = open_file(directory, "limits", O_RDONLY, &fd);
+
+        if (r == 0)
+                r = read_limits(fd, &limits);
+        if (r != 0)
+                return r;
+        limits.uuid[sizeof limits.uuid - 1] = '\0'; /* whoever wrote it */
+        limits.container[sizeof limits.container - 1] = '\0';
+        memcpy(ret, &limits, sizeof limits);
+        return 0;
+}
+
+/* ---- the report ---- */
+
+/* 1: somebody has the lock of one of these bytes. The question is allowed on a descriptor that is open for reading only. */
+static int locked(int fd, size_t at, size_t size) {
+        struct flock lock = {
+                .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t) at, .l_len = (off_t) size};
+
+        if (fcntl(fd, F_OFD_GETLK, &lock) < 0)
+                return -errno;
+        return lock.l_type != F_UNLCK;
+}
+
+static int find_alive(int fd, SliceReport *report) {
+        int r = locked(fd, offsetof(SliceCounters, rows), sizeof(SliceRow[SLICE_ROWS]));
+
+        for (size_t i = 0; r > 0 && i < SLICE_ROWS; i++) {
+                r = locked(fd, offsetof(SliceCounters, rows) + i * sizeof(SliceRow), 1);
+                if (r < 0)
+                        return r;
+                report->alive[i] = r == 1;
+                report->n_alive += report->alive[i];
+                r = 1;
+        }
+        return r < 0 ? r : 0;
+}
+
+static uint64_t bytes_of(uint64_t units) {
+        return (units > SLICE_MAX_UNITS ? SLICE_MAX_UNITS : units) * SLICE_UNIT;
+}
+
+/* Of which dead rows it is to be seen whether their files are open. One look at the list for all of them: the counters may say anything. */
+static void find_kept(const SliceCounters *c, const SliceReport *report, bool kept[static SLICE_ROWS]) {
+        uint64_t keys[SLICE_ROWS];
+        bool any = false;
+
+        for (size_t i = 0; i < SLICE_ROWS; i++) {
+                const SliceRow *row = &c->rows[i];
+                bool may_be = !report->alive[i] && slice_row_held(row) != 0 &&
+                              atomic_load_explicit(&row->inode, memory_order_relaxed) != 0;
+
+                keys[i] = may_be ? atomic_load_explicit(&row->key, memory_order_relaxed) : 0;
+                kept[i] = false;
+                any |= keys[i] != 0;
+        }
+        if (any)
+                pin_listed(keys, kept, SLICE_ROWS);
+        for (size_t i = 0; i < SLICE_ROWS; i++)
+                kept[i] = kept[i] && keys[i] != 0;
+}
+
+static uint64_t sum_of(int64_t units, uint64_t most) {
+        uint64_t bytes = units > 0 ? bytes_of((uint64_t) units) : 0;
+
+        return bytes < most ? bytes : most;
+}
+
+/* What the dead hold may be anything where the counters were written over: it is said to be no more than what is used. */
+static void add_up(const SliceCounters *c, SliceReport *report) {
+        int64_t units, dead = 0, left = 0; /* 256 numbers of 42 bits */
+        bool kept[SLICE_ROWS];
+
+        report->used = bytes_of(slice_used_units(atomic_load_explicit(&c->used, memory_order_relaxed)));
+        report->peak = bytes_of(atomic_load_explicit(&c->peak, memory_order_relaxed));
+        report->refused = atomic_load_explicit(&c->refused, memory_order_relaxed);
+        find_kept(c, report, kept);
+        for (size_t i = 0; i < SLICE_ROWS; i++) {
+                units = slice_row_held(&c->rows[i]);
+                report->held[i] = units * SLICE_UNIT;
+                dead += !report->alive[i] && !kept[i] ? units : 0;
+                left += kept[i] ? units : 0;
+        }
+        report->dead = sum_of(dead, report->used);
+        report->kept = sum_of(left, report->used - report->dead);
+}
+
+/* The living are asked for first: who dies in between is then counted as alive with what it held, and not as dead with what a
+ * living one has since reserved. */
+int slice_files_read(int directory, SliceReport *ret) {
+        _cleanup_close_ int fd = -1;
+        SliceReport report = {.n_alive = 0};
+        SliceCounters counters;
+        int r = open_file(directory, "counters", O_RDONLY, &fd);
+
+        if (r == 0)
+                r = find_alive(fd, &report);
+        if (r == 0)
+                r = read_counters(fd, &counters);
+        if (r != 0)
+                return r;
+        add_up(&counters, &report);
+        *ret = report;
+        return 0;
+}
+
+/* ---- what has grown ---- */
+
+/* A file system may count some blocks of its own to a file. */
+#define TRIM_SLACK (UINT64_C(64) << 10)
+
+static uint64_t taken(const struct stat *st) {
+        return (uint64_t) st->st_blocks * 512;
+}
+
+int slice_files_trim(int directory, uint64_t *ret_bytes) {
+        const uint64_t size = sizeof(SliceCounters);
+        _cleanup_close_ int fd = -1;
+        struct stat st, after;
+        int r = open_file(directory, "counters", O_RDWR, &fd);
+
+        *ret_bytes = 0;
+        if (r != 0)
+                return r;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if ((uint64_t) st.st_size <= size && taken(&st) <= size + TRIM_SLACK)
+                return 0;
+        /* Also where the size is right: what was reserved behind it (FALLOC_FL_KEEP_SIZE) goes. One that was cut stays cut. */
+        if (ftruncate(fd, (uint64_t) st.st_size < size ? st.st_size : (off_t) size) < 0 ||
+            fstat(fd, &after) < 0)
+                return -errno;
+        if ((uint64_t) st.st_size > size)
+                *ret_bytes = (uint64_t) st.st_size;
+        else if (taken(&after) < taken(&st)) /* else it is the file system's way of laying out files */
+                *ret_bytes = taken(&st);
+        return 0;
+}
+
+int slice_files_give_back(int directory) {
+        const off_t size = sizeof(SliceCounters);
+        _cleanup_close_ int fd = -1;
+        struct stat st;
+        int r = open_file(directory, "counters", O_RDWR, &fd);
+
+        if (r != 0)
+                return r;
+        return fstat(fd, &st) < 0 || ftruncate(fd, st.st_size < size ? st.st_size : size) < 0 ? -errno : 0;
+}
+
+/* ---- making ---- */
+
+void slice_held_done(SliceHeld *held) {
+        cleanup_closep(&held->limits);
+        cleanup_closep(&held->counters);
+        *held = SLICE_HELD_NULL;
+}
+
+/* Whoever planted something under the name of the file to be renamed does not get it written to. */
+static int write_beside(int directory, const char *name, const void *bytes, size_t size, mode_t mode,
+                        int *ret) {
+        _cleanup_close_ int fd = -1;
+        int r;
+
+        if (unlinkat(directory, name, 0) < 0 && errno != ENOENT)
+                return -errno;
+        fd = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd < 0)
+                return -errno;
+        if (fchmod(fd, mode) < 0) /* past our umask */
+                return -errno;
+        r = write_at(fd, bytes, size, 0);
+        if (r == 0)
+                *ret = TAKE_FD(fd);
+        return r;
+}
+
+/* Open for writing from before it has its name until the caller closes it: nobody can have leased it meanwhile. */
+static int replace(int directory, const char *name, const void *bytes, size_t size, mode_t mode, int *ret,
+                   Fault *fault) {
+        _cleanup_close_ int fd = -1;
+        char beside[32];
+        int r;
+
+        (void) snprintf(beside, sizeof beside, "%s.new", name); /* both names are ours, and short */
+        r = write_beside(directory, beside, bytes, size, mode, &fd);
+        if (r == 0 && renameat(directory, beside, directory, name) < 0)
+                r = -errno;
+        if (r == 0) {
+                *ret = TAKE_FD(fd);
+                return 0;
+        }
+        (void) unlinkat(directory, beside, 0); /* half a page is of no use */
+        return fault_set(fault, r, "cannot write the slice's %s: %s", name, strerror(-r));
+}
+
+static int make_limits(int directory, const SliceSpec *spec, int *ret, Fault *fault) {
+        SliceLimits l = {.magic = SLICE_LIMITS_MAGIC,
+                         .major = SLICE_MAJOR,
+                         .minor = SLICE_MINOR,
+                         .size = sizeof l,
+                         .limit = spec->limit,
+                         .card_bytes = spec->card_bytes,
+                         .group_bytes = spec->group_bytes,
+                         .card = spec->card,
+                         .core_percent = spec->core_percent,
+                         .flags = spec->flags,
+                         .ctl = spec->ctl,
+                         .device = spec->device,
+                         .uvm = spec->uvm,
+                         .weight = spec->weight,
+                         .high_priority = spec->high_priority,
+                         .policy = spec->policy,
+                         .max_inst = spec->max_inst,
+                         .prio_ratio = spec->prio_ratio};
+
+        if (strlen(spec->uuid) >= sizeof l.uuid)
+                return fault_set(fault, -EINVAL, "uuid of card %u is longer than %zu characters: %s",
+                                 spec->card, sizeof l.uuid - 1, spec->uuid);
+        (void) snprintf(l.uuid, sizeof l.uuid, "%s", spec->uuid);
+        (void) snprintf(l.container, sizeof l.container, "%s", spec->container); /* cut: it is for people */
+        return replace(directory, "limits", &l, sizeof l, 0644, ret, fault);
+}
+
+static int keep_counters(int directory) {
+        _cleanup_close_ int fd = -1;
+        SliceCounters counters;
+        int r = open_file(directory, "counters", O_RDONLY, &fd);
+
+        return r == 0 ? read_counters(fd, &counters) : r;
+}
+
+/* Leased, or something else that stands there. */
+static int hold(int directory, const char *name) {
+        int fd = -1;
+
+        (void) open_file(directory, name, O_RDWR, &fd);
+        return fd;
+}
+
+static int make_counters(int directory, int *ret, Fault *fault) {
+        SliceCounters c;
+        int r = keep_counters(directory);
+
+        if (r == 0) {
+                *ret = hold(directory, "counters");
+                return 0;
+        }
+        if (r < 0 && r != -ENOENT)
+                return fault_set(fault, r, "cannot read the slice's counters: %s", strerror(-r));
+        memset(&c, 0, sizeof c);
+        c.magic = SLICE_COUNTERS_MAGIC;
+        c.major = SLICE_MAJOR;
+        c.minor = SLICE_MINOR;
+        c.size = sizeof c;
+        return replace(directory, "counters", &c, sizeof c, 0666, ret, fault); /* any user of the container */
+}
+
+/* A FIFO that is there stays: a container may have it mounted. */
+static int make_bell(int directory, Fault *fault) {
+        struct stat st;
+        int r = fstatat(directory, SLICE_BELL, &st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+
+        if (r == 0 && !S_ISFIFO(st.st_mode))
+                r = unlinkat(directory, SLICE_BELL, 0) < 0 ? -errno : -ENOENT;
+        if (r == -ENOENT)
+                r = mkfifoat(directory, SLICE_BELL, 0600) < 0 ? -errno : 0;
+        if (r == 0 && fchmodat(directory, SLICE_BELL, 0666, 0) < 0) /* past our umask */
+                r = -errno;
+        return r < 0 ? fault_set(fault, r, "cannot make the slice's bell: %s", strerror(-r)) : 0;
+}
+
+/* The gate would open no slice on such a kernel, and refuse all memory: that is said before a container starts. */
+static int check_kernel(int directory, Fault *fault) {
+        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+
+        if (fcntl(directory, F_OFD_GETLK, &lock) < 0 && errno == EINVAL)
+                return fault_set(
+                        fault, -EOPNOTSUPP,
+                        "memory cannot be isolated on this kernel: it has no locks of open files (OFD), "
+                        "which Linux has since 3.15");
+        return 0;
+}
+
+/* limits last: with it the slice is there. */
+int slice_files_make_held(int directory, const SliceSpec *spec, SliceHeld *ret_held, Fault *fault) {
+        _cleanup_(slice_held_done) SliceHeld held = SLICE_HELD_NULL;
+        int r = check_kernel(directory, fault);
+
+        if (r == 0)
+                r = make_counters(directory, &held.counters, fault);
+        if (r == 0)
+                r = make_bell(directory, fault);
+        if (r == 0)
+                r = make_limits(directory, spec, &held.limits, fault);
+        if (r < 0)
+                return r;
+        *ret_held = held;
+        held = SLICE_HELD_NULL;
+        return 0;
+}
+
+int slice_files_make(int directory, const SliceSpec *spec, Fault *fault) {
+        _cleanup_(slice_held_done) SliceHeld held = SLICE_HELD_NULL;
+
+        return slice_files_make_held(directory, spec, &held, fault);
+}
+
+void slice_files_hold(int directory, SliceHeld *ret_held) {
+        *ret_held = (SliceHeld){.limits = hold(directory, "limits"), .counters = hold(directory, "counters")};
+}
+
+/* ---- changing ---- */
+
+static uint64_t generation_of(const SliceLimits *limits) {
+        return atomic_load_explicit(&limits->generation, memory_order_relaxed);
+}
+
+/* Odd, and newer than what is there: who was killed while he wrote has left it odd. */
+static uint64_t odd_after(uint64_t generation) {
+        return (generation | 1) + (generation % 2 == 1 ? 2 : 0);
+}
+
+/* Odd while it is written. Generation and limit lie side by side and go out in one write, so that a process killed between the two
+ * writes leaves the new limit behind, and an odd generation, which the next write makes even. */
+static int write_limit(int fd, uint64_t generation, uint64_t bytes) {
+        uint64_t words[2] = {odd_after(generation), bytes};
+        int r;
+
+        _Static_assert(offsetof(SliceLimits, limit) == offsetof(SliceLimits, generation) + sizeof(uint64_t),
+                       "one write");
+        r = write_at(fd, words, sizeof words, offsetof(SliceLimits, generation));
+        words[0]++;
+        return r < 0 ? r : write_at(fd, words, sizeof words[0], offsetof(SliceLimits, generation));
+}
+
+static bool says_compute(const SliceLimits *l, const SliceCompute *c) {
+        return generation_of(l) % 2 == 0 && l->policy == c->policy && l->max_inst == c->max_inst &&
+               l->prio_ratio == c->prio_ratio;
+}
+
+/* The arbiter's mapping has the turn of the same page: only our own words are written. */
+static int write_compute(int fd, uint64_t generation, const SliceCompute *c) {
+        uint64_t word = odd_after(generation);
+        int r;
+
+        _Static_assert(offsetof(SliceLimits, max_inst) == offsetof(SliceLimits, policy) + 4 &&
+                               offsetof(SliceLimits, prio_ratio) == offsetof(SliceLimits, policy) + 8 &&
+                               sizeof *c == 12,
+                       "one write");
+        r = write_at(fd, &word, sizeof word, offsetof(SliceLimits, generation));
+        if (r == 0)
+                r = write_at(fd, c, sizeof *c, offsetof(SliceLimits, policy));
+        word++;
+        return r < 0 ? r : write_at(fd, &word, sizeof word, offsetof(SliceLimits, generation));
+}
+
+static int open_limits(int directory, SliceLimits *limits, int *ret) {
+        _cleanup_close_ int fd = -1;
+        int r = open_file(directory, "limits", O_RDWR, &fd);
+
+        if (r == 0)
+                r = read_limits(fd, limits);
+        if (r == 0)
+                *ret = TAKE_FD(fd);
+        return r;
+}
+
+static int changed(int r, Fault *fault) {
+        if (r > 0)
+                return fault_set(fault, r, "the slice's limits are not a page of version %d", SLICE_MAJOR);
+        return r < 0 ? fault_set(fault, r, "cannot write the slice's limits: %s", strerror(-r)) : 0;
+}
+
+int slice_files_set_limit(int directory, uint64_t bytes, Fault *fault) {
+        _cleanup_close_ int fd = -1;
+        SliceLimits limits;
+        int r = open_limits(directory, &limits, &fd);
+
+        return changed(r != 0 ? r : write_limit(fd, generation_of(&limits), bytes), fault);
+}
+
+int slice_files_set_compute(int directory, const SliceCompute *compute, Fault *fault) {
+        _cleanup_close_ int fd = -1;
+        SliceLimits limits;
+        int r = open_limits(directory, &limits, &fd);
+
+        if (r == 0 && !says_compute(&limits, compute))
+                r = write_compute(fd, generation_of(&limits), compute);
+        return changed(r, fault);
+}

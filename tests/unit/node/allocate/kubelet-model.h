@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The kubelet's device manager, as it was measured (docs/identity.md), in this process: it calls the agent's functions and
+ * plays everything that they call: List, the checkpoint, the cgroups, the API server. Serial admission, resources in random
+ * order, init containers' devices given on, random devices where a preference is no good. */
+
+#include "node/allocate/admit.h"
+#include "node/allocate/dying.h"
+#include "node/allocate/prove.h"
+
+enum { MODEL_CARDS = 4, MODEL_UNITS = 16, MODEL_PODS = 64, MODEL_CONTAINERS = 4 };
+
+typedef struct ModelContainer {
+        char name[16];
+        ContainerKind kind;
+        uint32_t mem, core;
+        DeviceSet held[DEVICE_KINDS_];
+        char idx[64], units[16]; /* ALIYUN_COM_GPU_MEM_IDX and _CONTAINER, as Allocate said */
+        bool proved[DEVICE_KINDS_];
+} ModelContainer;
+
+typedef struct ModelPod {
+        char uid[24], name[24];
+        ModelContainer containers[MODEL_CONTAINERS]; /* init containers first */
+        size_t n;
+        uint32_t cards;      /* how many */
+        uint32_t place[4];   /* which */
+        bool placed;         /* by the scheduler */
+        bool in_api, active; /* the object; the kubelet counts it */
+        bool admitted, processes;
+} ModelPod;
+
+typedef struct Model {
+        uint64_t seed;
+        ModelPod pods[MODEL_PODS];
+        size_t n_pods;
+        uint64_t lists, admissions, waits, rejected;
+        bool ignore_preference; /* gives random devices, as a kubelet does whose preference is no good */
+        bool checkpoint_gone;
+        bool never_lists; /* every List is turned away until its deadline */
+} Model;
+
+extern Model model;
+
+void model_start(uint64_t seed);
+void model_end(void);
+uint32_t model_random(uint32_t below);
+
+void model_restart_agent(void); /* killed, and begun again from what is on disk and in the API */
+ModelPod *model_make_pod(void); /* of random shape, with a place that has room, or NULL */
+bool model_admit(ModelPod *pod, bool kill_agent); /* false: rejected */
+bool model_prestart(ModelPod *pod);               /* false: not yet */
+void model_check(const ModelPod *pod);            /* environment, devices and annotation agree */
+void model_finish(ModelPod *pod);                 /* its containers end, then the object goes */
+void model_force_delete(ModelPod *pod);           /* the object goes, its processes live */
+void model_end_processes(ModelPod *pod);
+size_t model_records(void);
+size_t model_dying(void);

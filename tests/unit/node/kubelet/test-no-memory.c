@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Every allocation of ours fails once, one at a time: the answer is -ENOMEM, the result is untouched, and nothing leaks (the
+ * leak sanitizer looks). The linker puts these in malloc's place; what libc and libsystemd allocate is not met. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "failing.h"
+#include "node/kubelet/checkpoint.h"
+#include "node/kubelet/plugin_message.h"
+#include "node/kubelet/podresources.h"
+
+static int decode_checkpoint(void) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        Checkpoint c = {.n = 77};
+        int r = checkpoint_decode(
+                STR("{\"Data\":{\"PodDeviceEntries\":[{\"PodUID\":\"u\",\"ContainerName\":\"\\u0063\","
+                    "\"ResourceName\":\"aliyun.com/x\",\"DeviceIDs\":{\"-1\":[\"a\",\"b\"]}}]}}"),
+                STR("aliyun.com/"), &arena, &c, NULL);
+
+        ASSERT_INT(c.n, r == 0 ? 1 : 77);
+        return r;
+}
+
+static int decode_list(void) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        PodList list = {.n = 77};
+        int r = pod_list_decode(STR("\x0a\x1f\x0a\x01p\x12\x01n\x1a\x17\x0a\x01"
+                                    "c\x12\x12\x0a\x0c"
+                                    "aliyun.com/x\x12\x02id"),
+                                STR("aliyun.com/"), &arena, &list, NULL);
+
+        ASSERT_INT(list.n, r == 0 ? 1 : 77);
+        return r;
+}
+
+static int decode_request(void) {
+        PluginRequest request = {.size = 77};
+        int r = plugin_request_decode(PLUGIN_REQUEST_PREFERRED,
+                                      STR("\x0a\x0c\x0a\x03"
+                                          "0-1\x12\x03"
+                                          "0-1\x18\x01"),
+                                      &request, NULL);
+
+        ASSERT_INT(request.size, r == 0 ? 1 : 77);
+        if (r == 0)
+                plugin_request_done(&request);
+        return r;
+}
+
+static void decoders(void) {
+        failing_each(decode_checkpoint);
+        failing_each(decode_list);
+        failing_each(decode_request);
+}
+
+static sd_event *event;
+static char directory[40];
+
+static int make_plugin(void) {
+        static const PluginDevice device = {"0-1", true, -1};
+        static const PluginHandler handler = {0};
+        PluginOptions options = {
+                .kubelet_dir = directory, .resource = "aliyun.com/gpu-mem", .endpoint = "a.sock"};
+        _cleanup_(plugin_freep) Plugin *p = NULL;
+        Fault fault = FAULT_NULL;
+        int r = plugin_new(event, &options, &handler, NULL, &p, &fault);
+
+        if (r < 0) {
+                ASSERT_TRUE(!p && fault.text[0]);
+                return r;
+        }
+        return plugin_set_devices(p, &device, 1);
+}
+
+static void never(void *userdata, const PodList *list, const Fault *fault) {
+        ASSERT_TRUE(false);
+}
+
+static int make_resources(void) {
+        _cleanup_(pod_resources_freep) PodResources *p = NULL;
+        int r = pod_resources_new(event, directory, STR("aliyun.com/"), &p);
+
+        if (r < 0) {
+                ASSERT_TRUE(!p);
+                return r;
+        }
+        r = pod_resources_list(p, 0, never, NULL, NULL);
+        if (r == 0 && countdown == 0)
+                return -ENOMEM; /* it was the List that could not begin: it is tried again from the loop */
+        return r;
+}
+
+static void objects(void) {
+        char plugins[64];
+
+        (void) snprintf(directory, sizeof directory, "/tmp/aliquot-no-memory-XXXXXX");
+        ASSERT_TRUE(mkdtemp(directory) != NULL);
+        (void) snprintf(plugins, sizeof plugins, "%s/device-plugins", directory);
+        ASSERT_OK(mkdir(plugins, 0700));
+        ASSERT_TRUE(sd_event_new(&event) >= 0);
+        failing_each(make_plugin);
+        failing_each(make_resources);
+        event = sd_event_unref(event);
+        ASSERT_OK(rmdir(plugins)); /* nor is a socket left */
+        ASSERT_OK(rmdir(directory));
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(decoders), TEST(objects));
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Against a lister of our own in the same loop, which answers as it is told. */
+
+#include "base/buf.h"
+#include "net/grpc/server.h"
+#include "node/kubelet/podresources.h"
+#include "test.h"
+
+#define PREFIX STR("aliyun.com/")
+
+typedef struct Fixture {
+        char dir[40], path[64];
+        sd_event *event;
+        RpcServer *server;
+        PodResources *list;
+        unsigned begun;   /* Lists that came */
+        unsigned limited; /* so many more are turned away */
+        RpcStatus status; /* if not OK, what the others get */
+        bool hold;
+        RpcCall *held;
+        Str message;
+} Fixture;
+
+typedef struct Asker {
+        Fixture *fixture;
+        PodResourcesCall *call;
+        unsigned told, pods;
+        unsigned begun; /* Lists that had come when it was told */
+        bool ask_again, free_all;
+        Fault fault;
+} Asker;
+
+static void on_held_closed(void *userdata) {
+        ((Fixture *) userdata)->held = NULL;
+}
+
+static void handle_list(void *userdata, RpcCall *call, Str message) {
+        Fixture *f = userdata;
+
+        f->begun++;
+        if (f->limited > 0) {
+                f->limited--;
+                rpc_fail(call, RPC_RESOURCE_EXHAUSTED, "rejected by rate limit");
+        } else if (f->status != RPC_OK) {
+                rpc_fail(call, f->status, "as told");
+        } else if (f->hold) {
+                f->held = call;
+                rpc_call_on_close(call, on_held_closed, f);
+        } else {
+                rpc_reply(call, f->message);
+        }
+}
+
+static void serve(Fixture *f) {
+        static const RpcMethod methods[] = {{"/v1.PodResourcesLister/List", handle_list}};
+        RpcServerOptions options = {.path = f->path, .methods = methods, .n_methods = 1};
+        Fault fault = FAULT_NULL;
+
+        ASSERT_OK(rpc_server_new(f->event, &options, f, &f->server, &fault));
+}
+
+static void begin(Fixture *f) {
+        *f = (Fixture){.dir = "/tmp/aliquot-podres-XXXXXX", .message = STR("\x0a\x06\x0a\x01p\x12\x01n")};
+        ASSERT_TRUE(mkdtemp(f->dir) != NULL);
+        (void) snprintf(f->path, sizeof f->path, "%s/kubelet.sock", f->dir);
+        ASSERT_TRUE(sd_event_new(&f->event) >= 0);
+        serve(f);
+        ASSERT_OK(pod_resources_new(f->event, f->path, PREFIX, &f->list));
+}
+
+static void end(Fixture *f) {
+        f->list = pod_resources_free(f->list);
+        f->server = rpc_server_free(f->server);
+        f->event = sd_event_unref(f->event);
+        ASSERT_OK(rmdir(f->dir));
+}
+
+#define turn_until(f, condition)                                                                             \
+        do {                                                                                                 \
+                usec_t end_ = clock_monotonic_usec() + 30 * USEC_PER_SEC;                                    \
+                while (!(condition)) {                                                                       \
+                        if (clock_monotonic_usec() > end_)                                                   \
+                                TEST_FAIL_("30 s have passed without: %s", #condition);                      \
+                        ASSERT_TRUE(sd_event_run((f)->event, 10000) >= 0);                                   \
+                }                                                                                            \
+        } while (0)
+
+static void ask(Asker *a, usec_t timeout);
+
+static void on_told(void *userdata, const PodList *list, const Fault *fault) {
+        Asker *a = userdata;
+
+        a->told++;
+        a->call = NULL;
+        a->begun = a->fixture->begun;
+        if (list)
+                a->pods = (unsigned) list->n;
+        else
+                a->fault = *fault;
+        if (a->ask_again) {
+                a->ask_again = false;
+                ask(a, 0);
+        }
+        if (a->free_all)
+                a->fixture->list = pod_resources_free(a->fixture->list);
+}
+
+static void ask(Asker *a, usec_t timeout) {
+        unsigned told = a->told;
+
+        ASSERT_OK(pod_resources_list(a->fixture->list, timeout, on_told, a, &a->call));
+        ASSERT_INT(a->told, told);
+}
+
+static void lists(void) {
+        Fixture f;
+        Asker a = {.fixture = &f};
+
+        begin(&f);
+        ask(&a, 0);
+        turn_until(&f, a.told);
+        ASSERT_INT(a.pods, 1);
+        ASSERT_INT(pod_resources_counters(f.list).lists, 1);
+        ASSERT_INT(pod_resources_counters(f.list).failed, 0);
+        end(&f);
+}
+
+/* Who asks while a List is on its way needs the next one, and all of these share it. */
+static void shares_only_later_lists(void) {
+        Fixture f;
+        Asker first = {.fixture = &f}, later[3] = {{.fixture = &f}, {.fixture = &f}, {.fixture = &f}};
+
+        begin(&f);
+        f.hold = true;
+        ask(&first, 0);
+        turn_until(&f, f.held);
+        for (size_t i = 0; i < ELEMENTSOF(later); i++)
+                ask(&later[i], 0);
+        f.hold = false;
+        rpc_reply(f.held, f.message);
+        turn_until(&f, later[0].told && later[1].told && later[2].told);
+        ASSERT_INT(first.begun, 1);
+        for (size_t i = 0; i < ELEMENTSOF(later); i++)
+                ASSERT_INT(later[i].begun, 2);
+        ASSERT_INT(f.begun, 2);
+        end(&f);
+}
+
+static void is_patient_with_the_rate_limit(void) {
+        Fixture f;
+        Asker first = {.fixture = &f}, second = {.fixture = &f};
+
+        begin(&f);
+        f.limited = 5;
+        ask(&first, 0);
+        turn_until(&f, f.limited < 3);
+        ask(&second, 0); /* before the List that will succeed: it is for both */
+        turn_until(&f, first.told && second.told);
+        ASSERT_INT(first.pods, 1);
+        ASSERT_INT(second.pods, 1);
+        ASSERT_INT(f.begun, 6);
+        ASSERT_INT(pod_resources_counters(f.list).limited, 5);
+        ASSERT_INT(pod_resources_counters(f.list).lists, 6);
+        end(&f);
+}
+
+static void waits_for_a_kubelet(void) {
+        Fixture f;
+        Asker a = {.fixture = &f};
+
+        begin(&f);
+        f.server = rpc_server_free(f.server);
+        ask(&a, 0);
+        turn_until(&f, pod_resources_counters(f.list).lists >= 3);
+        ASSERT_INT(a.told, 0);
+        serve(&f);
+        turn_until(&f, a.told);
+        ASSERT_INT(a.pods, 1);
+        end(&f);
+}
+
+/* A connection that a dead kubelet left is of no use. */
+static void finds_the_next_kubelet(void) {
+        Fixture f;
+        Asker a = {.fixture = &f};
+
+        begin(&f);
+        f.hold = true;
+        ask(&a, 0);
+        turn_until(&f, f.held);
+        f.server = rpc_server_free(f.server);
+        f.hold = false;
+        serve(&f);
+        turn_until(&f, a.told);
+        ASSERT_INT(a.pods, 1);
+        end(&f);
+}
+
+static void says_why_at_the_deadline(void) {
+        Fixture f;
+        Asker limited = {.fixture = &f}, held = {.fixture = &f};
+
+        begin(&f);
+        f.limited = 1000000;
+        ask(&limited, 50 * USEC_PER_MSEC);
+        turn_until(&f, limited.told);
+        ASSERT_CONTAINS(limited.fault.text, "no answer in time");
+        ASSERT_CONTAINS(limited.fault.text, "rejected by rate limit");
+        f.limited = 0;
+        f.hold = true;
+        ask(&held, 50 * USEC_PER_MSEC);
+        turn_until(&f, held.told);
+        ASSERT_TRUE(held.fault.text[0]);
+        f.hold = false;
+        held.told = 0;
+        ask(&held, 0); /* and the next one is served */
+        turn_until(&f, held.told);
+        ASSERT_INT(held.pods, 1);
+        end(&f);
+}
+
+static void other_errors_are_final(void) {
+        Fixture f;
+        Asker a = {.fixture = &f};
+
+        begin(&f);
+        f.status = RPC_UNIMPLEMENTED;
+        ask(&a, 0);
+        turn_until(&f, a.told);
+        ASSERT_CONTAINS(a.fault.text, "UNIMPLEMENTED");
+        f.status = RPC_OK;
+        f.message = STR("\x0a\x7f");
+        ask(&a, 0);
+        turn_until(&f, a.told == 2);
+        ASSERT_CONTAINS(a.fault.text, "malformed");
+        ASSERT_INT(f.begun, 2);
+        ASSERT_INT(pod_resources_counters(f.list).failed, 2);
+        end(&f);
+}
+
+static void may_be_asked_from_the_answer(void) {
+        Fixture f;
+        Asker a = {.fixture = &f, .ask_again = true}, b = {.fixture = &f};
+
+        begin(&f);
+        ask(&a, 0);
+        ask(&b, 0);
+        turn_until(&f, a.told == 2 && b.told == 1);
+        end(&f);
+}
+
+static void freed_calls_are_not_told(void) {
+        Fixture f;
+        Asker a = {.fixture = &f}, b = {.fixture = &f}, c = {.fixture = &f};
+
+        begin(&f);
+        f.hold = true;
+        ask(&a, 0);
+        turn_until(&f, f.held);
+        ask(&b, 0);
+        ask(&c, 0);
+        pod_resources_call_free(a.call);
+        pod_resources_call_free(b.call);
+        f.hold = false;
+        rpc_reply(f.held, f.message);
+        turn_until(&f, c.told);
+        ASSERT_INT(a.told + b.told, 0);
+        end(&f);
+}
+
+static void may_be_freed_from_the_answer(void) {
+        Fixture f;
+        Asker a = {.fixture = &f, .free_all = true}, b = {.fixture = &f},
+              late = {.fixture = &f, .free_all = true};
+
+        begin(&f);
+        f.hold = true;
+        ask(&a, 0);
+        turn_until(&f, f.held);
+        ask(&b, 0);
+        rpc_reply(f.held, f.message);
+        turn_until(&f, a.told);
+        ASSERT_TRUE(!f.list);
+        ASSERT_INT(b.told, 0);
+        ASSERT_OK(pod_resources_new(f.event, f.path, PREFIX, &f.list));
+        ask(&late, 20 * USEC_PER_MSEC);
+        turn_until(&f, late.told); /* by its deadline */
+        ASSERT_TRUE(!f.list);
+        end(&f);
+}
+
+static void refuses_long_paths(void) {
+        char path[200];
+        PodResources *p;
+        sd_event *event = NULL;
+
+        memset(path, 'x', sizeof path);
+        path[sizeof path - 1] = '\0';
+        ASSERT_TRUE(sd_event_new(&event) >= 0);
+        ASSERT_TRUE(pod_resources_new(event, path, PREFIX, &p) < 0);
+        sd_event_unref(event);
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(lists), TEST(shares_only_later_lists), TEST(is_patient_with_the_rate_limit),
+                         TEST(waits_for_a_kubelet), TEST(finds_the_next_kubelet),
+                         TEST(says_why_at_the_deadline), TEST(other_errors_are_final),
+                         TEST(may_be_asked_from_the_answer), TEST(freed_calls_are_not_told),
+                         TEST(may_be_freed_from_the_answer), TEST(refuses_long_paths));
+}

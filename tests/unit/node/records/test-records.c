@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/records/records.h"
+
+#include <sys/stat.h>
+
+#include "scratch.h"
+#include "test.h"
+
+static char directory[64], pods[96];
+
+static void begin(void) {
+        (void) snprintf(directory, sizeof directory, "/tmp/aliquot-records-XXXXXX");
+        scratch_make(directory);
+        (void) snprintf(pods, sizeof pods, "%s/pods", directory);
+}
+
+static void end(void) {
+        scratch_remove(directory);
+}
+
+static void give(Records *r, const char *uid, const char *container, bool init, const char *id) {
+        _cleanup_devices_ DeviceSet set = DEVICE_SET_NULL;
+        Str text = str_from(id);
+
+        ASSERT_OK(device_set_parse(&text, 1, DEVICE_MEM, &set, NULL));
+        ASSERT_OK(records_give(r, str_from(uid), STR("d"), STR("pod"), str_from(container), init, DEVICE_MEM,
+                               &set));
+}
+
+static void records_survive_a_restart(void) {
+        Fault fault = FAULT_NULL;
+        Records r, again;
+        Record *record;
+
+        begin();
+        ASSERT_OK(records_open(&r, pods, &fault));
+        give(&r, "u1", "main", false, "3-7");
+        give(&r, "u2", "ini", true, "0-0");
+        ASSERT_OK(records_save(&r, records_find(&r, STR("u1")), &fault));
+        ASSERT_FALSE(record_has_started(records_find(&r, STR("u1"))));
+        record_set_started(records_find(&r, STR("u1")), STR("main"), true);
+        record_set_assume(records_find(&r, STR("u1")), 1700000000000000000);
+        record_set_assume(records_find(&r, STR("u1")), 1); /* what is known stays */
+        ASSERT_FALSE(records_find(&r, STR("u1"))->saved);
+        ASSERT_OK(records_save(&r, records_find(&r, STR("u1")), &fault));
+        records_done(&r); /* u2 was never saved: it never started */
+
+        ASSERT_OK(records_open(&again, pods, &fault));
+        record = records_find(&again, STR("u1"));
+        ASSERT_TRUE(record && record->saved && records_find(&again, STR("u2")) == NULL);
+        ASSERT_TEXT(record->name, "pod");
+        ASSERT_TRUE(record_has_started(record));
+        ASSERT_TRUE(record->assume == 1700000000000000000);
+        ASSERT_INT(record_container(record, STR("main"))->given[DEVICE_MEM].ids[0], device_id(3, 7));
+        ASSERT_TRUE(record_container(record, STR("main"))->started);
+        ASSERT_TRUE(records_hold(&again, DEVICE_MEM, device_id(3, 7)));
+        ASSERT_FALSE(records_hold(&again, DEVICE_CORE, device_id(3, 7)));
+        records_drop(&again, record);
+        records_done(&again);
+        ASSERT_OK(records_open(&r, pods, &fault));
+        ASSERT_TRUE(r.by_uid == NULL);
+        records_done(&r);
+        end();
+}
+
+static void write_file(const char *name, const char *text) {
+        char path[160];
+        FILE *f;
+
+        (void) snprintf(path, sizeof path, "%s/%s", pods, name);
+        f = fopen(path, "w");
+        ASSERT_TRUE(f != NULL);
+        (void) fputs(text, f);
+        (void) fclose(f);
+}
+
+static void broken_files_are_set_aside(void) {
+        struct stat st;
+        char path[160];
+        Records r;
+
+        begin();
+        ASSERT_OK(mkdir(pods, 0700));
+        write_file("u1.json", "{\"uid\":\"u1\",\"contai");
+        write_file("u2.json", "{\"uid\":\"u2\",\"namespace\":\"d\",\"name\":\"p\",\"containers\":[{\"name\":"
+                              "\"c\",\"mem\":[\"0-0\",\"0-0\"]}]}");
+        write_file("u3.json.new", "half of a text that nobody renamed");
+        write_file("u4.json", "{\"uid\":\"../u4\",\"namespace\":\"d\",\"name\":\"p\",\"containers\":[]}");
+        ASSERT_OK(records_open(&r, pods, NULL));
+        ASSERT_TRUE(r.by_uid == NULL);
+        (void) snprintf(path, sizeof path, "%s/u1.json.bad", pods);
+        ASSERT_OK(stat(path, &st));
+        (void) snprintf(path, sizeof path, "%s/u2.json.bad", pods);
+        ASSERT_OK(stat(path, &st));
+        records_done(&r);
+        end();
+}
+
+static void a_full_disk_loses_nothing(void) {
+        Fault fault = FAULT_NULL;
+        Records r;
+
+        begin();
+        ASSERT_OK(records_open(&r, pods, NULL));
+        give(&r, "u1", "main", false, "3-7");
+        scratch_remove(pods); /* nothing can be written there now */
+        ASSERT_TRUE(records_save(&r, records_find(&r, STR("u1")), &fault) < 0);
+        ASSERT_CONTAINS(fault.text, "u1.json");
+        ASSERT_FALSE(records_find(&r, STR("u1"))->saved);
+        ASSERT_OK(mkdir(pods, 0700));
+        ASSERT_OK(records_save(&r, records_find(&r, STR("u1")), &fault));
+        records_done(&r);
+        end();
+}
+
+static void holders_are_found(void) {
+        DeviceId id = device_id(3, 7);
+        DeviceSet set = {&id, 1};
+        Records r;
+
+        begin();
+        ASSERT_OK(records_open(&r, pods, NULL));
+        give(&r, "u1", "main", false, "3-7");
+        ASSERT_TRUE(records_holder(&r, DEVICE_MEM, &set, STR("u1")) == NULL);
+        ASSERT_TRUE(records_holder(&r, DEVICE_MEM, &set, STR("u2")) == records_find(&r, STR("u1")));
+        ASSERT_TRUE(records_holder(&r, DEVICE_CORE, &set, STR("u2")) == NULL);
+        records_done(&r);
+        end();
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(records_survive_a_restart), TEST(broken_files_are_set_aside),
+                         TEST(a_full_disk_loses_nothing), TEST(holders_are_found));
+}

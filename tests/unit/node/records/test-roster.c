@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/records/roster.h"
+#include "test.h"
+
+static Roster roster;
+static char told[256]; /* "uid+" for each pod that came or changed, "uid-" for each that went */
+
+static void on_pod(void *userdata, Str uid, RosterPod *pod) {
+        size_t n = strlen(told);
+
+        (void) snprintf(told + n, sizeof told - n, "%.*s%c", STR_ARG(uid), pod ? '+' : '-');
+}
+
+static void begin(void) {
+        ASSERT_OK(roster_init(&roster, "n"));
+        roster.on_pod = on_pod;
+        told[0] = '\0';
+}
+
+static void end(void) {
+        ASSERT_TRUE(ledger_check(roster.ledger));
+        roster_done(&roster);
+}
+
+static void node(const char *mode) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        Node object;
+        char text[512];
+
+        (void) snprintf(
+                text, sizeof text,
+                "{\"metadata\":{\"name\":\"n\",\"labels\":{\"ack.node.gpu.schedule\":\"%s\"},\"annotations\":"
+                "{"
+                "\"aliquot.dev/"
+                "cards\":\"[{\\\"index\\\":0,\\\"units\\\":15},{\\\"index\\\":1,\\\"units\\\":15}]\"}}}",
+                mode);
+        ASSERT_OK(node_decode(str_from(text), &arena, &object, NULL));
+        ASSERT_OK(roster_node(&roster, &object, NULL));
+}
+
+#define LIMITS(mem) "\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"" mem "\"}}"
+#define POD(name, uid, more, annotations, containers)                                                        \
+        "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"d\",\"uid\":\"" uid "\"" more                  \
+        ",\"annotations\":{" annotations "}},\"spec\":{\"nodeName\":\"n\"," containers "}}"
+#define MAIN(mem) "\"containers\":[{\"name\":\"c\"," LIMITS(mem) "}]"
+#define ON_CARD_1 "\"scheduler.framework.gpushare.allocation\":\"{\\\"0\\\":{\\\"1\\\":4}}\""
+
+static void put(ReflectorEvent event, const char *pod) {
+        ASSERT_OK(roster_pod(&roster, event, str_from(pod)));
+}
+
+static RosterPod *find(const char *uid) {
+        return roster_find(&roster, str_from(uid));
+}
+
+static void pods_come_and_go(void) {
+        CardShare shares[CARD_INDEX_MAX + 1];
+        RosterPod *pod;
+
+        begin();
+        node("share");
+        put(REFLECTOR_ADDED, POD("a", "u1", "", ON_CARD_1, MAIN("4")));
+        pod = find("u1");
+        ASSERT_TRUE(pod && pod->placed && !pod->assigned && pod->n_containers == 1);
+        ASSERT_INT(roster_shares(pod, &pod->containers[0], DEVICE_MEM, shares), 1);
+        ASSERT_INT(shares[0].card, 1);
+        ASSERT_INT(shares[0].count, 4);
+        ASSERT_INT(roster_pod_units(pod), 4);
+        put(REFLECTOR_DELETED, POD("a", "u1", "", ON_CARD_1, MAIN("4")));
+        ASSERT_TRUE(find("u1") == NULL);
+        ASSERT_TEXT(told, "u1+u1-");
+        end();
+}
+
+/* Any user who may patch the pod can change its annotations; a Binding is made once. */
+static void a_place_is_kept(void) {
+        static const char *const forged[] = {
+                POD("a", "u1", "",
+                    "\"scheduler.framework.gpushare.allocation\":\"{\\\"0\\\":{\\\"0\\\":4}}\"", MAIN("4")),
+                POD("a", "u1", "", "\"scheduler.framework.gpushare.allocation\":\"{\"", MAIN("4")),
+                POD("a", "u1", "", "\"ALIYUN_COM_GPU_MEM_IDX\":\"0\"", MAIN("4")),
+                POD("a", "u1", "", "", MAIN("4")),
+        };
+        CardShare shares[CARD_INDEX_MAX + 1];
+
+        begin();
+        node("share");
+        put(REFLECTOR_ADDED,
+            POD("a", "u1", "", ON_CARD_1 ",\"scheduler.framework.gpushare.assume-time\":\"7\"", MAIN("4")));
+        for (size_t i = 0; i < ELEMENTSOF(forged); i++) {
+                RosterPod *pod;
+
+                put(REFLECTOR_MODIFIED, forged[i]);
+                pod = find("u1");
+                ASSERT_TRUE(pod->placed);
+                ASSERT_INT(roster_shares(pod, &pod->containers[0], DEVICE_MEM, shares), 1);
+                ASSERT_INT(shares[0].card, 1);
+                ASSERT_INT(pod->assume, 7);
+        }
+        ASSERT_TRUE(find("u1")->keys[0] == NULL);
+        end();
+}
+
+static void others_are_known_by_name(void) {
+        begin();
+        put(REFLECTOR_ADDED, POD("web", "u2", "", "", "\"containers\":[{\"name\":\"c\"}]"));
+        ASSERT_TRUE(find("u2") && find("u2")->n_containers == 0 && find("u2")->grant == NULL);
+        ASSERT_TRUE(roster_find_name(&roster, STR("d"), STR("web")) == find("u2"));
+        ASSERT_TRUE(roster_find_name(&roster, STR("d"), STR("x")) == NULL);
+        end();
+}
+
+static void a_list_drops_what_did_not_come_by(void) {
+        begin();
+        roster_list_begin(&roster);
+        put(REFLECTOR_LISTED, POD("a", "u1", "", "", MAIN("4")));
+        put(REFLECTOR_LISTED, POD("b", "u2", "", "", MAIN("4")));
+        roster_list_end(&roster);
+        roster_list_begin(&roster);
+        put(REFLECTOR_LISTED, POD("b", "u2", "", "", MAIN("4")));
+        roster_list_end(&roster);
+        ASSERT_TRUE(find("u1") == NULL && find("u2") != NULL);
+        /* What could not be read may have been u2: nothing is dropped then. */
+        roster_list_begin(&roster);
+        put(REFLECTOR_LISTED, "{\"metadata\":{\"name\":7}}");
+        roster_list_end(&roster);
+        ASSERT_TRUE(find("u2") != NULL);
+        ASSERT_INT(roster.malformed, 1);
+        end();
+}
+
+/* An answer to a GET may arrive after the watch has told of the pod's end. */
+static void the_gone_stay_gone(void) {
+        static char text[512];
+
+        begin();
+        put(REFLECTOR_ADDED, POD("a", "a", "", "", MAIN("4")));
+        put(REFLECTOR_DELETED, POD("a", "a", "", "", MAIN("4")));
+        put(REFLECTOR_MODIFIED, POD("a", "a", "", "", MAIN("4")));
+        ASSERT_TRUE(find("a") == NULL);
+        put(REFLECTOR_ADDED, POD("a", "a2", "", "", MAIN("4"))); /* another one of its name */
+        ASSERT_TRUE(find("a2") != NULL);
+        for (int i = 0; i < 2 * ROSTER_BURIED; i++) {
+                (void) snprintf(text, sizeof text, POD("g%d", "g%d", "", "", MAIN("4")), i, i);
+                put(REFLECTOR_ADDED, text);
+                put(REFLECTOR_DELETED, text);
+        }
+        put(REFLECTOR_MODIFIED, text);
+        (void) snprintf(text, sizeof text, "g%d", 2 * ROSTER_BURIED - 1);
+        ASSERT_TRUE(find(text) == NULL);
+        ASSERT_TRUE(find("a2") != NULL);
+        end();
+}
+
+static void pods_of_other_nodes_are_passed_over(void) {
+        begin();
+        put(REFLECTOR_ADDED, "{\"metadata\":{\"name\":\"x\",\"namespace\":\"d\",\"uid\":\"u9\"},\"spec\":{"
+                             "\"nodeName\":\"m\"}}");
+        ASSERT_TRUE(find("u9") == NULL);
+        put(REFLECTOR_ADDED, POD("x", "../u", "", "", MAIN("1"))); /* a UID becomes the name of a file */
+        ASSERT_INT(roster.malformed, 1);
+        end();
+}
+
+static void static_pods_go_by_the_kubelets_uid(void) {
+        begin();
+        put(REFLECTOR_ADDED,
+            POD("s-n", "mirror1", "", "\"kubernetes.io/config.mirror\":\"hash\"", MAIN("4")));
+        ASSERT_TRUE(find("hash") && find("mirror1") == NULL);
+        put(REFLECTOR_ADDED,
+            POD("s-n", "mirror2", "", "\"kubernetes.io/config.mirror\":\"hash\"", MAIN("4")));
+        /* The deletion of the old mirror comes late: the pod is still there. */
+        put(REFLECTOR_DELETED,
+            POD("s-n", "mirror1", "", "\"kubernetes.io/config.mirror\":\"hash\"", MAIN("4")));
+        ASSERT_TRUE(find("hash") != NULL);
+        ASSERT_TEXT(find("hash")->api_uid, "mirror2");
+        end();
+}
+
+static void the_nodes_own_place_stands_until_it_is_shown(void) {
+        Slice slice = {.card = 1, .mem = 4};
+
+        begin();
+        node("share");
+        put(REFLECTOR_ADDED, POD("a", "u1", "", "", MAIN("4")));
+        ASSERT_FALSE(find("u1")->placed);
+        ASSERT_OK(roster_place(&roster, find("u1"), &slice, 1));
+        put(REFLECTOR_MODIFIED, POD("a", "u1", "", "", MAIN("4"))); /* an older picture of it */
+        ASSERT_TRUE(find("u1")->placed);
+        ASSERT_INT(grant_mem_on_card(find("u1")->grant, 1), 4);
+        put(REFLECTOR_MODIFIED, POD("a", "u1", "", ON_CARD_1, MAIN("4")));
+        ASSERT_INT(grant_mem_on_card(find("u1")->grant, 1), 4);
+        end();
+}
+
+static void what_can_never_be_served_says_why(void) {
+        begin();
+        put(REFLECTOR_ADDED, POD("a", "u1", "", "",
+                                 "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"aliyun.com/"
+                                 "gpu-mem\":\"1\",\"aliyun.com/gpu-core.percentage\":\"33\"}}}]"));
+        ASSERT_TRUE(find("u1")->refusal != NULL);
+        ASSERT_CONTAINS(find("u1")->refusal, "33");
+        end();
+}
+
+static void shares_follow_the_cards(void) {
+        CardShare shares[CARD_INDEX_MAX + 1];
+        RosterPod *pod;
+
+        begin();
+        node("share");
+        put(REFLECTOR_ADDED,
+            POD("a", "u1", ",\"labels\":{\"aliyun.com/gpu-count\":\"2\"}",
+                "\"scheduler.framework.gpushare.allocation\":\"{\\\"0\\\":{\\\"1\\\":3,\\\"0\\\":3}}\"",
+                MAIN("6")));
+        pod = find("u1");
+        ASSERT_INT(roster_shares(pod, &pod->containers[0], DEVICE_MEM, shares), 2);
+        ASSERT_INT(shares[0].card, 0);
+        ASSERT_INT(shares[0].count, 3);
+        ASSERT_INT(shares[1].card, 1);
+        ASSERT_INT(roster_asks(pod, &pod->containers[0], DEVICE_MEM), 6);
+        /* An annotation with other amounts than the limits: the kubelet counts by the limits. */
+        put(REFLECTOR_ADDED,
+            POD("b", "u2", "", "\"scheduler.framework.gpushare.allocation\":\"{\\\"0\\\":{\\\"1\\\":2}}\"",
+                MAIN("6")));
+        pod = find("u2");
+        ASSERT_INT(roster_shares(pod, &pod->containers[0], DEVICE_MEM, shares), 1);
+        ASSERT_INT(shares[0].count, 6);
+        end();
+}
+
+static void other_devices_are_seen(void) {
+        begin();
+        put(REFLECTOR_ADDED, POD("a", "u1", "", "",
+                                 "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"cpu\":1,"
+                                 "\"hugepages-2Mi\":\"4Mi\",\"aliyun.com/gpu-mem\":1}}}]"));
+        put(REFLECTOR_ADDED, POD("b", "u2", "", "",
+                                 "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"rdma/"
+                                 "hca\":1,\"aliyun.com/gpu-mem\":1}}}]"));
+        ASSERT_FALSE(find("u1")->other_devices);
+        ASSERT_TRUE(find("u2")->other_devices);
+        end();
+}
+
+static void containers_are_known_by_their_ids(void) {
+        static const char status[] =
+                "{\"metadata\":{\"name\":\"a\",\"namespace\":\"d\",\"uid\":\"u1\"},\"spec\":{\"nodeName\":"
+                "\"n\"," MAIN("4") "},\"status\":{\"containerStatuses\":[{\"name\":\"c\",\"containerID\":"
+                                   "\"containerd://0a\"},"
+                                   "{\"name\":\"side\",\"containerID\":\"0b\"},{\"name\":\"late\","
+                                   "\"containerID\":\"\"}],"
+                                   "\"initContainerStatuses\":[{\"name\":\"ini\",\"containerID\":\"cri-o://"
+                                   "0c\"}]}}";
+        RosterPod *pod;
+
+        begin();
+        put(REFLECTOR_ADDED, status);
+        pod = find("u1");
+        ASSERT_TEXT(roster_container_name(pod, "0a"), "c");
+        ASSERT_TEXT(roster_container_name(pod, "0c"), "ini");
+        ASSERT_TRUE(!roster_container_name(pod, "0b")); /* no runtime's name */
+        ASSERT_TRUE(!roster_container_name(pod, "") && !roster_container_name(pod, "containerd://0a"));
+        put(REFLECTOR_MODIFIED, POD("a", "u1", "", "", MAIN("4")));
+        ASSERT_TRUE(!roster_container_name(find("u1"), "0a"));
+        end();
+}
+
+static const char *over_gate_of(const char *uid, size_t i) {
+        return find(uid)->containers[i].over_gate;
+}
+
+static void mounts_over_the_gate_are_kept(void) {
+        begin();
+        node("cgpu");
+        put(REFLECTOR_ADDED, POD("a", "u1", "", "",
+                                 "\"initContainers\":[{\"name\":\"i\"," LIMITS(
+                                         "4") ",\"volumeMounts\":[{\"mountPath\":\"/etc/config\"}]}],"
+                                              "\"containers\":[{\"name\":\"c\"," LIMITS(
+                                                      "4") ",\"volumeMounts\":[{\"mountPath\":\"/data\"},"
+                                                           "{\"mountPath\":\"/etc/\"}]}]"));
+        ASSERT_TRUE(over_gate_of("u1", 0) == NULL);
+        ASSERT_TEXT(over_gate_of("u1", 1), "volumeMounts[1].mountPath: \"/etc/\" " GATE_COVER_RULE);
+        end();
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(pods_come_and_go), TEST(a_place_is_kept), TEST(others_are_known_by_name),
+                         TEST(a_list_drops_what_did_not_come_by), TEST(the_gone_stay_gone),
+                         TEST(pods_of_other_nodes_are_passed_over), TEST(static_pods_go_by_the_kubelets_uid),
+                         TEST(the_nodes_own_place_stands_until_it_is_shown),
+                         TEST(what_can_never_be_served_says_why), TEST(shares_follow_the_cards),
+                         TEST(other_devices_are_seen), TEST(mounts_over_the_gate_are_kept),
+                         TEST(containers_are_known_by_their_ids));
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver.h"
+
+#include "preload/launch/ends.h"
+
+#include <unistd.h>
+
+#include "test.h"
+
+/* ---- the gate, without files ---- */
+
+SliceLimits limits;
+SliceCounters counters;
+Gate gate = {.n_cards = 1, .pid = 1};
+
+Gate *gate_get(void) {
+        return &gate;
+}
+
+SliceWork *row(void) {
+        return &counters.rows[0].work;
+}
+
+_Atomic int over;
+
+/* ---- the driver ---- */
+
+pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+struct Driver driver;
+static uint64_t waits_for; /* end of the event that our stream was told to wait for */
+
+static int get_current(CuHandle *ret) {
+        *ret = (CuHandle) &driver;
+        return driver.context_error;
+}
+
+static int event_create(CuHandle *ret, unsigned flags) {
+        int r = 2;
+
+        ASSERT_INT(flags, 0);
+        (void) pthread_mutex_lock(&lock);
+        for (unsigned i = 0; i < EVENTS && r != 0; i++)
+                if (!driver.events[i].used || driver.events[i].destroyed) {
+                        driver.events[i] = (Event){.used = true};
+                        driver.n_live++;
+                        *ret = &driver.events[i];
+                        r = 0;
+                }
+        (void) pthread_mutex_unlock(&lock);
+        return r;
+}
+
+static int event_destroy(CuHandle e) {
+        (void) pthread_mutex_lock(&lock);
+        ASSERT_FALSE(((Event *) e)->destroyed);
+        ((Event *) e)->destroyed = true;
+        driver.n_live--;
+        (void) pthread_mutex_unlock(&lock);
+        return 0;
+}
+
+/* ---- streams that were destroyed ---- */
+
+static _Atomic bool dead[STREAM_NAMES];
+void (*_Atomic when_asked)(CuHandle stream);
+
+void stream_is_dead(CuHandle stream, bool is) {
+        ASSERT_TRUE((uintptr_t) stream < STREAM_NAMES);
+        dead[(uintptr_t) stream] = is;
+}
+
+static bool is_dead(CuHandle stream) {
+        return (uintptr_t) stream < STREAM_NAMES && dead[(uintptr_t) stream];
+}
+
+/* ---- questions ---- */
+
+static int event_record(CuHandle e, CuHandle stream) {
+        ASSERT_FALSE(is_dead(stream));
+        (void) pthread_mutex_lock(&lock);
+        ASSERT_FALSE(((Event *) e)->destroyed);
+        ASSERT_INT(driver.capturing, 0); /* nothing of ours goes into what is captured */
+        ((Event *) e)->at = driver.end > account_now() ? driver.end : account_now();
+        (void) pthread_mutex_unlock(&lock);
+        return stream == (CuHandle) 99 ? 400 : 0;
+}
+
+static int event_query(CuHandle e) {
+        void (*asked)(CuHandle) = when_asked;
+        int r;
+
+        if (asked)
+                asked(NULL);
+        (void) pthread_mutex_lock(&lock);
+        ASSERT_FALSE(((Event *) e)->destroyed);
+        r = ((Event *) e)->at <= account_now() ? 0 : CU_ERROR_NOT_READY;
+        (void) pthread_mutex_unlock(&lock);
+        return r;
+}
+
+static int event_elapsed(float *ret, CuHandle from, CuHandle to) {
+        (void) pthread_mutex_lock(&lock);
+        ASSERT_FALSE(((Event *) from)->destroyed || ((Event *) to)->destroyed);
+        *ret = (float) ((double) (int64_t) (((Event *) to)->at - ((Event *) from)->at) / 1e6);
+        (void) pthread_mutex_unlock(&lock);
+        return 0;
+}
+
+static int stream_create(CuHandle *ret, unsigned flags) {
+        ASSERT_INT(flags, 1); /* it waits for nobody's default stream */
+        (void) pthread_mutex_lock(&lock);
+        *ret = (CuHandle) (uintptr_t) (1000 + driver.n_streams++);
+        (void) pthread_mutex_unlock(&lock);
+        return 0;
+}
+
+static int stream_destroy(CuHandle stream) {
+        ASSERT_TRUE((uintptr_t) stream >= 1000);
+        return 0;
+}
+
+static int stream_wait(CuHandle stream, CuHandle e, unsigned flags) {
+        ASSERT_TRUE((uintptr_t) stream >= 1000 && flags == 0);
+        (void) pthread_mutex_lock(&lock);
+        waits_for = ((Event *) e)->at;
+        (void) pthread_mutex_unlock(&lock);
+        return 0;
+}
+
+static int host_call(CuHandle stream, CuHostFn run, void *data) {
+        ASSERT_TRUE((uintptr_t) stream >= 1000);
+        (void) pthread_mutex_lock(&lock);
+        driver.calls[driver.n_calls % CALLS].run = run;
+        driver.calls[driver.n_calls % CALLS].at = waits_for;
+        driver.calls[driver.n_calls++ % CALLS].data = data;
+        ASSERT_TRUE(driver.n_calls - driver.n_called <= CALLS);
+        (void) pthread_mutex_unlock(&lock);
+        return 0;
+}
+
+static int stream_capturing(CuHandle stream, int *ret) {
+        ASSERT_FALSE(is_dead(stream));
+        *ret = driver.capturing;
+        return 0;
+}
+
+static int stream_query(CuHandle stream) {
+        void (*asked)(CuHandle) = when_asked;
+        int r;
+
+        ASSERT_FALSE(is_dead(stream));
+        if (asked)
+                asked(stream);
+        (void) pthread_mutex_lock(&lock);
+        r = driver.end <= account_now() ? 0 : CU_ERROR_NOT_READY;
+        (void) pthread_mutex_unlock(&lock);
+        return r;
+}
+
+__thread int mode_of_thread;
+
+static int exchange_mode(int *mode) {
+        int before = mode_of_thread;
+
+        mode_of_thread = *mode;
+        *mode = before;
+        return 0;
+}
+
+void put(unsigned number, void *function) {
+        atomic_store(&real_table[number], (uintptr_t) function);
+}
+
+/* Says that the oldest batch is over, if it is. */
+bool one_is_over(void) {
+        CuHostFn run = NULL;
+        void *data = NULL;
+
+        (void) pthread_mutex_lock(&lock);
+        if (driver.n_called < driver.n_calls && driver.calls[driver.n_called % CALLS].at <= account_now()) {
+                run = driver.calls[driver.n_called % CALLS].run;
+                data = driver.calls[driver.n_called++ % CALLS].data;
+        }
+        (void) pthread_mutex_unlock(&lock);
+        if (run)
+                run(data);
+        return run != NULL;
+}
+
+void all_is_over(void) {
+        while (one_is_over() || driver.n_called < driver.n_calls)
+                ;
+}
+
+void *driving(void *unused) {
+        while (!over)
+                if (!one_is_over())
+                        (void) usleep(100);
+        return unused;
+}
+
+/* The driver's thread. */
+pthread_t drive(void) {
+        pthread_t t;
+
+        over = 0;
+        ASSERT_OK(pthread_create(&t, NULL, driving, NULL));
+        return t;
+}
+
+void stop(pthread_t t) {
+        over = 1;
+        ASSERT_OK(pthread_join(t, NULL));
+}
+
+void begin(void) {
+        put(REAL_cuCtxGetCurrent, (void *) get_current);
+        put(REAL_cuEventCreate, (void *) event_create);
+        put(REAL_cuEventDestroy_v2, (void *) event_destroy);
+        put(REAL_cuEventQuery, (void *) event_query);
+        put(REAL_cuEventRecord, (void *) event_record);
+        put(REAL_cuEventElapsedTime, (void *) event_elapsed);
+        put(REAL_cuStreamCreate, (void *) stream_create);
+        put(REAL_cuStreamDestroy_v2, (void *) stream_destroy);
+        put(REAL_cuStreamWaitEvent, (void *) stream_wait);
+        put(REAL_cuLaunchHostFunc, (void *) host_call);
+        put(REAL_cuStreamIsCapturing, (void *) stream_capturing);
+        put(REAL_cuStreamQuery, (void *) stream_query);
+        put(REAL_cuThreadExchangeStreamCaptureMode, (void *) exchange_mode);
+        account_context_ends(account_get(&gate), 0, false);
+        all_is_over();
+        memset(driver.events, 0, sizeof driver.events); /* those of contexts that have ended below somebody */
+        driver.n_live = 0;
+        memset(&limits, 0, sizeof limits);
+        memset(&counters, 0, sizeof counters);
+        driver.capturing = driver.context_error = 0;
+        when_asked = NULL;
+        for (size_t i = 0; i < STREAM_NAMES; i++)
+                dead[i] = false;
+        driver.end = account_now();
+        gate.pid++; /* what was before is another process's */
+        gate.cards[0].good = true;
+        gate.cards[0].slice.limits = &limits;
+        gate.cards[0].slice.counters = &counters;
+        limits.turn.seen = account_now() + 9000 * MSEC;
+        limits.turn.flags = TURN_GATED;
+        limits.turn.window = 1 << 1 | TURN_OPEN;
+        limits.turn.closes = account_now() + FAR * 1000 * MSEC;
+        limits.turn.depth = FAR * 1000 * MSEC;
+        ASSERT_TRUE(account_get(&gate) != NULL);
+}
+
+/* ---- launches ---- */
+
+void launch_in(uintptr_t stream, uintptr_t function, uint64_t nsec, int result) {
+        Launch l;
+
+        turnstile_enter(&gate, &l, (CuHandle) function, 1, (CuHandle) stream, false);
+        ASSERT_INT(mode_of_thread, 0);
+        if (result == 0) {
+                (void) pthread_mutex_lock(&lock);
+                driver.end = (driver.end > account_now() ? driver.end : account_now()) + nsec;
+                (void) pthread_mutex_unlock(&lock);
+        }
+        turnstile_leave(&l, result);
+        ASSERT_INT(mode_of_thread, 0);
+}
+
+/* Closes what is open, waits for it, and measures it. */
+void settle(void) {
+        int card;
+
+        for (unsigned i = 0; i < 3; i++) {
+                account_tend(account_get(&gate),
+                             account_context(account_get(&gate), (uintptr_t) &driver, &card), ACCOUNT_CLOSE,
+                             account_now());
+                all_is_over();
+        }
+}

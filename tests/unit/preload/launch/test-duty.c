@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/launch/duty.h"
+
+#include "test.h"
+
+#define MSEC UINT64_C(1000000)
+
+static SliceCounters counters;
+static SliceUser slice = {.counters = &counters, .path = "/nonexistent/counters"};
+static Meter meter;
+static uint64_t now;
+
+static void begin(void) {
+        static const Meter none;
+
+        meter = none;
+        counters = (SliceCounters){0};
+        now = 1000000 * MSEC;
+        duty_fill(&meter, &slice, 50, now);
+}
+
+static int64_t after(uint64_t nsec) {
+        now += nsec;
+        duty_fill(&meter, &slice, 50, now);
+        return meter.balance;
+}
+
+static void time_makes_balance(void) {
+        begin();
+        ASSERT_INT(meter.balance, 0);
+        ASSERT_TRUE(!duty_take(&meter, 1));
+        ASSERT_INT(after(10 * MSEC), 5 * MSEC);
+        ASSERT_INT(after(10 * MSEC), 10 * MSEC);
+        ASSERT_INT(after(MSEC / 100), 10 * MSEC); /* not looked at so often */
+}
+
+static void a_period_is_all_that_is_saved(void) {
+        begin();
+        ASSERT_INT(after(3600 * 1000 * MSEC), 20 * MSEC);
+        ASSERT_INT(after(MSEC), 20 * MSEC);
+}
+
+static void what_was_taken_too_much_is_waited_for(void) {
+        begin();
+        (void) after(2 * MSEC);
+        ASSERT_TRUE(duty_take(&meter, 101 * MSEC));
+        ASSERT_INT(meter.balance, -100 * (int64_t) MSEC);
+        ASSERT_TRUE(!duty_take(&meter, 1));
+        ASSERT_INT(duty_until(&meter, 50), 200 * MSEC);
+        (void) after(200 * MSEC + 2);
+        ASSERT_INT(duty_until(&meter, 50), 0);
+        ASSERT_TRUE(duty_take(&meter, 1));
+}
+
+/* A thread that read the clock earlier, or a clock that was set back, makes and takes nothing. */
+static void a_clock_that_goes_back(void) {
+        begin();
+        ASSERT_INT(after(10 * MSEC), 5 * MSEC);
+        duty_fill(&meter, &slice, 50, now - 9 * MSEC);
+        ASSERT_INT(meter.balance, 5 * MSEC);
+        ASSERT_INT(after(2 * MSEC), 6 * MSEC);
+}
+
+/* Whether the other one lives cannot be asked here, so it counts. */
+static void another_process_has_half(void) {
+        begin();
+        counters.rows[7].work.busy = 1;
+        (void) after(100 * MSEC); /* now it is counted */
+        meter.balance = 0;
+        ASSERT_INT(after(8 * MSEC), 2 * MSEC);
+        counters.rows[7].work.busy = 2;
+        ASSERT_INT(after(1000 * MSEC), 10 * MSEC);
+        ASSERT_INT(after(1000 * MSEC), 20 * MSEC); /* it has had nothing since */
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(time_makes_balance), TEST(a_period_is_all_that_is_saved),
+                         TEST(what_was_taken_too_much_is_waited_for), TEST(a_clock_that_goes_back),
+                         TEST(another_process_has_half));
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/launch/estimate.h"
+#include "test.h"
+
+static Estimates table;
+
+static Estimate *entry(uintptr_t function, uint64_t blocks, uint64_t nsec) {
+        Estimate *e = estimate_find(&table, function, blocks);
+
+        e->nsec = nsec;
+        return e;
+}
+
+static void told_apart(void) {
+        Estimate *e = entry(0x1000, 7, 500);
+
+        ASSERT_TRUE(estimate_find(&table, 0x1000, 7) == e);
+        ASSERT_TRUE(estimate_find(&table, 0x1000, 8) != e);
+        ASSERT_TRUE(estimate_find(&table, 0x1010, 7) != e);
+        ASSERT_INT(estimate_nsec(e), 500);
+        ASSERT_FALSE(estimate_is_cold(e));
+        ASSERT_TRUE(estimate_is_cold(estimate_find(&table, 0x2000, 1)));
+        ASSERT_INT(estimate_nsec(estimate_find(&table, 0x2000, 1)), ESTIMATE_COLD);
+}
+
+static void the_first_measurement_counts_whole(void) {
+        EstimateShare one = {entry(0x3000, 1, 0), 10};
+
+        estimate_learn(&one, 1, 12340);
+        ASSERT_INT(estimate_nsec(one.of), 1234);
+}
+
+static void then_by_quarters(void) {
+        EstimateShare one = {entry(0x3000, 1, 1000), 1};
+
+        estimate_learn(&one, 1, 2000);
+        ASSERT_INT(estimate_nsec(one.of), 1250);
+        estimate_learn(&one, 1, 250);
+        ASSERT_INT(estimate_nsec(one.of), 1000);
+        for (unsigned i = 0; i < 100; i++)
+                estimate_learn(&one, 1, 7000);
+        ASSERT_TRUE(estimate_nsec(one.of) >= 7000 - 1 && estimate_nsec(one.of) <= 7000);
+        for (unsigned i = 0; i < 100; i++)
+                estimate_learn(&one, 1, 0);
+        ASSERT_TRUE(estimate_nsec(one.of) >= 1 && estimate_nsec(one.of) < 10);
+}
+
+/* The thread that launched was held up once; or the function has got other work, which is known with the second one. */
+static void another_length(void) {
+        EstimateShare one = {entry(0x3000, 1, 1000), 1};
+
+        estimate_learn(&one, 1, 900000);
+        ASSERT_INT(estimate_nsec(one.of), 1750);
+        ASSERT_TRUE(estimate_newest(one.of) >= 899999);
+        ASSERT_TRUE(estimate_is_doubtful(one.of));
+        estimate_learn(&one, 1, 1750);
+        ASSERT_INT(estimate_nsec(one.of), 1750);
+        ASSERT_FALSE(estimate_is_doubtful(one.of));
+        ASSERT_INT(estimate_newest(one.of), 1750);
+        estimate_learn(&one, 1, 500000);
+        estimate_learn(&one, 1, 400000);
+        ASSERT_TRUE(estimate_nsec(one.of) >= 400000 - 1 && estimate_nsec(one.of) <= 400000);
+        ASSERT_FALSE(estimate_is_doubtful(one.of));
+        estimate_learn(&one, 1, 1000);
+        ASSERT_FALSE(estimate_is_doubtful(one.of)); /* who is thought too long waits too long, and no more */
+        estimate_learn(&one, 1, 3000000);
+        ASSERT_TRUE(estimate_nsec(one.of) < 1000000); /* once on either side is nothing */
+        estimate_learn(&one, 1, 900);
+        estimate_learn(&one, 1, 800);
+        ASSERT_TRUE(estimate_nsec(one.of) >= 900 - 1 && estimate_nsec(one.of) <= 900);
+}
+
+static void what_the_others_leave(void) {
+        EstimateShare two[] = {{entry(0x3000, 1, 1000), 2}, {entry(0x4000, 1, 0), 3}};
+
+        estimate_learn(two, 2, 5000);
+        ASSERT_INT(estimate_nsec(two[0].of), 1000);
+        ASSERT_INT(estimate_nsec(two[1].of), 1000);
+        two[1].of->nsec = 0;
+        estimate_learn(two, 2, 100);
+        ASSERT_INT(estimate_nsec(two[1].of), 1);
+}
+
+static void shares_move_together(void) {
+        EstimateShare two[] = {{entry(0x3000, 1, 1000), 2}, {entry(0x4000, 1, 2000), 1}};
+
+        estimate_learn(two, 2, 8000);
+        ASSERT_INT(estimate_nsec(two[0].of), 1250);
+        ASSERT_INT(estimate_nsec(two[1].of), 2500);
+        estimate_learn(two, 0, 8000);
+        two[0].launches = two[1].launches = 0;
+        estimate_learn(two, 2, 8000);
+        ASSERT_INT(estimate_nsec(two[0].of), 1250);
+}
+
+static void learn(Estimate *e, uint64_t nsec, unsigned times) {
+        EstimateShare one = {e, 1};
+
+        for (unsigned i = 0; i < times; i++)
+                estimate_learn(&one, 1, nsec);
+}
+
+/* Trusted by and by; no more than a little as long as it is now short, now long; and again when that was long ago. */
+static void now_short_now_long(void) {
+        Estimate *e = estimate_find(&table, 0x5000, 1);
+
+        ASSERT_INT(estimate_trust(e), 4);
+        learn(e, 5000, 1);
+        ASSERT_INT(estimate_trust(e), 8);
+        ASSERT_TRUE(estimate_is_new(e));
+        learn(e, 5000, 10);
+        ASSERT_INT(estimate_trust(e), 64);
+        learn(e, 400000, 1); /* its thread was held up */
+        learn(e, 5000, 10);
+        ASSERT_INT(estimate_trust(e), 64);
+        learn(e, 5 * 1000000, 1);
+        ASSERT_INT(estimate_trust(e), 4);
+        ASSERT_FALSE(estimate_varies(e));
+        learn(e, 5000, 10);
+        ASSERT_INT(estimate_trust(e), 64);
+        learn(e, 5 * 1000000, 1);
+        ASSERT_TRUE(estimate_varies(e));
+        learn(e, 5000, 100);
+        ASSERT_TRUE(estimate_varies(e));
+        ASSERT_INT(estimate_trust(e), 8);
+        learn(e, 5000, 1000);
+        ASSERT_FALSE(estimate_varies(e));
+        ASSERT_INT(estimate_trust(e), 64);
+}
+
+/* More functions than places: all are served, and those that were used last are known. */
+static void more_than_there_is_room_for(void) {
+        for (uintptr_t i = 1; i < 100000; i++) {
+                EstimateShare one = {estimate_find(&table, i * 16, i), 1};
+
+                ASSERT_TRUE(one.of != NULL);
+                if (estimate_is_cold(one.of))
+                        estimate_learn(&one, 1, i);
+                ASSERT_INT(estimate_nsec(estimate_find(&table, i * 16, i)), i);
+        }
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(told_apart), TEST(the_first_measurement_counts_whole), TEST(then_by_quarters),
+                         TEST(another_length), TEST(what_the_others_leave), TEST(shares_move_together),
+                         TEST(now_short_now_long), TEST(more_than_there_is_room_for));
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The list of what the gate stands in front of, beside the list of what the simulated libcuda serves. */
+
+#include "preload/launch/launches.h"
+#include "sim/cuda/names.h"
+#include "test.h"
+
+typedef struct Name {
+        const char *name, *symbol;
+        bool twin;
+} Name;
+
+#define OURS(name, symbol, twin)            {#name, #symbol, twin},
+#define THEIRS(name, symbol, version, twin) {#name, #symbol, twin},
+
+static const Name ours[] = {GATE_CUDA(OURS)};
+static const Name theirs[] = {SERVED(THEIRS)};
+
+static const Name *find(const Name *list, size_t n, const char *symbol) {
+        for (size_t i = 0; i < n; i++)
+                if (strcmp(list[i].symbol, symbol) == 0)
+                        return &list[i];
+        return NULL;
+}
+
+static bool starts(const char *text, const char *with) {
+        return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* By what they are called, so that a launch that is served one day is missed here. */
+static bool is_for_the_gate(const char *name) {
+        return starts(name, "cuLaunch") || starts(name, "cuGraphLaunch") || starts(name, "cuCtxDestroy") ||
+               starts(name, "cuCtxDetach") || starts(name, "cuDevicePrimaryCtxRelease") ||
+               starts(name, "cuDevicePrimaryCtxReset") || starts(name, "cuGreenCtxDestroy") ||
+               starts(name, "cuStreamDestroy") || starts(name, "cuGetProcAddress") ||
+               starts(name, "cuStreamAddCallback") || strcmp(name, "cuInit") == 0;
+}
+
+static void all_that_is_served(void) {
+        unsigned n = 0;
+
+        for (size_t i = 0; i < sizeof theirs / sizeof *theirs; i++) {
+                const Name *mine;
+
+                if (!is_for_the_gate(theirs[i].name))
+                        continue;
+                mine = find(ours, sizeof ours / sizeof *ours, theirs[i].symbol);
+                if (!mine)
+                        TEST_FAIL_("%s is served, and the gate does not know it", theirs[i].symbol);
+                ASSERT_TEXT(mine->name, theirs[i].name);
+                ASSERT_INT(mine->twin, theirs[i].twin);
+                n++;
+        }
+        ASSERT_TRUE(n >= 15);
+}
+
+/* Names of old headers that libcuda exports still, and the simulated one does not. */
+static void old_names(void) {
+        static const char *const old[] = {"cuLaunch",
+                                          "cuLaunchGrid",
+                                          "cuLaunchGridAsync",
+                                          "cuCtxDetach",
+                                          "cuCtxDestroy",
+                                          "cuDevicePrimaryCtxRelease",
+                                          "cuDevicePrimaryCtxReset",
+                                          "cuStreamDestroy",
+                                          "cuLaunchCooperativeKernelMultiDevice",
+                                          "cuGetProcAddress"};
+
+        for (size_t i = 0; i < sizeof old / sizeof *old; i++)
+                if (!find(ours, sizeof ours / sizeof *ours, old[i]))
+                        TEST_FAIL_("%s is exported, and the gate does not know it", old[i]);
+}
+
+static void none_twice(void) {
+        for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
+                ASSERT_TRUE(is_for_the_gate(ours[i].name));
+                ASSERT_TRUE(find(ours, sizeof ours / sizeof *ours, ours[i].symbol) == &ours[i]);
+        }
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(all_that_is_served), TEST(old_names), TEST(none_twice));
+}

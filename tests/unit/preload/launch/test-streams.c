@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Streams that are destroyed while other threads look after what is open in them: the driver is asked about none of them any more. */
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "preload/launch/ends.h"
+#include "preload/launch/loose.h"
+
+#include "driver.h"
+#include "test.h"
+
+#define STREAM ((CuHandle) 32)
+
+enum { WORKERS = 8, ROUNDS = 300, NAMES = 4, FIRST_NAME = 4096 };
+
+static _Atomic bool asking;    /* a thread is with the driver */
+static _Atomic bool stays;     /* until the stream is destroyed */
+static _Atomic bool destroyed; /* its owner was told that it may be */
+
+static Context *here(void) {
+        int card;
+
+        return account_context(account_get(&gate), (uintptr_t) &driver, &card);
+}
+
+static void destroy(CuHandle stream) {
+        turnstile_stream_ends(stream);
+        stream_is_dead(stream, true);
+        destroyed = true;
+}
+
+static unsigned n_in(uint32_t state) {
+        unsigned n = 0;
+
+        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++)
+                n += here()->batches[i].state == state;
+        return n;
+}
+
+static unsigned n_open(void) {
+        return n_in(BATCH_OPEN);
+}
+
+/* Events are asked about by who has a batch in hands, and by who has not. */
+static void ask_slowly(CuHandle stream) {
+        uint64_t since = account_now();
+
+        if (stream ? stream != STREAM : n_in(BATCH_HELD) == 0)
+                return;
+        asking = true;
+        while (!destroyed && (stays || account_now() - since < 50 * MSEC))
+                (void) usleep(500);
+        ASSERT_TRUE(stays || !stream || !destroyed);
+}
+
+static void tend(unsigned how) {
+        account_tend(account_get(&gate), here(), how, account_now());
+}
+
+static void *tending(void *unused) {
+        tend(ACCOUNT_CLOSE);
+        return unused;
+}
+
+static void *tying(void *unused) {
+        (void) account_is_tied(account_get(&gate), here(), account_now());
+        return unused;
+}
+
+/* One batch is on the card, and one is open behind it, over by the estimates: both have not begun. */
+static void leave_one_open(void) {
+        begin();
+        asking = stays = destroyed = false;
+        for (unsigned i = 0; i < 100; i++) {
+                launch_in((uintptr_t) STREAM, 0x1000, 1000, 0);
+                all_is_over();
+        }
+        settle();
+        (void) usleep(2000); /* what comes is measured */
+        driver.end = account_now() + FAR * 1000 * MSEC;
+        launch_in((uintptr_t) STREAM, 0x1000, 1000, 0);
+        tend(ACCOUNT_CLOSE);
+        ASSERT_INT(account_get(&gate)->meters[0].closed, 1);
+        do
+                launch_in((uintptr_t) STREAM, 0x1000, 1000, 0);
+        while (n_open() == 0);
+        ASSERT_INT(n_open(), 1);
+        (void) usleep(1000);
+}
+
+/* As if it had been over by now. */
+static void all_is_paid(void) {
+        (void) pthread_mutex_lock(&lock);
+        driver.end = account_now();
+        for (unsigned i = 0; i < EVENTS; i++)
+                driver.events[i].at = driver.events[i].at < driver.end ? driver.events[i].at : driver.end;
+        for (unsigned i = 0; i < CALLS; i++)
+                driver.calls[i].at = 0;
+        (void) pthread_mutex_unlock(&lock);
+        settle();
+        ASSERT_INT(n_open(), 0);
+        ASSERT_INT(account_get(&gate)->meters[0].closed, 0);
+        ASSERT_INT(account_get(&gate)->meters[0].in_flight, 0);
+        ASSERT_INT(row()->in_flight, 0);
+}
+
+static void destroyed_below(void *(*thread)(void *) ) {
+        pthread_t other;
+
+        when_asked = ask_slowly;
+        ASSERT_OK(pthread_create(&other, NULL, thread, NULL));
+        while (!asking)
+                (void) usleep(100);
+        destroy(STREAM);
+        ASSERT_OK(pthread_join(other, NULL));
+        when_asked = NULL;
+}
+
+/* Who destroys it waits until the other thread has its answer, and has marked its end or put it back. */
+static void asked_about(void) {
+        leave_one_open();
+        destroyed_below(tending);
+        ASSERT_INT(n_open(), 0);
+        all_is_paid();
+}
+
+static void asked_whether_it_began(void) {
+        leave_one_open();
+        destroyed_below(tying);
+        ASSERT_INT(n_open(), 0);
+        all_is_paid();
+}
+
+/* The other thread has no answer for longer than anybody waits, and then does not go on as if the stream were there. Another one gets its name. */
+static void not_waited_for_without_end(void) {
+        leave_one_open();
+        stays = true;
+        destroyed_below(tending);
+        ASSERT_INT(n_open(), 1);
+        (void) usleep(20000);
+        tend(ACCOUNT_CLOSE);
+        ASSERT_INT(n_open(), 0);
+        stream_is_dead(STREAM, false);
+        for (unsigned i = 0; i < 10; i++)
+                launch_in((uintptr_t) STREAM, 0x1000, 1000, 0);
+        destroy(STREAM);
+        all_is_paid();
+}
+
+/* What was left of a stream of that name is not the new one's. */
+static void a_name_that_comes_again(void) {
+        leave_one_open();
+        stays = true;
+        destroyed_below(tending);
+        ASSERT_INT(n_open(), 1);
+        stream_is_dead(STREAM, false);
+        account_get(&gate)->meters[0].due =
+                account_now() + FAR * 1000 * MSEC; /* what comes does not wait, and tend */
+        launch_in((uintptr_t) STREAM, 0x1000, 1000, 0);
+        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++)
+                ASSERT_TRUE(here()->batches[i].ends != (uintptr_t) STREAM);
+        destroy(STREAM);
+        all_is_paid();
+}
+
+/* The context ends with it: nor is it asked about then. */
+static void left_to_its_context(void) {
+        leave_one_open();
+        stays = true;
+        destroyed_below(tending);
+        ASSERT_INT(n_open(), 1);
+        turnstile_context_ends((CuHandle) &driver);
+        turnstile_context_ended((CuHandle) &driver, true);
+        all_is_paid();
+}
+
+static void ended_without_a_limit(void) {
+        leave_one_open();
+        limits.turn.flags = 0;
+        limits.policy = 6; /* native */
+        ASSERT_TRUE(turnstile_gate() == NULL);
+        destroy(STREAM);
+        ASSERT_INT(n_open(), 0);
+        all_is_paid();
+}
+
+/* A capture does not end by that. */
+static void ended_in_a_capture(void) {
+        leave_one_open();
+        driver.capturing = 1;
+        destroy(STREAM);
+        ASSERT_INT(n_open(), 1);
+        driver.capturing = 0;
+        (void) usleep(20000);
+        all_is_paid();
+}
+
+/* ---- threads ---- */
+
+static void yield_while_asked(CuHandle stream) {
+        (void) stream;
+        (void) usleep(20);
+}
+
+static void *working(void *which) {
+        for (uintptr_t i = 0; i < ROUNDS; i++) {
+                uintptr_t stream = FIRST_NAME + ((uintptr_t) which * NAMES + i % NAMES) * 16;
+
+                stream_is_dead((CuHandle) stream, false);
+                for (unsigned k = 0; k < 3; k++)
+                        launch_in(stream, 0x1000 + i % 3 * 16, 20000, 0);
+                destroy((CuHandle) stream);
+        }
+        return NULL;
+}
+
+static void *looking_after(void *unused) {
+        while (!over) {
+                tend(ACCOUNT_CLOSE | ACCOUNT_ASK);
+                (void) account_is_tied(account_get(&gate), here(), account_now());
+        }
+        return unused;
+}
+
+static void many_at_once(void) {
+        pthread_t workers[WORKERS], helper, other;
+
+        begin();
+        when_asked = yield_while_asked;
+        helper = drive();
+        ASSERT_OK(pthread_create(&other, NULL, looking_after, NULL));
+        for (uintptr_t i = 0; i < WORKERS; i++)
+                ASSERT_OK(pthread_create(&workers[i], NULL, working, (void *) i));
+        for (size_t i = 0; i < WORKERS; i++)
+                ASSERT_OK(pthread_join(workers[i], NULL));
+        stop(helper);
+        ASSERT_OK(pthread_join(other, NULL));
+        ASSERT_INT(n_open(), 0);
+        settle();
+        while (account_get(&gate)->meters[0].loose > 0)
+                loose_tend(account_get(&gate), 0, account_now());
+        all_is_paid();
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(asked_about), TEST(asked_whether_it_began), TEST(not_waited_for_without_end),
+                         TEST(a_name_that_comes_again), TEST(left_to_its_context),
+                         TEST(ended_without_a_limit), TEST(ended_in_a_capture), TEST(many_at_once));
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Calls that real programs made, with what the driver answered, decoded again: test-golden FILE... The files are made by rm-trace
+ * (tests/gpu): simulator.txt on the simulated driver, the others on cards. */
+
+#include "gpu/rm/travel.h"
+#include "preload/memory/admit.h"
+#include "preload/memory/rewrite.h"
+#include "test.h"
+#include "trace/bytes.h"
+#include "trace/line.h"
+#include "trace/vector.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+typedef struct Vector {
+        TraceEvent e;
+        RmAsk ask;
+        uint32_t status;
+} Vector;
+
+static void check_memory(Vector *v) {
+        RmKnown room = {.sliced = true, .limit = UINT64_C(1) << 50, .group_bytes = 2 * MIB},
+                none = {.sliced = true};
+        const TraceBytes *inner = &v->e.inner;
+        RmVerdict verdict;
+        uint64_t taken;
+
+        rm_decode_inner(&v->ask, inner->before, (uint32_t) inner->n);
+        verdict = rm_admit(&v->ask, &room);
+        ASSERT_INT(verdict.action, RM_CHARGE);
+        ASSERT_INT(rm_admit(&v->ask, &none).action, RM_REFUSE);
+        if (v->status != RM_OK)
+                return;
+        taken = rm_taken(&v->ask, v->e.outer.after, inner->after, (uint32_t) inner->n);
+        if (v->e.nr == RM_ESC_ALLOC) /* the driver's word, and not our rounding */
+                ASSERT_INT(taken, event64(inner->after, inner->n, offsetof(RmMemoryParams, size)));
+        ASSERT_TRUE(taken >= v->ask.bytes);
+        /* Without a wish for pages what is charged before is what is taken; with one, the rest is settled afterwards. */
+        if (v->e.nr == RM_ESC_ALLOC &&
+            (event32(inner->before, inner->n, offsetof(RmMemoryParams, attr)) >> RM_ATTR_PAGE_SHIFT &
+             RM_ATTR_PAGE_MASK) == RM_ATTR_PAGE_DEFAULT)
+                ASSERT_INT(verdict.bytes, taken);
+}
+
+/* Every answer is one that the gate makes smaller, and finds where it looks for it. */
+static void check_fb(const Vector *v) {
+        RewriteView view = {.limit = 512 * MIB, .used = 100 * MIB};
+        bool inline_ = v->ask.what == RM_TELL_FB;
+        const TraceBytes *bytes = inline_ ? &v->e.inner : &v->e.list;
+        size_t at = inline_ ? offsetof(RmFbInfoV2, list) : 0;
+        uint32_t n = event32(v->e.inner.before, v->e.inner.n, 0);
+
+        ASSERT_TRUE(v->e.inner_size >= (inline_ ? offsetof(RmFbInfoV2, list) : sizeof(RmFbInfo)));
+        for (uint32_t i = 0; i < n; i++, at += sizeof(RmFbEntry)) {
+                uint32_t index = event32(bytes->before, bytes->n, at),
+                         data = event32(bytes->after, bytes->n, at + offsetof(RmFbEntry, data));
+
+                ASSERT_TRUE(at + sizeof(RmFbEntry) <= bytes->n);
+                ASSERT_INT(event32(bytes->after, bytes->n, at), index);
+                ASSERT_TRUE(rewrite_fb(&view, index, data) <= data);
+        }
+}
+
+static RmAction wanted(RmWhat what) {
+        static const RmAction actions[] = {
+                [RM_OTHER] = RM_FORWARD,        [RM_NEW_CLIENT] = RM_REMEMBER,
+                [RM_NEW_DEVICE] = RM_REMEMBER,  [RM_NEW_SUBDEVICE] = RM_REMEMBER,
+                [RM_NEW_MEMORY] = RM_CHARGE,    [RM_NEW_GROUP] = RM_CHARGE,
+                [RM_FREE_OBJECT] = RM_FORGET,   [RM_DUPLICATE] = RM_MEASURE,
+                [RM_EXPORT] = RM_KEEP,          [RM_EXPORT_MANY] = RM_KEEP,
+                [RM_IMPORT] = RM_MEASURE,       [RM_IMPORT_MANY] = RM_MEASURE,
+                [RM_TELL_FB] = RM_REWRITE,      [RM_TELL_FB_LIST] = RM_REWRITE,
+                [RM_TELL_REGIONS] = RM_REWRITE, [RM_TELL_HEAP] = RM_REWRITE,
+                [RM_TELL_LIMIT] = RM_REWRITE,   [RM_SCHEDULE] = RM_REFUSE,
+                [RM_NEW_CHANNEL] = RM_CHARGE,
+        };
+
+        return actions[what];
+}
+
+static void check(Vector *v) {
+        RmKnown room = {.sliced = true, .limit = UINT64_C(1) << 50, .group_bytes = 2 * MIB};
+
+        ASSERT_INT(v->e.verb, TRACE_VECTOR);
+        ASSERT_TRUE(rm_metered(v->e.nr, v->e.size)); /* a size that is not known passes the gate by */
+        ASSERT_INT(v->e.outer.n, v->e.size);
+        rm_decode(v->e.nr, v->e.size, v->e.outer.before, &v->ask);
+        ASSERT_TEXT(vector_what(&v->e), v->e.what);
+        v->status = rm_status(&(RmAsk){.nr = v->e.nr, .size = v->e.size}, v->e.outer.after);
+        if (v->ask.what == RM_NEW_MEMORY)
+                check_memory(v);
+        else
+                ASSERT_INT(rm_admit(&v->ask, &room).action, wanted(v->ask.what));
+        if ((v->ask.what == RM_TELL_FB || v->ask.what == RM_TELL_FB_LIST) && v->status == RM_OK)
+                check_fb(v);
+        if (v->ask.what >= RM_NEW_CLIENT && v->ask.what <= RM_NEW_CHANNEL && v->status == RM_OK)
+                ASSERT_TRUE(rm_new_handle(&v->ask, v->e.outer.after) != 0);
+}
+
+static void check_file(const char *path) {
+        FILE *f = fopen(path, "re");
+        unsigned vectors = 0, lines = 0;
+        static Vector v;
+        char *line = NULL;
+        size_t size = 0;
+        int parsed;
+
+        ASSERT_TRUE(f != NULL);
+        while (getline(&line, &size, f) > 0) {
+                line[strcspn(line, "\n")] = '\0';
+                lines++;
+                parsed = trace_parse(line, &v.e);
+                if (parsed < 0)
+                        TEST_FAIL_("%s:%u: no vector", path, lines);
+                if (parsed == 0) {
+                        check(&v);
+                        vectors++;
+                }
+        }
+        free(line);
+        (void) fclose(f);
+        ASSERT_TRUE(vectors > 0);
+        printf("ok %u vectors of %s\n", vectors, path);
+}
+
+/* ---- lines that somebody else wrote ---- */
+
+static void parses(void) {
+        TraceEvent e;
+
+        ASSERT_INT(
+                trace_parse(
+                        "ioctl pid=1 tid=0x2 at=3 ns=4 file=nvidiactl nr=0x2b size=32 r=-22 outer=00ff/01fe",
+                        &e),
+                0);
+        ASSERT_INT(e.verb, TRACE_IOCTL);
+        ASSERT_INT(e.tid, 2);
+        ASSERT_INT(e.r, -22);
+        ASSERT_INT(e.outer.n, 2);
+        ASSERT_INT(e.outer.before[1], 0xFF);
+        ASSERT_INT(e.outer.after[1], 0xFE);
+        ASSERT_INT(trace_parse("", &e), 1);
+        ASSERT_INT(trace_parse("# words", &e), 1);
+        ASSERT_INT(trace_parse("vector outer=/", &e), 0);
+}
+
+static void refuses(void) {
+        static const char *const lines[] = {"open pid=1",
+                                            "ioctl pid",
+                                            "ioctl pid=",
+                                            "ioctl pid=-1",
+                                            "ioctl pid=1x",
+                                            "ioctl nr=0x100000000",
+                                            "ioctl unknown=1",
+                                            "ioctl outer=0",
+                                            "ioctl outer=00",
+                                            "ioctl outer=00/0",
+                                            "ioctl outer=00/0011",
+                                            "ioctl outer=zz/00",
+                                            "ioctl outer=0/0",
+                                            "ioctl where=shx",
+                                            "ioctl xfer=2",
+                                            "ioctl r=--1",
+                                            "ioctl r=9223372036854775808",
+                                            "ioctl file=a-name-that-is-longer-than-any-file-of-the-driver"};
+        char long_[TRACE_LINE + 64];
+        TraceEvent e;
+
+        for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+                if (trace_parse(lines[i], &e) != -1)
+                        TEST_FAIL_("taken: %s", lines[i]);
+        memset(long_, '0', sizeof long_);
+        memcpy(long_, "ioctl outer=", 12);
+        long_[12 + 2 * (TRACE_OUTER + 1)] = '/'; /* one byte too many */
+        long_[12 + 4 * (TRACE_OUTER + 1) + 1] = '\0';
+        ASSERT_INT(trace_parse(long_, &e), -1);
+        memset(long_, ' ', sizeof long_);
+        memcpy(long_, "ioctl", 5);
+        long_[sizeof long_ - 1] = '\0';
+        ASSERT_INT(trace_parse(long_, &e), -1);
+}
+
+int main(int argc, char **argv) {
+        for (int i = 1; i < argc; i++)
+                check_file(argv[i]);
+        return TEST_MAIN(TEST(parses), TEST(refuses));
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/memory/rewrite.h"
+#include "test.h"
+
+enum { MIB = 1 << 20 };
+
+static const RewriteView view = {.limit = UINT64_C(2154) * MIB, .used = UINT64_C(337) * MIB};
+
+static void totals_are_the_limit(void) {
+        static const uint32_t indices[] = {0x07, 0x08, 0x09, 0x0A, 0x20};
+
+        for (size_t i = 0; i < sizeof indices / sizeof *indices; i++) {
+                ASSERT_INT(rewrite_fb(&view, indices[i], 16160 * 1024), 2154 * 1024);
+                ASSERT_INT(rewrite_fb(&view, indices[i], 1000), 1000);
+        }
+}
+
+static void free_is_what_is_left(void) {
+        RewriteView full = {.limit = 100 * MIB, .used = 101 * MIB};
+
+        ASSERT_INT(rewrite_fb(&view, 0x16, 16000 * 1024), (2154 - 337) * 1024);
+        ASSERT_INT(rewrite_fb(&view, 0x12, 16000 * 1024), (2154 - 337) * 1024);
+        ASSERT_INT(rewrite_fb(&view, 0x16, 500), 500); /* the card itself has no more */
+        ASSERT_INT(rewrite_fb(&full, 0x16, 16000 * 1024), 0);
+}
+
+static void others_stay(void) {
+        for (uint32_t index = 0; index < 0x40; index++)
+                if (index != 0x07 && index != 0x08 && index != 0x09 && index != 0x0A && index != 0x20 &&
+                    index != 0x16 && index != 0x12)
+                        ASSERT_INT(rewrite_fb(&view, index, 0xFFFFFFFF), 0xFFFFFFFF);
+}
+
+static void regions_end_at_the_limit(void) {
+        RmFbRegions r = {.n = 3};
+        RewriteView small = {.limit = 100};
+
+        for (uint64_t i = 0; i < 3; i++)
+                r.regions[i] = (RmFbRegion){.base = i * 1000, .limit = i * 1000 + 79, .reserved = 500};
+        rewrite_regions(&small, &r, sizeof r);
+        ASSERT_INT(r.n, 2);
+        ASSERT_INT(r.regions[0].limit, 79);
+        ASSERT_INT(r.regions[0].reserved, 80);
+        ASSERT_INT(r.regions[1].limit, 1019);
+        ASSERT_INT(r.regions[1].reserved, 20);
+        ASSERT_INT(r.regions[2].limit, 0);
+}
+
+/* Drivers before 580: a region has 48 bytes. */
+static void older_regions(void) {
+        enum { OLD = 48, SIZE = 8 + 16 * OLD };
+        uint64_t words[SIZE / 8] = {3}, *region = words + 1;
+        RewriteView small = {.limit = 100};
+
+        for (uint64_t i = 0; i < 3; i++, region += OLD / 8) {
+                region[0] = i * 1000;
+                region[1] = i * 1000 + 79;
+                region[2] = 500;
+                region[5] = i + 1; /* flags */
+        }
+        rewrite_regions(&small, words, SIZE);
+        ASSERT_INT(words[0], 2);
+        ASSERT_INT(words[1 + 1], 79);
+        ASSERT_INT(words[1 + 2], 80);
+        ASSERT_INT(words[1 + 5], 1);
+        ASSERT_INT(words[1 + OLD / 8 + 1], 1019);
+        ASSERT_INT(words[1 + OLD / 8 + 5], 2);
+        for (size_t i = 0; i < OLD / 8; i++)
+                ASSERT_INT(words[1 + 2 * OLD / 8 + i], 0);
+}
+
+/* Counts and limits that lie, in exactly as many bytes as there are. */
+static void regions_that_lie(void) {
+        for (uint32_t n = 0; n <= 8 + 2 * sizeof(RmFbRegion); n++) {
+                uint8_t *p = malloc(n > 0 ? n : 1);
+
+                if (!p)
+                        abort();
+                memset(p, 0xFF, n);
+                rewrite_regions(&view, p, n);
+                free(p);
+        }
+}
+
+static void heap_and_limit(void) {
+        RmHeap h = {.total = UINT64_C(16160) * MIB, .free = UINT64_C(16000) * MIB};
+        RmAllocMemory m = {.limit = UINT64_C(16160) * MIB - 1};
+        RewriteView nothing = {.limit = 0};
+
+        rewrite_heap(&view, &h);
+        ASSERT_INT(h.total, view.limit);
+        ASSERT_INT(h.free, view.limit - view.used);
+        rewrite_limit(&view, &m);
+        ASSERT_INT(m.limit, view.limit - 1);
+        rewrite_limit(&nothing, &m);
+        ASSERT_INT(m.limit, 0);
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(totals_are_the_limit), TEST(free_is_what_is_left), TEST(others_stay),
+                         TEST(regions_end_at_the_limit), TEST(older_regions), TEST(regions_that_lie),
+                         TEST(heap_and_limit));
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The keeper against the store: certificates that were made long ago, changed step by step, never by two at once. */
+
+#include "kube/store_fixture.h"
+#include "scheduler/webhook/keeper.h"
+
+#define DAY  INT64_C(86400)
+#define PATH "/api/v1/namespaces/ns/secrets"
+
+static const char *const names[] = {"hook.ns.svc", NULL};
+
+typedef struct Keep {
+        Keeper *keeper;
+        bool known;
+        unsigned keyrings, news, troubles;
+        Keyring last;
+        Fault fault;
+        bool patched;
+} Keep;
+
+static bool bundle_is_known(void *userdata) {
+        return ((Keep *) userdata)->known;
+}
+
+static void on_keyring(void *userdata, const Keyring *k) {
+        Keep *keep = userdata;
+
+        keep->keyrings++;
+        keyring_done(&keep->last);
+        ASSERT_OK(keyring_copy(k, &keep->last));
+}
+
+static void on_news(void *userdata, const char *what) {
+        ((Keep *) userdata)->news++;
+}
+
+static void on_trouble(void *userdata, const Fault *fault) {
+        Keep *keep = userdata;
+
+        keep->troubles++;
+        keep->fault = *fault;
+}
+
+static void on_patched(void *userdata, const KubeReply *reply) {
+        ASSERT_INT(reply->status, 200);
+        ((Keep *) userdata)->patched = true;
+}
+
+static void keep_begin(Fixture *f, Keep *k) {
+        KeeperOptions options = {
+                .client = f->client,
+                .namespace_ = "ns",
+                .secret = "tls",
+                .names = names,
+                .bundle_is_known = bundle_is_known,
+                .on_keyring = on_keyring,
+                .on_news = on_news,
+                .on_trouble = on_trouble,
+                .userdata = k,
+        };
+
+        *k = (Keep){.last = KEYRING_NULL};
+        ASSERT_OK(keeper_new(&options, &k->keeper));
+}
+
+static void keep_end(Keep *k) {
+        k->keeper = keeper_free(k->keeper);
+        keyring_done(&k->last);
+}
+
+static int64_t now_sec(void) {
+        return (int64_t) (clock_realtime_nsec() / UINT64_C(1000000000));
+}
+
+/* A keyring as it was made at `then`, with a certificate of `renewed`, as the Secret. */
+static void apply_keyring(Fixture *f, int64_t then, int64_t renewed) {
+        _cleanup_keyring_ Keyring none = KEYRING_NULL, old = KEYRING_NULL, k = KEYRING_NULL;
+        _cleanup_buf_ Buf text = BUF_NULL;
+        Fault fault = FAULT_NULL;
+
+        ASSERT_OK(keyring_step(&none, KEYRING_EMPTY, names, then, &old, &fault));
+        ASSERT_OK(keyring_step(&old, KEYRING_RENEW, names, renewed, &k, &fault));
+        keyring_write(&k, "ns", "tls", &text);
+        if (store_apply(f->store, buf_str(&text), &fault) != 0)
+                TEST_FAIL_("%s", fault.text);
+}
+
+static void turn_for_a_while(Fixture *f) {
+        for (int i = 0; i < 50; i++)
+                ASSERT_TRUE(sd_event_run(f->event, 2000) >= 0);
+}
+
+static void who_finds_none_makes_one(void) {
+        Fixture f;
+        Keep a, b;
+
+        fixture_begin(&f, 0);
+        apply(&f, "{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"name\":\"other\",\"namespace\":"
+                  "\"ns\"}}");
+        keep_begin(&f, &a);
+        keep_begin(&f, &b);
+        TURN_UNTIL(&f, a.keyrings == 1 && b.keyrings == 1);
+        ASSERT_TEXT(a.last.texts[KEYRING_CERT], b.last.texts[KEYRING_CERT]);
+        ASSERT_INT(keyring_look(&a.last, names, now_sec()), KEYRING_GOOD);
+        ASSERT_INT(a.troubles + b.troubles, 0); /* the slower one is no trouble */
+        keep_end(&a);
+        keep_end(&b);
+        fixture_end(&f);
+}
+
+static void only_the_leader_renews(void) {
+        _cleanup_free_ char *before = NULL;
+        Fixture f;
+        Keep k;
+
+        fixture_begin(&f, 0);
+        apply_keyring(&f, now_sec() - 80 * DAY, now_sec() - 80 * DAY);
+        keep_begin(&f, &k);
+        TURN_UNTIL(&f, k.keyrings == 1); /* it is served all the same */
+        turn_for_a_while(&f);
+        ASSERT_INT(k.news, 0);
+        before = str_dup(str_from(k.last.texts[KEYRING_AUTHORITIES]));
+        keeper_set_leading(k.keeper, true);
+        TURN_UNTIL(&f, k.keyrings == 2);
+        ASSERT_INT(keyring_look(&k.last, names, now_sec()), KEYRING_GOOD);
+        ASSERT_TEXT(k.last.texts[KEYRING_AUTHORITIES], before);
+        turn_for_a_while(&f);
+        ASSERT_INT(k.news, 1);
+        keep_end(&k);
+        fixture_end(&f);
+}
+
+static void a_new_authority_waits_until_it_is_known(void) {
+        _cleanup_free_ char *cert = NULL, *bundle = NULL;
+        Fixture f;
+        Keep k;
+
+        fixture_begin(&f, 0);
+        apply_keyring(&f, now_sec() - 2500 * DAY, now_sec());
+        keep_begin(&f, &k);
+        keeper_set_leading(k.keeper, true);
+        TURN_UNTIL(&f, k.last.texts[KEYRING_NEXT]);
+        cert = str_dup(str_from(k.last.texts[KEYRING_CERT]));
+        bundle = str_dup(str_from(k.last.texts[KEYRING_AUTHORITIES]));
+        ASSERT_CONTAINS(bundle, k.last.texts[KEYRING_NEXT]);
+        turn_for_a_while(&f);
+        ASSERT_INT(k.news, 1); /* announced, and that is all */
+        ASSERT_TEXT(k.last.texts[KEYRING_CERT], cert);
+        k.known = true;
+        keeper_set_leading(k.keeper, true);
+        TURN_UNTIL(&f, k.last.texts[KEYRING_NEXT] == NULL);
+        ASSERT_TRUE(strcmp(k.last.texts[KEYRING_CERT], cert) != 0);
+        ASSERT_TRUE(certificate_is_signed_by(k.last.texts[KEYRING_CERT], k.last.texts[KEYRING_AUTHORITIES]));
+        ASSERT_FALSE(certificate_is_signed_by(k.last.texts[KEYRING_CERT], bundle));
+        ASSERT_INT(keyring_look(&k.last, names, now_sec()), KEYRING_GOOD);
+        keep_end(&k);
+        fixture_end(&f);
+}
+
+static void tries_again(void) {
+        static const StoreFault faults[] = {
+                {.kind = STORE_FAULT_STATUS,
+                 .count = 2,
+                 .method = "POST",
+                 .path_prefix = PATH,
+                 .status = 500},
+                {.kind = STORE_FAULT_LOSE_ANSWER, .count = 1, .method = "POST", .path_prefix = PATH},
+                {.kind = STORE_FAULT_CUT, .count = 1, .method = "POST", .path_prefix = PATH},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(faults); i++) {
+                Fixture f;
+                Keep k;
+
+                fixture_begin(&f, 0);
+                ASSERT_OK(store_inject(f.store, &faults[i]));
+                keep_begin(&f, &k);
+                TURN_UNTIL(&f, k.keyrings == 1 && k.troubles > 0);
+                ASSERT_CONTAINS(k.fault.text, "Secret ns/tls: cannot be written: POST ");
+                keep_end(&k);
+                fixture_end(&f);
+        }
+}
+
+/* Whatever somebody writes into it, what is served stays until there is something better. */
+static void rubbish_is_not_served(void) {
+        Fixture f;
+        Keep k;
+
+        fixture_begin(&f, 0);
+        keep_begin(&f, &k);
+        TURN_UNTIL(&f, k.keyrings == 1);
+        ASSERT_OK(kube_merge_patch(
+                f.client, PATH "/tls", "",
+                STR("{\"data\":{\"tls.crt\":\"eA==\",\"tls.key\":\"eA==\",\"ca.crt\":\"eA==\"}}"), STR(""),
+                on_patched, &k, NULL));
+        TURN_UNTIL(&f, k.patched);
+        turn_for_a_while(&f);
+        ASSERT_INT(k.keyrings, 1);
+        keeper_set_leading(k.keeper, true);
+        TURN_UNTIL(&f, k.keyrings == 2);
+        ASSERT_INT(keyring_look(&k.last, names, now_sec()), KEYRING_GOOD);
+        keep_end(&k);
+        fixture_end(&f);
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(who_finds_none_makes_one), TEST(only_the_leader_renews),
+                         TEST(a_new_authority_waits_until_it_is_known), TEST(tries_again),
+                         TEST(rubbish_is_not_served));
+}

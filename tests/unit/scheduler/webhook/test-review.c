@@ -1,0 +1,634 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Reviews as the API server sends them, and answers as it reads them. */
+
+#include "base/base64.h"
+#include "scheduler/webhook/review.h"
+#include "test.h"
+#include "wire/object.h"
+
+#define LIMITS(members)    "\"resources\":{\"limits\":{" members "}}"
+#define MAIN(members)      "{\"name\":\"main\"," LIMITS(members) "}"
+#define MEM(n)             "\"aliyun.com/gpu-mem\":\"" n "\""
+#define CORE(n)            "\"aliyun.com/gpu-core.percentage\":\"" n "\""
+#define COUNT(n)           "\"aliyun.com/gpu-count\":\"" n "\""
+#define SPEC(more, main)   "\"spec\":{" more "\"containers\":[" main "]}"
+#define META(labels)       "\"metadata\":{\"name\":\"a\",\"labels\":{" labels "}}"
+#define POD(labels, m)     "{" META(labels) "," SPEC("", m) "}"
+#define POD_WITH(more, m)  "{" META("") "," SPEC(more, m) "}"
+#define BOUND(labels, m)   "{" META(labels) "," SPEC("\"nodeName\":\"n1\",", m) "}"
+#define DEPLOYMENT(pod)    "{\"metadata\":{\"name\":\"d\"},\"spec\":{\"template\":" pod "}}"
+#define DEPLOYMENT_2(pod)  "{\"metadata\":{\"name\":\"d\"},\"spec\":{\"replicas\":2,\"template\":" pod "}}"
+#define CRON_JOB(template) "{\"spec\":{\"jobTemplate\":{\"spec\":{\"template\":" template "}}}}"
+#define PLAIN              "{\"name\":\"main\"}"
+
+static const ReviewRules no_rules;
+
+typedef struct Case {
+        const char *operation, *group, *kind, *object, *old;
+        const char *why;          /* it is refused; NULL: let in */
+        const char *sub_resource; /* NULL: none */
+        const char *user;         /* members of userInfo; NULL: none */
+        bool runtime_devices;
+} Case;
+
+static char *ask(ReviewTask task, const Case *c, ReviewVerdict *ret) {
+        ReviewRules rules = {.accounts = STR("someone, system:serviceaccount:kube-system:old-plugin"),
+                             .runtime_devices = c->runtime_devices};
+        Buf body = BUF_NULL, out = BUF_NULL;
+        Fault fault = FAULT_NULL;
+
+        buf_appendf(
+                &body,
+                "{\"kind\":\"AdmissionReview\",\"apiVersion\":\"admission.k8s.io/v1\",\"request\":{\"uid\":"
+                "\"u-1\",\"kind\":{\"group\":\"%s\",\"version\":\"v1\",\"kind\":\"%s\"},\"operation\":\"%s\","
+                "\"subResource\":\"%s\",\"userInfo\":{%s},\"object\":%s,\"oldObject\":%s,\"dryRun\":true,"
+                "\"options\":null}}",
+                c->group, c->kind, c->operation, c->sub_resource ? c->sub_resource : "",
+                c->user ? c->user : "", c->object ? c->object : "null", c->old ? c->old : "null");
+        if (review_answer(task, &rules, buf_str(&body), &out, ret, &fault) != 0)
+                TEST_FAIL_("%s", fault.text);
+        buf_done(&body);
+        ASSERT_CONTAINS(out.data, "{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\","
+                                  "\"response\":{\"uid\":\"u-1\",\"allowed\":");
+        return buf_take(&out);
+}
+
+static void assert_judged(const Case *c) {
+        ReviewVerdict verdict;
+        _cleanup_free_ char *answer = ask(REVIEW_VALIDATE, c, &verdict);
+        _cleanup_buf_ Buf quoted = BUF_NULL, message = BUF_NULL;
+        const char *p;
+
+        if (!c->why) {
+                if (verdict != REVIEW_ALLOWED)
+                        TEST_FAIL_("%s %s is refused: %s", c->operation, c->object, answer);
+                ASSERT_CONTAINS(answer, "\"allowed\":true}}");
+                return;
+        }
+        if (verdict != REVIEW_REFUSED)
+                TEST_FAIL_("%s %s is let in", c->operation, c->object);
+        ASSERT_CONTAINS(answer, "\"allowed\":false,\"status\":{\"status\":\"Failure\",\"message\":\"");
+        ASSERT_CONTAINS(answer, "\"reason\":\"Forbidden\",\"code\":403}}}");
+        for (p = c->why; *p; p++) { /* quotes stand escaped in it */
+                if (*p == '"')
+                        buf_append_char(&quoted, '\\');
+                buf_append_char(&quoted, *p);
+        }
+        buf_appendf(&message, "\"message\":\"" STR_FMT "\",", STR_ARG(buf_str(&quoted)));
+        ASSERT_CONTAINS(answer, message.data);
+}
+
+static void refuses_what_can_never_run(void) {
+        static const Case cases[] = {
+                {"CREATE", "", "Pod", POD("", MAIN(MEM("8"))), NULL, NULL},
+                {"CREATE", "", "Pod", POD("", MAIN(MEM("8") "," CORE("30"))), NULL, NULL},
+                {"CREATE", "", "Pod", POD("", PLAIN), NULL, NULL},
+                {"CREATE", "", "Pod", POD("", MAIN(MEM("8") "," CORE("33"))), NULL,
+                 "spec.containers[0].resources.limits[\"aliyun.com/gpu-core.percentage\"]: container "
+                 "\"main\": "
+                 "aliyun.com/gpu-core.percentage is 33, must be a multiple of 5 from 5 to 100"},
+                {"CREATE", "", "Pod", POD("", MAIN(MEM("8") "," CORE("105"))), NULL,
+                 "spec.containers[0].resources.limits[\"aliyun.com/gpu-core.percentage\"]: container "
+                 "\"main\": "
+                 "aliyun.com/gpu-core.percentage is 105, must be a multiple of 5 from 5 to 100"},
+                {"CREATE", "", "Pod", POD("", MAIN(CORE("30"))), NULL,
+                 "spec.containers[0].resources.limits[\"aliyun.com/gpu-core.percentage\"]: container "
+                 "\"main\": "
+                 "aliyun.com/gpu-core.percentage is 30, must come together with aliyun.com/gpu-mem"},
+                {"CREATE", "", "Pod", POD("", PLAIN "," MAIN(MEM("99999999999999999999"))), NULL,
+                 "spec.containers[1].resources.limits[\"aliyun.com/gpu-mem\"]: container \"main\": "
+                 "aliyun.com/gpu-mem is 99999999999999999999, must be from 0 to 16843009"},
+                {"CREATE", "", "Pod", POD("", MAIN(MEM("1.5"))), NULL,
+                 "spec.containers[0].resources.limits[\"aliyun.com/gpu-mem\"]: container \"main\": "
+                 "aliyun.com/gpu-mem is 1.5, must be a whole number"},
+                {"CREATE", "", "Pod", POD(COUNT("3"), MAIN(MEM("8"))), NULL,
+                 "spec.containers[0].resources.limits[\"aliyun.com/gpu-mem\"]: container \"main\": "
+                 "aliyun.com/gpu-mem is 8, must be a multiple of 3, the number of cards by "
+                 "aliyun.com/gpu-count"},
+                {"CREATE", "", "Pod", POD(COUNT("two"), MAIN(MEM("8"))), NULL,
+                 "metadata.labels[\"aliyun.com/gpu-count\"]: label aliyun.com/gpu-count is \"two\", must be "
+                 "a "
+                 "whole number from 1 to 256"},
+                {"CREATE", "", "Pod", POD(COUNT("2"), MAIN(MEM("8") "," CORE("50"))), NULL,
+                 "metadata.labels[\"aliyun.com/gpu-count\"]: aliyun.com/gpu-count is 2, must be 1 or absent "
+                 "together with aliyun.com/gpu-core.percentage"},
+                {"CREATE", "", "Pod", POD(COUNT("2"), PLAIN), NULL,
+                 "metadata.labels[\"aliyun.com/gpu-count\"]: label aliyun.com/gpu-count is \"2\", must come "
+                 "together with aliyun.com/gpu-mem"},
+                {"CREATE", "", "Pod", POD("", MAIN(COUNT("2"))), NULL,
+                 "spec.containers[0].resources.limits[\"aliyun.com/gpu-count\"]: container \"main\": "
+                 "aliyun.com/gpu-count is 2, must come together with aliyun.com/gpu-mem"},
+                {"CREATE", "", "Pod",
+                 POD("", "{\"name\":\"one\"," LIMITS(MEM("1")) "}," MAIN(MEM("8") "," CORE("50"))), NULL,
+                 "spec.containers[1].resources.limits: containers \"one\" and \"main\" ask for different "
+                 "kinds "
+                 "of GPU resources, must all ask for aliyun.com/gpu-mem alone or all for aliyun.com/gpu-mem "
+                 "and "
+                 "aliyun.com/gpu-core.percentage"},
+                {"CREATE", "", "Pod",
+                 POD("",
+                     MAIN(MEM("8") "," CORE("60")) ",{\"name\":\"b\"," LIMITS(MEM("1") "," CORE("60")) "}"),
+                 NULL,
+                 "spec.containers: the pod's containers ask for 120 of aliyun.com/gpu-core.percentage "
+                 "together, "
+                 "must be at most 100, the whole of one card"},
+                {"CREATE", "", "Pod",
+                 "{\"spec\":{\"initContainers\":[" PLAIN "," MAIN(MEM("x")) "],\"containers\":[" PLAIN "]}}",
+                 NULL,
+                 "spec.initContainers[1].resources.limits[\"aliyun.com/gpu-mem\"]: container \"main\": "
+                 "aliyun.com/gpu-mem is x, must be a whole number"},
+                /* Whoever schedules it, and if somebody has placed it already: it cannot run. */
+                {"CREATE", "", "Pod", POD_WITH("\"schedulerName\":\"other\",", MAIN(MEM("x"))), NULL,
+                 "spec.containers[0].resources.limits[\"aliyun.com/gpu-mem\"]: container \"main\": "
+                 "aliyun.com/gpu-mem is x, must be a whole number"},
+                {"CREATE", "", "Pod", BOUND("", MAIN(MEM("4"))), NULL, NULL},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++)
+                assert_judged(&cases[i]);
+}
+
+/* The kubelet runs a static pod in any case: refused, it would only be invisible. */
+static void lets_mirror_pods_of_kubelets_in(void) {
+        Case mirror = {"CREATE",
+                       "",
+                       "Pod",
+                       "{\"metadata\":{\"annotations\":{\"kubernetes.io/config.mirror\":\"x\"}}," SPEC(
+                               "\"nodeName\":\"n1\",", MAIN(MEM("x"))) "}",
+                       NULL,
+                       NULL};
+
+        mirror.user = "\"username\":\"system:node:n1\",\"groups\":[\"system:nodes\"]";
+        assert_judged(&mirror);
+        mirror.user = "\"username\":\"tenant\",\"groups\":[\"system:authenticated\"]";
+        mirror.why = "metadata.annotations[\"kubernetes.io/config.mirror\"]: marks a kubelet's picture of a "
+                     "static "
+                     "pod; only kubelets create such pods";
+        assert_judged(&mirror);
+}
+
+#define BAD_TEMPLATE POD("", MAIN(MEM("8") "," CORE("33")))
+#define BAD_TEXT                                                                                             \
+        "spec.containers[0].resources.limits[\"aliyun.com/gpu-core.percentage\"]: container \"main\": "      \
+        "aliyun.com/gpu-core.percentage is 33, must be a multiple of 5 from 5 to 100"
+
+static void judges_templates(void) {
+        static const struct {
+                const char *group, *kind;
+        } workloads[] = {{"apps", "Deployment"}, {"apps", "StatefulSet"},       {"apps", "DaemonSet"},
+                         {"apps", "ReplicaSet"}, {"", "ReplicationController"}, {"batch", "Job"}};
+
+        for (size_t i = 0; i < ELEMENTSOF(workloads); i++) {
+                const char *group = workloads[i].group, *kind = workloads[i].kind;
+
+                assert_judged(&(Case){"CREATE", group, kind, DEPLOYMENT(BAD_TEMPLATE), NULL,
+                                      "spec.template." BAD_TEXT});
+                assert_judged(
+                        &(Case){"CREATE", group, kind, DEPLOYMENT(POD("", MAIN(MEM("8")))), NULL, NULL});
+                assert_judged(&(Case){"CREATE", group, kind, DEPLOYMENT("null"), NULL, NULL});
+                assert_judged(&(Case){"CREATE", group, kind, "{\"spec\":null}", NULL, NULL});
+        }
+        assert_judged(&(Case){"CREATE", "batch", "CronJob", CRON_JOB(BAD_TEMPLATE), NULL,
+                              "spec.jobTemplate.spec.template." BAD_TEXT});
+        assert_judged(&(Case){"CREATE", "batch", "CronJob", CRON_JOB(POD("", MAIN(MEM("8")))), NULL, NULL});
+        assert_judged(
+                &(Case){"CREATE", "apps", "Deployment", DEPLOYMENT(POD(COUNT("3"), MAIN(MEM("8")))), NULL,
+                        "spec.template.spec.containers[0].resources.limits[\"aliyun.com/gpu-mem\"]: "
+                        "container \"main\": aliyun.com/gpu-mem is 8, must be a multiple of 3, the number "
+                        "of cards by aliyun.com/gpu-count"});
+        assert_judged(&(Case){"CREATE", "apps", "Deployment", DEPLOYMENT(POD(COUNT("3"), PLAIN)), NULL,
+                              "spec.template.metadata.labels[\"aliyun.com/gpu-count\"]: label "
+                              "aliyun.com/gpu-count is \"3\", must come together with aliyun.com/gpu-mem"});
+}
+
+static void other_kinds_pass(void) {
+        static const struct {
+                const char *group, *kind;
+        } others[] = {{"example.com", "Deployment"}, {"apps", "Pod"}, {"", "Binding"}, {"", ""}};
+
+        for (size_t i = 0; i < ELEMENTSOF(others); i++)
+                assert_judged(&(Case){"CREATE", others[i].group, others[i].kind, DEPLOYMENT(BAD_TEMPLATE),
+                                      NULL, NULL});
+}
+
+static void an_update_is_judged_by_what_it_changes(void) {
+        static const Case cases[] = {
+                /* What was let in before can be scaled; made worse or merely different it is judged. */
+                {"UPDATE", "apps", "Deployment", DEPLOYMENT_2(BAD_TEMPLATE), DEPLOYMENT(BAD_TEMPLATE), NULL},
+                {"UPDATE", "apps", "Deployment", DEPLOYMENT(BAD_TEMPLATE),
+                 DEPLOYMENT(POD("", MAIN(MEM("8")))), "spec.template." BAD_TEXT},
+                {"UPDATE", "apps", "Deployment", DEPLOYMENT(BAD_TEMPLATE), NULL, "spec.template." BAD_TEXT},
+                {"UPDATE", "apps", "Deployment",
+                 "{\"metadata\":{\"deletionTimestamp\":\"2026-11-21T00:00:00Z\"},\"spec\":{"
+                 "\"template\":" BAD_TEMPLATE "}}",
+                 DEPLOYMENT("null"), NULL},
+                {"DELETE", "apps", "Deployment", NULL, DEPLOYMENT(BAD_TEMPLATE), NULL},
+                {"CONNECT", "", "Pod", BAD_TEMPLATE, NULL, NULL},
+                /* Pods: labels are what can change. */
+                {"UPDATE", "", "Pod", BOUND(COUNT("2"), MAIN(MEM("8"))), BOUND(COUNT("2"), MAIN(MEM("8"))),
+                 NULL},
+                {"UPDATE", "", "Pod", BOUND("\"x\":\"y\"", MAIN(MEM("8"))), BOUND("", MAIN(MEM("8"))), NULL},
+                {"UPDATE", "", "Pod", BOUND(COUNT("4"), MAIN(MEM("8"))), BOUND(COUNT("2"), MAIN(MEM("8"))),
+                 "metadata.labels[\"aliyun.com/gpu-count\"]: label aliyun.com/gpu-count is \"4\", must stay "
+                 "\"2\" since the pod is bound to node n1"},
+                {"UPDATE", "", "Pod", BOUND("", MAIN(MEM("8"))), BOUND(COUNT("2"), MAIN(MEM("8"))),
+                 "metadata.labels[\"aliyun.com/gpu-count\"]: label aliyun.com/gpu-count is \"\", must stay "
+                 "\"2\" since the pod is bound to node n1"},
+                {"UPDATE", "", "Pod", POD(COUNT("4"), MAIN(MEM("8"))), POD(COUNT("2"), MAIN(MEM("8"))), NULL},
+                {"UPDATE", "", "Pod", POD(COUNT("3"), MAIN(MEM("8"))), POD(COUNT("2"), MAIN(MEM("8"))),
+                 "spec.containers[0].resources.limits[\"aliyun.com/gpu-mem\"]: container \"main\": "
+                 "aliyun.com/gpu-mem is 8, must be a multiple of 3, the number of cards by "
+                 "aliyun.com/gpu-count"},
+                {"UPDATE", "", "Pod", BOUND(COUNT("2"), PLAIN), BOUND("", PLAIN),
+                 "metadata.labels[\"aliyun.com/gpu-count\"]: label aliyun.com/gpu-count is \"2\", must come "
+                 "together with aliyun.com/gpu-mem"},
+                {"UPDATE", "", "Pod", BAD_TEMPLATE, BAD_TEMPLATE, NULL},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++)
+                assert_judged(&cases[i]);
+}
+
+static void subresources_pass(void) {
+        static const char body[] =
+                "{\"kind\":\"AdmissionReview\",\"apiVersion\":\"admission.k8s.io/"
+                "v1\",\"request\":{\"uid\":\"u\","
+                "\"kind\":{\"group\":\"\",\"version\":\"v1\",\"kind\":\"Pod\"},\"subResource\":\"resize\","
+                "\"operation\":\"UPDATE\",\"object\":" BAD_TEMPLATE "}}";
+        _cleanup_buf_ Buf out = BUF_NULL;
+        ReviewVerdict verdict;
+
+        ASSERT_OK(review_answer(REVIEW_VALIDATE, &no_rules, str_from(body), &out, &verdict, NULL));
+        ASSERT_INT(verdict, REVIEW_ALLOWED);
+}
+
+/* What cannot be read is refused when it may be ours. */
+static void refuses_what_it_cannot_read_if_it_is_ours(void) {
+        assert_judged(&(Case){"CREATE", "", "Pod", "{\"spec\":{\"containers\":\"none\"}}", NULL, NULL});
+        assert_judged(&(Case){"CREATE", "", "Pod", "\"x\"", NULL, NULL});
+        assert_judged(&(Case){"CREATE", "", "Pod", NULL, NULL, NULL});
+        assert_judged(&(Case){"CREATE", "", "Pod",
+                              "{\"spec\":{\"containers\":\"none\"},\"x\":{" MEM("1") "}}", NULL,
+                              "pod: spec.containers: not an array at byte 22"});
+        assert_judged(&(Case){"CREATE", "apps", "Deployment", "{\"spec\":[{" MEM("1") "}]}", NULL,
+                              "the Deployment cannot be read: spec: not an object at byte 8"});
+        assert_judged(&(Case){"UPDATE", "", "Pod", POD("", MAIN(MEM("1"))), "{\"spec\":7}", NULL});
+}
+
+static void gives_the_scheduler(void) {
+        static const struct {
+                Case review;
+                bool patched;
+        } cases[] = {
+                {{"CREATE", "", "Pod", POD("", MAIN(MEM("8")))}, true},
+                {{"CREATE", "", "Pod", POD_WITH("\"schedulerName\":\"default-scheduler\",", MAIN(MEM("8")))},
+                 true},
+                {{"CREATE", "", "Pod", POD_WITH("\"schedulerName\":\"\",", MAIN(CORE("30")))}, true},
+                {{"CREATE", "", "Pod",
+                  POD_WITH("\"affinity\":{\"nodeAffinity\":{}},\"schedulerName\":\"default-scheduler\",",
+                           MAIN(MEM("8")))},
+                 true},
+                {{"CREATE", "", "Pod", POD_WITH("\"schedulerName\":\"volcano\",", MAIN(MEM("8")))}, false},
+                {{"CREATE", "", "Pod", POD_WITH("\"schedulerName\":\"ack-co-scheduler\",", MAIN(MEM("8")))},
+                 false},
+                {{"CREATE", "", "Pod", POD("", PLAIN)}, false},
+                {{"CREATE", "", "Pod", POD("", MAIN(MEM("0")))}, false},
+                {{"CREATE", "", "Pod", BOUND("", MAIN(MEM("8")))}, false},
+                {{"UPDATE", "", "Pod", POD("", MAIN(MEM("8"))), POD("", MAIN(MEM("8")))}, false},
+                {{"CREATE", "apps", "Deployment", DEPLOYMENT(POD("", MAIN(MEM("8"))))}, false},
+                {{"CREATE", "", "Pod", "{\"spec\":{\"containers\":\"none\"},\"x\":{" MEM("1") "}}"}, false},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                ReviewVerdict verdict;
+                _cleanup_free_ char *answer = ask(REVIEW_MUTATE, &cases[i].review, &verdict);
+                _cleanup_buf_ Buf patch = BUF_NULL;
+                const char *at = strstr(answer, "\"patch\":\"");
+
+                if ((verdict == REVIEW_PATCHED) != cases[i].patched)
+                        TEST_FAIL_("%s: %s", cases[i].review.object, answer);
+                ASSERT_CONTAINS(answer, "\"allowed\":true");
+                ASSERT_TRUE((at != NULL) == cases[i].patched);
+                if (!at)
+                        continue;
+                ASSERT_CONTAINS(answer, "\"patchType\":\"JSONPatch\",");
+                ASSERT_TRUE(base64_decode((Str){at + 9, strcspn(at + 9, "\"")}, &patch));
+                ASSERT_STR(buf_str(&patch), STR("[{\"op\":\"add\",\"path\":\"/spec/"
+                                                "schedulerName\",\"value\":\"ack-co-scheduler\"}]"));
+        }
+}
+
+/* ---- system keys ---- */
+
+#define ANNOTATED(annotations, m)                                                                            \
+        "{\"metadata\":{\"namespace\":\"default\",\"name\":\"p\",\"annotations\":{" annotations              \
+        "}}," SPEC("", m) "}"
+#define ASSIGNED(v) "\"scheduler.framework.gpushare.assigned\":\"" v "\""
+#define CORE_KEY(v) "\"gpushare.alibabacloud.com/core-percentage\":\"" v "\""
+#define USER_KEYS                                                                                            \
+        "\"aliquot.dev/gpu-type\":\"a\",\"aliquot.dev/gpu-uuid\":\"b\",\"aliquot.dev/gpu-mem\":\"3\","       \
+        "\"aliquot.dev/gpu-core\":\"5\",\"aliquot.dev/gang\":\"g\",\"x\":\"y\""
+#define REMOVE(path) "{\"op\":\"remove\",\"path\":\"/metadata/annotations/" path "\"}"
+#define SCHEDULER    "{\"op\":\"add\",\"path\":\"/spec/schedulerName\",\"value\":\"ack-co-scheduler\"}"
+#define WARNING(key) "annotation " key " is set by the scheduler; it was removed"
+
+static void assert_patch(const char *answer, const char *wanted) {
+        _cleanup_buf_ Buf patch = BUF_NULL;
+        const char *at = strstr(answer, "\"patch\":\"");
+
+        if (!wanted) {
+                ASSERT_TRUE(at == NULL);
+                return;
+        }
+        if (!at)
+                TEST_FAIL_("no patch: %s", answer);
+        ASSERT_TRUE(base64_decode((Str){at + 9, strcspn(at + 9, "\"")}, &patch));
+        ASSERT_STR(buf_str(&patch), str_from(wanted));
+}
+
+static void removes_system_keys_from_new_pods(void) {
+        static const struct {
+                const char *object, *patch, *warnings;
+        } cases[] = {
+                {ANNOTATED(ASSIGNED("true"), PLAIN), "[" REMOVE("scheduler.framework.gpushare.assigned") "]",
+                 "[\"" WARNING("scheduler.framework.gpushare.assigned") "\"]"},
+                {ANNOTATED(USER_KEYS "," CORE_KEY("{}") "," ASSIGNED("x"), MAIN(MEM("2"))),
+                 "[" REMOVE("scheduler.framework.gpushare.assigned") "," REMOVE(
+                         "gpushare.alibabacloud.com~1core-percentage") "," SCHEDULER "]",
+                 "[\"" WARNING("scheduler.framework.gpushare.assigned") "\",\"" WARNING(
+                         "gpushare.alibabacloud.com/core-percentage") "\"]"},
+                {ANNOTATED("\"kubernetes.io/config.mirror\":\"x\"," ASSIGNED("true"), PLAIN),
+                 "[" REMOVE("scheduler.framework.gpushare.assigned") "]",
+                 "[\"" WARNING("scheduler.framework.gpushare.assigned") "\"]"},
+                /* A pod that the rest of the program cannot decode. */
+                {"{\"metadata\":{\"annotations\":{" ASSIGNED("true") "}},\"spec\":{\"containers\":7}}",
+                 "[" REMOVE("scheduler.framework.gpushare.assigned") "]",
+                 "[\"" WARNING("scheduler.framework.gpushare.assigned") "\"]"},
+                {ANNOTATED(USER_KEYS, MAIN(MEM("2"))), "[" SCHEDULER "]", NULL},
+                {ANNOTATED(USER_KEYS, PLAIN), NULL, NULL},
+                {ANNOTATED(ASSIGNED(""), PLAIN), NULL, NULL},
+                {"{\"metadata\":{\"annotations\":null}}", NULL, NULL},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                ReviewVerdict verdict;
+                _cleanup_free_ char *answer =
+                        ask(REVIEW_MUTATE, &(Case){"CREATE", "", "Pod", cases[i].object}, &verdict);
+
+                ASSERT_CONTAINS(answer, "\"allowed\":true");
+                ASSERT_INT(verdict, cases[i].patch ? REVIEW_PATCHED : REVIEW_ALLOWED);
+                assert_patch(answer, cases[i].patch);
+                if (cases[i].warnings)
+                        ASSERT_CONTAINS(answer, cases[i].warnings);
+                else
+                        ASSERT_TRUE(!strstr(answer, "\"warnings\""));
+        }
+}
+
+static void removes_each_system_key(void) {
+        for (size_t i = 0; i < POD_SYSTEM_KEYS_COUNT; i++) {
+                Str key = pod_system_key_names[i];
+                _cleanup_buf_ Buf object = BUF_NULL, warning = BUF_NULL;
+                ReviewVerdict verdict;
+                char *answer;
+
+                buf_appendf(&object, "{\"metadata\":{\"annotations\":{\"" STR_FMT "\":\"-1\"}}}",
+                            STR_ARG(key));
+                buf_appendf(&warning, "[\"annotation " STR_FMT " is set by the scheduler; it was removed\"]",
+                            STR_ARG(key));
+                answer = ask(REVIEW_MUTATE, &(Case){"CREATE", "", "Pod", object.data}, &verdict);
+                ASSERT_INT(verdict, REVIEW_PATCHED);
+                ASSERT_CONTAINS(answer, warning.data);
+                free(answer);
+        }
+}
+
+static void a_subresource_is_not_patched(void) {
+        ReviewVerdict verdict;
+        _cleanup_free_ char *answer = ask(
+                REVIEW_MUTATE,
+                &(Case){"CREATE", "", "Pod", ANNOTATED(ASSIGNED("true"), PLAIN), .sub_resource = "binding"},
+                &verdict);
+
+        ASSERT_INT(verdict, REVIEW_ALLOWED);
+        ASSERT_TRUE(!strstr(answer, "warnings"));
+}
+
+#define USER(name, groups)    "\"username\":\"" name "\",\"groups\":[" groups "]"
+#define SERVICE_ACCOUNT(name) USER("system:serviceaccount:kube-system:" name, "\"system:serviceaccounts\"")
+#define MUST_NOT(was, is, user)                                                                              \
+        "pod default/p: annotation scheduler.framework.gpushare.assigned is \"" was                          \
+        "\", must not become \"" is "\": aliquot's scheduler and node agent write it, and user \"" user      \
+        "\" is none of the system accounts (--system-accounts)"
+
+static void only_system_accounts_change_system_keys(void) {
+        static const char bare[] = ANNOTATED("", PLAIN), no[] = ANNOTATED(ASSIGNED("false"), PLAIN),
+                          empty[] = ANNOTATED(ASSIGNED(""), PLAIN),
+                          yes[] = ANNOTATED(ASSIGNED("true") "," USER_KEYS, PLAIN);
+        static const char undecodable[] =
+                "{\"metadata\":{\"namespace\":\"default\",\"name\":\"p\",\"annotations\":{" ASSIGNED(
+                        "true") "}},\"spec\":7}";
+        static const Case cases[] = {
+                {"UPDATE", "", "Pod", yes, no, MUST_NOT("false", "true", "eve"), NULL, USER("eve", "")},
+                {"UPDATE", "", "Pod", yes, no, MUST_NOT("false", "true", "eve"), "status", USER("eve", "")},
+                {"UPDATE", "", "Pod", bare, no, MUST_NOT("false", "", "eve"), NULL, USER("eve", "\"devs\"")},
+                {"UPDATE", "", "Pod", undecodable, no, MUST_NOT("false", "true", "eve"), NULL,
+                 USER("eve", "")},
+                {"UPDATE", "", "Pod", yes, no, MUST_NOT("false", "true", ""), NULL, NULL},
+                {"UPDATE", "", "Pod", yes, no, MUST_NOT("false", "true", "system:masters"), NULL,
+                 USER("system:masters", "")},
+                {"UPDATE", "", "Pod", yes, no,
+                 MUST_NOT("false", "true", "system:serviceaccount:default:aliquot-node"), NULL,
+                 USER("system:serviceaccount:default:aliquot-node", "")},
+                {"UPDATE", "", "Pod", yes, yes, NULL, NULL, USER("eve", "")},
+                {"UPDATE", "", "Pod", empty, bare, NULL, NULL, USER("eve", "")},
+                {"UPDATE", "", "Pod", ANNOTATED(ASSIGNED("true"), PLAIN), yes, NULL, NULL, USER("eve", "")},
+                {"UPDATE", "", "Pod", yes, no, NULL, "resize", USER("eve", "")},
+                {"UPDATE", "", "Pod", yes, no, NULL, NULL, SERVICE_ACCOUNT("aliquot-node")},
+                {"UPDATE", "", "Pod", yes, no, NULL, "status", SERVICE_ACCOUNT("aliquot-scheduler")},
+                {"UPDATE", "", "Pod", yes, no, NULL, NULL, SERVICE_ACCOUNT("old-plugin")},
+                {"UPDATE", "", "Pod", yes, no, NULL, NULL, USER("someone", "")},
+                {"UPDATE", "", "Pod", yes, no, NULL, NULL, USER("root", "\"a\",\"system:masters\"")},
+                /* A new pod has lost its keys to the other task. */
+                {"CREATE", "", "Pod", yes, NULL, NULL, NULL, USER("eve", "")},
+                {"UPDATE", "apps", "Deployment", DEPLOYMENT(ANNOTATED(ASSIGNED("true"), PLAIN)),
+                 DEPLOYMENT(ANNOTATED("", PLAIN)), NULL, NULL, USER("eve", "")},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++)
+                assert_judged(&cases[i]);
+}
+
+static void long_keys_are_cut(void) {
+        char value[400], object[1024], why[512];
+
+        memset(value, 'x', sizeof value - 1);
+        value[sizeof value - 1] = '\0';
+        (void) snprintf(object, sizeof object,
+                        "{\"metadata\":{\"namespace\":\"default\",\"name\":\"p\",\"annotations\":{" ASSIGNED(
+                                "%s") "}}}",
+                        value);
+        (void) snprintf(why, sizeof why, MUST_NOT("", "%.64s", "eve"), value);
+        assert_judged(&(Case){"UPDATE", "", "Pod", object, ANNOTATED("", PLAIN), why, NULL, USER("eve", "")});
+}
+
+/* ---- NVIDIA_VISIBLE_DEVICES ---- */
+
+#define VISIBLE(value)  "\"env\":[{\"name\":\"NVIDIA_VISIBLE_DEVICES\",\"value\":\"" value "\"}]"
+#define ENV_MAIN(value) "{\"name\":\"main\"," VISIBLE(value) "," LIMITS(MEM("2")) "}"
+#define NOT_VISIBLE(path, list, name, value)                                                                 \
+        path "spec." list ".env: container \"" name "\": NVIDIA_VISIBLE_DEVICES is \"" value                 \
+             "\", must not be set in a pod with a share of a GPU: the node agent sets it"
+
+static void visible_devices_are_the_agents(void) {
+        static const Case cases[] = {
+                {"CREATE", "", "Pod", POD("", ENV_MAIN("all")), NULL,
+                 NOT_VISIBLE("", "containers[0]", "main", "all"), .runtime_devices = true},
+                {"CREATE", "", "Pod", POD("", ENV_MAIN("all")), NULL, NULL, .runtime_devices = false},
+                {"CREATE", "", "Pod", POD("", ENV_MAIN("")), NULL,
+                 NOT_VISIBLE("", "containers[0]", "main", ""), .runtime_devices = true},
+                {"CREATE", "", "Pod",
+                 POD_WITH("\"initContainers\":[{\"name\":\"i\"," VISIBLE("0") "}],", MAIN(MEM("2"))), NULL,
+                 NOT_VISIBLE("", "initContainers[0]", "i", "0"), .runtime_devices = true},
+                {"CREATE", "apps", "Deployment", DEPLOYMENT(POD("", ENV_MAIN("all"))), NULL,
+                 NOT_VISIBLE("spec.template.", "containers[0]", "main", "all"), .runtime_devices = true},
+                {"UPDATE", "apps", "Deployment", DEPLOYMENT(POD("", ENV_MAIN("all"))),
+                 DEPLOYMENT(POD("", MAIN(MEM("2")))),
+                 NOT_VISIBLE("spec.template.", "containers[0]", "main", "all"), .runtime_devices = true},
+                {"UPDATE", "apps", "Deployment", DEPLOYMENT_2(POD("", ENV_MAIN("all"))),
+                 DEPLOYMENT(POD("", ENV_MAIN("all"))), NULL, .runtime_devices = true},
+                {"CREATE", "", "Pod", POD("", "{\"name\":\"main\"," VISIBLE("all") "}"), NULL, NULL,
+                 .runtime_devices = true},
+                {"CREATE", "", "Pod", POD("", MAIN(MEM("2"))), NULL, NULL, .runtime_devices = true},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++)
+                assert_judged(&cases[i]);
+}
+
+/* ---- mounts over the gate ---- */
+
+#define VOLUMES(path)                                                                                        \
+        "\"volumeMounts\":[{\"name\":\"v\",\"mountPath\":\"/data\"},{\"name\":\"v\",\"mountPath\":\"" path   \
+        "\"}]"
+#define BLOCK(path)                "\"volumeDevices\":[{\"name\":\"v\",\"devicePath\":\"" path "\"}]"
+#define LAST_WORDS(path)           "\"terminationMessagePath\":\"" path "\""
+#define WITH(more)                 "{\"name\":\"main\"," more "," LIMITS(MEM("2")) "}"
+#define COVERED(field, name, path) field ": container \"" name "\": \"" path "\" " GATE_COVER_RULE
+#define SECOND                     "spec.containers[0].volumeMounts[1].mountPath"
+
+static void nothing_is_mounted_over_the_gate(void) {
+        static const Case cases[] = {
+                {"CREATE", "", "Pod", POD("", WITH(VOLUMES("/etc/ld.so.preload"))), NULL,
+                 COVERED(SECOND, "main", "/etc/ld.so.preload")},
+                {"CREATE", "", "Pod", POD("", WITH(VOLUMES("/x/..//.aliquot/slice/0/limits"))), NULL,
+                 COVERED(SECOND, "main", "/x/..//.aliquot/slice/0/limits")},
+                {"CREATE", "", "Pod", POD("", WITH(VOLUMES("/etc/"))), NULL,
+                 COVERED(SECOND, "main", "/etc/")},
+                {"CREATE", "", "Pod", POD("", WITH(VOLUMES("/"))), NULL, COVERED(SECOND, "main", "/")},
+                {"CREATE", "", "Pod", POD("", WITH(VOLUMES("/etc/config"))), NULL, NULL},
+                {"CREATE", "", "Pod", POD("", WITH(BLOCK("/.aliquot"))), NULL,
+                 COVERED("spec.containers[0].volumeDevices[0].devicePath", "main", "/.aliquot")},
+                {"CREATE", "", "Pod", POD("", WITH(LAST_WORDS("/etc/ld.so.preload"))), NULL,
+                 COVERED("spec.containers[0].terminationMessagePath", "main", "/etc/ld.so.preload")},
+                {"CREATE", "", "Pod",
+                 POD_WITH("\"initContainers\":[{\"name\":\"i\"," VOLUMES("/etc") "," LIMITS(MEM("2")) "}],",
+                          MAIN(MEM("2"))),
+                 NULL, COVERED("spec.initContainers[0].volumeMounts[1].mountPath", "i", "/etc")},
+                {"CREATE", "", "Pod",
+                 POD_WITH("\"initContainers\":[{\"name\":\"i\",\"restartPolicy\":\"Always\"," VOLUMES(
+                                  "/etc") "," LIMITS(MEM("2")) "}],",
+                          MAIN(MEM("2"))),
+                 NULL, COVERED("spec.initContainers[0].volumeMounts[1].mountPath", "i", "/etc")},
+                /* a container that has no slice has no gate */
+                {"CREATE", "", "Pod",
+                 POD_WITH("\"initContainers\":[{\"name\":\"i\"," VOLUMES("/etc") "}],", MAIN(MEM("2"))), NULL,
+                 NULL},
+                {"CREATE", "apps", "Deployment", DEPLOYMENT(POD("", WITH(VOLUMES("/etc")))), NULL,
+                 "spec.template." COVERED(SECOND, "main", "/etc")},
+                {"UPDATE", "apps", "Deployment", DEPLOYMENT(POD("", WITH(VOLUMES("/etc")))),
+                 DEPLOYMENT(POD("", WITH(VOLUMES("/data")))),
+                 "spec.template." COVERED(SECOND, "main", "/etc")},
+                {"UPDATE", "apps", "Deployment", DEPLOYMENT_2(POD("", WITH(VOLUMES("/etc")))),
+                 DEPLOYMENT(POD("", WITH(VOLUMES("/etc")))), NULL},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++)
+                assert_judged(&cases[i]);
+}
+
+static void refuses_what_is_no_review(void) {
+#define HEAD "{\"kind\":\"AdmissionReview\",\"apiVersion\":\"admission.k8s.io/v1\""
+        static const struct {
+                const char *body, *why;
+        } cases[] = {
+                {"", "the review cannot be read"},
+                {"{", "the review cannot be read"},
+                {"null", "must be an AdmissionReview of admission.k8s.io/v1"},
+                {"[]", "not an object"},
+                {"{}", "must be an AdmissionReview of admission.k8s.io/v1"},
+                {"{\"kind\":\"AdmissionReview\",\"apiVersion\":\"admission.k8s.io/v1beta1\"}",
+                 "the body is a \"AdmissionReview\" of \"admission.k8s.io/v1beta1\""},
+                {HEAD "}", "the review has no request"},
+                {HEAD ",\"request\":null}", "the review has no request"},
+                {HEAD ",\"request\":{}}", "request.uid has 0 characters"},
+                {HEAD ",\"request\":{\"uid\":7}}", "request.uid: not a string"},
+                {HEAD ",\"request\":{\"uid\":\"u\"}} x", "the review cannot be read"},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_buf_ Buf out = BUF_NULL;
+                ReviewVerdict verdict = REVIEW_VERDICTS_;
+                Fault fault = FAULT_NULL;
+
+                ASSERT_INT(review_answer(REVIEW_VALIDATE, &no_rules, str_from(cases[i].body), &out, &verdict,
+                                         &fault),
+                           REVIEW_E_MALFORMED);
+                ASSERT_CONTAINS(fault.text, cases[i].why);
+                ASSERT_INT(out.len, 0);
+                ASSERT_INT(verdict, REVIEW_VERDICTS_);
+        }
+}
+
+static void uid_at_the_limit(void) {
+        for (unsigned n = 256; n <= 257; n++) {
+                _cleanup_buf_ Buf body = BUF_NULL, out = BUF_NULL;
+                ReviewVerdict verdict;
+
+                buf_appendf(&body, HEAD ",\"request\":{\"uid\":\"%0*d\"}}", (int) n, 0);
+                ASSERT_INT(review_answer(REVIEW_MUTATE, &no_rules, buf_str(&body), &out, &verdict, NULL),
+                           n == 256 ? 0 : REVIEW_E_MALFORMED);
+        }
+}
+
+/* A message is for people: a value of a megabyte is cut. */
+static void long_values_are_cut(void) {
+        _cleanup_buf_ Buf object = BUF_NULL;
+        ReviewVerdict verdict;
+
+        buf_append_str(&object, STR("{\"spec\":{\"containers\":[{\"name\":\"m\",\"resources\":{\"limits\":{"
+                                    "\"aliyun.com/gpu-mem\":\""));
+        for (unsigned i = 0; i < 1 << 20; i++)
+                buf_append_char(&object, 'x');
+        buf_append_str(&object, STR("\"}}}]}}"));
+        {
+                _cleanup_free_ char *answer =
+                        ask(REVIEW_VALIDATE, &(Case){"CREATE", "", "Pod", object.data}, &verdict);
+
+                ASSERT_INT(verdict, REVIEW_REFUSED);
+                ASSERT_TRUE(strlen(answer) < 4096);
+        }
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(refuses_what_can_never_run), TEST(lets_mirror_pods_of_kubelets_in),
+                         TEST(judges_templates), TEST(other_kinds_pass),
+                         TEST(an_update_is_judged_by_what_it_changes), TEST(subresources_pass),
+                         TEST(refuses_what_it_cannot_read_if_it_is_ours), TEST(gives_the_scheduler),
+                         TEST(removes_system_keys_from_new_pods), TEST(removes_each_system_key),
+                         TEST(a_subresource_is_not_patched), TEST(only_system_accounts_change_system_keys),
+                         TEST(long_keys_are_cut), TEST(visible_devices_are_the_agents),
+                         TEST(nothing_is_mounted_over_the_gate), TEST(refuses_what_is_no_review),
+                         TEST(uid_at_the_limit), TEST(long_values_are_cut));
+}

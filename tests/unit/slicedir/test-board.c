@@ -1,0 +1,821 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "slicedir/board.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "mounts.h"
+#include "slice/inside.h"
+#include "slice/pin.h"
+#include "slice/slice.h"
+#include "test.h"
+
+static char home[64], path[128];
+
+static void begin(void) {
+        (void) snprintf(home, sizeof home, "/tmp/aliquot-board-XXXXXX");
+        ASSERT_TRUE(mkdtemp(home) != NULL);
+        (void) snprintf(path, sizeof path, "%s/a/slices", home);
+}
+
+static Board open_board(void) {
+        Fault fault = FAULT_NULL;
+        Board b;
+
+        ASSERT_OK(board_open(&b, path, true, &fault));
+        return b;
+}
+
+static int put(Board *b, const char *id, const char *owner) {
+        SliceSpec specs[2] = {
+                {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = id},
+                {.limit = 2 << 20, .card_bytes = 1 << 24, .uuid = "GPU-b", .card = 1, .container = id}};
+        Fault fault = FAULT_NULL;
+        int fd = -1;
+
+        ASSERT_OK(board_lock(b, &fault));
+        ASSERT_OK(board_put(b, id, owner, specs, 2, &fd, &fault));
+        board_unlock(b);
+        return fd;
+}
+
+static int seen(void *userdata, const BoardSlice *slice) {
+        unsigned *n = userdata;
+
+        ASSERT_INT(slice->n_cards, 2);
+        ASSERT_INT(slice->cards[1].limits.limit, 2 << 20);
+        ++*n;
+        return 0;
+}
+
+static unsigned count(Board *b, bool locked) {
+        Fault fault = FAULT_NULL;
+        unsigned n = 0;
+
+        if (locked)
+                ASSERT_OK(board_lock(b, &fault));
+        ASSERT_OK(board_each(b, seen, &n));
+        board_unlock(b);
+        return n;
+}
+
+static bool is_there(const char *id) {
+        char text[256];
+
+        (void) snprintf(text, sizeof text, "%s/%s", path, id);
+        return access(text, F_OK) == 0;
+}
+
+static void slices_live_as_long_as_their_owner(void) {
+        Board b;
+        int one, two;
+
+        begin();
+        b = open_board();
+        one = put(&b, "one", "run 1 x");
+        two = put(&b, "two", "run 2 y");
+        ASSERT_INT(count(&b, false), 2);
+        ASSERT_OK(close(one));
+        ASSERT_INT(count(&b, false), 1);
+        ASSERT_TRUE(is_there("one")); /* nobody throws away without the lock */
+        ASSERT_INT(count(&b, true), 1);
+        ASSERT_TRUE(!is_there("one") && is_there("two"));
+        board_drop(&b, "two");
+        ASSERT_TRUE(!is_there("two"));
+        ASSERT_OK(close(two));
+        board_done(&b);
+}
+
+/* The command may outlive whoever started it. */
+static void or_as_any_process_that_has_them(void) {
+        char directory[256];
+        int status, owner, tell[2];
+        pid_t pid;
+        char byte;
+        Board b;
+
+        begin();
+        b = open_board();
+        owner = put(&b, "one", "run 1 x");
+        (void) snprintf(directory, sizeof directory, "%s/one/0", path);
+        ASSERT_OK(pipe(tell));
+        pid = fork();
+        if (pid == 0) {
+                static SliceUser slice;
+
+                (void) close(owner);
+                if (slice_open(directory, &slice) != 0 || slice_reserve(&slice, 4096) != 0)
+                        _exit(1);
+                if (write(tell[1], "x", 1) != 1)
+                        _exit(1);
+                pause();
+                _exit(0);
+        }
+        ASSERT_INT(read(tell[0], &byte, 1), 1);
+        ASSERT_OK(close(owner));
+        ASSERT_INT(count(&b, true), 1);
+        ASSERT_OK(kill(pid, SIGKILL));
+        ASSERT_INT(waitpid(pid, &status, 0), pid);
+        ASSERT_INT(count(&b, true), 0);
+        ASSERT_TRUE(!is_there("one"));
+        board_done(&b);
+}
+
+/* Somebody has a file of the driver from a process that has ended, and nothing else of it. */
+static void or_as_a_file_that_keeps_a_row(void) {
+        char directory[256], name[] = "/tmp/test-board-file-XXXXXX";
+        int file = mkostemp(name, O_CLOEXEC), owner;
+        uint64_t key = pin_new_key();
+        SliceUser slice;
+        Board b;
+
+        begin();
+        b = open_board();
+        owner = put(&b, "one", "run 1 x");
+        (void) snprintf(directory, sizeof directory, "%s/one/0", path);
+        ASSERT_OK(unlink(name));
+        ASSERT_OK(slice_open_with(directory, file, key, &slice));
+        pin_note(&slice.counters->rows[slice.row], pin_inode(file));
+        ASSERT_OK(pin_file(file, key));
+        ASSERT_OK(slice_reserve(&slice, 4096));
+        slice_close(&slice);
+        ASSERT_OK(close(owner));
+        ASSERT_INT(count(&b, true), 1);
+        ASSERT_OK(close(file));
+        ASSERT_INT(count(&b, true), 0);
+        board_done(&b);
+}
+
+static void the_agents_stand_until_it_takes_them_away(void) {
+        Board b;
+
+        begin();
+        b = open_board();
+        ASSERT_OK(close(put(&b, "pod", "agent default/a/main")));
+        ASSERT_INT(count(&b, true), 1);
+        board_drop(&b, "pod");
+        ASSERT_INT(count(&b, true), 0);
+        board_done(&b);
+}
+
+static void has_text(const char *file, const char *expected) {
+        int fd = open(file, O_RDONLY | O_CLOEXEC);
+        char text[64] = "";
+        struct stat st;
+
+        ASSERT_OK(fstat(fd, &st));
+        ASSERT_INT(st.st_mode & 07777, 0644);
+        ASSERT_TRUE(read(fd, text, sizeof text - 1) > 0);
+        ASSERT_TEXT(text, expected);
+        ASSERT_OK(close(fd));
+}
+
+/* One for each layout of a container's mounts. They can be read by every user, whatever our umask is, and one that is missing is made. */
+static void the_agents_slices_have_preloads(void) {
+        SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
+        static const struct {
+                const char *name, *text;
+        } files[] = {{BOARD_PRELOAD, SLICE_GATE "\n"}, {BOARD_PRELOAD_RUN, SLICE_RUN_GATE "\n"}};
+        Fault fault = FAULT_NULL;
+        mode_t before = umask(0077);
+        char file[256];
+        Board b;
+
+        begin();
+        b = open_board();
+        ASSERT_INT(board_preload(&b, "pod", &fault), -ENOENT); /* no slice, and none is made */
+        ASSERT_OK(board_renew(&b, "pod", "agent d/a/main", &spec, 1, &fault));
+        for (unsigned i = 0; i < 4; i++) {
+                (void) snprintf(file, sizeof file, "%s/pod/%s", path, files[i % 2].name);
+                ASSERT_OK(board_preload(&b, "pod", &fault));
+                has_text(file, files[i % 2].text);
+                ASSERT_OK(unlink(file));
+        }
+        (void) umask(before);
+        board_drop(&b, "pod");
+        ASSERT_TRUE(!is_there("pod"));
+        board_done(&b);
+}
+
+static bool keep_pod(void *userdata, const char *id) {
+        return strcmp(id, "pod") == 0;
+}
+
+static void the_agent_says_its_slices_anew(void) {
+        SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
+        static SliceUser slice;
+        Fault fault = FAULT_NULL;
+        char directory[256];
+        Board b;
+        int run;
+
+        begin();
+        b = open_board();
+        ASSERT_OK(board_renew(&b, "pod", "agent d/a/main", &spec, 1, &fault));
+        ASSERT_OK(board_renew(&b, "gone", "agent d/b/main", &spec, 1, &fault));
+        run = put(&b, "one", "run 1 x");
+        (void) snprintf(directory, sizeof directory, "%s/pod/0", path);
+        ASSERT_OK(slice_open(directory, &slice));
+        ASSERT_OK(slice_reserve(&slice, 8192));
+        spec.limit = 2 << 20;
+        ASSERT_OK(board_renew(&b, "pod", "agent d/a/main", &spec, 1, &fault));
+        ASSERT_INT(slice_used(&slice), 8192);
+        ASSERT_OK(slice_reserve(&slice, 4096));
+        slice_close(&slice);
+        ASSERT_OK(slice_open(directory, &slice)); /* the container's next start sees what is said now */
+        ASSERT_INT(slice_limit(&slice), 2 << 20);
+        slice_close(&slice);
+        ASSERT_OK(board_sweep(&b, keep_pod, NULL));
+        ASSERT_TRUE(is_there("pod") && !is_there("gone") && is_there("one"));
+        ASSERT_OK(close(run));
+        board_drop(&b, "pod");
+        board_done(&b);
+}
+
+/* What a container can do with a file that it has mounted: 0 neither lease, 1 one of them, 2 both. */
+static int leases(const char *id, const char *name) {
+        int fd, n = 0;
+        char text[256];
+
+        (void) snprintf(text, sizeof text, "%s/%s/0/%s", path, id, name);
+        fd = open(text, O_RDONLY | O_CLOEXEC);
+        ASSERT_TRUE(fd >= 0);
+        for (int i = 0; i < 2; i++) {
+                bool had = fcntl(fd, F_SETLEASE, i == 0 ? F_RDLCK : F_WRLCK) == 0;
+
+                ASSERT_TRUE(had || errno == EAGAIN);
+                n += had;
+                (void) fcntl(fd, F_SETLEASE, F_UNLCK);
+        }
+        ASSERT_OK(close(fd));
+        return n;
+}
+
+static int leases_any(const char *id) {
+        return leases(id, "limits") + leases(id, "counters");
+}
+
+static void pages_are_kept_open(void) {
+        SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
+        Fault fault = FAULT_NULL;
+        char text[256];
+        Board b, other;
+        int run, old;
+
+        begin();
+        b = open_board();
+        other = open_board();
+        (void) snprintf(text, sizeof text, "%s/pod/0/limits", path);
+        ASSERT_OK(board_renew(&b, "pod", "agent d/a/main", &spec, 1, &fault));
+        ASSERT_INT(leases_any("pod"), 0);
+        old = open(text, O_RDONLY | O_CLOEXEC);
+        ASSERT_OK(
+                board_renew(&b, "pod", "agent d/a/main", &spec, 1, &fault)); /* the container's next start */
+        ASSERT_INT(leases_any("pod"), 0);
+        ASSERT_OK(fcntl(old, F_SETLEASE, F_WRLCK)); /* of the one before nobody has anything left */
+        ASSERT_OK(close(old));
+        run = put(&b, "run", "run 1 x");
+        ASSERT_INT(leases_any("run"), 0);
+        ASSERT_OK(close(run));
+        board_drop(&b, "run");
+
+        board_done(&b);
+        ASSERT_INT(leases_any("pod"), 4);               /* nobody is there */
+        ASSERT_OK(board_sweep(&other, keep_pod, NULL)); /* the next agent */
+        ASSERT_INT(leases_any("pod"), 0);
+        ASSERT_OK(board_sweep(&other, keep_pod, NULL));
+        ASSERT_INT(leases_any("pod"), 0);
+        old = open(text, O_RDONLY | O_CLOEXEC);
+        board_drop(&other, "pod");
+        ASSERT_OK(fcntl(old, F_SETLEASE, F_WRLCK));
+        ASSERT_OK(close(old));
+        board_done(&other);
+}
+
+/* Leased when an agent begins: it does not wait, has what it can have, and the rest when it looks again. */
+static void a_leased_page_is_kept_later(void) {
+        SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
+        Fault fault = FAULT_NULL;
+        char text[256];
+        Board b;
+        int fd;
+
+        begin();
+        b = open_board();
+        ASSERT_OK(board_renew(&b, "pod", "agent d/a/main", &spec, 1, &fault));
+        board_done(&b);
+        b = open_board();
+        (void) snprintf(text, sizeof text, "%s/pod/0/limits", path);
+        (void) signal(SIGIO, SIG_IGN);
+        fd = open(text, O_RDONLY | O_CLOEXEC);
+        ASSERT_OK(fcntl(fd, F_SETLEASE, F_RDLCK));
+        ASSERT_OK(board_sweep(&b, keep_pod, NULL));
+        ASSERT_OK(close(fd));
+        ASSERT_INT(leases("pod", "limits"), 2);
+        ASSERT_INT(leases("pod", "counters"), 0);
+        ASSERT_OK(board_sweep(&b, keep_pod, NULL));
+        ASSERT_INT(leases_any("pod"), 0);
+        board_drop(&b, "pod");
+        board_done(&b);
+}
+
+/* /run is cleaned by others: who has a slice of the board that was there has it still. */
+static void a_board_that_moves_keeps_its_pages(void) {
+        SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
+        Fault fault = FAULT_NULL;
+        char away[128];
+        Board b;
+
+        begin();
+        b = open_board();
+        ASSERT_OK(board_renew(&b, "pod", "agent d/a/main", &spec, 1, &fault));
+        (void) snprintf(away, sizeof away, "%s/away", home);
+        ASSERT_OK(rename(path, away));
+        ASSERT_OK(board_refresh(&b, &fault));
+        ASSERT_OK(board_renew(&b, "new", "agent d/b/main", &spec, 1, &fault));
+        ASSERT_INT(leases_any("new"), 0);
+        ASSERT_OK(board_sweep(&b, keep_pod, NULL));
+        ASSERT_TRUE(!is_there("new"));
+        (void) snprintf(path, sizeof path, "%s", away);
+        ASSERT_INT(leases_any("pod"), 0);
+        board_done(&b);
+        b = open_board();
+        ASSERT_INT(leases_any("pod"), 4);
+        board_drop(&b, "pod");
+        board_done(&b);
+}
+
+static bool is_told(int watch) {
+        char bytes[4096];
+        bool told = false;
+
+        while (read(watch, bytes, sizeof bytes) > 0)
+                told = true;
+        return told;
+}
+
+/* The arbiter watches the board's folder, and no others. */
+static void who_watches_is_told_of_new_pages(void) {
+        SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
+        Fault fault = FAULT_NULL;
+        int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+        Board b;
+
+        begin();
+        b = open_board();
+        ASSERT_OK(board_renew(&b, "pod", "agent d/a/main", &spec, 1, &fault));
+        ASSERT_TRUE(inotify_add_watch(watch, path, IN_CREATE | IN_DELETE | IN_MOVE | IN_ATTRIB) >= 0);
+        ASSERT_TRUE(!is_told(watch));
+        ASSERT_OK(board_renew(&b, "pod", "agent d/a/main", &spec, 1, &fault));
+        ASSERT_TRUE(is_told(watch));
+        ASSERT_OK(close(watch));
+        board_drop(&b, "pod");
+        board_done(&b);
+}
+
+static void what_cannot_be_read_is_passed_over(void) {
+        Fault fault = FAULT_NULL;
+        char text[256];
+        Board b;
+        int fd;
+
+        begin();
+        b = open_board();
+        fd = put(&b, "one", "run 1 x");
+        (void) snprintf(text, sizeof text, "%s/file", path);
+        ASSERT_OK(close(open(text, O_WRONLY | O_CREAT, 0600)));
+        (void) snprintf(text, sizeof text, "%s/link", path);
+        ASSERT_OK(symlink("/etc", text));
+        ASSERT_INT(count(&b, true), 1);
+        ASSERT_OK(close(fd));
+        (void) snprintf(text, sizeof text, "%s/a", home);
+        ASSERT_OK(chmod(text, 0777));
+        board_done(&b);
+        ASSERT_OK(board_open(&b, path, true, &fault));
+        ASSERT_OK(chmod(path, 0777));
+        ASSERT_INT(board_open(&b, path, true, &fault), -EACCES);
+        ASSERT_CONTAINS(fault.text, path);
+}
+
+static void names_are_not_taken_twice(void) {
+        SliceSpec spec = {.limit = 4096, .card_bytes = 4096, .uuid = "GPU-a", .container = "x"};
+        Fault fault = FAULT_NULL;
+        int one, two = -1;
+        Board b;
+
+        begin();
+        b = open_board();
+        one = put(&b, "one", "run 1 x");
+        ASSERT_INT(board_put(&b, "one", "run 1 x", &spec, 1, &two, &fault), -EEXIST);
+        ASSERT_CONTAINS(fault.text, "one");
+        spec.uuid = "GPU-0123456789012345678901234567890123456789012345678901234567890123456789";
+        ASSERT_TRUE(board_put(&b, "two", "run 1 x", &spec, 1, &two, &fault) < 0);
+        ASSERT_TRUE(!is_there("two"));
+        ASSERT_OK(close(one));
+        board_done(&b);
+}
+
+static void the_dead_one_is_dropped(void) {
+        Fault fault = FAULT_NULL;
+        Board b;
+        int one, copy;
+
+        begin();
+        b = open_board();
+        one = put(&b, "one", "run 1 x");
+        ASSERT_OK(board_lock(&b, &fault));
+        copy = dup(one);
+        ASSERT_TRUE(copy >= 0);
+        ASSERT_OK(close(one));
+        board_drop_dead(&b, "one");
+        ASSERT_TRUE(is_there("one"));
+        ASSERT_OK(close(copy));
+        board_drop_dead(&b, "one");
+        ASSERT_TRUE(!is_there("one"));
+        board_drop_dead(&b, "none");
+        board_done(&b);
+}
+
+/* What others could have made in /tmp before us. */
+static void a_default_is_below_a_directory_of_our_own(void) {
+        char parent[128], other[160];
+        Fault fault = FAULT_NULL;
+        Board b;
+
+        if (geteuid() == 0)
+                return; /* root's is in /run, where nobody else writes */
+        begin();
+        ASSERT_OK(setenv("XDG_RUNTIME_DIR", home, 1));
+        ASSERT_OK(board_open(&b, NULL, true, &fault));
+        board_done(&b);
+        (void) snprintf(parent, sizeof parent, "%s/aliquot", home);
+        ASSERT_OK(chmod(parent, 0777));
+        ASSERT_INT(board_open(&b, NULL, true, &fault), -EACCES);
+        ASSERT_OK(chmod(parent, 0755));
+        (void) snprintf(other, sizeof other, "%s/other", home);
+        ASSERT_OK(rename(parent, other));
+        ASSERT_OK(symlink(other, parent));
+        ASSERT_INT(board_open(&b, NULL, true, &fault), -EACCES);
+        ASSERT_CONTAINS(fault.text, "symbolic link");
+}
+
+/* ---- what a container can do to its counters ---- */
+
+static char cut[256];
+
+static void on_cut(void *userdata, const BoardGrown *grown) {
+        size_t n = strlen(cut);
+
+        ASSERT_TRUE(grown->bytes > sizeof(SliceCounters));
+        (void) snprintf(cut + n, sizeof cut - n, "%s/%u of %s;", grown->id, grown->number, grown->owner);
+}
+
+static int open_counters(const char *id, unsigned number) {
+        char text[256];
+        int fd;
+
+        (void) snprintf(text, sizeof text, "%s/%s/%u/counters", path, id, number);
+        fd = open(text, O_RDWR | O_CLOEXEC);
+        ASSERT_TRUE(fd >= 0);
+        return fd;
+}
+
+static struct stat stat_of(int fd) {
+        struct stat st;
+
+        ASSERT_OK(fstat(fd, &st));
+        return st;
+}
+
+static void counters_that_grew_are_cut_back(void) {
+        char text[1024] = "";
+        int one, fd, before;
+        Board b;
+
+        begin();
+        b = open_board();
+        one = put(&b, "one", "run 1 x");
+        fd = open_counters("one", 1);
+        before = open_counters("one", 0);
+        ASSERT_OK(board_trim(&b, on_cut, NULL));
+        ASSERT_TEXT(cut, "");
+        ASSERT_TRUE(pwrite(fd, "x", 1, 3 << 20) == 1);
+        ASSERT_OK(board_trim(&b, on_cut, NULL));
+        ASSERT_TEXT(cut, "one/1 of run 1 x;");
+        ASSERT_INT(stat_of(fd).st_size, sizeof(SliceCounters));
+        ASSERT_TRUE(pread(fd, text, sizeof text, 0) == (ssize_t) sizeof text);
+        ASSERT_TRUE(memcmp(text, &(uint64_t){SLICE_COUNTERS_MAGIC}, 8) == 0); /* what is theirs stays */
+        cut[0] = '\0';
+        if (fallocate(fd, FALLOC_FL_KEEP_SIZE, 1 << 20, 1 << 20) == 0) { /* not of every file system */
+                ASSERT_TRUE(stat_of(fd).st_blocks * 512 >= 1 << 20);
+                ASSERT_OK(board_trim(&b, on_cut, NULL));
+                ASSERT_TEXT(cut, "one/1 of run 1 x;");
+                ASSERT_TRUE(stat_of(fd).st_blocks * 512 < 1 << 20);
+        }
+        cut[0] = '\0';
+        ASSERT_OK(ftruncate(before, 10)); /* a shorter one is no longer by that */
+        ASSERT_OK(board_trim(&b, on_cut, NULL));
+        ASSERT_INT(stat_of(before).st_size, 10);
+        ASSERT_TEXT(cut, "");
+        ASSERT_OK(close(fd));
+        ASSERT_OK(close(before));
+        ASSERT_OK(close(one));
+        board_done(&b);
+}
+
+/* In namespaces of its own, where a small file system can be mounted. Exit 77: not here. */
+static void fill(void) {
+        SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
+        Fault fault = FAULT_NULL;
+        int one, fd, other = -1;
+        char zeros[4096] = "";
+        Board b;
+
+        if (!mounts_enter() || mount("x", home, "tmpfs", 0, "size=256k") < 0)
+                _exit(77);
+        b = open_board();
+        one = put(&b, "one", "run 1 x");
+        ASSERT_OK(board_renew(&b, "old", BOARD_AGENT "d/p/c", &spec, 1, &fault));
+        fd = open_counters("one", 1);
+        ASSERT_TRUE(lseek(fd, 0, SEEK_END) > 0);
+        while (write(fd, zeros, sizeof zeros) > 0)
+                ;
+        ASSERT_INT(board_put(&b, "two", "run 2 y", &spec, 1, &other, &fault), -ENOSPC);
+        ASSERT_TRUE(strstr(fault.text, "is full") && strstr(fault.text, path));
+        ASSERT_INT(board_renew(&b, "new", BOARD_AGENT "d/p/c", &spec, 1, &fault), -ENOSPC);
+        ASSERT_TRUE(strstr(fault.text, "is full"));
+        ASSERT_INT(board_renew(&b, "old", BOARD_AGENT "d/p/c", &spec, 1, &fault), -ENOSPC);
+        ASSERT_TRUE(!is_there("two") && !is_there("new"));
+        ASSERT_TRUE(is_there("old/owner") && is_there("old/0/limits") && is_there("old/0/counters"));
+        ASSERT_OK(board_trim(&b, on_cut, NULL));
+        ASSERT_OK(board_renew(&b, "new", BOARD_AGENT "d/p/c", &spec, 1, &fault));
+        ASSERT_OK(board_renew(&b, "old", BOARD_AGENT "d/p/c", &spec, 1, &fault));
+        ASSERT_OK(close(one));
+        _exit(0);
+}
+
+static void in_namespaces(void (*body)(void)) {
+        int status = 0;
+        pid_t pid;
+
+        begin();
+        pid = fork();
+        if (pid == 0)
+                body();
+        ASSERT_TRUE(waitpid(pid, &status, 0) == pid);
+        (void) rmdir(home); /* what stood there was mounted, and is gone */
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+                (void) printf("no namespaces here: not tried\n");
+        else
+                ASSERT_INT(status, 0);
+}
+
+static void a_full_board_refuses(void) {
+        in_namespaces(fill);
+}
+
+/* ---- slices on file systems of their own ---- */
+
+static const SliceSpec small = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
+
+/* A host whose pid 1 sees what we see. */
+static Board open_apart(const char *options) {
+        static char proc[80];
+        char text[128];
+        Board b;
+
+        if (!mounts_enter() || mount("x", home, "tmpfs", 0, options) < 0)
+                _exit(77);
+        (void) snprintf(proc, sizeof proc, "%s/proc", home);
+        ASSERT_OK(mkdir(proc, 0755));
+        (void) snprintf(text, sizeof text, "%s/1", proc);
+        ASSERT_OK(mkdir(text, 0755));
+        (void) snprintf(text, sizeof text, "%s/1/root", proc);
+        ASSERT_OK(symlink("/", text));
+        b = open_board();
+        b.proc = proc;
+        return b;
+}
+
+static void renew(Board *b, const char *id) {
+        Fault fault = FAULT_NULL;
+        int r = board_renew(b, id, BOARD_AGENT "d/p/c", &small, 1, &fault);
+
+        if (r != 0)
+                (void) fprintf(stderr, "%s: %s\n", id, fault.text);
+        ASSERT_OK(r);
+}
+
+static bool stands_apart(const Board *b, const char *id) {
+        char text[256];
+        struct stat st;
+
+        (void) snprintf(text, sizeof text, "%s/%s", path, id);
+        ASSERT_OK(stat(text, &st));
+        return st.st_dev != stat_of(b->fd).st_dev;
+}
+
+static uint64_t room_of(int fd) {
+        struct statfs st;
+
+        ASSERT_OK(fstatfs(fd, &st));
+        return (uint64_t) st.f_blocks * (uint64_t) st.f_bsize;
+}
+
+static unsigned agents(Board *b) {
+        unsigned n = 0;
+
+        cut[0] = '\0';
+        ASSERT_OK(board_trim(b, on_cut, NULL));
+        for (const char *at = cut; (at = strstr(at, "of " BOARD_AGENT)) != NULL; at++)
+                n++;
+        return n;
+}
+
+static void apart(void) {
+        Board b = open_apart("size=1m");
+        char text[1024];
+        struct stat before;
+        int fd;
+
+        renew(&b, "one");
+        renew(&b, "two");
+        ASSERT_TRUE(stands_apart(&b, "one") && stands_apart(&b, "two"));
+        fd = open_counters("one", 0);
+        before = stat_of(fd);
+        ASSERT_TRUE(room_of(fd) >= 2 * sizeof(SliceCounters) && room_of(fd) < 1 << 20);
+        ASSERT_TRUE(pwrite(fd, "x", 1, 3 << 20) == 1);
+        ASSERT_INT(agents(&b), 1); /* told of, and cut back, as before */
+        renew(&b, "one");          /* an agent that starts again, a container that does */
+        ASSERT_INT(stat_of(fd).st_ino, before.st_ino);
+        board_done(&b);
+        b = open_board();
+        ASSERT_OK(board_sweep(&b, keep_pod, NULL)); /* of an agent that cannot mount */
+        ASSERT_TRUE(!is_there("one") && !is_there("two"));
+        ASSERT_TRUE(pread(fd, text, sizeof text, 0) == (ssize_t) sizeof text); /* who has it keeps it */
+        renew(&b, "one");
+        ASSERT_TRUE(!stands_apart(&b, "one"));
+        _exit(0);
+}
+
+static void slices_apart(void) {
+        in_namespaces(apart);
+}
+
+static void older_and_half_made(void) {
+        Board b = open_apart("size=1m");
+        const char *proc = b.proc;
+        Fault fault = FAULT_NULL;
+        char text[256];
+        int run;
+
+        b.proc = NULL;
+        renew(&b, "old");
+        b.proc = proc;
+        renew(&b, "old"); /* a container has its files mounted */
+        ASSERT_TRUE(!stands_apart(&b, "old"));
+        (void) snprintf(text, sizeof text, "%s/half", path);
+        ASSERT_OK(mkdir(text, 0755)); /* killed before it mounted */
+        renew(&b, "half");
+        ASSERT_TRUE(stands_apart(&b, "half"));
+        (void) snprintf(text, sizeof text, "%s/half/owner", path);
+        ASSERT_OK(unlink(text)); /* killed after that */
+        ASSERT_OK(board_lock(&b, &fault));
+        board_drop_dead(&b, "half"); /* `aliquot run` in between */
+        board_unlock(&b);
+        ASSERT_TRUE(stands_apart(&b, "half"));
+        renew(&b, "half");
+        ASSERT_OK(unlink(text));
+        run = put(&b, "run", "run 1 x");
+        ASSERT_TRUE(!stands_apart(&b, "run"));
+        ASSERT_OK(board_sweep(&b, keep_pod, NULL));
+        ASSERT_TRUE(!is_there("old") && !is_there("half") && is_there("run"));
+        ASSERT_OK(close(run));
+        _exit(0);
+}
+
+static void older_ones_stay_and_half_made_ones_go(void) {
+        in_namespaces(older_and_half_made);
+}
+
+static void unseen(void) {
+        Board b = open_apart("size=1m");
+        Fault fault = FAULT_NULL;
+
+        b.proc = "/dev/null";
+        ASSERT_INT(board_renew(&b, "one", BOARD_AGENT "d/p/c", &small, 1, &fault), -ENXIO);
+        ASSERT_CONTAINS(fault.text, "the host (pid 1) would not see");
+        ASSERT_TRUE(!is_there("one"));
+        _exit(0);
+}
+
+static void what_the_host_would_not_see_is_not_made(void) {
+        in_namespaces(unseen);
+}
+
+/* One who does nothing else: all room, and all names, that the file system of his counters has. */
+typedef struct Glutton {
+        int fd;
+        atomic_ulong full; /* how often there was no more */
+} Glutton;
+
+static void *devour(void *userdata) {
+        static const char zeros[4096];
+        Glutton *g = userdata;
+        char name[32];
+
+        for (unsigned long i = 0;; i++) {
+                (void) snprintf(name, sizeof name, "user.%lu", i);
+                (void) fsetxattr(g->fd, name, zeros, 200,
+                                 0); /* they take of the inodes, where there are any */
+                if (lseek(g->fd, 0, SEEK_END) < 0 || write(g->fd, zeros, sizeof zeros) <= 0)
+                        atomic_fetch_add(&g->full, 1);
+        }
+        return NULL;
+}
+
+static void full_again(Glutton *g) {
+        unsigned long before = atomic_load(&g->full);
+
+        while (atomic_load(&g->full) == before)
+                (void) usleep(100);
+}
+
+/* The board has room for three slices that share it, and inodes for the folders of fifty. */
+static void flooded(void) {
+        Board b = open_apart("size=128k,nr_inodes=80");
+        Glutton g = {.full = 0};
+        pthread_t thread;
+        char id[16];
+
+        renew(&b, "glutton");
+        g.fd = open_counters("glutton", 0);
+        ASSERT_OK(pthread_create(&thread, NULL, devour, &g));
+        for (unsigned i = 0; i < 50; i++) {
+                full_again(&g);
+                (void) snprintf(id, sizeof id, "pod-%u", i);
+                renew(&b, id);
+                ASSERT_TRUE(is_there(id));
+                (void) agents(&b); /* the agent's look, which it need not win */
+        }
+        for (unsigned i = 0; i < 50; i++) { /* and again: containers that start anew */
+                full_again(&g);
+                (void) snprintf(id, sizeof id, "pod-%u", i);
+                renew(&b, id);
+        }
+        _exit(0);
+}
+
+static void whoever_fills_his_own_hinders_nobody(void) {
+        in_namespaces(flooded);
+}
+
+/* On the room beside the files, too small to be told of. */
+static void filled_and_started_again(void) {
+        Board b = open_apart("size=1m");
+        char zeros[4096] = "";
+        int fd;
+
+        renew(&b, "one");
+        fd = open_counters("one", 0);
+        while (fallocate(fd, FALLOC_FL_KEEP_SIZE, stat_of(fd).st_blocks * 512, sizeof zeros) == 0)
+                ;
+        ASSERT_INT(errno, ENOSPC);
+        ASSERT_INT(agents(&b), 0);
+        renew(&b, "one");
+        ASSERT_OK(ftruncate(fd, 10)); /* damaged: made anew */
+        renew(&b, "one");
+        ASSERT_OK(close(fd));
+        fd = open_counters("one", 0);
+        ASSERT_INT(stat_of(fd).st_size, sizeof(SliceCounters));
+        _exit(0);
+}
+
+static void whoever_has_filled_his_own_starts_again(void) {
+        in_namespaces(filled_and_started_again);
+}
+
+int main(void) {
+        return TEST_MAIN(
+                TEST(slices_live_as_long_as_their_owner), TEST(or_as_any_process_that_has_them),
+                TEST(or_as_a_file_that_keeps_a_row), TEST(the_agents_stand_until_it_takes_them_away),
+                TEST(the_agent_says_its_slices_anew), TEST(the_agents_slices_have_preloads),
+                TEST(pages_are_kept_open), TEST(a_leased_page_is_kept_later),
+                TEST(a_board_that_moves_keeps_its_pages), TEST(who_watches_is_told_of_new_pages),
+                TEST(what_cannot_be_read_is_passed_over), TEST(names_are_not_taken_twice),
+                TEST(the_dead_one_is_dropped), TEST(a_default_is_below_a_directory_of_our_own),
+                TEST(counters_that_grew_are_cut_back), TEST(a_full_board_refuses), TEST(slices_apart),
+                TEST(older_ones_stay_and_half_made_ones_go), TEST(what_the_host_would_not_see_is_not_made),
+                TEST(whoever_fills_his_own_hinders_nobody), TEST(whoever_has_filled_his_own_starts_again));
+}

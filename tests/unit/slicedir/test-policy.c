@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Policies of compute said to running slices: which pages, and whose weight counts on which card. */
+
+#include "slicedir/policy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "test.h"
+
+static Board board;
+static Fault fault;
+static char path[128];
+
+static void begin(void) {
+        (void) snprintf(path, sizeof path, "/tmp/aliquot-policy-XXXXXX");
+        ASSERT_TRUE(mkdtemp(path) != NULL);
+        ASSERT_OK(board_open(&board, path, true, &fault));
+}
+
+static void end(void) {
+        static const char *const ids[] = {"one", "two", "three", "open"};
+
+        for (size_t i = 0; i < ELEMENTSOF(ids); i++)
+                board_drop(&board, ids[i]);
+        board_done(&board);
+        ASSERT_OK(rmdir(path));
+}
+
+/* The agent's, with slices of two cards. */
+static void put(const char *id, const char *first, const char *second, uint32_t weight, bool high) {
+        SliceSpec specs[2] = {
+                {.uuid = first, .container = id, .policy = 6, .weight = weight, .high_priority = high},
+                {.uuid = second,
+                 .container = id,
+                 .policy = 6,
+                 .card = 1,
+                 .weight = weight,
+                 .high_priority = high}};
+
+        ASSERT_OK(board_renew(&board, id, BOARD_AGENT "default/a/main", specs, second ? 2 : 1, &fault));
+}
+
+typedef struct Want {
+        const char *id;
+        uint32_t number;
+        SliceLimits limits;
+} Want;
+
+static int take(void *userdata, const BoardSlice *slice) {
+        Want *want = userdata;
+
+        if (strcmp(slice->id, want->id) == 0 && want->number < slice->n_cards)
+                want->limits = slice->cards[want->number].limits;
+        return 0;
+}
+
+static SliceLimits page(const char *id, uint32_t number) {
+        Want want = {.id = id, .number = number};
+
+        ASSERT_OK(board_each(&board, take, &want));
+        return want.limits;
+}
+
+static void say(uint32_t policy, bool yields, const char *uuid) {
+        const SlicePolicy p = {.compute = {.policy = policy, .max_inst = 4, .prio_ratio = 50},
+                               .yields = yields};
+
+        ASSERT_OK(slice_policy_say(&board, &p, uuid, &fault));
+}
+
+static void all_pages_of_the_agent(void) {
+        SliceSpec spec = {.uuid = "GPU-a", .container = "x", .policy = 4};
+        int owner;
+
+        begin();
+        put("one", "GPU-a", "GPU-b", 1, false);
+        put("two", "GPU-b", NULL, 1, false);
+        ASSERT_OK(board_put(&board, "three", "run 1 x", &spec, 1, &owner, &fault));
+        say(1, true, NULL);
+        ASSERT_INT(page("one", 0).policy, 1);
+        ASSERT_INT(page("one", 1).policy, 1);
+        ASSERT_INT(page("two", 0).policy, 1);
+        ASSERT_INT(page("two", 0).max_inst, 4);
+        ASSERT_INT(page("two", 0).prio_ratio, 50);
+        ASSERT_INT(page("three", 0).policy, 4); /* of `aliquot run` */
+        say(5, true, "GPU-b");
+        ASSERT_INT(page("one", 0).policy, 1);
+        ASSERT_INT(page("one", 1).policy, 5);
+        ASSERT_INT(page("two", 0).policy, 5);
+        ASSERT_OK(close(owner));
+        end();
+}
+
+static void a_weight_is_for_its_cards(void) {
+        begin();
+        put("one", "GPU-a", "GPU-b", 1, false);
+        put("two", "GPU-b", NULL, 3, false);
+        put("three", "GPU-c", NULL, 1, true);
+        say(6, true, NULL);
+        ASSERT_INT(page("one", 0).policy, 6);
+        ASSERT_INT(page("one", 1).policy, SLICE_POLICY_WEIGHTED);
+        ASSERT_INT(page("two", 0).policy, SLICE_POLICY_WEIGHTED);
+        ASSERT_INT(page("three", 0).policy, SLICE_POLICY_WEIGHTED);
+        board_drop(&board, "two");
+        say(6, true, NULL); /* and over with it */
+        ASSERT_INT(page("one", 1).policy, 6);
+        put("two", "GPU-b", NULL, 3, false);
+        say(6, false, NULL); /* where the node insists */
+        ASSERT_INT(page("one", 1).policy, 6);
+        ASSERT_INT(page("two", 0).policy, 6);
+        end();
+}
+
+static void who_is_not_held_has_no_say(void) {
+        SliceSpec open = {.uuid = "GPU-a", .container = "x", .weight = 9, .flags = SLICE_FLAG_OPEN};
+
+        begin();
+        put("one", "GPU-a", NULL, 1, false);
+        ASSERT_OK(board_renew(&board, "open", BOARD_AGENT "x", &open, 1, &fault));
+        say(6, true, NULL);
+        ASSERT_INT(page("one", 0).policy, 6);
+        end();
+}
+
+static void the_rest_goes_on_beside_a_bad_page(void) {
+        const SlicePolicy p = {.compute = {.policy = 2}};
+        char page_path[BOARD_PATH + 32];
+
+        begin();
+        put("one", "GPU-a", "GPU-b", 1, false);
+        (void) snprintf(page_path, sizeof page_path, "%s/one/0/limits", board.path);
+        ASSERT_OK(truncate(page_path, 100));
+        ASSERT_OK(slice_policy_say(&board, &p, NULL, &fault)); /* no page, so nobody's */
+        ASSERT_INT(page("one", 0).policy, 2);                  /* the second is the first that is read */
+        end();
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(all_pages_of_the_agent), TEST(a_weight_is_for_its_cards),
+                         TEST(who_is_not_held_has_no_say), TEST(the_rest_goes_on_beside_a_bad_page));
+}
