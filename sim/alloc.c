@@ -4,8 +4,9 @@
 #include "gpu/rm/heap.h"
 #include "sim/call.h"
 
-/* The three doors at which a program gets objects, and with them memory. What the driver reads of a class's own parameters is
- * read here, before anything is looked up, as serverAllocApiCopyIn() does; their size is the class's, whatever the caller says. */
+/* The three doors at which a program gets objects, and with them memory. What the driver reads of a
+ * class's own parameters is read here, before anything is looked up, as serverAllocApiCopyIn()
+ * does; their size is the class's, whatever the caller says. */
 
 enum {
         CLASS_EVENT = 0x5,
@@ -87,8 +88,8 @@ static uint32_t new_plain(SimCall *k, uint32_t client, const SimWish *w, uint32_
         return status;
 }
 
-/* The object stays when its parameters cannot be copied out (serverAllocApiCopyOut()): it is the client's, who has the handle
- * if he chose it himself. */
+/* The object stays when its parameters cannot be copied out (serverAllocApiCopyOut()): it is the
+ * client's, who has the handle if he chose it himself. */
 static uint32_t alloc_local(SimCall *k, uint32_t client, SimWish *w, uint64_t at, uint32_t *ret_handle) {
         RmMemoryParams p;
         uint32_t status;
@@ -123,7 +124,8 @@ static uint32_t alloc_subdevice(SimCall *k, uint32_t client, SimWish *w, uint64_
         return new_plain(k, client, w, ret_handle);
 }
 
-/* A client's handle is what hRoot asks for. Its optional parameter is a handle that is not looked at. */
+/* A client's handle is what hRoot asks for. Its optional parameter is a handle that is not looked
+ * at. */
 static uint32_t alloc_root(SimCall *k, uint32_t wanted, uint32_t *ret_handle) {
         SimProcess who = {k->caller->pid(k->caller), k->caller->uid};
         SimClient *c;

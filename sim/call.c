@@ -6,7 +6,8 @@
 
 #include "gpu/rm/query.h"
 
-/* As osinit.c makes it of the PCI address (gpuGenerate32BitId()): bus 1 + index, domain and slot 0. */
+/* As osinit.c makes it of the PCI address (gpuGenerate32BitId()): bus 1 + index, domain and slot
+ * 0. */
 uint32_t sim_gpu_id(uint32_t card) {
         return (card + 1) << 8;
 }
@@ -19,7 +20,8 @@ uint32_t sim_call_client(SimCall *k, uint32_t handle, SimClient **ret) {
         return sim_client_get(k->file, handle, who, ret);
 }
 
-/* rs_server.c, serverFreeResourceTree(): what is not there is freed already (the driver is built with RS_COMPATABILITY_MODE). */
+/* rs_server.c, serverFreeResourceTree(): what is not there is freed already (the driver is built
+ * with RS_COMPATABILITY_MODE). */
 static int call_free(SimCall *k, void *params, size_t n) {
         RmFree *p = params;
         SimClient *c;
@@ -133,8 +135,8 @@ static bool is_here(const Kind *k, const SimFile *f) {
         return k->where == ON_BOTH || (k->where == ON_CTL) == (f->kind == SIM_FILE_CTL);
 }
 
-/* The driver copies the parameters in, works on the copy, and copies it out whatever became of the call. When that last step
- * fails the answer is EFAULT, and what was done stays done. */
+/* The driver copies the parameters in, works on the copy, and copies it out whatever became of the
+ * call. When that last step fails the answer is EFAULT, and what was done stays done. */
 static int run(SimCall *k, uint32_t nr, size_t size, uint64_t at) {
         const Kind *kind = kind_find(nr, size);
         _Alignas(8) uint8_t params[RM_XFER_MAX];

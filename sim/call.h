@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One system call, from its number and the address of its parameters to what is in them afterwards: nvidia_ioctl() of
- * kernel-open/nvidia/nv.c and RmIoctl() of escape.c for the control file and the cards, uvm_ioctl() of uvm.c for UVM. */
+/* One system call, from its number and the address of its parameters to what is in them afterwards:
+ * nvidia_ioctl() of kernel-open/nvidia/nv.c and RmIoctl() of escape.c for the control file and the
+ * cards, uvm_ioctl() of uvm.c for UVM. */
 
 #include "gpu/rm/rm.h"
 #include "sim/caller.h"
@@ -10,11 +11,12 @@
 
 #define SIM_VERSION "595.45.04" /* of the driver whose layouts and answers these are */
 
-/* What ioctl(2) returns: 0, also when the driver's own status in the parameters is an error, or a negative errno. */
+/* What ioctl(2) returns: 0, also when the driver's own status in the parameters is an error, or a
+ * negative errno. */
 int sim_call(SimFile *f, SimCaller *c, uint32_t request, uint64_t at);
 
-/* The descriptor that a call speaks of, beside the one it comes in on, when the answer depends on which open file that is; else -1.
- * The caller's memory may be different a moment later. */
+/* The descriptor that a call speaks of, beside the one it comes in on, when the answer depends on
+ * which open file that is; else -1. The caller's memory may be different a moment later. */
 int sim_call_descriptor(SimCaller *c, uint32_t request, uint64_t at);
 
 /* ---- its parts, for call.c only ---- */

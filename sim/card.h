@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The memory of one simulated card: what is free of it, to the byte, and where. A block is what one allocation got; it may be
- * in several pieces, so that an allocation succeeds exactly when enough is free. Blocks are counted by reference, because a
- * duplicated object is one more reference to the same memory. */
+/* The memory of one simulated card: what is free of it, to the byte, and where. A block is what one
+ * allocation got; it may be in several pieces, so that an allocation succeeds exactly when enough
+ * is free. Blocks are counted by reference, because a duplicated object is one more reference to
+ * the same memory. */
 
 #include "gpu/cards/cards.h"
 #include "sim/engine/shape.h"
@@ -46,6 +47,7 @@ SimBlock *sim_block_unref(SimBlock *b); /* NULL; the last one gives the memory b
 uint64_t sim_card_free(const SimCard *c);
 SimExtent sim_card_largest(const SimCard *c); /* {0} when nothing is free */
 
-/* What an allocation of this size takes, and attr with the page size in it that was chosen: the one place that says so. 0,
- * SIM_CARD_E_FULL when the size is beyond all cards, SIM_CARD_E_ATTRIBUTE for pages that these cards do not have. */
+/* What an allocation of this size takes, and attr with the page size in it that was chosen: the one
+ * place that says so. 0, SIM_CARD_E_FULL when the size is beyond all cards, SIM_CARD_E_ATTRIBUTE
+ * for pages that these cards do not have. */
 int sim_card_round(uint64_t bytes, uint32_t *attr, uint32_t attr2, uint64_t *ret_bytes);

@@ -5,8 +5,8 @@
 #include "gpu/rm/travel.h"
 #include "sim/call.h"
 
-/* The controls that tell of cards, memory and processes. Each takes parameters of one size and goes to an object of one class;
- * others are NOT_SUPPORTED. */
+/* The controls that tell of cards, memory and processes. Each takes parameters of one size and goes
+ * to an object of one class; others are NOT_SUPPORTED. */
 
 typedef struct Control {
         SimCall *call;
@@ -121,7 +121,8 @@ static uint32_t ctx_buffer_size(Control *k, void *params) {
 
 /* ---- memory ---- */
 
-/* kern_mem_sys_ctrl.c, in KiB. What is no size is 0; an index that nobody knows stays as it came. */
+/* kern_mem_sys_ctrl.c, in KiB. What is no size is 0; an index that nobody knows stays as it
+ * came. */
 static void fb_entry(const SimCard *c, RmFbEntry *e) {
         uint64_t bytes = 0;
 
@@ -363,7 +364,8 @@ static uint32_t execute(SimCall *k, const RmControl *p, size_t which) {
         return status;
 }
 
-/* _rmapiRmControl() in control.c. A command without category and index does nothing, and does it to anybody. */
+/* _rmapiRmControl() in control.c. A command without category and index does nothing, and does it to
+ * anybody. */
 int sim_call_control(SimCall *k, void *params, size_t n) {
         RmControl *p = params;
         size_t which = find(p->cmd);

@@ -4,8 +4,9 @@
 #include "gpu/rm/travel.h"
 #include "sim/export.h"
 
-/* What is exported is a duplicate in the hands of a client of the driver's own, below a device that it makes for each card
- * (rmobjexportimport.c). That client is there as long as anything is exported. */
+/* What is exported is a duplicate in the hands of a client of the driver's own, below a device that
+ * it makes for each card (rmobjexportimport.c). That client is there as long as anything is
+ * exported. */
 
 static uint32_t device_of(uint32_t card) {
         return 2 * card + 1;

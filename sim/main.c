@@ -138,8 +138,9 @@ static int print(const char *dir, int (*read)(const char *dir, Buf *ret)) {
         return EXIT_DONE;
 }
 
-/* Whoever started us goes on at this word, and opens the files at once. A server that nobody can be told of ends. Its number is its own:
- * it is our child, which nobody has waited for, or still our parent. */
+/* Whoever started us goes on at this word, and opens the files at once. A server that nobody can be
+ * told of ends. Its number is its own: it is our child, which nobody has waited for, or still our
+ * parent. */
 static _Noreturn void announce(const SimServer *server, pid_t serving, bool child, const char *dir) {
         int r = sim_server_look(server, dir);
 
@@ -164,7 +165,8 @@ static int leave_terminal(void) {
         return 0;
 }
 
-/* Two processes: one serves, and one says so when it sees it. In the background it is the child that serves. */
+/* Two processes: one serves, and one says so when it sees it. In the background it is the child
+ * that serves. */
 static int divide(const Options *o, const SimServer *server) {
         const pid_t self = getpid();
         pid_t pid;

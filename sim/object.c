@@ -18,7 +18,8 @@ SimObject *sim_object_find(const SimClient *c, uint32_t handle) {
         return o;
 }
 
-/* clientAssignResourceHandle(): what the client asks for, or the next one of the driver's own range. */
+/* clientAssignResourceHandle(): what the client asks for, or the next one of the driver's own
+ * range. */
 static uint32_t assign_handle(SimClient *c, uint32_t wanted, uint32_t *ret) {
         uint32_t handle;
 
@@ -215,8 +216,8 @@ static bool can_copy(const SimObject *o) {
                !rm_class_is_channel(o->class_);
 }
 
-/* memCopyConstruct(): below a device what was below a device, below a subdevice what was below one. It may be another card's,
- * for peer access; the memory stays where it is. */
+/* memCopyConstruct(): below a device what was below a device, below a subdevice what was below one.
+ * It may be another card's, for peer access; the memory stays where it is. */
 static uint32_t check_copy(const SimObject *source, const SimObject *parent) {
         if (source->class_ != RM_CLASS_MEMORY_LOCAL || parent->class_ == source->parent->class_)
                 return RM_OK;
@@ -340,8 +341,8 @@ uint32_t sim_client_new(SimFile *f, uint32_t wanted, SimProcess who, SimClient *
         return RM_OK;
 }
 
-/* rmclientValidate(): a client belongs to the open file that made it. Which control file a card's file was registered with is
- * not known here; that it is one of the same process is. */
+/* rmclientValidate(): a client belongs to the open file that made it. Which control file a card's
+ * file was registered with is not known here; that it is one of the same process is. */
 uint32_t sim_client_get(const SimFile *f, uint32_t handle, SimProcess who, SimClient **ret) {
         SimClient *c = sim_client_find(f->sim, handle);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What programs map of nvidiaN: the memory of sim/engine/shape.h, as the server keeps it. The kernel holds its pages; here is where
- * they come from when they are first touched and where they go when it writes them back, and here the server enters which channel
- * groups there are. Any thread. */
+/* What programs map of nvidiaN: the memory of sim/engine/shape.h, as the server keeps it. The
+ * kernel holds its pages; here is where they come from when they are first touched and where they
+ * go when it writes them back, and here the server enters which channel groups there are. Any
+ * thread. */
 
 #include "sim/engine/shape.h"
 

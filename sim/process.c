@@ -137,7 +137,8 @@ static uint32_t pid_seen(SimCaller *c, uint32_t pid) {
 
 /* ---- descriptors ---- */
 
-/* Asks for what the kernel knows already: a question to the file system would wait for this very thread. */
+/* Asks for what the kernel knows already: a question to the file system would wait for this very
+ * thread. */
 static bool is_ctl(SimCaller *c, int fd) {
         const SimProcessCaller *p = process(c);
         char path[PATH_SIZE];

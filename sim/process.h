@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A caller that is a process of this machine, stopped in its system call. Its memory is read and written by
- * process_vm_readv(2), which takes the same rights as ptrace(2); its other sides are in /proc. */
+/* A caller that is a process of this machine, stopped in its system call. Its memory is read and
+ * written by process_vm_readv(2), which takes the same rights as ptrace(2); its other sides are in
+ * /proc. */
 
 #include <sys/types.h>
 
@@ -19,8 +20,8 @@ typedef struct SimMount {
         bool proc;         /* /proc is that of this pid namespace */
 } SimMount;
 
-/* What holds for every caller of a mounted file system. Never asks the file system itself, which this process must answer. 0 or
- * negative errno. */
+/* What holds for every caller of a mounted file system. Never asks the file system itself, which
+ * this process must answer. 0 or negative errno. */
 int sim_mount_init(SimMount *m, const char *dir, uint64_t ctl);
 
 typedef struct SimProcessCaller {

@@ -37,7 +37,8 @@ typedef struct Opened {
         struct Opened *next, **link;
 } Opened;
 
-/* A call that cannot be answered before it is known which file a descriptor is. The caller waits in it, so its file stays open. */
+/* A call that cannot be answered before it is known which file a descriptor is. The caller waits in
+ * it, so its file stays open. */
 typedef struct Waiting {
         struct Waiting *next;
         uint64_t token;
@@ -103,7 +104,8 @@ static bool is_card(const Sim *s, fuse_ino_t ino) {
         return ino >= SIM_INODE_CARDS && ino - SIM_INODE_CARDS < s->n_cards;
 }
 
-/* A card's file is as long as what can be mapped of it, the others have size 0, whatever is written or set. */
+/* A card's file is as long as what can be mapped of it, the others have size 0, whatever is written
+ * or set. */
 static bool attributes(const SimServer *v, fuse_ino_t ino, struct stat *ret) {
         *ret = (struct stat){
                 .st_ino = ino, .st_nlink = 1, .st_uid = v->uid, .st_gid = getgid(), .st_blksize = 4096};
@@ -299,7 +301,8 @@ static void on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t n,
         (void) fuse_reply_write(req, n); /* as in refuse() */
 }
 
-/* What the server changed of a card's pages, for those who have them mapped. Where nobody has, nothing is there to change. */
+/* What the server changed of a card's pages, for those who have them mapped. Where nobody has,
+ * nothing is there to change. */
 static void store(SimServer *v, uint32_t card, SimStores *s) {
         for (size_t i = 0; i < s->n; i++) {
                 struct fuse_bufvec b = FUSE_BUFVEC_INIT(s->list[i].n);
@@ -440,8 +443,9 @@ static void resume(SimServer *v) {
         }
 }
 
-/* The kernel brings the parameters along only when the number says so; they are fetched and put back here in any case. A caller
- * that this process cannot see, in a pid namespace beside or above its own, has no memory that could be read. */
+/* The kernel brings the parameters along only when the number says so; they are fetched and put
+ * back here in any case. A caller that this process cannot see, in a pid namespace beside or above
+ * its own, has no memory that could be read. */
 static void on_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg, struct fuse_file_info *fi,
                      unsigned flags, const void *in, size_t in_size, size_t out_size) {
         SimServer *v = server_of(req);
@@ -476,8 +480,9 @@ static void on_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg, st
                 execute(req, opened_of(fi), cmd, (uintptr_t) arg, &who);
 }
 
-/* A close reaches us without its process waiting for the answer. With room for all of them the kernel hands them over in order,
- * before any call that comes after: to a process, closing has taken effect when it returns. */
+/* A close reaches us without its process waiting for the answer. With room for all of them the
+ * kernel hands them over in order, before any call that comes after: to a process, closing has
+ * taken effect when it returns. */
 static void on_init(void *userdata, struct fuse_conn_info *conn) {
         conn->max_background = conn->congestion_threshold = BACKGROUND_MAX;
 }
@@ -497,7 +502,8 @@ static const struct fuse_lowlevel_ops operations = {
 
 /* ---- the server ---- */
 
-/* A server that was killed leaves its mount behind, of no use to anybody: the one that takes its place takes it away. */
+/* A server that was killed leaves its mount behind, of no use to anybody: the one that takes its
+ * place takes it away. */
 static void clear_dead(const char *dir) {
         struct statfs st; /* stat() may be answered by the kernel alone */
 
@@ -568,7 +574,8 @@ int sim_server_look(const SimServer *v, const char *dir) {
         return in < 0 ? -errno : 0;
 }
 
-/* On the worker, as everything that changes what the server knows. An empty request: descriptors were found. */
+/* On the worker, as everything that changes what the server knows. An empty request: descriptors
+ * were found. */
 static void process(void *data, void *request, size_t n) {
         SimServer *v = data;
         struct fuse_buf b = {.size = n, .mem = request};
@@ -579,7 +586,8 @@ static void process(void *data, void *request, size_t n) {
                 resume(v);
 }
 
-/* Reading and writing pages is what the call under way may be waiting for: its parameters may lie in a mapped card. */
+/* Reading and writing pages is what the call under way may be waiting for: its parameters may lie
+ * in a mapped card. */
 static bool is_about_pages(const struct fuse_buf *b) {
         const struct fuse_in_header *h = b->mem;
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the driver's resource server knows (src/nvidia/src/libraries/resserv in NVIDIA's sources, which the names here are
- * from): open files own clients, a client owns a tree of objects by handle, and some objects hold memory of a card. Pure: no
- * system call, one thread. Functions that answer a uint32_t answer the driver's status, RM_OK or RM_ERR_*. */
+/* What the driver's resource server knows (src/nvidia/src/libraries/resserv in NVIDIA's sources,
+ * which the names here are from): open files own clients, a client owns a tree of objects by
+ * handle, and some objects hold memory of a card. Pure: no system call, one thread. Functions that
+ * answer a uint32_t answer the driver's status, RM_OK or RM_ERR_*. */
 
 #include "base/hash.h"
 #include "sim/card.h"
@@ -46,7 +47,8 @@ struct SimClient {
         UT_hash_handle hh;
 };
 
-/* Places for objects that travel with a file: handles of the driver's own client, 0 where there is none. */
+/* Places for objects that travel with a file: handles of the driver's own client, 0 where there is
+ * none. */
 typedef struct SimExports {
         uint32_t *handles;
         uint16_t n;      /* 0: it is no such file */
@@ -84,7 +86,8 @@ struct Sim {
         size_t n_exported;
 };
 
-/* reserved: bytes that the driver keeps of each card. 0, -E2BIG for more than SIM_CARDS_MAX cards, -ERANGE, -ENOMEM. */
+/* reserved: bytes that the driver keeps of each card. 0, -E2BIG for more than SIM_CARDS_MAX cards,
+ * -ERANGE, -ENOMEM. */
 int sim_init(Sim *s, const CardList *cards, uint64_t reserved);
 void sim_done(Sim *s); /* all files must be closed */
 
@@ -97,7 +100,8 @@ typedef struct SimProcess {
 
 /* wanted: 0, or the handle that the client asks for. */
 uint32_t sim_client_new(SimFile *f, uint32_t wanted, SimProcess who, SimClient **ret);
-/* The client of a call on this file: INVALID_OBJECT_HANDLE when there is none, INVALID_CLIENT when it is another file's. */
+/* The client of a call on this file: INVALID_OBJECT_HANDLE when there is none, INVALID_CLIENT when
+ * it is another file's. */
 uint32_t sim_client_get(const SimFile *f, uint32_t handle, SimProcess who, SimClient **ret);
 SimClient *sim_client_find(const Sim *s, uint32_t handle); /* anybody's; NULL */
 void sim_client_free(SimClient *c);
@@ -113,7 +117,8 @@ typedef struct SimWish {
 
 /* Nothing is changed unless it answers RM_OK. */
 uint32_t sim_object_new(SimClient *c, const SimWish *wish, SimObject **ret);
-/* One more reference to what `source` of another client, or the same, is, below the object `parent` of c. */
+/* One more reference to what `source` of another client, or the same, is, below the object `parent`
+ * of c. */
 uint32_t sim_object_dup(SimClient *c, uint32_t parent, uint32_t wanted, SimClient *from, uint32_t source,
                         SimObject **ret);
 void sim_object_free(

@@ -17,7 +17,8 @@ static void write_card(JsonWriter *w, const SimCard *c) {
         json_write_object_end(w);
 }
 
-/* What its objects of class 0x40 hold of each card, and what the driver took for its channel groups. */
+/* What its objects of class 0x40 hold of each card, and what the driver took for its channel
+ * groups. */
 static void write_holdings(JsonWriter *w, const Sim *s, const SimClient *c) {
         json_write_array(w, "cards");
         for (uint32_t card = 0; card < s->n_cards; card++) {

@@ -4,7 +4,8 @@
 #include "sim/call.h"
 #include "sim/export.h"
 
-/* The controls of objects that travel as a descriptor: cliresCtrlCmdOsUnix...() in os.c. They go to a client's own object. */
+/* The controls of objects that travel as a descriptor: cliresCtrlCmdOsUnix...() in os.c. They go to
+ * a client's own object. */
 
 typedef struct Travel {
         SimCall *call;
@@ -120,8 +121,8 @@ static uint32_t import_into(Travel *t, RmImportMany *p, uint32_t i, uint32_t han
         return RM_OK;
 }
 
-/* When one of them cannot be imported the ones before it go again, and with them whatever else has the handle that was named for an
- * empty place: so it is in the driver, too. */
+/* When one of them cannot be imported the ones before it go again, and with them whatever else has
+ * the handle that was named for an empty place: so it is in the driver, too. */
 static void take_back(const Travel *t, const RmImportMany *p, uint32_t n) {
         while (n-- > 0) {
                 SimObject *o = p->objects[n] != 0 ? sim_object_find(t->client, p->objects[n]) : NULL;

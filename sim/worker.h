@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A thread that does what it is given, in that order. The server's calls are done there, because one may have to wait for a page
- * that only the server can fill: who reads the kernel's requests must stay free to do that. */
+/* A thread that does what it is given, in that order. The server's calls are done there, because
+ * one may have to wait for a page that only the server can fill: who reads the kernel's requests
+ * must stay free to do that. */
 
 #include <stddef.h>
 

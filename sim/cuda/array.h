@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Arrays: memory of the card in rows, slices and levels, one behind the other. The real ones swizzle them; only the size that
- * the driver is asked for can be seen from outside. */
+/* Arrays: memory of the card in rows, slices and levels, one behind the other. The real ones
+ * swizzle them; only the size that the driver is asked for can be seen from outside. */
 
 #include "sim/cuda/api_copy.h"
 #include "sim/cuda/memory.h"

@@ -240,7 +240,8 @@ IN_STREAM(begin, cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph_ptsz,
            int mode),
           graph, deps, n, mode)
 
-/* A stream that was drawn in must have come back: what it did last is behind what the first stream did last. */
+/* A stream that was drawn in must have come back: what it did last is behind what the first stream
+ * did last. */
 static bool is_joined(Capture *capture, CUstream origin) {
         graph_mark(capture->graph, origin->tips, origin->n_tips);
         for (CUcontext c = state.contexts; c; c = c->next)

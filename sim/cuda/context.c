@@ -34,7 +34,8 @@ static uint32_t register_card(Device *device) {
         return p.status;
 }
 
-/* What the real one sets up costs memory twice: what it asks for (the parts), and what the driver keeps for the group. */
+/* What the real one sets up costs memory twice: what it asks for (the parts), and what the driver
+ * keeps for the group. */
 static uint32_t make_objects(CUcontext c) {
         Driver *d = &state.driver;
         const DriverCard *card = c->device->card;

@@ -5,7 +5,8 @@
 #include "sim/cuda/memory.h"
 #include "sim/cuda/streamed.h"
 
-/* Everything that copies or fills. What is named by one address may be memory of the host as well: it is the card's if we know it. */
+/* Everything that copies or fills. What is named by one address may be memory of the host as well:
+ * it is the card's if we know it. */
 
 static bool is_card(CUdeviceptr at) {
         const Range *r = range_find(at);

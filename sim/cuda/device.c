@@ -156,7 +156,8 @@ CUDA_API CUresult cuDeviceGetByPCIBusId(CUdevice *ret, const char *text) {
 
 /* --- attributes ------------------------------------------------------------------------------------------------- */
 
-/* By number, from 1: what a card of the last generations says. What stands as 0 it cannot do, or it depends on the card. */
+/* By number, from 1: what a card of the last generations says. What stands as 0 it cannot do, or it
+ * depends on the card. */
 static const int attributes[148] = {
         [1] = 1024,    [2] = 1024,   [3] = 1024,     [4] = 64,          [5] = 2147483647, [6] = 65535,
         [7] = 65535, /* blocks, grids */

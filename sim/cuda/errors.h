@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Every CUresult of CUDA 13 with its number and the words of cuGetErrorString: X(name, number, words). */
+/* Every CUresult of CUDA 13 with its number and the words of cuGetErrorString: X(name, number,
+ * words). */
 
 #define CUDA_ERRORS(X)                                                                                       \
         X(CUDA_SUCCESS, 0, "no error")                                                                       \

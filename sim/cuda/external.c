@@ -4,7 +4,8 @@
 #include "sim/cuda/api_memory.h"
 #include "sim/cuda/share.h"
 
-/* External memory: what another API would export as a descriptor. Here only cuMemExportToShareableHandle() makes such ones. */
+/* External memory: what another API would export as a descriptor. Here only
+ * cuMemExportToShareableHandle() makes such ones. */
 
 typedef struct CUextMemory_st {
         CUexternalMemory next;

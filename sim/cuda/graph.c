@@ -252,7 +252,8 @@ CUresult node_remove(CUgraphNode n) {
 
 enum { UNSEEN, OPEN, DONE };
 
-/* Depth first, without recursion: chains are as long as their owners like. `path` has room for every node. */
+/* Depth first, without recursion: chains are as long as their owners like. `path` has room for
+ * every node. */
 static CUresult walk(CUgraphNode from, CUgraphNode *path, CUgraphNode *order, size_t *n_order) {
         size_t depth = 0;
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Graphs: nodes with dependencies, and what they become when they are instantiated: a list of work in an order in which
- * everything comes behind what it depends on. A launch gives that list to a stream. */
+/* Graphs: nodes with dependencies, and what they become when they are instantiated: a list of work
+ * in an order in which everything comes behind what it depends on. A launch gives that list to a
+ * stream. */
 
 #include "sim/cuda/pool.h"
 #include "sim/cuda/stream.h"
@@ -52,7 +53,8 @@ CUresult node_check(CUgraphNode n);
 void graph_drop(CUgraph g);
 CUresult graph_clone(CUgraph g, CUgraph *ret);
 
-/* params->alloc.dptr is set for a node that allocates. The dependencies must be of the same graph. */
+/* params->alloc.dptr is set for a node that allocates. The dependencies must be of the same
+ * graph. */
 CUresult node_add(CUgraph g, const CUgraphNode *deps, size_t n_deps, CUgraphNodeParams *params,
                   CUgraphNode *ret);
 /* What parameters mean. Of the kinds that can be changed later: kernel, copy, fill, host, event. */
@@ -62,9 +64,11 @@ CUresult node_depend(CUgraphNode node, CUgraphNode on);
 void node_forget(CUgraphNode node, CUgraphNode on);
 CUresult node_remove(CUgraphNode node);
 
-/* All nodes in an order that respects their dependencies, in an array for the caller to free. INVALID_VALUE: a circle. */
+/* All nodes in an order that respects their dependencies, in an array for the caller to free.
+ * INVALID_VALUE: a circle. */
 CUresult graph_order(CUgraph g, CUgraphNode **ret);
-/* Marks those of the graph that `tips` depend on, and the tips themselves, with 1, the others with 0. */
+/* Marks those of the graph that `tips` depend on, and the tips themselves, with 1, the others with
+ * 0. */
 void graph_mark(CUgraph g, const CUgraphNode *tips, size_t n);
 
 CUresult exec_new(CUgraph g, unsigned long long flags, CUgraphExec *ret);

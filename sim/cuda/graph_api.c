@@ -264,7 +264,8 @@ CUDA_API CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *ret) {
 
 /* --- what is there ---------------------------------------------------------------------------------------------- */
 
-/* How the API hands out lists: without room it tells how many; with more room than needed the rest becomes NULL. */
+/* How the API hands out lists: without room it tells how many; with more room than needed the rest
+ * becomes NULL. */
 typedef struct List {
         CUgraphNode *into, *into_too;
         size_t room, n;

@@ -367,7 +367,8 @@ CUDA_API CUresult cuGraphNodeGetEnabled(CUgraphExec e, CUgraphNode node, unsigne
         return r;
 }
 
-/* Takes over what another graph of the same shape does; with memory or graphs inside it must be instantiated anew. */
+/* Takes over what another graph of the same shape does; with memory or graphs inside it must be
+ * instantiated anew. */
 static CUresult update(CUgraphExec e, CUgraph g, CUgraphExecUpdateResultInfo *info) {
         _cleanup_free_ CUgraphNode *order = NULL;
         CUresult r = check(e);

@@ -3,8 +3,8 @@
 
 #include "sim/cuda/memory.h"
 
-/* As the real libcuda does it: small pieces share chunks of a large page, in units of 512 bytes; larger ones have chunks of
- * their own. */
+/* As the real libcuda does it: small pieces share chunks of a large page, in units of 512 bytes;
+ * larger ones have chunks of their own. */
 
 enum {
         UNIT = 512,

@@ -23,7 +23,8 @@ void host_free(Range *r) {
 
 /* --- pinned ----------------------------------------------------------------------------------------------------- */
 
-/* The driver pins pages of the host for us; a driver that does not know how has nothing to count either. */
+/* The driver pins pages of the host for us; a driver that does not know how has nothing to count
+ * either. */
 static uint32_t pin(const Device *d, size_t size) {
         RmMemoryParams m = {.owner = state.driver.client, .size = size};
         uint32_t object = 0;
@@ -160,7 +161,8 @@ CUDA_API CUresult cuMemHostGetFlags(unsigned *ret, void *p) {
 
 /* --- managed ---------------------------------------------------------------------------------------------------- */
 
-/* A file system in user space may share no pages. Asked once, by a raw call: it is no memory yet. */
+/* A file system in user space may share no pages. Asked once, by a raw call: it is no memory
+ * yet. */
 static int sharing(void) {
         static int flag;
         long p;

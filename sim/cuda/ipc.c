@@ -8,9 +8,10 @@
 #include "sim/cuda/api_memory.h"
 #include "sim/cuda/share.h"
 
-/* Memory of cuMemAlloc in another process. The handle names the exporter's object, and the place of its contents: a file of the
- * exporter's, reached through /proc, so both must see the same processes (as with the real one). What is shared is the whole chunk
- * in which the allocation lies. */
+/* Memory of cuMemAlloc in another process. The handle names the exporter's object, and the place of
+ * its contents: a file of the exporter's, reached through /proc, so both must see the same
+ * processes (as with the real one). What is shared is the whole chunk in which the allocation
+ * lies. */
 
 #define IPC_MAGIC 0x43504951u /* "QIPC" */
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Memory of a card: what the driver counts (Block), where it is seen (Range), and how small pieces share a large one (Heap).
+/* Memory of a card: what the driver counts (Block), where it is seen (Range), and how small pieces
+ * share a large one (Heap).
  *
- * Contents are pages of a memfd that nobody has until they are written, so a card of 80 GiB costs nothing. A device pointer is
- * the address at which this process sees them. One memfd per process holds all blocks, at offsets that are never used
- * again; a block that other processes may get by a descriptor has a memfd of its own. */
+ * Contents are pages of a memfd that nobody has until they are written, so a card of 80 GiB costs
+ * nothing. A device pointer is the address at which this process sees them. One memfd per process
+ * holds all blocks, at offsets that are never used again; a block that other processes may get by a
+ * descriptor has a memfd of its own. */
 
 #include "sim/cuda/state.h"
 
@@ -20,7 +22,8 @@ typedef struct Block {
         bool shown; /* to other processes: its contents stay when it is freed here */
 } Block;
 
-/* OUT_OF_MEMORY after everything that was kept for later use was given back and the driver asked once more. */
+/* OUT_OF_MEMORY after everything that was kept for later use was given back and the driver asked
+ * once more. */
 CUresult block_new(Device *device, uint64_t size, bool own_file, Block **ret);
 /* Takes over an object of the driver and a part of a file. The file is closed with the block. */
 CUresult block_adopt(Device *device, uint32_t object, uint64_t size, int fd, uint64_t offset, Block **ret);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Modules, libraries and their functions. Any image is taken, and any name is found in it: there is no code. A function whose
- * name contains `sleep_us` runs as many microseconds as its first argument (32 bits) says, every other one 5. */
+/* Modules, libraries and their functions. Any image is taken, and any name is found in it: there is
+ * no code. A function whose name contains `sleep_us` runs as many microseconds as its first
+ * argument (32 bits) says, every other one 5. */
 
 #include "sim/cuda/memory.h"
 

@@ -8,7 +8,8 @@
  * version   of CUDA that brought this form of the function, as 12020
  * twin      the form for programs that were built with one default stream per thread
  *
- * The list makes the map of exports, and what cuGetProcAddress() finds. What is not here is not there. */
+ * The list makes the map of exports, and what cuGetProcAddress() finds. What is not here is not
+ * there. */
 
 #include "sim/cuda/names_context.h"
 #include "sim/cuda/names_copy.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Pools of cuMemAllocAsync, and the memory of graphs. What is freed stays reserved: until it is trimmed, until memory runs
- * out, or until a synchronisation finds more of it than the pool's threshold (0, unless set). */
+/* Pools of cuMemAllocAsync, and the memory of graphs. What is freed stays reserved: until it is
+ * trimmed, until memory runs out, or until a synchronisation finds more of it than the pool's
+ * threshold (0, unless set). */
 
 #include "sim/cuda/api_memory.h"
 #include "sim/cuda/memory.h"
@@ -24,7 +25,8 @@ void pool_free(Range *r);
 void pools_relax(const Device *d);   /* at a synchronisation */
 void pools_reclaim(const Device *d); /* everything that is not in use */
 
-/* Memory of an allocation node: its address is fixed when the node is made, the pages come with the first launch. */
+/* Memory of an allocation node: its address is fixed when the node is made, the pages come with the
+ * first launch. */
 typedef struct GraphMemory {
         struct GraphMemory *next;
         unsigned users; /* nodes, executable nodes, and the allocation itself while it lives */

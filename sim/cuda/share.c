@@ -57,7 +57,8 @@ CUresult share_export(const Block *b, int *ret) {
         return CUDA_SUCCESS;
 }
 
-/* Anybody may have exported that: nothing of the note is believed but what the file itself bears out. */
+/* Anybody may have exported that: nothing of the note is believed but what the file itself bears
+ * out. */
 static CUresult read_note(int fd, ShareNote *ret) {
         RmExportInfo info = {.fd = fd};
 

@@ -101,7 +101,8 @@ static bool is_listed(const DriverCard *card) {
         return false;
 }
 
-/* As the real one reads it: the first entry that names no card ends the list; a card named twice hides all. */
+/* As the real one reads it: the first entry that names no card ends the list; a card named twice
+ * hides all. */
 static void list_visible(const char *text) {
         while (*text != '\0') {
                 size_t n = strcspn(text, ",");

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What one process knows of its cards: devices, contexts, and the lock that every call holds. A function that is exported begins
- * with LOCKED and has nothing but inner functions below it, which never lock; who waits lets go of the lock meanwhile. After
- * fork() the child has no driver: every call answers CUDA_ERROR_NOT_INITIALIZED, as with the real one. */
+/* What one process knows of its cards: devices, contexts, and the lock that every call holds. A
+ * function that is exported begins with LOCKED and has nothing but inner functions below it, which
+ * never lock; who waits lets go of the lock meanwhile. After fork() the child has no driver: every
+ * call answers CUDA_ERROR_NOT_INITIALIZED, as with the real one. */
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -18,8 +19,8 @@ enum {
         GRANULE = 2 << 20, /* of large allocations: a large page */
 };
 
-/* Card memory that a context takes for itself, as large as that of the real one, but never more than a 16th of the card as the
- * process sees it: a small slice must leave room for work. */
+/* Card memory that a context takes for itself, as large as that of the real one, but never more
+ * than a 16th of the card as the process sees it: a small slice must leave room for work. */
 #define CONTEXT_BYTES (300ull << 20)
 
 typedef struct Engine Engine;
@@ -80,7 +81,8 @@ CUresult state_check(void); /* NOT_INITIALIZED, or nothing */
 CUresult state_device(CUdevice ordinal, Device **ret);
 CUresult from_status(uint32_t status); /* of the driver */
 
-/* Of the calling thread; INVALID_CONTEXT when there is none, and the context's fault when it has one. */
+/* Of the calling thread; INVALID_CONTEXT when there is none, and the context's fault when it has
+ * one. */
 CUresult context_enter(CUcontext *ret);
 CUresult context_check(CUcontext c); /* a handle that somebody gave us; not NULL */
 CUresult context_new(Device *device, unsigned flags, CUcontext *ret);

@@ -72,7 +72,8 @@ void stream_drop(CUstream s) {
 
 /* --- the streams of threads ------------------------------------------------------------------------------------- */
 
-/* One per thread and context; it goes with the context, not with the thread: nobody can tell the difference. */
+/* One per thread and context; it goes with the context, not with the thread: nobody can tell the
+ * difference. */
 static __thread struct {
         CUcontext context;
         CUstream stream;
@@ -192,7 +193,8 @@ static void work_drop(const Work *w) {
 
 /* --- the queue -------------------------------------------------------------------------------------------------- */
 
-/* CUDA says that functions of different streams may run one after the other: then all have one thread, and who is slow makes others late. */
+/* CUDA says that functions of different streams may run one after the other: then all have one
+ * thread, and who is slow makes others late. */
 static pthread_mutex_t in_turn = PTHREAD_MUTEX_INITIALIZER;
 
 static bool is_one_thread(void) {

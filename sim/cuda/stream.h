@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Streams: work in order. What a piece of work does to memory is done at once, in the order of the calls, and the time that it takes
- * is given to the card's engines (timeline.h); only who synchronises waits for that. Work that must not be done yet (a host
- * function, a wait for what has not happened) begins a queue, which a thread works off; what comes behind it queues up, so
- * that order holds. While a stream is being captured, work becomes nodes of a graph. */
+/* Streams: work in order. What a piece of work does to memory is done at once, in the order of the
+ * calls, and the time that it takes is given to the card's engines (timeline.h); only who
+ * synchronises waits for that. Work that must not be done yet (a host function, a wait for what has
+ * not happened) begins a queue, which a thread works off; what comes behind it queues up, so that
+ * order holds. While a stream is being captured, work becomes nodes of a graph. */
 
 #include "sim/cuda/work.h"
 #include "sim/engine/shape.h"
@@ -53,12 +54,14 @@ typedef struct CUevent_st {
         size_t n_tips;
 } CUevent_st;
 
-/* A handle as the API takes it: 0, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or one of ours; of the current context. */
+/* A handle as the API takes it: 0, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or one of ours; of the
+ * current context. */
 CUresult stream_enter(CUstream handle, CUcontext *ret_context, CUstream *ret);
 CUstream stream_new(CUcontext c, unsigned flags, int priority); /* NULL: no memory */
 void stream_drop(CUstream s);
 CUresult stream_submit(CUstream s, const Work *w);
-/* Waits until a launch finds room, without the lock: INVALID_HANDLE when the stream has gone meanwhile. */
+/* Waits until a launch finds room, without the lock: INVALID_HANDLE when the stream has gone
+ * meanwhile. */
 CUresult stream_make_room(CUstream s);
 bool stream_is_idle(CUstream s);
 CUresult stream_wait(CUstream s);    /* lets go of the lock meanwhile */
@@ -71,7 +74,8 @@ void wait_until(uint64_t ns); /* without the lock */
 CUevent event_use(CUevent e);
 void event_drop(CUevent e);
 
-/* Whether calls that wait or allocate must be refused now; invalidates the captures that they would break. */
+/* Whether calls that wait or allocate must be refused now; invalidates the captures that they would
+ * break. */
 CUresult capture_refuse(CUcontext c);
 CUresult capture_refuse_in(CUstream s); /* the same for a call that concerns this stream only */
 CUresult capture_add(CUstream s, const Work *w);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Functions that work in a stream are there twice: as they are, and for programs that were built with one default stream per
- * thread (_ptsz, _ptds). Both are made here from one inner function, which takes the stream first:
+/* Functions that work in a stream are there twice: as they are, and for programs that were built
+ * with one default stream per thread (_ptsz, _ptds). Both are made here from one inner function,
+ * which takes the stream first:
  *
  *     static CUresult memcpy_async(CUstream stream, CUdeviceptr to, CUdeviceptr from, size_t n) {...}
  *     IN_STREAM(memcpy_async, cuMemcpyAsync, cuMemcpyAsync_ptsz,

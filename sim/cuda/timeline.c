@@ -17,7 +17,8 @@ typedef struct Timeline {
 
 /* --- opening and closing ---------------------------------------------------------------------------------------- */
 
-/* Once per card; it stays as long as the process. A child has no driver, and gets no mapping of it. */
+/* Once per card; it stays as long as the process. A child has no driver, and gets no mapping of
+ * it. */
 static CUresult open_engine(Device *d) {
         void *shared;
 
@@ -91,7 +92,8 @@ static bool is_done(const Timeline *t, unsigned channel, uint64_t moment, uint64
         return engine_is_done(&t->user, channel, moment - 1, ret_time);
 }
 
-/* A program that closed the driver's files behind our back has no group any more, and nothing to wait for. */
+/* A program that closed the driver's files behind our back has no group any more, and nothing to
+ * wait for. */
 static bool look(Timeline *t, unsigned channel, uint64_t moment, uint64_t *ret_time) {
         if (is_done(t, channel, moment, ret_time))
                 return true;

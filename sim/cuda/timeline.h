@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A context on its card's engines, which all processes share (sim/engine). A stream is mapped onto a channel; its work becomes
- * entries of that channel, and the moment at which they are done is the engines' to say. Everything is under the state's lock; who
- * waits here lets go of it, but for timeline_give(). */
+/* A context on its card's engines, which all processes share (sim/engine). A stream is mapped onto
+ * a channel; its work becomes entries of that channel, and the moment at which they are done is the
+ * engines' to say. Everything is under the state's lock; who waits here lets go of it, but for
+ * timeline_give(). */
 
 #include "sim/cuda/stream.h"
 #include "sim/engine/engine.h"
@@ -14,7 +15,8 @@ void timeline_close(CUcontext c);    /* events that are not over are so now */
 /* For a stream that begins: its channel, and its priority there. */
 void timeline_add_stream(CUstream s);
 
-/* One more entry of the stream. Waits for room in the ring, with the lock: only the card makes that, and it needs nobody. */
+/* One more entry of the stream. Waits for room in the ring, with the lock: only the card makes
+ * that, and it needs nobody. */
 void timeline_give(CUstream s, EngineKind kind, uint64_t argument);
 /* The time that a piece of work takes of the card, if any. */
 void timeline_give_work(CUstream s, const Work *w);

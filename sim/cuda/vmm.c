@@ -4,8 +4,9 @@
 #include "sim/cuda/api_memory.h"
 #include "sim/cuda/share.h"
 
-/* Virtual memory management: addresses, memory, and the mapping of one onto the other, each with a life of its own. A handle is a
- * Physical; memory goes when the handle is released and the last mapping of it is gone. */
+/* Virtual memory management: addresses, memory, and the mapping of one onto the other, each with a
+ * life of its own. A handle is a Physical; memory goes when the handle is released and the last
+ * mapping of it is gone. */
 
 typedef struct Physical {
         struct Physical *next;
@@ -143,7 +144,8 @@ CUDA_API CUresult cuMemCreate(CUmemGenericAllocationHandle *ret, size_t size, co
         return r == CUDA_SUCCESS ? add_physical(b, prop, ret) : r;
 }
 
-/* The handle stays known as long as memory is mapped by it: cuMemRetainAllocationHandle() may bring it back. */
+/* The handle stays known as long as memory is mapped by it: cuMemRetainAllocationHandle() may bring
+ * it back. */
 static void sweep(Physical *p) {
         if (p->handles > 0 || p->block->users > 1)
                 return;

@@ -51,8 +51,9 @@ static EngineBuffer *buffer_of(EngineShared *shared, uint64_t current) {
         return &shared->buffers[current >> 1 & (ENGINE_GROUPS - 1)][current & 1];
 }
 
-/* The parts of a state that say something: everything before the log, the log so far, and of each group the channels in use. Each
- * word carries the order along: whoever reads one that was written over finds `current` changed afterwards. */
+/* The parts of a state that say something: everything before the log, the log so far, and of each
+ * group the channels in use. Each word carries the order along: whoever reads one that was written
+ * over finds `current` changed afterwards. */
 static void copy_words(EngineState *s, EngineBuffer *b, bool out, size_t at, size_t bytes) {
         uint64_t *words = (uint64_t *) s;
 
@@ -114,7 +115,8 @@ static void check(EngineState *s) {
         }
 }
 
-/* What the last swap made known: whoever swapped may have ended before he wrote it down. A place that is used again has another tag. */
+/* What the last swap made known: whoever swapped may have ended before he wrote it down. A place
+ * that is used again has another tag. */
 static void flush_log(const EngineState *s, EngineShared *shared) {
         for (size_t i = 0; i < s->n_log; i++) {
                 const EngineDone *d = &s->log[i];
@@ -129,8 +131,8 @@ static void flush_log(const EngineState *s, EngineShared *shared) {
         }
 }
 
-/* The state as it is; false: others were faster every time. A state from the future is taken for none: everything begins anew at 0,
- * and what is done already is passed by. */
+/* The state as it is; false: others were faster every time. A state from the future is taken for
+ * none: everything begins anew at 0, and what is done already is passed by. */
 static bool copy_current(Engine *e, uint64_t now) {
         for (unsigned i = 0; i < TRIES; i++) {
                 uint64_t current = atomic_load_explicit(&e->shared->current, memory_order_acquire);

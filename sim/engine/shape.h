@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the processes of a machine share of ONE card's execution: the mapping of nvidiaN, from offset 0. Three kinds of memory:
+/* What the processes of a machine share of ONE card's execution: the mapping of nvidiaN, from
+ * offset 0. Three kinds of memory:
  *
  *   settings, rows      the server's: which channel groups there are. Others read them.
  *   rings               of a group: the process whose group it is submits, nobody else.
  *   current, buffers    the state of the engines at some moment. `current` names the buffer that holds it; whoever advances it
  *                       writes the new state into a buffer of his own and swaps `current` by compare-and-swap.
  *
- * So there is no lock that a killed or stopped process could keep: what it had not swapped in never was. Times are nanoseconds of
- * CLOCK_MONOTONIC. Nothing that is read here may be believed: every index is masked, every loop bounded. */
+ * So there is no lock that a killed or stopped process could keep: what it had not swapped in never
+ * was. Times are nanoseconds of CLOCK_MONOTONIC. Nothing that is read here may be believed: every
+ * index is masked, every loop bounded. */
 
 #include <stdatomic.h>
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Where the engines of a card are at one moment: who has which of them, how far every channel has come, and what was done on the way
- * there. Words of 64 bits only, so that it can be copied while somebody writes. Times are ns. */
+/* Where the engines of a card are at one moment: who has which of them, how far every channel has
+ * come, and what was done on the way there. Words of 64 bits only, so that it can be copied while
+ * somebody writes. Times are ns. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -97,8 +97,8 @@ static Next judge_work(EngineWalk *w, unsigned g, unsigned c, EngineKind kind, u
         return NEXT_READY;
 }
 
-/* What the next entry of a channel can do at this moment. What is no entry of this group passes as if it were done: the ring was
- * written over by somebody. */
+/* What the next entry of a channel can do at this moment. What is no entry of this group passes as
+ * if it were done: the ring was written over by somebody. */
 static Next judge(EngineWalk *w, unsigned g, unsigned c) {
         const EngineGroup *group = &w->state->group[g];
         const EnginePlace *p = place_of(w, g, c);
@@ -124,8 +124,8 @@ static Next judge(EngineWalk *w, unsigned g, unsigned c) {
         }
 }
 
-/* Everything of a group that needs no time happens; what does is noted. One entry may wait for one of another channel, so it goes
- * round until nothing moves. false: the log is full. */
+/* Everything of a group that needs no time happens; what does is noted. One entry may wait for one
+ * of another channel, so it goes round until nothing moves. false: the log is full. */
 static bool settle(EngineWalk *w, unsigned g) {
         EngineGroup *group = &w->state->group[g];
         bool moved = true;
@@ -187,7 +187,8 @@ static uint32_t highest_priority(const EngineWalk *w, unsigned g) {
         return chosen;
 }
 
-/* A kernel that has begun goes on; between two of them the highest priority is chosen, and then the channels take turns. */
+/* A kernel that has begun goes on; between two of them the highest priority is chosen, and then the
+ * channels take turns. */
 static void choose_kernel(EngineWalk *w, unsigned g) {
         EngineGroup *group = &w->state->group[g];
 
@@ -208,7 +209,8 @@ static void give_turn(EngineWalk *w, unsigned g) {
         s->slice_end = later(s->now, s->ready) + w->slice;
 }
 
-/* Turns that nobody else wanted have followed one another: the one that runs ends where the last of them does. */
+/* Turns that nobody else wanted have followed one another: the one that runs ends where the last of
+ * them does. */
 static void renew_turn(EngineWalk *w) {
         EngineState *s = w->state;
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The engines of a card, from one moment to a later one: pure, no clock, no writing to what is shared. What happens depends on
- * the state and on what was given up to then, not on how many steps it is walked in: what is decided at a moment is decided when
- * the walk goes on from there, so that whatever is given at that moment has its say. */
+/* The engines of a card, from one moment to a later one: pure, no clock, no writing to what is
+ * shared. What happens depends on the state and on what was given up to then, not on how many steps
+ * it is walked in: what is decided at a moment is decided when the walk goes on from there, so that
+ * whatever is given at that moment has its say. */
 
 #include "sim/engine/shape.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What NVML passes to and fro, declared by ourselves: nvml.h is not on the machines that build this. Names, numbers and layouts
- * are those of NVIDIA's NVML reference (docs.nvidia.com/deploy/nvml-api). */
+/* What NVML passes to and fro, declared by ourselves: nvml.h is not on the machines that build
+ * this. Names, numbers and layouts are those of NVIDIA's NVML reference
+ * (docs.nvidia.com/deploy/nvml-api). */
 
 #include <stddef.h>
 #include <stdint.h>

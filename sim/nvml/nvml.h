@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The state of the simulated libnvidia-ml.so.1: one session of the driver, opened by the first nvmlInit and closed by the last
- * nvmlShutdown. Every call holds the lock. */
+/* The state of the simulated libnvidia-ml.so.1: one session of the driver, opened by the first
+ * nvmlInit and closed by the last nvmlShutdown. Every call holds the lock. */
 
 #include <pthread.h>
 

@@ -4,8 +4,8 @@
 #include "gpu/rm/query.h"
 #include "sim/nvml/nvml.h"
 
-/* Who computes on a card: those with a group of channels, and those that hold its memory without one, as a program may that speaks
- * to the driver itself. */
+/* Who computes on a card: those with a group of channels, and those that hold its memory without
+ * one, as a program may that speaks to the driver itself. */
 
 typedef struct Found {
         unsigned n;

@@ -6,7 +6,8 @@
 #include "sim/engine/engine.h"
 #include "sim/nvml/nvml.h"
 
-/* How busy a card was, and with whose work: over the last whole sixth of a second, from the engines' own meters. */
+/* How busy a card was, and with whose work: over the last whole sixth of a second, from the
+ * engines' own meters. */
 
 static uint64_t clock_of(clockid_t id) {
         struct timespec t;
@@ -90,7 +91,8 @@ static uint64_t ran_since(const Answer *a, const EngineUsage *usage, unsigned g)
         return now;
 }
 
-/* Percent of the time since the answer, or without one of the last whole sixth of a second. A process may have several groups. */
+/* Percent of the time since the answer, or without one of the last whole sixth of a second. A
+ * process may have several groups. */
 static unsigned add_up(const Answer *a, const EngineUsage *usage, uint64_t at, NvmlProcessSample *list) {
         uint64_t span = a ? at - a->at : ENGINE_WINDOW_NSEC, ns[ENGINE_GROUPS];
         unsigned n = 0;
@@ -129,8 +131,8 @@ static bool is_since(const Answer *a, unsigned long long last_seen) {
         return a->time > 0 && last_seen > 0 && apart <= ENGINE_WINDOW_NSEC / 1000;
 }
 
-/* count: in, the room; out, how many there are. Pids are the server's: a program in another pid namespace finds numbers that are not
- * those of its own. */
+/* count: in, the room; out, how many there are. Pids are the server's: a program in another pid
+ * namespace finds numbers that are not those of its own. */
 NVML_API NvmlReturn nvmlDeviceGetProcessUtilization(NvmlHandle h, NvmlProcessSample *ret, unsigned *count,
                                                     unsigned long long last_seen) {
         LOCKED;

@@ -144,7 +144,8 @@ static void take_uuid(DriverCard *c, const RmGidInfo *gid) {
         }
 }
 
-/* Drivers before 595 have the name in 16-bit letters, too, and want all of the room for it. Without a name it is a card all the same. */
+/* Drivers before 595 have the name in 16-bit letters, too, and want all of the room for it. Without
+ * a name it is a card all the same. */
 static void take_name(const Driver *d, DriverCard *c) {
         union {
                 RmNameString name;
@@ -182,7 +183,8 @@ static uint32_t make_objects(Driver *d, DriverCard *c) {
         return status;
 }
 
-/* The minor number is what the driver says; where it says nothing, files are numbered as the cards are. */
+/* The minor number is what the driver says; where it says nothing, files are numbered as the cards
+ * are. */
 static uint32_t minor_of(const Driver *d, uint32_t gpu, uint32_t otherwise) {
         RmCardInfo cards[DRIVER_CARDS] = {{.valid = 0}};
 
@@ -194,7 +196,8 @@ static uint32_t minor_of(const Driver *d, uint32_t gpu, uint32_t otherwise) {
         return otherwise;
 }
 
-/* A card that cannot be opened or asked is left out: a container has the files of some cards only. */
+/* A card that cannot be opened or asked is left out: a container has the files of some cards
+ * only. */
 static void add_card(Driver *d, uint32_t gpu) {
         DriverCard *c = &d->cards[d->n];
         RmIdInfoV2 id = {.gpu = gpu};

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The user's side of the driver: what the simulated libcuda.so.1 and libnvidia-ml.so.1 have in common. It opens the driver's
- * files, in $ALIQUOT_SIM_DIR (not in set-user-ID programs) or in /dev, and speaks gpu/rm/rm.h with them by libc's `ioctl`, so that
- * whoever stands in between sees every call, as with the real libraries.
+/* The user's side of the driver: what the simulated libcuda.so.1 and libnvidia-ml.so.1 have in
+ * common. It opens the driver's files, in $ALIQUOT_SIM_DIR (not in set-user-ID programs) or in
+ * /dev, and speaks gpu/rm/rm.h with them by libc's `ioctl`, so that whoever stands in between sees
+ * every call, as with the real libraries.
  *
- * Every function that asks the driver returns its status (RM_OK, RM_ERR_...), or DRIVER_E_FILE when the file itself refused:
- * errno says why. Not thread-safe: who has a Driver has a lock. libc only: foreign programs load this. */
+ * Every function that asks the driver returns its status (RM_OK, RM_ERR_...), or DRIVER_E_FILE when
+ * the file itself refused: errno says why. Not thread-safe: who has a Driver has a lock. libc only:
+ * foreign programs load this. */
 
 #include <stdbool.h>
 
@@ -38,7 +40,8 @@ typedef struct DriverMemory {
         uint64_t total, free, used, reserved;
 } DriverMemory;
 
-/* Opens everything and finds the cards, by PCI address. RM_OK also with no card. DRIVER_E_FILE: no driver here. */
+/* Opens everything and finds the cards, by PCI address. RM_OK also with no card. DRIVER_E_FILE: no
+ * driver here. */
 uint32_t driver_open(Driver *d);
 void driver_close(Driver *d); /* a Driver that was never opened must be {.ctl = -1} */
 

@@ -45,7 +45,8 @@ static int64_t fill(int64_t amount, int64_t more, int64_t ceiling) {
         return amount + more > ceiling ? ceiling : amount + more;
 }
 
-/* The same time for all, so that all lose alike where windows have gaps; and never less than makes a window. */
+/* The same time for all, so that all lose alike where windows have gaps; and never less than makes
+ * a window. */
 static int64_t ceiling(const Terms *terms) {
         int64_t most = share_of(terms, ACCOUNT_LAG);
 

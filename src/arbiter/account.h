@@ -12,8 +12,9 @@
  *   arrears  what it could not have because another one's kernel would not end. It fills apart from the bucket, so that it is paid
  *            back when that other one waits off its debt, and does not count as credit in ordinary times.
  *
- * Who is conserving has a clock of its own, which advances by what it uses over its weight; the one that is most behind is next. A
- * debt is to be ahead; to have been idle is to begin where the others are. */
+ * Who is conserving has a clock of its own, which advances by what it uses over its weight; the one
+ * that is most behind is next. A debt is to be ahead; to have been idle is to begin where the
+ * others are. */
 
 #include "arbiter/policy.h"
 
@@ -39,7 +40,8 @@ typedef enum AccountTime {
 /* The newest: begins with the credit of an idle one. now: the clock of the card. */
 void account_init(Account *a, const Terms *terms, int64_t now);
 
-/* It was conserving and is not any more, or the other way round, or is of another rank now. What it owes stays, what it has coming to it does not. */
+/* It was conserving and is not any more, or the other way round, or is of another rank now. What it
+ * owes stays, what it has coming to it does not. */
 void account_convert(Account *a, const Terms *terms, int64_t now);
 
 /* Its weight is another one: it stays ahead, or behind, by as many ns of the card. */

@@ -3,11 +3,12 @@
 
 #include "arbiter/engine-internal.h"
 
-/* ns; and a quarter of the time that it has been overdue, and four times what it says to be in flight. */
+/* ns; and a quarter of the time that it has been overdue, and four times what it says to be in
+ * flight. */
 #define UNTIED UINT64_C(1000000000)
 
-/* Ranks, highest first: who comes first and has tokens; who has a cap and the tokens for a window; the conserving; who comes first
- * and has used what it may take from the others. */
+/* Ranks, highest first: who comes first and has tokens; who has a cap and the tokens for a window;
+ * the conserving; who comes first and has used what it may take from the others. */
 enum { RANK_NONE, RANK_SPENT, RANK_CONSERVING, RANK_CAPPED, RANK_FIRST };
 
 static int rank(const EngineTenant *t, int64_t tokens, int64_t enough) {
@@ -18,7 +19,8 @@ static int rank(const EngineTenant *t, int64_t tokens, int64_t enough) {
         return tokens >= enough ? RANK_CAPPED : RANK_NONE;
 }
 
-/* Tokens for a window. Who had nothing to do a moment ago may soon be done, and does not wait for all of one. */
+/* Tokens for a window. Who had nothing to do a moment ago may soon be done, and does not wait for
+ * all of one. */
 static int64_t enough(const EngineTenant *t, uint64_t now) {
         return (int64_t) (now < t->brief_until ? ENGINE_QUANTUM / 2 : ENGINE_QUANTUM);
 }

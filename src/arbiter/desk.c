@@ -305,13 +305,14 @@ static bool is_news(const EngineTurn *a, const EngineTurn *b) {
                a->alone != b->alone || (a->open && (a->closes != b->closes || a->depth != b->depth));
 }
 
-/* Of who writes his rests down one that began or ended just now, before he was told that he is not alone any more, is to be seen. */
+/* Of who writes his rests down one that began or ended just now, before he was told that he is not
+ * alone any more, is to be seen. */
 static bool is_to_be_seen(const Seat *s, const EngineTurn *turn) {
         return s->turn.open && s->turn.alone && !(turn->open && turn->alone);
 }
 
-/* Those that close before the one that opens: no two pages ever say that their window is open. That we are here is said with every beat,
- * and on the way to one that comes late. */
+/* Those that close before the one that opens: no two pages ever say that their window is open. That
+ * we are here is said with every beat, and on the way to one that comes late. */
 static void tell_those(Desk *d, uint32_t card, uint64_t now, bool open) {
         uint64_t old = now >= d->beat ? BEAT / 2 : BEAT * 3 / 2;
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The rooms of the engine: what has passed (pass.h) and whose the time was (split.h); the open window's owner and the next one (owner.h), who is
- * chosen by rank (choose.c); what becomes of a window (window.h), and until when its work is on the card (until.h); work that others wait for no
- * longer (overdue.h), and kernels that hang (hung.h); and when it is time to look again (again.h). engine.c goes through them once a step. */
+/* The rooms of the engine: what has passed (pass.h) and whose the time was (split.h); the open
+ * window's owner and the next one (owner.h), who is chosen by rank (choose.c); what becomes of a
+ * window (window.h), and until when its work is on the card (until.h); work that others wait for no
+ * longer (overdue.h), and kernels that hang (hung.h); and when it is time to look again (again.h).
+ * engine.c goes through them once a step. */
 
 #include "arbiter/engine.h"
 #include "slice/turn.h"
@@ -18,8 +20,9 @@
 #define MERCY    UINT64_C(50000000)   /* ns of windows in which nothing was launched that are not charged */
 #define GAP      UINT64_C(200000)     /* ns: a longer pause is a rest, and not the way to the next kernel */
 
-/* Work that was launched may wait for a launch that is yet to come. So who is overdue and has one that waits gets windows behind that work, in
- * his turn, when nothing has moved for so long: soon where his gate says that nothing has begun, and seldom where a kernel may just be long. */
+/* Work that was launched may wait for a launch that is yet to come. So who is overdue and has one
+ * that waits gets windows behind that work, in his turn, when nothing has moved for so long: soon
+ * where his gate says that nothing has begun, and seldom where a kernel may just be long. */
 #define TIED_FIRST UINT64_C(250000000) /* ns */
 #define TIED_NEXT  UINT64_C(20000000)  /* ns */
 
@@ -49,7 +52,8 @@ static inline bool has_come(const EngineTenant *t) {
                t->says.in_flight > 0;
 }
 
-/* Who comes first runs ahead of those who come after him: whoever begins or wakes begins where his own kind is. */
+/* Who comes first runs ahead of those who come after him: whoever begins or wakes begins where his
+ * own kind is. */
 static inline int64_t clock_of(const Engine *e, const Terms *terms) {
         return e->clocks[terms->high];
 }
@@ -72,20 +76,22 @@ static inline bool is_over(const EngineTenant *t) {
         return t->says.drained && t->said >= t->turn.closes;
 }
 
-/* It has nothing to do in its window, nor had when that was closed: that is not charged, and anybody else may have the card. */
+/* It has nothing to do in its window, nor had when that was closed: that is not charged, and
+ * anybody else may have the card. */
 static inline bool rests(const EngineTenant *t) {
         return (t->state == ENGINE_OPEN || (t->state == ENGINE_CLOSING && is_over(t))) &&
                t->idle_since != 0 && !t->turn.behind;
 }
 
-/* Who is let go has no window, only work. Who is held again may have work on the card that nobody has counted: the others wait for it as for the
- * end of a window. */
+/* Who is let go has no window, only work. Who is held again may have work on the card that nobody
+ * has counted: the others wait for it as for the end of a window. */
 void engine_hold_or_let_go(Engine *e, uint32_t i);
 
 bool engine_is_closing(const Engine *e); /* somebody's window is closed, and not over */
 
-/* ns: so long nobody gets the card in a pause, because it may be the way to the next kernel. Whose pauses are longer as a rule does not come back so
- * soon: that time would be nobody's. Who comes first keeps it all the same: another one's kernel may be what he waits for then. */
+/* ns: so long nobody gets the card in a pause, because it may be the way to the next kernel. Whose
+ * pauses are longer as a rule does not come back so soon: that time would be nobody's. Who comes
+ * first keeps it all the same: another one's kernel may be what he waits for then. */
 static inline uint64_t gap_of(const EngineTenant *t) {
         return t->pause > GAP * 7 / 8 && !t->terms.high ? 0 : GAP;
 }
@@ -96,11 +102,12 @@ typedef enum EngineAmong { AMONG_CLOSED, AMONG_CLOSING } EngineAmong;
 /* Who of those that wait is next; -1: nobody may. */
 int engine_choose(const Engine *e, EngineAmong among, uint64_t now);
 
-/* Whether the owner keeps the card although this one waits, once it has been charged so much more. */
+/* Whether the owner keeps the card although this one waits, once it has been charged so much
+ * more. */
 bool engine_keeps(const Engine *e, const EngineTenant *owner, int waiting, uint64_t more);
 
-/* Whether this conserving one has the card only as long as another one, which is before it by more than a window, is at a pause; and whether
- * one that waits is such another. */
+/* Whether this conserving one has the card only as long as another one, which is before it by more
+ * than a window, is at a pause; and whether one that waits is such another. */
 bool engine_lends(const Engine *e, const EngineTenant *t);
 bool engine_reclaims(const EngineTenant *waiting, const EngineTenant *owner);
 

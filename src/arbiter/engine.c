@@ -95,8 +95,8 @@ static void note_begin(EngineTenant *t, const EngineSays *says) {
                 t->began = max_u64(t->opened, began);
 }
 
-/* Of processes that were silent beside its windows, all of them no more than there was time for; and of one that is no more, nothing is to
- * be told. */
+/* Of processes that were silent beside its windows, all of them no more than there was time for;
+ * and of one that is no more, nothing is to be told. */
 static void note_apart(const Engine *e, EngineTenant *t, const EngineSays *says, uint64_t now) {
         uint64_t from = max_u64(t->apart_over, t->says.stuck),
                  more = min_u64(since(t->says.apart, says->apart), since(from, now));
@@ -112,8 +112,9 @@ static void learn_pause(EngineTenant *t, uint64_t ns) {
         t->pause = (7 * t->pause + min_u64(ns, GAP)) / 8;
 }
 
-/* How long it has nothing to do between its kernels or requests; of a long pause it counts that it was one. Who has launched something and pauses
- * again does so anew: nobody has looked when the pause before was over. */
+/* How long it has nothing to do between its kernels or requests; of a long pause it counts that it
+ * was one. Who has launched something and pauses again does so anew: nobody has looked when the
+ * pause before was over. */
 static void note_pause(EngineTenant *t, const EngineSays *says, uint64_t now) {
         bool anew = t->pauses_from == 0 || says->launched != t->says.launched;
 
@@ -185,7 +186,8 @@ bool engine_is_closing(const Engine *e) {
         return false;
 }
 
-/* Nobody else has work on the card, or could have before its window closes, whether it rests or not. */
+/* Nobody else has work on the card, or could have before its window closes, whether it rests or
+ * not. */
 static bool is_alone(const Engine *e, const EngineTenant *t, uint64_t now) {
         return t->state == ENGINE_OPEN && t->says.n_rows <= 1 && !engine_is_closing(e) &&
                !split_is_contested(e) && engine_choose(e, AMONG_CLOSING, now) < 0 &&

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The arbiter of one card: who may launch now, until when, and with how much in flight. Pure: no clock, no I/O, no allocation. Times
- * are ns of one clock that the caller has.
+/* The arbiter of one card: who may launch now, until when, and with how much in flight. Pure: no
+ * clock, no I/O, no allocation. Times are ns of one clock that the caller has.
  *
- * One window is open at a time. It is opened when the one before is over: all that was launched in it has ended, or will have ended
- * by the time that the next one's first kernel can be there; or its owner has not let us know for too long, and is overdue: it gets no
- * other window before it has, but for what may be what its work waits for, and what it still does is charged to it. Windows are a quantum long and are charged by what was used,
- * so what one is too long the next ones are later (account.h).
+ * One window is open at a time. It is opened when the one before is over: all that was launched in
+ * it has ended, or will have ended by the time that the next one's first kernel can be there; or
+ * its owner has not let us know for too long, and is overdue: it gets no other window before it
+ * has, but for what may be what its work waits for, and what it still does is charged to it.
+ * Windows are a quantum long and are charged by what was used, so what one is too long the next
+ * ones are later (account.h).
  *
- * What a tenant says is believed as far as it cannot be more than the truth: it used at least the time that its window was not over, less
- * what noticing takes, and at most that time.
+ * What a tenant says is believed as far as it cannot be more than the truth: it used at least the
+ * time that its window was not over, less what noticing takes, and at most that time.
  *
- * The caller tells what it has read (engine_says) of those that engine_looks() names, and of whoever rang; then asks for a step, and
- * does what the turns say. Numbers of tenants are the caller's to keep; a number is used again after engine_remove(). */
+ * The caller tells what it has read (engine_says) of those that engine_looks() names, and of
+ * whoever rang; then asks for a step, and does what the turns say. Numbers of tenants are the
+ * caller's to keep; a number is used again after engine_remove(). */
 
 #include "arbiter/account.h"
 #include "arbiter/part.h"
@@ -99,8 +102,8 @@ typedef struct Engine {
 
 void engine_init(Engine *e, uint64_t now);
 
-/* number, open: of a window from an arbiter before us, and whether it may still be; then nothing is opened before that is over. The
- * tenant's number, or -1: ENGINE_TENANTS are there already. */
+/* number, open: of a window from an arbiter before us, and whether it may still be; then nothing is
+ * opened before that is over. The tenant's number, or -1: ENGINE_TENANTS are there already. */
 int engine_add(Engine *e, uint64_t now, const Terms *terms, uint32_t number, bool open);
 void engine_set(Engine *e, uint32_t i, const Terms *terms); /* at once; what it owes stays */
 void engine_remove(Engine *e, uint32_t i);
@@ -110,9 +113,11 @@ void engine_says(Engine *e, uint64_t now, uint32_t i, const EngineSays *says);
 /* Whether the next step depends on what this one says now. */
 bool engine_looks(const Engine *e, uint32_t i, uint64_t now);
 
-/* Returns when it wants to be called again, should nobody ring before. One more than TURN_AWAY_NSEC after the last charges nobody for it. */
+/* Returns when it wants to be called again, should nobody ring before. One more than TURN_AWAY_NSEC
+ * after the last charges nobody for it. */
 uint64_t engine_step(Engine *e, uint64_t now);
 
-/* Kernels that have run for longer than e->hung, and each e->hung that they last. Of several the one that has run longest; another's
- * time counts from when that one is gone, because until then it may have waited for it. False: there is none. */
+/* Kernels that have run for longer than e->hung, and each e->hung that they last. Of several the
+ * one that has run longest; another's time counts from when that one is gone, because until then it
+ * may have waited for it. False: there is none. */
 bool engine_event(Engine *e, EngineEvent *ret);

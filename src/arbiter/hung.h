@@ -5,5 +5,6 @@
 
 #include "arbiter/engine-internal.h"
 
-/* At each step: while one that was told of lasts, others may be waiting for it, and are not blamed for that time. now: ns. */
+/* At each step: while one that was told of lasts, others may be waiting for it, and are not blamed
+ * for that time. now: ns. */
 void hung_look(Engine *e, uint64_t now);

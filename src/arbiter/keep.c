@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The desk in processes of its own: one that does nothing but begin it again, and the one that is it. */
+/* The desk in processes of its own: one that does nothing but begin it again, and the one that is
+ * it. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -87,8 +88,8 @@ static bool is_stopped(int stop) {
         return poll(&fd, 1, PAUSE) > 0;
 }
 
-/* The card waits for it, and it has little to do: it goes before programs. Should it ever not stop, it is ended and begun again. Who
- * may not is one among others. */
+/* The card waits for it, and it has little to do: it goes before programs. Should it ever not stop,
+ * it is ended and begun again. Who may not is one among others. */
 static void go_first(void) {
         struct rlimit most = {.rlim_cur = RUN_MOST, .rlim_max = RUN_MOST};
         struct sched_param first = {.sched_priority = 1};

@@ -17,7 +17,8 @@ static void let_wait(Leased *l, uint32_t at, int file) {
                 l->files[at].pid = pid;
 }
 
-/* Killed, as when memory is short, or it could not open the file either. Reaped then: its pid is nobody's any more. */
+/* Killed, as when memory is short, or it could not open the file either. Reaped then: its pid is
+ * nobody's any more. */
 static bool is_gone(pid_t pid) {
         return waitpid(pid, NULL, WNOHANG) != 0;
 }

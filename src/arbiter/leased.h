@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Files of slices that cannot be opened now, because their container has leased them (slicedir/lease.h). For each one a child waits, so that the
- * desk does not; what is not asked for any more when the board has been read was opened meanwhile, or has gone. */
+/* Files of slices that cannot be opened now, because their container has leased them
+ * (slicedir/lease.h). For each one a child waits, so that the desk does not; what is not asked for
+ * any more when the board has been read was opened meanwhile, or has gone. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,7 +21,8 @@ typedef struct Leased {
         uint32_t n;
 } Leased;
 
-/* Somebody waits for it, another one where he has ended; what is no regular file, and one too many, is let be. */
+/* Somebody waits for it, another one where he has ended; what is no regular file, and one too many,
+ * is let be. */
 void leased_ask(Leased *l, int directory, const char *name);
 
 /* Ends whoever waits for what was not asked for since the last time. */

@@ -3,8 +3,8 @@
 
 #include "arbiter/split.h"
 
-/* Times as long as a kernel that hangs: no more of what one paid beside others may come back, or who was long beside one that never ends would have
- * it of whoever ends first. */
+/* Times as long as a kernel that hangs: no more of what one paid beside others may come back, or
+ * who was long beside one that never ends would have it of whoever ends first. */
 enum { CONTESTED = 2 };
 
 void overdue_begin(EngineTenant *t, uint64_t now) {
@@ -35,7 +35,8 @@ static bool takes_turns(const Engine *e, const EngineTenant *t) {
         return t->state == ENGINE_OVERDUE && since(t->overdue.since, e->now) < e->hung;
 }
 
-/* Those who are overdue and whoever has a window take turns, by contexts; of the one with the window one is counted. */
+/* Those who are overdue and whoever has a window take turns, by contexts; of the one with the
+ * window one is counted. */
 static uint64_t count_turns(const Engine *e, bool taken) {
         uint64_t n = taken;
 
@@ -44,9 +45,11 @@ static uint64_t count_turns(const Engine *e, bool taken) {
         return n;
 }
 
-/* What an overdue one does beside others is theirs, too: both sides count that time, also of a window that goes on. What it will be charged for
- * it counts as granted, as long as it says that it has work there, and that is not told of as a kernel that hangs: who never says its end has
- * nothing of that. Of several at once each counts all of it, so that nobody is accused of what he had. */
+/* What an overdue one does beside others is theirs, too: both sides count that time, also of a
+ * window that goes on. What it will be charged for it counts as granted, as long as it says that it
+ * has work there, and that is not told of as a kernel that hangs: who never says its end has
+ * nothing of that. Of several at once each counts all of it, so that nobody is accused of what he
+ * had. */
 void overdue_pass(Engine *e, uint64_t passed, uint64_t now, bool taken) {
         uint64_t turns = count_turns(e, taken);
 
@@ -71,8 +74,9 @@ static uint64_t said_of(const EngineTenant *t) {
         return since(t->overdue.busy_before + t->overdue.behind, t->says.busy);
 }
 
-/* Of the time for which its work may have been on the card: as much as it says to have used itself, however much that is. Who says less may
- * have been stopped: no longer than a kernel takes, for each of its processes. What is not charged it may still find out to have used. */
+/* Of the time for which its work may have been on the card: as much as it says to have used itself,
+ * however much that is. Who says less may have been stopped: no longer than a kernel takes, for
+ * each of its processes. What is not charged it may still find out to have used. */
 static uint64_t believed(EngineTenant *t, uint64_t ns) {
         uint64_t paid = min_u64(ns, max_u64(said_of(t), t->overdue.working * (uint64_t) ACCOUNT_DEBT));
 
@@ -86,8 +90,9 @@ static uint64_t part_of(uint64_t pool, uint64_t one, uint64_t all) {
         return (uint64_t) (product / all);
 }
 
-/* Others have paid for the card in their windows beside it. What it pays of that time is what they get, as far as it says itself that it used it:
- * each in proportion to what he paid beside anybody who is overdue, because nobody knows beside whom. */
+/* Others have paid for the card in their windows beside it. What it pays of that time is what they
+ * get, as far as it says itself that it used it: each in proportion to what he paid beside anybody
+ * who is overdue, because nobody knows beside whom. */
 static void pay_back(Engine *e, const EngineTenant *t) {
         uint64_t all = 0, pool;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Work that is late, and that others wait for no longer: it goes on beside their windows, and nobody can say who had the card. What it costs is
- * reckoned when it has ended. Times are ns. */
+/* Work that is late, and that others wait for no longer: it goes on beside their windows, and
+ * nobody can say who had the card. What it costs is reckoned when it has ended. Times are ns. */
 
 #include "arbiter/engine-internal.h"
 

@@ -8,7 +8,8 @@
 #define ABSENT UINT64_C(3000000) /* ns: who has done nothing with his window by then does nothing with it */
 #define STILL  UINT64_C(2000000000) /* ns without a word from who has work in flight */
 
-/* It goes on, or its window is over all the same. Where another one is kept from the card meanwhile it is charged for a short rest. */
+/* It goes on, or its window is over all the same. Where another one is kept from the card meanwhile
+ * it is charged for a short rest. */
 static void end_rest(EngineTenant *t, int waiting) {
         uint64_t held;
 
@@ -20,8 +21,9 @@ static void end_rest(EngineTenant *t, int waiting) {
         t->idle_since = 0;
 }
 
-/* For longer than it takes to launch the next kernel when one has ended. Of who comes first a pause that was seen and another one after the next
- * kernel are two, and he keeps the card; of others they may be taken for one, so that tiny kernels with pauses do not keep it for long. */
+/* For longer than it takes to launch the next kernel when one has ended. Of who comes first a pause
+ * that was seen and another one after the next kernel are two, and he keeps the card; of others
+ * they may be taken for one, so that tiny kernels with pauses do not keep it for long. */
 static bool is_idle(Engine *e, EngineTenant *t, int waiting, uint64_t now) {
         uint64_t from = t->says.idle != 0 ? min_u64(max_u64(t->says.idle, t->opened), now) : now;
 
@@ -107,7 +109,8 @@ void owner_tend(Engine *e, uint64_t now) {
 
 /* ---- the next one ---- */
 
-/* Beside a window that is about to end: what is left of it keeps the card busy while the next one's owner gets the word. */
+/* Beside a window that is about to end: what is left of it keeps the card busy while the next one's
+ * owner gets the word. */
 static bool may_open(const Engine *e, uint64_t now, const EngineTenant *next) {
         uint64_t lead = engine_lead(next);
         bool high = next->terms.high;

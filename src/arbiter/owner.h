@@ -8,9 +8,11 @@
 void owner_tend(Engine *e, uint64_t now); /* there is one */
 void owner_next(Engine *e, uint64_t now); /* there is none: opens a window, if anybody may have one by now */
 
-/* So long before the end of a window whoever is next now is let in (-1: nobody waits); and a little before that it is said whether it goes on. */
+/* So long before the end of a window whoever is next now is let in (-1: nobody waits); and a little
+ * before that it is said whether it goes on. */
 uint64_t owner_lead(const Engine *e, int next);
 uint64_t owner_margin(const Engine *e, int next);
 
-/* Nothing of it moves: a window that goes on for as long as a kernel hangs in it would never be late. */
+/* Nothing of it moves: a window that goes on for as long as a kernel hangs in it would never be
+ * late. */
 bool owner_stands_still(const Engine *e, const EngineTenant *t, uint64_t now);

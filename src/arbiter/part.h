@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a tenant has had of the card in its newest window, and of work that others wait for no longer. Times are ns. */
+/* What a tenant has had of the card in its newest window, and of work that others wait for no
+ * longer. Times are ns. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -94,8 +94,9 @@ void pass_time(Engine *e, uint64_t now) {
         e->now = now;
 }
 
-/* What was used meanwhile is what one may use without an arbiter, so nobody pays for it, and nobody earns. There may be work of all of them
- * on the card, as for a new arbiter: who has none says so at once. A kernel that does not end goes on not ending. */
+/* What was used meanwhile is what one may use without an arbiter, so nobody pays for it, and nobody
+ * earns. There may be work of all of them on the card, as for a new arbiter: who has none says so
+ * at once. A kernel that does not end goes on not ending. */
 void pass_absence(Engine *e, uint64_t now) {
         uint64_t away = now - e->now;
 

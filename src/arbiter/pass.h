@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What passes between two steps: who earned tokens meanwhile, what was granted, whose the card was, and who woke or fell asleep. Times are ns. */
+/* What passes between two steps: who earned tokens meanwhile, what was granted, whose the card was,
+ * and who woke or fell asleep. Times are ns. */
 
 #include "arbiter/engine-internal.h"
 

@@ -21,8 +21,9 @@ static Terms shared(uint32_t weight) {
         return (Terms){.gated = true, .conserving = true, .rate = POLICY_PPM, .weight = weight};
 }
 
-/* Weights are on by themselves where one is more than 1, so 1 and 2 are the same to the engine. Under a soft cap the percentages are
- * the weights: with all of the card given out that is the cap, and what was not given out goes to those who have work. */
+/* Weights are on by themselves where one is more than 1, so 1 and 2 are the same to the engine.
+ * Under a soft cap the percentages are the weights: with all of the card given out that is the cap,
+ * and what was not given out goes to those who have work. */
 static Terms terms_of(const PolicyWish *w) {
         uint32_t percent = clamp(w->percent, 0, 100);
 

@@ -43,7 +43,8 @@ static PolicyWish wish_of(const SliceLimits *l) {
                             .high = l->high_priority != 0};
 }
 
-/* Nothing is written to counters: as long as somebody has them open for writing nobody can lease them (slicedir/lease.h). */
+/* Nothing is written to counters: as long as somebody has them open for writing nobody can lease
+ * them (slicedir/lease.h). */
 void seat_open_rest(Seat *s, int directory) {
         if (s->counters < 0)
                 s->counters = open_own(directory, "counters", O_RDWR, S_IFREG);
@@ -143,8 +144,9 @@ static Said said_of(const SliceWork *w) {
                       .began = atomic_load_explicit(&w->began, memory_order_relaxed)};
 }
 
-/* Its container may have locked the file a million times, and each question goes through all of that: after one that was long no other is
- * asked for a while. The processor's time is what counts, so that who is merely put off does not fall under it. */
+/* Its container may have locked the file a million times, and each question goes through all of
+ * that: after one that was long no other is asked for a while. The processor's time is what counts,
+ * so that who is merely put off does not fall under it. */
 static void ask(Seat *s, uint32_t row, uint64_t now) {
         uint64_t before = clock_nsec(CLOCK_THREAD_CPUTIME_ID), took;
 
@@ -158,8 +160,9 @@ static void ask(Seat *s, uint32_t row, uint64_t now) {
                 tally_forget(&s->tally, row, now);
 }
 
-/* A row that was dead is asked for again: somebody may have taken it. Who is new and cannot be asked for is believed, the others are what
- * they were; the next ones to be asked are those behind. */
+/* A row that was dead is asked for again: somebody may have taken it. Who is new and cannot be
+ * asked for is believed, the others are what they were; the next ones to be asked are those
+ * behind. */
 static void take_row(Seat *s, uint32_t row, const Said *said, uint64_t now, bool doubt) {
         if (doubt || s->dead[row] || !s->is_row[row]) {
                 if (s->questions > 0 && now >= s->unasked_until)
@@ -212,8 +215,9 @@ static void read_known(Seat *s, uint64_t now, bool doubt) {
         }
 }
 
-/* What began before the last reading, or before there was a window to rest in, is as good as begun then. The rest that lasts is told behind the
- * words that end it, so it counts only where no row wants anything. */
+/* What began before the last reading, or before there was a window to rest in, is as good as begun
+ * then. The rest that lasts is told behind the words that end it, so it counts only where no row
+ * wants anything. */
 static void read_rests(Seat *s, uint64_t now, EngineSays *ret) {
         SliceRests rests;
         uint64_t since;
@@ -292,8 +296,8 @@ bool seat_is_whole(const Seat *s) {
         return fstat(s->limits_fd, &st) == 0 && st.st_size >= (off_t) sizeof(SliceLimits);
 }
 
-/* Who waits for a window that closes goes on waiting.
- * FUTEX_WAKE finds its sleepers by the page, not by what it contains: the word is never read here. */
+/* Who waits for a window that closes goes on waiting. FUTEX_WAKE finds its sleepers by the page,
+ * not by what it contains: the word is never read here. */
 static void wake(SliceTurn *turn) {
         (void) syscall(SYS_futex, &turn->window, FUTEX_SHARED_WAKE, INT_MAX, NULL, NULL, 0);
 }

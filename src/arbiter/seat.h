@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A tenant at the desk: the files of one slice of one card, as the arbiter has them open. limits is mapped, because its turn is a
- * futex; nobody but those who make slices can write to it. counters is read with pread, the bell is drained: what is in them is the
- * tenant's, and may be anything at any time. */
+/* A tenant at the desk: the files of one slice of one card, as the arbiter has them open. limits is
+ * mapped, because its turn is a futex; nobody but those who make slices can write to it. counters
+ * is read with pread, the bell is drained: what is in them is the tenant's, and may be anything at
+ * any time. */
 
 #include "arbiter/engine.h"
 #include "arbiter/tally.h"
@@ -38,7 +39,8 @@ typedef struct Seat {
         bool is_row[SLICE_ROWS], dead[SLICE_ROWS];
 } Seat;
 
-/* directory: of the slice page. 0; SLICE_FILES_E_DAMAGED: it is none, or older than turns are; negative errno. */
+/* directory: of the slice page. 0; SLICE_FILES_E_DAMAGED: it is none, or older than turns are;
+ * negative errno. */
 int seat_open(int directory, Seat *ret);
 void seat_done(Seat *s);
 
@@ -48,11 +50,12 @@ void seat_open_rest(Seat *s, int directory);
 /* limits says something else now. */
 bool seat_wishes(Seat *s);
 
-/* What its processes say. all: of rows that were at rest, too. doubt: whether those that have work still live. Of a few of them only is that
- * asked at a time. */
+/* What its processes say. all: of rows that were at rest, too. doubt: whether those that have work
+ * still live. Of a few of them only is that asked at a time. */
 void seat_read(Seat *s, uint64_t now, bool all, bool doubt, EngineSays *ret);
 
-/* Whether limits is still a whole page: the end of a file is the only thing that a mapping cannot stand. */
+/* Whether limits is still a whole page: the end of a file is the only thing that a mapping cannot
+ * stand. */
 bool seat_is_whole(const Seat *s);
 
 /* Says it to the container and wakes who waits for it; that we are here as well. */

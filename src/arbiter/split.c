@@ -152,7 +152,8 @@ static void hold(Engine *e, const Stays *s, uint64_t at, uint64_t ns, bool alone
         }
 }
 
-/* What o had of the time since it came beside t, who is over now: no turn of o's began before that of t was over. */
+/* What o had of the time since it came beside t, who is over now: no turn of o's began before that
+ * of t was over. */
 static uint64_t had_beside(EngineTenant *t, const EngineTenant *o, uint64_t at) {
         uint64_t together = since(o->part.came, at), expected = t->part.expected;
 

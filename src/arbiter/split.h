@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Whose the card's time is. As it passes it is divided between those who are on the card, each pays for his part at once, and the parts are
- * all of it:
+/* Whose the card's time is. As it passes it is divided between those who are on the card, each pays
+ * for his part at once, and the parts are all of it:
  *
  *   nobody is there            the one who has the window
  *   one is there               that one, though another one has the window by now and is not there yet
@@ -12,7 +12,8 @@
 
 #include "arbiter/engine-internal.h"
 
-/* All that has passed since e->now. Others' time beside work that is overdue is all theirs until that is over. */
+/* All that has passed since e->now. Others' time beside work that is overdue is all theirs until
+ * that is over. */
 void split_time(Engine *e, uint64_t now);
 
 /* What else it costs a tenant, ns; below zero: what it had too much of. */
@@ -24,8 +25,8 @@ void split_return(Engine *e, EngineTenant *t, uint64_t ns);
 /* It rests, or its window is over: when it comes again it comes anew. */
 void split_leave(EngineTenant *t);
 
-/* A window of it is over. Of every other one it is believed that a turn beside its last work was another one's: who says that he is done and
- * goes on for a turn each time gains half of that. */
+/* A window of it is over. Of every other one it is believed that a turn beside its last work was
+ * another one's: who says that he is done and goes on for a turn each time gains half of that. */
 void split_trust(EngineTenant *t);
 
 /* Overdue work is on the card. */

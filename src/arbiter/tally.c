@@ -26,8 +26,8 @@ static uint64_t four_times(uint64_t in_flight) {
         return 4 * min_u64(in_flight, IN_FLIGHT_MAX);
 }
 
-/* A row that is seen for the first time has used what it has used before: nobody held a window for that here. One that goes back has
- * another owner now. */
+/* A row that is seen for the first time has used what it has used before: nobody held a window for
+ * that here. One that goes back has another owner now. */
 static uint64_t newly(uint64_t before, uint64_t after, bool known) {
         return known && after > before ? after - before : 0;
 }
@@ -101,7 +101,8 @@ static bool is_quiet(const Tally *t, const TallyRow *r, uint32_t window, uint64_
                since(from, now) > four_times(r->said.in_flight) + SILENCE;
 }
 
-/* Who goes on wanting says so anew when his window's work is over; of who does not, or is older than that, it is when it was seen. */
+/* Who goes on wanting says so anew when his window's work is over; of who does not, or is older
+ * than that, it is when it was seen. */
 static uint64_t over_of(const Tally *t, const Said *said, uint64_t now) {
         return t->closed != 0 && said->wants >= t->closed && said->wants <= now ? said->wants : now;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the processes of a container say of their work, made into one sum that can be reckoned with. They may say anything: time that
- * goes back, or jumps; work that never ends; wants of tomorrow. Pure. */
+/* What the processes of a container say of their work, made into one sum that can be reckoned with.
+ * They may say anything: time that goes back, or jumps; work that never ends; wants of tomorrow.
+ * Pure. */
 
 #include "slice/page.h"
 
@@ -49,17 +50,20 @@ typedef struct Tally {
 
 #define TALLY_NULL ((Tally){.drained = true})
 
-/* One pass over what was read: begin, each living row, end. opened: when the tenant's newest window was; closed: the same, 0 while it is open;
- * window: its number. What a row says to have used between two passes counts for no more than `most`, ns.
+/* One pass over what was read: begin, each living row, end. opened: when the tenant's newest window
+ * was; closed: the same, 0 while it is open; window: its number. What a row says to have used
+ * between two passes counts for no more than `most`, ns.
  *
- * A row whose work is not over for long after its window, though nothing of it moves (its process is stopped, or dead with a child that has
- * its lock), does not hold back those of its container that have work: it is left out until it moves. What it says then to have used is told
- * apart, and counts for no more than the time since. */
+ * A row whose work is not over for long after its window, though nothing of it moves (its process
+ * is stopped, or dead with a child that has its lock), does not hold back those of its container
+ * that have work: it is left out until it moves. What it says then to have used is told apart, and
+ * counts for no more than the time since. */
 void tally_begin(Tally *t, uint64_t opened, uint64_t closed);
 void tally_row(Tally *t, uint32_t row, const Said *said, uint32_t window, uint64_t now, uint64_t most);
 void tally_end(Tally *t, uint64_t now);
 
-/* Its process is gone: it will be met anew. Who dies while he is left out is charged half of the time since, at most 1 s more than four times
- * what he said to be in flight. Of who had work in flight otherwise, that was over now, and as much is taken to have been used since his last
+/* Its process is gone: it will be met anew. Who dies while he is left out is charged half of the
+ * time since, at most 1 s more than four times what he said to be in flight. Of who had work in
+ * flight otherwise, that was over now, and as much is taken to have been used since his last
  * word. */
 void tally_forget(Tally *t, uint32_t row, uint64_t now);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Until when a window's work is on the card: as it is told, as it was noticed, and as far as one can tell before. All in ns. */
+/* Until when a window's work is on the card: as it is told, as it was noticed, and as far as one
+ * can tell before. All in ns. */
 
 #include "arbiter/engine-internal.h"
 

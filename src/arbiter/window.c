@@ -11,17 +11,20 @@ enum { FORGIVEN = 2 };   /* windows in a row that nothing was done with */
 
 #define SLACK UINT64_C(250000) /* ns of a window that its owner may say it did not use */
 #define REST  UINT64_C(350000) /* ns that a window's work goes on behind it, at least */
-/* ns: the pause of who gives no sign of life is an eighth of the time since the last, so much at most. */
+/* ns: the pause of who gives no sign of life is an eighth of the time since the last, so much at
+ * most. */
 #define GONE UINT64_C(250000000)
 
-/* ns, of 5 ms: the change from one window to the next. With a little more charged than there is, those who want all of the card are short of it
- * and have windows by turns, where otherwise each would wait until he is far behind and then have several in a row. */
+/* ns, of 5 ms: the change from one window to the next. With a little more charged than there is,
+ * those who want all of the card are short of it and have windows by turns, where otherwise each
+ * would wait until he is far behind and then have several in a row. */
 #define CHANGE UINT64_C(20000)
 
 /* ---- opening ---- */
 
-/* All that a window has room for: its gate launches no more than will be over by then. A conserving one that is alone has no such end, and is
- * to make room soon; with one who comes first about, a single kernel is all there is to wait for. */
+/* All that a window has room for: its gate launches no more than will be over by then. A conserving
+ * one that is alone has no such end, and is to make room soon; with one who comes first about, a
+ * single kernel is all there is to wait for. */
 static void set_depth(const Engine *e, EngineTenant *t, uint64_t now, bool contested) {
         bool bounded = contested || !t->terms.conserving;
 
@@ -40,7 +43,8 @@ static void set_depth(const Engine *e, EngineTenant *t, uint64_t now, bool conte
                 t->turn.depth = ONE_KERNEL;
 }
 
-/* As long as there are tokens for it, to twice a quantum where another one's kernel has kept it waiting. */
+/* As long as there are tokens for it, to twice a quantum where another one's kernel has kept it
+ * waiting. */
 static uint64_t length_of(const EngineTenant *t, int64_t used) {
         int64_t tokens = account_tokens(&t->account) - used;
         int64_t most = (int64_t) ENGINE_QUANTUM * (t->account.arrears > 0 ? 2 : 1);
@@ -118,7 +122,8 @@ void window_close(Engine *e, uint32_t i, uint64_t now) {
 
 /* ---- what it cost ---- */
 
-/* Another one has more coming to him than a window, or takes whatever there is: time that is not used is his loss. */
+/* Another one has more coming to him than a window, or takes whatever there is: time that is not
+ * used is his loss. */
 static bool is_loss(const Engine *e, const EngineTenant *t) {
         for (uint32_t i = 0; i < e->n; i++) {
                 const EngineTenant *o = &e->tenants[i];
@@ -137,21 +142,24 @@ static uint64_t lateness(const EngineTenant *t) {
         return since(HOP, t->part.unused);
 }
 
-/* Of that, what costs nothing whatever he did before: where nobody waits, nothing is lost but his own next window. */
+/* Of that, what costs nothing whatever he did before: where nobody waits, nothing is lost but his
+ * own next window. */
 static uint64_t usual_lateness(const Engine *e, const EngineTenant *t, uint64_t now) {
         if (!has_come(t) || e->owner >= 0 || engine_choose(e, AMONG_CLOSED, now) >= 0)
                 return 0;
         return min_u64(lateness(t), LAG);
 }
 
-/* And the rest, as far as he used the card before: who is short of a processor is let off, and who only says so gains little. */
+/* And the rest, as far as he used the card before: who is short of a processor is let off, and who
+ * only says so gains little. */
 static uint64_t forgiven(const Engine *e, const EngineTenant *t, uint64_t now) {
         uint64_t usual = usual_lateness(e, t, now), late = lateness(t);
 
         return late <= LAG || is_loss(e, t) ? 0 : min_u64(since(usual, late), t->mercy);
 }
 
-/* Who has used nothing at all is not believed. Of a window with rests less is held, and the gate sees a little late that each begins. */
+/* Who has used nothing at all is not believed. Of a window with rests less is held, and the gate
+ * sees a little late that each begins. */
 static uint64_t slack_of(const EngineTenant *t, uint64_t held, uint64_t busy) {
         if (busy == 0 && held >= ENGINE_QUANTUM / 2)
                 return 0;
@@ -160,15 +168,17 @@ static uint64_t slack_of(const EngineTenant *t, uint64_t held, uint64_t busy) {
         return min_u64(SLACK, 2 * HOP + held / 20) + t->n_rests * (HOP / 4);
 }
 
-/* Of what it is charged at most. A window without rests has lost that much between its launch and its first kernel, and at its end; one with
- * rests loses it once for all that it has. */
+/* Of what it is charged at most. A window without rests has lost that much between its launch and
+ * its first kernel, and at its end; one with rests loses it once for all that it has. */
 static uint64_t overhead_of(const Engine *e, const EngineTenant *t, uint64_t had) {
         return min_u64(e->overhead, had / (t->n_rests > 0 ? 20 : 2));
 }
 
-/* At least what it had of the card, less what it takes to notice; at most that, with what its processes did where nobody saw them at work,
- * because a gate says of short work only later what it was, and for what it was believed to have rested. Its own word has others' turns in
- * it, and of several processes each has seen all of it pass. Who says that he has used nothing has not rested, either. */
+/* At least what it had of the card, less what it takes to notice; at most that, with what its
+ * processes did where nobody saw them at work, because a gate says of short work only later what it
+ * was, and for what it was believed to have rested. Its own word has others' turns in it, and of
+ * several processes each has seen all of it pass. Who says that he has used nothing has not rested,
+ * either. */
 static uint64_t cost_of(const Engine *e, const EngineTenant *t, uint64_t now) {
         uint64_t had = since(usual_lateness(e, t, now) + forgiven(e, t, now), t->part.had);
         uint64_t said = since(t->busy, t->says.busy), busy = since(t->part.turns, said);
@@ -180,8 +190,9 @@ static uint64_t cost_of(const Engine *e, const EngineTenant *t, uint64_t now) {
         return busy < least ? least : min_u64(busy, max_u64(most, least));
 }
 
-/* The shortest tails count: whoever comes too early sees how long it will be, and whoever comes too late has lost it. The rest is
- * learnt from windows that were full and had one process's word for it. */
+/* The shortest tails count: whoever comes too early sees how long it will be, and whoever comes too
+ * late has lost it. The rest is learnt from windows that were full and had one process's word for
+ * it. */
 static void learn(Engine *e, EngineTenant *t, uint64_t now) {
         uint64_t said = since(t->busy, t->says.busy), busy = since(t->part.turns, said);
         uint64_t end = t->says.n_active > 1 ? now - 2 * HOP : min_u64(now, until_first(t) + said);
@@ -218,8 +229,9 @@ void window_rests(Engine *e, EngineTenant *t, uint64_t now) {
                 charge(e, t, cost_of(e, t, now));
 }
 
-/* The rests that it wrote down since the last look, where it might, are as those that were seen. The one that lasts counts from when a ring would
- * have been heard; of those that are over begin and end are told alike. */
+/* The rests that it wrote down since the last look, where it might, are as those that were seen.
+ * The one that lasts counts from when a ring would have been heard; of those that are over begin
+ * and end are told alike. */
 void window_hears(Engine *e, EngineTenant *t, uint64_t now) {
         uint64_t told = since(t->says.idle != 0 ? HOP * 3 / 4 : 0, t->says.rested),
                  more = min_u64(since(t->part.rested, told), since(t->part.heard, t->part.had));
@@ -242,8 +254,9 @@ void window_hears(Engine *e, EngineTenant *t, uint64_t now) {
 
 /* ---- the end ---- */
 
-/* Who does nothing with his windows waits for the next one, as long as others want the card: shortly, where anything moves (a program that is
- * late tells at least that a window went by), and ever longer, where nothing does. */
+/* Who does nothing with his windows waits for the next one, as long as others want the card:
+ * shortly, where anything moves (a program that is late tells at least that a window went by), and
+ * ever longer, where nothing does. */
 static void note_use(EngineTenant *t, uint64_t now) {
         if (has_come(t)) {
                 t->empty = 0;
@@ -256,7 +269,8 @@ static void note_use(EngineTenant *t, uint64_t now) {
                 t->paused_until = now + min_u64(GONE, max_u64(PAUSE, since(t->alive, now) / 8));
 }
 
-/* What it said and what it was charged differ by so much, others' turns beside it included: more that it says of the same work may be that. */
+/* What it said and what it was charged differ by so much, others' turns beside it included: more
+ * that it says of the same work may be that. */
 static void settle(EngineTenant *t, uint64_t now) {
         uint64_t busy = since(t->busy, t->says.busy), known = t->paid + t->part.turns;
 
@@ -265,8 +279,8 @@ static void settle(EngineTenant *t, uint64_t now) {
         t->over = now;
 }
 
-/* Work of which nobody knew, or that took longer than anybody thought: its gate finds that out when it looks again. The card can have
- * done no more of it since than there was time. */
+/* Work of which nobody knew, or that took longer than anybody thought: its gate finds that out when
+ * it looks again. The card can have done no more of it since than there was time. */
 void window_late(Engine *e, uint32_t i, uint64_t now) {
         EngineTenant *t = &e->tenants[i];
         uint64_t more = since(t->settled, t->says.busy), known = min_u64(more, t->doubt),
@@ -303,8 +317,8 @@ static void give_up(Engine *e, EngineTenant *t, uint64_t now) {
         overdue_begin(t, now);
 }
 
-/* A window behind work that was late before it: all of its time is charged, and nobody waits for what was launched in it. Who is tied and
- * launches does not hang. */
+/* A window behind work that was late before it: all of its time is charged, and nobody waits for
+ * what was launched in it. Who is tied and launches does not hang. */
 static void go_on_behind(Engine *e, EngineTenant *t, uint64_t now) {
         split_charge(e, t, (int64_t) t->turn.rest); /* so long what was launched in it may go on */
         t->turn.granted += since(t->opened, now);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What becomes of a window: opened, extended, closed, and in the end over and charged, or overdue. i: its tenant's number. Times are ns. */
+/* What becomes of a window: opened, extended, closed, and in the end over and charged, or overdue.
+ * i: its tenant's number. Times are ns. */
 
 #include "arbiter/engine-internal.h"
 

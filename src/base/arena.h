@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Many small allocations with one death date: what one decoded object or one request needs. Reset keeps the memory
- * for the next one. Never for what can grow for the life of a connection. */
+/* Many small allocations with one death date: what one decoded object or one request needs. Reset
+ * keeps the memory for the next one. Never for what can grow for the life of a connection. */
 
 #include "base/cleanup.h"
 #include "base/str.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Scope owns: every local that owns something carries _cleanup_(), and ownership is handed over by TAKE_PTR or
- * TAKE_FD, so that each error path is a plain return. Declaration order is reverse destruction order, on purpose. */
+/* Scope owns: every local that owns something carries _cleanup_(), and ownership is handed over by
+ * TAKE_PTR or TAKE_FD, so that each error path is a plain return. Declaration order is reverse
+ * destruction order, on purpose. */
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Time is passed in, not asked for, wherever a decision depends on it; this is where programs get it. */
+/* Time is passed in, not asked for, wherever a decision depends on it; this is where programs get
+ * it. */
 
 #include <stdint.h>
 #include <time.h>

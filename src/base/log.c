@@ -8,7 +8,8 @@
 
 enum { LINES_PER_SECOND = 200 };
 
-/* The only state that is not an object: where a line goes must not depend on who is asked. One thread writes. */
+/* The only state that is not an object: where a line goes must not depend on who is asked. One
+ * thread writes. */
 static struct {
         LogLevel level;
         time_t second;

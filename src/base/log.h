@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One line to stderr per event: `2026-11-21T08:00:00.123Z info bound pod=default/a node=n1`. Libraries below the
- * programs do not log; a program logs an error once, where it handles it. */
+/* One line to stderr per event: `2026-11-21T08:00:00.123Z info bound pod=default/a node=n1`.
+ * Libraries below the programs do not log; a program logs an error once, where it handles it. */
 
 #include "base/cleanup.h"
 

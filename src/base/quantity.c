@@ -3,8 +3,8 @@
 
 #include <stdint.h>
 
-/* <number><suffix>: digits with at most one point; then a decimal SI letter, a binary one, or an exponent. The value
- * is kept as mantissa x 10^decimal x 2^binary so that no step rounds. */
+/* <number><suffix>: digits with at most one point; then a decimal SI letter, a binary one, or an
+ * exponent. The value is kept as mantissa x 10^decimal x 2^binary so that no step rounds. */
 typedef struct Scaled {
         uint64_t mantissa;
         int decimal; /* power of ten */
@@ -21,7 +21,8 @@ static const struct {
         {STR("Gi"), 0, 30}, {STR("Ti"), 0, 40}, {STR("Pi"), 0, 50}, {STR("Ei"), 0, 60},
 };
 
-/* Digits and one point from the front of *text. Trailing zeros behind the point do not count as a fraction. */
+/* Digits and one point from the front of *text. Trailing zeros behind the point do not count as a
+ * fraction. */
 static int parse_number(Str *text, Scaled *ret) {
         uint64_t mantissa = 0;
         int zeros = 0, decimal = 0;
@@ -101,7 +102,8 @@ int quantity_parse(Str text, uint64_t *ret) {
         }
         if (minus)
                 return QUANTITY_E_RANGE;
-        /* Powers of two before divisions by ten: 0.5Gi is whole. Tens divide only when nothing is left over. */
+        /* Powers of two before divisions by ten: 0.5Gi is whole. Tens divide only when nothing is
+         * left over. */
         for (; v.decimal < 0; v.decimal++) {
                 while (v.mantissa % 10 != 0 && v.binary > 0 && v.mantissa <= UINT64_MAX / 2) {
                         v.mantissa *= 2;

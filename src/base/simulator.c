@@ -57,7 +57,8 @@ int simulator_enter(Fault *fault) {
 
 /* ---- the server ---- */
 
-/* Who is not root has rights in his user namespace, and would lose them with exec: it mounts, and reads the memory of who calls. */
+/* Who is not root has rights in his user namespace, and would lose them with exec: it mounts, and
+ * reads the memory of who calls. */
 static void keep_rights(void) {
         static const int wanted[] = {CAP_SYS_ADMIN, CAP_SYS_PTRACE};
         struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A Str is a view of bytes somebody else owns: text that was received, an arena, a literal. It is passed by value
- * and never freed. data may be NULL only when len is 0; an absent string and an empty one compare equal, as they do
- * in Kubernetes objects. */
+/* A Str is a view of bytes somebody else owns: text that was received, an arena, a literal. It is
+ * passed by value and never freed. data may be NULL only when len is 0; an absent string and an
+ * empty one compare equal, as they do in Kubernetes objects. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,7 +39,8 @@ int str_compare(Str a, Str b);
 bool str_has_prefix(Str s, Str prefix);
 Str str_trim(Str s);
 
-/* Splits *rest at the first `separator`: returns what stands before it and moves *rest behind it, or to empty. */
+/* Splits *rest at the first `separator`: returns what stands before it and moves *rest behind it,
+ * or to empty. */
 Str str_split(Str *rest, char separator);
 
 /* NUL-terminated copy, owned by the caller; NULL when out of memory. */

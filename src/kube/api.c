@@ -46,8 +46,8 @@ static void write_binding(Buf *out, const KubeBinding *b) {
         json_write_object_end(&w);
 }
 
-/* Less than the 5 s between a leader's renew deadline and the end of its lease (elector.h): a Binding that was sent by a
- * leader is answered, or given up, before another can lead. */
+/* Less than the 5 s between a leader's renew deadline and the end of its lease (elector.h): a
+ * Binding that was sent by a leader is answered, or given up, before another can lead. */
 #define BINDING_TIMEOUT (4 * USEC_PER_SEC)
 
 int kube_bind(KubeClient *c, const KubeBinding *b, KubeDone done, void *userdata, KubeCall **ret) {

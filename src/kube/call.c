@@ -14,8 +14,9 @@ enum {
 
 /* ---- what curl tells us about a call ---- */
 
-/* Called when a connection stands and the request is about to be written. A second time means that curl found a kept
- * connection dead behind the first writing and would, unasked, write again. The server may have read the first. */
+/* Called when a connection stands and the request is about to be written. A second time means that
+ * curl found a kept connection dead behind the first writing and would, unasked, write again. The
+ * server may have read the first. */
 static int on_sending(void *userdata, char *ip, char *local_ip, int port, int local_port) {
         KubeCall *call = userdata;
 
@@ -160,7 +161,8 @@ static bool set_address(KubeCall *call) {
                OPT(PROXY, c->config->proxy) && OPT(NOPROXY, c->local && !c->config->proxy ? "*" : NULL);
 }
 
-/* The cluster's CA alone, without the directory of the system's: that is 7 MiB of resident memory. */
+/* The cluster's CA alone, without the directory of the system's: that is 7 MiB of resident
+ * memory. */
 static bool set_tls(KubeCall *call) {
         const KubeConfig *k = call->client->config;
 
@@ -172,8 +174,8 @@ static bool set_tls(KubeCall *call) {
         return !k->cert_file || (OPT(SSLCERT, k->cert_file) && OPT(SSLKEY, k->key_file));
 }
 
-/* A connection that has been idle for long may be closed by the other side at the moment when we write (API servers
- * wait 90 s): better not to take it at all. */
+/* A connection that has been idle for long may be closed by the other side at the moment when we
+ * write (API servers wait 90 s): better not to take it at all. */
 static bool set_connection(KubeCall *call) {
         long msec = call->timeout == KUBE_NO_TIMEOUT ? 0 : (long) ((call->timeout + 999) / USEC_PER_MSEC);
 
@@ -277,8 +279,8 @@ void call_destroy(KubeCall *call) {
         free(call);
 }
 
-/* The server has not acted on what it answered with 401: when the kubelet has meanwhile written a newer token, the
- * same request goes out with that. */
+/* The server has not acted on what it answered with 401: when the kubelet has meanwhile written a
+ * newer token, the same request goes out with that. */
 static bool send_again(KubeCall *call) {
         if (call->sent_again || status_of(call) != 401 ||
             !kube_token_renew(&call->client->token, clock_monotonic_usec()))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Between client.c (the loop: which sockets, which timer, whose turn) and call.c (one request: its curl handle, its
- * bytes, its verdict). */
+/* Between client.c (the loop: which sockets, which timer, whose turn) and call.c (one request: its
+ * curl handle, its bytes, its verdict). */
 
 #include <curl/curl.h>
 
@@ -74,16 +74,20 @@ struct KubeCall {
 int call_new(KubeClient *c, const KubeRequest *request, KubeDone done, void *userdata, KubeCall **ret);
 void call_destroy(KubeCall *call);
 
-/* Ends it: takes it from curl and tells the reply, unless it goes round once more with a newer token. */
+/* Ends it: takes it from curl and tells the reply, unless it goes round once more with a newer
+ * token. */
 void call_finish(KubeCall *call, CURLcode result);
 
-/* Hands the call to curl, or remembers to. 0 or -ENOMEM; the caller says what becomes of it then. */
+/* Hands the call to curl, or remembers to. 0 or -ENOMEM; the caller says what becomes of it
+ * then. */
 int client_start(KubeClient *c, KubeCall *call);
 
-/* A curl handle from the pool or a new one, NULL when out of memory; and back, out of curl's hands. */
+/* A curl handle from the pool or a new one, NULL when out of memory; and back, out of curl's
+ * hands. */
 CURL *client_take_handle(KubeClient *c);
 void client_give_handle(KubeClient *c, CURL *easy);
 
-/* Around everything that the loop calls: behind the outermost one, whoever was freed inside is gone. */
+/* Around everything that the loop calls: behind the outermost one, whoever was freed inside is
+ * gone. */
 void client_enter(KubeClient *c);
 void client_leave(KubeClient *c);

@@ -6,9 +6,10 @@
 
 #include "kube/call.h"
 
-/* curl says which sockets it waits for and when it wants to be called next; sd-event does the waiting. The one rule
- * that shapes this file: while curl is on the stack (curl_multi_socket_action and the callbacks below it), no handle
- * may be added to it or removed. What callers ask for meanwhile is marked on the call, and settled behind it. */
+/* curl says which sockets it waits for and when it wants to be called next; sd-event does the
+ * waiting. The one rule that shapes this file: while curl is on the stack (curl_multi_socket_action
+ * and the callbacks below it), no handle may be added to it or removed. What callers ask for
+ * meanwhile is marked on the call, and settled behind it. */
 
 /* ---- turns of the loop ---- */
 
@@ -23,7 +24,8 @@ void client_leave(KubeClient *c) {
                 client_destroy(c);
 }
 
-/* From the beginning after each step, because a reply that is told here may change the list anywhere. */
+/* From the beginning after each step, because a reply that is told here may change the list
+ * anywhere. */
 static KubeCall *next_unsettled(const KubeClient *c) {
         for (KubeCall *call = c->calls; call; call = call->next)
                 if (call->state == CALL_WAITING || call->state == CALL_CANCELLED)
@@ -189,8 +191,8 @@ static bool is_local(const char *host) {
         return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 || strcmp(host, "[::1]") == 0;
 }
 
-/* curl takes the name that a certificate must carry from the URL; so the URL says that name, and curl is told apart
- * where to connect to. */
+/* curl takes the name that a certificate must carry from the URL; so the URL says that name, and
+ * curl is told apart where to connect to. */
 static int rename_server(KubeClient *c, CURLU *url, const char *host) {
         _cleanup_(curl_freep) char *port = NULL, *renamed = NULL;
         _cleanup_buf_ Buf text = BUF_NULL;
@@ -303,7 +305,8 @@ static void client_destroy(KubeClient *c) {
         curl_global_cleanup();
 }
 
-/* From one of its callbacks: no call is told anything more, and the rest dies behind the callback. */
+/* From one of its callbacks: no call is told anything more, and the rest dies behind the
+ * callback. */
 KubeClient *kube_client_free(KubeClient *c) {
         KubeCall *next;
 

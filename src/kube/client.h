@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One API server, spoken to from the event loop: libcurl's multi interface joined to sd-event. Connections are kept
- * and shared; nothing blocks. A call is an object: freeing it cancels it, and its reply is then never called. Any
- * callback may make calls, cancel calls (its own too) and free the client. */
+/* One API server, spoken to from the event loop: libcurl's multi interface joined to sd-event.
+ * Connections are kept and shared; nothing blocks. A call is an object: freeing it cancels it, and
+ * its reply is then never called. Any callback may make calls, cancel calls (its own too) and free
+ * the client. */
 
 #include <systemd/sd-event.h>
 
@@ -13,9 +14,10 @@
 typedef struct KubeClient KubeClient;
 typedef struct KubeCall KubeCall;
 
-/* The line between the last two is drawn at the first byte handed to a connection: before it the server cannot have
- * acted, behind it nobody here knows. Only a GET is ever repeated by itself, when a kept connection turns out to be
- * dead; anything else is then KUBE_UNKNOWN, because it might be carried out twice. */
+/* The line between the last two is drawn at the first byte handed to a connection: before it the
+ * server cannot have acted, behind it nobody here knows. Only a GET is ever repeated by itself,
+ * when a kept connection turns out to be dead; anything else is then KUBE_UNKNOWN, because it might
+ * be carried out twice. */
 typedef enum KubeOutcome {
         KUBE_DONE,     /* the server answered; see status */
         KUBE_NOT_SENT, /* no connection: the server cannot have acted on it */
@@ -40,8 +42,9 @@ typedef struct KubeRequest {
         usec_t timeout;           /* whole call; 0: 30 s; KUBE_NO_TIMEOUT: none (watch) */
         usec_t idle_timeout; /* no byte for so long ends the call as KUBE_UNKNOWN; 0: none. Watches set it */
 
-        /* Streams the body of a 2xx answer. Called once with no bytes when such an answer begins. Nonzero ends the
-         * call, and `done` says KUBE_UNKNOWN: what the reader found is the reader's to remember. */
+        /* Streams the body of a 2xx answer. Called once with no bytes when such an answer begins.
+         * Nonzero ends the call, and `done` says KUBE_UNKNOWN: what the reader found is the
+         * reader's to remember. */
         int (*on_data)(void *userdata, Str bytes);
 } KubeRequest;
 
@@ -60,13 +63,14 @@ int kube_client_new(sd_event *event, const KubeConfig *config,
 KubeClient *kube_client_free(KubeClient *c); /* cancels every call */
 sd_event *kube_client_event(const KubeClient *c);
 
-/* 0 or -ENOMEM; everything else comes through `done`, never before this returns. *ret may be freed to cancel, also inside
- * its own callback, and is NULL-ed by nobody: it dies by itself after `done`. ret may be NULL for fire and forget. */
+/* 0 or -ENOMEM; everything else comes through `done`, never before this returns. *ret may be freed
+ * to cancel, also inside its own callback, and is NULL-ed by nobody: it dies by itself after
+ * `done`. ret may be NULL for fire and forget. */
 int kube_call(KubeClient *c, const KubeRequest *request, KubeDone done, void *userdata, KubeCall **ret);
 KubeCall *kube_call_free(KubeCall *call);
 
-/* Is this answer worth trying again (429, 5xx, no answer), and when: Retry-After, else exponential with full jitter.
- * attempt counts from 0; never more than `cap`. */
+/* Is this answer worth trying again (429, 5xx, no answer), and when: Retry-After, else exponential
+ * with full jitter. attempt counts from 0; never more than `cap`. */
 bool kube_reply_is_transient(const KubeReply *reply);
 usec_t kube_backoff(unsigned attempt, usec_t base, usec_t cap, usec_t retry_after);
 

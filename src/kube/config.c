@@ -201,7 +201,8 @@ static bool says_nothing(const Kubeconfig *k) {
         return !k->clusters && !k->users && !k->contexts && str_is_empty(k->current_context);
 }
 
-/* paths: separated by colons. Those that do not exist are passed over when there may be none, as in KUBECONFIG. */
+/* paths: separated by colons. Those that do not exist are passed over when there may be none, as in
+ * KUBECONFIG. */
 static int from_files(Str paths, bool must_exist, const char *context, KubeConfig **ret, Fault *fault) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Kubeconfig k = {0};

@@ -8,11 +8,12 @@
 #include "kube/random.h"
 #include "kube/timestamp.h"
 
-/* Why two never lead at once. A leader counts its time from the moment before it sent the renewal that succeeded, and
- * stops renew_deadline later; a candidate counts from the moment when it saw the Lease change, which is behind the
- * moment when it was written, and waits the whole lease. With renew_deadline < lease the first has stopped before the
- * second begins, whatever the clocks say about the time of day, as long as both count seconds alike. Every write
- * carries the resourceVersion that was read: of two candidates one gets a 409. */
+/* Why two never lead at once. A leader counts its time from the moment before it sent the renewal
+ * that succeeded, and stops renew_deadline later; a candidate counts from the moment when it saw
+ * the Lease change, which is behind the moment when it was written, and waits the whole lease. With
+ * renew_deadline < lease the first has stopped before the second begins, whatever the clocks say
+ * about the time of day, as long as both count seconds alike. Every write carries the
+ * resourceVersion that was read: of two candidates one gets a 409. */
 
 enum {
         LEASE_SEC = 15,
@@ -130,7 +131,8 @@ static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* A renewal that was stored counts from when it was sent; one that came too late to be of use does not count. */
+/* A renewal that was stored counts from when it was sent; one that came too late to be of use does
+ * not count. */
 static void renewed(Elector *e) {
         e->renewed = e->sent;
         if (now_usec() >= e->renewed + e->renew_deadline ||
@@ -300,7 +302,8 @@ static void on_read(void *userdata, const KubeReply *reply) {
         leave(e);
 }
 
-/* Who holds the lease knows it, and writes without reading first; a write that meets something else is a 409. */
+/* Who holds the lease knows it, and writes without reading first; a write that meets something else
+ * is a 409. */
 static void attempt(Elector *e) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         KubeRequest request = {.method = "GET", .path = e->path, .timeout = e->renew_deadline / 2};
@@ -389,7 +392,8 @@ int elector_new(KubeClient *c, const ElectorOptions *options, void (*on_change)(
         if (r >= 0)
                 r = sd_event_add_time(kube_client_event(c), &e->deadline, CLOCK_BOOTTIME, 0, 1, on_deadline,
                                       e);
-        /* A process that was stopped wakes up to requests that are as late as the deadline: it is told first. */
+        /* A process that was stopped wakes up to requests that are as late as the deadline: it is
+         * told first. */
         if (r >= 0)
                 r = sd_event_source_set_priority(e->deadline, SD_EVENT_PRIORITY_IMPORTANT);
         if (r >= 0)

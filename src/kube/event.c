@@ -9,8 +9,9 @@
 #include "kube/timestamp.h"
 #include "wire/json_write.h"
 
-/* Two tables: what was said (so that it is counted and not said again) and about whom (so that one object in trouble
- * cannot flood the server). Both forget their oldest beyond a bound; insertion order is age, and use moves to the end. */
+/* Two tables: what was said (so that it is counted and not said again) and about whom (so that one
+ * object in trouble cannot flood the server). Both forget their oldest beyond a bound; insertion
+ * order is age, and use moves to the end. */
 
 enum {
         EVENT_MAX_SAID = 1024,
@@ -243,7 +244,8 @@ static void write_out(Said *s) {
                 s->recorder->counters.created++;
 }
 
-/* A repeat whose Event has meanwhile been forgotten (they live an hour) is an Event anew: with the next repeat. */
+/* A repeat whose Event has meanwhile been forgotten (they live an hour) is an Event anew: with the
+ * next repeat. */
 static void on_written(void *userdata, const KubeReply *reply) {
         Said *s = userdata;
         KubeEventRecorder *r = s->recorder;
@@ -263,7 +265,8 @@ static Str namespace_of(const KubeEvent *e) {
         return str_is_empty(e->namespace_) ? STR("default") : e->namespace_; /* where nodes' Events live */
 }
 
-/* Object names go up to 253 bytes, as those of Events do: the end makes room for what makes it unique. */
+/* Object names go up to 253 bytes, as those of Events do: the end makes room for what makes it
+ * unique. */
 static int said_init(Said *s, const KubeEvent *e) {
         _cleanup_buf_ Buf path = BUF_NULL, name = BUF_NULL;
         uint64_t now = clock_realtime_nsec();

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Events of v1 about a pod or a node. Repeats of the same (object, type, reason, note) within ten minutes are counted
- * and patched instead of created again, as client-go's correlator does; at most 25 per object and then one per 5 min.
- * Best effort: what is not taken or not written is counted, and nobody waits. */
+/* Events of v1 about a pod or a node. Repeats of the same (object, type, reason, note) within ten
+ * minutes are counted and patched instead of created again, as client-go's correlator does; at most
+ * 25 per object and then one per 5 min. Best effort: what is not taken or not written is counted,
+ * and nobody waits. */
 
 #include "kube/client.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The text of kubeconfig files, decoded and merged, without touching files or environment. The rule is kubectl's: the
- * first file that says something wins, per cluster, user and context, and for the current context. */
+/* The text of kubeconfig files, decoded and merged, without touching files or environment. The rule
+ * is kubectl's: the first file that says something wins, per cluster, user and context, and for the
+ * current context. */
 
 #include "base/arena.h"
 #include "base/fault.h"
@@ -30,8 +31,8 @@ typedef struct Kubeconfig {
         Str current_context;
 } Kubeconfig;
 
-/* Adds one file's text (YAML or JSON). Everything is copied into the arena. Returns 0, KUBECONFIG_E_MALFORMED (fault:
- * file, path in it, reason) or -ENOMEM. */
+/* Adds one file's text (YAML or JSON). Everything is copied into the arena. Returns 0,
+ * KUBECONFIG_E_MALFORMED (fault: file, path in it, reason) or -ENOMEM. */
 int kubeconfig_add(Kubeconfig *k, Arena *arena, const char *file, Str text, Fault *fault);
 
 /* What one context stands for. user is NULL when the context names none. */
@@ -40,6 +41,7 @@ typedef struct KubeconfigChoice {
         Str namespace_;
 } KubeconfigChoice;
 
-/* context: NULL for the current one. Checks what can be checked without looking at files: that every name leads
- * somewhere, and that nothing is asked for that we do not have. Returns 0 or KUBECONFIG_E_MALFORMED. */
+/* context: NULL for the current one. Checks what can be checked without looking at files: that
+ * every name leads somewhere, and that nothing is asked for that we do not have. Returns 0 or
+ * KUBECONFIG_E_MALFORMED. */
 int kubeconfig_choose(const Kubeconfig *k, const char *context, KubeconfigChoice *ret, Fault *fault);

@@ -4,7 +4,8 @@
 #include <stdint.h>
 #include <sys/random.h>
 
-/* 0 .. below, both included, for jitter: thousands of agents that lost the same server must not come back together. */
+/* 0 .. below, both included, for jitter: thousands of agents that lost the same server must not
+ * come back together. */
 static inline uint64_t random_up_to(uint64_t below) {
         uint64_t value;
 

@@ -8,9 +8,10 @@
 #include "kube/random.h"
 #include "kube/watch_decode.h"
 
-/* Four states and two questions. The questions, whenever a call has ended: is what we know still the beginning of what
- * comes (then the watch goes on at the last version), or has the server forgotten that version (then a list); and was
- * this a failure (then wait first, longer each time). */
+/* Four states and two questions. The questions, whenever a call has ended: is what we know still
+ * the beginning of what comes (then the watch goes on at the last version), or has the server
+ * forgotten that version (then a list); and was this a failure (then wait first, longer each
+ * time). */
 
 enum {
         PAGE_DEFAULT = 500,
@@ -218,8 +219,8 @@ static void page_finished(Reflector *r) {
                 list_finished(r);
 }
 
-/* A page of which nothing has come by may be asked for again; else, and when its token is refused (410: compacted
- * meanwhile), the list begins from the start. */
+/* A page of which nothing has come by may be asked for again; else, and when its token is refused
+ * (410: compacted meanwhile), the list begins from the start. */
 static void page_failed(Reflector *r, const KubeReply *reply) {
         if (r->n_events > 0 || !kube_reply_is_transient(reply))
                 begin_again(r);
@@ -308,8 +309,8 @@ static void expired(Reflector *r, const Fault *fault) {
         fail(r, REFLECTOR_WAITING_TO_LIST, fault);
 }
 
-/* Refusals of the request itself: the version, or what is watched, is no longer what it was. 504 is the server's
- * "too large resource version": it was restored from a backup. */
+/* Refusals of the request itself: the version, or what is watched, is no longer what it was. 504 is
+ * the server's "too large resource version": it was restored from a backup. */
 static bool wants_list(const KubeReply *reply) {
         if (reply->outcome != KUBE_DONE)
                 return false;

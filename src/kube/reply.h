@@ -4,7 +4,8 @@
 #include "kube/client.h"
 #include "kube/status.h"
 
-/* What became of a call, as the transport saw it; from this and the body the reply is made, without any I/O. */
+/* What became of a call, as the transport saw it; from this and the body the reply is made, without
+ * any I/O. */
 typedef struct KubeTransfer {
         const char *method, *path;
         bool answered;      /* a complete answer came */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* meta/v1 Status: how the API server says no, as the body of an answer or as the object of an ERROR event. */
+/* meta/v1 Status: how the API server says no, as the body of an answer or as the object of an ERROR
+ * event. */
 
 #include "base/arena.h"
 #include "base/fault.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* RFC 3339 in UTC, in the two forms of meta/v1: Time (whole seconds) and MicroTime (always six digits). */
+/* RFC 3339 in UTC, in the two forms of meta/v1: Time (whole seconds) and MicroTime (always six
+ * digits). */
 
 #include <stdint.h>
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The bearer token: fixed, or from a file that the kubelet rotates. The file is read again when a minute has passed, and
- * after a 401. A file that cannot be read, or holds nothing that fits into a header, leaves the last token in use. */
+/* The bearer token: fixed, or from a file that the kubelet rotates. The file is read again when a
+ * minute has passed, and after a 401. A file that cannot be read, or holds nothing that fits into a
+ * header, leaves the last token in use. */
 
 #include <stdbool.h>
 

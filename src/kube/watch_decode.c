@@ -34,8 +34,8 @@ static void decode_metadata(JsonReader *r, Arena *arena, void *into) {
         json_decode(r, arena, fields, ELEMENTSOF(fields), into);
 }
 
-/* Reads no further than the metadata, which the API server writes in front of the bulk. The grammar of the rest has
- * been checked, or will be by whoever decodes the object. */
+/* Reads no further than the metadata, which the API server writes in front of the bulk. The grammar
+ * of the rest has been checked, or will be by whoever decodes the object. */
 static int object_version(Str object, Arena *arena, Str *ret, Fault *fault) {
         Metadata m = {0};
         JsonReader r;

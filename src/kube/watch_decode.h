@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the reflector makes of bytes: the page of a list, or the lines of a watch, arriving in pieces of any size. No
- * I/O, no clock; memory is bounded by one object. */
+/* What the reflector makes of bytes: the page of a list, or the lines of a watch, arriving in
+ * pieces of any size. No I/O, no clock; memory is bounded by one object. */
 
 #include "kube/status.h"
 
@@ -23,8 +23,8 @@ typedef struct WatchEvent {
         KubeStatus status;
 } WatchEvent;
 
-/* Views, valid during the call. Nonzero stops the decoder and comes back from watch_decoder_feed(). The decoder must
- * not be freed in here. */
+/* Views, valid during the call. Nonzero stops the decoder and comes back from watch_decoder_feed().
+ * The decoder must not be freed in here. */
 typedef int (*WatchSink)(void *userdata, const WatchEvent *event);
 
 typedef enum WatchKind { WATCH_KIND_LIST, WATCH_KIND_WATCH } WatchKind;
@@ -38,7 +38,8 @@ enum { WATCH_MAX_VERSION = 128, WATCH_MAX_CONTINUE = 16 * 1024 };
 int watch_decoder_new(WatchKind kind, size_t max_object, WatchSink sink, void *userdata, WatchDecoder **ret);
 WatchDecoder *watch_decoder_free(WatchDecoder *d);
 
-/* The next bytes; and the end. 0, WATCH_E_MALFORMED (also a text that is cut within a value), -ENOMEM, or the sink's. */
+/* The next bytes; and the end. 0, WATCH_E_MALFORMED (also a text that is cut within a value),
+ * -ENOMEM, or the sink's. */
 int watch_decoder_feed(WatchDecoder *d, Str bytes, Fault *fault);
 int watch_decoder_finish(WatchDecoder *d, Fault *fault);
 

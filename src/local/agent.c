@@ -103,8 +103,8 @@ static const LedgerCard *card_of(const LedgerNode *node, uint32_t index) {
         return NULL;
 }
 
-/* Annotations that came with the pod are obeyed where they can be: the cards are there, and what they give is not given
- * to a pod that runs. */
+/* Annotations that came with the pod are obeyed where they can be: the cards are there, and what
+ * they give is not given to a pod that runs. */
 static int check_given(LedgerNode *node, Ledger *ledger, const GrantSpec *spec, Buf *reason) {
         Grant *grant; /* dies with the ledger */
         int r;
@@ -181,7 +181,8 @@ static int place_on(const json_t *node_tree, const json_t *pods, const json_t *p
                            : 0;
 }
 
-/* Adds the annotations of a place on the pod's own node to `annotations`, unless the pod brought a place with it. */
+/* Adds the annotations of a place on the pod's own node to `annotations`, unless the pod brought a
+ * place with it. */
 static int place(KubeClient *api, const json_t *pod, json_t *annotations, Buf *reason, Fault *fault) {
         const char *node_name = tree_text(pod, "spec", "nodeName", NULL);
         _cleanup_json_ json_t *node = NULL, *pods = NULL, *given = NULL;

@@ -107,8 +107,9 @@ static int read_objects(Cluster *c, const char *resource, json_t **ret) {
         return r;
 }
 
-/* POST leaves a pod's status out, as it does in a cluster; a dump of a cluster has pods that have run or ended, and
- * these count differently, so their status follows by the subresource that is made for it. */
+/* POST leaves a pod's status out, as it does in a cluster; a dump of a cluster has pods that have
+ * run or ended, and these count differently, so their status follows by the subresource that is
+ * made for it. */
 static int restore_status(Cluster *c, const json_t *pod, Fault *fault) {
         _cleanup_json_ json_t *status = NULL;
         const char *namespace_ = tree_text(pod, "metadata", "namespace", NULL);
@@ -143,7 +144,8 @@ static int invalid(const Manifest *m, int r, Fault *fault) {
         return r > 0 ? manifest_fault(m, CLUSTER_E_INVALID, fault) : r;
 }
 
-/* Everything but pods. A kind that is not served is no mistake: manifests of a real cluster have Ingresses too. */
+/* Everything but pods. A kind that is not served is no mistake: manifests of a real cluster have
+ * Ingresses too. */
 static int apply_other(Cluster *c, const Manifest *m, Buf *notes, Fault *fault) {
         int r = 0;
 
@@ -343,8 +345,8 @@ static bool is_pending(const json_t *pod) {
         return !phase || strcmp(phase, "Pending") == 0;
 }
 
-/* Pods that came with a node first: they are there, whatever the scheduler thinks. Those that run already, in the dump
- * of a cluster, only count. */
+/* Pods that came with a node first: they are there, whatever the scheduler thinks. Those that run
+ * already, in the dump of a cluster, only count. */
 static int settle_bound(Cluster *c, Cycle *cycle, const Queued *queue, size_t n, Fault *fault) {
         int r = 0;
 

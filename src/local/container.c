@@ -17,8 +17,8 @@
 
 #define PATIENCE_USEC (5 * USEC_PER_SEC) /* with what was killed */
 
-/* What the container tells us over its control socket; one message per change. A closed socket is our end of life for
- * it, and its end of life for us. */
+/* What the container tells us over its control socket; one message per change. A closed socket is
+ * our end of life for it, and its end of life for us. */
 typedef struct Report {
         ContainerState state;
         int detail;
@@ -64,8 +64,8 @@ static noreturn void run_command(const ContainerSpec *spec, int control, int out
         _exit(127);
 }
 
-/* Reaps whatever ends until the command does; then nothing of it may stay behind, as in a container whose first
- * process has ended. */
+/* Reaps whatever ends until the command does; then nothing of it may stay behind, as in a container
+ * whose first process has ended. */
 static void await_command(pid_t command, int control) {
         int status;
         pid_t pid;
@@ -93,7 +93,8 @@ static bool await_go(int control) {
         return n == 1;
 }
 
-/* Die with the parent, and see whether it has died already. After the change of ids, which would undo it. */
+/* Die with the parent, and see whether it has died already. After the change of ids, which would
+ * undo it. */
 static bool tie_to_parent(int control) {
         char byte;
 
@@ -259,8 +260,9 @@ bool container_output_was_cut(const Container *c) {
         return c->cut;
 }
 
-/* What is over the bound is read and dropped, so that the command does not stand still at a full pipe. One call takes
- * no more than the largest pipe holds: a command that writes without end must not keep us from the clock. */
+/* What is over the bound is read and dropped, so that the command does not stand still at a full
+ * pipe. One call takes no more than the largest pipe holds: a command that writes without end must
+ * not keep us from the clock. */
 static void drain(Container *c) {
         enum { CHUNK = 16 * 1024, LARGEST_PIPE = 1024 * 1024 };
         char chunk[CHUNK];
@@ -283,7 +285,8 @@ static void drain(Container *c) {
         }
 }
 
-/* The command has written all it will before its end is reported, so output is drained after the report. */
+/* The command has written all it will before its end is reported, so output is drained after the
+ * report. */
 static void hear(Container *c) {
         Report message;
         ssize_t n = recv(c->control, &message, sizeof message, MSG_DONTWAIT);
@@ -322,7 +325,8 @@ static bool is_late(Container *c) {
         return c->state == CONTAINER_RUNNING;
 }
 
-/* Whoever is in a call that a driver does not answer ends when the driver does: he is left for container_free(). */
+/* Whoever is in a call that a driver does not answer ends when the driver does: he is left for
+ * container_free(). */
 static void await_end(Container *c, usec_t deadline) {
         while (c->pid > 0 && waitpid(c->pid, NULL, WNOHANG) == 0) {
                 if (clock_monotonic_usec() >= deadline)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A container as a local process: the first process of namespaces of its own (user, mount, pid, net, ipc, uts), which
- * runs the command and stays until it is stopped, so that its slice is held whatever the command does. The command
- * sees this machine's files read-only and a private /tmp, has no network, no privileges and no way to gain any, and is an
- * unprivileged user of this machine. Output is kept up to a bound; all processes of the container die with it, and
- * with us. */
+/* A container as a local process: the first process of namespaces of its own (user, mount, pid,
+ * net, ipc, uts), which runs the command and stays until it is stopped, so that its slice is held
+ * whatever the command does. The command sees this machine's files read-only and a private /tmp,
+ * has no network, no privileges and no way to gain any, and is an unprivileged user of this
+ * machine. Output is kept up to a bound; all processes of the container die with it, and with
+ * us. */
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -45,8 +46,8 @@ const char *container_failed_step(const Container *c);
 const Buf *container_output(const Container *c);
 bool container_output_was_cut(const Container *c);
 
-/* Takes in output until each of `list` that has a command has ended, or until the deadline (CLOCK_MONOTONIC): those
- * that still run then are stopped if `stop`. 0 or negative errno. */
+/* Takes in output until each of `list` that has a command has ended, or until the deadline
+ * (CLOCK_MONOTONIC): those that still run then are stopped if `stop`. 0 or negative errno. */
 int containers_wait(Container *const *list, size_t n, usec_t deadline, bool stop);
 
 DEFINE_CLEANUP(Container *, container_free)

@@ -11,10 +11,11 @@
 
 #define EXTENDER "/gpushare-scheduler"
 
-/* An extender that is not ready yet says 503, and is asked again: 200 times 50 ms. A pod whose binding is refused goes
- * through the cycle again after a back-off: its outcome may be open for a second each time an answer was lost, and the
- * extender then says so. Without jitter: nobody else is at this API server, and chance would decide whether the attempts
- * (in about 18 s) are used up while one outcome is still open. */
+/* An extender that is not ready yet says 503, and is asked again: 200 times 50 ms. A pod whose
+ * binding is refused goes through the cycle again after a back-off: its outcome may be open for a
+ * second each time an answer was lost, and the extender then says so. Without jitter: nobody else
+ * is at this API server, and chance would decide whether the attempts (in about 18 s) are used up
+ * while one outcome is still open. */
 enum { READY_ATTEMPTS = 200, BIND_ATTEMPTS = 12 };
 static const usec_t ready_pause = 50 * USEC_PER_MSEC;
 static const usec_t bind_backoff = 250 * USEC_PER_MSEC, bind_backoff_cap = 2 * USEC_PER_SEC;
@@ -101,7 +102,8 @@ static json_t *extender_args(const json_t *pod, const json_t *names) {
         return json_pack("{s:O, s:n, s:O}", "Pod", pod, "Nodes", "NodeNames", names);
 }
 
-/* A node in both maps counts once, and FailedAndUnresolvableNodes has the word, as in kube-scheduler. */
+/* A node in both maps counts once, and FailedAndUnresolvableNodes has the word, as in
+ * kube-scheduler. */
 static int collect(Reasons *reasons, json_t *failed, const json_t *final) {
         const char *node;
         json_t *text;
@@ -117,8 +119,9 @@ static int collect(Reasons *reasons, json_t *failed, const json_t *final) {
         return 0;
 }
 
-/* The pod's own fault is the same sentence for every node: it is then said once, without counting nodes. Where other
- * nodes were ruled out before, their reasons are part of the answer: the pod would run there if they were mended. */
+/* The pod's own fault is the same sentence for every node: it is then said once, without counting
+ * nodes. Where other nodes were ruled out before, their reasons are part of the answer: the pod
+ * would run there if they were mended. */
 static const char *common_sentence(json_t *failed, size_t n_nodes) {
         const char *node, *common = NULL;
         json_t *text;
@@ -196,7 +199,8 @@ static int64_t pods_on(const Cycle *c, const char *node) {
         return json_integer_value(tree_at(c->used, node, "pods", NULL));
 }
 
-/* The best score; of equals the node with fewer pods, then the first by name: the same choice in each run. */
+/* The best score; of equals the node with fewer pods, then the first by name: the same choice in
+ * each run. */
 static const char *choose(const Cycle *c, const json_t *names, json_t *scores) {
         const char *best = NULL;
         int64_t best_score = 0;
@@ -259,7 +263,8 @@ static int bind_by_extender(Cycle *c, const json_t *pod, const char *node, Buf *
         return ATTEMPT_E_BIND;
 }
 
-/* An answer that was lost, or a "no" to the repetition of what had been done: the pod itself knows. */
+/* An answer that was lost, or a "no" to the repetition of what had been done: the pod itself
+ * knows. */
 static bool is_bound(Cycle *c, const KubeBinding *b) {
         _cleanup_json_ json_t *pod = NULL;
         const char *node;

@@ -70,7 +70,8 @@ static int make_private_tmpfs(const char *where, const char *options) {
         return mount("tmpfs", where, "tmpfs", MS_NOSUID | MS_NODEV, options) < 0 ? -errno : 0;
 }
 
-/* The whole tree, with everything that is mounted in it: what a plain remount does for the top only. */
+/* The whole tree, with everything that is mounted in it: what a plain remount does for the top
+ * only. */
 static int seal_files(void) {
         struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID};
 
@@ -79,8 +80,8 @@ static int seal_files(void) {
         return mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &attr, sizeof attr) < 0 ? -errno : 0;
 }
 
-/* A /dev of five harmless devices, put together aside and then moved over the machine's. In a user namespace device nodes
- * cannot be made, but bound. */
+/* A /dev of five harmless devices, put together aside and then moved over the machine's. In a user
+ * namespace device nodes cannot be made, but bound. */
 static int replace_dev(void) {
         static const char *const devices[][2] = {{"/dev/null", "/tmp/dev/null"},
                                                  {"/dev/zero", "/tmp/dev/zero"},
@@ -106,8 +107,9 @@ static int replace_dev(void) {
         return r < 0 ? r : (rmdir("/tmp/dev") < 0 ? -errno : 0);
 }
 
-/* The container's own processes. Where parts of the machine's /proc are covered, as within another container, the kernel
- * refuses a fresh one (mount_too_revealing): then an empty directory, so that the machine's is out of sight anyhow. */
+/* The container's own processes. Where parts of the machine's /proc are covered, as within another
+ * container, the kernel refuses a fresh one (mount_too_revealing): then an empty directory, so that
+ * the machine's is out of sight anyhow. */
 static int replace_proc(void) {
         if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, NULL) == 0)
                 return 0;
@@ -182,8 +184,8 @@ static bool is_covered(const IsolationMount *mounts, size_t n, const char *path)
         return false;
 }
 
-/* What went meanwhile is not there. Nor is what a mount will cover: the machine may put another file in its place, and over one that it
- * has removed nothing can be mounted. */
+/* What went meanwhile is not there. Nor is what a mount will cover: the machine may put another
+ * file in its place, and over one that it has removed nothing can be mounted. */
 static int take_entry(const IsolationMount *mounts, size_t n, const char *name) {
         char from[300], to[300];
         struct stat st;
@@ -222,8 +224,9 @@ static int take_entries(int fd, const IsolationMount *mounts, size_t n_mounts) {
         return r;
 }
 
-/* In a read-only /etc no file can be made to mount over, and a mount over one of the machine's is gone without a word once the machine
- * removes or replaces that (rename(2), as ldconfig does). So it is put together aside, from all that is there, and moved over it. */
+/* In a read-only /etc no file can be made to mount over, and a mount over one of the machine's is
+ * gone without a word once the machine removes or replaces that (rename(2), as ldconfig does). So
+ * it is put together aside, from all that is there, and moved over it. */
 static int replace_etc(const IsolationMount *mounts, size_t n) {
         _cleanup_close_ int fd = open("/etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         int r;
@@ -240,7 +243,8 @@ static int replace_etc(const IsolationMount *mounts, size_t n) {
 
 /* --- what it has besides ---------------------------------------------------------------------------------------- */
 
-/* Before anything is hidden or sealed: what is taken so keeps its own flags, and can be put anywhere. */
+/* Before anything is hidden or sealed: what is taken so keeps its own flags, and can be put
+ * anywhere. */
 static int take_mounts(const IsolationMount *mounts, size_t n, int *fds) {
         for (size_t i = 0; i < n; i++) {
                 struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
@@ -284,7 +288,8 @@ static int seal_directory(const char *path) {
         return mount_setattr(AT_FDCWD, path, 0, &attr, sizeof attr) < 0 ? -errno : 0;
 }
 
-/* SLICE_RUN is a mount of its own, because a directory that only has mounts below it can be renamed. *ret_step: what failed. */
+/* SLICE_RUN is a mount of its own, because a directory that only has mounts below it can be
+ * renamed. *ret_step: what failed. */
 static int put_mounts(const IsolationMount *mounts, size_t n, const int *fds, const char **ret_step) {
         bool replaced = false;
         int r = 0;
@@ -313,7 +318,8 @@ static int put_mounts(const IsolationMount *mounts, size_t n, const int *fds, co
 /* --- ids and privileges ----------------------------------------------------------------------------------------- */
 
 static int become_root_inside(void) {
-        /* setgroups is forbidden where the map was written without privileges; the groups are then our own. */
+        /* setgroups is forbidden where the map was written without privileges; the groups are then
+         * our own. */
         if (setgroups(0, NULL) < 0 && errno != EPERM)
                 return -errno;
         if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
@@ -325,8 +331,9 @@ static int drop_privileges(void) {
         struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
         struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
 
-        /* The bounding set goes first: emptying it needs a capability. It is what exec by uid 0 would fill the others
-         * from. The loop ends at the first number this kernel does not know. */
+        /* The bounding set goes first: emptying it needs a capability. It is what exec by uid 0
+         * would fill the others from. The loop ends at the first number this kernel does not
+         * know. */
         for (unsigned long cap = 0; cap < 64; cap++)
                 if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0 && errno != EINVAL)
                         return -errno;

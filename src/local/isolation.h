@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The steps by which a new process shuts itself in. Called in the child, between clone and exec: system calls only, no
- * memory from the heap. */
+/* The steps by which a new process shuts itself in. Called in the child, between clone and exec:
+ * system calls only, no memory from the heap. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
-/* A file or directory of this machine that the container has besides. Its flags are the machine's, with nosuid and nodev. */
+/* A file or directory of this machine that the container has besides. Its flags are the machine's,
+ * with nosuid and nodev. */
 typedef struct IsolationMount {
         const char *from, *to; /* to: below /run or /dev, or a file in /etc, which need not be there */
         bool read_only;
@@ -19,14 +20,16 @@ enum { ISOLATION_MOUNTS = 160 };
 /* Namespaces a container is born with. */
 int isolation_clone_flags(void);
 
-/* In the parent, for a child that waits: inside it is root, outside an unprivileged user: nobody (65534) when we are
- * root and he is known here, else whoever we are. Returns 0 or negative errno. */
+/* In the parent, for a child that waits: inside it is root, outside an unprivileged user: nobody
+ * (65534) when we are root and he is known here, else whoever we are. Returns 0 or negative
+ * errno. */
 int isolation_map_ids(pid_t child);
 
-/* In the child, when its ids are mapped. n: at most ISOLATION_MOUNTS. Returns 0, or negative errno with the name of the step in
- * *ret_step. */
+/* In the child, when its ids are mapped. n: at most ISOLATION_MOUNTS. Returns 0, or negative errno
+ * with the name of the step in *ret_step. */
 int isolation_enter(const char *hostname, const IsolationMount *mounts, size_t n, const char **ret_step);
 
-/* In the process that will run the command, last before exec. large_files: it needs files that are larger than what is stored in them, and
- * many, as programs with simulated cards do: then neither is bounded here. Returns 0 or negative errno. */
+/* In the process that will run the command, last before exec. large_files: it needs files that are
+ * larger than what is stored in them, and many, as programs with simulated cards do: then neither
+ * is bounded here. Returns 0 or negative errno. */
 int isolation_limit(bool large_files);

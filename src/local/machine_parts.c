@@ -69,8 +69,8 @@ static int make_directory(const char *path, Fault *fault) {
                                      : 0;
 }
 
-/* Copies, so that an unprivileged user of this machine, which containers are, can read them wherever the originals lie: a gate that the
- * loader cannot read is passed over with a warning. */
+/* Copies, so that an unprivileged user of this machine, which containers are, can read them
+ * wherever the originals lie: a gate that the loader cannot read is passed over with a warning. */
 static int write_parts(const Buf contents[static PARTS], Fault *fault) {
         static const char *const directories[] = {MACHINE_PARTS, MACHINE_PARTS "/gate", MACHINE_PROGRAMS};
         int r = 0;
@@ -83,7 +83,8 @@ static int write_parts(const Buf contents[static PARTS], Fault *fault) {
         return r == 0 ? write_part(MACHINE_PRELOAD, STR(SLICE_RUN_GATE "\n"), fault) : r;
 }
 
-/* As an installation of a driver's libraries would; the loader's own program knows its format. Without it there is LD_LIBRARY_PATH. */
+/* As an installation of a driver's libraries would; the loader's own program knows its format.
+ * Without it there is LD_LIBRARY_PATH. */
 static void write_cache(void) {
         Fault ignored = FAULT_NULL;
         pid_t pid;
@@ -103,7 +104,8 @@ static void write_cache(void) {
                 ;
 }
 
-/* Of its own, so that who writes to his counters without end takes the room of slices and of nothing else. */
+/* Of its own, so that who writes to his counters without end takes the room of slices and of
+ * nothing else. */
 static int mount_slices(Fault *fault) {
         int r = make_directory(MACHINE_SLICES, fault);
 

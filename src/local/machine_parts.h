@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What all simulated machines of a run share: copies of the gate, of the simulator's libraries and programs, and a loader's cache that knows
- * them, so that programs find libcuda also where their manifest or a cleared environment has no LD_LIBRARY_PATH. They lie below a /run of
- * our own; inside containers other things have these names. */
+/* What all simulated machines of a run share: copies of the gate, of the simulator's libraries and
+ * programs, and a loader's cache that knows them, so that programs find libcuda also where their
+ * manifest or a cleared environment has no LD_LIBRARY_PATH. They lie below a /run of our own;
+ * inside containers other things have these names. */
 
 #include "base/fault.h"
 
@@ -14,6 +15,7 @@
 #define MACHINE_PROGRAMS MACHINE_PARTS "/sim"              /* the same path inside containers */
 #define MACHINE_SLICES   MACHINE_PARTS "/slices" /* a small file system of its own: containers write to it */
 
-/* Puts this process into namespaces of its own (simulator_enter()), with a /run that has the parts. Nothing is changed before all is there
- * that can be looked for. 0, or negative errno with a fault. */
+/* Puts this process into namespaces of its own (simulator_enter()), with a /run that has the parts.
+ * Nothing is changed before all is there that can be looked for. 0, or negative errno with a
+ * fault. */
 int machine_parts_enter(Fault *fault);

@@ -246,7 +246,8 @@ static int give(Giving *g, Fault *fault) {
         return r == 0 && g->no_memory ? -ENOMEM : r;
 }
 
-/* Isolation that cannot be had here is told of; the containers then run as they do without cards. */
+/* Isolation that cannot be had here is told of; the containers then run as they do without
+ * cards. */
 static const char *cards_of(Machines *m, const PodPlace *place, const PodSlices *slices) {
         const char *cards =
                 tree_text(place->node, "metadata", "annotations", ANNOTATION_SIMULATED_CARDS, NULL);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The machines that stand behind the nodes of a run: per node one simulated driver, started when its first container with a slice starts, and
- * for each such container its cards, libcuda, NVML and nvidia-smi, and where its node isolates, the gate and its slice pages. It is what a
- * node agent gives, as mounts.
+/* The machines that stand behind the nodes of a run: per node one simulated driver, started when
+ * its first container with a slice starts, and for each such container its cards, libcuda, NVML and
+ * nvidia-smi, and where its node isolates, the gate and its slice pages. It is what a node agent
+ * gives, as mounts.
  *
- * All of it lies in a mount namespace and below a /run of our own, and the drivers end with us: nothing is left, however the run ends. */
+ * All of it lies in a mount namespace and below a /run of our own, and the drivers end with us:
+ * nothing is left, however the run ends. */
 
 #include "base/buf.h"
 #include "local/isolation.h"
@@ -34,12 +36,14 @@ typedef struct MachineGift {
         size_t n;
 } MachineGift;
 
-/* For a container that is about to start; id: one that no other container of the run has; name: for people. The first call changes the
- * namespaces of this process. Returns 0 with nothing in *ret when it has no slice or when cards cannot be had here (machines_tell() says
- * why); MACHINES_E_REFUSED with a fault when it must not start; -ENOMEM. */
+/* For a container that is about to start; id: one that no other container of the run has; name: for
+ * people. The first call changes the namespaces of this process. Returns 0 with nothing in *ret
+ * when it has no slice or when cards cannot be had here (machines_tell() says why);
+ * MACHINES_E_REFUSED with a fault when it must not start; -ENOMEM. */
 enum { MACHINES_E_REFUSED = 1 };
 int machines_give(Machines *m, const PodPlace *place, const PodSlices *slices, const char *id,
                   const char *name, Arena *arena, MachineGift *ret, Fault *fault);
 
-/* One line each: why there are no cards here, nodes whose cards are not simulated, drivers that ended before their containers. */
+/* One line each: why there are no cards here, nodes whose cards are not simulated, drivers that
+ * ended before their containers. */
 void machines_tell(Machines *m, Buf *out);

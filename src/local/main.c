@@ -92,7 +92,8 @@ static const struct argp parser = {
                "cannot be applied, 3 when something broke.",
 };
 
-/* Lines on standard error name what manifests say, which nobody has checked: it does not steer the terminal. */
+/* Lines on standard error name what manifests say, which nobody has checked: it does not steer the
+ * terminal. */
 static void put_error(Str text) {
         size_t clean = 0; /* where the run of characters begins that are not written yet */
 
@@ -121,7 +122,8 @@ static int say_result(const Fault *fault, int r) {
         return say(r < 0 ? EXIT_BROKEN : EXIT_USAGE, fault, r);
 }
 
-/* Standard output is complete or the exit status says that it is not: a full disk must not look like success. */
+/* Standard output is complete or the exit status says that it is not: a full disk must not look
+ * like success. */
 static int put(const Buf *text) {
         if (text->len > 0 && fwrite(text->data, 1, text->len, stdout) != text->len)
                 return -errno;

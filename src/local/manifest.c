@@ -125,7 +125,8 @@ static int take(Manifests *m, const Manifest *manifest, unsigned depth, Fault *f
         return keep(m, manifest);
 }
 
-/* jansson speaks to programmers ("without JSON_ALLOW_NUL"); its words end with what it stumbled over. */
+/* jansson speaks to programmers ("without JSON_ALLOW_NUL"); its words end with what it stumbled
+ * over. */
 static void say_why(const json_error_t *error, Fault *fault) {
         const char *near = strstr(error->text, " near ");
 

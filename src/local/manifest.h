@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Manifests as people write them: files of YAML or JSON documents, Lists taken apart. Everything is read before
- * anything is applied, so that a typing error in the last file leaves nothing half done. */
+/* Manifests as people write them: files of YAML or JSON documents, Lists taken apart. Everything is
+ * read before anything is applied, so that a typing error in the last file leaves nothing half
+ * done. */
 
 #include "base/fault.h"
 #include "local/tree.h"

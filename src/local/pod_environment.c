@@ -152,7 +152,8 @@ static bool is_in_contract(Str name) {
         return false;
 }
 
-/* One line each: a newline in a value would read as another variable, or as another container's heading. */
+/* One line each: a newline in a value would read as another variable, or as another container's
+ * heading. */
 static void print_one(Buf *out, Str name, const char *value) {
         buf_appendf(out, STR_FMT "=", STR_ARG(name));
         for (; *value; value++) {

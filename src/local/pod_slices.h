@@ -28,7 +28,8 @@ typedef struct PodSlices {
         Fault odd;        /* what pod or node say of compute and nobody understands; "": nothing */
 } PodSlices;
 
-/* index: in spec.containers for CONTAINER_MAIN, else in spec.initContainers. Objects that do not decode give no slices. 0 or -ENOMEM. */
+/* index: in spec.containers for CONTAINER_MAIN, else in spec.initContainers. Objects that do not
+ * decode give no slices. 0 or -ENOMEM. */
 int pod_slices_read(const PodPlace *place, ContainerKind kind, uint32_t index, Arena *arena, PodSlices *ret);
 
 /* NULL when the node has no such card. */

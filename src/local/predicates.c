@@ -184,14 +184,16 @@ static bool is_ours(const char *resource) {
                strcmp(resource, RESOURCE_GPU_COUNT) == 0;
 }
 
-/* What the extender counts by cards, which no sum over the node can refuse. gpu-count is not among it: a container's limit of it is an
- * extended resource like any other, which kube-scheduler (NodeResourcesFit) and the kubelet hold to status.allocatable. */
+/* What the extender counts by cards, which no sum over the node can refuse. gpu-count is not among
+ * it: a container's limit of it is an extended resource like any other, which kube-scheduler
+ * (NodeResourcesFit) and the kubelet hold to status.allocatable. */
 static bool is_the_extenders(const char *resource) {
         return strcmp(resource, RESOURCE_GPU_MEM) == 0 || strcmp(resource, RESOURCE_GPU_CORE) == 0;
 }
 
-/* A quantity in thousandths, rounded up as the scheduler rounds; malformed ones count as nothing (the API server has
- * refused them). "250m" and "1.5" are what quantity_parse() does not take: it counts whole things. */
+/* A quantity in thousandths, rounded up as the scheduler rounds; malformed ones count as nothing
+ * (the API server has refused them). "250m" and "1.5" are what quantity_parse() does not take: it
+ * counts whole things. */
 static int64_t to_milli(const json_t *quantity) {
         Str text = json_is_string(quantity) ? str_from(json_string_value(quantity)) : STR(""), whole,
             fraction;
@@ -258,8 +260,8 @@ static int raise_to(json_t *sums, json_t *floor) {
         return 0;
 }
 
-/* Init containers run one after another beside the sidecars that stand before them: the pod needs the larger of each
- * such moment and of the sum of what stays. */
+/* Init containers run one after another beside the sidecars that stand before them: the pod needs
+ * the larger of each such moment and of the sum of what stays. */
 static int ask_of_pod(const json_t *pod, json_t *sums) {
         _cleanup_json_ json_t *sidecars = json_object(), *peak = json_object();
         const json_t *containers = tree_at(pod, "spec", "containers", NULL);
@@ -312,8 +314,8 @@ static bool resources_pass(const json_t *pod, const json_t *node, const json_t *
                 const json_t *offered = tree_at(node, "status", "allocatable", resource, NULL);
                 bool extended = strchr(resource, '/');
 
-                /* Simulated nodes need not say how many cores they have; an extended resource that a node does not
-                 * name is one it does not have. */
+                /* Simulated nodes need not say how many cores they have; an extended resource that
+                 * a node does not name is one it does not have. */
                 if ((!offered && !extended) || json_integer_value(milli) == 0)
                         continue;
                 if (json_integer_value(milli) <= (offered ? to_milli(offered) : 0) - sum_of(used, resource))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Why no node took a pod, counted as kube-scheduler counts: "0/3 nodes are available: 1 ..., 2 ...". */
+/* Why no node took a pod, counted as kube-scheduler counts: "0/3 nodes are available: 1 ..., 2
+ * ...". */
 
 #include "base/buf.h"
 #include "local/tree.h"

@@ -195,7 +195,8 @@ static bool did_succeed(const Run *run) {
         return state != CONTAINER_KILLED && state != CONTAINER_TIMED_OUT;
 }
 
-/* One init container of every pod. Sidecars are started and left running; the others must end before the next. */
+/* One init container of every pod. Sidecars are started and left running; the others must end
+ * before the next. */
 static int run_init_stage(Runner *r, size_t stage) {
         _cleanup_free_ Container **waiting = calloc(r->n_pods + 1, sizeof(Container *));
         size_t n = 0;

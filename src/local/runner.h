@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Runs the containers of placed pods on this machine and prints what each of them got and said. Init containers run one
- * after another before the others, as in a cluster, and pods side by side. */
+/* Runs the containers of placed pods on this machine and prints what each of them got and said.
+ * Init containers run one after another before the others, as in a cluster, and pods side by
+ * side. */
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -16,6 +17,7 @@ typedef struct RunnerOptions {
         bool ignores_disable; /* CGPU_DISABLE is not honoured */
 } RunnerOptions;
 
-/* pods: the placed ones, in the order of the print-out. nodes: Node objects. *notes gets a line for whatever containers lack here. Returns
- * 0 or negative errno; containers have ended when it returns, and so have the simulated drivers. */
+/* pods: the placed ones, in the order of the print-out. nodes: Node objects. *notes gets a line for
+ * whatever containers lack here. Returns 0 or negative errno; containers have ended when it
+ * returns, and so have the simulated drivers. */
 int runner_run(const json_t *pods, const json_t *nodes, const RunnerOptions *options, Buf *out, Buf *notes);

@@ -95,8 +95,8 @@ static int write_metadata(json_t *node, const Machine *m, Fault *fault) {
         return r < 0 ? r : set_text_of(annotations, ANNOTATION_UNIT, &text);
 }
 
-/* What the mode offers; a resource of another mode is 0, not left behind. A node that shares nothing gets none, but what
- * its manifest says it has becomes 0 as well. */
+/* What the mode offers; a resource of another mode is 0, not left behind. A node that shares
+ * nothing gets none, but what its manifest says it has becomes 0 as well. */
 static int write_resource(json_t *list, const char *resource, bool offered, bool sharing, uint64_t amount) {
         char text[24];
 

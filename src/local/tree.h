@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Kubernetes objects as trees, for the parts of a cluster that take manifests apart and put new objects together. Not
- * for hot paths: those decode text (wire/json.h). */
+/* Kubernetes objects as trees, for the parts of a cluster that take manifests apart and put new
+ * objects together. Not for hot paths: those decode text (wire/json.h). */
 
 #include <jansson.h>
 
@@ -16,11 +16,12 @@ json_t *tree_at(const json_t *from, ...) _sentinel_;
 /* The same for a string; NULL also when something else stands there. */
 const char *tree_text(const json_t *from, ...) _sentinel_;
 
-/* The object at a path, made where it is absent or null; NULL when out of memory or when something else stands in the
- * way. */
+/* The object at a path, made where it is absent or null; NULL when out of memory or when something
+ * else stands in the way. */
 json_t *tree_make(json_t *from, ...) _sentinel_;
 
-/* "namespace/name" as people know an object; `default` when it names no namespace. Buffer of the caller. */
+/* "namespace/name" as people know an object; `default` when it names no namespace. Buffer of the
+ * caller. */
 enum { TREE_NAME_MAX = 560 }; /* two DNS subdomains and a slash */
 void tree_pod_name(const json_t *object, char buffer[static TREE_NAME_MAX]);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* An environment that is being put together: later values of a name replace earlier ones, in their place. */
+/* An environment that is being put together: later values of a name replace earlier ones, in their
+ * place. */
 
 #include "base/buf.h"
 #include "base/str.h"
@@ -18,8 +19,8 @@ int variables_set(Variables *v, Str name, Str value); /* 0 or -ENOMEM */
 const char *variables_get(const Variables *v, Str name);
 void variables_done(Variables *v);
 
-/* Kubernetes' expansion (third_party/forked/golang/expansion): $(NAME) is the value of a variable that is known, else
- * it stays as it stands; $$ is one dollar. */
+/* Kubernetes' expansion (third_party/forked/golang/expansion): $(NAME) is the value of a variable
+ * that is known, else it stays as it stands; $$ is one dollar. */
 void variables_expand(const Variables *v, Str text, Buf *out);
 
 #define _cleanup_variables_ _cleanup_(variables_done)

@@ -5,7 +5,8 @@
 
 typedef struct Shape Shape;
 
-/* How many pods a workload has now, and what its controller does to each of them after the template. */
+/* How many pods a workload has now, and what its controller does to each of them after the
+ * template. */
 struct Shape {
         const char *kind;
         int (*count)(const json_t *workload, const json_t *nodes, uint64_t *ret, Fault *fault);
@@ -35,7 +36,8 @@ static int count_replicas(const json_t *workload, const json_t *nodes, uint64_t 
         return read_count(workload, "replicas", 1, ret, fault);
 }
 
-/* A job runs min(parallelism, completions) pods at a time; with parallelism alone it is a work queue of so many. */
+/* A job runs min(parallelism, completions) pods at a time; with parallelism alone it is a work
+ * queue of so many. */
 static int count_job(const json_t *workload, const json_t *nodes, uint64_t *ret, Fault *fault) {
         uint64_t parallelism, completions;
         int r;
@@ -62,7 +64,8 @@ static int count_none(const json_t *workload, const json_t *nodes, uint64_t *ret
         return 0;
 }
 
-/* The alphabet of Kubernetes' own suffixes (apimachinery, util/rand): no vowels, so that no words come about. */
+/* The alphabet of Kubernetes' own suffixes (apimachinery, util/rand): no vowels, so that no words
+ * come about. */
 static void suffix(uint64_t hash, size_t n, char *ret) {
         static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
 
@@ -80,8 +83,9 @@ static uint64_t workload_hash(const json_t *workload, uint64_t seed) {
         return str_hash64(str_from(name), str_hash64(str_from(tree_text(workload, "kind", NULL)), seed));
 }
 
-/* The suffix of pod `index`. The API server draws again when a name is taken; here the draw is a walk over all 27^5
- * suffixes in steps of their golden section, which shares no factor with them, so that none comes twice. */
+/* The suffix of pod `index`. The API server draws again when a name is taken; here the draw is a
+ * walk over all 27^5 suffixes in steps of their golden section, which shares no factor with them,
+ * so that none comes twice. */
 static void pod_suffix(const json_t *workload, uint64_t index, char ret[static 6]) {
         static const uint64_t n_suffixes = UINT64_C(27) * 27 * 27 * 27 * 27, step = 8868112;
 
@@ -148,7 +152,8 @@ static int dress_job(const json_t *workload, const json_t *nodes, json_t *pod, u
         return r < 0 ? r : dress_suffixed(workload, nodes, pod, index);
 }
 
-/* The DaemonSet controller leaves the choice of node to the scheduler and pins it by a matchFields term. */
+/* The DaemonSet controller leaves the choice of node to the scheduler and pins it by a matchFields
+ * term. */
 static int dress_daemon(const json_t *workload, const json_t *nodes, json_t *pod, uint64_t index) {
         const char *node = tree_text(json_array_get(nodes, index), "metadata", "name", NULL);
         json_t *affinity = tree_make(pod, "spec", "affinity", "nodeAffinity", NULL);

@@ -30,7 +30,8 @@ typedef struct AgentCounters {
         uint64_t dropped;        /* by the kubelet, without a word */
 } AgentCounters;
 
-/* What was last said of one cause in an Event of the node, or is to be said once the node object has come. */
+/* What was last said of one cause in an Event of the node, or is to be said once the node object
+ * has come. */
 typedef struct AgentWarning {
         const char *reason; /* static; NULL: free */
         Fault note;
@@ -92,7 +93,8 @@ struct Agent {
         void *stopped_userdata;
 };
 
-/* Each begins one part, 0 or negative errno. state.c: before all else, and once there are plugins. */
+/* Each begins one part, 0 or negative errno. state.c: before all else, and once there are
+ * plugins. */
 int agent_open_state(Agent *a, Fault *fault);
 int agent_remember(Agent *a);
 int agent_begin_plugins(Agent *a, Fault *fault); /* plugins.c: what the kubelet calls */
@@ -102,7 +104,8 @@ int agent_follow(Agent *a);                      /* follow.c: what the API serve
 /* offer.c: what is offered, from cards and terms. */
 int agent_take_cards(Agent *a, const CardList *cards);            /* 0 or -ENOMEM */
 void agent_take_fences(void *userdata, const CardFences *fences); /* userdata: the agent */
-/* The Node object as it is now: decoded and as text. listed: as of publisher_saw(). 0 or -ENOMEM. */
+/* The Node object as it is now: decoded and as text. listed: as of publisher_saw(). 0 or
+ * -ENOMEM. */
 int agent_take_node(Agent *a, const Node *node, Str text, bool listed);
 void agent_settle(Agent *a); /* slices came or went, or something is wanted: what can come into force does */
 size_t agent_holders(const Agent *a);

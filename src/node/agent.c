@@ -113,7 +113,8 @@ static int build_audit(Agent *a) {
                                &a->watch);
 }
 
-/* Plugins first: each millisecond until they are registered is one in which the kubelet refuses pods. */
+/* Plugins first: each millisecond until they are registered is one in which the kubelet refuses
+ * pods. */
 static int build(Agent *a, Fault *fault) {
         int r;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The node agent as an object in an event loop: the machine's cards, offered to the kubelet as devices, and who has which. */
+/* The node agent as an object in an event loop: the machine's cards, offered to the kubelet as
+ * devices, and who has which. */
 
 #include <systemd/sd-event.h>
 
@@ -41,8 +42,8 @@ typedef struct AgentOptions {
 int agent_new(sd_event *event, const AgentOptions *options, Agent **ret, Fault *fault);
 Agent *agent_free(Agent *a);
 
-/* A clean end: where the node's label says that it shares no more, its gpu-count becomes 0 first. done is called once, when
- * that is written or has taken too long. */
+/* A clean end: where the node's label says that it shares no more, its gpu-count becomes 0 first.
+ * done is called once, when that is written or has taken too long. */
 void agent_stop(Agent *a, void (*done)(void *userdata), void *userdata);
 
 /* The verb `aliquot node`. Returns the exit code. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* /metrics, /healthz and /readyz of the node agent: the names of CONTRACT section 14, and counters of our own. */
+/* /metrics, /healthz and /readyz of the node agent: the names of CONTRACT section 14, and counters
+ * of our own. */
 
 #include <inttypes.h>
 
@@ -115,8 +116,8 @@ static void write_container(const Agent *a, const Record *record, const RecordCo
                                                : (uint64_t) info->mib);
 }
 
-/* A pod that has ended holds nothing, though its record may stay for a moment. One that was deleted and whose processes still
- * run holds what it held. */
+/* A pod that has ended holds nothing, though its record may stay for a moment. One that was deleted
+ * and whose processes still run holds what it held. */
 static bool is_held(const Agent *a, const Record *record) {
         const RosterPod *pod = roster_find(&a->roster, str_from(record->uid));
 
@@ -152,7 +153,8 @@ typedef struct ProcessLines {
 
 enum { COMM_MAX = 64 }; /* the kernel has 16 bytes (TASK_COMM_LEN), and more for its own threads */
 
-/* The process's name, as it gave it itself: any bytes. What is no printable ASCII becomes "?". Empty where it has ended. */
+/* The process's name, as it gave it itself: any bytes. What is no printable ASCII becomes "?".
+ * Empty where it has ended. */
 static void process_name(const Agent *a, uint32_t pid, char ret[static COMM_MAX]) {
         _cleanup_buf_ Buf path = BUF_NULL, text = BUF_NULL;
         size_t n = 0;

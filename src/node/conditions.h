@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The node conditions of this agent, as a Node object carries them (core/v1 NodeCondition). Pure. */
+/* The node conditions of this agent, as a Node object carries them (core/v1 NodeCondition).
+ * Pure. */
 
 #include "base/arena.h"
 #include "base/fault.h"
@@ -23,7 +24,8 @@ typedef struct ConditionText {
         Str status, reason, message, since;
 } ConditionText;
 
-/* Reads them from the JSON text of a Node. The strings point into the text or the arena. Of a type that stands twice the last
- * one counts. Returns 0, CONDITIONS_E_MALFORMED with a fault, or -ENOMEM. */
+/* Reads them from the JSON text of a Node. The strings point into the text or the arena. Of a type
+ * that stands twice the last one counts. Returns 0, CONDITIONS_E_MALFORMED with a fault, or
+ * -ENOMEM. */
 enum { CONDITIONS_E_MALFORMED = 1 };
 int conditions_read(Str node, Arena *arena, ConditionText ret[static CONDITIONS_], Fault *fault);

@@ -5,7 +5,8 @@
 
 #include "node/agent-internal.h"
 
-/* An Event of the node. reason is static. Of each reason the same words are said once, until others are; agent_tell: each time. */
+/* An Event of the node. reason is static. Of each reason the same words are said once, until others
+ * are; agent_tell: each time. */
 void agent_warn(Agent *a, const char *reason, const Fault *note);
 void agent_tell(Agent *a, const char *reason, const Fault *note);
 void agent_tell_waiting(Agent *a); /* the node object has come */

@@ -82,8 +82,8 @@ static void warn_pod(const Agent *a, const RosterPod *pod, const char *reason, c
                                              .note = note->text});
 }
 
-/* The gate was passed by: by accident (a static program, raw system calls), or on purpose. Killed is at each census as long as it lasts,
- * and an Event is written each time that a process was. */
+/* The gate was passed by: by accident (a static program, raw system calls), or on purpose. Killed
+ * is at each census as long as it lasts, and an Event is written each time that a process was. */
 void agent_tell_excess(void *userdata, const AuditExcess *excess) {
         Agent *a = userdata;
         AuditKilled killed = a->o.kills_excess ? audit_kill(a->audit, excess) : (AuditKilled){0};
@@ -111,8 +111,8 @@ void agent_tell_excess(void *userdata, const AuditExcess *excess) {
         warn_pod(a, excess->pod, "GPUMemoryExceeded", &note);
 }
 
-/* The gate was passed by, or a process lied to the arbiter. As with memory, an Event is written each time that a process was
- * killed. */
+/* The gate was passed by, or a process lied to the arbiter. As with memory, an Event is written
+ * each time that a process was killed. */
 void agent_tell_overuse(void *userdata, const MeterExcess *excess) {
         Agent *a = userdata;
         const char *other =
@@ -144,7 +144,8 @@ void agent_tell_overuse(void *userdata, const MeterExcess *excess) {
         warn_pod(a, excess->pod, "GPUComputeExceeded", &note);
 }
 
-/* No process is killed of a pod that the roster does not have: its object is gone, and the kubelet ends it anyway. */
+/* No process is killed of a pod that the roster does not have: its object is gone, and the kubelet
+ * ends it anyway. */
 static void end_hung(Agent *a, const RosterPod *pod, Str container, char *ret, size_t size) {
         _cleanup_free_ char *name = str_dup(container);
         AuditKilled killed;
@@ -162,8 +163,8 @@ static bool had_card(void *userdata, uint32_t card, uint32_t pid) {
         return meter_had(a->meter, card, pid);
 }
 
-/* A stopped process cannot say that its kernel has ended. Where every process of the container is stopped, none that runs can
- * have the card, so the kernel is a stopped one's. */
+/* A stopped process cannot say that its kernel has ended. Where every process of the container is
+ * stopped, none that runs can have the card, so the kernel is a stopped one's. */
 static bool is_paused(Agent *a, const RosterPod *pod, const HungKernel *k) {
         _cleanup_free_ char *name = str_dup(k->container), *uuid = str_dup(k->uuid);
         const MachineCard *card = uuid ? given_card(&a->inventory, uuid) : NULL;
@@ -175,7 +176,8 @@ static bool is_paused(Agent *a, const RosterPod *pod, const HungKernel *k) {
         return found.n_paused > 0 && (k->part || found.n_work == 0);
 }
 
-/* A kernel cannot be cut from here. Its container pays for it, and the containers that share the card with it wait. */
+/* A kernel cannot be cut from here. Its container pays for it, and the containers that share the
+ * card with it wait. */
 void agent_tell_hung(void *userdata, const HungKernel *k) {
         Agent *a = userdata;
         const RosterPod *pod = roster_find_name(&a->roster, k->namespace_, k->pod);
@@ -233,7 +235,8 @@ void agent_tell_stray(void *userdata, const AuditStray *stray) {
         agent_tell(userdata, "GPUMemoryUnaccounted", &note);
 }
 
-/* "agent NAMESPACE/POD/CONTAINER". Others are of this machine's users, and only the log knows them. */
+/* "agent NAMESPACE/POD/CONTAINER". Others are of this machine's users, and only the log knows
+ * them. */
 static const RosterPod *pod_of(const Agent *a, const char *owner, Str *ret_container) {
         Str rest = str_from(owner), namespace_, pod;
 
@@ -265,8 +268,8 @@ void agent_tell_grown(void *userdata, const BoardGrown *grown) {
         warn_pod(a, pod, "SliceFileGrown", &note);
 }
 
-/* The scheduler promises whole cards to pods, and does not know of such a slice. Its processes are not stopped: a person may be
- * using it. */
+/* The scheduler promises whole cards to pods, and does not know of such a slice. Its processes are
+ * not stopped: a person may be using it. */
 bool agent_tell_foreign(void *userdata, const BoardForeign *foreign) {
         Agent *a = userdata;
         Fault note = FAULT_NULL;

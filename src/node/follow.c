@@ -41,7 +41,8 @@ static void on_pod_object(void *userdata, ReflectorEvent event, Str object) {
                 list_again_later(a);
 }
 
-/* Not before: what is told of a pod that nobody knows yet would be lost, and the arbiter tells each thing once. The pipe keeps it. */
+/* Not before: what is told of a pod that nobody knows yet would be lost, and the arbiter tells each
+ * thing once. The pipe keeps it. */
 static void hear_arbiter(Agent *a) {
         int r = hung_new(a->event, a->o.arbiter, agent_tell_hung, a, &a->hung);
 

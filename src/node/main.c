@@ -351,7 +351,8 @@ static int block_child_signal(void) {
                        : 0;
 }
 
-/* Where no supervisor looks after it: watched by the loop, and once more when it was begun again. */
+/* Where no supervisor looks after it: watched by the loop, and once more when it was begun
+ * again. */
 static int on_arbiter(sd_event_source *source, const siginfo_t *info, void *userdata);
 static int watch_arbiter(sd_event *event, Options *o) {
         if (!o->alone || o->arbiter.pid < 1)
@@ -398,8 +399,9 @@ static int run(void *userdata) {
         return r < 0 ? broken(strerror(-r)) : 0;
 }
 
-/* Two of each page are open here, and three in the arbiter; 1,024 is what systemd gives to services. Not more than children close that cannot close all
- * at once (slicedir/lease.c, arbiter/keep.c). */
+/* Two of each page are open here, and three in the arbiter; 1,024 is what systemd gives to
+ * services. Not more than children close that cannot close all at once (slicedir/lease.c,
+ * arbiter/keep.c). */
 static void allow_files(void) {
         struct rlimit files;
 

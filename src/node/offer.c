@@ -40,14 +40,16 @@ static void save_terms(Agent *a) {
 }
 
 void agent_said_unit(Agent *a, const char *unit) {
-        /* What a full disk did not take is tried again: without it the next agent would take this text for a user's. */
+        /* What a full disk did not take is tried again: without it the next agent would take this
+         * text for a user's. */
         if (strcmp(a->terms.said_unit, unit) == 0 && a->terms_saved)
                 return;
         (void) snprintf(a->terms.said_unit, sizeof a->terms.said_unit, "%s", unit);
         save_terms(a);
 }
 
-/* The runtime reads the specification when a container starts: it stands before the first device is offered. */
+/* The runtime reads the specification when a container starts: it stands before the first device is
+ * offered. */
 static void write_cdi(const Agent *a) {
         _cleanup_(driver_files_done) DriverFiles driver = {0};
         _cleanup_buf_ Buf text = BUF_NULL;
@@ -87,7 +89,8 @@ static void set_devices(Agent *a, DeviceKind kind, bool none) {
                           r < 0 ? "out of memory" : "the list is too long");
 }
 
-/* A unit that was good for all cards once stays in force when a smaller card is added: that card offers nothing. */
+/* A unit that was good for all cards once stays in force when a smaller card is added: that card
+ * offers nothing. */
 static bool is_offered(Agent *a) {
         int r;
 
@@ -128,8 +131,9 @@ static bool slices_are_held(const Agent *a) {
         return agent_holders(a) > 0;
 }
 
-/* The node's own ledger counts in what this agent says is in force, whatever label and annotation ask for. The agent goes on
- * admitting pods that the scheduler did not place, so a change that waits stops nothing here. */
+/* The node's own ledger counts in what this agent says is in force, whatever label and annotation
+ * ask for. The agent goes on admitting pods that the scheduler did not place, so a change that
+ * waits stops nothing here. */
 static void feed_ledger(Agent *a) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         _cleanup_buf_ Buf unit = BUF_NULL;
@@ -223,7 +227,8 @@ int agent_take_node(Agent *a, const Node *node, Str text, bool listed) {
                                  NULL); /* what is wrong there is among the keys */
         agent_settle(a);
         feed_ledger(a);
-        /* Nothing is judged before it is known what the cards hold, and the pods may have been listed before. */
+        /* Nothing is judged before it is known what the cards hold, and the pods may have been
+         * listed before. */
         for (const RosterPod *pod = a->roster.pods; pod && !had_cards && a->roster.synced; pod = pod->hh.next)
                 repair_look(a->repair, pod);
         return publisher_saw(a->publisher, node, text, listed);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the kubelet calls: each resource's plugin, and whether the kubelet still counts its devices. */
+/* What the kubelet calls: each resource's plugin, and whether the kubelet still counts its
+ * devices. */
 
 #include "base/file.h"
 #include "base/log.h"
@@ -33,8 +34,8 @@ static void on_prestart(void *userdata, Plugin *p, RpcCall *call, PluginIds ids)
         prove_prestart(a->prove, kind_of(a, p), call, ids);
 }
 
-/* Exclusive CPUs are chosen without asking us, and a container may then get a card of the other socket: ACK does not support
- * it, and neither do we. */
+/* Exclusive CPUs are chosen without asking us, and a container may then get a card of the other
+ * socket: ACK does not support it, and neither do we. */
 static void check_cpu_manager(Agent *a) {
         _cleanup_buf_ Buf path = BUF_NULL, text = BUF_NULL;
 

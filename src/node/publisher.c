@@ -44,7 +44,8 @@ static const char *const word_keys[] = {
         [WORD_CHANGE_PENDING] = ANNOTATION_CHANGE_PENDING,
 };
 
-/* What a condition says while nothing is wrong. unsaid: a node that does not carry it stays without it then. */
+/* What a condition says while nothing is wrong. unsaid: a node that does not carry it stays without
+ * it then. */
 static const struct {
         const char *reason, *message;
         bool unsaid;
@@ -208,8 +209,8 @@ static void write_count(const Publisher *p, JsonWriter *w) {
         json_write_object_end(w);
 }
 
-/* lastTransitionTime is when the status turned, not when reason or message changed: it is what `kubectl wait` and people read
- * it for (core/v1 NodeCondition). */
+/* lastTransitionTime is when the status turned, not when reason or message changed: it is what
+ * `kubectl wait` and people read it for (core/v1 NodeCondition). */
 static void write_condition(const Condition *c, const char *type, JsonWriter *w) {
         Timestamp now = timestamp_seconds(clock_realtime_nsec());
         const char *since = c->seen[CONDITION_SINCE];
@@ -280,7 +281,8 @@ static void on_written(void *userdata, const KubeReply *reply) {
 
         p->call = NULL;
         if (reply->outcome == KUBE_DONE && reply->status < 300 && see_written(p, reply->body) == 0) {
-                /* What is not as it was sent, because the server changed it or more is wanted by now, is not hurried. */
+                /* What is not as it was sent, because the server changed it or more is wanted by
+                 * now, is not hurried. */
                 if (part_differs(p, p->part))
                         retry_later(p, 0);
                 else

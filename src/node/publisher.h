@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Keeps the Node object saying what is true: labels and annotations of the cards, what is in force, gpu-count in its status,
- * and the agent's conditions. What the object says is compared with what it should say at each event, so a user or another
- * agent that overwrites a key is corrected with the next event. One patch at a time; a failed one is tried again. */
+/* Keeps the Node object saying what is true: labels and annotations of the cards, what is in force,
+ * gpu-count in its status, and the agent's conditions. What the object says is compared with what
+ * it should say at each event, so a user or another agent that overwrites a key is corrected with
+ * the next event. One patch at a time; a failed one is tried again. */
 
 #include "base/buf.h"
 #include "kube/client.h"
@@ -30,8 +31,9 @@ typedef struct NodeWords {
 int publisher_new(KubeClient *client, const char *node, Publisher **ret); /* 0 or -ENOMEM */
 Publisher *publisher_free(Publisher *p);                                  /* before its client */
 
-/* The object as it is now: decoded, and its text for the conditions. Of a watch, an object that is older than this publisher's
- * last patch is passed over; listed: it comes from a new list, and counts whatever its version. 0 or -ENOMEM. */
+/* The object as it is now: decoded, and its text for the conditions. Of a watch, an object that is
+ * older than this publisher's last patch is passed over; listed: it comes from a new list, and
+ * counts whatever its version. 0 or -ENOMEM. */
 int publisher_saw(Publisher *p, const Node *node, Str text, bool listed);
 /* What it is to say from now on (copied). 0 or -ENOMEM. */
 int publisher_want(Publisher *p, const NodeWords *words);

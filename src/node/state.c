@@ -29,8 +29,8 @@ static void remember_fences(Agent *a) {
                 log_warning("passed over %s: %s", a->fences_file, fault.text);
 }
 
-/* A new agent registers with what the old one knew: NVML takes its time, and until we are registered the kubelet refuses
- * pods. */
+/* A new agent registers with what the old one knew: NVML takes its time, and until we are
+ * registered the kubelet refuses pods. */
 int agent_remember(Agent *a) {
         _cleanup_buf_ Buf terms = BUF_NULL, cards = BUF_NULL;
         _cleanup_(card_list_done) CardList list = {0};
@@ -79,8 +79,8 @@ static int make_directory(const char *path, mode_t mode, Fault *fault) {
         return 0;
 }
 
-/* What is wrong with the board itself says isolation_init(). Where the host's processes are seen, if slices can be mounted so that it
- * sees them; else NULL. */
+/* What is wrong with the board itself says isolation_init(). Where the host's processes are seen,
+ * if slices can be mounted so that it sees them; else NULL. */
 static const char *mount_board(Agent *a) {
         const char *proc = a->o.proc ? a->o.proc : "/proc";
         Fault why = FAULT_NULL;

@@ -38,7 +38,8 @@ static pid_t start(SupervisedMain run, void *userdata, const sigset_t *before) {
         _exit(run(userdata));
 }
 
-/* Waits for the child's end; signals that ask us to end go to it. Returns its wait status, or -1. */
+/* Waits for the child's end; signals that ask us to end go to it. Returns its wait status, or
+ * -1. */
 static int wait_for(pid_t child, const sigset_t *signals, void *userdata, bool *ret_asked) {
         for (;;) {
                 siginfo_t info;

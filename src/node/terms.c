@@ -12,7 +12,8 @@ void terms_init(Terms *t, MemoryUnit unit) {
                 .mode = SHARE_MODE_NONE, .unit = unit, .wanted_mode = SHARE_MODE_NONE, .wanted_unit = unit};
 }
 
-/* "Deleting the label does not mean exclusive mode", and a value that CONTRACT section 1 does not list means nothing. */
+/* "Deleting the label does not mean exclusive mode", and a value that CONTRACT section 1 does not
+ * list means nothing. */
 static ShareMode mode_of(const Terms *t, Str label) {
         ShareMode mode = share_mode_from_label(label);
 
@@ -35,8 +36,9 @@ bool terms_pending(const Terms *t) {
 }
 
 bool terms_settle(Terms *t, bool slices_are_held) {
-        /* In no mode, or in a unit that was never offered, this agent gave out no slice. Pods that hold some come from before
-         * the state directory was lost, or from another agent: a node that offers nothing would wait for them for ever. */
+        /* In no mode, or in a unit that was never offered, this agent gave out no slice. Pods that
+         * hold some come from before the state directory was lost, or from another agent: a node
+         * that offers nothing would wait for them for ever. */
         if ((slices_are_held && t->mode != SHARE_MODE_NONE && t->offered) || !terms_pending(t))
                 return false;
         t->offered = t->offered && t->unit.mib == t->wanted_unit.mib;

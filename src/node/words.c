@@ -15,7 +15,8 @@ static int compare_pods(const void *a, const void *b) {
         return order != 0 ? order : strcmp((*x)->name, (*y)->name);
 }
 
-/* Sorted, so that the text changes with the holders only, and not with the order in which pods were last updated. */
+/* Sorted, so that the text changes with the holders only, and not with the order in which pods were
+ * last updated. */
 static void list_holders(const Agent *a, Buf *out) {
         size_t n = 0, n_dying = dying_count(a->dying);
         const RosterPod **holders = calloc(HASH_COUNT(a->roster.pods) + 1, sizeof *holders);
@@ -65,8 +66,8 @@ static void explain_unit(const Agent *a, Fault *ret) {
                 STR_ARG(buf_str(&now)));
 }
 
-/* The changes that wait, and the unit that is refused, without the holders. Returns the condition's reason, that of the first
- * one; "": nothing. */
+/* The changes that wait, and the unit that is refused, without the holders. Returns the condition's
+ * reason, that of the first one; "": nothing. */
 static const char *explain_pending(const Agent *a, Fault *ret) {
         const Fault *refused = a->unit_fault.text[0] != '\0' ? &a->unit_fault : &a->wanted_fault;
         bool mode = a->roster.synced && a->terms.mode != a->terms.wanted_mode,
@@ -113,7 +114,8 @@ static bool is_plain(char c) {
         return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* As ACK writes it, blanks as "-"; and so is all else that no label may have ("Quadro RTX 6000/8000"). */
+/* As ACK writes it, blanks as "-"; and so is all else that no label may have ("Quadro RTX
+ * 6000/8000"). */
 static void write_label(const char *text, Buf *out) {
         for (const char *p = text; *p && out->len < LABEL_MAX; p++)
                 buf_append_char(out, is_plain(*p) || *p == '.' || *p == '_' ? *p : '-');
@@ -163,7 +165,8 @@ static bool is_refused(const Agent *a) {
         return !a->offers && a->unit_fault.text[0] != '\0';
 }
 
-/* A node that offers nothing because of its unit says so where the scheduler reads why it may not place there. */
+/* A node that offers nothing because of its unit says so where the scheduler reads why it may not
+ * place there. */
 static void write_stopping(const Agent *a, Texts *t) {
         if (is_refused(a))
                 buf_append_str(&t->stopping, str_from(a->unit_fault.text));
@@ -201,8 +204,9 @@ void agent_publish(Agent *a) {
         write_in_force(a, &t, &words);
         dying_write(a->dying, &t.held);
         words.held_slices = text_of(&t.held);
-        /* On every sharing node, because the DaemonSet stays where this label is: when the mode's label is removed the node
-         * keeps its mode, and without its agent the kubelet would refuse each pod from then on. */
+        /* On every sharing node, because the DaemonSet stays where this label is: when the mode's
+         * label is removed the node keeps its mode, and without its agent the kubelet would refuse
+         * each pod from then on. */
         if (a->roster.synced)
                 words.holds_slices = agent_holders(a) > 0 ? "true" : sharing ? "false" : "";
         buf_append_u64(&t.gpu_count, sharing ? a->cards.n : 0);

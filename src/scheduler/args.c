@@ -44,7 +44,8 @@ static void hand_out(Reading *g, Str raw, Str name) {
                 hand_out_waiting(g);
 }
 
-/* A name with an escape in it is legal JSON and no node's name, but it is answered as it was written. */
+/* A name with an escape in it is legal JSON and no node's name, but it is answered as it was
+ * written. */
 static Str plain_name(Reading *g, Str raw) {
         Str name = {raw.data + 1, raw.len - 2};
         JsonReader r;

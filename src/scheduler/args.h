@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What kube-scheduler sends: the structs of k8s.io/kube-scheduler/extender/v1. They carry no JSON tags, so that Go
- * writes their fields as they are named and reads them in any case; so do we.
+/* What kube-scheduler sends: the structs of k8s.io/kube-scheduler/extender/v1. They carry no JSON
+ * tags, so that Go writes their fields as they are named and reads them in any case; so do we.
  *
- * The nodes of one call are thousands, and are handed out one by one while the text is read: the pod stands before them
- * in what Go writes. A text that has them the other way round is read twice. */
+ * The nodes of one call are thousands, and are handed out one by one while the text is read: the
+ * pod stands before them in what Go writes. A text that has them the other way round is read
+ * twice. */
 
 #include "scheduler/directory.h"
 #include "wire/json.h"
@@ -25,15 +26,16 @@ typedef struct ExtenderArgs {
         bool by_name; /* the nodes came as NodeNames, and are answered so */
 } ExtenderArgs;
 
-/* Who takes the nodes. `pod` comes first and once; nonzero from it ends the reading and is what args_read() returns. */
+/* Who takes the nodes. `pod` comes first and once; nonzero from it ends the reading and is what
+ * args_read() returns. */
 typedef struct ArgsVisitor {
         int (*pod)(void *userdata, const ExtenderArgs *args);
         void (*candidate)(void *userdata, const Candidate *c);
         void *userdata;
 } ArgsVisitor;
 
-/* ExtenderArgs. 0, ARGS_E_MALFORMED with a fault that names the path, -ENOMEM, or what the visitor's `pod` returned. By
- * then nodes may have been handed out. */
+/* ExtenderArgs. 0, ARGS_E_MALFORMED with a fault that names the path, -ENOMEM, or what the
+ * visitor's `pod` returned. By then nodes may have been handed out. */
 int args_read(Str body, Directory *d, Arena *arena, const ArgsVisitor *visitor, Fault *fault);
 
 /* ExtenderBindingArgs. */

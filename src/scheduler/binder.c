@@ -155,7 +155,8 @@ static void bind_succeed(Bind *bind, MetricsBind outcome) {
         ViewPod *pod = bind->pod;
 
         if (pod->reserved) {
-                /* A list that was begun before may lack this pod, or know it unbound: it came by all the same. */
+                /* A list that was begun before may lack this pod, or know it unbound: it came by
+                 * all the same. */
                 pod->generation = v->kinds[VIEW_PODS].generation;
                 pod->reserved = false;
                 free(pod->request);
@@ -184,7 +185,8 @@ static void bind_fail(Bind *bind, MetricsBind outcome, const char *error) {
         bind_free(bind);
 }
 
-/* When nothing can be asked for want of memory, the reservation counts as the grant until the next list. */
+/* When nothing can be asked for want of memory, the reservation counts as the grant until the next
+ * list. */
 static void bind_leave(Bind *bind) {
         bind->pod->generation = bind->binder->options.view->kinds[VIEW_PODS].generation;
         bind->pod->reserved = false;
@@ -228,8 +230,8 @@ static void bind_wait(Bind *bind, usec_t delay) {
         bind_set_state(bind, BIND_WAITING);
 }
 
-/* The pod is not bound. After a lost answer this may be a moment too early, for the API server may still be at it: a
- * second look, a little later, settles it. */
+/* The pod is not bound. After a lost answer this may be a moment too early, for the API server may
+ * still be at it: a second look, a little later, settles it. */
 static void bind_is_unbound(Bind *bind) {
         if (bind->conflict || bind->unbound_once) {
                 bind_fail(bind, METRICS_BIND_REJECTED, bind->fault.text);
@@ -249,7 +251,8 @@ static bool is_ours(const Bind *bind, const Pod *pod) {
                (str_to_u64(pod->annotations.assume_time, &time) && time == bind->assume_time);
 }
 
-/* Hands the pod's object to the view, and ends the bind by what it says. False when it could not be taken over. */
+/* Hands the pod's object to the view, and ends the bind by what it says. False when it could not be
+ * taken over. */
 static bool bind_is_bound(Bind *bind, const Pod *pod) {
         bool ours = is_ours(bind, pod);
 
@@ -320,8 +323,9 @@ static void on_posted(void *userdata, const KubeReply *reply) {
                 bind_succeed(bind, METRICS_BIND_BOUND);
                 return;
         }
-        /* 4xx are said before anything is written. 409 may mean that it has been written before, by a Binding of ours
-         * whose answer was lost; 5xx comes from behind the write as well (etcd's time-outs). */
+        /* 4xx are said before anything is written. 409 may mean that it has been written before, by
+         * a Binding of ours whose answer was lost; 5xx comes from behind the write as well (etcd's
+         * time-outs). */
         if (reply->outcome == KUBE_NOT_SENT || (heard && reply->status < 500 && reply->status != 409)) {
                 bind_fail(bind, METRICS_BIND_REJECTED, reply->fault.text);
                 return;
@@ -352,7 +356,8 @@ static void bind_post(Bind *bind, Str annotations) {
                 bind_fail(bind, METRICS_BIND_REJECTED, "out of memory");
 }
 
-/* A pod that asks for nothing of ours gets no annotations; those of ours that it carries are emptied. */
+/* A pod that asks for nothing of ours gets no annotations; those of ours that it carries are
+ * emptied. */
 static void bind_without_place(Bind *bind, const Pod *pod) {
         _cleanup_buf_ Buf annotations = BUF_NULL;
 
@@ -434,7 +439,8 @@ static void bind_refuse_request(Bind *bind, const Refusal *refusal) {
         bind_fail(bind, METRICS_BIND_REFUSED, buf_result(&text) == 0 ? text.data : "out of memory");
 }
 
-/* Where the pod is. The watch may have brought a grant while the answer, which did not know of it, was on its way. */
+/* Where the pod is. The watch may have brought a grant while the answer, which did not know of it,
+ * was on its way. */
 static Str node_of(const Bind *bind, const Pod *pod) {
         const Grant *grant = bind->pod->grant;
 

@@ -220,7 +220,8 @@ static const JsonField budget_fields[] = {
         JSON_NESTED("status", read_status),
 };
 
-/* One member that is kept: its text is copied into the budget's arena first, because what is decoded points into it. */
+/* One member that is kept: its text is copied into the budget's arena first, because what is
+ * decoded points into it. */
 static int decode_member(Draft *d, Str text, void (*read)(JsonReader *r, Arena *arena, Draft *d),
                          Fault *fault) {
         Arena *arena = &d->budget->arena;
@@ -352,7 +353,8 @@ static bool has_value(const Term *t, Str value) {
         return false;
 }
 
-/* labels.Requirement.Matches of apimachinery: NotIn and DoesNotExist hold for a label that is not there. */
+/* labels.Requirement.Matches of apimachinery: NotIn and DoesNotExist hold for a label that is not
+ * there. */
 static bool term_holds(const Term *t, const PodProfile *pod) {
         for (size_t i = 0; i < pod->n_labels; i++)
                 if (str_eq(pod->labels[i].key, t->key))

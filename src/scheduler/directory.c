@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
-/* Open addressing with linear probing, at most half full; removals move later entries back, so that there are no
- * tombstones and a look-up of an unknown name ends at the first hole. */
+/* Open addressing with linear probing, at most half full; removals move later entries back, so that
+ * there are no tombstones and a look-up of an unknown name ends at the first hole. */
 
 typedef struct DirectorySlot {
         uint64_t hash; /* beside the pointer: a probe that fails costs no look at the node */
@@ -26,8 +26,8 @@ static uint64_t mix(uint64_t a, uint64_t b) {
         return (uint64_t) product ^ (uint64_t) (product >> 64);
 }
 
-/* Eight bytes at a time, the last eight overlapping. Names that are looked up are not inserted, and who may create Node
- * objects can do worse than slow us down: no secret is needed. */
+/* Eight bytes at a time, the last eight overlapping. Names that are looked up are not inserted, and
+ * who may create Node objects can do worse than slow us down: no secret is needed. */
 static uint64_t name_hash(Str name) {
         const uint64_t k0 = UINT64_C(0x9e3779b97f4a7c15), k1 = UINT64_C(0xd6e8feb86659fd93);
         uint64_t h = name.len * k0, word = 0;

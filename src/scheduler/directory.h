@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The nodes that have a Node object, by name. The ledger can be asked for a name as well, but a scheduling cycle
- * brings 5,000 of them twice, and the order is nearly that of the last cycle: each node remembers who followed it, so
- * that most look-ups are one comparison with a name that is already in the cache, and the rest one good hash. */
+/* The nodes that have a Node object, by name. The ledger can be asked for a name as well, but a
+ * scheduling cycle brings 5,000 of them twice, and the order is nearly that of the last cycle: each
+ * node remembers who followed it, so that most look-ups are one comparison with a name that is
+ * already in the cache, and the rest one good hash. */
 
 #include "share/ledger.h"
 
@@ -30,9 +31,9 @@ void directory_remove(Directory *d, DirectoryNode *n);
 /* NULL for unknown names. */
 DirectoryNode *directory_find(const Directory *d, Str name);
 
-/* The same for several names. A look-up waits three times for memory, one wait behind the other; the waits of a batch
- * overlap, and what the caller will look at first in each ledger node is on its way when this returns. n: at most
- * DIRECTORY_BATCH. */
+/* The same for several names. A look-up waits three times for memory, one wait behind the other;
+ * the waits of a batch overlap, and what the caller will look at first in each ledger node is on
+ * its way when this returns. n: at most DIRECTORY_BATCH. */
 enum { DIRECTORY_BATCH = 16 };
 void directory_find_batch(const Directory *d, const Str *names, size_t n, DirectoryNode **ret);
 

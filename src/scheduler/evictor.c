@@ -104,7 +104,8 @@ static void try_end(Evictor *e, const char *why) {
         e->try = (Try){0};
 }
 
-/* The pod waits longer for its next try: at least a second, because the jitter of a back-off may leave nothing. */
+/* The pod waits longer for its next try: at least a second, because the jitter of a back-off may
+ * leave nothing. */
 static void put_off(Evictor *e, Waiter *w, usec_t retry_after) {
         w->due = e->now + USEC_PER_SEC + kube_backoff(w->attempt++, BACKOFF_BASE, BACKOFF_CAP, retry_after);
 }
@@ -192,8 +193,8 @@ static void on_refused(Evictor *e, const Evicted *victim, const KubeReply *reply
                     reply->retry_after);
 }
 
-/* A conflict is answered for a pod of another UID under the name, and also for a pod that is still there (its budget was
- * changed at the same time): there the watch decides. */
+/* A conflict is answered for a pod of another UID under the name, and also for a pod that is still
+ * there (its budget was changed at the same time): there the watch decides. */
 static bool is_gone(const Evictor *e, const Evicted *victim, const KubeReply *reply) {
         const ViewPod *pod = view_pod_find(e->options.view, victim->uid);
 
@@ -327,7 +328,8 @@ static int copy_victim(Try *t, const Profile *p) {
         return victim->namespace_.data && victim->name.data && victim->uid.data ? 0 : -ENOMEM;
 }
 
-/* Pods with a PodDisruptionBudget first: their eviction may be refused, which then costs no other pod. */
+/* Pods with a PodDisruptionBudget first: their eviction may be refused, which then costs no other
+ * pod. */
 static int copy_victims(Try *t, const Budgets *budgets, const VictimChoice *choice) {
         const Budget *found[BUDGETS_OF_A_POD_MAX];
         int r = 0;
@@ -401,7 +403,8 @@ static void try_begin(Evictor *e, Waiter *w, const Request *request, const Plan 
         evict_next(e);
 }
 
-/* Does it still wait, not by kube-scheduler's own preemption, and may it preempt? Takes over the priority from the watch. */
+/* Does it still wait, not by kube-scheduler's own preemption, and may it preempt? Takes over the
+ * priority from the watch. */
 static const Request *request_of(const View *v, Waiter *w) {
         Str uid = str_from(w->uid);
         const ViewPod *pod = view_pod_find(v, uid);
@@ -494,7 +497,8 @@ static void hold_again(Evictor *e, const Request *request) {
                 try_put_off(e, "the place is lost", 0);
 }
 
-/* The agent may name slices of a victim as held after the victim's pod is gone: the state then goes back to draining. */
+/* The agent may name slices of a victim as held after the victim's pod is gone: the state then goes
+ * back to draining. */
 static void step_drain(Evictor *e) {
         bool drained = is_drained(e);
 

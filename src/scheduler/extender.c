@@ -196,8 +196,8 @@ const char *extender_may_not_bind(const Extender *e) {
         return NULL;
 }
 
-/* ExtenderBindingResult. An error goes there and not into the status, because kube-scheduler shows the text to people
- * only from there. */
+/* ExtenderBindingResult. An error goes there and not into the status, because kube-scheduler shows
+ * the text to people only from there. */
 static void respond_result(HttpExchange *x, const char *error) {
         _cleanup_buf_ Buf out = BUF_NULL;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The HTTP face: CONTRACT section 9. Paths stand under /gpushare-scheduler; what probes and Prometheus ask for is
- * answered at the root as well, where they look for it. */
+/* The HTTP face: CONTRACT section 9. Paths stand under /gpushare-scheduler; what probes and
+ * Prometheus ask for is answered at the root as well, where they look for it. */
 
 #include "net/http/server.h"
 #include "scheduler/binder.h"
@@ -25,8 +25,8 @@ typedef struct Extender {
 
 void extender_done(Extender *e);
 
-/* Everything but bind, without a socket: the answer is appended to *out. Returns the HTTP status; *ret_type is its
- * content type, *ret_allow the methods of a 405 (else NULL). */
+/* Everything but bind, without a socket: the answer is appended to *out. Returns the HTTP status;
+ * *ret_type is its content type, *ret_allow the methods of a 405 (else NULL). */
 unsigned extender_answer(Extender *e, const HttpRequest *request, Buf *out, const char **ret_type,
                          const char **ret_allow);
 

@@ -176,8 +176,8 @@ static int read_devices(Str text, Reading *r) {
         return 0;
 }
 
-/* The cards that a key fences now. When some of it is not understood, what it fenced when all of it was stays fenced,
- * but for the cards that an entry which is understood speaks of. */
+/* The cards that a key fences now. When some of it is not understood, what it fenced when all of it
+ * was stays fenced, but for the cards that an entry which is understood speaks of. */
 static CardSet settle(const Reading *r, CardSet *good) {
         CardSet cards = r->fenced;
 
@@ -216,7 +216,8 @@ static bool node_of(Str name, Str *ret_node) {
         return false;
 }
 
-/* What all ConfigMaps together say of this node: to the ledger, and what is wrong with them to the owner. */
+/* What all ConfigMaps together say of this node: to the ledger, and what is wrong with them to the
+ * owner. */
 static int tell(Fences *f, Ledger *l, Str node) {
         uint32_t cards[CARD_INDEX_MAX + 1];
         Fault wrong = FAULT_NULL;

@@ -13,8 +13,8 @@ typedef struct Fence Fence; /* one ConfigMap */
 
 typedef struct Fences {
         Fence *by_name;
-        /* A node's ConfigMaps were judged: text names all of them that are not understood, with key, value, rule and the
-         * cards that stay fenced; "" when all are. May be NULL. */
+        /* A node's ConfigMaps were judged: text names all of them that are not understood, with
+         * key, value, rule and the cards that stay fenced; "" when all are. May be NULL. */
         void (*on_judged)(void *userdata, Str node, const char *text);
         void *userdata;
 } Fences;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which of these nodes could take the pod now. The answer is written while the request is read: nodes that fit are
- * copied from the text they came in, neighbours together; the others get their sentence. */
+/* Which of these nodes could take the pod now. The answer is written while the request is read:
+ * nodes that fit are copied from the text they came in, neighbours together; the others get their
+ * sentence. */
 
 #include "scheduler/args.h"
 #include "scheduler/verbs.h"
@@ -63,9 +64,9 @@ static void accept(Filter *f, Str raw) {
         f->run_end = raw.data + raw.len;
 }
 
-/* Could it fit here when pods were evicted? kube-scheduler does not try that on nodes that are named in
- * FailedAndUnresolvableNodes (1.22 and later; older ones know FailedNodes alone, so that every node is there too: the
- * former takes precedence in those that know both). */
+/* Could it fit here when pods were evicted? kube-scheduler does not try that on nodes that are
+ * named in FailedAndUnresolvableNodes (1.22 and later; older ones know FailedNodes alone, so that
+ * every node is there too: the former takes precedence in those that know both). */
 static bool eviction_may_help(RefusalCode code) {
         return code == REFUSAL_NO_ROOM || code == REFUSAL_PODS_PER_CARD || code == REFUSAL_NODE_MIXED;
 }
@@ -100,8 +101,8 @@ static void refuse(Filter *f, const Candidate *c, const Refusal *refusal) {
                 append_failure(&f->hopeless, quoted_name, buf_str(&f->quoted));
 }
 
-/* With these refusals only the room on the cards is missing: the mode of the node, the kind of its pods, and the health and
- * size of its cards suit the pod. */
+/* With these refusals only the room on the cards is missing: the mode of the node, the kind of its
+ * pods, and the health and size of its cards suit the pod. */
 static bool is_for_cards(RefusalCode code) {
         return code == REFUSAL_NO_ROOM || code == REFUSAL_PODS_PER_CARD;
 }
@@ -126,8 +127,9 @@ static void on_candidate(void *userdata, const Candidate *c) {
         }
 }
 
-/* The evictor may help a pod that no node takes, and that some refuse for their cards alone. Whether it may preempt, and with
- * which priority, the watch says: the body of this request may come from anyone. */
+/* The evictor may help a pod that no node takes, and that some refuse for their cards alone.
+ * Whether it may preempt, and with which priority, the watch says: the body of this request may
+ * come from anyone. */
 static void tell_waiters(const Filter *f) {
         const VerbContext *c = f->context;
         const ViewPod *known = view_pod_find(c->view, f->pod.meta.uid);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Four reflectors that keep the view equal to the API server: nodes, pods, the ConfigMaps that fence cards, and
- * PodDisruptionBudgets. */
+/* Four reflectors that keep the view equal to the API server: nodes, pods, the ConfigMaps that
+ * fence cards, and PodDisruptionBudgets. */
 
 #include "scheduler/view.h"
 
@@ -12,11 +12,13 @@ typedef struct Follower Follower;
 int follower_new(KubeClient *client, View *view, Follower **ret);
 Follower *follower_free(Follower *f);
 
-/* Lists nodes and pods anew, from the API server's quorum. A watch may lag behind what another leader has bound, so that
- * whoever becomes the leader lists before it binds. The view stays as it is until the lists are there. */
+/* Lists nodes and pods anew, from the API server's quorum. A watch may lag behind what another
+ * leader has bound, so that whoever becomes the leader lists before it binds. The view stays as it
+ * is until the lists are there. */
 int follower_list_again(Follower *f);
 
-/* False from follower_list_again() until its lists are complete. The pointer lives as long as the follower. */
+/* False from follower_list_again() until its lists are complete. The pointer lives as long as the
+ * follower. */
 const bool *follower_fresh(const Follower *f);
 
 DEFINE_CLEANUP(Follower *, follower_free)

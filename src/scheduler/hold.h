@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A place on a node's cards that is kept for one pod while its victims leave. It is a grant in the ledger, without a UID:
- * filter, prioritize and bind count it as taken. It is no obstacle to the pod that it is kept for, nor to a pod of higher
- * priority, which ends it where the node has no other card. There is at most one in a cluster (evictor.h). */
+/* A place on a node's cards that is kept for one pod while its victims leave. It is a grant in the
+ * ledger, without a UID: filter, prioritize and bind count it as taken. It is no obstacle to the
+ * pod that it is kept for, nor to a pod of higher priority, which ends it where the node has no
+ * other card. There is at most one in a cluster (evictor.h). */
 
 #include "share/placement.h"
 
@@ -13,7 +14,8 @@ typedef struct Hold {
         int64_t priority;
 } Hold;
 
-/* Charges the slices of `place` on the node. 0, -ENOMEM, or -E2BIG as grant_new(). Ends an earlier hold. */
+/* Charges the slices of `place` on the node. 0, -ENOMEM, or -E2BIG as grant_new(). Ends an earlier
+ * hold. */
 typedef struct HoldSpec {
         Str namespace_, name, uid, node;
         int64_t priority;
@@ -31,11 +33,13 @@ typedef struct HoldAsker {
 /* Is a place held on that node, and is it no obstacle to this pod? */
 bool hold_yields_to(const Hold *h, const HoldAsker *asker, const LedgerNode *node);
 
-/* placement_check() as this pod sees the node: a hold that yields to it counts as free. Also -ENOMEM. */
+/* placement_check() as this pod sees the node: a hold that yields to it counts as free. Also
+ * -ENOMEM. */
 int hold_check(const Hold *h, const HoldAsker *asker, const LedgerNode *node, const Request *request,
                Refusal *ret);
 
-/* placement_choose_cards() likewise. The hold ends when its own pod is given cards, and when a pod of higher priority is
- * given cards of it; the caller charges the cards before anything else can happen. */
+/* placement_choose_cards() likewise. The hold ends when its own pod is given cards, and when a pod
+ * of higher priority is given cards of it; the caller charges the cards before anything else can
+ * happen. */
 int hold_choose_cards(Hold *h, const HoldAsker *asker, const LedgerNode *node, const Request *request,
                       Arena *arena, Placement *ret, Refusal *ret_refusal);

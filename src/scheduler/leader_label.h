@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Which replica kube-scheduler reaches: the Service of the extender selects the pods with this label, and the leader puts it
- * on its own. When it stops leading it takes it off again. A former leader may be frozen and keep it, so that the new
- * one takes it off the others, too; every minute both are looked at again. Nothing depends on it being exact: who is
- * asked without being the leader says so, and binds nothing. */
+/* Which replica kube-scheduler reaches: the Service of the extender selects the pods with this
+ * label, and the leader puts it on its own. When it stops leading it takes it off again. A former
+ * leader may be frozen and keep it, so that the new one takes it off the others, too; every minute
+ * both are looked at again. Nothing depends on it being exact: who is asked without being the
+ * leader says so, and binds nothing. */
 
 #include "kube/client.h"
 

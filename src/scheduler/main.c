@@ -206,8 +206,9 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {
         return sd_event_exit(sd_event_source_get_event(source), 0);
 }
 
-/* A clean end gives the lease back, so that the next leader need not wait for it to run out. A pod is told of its end at the
- * moment when all nodes are told to call others, and is called until they have heard. A second signal is meant. */
+/* A clean end gives the lease back, so that the next leader need not wait for it to run out. A pod
+ * is told of its end at the moment when all nodes are told to call others, and is called until they
+ * have heard. A second signal is meant. */
 static int on_signal(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata) {
         sd_event *event = sd_event_source_get_event(source);
         End *end = userdata;
@@ -240,7 +241,8 @@ static int broken(const char *what) {
         return EXIT_BROKEN;
 }
 
-/* Set by the manifest from the downward API; without them we run in no pod, and the usual namespace is meant. */
+/* Set by the manifest from the downward API; without them we run in no pod, and the usual namespace
+ * is meant. */
 static void set_place(SchedulerOptions *o) {
         const char *pod = getenv("POD_NAME"), *namespace_ = getenv("POD_NAMESPACE");
 
@@ -286,8 +288,9 @@ static int run(Options *o) {
         return r < 0 ? broken(strerror(-r)) : 0;
 }
 
-/* The names of a large cluster are 100 KB in each request and each answer. Left alone, glibc gives such a buffer back to the
- * kernel every time, and pays for its pages again at the next: a third of the slowest hundredth of a filter. */
+/* The names of a large cluster are 100 KB in each request and each answer. Left alone, glibc gives
+ * such a buffer back to the kernel every time, and pays for its pages again at the next: a third of
+ * the slowest hundredth of a filter. */
 static void keep_memory(void) {
         (void) mallopt(M_MMAP_THRESHOLD, KEPT_BUFFER); /* tuning: nothing depends on it */
         (void) mallopt(M_TRIM_THRESHOLD, 2 * KEPT_BUFFER);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What /metrics shows, in Prometheus' text format. Counters live here and are counted by whoever does the thing;
- * gauges are sums of the ledger, taken when they are asked for. */
+/* What /metrics shows, in Prometheus' text format. Counters live here and are counted by whoever
+ * does the thing; gauges are sums of the ledger, taken when they are asked for. */
 
 #include "base/buf.h"
 #include "base/clock.h"

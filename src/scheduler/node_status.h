@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The condition GPUFenceMisconfigured (CONDITION_FENCES) of every node, and an Event each time that its message changes. It
- * is True while a ConfigMap that fences cards of the node is not understood, and False again when it is; a node where
- * nothing was ever wrong does not get it. What the node's object says is compared with what should be there, so that a
- * restarted scheduler or a new leader writes only what differs. Only the leader may write. */
+/* The condition GPUFenceMisconfigured (CONDITION_FENCES) of every node, and an Event each time that
+ * its message changes. It is True while a ConfigMap that fences cards of the node is not
+ * understood, and False again when it is; a node where nothing was ever wrong does not get it. What
+ * the node's object says is compared with what should be there, so that a restarted scheduler or a
+ * new leader writes only what differs. Only the leader may write. */
 
 #include "kube/api.h"
 #include "wire/object.h"

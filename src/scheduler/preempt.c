@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which pods must go so that the pod finds its cards. kube-scheduler sends, for each candidate node, the victims that free
- * enough of the node's sums, by UID (nodeCacheCapable) or whole, and knows no cards. The answer names victims by UID:
+/* Which pods must go so that the pod finds its cards. kube-scheduler sends, for each candidate
+ * node, the victims that free enough of the node's sums, by UID (nodeCacheCapable) or whole, and
+ * knows no cards. The answer names victims by UID:
  *
  *   - the proposed ones as they are, where the pod fits when they are gone;
  *   - otherwise the cheapest set that frees the cards (victims.h), if what it adds may stand for what it leaves out;
  *   - otherwise the proposed ones, and the cheapest set that frees the cards besides them;
  *   - nothing for a node where no eviction makes room.
  *
- * What kube-scheduler does with the answer (pkg/scheduler/extender.go and framework/preemption/preemption.go, v1.22 to
- * v1.36): it turns each UID into the pod of that UID on that node in its own snapshot, and a UID that is not there fails
- * the whole preemption of this pod until its next try (convertPodUIDToPod); a node without victims fails it too
- * (callExtenders). It takes NumPDBViolations from the answer and the highest priority from the first pod
- * (pickOneNodeForPreemption), so that victims are written most important first. It does not run its filters again:
- * a victim that is left out must be outweighed here. */
+ * What kube-scheduler does with the answer (pkg/scheduler/extender.go and
+ * framework/preemption/preemption.go, v1.22 to v1.36): it turns each UID into the pod of that UID
+ * on that node in its own snapshot, and a UID that is not there fails the whole preemption of this
+ * pod until its next try (convertPodUIDToPod); a node without victims fails it too (callExtenders).
+ * It takes NumPDBViolations from the answer and the highest priority from the first pod
+ * (pickOneNodeForPreemption), so that victims are written most important first. It does not run its
+ * filters again: a victim that is left out must be outweighed here. */
 
 #include <errno.h>
 
@@ -185,8 +187,8 @@ static int find_grants(Preempt *p, NodeCase *f) {
         return 0;
 }
 
-/* kube-scheduler counts a pod that is nominated to a node, and is not of lower priority, as being there
- * (RunFilterPluginsWithNominatedPods); so do we. */
+/* kube-scheduler counts a pod that is nominated to a node, and is not of lower priority, as being
+ * there (RunFilterPluginsWithNominatedPods); so do we. */
 static int find_first(Preempt *p, NodeCase *f) {
         const View *v = p->context->view;
 
@@ -293,7 +295,8 @@ static size_t n_requests_of(const Profile *const *pods, size_t n) {
         return sum;
 }
 
-/* Parts of one resource, from parts[*at] on: do the added pods request as much as those that are left out? */
+/* Parts of one resource, from parts[*at] on: do the added pods request as much as those that are
+ * left out? */
 static bool outweighs(const Part *parts, size_t n, size_t *at) {
         int64_t left_out = 0, added = 0;
         Str name = parts[*at].of.name;
@@ -307,9 +310,9 @@ static bool outweighs(const Part *parts, size_t n, size_t *at) {
         return !overflow && added >= left_out;
 }
 
-/* May the choice stand for the proposed victims? One of them is left out only if those that are added request at least as
- * much of every resource, and are as many; and if nothing else than resources can have been the reason to propose it.
- * Returns 0 or -ENOMEM. */
+/* May the choice stand for the proposed victims? One of them is left out only if those that are
+ * added request at least as much of every resource, and are as many; and if nothing else than
+ * resources can have been the reason to propose it. Returns 0 or -ENOMEM. */
 static int may_stand_for(Preempt *p, const Victims *v, const VictimChoice *c, bool *ret) {
         size_t n = 0, at = 0;
         Exchange e;
@@ -360,8 +363,8 @@ static int answer_init(Preempt *p, size_t room, Answer *ret, const Profile ***re
         return ret->victims.uids && *ret_pods ? 0 : -ENOMEM;
 }
 
-/* Of pods that hold no slice the priority is not known here. kube-scheduler's own order tells where they belong: before the
- * others if its first one is such a pod. */
+/* Of pods that hold no slice the priority is not known here. kube-scheduler's own order tells where
+ * they belong: before the others if its first one is such a pod. */
 static int unite(Preempt *p, const Victims *v, const VictimChoice *c, Answer *ret) {
         const Profiles *profiles = &p->context->view->profiles;
         const Profile **pods;
@@ -420,7 +423,8 @@ static void write_victims(Preempt *p, Str name, const Victims *v) {
         json_write_object_end(w);
 }
 
-/* Victims of the two kinds, where both are possible the cheaper ones. 0, VICTIMS_E_NONE or -ENOMEM. */
+/* Victims of the two kinds, where both are possible the cheaper ones. 0, VICTIMS_E_NONE or
+ * -ENOMEM. */
 static int choose_victims(Preempt *p, const NodeCase *f, const VictimChoice *besides, Answer *ret) {
         VictimChoice instead;
         Answer replaced;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which of these nodes is best. kube-scheduler takes scores from 0 to 10 (MaxExtenderPriority), multiplies them by our
- * weight, and adds what its own plugins think; it then takes the highest, and among equals any. Ten steps cannot carry
- * our order of thousands of nodes, and need not: one pod goes to one node. So the ten best get 10 to 1, in their order,
- * and all others 0. */
+/* Which of these nodes is best. kube-scheduler takes scores from 0 to 10 (MaxExtenderPriority),
+ * multiplies them by our weight, and adds what its own plugins think; it then takes the highest,
+ * and among equals any. Ten steps cannot carry our order of thousands of nodes, and need not: one
+ * pod goes to one node. So the ten best get 10 to 1, in their order, and all others 0. */
 
 #include "scheduler/args.h"
 #include "scheduler/verbs.h"
@@ -47,7 +47,8 @@ static int on_pod(void *userdata, const ExtenderArgs *args) {
         return r < 0 ? r : 0;
 }
 
-/* `{"Host":"n1","Score":0}`: written with one check for room, because there are thousands. Returns where the digit stands. */
+/* `{"Host":"n1","Score":0}`: written with one check for room, because there are thousands. Returns
+ * where the digit stands. */
 static size_t put_host(Buf *out, Str quoted) {
         static const Str host = STR(",{\"Host\":"), score = STR(",\"Score\":0}");
         bool first = out->len == 1;
@@ -94,14 +95,15 @@ static void on_candidate(void *userdata, const Candidate *c) {
         at = put_host(p->out, quoted);
         if (!p->fits_somewhere || !c->node)
                 return;
-        /* Another pod may have taken the room since the filter: such a node is not worth a point. */
+        /* Another pod may have taken the room since the filter: such a node is not worth a
+         * point. */
         if (placement_check(c->node->ledger_node, &p->request, &refusal) == 0)
                 keep_if_best(p, &(Ranked){placement_rank(c->node->ledger_node, &p->request), c->name, at,
                                           c->node->ledger_node});
 }
 
-/* Nodes that would be full of what is on its way to them go behind those that would not, each group in its order; and
- * this pod is on its way to the first. */
+/* Nodes that would be full of what is on its way to them go behind those that would not, each group
+ * in its order; and this pod is on its way to the first. */
 static void mind_promises(Prioritize *p) {
         const VerbContext *c = p->context;
         Ranked sorted[KEPT];

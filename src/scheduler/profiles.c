@@ -29,7 +29,8 @@ const Profile *profiles_find(const Profiles *p, Str uid) {
         return find(p->holding, uid);
 }
 
-/* kube-scheduler does not know pods that have ended (its informer leaves them out): they can be no victims. */
+/* kube-scheduler does not know pods that have ended (its informer leaves them out): they can be no
+ * victims. */
 static bool going(const Pod *pod) {
         return pod->meta.terminating || pod_is_terminal(pod);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What preemption needs to know of pods, by UID, from the scheduler's watch: of pods that hold a slice (they may become
- * victims), and of pods that are nominated to a node. All other pods of the cluster are not read for it. */
+/* What preemption needs to know of pods, by UID, from the scheduler's watch: of pods that hold a
+ * slice (they may become victims), and of pods that are nominated to a node. All other pods of the
+ * cluster are not read for it. */
 
 #include "base/hash.h"
 #include "wire/pod_profile.h"
@@ -25,8 +26,9 @@ typedef struct Profiles {
         Profile *nominated; /* of pods that are not bound and whose status names a node */
 } Profiles;
 
-/* Takes over one pod as the watch has it. holding: it has a grant. A pod that is neither holding nor nominated is dropped.
- * object: its text. Returns 0 or -ENOMEM; a text that does not decode is a pod without a profile. */
+/* Takes over one pod as the watch has it. holding: it has a grant. A pod that is neither holding
+ * nor nominated is dropped. object: its text. Returns 0 or -ENOMEM; a text that does not decode is
+ * a pod without a profile. */
 int profiles_set(Profiles *p, const Pod *pod, Str object, bool holding, uint32_t generation, Arena *arena);
 void profiles_drop(Profiles *p, Str uid);
 void profiles_sweep(Profiles *p, uint32_t generation); /* drops what is of an older list */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* kube-scheduler binds one pod while it filters for the next: between our ranking of nodes and the bind that follows, a
- * pod is on its way to the node we ranked first, and the ledger does not know. Without a word about that, binpack sends
- * the next pods to the same node, and when its last card fills up their binds are refused and wait for a retry, a second
- * or more. So prioritize remembers where it sent whom, for as long as the way takes, and ranks nodes that would not hold
- * what is on its way to them behind the others. It is advice alone: filter stays a pure question about what is true, and
- * a promise that is wrong costs an order, never a slice. */
+/* kube-scheduler binds one pod while it filters for the next: between our ranking of nodes and the
+ * bind that follows, a pod is on its way to the node we ranked first, and the ledger does not know.
+ * Without a word about that, binpack sends the next pods to the same node, and when its last card
+ * fills up their binds are refused and wait for a retry, a second or more. So prioritize remembers
+ * where it sent whom, for as long as the way takes, and ranks nodes that would not hold what is on
+ * its way to them behind the others. It is advice alone: filter stays a pure question about what is
+ * true, and a promise that is wrong costs an order, never a slice. */
 
 #include "base/clock.h"
 #include "share/placement.h"

@@ -23,7 +23,8 @@
 #define REASON_DIFFERS  "GPUAllocationDiffers"
 
 enum {
-        /* Nodes instead of NodeNames, 5,000 of them at 10 KiB, or the victims of a preemption with all their pods. */
+        /* Nodes instead of NodeNames, 5,000 of them at 10 KiB, or the victims of a preemption with
+         * all their pods. */
         BODY_MAX = 64 << 20,
         CONNECTIONS_MAX = 512,
 };
@@ -112,8 +113,8 @@ static void on_list_end(void *userdata, ViewKind kind) {
                 node_status_settle(s->node_status);
 }
 
-/* kube-scheduler would stay with us on the connection that it has, whomever the Service names now: so who does not lead
- * keeps none. */
+/* kube-scheduler would stay with us on the connection that it has, whomever the Service names now:
+ * so who does not lead keeps none. */
 static void tell_leading(Scheduler *s, bool leading) {
         http_server_keep_alive(s->server, leading);
         if (s->webhook)
@@ -175,7 +176,8 @@ static const char *why_not_ready(void *userdata) {
         return s->webhook && !webhook_is_ready(s->webhook) ? "the webhook has no certificate yet\n" : NULL;
 }
 
-/* A replica without a certificate is not ready: the API server, which is sent to any that is, could not call it. */
+/* A replica without a certificate is not ready: the API server, which is sent to any that is, could
+ * not call it. */
 static int serve_webhook(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault *fault) {
         WebhookOptions options = {
                 .event = event,
@@ -248,8 +250,9 @@ static int elect(Scheduler *s, const SchedulerOptions *o) {
         return elector_new(s->client, &options, on_leading, s, &s->elector);
 }
 
-/* A process that was frozen finds requests beside the timer that would tell it that its lease has run out, and may be given
- * them first: so the clock is asked, and not only what we have been told. */
+/* A process that was frozen finds requests beside the timer that would tell it that its lease has
+ * run out, and may be given them first: so the clock is asked, and not only what we have been
+ * told. */
 static const char *may_not_bind(void *userdata) {
         const Scheduler *s = userdata;
 

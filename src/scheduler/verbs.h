@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The questions of the extender that are answered at once, from the body of the request and the view, without sockets
- * and without changing either: kube-scheduler may ask about one pod many times, and the cluster autoscaler asks about
- * pods and nodes that will never be. Only prioritize leaves something behind: advice to itself (promises.h). Each appends its answer to *out and returns the HTTP status: 200 and JSON, or an
- * error and one sentence. */
+/* The questions of the extender that are answered at once, from the body of the request and the
+ * view, without sockets and without changing either: kube-scheduler may ask about one pod many
+ * times, and the cluster autoscaler asks about pods and nodes that will never be. Only prioritize
+ * leaves something behind: advice to itself (promises.h). Each appends its answer to *out and
+ * returns the HTTP status: 200 and JSON, or an error and one sentence. */
 
 #include "scheduler/metrics.h"
 #include "scheduler/promises.h"

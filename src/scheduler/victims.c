@@ -52,7 +52,8 @@ static VictimCost cost_with(VictimCost cost, const Profile *pod, bool violates) 
 
 /* ---- budgets ---- */
 
-/* What is left of a budget while pods are taken in order, most important first (filterPodsWithPDBViolation). */
+/* What is left of a budget while pods are taken in order, most important first
+ * (filterPodsWithPDBViolation). */
 typedef struct Allowance {
         const Budget *budget;
         int64_t left;
@@ -185,8 +186,9 @@ static void spare(Search *s) {
         consider(s, &cost);
 }
 
-/* Candidates before i are decided; i and those behind it are gone; the pod fits. cost: of those before i that are gone. Each
- * candidate is spared first. A set whose cost reaches the best one's is not followed: one more pod adds to it. */
+/* Candidates before i are decided; i and those behind it are gone; the pod fits. cost: of those
+ * before i that are gone. Each candidate is spared first. A set whose cost reaches the best one's
+ * is not followed: one more pod adds to it. */
 static void branch(Search *s, size_t i, VictimCost cost) {
         Candidate *c = &s->candidates[i];
         VictimCost more;
@@ -208,8 +210,9 @@ static void branch(Search *s, size_t i, VictimCost cost) {
         give_back(&s->allowances, c);
 }
 
-/* The Eviction API refuses a pod that a budget allows no disruption of (429), and a pod with more than one budget, whatever
- * they allow (500: checkAndDecrement is written for one; registry/core/pod/storage/eviction.go). */
+/* The Eviction API refuses a pod that a budget allows no disruption of (429), and a pod with more
+ * than one budget, whatever they allow (500: checkAndDecrement is written for one;
+ * registry/core/pod/storage/eviction.go). */
 static bool is_refused(const Search *s, const Candidate *c) {
         return c->n_allowances > 1 ||
                (c->n_allowances == 1 && s->allowances.items[c->allowances[0]].left <= 0);
@@ -220,7 +223,8 @@ static void all_gone(Search *s) {
                 set_gone(s, &s->candidates[i], true);
 }
 
-/* Pods that the Eviction API refuses come into question no longer. All candidates are gone when it begins, and the pod fits. */
+/* Pods that the Eviction API refuses come into question no longer. All candidates are gone when it
+ * begins, and the pod fits. */
 static void leave_refused_out(Search *s) {
         size_t n = 0;
 
@@ -271,8 +275,9 @@ static bool is_gone(const VictimQuestion *q, const Grant *g) {
         return g == q->hold;
 }
 
-/* Without a profile the pod is not known to be bound: its Binding may be under way, and kube-scheduler would refuse the whole
- * answer for a victim that it does not find on the node (convertPodUIDToPod). */
+/* Without a profile the pod is not known to be bound: its Binding may be under way, and
+ * kube-scheduler would refuse the whole answer for a victim that it does not find on the node
+ * (convertPodUIDToPod). */
 static bool may_go(const VictimQuestion *q, const Grant *g) {
         const Profile *p = profiles_find(q->profiles, grant_uid(g));
 

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Which pods of one node would have to go so that a pod finds its cards: the cheapest set of pods of lower priority. Pure:
- * it reads the ledger, the profiles and the budgets, and changes nothing.
+/* Which pods of one node would have to go so that a pod finds its cards: the cheapest set of pods
+ * of lower priority. Pure: it reads the ledger, the profiles and the budgets, and changes nothing.
  *
- * Sets are compared as kube-scheduler compares nodes (framework/preemption, pickOneNodeForPreemption): fewest violated
- * PodDisruptionBudgets; lowest highest priority; lowest sum of priorities, each counted from the lowest possible one; fewest
- * pods; latest start of the earliest started among those of the highest priority.
+ * Sets are compared as kube-scheduler compares nodes (framework/preemption,
+ * pickOneNodeForPreemption): fewest violated PodDisruptionBudgets; lowest highest priority; lowest
+ * sum of priorities, each counted from the lowest possible one; fewest pods; latest start of the
+ * earliest started among those of the highest priority.
  *
- * The search is exact where at most VICTIMS_EXACT pods come into question: on one card for a request of one card, on the node
- * for a request of several. Beyond that it ends after a number of steps with the best set found so far, which is never worse
- * than kube-scheduler's own way: spare one pod after the other, those that would violate a budget first, then the most
- * important ones, as long as the pod still fits. Such a set has no pod to spare, and without violated budgets no other set
- * has a lower highest priority. */
+ * The search is exact where at most VICTIMS_EXACT pods come into question: on one card for a
+ * request of one card, on the node for a request of several. Beyond that it ends after a number of
+ * steps with the best set found so far, which is never worse than kube-scheduler's own way: spare
+ * one pod after the other, those that would violate a budget first, then the most important ones,
+ * as long as the pod still fits. Such a set has no pod to spare, and without violated budgets no
+ * other set has a lower highest priority. */
 
 #include "scheduler/budgets.h"
 #include "scheduler/profiles.h"
@@ -32,9 +34,9 @@ typedef struct VictimCost {
 /* Negative when a is the better one. */
 int victim_cost_compare(const VictimCost *a, const VictimCost *b);
 
-/* Decides between pods of equal priority by start, the earlier one being more important (MoreImportantPod of
- * kube-scheduler), and between equal ones by UID, so that the same question has the same answer. For qsort(), most important
- * first. */
+/* Decides between pods of equal priority by start, the earlier one being more important
+ * (MoreImportantPod of kube-scheduler), and between equal ones by UID, so that the same question
+ * has the same answer. For qsort(), most important first. */
 int victim_compare(const void *a, const void *b); /* of const Profile *const * */
 
 typedef struct VictimQuestion {

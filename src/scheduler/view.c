@@ -146,8 +146,8 @@ static bool has_slice(const Grant *g, const Slice *wanted) {
 
 enum { COMPARED_SLICES_MAX = 32 };
 
-/* Most events about a pod are about its status: the ledger need not hear of them. Pods with very many slices are taken
- * for changed, which costs no more than a new grant. */
+/* Most events about a pod are about its status: the ledger need not hear of them. Pods with very
+ * many slices are taken for changed, which costs no more than a new grant. */
 static bool grant_says(const Grant *g, const GrantSpec *spec) {
         size_t n;
 
@@ -162,8 +162,8 @@ static bool grant_says(const Grant *g, const GrantSpec *spec) {
         return true;
 }
 
-/* The pod's own object says what it holds. The new grant is made before the old one is freed, so that a lack of memory
- * leaves the old one. */
+/* The pod's own object says what it holds. The new grant is made before the old one is freed, so
+ * that a lack of memory leaves the old one. */
 static int pod_hold(View *v, const GrantSpec *spec, ReflectorEvent event) {
         ViewPod *pod = view_pod_ensure(v, spec->uid);
         Grant *grant;
@@ -201,8 +201,9 @@ static void pod_release(View *v, Str uid, ReflectorEvent event) {
         view_pod_settle(v, pod);
 }
 
-/* An object that is not bound does not take a grant away: spec.nodeName is never unset, so this is an old state of a
- * pod that we have bound since. Only a list that was begun after the bind can know better. */
+/* An object that is not bound does not take a grant away: spec.nodeName is never unset, so this is
+ * an old state of a pod that we have bound since. Only a list that was begun after the bind can
+ * know better. */
 static int pod_wait(View *v, const Pod *object, ReflectorEvent event) {
         ViewPod *pod = view_pod_find(v, object->meta.uid);
         uint32_t generation = v->kinds[VIEW_PODS].generation;
@@ -244,7 +245,8 @@ static uint64_t hash_of(const char *text) {
         return str_hash64(str_from(text), 0) | 1;
 }
 
-/* A pod whose annotations give reason to speak is remembered for that, also when it holds nothing. */
+/* A pod whose annotations give reason to speak is remembered for that, also when it holds
+ * nothing. */
 static int tell_odd(View *v, const Pod *object, const char *text) {
         ViewPod *pod =
                 text[0] != '\0' ? view_pod_ensure(v, object->meta.uid) : view_pod_find(v, object->meta.uid);
@@ -302,7 +304,8 @@ static int check_identity(const ObjectMeta *meta, Fault *fault) {
         return 0;
 }
 
-/* The evictor evicts for the priority that the API server has, and not for the one in a request to the extender. */
+/* The evictor evicts for the priority that the API server has, and not for the one in a request to
+ * the extender. */
 static int keep_priority(View *v, ViewPod *known, Str object) {
         PodProfile profile;
         int r;
@@ -540,7 +543,8 @@ void view_list_end(View *v, ViewKind kind) {
 }
 
 void view_trouble(View *v, ViewKind kind, const Fault *fault) {
-        /* In the middle of a list this may be an object that was passed over for its size: who knows whose it was. */
+        /* In the middle of a list this may be an object that was passed over for its size: who
+         * knows whose it was. */
         if (v->kinds[kind].listing)
                 v->kinds[kind].blurred = true;
         log_warning("trouble with the view of %s: %s", kind_names[kind], fault->text);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The cluster as the scheduler knows it: fed with the objects of four reflectors, it keeps the ledger equal to what
- * they say. No sockets here: a test feeds texts.
+/* The cluster as the scheduler knows it: fed with the objects of four reflectors, it keeps the
+ * ledger equal to what they say. No sockets here: a test feeds texts.
  *
- * Of a pod only what is needed is kept. Bound, it is a grant. Not bound yet, and asking for our resources, it is its
- * request, so that a bind needs no GET. In between, while its Binding is under way, it has a reservation: a grant that
- * the API server has not confirmed, which a watch that lags behind must not take away, and the pod's own object, as
- * soon as it says where the pod is, replaces. */
+ * Of a pod only what is needed is kept. Bound, it is a grant. Not bound yet, and asking for our
+ * resources, it is its request, so that a bind needs no GET. In between, while its Binding is under
+ * way, it has a reservation: a grant that the API server has not confirmed, which a watch that lags
+ * behind must not take away, and the pod's own object, as soon as it says where the pod is,
+ * replaces. */
 
 #include "base/hash.h"
 #include "kube/reflector.h"
@@ -62,9 +63,11 @@ typedef struct View {
         NodeDefaults defaults; /* for the nodes; set before the first one is read */
         /* What the owner reports to people. Each may be NULL. */
         void (*on_unserved_mode)(void *userdata, const Node *node, ShareMode mode); /* mps, topology, mig */
-        /* Keys of a node that no agent of ours reports on do not decode. Once until the text changes. */
+        /* Keys of a node that no agent of ours reports on do not decode. Once until the text
+         * changes. */
         void (*on_wrong_node)(void *userdata, const Node *node, const char *text);
-        /* Annotations of a bound pod do not decode, or differ from its limits. Once until the text changes. */
+        /* Annotations of a bound pod do not decode, or differ from its limits. Once until the text
+         * changes. */
         void (*on_odd_pod)(void *userdata, const Pod *pod, const char *text);
         void (*on_node)(void *userdata, const Node *node); /* came or changed */
         void (*on_node_gone)(void *userdata, Str name);
@@ -75,19 +78,23 @@ typedef struct View {
 int view_new(View **ret);
 View *view_free(View *v);
 
-/* What a reflector tells. 0, or -ENOMEM: then the view lacks something until the next complete list. */
+/* What a reflector tells. 0, or -ENOMEM: then the view lacks something until the next complete
+ * list. */
 void view_list_begin(View *v, ViewKind kind);
 int view_object(View *v, ViewKind kind, ReflectorEvent event, Str object);
 void view_list_end(View *v, ViewKind kind);
 void view_trouble(View *v, ViewKind kind, const Fault *fault);
 
-/* Nodes and pods have been listed once: from here on the view only lags, by what the watch takes. */
+/* Nodes and pods have been listed once: from here on the view only lags, by what the watch
+ * takes. */
 bool view_in_sync(const View *v);
 
-/* The next list tells everything again that is told once: another replica was to write the Events until now. */
+/* The next list tells everything again that is told once: another replica was to write the Events
+ * until now. */
 void view_forget_told(View *v);
 
-/* Pods by UID. ensure: made when it is not known. settle: forgets it when nothing is left to remember. */
+/* Pods by UID. ensure: made when it is not known. settle: forgets it when nothing is left to
+ * remember. */
 ViewPod *view_pod_find(const View *v, Str uid);
 ViewPod *view_pod_ensure(View *v, Str uid);
 void view_pod_settle(View *v, ViewPod *pod);
@@ -95,7 +102,8 @@ void view_pod_settle(View *v, ViewPod *pod);
 /* Takes over one pod as the API server has it now. 0 or -ENOMEM. */
 int view_pod_set(View *v, const Pod *pod, ReflectorEvent event);
 
-/* The priority of a pod that is not bound, as the watch has it; INT64_MIN where the watch has no such pod. */
+/* The priority of a pod that is not bound, as the watch has it; INT64_MIN where the watch has no
+ * such pod. */
 int64_t view_pod_priority(const View *v, Str uid);
 
 /* Keeps a copy of the request; 0 or -ENOMEM. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Pods that no node takes, and which nodes refused them for their cards alone, by the last filter call about each. The
- * evictor picks from them. Bounded: of more pods those of the highest priority are kept, and of each the first nodes.
- * A waiter without nodes rests: it is not picked, and only the number of its tries is kept, until the next filter call. */
+/* Pods that no node takes, and which nodes refused them for their cards alone, by the last filter
+ * call about each. The evictor picks from them. Bounded: of more pods those of the highest priority
+ * are kept, and of each the first nodes. A waiter without nodes rests: it is not picked, and only
+ * the number of its tries is kept, until the next filter call. */
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -13,11 +14,13 @@ enum { WAITERS_MAX = 64, WAITER_NODES_MAX = 64, WAITER_TEXT_MAX = 253 };
 /* kube-scheduler preempts by itself where it can: the evictor leaves a pod to it for this time. */
 #define WAITER_DELAY (2 * USEC_PER_SEC)
 
-/* What a filter call said about nodes counts for this time: after it a node may be cordoned or tainted. */
+/* What a filter call said about nodes counts for this time: after it a node may be cordoned or
+ * tainted. */
 #define WAITER_FRESH (30 * USEC_PER_SEC)
 
-/* kube-scheduler tries every pending pod again after five minutes (podMaxInUnschedulablePodsDuration): a pod about which it
- * has not asked for longer is gone, or is left to another scheduler. A pod with tries is kept until waiters_drop(). */
+/* kube-scheduler tries every pending pod again after five minutes
+ * (podMaxInUnschedulablePodsDuration): a pod about which it has not asked for longer is gone, or is
+ * left to another scheduler. A pod with tries is kept until waiters_drop(). */
 #define WAITER_STALE (330 * USEC_PER_SEC)
 
 typedef struct Waiter {
@@ -41,7 +44,8 @@ typedef struct WaiterNews {
         Str nodes; /* as in Waiter */
 } WaiterNews;
 
-/* Takes over what the last filter call said. A pod that is known and does not rest keeps its due time. */
+/* Takes over what the last filter call said. A pod that is known and does not rest keeps its due
+ * time. */
 void waiters_note(Waiters *w, const WaiterNews *news, usec_t now);
 
 /* This pod waits for no card now. It keeps its number of tries. */
@@ -49,8 +53,9 @@ void waiters_rest(Waiters *w, Str uid);
 void waiters_drop(Waiters *w, Str uid);
 void waiters_clear(Waiters *w);
 
-/* Of those that are due, the one of the highest priority, then the one that has been due longest; NULL: none. Those whose
- * last filter call is WAITER_FRESH old, and not later than the time `since`, rest from now on. Drops what is stale. */
+/* Of those that are due, the one of the highest priority, then the one that has been due longest;
+ * NULL: none. Those whose last filter call is WAITER_FRESH old, and not later than the time
+ * `since`, rest from now on. Drops what is stale. */
 Waiter *waiters_next(Waiters *w, usec_t now, usec_t since);
 Waiter *waiters_find(Waiters *w, Str uid);
 bool waiters_any(const Waiters *w); /* one that does not rest */

@@ -49,7 +49,8 @@ static int read_key(Str text, const char *key, Arena *arena, Allocation *ret, Fa
         return 0;
 }
 
-/* The older form knows one card for the whole pod. -1 is what the first generation wrote for "not yet". */
+/* The older form knows one card for the whole pod. -1 is what the first generation wrote for "not
+ * yet". */
 static void read_older(Str text, Places *p, Fault *fault) {
         Fault why = FAULT_NULL;
 
@@ -156,7 +157,8 @@ static int collect_container(Collection *c, const PodContainer *container, const
         return r;
 }
 
-/* The mirror of a static pod is deleted when the static pod is gone; a finalizer may keep it for ever. */
+/* The mirror of a static pod is deleted when the static pod is gone; a finalizer may keep it for
+ * ever. */
 static bool is_ending_mirror(const Pod *pod) {
         return !str_is_empty(pod->annotations.mirror) && pod->meta.terminating;
 }
@@ -290,8 +292,8 @@ static int compare_key(const Pod *pod, Str text, const Claim *claim, Arena *aren
         return 0;
 }
 
-/* The older form has one amount for the whole pod: the sum over the containers that stay, or, as other writers have it,
- * over the main containers. */
+/* The older form has one amount for the whole pod: the sum over the containers that stay, or, as
+ * other writers have it, over the main containers. */
 static void compare_older(const Pod *pod, Differences *d) {
         uint64_t main = 0, stay = 0, peak = 0;
         uint32_t said;

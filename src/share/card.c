@@ -3,7 +3,8 @@
 
 #include <errno.h>
 
-/* Where the card stands, or would stand. Machines number their cards from 0 without gaps: the first guess is right. */
+/* Where the card stands, or would stand. Machines number their cards from 0 without gaps: the first
+ * guess is right. */
 static size_t position(const LedgerNode *n, uint32_t index) {
         size_t i = 0;
 
@@ -102,7 +103,8 @@ static uint32_t fill_of(uint64_t used, uint64_t total) {
         return (uint32_t) (used * UINT32_MAX / total);
 }
 
-/* So far a card stands at its own level only; one with more compute free serves the lower levels as well. */
+/* So far a card stands at its own level only; one with more compute free serves the lower levels as
+ * well. */
 static void spread_downwards(uint32_t free_used[static CORE_LEVELS]) {
         for (size_t k = CORE_LEVELS - 1; k > 0; k--)
                 if (free_used[k - 1] < free_used[k])

@@ -26,22 +26,24 @@ typedef struct ComputeTerms {
         bool users_policy;             /* the node's annotation is good, and says the policy */
 } ComputeTerms;
 
-/* The node's annotations as they are now; where one is not there `configured` holds, or nothing is said. Of one that is malformed the
- * value before stays, and the fault names all such: COMPUTE_E_TERMS. 0 when all are good. */
+/* The node's annotations as they are now; where one is not there `configured` holds, or nothing is
+ * said. Of one that is malformed the value before stays, and the fault names all such:
+ * COMPUTE_E_TERMS. 0 when all are good. */
 enum { COMPUTE_E_TERMS = 1 };
 int compute_terms_want(ComputeTerms *t, const NodeAnnotations *annotations, uint32_t configured,
                        Fault *fault);
 
-/* The same on a node of this mode: where it gives out percentages they are held. ret->yields: a container's weight or priority is enough
- * to have its card weighted: policy 1, and 5 where it is nobody's word. */
+/* The same on a node of this mode: where it gives out percentages they are held. ret->yields: a
+ * container's weight or priority is enough to have its card weighted: policy 1, and 5 where it is
+ * nobody's word. */
 typedef struct ComputeRule {
         uint32_t policy, max_inst, prio_ratio;
         bool yields;
 } ComputeRule;
 ComputeRule compute_rule(const ComputeTerms *t, ShareMode mode);
 
-/* What a container's environment asks. Values that are not understood, or come from elsewhere (valueFrom), are as if they were not there;
- * the fault names all such: COMPUTE_E_ASK. */
+/* What a container's environment asks. Values that are not understood, or come from elsewhere
+ * (valueFrom), are as if they were not there; the fault names all such: COMPUTE_E_ASK. */
 typedef struct ComputeAsk {
         uint32_t weight;    /* 1 at least */
         bool high_priority; /* it comes first */

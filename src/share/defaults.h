@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Settings of an installation that hold on every node whose annotations do not say them. They are put into the decoded node where its
- * annotation is absent, so that whatever reads the annotation obeys them. */
+/* Settings of an installation that hold on every node whose annotations do not say them. They are
+ * put into the decoded node where its annotation is absent, so that whatever reads the annotation
+ * obeys them. */
 
 #include "share/node_key.h"
 
@@ -12,8 +13,8 @@ typedef struct NodeDefaults {
 
 enum { NODE_DEFAULTS_E_VALUE = 1 };
 
-/* text: kept, not copied. 0, or NODE_DEFAULTS_E_VALUE with a fault that names the option (the annotation's name without its
- * prefix), the value and the rule. */
+/* text: kept, not copied. 0, or NODE_DEFAULTS_E_VALUE with a fault that names the option (the
+ * annotation's name without its prefix), the value and the rule. */
 int node_defaults_set(NodeDefaults *d, NodeKey key, const char *text, Fault *fault);
 
 void node_defaults_apply(const NodeDefaults *d, Node *node);

@@ -2,9 +2,9 @@
 #pragma once
 
 /* What a pod's containers take from one card at the same time, as Kubernetes counts cpu
- * (resourcehelper.PodRequests): main containers and sidecars by sum; an ordinary init container runs alone
- * but for the sidecars started before it, so that the pod's need is the larger of the two. Containers are
- * added in the order of the pod: init first. */
+ * (resourcehelper.PodRequests): main containers and sidecars by sum; an ordinary init container
+ * runs alone but for the sidecars started before it, so that the pod's need is the larger of the
+ * two. Containers are added in the order of the pod: init first. */
 
 #include "base/checked.h"
 #include "wire/object.h"

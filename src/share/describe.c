@@ -61,8 +61,9 @@ static bool is_known(ShareMode mode) {
         return mode != SHARE_MODE_NONE && mode != SHARE_MODE_UNKNOWN;
 }
 
-/* Without the agent's word. A removed label is no change: a node that shared goes on as it was. Where its label was never
- * seen, as after a restart, what the kubelet offers tells that an agent shares its cards. An unknown value is no change. */
+/* Without the agent's word. A removed label is no change: a node that shared goes on as it was.
+ * Where its label was never seen, as after a restart, what the kubelet offers tells that an agent
+ * shares its cards. An unknown value is no change. */
 static ShareMode mode_by_label(const Reading *r, const Allocatable *a) {
         ShareMode label = share_mode_from_label(r->node->mode), before = r->before->mode;
 
@@ -158,7 +159,8 @@ static void read_switches(Reading *r, NodeDescription *d) {
 
 /* ---- cards ---- */
 
-/* An amount of status.allocatable; absent is 0. The API server keeps quantities well-formed, a file need not. */
+/* An amount of status.allocatable; absent is 0. The API server keeps quantities well-formed, a file
+ * need not. */
 static bool read_allocatable(Reading *r, Str text, const char *resource, uint64_t max, uint32_t *ret) {
         uint64_t value = 0;
         char rule[64];

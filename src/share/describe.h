@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a node object says about sharing, decoded and checked key by key: a key that does not decode keeps the value that it
- * had before, or gets the safest one, and hides no other key. */
+/* What a node object says about sharing, decoded and checked key by key: a key that does not decode
+ * keeps the value that it had before, or gets the safest one, and hides no other key. */
 
 #include "share/ledger.h"
 
@@ -28,7 +28,7 @@ typedef struct NodeDescription {
                 [CHANGE_PENDING_MAX]; /* ANNOTATION_CHANGE_PENDING; "": the node takes new slices */
 } NodeDescription;
 
-/* before: what is in force; all zero but for the unit when nothing is. Returns 0, LEDGER_E_NODE with a fault that names
- * every key that does not decode, and *ret is set as well; or -ENOMEM. */
+/* before: what is in force; all zero but for the unit when nothing is. Returns 0, LEDGER_E_NODE
+ * with a fault that names every key that does not decode, and *ret is set as well; or -ENOMEM. */
 int node_describe(const Node *node, const NodeDescription *before, NodeDescription *ret, Fault *fault);
 void node_description_done(NodeDescription *d);

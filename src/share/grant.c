@@ -39,8 +39,8 @@ int grant_reserve_cards(LedgerNode *n, const Grant *g) {
         return 0;
 }
 
-/* Sums stay below 2^63: a slice is below 2^32, a grant has fewer than 2^16 of them, and 2^15 such grants, of the
- * largest kind there is, would need gigabytes of annotations. */
+/* Sums stay below 2^63: a slice is below 2^32, a grant has fewer than 2^16 of them, and 2^15 such
+ * grants, of the largest kind there is, would need gigabytes of annotations. */
 void grant_charge(const Grant *g) {
         LedgerNode *n = g->node;
 

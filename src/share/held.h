@@ -14,7 +14,8 @@ typedef struct HeldList {
         Grant *first;
 } HeldList;
 
-/* 0; LEDGER_E_NODE with a fault, and *ret stays as it is; or -ENOMEM. The cards that the list names exist on the node afterwards. */
+/* 0; LEDGER_E_NODE with a fault, and *ret stays as it is; or -ENOMEM. The cards that the list names
+ * exist on the node afterwards. */
 int held_read(Str annotation, LedgerNode *n, HeldList *ret, Fault *fault);
 void held_list_done(HeldList *list);
 

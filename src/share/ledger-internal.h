@@ -15,10 +15,11 @@ enum {
         FENCE_BYTES = (CARD_INDEX_MAX + 1) / 8,
 };
 
-/* What one look at a node answers for every request that wants one card. A scheduling cycle looks at every node of
- * the cluster; 5,000 of these stay in the second-level cache, 5,000 nodes with their cards do not. Free amounts are
- * those of cards that may take another pod now, with pending amounts subtracted. What is asked of most often stands
- * first: with low levels of compute a look costs one cache line. */
+/* What one look at a node answers for every request that wants one card. A scheduling cycle looks
+ * at every node of the cluster; 5,000 of these stay in the second-level cache, 5,000 nodes with
+ * their cards do not. Free amounts are those of cards that may take another pod now, with pending
+ * amounts subtracted. What is asked of most often stands first: with low levels of compute a look
+ * costs one cache line. */
 typedef struct NodeSummary {
         uint32_t fill;  /* used part of the node's units, 2^32 - 1 is all of them */
         uint32_t total; /* units over all cards; saturated, for ranking only */

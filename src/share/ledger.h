@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Who holds what. A grant is an object: creating it charges the cards, freeing it gives exactly that back,
- * and a node asserts when it dies that everything came home. The ledger holds what is true, not what is
- * allowed: grants read from annotations are charged even where they exceed a card, contradict the node or
- * name a card it does not have, because those containers run. Only placement refuses. One thread; no clock;
- * no I/O. */
+/* Who holds what. A grant is an object: creating it charges the cards, freeing it gives exactly
+ * that back, and a node asserts when it dies that everything came home. The ledger holds what is
+ * true, not what is allowed: grants read from annotations are charged even where they exceed a
+ * card, contradict the node or name a card it does not have, because those containers run. Only
+ * placement refuses. One thread; no clock; no I/O. */
 
 #include "share/mode.h"
 #include "share/refusal.h"
@@ -40,24 +40,26 @@ int slice_compare(const void *a, const void *b);
 int ledger_new(Ledger **ret);
 Ledger *ledger_free(Ledger *l); /* and the grants that are left */
 
-/* Takes over what the node object says now, all of it at once: mode, placement policy, cards, unit, switches, and the
- * slices of pods that are gone (ledger_node_held). Grants on it stay. Mode and unit are those that the node's agent
- * publishes as in force; where it publishes none, the label and the unit's annotation say them.
- * Each key is judged by itself. Returns 0, -ENOMEM, or LEDGER_E_NODE with a fault that names every key that does not
- * decode, with its value, the rule and what is in force: the last good value, else the safest. All other keys are in force
- * as in the case of 0.
- * A node with ANNOTATION_CHANGE_PENDING is refused by placement.h for every request (REFUSAL_NODE_CHANGING). The node's own
- * agent, which still admits pods that are bound already, empties node->annotations.change_pending before the call, and
- * sets mode_in_force and unit_in_force to its own. */
+/* Takes over what the node object says now, all of it at once: mode, placement policy, cards, unit,
+ * switches, and the slices of pods that are gone (ledger_node_held). Grants on it stay. Mode and
+ * unit are those that the node's agent publishes as in force; where it publishes none, the label
+ * and the unit's annotation say them. Each key is judged by itself. Returns 0, -ENOMEM, or
+ * LEDGER_E_NODE with a fault that names every key that does not decode, with its value, the rule
+ * and what is in force: the last good value, else the safest. All other keys are in force as in the
+ * case of 0. A node with ANNOTATION_CHANGE_PENDING is refused by placement.h for every request
+ * (REFUSAL_NODE_CHANGING). The node's own agent, which still admits pods that are bound already,
+ * empties node->annotations.change_pending before the call, and sets mode_in_force and
+ * unit_in_force to its own. */
 enum { LEDGER_E_NODE = 1 };
 int ledger_node_set(Ledger *l, const Node *node, Fault *fault);
 
-/* The node object is gone. Grants on it stay charged (their pods still exist); when the last goes, so does
- * the node. */
+/* The node object is gone. Grants on it stay charged (their pods still exist); when the last goes,
+ * so does the node. */
 void ledger_node_remove(Ledger *l, Str name);
 
-/* Cards that nobody may be placed on, whatever the node says (CONTRACT section 10): replaces the earlier set,
- * and stays while the node object comes and goes. Indexes over CARD_INDEX_MAX are passed over. -ENOMEM. */
+/* Cards that nobody may be placed on, whatever the node says (CONTRACT section 10): replaces the
+ * earlier set, and stays while the node object comes and goes. Indexes over CARD_INDEX_MAX are
+ * passed over. -ENOMEM. */
 int ledger_node_set_fenced(Ledger *l, Str name, const uint32_t *cards, size_t n);
 
 LedgerNode *ledger_node_find(const Ledger *l,
@@ -67,8 +69,8 @@ LedgerNode *ledger_node_at(const Ledger *l, size_t i); /* 0..n-1, in no stable o
 
 Str ledger_node_name(const LedgerNode *n);
 
-/* Somebody will ask placement about these nodes next (NULLs are passed over): what it reads first is fetched for all of
- * them at once. */
+/* Somebody will ask placement about these nodes next (NULLs are passed over): what it reads first
+ * is fetched for all of them at once. */
 void ledger_prefetch(LedgerNode *const *nodes, size_t n);
 ShareMode ledger_node_mode(const LedgerNode *n);
 PlacementPolicy ledger_node_policy(const LedgerNode *n);
@@ -77,10 +79,10 @@ size_t ledger_node_n_cards(const LedgerNode *n);
 const LedgerCard *ledger_node_cards(const LedgerNode *n); /* by index */
 uint32_t ledger_node_pending(const LedgerNode *n);        /* units of grants that have no card yet */
 
-/* Charges `slices` (copied) on the node, which is made when it is not known yet. Amounts that have no card yet are
- * pending, beside the slices or alone: the pod was bound by another scheduler before the node chose. Every card is then
- * taken to hold them.
- * Returns 0, -ENOMEM, or -E2BIG for 2^16 slices or a text of 2^16 bytes. */
+/* Charges `slices` (copied) on the node, which is made when it is not known yet. Amounts that have
+ * no card yet are pending, beside the slices or alone: the pod was bound by another scheduler
+ * before the node chose. Every card is then taken to hold them. Returns 0, -ENOMEM, or -E2BIG for
+ * 2^16 slices or a text of 2^16 bytes. */
 typedef struct GrantSpec {
         Str namespace_, name, uid; /* copied */
         Str node;
@@ -109,7 +111,8 @@ Grant *ledger_node_held(
         const LedgerNode *n); /* likewise, of pods that are gone: owned by the node (held.c) */
 Grant *grant_next(const Grant *g);
 
-/* Every sum recomputed from the grants and compared; false is our bug. For tests and debug builds. */
+/* Every sum recomputed from the grants and compared; false is our bug. For tests and debug
+ * builds. */
 bool ledger_check(const Ledger *l);
 
 DEFINE_CLEANUP(Ledger *, ledger_free)

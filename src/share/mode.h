@@ -24,8 +24,8 @@ ShareMode share_mode_from_label(Str label);
 const char *share_mode_to_string(
         ShareMode mode); /* static text; "none" and "unknown" for the two without a label */
 
-/* Does a node in this mode offer aliyun.com/gpu-mem, and compute percent, and is memory held to the slice
- * there? */
+/* Does a node in this mode offer aliyun.com/gpu-mem, and compute percent, and is memory held to the
+ * slice there? */
 bool share_mode_has_memory(ShareMode mode);
 bool share_mode_has_core(ShareMode mode);
 bool share_mode_is_isolated(ShareMode mode);

@@ -26,7 +26,8 @@ static int bring_into_force(LedgerNode *n, NodeDescription *d) {
         return 0;
 }
 
-/* The slices of pods that are gone, as the node lists them. A list that does not decode leaves those of before. */
+/* The slices of pods that are gone, as the node lists them. A list that does not decode leaves
+ * those of before. */
 static int take_held(LedgerNode *n, Str annotation, Fault *fault) {
         Fault why = FAULT_NULL, said = FAULT_NULL;
         HeldList held = {0};

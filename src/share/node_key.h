@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The labels and annotations by which an administrator steers a node: names, and the rule that a value must obey. The one owner
- * of these rules: scheduler, agent and the options of both ask here. Pure. */
+/* The labels and annotations by which an administrator steers a node: names, and the rule that a
+ * value must obey. The one owner of these rules: scheduler, agent and the options of both ask here.
+ * Pure. */
 
 #include "wire/object.h"
 
@@ -27,6 +28,7 @@ const char *node_key_rule(NodeKey key); /* what the value must be, for people: "
 /* Does the value obey the rule? An empty one is no value. */
 bool node_key_is_good(NodeKey key, Str value);
 
-/* The value on this node, empty where the key is absent; and another value in its place (not copied). */
+/* The value on this node, empty where the key is absent; and another value in its place (not
+ * copied). */
 Str node_key_get(const Node *node, NodeKey key);
 void node_key_set(Node *node, NodeKey key, Str value);

@@ -7,8 +7,9 @@
 #include "share/card.h"
 #include "share/ledger-internal.h"
 
-/* The ledger's summary of a node answers every question about one card, with or without compute, and says of several
- * cards whether they are worth a look. Both ways end in the same rule: card_fits(). */
+/* The ledger's summary of a node answers every question about one card, with or without compute,
+ * and says of several cards whether they are worth a look. Both ways end in the same rule:
+ * card_fits(). */
 
 /* Room on this card for one more pod of this request, now? */
 static bool card_fits(const LedgerNode *n, const LedgerCard *c, const Request *r) {
@@ -48,7 +49,8 @@ static Refusal refusal_of(RefusalCode code, const LedgerNode *n, const Request *
                 .code = code, .mem = r->mem, .core = r->core, .cards = r->cards, .limit = limit, .node = n};
 }
 
-/* The M-th largest healthy card: what the request would have at best on the smallest of its cards. */
+/* The M-th largest healthy card: what the request would have at best on the smallest of its
+ * cards. */
 static uint32_t largest_for(const LedgerNode *n, uint32_t cards) {
         uint64_t limit = UINT64_MAX;
         uint32_t at_least = 0;
@@ -411,7 +413,8 @@ static uint32_t cards_broken(const LedgerNode *n, const NodeSummary *s, const Re
 /* Smaller is better. 16 bits: what the node's policy wants to avoid; 32: its use by ratio; 16: units in all.
  *   binpack  untouched cards broken into; then the fullest; of two alike the smaller
  *   spread   replicas of the application already there; then the emptiest
- * Under both 0 is what the policy wants, so that nodes of either kind compare by how near they come to it. */
+ * Under both 0 is what the policy wants, so that nodes of either kind compare by how near they come to
+ * it. */
 static uint64_t rank_of(uint64_t avoided, const NodeSummary *s) {
         if (s->policy == PLACEMENT_SPREAD)
                 return at_most(avoided, 0xffff) << 48 | (uint64_t) s->fill << 16;
@@ -426,7 +429,8 @@ uint64_t placement_rank(const LedgerNode *node, const Request *request) {
         return rank_of(cards_broken(node, s, request, level_of(request)), s);
 }
 
-/* The application's replicas, met in the order of slots while all nodes are walked in that order. */
+/* The application's replicas, met in the order of slots while all nodes are walked in that
+ * order. */
 typedef struct ReplicaWalk {
         const ReplicasOnNode *next, *end;
 } ReplicaWalk;

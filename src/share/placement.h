@@ -17,15 +17,18 @@ typedef struct Placement {
         size_t n_slices;
 } Placement;
 
-/* Would it fit now? 0, or PLACEMENT_E_REFUSED with the reason. Nothing is allocated: this is the filter. */
+/* Would it fit now? 0, or PLACEMENT_E_REFUSED with the reason. Nothing is allocated: this is the
+ * filter. */
 int placement_check(const LedgerNode *node, const Request *request, Refusal *ret);
 
-/* The same, if these grants (of this node, each once) were gone: what preemption asks. Also -ENOMEM. */
+/* The same, if these grants (of this node, each once) were gone: what preemption asks. Also
+ * -ENOMEM. */
 int placement_check_without(const LedgerNode *node, const Request *request, const Grant *const *gone,
                             size_t n_gone, Refusal *ret);
 
-/* A copy of a node to reckon with: what if these pods were gone, and that one were here? Preemption asks so, once for each
- * set of victims that it considers. The node and the grants must not change while the trial lives. */
+/* A copy of a node to reckon with: what if these pods were gone, and that one were here? Preemption
+ * asks so, once for each set of victims that it considers. The node and the grants must not change
+ * while the trial lives. */
 typedef struct PlacementTrial PlacementTrial;
 int placement_trial_new(const LedgerNode *node, PlacementTrial **ret); /* 0 or -ENOMEM */
 PlacementTrial *placement_trial_free(PlacementTrial *t);
@@ -34,7 +37,8 @@ PlacementTrial *placement_trial_free(PlacementTrial *t);
 void placement_trial_take(PlacementTrial *t, const Grant *g);
 void placement_trial_put_back(PlacementTrial *t, const Grant *g);
 
-/* Places the request on the cards that the scheduler would choose. False, and nothing is placed: it does not fit. */
+/* Places the request on the cards that the scheduler would choose. False, and nothing is placed: it
+ * does not fit. */
 bool placement_trial_place(PlacementTrial *t, const Request *request);
 bool placement_trial_fits(const PlacementTrial *t, const Request *request);
 
@@ -42,12 +46,12 @@ bool placement_trial_fits(const PlacementTrial *t, const Request *request);
 int placement_trial_choose_cards(const PlacementTrial *t, const Request *request, Arena *arena,
                                  Placement *ret, Refusal *ret_refusal);
 
-/* Does another kind of pod keep this request off the node until the last of that kind is gone (REFUSAL_NODE_MIXED), and is
- * the grant of that kind? */
+/* Does another kind of pod keep this request off the node until the last of that kind is gone
+ * (REFUSAL_NODE_MIXED), and is the grant of that kind? */
 bool placement_is_mixed_out_by(const LedgerNode *node, const Request *request, const Grant *g);
 
-/* Would it fit after these other requests had been placed there, each as it would be placed? Those that fit no more are
- * passed over. false as well when there is no memory to reckon with. */
+/* Would it fit after these other requests had been placed there, each as it would be placed? Those
+ * that fit no more are passed over. false as well when there is no memory to reckon with. */
 bool placement_fits_after(const LedgerNode *node, const Request *request, const Request *const *before,
                           size_t n_before);
 
@@ -58,7 +62,8 @@ int placement_choose_cards(const LedgerNode *node, const Request *request, Arena
 /* Order among nodes on which the request fits: smaller is better, ties by name are the caller's. */
 uint64_t placement_rank(const LedgerNode *node, const Request *request);
 
-/* The best of all nodes of the ledger, NULL when it fits nowhere. Of equals the same one until the ledger changes. */
+/* The best of all nodes of the ledger, NULL when it fits nowhere. Of equals the same one until the
+ * ledger changes. */
 LedgerNode *placement_choose_node(const Ledger *ledger, const Request *request);
 
 DEFINE_CLEANUP(PlacementTrial *, placement_trial_free)

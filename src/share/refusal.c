@@ -49,8 +49,8 @@ static void say_need(const Refusal *r, Buf *out) {
         }
 }
 
-/* ": gpu0 3 of 15, gpu1 7 of 15". A filter may refuse every node of a large cluster this way, so the list is written
- * by hand into a text on the stack. */
+/* ": gpu0 3 of 15, gpu1 7 of 15". A filter may refuse every node of a large cluster this way, so
+ * the list is written by hand into a text on the stack. */
 enum { CARD_TEXT_MAX = 64 };
 _Static_assert(sizeof ", gpu255 4294967295 of 4294967295 and 100 % (full)" <= CARD_TEXT_MAX,
                "a card's text fits");

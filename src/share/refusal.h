@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Why the answer is no, in numbers; words are made of it only where a person will read them, because a filter
- * over 5,000 nodes may refuse most of them. Every text names the object, the value and the rule. */
+/* Why the answer is no, in numbers; words are made of it only where a person will read them,
+ * because a filter over 5,000 nodes may refuse most of them. Every text names the object, the value
+ * and the rule. */
 
 #include "base/buf.h"
 #include "base/str.h"
@@ -62,5 +63,6 @@ void refusal_format(const Refusal *refusal, Buf *out);
 /* Is it the pod's own fault, so that no node can ever take it? */
 bool refusal_is_final(RefusalCode code);
 
-/* Would it help on this node if other pods went away? What preemption and the autoscaler want to know. */
+/* Would it help on this node if other pods went away? What preemption and the autoscaler want to
+ * know. */
 bool refusal_may_pass(RefusalCode code);

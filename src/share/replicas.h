@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* How many grants each application has on each node: what spreading asks of every node of the cluster for every
- * replica. Per application one list, sorted by the node's slot in the ledger, so that a walk over all nodes walks
- * along it instead of looking up each. */
+/* How many grants each application has on each node: what spreading asks of every node of the
+ * cluster for every replica. Per application one list, sorted by the node's slot in the ledger, so
+ * that a walk over all nodes walks along it instead of looking up each. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,8 +26,8 @@ typedef struct Replicas {
 int replicas_add(Replicas **table, uint64_t app, uint32_t slot);
 void replicas_remove(Replicas **table, uint64_t app, uint32_t slot);
 
-/* The node with grants of this application moved to another slot, which had none. A no-op when it has moved already:
- * callers go grant by grant. */
+/* The node with grants of this application moved to another slot, which had none. A no-op when it
+ * has moved already: callers go grant by grant. */
 void replicas_move(Replicas *table, uint64_t app, uint32_t from, uint32_t to);
 
 const Replicas *replicas_of(const Replicas *table, uint64_t app); /* NULL when there are none */

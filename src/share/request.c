@@ -19,8 +19,8 @@ static int refuse(const Reading *r, RefusalCode code, Str container, Str text) {
         return REQUEST_E_REFUSED;
 }
 
-/* A whole number that the ledger can count, and that stays one when those of all containers are added; absent is 0.
- * `core` tells the refusal which resource it was. */
+/* A whole number that the ledger can count, and that stays one when those of all containers are
+ * added; absent is 0. `core` tells the refusal which resource it was. */
 static int read_amount(const Reading *r, Str container, ResourceAsk ask, bool core, uint32_t *ret) {
         uint64_t value;
         int q;
@@ -64,8 +64,9 @@ static int read_label(const Reading *r, uint32_t *ret) {
         return 0;
 }
 
-/* M. Some manifests write gpu-count among a container's limits: it says the same as the label, so that both, and all
- * containers that write it, must agree. 0 of it is no request, as with every extended resource. */
+/* M. Some manifests write gpu-count among a container's limits: it says the same as the label, so
+ * that both, and all containers that write it, must agree. 0 of it is no request, as with every
+ * extended resource. */
 static int read_cards(const Reading *r, uint32_t *ret) {
         uint32_t cards;
         int q = read_label(r, &cards);
@@ -92,7 +93,8 @@ static int read_cards(const Reading *r, uint32_t *ret) {
         return q;
 }
 
-/* Which of our resources a container asks for: kinds are compared between the containers of a pod. */
+/* Which of our resources a container asks for: kinds are compared between the containers of a
+ * pod. */
 static int check_kinds(const Reading *r, const PodContainer *c, const PodContainer *first) {
         return c->gpu_core.present == first->gpu_core.present
                        ? 0
@@ -149,7 +151,8 @@ static int check_sums(const Reading *r, Request *request) {
 static bool asks(const PodContainer *c) {
         uint64_t mem;
 
-        /* Zero of an extended resource is no request, but zero percent is a value that the rule refuses. */
+        /* Zero of an extended resource is no request, but zero percent is a value that the rule
+         * refuses. */
         if (c->gpu_core.present)
                 return true;
         return c->gpu_mem.present && (quantity_parse(c->gpu_mem.text, &mem) != 0 || mem > 0);

@@ -31,7 +31,8 @@ typedef struct Request {
         size_t n_containers;
 } Request;
 
-/* 0, REQUEST_E_NONE, REQUEST_E_REFUSED or -ENOMEM. The request and the refusal point into pod and arena.
- * gpu-mem: 0 counts as not asked for, as Kubernetes treats zero of an extended resource; 0 percent is refused
- * by the rule. M is the pod's label gpu-count, or that resource among the limits of its containers. */
+/* 0, REQUEST_E_NONE, REQUEST_E_REFUSED or -ENOMEM. The request and the refusal point into pod and
+ * arena. gpu-mem: 0 counts as not asked for, as Kubernetes treats zero of an extended resource; 0
+ * percent is refused by the rule. M is the pod's label gpu-count, or that resource among the limits
+ * of its containers. */
 int request_from_pod(const Pod *pod, Arena *arena, Request *ret, Refusal *ret_refusal);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The unit of aliyun.com/gpu-mem and the two formulas that depend on it: CONTRACT sections 2, 6 and 7. */
+/* The unit of aliyun.com/gpu-mem and the two formulas that depend on it: CONTRACT sections 2, 6 and
+ * 7. */
 
 #include "base/buf.h"
 #include "base/str.h"
@@ -14,8 +15,8 @@ typedef struct MemoryUnit {
 
 enum { UNIT_E_MALFORMED = 1 };
 
-/* "GiB", "MiB", "128MiB", "2GiB"; empty is GiB. Returns 0, or UNIT_E_MALFORMED for anything else, 0 and
- * overflow. */
+/* "GiB", "MiB", "128MiB", "2GiB"; empty is GiB. Returns 0, or UNIT_E_MALFORMED for anything else, 0
+ * and overflow. */
 int memory_unit_parse(Str text, MemoryUnit *ret);
 void memory_unit_format(MemoryUnit unit, Buf *out); /* the shortest of these forms */
 

@@ -5,16 +5,16 @@
 
 #include "slice/word.h"
 
-/* Tests compile this file with a SLICE_STEP() of their own that kills the process, or lets another one go on: it stands between
- * every two accesses to what is shared, with what was last seen. */
+/* Tests compile this file with a SLICE_STEP() of their own that kills the process, or lets another
+ * one go on: it stands between every two accesses to what is shared, with what was last seen. */
 #ifndef SLICE_STEP
 #define SLICE_STEP(seen) ((void) 0)
 #endif
 
 enum { TRIES = 1 << 20 };
 
-/* A try fails only because somebody else's went through: among 64 processes a million fail with a probability of
- * (63/64)^1048576, which is zero. */
+/* A try fails only because somebody else's went through: among 64 processes a million fail with a
+ * probability of (63/64)^1048576, which is zero. */
 
 static inline void relax(void) {
 #if defined(__x86_64__)
@@ -24,13 +24,16 @@ static inline void relax(void) {
 #endif
 }
 
-/* Writes down the operation that the used word w names, before it is gone from there. False: w is not the used word any more.
+/* Writes down the operation that the used word w names, before it is gone from there. False: w is
+ * not the used word any more.
  *
- * That w still stands after the old note was read, and that the note is swapped from this old one, keeps a slow writer from
- * setting it back: while w stands nobody can have noted anything later of this lane.
+ * That w still stands after the old note was read, and that the note is swapped from this old one,
+ * keeps a slow writer from setting it back: while w stands nobody can have noted anything later of
+ * this lane.
  *
- * An operation of the writer's own lane is over and needs no note; it is kept up to date all the same, without a swap, so that
- * a note is never older than the last two operations and cannot be mistaken for one 2^22 operations later. */
+ * An operation of the writer's own lane is over and needs no note; it is kept up to date all the
+ * same, without a swap, so that a note is never older than the last two operations and cannot be
+ * mistaken for one 2^22 operations later. */
 static bool note(SliceCounters *c, uint64_t w, uint32_t own) {
         uint32_t lane = slice_used_lane(w), sequence = slice_word_sequence(w);
         _Atomic uint32_t *noted = &c->rows[lane / SLICE_LANES].noted[lane % SLICE_LANES];
@@ -83,8 +86,8 @@ static int swap_used(SliceCounters *c, uint32_t lane, uint32_t sequence, int64_t
         return -ENOMEM;
 }
 
-/* A refused operation leaves its sequence to the next one: so none is ever used again before 2^22 others of its lane have stood in
- * the used word. */
+/* A refused operation leaves its sequence to the next one: so none is ever used again before 2^22
+ * others of its lane have stood in the used word. */
 int slice_change(SliceCounters *c, uint32_t lane, int64_t units, uint64_t limit) {
         SliceLane *l = &c->rows[lane / SLICE_LANES].lanes[lane % SLICE_LANES];
         uint64_t held = atomic_load_explicit(&l->held, memory_order_relaxed);
@@ -153,8 +156,9 @@ void slice_complete(SliceCounters *c, uint32_t row) {
                 recover_lane(c, row * SLICE_LANES + i);
 }
 
-/* All at once, and not lane by lane: one lane alone may hold more than the row, and what it gave back too much others would take
- * in the meantime. What the lanes hold then adds up to nothing, and the row's next owner goes on from there. */
+/* All at once, and not lane by lane: one lane alone may hold more than the row, and what it gave
+ * back too much others would take in the meantime. What the lanes hold then adds up to nothing, and
+ * the row's next owner goes on from there. */
 void slice_recover(SliceCounters *c, uint32_t row) {
         int64_t held;
 

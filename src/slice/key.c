@@ -9,9 +9,10 @@
 #include <cpuid.h>
 #endif
 
-/* Keys tell rows and exports apart, and are no secret: /proc/locks shows them to everybody. Of two rows with the same key the dead one keeps
- * its bytes as long as the other one's files are open, so too much is counted for a while and never too little; nobody is refused, because
- * the locks are shared ones. The exports of one process have different keys, whatever else fails. */
+/* Keys tell rows and exports apart, and are no secret: /proc/locks shows them to everybody. Of two
+ * rows with the same key the dead one keeps its bytes as long as the other one's files are open, so
+ * too much is counted for a while and never too little; nobody is refused, because the locks are
+ * shared ones. The exports of one process have different keys, whatever else fails. */
 
 static bool from_kernel(uint64_t *ret) {
         long fd, n;
@@ -26,7 +27,8 @@ static bool from_kernel(uint64_t *ret) {
         return n == (long) sizeof *ret;
 }
 
-/* 0: it has none to give. Not the time stamp counter beside it: a process may be forbidden to read that. */
+/* 0: it has none to give. Not the time stamp counter beside it: a process may be forbidden to read
+ * that. */
 static uint64_t from_processor(void) {
         unsigned long long value = 0;
 #if defined(__x86_64__)
@@ -57,8 +59,9 @@ static uint64_t with_time(uint64_t key, int clock) {
         return mixed(key ^ (uint64_t) t.tv_sec * UINT64_C(1000000000) ^ (uint64_t) t.tv_nsec);
 }
 
-/* What differs between processes and moments, where a sandbox or an old kernel gives no random numbers. Not what the C library has its stack
- * guard of (AT_RANDOM): a key is shown to everybody. */
+/* What differs between processes and moments, where a sandbox or an old kernel gives no random
+ * numbers. Not what the C library has its stack guard of (AT_RANDOM): a key is shown to
+ * everybody. */
 static uint64_t from_what_there_is(void) {
         static uint64_t number;
         uint64_t key = mixed(from_processor());

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The slice page: what a container may have of one card, and what it has. Two files in one directory per container and card:
+/* The slice page: what a container may have of one card, and what it has. Two files in one
+ * directory per container and card:
  *
  *   limits     written by the node agent (or aliquot run), mounted read-only into the container
  *   counters   written by the processes of the container, which may scribble over it: whoever is outside never maps it, never
  *              believes it, and reads it with pread
  *
- * A process owns a row of the counters as long as it lives: an OFD lock on its first byte, held by its mapping of the file (no
- * descriptor stays open), gone at exec and at death. What of its memory outlives it is seen by a key (pin.h). A reservation is one
- * compare-and-swap on the used word, which names the lane (one of a row's four, so that four threads need not wait for each
- * other) and the operation that changed it last; whoever changes it next notes that first. So it can be told of every killed
- * process, between any two of its instructions, what it holds, and its bytes come back exactly.
+ * A process owns a row of the counters as long as it lives: an OFD lock on its first byte, held by
+ * its mapping of the file (no descriptor stays open), gone at exec and at death. What of its memory
+ * outlives it is seen by a key (pin.h). A reservation is one compare-and-swap on the used word,
+ * which names the lane (one of a row's four, so that four threads need not wait for each other) and
+ * the operation that changed it last; whoever changes it next notes that first. So it can be told
+ * of every killed process, between any two of its instructions, what it holds, and its bytes come
+ * back exactly.
  *
- * libc only, no allocation, no stdio, raw system calls: the gate runs this in other people's processes. */
+ * libc only, no allocation, no stdio, raw system calls: the gate runs this in other people's
+ * processes. */
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -36,10 +40,12 @@ enum {
 #define SLICE_LIMITS_MAGIC   0x54494D494C514C41ull /* "ALQLIMIT" */
 #define SLICE_COUNTERS_MAGIC 0x544E554F43514C41ull /* "ALQCOUNT" */
 
-/* SliceLimits.flags. Nothing is counted or refused: the container said CGPU_DISABLE, and its node allows it. */
+/* SliceLimits.flags. Nothing is counted or refused: the container said CGPU_DISABLE, and its node
+ * allows it. */
 enum { SLICE_FLAG_OPEN = 1 };
 
-/* How the gate knows the driver's files: the real ones by their device number, simulated ones by file system and inode. */
+/* How the gate knows the driver's files: the real ones by their device number, simulated ones by
+ * file system and inode. */
 typedef struct SliceFile {
         uint64_t rdev;     /* 0: a simulated one */
         uint64_t dev, ino; /* of a simulated one */
@@ -72,9 +78,10 @@ typedef struct SliceLimits {
         uint8_t reserved[3564];
 } SliceLimits;
 
-/* The three words are laid out in word.h. Only the row's owner writes a lane; only others write what they noted of it, so that
- * stands in a cache line of its own. What a row holds is the sum over its lanes: memory that was reserved through one may be
- * released through another, and a single lane's share of it means nothing. */
+/* The three words are laid out in word.h. Only the row's owner writes a lane; only others write
+ * what they noted of it, so that stands in a cache line of its own. What a row holds is the sum
+ * over its lanes: memory that was reserved through one may be released through another, and a
+ * single lane's share of it means nothing. */
 typedef struct SliceLane {
         _Atomic uint64_t operation; /* what its owner is about to do; 0 units: nothing */
         _Atomic uint64_t held;      /* units, signed, and the sequence of the last operation in them */

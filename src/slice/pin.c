@@ -121,7 +121,8 @@ static bool mark_one(void *userdata, uint64_t key) {
         return mark(userdata, key) || k->listed[0];
 }
 
-/* Twice, because others lock and unlock meanwhile, and the list has no number by which it is read on. */
+/* Twice, because others lock and unlock meanwhile, and the list has no number by which it is read
+ * on. */
 static void list(const uint64_t *keys, bool *ret, size_t n, bool (*each)(void *userdata, uint64_t key)) {
         Keys looked_for = {.keys = keys, .n = n, .listed = ret};
 
@@ -205,8 +206,8 @@ int pin_each_export(int fd, void (*each)(void *userdata, uint64_t key), void *us
 
 /* ---- */
 
-/* By F_GETLK even what this open file has locked itself is in the way. It names one lock only, and that may be a larger one of somebody
- * else's, before or behind the one that is meant. */
+/* By F_GETLK even what this open file has locked itself is in the way. It names one lock only, and
+ * that may be a larger one of somebody else's, before or behind the one that is meant. */
 static PinAnswer ask(int fd, uint64_t key) {
         struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t) key, .l_len = 1};
 

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Memory of the card may outlive the process that it is charged to: it belongs to an open file of the driver, which an exec may inherit,
- * a child of fork have, or somebody get by a socket. So a row has a key, and its owner locks the byte of that number in each such file
- * (OFD locks: they are the open file's, and last until its last descriptor, wherever that is, is closed). Such a lock is a pin. Who finds a row whose processes
- * have all ended looks for that lock, and leaves the row alone as long as it is there.
+/* Memory of the card may outlive the process that it is charged to: it belongs to an open file of
+ * the driver, which an exec may inherit, a child of fork have, or somebody get by a socket. So a
+ * row has a key, and its owner locks the byte of that number in each such file (OFD locks: they are
+ * the open file's, and last until its last descriptor, wherever that is, is closed). Such a lock is
+ * a pin. Who finds a row whose processes have all ended looks for that lock, and leaves the row
+ * alone as long as it is there.
  *
- * Others may have the inode, too, and lock what they like of it. So only a lock of exactly that byte is one: what is larger is somebody
- * else's, and behind it the byte is looked for in the kernel's list of all locks. */
+ * Others may have the inode, too, and lock what they like of it. So only a lock of exactly that
+ * byte is one: what is larger is somebody else's, and behind it the byte is looked for in the
+ * kernel's list of all locks. */
 
 #include "slice/page.h"
 
@@ -18,26 +21,30 @@ enum {
         PIN_MANY = 128
 }; /* keys that are looked for at once: in signal handlers, too, on what stack there is */
 
-/* One of 2^61, odd. Without random numbers of the kernel's (getrandom, /dev/urandom) the processor's, and the time, the place and who (key.c). */
+/* One of 2^61, odd. Without random numbers of the kernel's (getrandom, /dev/urandom) the
+ * processor's, and the time, the place and who (key.c). */
 uint64_t pin_new_key(void);
 
-/* Locks the byte, for reading, as any number of files may; where the file is open for writing only, for writing, as one may: then of those of
- * one inode the first has it, and that is enough. 0; -EAGAIN or -EACCES: somebody else has locked more than the byte; -EBADF, too: the
- * file is open for neither (access mode 3); or what fcntl() says. */
+/* Locks the byte, for reading, as any number of files may; where the file is open for writing only,
+ * for writing, as one may: then of those of one inode the first has it, and that is enough. 0;
+ * -EAGAIN or -EACCES: somebody else has locked more than the byte; -EBADF, too: the file is open
+ * for neither (access mode 3); or what fcntl() says. */
 int pin_file(int fd, uint64_t key);
 
-/* Has any open file locked exactly this byte? Asked through a file of the same inode. true, too, where it cannot be told. */
+/* Has any open file locked exactly this byte? Asked through a file of the same inode. true, too,
+ * where it cannot be told. */
 bool pin_is_there(int fd, uint64_t key);
 
-/* The same of several at once, PIN_MANY at most: the kernel's list is read once for all of them where it must be. */
+/* The same of several at once, PIN_MANY at most: the kernel's list is read once for all of them
+ * where it must be. */
 void pins_are_there(int fd, const uint64_t *keys, bool *ret, size_t n);
 
-/* Has this open file a row's lock already that is none of one's own, so that others use it, or have? false, too, where the kernel does not tell
- * (before 4.1). */
+/* Has this open file a row's lock already that is none of one's own, so that others use it, or
+ * have? false, too, where the kernel does not tell (before 4.1). */
 bool pin_is_shared(int fd, const uint64_t *own, size_t n);
 
-/* The keys of what was exported to this open file, by whomever. Negative: it cannot be told (no /proc, or a kernel before 4.1), and there may
- * be others. */
+/* The keys of what was exported to this open file, by whomever. Negative: it cannot be told (no
+ * /proc, or a kernel before 4.1), and there may be others. */
 int pin_each_export(int fd, void (*each)(void *userdata, uint64_t key), void *userdata);
 
 /* Unlocks the byte, where pin_file() has locked it. */
@@ -49,19 +56,21 @@ uint64_t pin_inode(int fd);
 /* Notes in the row that a file of this inode has the lock, before it has. */
 void pin_note(SliceRow *row, uint64_t inode);
 
-/* Is a file still open that the owner of the row has locked? fd: any file of the driver, -1: none is at hand, and the kernel's list of all
- * locks is read. true, too, where that cannot be had. */
+/* Is a file still open that the owner of the row has locked? fd: any file of the driver, -1: none
+ * is at hand, and the kernel's list of all locks is read. true, too, where that cannot be had. */
 bool pin_keeps(const SliceRow *row, int fd);
 
-/* The same where several rows are looked at: the list is not read, and with PIN_UNSURE it must be (pin_listed(), by the key of the row). */
+/* The same where several rows are looked at: the list is not read, and with PIN_UNSURE it must be
+ * (pin_listed(), by the key of the row). */
 typedef enum PinAnswer { PIN_NO, PIN_YES, PIN_UNSURE } PinAnswer;
 PinAnswer pin_ask(const SliceRow *row, int fd);
 
 /* The same of many at once, from the kernel's list; all of them, where that cannot be had. */
 void pin_listed(const uint64_t *keys, bool *ret, size_t n);
 
-/* Reads such a list, piece by piece: a lock per line, which ends with its first and its last byte. each: called for every lock of exactly one
- * byte but the first; true: it is enough. Begin with PIN_SCAN(). */
+/* Reads such a list, piece by piece: a lock per line, which ends with its first and its last byte.
+ * each: called for every lock of exactly one byte but the first; true: it is enough. Begin with
+ * PIN_SCAN(). */
 typedef struct PinScan {
         bool (*each)(void *userdata, uint64_t key);
         void *userdata;

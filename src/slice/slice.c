@@ -12,8 +12,9 @@
 #include "slice/pin.h"
 #include "slice/word.h"
 
-/* This runs as a guest: raw system calls only, and nothing that a compiler makes a call of memcpy() or memset(), which carry
- * symbol versions that old systems do not have. tests/unit/slice/symbols.sh looks at what the objects ask for. */
+/* This runs as a guest: raw system calls only, and nothing that a compiler makes a call of memcpy()
+ * or memset(), which carry symbol versions that old systems do not have.
+ * tests/unit/slice/symbols.sh looks at what the objects ask for. */
 
 enum {
         LIMIT_TRIES = 64,     /* the agent's two writes lie some microseconds apart */
@@ -78,7 +79,8 @@ static bool counters_good(const SliceCounters *c) {
 
 /* ---- rows ---- */
 
-/* The lock is the open file's, not the process's: it lasts until the last copy of the mapping is gone. */
+/* The lock is the open file's, not the process's: it lasts until the last copy of the mapping is
+ * gone. */
 static long lock_row(long fd, uint32_t row, short type) {
         struct flock lock = {.l_type = type,
                              .l_whence = SEEK_SET,
@@ -95,8 +97,9 @@ static void own_row(SliceCounters *c, uint32_t row, uint64_t key) {
         atomic_store_explicit(&c->rows[row].key, key, memory_order_relaxed);
 }
 
-/* First a row that nobody holds anything in, then any that can be had, which brings its bytes back. Everybody begins at another
- * one: 64 processes that start together then ask once each, and not 32 times. */
+/* First a row that nobody holds anything in, then any that can be had, which brings its bytes back.
+ * Everybody begins at another one: 64 processes that start together then ask once each, and not 32
+ * times. */
 static int take_row(long fd, SliceCounters *c, int file, uint64_t key, uint32_t *ret) {
         uint32_t start = (uint32_t) sys_call(SYS_getpid);
         long r = 0;
@@ -122,8 +125,8 @@ static int take_row(long fd, SliceCounters *c, int file, uint64_t key, uint32_t 
         return -EUSERS;
 }
 
-/* A dead process's of the same key, whose memory is not: whoever goes on in it takes no row for himself. It is as before for who finds it
- * when he is dead as well. */
+/* A dead process's of the same key, whose memory is not: whoever goes on in it takes no row for
+ * himself. It is as before for who finds it when he is dead as well. */
 static bool adopt_row(long fd, SliceCounters *c, int file, uint64_t key, uint32_t *ret) {
         for (uint32_t row = 0; row < SLICE_ROWS; row++) {
                 SliceRow *r = &c->rows[row];
@@ -269,7 +272,8 @@ static int map_counters(const char *directory, int file, uint64_t key, struct st
         return r;
 }
 
-/* Children have the driver's files, where they have not closed them, and with them all that keeps the row. */
+/* Children have the driver's files, where they have not closed them, and with them all that keeps
+ * the row. */
 static void leave_behind(SliceUser *s, uint64_t key) {
         bool left = key != 0 && sys_call(SYS_madvise, s->counters, sizeof *s->counters, MADV_DONTFORK) == 0;
 
@@ -303,8 +307,8 @@ static bool read_limit(SliceUser *s, uint64_t *ret) {
         return false;
 }
 
-/* An agent that was killed between its two writes leaves the generation odd, and the limit, a single word, whole: so what was read
- * last is good for a process that starts now. */
+/* An agent that was killed between its two writes leaves the generation odd, and the limit, a
+ * single word, whole: so what was read last is good for a process that starts now. */
 static void first_limit(SliceUser *s) {
         uint64_t limit = 0;
 
@@ -384,7 +388,8 @@ uint64_t slice_shared_key(SliceUser *s) {
         return atomic_compare_exchange_strong(&s->counters->shared, &none, key) ? key : none;
 }
 
-/* Said when it is so: a child that does not know of it keeps the row too long, and unmaps nothing that is not there. */
+/* Said when it is so: a child that does not know of it keeps the row too long, and unmaps nothing
+ * that is not there. */
 void slice_keep_over_fork(SliceUser *s) {
         if (!atomic_load_explicit(&s->inherited, memory_order_relaxed) &&
             sys_call(SYS_madvise, s->counters, sizeof *s->counters, MADV_DOFORK) == 0)
@@ -421,8 +426,8 @@ static void pause_turn(unsigned turn) {
                                 0); /* a signal ends it early, which does no harm */
 }
 
-/* A lane is a try-lock: a signal handler that comes in between finds another one. SLICE_LANES when none came free, because the
- * threads that have them were stopped, or left by longjmp(). */
+/* A lane is a try-lock: a signal handler that comes in between finds another one. SLICE_LANES when
+ * none came free, because the threads that have them were stopped, or left by longjmp(). */
 static uint32_t take_lane(SliceUser *s) {
         for (unsigned turn = 0; turn < LANE_TURNS + LANE_WAITS; turn++) {
                 for (uint32_t i = 0; i < SLICE_LANES; i++)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* How a container's processes and the arbiter of a card talk about compute: parts of the two files of the slice page, and a third.
+/* How a container's processes and the arbiter of a card talk about compute: parts of the two files
+ * of the slice page, and a third.
  *
  *   SliceTurn   in limits: the arbiter says when the container may launch. Its mapping is written by one process at a time; a
  *               container can only read it.
@@ -11,8 +12,8 @@
  *   bell        a FIFO beside them: whoever begins to want, or has drained after its window was closed, writes a byte, so that an
  *               arbiter with nothing to do sleeps. It is opened for the moment, never kept: descriptors are the application's.
  *
- * Times are nanoseconds of the arbiter's CLOCK_MONOTONIC, which all containers share; who is in a time namespace of his own reckons with what
- * lies between the two (preload/launch/beat.h). */
+ * Times are nanoseconds of the arbiter's CLOCK_MONOTONIC, which all containers share; who is in a
+ * time namespace of his own reckons with what lies between the two (preload/launch/beat.h). */
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -35,7 +36,8 @@ enum {
         WORK_FLAGS = 3,
 };
 
-/* SliceTurn.seen older than this: the arbiter is away, and who is limited keeps to core_percent by itself. */
+/* SliceTurn.seen older than this: the arbiter is away, and who is limited keeps to core_percent by
+ * itself. */
 #define TURN_AWAY_NSEC UINT64_C(250000000)
 
 typedef struct SliceTurn {
@@ -69,7 +71,8 @@ typedef struct SliceWork {
                 began; /* when it first launched in the newest window: TURN_BEGAN of the time; 0: it has not */
 } SliceWork;
 
-/* Of a container in which one process has had work; where several have, they ring. All zero: it has never rested. */
+/* Of a container in which one process has had work; where several have, they ring. All zero: it has
+ * never rested. */
 typedef struct SliceRests {
         _Atomic uint64_t
                 since; /* the present one began then; 0: there is none. It lasts while no row wants anything */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The words of the counters, bit by bit. Every operation of a lane that went through has a number, its sequence: the one after that
- * in `held`. All arithmetic is modular, so no content of a page is out of range.
+/* The words of the counters, bit by bit. Every operation of a lane that went through has a number,
+ * its sequence: the one after that in `held`. All arithmetic is modular, so no content of a page is
+ * out of range.
  *
  *   used        units 63..32, lane 31..22 (row * 4 + lane of the row), sequence 21..0: who changed it last
  *   operation   units 63..22, signed, sequence 21..0

@@ -30,8 +30,8 @@ static int check_own(int fd, const char *path, Fault *fault) {
         return 0;
 }
 
-/* The folder above a default board is of our making, too, unless somebody was there before us: in /tmp anybody may be. Whoever owns it
- * could put another board there for each who asks. */
+/* The folder above a default board is of our making, too, unless somebody was there before us: in
+ * /tmp anybody may be. Whoever owns it could put another board there for each who asks. */
 static int check_parent(int fd, const char *path, Fault *fault) {
         _cleanup_close_ int above = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         char name[BOARD_PATH];
@@ -153,14 +153,16 @@ void board_unlock(Board *b) {
 
 /* ---- one slice ---- */
 
-/* The owner's lock is one of the open file, so that it is told apart from one's own within a process. */
+/* The owner's lock is one of the open file, so that it is told apart from one's own within a
+ * process. */
 static bool is_locked(int fd) {
         struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
 
         return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
-/* Returns whether somebody has it. The agent's are there as long as the agent lets them stand: they begin with another word. */
+/* Returns whether somebody has it. The agent's are there as long as the agent lets them stand: they
+ * begin with another word. */
 static bool read_owner(int dir, char ret[static BOARD_OWNER]) {
         _cleanup_close_ int fd = openat(dir, OWNER, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         ssize_t n;
@@ -208,8 +210,9 @@ static bool is_apart(const Board *b, int dir) {
         return fstat(dir, &here) == 0 && fstat(b->fd, &board) == 0 && here.st_dev != board.st_dev;
 }
 
-/* A folder that is nothing but the place for one: whoever does not see what is mounted on it, in a mount namespace of his own, leaves
- * it alone, because the kernel takes away what others have mounted on a folder that is removed. */
+/* A folder that is nothing but the place for one: whoever does not see what is mounted on it, in a
+ * mount namespace of his own, leaves it alone, because the kernel takes away what others have
+ * mounted on a folder that is removed. */
 enum { PLACE = 0, FOLDER = 0755 };
 
 static bool is_place(int dir) {
@@ -373,8 +376,8 @@ static int put_owner(int dir, const char *owner, int *ret, Fault *fault) {
         return 0;
 }
 
-/* Whoever looks for new pages watches the board's folder, and is told by its times: what stands deeper, or is mounted there, he does not
- * see. Else he looks now and then. */
+/* Whoever looks for new pages watches the board's folder, and is told by its times: what stands
+ * deeper, or is mounted there, he does not see. Else he looks now and then. */
 static void ring(const Board *b) {
         (void) futimens(b->fd, NULL);
 }
@@ -447,11 +450,13 @@ typedef struct Preload {
         const char *name, *gate;
 } Preload;
 
-/* Both are written, because the mounts of a container were named when its pod was admitted, perhaps by an agent of another version. */
+/* Both are written, because the mounts of a container were named when its pod was admitted, perhaps
+ * by an agent of another version. */
 static const Preload preloads[] = {{BOARD_PRELOAD, SLICE_GATE}, {BOARD_PRELOAD_RUN, SLICE_RUN_GATE}};
 
-/* Each slice has files of its own: the dynamic linker opens one at the start of each program, and a container that leases a file which
- * others have mounted would make their programs wait (slicedir/lease.h). */
+/* Each slice has files of its own: the dynamic linker opens one at the start of each program, and a
+ * container that leases a file which others have mounted would make their programs wait
+ * (slicedir/lease.h). */
 static int write_preload(int dir, const Preload *p, Fault *fault) {
         _cleanup_close_ int fd = openat(dir, BOARD_PRELOAD ".new",
                                         O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
@@ -470,7 +475,8 @@ static int write_preloads(int dir, Fault *fault) {
         return r;
 }
 
-/* Room for what is written beside the files comes back, if a container has taken it. Where it does not, that write says so. */
+/* Room for what is written beside the files comes back, if a container has taken it. Where it does
+ * not, that write says so. */
 static void give_back(int dir) {
         char name[16] = "0";
 
@@ -493,7 +499,8 @@ static int open_slice(const Board *b, const char *id, int *ret, Fault *fault) {
         return 0;
 }
 
-/* Before anything is in it. One with an owner stays where it is: containers have its files mounted. */
+/* Before anything is in it. One with an owner stays where it is: containers have its files
+ * mounted. */
 static int set_apart(const Board *b, const char *id, size_t n, int *dir, Fault *fault) {
         char path[BOARD_PATH + BOARD_ID];
         int r;
@@ -555,8 +562,9 @@ int board_preload(Board *b, const char *id, Fault *fault) {
         return r;
 }
 
-/* One that is mounted, or could be, is the agent's, also where it was killed before it wrote the owner; or where the place could not be
- * removed with the slice, because that was mounted a second time in our namespace, as below a view of the host's root. */
+/* One that is mounted, or could be, is the agent's, also where it was killed before it wrote the
+ * owner; or where the place could not be removed with the slice, because that was mounted a second
+ * time in our namespace, as below a view of the host's root. */
 static bool is_agents(Board *b, const char *id) {
         _cleanup_close_ int dir = openat(b->fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), fd = -1;
         char text[sizeof BOARD_AGENT] = "";

@@ -99,7 +99,8 @@ int slice_files_limits(int directory, SliceLimits *ret) {
 
 /* ---- the report ---- */
 
-/* 1: somebody has the lock of one of these bytes. The question is allowed on a descriptor that is open for reading only. */
+/* 1: somebody has the lock of one of these bytes. The question is allowed on a descriptor that is
+ * open for reading only. */
 static int locked(int fd, size_t at, size_t size) {
         struct flock lock = {
                 .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t) at, .l_len = (off_t) size};
@@ -127,7 +128,8 @@ static uint64_t bytes_of(uint64_t units) {
         return (units > SLICE_MAX_UNITS ? SLICE_MAX_UNITS : units) * SLICE_UNIT;
 }
 
-/* Of which dead rows it is to be seen whether their files are open. One look at the list for all of them: the counters may say anything. */
+/* Of which dead rows it is to be seen whether their files are open. One look at the list for all of
+ * them: the counters may say anything. */
 static void find_kept(const SliceCounters *c, const SliceReport *report, bool kept[static SLICE_ROWS]) {
         uint64_t keys[SLICE_ROWS];
         bool any = false;
@@ -153,7 +155,8 @@ static uint64_t sum_of(int64_t units, uint64_t most) {
         return bytes < most ? bytes : most;
 }
 
-/* What the dead hold may be anything where the counters were written over: it is said to be no more than what is used. */
+/* What the dead hold may be anything where the counters were written over: it is said to be no more
+ * than what is used. */
 static void add_up(const SliceCounters *c, SliceReport *report) {
         int64_t units, dead = 0, left = 0; /* 256 numbers of 42 bits */
         bool kept[SLICE_ROWS];
@@ -172,8 +175,8 @@ static void add_up(const SliceCounters *c, SliceReport *report) {
         report->kept = sum_of(left, report->used - report->dead);
 }
 
-/* The living are asked for first: who dies in between is then counted as alive with what it held, and not as dead with what a
- * living one has since reserved. */
+/* The living are asked for first: who dies in between is then counted as alive with what it held,
+ * and not as dead with what a living one has since reserved. */
 int slice_files_read(int directory, SliceReport *ret) {
         _cleanup_close_ int fd = -1;
         SliceReport report = {.n_alive = 0};
@@ -213,7 +216,8 @@ int slice_files_trim(int directory, uint64_t *ret_bytes) {
                 return -errno;
         if ((uint64_t) st.st_size <= size && taken(&st) <= size + TRIM_SLACK)
                 return 0;
-        /* Also where the size is right: what was reserved behind it (FALLOC_FL_KEEP_SIZE) goes. One that was cut stays cut. */
+        /* Also where the size is right: what was reserved behind it (FALLOC_FL_KEEP_SIZE) goes. One
+         * that was cut stays cut. */
         if (ftruncate(fd, (uint64_t) st.st_size < size ? st.st_size : (off_t) size) < 0 ||
             fstat(fd, &after) < 0)
                 return -errno;
@@ -262,7 +266,8 @@ static int write_beside(int directory, const char *name, const void *bytes, size
         return r;
 }
 
-/* Open for writing from before it has its name until the caller closes it: nobody can have leased it meanwhile. */
+/* Open for writing from before it has its name until the caller closes it: nobody can have leased
+ * it meanwhile. */
 static int replace(int directory, const char *name, const void *bytes, size_t size, mode_t mode, int *ret,
                    Fault *fault) {
         _cleanup_close_ int fd = -1;
@@ -357,7 +362,8 @@ static int make_bell(int directory, Fault *fault) {
         return r < 0 ? fault_set(fault, r, "cannot make the slice's bell: %s", strerror(-r)) : 0;
 }
 
-/* The gate would open no slice on such a kernel, and refuse all memory: that is said before a container starts. */
+/* The gate would open no slice on such a kernel, and refuse all memory: that is said before a
+ * container starts. */
 static int check_kernel(int directory, Fault *fault) {
         struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
 
@@ -408,8 +414,9 @@ static uint64_t odd_after(uint64_t generation) {
         return (generation | 1) + (generation % 2 == 1 ? 2 : 0);
 }
 
-/* Odd while it is written. Generation and limit lie side by side and go out in one write, so that a process killed between the two
- * writes leaves the new limit behind, and an odd generation, which the next write makes even. */
+/* Odd while it is written. Generation and limit lie side by side and go out in one write, so that a
+ * process killed between the two writes leaves the new limit behind, and an odd generation, which
+ * the next write makes even. */
 static int write_limit(int fd, uint64_t generation, uint64_t bytes) {
         uint64_t words[2] = {odd_after(generation), bytes};
         int r;

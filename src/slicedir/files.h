@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The files of a slice from outside: the node agent, `aliquot run` and `aliquot smi` make and read them. What the container can
- * write is never mapped and never believed: it is read with pread, cut short or full of anything as it may be. All functions take
- * the descriptor of the directory, so that no path is walked that a tenant could have changed.
+/* The files of a slice from outside: the node agent, `aliquot run` and `aliquot smi` make and read
+ * them. What the container can write is never mapped and never believed: it is read with pread, cut
+ * short or full of anything as it may be. All functions take the descriptor of the directory, so
+ * that no path is walked that a tenant could have changed.
  *
  * limits is written by one process at a time, the one that makes the slice. */
 
 #include "base/fault.h"
 #include "slice/page.h"
 
-/* What is charged for a channel group unless somebody knows better: a guess until it is read from a card. */
+/* What is charged for a channel group unless somebody knows better: a guess until it is read from a
+ * card. */
 #define SLICE_GROUP_BYTES (UINT64_C(2) << 20)
 
 typedef struct SliceSpec {
@@ -42,7 +44,8 @@ typedef struct SliceCompute {
 
 #define SLICE_BELL "bell"
 
-/* Both files, open for writing: as long as they are nobody can lease them (slicedir/lease.h). -1: it is not. */
+/* Both files, open for writing: as long as they are nobody can lease them (slicedir/lease.h). -1:
+ * it is not. */
 typedef struct SliceHeld {
         int limits, counters;
 } SliceHeld;
@@ -54,33 +57,40 @@ enum {
         SLICE_FILES_E_DAMAGED = 1, /* not a slice page of this major version, or cut short */
 };
 
-/* Makes both files, and the bell beside them. limits is replaced as a whole: who has mapped it keeps the old one. counters that are good stay as they are,
- * because a container may be running on them; others are replaced, never written over. 0, or negative errno with a fault: -EINVAL a
- * uuid that is too long, -EOPNOTSUPP a kernel before 3.15, on which nobody could use them; else of the file that could not be made. */
+/* Makes both files, and the bell beside them. limits is replaced as a whole: who has mapped it
+ * keeps the old one. counters that are good stay as they are, because a container may be running on
+ * them; others are replaced, never written over. 0, or negative errno with a fault: -EINVAL a uuid
+ * that is too long, -EOPNOTSUPP a kernel before 3.15, on which nobody could use them; else of the
+ * file that could not be made. */
 int slice_files_make(int directory, const SliceSpec *spec, Fault *fault);
 
-/* The same, and what is new of it was never closed before it is in *ret_held. Counters that stay and are leased are not in it. */
+/* The same, and what is new of it was never closed before it is in *ret_held. Counters that stay
+ * and are leased are not in it. */
 int slice_files_make_held(int directory, const SliceSpec *spec, SliceHeld *ret_held, Fault *fault);
 
 /* Of a page that is there: what can be opened without waiting. */
 void slice_files_hold(int directory, SliceHeld *ret_held);
 
-/* Says another limit in the file that is there, because containers have it mounted. Bytes that are held above it stay; nothing is
- * reserved until they are fewer. 0, SLICE_FILES_E_DAMAGED with a fault, or negative errno with a fault. */
+/* Says another limit in the file that is there, because containers have it mounted. Bytes that are
+ * held above it stay; nothing is reserved until they are fewer. 0, SLICE_FILES_E_DAMAGED with a
+ * fault, or negative errno with a fault. */
 int slice_files_set_limit(int directory, uint64_t bytes, Fault *fault);
 
-/* The same for the policy of compute. Nothing is written where the page says so already, and no process died writing it. */
+/* The same for the policy of compute. Nothing is written where the page says so already, and no
+ * process died writing it. */
 int slice_files_set_compute(int directory, const SliceCompute *compute, Fault *fault);
 
-/* counters can be written by the container, and so can be made larger than they are: what is above their size, or was reserved above it,
- * is given back to the file system. *ret_bytes is what the file took of it; 0: no more than it should. 0, SLICE_FILES_E_DAMAGED, or negative
- * errno of open, fstat and ftruncate. */
+/* counters can be written by the container, and so can be made larger than they are: what is above
+ * their size, or was reserved above it, is given back to the file system. *ret_bytes is what the
+ * file took of it; 0: no more than it should. 0, SLICE_FILES_E_DAMAGED, or negative errno of open,
+ * fstat and ftruncate. */
 int slice_files_trim(int directory, uint64_t *ret_bytes);
 
-/* The same to the last block, and nobody is told: before files are written beside it, where there may be no more room. 0,
- * SLICE_FILES_E_DAMAGED, or negative errno, as above. */
+/* The same to the last block, and nobody is told: before files are written beside it, where there
+ * may be no more room. 0, SLICE_FILES_E_DAMAGED, or negative errno, as above. */
 int slice_files_give_back(int directory);
 
-/* 0, SLICE_FILES_E_DAMAGED, or negative errno of open, fstat, pread and fcntl; ret is untouched then. */
+/* 0, SLICE_FILES_E_DAMAGED, or negative errno of open, fstat, pread and fcntl; ret is untouched
+ * then. */
 int slice_files_limits(int directory, SliceLimits *ret);
 int slice_files_read(int directory, SliceReport *ret);

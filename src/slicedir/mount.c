@@ -16,13 +16,15 @@ static size_t whole_pages(size_t bytes) {
         return (bytes + page - 1) / page * page;
 }
 
-/* Of the owner's line and the two preloads', and of each card two files and a FIFO, which has no bytes. */
+/* Of the owner's line and the two preloads', and of each card two files and a FIFO, which has no
+ * bytes. */
 static size_t bytes_of(size_t n) {
         return 2 * (3 * whole_pages(1) +
                     n * (whole_pages(sizeof(SliceLimits)) + whole_pages(sizeof(SliceCounters))));
 }
 
-/* Of the root, the owner and the two preloads, and of each card a directory and three files; and those beside them. */
+/* Of the root, the owner and the two preloads, and of each card a directory and three files; and
+ * those beside them. */
 static size_t inodes_of(size_t n) {
         return 2 * (4 + n * 4);
 }

@@ -8,8 +8,8 @@
 #include "wire/json_table.h"
 #include "wire/json_write.h"
 
-/* The API server takes 256 KiB of annotations per object: room for forty thousand entries where a pod has
- * dozens. */
+/* The API server takes 256 KiB of annotations per object: room for forty thousand entries where a
+ * pod has dozens. */
 enum { ALLOCATION_MAX_ENTRIES = 4096 };
 
 /* The list while it is read: entries are found one by one, and the arena cannot give back. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Names and formats of CONTRACT sections 1, 3, 4 and 13: what is written into Kubernetes objects, and nothing
- * else decides it. */
+/* Names and formats of CONTRACT sections 1, 3, 4 and 13: what is written into Kubernetes objects,
+ * and nothing else decides it. */
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -31,7 +31,8 @@
 #define ANNOTATION_OLD_ASSUME_TIME "ALIYUN_COM_GPU_MEM_ASSUME_TIME"
 #define ANNOTATION_RESIZE_STATUS   "aliquot.dev/resize-status"
 
-/* System keys: only the scheduler's Binding and the node agent write them. A user's value is dropped or emptied. */
+/* System keys: only the scheduler's Binding and the node agent write them. A user's value is
+ * dropped or emptied. */
 #define POD_SYSTEM_KEYS(X)                                                                                   \
         X(allocation, ANNOTATION_ALLOCATION)                                                                 \
         X(assigned, ANNOTATION_ASSIGNED)                                                                     \
@@ -55,14 +56,16 @@
 #define ANNOTATION_HELD_SLICES     "aliquot.dev/held-slices"
 #define ANNOTATION_SIMULATED_CARDS "aliquot.dev/simulated-cards"
 
-/* On a node, written by its agent: the mode and the memory unit in force, and, while a change waits for the last slice to
- * go, the change ("mode core_mem -> cgpu"). A node that carries the last one takes no new slice. */
+/* On a node, written by its agent: the mode and the memory unit in force, and, while a change waits
+ * for the last slice to go, the change ("mode core_mem -> cgpu"). A node that carries the last one
+ * takes no new slice. */
 #define ANNOTATION_MODE_IN_FORCE  "aliquot.dev/mode-in-force"
 #define ANNOTATION_UNIT_IN_FORCE  "aliquot.dev/gpu-mem-unit-in-force"
 #define ANNOTATION_CHANGE_PENDING "aliquot.dev/change-pending"
 
-/* On a node, written by its administrator: "true" places new slices while a change of mode waits; "drain" lets a change of
- * the unit stop new slices until it is in force, instead of being refused while slices are held. */
+/* On a node, written by its administrator: "true" places new slices while a change of mode waits;
+ * "drain" lets a change of the unit stop new slices until it is in force, instead of being refused
+ * while slices are held. */
 #define ANNOTATION_PLACE_WHILE_CHANGING "aliquot.dev/place-while-changing"
 #define ANNOTATION_UNIT_CHANGE          "aliquot.dev/gpu-mem-unit-change"
 
@@ -83,7 +86,8 @@ enum { ANNOTATION_E_MALFORMED = 1 };
 /* Larger indexes of cards and of containers are refused when read; arrays are sized by them. */
 enum { CARD_INDEX_MAX = 255, CONTAINER_INDEX_MAX = 1023 };
 
-/* What one container holds on one card: units of memory or percent of compute, as the annotation says. */
+/* What one container holds on one card: units of memory or percent of compute, as the annotation
+ * says. */
 typedef struct AllocationEntry {
         uint32_t container; /* index in spec.containers, or spec.initContainers for the init form */
         uint32_t card;
@@ -96,9 +100,9 @@ typedef struct Allocation {
 } Allocation;
 
 /* `{"0":{"1":1},"1":{"1":7}}`. Entries live in the arena. An entry that stands twice, a card over
- * CARD_INDEX_MAX, a negative or fractional amount, or a string where a number belongs is refused (digits in
- * quotes are accepted: older schedulers wrote them). Amount 0 is dropped. Returns 0, ANNOTATION_E_MALFORMED
- * or -ENOMEM. */
+ * CARD_INDEX_MAX, a negative or fractional amount, or a string where a number belongs is refused
+ * (digits in quotes are accepted: older schedulers wrote them). Amount 0 is dropped. Returns 0,
+ * ANNOTATION_E_MALFORMED or -ENOMEM. */
 int allocation_parse(Str text, Arena *arena, Allocation *ret, Fault *fault);
 
 /* The same text back, in the entries' order, which must be by container, then card. */
@@ -114,7 +118,7 @@ typedef struct CardInfo {
         Str uuid, model;
 } CardInfo;
 
-/* JSON list of CONTRACT section 13 into the arena, sorted by index. An index twice, and a card without index
- * or units, are refused. "mib" is optional. Format leaves out what is not said. */
+/* JSON list of CONTRACT section 13 into the arena, sorted by index. An index twice, and a card
+ * without index or units, are refused. "mib" is optional. Format leaves out what is not said. */
 int cards_parse(Str text, Arena *arena, CardInfo **ret, size_t *ret_n, Fault *fault);
 void cards_format(const CardInfo *cards, size_t n, Buf *out);

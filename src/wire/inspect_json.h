@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What GET /inspect answers and `kubectl inspect cgpu -o json` prints. One writer for
- * both, called node by node, card by card, pod by pod, in the order of the functions below:
+/* What GET /inspect answers and `kubectl inspect cgpu -o json` prints. One writer for both, called
+ * node by node, card by card, pod by pod, in the order of the functions below:
  *
  *     {"nodes":[{"name","totalGPU","usedGPU","devs":[{"id","totalGPU","usedGPU","pods":[{"name","namespace",
  *     "usedGPU"}]}]}]}
  *
- * Members beyond that stand only where there is something to say: "totalCore" and "usedCore" (percent) on
- * nodes with compute, and in a node "pending":{"usedGPU","pods"} for pods that have no card yet; usedGPU of
- * the node includes it. */
+ * Members beyond that stand only where there is something to say: "totalCore" and "usedCore"
+ * (percent) on nodes with compute, and in a node "pending":{"usedGPU","pods"} for pods that have no
+ * card yet; usedGPU of the node includes it. */
 
 #include "wire/json_write.h"
 

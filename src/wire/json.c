@@ -15,8 +15,8 @@ static const char out_of_memory[] = "out of memory";
 void json_init(JsonReader *r, Str text) {
         const char *start = text.data ? text.data : "";
 
-        /* Frames are written when they are entered: clearing 5 KiB per object would cost more than small
-         * objects do. */
+        /* Frames are written when they are entered: clearing 5 KiB per object would cost more than
+         * small objects do. */
         r->start = r->at = start;
         r->end = start + text.len;
         r->fault = r->fault_at = NULL;
@@ -95,7 +95,8 @@ bool json_array_begin(JsonReader *r) {
         return json_expect(r, JSON_ARRAY, "not an array") && enter(r, true);
 }
 
-/* Is there another member? Passes the comma before it, or leaves the container at its closing bracket. */
+/* Is there another member? Passes the comma before it, or leaves the container at its closing
+ * bracket. */
 static bool another(JsonReader *r, char closing, const char *otherwise) {
         JsonFrame *frame = &r->frames[r->depth - 1];
 
@@ -201,8 +202,8 @@ static bool nest_enter(Nest *n, bool array) {
         return true;
 }
 
-/* p: behind a value or an opening bracket (fresh). Closes what closes here; then to the next value, if there
- * is one. */
+/* p: behind a value or an opening bracket (fresh). Closes what closes here; then to the next value,
+ * if there is one. */
 static const char *skip_between(JsonReader *r, Nest *n, const char *p, bool fresh) {
         while (n->depth > n->base) {
                 bool array = nest_in_array(n);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A pull decoder over one complete JSON text (RFC 8259). It allocates nothing: strings are handed out as they
- * stand in the text, and only those that somebody keeps are unescaped. The first fault is sticky: every later
- * call answers "nothing more", and json_finish() tells what was wrong and where.
+/* A pull decoder over one complete JSON text (RFC 8259). It allocates nothing: strings are handed
+ * out as they stand in the text, and only those that somebody keeps are unescaped. The first fault
+ * is sticky: every later call answers "nothing more", and json_finish() tells what was wrong and
+ * where.
  *
  *     JsonReader r;
  *     json_init(&r, text);
@@ -13,8 +14,8 @@
  *             else json_skip(&r);
  *     return json_finish(&r, fault);
  *
- * As in Go's decoder, null stands for an absent value: begin functions treat it as empty, scalars leave *ret
- * alone. */
+ * As in Go's decoder, null stands for an absent value: begin functions treat it as empty, scalars
+ * leave *ret alone. */
 
 #include "base/arena.h"
 #include "base/fault.h"
@@ -53,49 +54,52 @@ typedef struct JsonReader {
 void json_init(JsonReader *r, Str text);
 JsonType json_peek(JsonReader *r);
 
-/* Enter the container that stands next; false (and nothing to iterate) when it is null or not such a
- * container, the latter being a fault. next: true when the cursor stands before the next member's value,
- * which the caller must read or skip; false at the container's end, which it has then left. Duplicate keys
- * are handed out twice. */
+/* Enter the container that stands next; false (and nothing to iterate) when it is null or not such
+ * a container, the latter being a fault. next: true when the cursor stands before the next member's
+ * value, which the caller must read or skip; false at the container's end, which it has then left.
+ * Duplicate keys are handed out twice. */
 bool json_object_begin(JsonReader *r);
 bool json_object_next(JsonReader *r, Str *ret_key); /* key as it stands in the text, between its quotes */
 bool json_array_begin(JsonReader *r);
 bool json_array_next(JsonReader *r);
 
-/* Compares a raw key with plain text (ASCII, no quote or backslash); keys with escapes are unescaped on the
- * fly (they are rare and legal). */
+/* Compares a raw key with plain text (ASCII, no quote or backslash); keys with escapes are
+ * unescaped on the fly (they are rare and legal). */
 bool json_key_eq(Str raw, Str text);
 static inline bool json_key_is(Str raw, const char *text) {
         return json_key_eq(raw, str_from(text));
 }
 
-/* jansson, which a program may link beside this, exports a json_string() of its own, and the linker would give both
- * callers the same one. The symbol therefore has another name. */
+/* jansson, which a program may link beside this, exports a json_string() of its own, and the linker
+ * would give both callers the same one. The symbol therefore has another name. */
 #define json_string json_reader_string
 
-/* Scalars: the value into *ret, which stays as it is on null and on a fault (wrong type, out of range,
- * fraction). Strings point into the text, or into the arena when they had to be unescaped. Bytes that are not
- * UTF-8 and lone surrogates become U+FFFD, as in Go; raw texts and keys are not looked at so closely. */
+/* Scalars: the value into *ret, which stays as it is on null and on a fault (wrong type, out of
+ * range, fraction). Strings point into the text, or into the arena when they had to be unescaped.
+ * Bytes that are not UTF-8 and lone surrogates become U+FFFD, as in Go; raw texts and keys are not
+ * looked at so closely. */
 void json_string(JsonReader *r, Arena *arena, Str *ret);
 void json_bool(JsonReader *r, bool *ret);
 void json_i64(JsonReader *r,
               int64_t *ret); /* whole numbers only; 1.0 and 1e3 count, as 64-bit exact values */
 void json_u64(JsonReader *r, uint64_t *ret);
 
-/* The string that stands next, quotes included, when nothing but letters, digits, '.' and '-' is in it and no blank before it:
- * what names look like in the long lists that programs write. Otherwise false, and the cursor stays. */
+/* The string that stands next, quotes included, when nothing but letters, digits, '.' and '-' is in
+ * it and no blank before it: what names look like in the long lists that programs write. Otherwise
+ * false, and the cursor stays. */
 bool json_plain_name(JsonReader *r, Str *ret_raw);
 
 /* Passes over one value of any type, with the whole grammar checked; *ret_raw is its text. */
 void json_skip(JsonReader *r);
 void json_raw(JsonReader *r, Str *ret_raw);
 
-/* The caller's own verdict ("wrong type", "not one of ..."), located at the cursor. text must be static. */
+/* The caller's own verdict ("wrong type", "not one of ..."), located at the cursor. text must be
+ * static. */
 void json_fault(JsonReader *r, const char *text);
 void json_no_memory(JsonReader *r); /* a decoder's allocation failed: json_finish() answers -ENOMEM */
 bool json_failed(const JsonReader *r);
 
-/* After the last value: 0, -ENOMEM, or JSON_E_MALFORMED with a text that names path, reason and offset
- * ("spec.containers[1].name: not a string at byte 120"), also when something else than blanks follows the
- * value. */
+/* After the last value: 0, -ENOMEM, or JSON_E_MALFORMED with a text that names path, reason and
+ * offset ("spec.containers[1].name: not a string at byte 120"), also when something else than
+ * blanks follows the value. */
 int json_finish(JsonReader *r, Fault *fault);

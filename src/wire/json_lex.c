@@ -136,7 +136,8 @@ static uint32_t unescape_unit(const char *p) {
         return unit;
 }
 
-/* \uXXXX, or two of them that make up one code point; half of such a pair stands for nothing: U+FFFD. */
+/* \uXXXX, or two of them that make up one code point; half of such a pair stands for nothing:
+ * U+FFFD. */
 static uint32_t unescape_code(const char **p, const char *end) {
         uint32_t high = unescape_unit(*p), low;
 

@@ -39,8 +39,9 @@ void json_bool(JsonReader *r, bool *ret) {
         r->at = p;
 }
 
-/* A whole number as sign and magnitude. The decimal point is moved, never divided by: mantissa x 10^exponent,
- * with zeros held back until a digit follows them, so that 1.0, 10e-1 and 0.1e1 are all exactly 1. */
+/* A whole number as sign and magnitude. The decimal point is moved, never divided by: mantissa x
+ * 10^exponent, with zeros held back until a digit follows them, so that 1.0, 10e-1 and 0.1e1 are
+ * all exactly 1. */
 typedef struct Whole {
         bool negative;
         uint64_t magnitude;

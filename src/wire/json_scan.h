@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The three inner loops of reading JSON: over blanks, over the plain part of a string, and over the structure
- * of 64 bytes at once. Each has a form for SSE2 (every x86-64 has it) and one of 64-bit words for everybody
- * else; tests compare the two. None reads a byte at or behind `end`: the text is not padded. */
+/* The three inner loops of reading JSON: over blanks, over the plain part of a string, and over the
+ * structure of 64 bytes at once. Each has a form for SSE2 (every x86-64 has it) and one of 64-bit
+ * words for everybody else; tests compare the two. None reads a byte at or behind `end`: the text
+ * is not padded. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,7 +28,8 @@ static inline uint64_t scan_load(const char *p) {
         return word;
 }
 
-/* The high bit of each byte of `word` that equals `byte`. Exact: no carry runs from one byte into the next.
+/* The high bit of each byte of `word` that equals `byte`. Exact: no carry runs from one byte into
+ * the next.
  */
 static inline uint64_t scan_equal(uint64_t word, unsigned char byte) {
         uint64_t x = word ^ SCAN_EACH(byte);
@@ -80,8 +82,8 @@ typedef struct ScanMasks {
         uint64_t open, close; /* of objects and arrays alike */
 } ScanMasks;
 
-/* Packs the high bits of the eight bytes into eight bits: the products put byte i's bit at 56 + i, without
- * carries. */
+/* Packs the high bits of the eight bytes into eight bits: the products put byte i's bit at 56 + i,
+ * without carries. */
 static inline uint64_t scan_pack(uint64_t high) {
         return (high >> 7) * UINT64_C(0x0102040810204080) >> 56;
 }
@@ -162,7 +164,8 @@ static inline ScanMasks scan_masks_sse2(const char *p) {
 #define scan_masks       scan_masks_words
 #endif
 
-/* To the first byte that is no blank. Most gaps are none or a single space; indentation takes the long way.
+/* To the first byte that is no blank. Most gaps are none or a single space; indentation takes the
+ * long way.
  */
 static inline const char *scan_blanks(const char *p, const char *end) {
         if (p == end || (unsigned char) *p > ' ')

@@ -7,10 +7,10 @@
 #include "wire/json.h"
 #include "wire/json_scan.h"
 
-/* Two machines, one in the other. The inner one finds where a value ends: brackets are counted outside of
- * strings, 64 bytes at a time, and nothing else is looked at. The outer one walks the few bytes around the
- * values. Both keep all they know in this struct between two pieces; a value that lies wholly within a piece
- * is never copied. */
+/* Two machines, one in the other. The inner one finds where a value ends: brackets are counted
+ * outside of strings, 64 bytes at a time, and nothing else is looked at. The outer one walks the
+ * few bytes around the values. Both keep all they know in this struct between two pieces; a value
+ * that lies wholly within a piece is never copied. */
 
 typedef enum StreamState {
         AT_TOP,           /* VALUES: between two values */
@@ -81,7 +81,8 @@ void json_stream_skip_long(JsonStream *s) {
 
 /* ---- where a value ends ---- */
 
-/* The bits that stand behind an escaping backslash. Escapes are rare enough to take them one by one. */
+/* The bits that stand behind an escaping backslash. Escapes are rare enough to take them one by
+ * one. */
 static uint64_t escaped_bits(uint64_t backslash, bool *escaped) {
         uint64_t bits = *escaped;
 
@@ -97,7 +98,8 @@ static uint64_t escaped_bits(uint64_t backslash, bool *escaped) {
         return bits;
 }
 
-/* Each bit becomes the exclusive or of itself and all below: set from an opening quote up to the closing one.
+/* Each bit becomes the exclusive or of itself and all below: set from an opening quote up to the
+ * closing one.
  */
 static uint64_t between_quotes(uint64_t quotes) {
         for (unsigned shift = 1; shift < 64; shift *= 2)
@@ -121,7 +123,8 @@ static size_t end_of_nested_in_block(JsonStream *s, const char *p) {
         return 0;
 }
 
-/* One byte by the same rules: a backslash escapes in and out of strings, where it has no business anyway. */
+/* One byte by the same rules: a backslash escapes in and out of strings, where it has no business
+ * anyway. */
 static bool nested_ends_at(JsonStream *s, char c) {
         if (s->escaped)
                 s->escaped = false;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Decoding by table: name, decoder, place in the struct. Unknown members are passed over, wrong types are
- * faults with their path. One table per Kubernetes type keeps the decoders of wire/object.c readable. */
+/* Decoding by table: name, decoder, place in the struct. Unknown members are passed over, wrong
+ * types are faults with their path. One table per Kubernetes type keeps the decoders of
+ * wire/object.c readable. */
 
 #include "wire/json.h"
 

@@ -12,7 +12,8 @@ void json_write_init(JsonWriter *w, Buf *out) {
         *w = (JsonWriter){.out = out};
 }
 
-/* What stands before a value: a comma unless it is the first or has its key already, and the key. */
+/* What stands before a value: a comma unless it is the first or has its key already, and the
+ * key. */
 static void begin(JsonWriter *w, const char *key) {
         uint64_t bit = UINT64_C(1) << w->depth;
 

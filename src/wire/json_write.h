@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* JSON on its way out, appended to a Buf. Commas and colons are placed by the writer; nesting is the
- * caller's, checked by assertion. A NULL key writes an array element or the top value. */
+/* JSON on its way out, appended to a Buf. Commas and colons are placed by the writer; nesting is
+ * the caller's, checked by assertion. A NULL key writes an array element or the top value. */
 
 #include "base/buf.h"
 
@@ -29,6 +29,6 @@ void json_write_null(JsonWriter *w, const char *key);
 void json_write_raw(JsonWriter *w, const char *key, Str json); /* text that is JSON already */
 void json_write_key(JsonWriter *w, Str key); /* for keys that are data; the value follows with NULL */
 
-/* The quoted and escaped form alone. Bytes that are not UTF-8 become U+FFFD, so that what we send is always
- * JSON. */
+/* The quoted and escaped form alone. Bytes that are not UTF-8 become U+FFFD, so that what we send
+ * is always JSON. */
 void json_quote(Buf *out, Str s);

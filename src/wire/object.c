@@ -7,8 +7,8 @@
 #include "base/cleanup.h"
 #include "wire/json_table.h"
 
-/* One table per Kubernetes type. A nested decoder writes into the struct of the whole object, because most of
- * what we want of an inner object is a member or two. */
+/* One table per Kubernetes type. A nested decoder writes into the struct of the whole object,
+ * because most of what we want of an inner object is a member or two. */
 
 /* ---- metadata, the same for every kind ---- */
 
@@ -302,7 +302,8 @@ static const JsonField container_status_fields[] = {
         JSON_FIELD(StatusDraft, id.id, "containerID", json_field_str),
 };
 
-/* Grows by doubling: n is a power of two when there is no room for one more. More than the kubelet can have made are left out. */
+/* Grows by doubling: n is a power of two when there is no room for one more. More than the kubelet
+ * can have made are left out. */
 static bool add_id(JsonReader *r, Arena *arena, Pod *pod, const ContainerId *id) {
         size_t n = pod->n_ids;
         ContainerId *bigger;
@@ -353,7 +354,8 @@ static const JsonField pod_fields[] = {
         JSON_FIELD(PodDraft, pod, "status", read_pod_status),
 };
 
-/* Names the object as far as it was read: a fault in a list of thousands must say in which of them. */
+/* Names the object as far as it was read: a fault in a list of thousands must say in which of
+ * them. */
 static int object_result(int r, const char *kind, const ObjectMeta *meta, Fault *fault) {
         if (r != JSON_E_MALFORMED)
                 return r;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The parts of Pod and Node that sharing a GPU depends on, as views of the JSON text they were decoded from:
- * every Str points into that text or into the arena, and who keeps an object copies what it keeps. Fields
- * that this page does not know are passed over; fields of the wrong type are refused with their path. */
+/* The parts of Pod and Node that sharing a GPU depends on, as views of the JSON text they were
+ * decoded from: every Str points into that text or into the arena, and who keeps an object copies
+ * what it keeps. Fields that this page does not know are passed over; fields of the wrong type are
+ * refused with their path. */
 
 #include "wire/annotation.h"
 #include "wire/gate_cover.h"
@@ -16,7 +17,8 @@ typedef enum ContainerKind {
         CONTAINER_SIDECAR, /* spec.initContainers with restartPolicy Always: starts in order and stays */
 } ContainerKind;
 
-/* One resource of a container's limits. present with text: what was asked, as it was written (a Quantity). */
+/* One resource of a container's limits. present with text: what was asked, as it was written (a
+ * Quantity). */
 typedef struct ResourceAsk {
         bool present;
         Str text;
@@ -77,7 +79,8 @@ typedef struct NodeAnnotations {
         Str place_while_changing, unit_change;
 } NodeAnnotations;
 
-/* Type of a node's condition, written by the leading scheduler: a ConfigMap that fences cards is not understood. */
+/* Type of a node's condition, written by the leading scheduler: a ConfigMap that fences cards is
+ * not understood. */
 #define CONDITION_FENCES "GPUFenceMisconfigured"
 
 typedef struct Node {
@@ -96,8 +99,8 @@ typedef struct Node {
 int pod_decode(Str json, Arena *arena, Pod *ret, Fault *fault);
 int node_decode(Str json, Arena *arena, Node *ret, Fault *fault);
 
-/* The top-level `kind` of any object, empty when it has none. The text is read up to there only, because in a
- * mixed list the decoder for that kind reads it again, or nobody does. */
+/* The top-level `kind` of any object, empty when it has none. The text is read up to there only,
+ * because in a mixed list the decoder for that kind reads it again, or nobody does. */
 int object_kind(Str json, Arena *arena, Str *ret, Fault *fault);
 
 /* Succeeded or Failed: such a pod holds nothing once its containers have ended. */

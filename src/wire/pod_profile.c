@@ -29,8 +29,8 @@ static bool add(int64_t *sum, int64_t amount) {
         return !__builtin_add_overflow(*sum, amount, sum);
 }
 
-/* The API server stores a fraction in thousandths ("1.5" of cpu becomes "1500m"). Smaller ones are rounded up: what counts
- * is at most one thousandth too large. */
+/* The API server stores a fraction in thousandths ("1.5" of cpu becomes "1500m"). Smaller ones are
+ * rounded up: what counts is at most one thousandth too large. */
 static bool parse_milli(Str text, int64_t *ret) {
         uint64_t value;
         Str digits = {text.data, text.len > 0 ? text.len - 1 : 0};
@@ -350,8 +350,9 @@ static const JsonField pod_fields[] = {
 
 /* ---- the whole ---- */
 
-/* metav1.Time is RFC 3339 in UTC, whole seconds: its digits in order compare like the times. A pod that the kubelet has not
- * started has none, and counts as started now (GetPodStartTime of kube-scheduler). */
+/* metav1.Time is RFC 3339 in UTC, whole seconds: its digits in order compare like the times. A pod
+ * that the kubelet has not started has none, and counts as started now (GetPodStartTime of
+ * kube-scheduler). */
 static int64_t start_of(Str text) {
         int64_t digits = 0;
         size_t n = 0;

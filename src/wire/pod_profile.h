@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What preemption needs to know of a pod besides its slices. Like the objects of wire/object.h this is a view of the JSON
- * text; it is read apart from them because only few pods of a cluster are ever asked for it. */
+/* What preemption needs to know of a pod besides its slices. Like the objects of wire/object.h this
+ * is a view of the JSON text; it is read apart from them because only few pods of a cluster are
+ * ever asked for it. */
 
 #include "wire/object.h"
 
@@ -17,9 +18,10 @@ typedef struct PodLabel {
         Str key, value;
 } PodLabel;
 
-/* What the pod requests of one resource, in thousandths of its unit. As kube-scheduler counts (PodRequests of
- * component-helpers/resource): main containers and sidecars by sum, other init containers by maximum, spec.resources in
- * place of both for the resources that it names, spec.overhead on top. */
+/* What the pod requests of one resource, in thousandths of its unit. As kube-scheduler counts
+ * (PodRequests of component-helpers/resource): main containers and sidecars by sum, other init
+ * containers by maximum, spec.resources in place of both for the resources that it names,
+ * spec.overhead on top. */
 typedef struct PodResource {
         Str name;
         int64_t milli;
@@ -40,8 +42,8 @@ typedef struct PodProfile {
         size_t n_requests;
 } PodProfile;
 
-/* holds_more is false only for volumes that no other pod can be waiting for: configMap, secret, emptyDir, projected,
- * downwardAPI, hostPath and image.
+/* holds_more is false only for volumes that no other pod can be waiting for: configMap, secret,
+ * emptyDir, projected, downwardAPI, hostPath and image.
  *
  * Returns 0, OBJECT_E_MALFORMED with a fault that names the path (*ret untouched), or -ENOMEM. */
 int pod_profile_decode(Str json, Arena *arena, PodProfile *ret, Fault *fault);

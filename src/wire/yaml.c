@@ -9,13 +9,14 @@
 #include "wire/yaml_node.h"
 #include "wire/yaml_scalar.h"
 
-/* libfyaml cuts the text into events; from these a small tree is built per document, because an alias or a
- * merge key may repeat what stood before. Then the tree is written as JSON and forgotten. libfyaml's own tree
- * is not used: it would keep the tokens of the whole stream, and expand aliases without a bound.
+/* libfyaml cuts the text into events; from these a small tree is built per document, because an
+ * alias or a merge key may repeat what stood before. Then the tree is written as JSON and
+ * forgotten. libfyaml's own tree is not used: it would keep the tokens of the whole stream, and
+ * expand aliases without a bound.
  *
- * Bounds: text and values per document limit the tree, depth limits the recursion of the writer, and what
- * aliases and merge keys repeat is counted, since a kilobyte of them can stand for gigabytes ("billion
- * laughs"). */
+ * Bounds: text and values per document limit the tree, depth limits the recursion of the writer,
+ * and what aliases and merge keys repeat is counted, since a kilobyte of them can stand for
+ * gigabytes ("billion laughs"). */
 
 enum {
         YAML_MAX_TEXT = 32 * 1024 * 1024,
@@ -114,7 +115,8 @@ static int node_new(Loader *l, YamlNodeType type, struct fy_event *event, YamlNo
 
 static const char *const scalar_type_names[] = {"str", "null", "bool", "int", "float"};
 
-/* kubectl understands the tags of YAML's core schema; what another tag would mean nobody here can say. */
+/* kubectl understands the tags of YAML's core schema; what another tag would mean nobody here can
+ * say. */
 static int resolve_tagged(YamlNode *node, Str tag, YamlScalar *scalar, Fault *fault) {
         static const char prefix[] = "tag:yaml.org,2002:";
         Str name = tag;
@@ -264,8 +266,9 @@ static int on_event(Loader *l, struct fy_event *event, Fault *fault) {
         return 0;
 }
 
-/* Several calls per complaint: `<memory-@0x1-0x2>:3:5: error: text`, then the source with a pointer. The
- * first line is what people need. (The library can also collect complaints as structs; 0.7.12 leaks those.)
+/* Several calls per complaint: `<memory-@0x1-0x2>:3:5: error: text`, then the source with a
+ * pointer. The first line is what people need. (The library can also collect complaints as structs;
+ * 0.7.12 leaks those.)
  */
 static void on_diagnostic(struct fy_diag *diag, void *userdata, const char *text, size_t n) {
         Fault *said = userdata;
@@ -315,8 +318,8 @@ static int run(struct fy_parser *parser, Loader *l, const Fault *said, Fault *fa
         return 0;
 }
 
-/* What libfyaml 0.7.12 must not see, because it never returns from some of it: text that is not UTF-8 (kubectl refuses
- * that, too) and directives, which no manifest needs. */
+/* What libfyaml 0.7.12 must not see, because it never returns from some of it: text that is not
+ * UTF-8 (kubectl refuses that, too) and directives, which no manifest needs. */
 static int check_text(Str text, Fault *fault) {
         unsigned line = 1;
 

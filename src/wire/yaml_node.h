@@ -51,9 +51,9 @@ static inline int yaml_refuse(Fault *fault, const YamlNode *at, const char *what
         return YAML_E_MALFORMED;
 }
 
-/* The children of a map, keys and values by turns, become its members: merge keys resolved, duplicates
- * refused. *n_merged counts, over the document, the members that merge keys copied. Returns 0,
- * YAML_E_MALFORMED or -ENOMEM. */
+/* The children of a map, keys and values by turns, become its members: merge keys resolved,
+ * duplicates refused. *n_merged counts, over the document, the members that merge keys copied.
+ * Returns 0, YAML_E_MALFORMED or -ENOMEM. */
 int yaml_map_close(YamlNode *map, Arena *arena, size_t *n_merged, Fault *fault);
 
 /* Appends the tree as JSON. 0 or YAML_E_MALFORMED; out of memory shows in *out. */

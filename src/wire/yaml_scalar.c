@@ -92,9 +92,9 @@ static int keep(Arena *arena, YamlScalarType type, const Buf *json, YamlScalar *
         return 0;
 }
 
-/* [-+]?(.digits|digits(.digits?)?)([eE][-+]?digits)? rewritten as JSON wants it: no plus, no leading zeros,
- * digits on both sides of the point. The digits themselves stay, so that nothing is rounded. false when it is
- * no such thing. */
+/* [-+]?(.digits|digits(.digits?)?)([eE][-+]?digits)? rewritten as JSON wants it: no plus, no
+ * leading zeros, digits on both sides of the point. The digits themselves stay, so that nothing is
+ * rounded. false when it is no such thing. */
 static bool float_to_json(Str text, Buf *json) {
         size_t i = 0, whole, fraction, exponent;
 

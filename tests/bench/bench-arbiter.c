@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The arbiter of a card. On the virtual clock: the error of shares under caps, in points of the card's time, the worst of any second
- * and of any ten, beside what the same tenants get by the driver's own time slicing. On the real one: what the arbiter itself takes of
- * a processor while 1, 3 and 20 tenants always want the card.
+/* The arbiter of a card. On the virtual clock: the error of shares under caps, in points of the
+ * card's time, the worst of any second and of any ten, beside what the same tenants get by the
+ * driver's own time slicing. On the real one: what the arbiter itself takes of a processor while 1,
+ * 3 and 20 tenants always want the card.
  *
  *     bench-arbiter [SECONDS [cost]]      cost: without the table */
 
@@ -134,7 +135,8 @@ static void sleep_until(uint64_t nsec) {
                 ;
 }
 
-/* A gate whose program launches all that a window has room for, on a card that is nobody's. Never returns. */
+/* A gate whose program launches all that a window has room for, on a card that is nobody's. Never
+ * returns. */
 static void play_gate(unsigned i) {
         char directory[96], bell[112];
         SliceWork *work;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* filter + prioritize as kube-scheduler calls them, over one keep-alive connection: every node by name, one
- * pod, 100,000 pods known. The baseline, in the same run and by turns, is the same two requests against a
- * server that echoes the names without looking at them: what the protocol itself costs. bench-extender
- * ALIQUOT [NODES PODS ROUNDS] */
+/* filter + prioritize as kube-scheduler calls them, over one keep-alive connection: every node by
+ * name, one pod, 100,000 pods known. The baseline, in the same run and by turns, is the same two
+ * requests against a server that echoes the names without looking at them: what the protocol itself
+ * costs. bench-extender ALIQUOT [NODES PODS ROUNDS] */
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -70,7 +70,8 @@ static unsigned common_factor(unsigned a, unsigned b) {
         return a;
 }
 
-/* kube-scheduler sends candidates in no order, another one each time: a stride that shares no factor with their number. */
+/* kube-scheduler sends candidates in no order, another one each time: a stride that shares no
+ * factor with their number. */
 static void args_json(Buf *out, unsigned nodes, size_t pod_bytes, unsigned turn) {
         unsigned at = turn % nodes, stride = 1 + turn * 7919 % nodes;
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the gate costs a process when it starts, and what it keeps: 64 processes start at once, again and again, with the library
- * preloaded and without, in turns. Each opens a file that the slice's page says is the driver's and makes a first call, at which the
- * gate opens the slice. Measured from before exec to after the call: wall time, which has the crowd in it, and CPU time, which is the
- * process's own; private memory is what smaps says afterwards.
+/* What the gate costs a process when it starts, and what it keeps: 64 processes start at once,
+ * again and again, with the library preloaded and without, in turns. Each opens a file that the
+ * slice's page says is the driver's and makes a first call, at which the gate opens the slice.
+ * Measured from before exec to after the call: wall time, which has the crowd in it, and CPU time,
+ * which is the process's own; private memory is what smaps says afterwards.
  *
  *     bench-gate-start LIBRARY [ROUNDS] */
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the gate costs: an allocation and its free, through it, beside the same two system calls without, and what an fstat takes; a refusal; in 1, 8 and 64 processes on one slice. The driver is a memfd, whose ioctl fails at once, and a function that
- * says OK for it. Times are CPU times of the processes, so that it does not matter how many cores there are for them.
+/* What the gate costs: an allocation and its free, through it, beside the same two system calls
+ * without, and what an fstat takes; a refusal; in 1, 8 and 64 processes on one slice. The driver is
+ * a memfd, whose ioctl fails at once, and a function that says OK for it. Times are CPU times of
+ * the processes, so that it does not matter how many cores there are for them.
  *
  *     bench-gate [PAIRS] */
 
@@ -136,7 +138,8 @@ static void refusal(void) {
         require(allocate(&a, &params, UINT64_C(2) << 40) == RM_ERR_NO_MEMORY, "not refused");
 }
 
-/* Of a size that the limit alone does not forbid, but what prepare() holds does: the page is asked. */
+/* Of a size that the limit alone does not forbid, but what prepare() holds does: the page is
+ * asked. */
 static void full(void) {
         RmMemoryParams params;
         RmAlloc a;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* One placement among 5,000 nodes of 8 cards, beside a baseline in the same run: the straightforward way, which keeps
- * no sums and asks every grant of every node. Also what a filter and its sentences cost per node, and what the ledger
- * occupies.
+/* One placement among 5,000 nodes of 8 cards, beside a baseline in the same run: the
+ * straightforward way, which keeps no sums and asks every grant of every node. Also what a filter
+ * and its sentences cost per node, and what the ledger occupies.
  *
  *     bench-placement [NODES [ROUNDS]] */
 

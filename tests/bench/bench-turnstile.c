@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a launch costs: of a libcuda.so.1 that does nothing (idle-cuda.c), without the gate; with it, in a process without slices; in
- * one whose slice has no limit of compute; with a limit, in an open window, with 1 and with 8 streams. Each in a process of its own, in one
- * run, as CPU time by launches. And a dlsym() of a name that the gate has nothing to do with.
+/* What a launch costs: of a libcuda.so.1 that does nothing (idle-cuda.c), without the gate; with
+ * it, in a process without slices; in one whose slice has no limit of compute; with a limit, in an
+ * open window, with 1 and with 8 streams. Each in a process of its own, in one run, as CPU time by
+ * launches. And a dlsym() of a name that the gate has nothing to do with.
  *
  *     bench-turnstile LIBRARY CUDA [LAUNCHES] */
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Admission reviews over HTTPS and kept connections, as the API server sends them: a pod of 4 KiB, mutated and validated by
- * turns. The baseline, in the same run and by turns, is a server that sends a body of the size of the answer and does not
- * look at what came: what HTTP and TLS cost. bench-webhook [ROUNDS] */
+/* Admission reviews over HTTPS and kept connections, as the API server sends them: a pod of 4 KiB,
+ * mutated and validated by turns. The baseline, in the same run and by turns, is a server that
+ * sends a body of the size of the answer and does not look at what came: what HTTP and TLS cost.
+ * bench-webhook [ROUNDS] */
 
 #include <arpa/inet.h>
 #include <gnutls/gnutls.h>

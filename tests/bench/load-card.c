@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A program that always wants the card, or now and then, by launches of one kind; for bench-shares.py, on a simulated card:
+/* A program that always wants the card, or now and then, by launches of one kind; for
+ * bench-shares.py, on a simulated card:
  *
  *     load-card KIND KERNEL_US                         without end
  *     load-card KIND KERNEL_US REQUEST_US REST_US N    N times so much work, then a pause; prints the us of each until it was done
  *
- * KIND: stream, streams (4 by turns), graph (of 20 kernels), cooperative, varied (by turns one of 5 us and one of KERNEL_US, each waited for). Ends with 1 and a line on stderr when CUDA refuses something. */
+ * KIND: stream, streams (4 by turns), graph (of 20 kernels), cooperative, varied (by turns one of 5
+ * us and one of KERNEL_US, each waited for). Ends with 1 and a line on stderr when CUDA refuses
+ * something. */
 
 #include <dlfcn.h>
 #include <stdint.h>

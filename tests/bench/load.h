@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A blocking keep-alive HTTP client and latency figures, for benchmarks that look at our programs from
- * outside. */
+/* A blocking keep-alive HTTP client and latency figures, for benchmarks that look at our programs
+ * from outside. */
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -12,7 +12,8 @@ typedef struct LoadConn {
         Buf in; /* bytes received and not yet used */
 } LoadConn;
 
-/* Connects to 127.0.0.1:port. Ends the benchmark with a message when it cannot, as all functions here do. */
+/* Connects to 127.0.0.1:port. Ends the benchmark with a message when it cannot, as all functions
+ * here do. */
 LoadConn load_dial(uint16_t port);
 void load_hang_up(LoadConn *c);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A wall clock that jumps, for LD_PRELOAD: CLOCK_REALTIME is off by as many seconds as stand in the file CLOCK_SHIM_FILE.
- * The other clocks are left alone, as a clock that is set leaves them alone. */
+/* A wall clock that jumps, for LD_PRELOAD: CLOCK_REALTIME is off by as many seconds as stand in the
+ * file CLOCK_SHIM_FILE. The other clocks are left alone, as a clock that is set leaves them
+ * alone. */
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Prototypes of the driver API that the tests call; the library declares none, as NVIDIA's headers do that for programs. */
+/* Prototypes of the driver API that the tests call; the library declares none, as NVIDIA's headers
+ * do that for programs. */
 
 #include "sim/cuda/api_copy.h"
 #include "sim/cuda/api_graph.h"

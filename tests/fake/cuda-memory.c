@@ -178,7 +178,8 @@ void mapped(void) {
         end(c);
 }
 
-/* As allocators grow a segment: one copy goes over several mappings; memory mapped twice is the same memory. */
+/* As allocators grow a segment: one copy goes over several mappings; memory mapped twice is the
+ * same memory. */
 void mapped_in_pieces(void) {
         CUcontext c = begin();
         uint64_t before = used();
@@ -249,7 +250,8 @@ void exported(void) {
         end(c);
 }
 
-/* Files that others made, and handles that others wrote, are refused; at worst they are memory of one's own. */
+/* Files that others made, and handles that others wrote, are refused; at worst they are memory of
+ * one's own. */
 void forged(void) {
         CUcontext c = begin();
         uint64_t before = used();

@@ -109,7 +109,8 @@ void the_stream_zero(void) {
         end(c);
 }
 
-/* What stands behind a host function sees what it did; what another stream does behind an event of this one as well. */
+/* What stands behind a host function sees what it did; what another stream does behind an event of
+ * this one as well. */
 void host_functions_in_order(void) {
         CUcontext c = begin();
         unsigned char byte = 1, before = 0, after = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the cases of cuda-run have in common. Each begins with no context and must end so; run_case() checks that the card is
- * as it was before, by NVML's word. */
+/* What the cases of cuda-run have in common. Each begins with no context and must end so;
+ * run_case() checks that the card is as it was before, by NVML's word. */
 
 #include "cuda-calls.h"
 #include "test.h"

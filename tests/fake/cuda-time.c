@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the card's own timeline says: no clock of the host is asked. What must be exact is given behind a kernel that is still running
- * when all of it has been given; where the machine was too slow for that, it is tried again. */
+/* What the card's own timeline says: no clock of the host is asked. What must be exact is given
+ * behind a kernel that is still running when all of it has been given; where the machine was too
+ * slow for that, it is tried again. */
 
 #include <poll.h>
 #include <unistd.h>
@@ -176,7 +177,8 @@ void streams_share_the_card(void) {
         end(c);
 }
 
-/* More than a ring holds: the launches wait, and everything is done in the end. The events are older than their places. */
+/* More than a ring holds: the launches wait, and everything is done in the end. The events are
+ * older than their places. */
 void a_ring_is_full(void) {
         enum { KERNELS = 5000 };
         CUcontext c = begin();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A caller of the simulated driver that is no process: its memory is an array, of which the first page can be read only, the
- * next ones be read and written, and nothing else is there. */
+/* A caller of the simulated driver that is no process: its memory is an array, of which the first
+ * page can be read only, the next ones be read and written, and nothing else is there. */
 
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* libnvidia-ml.so.1 for tests. The text file that FAKE_NVML names is read anew at every call, so that a test changes the
- * machine while it runs; the list of cards alone is taken at nvmlInit, as the real library does. Lines:
+/* libnvidia-ml.so.1 for tests. The text file that FAKE_NVML names is read anew at every call, so
+ * that a test changes the machine while it runs; the list of cards alone is taken at nvmlInit, as
+ * the real library does. Lines:
  *
  *     card UUID MINOR MIB BUS NAME...     one card; BUS in hexadecimal; NAME to the end of the line
  *     fail CALL CARD CODE                 CALL (init, count, handle, uuid, memory ...) of CARD (or *) answers CODE

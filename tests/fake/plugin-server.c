@@ -7,10 +7,11 @@
 #include "base/buf.h"
 #include "node/kubelet/plugin.h"
 
-/* Device plugins with answers that show what was asked, for black-box tests: plugin-server KUBELET_DIR RESOURCE ENDPOINT...
- * Says "registered RESOURCE" and "lost RESOURCE: WHY", and ends with its standard input. A line "devices RESOURCE COUNT
- * DIGITS HEALTHY" sets the list, and is answered "ok" or "error NUMBER". PreStartContainer for the ID "wait" is never
- * answered; "cancelled" says that its caller went. */
+/* Device plugins with answers that show what was asked, for black-box tests: plugin-server
+ * KUBELET_DIR RESOURCE ENDPOINT... Says "registered RESOURCE" and "lost RESOURCE: WHY", and ends
+ * with its standard input. A line "devices RESOURCE COUNT DIGITS HEALTHY" sets the list, and is
+ * answered "ok" or "error NUMBER". PreStartContainer for the ID "wait" is never answered;
+ * "cancelled" says that its caller went. */
 
 enum { PLUGINS_MAX = 2 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Somebody else who stands before libc, and counts. It finds the next one itself, or asks a handle of the C library (BY_HANDLE), which
- * gives what stands before that; and with GUARD it makes another call of the one that came. */
+/* Somebody else who stands before libc, and counts. It finds the next one itself, or asks a handle
+ * of the C library (BY_HANDLE), which gives what stands before that; and with GUARD it makes
+ * another call of the one that came. */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

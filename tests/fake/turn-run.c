@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A program that launches kernels, and gets at the functions of libcuda in one of the ways there are:
+/* A program that launches kernels, and gets at the functions of libcuda in one of the ways there
+ * are:
  *
  *     turn-run WAY COUNTER TASK KIND N US
  *
@@ -339,7 +340,8 @@ static void task_capture(void) {
         say("done");
 }
 
-/* Somebody captures one stream, in the mode that refuses most, while launches into another one pass. */
+/* Somebody captures one stream, in the mode that refuses most, while launches into another one
+ * pass. */
 static void task_beside(void) {
         void *params[] = {&us};
         CUstream captured;
@@ -547,7 +549,8 @@ static void task_behind(void) {
         say("done");
 }
 
-/* The driver's thread is with a function of the program's that waits for the last launch; the stream of the launches does not wait. */
+/* The driver's thread is with a function of the program's that waits for the last launch; the
+ * stream of the launches does not wait. */
 static void task_late(void) {
         _Atomic bool all = false;
         CUstream other;
@@ -565,7 +568,8 @@ static void task_late(void) {
         say("done");
 }
 
-/* A lock that goes to whoever asked first, as an interpreter's does: who launches without a pause does not keep it. */
+/* A lock that goes to whoever asked first, as an interpreter's does: who launches without a pause
+ * does not keep it. */
 static pthread_mutex_t tickets = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t next_one = PTHREAD_COND_INITIALIZER;
 static uint64_t drawn, served;
@@ -599,8 +603,8 @@ static void with_lock_too(CUstream s, CUresult r, void *calls) {
         with_lock(calls);
 }
 
-/* The thread that launches has a lock meanwhile, and functions of the host between the launches want it. All of them are called, once, with what
- * they were given. */
+/* The thread that launches has a lock meanwhile, and functions of the host between the launches
+ * want it. All of them are called, once, with what they were given. */
 static void task_locked(void) {
         uint64_t calls = 0;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A library of the driver's that has managed memory and is not libcuda: it initializes uvm and maps. In a test's hands it is built in all the ways
- * that a library can be: bound lazily and at once, sealed and not, with a PLT and without. */
+/* A library of the driver's that has managed memory and is not libcuda: it initializes uvm and
+ * maps. In a test's hands it is built in all the ways that a library can be: bound lazily and at
+ * once, sealed and not, with a PLT and without. */
 
 #include <errno.h>
 #include <fcntl.h>

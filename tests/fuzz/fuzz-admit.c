@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any call of the driver: number and size, the structure, its parameters. What is decided must hold together whatever they say. */
+/* Any call of the driver: number and size, the structure, its parameters. What is decided must hold
+ * together whatever they say. */
 
 #include <stdlib.h>
 #include <string.h>

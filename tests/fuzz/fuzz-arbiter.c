@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any two files and any bell as a tenant of the arbiter: it sits down or is refused, and what it says drives an engine beside an
- * honest one. The input is a row of changes to good files: which file (bit 0: limits, counters; bit 1: cut it there), where (two
- * bytes), how many bytes, the bytes. After each change the engine goes on by the time that the bytes say. */
+/* Any two files and any bell as a tenant of the arbiter: it sits down or is refused, and what it
+ * says drives an engine beside an honest one. The input is a row of changes to good files: which
+ * file (bit 0: limits, counters; bit 1: cut it there), where (two bytes), how many bytes, the
+ * bytes. After each change the engine goes on by the time that the bytes say. */
 
 #include <assert.h>
 #include <fcntl.h>

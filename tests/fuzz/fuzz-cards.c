@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any text as the list of cards in the state directory, and as the CARDS of a command line. What is taken comes back the
- * same when it is written and read; what is refused is refused with words. */
+/* Any text as the list of cards in the state directory, and as the CARDS of a command line. What is
+ * taken comes back the same when it is written and read; what is refused is refused with words. */
 
 #include <assert.h>
 

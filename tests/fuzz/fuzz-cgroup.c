@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any bytes as /proc/PID/cgroup: what comes out is a UID and an ID that may stand in a path, or nothing. And as /proc/PID/stat. */
+/* Any bytes as /proc/PID/cgroup: what comes out is a UID and an ID that may stand in a path, or
+ * nothing. And as /proc/PID/stat. */
 
 #include <assert.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any text as a checkpoint: what is accepted is complete, of our resources, and points into the text or the arena. */
+/* Any text as a checkpoint: what is accepted is complete, of our resources, and points into the
+ * text or the arena. */
 
 #include <assert.h>
 

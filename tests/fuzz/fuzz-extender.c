@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What kube-scheduler, or anybody who reaches the port, may send: the first byte chooses the verb, the rest is the body.
- * Questions change nothing, and every answer of 200 is JSON. The last three choices are objects for the view, which
- * may change the ledger but not its arithmetic. */
+/* What kube-scheduler, or anybody who reaches the port, may send: the first byte chooses the verb,
+ * the rest is the body. Questions change nothing, and every answer of 200 is JSON. The last three
+ * choices are objects for the view, which may change the ledger but not its arithmetic. */
 
 #include <assert.h>
 

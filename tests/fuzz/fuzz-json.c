@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Three ways over the same text: passing over it, walking it member by member, and cutting it as a stream.
- * The first two agree about every text; and where they accept one, the stream hands out that very value. */
+/* Three ways over the same text: passing over it, walking it member by member, and cutting it as a
+ * stream. The first two agree about every text; and where they accept one, the stream hands out
+ * that very value. */
 
 #include <assert.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any text as the Secret of the webhook: whatever somebody has made of it, one or two steps lead to a keyring that serves, and
- * that passes through a Secret unchanged. */
+/* Any text as the Secret of the webhook: whatever somebody has made of it, one or two steps lead to
+ * a keyring that serves, and that passes through a Secret unchanged. */
 
 #include <assert.h>
 

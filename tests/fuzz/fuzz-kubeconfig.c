@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A kubeconfig, or two that are merged (behind a NUL byte), from text to the choice of a context. What is accepted has
- * a server, no more than one way to log in that we lack, and nothing in it that could break a header's line. */
+/* A kubeconfig, or two that are merged (behind a NUL byte), from text to the choice of a context.
+ * What is accepted has a server, no more than one way to log in that we lack, and nothing in it
+ * that could break a header's line. */
 
 #include <assert.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any object in the place of a workload, a node and a pod: what comes in is what somebody's manifest says, and most of it has
- * passed the store's validation only in parts. Nothing may crash, and a refusal has words. */
+/* Any object in the place of a workload, a node and a pod: what comes in is what somebody's
+ * manifest says, and most of it has passed the store's validation only in parts. Nothing may crash,
+ * and a refusal has words. */
 
 #include <assert.h>
 #include <stddef.h>

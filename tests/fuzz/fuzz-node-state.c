@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any text as a file of the node's state directory: what is accepted is the same after being written and read again. */
+/* Any text as a file of the node's state directory: what is accepted is the same after being
+ * written and read again. */
 
 #include <assert.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any text as a pod, as a node and as whatever it says it is. What is accepted is JSON, within the limits,
- * and every view in it can be read; what is refused says why and leaves the result alone. */
+/* Any text as a pod, as a node and as whatever it says it is. What is accepted is JSON, within the
+ * limits, and every view in it can be read; what is refused says why and leaves the result
+ * alone. */
 
 #include <assert.h>
 

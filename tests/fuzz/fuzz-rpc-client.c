@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Bytes of a server into the client: whatever they are, each of two calls is told once how it ended, with words unless it
- * went well. */
+/* Bytes of a server into the client: whatever they are, each of two calls is told once how it
+ * ended, with words unless it went well. */
 
 #include <assert.h>
 #include <errno.h>

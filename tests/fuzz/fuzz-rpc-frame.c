@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* gRPC's framing and its header values: however a message is cut, the same comes out; nothing longer than allowed is held;
- * what is encoded decodes to itself. The first two bytes: the limit, and where the cuts are. */
+/* gRPC's framing and its header values: however a message is cut, the same comes out; nothing
+ * longer than allowed is held; what is encoded decodes to itself. The first two bytes: the limit,
+ * and where the cuts are. */
 
 #include <assert.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Bytes of a peer into the server: whatever they are, every call that a handler got ends, by its answer or by on_close, and
- * the server goes on. The first byte: 1 puts the preface and SETTINGS in front, 2 reads nothing until the end. */
+/* Bytes of a peer into the server: whatever they are, every call that a handler got ends, by its
+ * answer or by on_close, and the server goes on. The first byte: 1 puts the preface and SETTINGS in
+ * front, 2 reads nothing until the end. */
 
 #include <assert.h>
 #include <errno.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any calls of two programs on the simulated driver, from any memory: no byte outside of it is touched, what is in use is never more
- * than there is, and closing all files leaves nothing.
+/* Any calls of two programs on the simulated driver, from any memory: no byte outside of it is
+ * touched, what is in use is never more than there is, and closing all files leaves nothing.
  *
- * A call is: a byte for file and request form, the number, the size (two bytes), the place of the parameters, then how many bytes
- * follow for each of two places in memory, and these bytes. */
+ * A call is: a byte for file and request form, the number, the size (two bytes), the place of the
+ * parameters, then how many bytes follow for each of two places in memory, and these bytes. */
 
 #include <assert.h>
 

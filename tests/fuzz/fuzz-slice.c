@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any two files as a slice: what is inside opens or refuses them and never hangs, what is outside reads them within their
- * bounds. The input is a row of changes to two good files: which file (0 limits, 1 counters, 2 and 3: cut it there), where
- * (two bytes), how many bytes, the bytes. */
+/* Any two files as a slice: what is inside opens or refuses them and never hangs, what is outside
+ * reads them within their bounds. The input is a row of changes to two good files: which file (0
+ * limits, 1 counters, 2 and 3: cut it there), where (two bytes), how many bytes, the bytes. */
 
 #include <assert.h>
 #include <fcntl.h>

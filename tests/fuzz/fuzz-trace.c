@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any file of a trace: each line is taken or refused, counted, and made a vector that can be read again. */
+/* Any file of a trace: each line is taken or refused, counted, and made a vector that can be read
+ * again. */
 
 #include <stdlib.h>
 #include <string.h>

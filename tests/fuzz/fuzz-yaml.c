@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Whatever bytes come in: no crash, no unbounded growth, and each document that comes out is JSON. */
+/* Whatever bytes come in: no crash, no unbounded growth, and each document that comes out is
+ * JSON. */
 
 #include <assert.h>
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The fuzz targets as ordinary tests, with any compiler: every file of a corpus, every prefix of it (the cut
- * message is the commonest bad message), and some mutations, the same ones in each run. Inputs stand in
- * allocations of exactly their size, so that a sanitizer sees the first byte read beyond the end. */
+/* The fuzz targets as ordinary tests, with any compiler: every file of a corpus, every prefix of it
+ * (the cut message is the commonest bad message), and some mutations, the same ones in each run.
+ * Inputs stand in allocations of exactly their size, so that a sanitizer sees the first byte read
+ * beyond the end. */
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the cases of gpu-case have in common. A case is a process of its own that says what it does on stdout, a line each:
+/* What the cases of gpu-case have in common. A case is a process of its own that says what it does
+ * on stdout, a line each:
  *
  *     KEY VALUE       a figure
  *     == PLACE        it waits here for a line on stdin: the suite looks at the card meanwhile; with stdin closed it goes on
  *     fail: WORDS     and exit status 1; "skip: WORDS" and 77
  *
- * libcuda and NVML are opened when they are first needed, by their sonames, so that this is built where neither is. */
+ * libcuda and NVML are opened when they are first needed, by their sonames, so that this is built
+ * where neither is. */
 
 #include <stdio.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* One process: what it is told of the card, memory by family and over the limit, contexts, threads, time. */
+/* One process: what it is told of the card, memory by family and over the limit, contexts, threads,
+ * time. */
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -174,7 +175,8 @@ static void *work(void *data) {
         return NULL;
 }
 
-/* Eight threads take and give back pieces of so many MiB, of which not all fit at once, so many times. */
+/* Eight threads take and give back pieces of so many MiB, of which not all fit at once, so many
+ * times. */
 int case_threads(char **arguments) {
         static Worker workers[THREADS];
         unsigned long long taken = 0, refused = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Questions to the driver itself, by raw calls of its interface: what src/gpu/rm and the gate suppose of it. Each line says what was asked
- * and what came; tests/gpu/README.md says which supposition it is about. Nothing is judged here. */
+/* Questions to the driver itself, by raw calls of its interface: what src/gpu/rm and the gate
+ * suppose of it. Each line says what was asked and what came; tests/gpu/README.md says which
+ * supposition it is about. Nothing is judged here. */
 
 #include <string.h>
 #include <unistd.h>
@@ -13,7 +14,8 @@
 
 enum { ABSENT = 0x5C7F0000 }; /* a handle that nobody has made */
 
-/* By NVML, whose library knows its driver: structures of the driver's interface differ in size between versions. */
+/* By NVML, whose library knows its driver: structures of the driver's interface differ in size
+ * between versions. */
 static NvmlHandle card_by_nvml;
 
 static uint64_t free_of(void) {
@@ -103,7 +105,8 @@ static void probe_regions(const Driver *d) {
         }
 }
 
-/* Every index one by one: which the driver knows, and what it says; and how long the other form's list must be. */
+/* Every index one by one: which the driver knows, and what it says; and how long the other form's
+ * list must be. */
 static void probe_fb(const Driver *d) {
         uint32_t subdevice = d->cards[0].subdevice;
 
@@ -123,7 +126,8 @@ static void probe_fb(const Driver *d) {
         }
 }
 
-/* The gate tells live clients from dead ones by what the driver says about a duplicate of nothing. */
+/* The gate tells live clients from dead ones by what the driver says about a duplicate of
+ * nothing. */
 static void probe_duplicates(Driver *d) {
         uint32_t object = 0;
 
@@ -151,7 +155,8 @@ static void probe_surface(Driver *d) {
         (void) driver_free(d, object);
 }
 
-/* Who is not privileged: are the scheduling controls there at all? An object that they do not belong to, so that nothing happens. */
+/* Who is not privileged: are the scheduling controls there at all? An object that they do not
+ * belong to, so that nothing happens. */
 static void probe_schedule(const Driver *d) {
         static const uint32_t commands[] = {RM_CTRL_SET_TIMESLICE, RM_CTRL_PREEMPT, RM_CTRL_DISABLE_CHANNELS,
                                             RM_CTRL_PREEMPTION_MODE};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Several processes: forks, memory that travels, and crowds that race for the last bytes. The first process is the one that waits for
- * the suite; children are made before anybody has opened the driver, and are told what to do through pipes. */
+/* Several processes: forks, memory that travels, and crowds that race for the last bytes. The first
+ * process is the one that waits for the suite; children are made before anybody has opened the
+ * driver, and are told what to do through pipes. */
 
 #include <errno.h>
 #include <signal.h>
@@ -307,7 +308,8 @@ static void collect(const Child *crowd, size_t n) {
         case_say("error", sum.last);
 }
 
-/* All take pieces until they are refused; then every other one is killed; then the rest ends by itself. */
+/* All take pieces until they are refused; then every other one is killed; then the rest ends by
+ * itself. */
 static int run_crowd(void (*run)(int from, int to, void *data), size_t n, size_t piece) {
         static Child crowd[CROWD_MAX];
         char ready;

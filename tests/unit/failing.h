@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* An allocator whose n-th call fails. The linker puts it in malloc's place (failing_args in the meson.build beside this); what shared
- * libraries allocate is not met. For one source of a program: the functions are not static. */
+/* An allocator whose n-th call fails. The linker puts it in malloc's place (failing_args in the
+ * meson.build beside this); what shared libraries allocate is not met. For one source of a program:
+ * the functions are not static. */
 
 #include <errno.h>
 #include <stdbool.h>
@@ -41,7 +42,8 @@ void *__wrap_reallocarray(void *p, size_t n, size_t size) {
         return fails_now() ? NULL : __real_reallocarray(p, n, size);
 }
 
-/* With the first, the second, ... allocation failing, until `attempt` gets by without meeting the failure. */
+/* With the first, the second, ... allocation failing, until `attempt` gets by without meeting the
+ * failure. */
 static inline void failing_each(int (*attempt)(void)) {
         unsigned n = 0;
 

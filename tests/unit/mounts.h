@@ -20,7 +20,8 @@ static inline bool mounts_write(const char *path, const char *text) {
         return done;
 }
 
-/* Of a process that ends after it: root in a mount namespace of its own, also where it was not root. False: not on this machine. */
+/* Of a process that ends after it: root in a mount namespace of its own, also where it was not
+ * root. False: not on this machine. */
 static inline bool mounts_enter(void) {
         unsigned uid = geteuid(), gid = getegid();
         char users[32], groups[32];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A Kubernetes List of any length, read piece by piece into an Inspect: mixed (`kubectl get nodes,pods -o
- * json`) or typed (NodeList, PodList, whose items do not say what they are). */
+/* A Kubernetes List of any length, read piece by piece into an Inspect: mixed (`kubectl get
+ * nodes,pods -o json`) or typed (NodeList, PodList, whose items do not say what they are). */
 
 #include "base/arena.h"
 #include "cli/inspect/inspect.h"

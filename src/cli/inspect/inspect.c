@@ -100,8 +100,9 @@ static bool read_unit(Str said, const char *key, MemoryUnit *ret, Fault *fault) 
         return false;
 }
 
-/* The unit's name: what the node's agent says is in force; else the annotation that asks for it; else the guess of the
- * tool that users know, which calls it MiB when a card has more than 100 of them. */
+/* The unit's name: what the node's agent says is in force; else the annotation that asks for it;
+ * else the guess of the tool that users know, which calls it MiB when a card has more than 100 of
+ * them. */
 static int node_unit(Inspect *i, const Node *node, InspectNode *row, Fault *fault) {
         const NodeAnnotations *a = &node->annotations;
         Str said = a->unit_in_force;

@@ -13,7 +13,8 @@ extern char **environ; /* POSIX wants it declared by whoever uses it */
 static int pipe_cloexec(int ret[2]) {
         if (pipe(ret) < 0)
                 return -errno;
-        /* One thread, so that nothing is started between the two calls; pipe2() is not everywhere. */
+        /* One thread, so that nothing is started between the two calls; pipe2() is not
+         * everywhere. */
         (void) fcntl(ret[0], F_SETFD, FD_CLOEXEC);
         (void) fcntl(ret[1], F_SETFD, FD_CLOEXEC);
         return 0;

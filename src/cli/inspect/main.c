@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* kubectl-inspect-cgpu: kubectl finds it on PATH and runs it for `kubectl inspect cgpu`. Exit status: 0 done;
- * 1 the answer is no (no such node, kubectl failed, objects had to be left out); 2 wrong usage, which
- * includes a FILE that cannot be read or is no List; 3 we are broken. */
+/* kubectl-inspect-cgpu: kubectl finds it on PATH and runs it for `kubectl inspect cgpu`. Exit
+ * status: 0 done; 1 the answer is no (no such node, kubectl failed, objects had to be left out); 2
+ * wrong usage, which includes a FILE that cannot be read or is no List; 3 we are broken. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,8 +30,8 @@ typedef struct Warnings {
         size_t n;
 } Warnings;
 
-/* One list: what getopt_long accepts and what --help prints. Options without a letter of their own go to
- * kubectl. */
+/* One list: what getopt_long accepts and what --help prints. Options without a letter of their own
+ * go to kubectl. */
 enum { OPTION_FROM = 256, OPTION_VERSION, OPTION_KUBECTL };
 static const struct {
         const char *name, *value, *help;
@@ -72,7 +72,8 @@ static void print_help(void) {
         }
 }
 
-/* A line on standard error. Names in it may come from a file that nobody has checked: they do not steer the terminal. */
+/* A line on standard error. Names in it may come from a file that nobody has checked: they do not
+ * steer the terminal. */
 static void say(const char *before, const char *text) {
         (void) fputs(before, stderr);
         for (; *text; text++)
@@ -98,7 +99,8 @@ static int no_memory(void) {
         return EXIT_BROKEN;
 }
 
-/* As one word, --name=value, so that no value can be taken for an option. The argument lives as long as argv.
+/* As one word, --name=value, so that no value can be taken for an option. The argument lives as
+ * long as argv.
  */
 static int keep_kubectl_flag(Options *o, const char *name, const char *value) {
         char *flag;
@@ -205,7 +207,8 @@ static int read_kubectl(Feed *f, const Options *o, const char *path) {
         f->source = kubectl.command;
         fed = feed_fd(f, kubectl.out, &why);
         r = kubectl_finish(&kubectl, fed != 0 && !f->at_end, &fault);
-        /* A kubectl that failed explains a list that breaks off; one that we stopped explains nothing. */
+        /* A kubectl that failed explains a list that breaks off; one that we stopped explains
+         * nothing. */
         if (r != 0 && (fed == 0 || f->at_end))
                 return complain(r < 0 ? EXIT_BROKEN : EXIT_NO, &fault, r);
         if (fed != 0)
@@ -232,8 +235,8 @@ static void append_escaped(Buf *url, Str s) {
         }
 }
 
-/* The API server leaves out what the report would drop, and everything that concerns other nodes than the one
- * asked for: on a large cluster that is most of the bytes. */
+/* The API server leaves out what the report would drop, and everything that concerns other nodes
+ * than the one asked for: on a large cluster that is most of the bytes. */
 static char *path_of(const char *resource, Str selector, Str node_field, Str node) {
         Buf url = BUF_NULL;
 
@@ -262,7 +265,8 @@ static int read_objects(Inspect *inspect, const Options *o, Str only, const char
         return status == 0 && feed.n_left_out > 0 ? -EXIT_NO : status;
 }
 
-/* 0; an exit status that ends it; or a negated one for the end, with a report that lacks something. */
+/* 0; an exit status that ends it; or a negated one for the end, with a report that lacks
+ * something. */
 static int read_cluster(Inspect *inspect, const Options *o, Warnings *warnings) {
         _cleanup_free_ char *nodes = path_of("nodes", STR(""), STR("metadata.name"), o->node);
         _cleanup_free_ char *pods = path_of("pods", STR("status.phase!=Succeeded,status.phase!=Failed"),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the three printers print from: rows reduced to what they need, sorted and summed up by inspect_view().
+/* What the three printers print from: rows reduced to what they need, sorted and summed up by
+ * inspect_view().
  */
 
 #include "base/arena.h"
@@ -44,10 +45,10 @@ typedef struct InspectNode {
         uint64_t used_mem, pending_mem, used_core, pending_core; /* used includes pending */
 } InspectNode;
 
-/* Objects of 4 KiB become rows of some hundred bytes the moment they are read; pods that have nothing of a
- * GPU and nodes that share none become nothing. Rows are kept as they come. Only when a view is asked for are
- * they sorted, and pods find their node by a merge of the two sorted lists, so that there is no index to
- * keep. */
+/* Objects of 4 KiB become rows of some hundred bytes the moment they are read; pods that have
+ * nothing of a GPU and nodes that share none become nothing. Rows are kept as they come. Only when
+ * a view is asked for are they sorted, and pods find their node by a merge of the two sorted lists,
+ * so that there is no index to keep. */
 struct Inspect {
         Arena rows;    /* texts and arrays of what is kept */
         Arena scratch; /* of the object being read */

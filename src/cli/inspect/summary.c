@@ -4,8 +4,8 @@
 #include "cli/inspect/model.h"
 #include "cli/inspect/table.h"
 
-/* The columns of the tool that users know stay where they are; what it does not have, compute and units that
- * differ, adds columns only in clusters that have such nodes. */
+/* The columns of the tool that users know stay where they are; what it does not have, compute and
+ * units that differ, adds columns only in clusters that have such nodes. */
 
 static void header(const InspectView *v, Buf *text) {
         table_cell(text, STR("NAME"));

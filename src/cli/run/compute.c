@@ -12,7 +12,8 @@ static bool is_held(const SliceLimits *l) {
                (l->core_percent > 0 && !(l->flags & SLICE_FLAG_OPEN));
 }
 
-/* `used` and `seen` are written side by side: the arbiter's own clock, so that it does not matter when either of us looks. */
+/* `used` and `seen` are written side by side: the arbiter's own clock, so that it does not matter
+ * when either of us looks. */
 static void take(const SliceLimits *l, uint64_t *used, uint64_t *seen) {
         *used = atomic_load_explicit(&l->turn.used, memory_order_relaxed);
         *seen = atomic_load_explicit(&l->turn.seen, memory_order_relaxed);

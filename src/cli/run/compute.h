@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What share of its card's time a slice has used over the last moment, by the arbiter's own book: two looks at the turn of its page. */
+/* What share of its card's time a slice has used over the last moment, by the arbiter's own book:
+ * two looks at the turn of its page. */
 
 #include "slice/page.h"
 
@@ -12,9 +13,10 @@ typedef struct ComputeLook {
         uint64_t used, seen;
 } ComputeLook;
 
-/* The first look, at the page as it was read. Opens the directory a second time; where that cannot be done nothing will be known. */
+/* The first look, at the page as it was read. Opens the directory a second time; where that cannot
+ * be done nothing will be known. */
 ComputeLook compute_look(const SliceLimits *limits, int directory);
 
-/* The second one, later. Gives the directory back. Returns percent of the card's time, or below zero when it cannot be known: nobody holds the
- * slice, or the arbiter was not there in between. */
+/* The second one, later. Gives the directory back. Returns percent of the card's time, or below
+ * zero when it cannot be known: nobody holds the slice, or the arbiter was not there in between. */
 double compute_used(ComputeLook *look);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Simulated cards end with the run that brought them, and what is left behind would talk to nobody. So a process of its own waits for the
- * end of the run, however that comes, and ends what is still in its mount namespace, and the folder the cards were in. */
+/* Simulated cards end with the run that brought them, and what is left behind would talk to nobody.
+ * So a process of its own waits for the end of the run, however that comes, and ends what is still
+ * in its mount namespace, and the folder the cards were in. */
 
 #include <sys/types.h>
 
@@ -15,9 +16,10 @@ typedef struct Keeper {
 
 #define KEEPER_NULL ((Keeper){.hold = -1})
 
-/* folder: where the cards will be mounted. The caller has one thread, and is in a mount namespace that he has made for this. 0, or negative
- * errno with a fault. */
+/* folder: where the cards will be mounted. The caller has one thread, and is in a mount namespace
+ * that he has made for this. 0, or negative errno with a fault. */
 int keeper_start(const char *folder, Keeper *ret, Fault *fault);
 
-/* Waits until all others of the namespace are ended, the simulator among them, and the folder is gone. */
+/* Waits until all others of the namespace are ended, the simulator among them, and the folder is
+ * gone. */
 void keeper_end(Keeper *k);

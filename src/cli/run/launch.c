@@ -77,7 +77,8 @@ typedef struct Signals {
         sigset_t mask;
 } Signals;
 
-/* What a terminal sends goes to the whole group, the command included: there it is only not to end us. */
+/* What a terminal sends goes to the whole group, the command included: there it is only not to end
+ * us. */
 static void take_signals(Signals *ret_old) {
         sigset_t all;
 
@@ -98,7 +99,8 @@ static void give_signals_back(const Signals *old) {
         (void) sigprocmask(SIG_SETMASK, &old->mask, NULL);
 }
 
-/* Away from the numbers that scripts take. Who closes it has the slice through the gate only, once it has asked the driver something. */
+/* Away from the numbers that scripts take. Who closes it has the slice through the gate only, once
+ * it has asked the driver something. */
 static void inherit(int owner) {
         if (fcntl(owner, F_DUPFD, OWNER_FD) < 0)
                 (void) fcntl(owner, F_SETFD, 0); /* so few descriptors: where it is */

@@ -17,6 +17,8 @@ typedef struct Launch {
         char **command; /* NULL-terminated */
 } Launch;
 
-/* Proves first that the gate holds what is started here (cli/run/probe.h). Runs the command to its end; signals that people send are passed on. Returns its exit status, 128 + the signal that killed it, 127 when there
- * is no such command, 126 when it cannot be run, or negative errno with a fault. */
+/* Proves first that the gate holds what is started here (cli/run/probe.h). Runs the command to its
+ * end; signals that people send are passed on. Returns its exit status, 128 + the signal that
+ * killed it, 127 when there is no such command, 126 when it cannot be run, or negative errno with a
+ * fault. */
 int launch_run(const Launch *l, Fault *fault);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The cards of this machine for a command that is about to run on one of them, by NVML's word: asked once, in this process. */
+/* The cards of this machine for a command that is about to run on one of them, by NVML's word:
+ * asked once, in this process. */
 
 #include "base/fault.h"
 #include "slicedir/board.h"
@@ -22,10 +23,12 @@ typedef struct Machine {
         SliceFile ctl, uvm;
 } Machine;
 
-/* devices: where the driver's files are: /dev, or the directory of a simulated driver. library: as nvml_load() takes it. 0, MACHINE_E_NONE with a fault (no driver, no
- * card), or negative errno with a fault. */
+/* devices: where the driver's files are: /dev, or the directory of a simulated driver. library: as
+ * nvml_load() takes it. 0, MACHINE_E_NONE with a fault (no driver, no card), or negative errno with
+ * a fault. */
 enum { MACHINE_E_NONE = 1 };
 int machine_read(const char *devices, const char *library, Machine *ret, Fault *fault);
 
-/* What the living slices on the board have of the cards. Under the board's lock. 0 or negative errno. */
+/* What the living slices on the board have of the cards. Under the board's lock. 0 or negative
+ * errno. */
 int machine_count(Machine *m, Board *b);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* aliquot-run: a command in a slice of a card, on one machine and without Kubernetes. Beside libc it needs nothing, because a GPU
- * machine often has nothing else. */
+/* aliquot-run: a command in a slice of a card, on one machine and without Kubernetes. Beside libc
+ * it needs nothing, because a GPU machine often has nothing else. */
 
 #include <errno.h>
 #include <getopt.h>
@@ -173,8 +173,9 @@ static void describe(const Options *o, const Machine *m, const RunCard *card, co
         };
 }
 
-/* Others on the board may have our number: in a pid namespace of their own, or as what is left of an earlier run. They are alive, because
- * those that are not were thrown away when the board was counted. */
+/* Others on the board may have our number: in a pid namespace of their own, or as what is left of
+ * an earlier run. They are alive, because those that are not were thrown away when the board was
+ * counted. */
 static int put_under_name(Board *b, const char *owner, const SliceSpec *specs, uint32_t n, Taken *ret,
                           Fault *fault) {
         int r = -EEXIST;
@@ -205,8 +206,8 @@ static int put(const Options *o, Machine *m, Board *b, Taken *ret, Fault *fault)
         return put_under_name(b, owner, specs, o->request.cards, ret, fault);
 }
 
-/* Whoever is not root has a board of his own, and sees root's, which he cannot lock: two who begin in the same moment may miss each
- * other. Boards of other users are their own affair. */
+/* Whoever is not root has a board of his own, and sees root's, which he cannot lock: two who begin
+ * in the same moment may miss each other. Boards of other users are their own affair. */
 static int count(const Options *o, Machine *m, Board *b) {
         _cleanup_(board_done) Board roots = BOARD_NULL;
         int r = machine_count(m, b);
@@ -241,7 +242,8 @@ static void give_back(Board *b, Taken *t) {
         board_unlock(b);
 }
 
-/* Everybody who has a limit brings an arbiter; one of them has the board, and the others wait for its end. -1: none. */
+/* Everybody who has a limit brings an arbiter; one of them has the board, and the others wait for
+ * its end. -1: none. */
 static int start_arbiter(const Options *o, const Board *b, pid_t *ret_pid) {
         int stop = -1, r = o->request.core > 0 ? desk_start(b->path, &stop) : -ENOENT;
 

@@ -34,7 +34,8 @@ int probe_gate(const char *gate, Fault *fault) {
 
 /* ---- inside ---- */
 
-/* By the name it was asked for: numbers of devices and inodes are not the same everywhere for file systems that lie over others. */
+/* By the name it was asked for: numbers of devices and inodes are not the same everywhere for file
+ * systems that lie over others. */
 static bool is_loaded(const char *gate) {
         void *function = dlsym(RTLD_DEFAULT, "ioctl");
         Dl_info info;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Which processes have a slice: those that have its counters mapped, or, children of fork that have not called the driver yet, its limits as their
- * parent had them: only to be read, unlike the arbiter's. Whoever is not root sees only his own. */
+/* Which processes have a slice: those that have its counters mapped, or, children of fork that have
+ * not called the driver yet, its limits as their parent had them: only to be read, unlike the
+ * arbiter's. Whoever is not root sees only his own. */
 
 #include <sys/stat.h>
 #include <sys/types.h>

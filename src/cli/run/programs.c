@@ -14,7 +14,8 @@
 #define FOLDER       "/tmp/aliquot-sim-"
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 
-/* otherwise: where it would be looked for if the variable were not there, which it is from now on; NULL: nowhere. */
+/* otherwise: where it would be looked for if the variable were not there, which it is from now on;
+ * NULL: nowhere. */
 static int put_first(const char *variable, const char *directory, const char *otherwise) {
         const char *old = getenv(variable) ? getenv(variable) : otherwise;
         _cleanup_free_ char *text = NULL;
@@ -24,7 +25,8 @@ static int put_first(const char *variable, const char *directory, const char *ot
         return setenv(variable, text, 1);
 }
 
-/* A name of its own for each: two that look alike are two drivers, and a board must not take the cards of one for those of the other. */
+/* A name of its own for each: two that look alike are two drivers, and a board must not take the
+ * cards of one for those of the other. */
 static int start(const char *cards, Programs *p, Fault *fault) {
         char name[32];
         int r;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What `aliquot run` needs beside itself (base/locate.h): the gate, and the driver, real or simulated. */
+/* What `aliquot run` needs beside itself (base/locate.h): the gate, and the driver, real or
+ * simulated. */
 
 #include <sys/types.h>
 
@@ -19,8 +20,10 @@ typedef struct Programs {
 
 #define PROGRAMS_NULL ((Programs){.gate = "", .keeper = KEEPER_NULL})
 
-/* cards: simulated ones, or NULL. Simulated cards get a server of their own, which ends with us, and so does all that is started
- * here (cli/run/keeper.h), in a mount namespace of our own (and a user namespace for whoever is not root). Their UUIDs are of this run alone. libcuda, NVML and nvidia-smi of the simulator come first in what the command finds. 0, or
- * negative errno with a fault. programs_done() in either case. */
+/* cards: simulated ones, or NULL. Simulated cards get a server of their own, which ends with us,
+ * and so does all that is started here (cli/run/keeper.h), in a mount namespace of our own (and a
+ * user namespace for whoever is not root). Their UUIDs are of this run alone. libcuda, NVML and
+ * nvidia-smi of the simulator come first in what the command finds. 0, or negative errno with a
+ * fault. programs_done() in either case. */
 int programs_find(const char *cards, Programs *ret, Fault *fault);
 void programs_done(Programs *p);

@@ -13,13 +13,14 @@ typedef struct SliceRequest {
         const char *only;  /* a card's index or UUID; NULL: any */
 } SliceRequest;
 
-/* What the container sees of a card (slice/visible.h), in bytes. 0 when it asks for more than the card has. */
+/* What the container sees of a card (slice/visible.h), in bytes. 0 when it asks for more than the
+ * card has. */
 uint64_t slice_visible(uint64_t card_bytes, uint64_t units, uint64_t unit_mib);
 
 enum { SLICING_E_NO_ROOM = 1 };
 
-/* The fullest cards that have room, so that others stay whole; ret has room for request->cards indices of m->cards.
- * 0, or SLICING_E_NO_ROOM with a fault that says what each card has. */
+/* The fullest cards that have room, so that others stay whole; ret has room for request->cards
+ * indices of m->cards. 0, or SLICING_E_NO_ROOM with a fault that says what each card has. */
 int slicing_choose(const Machine *m, const SliceRequest *request, uint32_t *ret, Fault *fault);
 
 /* "GiB", "128MiB", "2GiB". Returns MiB, 0 when it is none. */

@@ -47,7 +47,8 @@ static const char usage[] =
 
 /* ---- reading ---- */
 
-/* Written by us or the agent; a container cannot, but what people see holds no control characters. */
+/* Written by us or the agent; a container cannot, but what people see holds no control
+ * characters. */
 static void copy_text(char *to, size_t size, const char *from, size_t from_size) {
         size_t n = strnlen(from, from_size);
 
@@ -100,7 +101,8 @@ static int read_directory(Table *t, int fd) {
         return r;
 }
 
-/* Where those of this process are: inside a container, or inside `aliquot run`. NULL: it is in none. */
+/* Where those of this process are: inside a container, or inside `aliquot run`. NULL: it is in
+ * none. */
 static const char *own_slices(void) {
         const char *mounted = slice_pages_inside(), *named = secure_getenv("ALIQUOT_SLICES");
 

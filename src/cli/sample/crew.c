@@ -25,8 +25,8 @@ static int work(const CrewOrder *o, unsigned long *ret_blocks) {
         return r == 0 ? work_run(&w, o->seconds, ret_blocks) : r;
 }
 
-/* CUDA does not live through fork(), so each opens it for itself. What has been done goes through the pipe in one piece. Whoever ends
- * the program ends them all. */
+/* CUDA does not live through fork(), so each opens it for itself. What has been done goes through
+ * the pipe in one piece. Whoever ends the program ends them all. */
 static void be_one(const CrewOrder *o, pid_t parent, int out) {
         unsigned long blocks = 0;
         int r;

@@ -10,5 +10,6 @@ typedef struct CrewOrder {
         unsigned long mib;  /* that each allocates before; 0: none */
 } CrewOrder;
 
-/* Runs them to their ends, and prints `done B blocks in S s` for all together. 0, or 1 when one of them failed, which it has told. */
+/* Runs them to their ends, and prints `done B blocks in S s` for all together. 0, or 1 when one of
+ * them failed, which it has told. */
 int crew_run(const CrewOrder *order);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* aliquot-sample: a program that uses a card as CUDA programs do, through the driver API, for samples and for a first look at a node. It is
- * built without CUDA, and asks libc for nothing that an image might lack. */
+/* aliquot-sample: a program that uses a card as CUDA programs do, through the driver API, for
+ * samples and for a first look at a node. It is built without CUDA, and asks libc for nothing that
+ * an image might lack. */
 
 #include <getopt.h>
 #include <stdbool.h>

@@ -12,8 +12,8 @@ enum {
         TRIAL_RATE = 20000,       /* turns of the loop, for a trial of some hundred microseconds */
 };
 
-/* Reading the clock keeps the compiler of the driver from dropping the loop. The simulated card knows by the name that the first
- * parameter is the kernel's length in microseconds. */
+/* Reading the clock keeps the compiler of the driver from dropping the loop. The simulated card
+ * knows by the name that the first parameter is the kernel's length in microseconds. */
 static const char image[] = ".version 6.4\n.target sm_50\n.address_size 64\n"
                             ".visible .entry aliquot_sleep_us(.param .u32 us, .param .u32 rate)\n"
                             "{\n"
@@ -67,7 +67,8 @@ static int measure(const Work *w, float *ret_ms) {
         return cuda_judge(c, "a trial of the card's speed", r);
 }
 
-/* The quickest of some: others may have been on the card in between, and at first it may rest at a low clock. */
+/* The quickest of some: others may have been on the card in between, and at first it may rest at a
+ * low clock. */
 static int find_rate(Work *w) {
         float best = 0, ms = 0;
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Work for a card, in blocks of a tenth of a second of it: kernels of one length, one after the other, and a wait for the last (one kernel where
- * it is longer than that). Alone on a card and without a limit ten blocks are done in a second; with 30 % of its compute, three. */
+/* Work for a card, in blocks of a tenth of a second of it: kernels of one length, one after the
+ * other, and a wait for the last (one kernel where it is longer than that). Alone on a card and
+ * without a limit ten blocks are done in a second; with 30 % of its compute, three. */
 
 #include "cli/sample/cuda.h"
 
@@ -15,9 +16,10 @@ typedef struct Work {
         unsigned groups; /* thread blocks: as many as fill the card */
 } Work;
 
-/* Loads the kernel, and measures how fast the card goes through its loop. 0 or CUDA's error, which has been told. */
+/* Loads the kernel, and measures how fast the card goes through its loop. 0 or CUDA's error, which
+ * has been told. */
 int work_init(Work *w, const Cuda *cuda, unsigned kernel_us);
 
-/* Does blocks until so many seconds have passed, with a line for each on standard output. *ret: how many. 0 or CUDA's error, which has been
- * told. */
+/* Does blocks until so many seconds have passed, with a line for each on standard output. *ret: how
+ * many. 0 or CUDA's error, which has been told. */
 int work_run(const Work *w, double seconds, unsigned long *ret);

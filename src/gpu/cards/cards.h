@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The cards of a machine: what the driver tells of them (gpu/cards/source.h), or what stands in for them where there is no
- * driver. A card is known by its UUID and called by its index, because annotations of running pods name indexes: an index
- * stays with its card as long as the card is known, so a list may have gaps. */
+/* The cards of a machine: what the driver tells of them (gpu/cards/source.h), or what stands in for
+ * them where there is no driver. A card is known by its UUID and called by its index, because
+ * annotations of running pods name indexes: an index stays with its card as long as the card is
+ * known, so a list may have gaps. */
 
 #include "base/buf.h"
 #include "base/fault.h"
@@ -33,10 +34,12 @@ bool card_list_eq(const CardList *a, const CardList *b);
 int card_list_copy(const CardList *l, CardList *ret); /* 0 or -ENOMEM */
 bool card_uuid_is_valid(const char *uuid);            /* what may stand in MachineCard.uuid */
 
-/* CARDS of the command line and of aliquot.dev/simulated-cards: "4xTesla-V100-SXM2-16GB:16160MiB", groups separated by
- * commas. seed: the node's name; the same text and seed give the same UUIDs. 0, CARDS_E_MALFORMED or -ENOMEM. */
+/* CARDS of the command line and of aliquot.dev/simulated-cards: "4xTesla-V100-SXM2-16GB:16160MiB",
+ * groups separated by commas. seed: the node's name; the same text and seed give the same UUIDs. 0,
+ * CARDS_E_MALFORMED or -ENOMEM. */
 int cards_simulate(Str text, Str seed, CardList *ret, Fault *fault);
 
-/* A list as JSON, for the state directory: what was known last is served at once after a restart. */
+/* A list as JSON, for the state directory: what was known last is served at once after a
+ * restart. */
 int card_list_read(Str json, CardList *ret, Fault *fault); /* 0, CARDS_E_MALFORMED, -ENOMEM */
 void card_list_write(const CardList *l, Buf *out);

@@ -19,8 +19,9 @@ static void write_node(JsonWriter *w, const char *path) {
         json_write_object_end(w);
 }
 
-/* A runtime finds out number and type of a node by its path. Where the node is missing (the nvidia-uvm module is not loaded)
- * the container does not start, and the runtime's words name it; without the node CUDA would fail with words that do not. */
+/* A runtime finds out number and type of a node by its path. Where the node is missing (the
+ * nvidia-uvm module is not loaded) the container does not start, and the runtime's words name it;
+ * without the node CUDA would fail with words that do not. */
 static void write_nodes(JsonWriter *w, const DriverFiles *driver) {
         json_write_array(w, "deviceNodes");
         write_node(w, "/dev/nvidiactl");

@@ -22,8 +22,9 @@
 
 enum { LINKS_MAX = 40 }; /* as the kernel */
 
-/* Debian and Ubuntu; Debian's alternatives; Red Hat, SUSE; a driver in a container (GPU operator); Google's host system; the
- * old home of hand-made installations. The first one that has a library wins. */
+/* Debian and Ubuntu; Debian's alternatives; Red Hat, SUSE; a driver in a container (GPU operator);
+ * Google's host system; the old home of hand-made installations. The first one that has a library
+ * wins. */
 static const char *const library_folders[] = {
         "/usr/lib/" TRIPLET,
         "/usr/lib/" TRIPLET "/nvidia/current",
@@ -39,7 +40,8 @@ static const char *const library_folders[] = {
 static const char *const smi_paths[] = {"/usr/bin/nvidia-smi", "/run/nvidia/driver/usr/bin/nvidia-smi",
                                         COS "/bin/nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi"};
 
-/* Beginnings of names. What draws on a screen needs configuration files as well, and is not given. */
+/* Beginnings of names. What draws on a screen needs configuration files as well, and is not
+ * given. */
 static const char *const given[] = {"libcuda.so", "libcudadebugger.so", "libnvcuvid.so", "libnvidia-"};
 static const char *const screens[] = {
         "libnvidia-api",  "libnvidia-container", "libnvidia-egl",     "libnvidia-fbc",    "libnvidia-gl",
@@ -75,7 +77,8 @@ static int read_link(const Finder *f, const Buf *path, char (*ret)[PATH_MAX]) {
         return 0;
 }
 
-/* Puts what a link says in front of what is still to be walked, and steps back to where it starts. */
+/* Puts what a link says in front of what is still to be walked, and steps back to where it
+ * starts. */
 static int follow(Buf *done, Buf *rest, const char *target) {
         _cleanup_buf_ Buf all = BUF_NULL;
 
@@ -89,7 +92,8 @@ static int follow(Buf *done, Buf *rest, const char *target) {
         return buf_result(&all) < 0 ? -ENOMEM : buf_result(rest);
 }
 
-/* Moves the first name of *rest behind *done. false: it was no name but a step that needs no look at the disk. */
+/* Moves the first name of *rest behind *done. false: it was no name but a step that needs no look
+ * at the disk. */
 static bool walk(Buf *rest, Buf *done) {
         Str behind = buf_str(rest), name = str_split(&behind, '/');
         bool named = !str_is_empty(name) && !str_eq(name, STR(".")) && !str_eq(name, STR(".."));
@@ -106,8 +110,9 @@ static bool walk(Buf *rest, Buf *done) {
         return named;
 }
 
-/* Follows every symbolic link as if the root were "/": a link of the host's to /etc/alternatives means the host's. The file
- * need not be there. 0, -ELOOP or -ENOMEM; *done is the path as the host has it. */
+/* Follows every symbolic link as if the root were "/": a link of the host's to /etc/alternatives
+ * means the host's. The file need not be there. 0, -ELOOP or -ENOMEM; *done is the path as the host
+ * has it. */
 static int resolve(const Finder *f, Str path, Buf *done) {
         _cleanup_buf_ Buf rest = BUF_NULL;
         int links = 0, r;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What an XID did to a card, in a form that outlives the agent: by UUID and the time of day. Without it a card that the driver asks to
- * have reset would be given out again by whoever restarts the agent. */
+/* What an XID did to a card, in a form that outlives the agent: by UUID and the time of day.
+ * Without it a card that the driver asks to have reset would be given out again by whoever restarts
+ * the agent. */
 
 #include "gpu/cards/cards.h"
 
@@ -22,6 +23,7 @@ typedef struct CardFences {
 /* Nothing of it is worth a new file: times that differ by less than half a minute are the same. */
 bool card_fences_near(const CardFences *a, const CardFences *b);
 
-/* A text for the state directory. 0, CARDS_E_MALFORMED with a fault (*ret is empty then), or -ENOMEM. */
+/* A text for the state directory. 0, CARDS_E_MALFORMED with a fault (*ret is empty then), or
+ * -ENOMEM. */
 int card_fences_read(Str json, CardFences *ret, Fault *fault);
 void card_fences_write(const CardFences *f, Buf *out);

@@ -94,7 +94,8 @@ static void say_health(KnownCard *c, const char *trouble) {
 
 /* --- one scan --------------------------------------------------------------------------------------------------- */
 
-/* Of a card that answers with an error, what was known of it is worth more than what could be read. */
+/* Of a card that answers with an error, what was known of it is worth more than what could be
+ * read. */
 static void update(KnownCard *c, const MachineCard *now_seen) {
         uint32_t index = c->card.index;
 

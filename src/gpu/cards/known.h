@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What is known of the cards, scan after scan: which index belongs to which UUID, who is missing, whom an XID fenced and until
- * when. No I/O and no clock: time is passed in.
+/* What is known of the cards, scan after scan: which index belongs to which UUID, who is missing,
+ * whom an XID fenced and until when. No I/O and no clock: time is passed in.
  *
- * Index. A known UUID keeps its index; a new one gets NVML's, or the lowest free one where that is taken. A new card at the
- * PCI address of a missing one has replaced it and takes its index.
- * Fence. It lifts with a scan in which the card answers without an error, once it has been quiet: `quiet` after the last such
- * XID, twice as long with each relapse within a day, a day at most. One that fell off the bus must also have been found anew
- * by a later session of the driver's. */
+ * Index. A known UUID keeps its index; a new one gets NVML's, or the lowest free one where that is
+ * taken. A new card at the PCI address of a missing one has replaced it and takes its index. Fence.
+ * It lifts with a scan in which the card answers without an error, once it has been quiet: `quiet`
+ * after the last such XID, twice as long with each relapse within a day, a day at most. One that
+ * fell off the bus must also have been found anew by a later session of the driver's. */
 
 #include "base/clock.h"
 #include "gpu/cards/fence.h"
@@ -28,8 +28,8 @@ typedef struct Known {
         usec_t quiet;
 } Known;
 
-/* One answer of the driver. A card that could not be identified has no UUID, one with an error has the words in `trouble`;
- * what could not be read of it is 0. */
+/* One answer of the driver. A card that could not be identified has no UUID, one with an error has
+ * the words in `trouble`; what could not be read of it is 0. */
 typedef struct CardScan {
         MachineCard seen[CARDS_MAX]; /* index: NVML's at this moment */
         size_t n;
@@ -44,9 +44,10 @@ void known_scan(Known *k, const CardScan *scan, usec_t now);
 bool known_xid(Known *k, const char *uuid, uint64_t xid, uint64_t session,
                usec_t now); /* true: the card is fenced */
 
-/* Fences of an earlier run, after known_init(), and those of this one. wall: milliseconds since 1970 at `now`. What names no known
- * card, or no XID that fences, is passed over; no clock can make a fence longer than it was at first. A new session of the driver's
- * goes with a new run, so that a lost card need only answer. */
+/* Fences of an earlier run, after known_init(), and those of this one. wall: milliseconds since
+ * 1970 at `now`. What names no known card, or no XID that fences, is passed over; no clock can make
+ * a fence longer than it was at first. A new session of the driver's goes with a new run, so that a
+ * lost card need only answer. */
 void known_restore(Known *k, const CardFences *fences, usec_t now, uint64_t wall);
 void known_fences(const Known *k, usec_t now, uint64_t wall, CardFences *ret);
 

@@ -17,7 +17,8 @@ typedef struct NvmlSymbol {
 static const NvmlSymbol symbols[] = {
         NVML_CALLS(NVML_SYMBOL){"nvmlErrorString", offsetof(Nvml, error_string), true}};
 
-/* The host's own, by the path without links: those of Debian's alternatives would lead to our root, not to the host's. */
+/* The host's own, by the path without links: those of Debian's alternatives would lead to our root,
+ * not to the host's. */
 static void *open_below(const char *host_root) {
         _cleanup_(driver_files_done) DriverFiles files = {0};
         void *library = NULL;

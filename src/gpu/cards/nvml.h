@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What we use of NVML, declared by ourselves: nvml.h is not on the machines that build this, and the library is opened at run
- * time. Names, numbers and layouts are those of NVIDIA's NVML reference (docs.nvidia.com/deploy/nvml-api); they have been
- * stable since driver 390. */
+/* What we use of NVML, declared by ourselves: nvml.h is not on the machines that build this, and
+ * the library is opened at run time. Names, numbers and layouts are those of NVIDIA's NVML
+ * reference (docs.nvidia.com/deploy/nvml-api); they have been stable since driver 390. */
 
 #include "base/fault.h"
 
@@ -89,8 +89,8 @@ typedef struct Nvml {
 
 enum { NVML_E_NONE = 1 };
 
-/* library: a path, or NULL for libnvidia-ml.so.1 by the loader's search and then in the library folders below host_root.
- * Loaded for the life of the process. 0, or NVML_E_NONE with a fault. */
+/* library: a path, or NULL for libnvidia-ml.so.1 by the loader's search and then in the library
+ * folders below host_root. Loaded for the life of the process. 0, or NVML_E_NONE with a fault. */
 int nvml_load(const char *library, const char *host_root, Nvml *ret, Fault *fault);
 
 const char *nvml_words(const Nvml *n, int r); /* never NULL */

@@ -332,7 +332,8 @@ static bool make_room(Probe *p, unsigned n) {
         return true;
 }
 
-/* Behind the first n. What the library leaves when there is too little room is nothing to be believed: it is asked again. */
+/* Behind the first n. What the library leaves when there is too little room is nothing to be
+ * believed: it is asked again. */
 static int ask_processes(Probe *p, NvmlDevice device, ListProcesses list, unsigned n, unsigned *ret_count) {
         int r = NVML_ERROR_INSUFFICIENT_SIZE;
 
@@ -381,7 +382,8 @@ static void say_untold(const Probe *p, const ProbeCard *c, int r, Report *end) {
                                 nvml_words(&p->nvml, r));
 }
 
-/* An older driver counts what it keeps for itself as used and does not say how much that is: of its cards no total is told. */
+/* An older driver counts what it keeps for itself as used and does not say how much that is: of its
+ * cards no total is told. */
 static int say_total(const Probe *p, const ProbeCard *c) {
         Report total = {.kind = REPORT_TOTAL, .session = p->session};
         NvmlMemory2 memory = {.version = NVML_MEMORY2_VERSION};

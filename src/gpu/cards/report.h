@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The records between the agent and its NVML child, over a SOCK_SEQPACKET pair. Both ends are one program, but the child
- * runs the driver's code: what comes from it is looked at as if a stranger had sent it.
+/* The records between the agent and its NVML child, over a SOCK_SEQPACKET pair. Both ends are one
+ * program, but the child runs the driver's code: what comes from it is looked at as if a stranger
+ * had sent it.
  *
  *     agent  ProbeRequest
  *     child  READY, CARD for each card, END      or FAILED at any point: the child is of no more use
@@ -51,6 +52,7 @@ typedef struct Report {
         char text[160]; /* CARD: why it is not healthy */
 } Report;
 
-/* Any bytes. Checks size, kind and bounds; texts that are not plain ASCII are made so. 0 or REPORT_E_MALFORMED. */
+/* Any bytes. Checks size, kind and bounds; texts that are not plain ASCII are made so. 0 or
+ * REPORT_E_MALFORMED. */
 int report_read(const void *bytes, size_t n, Report *ret);
 void report_card(const Report *r, MachineCard *ret); /* of a CARD */

@@ -13,7 +13,8 @@ static void name_card(MachineCard *c, Str seed) {
                         (unsigned long long) b & 0xffffffffffff);
 }
 
-/* "4xMODEL:16160MiB" or "MODEL:16160MiB". An `x` behind the digits belongs to the count only when a model follows. */
+/* "4xMODEL:16160MiB" or "MODEL:16160MiB". An `x` behind the digits belongs to the count only when a
+ * model follows. */
 static int parse_group(Str group, Str *ret_model, uint32_t *ret_count, uint32_t *ret_mib) {
         Str memory = group, model, after_x;
         MemoryUnit mib;

@@ -240,8 +240,8 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
 
 /* --- answers ---------------------------------------------------------------------------------------------------- */
 
-/* A broken card is looked for by a new session at once, and then now and then, not at each scan: on a driver without
- * persistence mode that would set up every other card anew. */
+/* A broken card is looked for by a new session at once, and then now and then, not at each scan: on
+ * a driver without persistence mode that would set up every other card anew. */
 static void plan_next(CardSource *s) {
         if (!known_has_trouble(&s->known))
                 s->scans_until_fresh = 1;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Where cards come from. NVML is loaded at run time in a child process with a deadline, because a hung driver must not
- * hang the agent: a child that does not answer is killed, and what was known stays known. It goes on trying, with a
- * back-off from 1 s to 60 s, and never leaves more than a few children behind that the kernel cannot end.
+/* Where cards come from. NVML is loaded at run time in a child process with a deadline, because a
+ * hung driver must not hang the agent: a child that does not answer is killed, and what was known
+ * stays known. It goes on trying, with a back-off from 1 s to 60 s, and never leaves more than a
+ * few children behind that the kernel cannot end.
  *
- * A card that falls off the bus, or whose XIDs say that it is broken, keeps its place as an unhealthy one and returns by
- * itself: docs/cards.md. The caller is single-threaded, as fork() without exec() demands. */
+ * A card that falls off the bus, or whose XIDs say that it is broken, keeps its place as an
+ * unhealthy one and returns by itself: docs/cards.md. The caller is single-threaded, as fork()
+ * without exec() demands. */
 
 #include <systemd/sd-event.h>
 
@@ -40,8 +42,8 @@ typedef struct CardSpan {
         char untold[80]; /* why the driver does not tell; "": it does */
 } CardSpan;
 
-/* One look at all cards; lent for the call. A card whose processes could not all be told, or of a driver that does not tell its own
- * part (older than 510), has no total. */
+/* One look at all cards; lent for the call. A card whose processes could not all be told, or of a
+ * driver that does not tell its own part (older than 510), has no total. */
 typedef struct CardCensus {
         const CardUsage *usage; /* what each process holds of each card */
         size_t n;
@@ -54,11 +56,13 @@ typedef struct CardCensus {
         size_t n_spans;
 } CardCensus;
 
-/* Called from the loop only, never from within a call below. card_source_rescan() may be called from them, _free() not. */
+/* Called from the loop only, never from within a call below. card_source_rescan() may be called
+ * from them, _free() not. */
 typedef struct CardSourceHandler {
         /* The first scan, and each change after it; the list is lent for the call. */
         void (*on_cards)(void *userdata, const CardList *cards);
-        /* No driver, a hung one, an error. Said once, and again when the words change or a scan went well in between. */
+        /* No driver, a hung one, an error. Said once, and again when the words change or a scan
+         * went well in between. */
         void (*on_trouble)(void *userdata, const Fault *fault);
         /* They changed, and are to outlive us; lent for the call. May be NULL. */
         void (*on_fences)(void *userdata, const CardFences *fences);
@@ -85,7 +89,8 @@ int card_source_new(sd_event *event, const CardSourceOptions *options, const Car
                     void *userdata, CardSource **ret);
 CardSource *card_source_free(CardSource *s); /* and its child */
 
-/* Now, not at the next turn, and by a new session of the driver's, which also sees cards that were plugged in. */
+/* Now, not at the next turn, and by a new session of the driver's, which also sees cards that were
+ * plugged in. */
 void card_source_rescan(CardSource *s);
 
 DEFINE_CLEANUP(CardSource *, card_source_free)

@@ -30,7 +30,8 @@ static bool is_close(uint64_t a, uint64_t b) {
         return (a > b ? a - b : b - a) <= CLOSE;
 }
 
-/* Of what is no news, no percentage, or of nobody, nothing stays: drivers fill up arrays with entries of zeros. */
+/* Of what is no news, no percentage, or of nobody, nothing stays: drivers fill up arrays with
+ * entries of zeros. */
 static unsigned cut(NvmlUse *samples, unsigned n, uint64_t since) {
         unsigned kept = 0;
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the driver's XID messages say about the card. Sources: NVIDIA's "XID Errors" (docs.nvidia.com/deploy/xid-errors) and,
- * for what a program can cause by itself, the codes that NVIDIA's own device plugin passes over. On a shared card one tenant's
- * wild pointer must not take the card from the others: a code fences only where NVIDIA asks for a reset or a repair. A
- * code that is not listed here fences nothing. */
+/* What the driver's XID messages say about the card. Sources: NVIDIA's "XID Errors"
+ * (docs.nvidia.com/deploy/xid-errors) and, for what a program can cause by itself, the codes that
+ * NVIDIA's own device plugin passes over. On a shared card one tenant's wild pointer must not take
+ * the card from the others: a code fences only where NVIDIA asks for a reset or a repair. A code
+ * that is not listed here fences nothing. */
 
 #include <stdint.h>
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What RM_ESC_VID_HEAP_CONTROL takes besides RmHeap: the same 184 bytes with other fields in them. libc only. */
+/* What RM_ESC_VID_HEAP_CONTROL takes besides RmHeap: the same 184 bytes with other fields in them.
+ * libc only. */
 
 #include "gpu/rm/rm.h"
 
-/* Functions that drivers 535 to 595 have besides those of rm.h, and that give none of the card's memory. */
+/* Functions that drivers 535 to 595 have besides those of rm.h, and that give none of the card's
+ * memory. */
 enum {
         RM_HEAP_DUMP = 11,
         RM_HEAP_REACQUIRE_COMPR = 15,

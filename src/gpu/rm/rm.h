@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The boundary of NVIDIA's kernel driver: numbers and layouts of the calls that have to do with memory, as its open source
- * shows them (kernel modules 535.183 to 595.45: nvos.h, nv_escape.h, ctrl2080fb.h, ctrl2080gpu.h, ctrl0000gpu.h, cl0080.h).
- * Facts only, and no code: the gate and the simulated driver both stand on this page. Everything is little endian, pointers
- * are 64 bits wide. libc only. */
+/* The boundary of NVIDIA's kernel driver: numbers and layouts of the calls that have to do with
+ * memory, as its open source shows them (kernel modules 535.183 to 595.45: nvos.h, nv_escape.h,
+ * ctrl2080fb.h, ctrl2080gpu.h, ctrl0000gpu.h, cl0080.h). Facts only, and no code: the gate and the
+ * simulated driver both stand on this page. Everything is little endian, pointers are 64 bits wide.
+ * libc only. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -60,9 +61,9 @@ typedef struct RmControl { /* NVOS54_PARAMETERS */
         uint32_t params_size, status;
 } RmControl;
 
-/* Not a door to memory of the card, whatever the class: for 0x40 the driver makes an object without memory (0x70; for a
- * privileged caller one that shows all of the card, 0xC2) and answers in limit how much the card has, less one
- * (rmapi_deprecated_allocmemory.c). */
+/* Not a door to memory of the card, whatever the class: for 0x40 the driver makes an object without
+ * memory (0x70; for a privileged caller one that shows all of the card, 0xC2) and answers in limit
+ * how much the card has, less one (rmapi_deprecated_allocmemory.c). */
 typedef struct RmAllocMemory { /* nv_ioctl_nvos02_parameters_with_fd */
         uint32_t root, parent, new, class_, flags, pad0;
         uint64_t memory, limit; /* limit: size - 1 */
@@ -112,7 +113,8 @@ enum {
         RM_CLASS_CHANNEL_GROUP = 0xA06C,
 };
 
-/* The channels (GPFIFO) of all generations since Kepler: 0xA06F, 0xB06F, 0xC06F, 0xC36F, 0xC46F, 0xC56F, 0xC86F... */
+/* The channels (GPFIFO) of all generations since Kepler: 0xA06F, 0xB06F, 0xC06F, 0xC36F, 0xC46F,
+ * 0xC56F, 0xC86F... */
 static inline int rm_class_is_channel(uint32_t class_) {
         return class_ >= 0xA000 && class_ <= 0xFFFF && (class_ & 0xFFu) == 0x6F;
 }
@@ -202,7 +204,8 @@ typedef struct RmIdInfoV2 { /* NV0000_CTRL_GPU_GET_ID_INFO_V2_PARAMS */
         int32_t numa;
 } RmIdInfoV2;
 
-/* Format of GID info, bits 0 and 1 of its flags: "GPU-..." with its NUL (41 bytes), or 16 bytes in the order of the text. */
+/* Format of GID info, bits 0 and 1 of its flags: "GPU-..." with its NUL (41 bytes), or 16 bytes in
+ * the order of the text. */
 enum { RM_GID_ASCII = 0, RM_GID_BINARY = 2, RM_GID_FORMAT_MASK = 3 };
 
 typedef struct RmGidInfo { /* NV2080_CTRL_GPU_GET_GID_INFO_PARAMS */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Controls of objects that travel between processes, and of the card's time: what the gate has to know of them (ctrl0041.h,
- * ctrl0000unix.h, ctrla06c.h, ctrl2080fifo.h, ctrl2080gr.h). Beside rm.h, because nobody else needs them. */
+/* Controls of objects that travel between processes, and of the card's time: what the gate has to
+ * know of them (ctrl0041.h, ctrl0000unix.h, ctrla06c.h, ctrl2080fifo.h, ctrl2080gr.h). Beside rm.h,
+ * because nobody else needs them. */
 
 #include "gpu/rm/rm.h"
 
@@ -34,9 +35,10 @@ typedef struct RmSurfaceInfo { /* NV0041_CTRL_GET_SURFACE_INFO_PARAMS, with entr
         uint64_t list;
 } RmSurfaceInfo;
 
-/* Objects that travel as a descriptor (ctrl0000unix.h). The driver keeps a duplicate of each, with a client of its own, as long as the
- * open file lives that the descriptor is of, or until another object is put in its place: who exported it may free his and be gone. The
- * file is an nvidiactl that nothing was exported to yet; what is imported are duplicates again. */
+/* Objects that travel as a descriptor (ctrl0000unix.h). The driver keeps a duplicate of each, with
+ * a client of its own, as long as the open file lives that the descriptor is of, or until another
+ * object is put in its place: who exported it may free his and be gone. The file is an nvidiactl
+ * that nothing was exported to yet; what is imported are duplicates again. */
 enum {
         RM_EXPORT_TYPE_RM = 1,
         RM_EXPORT_FLAG_EMPTY = 1, /* for libraries, refused by the driver */

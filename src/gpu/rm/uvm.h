@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* /dev/nvidia-uvm: raw numbers, parameters of a fixed size, the last word of each is its status (uvm_ioctl.h). libc only. */
+/* /dev/nvidia-uvm: raw numbers, parameters of a fixed size, the last word of each is its status
+ * (uvm_ioctl.h). libc only. */
 
 #include "gpu/rm/rm.h"
 

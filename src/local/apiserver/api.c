@@ -44,8 +44,8 @@ static bool split_group(Str *path, Str *ret_group) {
         return str_eq(str_split(path, '/'), STR("v1"));
 }
 
-/* namespaces/NS/PLURAL... names a resource in a namespace, unless PLURAL is a subresource of the namespace
- * itself. */
+/* namespaces/NS/PLURAL... names a resource in a namespace, unless PLURAL is a subresource of the
+ * namespace itself. */
 bool store_route(const char *path, StoreRoute *ret) {
         Str rest = str_from(path), group, plural;
         const StoreKind *kind;
@@ -69,7 +69,8 @@ bool store_route(const char *path, StoreRoute *ret) {
         ret->kind = store_kind_by_plural(group, plural);
         if (!ret->kind || !str_is_empty(rest) || (str_is_empty(ret->name) && !str_is_empty(ret->subresource)))
                 return false;
-        /* A namespaced object is only found in its namespace; without one the path is the list of all. */
+        /* A namespaced object is only found in its namespace; without one the path is the list of
+         * all. */
         return !ret->kind->namespaced || !str_is_empty(ret->namespace_) || str_is_empty(ret->name);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One request in, one answer out, as the API server would give it; watches apart (watch.h). No sockets
- * and no clock, so that tests and the fuzzer call it as it is. */
+/* One request in, one answer out, as the API server would give it; watches apart (watch.h). No
+ * sockets and no clock, so that tests and the fuzzer call it as it is. */
 
 #include "local/apiserver/objects.h"
 #include "local/apiserver/select.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What creates, updates, patches, bindings and deletions have in common. Each reads what it is about,
- * composes the object's next text under the next number, and commits it. Until the commit nothing has
- * happened, so that every refusal is a plain return. */
+/* What creates, updates, patches, bindings and deletions have in common. Each reads what it is
+ * about, composes the object's next text under the next number, and commits it. Until the commit
+ * nothing has happened, so that every refusal is a plain return. */
 
 #include "local/apiserver/api.h"
 #include "local/apiserver/valid.h"
@@ -26,11 +26,12 @@ bool change_is_of_kind(Change *c, Str object);
 /* Turns the result of a store_validate function into true, or an answer and false. */
 bool change_valid(Change *c, int result, const StoreViolation *v);
 
-/* Composes and commits; the object becomes the answer. An update that changes nothing takes no number, as in
- * the API server. */
+/* Composes and commits; the object becomes the answer. An update that changes nothing takes no
+ * number, as in the API server. */
 void change_commit(Change *c, StoreChange change, Str metadata, Str base, Str status, unsigned code);
 
-/* Commits a text. There is room for the answer first, so that what was carried out is never answered by 500. */
+/* Commits a text. There is room for the answer first, so that what was carried out is never
+ * answered by 500. */
 int change_store(Change *c, StoreChange change, Str text);
 
 void change_refuse_request(Change *c, const char *message); /* 400 */

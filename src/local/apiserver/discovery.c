@@ -125,8 +125,8 @@ static bool write_of_group(JsonWriter *w, Str path) {
 
 /* ---- OpenAPI ---- */
 
-/* kubectl leaves validation to a server that says, for the kind at hand, that PATCH knows fieldValidation.
- * That is all our documents say: we check what we check in any case. */
+/* kubectl leaves validation to a server that says, for the kind at hand, that PATCH knows
+ * fieldValidation. That is all our documents say: we check what we check in any case. */
 static void write_patch_operation(JsonWriter *w, const StoreKind *kind) {
         char path[128];
 

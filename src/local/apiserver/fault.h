@@ -18,6 +18,6 @@ typedef struct StoreFaults {
 int store_faults_add(StoreFaults *f, const StoreFault *fault); /* 0, -EINVAL, -ENOSPC or -ENOMEM */
 void store_faults_done(StoreFaults *f);
 
-/* Uses up one fault for this request; false when none matches. CUT_WATCH is for the lines of watches, and
- * only asked for with `lines`; the other kinds are for requests. */
+/* Uses up one fault for this request; false when none matches. CUT_WATCH is for the lines of
+ * watches, and only asked for with `lines`; the other kinds are for requests. */
 bool store_faults_take(StoreFaults *f, const char *method, const char *path, bool lines, StoreFault *ret);

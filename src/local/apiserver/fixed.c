@@ -4,8 +4,8 @@
 #include "local/apiserver/valid.h"
 #include "wire/json.h"
 
-/* A pod's spec is fixed once it is created, but for a few members. Clients that PUT write their members in an
- * order of their own, so that specs are compared by content. */
+/* A pod's spec is fixed once it is created, but for a few members. Clients that PUT write their
+ * members in an order of their own, so that specs are compared by content. */
 
 typedef enum Place { PLACE_SPEC, PLACE_CONTAINERS, PLACE_CONTAINER, PLACE_BELOW } Place;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The resources the store knows, and what distinguishes them. Everything else about an object is its text. */
+/* The resources the store knows, and what distinguishes them. Everything else about an object is
+ * its text. */
 
 #include "base/str.h"
 

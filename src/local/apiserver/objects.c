@@ -186,8 +186,9 @@ static StoreVersion *version_new(StoreChange change, uint64_t number, Str text) 
         return v;
 }
 
-/* The oldest remembered change becomes the oldest remembered state: what was before it can no longer be asked
- * for. A deletion is not a state, so that it goes as well, and with it the entry when nothing came after. */
+/* The oldest remembered change becomes the oldest remembered state: what was before it can no
+ * longer be asked for. A deletion is not a state, so that it goes as well, and with it the entry
+ * when nothing came after. */
 static void forget_oldest(StoreObjects *o) {
         StoreVersion *v = o->ring[o->first], *newer;
         StoreEntry *e = v->entry;

@@ -4,9 +4,10 @@
 #include "local/apiserver/text.h"
 #include "wire/json.h"
 
-/* RFC 7386 on text. Members of the target that the patch does not name are copied as they stand; the members
- * of the patch are sorted once per object and the elements of a merged list once per list, so that a hostile
- * patch costs n log n and not n squared. Nesting is bounded by what store_admit() lets in (JSON_MAX_DEPTH). */
+/* RFC 7386 on text. Members of the target that the patch does not name are copied as they stand;
+ * the members of the patch are sorted once per object and the elements of a merged list once per
+ * list, so that a hostile patch costs n log n and not n squared. Nesting is bounded by what
+ * store_admit() lets in (JSON_MAX_DEPTH). */
 
 typedef struct Merge {
         Arena *arena;
@@ -108,8 +109,8 @@ static int merge_object(Merge *m, Str target, Str patch) {
 
 /* ---- lists that a strategic merge patch merges by a key of their elements ---- */
 
-/* conditions by type (patchMergeKey of NodeStatus and PodStatus). Other lists are replaced as a whole: nobody patches them
- * here, and a wrong key would do more harm. */
+/* conditions by type (patchMergeKey of NodeStatus and PodStatus). Other lists are replaced as a
+ * whole: nobody patches them here, and a wrong key would do more harm. */
 static bool is_merged_list(const Merge *m, Str key, Str patch) {
         return m->strategic && str_eq(key, STR("conditions")) && patch.len > 0 && patch.data[0] == '[';
 }

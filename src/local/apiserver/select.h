@@ -27,7 +27,8 @@ typedef struct StoreSelector {
 
 enum { STORE_SELECTOR_E_MALFORMED = 1 };
 
-/* Selectors may be NULL. Returns 0, STORE_SELECTOR_E_MALFORMED with the API server's words, or -ENOMEM. */
+/* Selectors may be NULL. Returns 0, STORE_SELECTOR_E_MALFORMED with the API server's words, or
+ * -ENOMEM. */
 int store_selector_init(StoreSelector *s, const StoreKind *kind, Str namespace_, const char *label_selector,
                         const char *field_selector, Fault *fault);
 void store_selector_done(StoreSelector *s);

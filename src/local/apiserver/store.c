@@ -124,7 +124,8 @@ static int apply_one(Store *s, Str manifest, Fault *fault) {
         return r;
 }
 
-/* The members of a List, in order, up to the first that is refused. The text was admitted by the caller. */
+/* The members of a List, in order, up to the first that is refused. The text was admitted by the
+ * caller. */
 static int apply_items(Store *s, Str list, Fault *fault) {
         Str items = store_member(list, "items"), item;
         JsonReader r;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The part of the Kubernetes API that our own programs use, in memory, spoken over loopback HTTP: nodes,
- * pods, configmaps, secrets, services, events, leases, jobs, deployments, statefulsets, namespaces,
- * poddisruptionbudgets. Lists in
- * pages with continue tokens, watches with bookmarks and 410 for versions that have been forgotten, create,
- * get, update, merge patch, delete, status, and pods/NAME/binding with annotations and UID precondition. One
- * resourceVersion counter for everything, as etcd has it.
+/* The part of the Kubernetes API that our own programs use, in memory, spoken over loopback HTTP:
+ * nodes, pods, configmaps, secrets, services, events, leases, jobs, deployments, statefulsets,
+ * namespaces, poddisruptionbudgets. Lists in pages with continue tokens, watches with bookmarks and
+ * 410 for versions that have been forgotten, create, get, update, merge patch, delete, status, and
+ * pods/NAME/binding with annotations and UID precondition. One resourceVersion counter for
+ * everything, as etcd has it.
  *
- * It is made for tests, benchmarks and `aliquot local`: no authentication, no admission, no defaulting
- * beyond what our programs read (uid, creationTimestamp, resourceVersion, schedulerName, phase, namespace).
+ * It is made for tests, benchmarks and `aliquot local`: no authentication, no admission, no
+ * defaulting beyond what our programs read (uid, creationTimestamp, resourceVersion, schedulerName,
+ * phase, namespace).
  */
 
 #include <systemd/sd-event.h>
@@ -37,12 +38,13 @@ enum { STORE_E_INVALID = 1, STORE_E_EXISTS, STORE_E_NOT_FOUND };
  * -ENOMEM. */
 int store_apply(Store *s, Str manifest_json, Fault *fault);
 
-/* Every object of a resource ("pods", "nodes", ...), in order of namespace/name. The text lives until the
- * next change. 0, -ENOENT for an unknown resource, or what the callback returned to stop. */
+/* Every object of a resource ("pods", "nodes", ...), in order of namespace/name. The text lives
+ * until the next change. 0, -ENOENT for an unknown resource, or what the callback returned to
+ * stop. */
 int store_each(Store *s, const char *resource, int (*each)(void *userdata, Str object), void *userdata);
 
-/* Faults for tests: the next `count` requests whose method and path match (prefix; NULL: any) get this
- * instead. */
+/* Faults for tests: the next `count` requests whose method and path match (prefix; NULL: any) get
+ * this instead. */
 typedef enum StoreFaultKind {
         STORE_FAULT_STATUS, /* answer `status`, with Retry-After when retry_after > 0; nothing is carried out
                              */

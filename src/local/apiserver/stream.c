@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "local/apiserver/http.h"
 
-/* Events leave in pieces: a stream is filled up to STREAM_ROOM and read on when that has gone out. */
+/* Events leave in pieces: a stream is filled up to STREAM_ROOM and read on when that has gone
+ * out. */
 
 enum {
         STREAM_ROOM = 256 * 1024,
@@ -105,7 +106,8 @@ static int on_bookmark(sd_event_source *source, uint64_t usec, void *userdata) {
         return r;
 }
 
-/* The time that the client gave is over: what is left to tell, a bookmark to come back with, and a clean end.
+/* The time that the client gave is over: what is left to tell, a bookmark to come back with, and a
+ * clean end.
  */
 static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         _cleanup_buf_ Buf out = BUF_NULL;

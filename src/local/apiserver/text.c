@@ -49,8 +49,8 @@ static bool has_duplicates(Str *keys, size_t n) {
 
 static void admit_value(Admission *a, bool quantity);
 
-/* The key in its shortest form: what stands behind an escape can stand there plainly, or in json_quote()'s
- * way. */
+/* The key in its shortest form: what stands behind an escape can stand there plainly, or in
+ * json_quote()'s way. */
 static Str admit_key(Admission *a, Str raw) {
         size_t start = a->out->len;
 
@@ -113,7 +113,8 @@ static void admit_array(Admission *a) {
         buf_append_char(a->out, ']');
 }
 
-/* Objects travel inside of events and of lists, so that they must end some levels before our readers do. */
+/* Objects travel inside of events and of lists, so that they must end some levels before our
+ * readers do. */
 enum { ADMIT_DEPTH_MAX = JSON_MAX_DEPTH - 28 };
 
 static void admit_value(Admission *a, bool quantity) {

@@ -8,7 +8,8 @@
 
 typedef enum Shape { SHAPE_STRING, SHAPE_INTEGER, SHAPE_OBJECT, SHAPE_STRINGS, SHAPE_MAP, SHAPE_LIST } Shape;
 
-/* A member; `of` are the members of the object, or of each object in the list. Tables end with a nameless one. */
+/* A member; `of` are the members of the object, or of each object in the list. Tables end with a
+ * nameless one. */
 typedef struct Member {
         const char *name;
         Shape shape;
@@ -52,7 +53,8 @@ static const Member pod_spec[] = {
         {"affinity", SHAPE_OBJECT, affinity},       {"initContainers", SHAPE_LIST, container},
         {"containers", SHAPE_LIST, container},      {0}};
 
-/* The path of the member that is looked at is built in v->field; `len` is its length, which each step restores. */
+/* The path of the member that is looked at is built in v->field; `len` is its length, which each
+ * step restores. */
 typedef struct Walk {
         JsonReader reader;
         StoreViolation *v;

@@ -24,7 +24,8 @@ static bool identity_holds(Change *c, Str object) {
         return false;
 }
 
-/* The main resource leaves status alone, /status leaves everything but status and metadata alone. */
+/* The main resource leaves status alone, /status leaves everything but status and metadata
+ * alone. */
 static void replace(Change *c, Str object) {
         Str old_status = store_member(c->old->text, "status"), metadata = store_member(object, "metadata");
         bool only_status = !str_is_empty(c->route->subresource);

@@ -132,8 +132,8 @@ typedef struct PodCheck {
         size_t n_names;
 } PodCheck;
 
-/* cpu, memory and what kubernetes.io owns may be fractions; everything with another domain is an extended
- * resource, which is counted in whole pieces. */
+/* cpu, memory and what kubernetes.io owns may be fractions; everything with another domain is an
+ * extended resource, which is counted in whole pieces. */
 static bool is_extended(Str resource) {
         const char *slash = memchr(resource.data, '/', resource.len);
 
@@ -183,7 +183,8 @@ static int check_amounts(PodCheck *c, Str amounts, const char *list, size_t inde
         return r;
 }
 
-/* An extended resource cannot be overcommitted: a request needs its limit, and both must be the same. */
+/* An extended resource cannot be overcommitted: a request needs its limit, and both must be the
+ * same. */
 static int check_requests(PodCheck *c, Str limits, Str requests, const char *list, size_t index) {
         StoreMember *members, *bounds;
         size_t n, n_bounds;

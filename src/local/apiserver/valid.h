@@ -16,11 +16,12 @@ typedef struct StoreViolation {
         Fault rule;         /* Invalid value: "500m": must be an integer */
 } StoreViolation;
 
-/* The whole object, admitted, with the name and namespace it will have. Returns 0, STORE_VALID_E_* with the
- * first violation, or -ENOMEM. */
+/* The whole object, admitted, with the name and namespace it will have. Returns 0, STORE_VALID_E_*
+ * with the first violation, or -ENOMEM. */
 int store_validate(const StoreKind *kind, Str object, const StoreIdentity *id, StoreViolation *ret);
 
-/* What may not change in an update: of a pod everything in spec but images, tolerations and the deadline. */
+/* What may not change in an update: of a pod everything in spec but images, tolerations and the
+ * deadline. */
 int store_validate_update(const StoreKind *kind, Str old_object, Str new_object, StoreViolation *ret);
 
 int store_validate_annotations(Str annotations, StoreViolation *ret); /* of a Binding */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A watch is a place in the history, and nothing is queued for it: who has room reads on from there. A
- * watcher that falls behind what is remembered gets 410 and lists again, as with etcd; so a slow one costs no
- * memory. */
+/* A watch is a place in the history, and nothing is queued for it: who has room reads on from
+ * there. A watcher that falls behind what is remembered gets 410 and lists again, as with etcd; so
+ * a slow one costs no memory. */
 
 #include "local/apiserver/api.h"
 
@@ -26,7 +26,7 @@ bool store_watch_init(StoreWatch *w, StoreApi *a, const StoreRoute *route, const
                       StoreReply *reply);
 void store_watch_done(StoreWatch *w);
 
-/* Appends events, one line each, until `out` holds `room` bytes (the last one may go over) or the present is
- * reached. */
+/* Appends events, one line each, until `out` holds `room` bytes (the last one may go over) or the
+ * present is reached. */
 void store_watch_read(StoreWatch *w, Buf *out, size_t room);
 void store_watch_bookmark(StoreWatch *w, Buf *out); /* nothing while it lists */

@@ -240,7 +240,8 @@ static void request_submit(RpcRequest *r) {
         session_request(r->client->session, &r->stream, headers, ELEMENTSOF(headers));
 }
 
-/* A connection that takes no more calls is waited out, within the deadlines of those who wait; without calls it goes. */
+/* A connection that takes no more calls is waited out, within the deadlines of those who wait;
+ * without calls it goes. */
 static void client_submit(RpcClient *c) {
         if (c->session && !session_can_request(c->session)) {
                 if (!session_is_idle(c->session))

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Unary gRPC calls over a unix socket, from the event loop. The connection is made with the first call, kept, and made
- * again when it broke; calls run side by side on it. Freeing a call cancels it, and `done` is then never told. Nothing is
- * repeated: whoever calls knows whether that is right. */
+/* Unary gRPC calls over a unix socket, from the event loop. The connection is made with the first
+ * call, kept, and made again when it broke; calls run side by side on it. Freeing a call cancels
+ * it, and `done` is then never told. Nothing is repeated: whoever calls knows whether that is
+ * right. */
 
 #include <systemd/sd-event.h>
 

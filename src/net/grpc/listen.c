@@ -25,8 +25,8 @@ static int check_place(const char *path) {
         return S_ISSOCK(st.st_mode) ? 0 : -EEXIST;
 }
 
-/* The kernel gives the name the mode of the socket (less the umask): fchmod() before bind() leaves no moment in which
- * others could connect. */
+/* The kernel gives the name the mode of the socket (less the umask): fchmod() before bind() leaves
+ * no moment in which others could connect. */
 static int bind_private(const struct sockaddr_un *address) {
         _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 

@@ -16,13 +16,15 @@ typedef struct RpcSocket {
 
 #define RPC_SOCKET_NULL ((RpcSocket){.fd = -1})
 
-/* Listens at path, mode 0600. It appears there complete, by a rename: no client ever finds a socket that nobody listens
- * to. A socket that stands there is replaced; anything else is left alone and -EEXIST. -ENAMETOOLONG when path and ".new"
- * do not fit into an address; else the errno of the call that failed. fault names the path. */
+/* Listens at path, mode 0600. It appears there complete, by a rename: no client ever finds a socket
+ * that nobody listens to. A socket that stands there is replaced; anything else is left alone and
+ * -EEXIST. -ENAMETOOLONG when path and ".new" do not fit into an address; else the errno of the
+ * call that failed. fault names the path. */
 int rpc_socket_listen(const char *path, RpcSocket *ret, Fault *fault);
 
 /* Closes, and takes the name away unless somebody else has put his own socket there. */
 void rpc_socket_done(RpcSocket *s);
 
-/* Connects; the descriptor is non-blocking. A unix socket's connect() never takes long: -EAGAIN is a full backlog. */
+/* Connects; the descriptor is non-blocking. A unix socket's connect() never takes long: -EAGAIN is
+ * a full backlog. */
 int rpc_socket_connect(const char *path);

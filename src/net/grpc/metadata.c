@@ -11,7 +11,8 @@ static Str cut_text(Str text) {
         if (text.len <= METADATA_MAX_TEXT)
                 return text;
         text.len = METADATA_MAX_TEXT;
-        /* data[len] is the first byte left out: while it continues a character, so does what is kept. */
+        /* data[len] is the first byte left out: while it continues a character, so does what is
+         * kept. */
         while (text.len > 0 && ((unsigned char) text.data[text.len] & 0xc0) == 0x80)
                 text.len--;
         return text;

@@ -24,8 +24,8 @@ enum {
 
 typedef struct Connection Connection;
 
-/* A call has two owners: its stream, until that is over, and the handler, from the moment it is called until it answers.
- * The last one frees it. */
+/* A call has two owners: its stream, until that is over, and the handler, from the moment it is
+ * called until it answers. The last one frees it. */
 struct RpcCall {
         RpcStream stream; /* the first member: a stream of ours is a call */
         RpcServer *server;
@@ -357,8 +357,8 @@ static const SessionOps ops = {
         .down = on_down,
 };
 
-/* The oldest connection without calls goes: kubelets and people dial again, and connections that are only held open
- * cannot keep them out. */
+/* The oldest connection without calls goes: kubelets and people dial again, and connections that
+ * are only held open cannot keep them out. */
 static bool make_room(RpcServer *s) {
         Connection *idle = NULL;
 
@@ -424,7 +424,8 @@ static void call_handle(RpcCall *call) {
         call_forget_message(call);
         call->in_service = true;
         call->method->handle(s->userdata, call, buf_str(&message));
-        /* Without on_close nobody would know that the call is gone. Its stream keeps it until the loop turns. */
+        /* Without on_close nobody would know that the call is gone. Its stream keeps it until the
+         * loop turns. */
         assert(s->freed || !call->in_service || call->on_close);
 }
 

@@ -71,8 +71,8 @@ static RpcStream *find_stream(nghttp2_session *h2, int32_t id) {
         return nghttp2_session_get_stream_user_data(h2, id);
 }
 
-/* A call that is reset has cost us work and its peer nothing; done without end that is an attack ("rapid reset"). Each
- * call that ends well makes up for one. */
+/* A call that is reset has cost us work and its peer nothing; done without end that is an attack
+ * ("rapid reset"). Each call that ends well makes up for one. */
 static void count_reset(RpcSession *s) {
         if (++s->resets == SESSION_MAX_RESETS)
                 (void) nghttp2_session_terminate_session(s->h2, NGHTTP2_ENHANCE_YOUR_CALM); /* or -ENOMEM */
@@ -138,7 +138,8 @@ static int on_frame_sent(nghttp2_session *h2, const nghttp2_frame *frame, void *
 
         if (frame->hd.type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR)
                 count_reset(s);
-        /* A server that answers before it has heard all must say that it will not listen any more (RFC 9113 8.1). */
+        /* A server that answers before it has heard all must say that it will not listen any more
+         * (RFC 9113 8.1). */
         if (s->ops->open && body && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) &&
             nghttp2_session_get_stream_remote_close(h2, frame->hd.stream_id) == 0)
                 (void) nghttp2_submit_rst_stream(h2, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
@@ -146,7 +147,8 @@ static int on_frame_sent(nghttp2_session *h2, const nghttp2_frame *frame, void *
         return 0;
 }
 
-/* A request that could not even be sent (the peer said GOAWAY in between) has no stream that could close. */
+/* A request that could not even be sent (the peer said GOAWAY in between) has no stream that could
+ * close. */
 static int on_frame_not_sent(nghttp2_session *h2, const nghttp2_frame *frame, int error, void *userdata) {
         RpcSession *s = userdata;
 
@@ -214,8 +216,9 @@ static void set_callbacks(nghttp2_session_callbacks *c) {
 DEFINE_CLEANUP(nghttp2_session_callbacks *, nghttp2_session_callbacks_del)
 DEFINE_CLEANUP(nghttp2_option *, nghttp2_option_del)
 
-/* Kubelets of the 1.25 line and older send a socket's path as :authority, for which nghttp2's checks of HTTP would reset
- * every call. They are off; server.c and client.c look at what matters. */
+/* Kubelets of the 1.25 line and older send a socket's path as :authority, for which nghttp2's
+ * checks of HTTP would reset every call. They are off; server.c and client.c look at what
+ * matters. */
 static int make_h2(RpcSession *s) {
         _cleanup_(nghttp2_session_callbacks_delp) nghttp2_session_callbacks *callbacks = NULL;
         _cleanup_(nghttp2_option_delp) nghttp2_option *option = NULL;

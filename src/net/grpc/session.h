@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* An HTTP/2 connection in the event loop, either side: nghttp2 between a socket and streams of messages. Nothing of gRPC but
- * its framing is known here.
+/* An HTTP/2 connection in the event loop, either side: nghttp2 between a socket and streams of
+ * messages. Nothing of gRPC but its framing is known here.
  *
- * The operations are called in the middle of nghttp2's work: they take notes, may write to, end or reset streams, and never
- * free the session (`down` may, and must). Whoever wants to call out does it later, from the loop. */
+ * The operations are called in the middle of nghttp2's work: they take notes, may write to, end or
+ * reset streams, and never free the session (`down` may, and must). Whoever wants to call out does
+ * it later, from the loop. */
 
 #include <nghttp2/nghttp2.h>
 #include <systemd/sd-event.h>
@@ -47,7 +48,8 @@ typedef struct SessionOps {
         void (*down)(void *userdata, int error); /* negative errno; every stream has been closed before */
 } SessionOps;
 
-/* Takes fd, a connected non-blocking socket, also when it fails. A session without `open` is a client. 0, -ENOMEM. */
+/* Takes fd, a connected non-blocking socket, also when it fails. A session without `open` is a
+ * client. 0, -ENOMEM. */
 int session_new(sd_event *event, int fd, const SessionOps *ops, void *userdata, RpcSession **ret);
 RpcSession *session_free(RpcSession *s);   /* `closed` is told for each stream, `down` is not */
 bool session_is_idle(const RpcSession *s); /* no stream */
@@ -58,7 +60,8 @@ void session_request(RpcSession *s, RpcStream *stream, const nghttp2_nv *headers
 void stream_respond(RpcStream *s, const nghttp2_nv *headers, size_t n, bool with_data);
 void stream_trailers(RpcStream *s, const nghttp2_nv *headers, size_t n);
 
-/* A message behind those that wait. 0, -ENOMEM, -ENOBUFS when more than SESSION_MAX_WAITING would wait. */
+/* A message behind those that wait. 0, -ENOMEM, -ENOBUFS when more than SESSION_MAX_WAITING would
+ * wait. */
 int stream_write(RpcStream *s, Str message);
 void stream_end(RpcStream *s);
 

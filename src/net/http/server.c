@@ -11,15 +11,15 @@
 #include "net/http/listen.h"
 #include "net/http/tls.h"
 
-/* libmicrohttpd runs without threads of its own: its epoll descriptor is one source of our loop, its next
- * deadline another. A request travels through three states of its exchange:
+/* libmicrohttpd runs without threads of its own: its epoll descriptor is one source of our loop,
+ * its next deadline another. A request travels through three states of its exchange:
  *
  *   receiving   body pieces are collected, up to the limit
  *   open        the handler has it; unless it answered at once, the connection is suspended
  *   answered    a response (or a verdict to cut) is there; the resumed connection picks it up
  *
- * A suspended connection is not polled by libmicrohttpd, so that a peer that leaves would stay unnoticed:
- * while somebody wants to know, we watch the socket for its hang-up ourselves. */
+ * A suspended connection is not polled by libmicrohttpd, so that a peer that leaves would stay
+ * unnoticed: while somebody wants to know, we watch the socket for its hang-up ourselves. */
 
 #define TLS_PRIORITIES "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
@@ -176,7 +176,8 @@ static void exchange_suspend(HttpExchange *x) {
         if (!x->stream && !x->on_close)
                 return;
         info = MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        /* Without this source the departure is noticed at the next write, which is late but not wrong. */
+        /* Without this source the departure is noticed at the next write, which is late but not
+         * wrong. */
         if (info)
                 (void) sd_event_add_io(x->server->event, &x->hang_up, info->connect_fd, EPOLLRDHUP,
                                        on_hang_up, x);
@@ -313,11 +314,11 @@ static int server_set_timer(HttpServer *s, usec_t when) {
         return r < 0 ? r : sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
 }
 
-/* Idle deadlines move with every request. The timer is only ever set to something earlier; when it fires for nothing, it
- * is set anew. So a request costs no system call for a timer.
+/* Idle deadlines move with every request. The timer is only ever set to something earlier; when it
+ * fires for nothing, it is set anew. So a request costs no system call for a timer.
  *
- * "At once" is a deferred source. libmicrohttpd 0.9.75 also says it of a TLS handshake that waits for the peer, for as
- * long as the peer likes: turns that move nothing slow down. */
+ * "At once" is a deferred source. libmicrohttpd 0.9.75 also says it of a TLS handshake that waits
+ * for the peer, for as long as the peer likes: turns that move nothing slow down. */
 static int server_arm(HttpServer *s) {
         MHD_UNSIGNED_LONG_LONG milliseconds;
         usec_t now, when;
@@ -336,8 +337,8 @@ static int server_arm(HttpServer *s) {
         return server_set_timer(s, when);
 }
 
-/* GnuTLS asks for a certificate without telling on whose behalf. Handshakes go on inside MHD_run() alone, and there is one
- * thread: the server whose turn it is. */
+/* GnuTLS asks for a certificate without telling on whose behalf. Handshakes go on inside MHD_run()
+ * alone, and there is one thread: the server whose turn it is. */
 static HttpServer *in_turn;
 
 static void server_run(HttpServer *s) {
@@ -379,7 +380,8 @@ static int on_wake(sd_event_source *source, void *userdata) {
         return server_turn(userdata);
 }
 
-/* Behind the others: a deferred source counts as pending since it was made, and would always come first. */
+/* Behind the others: a deferred source counts as pending since it was made, and would always come
+ * first. */
 static int server_add_wake(HttpServer *s) {
         int r = sd_event_add_defer(s->event, &s->wake, on_wake, s);
 
@@ -407,7 +409,8 @@ static int server_join(HttpServer *s) {
 }
 
 static void discard_log(void *userdata, const char *format, va_list args) {
-        /* What peers do wrong on the wire is not news; our own failures are reported by return values. */
+        /* What peers do wrong on the wire is not news; our own failures are reported by return
+         * values. */
 }
 
 static int server_start(HttpServer *s, const HttpServerOptions *o, int listen_fd) {
@@ -473,7 +476,8 @@ HttpServer *http_server_free(HttpServer *s) {
         if (!s)
                 return NULL;
         s->closing = true;
-        /* libmicrohttpd panics when it is stopped with suspended connections, so that all are let go first.
+        /* libmicrohttpd panics when it is stopped with suspended connections, so that all are let
+         * go first.
          */
         for (HttpExchange *x = s->exchanges; x; x = x->next)
                 exchange_drop(x);
@@ -609,7 +613,8 @@ HttpStream *http_stream_begin(HttpExchange *x, unsigned status, const char *cont
         return s;
 }
 
-/* Drops what has gone out once it is the larger part, so that a steady reader keeps the queue small. */
+/* Drops what has gone out once it is the larger part, so that a steady reader keeps the queue
+ * small. */
 static void stream_compact(HttpStream *s) {
         if (s->sent < s->queue.len / 2)
                 return;

@@ -37,7 +37,8 @@ typedef struct Ask {
 
 #define STRANGER_STAYS (1 * USEC_PER_SEC)
 
-/* The last pod that nobody knew: its other resource comes right behind, and must be of the same card. */
+/* The last pod that nobody knew: its other resource comes right behind, and must be of the same
+ * card. */
 typedef struct Stranger {
         DeviceKind kind;
         uint32_t card;
@@ -147,8 +148,8 @@ static int choose(Ask *ask, const CardShare *shares, size_t n, DeviceSet *ret, F
 
 static void settle_unknown(Ask *ask);
 
-/* Gives the pod cards by the node's own ledger. 0, PLACEMENT_E_REFUSED with a sentence, or negative errno; on failure the pod
- * has no grant any more. */
+/* Gives the pod cards by the node's own ledger. 0, PLACEMENT_E_REFUSED with a sentence, or negative
+ * errno; on failure the pod has no grant any more. */
 static int choose_cards(Ask *ask, RosterPod *pod, Buf *ret_why) {
         const AdmitOptions *o = &ask->admit->o;
         _cleanup_arena_ Arena arena = ARENA_NULL;
@@ -169,7 +170,8 @@ static int choose_cards(Ask *ask, RosterPod *pod, Buf *ret_why) {
         return r == 0 ? roster_place(o->roster, pod, placement.slices, placement.n_slices) : r;
 }
 
-/* Another scheduler bound it, or it is a static pod: the node gives it a place, if a card has room. */
+/* Another scheduler bound it, or it is a static pod: the node gives it a place, if a card has
+ * room. */
 static int place(Ask *ask, RosterPod *pod, Buf *ret_why) {
         int r = choose_cards(ask, pod, ret_why);
 
@@ -193,7 +195,8 @@ static uint32_t count_available(const Ask *ask, uint32_t card) {
         return 0;
 }
 
-/* The cards of its annotations must be there and have room for the whole pod, by what the kubelet has given to no other pod. */
+/* The cards of its annotations must be there and have room for the whole pod, by what the kubelet
+ * has given to no other pod. */
 static bool is_possible(const Ask *ask, const RosterPod *pod, const RosterContainer *c, Fault *why) {
         CardShare shares[CARD_INDEX_MAX + 1];
         size_t n = roster_shares(pod, c, ask->kind, shares);
@@ -221,8 +224,8 @@ static bool is_possible(const Ask *ask, const RosterPod *pod, const RosterContai
         return true;
 }
 
-/* By the kubelet's List, by what it offers again of init containers, and by the records: an agent that was killed in the middle of
- * an admission has lost the record of what it gave. */
+/* By the kubelet's List, by what it offers again of init containers, and by the records: an agent
+ * that was killed in the middle of an admission has lost the record of what it gave. */
 static bool was_given_nothing(const Ask *ask, const RosterPod *pod, const ListedPod *listed) {
         const Record *record = records_find(ask->admit->o.records, str_from(pod->uid));
 
@@ -257,8 +260,8 @@ static void tell_moved(const Ask *ask, const RosterPod *pod, const Fault *why) {
                 o->on_moved(o->userdata, pod, &note);
 }
 
-/* A user may have written the place, or the cards have changed since. Where there is no other place either, the pod keeps it.
- * 0 or negative errno. */
+/* A user may have written the place, or the cards have changed since. Where there is no other place
+ * either, the pod keeps it. 0 or negative errno. */
 static int move(Ask *ask, RosterPod *pod, const Fault *why) {
         _cleanup_buf_ Buf refused = BUF_NULL;
         _cleanup_free_ Slice *before = NULL;
@@ -281,8 +284,9 @@ static int move(Ask *ask, RosterPod *pod, const Fault *why) {
         return 0;
 }
 
-/* The pod and its container are known. with_other: it has nothing of the other resource yet. listed: the pod as the kubelet
- * lists it; NULL: it is not listed, or its place was judged before. */
+/* The pod and its container are known. with_other: it has nothing of the other resource yet.
+ * listed: the pod as the kubelet lists it; NULL: it is not listed, or its place was judged
+ * before. */
 static void settle(Ask *ask, RosterPod *pod, const RosterContainer *c, bool with_other,
                    const ListedPod *listed) {
         _cleanup_devices_ DeviceSet chosen = DEVICE_SET_NULL;
@@ -338,7 +342,8 @@ static bool card_of_stranger(const Ask *ask, uint32_t *ret) {
         return false;
 }
 
-/* The card that the ledger would take for so much; without one, that on which the kubelet has the least room for it. */
+/* The card that the ledger would take for so much; without one, that on which the kubelet has the
+ * least room for it. */
 static bool card_for_unknown(const Ask *ask, uint32_t *ret) {
         RequestContainer one = {.mem = ask->kind == DEVICE_MEM ? ask->size : 0,
                                 .core = ask->kind == DEVICE_CORE ? ask->size : 0};
@@ -366,8 +371,8 @@ static bool card_for_unknown(const Ask *ask, uint32_t *ret) {
         return least != UINT32_MAX;
 }
 
-/* Nobody knows the pod. Of a static one the API server has no picture until it is admitted; or the API server is away.
- * PreStart will hold it against the pod's annotations before anything runs. */
+/* Nobody knows the pod. Of a static one the API server has no picture until it is admitted; or the
+ * API server is away. PreStart will hold it against the pod's annotations before anything runs. */
 static void settle_unknown(Ask *ask) {
         _cleanup_devices_ DeviceSet chosen = DEVICE_SET_NULL;
         Fault fault = FAULT_NULL;
@@ -454,7 +459,8 @@ static void on_pod(void *userdata, const KubeReply *reply) {
         look_again(ask);
 }
 
-/* One that was deleted meanwhile has no place any more, and must not take somebody else's: nobody minds that it fails. */
+/* One that was deleted meanwhile has no place any more, and must not take somebody else's: nobody
+ * minds that it fails. */
 static void refuse_gone(Ask *ask) {
         Fault fault = FAULT_NULL;
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Who is calling Allocate? The kubelet's calls name devices, not pods. But GetPreferredAllocation and Allocate are strictly
- * serial on a node, and while the first is open the kubelet's own PodResources List already shows the pod that is being
- * admitted: it is the one whose container still lacks this resource (docs/identity.md has the measurements). So the question
- * is settled there: pod, container, its cards by annotation; the answer is devices of these cards. Allocate follows at once
- * and reads the card from the devices.
+/* Who is calling Allocate? The kubelet's calls name devices, not pods. But GetPreferredAllocation
+ * and Allocate are strictly serial on a node, and while the first is open the kubelet's own
+ * PodResources List already shows the pod that is being admitted: it is the one whose container
+ * still lacks this resource (docs/identity.md has the measurements). So the question is settled
+ * there: pod, container, its cards by annotation; the answer is devices of these cards. Allocate
+ * follows at once and reads the card from the devices.
  *
- * An error here is final for the pod, and its controller makes the next one at once: it is never used to say "wait". */
+ * An error here is final for the pod, and its controller makes the next one at once: it is never
+ * used to say "wait". */
 
 #include "kube/client.h"
 #include "node/allocate/teller.h"
@@ -33,7 +35,8 @@ typedef struct AdmitOptions {
         Teller *teller;
         const Isolation *isolation; /* NULL: none */
         DeviceAccess access;
-        /* The pod's annotations named a place that is not possible here, and it got another one. May be NULL. */
+        /* The pod's annotations named a place that is not possible here, and it got another one.
+         * May be NULL. */
         void (*on_moved)(void *userdata, const RosterPod *pod, const Fault *note);
         void *userdata;
 } AdmitOptions;

@@ -80,8 +80,8 @@ typedef struct Owner {
         const RosterContainer *container;
 } Owner;
 
-/* Devices of an init container are given to a later one of the same pod without a question, when they suffice: then the
- * books know whose they are. */
+/* Devices of an init container are given to a later one of the same pod without a question, when
+ * they suffice: then the books know whose they are. */
 static Owner owner_by_records(const Allocator *a, DeviceKind kind, const DeviceSet *set) {
         for (const Record *record = a->records->by_uid; record; record = record->hh.next)
                 for (size_t i = 0; i < record->n_containers; i++) {
@@ -109,8 +109,8 @@ static Owner find_owner(const Allocator *a, DeviceKind kind, const DeviceSet *se
                 if (pod)
                         return (Owner){pod, container_of(pod, t->container)};
         }
-        /* Not what was asked for: the container had it without a question, or it is another one. What comes next is not
-         * the second resource of the same. */
+        /* Not what was asked for: the container had it without a question, or it is another one.
+         * What comes next is not the second resource of the same. */
         turn_end(t);
         return owner_by_records(a, kind, set);
 }
@@ -157,9 +157,11 @@ static size_t list_cdi(const Allocator *a, const Slice *slices, size_t n, Enviro
         return found;
 }
 
-/* How the nvidia container toolkit is told the cards where accept-nvidia-visible-devices-as-volume-mounts is true: /dev/null, mounted at
- * this folder/UUID. It goes before NVIDIA_VISIBLE_DEVICES of the image and of the manifest, which the toolkit may then be told to
- * ignore (internal/config/image, VisibleDevices). Without the setting these mounts mean nothing. ret has room for n. */
+/* How the nvidia container toolkit is told the cards where
+ * accept-nvidia-visible-devices-as-volume-mounts is true: /dev/null, mounted at this folder/UUID.
+ * It goes before NVIDIA_VISIBLE_DEVICES of the image and of the manifest, which the toolkit may
+ * then be told to ignore (internal/config/image, VisibleDevices). Without the setting these mounts
+ * mean nothing. ret has room for n. */
 #define DEVICE_MOUNTS "/var/run/nvidia-container-devices/"
 
 static size_t list_device_mounts(const Allocator *a, const Slice *slices, size_t n, Environment *e,

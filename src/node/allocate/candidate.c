@@ -26,8 +26,9 @@ static bool is_passed(const RosterPod *pod, size_t index, const ListedPod *liste
         return false;
 }
 
-/* Which container comes next: the first in the pod's order that asks for so many and has none. Main containers and sidecars
- * have none when the List says so; ordinary init containers are never listed, and our own books tell. */
+/* Which container comes next: the first in the pod's order that asks for so many and has none. Main
+ * containers and sidecars have none when the List says so; ordinary init containers are never
+ * listed, and our own books tell. */
 static const RosterContainer *next_container(const CandidateAsk *ask, const RosterPod *pod,
                                              const ListedPod *listed) {
         const Record *record = records_find(ask->records, str_from(pod->uid));
@@ -45,8 +46,9 @@ static const RosterContainer *next_container(const CandidateAsk *ask, const Rost
         return NULL;
 }
 
-/* The kubelet was killed in the middle of this admission and begins it again, while our books still have the first try: no
- * listed container of the pod has any, and the first that asks for so many is meant. */
+/* The kubelet was killed in the middle of this admission and begins it again, while our books still
+ * have the first try: no listed container of the pod has any, and the first that asks for so many
+ * is meant. */
 static const RosterContainer *first_container(const CandidateAsk *ask, const RosterPod *pod,
                                               const ListedPod *listed) {
         const RosterContainer *first = NULL;
@@ -83,8 +85,8 @@ static bool is_gone(const CandidateAsk *ask, const ListedPod *pod) {
         return false;
 }
 
-/* One that has all it wants is not being admitted: it was deleted by force, say, and the kubelet, which waits for us, has
- * not come to that. */
+/* One that has all it wants is not being admitted: it was deleted by force, say, and the kubelet,
+ * which waits for us, has not come to that. */
 static bool lacks_devices(const ListedPod *pod, DeviceKind kind) {
         for (size_t i = 0; i < pod->n_containers; i++)
                 if (!lists_devices(&pod->containers[i], kind))
@@ -92,9 +94,9 @@ static bool lacks_devices(const ListedPod *pod, DeviceKind kind) {
         return pod->n_containers == 0;
 }
 
-/* It has been proved once, and so it was admitted long ago. One that ends while the kubelet makes its List stands in it without
- * devices: the pods are taken first, and what has ended is cleared away before their devices are read
- * (apis/podresources/server_v1.go). */
+/* It has been proved once, and so it was admitted long ago. One that ends while the kubelet makes
+ * its List stands in it without devices: the pods are taken first, and what has ended is cleared
+ * away before their devices are read (apis/podresources/server_v1.go). */
 static bool has_started(const CandidateAsk *ask, const RosterPod *pod) {
         const Record *record = records_find(ask->records, str_from(pod->uid));
 

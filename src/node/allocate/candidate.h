@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Which pod of the kubelet's List is the one that is being admitted, and which of its containers? By List, by what the API server says of
- * the node's pods, and by our own books. Pure. */
+/* Which pod of the kubelet's List is the one that is being admitted, and which of its containers?
+ * By List, by what the API server says of the node's pods, and by our own books. Pure. */
 
 #include "node/kubelet/podresources.h"
 #include "node/records/records.h"
@@ -29,17 +29,19 @@ typedef struct Candidate {
 
 Candidate candidate_find(const CandidateAsk *ask, const PodList *list);
 
-/* Its container has started once, and has no devices now: more likely this is another pod of the same name, which our watch
- * does not show yet. */
+/* Its container has started once, and has no devices now: more likely this is another pod of the
+ * same name, which our watch does not show yet. */
 bool candidate_is_doubtful(const CandidateAsk *ask, const Candidate *found);
 
 /* One of List's that can never be served; NULL: none. */
 const RosterPod *candidate_refused(const CandidateAsk *ask, const PodList *list);
 
-/* By our own books: the first container of the pod that asks for n of them and was given none; NULL: there is none. */
+/* By our own books: the first container of the pod that asks for n of them and was given none;
+ * NULL: there is none. */
 const RosterContainer *candidate_without(const Records *records, const RosterPod *pod, DeviceKind kind,
                                          size_t n);
 
-/* The kubelet has answered no List at all. The pod whose turn it was ("": nobody's) goes first, as admission goes pod by pod; else the
- * only one that it could be. PreStart proves it in either case. NULL: nobody knows. */
+/* The kubelet has answered no List at all. The pod whose turn it was ("": nobody's) goes first, as
+ * admission goes pod by pod; else the only one that it could be. PreStart proves it in either case.
+ * NULL: nobody knows. */
 RosterPod *candidate_guess(const CandidateAsk *ask, Str turn, const RosterContainer **ret);

@@ -11,8 +11,9 @@ typedef struct ChoiceAsk {
         const DeviceSet *must_include; /* of the pod's own init containers */
         const CardShare *shares;       /* how many of which card */
         size_t n_shares;
-        /* Held by another pod in our own books, though the kubelet thinks otherwise: taken only when there is no other, and
-         * the container then waits at PreStart until the old holder has ended. */
+        /* Held by another pod in our own books, though the kubelet thinks otherwise: taken only
+         * when there is no other, and the container then waits at PreStart until the old holder has
+         * ended. */
         bool (*is_held)(void *userdata, DeviceKind kind, DeviceId id);
         void *userdata;
 } ChoiceAsk;

@@ -142,7 +142,8 @@ static void write_number_key(JsonWriter *w, uint64_t number) {
         json_write_key(w, str_from(text));
 }
 
-/* An init container's devices are those of the later ones, or were: they count where there are no later ones. */
+/* An init container's devices are those of the later ones, or were: they count where there are no
+ * later ones. */
 static bool counts(const Record *record, const RecordContainer *c, DeviceKind kind) {
         if (c->given[kind].n == 0)
                 return false;

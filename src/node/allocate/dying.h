@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Slices of the dead. A pod whose object is gone may still have processes: deletion by force takes the object away at once.
- * As long as they live its record stays, is published in the node's annotation aliquot.dev/held-slices, and whoever gets the
- * same devices waits at PreStart. */
+/* Slices of the dead. A pod whose object is gone may still have processes: deletion by force takes
+ * the object away at once. As long as they live its record stays, is published in the node's
+ * annotation aliquot.dev/held-slices, and whoever gets the same devices waits at PreStart. */
 
 #include <systemd/sd-event.h>
 

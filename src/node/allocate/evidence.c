@@ -57,7 +57,8 @@ static bool lives(const Roster *roster, Str uid) {
         return pod ? pod->grant != NULL || pod->refusal != NULL : false;
 }
 
-/* Entries with devices that are not ours (of an earlier unit, say) match no set. 0, 1 or -ENOMEM. */
+/* Entries with devices that are not ours (of an earlier unit, say) match no set. 0, 1 or
+ * -ENOMEM. */
 static int entry_set(const CheckpointEntry *entry, DeviceKind kind, DeviceSet *ret) {
         int r = device_set_parse(entry->ids, entry->n, kind, ret, NULL);
 
@@ -100,7 +101,8 @@ static int add_held(Evidence *e, const CheckpointEntry *entry) {
         return r < 0 ? r : 0;
 }
 
-/* A pod that is known to live goes before one that nobody knows: the latter may be long gone, or not have arrived. */
+/* A pod that is known to live goes before one that nobody knows: the latter may be long gone, or
+ * not have arrived. */
 static int find_uid(const Checkpoint *c, const Roster *roster, DeviceKind kind, const DeviceSet *set,
                     Str *ret, Fault *fault) {
         Str living = {0}, unknown = {0};
@@ -271,7 +273,8 @@ int evidence_place(const RecordContainer *all, size_t n_all, Roster *roster, Ros
         return n > 0 ? roster_place(roster, pod, slices, n) : uneven(pod, fault);
 }
 
-/* The devices of the first container that has started, which all of its pod share the cards with. */
+/* The devices of the first container that has started, which all of its pod share the cards
+ * with. */
 static const DeviceSet *started_devices(const Record *record) {
         for (size_t i = 0; i < record->n_containers; i++)
                 if (record->containers[i].started && record->containers[i].given[DEVICE_MEM].n > 0)
@@ -279,7 +282,8 @@ static const DeviceSet *started_devices(const Record *record) {
         return NULL;
 }
 
-/* The container's slices on the cards of a set. Returns how many, 0 when they are not those of its limits. */
+/* The container's slices on the cards of a set. Returns how many, 0 when they are not those of its
+ * limits. */
 static size_t slices_on(const RosterPod *pod, const RosterContainer *c, const DeviceSet *set, Slice *ret) {
         uint32_t card, count;
         size_t at = 0, n = 0;

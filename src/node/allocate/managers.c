@@ -55,7 +55,8 @@ static const JsonField entry_fields[] = {
         JSON_NESTED("fieldsV1", read_set),
 };
 
-/* RFC 3339 in UTC with whole seconds, as metav1.Time is written: the order of the texts is the order in time. */
+/* RFC 3339 in UTC with whole seconds, as metav1.Time is written: the order of the texts is the
+ * order in time. */
 static bool is_later(Str a, Str b) {
         size_t n = a.len < b.len ? a.len : b.len;
         int order = n > 0 ? memcmp(a.data, b.data, n) : 0;

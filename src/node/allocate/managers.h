@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* metadata.managedFields (meta/v1 ManagedFieldsEntry): which client wrote a field last. An entry owns the annotations that
- * stand in its fieldsV1 below "f:metadata" and "f:annotations" as "f:KEY". A key that was removed has no owner. Pure. */
+/* metadata.managedFields (meta/v1 ManagedFieldsEntry): which client wrote a field last. An entry
+ * owns the annotations that stand in its fieldsV1 below "f:metadata" and "f:annotations" as
+ * "f:KEY". A key that was removed has no owner. Pure. */
 
 #include "base/arena.h"
 #include "base/fault.h"
@@ -15,7 +16,8 @@ typedef struct FieldManager {
 } FieldManager;
 
 enum { MANAGERS_E_MALFORMED = 1 };
-/* The last manager that wrote one of these system keys (bit i: the i-th of POD_SYSTEM_KEYS); where no entry owns one, the last
- * that wrote the pod and is not `except`. pod: the JSON text of the object. The strings point into the text or the arena.
- * 0, MANAGERS_E_MALFORMED with a fault, or -ENOMEM. */
+/* The last manager that wrote one of these system keys (bit i: the i-th of POD_SYSTEM_KEYS); where
+ * no entry owns one, the last that wrote the pod and is not `except`. pod: the JSON text of the
+ * object. The strings point into the text or the arena. 0, MANAGERS_E_MALFORMED with a fault, or
+ * -ENOMEM. */
 int managers_last(Str pod, uint32_t keys, Str except, Arena *arena, FieldManager *ret, Fault *fault);

@@ -123,9 +123,10 @@ static bool has_started(const Proof *proof, const RosterPod *pod, const RosterCo
         return known && known->started;
 }
 
-/* Is this what the annotations give the container? The kubelet names devices and no container, and gives those of an init container to
- * later ones, too; they run one after the other, in the pod's order. So whoever has them and has not started yet is meant, or, when all
- * have, the last: an init container that starts again passes for a later one, never a later one for it. */
+/* Is this what the annotations give the container? The kubelet names devices and no container, and
+ * gives those of an init container to later ones, too; they run one after the other, in the pod's
+ * order. So whoever has them and has not started yet is meant, or, when all have, the last: an init
+ * container that starts again passes for a later one, never a later one for it. */
 static int check_place(const Proof *proof, const RosterPod *pod, const Evidence *e,
                        const RosterContainer **ret, Fault *fault) {
         _cleanup_buf_ Buf given = BUF_NULL, place = BUF_NULL;
@@ -270,8 +271,8 @@ static int prove_pod(Proof *proof, RosterPod *pod, const Evidence *e, Fault *fau
         return 0;
 }
 
-/* Allocate writes the record of all that a container is given, and the proof of one kind saves it: of memory it says that the
- * container has run only where its pages are, too. */
+/* Allocate writes the record of all that a container is given, and the proof of one kind saves it:
+ * of memory it says that the container has run only where its pages are, too. */
 static bool has_run(const Proof *proof) {
         const ProveOptions *o = &proof->prove->o;
 
@@ -279,9 +280,10 @@ static bool has_run(const Proof *proof) {
                isolation_stands(o->isolation, o->inventory, &proof->set);
 }
 
-/* The API server cannot be asked, but this node has proved the same before: a container that starts again. Of an init container and later
- * ones that have the same devices the pages are of the last that started, so that nobody is taken for it as long as one may be meant that
- * has not (check_place). */
+/* The API server cannot be asked, but this node has proved the same before: a container that starts
+ * again. Of an init container and later ones that have the same devices the pages are of the last
+ * that started, so that nobody is taken for it as long as one may be meant that has not
+ * (check_place). */
 static bool is_on_record(const Proof *proof, const Evidence *e) {
         const Record *record = records_find(proof->prove->o.records, str_from(e->uid));
         size_t n = 0, n_started = 0;

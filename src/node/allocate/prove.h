@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* PreStartContainer comes before each start of a container, from the pod's own worker, with exactly the devices that the
- * container has. Here the identity is proved: the whole set in the kubelet's checkpoint (or, where that cannot be read, in
- * List) against the pod's annotations. Then the record goes to disk, and the pod is marked as assigned.
+/* PreStartContainer comes before each start of a container, from the pod's own worker, with exactly
+ * the devices that the container has. Here the identity is proved: the whole set in the kubelet's
+ * checkpoint (or, where that cannot be read, in List) against the pod's annotations. Then the
+ * record goes to disk, and the pod is marked as assigned.
  *
- * An error is safe here: the kubelet shows its text and tries again in 12 s. What is likely to pass soon (an old holder that
- * is about to end, an object that is about to arrive) is waited for a while first. */
+ * An error is safe here: the kubelet shows its text and tries again in 12 s. What is likely to pass
+ * soon (an old holder that is about to end, an object that is about to arrive) is waited for a
+ * while first. */
 
 #include "node/allocate/dying.h"
 #include "node/allocate/repair.h"
@@ -46,15 +48,17 @@ void prove_prestart(Prove *p, DeviceKind kind, RpcCall *call, PluginIds ids);
 /* Something changed that an open call may wait for. */
 void prove_wake(Prove *p);
 
-/* A pod came or changed, also before the first list is complete. Where this node has started its containers, its place is the
- * one that its record names, whatever its annotations say. */
+/* A pod came or changed, also before the first list is complete. Where this node has started its
+ * containers, its place is the one that its record names, whatever its annotations say. */
 void prove_keep_place(Prove *p, RosterPod *pod);
 
-/* The same, when the pods have been listed; and a pod without a place gets, and its annotations are told, the one that its
- * record names: the agent may have been killed before it was written, and the mirror of a static pod may be made again. */
+/* The same, when the pods have been listed; and a pod without a place gets, and its annotations are
+ * told, the one that its record names: the agent may have been killed before it was written, and
+ * the mirror of a static pod may be made again. */
 void prove_recall(Prove *p, RosterPod *pod);
 
-/* At start, when the pods have been listed: what the kubelet says its living pods hold, and our books do not, is taken over. */
+/* At start, when the pods have been listed: what the kubelet says its living pods hold, and our
+ * books do not, is taken over. */
 void prove_adopt(Prove *p);
 
 DEFINE_CLEANUP(Prove *, prove_free)

@@ -15,7 +15,8 @@
 
 enum { NAMED = 64 }; /* bytes of what a field manager says of itself */
 
-/* A pod that was repaired, or is to be. It is kept as long as the pod, because the rate is the pod's. */
+/* A pod that was repaired, or is to be. It is kept as long as the pod, because the rate is the
+ * pod's. */
 typedef struct Item {
         UT_hash_handle hh;
         Repair *repair;
@@ -81,7 +82,8 @@ RepairCounters repair_counters(const Repair *r) {
 
 /* ---- what is wrong ---- */
 
-/* Nothing before a container has started by the record, nor before it is known what the cards hold. */
+/* Nothing before a container has started by the record, nor before it is known what the cards
+ * hold. */
 static bool is_judged(const Repair *r, const RosterPod *pod) {
         const Record *record = records_find(r->o.records, str_from(pod->uid));
 
@@ -150,7 +152,8 @@ static void on_pod(void *userdata, const KubeReply *reply) {
                 tell(item, pod, &manager);
 }
 
-/* A pod that needs more than five repairs in a minute is told of, with the manager that wrote its keys. */
+/* A pod that needs more than five repairs in a minute is told of, with the manager that wrote its
+ * keys. */
 static void accuse(Item *item, const RosterPod *pod, usec_t now) {
         Repair *r = item->repair;
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Writes the system keys of a pod back when they say something else than this node's books: any user who may patch the pod can
- * change them, and other tools read them. Only of pods whose containers this node has started, because then no Binding can be
- * newer than the record. At most one repair a second of all pods together, and five a minute of one pod. A pod that needs more
- * is told of, with the field manager that wrote the keys last, and is repaired at that rate. */
+/* Writes the system keys of a pod back when they say something else than this node's books: any
+ * user who may patch the pod can change them, and other tools read them. Only of pods whose
+ * containers this node has started, because then no Binding can be newer than the record. At most
+ * one repair a second of all pods together, and five a minute of one pod. A pod that needs more is
+ * told of, with the field manager that wrote the keys last, and is repaired at that rate. */
 
 #include <systemd/sd-event.h>
 

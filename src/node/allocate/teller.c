@@ -12,7 +12,8 @@
 #define RETRY_BASE (200 * USEC_PER_MSEC)
 #define RETRY_CAP  (30 * USEC_PER_SEC)
 
-/* What is still to be said about one pod. Said anew from the roster at each try, so that it is never out of date. */
+/* What is still to be said about one pod. Said anew from the roster at each try, so that it is
+ * never out of date. */
 typedef struct Tale {
         UT_hash_handle hh; /* by uid */
         Teller *teller;
@@ -156,7 +157,8 @@ static int on_retry(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* The answer of a patch is the whole object: what the watch shows of an older one is not what was written. */
+/* The answer of a patch is the whole object: what the watch shows of an older one is not what was
+ * written. */
 static void keep_version(const Tale *tale, Str body) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         RosterPod *pod = roster_find(tale->teller->roster, str_from(tale->uid));
@@ -182,8 +184,8 @@ static void on_told(void *userdata, const KubeReply *reply) {
                 send_tale(tale); /* more was to be said meanwhile */
                 return;
         }
-        /* 404: the pod is gone. Anything else may pass: 409 is said of another UID, which our watch will tell, and the tale
-         * ends then; but also when others write the pod all the time. */
+        /* 404: the pod is gone. Anything else may pass: 409 is said of another UID, which our watch
+         * will tell, and the tale ends then; but also when others write the pod all the time. */
         if (reply->outcome == KUBE_DONE && (reply->status == 404 || reply->status == 422)) {
                 log_info("annotations of pod uid=%s are not written: %s", tale->uid, reply->fault.text);
                 tale_free(tale);

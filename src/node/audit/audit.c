@@ -194,7 +194,8 @@ static void read_census(Audit *a, const CardCensus *census) {
 
 /* ---- what it may hold ---- */
 
-/* Of one container: bytes; 0 for one that was given nothing of the card. UINT64_MAX: without a limit. */
+/* Of one container: bytes; 0 for one that was given nothing of the card. UINT64_MAX: without a
+ * limit. */
 static uint64_t slice_of(const Audit *a, const RosterPod *pod, const RecordContainer *given, uint32_t index) {
         const Inventory *v = a->o.inventory;
         const MachineCard *card = given_card_at(v, index);
@@ -292,8 +293,8 @@ static void judge_card(Audit *a, uint32_t card) {
         a->o.on_stray(a->o.userdata, &found);
 }
 
-/* Of one that no process holds anything for now: it is judged on until nothing is held against it, so that who ends his processes
- * now and then is not a new one each time. */
+/* Of one that no process holds anything for now: it is judged on until nothing is held against it,
+ * so that who ends his processes now and then is not a new one each time. */
 static bool is_over(const Audit *a, const Holding *h) {
         Str uid = str_from(h->uid);
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Does anybody hold more than his slice? The gate keeps programs to their slices as long as they let it: one that unsets the preload, or
- * makes system calls of its own, passes it by. So what the driver says each process holds is compared with what its container was
- * given: host pid to cgroup to pod and container, the latter by what the pod's status says of the runtime's IDs. As long as it does
- * not say it of one process, the pod is judged as a whole, by the sum of its slices. More than slice + 64 MiB for long
- * (node/audit/lasting.h) is an excess. What a process left behind that has ended is its container's still (node/audit/witness.h). The
- * card as a whole: node/audit/stray.h. */
+/* Does anybody hold more than his slice? The gate keeps programs to their slices as long as they
+ * let it: one that unsets the preload, or makes system calls of its own, passes it by. So what the
+ * driver says each process holds is compared with what its container was given: host pid to cgroup
+ * to pod and container, the latter by what the pod's status says of the runtime's IDs. As long as
+ * it does not say it of one process, the pod is judged as a whole, by the sum of its slices. More
+ * than slice + 64 MiB for long (node/audit/lasting.h) is an excess. What a process left behind that
+ * has ended is its container's still (node/audit/witness.h). The card as a whole:
+ * node/audit/stray.h. */
 
 #include "gpu/cards/source.h"
 #include "node/records/inventory.h"
@@ -57,8 +59,9 @@ Audit *audit_free(Audit *a);
 
 void audit_take(Audit *a, const CardCensus *census);
 
-/* SIGKILL to those of the processes that are still the container's; where it cannot be told, the pod's. Where some of them have ended,
- * it is not known who has the driver's file now: then to all processes of the container. */
+/* SIGKILL to those of the processes that are still the container's; where it cannot be told, the
+ * pod's. Where some of them have ended, it is not known who has the driver's file now: then to all
+ * processes of the container. */
 typedef struct AuditKilled {
         size_t killed; /* not those that were killed at an earlier census, and take their time to end */
         size_t failed;
@@ -66,11 +69,12 @@ typedef struct AuditKilled {
 } AuditKilled;
 AuditKilled audit_kill(Audit *a, const AuditExcess *excess);
 
-/* The same to all processes of a container, those that are begun meanwhile too, whatever they hold. */
+/* The same to all processes of a container, those that are begun meanwhile too, whatever they
+ * hold. */
 AuditKilled audit_end_container(Audit *a, const RosterPod *pod, const char *container);
 
-/* Of a container's processes that the last census found on the card, or all of them where it found none. works: whether one had the card
- * lately. */
+/* Of a container's processes that the last census found on the card, or all of them where it found
+ * none. works: whether one had the card lately. */
 typedef struct AuditPaused {
         size_t n_paused; /* stopped, or frozen */
         size_t n_work;   /* of the others, that had the card lately */
@@ -78,7 +82,8 @@ typedef struct AuditPaused {
 AuditPaused audit_paused(const Audit *a, const RosterPod *pod, const char *container, uint32_t card,
                          bool (*works)(void *userdata, uint32_t card, uint32_t pid), void *userdata);
 
-/* What the last census showed, for the metrics: pod NULL where the process is nobody's of ours, container where it is not known. */
+/* What the last census showed, for the metrics: pod NULL where the process is nobody's of ours,
+ * container where it is not known. */
 typedef struct AuditProcess {
         const RosterPod *pod;
         const char *container;

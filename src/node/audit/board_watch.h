@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A look at the board of slices once a second. Counters that a container has made larger than they are go back to their size, before
- * they fill what they lie on. And slices of `aliquot run` are looked for: the scheduler does not know of them, so what they hold
- * of a card was promised to pods as well. Neither is stopped; both are told of. */
+/* A look at the board of slices once a second. Counters that a container has made larger than they
+ * are go back to their size, before they fill what they lie on. And slices of `aliquot run` are
+ * looked for: the scheduler does not know of them, so what they hold of a card was promised to pods
+ * as well. Neither is stopped; both are told of. */
 
 #include <systemd/sd-event.h>
 
@@ -19,7 +20,8 @@ typedef struct BoardForeign {
         uint64_t bytes; /* its limit */
 } BoardForeign;
 
-/* From the loop. One slice is told of once a minute at most, however often it grows, and a foreign one once as long as it lives. */
+/* From the loop. One slice is told of once a minute at most, however often it grows, and a foreign
+ * one once as long as it lives. */
 typedef struct BoardWatchOptions {
         sd_event *event;
         Board *board; /* outlives it; may not be open */

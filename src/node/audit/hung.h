@@ -20,7 +20,8 @@ bool hung_parse(Str line, HungKernel *ret);
 
 typedef struct Hung Hung;
 
-/* Reads fd, which stays the caller's, and calls on_kernel for each line; strings live as long as the call. 0, or negative errno. */
+/* Reads fd, which stays the caller's, and calls on_kernel for each line; strings live as long as
+ * the call. 0, or negative errno. */
 int hung_new(sd_event *event, int fd, void (*on_kernel)(void *userdata, const HungKernel *kernel),
              void *userdata, Hung **ret);
 Hung *hung_free(Hung *h);

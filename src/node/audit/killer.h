@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Ends processes, each once: one that takes its time to end (a driver that gives back its memory) is not counted again. */
+/* Ends processes, each once: one that takes its time to end (a driver that gives back its memory)
+ * is not counted again. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,7 +16,7 @@ typedef struct Killer {
 
 void killer_done(Killer *k);
 
-/* SIGKILL, if is_meant() says so of the pid once it is held fast: it may be somebody else's by now. 1: killed now. 0: not meant, or
- * killed before, or gone. Negative errno of the kernel. */
+/* SIGKILL, if is_meant() says so of the pid once it is held fast: it may be somebody else's by now.
+ * 1: killed now. 0: not meant, or killed before, or gone. Negative errno of the kernel. */
 int killer_end(Killer *k, uint32_t pid, bool (*is_meant)(const void *userdata, uint32_t pid),
                const void *userdata);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A finding that has to last before it is told: what is asked for one after the other need not agree at once. Each census in which it
- * is there counts two, each in which it is not takes one back; at six it is told, once until all is taken back. So three in a row
- * are told, as is who holds too much in two of three; one now and then is not. Pure. */
+/* A finding that has to last before it is told: what is asked for one after the other need not
+ * agree at once. Each census in which it is there counts two, each in which it is not takes one
+ * back; at six it is told, once until all is taken back. So three in a row are told, as is who
+ * holds too much in two of three; one now and then is not. Pure. */
 
 #include <stdbool.h>
 

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Does anybody have more of a card's time than his share? Windows are kept by the gate inside the container, and by what its own pages
- * say of its work: who passes the gate by, or lies, has what the driver's time slicing gives. So what the driver says that each process
- * used is summed up by container, as the audit of memory does it (node/audit/audit.h), and held against the share wherever that is a cap
- * (arbiter/policy.h), and else against what the arbiter gave windows for, to him and to the others of the card (node/audit/granted.h). Where nobody
- * is held to windows, nobody is judged. A container that was given nothing of the card has a share of 0. As long as one process of a pod on
- * the card cannot be told, the pod is judged as a whole. What is too much: node/audit/overuse.h. */
+/* Does anybody have more of a card's time than his share? Windows are kept by the gate inside the
+ * container, and by what its own pages say of its work: who passes the gate by, or lies, has what
+ * the driver's time slicing gives. So what the driver says that each process used is summed up by
+ * container, as the audit of memory does it (node/audit/audit.h), and held against the share
+ * wherever that is a cap (arbiter/policy.h), and else against what the arbiter gave windows for, to
+ * him and to the others of the card (node/audit/granted.h). Where nobody is held to windows, nobody
+ * is judged. A container that was given nothing of the card has a share of 0. As long as one
+ * process of a pod on the card cannot be told, the pod is judged as a whole. What is too much:
+ * node/audit/overuse.h. */
 
 #include "gpu/cards/source.h"
 #include "node/isolation/compute.h"
@@ -54,7 +57,8 @@ bool meter_wants(const Meter *m);
 /* Whether the process had any of the card's time in the last census. */
 bool meter_had(const Meter *m, uint32_t card, uint32_t pid);
 
-/* What the last census showed, for the metrics: pod NULL where the process is nobody's of ours, container where it is not known. */
+/* What the last census showed, for the metrics: pod NULL where the process is nobody's of ours,
+ * container where it is not known. */
 typedef struct MeterProcess {
         const RosterPod *pod;
         const char *container;

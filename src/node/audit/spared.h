@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Kernels that do not end because nobody can say their end: a process is stopped, or frozen. Pages alone cannot tell that from a kernel
- * that hangs, so it is told of as what it is, and looked at anew each time that the arbiter tells of it again: who was seen to run twice in a
- * row, so that he has run for as long as a kernel may, is judged as everybody else. */
+/* Kernels that do not end because nobody can say their end: a process is stopped, or frozen. Pages
+ * alone cannot tell that from a kernel that hangs, so it is told of as what it is, and looked at
+ * anew each time that the arbiter tells of it again: who was seen to run twice in a row, so that he
+ * has run for as long as a kernel may, is judged as everybody else. */
 
 #include "node/audit/hung.h"
 

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Memory of a card that nobody accounts for: what the driver says is in use of the whole card, less what the processes hold that
- * are known as some pod's. A process outside Kubernetes takes from slices that were promised, and so does memory that no
- * process is listed with. It is told of and nobody is killed: it may be the machine's own.
+/* Memory of a card that nobody accounts for: what the driver says is in use of the whole card, less
+ * what the processes hold that are known as some pod's. A process outside Kubernetes takes from
+ * slices that were promised, and so does memory that no process is listed with. It is told of and
+ * nobody is killed: it may be the machine's own.
  *
- * Tolerated are 64 MiB, as of a slice, and 32 MiB for each living process of a pod: what the driver itself takes for a client
- * (contexts of its channel groups, page tables) counts as used and is in no process's number; two groups of 16 MiB are more than
- * a program usually has. What processes outside hold is looked for, so it has the 64 MiB alone, however many they are. The two figures
- * are asked for one after the other, so that what comes between them is not believed at once: node/audit/lasting.h. Pure. */
+ * Tolerated are 64 MiB, as of a slice, and 32 MiB for each living process of a pod: what the driver
+ * itself takes for a client (contexts of its channel groups, page tables) counts as used and is in
+ * no process's number; two groups of 16 MiB are more than a program usually has. What processes
+ * outside hold is looked for, so it has the 64 MiB alone, however many they are. The two figures
+ * are asked for one after the other, so that what comes between them is not believed at once:
+ * node/audit/lasting.h. Pure. */
 
 #include "gpu/cards/cards.h"
 #include "node/audit/lasting.h"

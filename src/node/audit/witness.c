@@ -3,7 +3,8 @@
 
 #include "base/hash.h"
 
-/* A driver that could not tell a card's processes once has not freed them. And a bound on what we keep. */
+/* A driver that could not tell a card's processes once has not freed them. And a bound on what we
+ * keep. */
 enum { ABSENT_MAX = 8, REMEMBERED_MAX = 8192 };
 
 typedef struct WitnessPid {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Whose is a pid that the driver names? Memory lives as long as the driver's file is open, which a process can leave to others
- * (fork, SCM_RIGHTS) and end: the driver goes on naming its pid. So what is read of a process while it lives is remembered as long as
- * the driver names it, with its start time: a pid that somebody else has by now is nobody's, neither his nor the old one's, unless
- * both are of the same container. Not remembered is who ended before the first census that named him. */
+/* Whose is a pid that the driver names? Memory lives as long as the driver's file is open, which a
+ * process can leave to others (fork, SCM_RIGHTS) and end: the driver goes on naming its pid. So
+ * what is read of a process while it lives is remembered as long as the driver names it, with its
+ * start time: a pid that somebody else has by now is nobody's, neither his nor the old one's,
+ * unless both are of the same container. Not remembered is who ended before the first census that
+ * named him. */
 
 #include "base/cleanup.h"
 #include "node/kubelet/owner.h"

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The gate as it lies on the node for containers to mount, and the directory that is mounted as SLICE_INSIDE (slice/inside.h):
+/* The gate as it lies on the node for containers to mount, and the directory that is mounted as
+ * SLICE_INSIDE (slice/inside.h):
  *
  *   STATE/inside/libaliquot.so      the library
  *   STATE/inside/N/                 SLICE_INSIDE of a container with N cards: empty files, over which library and pages are mounted
  *   STATE/gate/                     library and preload for pods that an agent admitted which knew only SLICE_RUN
  *
- * SLICE_INSIDE is read-only and the runtime makes no mount point in it, so each must be in the directory. Nothing in STATE/inside/N is ever
- * removed or replaced: Linux takes a mount away from every container when the file it is mounted on is removed (detach_mounts()). */
+ * SLICE_INSIDE is read-only and the runtime makes no mount point in it, so each must be in the
+ * directory. Nothing in STATE/inside/N is ever removed or replaced: Linux takes a mount away from
+ * every container when the file it is mounted on is removed (detach_mounts()). */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,15 +32,16 @@ typedef struct GateFiles {
 int gate_files_init(GateFiles *g, const char *state_dir); /* names the paths; 0 or -ENOMEM */
 void gate_files_done(GateFiles *g);
 
-/* Installs `given`, or where that is NULL the libaliquot.so beside this program, by rename: running containers keep the library they
- * have. 0 or negative errno with a fault. */
+/* Installs `given`, or where that is NULL the libaliquot.so beside this program, by rename: running
+ * containers keep the library they have. 0 or negative errno with a fault. */
 int gate_files_install(GateFiles *g, const char *given, Fault *fault);
 
 /* Are the library, and in its layout those of older pods, regular files that can be read? */
 bool gate_files_stand(const GateFiles *g);
 
 enum { GATE_FOLDER = 4096 };
-/* The path of SLICE_INSIDE for a container with n cards, and makes what is missing of it. The second returns 0, or negative errno with a
- * fault: -EEXIST something else stands at one of its paths. */
+/* The path of SLICE_INSIDE for a container with n cards, and makes what is missing of it. The
+ * second returns 0, or negative errno with a fault: -EEXIST something else stands at one of its
+ * paths. */
 void gate_files_folder(const GateFiles *g, size_t n, char ret[static GATE_FOLDER]);
 int gate_files_make_folder(const GateFiles *g, size_t n, Fault *fault);

@@ -35,8 +35,8 @@ static bool is_same(int fd, const Buf *text) {
         return file_read_open(fd, FILE_MAX, &there) == 0 && str_eq(buf_str(&there), buf_str(text));
 }
 
-/* Without waiting: a tenant who has leased it would keep us, too. His neighbours go on having it mounted, and whoever waits keeps
- * them from him when he is through. */
+/* Without waiting: a tenant who has leased it would keep us, too. His neighbours go on having it
+ * mounted, and whoever waits keeps them from him when he is through. */
 static int open_now(const char *path) {
         _cleanup_close_ int file = -1;
         int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
@@ -49,7 +49,8 @@ static int open_now(const char *path) {
         return -1;
 }
 
-/* A new one can be leased between its rename and our open(), by a container that starts just then. */
+/* A new one can be leased between its rename and our open(), by a container that starts just
+ * then. */
 int install_write(const char *path, const Buf *text, int *ret_held, Fault *fault) {
         for (unsigned i = 0; i < TRIES; i++) {
                 _cleanup_close_ int fd = open_now(path);

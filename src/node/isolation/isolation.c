@@ -48,7 +48,8 @@ void isolation_done(Isolation *i) {
 
 /* ---- names ---- */
 
-/* Nobody else has the same devices as long as this one lives. FNV-1a tells sets apart that begin alike. */
+/* Nobody else has the same devices as long as this one lives. FNV-1a tells sets apart that begin
+ * alike. */
 void isolation_id(const DeviceSet *mem, char ret[static BOARD_ID]) {
         uint64_t hash = UINT64_C(0xCBF29CE484222325);
 
@@ -141,7 +142,8 @@ static SliceFile uvm_device(void) {
         return file;
 }
 
-/* How the gate knows the driver's files: by number, and those of a simulated driver by where they are. */
+/* How the gate knows the driver's files: by number, and those of a simulated driver by where they
+ * are. */
 static int read_files(const Isolation *i, unsigned minor_, SliceSpec *ret, Fault *fault) {
         char name[32];
         int r;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What an isolated container is given beside its card: its slice pages, and the gate that keeps to them. Both are mounted, and
- * mounts are named in Allocate, before it is sure whose the devices are. So the slice on the board is called by the devices,
- * which nobody else has, and is written in PreStart, once the identity is proved.
+/* What an isolated container is given beside its card: its slice pages, and the gate that keeps to
+ * them. Both are mounted, and mounts are named in Allocate, before it is sure whose the devices
+ * are. So the slice on the board is called by the devices, which nobody else has, and is written in
+ * PreStart, once the identity is proved.
  *
  * A container whose page or gate cannot be made does not start: isolation fails closed. */
 
@@ -26,7 +27,8 @@ typedef struct IsolationOptions {
         bool ignores_disable;  /* CGPU_DISABLE is not honoured on this node */
         const char *simulated; /* where a simulated driver is mounted; NULL: the machine's own */
         uint32_t policy;       /* of compute, 0..5, where the node's annotation says none */
-        /* A container starts that says something of compute (c->odd) which is not understood; NULL: nobody asks. */
+        /* A container starts that says something of compute (c->odd) which is not understood; NULL:
+         * nobody asks. */
         void (*on_odd)(void *userdata, const RosterPod *pod, const RosterContainer *c);
         void *userdata;
 } IsolationOptions;
@@ -51,27 +53,30 @@ void isolation_done(Isolation *i);
 void isolation_id(const DeviceSet *mem, char ret[static BOARD_ID]);
 
 /* For the answer to Allocate: the files of a simulated driver, where there is one; where the mode
- * isolates, SLICE_INSIDE, gate and pages, each directory before what is mounted in it. Each directory
- * in SLICE_INSIDE is a mount of its own, because containerd leaves a VOLUME of the image out only
- * where a mount has exactly its path (internal/cri/server, volumeMounts).
+ * isolates, SLICE_INSIDE, gate and pages, each directory before what is mounted in it. Each
+ * directory in SLICE_INSIDE is a mount of its own, because containerd leaves a VOLUME of the image
+ * out only where a mount has exactly its path (internal/cri/server, volumeMounts).
  *
  * The kubelet asks once, and keeps the answer as long as the pod lives. So a source that is missing
- * now is named as well, and isolation_prepare() lets no container start without it. ret has room for
- * ISOLATION_MOUNTS; texts are in the arena. Returns how many, or -ENOMEM. */
+ * now is named as well, and isolation_prepare() lets no container start without it. ret has room
+ * for ISOLATION_MOUNTS; texts are in the arena. Returns how many, or -ENOMEM. */
 enum { ISOLATION_MOUNTS = SIMULATED_MOUNTS + 4 + 4 * BOARD_CARDS };
 int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *mem, Arena *arena,
                      PluginMount ret[static ISOLATION_MOUNTS]);
 
-/* Writes the pages of a container that is about to start. 0, ISOLATION_E_MISSING or negative errno, both with a fault. */
+/* Writes the pages of a container that is about to start. 0, ISOLATION_E_MISSING or negative errno,
+ * both with a fault. */
 enum { ISOLATION_E_MISSING = 1 };
 int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, const RosterContainer *c,
                       const DeviceSet *mem, Fault *fault);
 
-/* Are the gate, and the pages of a container with these devices, where its mounts lead? A runtime may make an empty folder of what is
- * missing (containerd), and start it. True where the mode does not isolate. */
+/* Are the gate, and the pages of a container with these devices, where its mounts lead? A runtime
+ * may make an empty folder of what is missing (containerd), and start it. True where the mode does
+ * not isolate. */
 bool isolation_stands(Isolation *i, const Inventory *v, const DeviceSet *mem);
 
-/* Policies of compute are said anew where the node says something else, or who asked for weights has come or gone. */
+/* Policies of compute are said anew where the node says something else, or who asked for weights
+ * has come or gone. */
 void isolation_say_compute(Isolation *i, const Inventory *v);
 
 /* Slices that no record names any more are taken off the board. */

@@ -15,7 +15,8 @@
 #define DEBIAN_FOLDER "/usr/lib/x86_64-linux-gnu"
 #endif
 
-/* Mounted where the loaders of Debian's and Red Hat's families look without a cache, as gpu/cards/cdi.c does with the real ones. */
+/* Mounted where the loaders of Debian's and Red Hat's families look without a cache, as
+ * gpu/cards/cdi.c does with the real ones. */
 static const struct {
         const char *name;
         const char *inside[2];

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A simulated driver on this node (aliquot-sim, mounted in a folder): its files take the place of /dev/nvidia*, and its libcuda,
- * NVML and nvidia-smi that of the driver's, so that pods find what they would find on a machine with cards, isolation and
- * audit included. They are mounts of the kubelet's, no CDI devices: plain files need nothing of the runtime.
+/* A simulated driver on this node (aliquot-sim, mounted in a folder): its files take the place of
+ * /dev/nvidia*, and its libcuda, NVML and nvidia-smi that of the driver's, so that pods find what
+ * they would find on a machine with cards, isolation and audit included. They are mounts of the
+ * kubelet's, no CDI devices: plain files need nothing of the runtime.
  *
- * The folder must have the same path on the host. The libraries are put into the state directory, which has. */
+ * The folder must have the same path on the host. The libraries are put into the state directory,
+ * which has. */
 
 #include "base/arena.h"
 #include "node/records/inventory.h"
@@ -21,15 +23,16 @@ typedef struct Simulated {
 
 #define SIMULATED_NULL ((Simulated){.held = {-1, -1, -1}})
 
-/* dir: NULL for none. state_dir is there. 0, or negative errno with a fault: it can be used, and lacks libraries; done in
- * either case. */
+/* dir: NULL for none. state_dir is there. 0, or negative errno with a fault: it can be used, and
+ * lacks libraries; done in either case. */
 int simulated_init(Simulated *s, const char *dir, const char *state_dir, Fault *fault);
 void simulated_done(Simulated *s);
 
 /* Its NVML, as installed; "" for none. */
 int simulated_nvml(const Simulated *s, Buf *out);
 
-/* What a container of these devices gets mounted; texts are in the arena. Returns how many, or -ENOMEM. */
+/* What a container of these devices gets mounted; texts are in the arena. Returns how many, or
+ * -ENOMEM. */
 enum { SIMULATED_CARDS = 32, SIMULATED_MOUNTS = 3 + SIMULATED_CARDS + 5 };
 int simulated_mounts(const Simulated *s, const Inventory *v, const DeviceSet *mem, Arena *arena,
                      PluginMount ret[static SIMULATED_MOUNTS]);

@@ -7,9 +7,10 @@
 
 #include "base/cleanup.h"
 
-/* Version 2 answers in one file: "populated" in cgroup.events counts the processes of all cgroups below, in whatever pid
- * namespace they live. In version 1 the pids controller has the same in pids.current. Only without that controller are the
- * cgroup.procs files read, which show nothing of a foreign pid namespace: there the caller must run in the host's (hostPID).
+/* Version 2 answers in one file: "populated" in cgroup.events counts the processes of all cgroups
+ * below, in whatever pid namespace they live. In version 1 the pids controller has the same in
+ * pids.current. Only without that controller are the cgroup.procs files read, which show nothing of
+ * a foreign pid namespace: there the caller must run in the host's (hostPID).
  *
  * The usual places are tried by name. A pod that is in none of them is looked for: its kubepods may stand below a
  * --cgroup-root, or below the scope of a machine within this one. Below kubepods only the names that lead to pods are
@@ -52,7 +53,8 @@ static int open_dir(int at, const char *name) {
         return fd < 0 ? -errno : fd;
 }
 
-/* A cgroup may go at any moment: what cannot be found, or not be read any more (ENODEV), has gone. */
+/* A cgroup may go at any moment: what cannot be found, or not be read any more (ENODEV), has
+ * gone. */
 static bool is_gone(int r) {
         return r == -ENOENT || r == -ENODEV || r == -ENOTDIR || r == -ELOOP;
 }
@@ -90,7 +92,8 @@ static PodProcesses ask_v2(int pod) {
         return strstr(text, "populated 1") ? POD_PROCESSES_SOME : POD_PROCESSES_UNKNOWN;
 }
 
-/* Reads `dir` from its beginning, by a descriptor of its own. It is one of the directories that may be read. */
+/* Reads `dir` from its beginning, by a descriptor of its own. It is one of the directories that may
+ * be read. */
 static int open_list(Search *s, int dir, DIR **ret) {
         _cleanup_close_ int fd = -1;
         DIR *list;
@@ -111,7 +114,8 @@ static int open_list(Search *s, int dir, DIR **ret) {
 
 DEFINE_CLEANUP(DIR *, closedir)
 
-/* The next directory in it; NULL at the end. Only directories have a chance: no link is ever followed. */
+/* The next directory in it; NULL at the end. Only directories have a chance: no link is ever
+ * followed. */
 static const char *next_dir(DIR *list) {
         const struct dirent *e;
 
@@ -191,7 +195,8 @@ static bool is_class(const char *name) {
                ends_with(name, "kubepods-burstable.slice") || ends_with(name, "kubepods-besteffort.slice");
 }
 
-/* Who may not make a kubepods: programs of the machine's users, and services, which have cgroups of their own below. */
+/* Who may not make a kubepods: programs of the machine's users, and services, which have cgroups of
+ * their own below. */
 static bool is_foreign(const char *name) {
         return strcmp(name, "user.slice") == 0 || ends_with(name, ".service") || ends_with(name, ".mount");
 }
@@ -291,7 +296,8 @@ static PodProcesses search_tree(Search *s, int tree) {
 
 /* ---- version 1: a tree for each controller ---- */
 
-/* pids first, because its answer is the cheap one. A link ("cpu" to "cpu,cpuacct") stands for a directory of this list. */
+/* pids first, because its answer is the cheap one. A link ("cpu" to "cpu,cpuacct") stands for a
+ * directory of this list. */
 static const char *const controllers[] = {"pids",    "memory",      "cpu,cpuacct", "cpu",
                                           "cpuacct", "cpu,cpuacct", "cpuset",      "devices",
                                           "freezer", "blkio",       "systemd"};

@@ -13,9 +13,10 @@
  *              "RegisteredDevices":{"aliyun.com/gpu-mem":["0-1",...]}},
  *      "Checksum":123}
  *
- * The key of DeviceIDs is a NUMA node, -1 for devices without one. The checksum is a hash over a printed Go structure, whose
- * form depends on the version of Go and of the kubelet; it is not checked. A file that was cut is malformed JSON, and the
- * kubelet replaces it by a rename anyway. */
+ * The key of DeviceIDs is a NUMA node, -1 for devices without one. The checksum is a hash over a
+ * printed Go structure, whose form depends on the version of Go and of the kubelet; it is not
+ * checked. A file that was cut is malformed JSON, and the kubelet replaces it by a rename
+ * anyway. */
 
 enum {
         FILE_MAX = 64 * 1024 * 1024,

@@ -40,7 +40,8 @@ static int on_inotify(sd_event_source *source, const struct inotify_event *event
         return 0;
 }
 
-/* While a socket in it is open, a removed directory does not say IN_DELETE_SELF: only its inode tells. */
+/* While a socket in it is open, a removed directory does not say IN_DELETE_SELF: only its inode
+ * tells. */
 static int watch_path(Directory *d) {
         FileId id = {0};
         int r = directory_id(d->path, &id);

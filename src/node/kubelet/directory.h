@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Inside of the plugin: a directory that somebody else may remove, move away and make anew, and what happens in it. Events
- * only say that something did; whoever is woken up looks for himself. */
+/* Inside of the plugin: a directory that somebody else may remove, move away and make anew, and
+ * what happens in it. Events only say that something did; whoever is woken up looks for himself. */
 
 #include <stdbool.h>
 #include <sys/stat.h>
@@ -36,6 +36,6 @@ int directory_init(Directory *d, sd_event *event, const char *parent, const char
                    void (*wake)(void *userdata), void *userdata);
 void directory_done(Directory *d);
 
-/* Watches the directory that is there now: 0, and whatever changes in it from now on calls `wake`. Otherwise negative errno;
- * then its coming does. */
+/* Watches the directory that is there now: 0, and whatever changes in it from now on calls `wake`.
+ * Otherwise negative errno; then its coming does. */
 int directory_check(Directory *d);

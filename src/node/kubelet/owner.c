@@ -29,7 +29,8 @@ static Str behind(Str text, char mark) {
         return at ? (Str){at + 1, text.len - (size_t) (at + 1 - text.data)} : text;
 }
 
-/* ID, crio-ID, cri-containerd-ID.scope. What is no ID (a cgroup that somebody else made) leaves it untold. */
+/* ID, crio-ID, cri-containerd-ID.scope. What is no ID (a cgroup that somebody else made) leaves it
+ * untold. */
 static void take_container(Str name, char ret[static CONTAINER_ID_SIZE]) {
         const Str scope = STR(".scope");
 
@@ -65,7 +66,8 @@ static const char *find_uid(Str name) {
         return found;
 }
 
-/* One name of the path. True when it is a pod's; *ret_joined is what it says of the container, if it does. */
+/* One name of the path. True when it is a pod's; *ret_joined is what it says of the container, if
+ * it does. */
 static bool take_pod(Str name, char ret_uid[static POD_UID_SIZE], Str *ret_joined) {
         const char *slice = find_uid(name);
         Str uid, end;
@@ -85,7 +87,8 @@ static bool take_pod(Str name, char ret_uid[static POD_UID_SIZE], Str *ret_joine
         return take_uid(uid, ret_uid);
 }
 
-/* One line, "12:pids:/a/b/c". The outermost pod: who is in a cluster within a container is that container's. */
+/* One line, "12:pids:/a/b/c". The outermost pod: who is in a cluster within a container is that
+ * container's. */
 static bool take_line(Str line, ProcessOwner *ret) {
         while (line.len > 0) {
                 Str joined, name = str_split(&line, '/');
@@ -103,7 +106,8 @@ static bool take_line(Str line, ProcessOwner *ret) {
 bool cgroup_owner(Str text, ProcessOwner *ret) {
         ProcessOwner found = {0}, line;
 
-        /* Version 1 has a line for each controller, and not each of them need know the container. */
+        /* Version 1 has a line for each controller, and not each of them need know the
+         * container. */
         while (text.len > 0) {
                 if (!take_line(str_split(&text, '\n'), &line))
                         continue;
@@ -127,7 +131,8 @@ bool process_owner(const char *proc, uint32_t pid, ProcessOwner *ret) {
                cgroup_owner(buf_str(&text), ret);
 }
 
-/* "PID (NAME) STATE ...": the name may be anything, so the fields are counted from its end; the start is the 22nd. */
+/* "PID (NAME) STATE ...": the name may be anything, so the fields are counted from its end; the
+ * start is the 22nd. */
 bool process_stat_start(Str text, uint64_t *ret) {
         Str rest = behind(text, ')');
 

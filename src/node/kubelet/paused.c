@@ -44,7 +44,8 @@ Str process_cgroup_path(Str text, Str controller) {
         return STR("");
 }
 
-/* Seen from within a cgroup namespace the first parts of a path are not there: they are the kubelet's, of one of both drivers. */
+/* Seen from within a cgroup namespace the first parts of a path are not there: they are the
+ * kubelet's, of one of both drivers. */
 static bool says(const char *root, const char *tree, Str path, const char *file, Str word) {
         static const char *const above[] = {"",
                                             "/kubepods",

@@ -8,15 +8,17 @@
 #include "node/kubelet/directory.h"
 #include "node/kubelet/plugin_message.h"
 
-/* Events only wake up plugin_work(), which looks at what is: the directory, our socket in it, the kubelet's socket, and the
- * streams that are open; and does the next thing that is missing. So nothing depends on the order in which the kubelet's
- * restart, the wiping of its directory, and the end of a stream are noticed.
+/* Events only wake up plugin_work(), which looks at what is: the directory, our socket in it, the
+ * kubelet's socket, and the streams that are open; and does the next thing that is missing. So
+ * nothing depends on the order in which the kubelet's restart, the wiping of its directory, and the
+ * end of a stream are noticed.
  *
- * What the kubelet does (pkg/kubelet/cm/devicemanager/plugin/v1beta1): at its start it removes every socket from the
- * directory and makes kubelet.sock. Register dials our socket, asks for the options and only then answers; ListAndWatch
- * follows. It forgets us when ListAndWatch ends. Registering again while an older stream is open is harmful: its end
- * disconnects the later one (kubernetes#135437). Therefore: only when there is a reason, and no stream is ended by us but of a
- * kubelet that has forgotten us. */
+ * What the kubelet does (pkg/kubelet/cm/devicemanager/plugin/v1beta1): at its start it removes
+ * every socket from the directory and makes kubelet.sock. Register dials our socket, asks for the
+ * options and only then answers; ListAndWatch follows. It forgets us when ListAndWatch ends.
+ * Registering again while an older stream is open is harmful: its end disconnects the later one
+ * (kubernetes#135437). Therefore: only when there is a reason, and no stream is ended by us but of
+ * a kubelet that has forgotten us. */
 
 #define METHOD(name) "/v1beta1.DevicePlugin/" name
 
@@ -358,8 +360,8 @@ static int serve(Plugin *p, Fault *fault) {
         return fault_set(fault, r, "%s: %s: %s", p->resource, p->path, strerror(-r));
 }
 
-/* Another instance that took our name is left in peace, as long as it lives: whoever registers under this name only
- * disconnects it from the kubelet. */
+/* Another instance that took our name is left in peace, as long as it lives: whoever registers
+ * under this name only disconnects it from the kubelet. */
 static bool is_alive(const char *path) {
         _cleanup_close_ int fd = rpc_socket_connect(path);
 
@@ -382,7 +384,8 @@ static int check_socket(Plugin *p, Fault *fault) {
         return 0;
 }
 
-/* A kubelet.sock made anew is a new kubelet, which knows nobody; what the old one was told is void. */
+/* A kubelet.sock made anew is a new kubelet, which knows nobody; what the old one was told is
+ * void. */
 static int check_kubelet(Plugin *p, Fault *fault) {
         FileId id = {0};
         int r = file_id(p->kubelet_path, &id);

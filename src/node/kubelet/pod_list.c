@@ -5,8 +5,9 @@
 #include "node/kubelet/podresources.h"
 #include "node/kubelet/protobuf.h"
 
-/* k8s.io/kubelet/pkg/apis/podresources/v1: ListPodResourcesResponse. Each level is gone through twice, first to count and
- * then to fill, so that the arena holds exactly what is handed out and a message cannot make us hold a multiple of it. */
+/* k8s.io/kubelet/pkg/apis/podresources/v1: ListPodResourcesResponse. Each level is gone through
+ * twice, first to count and then to fill, so that the arena holds exactly what is handed out and a
+ * message cannot make us hold a multiple of it. */
 
 enum {
         PODS_MAX = 16 * 1024, /* a node has some hundreds */

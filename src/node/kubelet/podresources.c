@@ -6,13 +6,15 @@
 
 #include "net/grpc/client.h"
 
-/* A List answers only those who asked before it began: what the kubelet did after its snapshot, the asker may know already.
- * So there is at most one List on its way, with its riders, and those who came later wait for the next. When it fails for
- * now, its riders wait as well, and the next one is for all. */
+/* A List answers only those who asked before it began: what the kubelet did after its snapshot, the
+ * asker may know already. So there is at most one List on its way, with its riders, and those who
+ * came later wait for the next. When it fails for now, its riders wait as well, and the next one is
+ * for all. */
 
 #define LIST_METHOD "/v1.PodResourcesLister/List"
 
-/* Its tokens come back one each 10 ms (kubelet's apis/grpc/ratelimit.go: 100/s, burst 10), for all clients together. */
+/* Its tokens come back one each 10 ms (kubelet's apis/grpc/ratelimit.go: 100/s, burst 10), for all
+ * clients together. */
 #define LIMITED_DELAY_MIN (5 * USEC_PER_MSEC)
 #define LIMITED_DELAY_MAX (40 * USEC_PER_MSEC)
 #define UNAVAILABLE_DELAY (20 * USEC_PER_MSEC)
@@ -166,7 +168,8 @@ static int on_wait(sd_event_source *source, uint64_t now, void *userdata) {
         return 0;
 }
 
-/* Grows, and is drawn anew each time: several clients that were turned away together shall not come back together. */
+/* Grows, and is drawn anew each time: several clients that were turned away together shall not come
+ * back together. */
 static usec_t limited_delay(PodResources *p) {
         p->delay = p->delay == 0 ? LIMITED_DELAY_MIN : 2 * p->delay;
         if (p->delay > LIMITED_DELAY_MAX)

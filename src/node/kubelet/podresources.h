@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* PodResources v1 List: which container of which pod the kubelet thinks holds which device IDs. The socket is rate limited
- * (100 a second, burst 10, shared by all clients of the node): a call that is turned away is repeated until its deadline. */
+/* PodResources v1 List: which container of which pod the kubelet thinks holds which device IDs. The
+ * socket is rate limited (100 a second, burst 10, shared by all clients of the node): a call that
+ * is turned away is repeated until its deadline. */
 
 #include <systemd/sd-event.h>
 
@@ -35,8 +36,9 @@ typedef struct PodList {
         size_t n;
 } PodList;
 
-/* The message alone, as views of it; resources outside `prefix` ("aliyun.com/") are left out. Refused are also more than
- * 16,384 pods, 65,536 containers, 600,000 IDs, or 32 resources of one container. 0, PODLIST_E_MALFORMED, -ENOMEM. */
+/* The message alone, as views of it; resources outside `prefix` ("aliyun.com/") are left out.
+ * Refused are also more than 16,384 pods, 65,536 containers, 600,000 IDs, or 32 resources of one
+ * container. 0, PODLIST_E_MALFORMED, -ENOMEM. */
 enum { PODLIST_E_MALFORMED = 1 };
 int pod_list_decode(Str message, Str prefix, Arena *arena, PodList *ret, Fault *fault);
 
@@ -47,10 +49,10 @@ typedef struct PodResourcesCall PodResourcesCall;
 int pod_resources_new(sd_event *event, const char *socket, Str prefix, PodResources **ret);
 PodResources *pod_resources_free(PodResources *p);
 
-/* list: NULL when it could not be had before the deadline (timeout 0: 10 s); fault says why. Views, valid during the callback,
- * of a List that began after this call; askers at the same time share one. Told once, never before this returns, and may
- * ask again, free calls, and free the object. The call is gone behind `done`; freeing it before cancels it. 0 or -ENOMEM;
- * ret may be NULL. */
+/* list: NULL when it could not be had before the deadline (timeout 0: 10 s); fault says why. Views,
+ * valid during the callback, of a List that began after this call; askers at the same time share
+ * one. Told once, never before this returns, and may ask again, free calls, and free the object.
+ * The call is gone behind `done`; freeing it before cancels it. 0 or -ENOMEM; ret may be NULL. */
 typedef void (*PodResourcesDone)(void *userdata, const PodList *list, const Fault *fault);
 int pod_resources_list(PodResources *p, usec_t timeout, PodResourcesDone done, void *userdata,
                        PodResourcesCall **ret);

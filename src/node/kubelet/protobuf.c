@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/kubelet/protobuf.h"
 
-/* https://protobuf.dev/programming-guides/encoding: a field is a varint (number << 3 | type) and a value. */
+/* https://protobuf.dev/programming-guides/encoding: a field is a varint (number << 3 | type) and a
+ * value. */
 
 enum { VARINT_MAX = 10, FIELD_NUMBER_MAX = (1 << 29) - 1 };
 

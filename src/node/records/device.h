@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Device IDs: what the kubelet counts instead of memory. One is one unit of memory, or one percent of compute, of one card,
- * and says so: "3-17" is unit 17 of card 3, "c3-17" percent 17 of it. Short, because ListAndWatch has a limit of 4 MiB and
- * the kubelet copies every ID into the pod's status; different between the resources, because the kubelet looks up health
- * without asking for the resource (kubernetes#140323). */
+/* Device IDs: what the kubelet counts instead of memory. One is one unit of memory, or one percent
+ * of compute, of one card, and says so: "3-17" is unit 17 of card 3, "c3-17" percent 17 of it.
+ * Short, because ListAndWatch has a limit of 4 MiB and the kubelet copies every ID into the pod's
+ * status; different between the resources, because the kubelet looks up health without asking for
+ * the resource (kubernetes#140323). */
 
 #include "base/fault.h"
 #include "base/str.h"

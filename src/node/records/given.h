@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Small questions of isolation and of the audits: which card, which container, and what that was given of it. */
+/* Small questions of isolation and of the audits: which card, which container, and what that was
+ * given of it. */
 
 #include "node/kubelet/owner.h"
 #include "node/records/inventory.h"

@@ -94,7 +94,8 @@ int inventory_devices(const Inventory *v, DeviceKind kind, PluginDevice **ret, s
 
 /* ---- the limit of the kubelet ---- */
 
-/* 23 MB of IDs is what eight cards of 141 GiB make in MiB: longer lists than the limit are not even built. */
+/* 23 MB of IDs is what eight cards of 141 GiB make in MiB: longer lists than the limit are not even
+ * built. */
 static bool fits(const CardList *cards, MemoryUnit unit) {
         _cleanup_free_ PluginDevice *devices = NULL;
         uint64_t units = 0;
@@ -128,7 +129,8 @@ static MemoryUnit smallest_that_fits(const CardList *cards, MemoryUnit from) {
 
 enum { CARDS_NAMED = 8 };
 
-/* How many cards cannot hold one unit; the first of them by name, and the memory of the smallest one. */
+/* How many cards cannot hold one unit; the first of them by name, and the memory of the smallest
+ * one. */
 static size_t list_too_small(const CardList *cards, MemoryUnit unit, Buf *names, uint32_t *ret_smallest) {
         size_t n = 0;
 

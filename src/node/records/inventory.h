@@ -22,12 +22,13 @@ void inventory_done(Inventory *v);
 /* Takes over cards (copied), mode and unit. 0 or -ENOMEM. */
 int inventory_set(Inventory *v, const CardList *cards, ShareMode mode, MemoryUnit unit);
 
-/* The device list of one resource: none where the mode does not offer it. The caller frees *ret. 0 or -ENOMEM. */
+/* The device list of one resource: none where the mode does not offer it. The caller frees *ret. 0
+ * or -ENOMEM. */
 int inventory_devices(const Inventory *v, DeviceKind kind, PluginDevice **ret, size_t *ret_n);
 
-/* Can these cards be offered in this unit? 0, or with a fault that names value and rule: INVENTORY_E_UNIT: the device list would
- * pass the kubelet's message limit; INVENTORY_E_LARGE: some cards (named) cannot hold one unit. Cards whose memory is not
- * known (0 MiB) are not judged. */
+/* Can these cards be offered in this unit? 0, or with a fault that names value and rule:
+ * INVENTORY_E_UNIT: the device list would pass the kubelet's message limit; INVENTORY_E_LARGE: some
+ * cards (named) cannot hold one unit. Cards whose memory is not known (0 MiB) are not judged. */
 enum { INVENTORY_E_UNIT = 1, INVENTORY_E_LARGE };
 int inventory_check_unit(const CardList *cards, MemoryUnit unit, Fault *fault);
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What this node has given out: device IDs by pod and container. The kubelet keeps such books too, but forgets a pod with its
- * object, while its processes may live on; and twice it has given the same IDs to two pods (kubernetes#137534).
+/* What this node has given out: device IDs by pod and container. The kubelet keeps such books too,
+ * but forgets a pod with its object, while its processes may live on; and twice it has given the
+ * same IDs to two pods (kubernetes#137534).
  *
- * A record is in memory from Allocate on. It is on disk from PreStart on, before the container starts: what never started
- * holds nothing. One small file per pod, written beside and renamed; not fsynced, because no container outlives the machine. */
+ * A record is in memory from Allocate on. It is on disk from PreStart on, before the container
+ * starts: what never started holds nothing. One small file per pod, written beside and renamed; not
+ * fsynced, because no container outlives the machine. */
 
 #include "base/buf.h"
 #include "base/hash.h"
@@ -33,8 +35,8 @@ typedef struct Records {
         char *directory;
 } Records;
 
-/* Reads what is there; files that cannot be read are logged, set aside as NAME.bad, and counted. The directory is made. 0 or
- * negative errno with a fault. */
+/* Reads what is there; files that cannot be read are logged, set aside as NAME.bad, and counted.
+ * The directory is made. 0 or negative errno with a fault. */
 int records_open(Records *r, const char *directory, Fault *fault);
 void records_done(Records *r);
 

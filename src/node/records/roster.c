@@ -60,8 +60,8 @@ RosterPod *roster_find(const Roster *r, Str uid) {
 RosterPod *roster_find_name(const Roster *r, Str namespace_, Str name) {
         RosterPod *found = NULL;
 
-        /* A pod that was deleted by force and one of the same name may both be here for a moment: the one that still
-         * holds something is the one that the kubelet means. */
+        /* A pod that was deleted by force and one of the same name may both be here for a moment:
+         * the one that still holds something is the one that the kubelet means. */
         for (RosterPod *pod = r->pods; pod; pod = pod->hh.next)
                 if (str_eq(str_from(pod->name), name) && str_eq(str_from(pod->namespace_), namespace_) &&
                     (!found || pod->grant))
@@ -170,7 +170,8 @@ static int take_refusal(RosterPod *pod, const Refusal *refusal) {
         return pod->refusal ? 0 : -ENOMEM;
 }
 
-/* No scheduler places a static pod: its place is the one that this node gave it (prove_recall), never what its manifest says. */
+/* No scheduler places a static pod: its place is the one that this node gave it (prove_recall),
+ * never what its manifest says. */
 static int take_grant(RosterPod *pod, Roster *r, const Pod *object) {
         Fault fault = FAULT_NULL;
         Pod known = *object;
@@ -254,8 +255,9 @@ static int make_pod(Roster *r, const Pod *object, RosterPod **ret) {
 
 /* ---- coming and going ---- */
 
-/* A UID never comes back. But an object that was asked for by name may arrive after the watch has told of its end, and a list
- * may come from a server that is behind: it would stand here as living until the next list. */
+/* A UID never comes back. But an object that was asked for by name may arrive after the watch has
+ * told of its end, and a list may come from a server that is behind: it would stand here as living
+ * until the next list. */
 static void bury(Roster *r, RosterPod *pod) {
         char **place = &r->buried[r->n_buried++ % ROSTER_BURIED];
 
@@ -281,7 +283,8 @@ static void drop(Roster *r, RosterPod *pod) {
         free(uid);
 }
 
-/* What was known of the pod before: its place above all. In a list all is as new as can be, whatever its version. */
+/* What was known of the pod before: its place above all. In a list all is as new as can be,
+ * whatever its version. */
 static void keep_known(const Roster *r, RosterPod *old, RosterPod *new) {
         if (!r->listing)
                 new->written = old->written;
@@ -319,8 +322,9 @@ static int put(Roster *r, RosterPod *pod) {
         return 0;
 }
 
-/* An object whose mirror annotation names the UID of another pod that is known here. The annotation is a user's to write where
- * no admission looks at it, and a UID is one pod's. The mirror of a static pod that was made again has the same name. */
+/* An object whose mirror annotation names the UID of another pod that is known here. The annotation
+ * is a user's to write where no admission looks at it, and a UID is one pod's. The mirror of a
+ * static pod that was made again has the same name. */
 static bool is_impostor(const RosterPod *known, const Pod *object) {
         const ObjectMeta *m = &object->meta;
 
@@ -480,8 +484,9 @@ static int compare_shares(const void *a, const void *b) {
         return (x->card > y->card) - (x->card < y->card);
 }
 
-/* The grant's amounts, which are those of the limits. Where the node placed the pod itself and they differ, the limit is
- * divided evenly over the cards, because the kubelet counts by the limits alone. */
+/* The grant's amounts, which are those of the limits. Where the node placed the pod itself and they
+ * differ, the limit is divided evenly over the cards, because the kubelet counts by the limits
+ * alone. */
 size_t roster_shares(const RosterPod *pod, const RosterContainer *c, DeviceKind kind, CardShare *ret) {
         uint32_t asked = roster_asks(pod, c, kind);
         const Slice *slices;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The pods of this node, and the node itself, as the API server has them: the node's own books. Pods that ask for nothing of
- * ours are here by name, so that somebody else's pod is told from one that we have not heard of yet. No sockets: texts come
- * in, from reflectors or from a test. */
+/* The pods of this node, and the node itself, as the API server has them: the node's own books.
+ * Pods that ask for nothing of ours are here by name, so that somebody else's pod is told from one
+ * that we have not heard of yet. No sockets: texts come in, from reflectors or from a test. */
 
 #include "base/hash.h"
 #include "kube/reflector.h"
@@ -67,7 +67,8 @@ typedef struct Roster {
         bool has_cards; /* the node object has said once what they hold */
         uint64_t malformed;
         Arena arena; /* of the object that is being read */
-        /* Called after a pod came, changed or went: uid is of the kubelet. Pod is NULL when it is gone. */
+        /* Called after a pod came, changed or went: uid is of the kubelet. Pod is NULL when it is
+         * gone. */
         void (*on_pod)(void *userdata, Str uid, RosterPod *pod);
         void *userdata;
 } Roster;
@@ -75,22 +76,24 @@ typedef struct Roster {
 int roster_init(Roster *r, const char *node_name); /* 0 or -ENOMEM; done in either case */
 void roster_done(Roster *r);
 
-/* What the reflector of this node's pods tells. roster_pod: 0, or -ENOMEM: the roster lacks something until it is listed
- * again. A place that a pod once had is kept as long as it holds anything: Kubernetes binds a pod once, so annotations that
- * name another place later are not the scheduler's. */
+/* What the reflector of this node's pods tells. roster_pod: 0, or -ENOMEM: the roster lacks
+ * something until it is listed again. A place that a pod once had is kept as long as it holds
+ * anything: Kubernetes binds a pod once, so annotations that name another place later are not the
+ * scheduler's. */
 void roster_list_begin(Roster *r);
 int roster_pod(Roster *r, ReflectorEvent event, Str text);
 void roster_list_end(Roster *r);
 
-/* The node object: 0, LEDGER_E_NODE with a fault that names the keys that do not decode, or -ENOMEM, as from
- * ledger_node_set(). */
+/* The node object: 0, LEDGER_E_NODE with a fault that names the keys that do not decode, or
+ * -ENOMEM, as from ledger_node_set(). */
 int roster_node(Roster *r, const Node *node, Fault *fault);
 LedgerNode *roster_ledger_node(const Roster *r); /* NULL before the node object has come */
 
 RosterPod *roster_find(const Roster *r, Str uid);
 RosterPod *roster_find_name(const Roster *r, Str namespace_, Str name);
 
-/* The name of the container that the runtime calls so; NULL: none of this pod, or its status does not say so yet. */
+/* The name of the container that the runtime calls so; NULL: none of this pod, or its status does
+ * not say so yet. */
 const char *roster_container_name(const RosterPod *pod, const char *id);
 
 /* The node gives a pod its cards itself: slices take the place of what it held. 0 or -ENOMEM. */
@@ -99,8 +102,9 @@ int roster_place(Roster *r, RosterPod *pod, const Slice *slices, size_t n);
 /* Units of the whole pod, all cards together: what ALIYUN_COM_GPU_MEM_POD says. */
 uint32_t roster_pod_units(const RosterPod *pod);
 
-/* How many devices of this kind one container must have on each card, by card; ret has room for CARD_INDEX_MAX + 1. Returns
- * how many cards, 0 when the pod has no place yet or its place does not divide. */
+/* How many devices of this kind one container must have on each card, by card; ret has room for
+ * CARD_INDEX_MAX + 1. Returns how many cards, 0 when the pod has no place yet or its place does not
+ * divide. */
 typedef struct CardShare {
         uint32_t card, count;
 } CardShare;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Numbers out of bytes of any alignment, without a call to libc: the machines that are known here are little endian, as the
- * driver's structures are. */
+/* Numbers out of bytes of any alignment, without a call to libc: the machines that are known here
+ * are little endian, as the driver's structures are. */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -9,7 +9,8 @@ enum {
         NAME_MAX_ = 64,      /* longer ones are not asked for */
 };
 
-/* glibc writes addresses into the dynamic section where it can, others leave the offsets that the file has. */
+/* glibc writes addresses into the dynamic section where it can, others leave the offsets that the
+ * file has. */
 static uint64_t located(uint64_t base, uint64_t value) {
         return value < base ? base + value : value;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Where an object that is loaded keeps the addresses of functions of others: the slots that the dynamic linker fills in for it, when it is
- * loaded or at the first call (DT_JMPREL, DT_RELA). As in elf_names.h nothing is believed, written or allocated. */
+/* Where an object that is loaded keeps the addresses of functions of others: the slots that the
+ * dynamic linker fills in for it, when it is loaded or at the first call (DT_JMPREL, DT_RELA). As
+ * in elf_names.h nothing is believed, written or allocated. */
 
 #include "preload/inject/elf_names.h"
 
@@ -11,7 +12,8 @@ typedef struct ElfSlot {
         unsigned name; /* its number in the list that was asked for */
 } ElfSlot;
 
-/* All slots of those n names. false: there are more than max, or the tables cannot be read to their end. */
+/* All slots of those n names. false: there are more than max, or the tables cannot be read to their
+ * end. */
 bool elf_slots(ElfRead read, const ElfObject *o, const char *const names[], unsigned n, ElfSlot *slots,
                unsigned max, unsigned *ret_n);
 
@@ -25,5 +27,6 @@ typedef enum ElfPlace {
 
 enum { ELF_PAGE = 4096 }; /* the smallest there is */
 
-/* What is at an address of the object that is loaded at base. page_size: the kernel's, a power of two, by which the linker has sealed. */
+/* What is at an address of the object that is loaded at base. page_size: the kernel's, a power of
+ * two, by which the linker has sealed. */
 ElfPlace elf_place(ElfRead read, uint64_t base, uint64_t address, uint64_t page_size);

@@ -20,8 +20,9 @@ _Static_assert(sizeof(MapHead) == MAP_HEAD, "MapHead");
 
 /* ---- the list ---- */
 
-/* The next object with a dynamic section, from *at on; *at is moved behind it. An entry that is half made has an address there that
- * cannot be read, or a table that is not there yet: elf_open() says no. */
+/* The next object with a dynamic section, from *at on; *at is moved behind it. An entry that is
+ * half made has an address there that cannot be read, or a table that is not there yet: elf_open()
+ * says no. */
 static bool next_object(ElfRead read, uint64_t *at, MapHead *ret) {
         if (*at == 0 || !read(ret, *at, sizeof *ret))
                 return false;
@@ -143,8 +144,8 @@ static bool is_at_rest(const struct r_debug *d) {
         return __atomic_load_n(&d->r_state, __ATOMIC_ACQUIRE) == RT_CONSISTENT;
 }
 
-/* The C library is found among what was loaded at start, which stays, so that nobody's sandbox sees a system call for his first dlsym();
- * unless the list is being changed just now. */
+/* The C library is found among what was loaded at start, which stays, so that nobody's sandbox sees
+ * a system call for his first dlsym(); unless the list is being changed just now. */
 uint64_t loaded_next(const char *name) {
         const struct r_debug *d = debug();
 
@@ -154,8 +155,8 @@ uint64_t loaded_next(const char *name) {
                  : 0;
 }
 
-/* Glibc is told by a function that nobody puts himself before. Who stands before libcuda as well is another gate, of another file: it would
- * count once more what is counted here. */
+/* Glibc is told by a function that nobody puts himself before. Who stands before libcuda as well is
+ * another gate, of another file: it would count once more what is counted here. */
 uint64_t loaded_before_libc(const char *name) {
         const struct r_debug *d = debug();
 
@@ -174,7 +175,8 @@ uint64_t loaded_in_front(const char *name) {
                  : 0;
 }
 
-/* Until all is relocated the list is not at rest; later it may not be either, but then the C library has been initialized. */
+/* Until all is relocated the list is not at rest; later it may not be either, but then the C
+ * library has been initialized. */
 bool loaded_is_ready(void) {
         const struct r_debug *d = debug();
 

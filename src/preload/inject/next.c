@@ -69,7 +69,8 @@ static uintptr_t call_of(NextName name, long a, long b, long c) {
         return (h ^ h >> 31 ^ (uintptr_t) c) * UINT64_C(0x9E3779B97F4A7C15);
 }
 
-/* Where the thread has one. It was left by longjmp() when we are above it on the stack: then it is none. */
+/* Where the thread has one. It was left by longjmp() when we are above it on the stack: then it is
+ * none. */
 static Pass *pass_of(uintptr_t thread, uintptr_t frame) {
         for (unsigned i = 0; i < PASSES; i++) {
                 if (atomic_load_explicit(&passes[i].thread, memory_order_relaxed) != thread)

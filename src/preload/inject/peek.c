@@ -20,9 +20,10 @@ extern void *__libc_stack_end __attribute__((weak));
 
 typedef enum Place { PLACE_ANY, PLACE_PERHAPS, PLACE_STACK } Place;
 
-/* The main stack is one piece, with nothing of anybody else's for more than 100 MiB below it. A thread's own data lies at the end of its
- * stack when the libc has made that; but what is in between is a stack only if we run on that one, and not on one that the program has
- * made and keeps below it, with its guard page. So it is tried before it is touched. */
+/* The main stack is one piece, with nothing of anybody else's for more than 100 MiB below it. A
+ * thread's own data lies at the end of its stack when the libc has made that; but what is in
+ * between is a stack only if we run on that one, and not on one that the program has made and keeps
+ * below it, with its guard page. So it is tried before it is touched. */
 static Place place_of(uint64_t address, size_t n) {
         uintptr_t frame = (uintptr_t) __builtin_frame_address(0), page = (frame | (PAGE - 1)) + 1;
         uintptr_t self = spin_self() - 1, last = &__libc_stack_end ? (uintptr_t) __libc_stack_end : 0;
@@ -35,7 +36,8 @@ static Place place_of(uint64_t address, size_t n) {
         return address + n <= self && self - frame < STACK_MAX ? PLACE_PERHAPS : PLACE_ANY;
 }
 
-/* The kernel reads or writes 8 bytes there and does nothing else. Address 0 would tell it that there is nothing to read. */
+/* The kernel reads or writes 8 bytes there and does nothing else. Address 0 would tell it that
+ * there is nothing to read. */
 static int try_page(uint64_t address, int writing) {
         long r = address == 0 ? -EFAULT
                  : writing    ? sys_call(SYS_rt_sigprocmask, 0, 0, address, 8)
@@ -58,8 +60,9 @@ static int try_pages(uint64_t address, size_t n, int writing) {
         return r;
 }
 
-/* Who we are is asked each time: what was noted once is wrong in a child of clone() that shares this memory, and may be the number of
- * somebody else by now. Only EFAULT says something about the address; anything else, that we must find out otherwise. */
+/* Who we are is asked each time: what was noted once is wrong in a child of clone() that shares
+ * this memory, and may be the number of somebody else by now. Only EFAULT says something about the
+ * address; anything else, that we must find out otherwise. */
 static int kernel_copies(long nr, void *ours, uint64_t theirs, size_t n) {
         struct iovec local = {.iov_base = ours, .iov_len = n}, remote;
         long r;
@@ -72,8 +75,9 @@ static int kernel_copies(long nr, void *ours, uint64_t theirs, size_t n) {
         return r >= 0 || r == -EFAULT ? -EFAULT : -ENOSYS;
 }
 
-/* Through a pipe of a moment, where the kernel may not copy between processes, not even within one: it takes from the one side and gives
- * to the other, and says EFAULT where it cannot. -ENOSYS: there is no descriptor to be had, or not this either. */
+/* Through a pipe of a moment, where the kernel may not copy between processes, not even within one:
+ * it takes from the one side and gives to the other, and says EFAULT where it cannot. -ENOSYS:
+ * there is no descriptor to be had, or not this either. */
 static int pipe_copies(uint64_t to, uint64_t from, size_t n) {
         int ends[2] = {-1, -1};
         long r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a compiler may call for copies and initialisers, whether or not the source does. libc's memcpy() has a symbol version that old
- * systems lack, so these are ours, and hidden. */
+/* What a compiler may call for copies and initialisers, whether or not the source does. libc's
+ * memcpy() has a symbol version that old systems lack, so these are ours, and hidden. */
 
 #include "preload/inject/bytes.h"
 

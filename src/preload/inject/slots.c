@@ -81,7 +81,8 @@ static void unmap_page(uintptr_t front, void *page) {
                 (void) sys_call(SYS_munmap, page, PAGE); /* as above */
 }
 
-/* One call as the driver's library could make it, of no consequence: no file, and a page that nobody else has. */
+/* One call as the driver's library could make it, of no consequence: no file, and a page that
+ * nobody else has. */
 static void call(const Front *front, SlotName name) {
         uintptr_t f = front->functions[name];
         void *page;
@@ -129,8 +130,9 @@ static uint32_t ask(const Front *front) {
 
 /* ---- slots ---- */
 
-/* Eight bytes at once: another thread may be calling through it. Where it was sealed it is sealed again, by the size of pages that the kernel
- * shows to have: by a smaller one data that is beside it would be sealed as well. */
+/* Eight bytes at once: another thread may be calling through it. Where it was sealed it is sealed
+ * again, by the size of pages that the kernel shows to have: by a smaller one data that is beside
+ * it would be sealed as well. */
 static bool put(uint64_t base, uint64_t address, uintptr_t ours) {
         ElfPlace place = elf_place(loaded_read, base, address, PAGE);
 
@@ -152,8 +154,9 @@ static bool put(uint64_t base, uint64_t address, uintptr_t ours) {
         return false;
 }
 
-/* What is filled in at the first call leads into the object itself until then. What is there else is let be: of somebody who has put
- * himself there, or nothing yet, because another thread is just loading it. */
+/* What is filled in at the first call leads into the object itself until then. What is there else
+ * is let be: of somebody who has put himself there, or nothing yet, because another thread is just
+ * loading it. */
 static bool is_to_be_ours(const ElfObject *o, uint64_t value, uintptr_t front) {
         ElfPlace place;
 

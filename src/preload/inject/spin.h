@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A lock for a guest: taken for some dozens of instructions, never across a call of the driver. It is not waited for without end:
- * a thread may have been stopped with it, and a signal handler may have come in between, or have left by longjmp(). Who does not
- * get it goes without, on the careful side: bytes stay charged. */
+/* A lock for a guest: taken for some dozens of instructions, never across a call of the driver. It
+ * is not waited for without end: a thread may have been stopped with it, and a signal handler may
+ * have come in between, or have left by longjmp(). Who does not get it goes without, on the careful
+ * side: bytes stay charged. */
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -12,8 +13,8 @@
 
 #include "base/sys.h"
 
-/* Yielding alone is over in 30 ms where nobody else wants the processor, and who has the lock may be kept from his for longer: then naps, half a
- * second of them at least. */
+/* Yielding alone is over in 30 ms where nobody else wants the processor, and who has the lock may
+ * be kept from his for longer: then naps, half a second of them at least. */
 enum {
         SPIN_TURNS = 64,
         SPIN_YIELDS = 1000,
@@ -25,7 +26,8 @@ typedef struct Spin {
         _Atomic uintptr_t owner; /* the thread's pointer; 0: free */
 } Spin;
 
-/* What tells threads apart without a system call: the register that points at a thread's own data. */
+/* What tells threads apart without a system call: the register that points at a thread's own
+ * data. */
 static inline uintptr_t spin_self(void) {
         uintptr_t self;
 

@@ -66,7 +66,8 @@ static void clear_meter(Meter *m) {
         *m = none;
 }
 
-/* One thread makes it; the others wait some nanoseconds until it is whole, but not for a thread below a signal handler. */
+/* One thread makes it; the others wait some nanoseconds until it is whole, but not for a thread
+ * below a signal handler. */
 static bool is_ours_to_make(Account *a, long pid, long making) {
         long there = atomic_load_explicit(&a->pid, memory_order_acquire);
 
@@ -179,7 +180,8 @@ static Context *make_place(void) {
         return c;
 }
 
-/* A place whose context has ended, and of which neither the driver nor another thread has anything to say any more; or one more. */
+/* A place whose context has ended, and of which neither the driver nor another thread has anything
+ * to say any more; or one more. */
 static Context *take_place(Account *a) {
         Context *fresh = NULL;
 
@@ -219,7 +221,8 @@ static void end_place(Account *a, Context *c, uintptr_t there, bool gone) {
         atomic_store(&c->handle, 0);
 }
 
-/* Where two threads come with the same one, both have said so before either looks: at least one sees the other, and goes back. */
+/* Where two threads come with the same one, both have said so before either looks: at least one
+ * sees the other, and goes back. */
 static Context *add_context(Account *a, uintptr_t handle, int *ret_card) {
         Context *c, *other;
 
@@ -389,8 +392,8 @@ static bool has_waiters(const Meter *m) {
         return now - atomic_load(&m->waited) < UINT64_C(1000000000) || atomic_load(&m->waited) > now;
 }
 
-/* Also by its time, before the arbiter has said so: it hears that it may look. Whoever makes a window longer gives it another number
- * where somebody takes it for over. */
+/* Also by its time, before the arbiter has said so: it hears that it may look. Whoever makes a
+ * window longer gives it another number where somebody takes it for over. */
 static bool is_over(const SliceTurn *t, const Meter *m, uint32_t window) {
         uint64_t closes = atomic_load(&t->closes);
 
@@ -437,7 +440,8 @@ void account_want(Account *a, uint32_t card, uint64_t now) {
         say_wants(a, card, beat_time(&m->beat, now));
 }
 
-/* So that it is known when that was, though it may be looked at later. False: it wants nothing, which nobody would look for. */
+/* So that it is known when that was, though it may be looked at later. False: it wants nothing,
+ * which nobody would look for. */
 static bool renew_want(SliceWork *row) {
         uint64_t wants = atomic_load(&row->wants), now = account_now() & ~(uint64_t) WORK_FLAGS;
 

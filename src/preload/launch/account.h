@@ -3,12 +3,14 @@
 
 /* What this process has on the cards, and what it has used of their time.
  *
- * Work of one stream is taken together in a batch: an event before its first launch, one behind its last. A batch is closed after so
- * much work that its end matters (or to be measured); behind its end stands a host function in a stream of our own, so that the
- * driver's thread says that it is over, also when the application never calls again. Work that was launched behind the last closed
+ * Work of one stream is taken together in a batch: an event before its first launch, one behind its
+ * last. A batch is closed after so much work that its end matters (or to be measured); behind its
+ * end stands a host function in a stream of our own, so that the driver's thread says that it is
+ * over, also when the application never calls again. Work that was launched behind the last closed
  * batch of its stream is charged as estimated, and settled when its time has passed.
  *
- * Nothing is locked while the driver is called. A batch is taken by whoever changes its state; without one a launch is charged as estimated. */
+ * Nothing is locked while the driver is called. A batch is taken by whoever changes its state;
+ * without one a launch is charged as estimated. */
 
 #include "preload/launch/estimate.h"
 #include "preload/launch/meter.h"
@@ -85,15 +87,16 @@ uint64_t account_now(void); /* ns of CLOCK_MONOTONIC */
 
 Account *account_get(Gate *g); /* never NULL; memory of its own is not asked for */
 
-/* The context that a launch into this stream is in: the stream's own, where that may be another one than the current; 0: none. *ret_foreign:
- * it is not the current one, which it has to be for all that follows. */
+/* The context that a launch into this stream is in: the stream's own, where that may be another one
+ * than the current; 0: none. *ret_foreign: it is not the current one, which it has to be for all
+ * that follows. */
 uintptr_t account_handle(const Account *a, CuHandle stream, bool *ret_foreign);
 /* NULL: no room for one more. *ret_card is -1 if its card is not known, or the handle is 0. */
 Context *account_context(Account *a, uintptr_t handle, int *ret_card);
 void account_stream_ends(Account *a, CuHandle stream); /* before the driver is told; its work goes on */
 
-/* An open batch of the stream, for a launch that is about to be made; NULL: there is none to be had, or the place is not this context's
- * any more. account_add(): after it. */
+/* An open batch of the stream, for a launch that is about to be made; NULL: there is none to be
+ * had, or the place is not this context's any more. account_add(): after it. */
 Batch *account_open(Account *a, Context *c, uintptr_t handle, CuHandle stream, uintptr_t key, bool cold,
                     uint64_t now);
 typedef struct Launched {
@@ -103,12 +106,14 @@ typedef struct Launched {
         bool mark;          /* its end matters: somebody waited for it */
 } Launched;
 void account_add(Account *a, Batch *b, const Launched *l);
-/* So much was in flight for so many launches, and so much is charged; or in_flight that came to nothing. */
+/* So much was in flight for so many launches, and so much is charged; or in_flight that came to
+ * nothing. */
 void account_charge(Account *a, uint32_t card, uint64_t in_flight, uint64_t nsec, uint32_t launches);
 void account_return(Account *a, uint32_t card, uint64_t nsec, uint32_t launches);
 
-/* Looks after batches: settles what must be over, measures what is done; as it is told closes those that are open, and asks for those whose host
- * function is late (the driver may have another one in its thread). */
+/* Looks after batches: settles what must be over, measures what is done; as it is told closes those
+ * that are open, and asks for those whose host function is late (the driver may have another one in
+ * its thread). */
 enum { ACCOUNT_CLOSE = 1, ACCOUNT_ASK = 2 };
 void account_tend(Account *a, Context *c, unsigned how, uint64_t now);
 

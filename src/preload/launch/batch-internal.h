@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One batch's way, from hand to hand: batch.c opens it and adds to it, settle.c marks its end and charges what it was, measure.c asks
- * the events what it really was, tend.c looks after those that nobody adds to, ends.c after those whose context ends. events.c asks
- * the driver for them. Who has a batch in hands has taken it (batch_take()); who has none may only look at what is atomic. */
+/* One batch's way, from hand to hand: batch.c opens it and adds to it, settle.c marks its end and
+ * charges what it was, measure.c asks the events what it really was, tend.c looks after those that
+ * nobody adds to, ends.c after those whose context ends. events.c asks the driver for them. Who has
+ * a batch in hands has taken it (batch_take()); who has none may only look at what is atomic. */
 
 #include "preload/inject/spin.h"
 #include "preload/launch/batch.h"
@@ -12,13 +13,15 @@
 #define MARK_QUIET UINT64_C(150000)
 
 enum {
-        /* Of Batch.state; above them the number of the host function that a closed one waits for. */
+        /* Of Batch.state; above them the number of the host function that a closed one waits
+         * for. */
         STATE_BITS = 8,
         /* Times the estimate: it was none. Less may be because the driver's thread came late. */
         WRONG = 4,
         /* A host function is given its batch's address, and in the lowest bits the number. */
         CALL_NUMBERS = 64,
-        /* Of a batch under way: the program's own, before them in the driver's thread, may take long. */
+        /* Of a batch under way: the program's own, before them in the driver's thread, may take
+         * long. */
         CALLS_MOST = 60,
         LEGACY = 1,      /* and 0: the default stream's names */
         BATCH_STAYS = 3, /* Batch.ends: no stream's name, nor a thread's */
@@ -56,16 +59,17 @@ static inline bool batch_take(Batch *b, BatchState state) {
                atomic_compare_exchange_strong(&b->state, &expected, BATCH_HELD);
 }
 
-/* Whoever ends a context says so first and looks for what it has then; whoever has a batch gives it a state first and looks at the context
- * then. So one of both sees it. */
+/* Whoever ends a context says so first and looks for what it has then; whoever has a batch gives it
+ * a state first and looks at the context then. So one of both sees it. */
 static inline bool batch_has_ended(const Context *c, uintptr_t handle) {
         return atomic_load(&c->handle) != handle;
 }
 
 /* ---- its stream ---- */
 
-/* An event in the legacy default stream is a barrier for all blocking streams of the context. Right behind a launch in that stream there is one
- * anyway; later it would order what the application did not. */
+/* An event in the legacy default stream is a barrier for all blocking streams of the context. Right
+ * behind a launch in that stream there is one anyway; later it would order what the application did
+ * not. */
 static inline bool batch_is_barrier(const Batch *b) {
         return (uintptr_t) b->stream <= LEGACY;
 }
@@ -74,7 +78,8 @@ static inline bool batch_is_foreign(const Batch *b) {
         return b->stream == STREAM_MINE && b->key != spin_self();
 }
 
-/* Its stream is destroyed, now or since: who has it does not ask about that any more. Who destroys waits for him, see ends.c. */
+/* Its stream is destroyed, now or since: who has it does not ask about that any more. Who destroys
+ * waits for him, see ends.c. */
 static inline bool batch_is_orphan(const Batch *b) {
         return atomic_load(&b->ends) == b->key;
 }
@@ -87,7 +92,8 @@ static inline bool batch_can_be_marked(const Batch *b) {
 
 /* ns since its launch, or since what was before it was over. */
 uint64_t batch_passed(const Batch *b, uint64_t now);
-/* There was room for so much and nsec was expected, of work whose end nobody saw: a pause, or it was not marked because it seemed short. */
+/* There was room for so much and nsec was expected, of work whose end nobody saw: a pause, or it
+ * was not marked because it seemed short. */
 void batch_note_blind(Meter *m, uint64_t room, uint64_t nsec);
 void batch_charge(Account *a, Batch *b, uint64_t charged);
 void batch_charge_unseen(Account *a, Batch *b, uint64_t now); /* its end was seen by nobody */
@@ -97,7 +103,8 @@ void batch_say_over(Account *a, Batch *b, uint32_t state);    /* who finds it cl
 /* ---- measure.c ---- */
 
 bool measure_take(Context *c, uint64_t now); /* one thread at a time measures; ends by measuring = 0 */
-/* Of a batch that is over and was not closed, with an event behind its last launch; false: there is none. */
+/* Of a batch that is over and was not closed, with an event behind its last launch; false: there is
+ * none. */
 bool measure_unclosed(Account *a, Batch *b, uint64_t now);
 void measure_done(Account *a, Context *c); /* by who has taken it */
 void measure_all(Account *a, Context *c, uint64_t now);
@@ -106,6 +113,7 @@ void measure_all(Account *a, Context *c, uint64_t now);
 
 /* Its stream did: it is charged, and is to be begun anew or let go. */
 bool batch_went_dry(Account *a, Batch *b, uint64_t now);
-/* Nothing comes to it any more, who has it lets go of it: it went dry, or its end is marked, or, where that cannot be, it stays open. */
+/* Nothing comes to it any more, who has it lets go of it: it went dry, or its end is marked, or,
+ * where that cannot be, it stays open. */
 void batch_finish(Account *a, Batch *b, uint64_t now);
 void batch_put_back(Account *a, Batch *b, uint64_t now);

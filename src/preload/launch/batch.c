@@ -2,8 +2,9 @@
 #include "preload/launch/batch-internal.h"
 #include "preload/launch/ends.h"
 
-/* How much work, or how long, until a batch is closed though nothing asks for it (MARK_QUIET, too): what may be behind the last mark. A
- * mark costs some microseconds of the launching thread, none of the card. */
+/* How much work, or how long, until a batch is closed though nothing asks for it (MARK_QUIET, too):
+ * what may be behind the last mark. A mark costs some microseconds of the launching thread, none of
+ * the card. */
 #define MARK_NSEC  UINT64_C(200000)
 #define MARK_PAUSE UINT64_C(1000000)
 
@@ -14,7 +15,8 @@ enum {
         BLIND_EACH = 4,     /* one in so many, at random, has an event behind each launch */
 };
 
-/* Single launches, each of which finds the card idle, are measured once in a while: an event for each would cost more than they do. */
+/* Single launches, each of which finds the card idle, are measured once in a while: an event for
+ * each would cost more than they do. */
 static bool worth_measuring(Account *a, const Batch *b, bool cold, uint64_t now) {
         const Meter *m = &a->meters[b->context->card];
 
@@ -54,8 +56,9 @@ static bool begin(Account *a, Batch *b, CuHandle stream, uintptr_t key, bool col
         return ok;
 }
 
-/* The stream ran dry since: what the batch has is over, and what comes begins another one. Where the estimates were too small and it is
- * still at work, it goes on, and has taken so much more. A stream that is captured is not asked, in no mode: that would end the capture. */
+/* The stream ran dry since: what the batch has is over, and what comes begins another one. Where
+ * the estimates were too small and it is still at work, it goes on, and has taken so much more. A
+ * stream that is captured is not asked, in no mode: that would end the capture. */
 bool batch_went_dry(Account *a, Batch *b, uint64_t now) {
         int mode;
         bool done;
@@ -179,8 +182,9 @@ static uint64_t mark_after(const Account *a, uint32_t card) {
         return part > MARK_NSEC ? part : MARK_NSEC;
 }
 
-/* What is not known yet is measured at once, but not one by one if there are many of it. While nothing of ours is marked on the card the
- * page says that there is nothing, so that must not last. */
+/* What is not known yet is measured at once, but not one by one if there are many of it. While
+ * nothing of ours is marked on the card the page says that there is nothing, so that must not
+ * last. */
 static bool is_due(const Account *a, const Batch *b, const Estimate *e, uint64_t now) {
         const Meter *m = &a->meters[b->context->card];
         uint32_t closed = atomic_load_explicit(&m->closed, memory_order_relaxed);
@@ -196,7 +200,8 @@ static bool is_due(const Account *a, const Batch *b, const Estimate *e, uint64_t
                        (closed == 0 ? MARK_QUIET : MARK_PAUSE);
 }
 
-/* So that it is measured if nothing follows that would close it. The same event again: what counts is the last. */
+/* So that it is measured if nothing follows that would close it. The same event again: what counts
+ * is the last. */
 static void mark_last(Batch *b, const Estimate *e) {
         int mode;
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* dlsym() and dlvsym(): whoever asks libcuda for a launch gets ours, and whoever asks the C library itself for what stands before it
- * here, as Python's ctypes does. All other questions go to the real function with registers and return address as they came,
- * because it looks at its caller for RTLD_NEXT, RTLD_DEFAULT and namespaces.
+/* dlsym() and dlvsym(): whoever asks libcuda for a launch gets ours, and whoever asks the C library
+ * itself for what stands before it here, as Python's ctypes does. All other questions go to the
+ * real function with registers and return address as they came, because it looks at its caller for
+ * RTLD_NEXT, RTLD_DEFAULT and namespaces.
  *
- * dlopen(): what is opened with RTLD_DEEPBIND would find libc's ioctl() and dlsym() before ours. So where there are slices that flag is
- * taken away. It, too, looks at its caller, for the paths to search. */
+ * dlopen(): what is opened with RTLD_DEEPBIND would find libc's ioctl() and dlsym() before ours. So
+ * where there are slices that flag is taken away. It, too, looks at its caller, for the paths to
+ * search. */
 
 #include <dlfcn.h>
 #include <stddef.h>
@@ -18,7 +20,8 @@ typedef void *Dlsym(void *handle, const char *name);
 typedef void *Dlvsym(void *handle, const char *name, const char *version);
 
 /* clang-format off */
-/* third: what the route gets besides. SAVED: where the second argument lies until the jump, so that it can be changed. */
+/* third: what the route gets besides. SAVED: where the second argument lies until the jump, so that
+ * it can be changed. */
 #if defined(__x86_64__)
 #define SAVED "lea 8(%rsp), %rdx\n"
 #define TRAMPOLINE(name, third, route)                                                                       \
@@ -117,7 +120,8 @@ static bool is_of_libc(uintptr_t p, const char *name) {
                (loaded_object("libc.so.6", &libc) && p == (uintptr_t) loaded_function(&libc, name));
 }
 
-/* What the real function found, or ours in its place. Something else of that name, of a program that has its own, stays. */
+/* What the real function found, or ours in its place. Something else of that name, of a program
+ * that has its own, stays. */
 static void *replaced(void *found, const char *name) {
         const Own *own = find_before_libc(name);
         uintptr_t p = (uintptr_t) found, ours;

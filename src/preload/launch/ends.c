@@ -8,8 +8,8 @@
 #define HOLDERS_MOST UINT64_C(100000000) /* for all who have batches of the stream */
 #define HOLDERS_LOOK 20000
 
-/* Nobody can say whether it is over: its end could not be marked. It is charged as estimated, and for as long as the call takes that ends the
- * context. */
+/* Nobody can say whether it is over: its end could not be marked. It is charged as estimated, and
+ * for as long as the call takes that ends the context. */
 static void leave_open(Account *a, Batch *b, uint64_t now) {
         batch_charge_unseen(a, b, now);
         b->began = atomic_load(&b->context->asked);
@@ -46,8 +46,8 @@ static void drop_events(Batch *b, bool gone) {
         event_drop(&b->end);
 }
 
-/* What is closed has a host function that comes when it is over. false: another thread has it, or asks an event of it: then it is not used before
- * the place is another context's. */
+/* What is closed has a host function that comes when it is over. false: another thread has it, or
+ * asks an event of it: then it is not used before the place is another context's. */
 static bool end_batch(Account *a, Batch *b, bool gone, bool mine) {
         if (batch_take(b, BATCH_OPEN))
                 leave_open(a, b, account_now());
@@ -78,8 +78,9 @@ static void pause_for_holders(void) {
         (void) sys_call(SYS_nanosleep, &t, 0);
 }
 
-/* Who has it just now may be asking about the stream: then the driver must not destroy it yet. He does not ask again, and nobody asks after
- * him. Not for ever: he may have been ended, or be this thread below a signal handler. Who found that out left word of it. */
+/* Who has it just now may be asking about the stream: then the driver must not destroy it yet. He
+ * does not ask again, and nobody asks after him. Not for ever: he may have been ended, or be this
+ * thread below a signal handler. Who found that out left word of it. */
 static bool take_of_stream(Batch *b, CuHandle stream, uint64_t since) {
         bool told = atomic_exchange(&b->ends, (uintptr_t) stream) == (uintptr_t) stream;
 

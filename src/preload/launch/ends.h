@@ -5,12 +5,14 @@
 
 #include "preload/launch/account.h"
 
-/* 0: all of them. gone: the driver has ended it, and what was ours in it with it; false: our own goes now. What is on the card is charged by
- * the clock. What other threads have in hands they let go themselves. */
+/* 0: all of them. gone: the driver has ended it, and what was ours in it with it; false: our own
+ * goes now. What is on the card is charged by the clock. What other threads have in hands they let
+ * go themselves. */
 void account_context_ends(Account *a, uintptr_t handle, bool gone);
-/* The same around the call that ends it, which waits for what is on the card: that is in flight, and charged, until then. mark: the context is
- * the current one and ends, or may end, and the end of what is in flight is marked. ending: what is ours goes. ended: it has ended, or
- * (gone = false) the driver refused, and what is on the card is charged when it is over. */
+/* The same around the call that ends it, which waits for what is on the card: that is in flight,
+ * and charged, until then. mark: the context is the current one and ends, or may end, and the end
+ * of what is in flight is marked. ending: what is ours goes. ended: it has ended, or (gone = false)
+ * the driver refused, and what is on the card is charged when it is over. */
 bool account_context_known(Account *a, uintptr_t handle);
 void account_context_mark(Account *a, uintptr_t handle, bool ends);
 void account_context_ending(Account *a, uintptr_t handle);
@@ -19,9 +21,10 @@ void account_context_ended(Account *a, uintptr_t handle, bool gone);
 /* What comes into the stream next does not begin with what is before it: that is marked. */
 void account_cut(Account *a, Context *c, uintptr_t key, uint64_t now);
 
-/* All that this process has on the card is of this context, and none of it has begun: then it waits for something, or for the card. False where
- * that cannot be told. */
+/* All that this process has on the card is of this context, and none of it has begun: then it waits
+ * for something, or for the card. False where that cannot be told. */
 bool account_is_tied(Account *a, Context *c, uint64_t now);
 
-/* What is on the card takes many times as long as was estimated: nothing else should be launched until it is known. */
+/* What is on the card takes many times as long as was estimated: nothing else should be launched
+ * until it is known. */
 bool account_is_late(Account *a, uint32_t card, CuHandle stream, uint64_t now);

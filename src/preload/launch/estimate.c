@@ -3,7 +3,8 @@
 
 #include <stddef.h>
 
-/* By which a measurement exceeds what was supposed, and matters: a tenth of a window. A thread that was held up is rarely late by as much. */
+/* By which a measurement exceeds what was supposed, and matters: a tenth of a window. A thread that
+ * was held up is rarely late by as much. */
 #define SURPRISE_NSEC UINT64_C(500000)
 
 enum {
@@ -113,7 +114,8 @@ static uint64_t sum(const EstimateShare *shares, unsigned n, uint64_t *ret_cold)
         return known;
 }
 
-/* Once may be chance: the thread that launched was held up. Twice on the same side is another length, and the nearer of both is it. */
+/* Once may be chance: the thread that launched was held up. Twice on the same side is another
+ * length, and the nearer of both is it. */
 static bool is_another(Estimate *e, uint64_t old, uint64_t each) {
         uint64_t odd = atomic_load_explicit(&e->odd, memory_order_relaxed);
         bool longer = each / MOST > old, shorter = old / MOST > each;

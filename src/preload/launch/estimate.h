@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* How long a piece of work will take on the card, by what it took before: one moving average per function and number of blocks, or
- * per graph. The table is fixed; a collision costs accuracy, which is measured again. Any thread, without a lock. */
+/* How long a piece of work will take on the card, by what it took before: one moving average per
+ * function and number of blocks, or per graph. The table is fixed; a collision costs accuracy,
+ * which is measured again. Any thread, without a lock. */
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -35,10 +36,12 @@ Estimate *estimate_find(Estimates *t, uintptr_t function, uint64_t blocks);
 uint64_t estimate_nsec(const Estimate *e); /* at least 1; ESTIMATE_COLD before it was measured */
 bool estimate_is_cold(const Estimate *e);
 bool estimate_is_doubtful(const Estimate *e); /* cold, or measured last as many times as long */
-/* Now short, now long, as its parameters say: none of it may pass unseen, however short the average is. */
+/* Now short, now long, as its parameters say: none of it may pass unseen, however short the average
+ * is. */
 bool estimate_varies(const Estimate *e);
 bool estimate_is_new(const Estimate *e); /* hardly measured, or surprised somebody */
-/* Launches that may be in flight when one more of these comes: few of what was hardly measured, or surprised somebody lately. */
+/* Launches that may be in flight when one more of these comes: few of what was hardly measured, or
+ * surprised somebody lately. */
 uint32_t estimate_trust(const Estimate *e);
 /* Of the same work: so much more than was supposed that it matters. */
 bool estimate_is_surprise(uint64_t supposed, uint64_t nsec);
@@ -49,6 +52,7 @@ typedef struct EstimateShare {
         uint32_t launches;
 } EstimateShare;
 
-/* These took so long together; each entry is there once. What was never measured gets what the others leave; the others move by a
- * quarter of the way, and all of it when they are found to be quite another length twice: the same function may be given other work. */
+/* These took so long together; each entry is there once. What was never measured gets what the
+ * others leave; the others move by a quarter of the way, and all of it when they are found to be
+ * quite another length twice: the same function may be given other work. */
 void estimate_learn(const EstimateShare *shares, unsigned n, uint64_t nsec);

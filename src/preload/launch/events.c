@@ -3,8 +3,9 @@
 
 typedef int RecordCall(CuHandle event, CuHandle stream);
 
-/* So that nothing of ours is refused, or breaks anything, because somebody captures another stream just now. What is asked of the captured one
- * itself ends its capture whatever the mode: real_is_captured() comes before. */
+/* So that nothing of ours is refused, or breaks anything, because somebody captures another stream
+ * just now. What is asked of the captured one itself ends its capture whatever the mode:
+ * real_is_captured() comes before. */
 int batches_relax(int mode) {
         int (*exchange)(int *) = (int (*)(int *)) real_get(REAL_cuThreadExchangeStreamCaptureMode);
 

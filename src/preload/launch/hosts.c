@@ -28,7 +28,8 @@ static void count(Meter *m, uint32_t lane, uint32_t more) {
         (void) atomic_fetch_add(&m->hosts, more);
 }
 
-/* Streams of one lane are taken for one; the legacy one, under both of its names, has the first for itself. */
+/* Streams of one lane are taken for one; the legacy one, under both of its names, has the first for
+ * itself. */
 static uint32_t lane_of(uintptr_t key) {
         return key <= LEGACY ? 0
                              : 1 + (uint32_t) (key * UINT64_C(0x9E3779B97F4A7C15) >> 32) % (METER_LANES - 1);
@@ -138,7 +139,8 @@ static bool is_before(const Meter *m, uintptr_t key) {
                atomic_load_explicit(&m->lanes[lane], memory_order_relaxed) > 0;
 }
 
-/* Of a context that failed some may never be called, so those that have not begun count only beside work. */
+/* Of a context that failed some may never be called, so those that have not begun count only beside
+ * work. */
 uint64_t hosts_time(const Meter *m, uintptr_t key, uint64_t now) {
         uint32_t hosts = atomic_load_explicit(&m->hosts, memory_order_relaxed), inside;
         uint64_t mean;
@@ -159,8 +161,9 @@ static void learn_time(Meter *m, uint64_t nsec) {
         atomic_store_explicit(&m->host_nsec, mean - mean / 8 + nsec / 8, memory_order_relaxed);
 }
 
-/* One that was waited for though nothing was let in, or that went on although something was, did not wait for a launch: but who has a lock
- * may give it back behind many, and then holds none that is held. */
+/* One that was waited for though nothing was let in, or that went on although something was, did
+ * not wait for a launch: but who has a lock may give it back behind many, and then holds none that
+ * is held. */
 static bool waited(const Meter *m, uint64_t since, uint64_t now) {
         return atomic_load(&m->host_freed) == since && now - atomic_load(&m->freed_at) < AT_ONCE &&
                (atomic_load(&m->allowed) <= FEW || atomic_load(&m->waiters) == 0);

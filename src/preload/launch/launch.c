@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The names of libcuda that the gate puts before it: the signatures, and what of their arguments matters. */
+/* The names of libcuda that the gate puts before it: the signatures, and what of their arguments
+ * matters. */
 
 #include <stddef.h>
 
@@ -12,7 +13,8 @@
 
 #define LIKELY(e) __builtin_expect(!!(e), 1)
 
-/* One function, given out under its symbol. What stands behind it: the kernel or graph, its blocks, the stream. */
+/* One function, given out under its symbol. What stands behind it: the kernel or graph, its blocks,
+ * the stream. */
 #define LAUNCH(symbol, twin, types, names, function, blocks, stream)                                         \
         CuResult aliquot_##symbol types EXPORTED(#symbol);                                                   \
         CuResult aliquot_##symbol types {                                                                    \
@@ -74,7 +76,8 @@ typedef struct LaunchParams { /* CUDA_LAUNCH_PARAMS */
         void **params;
 } LaunchParams;
 
-/* By its first kernel, on the card of its stream: the others stand on other cards at the same time. */
+/* By its first kernel, on the card of its stream: the others stand on other cards at the same
+ * time. */
 LAUNCH(cuLaunchCooperativeKernelMultiDevice, false, (LaunchParams * list, unsigned n, unsigned flags),
        (list, n, flags), list &&n > 0 ? list->function : NULL,
        list &&n > 0 ? product(list->gx, list->gy, list->gz) : 0, list &&n > 0 ? list->stream : NULL)

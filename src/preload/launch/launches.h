@@ -7,8 +7,9 @@
  * symbol  what libcuda exports, and the gate before it
  * twin    the form for programs that were built with one default stream per thread
  *
- * The list makes the exported names (libaliquot.map), the functions that dlsym(), dlvsym() and cuGetProcAddress() give out, and the
- * table of the real ones. tests/unit/preload/memory/test-launches.c compares it with what the simulated libcuda serves,
+ * The list makes the exported names (libaliquot.map), the functions that dlsym(), dlvsym() and
+ * cuGetProcAddress() give out, and the table of the real ones.
+ * tests/unit/preload/memory/test-launches.c compares it with what the simulated libcuda serves,
  * tests/blackbox/cuda_header.py with what NVIDIA's header declares and its libcuda exports. */
 
 /* Several to a line: clang-format would give each its own. */
@@ -27,7 +28,8 @@
         X(cuLaunchHostFunc, cuLaunchHostFunc, 0) X(cuLaunchHostFunc, cuLaunchHostFunc_ptsz, 1)               \
         X(cuStreamAddCallback, cuStreamAddCallback, 0) X(cuStreamAddCallback, cuStreamAddCallback_ptsz, 1)
 
-/* After these a context may be gone, and the gate's events with it; or a stream that it would ask about. */
+/* After these a context may be gone, and the gate's events with it; or a stream that it would ask
+ * about. */
 #define GATE_ENDS(X)                                                                                         \
         X(cuCtxDestroy, cuCtxDestroy, 0) X(cuCtxDestroy, cuCtxDestroy_v2, 0) X(cuCtxDetach, cuCtxDetach, 0)  \
         X(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease, 0)                                           \

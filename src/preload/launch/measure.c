@@ -63,7 +63,8 @@ bool measure_take(Context *c, uint64_t now) {
                atomic_compare_exchange_strong(&c->measuring, &since, now);
 }
 
-/* Of a batch that is over and was not closed, with an event behind its last launch; false: there is none. */
+/* Of a batch that is over and was not closed, with an event behind its last launch; false: there is
+ * none. */
 bool measure_unclosed(Account *a, Batch *b, uint64_t now) {
         Context *c = b->context;
         uint64_t from, to, room = batch_passed(b, now), nsec;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What this process has on one card and has used of it: sums and times (ns of CLOCK_MONOTONIC, or of the card's time) that all threads
- * change without a lock. account.h has who changes which. */
+/* What this process has on one card and has used of it: sums and times (ns of CLOCK_MONOTONIC, or
+ * of the card's time) that all threads change without a lock. account.h has who changes which. */
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -40,9 +40,10 @@ typedef struct Meter {                    /* of one card */
         _Atomic uint64_t idled, rang;     /* when it last began to want nothing; when it rang for that */
         _Atomic uint32_t haste;           /* it soon wanted something again, then */
         _Atomic uint64_t rests;           /* when that began, as it was written down; 0: it was not */
-        /* Functions of the host, see hosts.h: that are queued or run; of these, that run; since when the first of these does, and that one when it
-         * was found that something stands behind it: said in the row, not counted, let in; and when any
-         * launch passed. Times are 0 where there is none */
+        /* Functions of the host, see hosts.h: that are queued or run; of these, that run; since
+         * when the first of these does, and that one when it was found that something stands behind
+         * it: said in the row, not counted, let in; and when any launch passed. Times are 0 where
+         * there is none */
         _Atomic uint32_t hosts, inside;
         _Atomic uint64_t host_since, host_stands, host_excused, host_freed, host_passed;
         _Atomic uint64_t freed_at, resumed; /* when; the last one that something stood behind ended */

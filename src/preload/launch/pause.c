@@ -39,7 +39,8 @@ static void note_length(Meter *m, uint64_t now) {
         atomic_store_explicit(&m->haste, pause < HASTE_NSEC, memory_order_relaxed);
 }
 
-/* Whoever begins ends what the container had of a rest: of several processes whose pauses meet nobody's is counted. */
+/* Whoever begins ends what the container had of a rest: of several processes whose pauses meet
+ * nobody's is counted. */
 static bool add_rest(Account *a, uint32_t card, uint64_t now) {
         Meter *m = &a->meters[card];
         SliceRests *r = rests_of(a, card);

@@ -10,9 +10,11 @@ typedef struct Peers {
         uint64_t busy[SLICE_ROWS];
 } Peers;
 
-/* How many processes with a row of this slice have had work of the card lately, this one counted in any case. Opens the counters for a
- * moment where there are others, because the dead leave their words behind. */
+/* How many processes with a row of this slice have had work of the card lately, this one counted in
+ * any case. Opens the counters for a moment where there are others, because the dead leave their
+ * words behind. */
 unsigned peers_count(Peers *p, const SliceUser *s);
 
-/* A byte into the FIFO beside the pages: the arbiter looks. Where there is none nobody is to be woken. */
+/* A byte into the FIFO beside the pages: the arbiter looks. Where there is none nobody is to be
+ * woken. */
 void peers_ring(const SliceUser *s);

@@ -27,8 +27,8 @@ static bool is_whole(const ElfObject *o) {
         return loaded_function(o, "cuInit") != 0 && loaded_function(o, "cuLaunchKernel") != 0;
 }
 
-/* Whoever has a card calls ioctl(). The stubs that programs are linked with only say that they are stubs, and who stands before the driver
- * asks it by its functions. */
+/* Whoever has a card calls ioctl(). The stubs that programs are linked with only say that they are
+ * stubs, and who stands before the driver asks it by its functions. */
 static bool has_card(const ElfObject *o) {
         static const char *const names[] = {"ioctl"};
         ElfSlot slots[SLOTS_MAX];
@@ -61,7 +61,8 @@ static void take(const ElfObject *o) {
         atomic_store_explicit(&table_of, o->base, memory_order_relaxed);
 }
 
-/* Two drivers in one process are no use to anybody: it has the one that was initialized, and before that, the one that was asked last. */
+/* Two drivers in one process are no use to anybody: it has the one that was initialized, and before
+ * that, the one that was asked last. */
 static unsigned choose(const ElfObject *o, unsigned n, unsigned asked) {
         uint64_t base = atomic_load_explicit(&begun, memory_order_relaxed);
 

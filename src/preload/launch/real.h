@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The real functions of libcuda, found among what is loaded; and the few of its types that the gate needs. All are optional: what an
- * old driver lacks is 0, and who needs it does without. */
+/* The real functions of libcuda, found among what is loaded; and the few of its types that the gate
+ * needs. All are optional: what an old driver lacks is 0, and who needs it does without. */
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -58,12 +58,14 @@ enum {
 
 extern _Atomic uintptr_t real_table[REAL_ALL];
 
-/* Looks for libcuda and fills the table. Again at each call: it may have been unloaded and loaded elsewhere. Several objects may have its
- * name: it is one that has its functions, and calls ioctl() if any of them does. false: it is not there. */
+/* Looks for libcuda and fills the table. Again at each call: it may have been unloaded and loaded
+ * elsewhere. Several objects may have its name: it is one that has its functions, and calls ioctl()
+ * if any of them does. false: it is not there. */
 bool real_find(void);
 
-/* The same, once somebody was given a function under that name that is not in the table. true: of libcuda, and the gate's is to stand before
- * it; where it is of a second driver, the gate's calls the one that was initialized. */
+/* The same, once somebody was given a function under that name that is not in the table. true: of
+ * libcuda, and the gate's is to stand before it; where it is of a second driver, the gate's calls
+ * the one that was initialized. */
 bool real_gives(const char *symbol, uintptr_t function);
 
 /* The one of the table has been initialized: it is the one that stays. */
@@ -79,5 +81,6 @@ static inline uintptr_t real_get(unsigned number) {
                        : atomic_load_explicit(&real_table[number], memory_order_acquire);
 }
 
-/* Whether somebody captures this stream, or one that the default stream would wait for. The only question that a capture stands. */
+/* Whether somebody captures this stream, or one that the default stream would wait for. The only
+ * question that a capture stands. */
 bool real_is_captured(CuHandle stream);

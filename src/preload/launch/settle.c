@@ -17,9 +17,10 @@ uint64_t batch_passed(const Batch *b, uint64_t now) {
         return now > from ? now - from : 0;
 }
 
-/* What is charged until the events are looked at, which is at the application's next call, or never: the estimate, but no more than there
- * was time for, since its launch or since what was before it was over; and all of that where the estimate was none, or nobody will look. So
- * all of them together are never more than the time that passed. */
+/* What is charged until the events are looked at, which is at the application's next call, or
+ * never: the estimate, but no more than there was time for, since its launch or since what was
+ * before it was over; and all of that where the estimate was none, or nobody will look. So all of
+ * them together are never more than the time that passed. */
 static uint64_t provisional(const Batch *b, uint64_t now) {
         uint64_t nsec = atomic_load(&b->nsec), clock = batch_passed(b, now);
 
@@ -39,14 +40,16 @@ static void charge(Account *a, Batch *b, uint64_t now) {
         batch_charge(a, b, provisional(b, now));
 }
 
-/* Nobody saw when it ended, and it was to be over long ago: a pause of the application, or work that was not marked because it seemed short. */
+/* Nobody saw when it ended, and it was to be over long ago: a pause of the application, or work
+ * that was not marked because it seemed short. */
 void batch_note_blind(Meter *m, uint64_t room, uint64_t nsec) {
         if (room >= MARK_QUIET && room / WRONG > nsec)
                 atomic_store_explicit(&m->blind, BLIND, memory_order_relaxed);
 }
 
-/* The same of a batch whose end nobody has seen: it is as long ago as it may be, so the clock says nothing but how much it was at most. If the
- * newest measurement says that the estimate was none, that is what each took. */
+/* The same of a batch whose end nobody has seen: it is as long ago as it may be, so the clock says
+ * nothing but how much it was at most. If the newest measurement says that the estimate was none,
+ * that is what each took. */
 void batch_charge_unseen(Account *a, Batch *b, uint64_t now) {
         uint64_t nsec = atomic_load(&b->nsec), room = batch_passed(b, now), newest = 0;
 
@@ -79,8 +82,9 @@ static void *call_data(Batch *b, uint32_t number) {
         return (char *) b + number % CALL_NUMBERS;
 }
 
-/* On a thread of the driver's, which must not call the driver. It comes late where a function of the program's was before it in that thread:
- * then the batch may be over by another's word, and closed anew. */
+/* On a thread of the driver's, which must not call the driver. It comes late where a function of
+ * the program's was before it in that thread: then the batch may be over by another's word, and
+ * closed anew. */
 static void watched(void *data) {
         uint32_t number = (uint32_t) ((uintptr_t) data % CALL_NUMBERS), state;
         Batch *b = (Batch *) (void *) ((char *) data - number);
@@ -137,8 +141,8 @@ static void forget(Account *a, Batch *b, uintptr_t handle) {
                 batch_say_over(a, b, atomic_load(&b->state));
 }
 
-/* Marks the end of a batch that is held. Between the question whether the stream is captured and the event, another thread may have begun
- * a capture: then nothing of ours waits for that event. */
+/* Marks the end of a batch that is held. Between the question whether the stream is captured and
+ * the event, another thread may have begun a capture: then nothing of ours waits for that event. */
 void batch_close(Account *a, Batch *b, uint64_t now) {
         Context *c = b->context; /* the batch is another one's as soon as it is closed */
         Meter *m = &a->meters[c->card];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The time in which a card had work, out of intervals that overlap because they are of several streams, and come in any order: their
- * union, not their sum. Only the newest gaps are remembered; an interval that falls into an older one counts as nothing. */
+/* The time in which a card had work, out of intervals that overlap because they are of several
+ * streams, and come in any order: their union, not their sum. Only the newest gaps are remembered;
+ * an interval that falls into an older one counts as nothing. */
 
 #include <stdint.h>
 
@@ -15,5 +16,6 @@ typedef struct Spans {
         } of[SPANS]; /* in order, apart from each other */
 } Spans;
 
-/* Adds [from, to), ns of a clock that is the same for all of them. Returns how much of it was not in there yet. */
+/* Adds [from, to), ns of a clock that is the same for all of them. Returns how much of it was not
+ * in there yet. */
 uint64_t spans_add(Spans *s, uint64_t from, uint64_t to);

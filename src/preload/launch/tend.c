@@ -57,8 +57,9 @@ static void tend_open(Account *a, Batch *b, bool close, uint64_t now) {
         }
 }
 
-/* Where no host function can be had, or it comes late. With `watching` what is closed is not measured, and so not used anew: what was asked
- * for is over, and not what its place is used for by then. Who ends the context sees that somebody asks, and leaves the events to it. */
+/* Where no host function can be had, or it comes late. With `watching` what is closed is not
+ * measured, and so not used anew: what was asked for is over, and not what its place is used for by
+ * then. Who ends the context sees that somebody asks, and leaves the events to it. */
 static void ask(Account *a, Batch *b, uint32_t state) {
         EventCall *query = (EventCall *) real_get(REAL_cuEventQuery);
         int mode = batches_relax(CU_CAPTURE_RELAXED);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* How long launches take that were measured in several streams at once. Each stream's events see what the others had on the card, too,
- * so a batch's own time is too long. What batches of one kind took together is no longer than from the begin of the first to the end of the
- * last, where each was beside another one: all of their work was done in it. So nobody learns too short, whatever he has in which stream,
- * and what is of another kind is not taken off. Of a kind of which little is known, or which surprises, nothing is put off, and where they
- * surprise together the longest of them tells.
+/* How long launches take that were measured in several streams at once. Each stream's events see
+ * what the others had on the card, too, so a batch's own time is too long. What batches of one kind
+ * took together is no longer than from the begin of the first to the end of the last, where each
+ * was beside another one: all of their work was done in it. So nobody learns too short, whatever he
+ * has in which stream, and what is of another kind is not taken off. Of a kind of which little is
+ * known, or which surprises, nothing is put off, and where they surprise together the longest of
+ * them tells.
  *
  * Pure; for who measures a context, one thread at a time. */
 
@@ -40,5 +42,6 @@ typedef struct TogetherRest {
 
 void together_add(Together *t, const TogetherBatch *b);
 void together_rest(TogetherRest *r, uintptr_t stream, uint64_t nsec); /* one more */
-/* All that are measured were added. Learns what they took, unless what is left may have been on the card beside them. */
+/* All that are measured were added. Learns what they took, unless what is left may have been on the
+ * card beside them. */
 void together_settle(Together *t, const TogetherRest *rest);

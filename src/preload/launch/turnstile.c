@@ -94,7 +94,8 @@ Gate *turnstile_gate(void) {
 
 /* ---- the judgement ---- */
 
-/* What is not known yet counts as half of what may be in flight: few of it pass until one is over. */
+/* What is not known yet counts as half of what may be in flight: few of it pass until one is
+ * over. */
 static void suppose(Asking *k, uint64_t depth) {
         uint64_t nsec = depth / 2 > COLD_MOST       ? COLD_MOST
                         : depth / 2 > ESTIMATE_COLD ? depth / 2
@@ -118,7 +119,8 @@ static uint32_t launches_before(const Asking *k) {
         return k->before > 0 ? atomic_load(&k->meter->launches_before) : 0;
 }
 
-/* Estimates may be nothing: who is short, and then long, gets no further than so many, and to so many only by having been measured. Not for ever, see above: then some more pass. */
+/* Estimates may be nothing: who is short, and then long, gets no further than so many, and to so
+ * many only by having been measured. Not for ever, see above: then some more pass. */
 static bool is_crowded(Asking *k) {
         uint32_t n = atomic_load_explicit(&k->meter->launches, memory_order_relaxed);
 
@@ -143,7 +145,8 @@ static Verdict pass(Asking *k) {
         return PASS;
 }
 
-/* Of the container's other processes. One that was killed may have left something there; then that is missing. */
+/* Of the container's other processes. One that was killed may have left something there; then that
+ * is missing. */
 static uint64_t others_in_flight(const Asking *k) {
         const SliceUser *s = &k->account->gate->cards[k->card].slice;
         uint64_t sum = 0, one;
@@ -157,8 +160,8 @@ static uint64_t others_in_flight(const Asking *k) {
         return sum;
 }
 
-/* What is in flight is over when the window is, or a little later. Several processes divide that, and what some of them leave the others
- * have. */
+/* What is in flight is over when the window is, or a little later. Several processes divide that,
+ * and what some of them leave the others have. */
 static uint64_t room_in(const Asking *k, uint64_t depth, uint64_t in_flight) {
         const SliceTurn *t = &k->limits->turn;
         uint64_t sharers = atomic_load_explicit(&t->sharers, memory_order_relaxed);
@@ -177,20 +180,22 @@ static uint64_t room_in(const Asking *k, uint64_t depth, uint64_t in_flight) {
         return others < room && room - others > part ? room - others : part;
 }
 
-/* What stands may come to another one's window when the function returns, so not more than this is said to. */
+/* What stands may come to another one's window when the function returns, so not more than this is
+ * said to. */
 static bool may_stand(uint64_t in_flight) {
         return in_flight <= STANDS_MOST;
 }
 
-/* With this launch as well; or it has waited for long. Behind what is said to be over no window is (TURN_BEHIND), so who said it and is refused for
- * ever would never pass; but what is let in so can not be said to stand any more, and others wait for all of it. */
+/* With this launch as well; or it has waited for long. Behind what is said to be over no window is
+ * (TURN_BEHIND), so who said it and is refused for ever would never pass; but what is let in so can
+ * not be said to stand any more, and others wait for all of it. */
 static bool may_stand_with(const Asking *k, uint64_t in_flight) {
         return may_stand(in_flight) &&
                (may_stand(in_flight + k->nsec) || (k->since != 0 && k->now - k->since >= HELD_MOST));
 }
 
-/* The window is behind work that may wait for what comes, or that work stands: what was in flight when this process saw it first is not counted,
- * as long as it is. */
+/* The window is behind work that may wait for what comes, or that work stands: what was in flight
+ * when this process saw it first is not counted, as long as it is. */
 static void look_behind(Asking *k, uint64_t in_flight) {
         Meter *m = k->meter;
         uint32_t known = atomic_load(&m->behind);
@@ -334,7 +339,8 @@ static void sleep_for(Asking *k, Verdict v) {
                 sleep_on(&k->meter->wake, k->wake, FUTEX_PRIVATE_FLAG, nsec);
 }
 
-/* A thread that was ended between its turn and its launch left something in flight that nobody takes out. */
+/* A thread that was ended between its turn and its launch left something in flight that nobody
+ * takes out. */
 static void forget_lost(Asking *k) {
         if (k->now - k->since < LOST_AFTER || atomic_load(&k->meter->closed) != 0)
                 return;
@@ -351,8 +357,8 @@ static void say_flags(Asking *k) {
         atomic_store(&k->meter->flags, (uint32_t) WORK_WAITS | (tied ? WORK_TIED : 0U));
 }
 
-/* Nothing in flight goes on, maybe because of this launch. True: it is to be judged anew. Where there is more by now than may stand, what was
- * said lets nobody in any more, and is taken back. */
+/* Nothing in flight goes on, maybe because of this launch. True: it is to be judged anew. Where
+ * there is more by now than may stand, what was said lets nobody in any more, and is taken back. */
 static bool look_whether_it_stands(Asking *k, Verdict v) {
         if (!may_stand(atomic_load(&k->meter->in_flight))) {
                 if (v == WAIT_DEPTH)

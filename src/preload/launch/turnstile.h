@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Holds launches until the container's window is open. Where the arbiter is away, who has a percentage keeps to it by himself: his
- * balance is filled at that rate, all processes of the container together, and whoever has none left waits. */
+/* Holds launches until the container's window is open. Where the arbiter is away, who has a
+ * percentage keeps to it by himself: his balance is filled at that rate, all processes of the
+ * container together, and whoever has none left waits. */
 
 #include "preload/launch/account.h"
 #include "preload/launch/hosts.h"
@@ -27,26 +28,29 @@ bool turnstile_limits(const SliceLimits *l);
 /* The gate, if any card of this container is limited, now; NULL: launches are not our business. */
 Gate *turnstile_gate(void);
 
-/* Before a launch: waits for its turn. function: the kernel, or the graph that can be launched; blocks: its size, 0 of a graph. stream
- * as the application gave it, twin: in a function that takes NULL for the thread's own. What is captured passes. */
+/* Before a launch: waits for its turn. function: the kernel, or the graph that can be launched;
+ * blocks: its size, 0 of a graph. stream as the application gave it, twin: in a function that takes
+ * NULL for the thread's own. What is captured passes. */
 void turnstile_enter(Gate *g, Launch *l, CuHandle function, uint64_t blocks, CuHandle stream, bool twin);
 /* After it, with what the driver said. */
 void turnstile_leave(Launch *l, int result);
 
-/* Before the driver is given a function of the program's, for a stream as in a launch: what it is to be given instead; NULL: nothing. The work
- * before it is measured apart from the work behind it. */
+/* Before the driver is given a function of the program's, for a stream as in a launch: what it is
+ * to be given instead; NULL: nothing. The work before it is measured apart from the work behind
+ * it. */
 HostPlace *turnstile_host(Gate *g, const HostCall *call, CuHandle stream, bool twin);
 /* After it, with what the driver said. */
 void turnstile_host_given(Gate *g, HostPlace *p, int result);
 
-/* Around a call that ends a context: what it has on the card is in flight until the driver has waited for it. gone: it has ended; false: the
- * driver refused, or somebody else has it. NULL: none. */
+/* Around a call that ends a context: what it has on the card is in flight until the driver has
+ * waited for it. gone: it has ended; false: the driver refused, or somebody else has it. NULL:
+ * none. */
 void turnstile_context_ends(CuHandle context);
 void turnstile_context_ended(CuHandle context, bool gone);
 bool turnstile_is_current(CuHandle context);
 CuHandle turnstile_of_green(CuHandle green); /* the context that was made of it has a handle of its own */
-/* A card's primary context may end, or have others that retained it. Before: which it is, NULL if that cannot be told. After it: it has
- * ended only if the driver says that it is not active. */
+/* A card's primary context may end, or have others that retained it. Before: which it is, NULL if
+ * that cannot be told. After it: it has ended only if the driver says that it is not active. */
 CuHandle turnstile_primary(int device);
 void turnstile_primary_released(int device, CuHandle context);
 /* A stream is about to end: nothing is asked of it any more. */

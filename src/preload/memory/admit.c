@@ -14,8 +14,9 @@ enum {
 };
 #define BYTES_MAX (UINT64_C(1) << 50) /* no card has a pebibyte, and sums of such sizes do not overflow */
 
-/* The structure of RM_ALLOC_OBJECT: handles and class as RM_ALLOC has them, then the status. It has no parameters, so it cannot
- * size memory: the driver itself refuses class 0x40, channel groups and channels there. */
+/* The structure of RM_ALLOC_OBJECT: handles and class as RM_ALLOC has them, then the status. It has
+ * no parameters, so it cannot size memory: the driver itself refuses class 0x40, channel groups and
+ * channels there. */
 enum { OBJECT_SIZE = 20, OBJECT_STATUS = 16 };
 
 static uint32_t size_of(uint32_t nr) {
@@ -104,7 +105,8 @@ static void decode_memory(const uint8_t *p, RmAsk *ask) {
                 get32(p + offsetof(RmAllocMemory, new)));
 }
 
-/* The driver multiplies a 32-bit height by a signed pitch, in 64 bits: a pitch below zero becomes a size that cannot be. */
+/* The driver multiplies a 32-bit height by a signed pitch, in 64 bits: a pitch below zero becomes a
+ * size that cannot be. */
 static uint64_t pitch_bytes(const uint8_t *p) {
         int64_t pitch = (int32_t) get32(p + HEAP_BY_PITCH_PITCH);
         uint64_t bytes;
@@ -151,7 +153,8 @@ static void decode_heap(const uint8_t *p, RmAsk *ask) {
         case RM_HEAP_ALLOC_OS_DESCRIPTOR:
                 break; /* none of the card's memory */
         default:
-                /* Drivers 535 to 595 have no other. Those before have 1, which allocates width * height * depth. */
+                /* Drivers 535 to 595 have no other. Those before have 1, which allocates width *
+                 * height * depth. */
                 ask->what = RM_UNKNOWN;
                 break;
         }
@@ -284,8 +287,9 @@ static uint32_t size_that_travels(RmWhat what) {
         }
 }
 
-/* Of another size these have other parameters than are known here, and what they move could not be counted. Drivers 515 to 595 have them
- * all alike, and since 555 say this to another size; one that took it would be newer. */
+/* Of another size these have other parameters than are known here, and what they move could not be
+ * counted. Drivers 515 to 595 have them all alike, and since 555 say this to another size; one that
+ * took it would be newer. */
 static RmVerdict travel(const RmAsk *ask, RmAction action) {
         if (ask->params_size != size_that_travels(ask->what))
                 return (RmVerdict){.action = RM_REFUSE, .status = RM_ERR_INVALID_ARGUMENT};

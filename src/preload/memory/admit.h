@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the driver is being asked for, and what to do about it. Pure: no I/O, no state, no pointer is followed; the gate inside the
- * container decides with it, and a supervisor outside can.
+/* What the driver is being asked for, and what to do about it. Pure: no I/O, no state, no pointer
+ * is followed; the gate inside the container decides with it, and a supervisor outside can.
  *
- * Memory of the card comes through RM_ALLOC of class 0x40, through the functions of RM_VID_HEAP_CONTROL that become such an
- * allocation, and by duplicates and imports of what another process got. RM_ALLOC_MEMORY of class 0x40, a third door by its name, gives
- * none: it tells the size of the heap. Amounts are bytes. */
+ * Memory of the card comes through RM_ALLOC of class 0x40, through the functions of
+ * RM_VID_HEAP_CONTROL that become such an allocation, and by duplicates and imports of what another
+ * process got. RM_ALLOC_MEMORY of class 0x40, a third door by its name, gives none: it tells the
+ * size of the heap. Amounts are bytes. */
 
 #include <stdbool.h>
 
@@ -57,18 +58,21 @@ typedef struct RmAsk {
 /* Is this number with this size one that rm_decode() wants to see? A load, a shift and a switch. */
 bool rm_metered(uint32_t nr, uint32_t size);
 
-/* One of the same numbers with another size: RM_UNKNOWN. Drivers 535 to 595 answer such a call with EINVAL, and where its status would lie is not
- * known. Without a size nothing is copied, and no driver takes it. */
+/* One of the same numbers with another size: RM_UNKNOWN. Drivers 535 to 595 answer such a call with
+ * EINVAL, and where its status would lie is not known. Without a size nothing is copied, and no
+ * driver takes it. */
 bool rm_is_odd(uint32_t nr, uint32_t size);
 
-/* outer: `size` bytes. RM_OTHER leaves the rest of ret zero, and so does RM_UNKNOWN, but for the number and the size. */
+/* outer: `size` bytes. RM_OTHER leaves the rest of ret zero, and so does RM_UNKNOWN, but for the
+ * number and the size. */
 void rm_decode(uint32_t nr, uint32_t size, const void *outer, RmAsk *ret);
 
-/* For RM_NEW_MEMORY by RM_ALLOC: the size out of its parameters, of which n bytes are there; what is not there counts as 0. */
+/* For RM_NEW_MEMORY by RM_ALLOC: the size out of its parameters, of which n bytes are there; what
+ * is not there counts as 0. */
 void rm_decode_inner(RmAsk *ask, const void *inner, uint32_t n);
 
-/* What the driver will take for a block of so many bytes, as far as can be known before: 64 KiB pages, 2 MiB for 2 MiB and more.
- * UINT64_MAX: more than can be. */
+/* What the driver will take for a block of so many bytes, as far as can be known before: 64 KiB
+ * pages, 2 MiB for 2 MiB and more. UINT64_MAX: more than can be. */
 uint64_t rm_round(uint64_t bytes);
 
 typedef enum RmAction {

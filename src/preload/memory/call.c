@@ -9,11 +9,12 @@
 #include "preload/memory/rows.h"
 #include "preload/memory/travel.h"
 
-/* One metered call. The driver is asked with copies of the parameters: what was decided on is what it gets, and its answer is known also
- * where the application's memory cannot be written, when the driver would have done the work and said EFAULT. */
+/* One metered call. The driver is asked with copies of the parameters: what was decided on is what
+ * it gets, and its answer is known also where the application's memory cannot be written, when the
+ * driver would have done the work and said EFAULT. */
 
-/* How long the inner structure is, only the driver knows: what it changed is written back, from the first to the last such word. The
- * outer one is written as a whole, as the driver does. */
+/* How long the inner structure is, only the driver knows: what it changed is written back, from the
+ * first to the last such word. The outer one is written as a whole, as the driver does. */
 static int write_changes(uint64_t to, const uint8_t *now, const uint8_t *before, uint32_t n) {
         uint32_t first = 0, last = n & ~7u;
 
@@ -41,7 +42,8 @@ long call_refuse(Call *c, uint32_t status) {
         return call_answer(c, 0);
 }
 
-/* The structure that the driver reads has a pointer to the parameters: ours, while it is being asked. */
+/* The structure that the driver reads has a pointer to the parameters: ours, while it is being
+ * asked. */
 long call_driver(Call *c) {
         uint8_t *params = c->outer + offsetof(RmAlloc, params);
         long r;
@@ -90,8 +92,9 @@ RmKnown call_known(Gate *g, int card) {
 
 /* ---- memory and channel groups ---- */
 
-/* The driver took more than it was charged for, because its pages are larger than was known: the rest is charged, too. Where the
- * slice has no room for it the object goes again: a limit that a rounding may pass is none. */
+/* The driver took more than it was charged for, because its pages are larger than was known: the
+ * rest is charged, too. Where the slice has no room for it the object goes again: a limit that a
+ * rounding may pass is none. */
 static int settle(Call *c, uint64_t charged, uint64_t taken) {
         if (taken > charged)
                 return gate_reserve(c->g, c->card, c->seat.row, taken - charged, c->fd, c->ask.client);
@@ -150,7 +153,8 @@ static int take_inner(Call *c) {
 
 /* ---- objects without bytes ---- */
 
-/* Which card it is, now that the call came in on a file on which it can be asked; some others do not. */
+/* Which card it is, now that the call came in on a file on which it can be asked; some others do
+ * not. */
 static void learn_card(const Call *c, uint32_t device) {
         ObjectSeat seat = objects_seat(&c->g->objects, c->ask.client, device);
 
@@ -172,7 +176,8 @@ static void enter(Call *c, uint32_t object) {
         gate_give_back(c->g, &freed);
 }
 
-/* Through a descriptor of our own: what is pinned is the file that the driver makes it on, whatever the program's number is by then. */
+/* Through a descriptor of our own: what is pinned is the file that the driver makes it on, whatever
+ * the program's number is by then. */
 static long new_client(Call *c) {
         int fd = c->fd;
         uint8_t row = OBJECTS_OWN;
@@ -349,8 +354,9 @@ static long act(Call *c) {
         }
 }
 
-/* Parameters that name a client of ours and an object of his are for the driver: which file it is need not be asked. If it is another
- * one, or none, the driver or the kernel says so, as it would have. */
+/* Parameters that name a client of ours and an object of his are for the driver: which file it is
+ * need not be asked. If it is another one, or none, the driver or the kernel says so, as it would
+ * have. */
 static bool is_for_driver(Call *c) {
         if (c->ask.what == RM_FREE_OBJECT) {
                 c->known = objects_find(&c->g->objects, c->ask.client, c->ask.object, &c->mark);
@@ -361,7 +367,8 @@ static bool is_for_driver(Call *c) {
         return c->known || gate_file(c->g, c->fd) == GATE_FILE_RM;
 }
 
-/* The driver gets what was looked at here, too: in the application's memory another thread may make something else of it by then. */
+/* The driver gets what was looked at here, too: in the application's memory another thread may make
+ * something else of it by then. */
 static long forward(Call *c, unsigned long request, uint64_t argument, uint32_t size) {
         uint32_t client = get32(c->outer);
         ObjectMark mark;
@@ -384,7 +391,8 @@ long gate_call(Gate *g, int fd, unsigned long request, uint64_t argument, uint32
         rm_decode(nr, size, c.outer, &c.ask);
         c.g = g;
         c.fd = fd;
-        /* Other devices may have such calls: as long as it is uncertain, theirs are not answered for them. */
+        /* Other devices may have such calls: as long as it is uncertain, theirs are not answered
+         * for them. */
         if (c.ask.what == RM_OTHER || (c.ask.what == RM_UNKNOWN && !gate_is_driver(g, fd)))
                 return forward(&c, request, argument, size);
         if (!is_for_driver(&c))

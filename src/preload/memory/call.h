@@ -23,7 +23,8 @@ typedef struct Call {
         uint8_t inner_sent[RM_INNER_MAX] __attribute__((aligned(8)));
 } Call;
 
-/* What the system call returns: the answer with the structures written back, and with a status of ours in them. */
+/* What the system call returns: the answer with the structures written back, and with a status of
+ * ours in them. */
 long call_answer(Call *c, long r);
 long call_refuse(Call *c, uint32_t status);
 
@@ -34,8 +35,9 @@ void call_free_again(Call *c, uint32_t object); /* what the driver made, and the
 bool call_pin(Call *c, int card);      /* the file of the client that gets memory; false: no memory */
 RmKnown call_known(Gate *g, int card); /* a card whose slice is not good has one of nothing */
 
-/* Memory that came from elsewhere, and goes there: RM_DUPLICATE, RM_IMPORT and RM_IMPORT_MANY, RM_EXPORT and RM_EXPORT_MANY, the parameters of the
- * size that is known: rm_admit() has refused any other. */
+/* Memory that came from elsewhere, and goes there: RM_DUPLICATE, RM_IMPORT and RM_IMPORT_MANY,
+ * RM_EXPORT and RM_EXPORT_MANY, the parameters of the size that is known: rm_admit() has refused
+ * any other. */
 long call_duplicate(Call *c);
 long call_import(Call *c);
 long call_export(Call *c);

@@ -10,7 +10,8 @@ enum {
         FEW_CLIENTS = 16,
 };
 
-/* Our own calls of the driver, on the application's descriptor and with its client: nothing stays of them. */
+/* Our own calls of the driver, on the application's descriptor and with its client: nothing stays
+ * of them. */
 
 static uint32_t control(int fd, uint32_t client, uint32_t object, uint32_t cmd, void *params, uint32_t size) {
         RmControl c = {.client = client,
@@ -107,9 +108,10 @@ void gate_give_back(Gate *g, const ObjectBytes *bytes) {
                 }
 }
 
-/* A client dies with its open file, which we do not watch. A duplicate of an object that does not exist is asked for: where the source
- * client lives, the driver says that there is no such object, and no client otherwise, whichever file the call comes in on. The first
- * question, about the asking client itself, shows that the driver answers so. */
+/* A client dies with its open file, which we do not watch. A duplicate of an object that does not
+ * exist is asked for: where the source client lives, the driver says that there is no such object,
+ * and no client otherwise, whichever file the call comes in on. The first question, about the
+ * asking client itself, shows that the driver answers so. */
 static uint32_t ask_client(int fd, uint32_t client, uint32_t about) {
         RmDup d = {.client = client,
                    .parent = client,
@@ -124,8 +126,8 @@ static bool lives(int fd, uint32_t client) {
         return ask_client(fd, client, client) == RM_ERR_OBJECT_NOT_FOUND;
 }
 
-/* That of a client on the same file, which another thread may end at any time: then the driver says so of whomever it is asked about, and nothing
- * was learnt. asker: as it was before. */
+/* That of a client on the same file, which another thread may end at any time: then the driver says
+ * so of whomever it is asked about, and nothing was learnt. asker: as it was before. */
 static bool is_dead(Gate *g, int fd, const ObjectSeat *asker, uint32_t about) {
         uint32_t status = about == asker->client ? RM_OK : ask_client(fd, asker->client, about);
 
@@ -187,8 +189,9 @@ int gate_reserve(Gate *g, int card, GateRow row, uint64_t bytes, int fd, uint32_
         return slice_reserve(slice, bytes);
 }
 
-/* The files of this process are looked through, because none is remembered: who closes them is not watched, and by then the number is another
- * file's. Not while it is uncertain which ones are the driver's. */
+/* The files of this process are looked through, because none is remembered: who closes them is not
+ * watched, and by then the number is another file's. Not while it is uncertain which ones are the
+ * driver's. */
 static void drop_stale_anywhere(Gate *g) {
         uint32_t clients[FEW_CLIENTS];
         unsigned n = objects_clients(&g->objects, 0, clients, FEW_CLIENTS);

@@ -6,8 +6,8 @@
 #include "preload/memory/travel.h"
 #include "slice/pin.h"
 
-/* A duplicate of what is to be exported, which is exported in its stead: nobody else knows its handle, so it is still what was charged
- * when the driver looks. 0: there can be none. */
+/* A duplicate of what is to be exported, which is exported in its stead: nobody else knows its
+ * handle, so it is still what was charged when the driver looks. 0: there can be none. */
 static uint32_t duplicate_below(const Call *c, uint32_t parent, uint32_t object, uint32_t *ret) {
         RmDup d = {.client = c->ask.client,
                    .parent = parent,
@@ -37,8 +37,9 @@ static uint32_t count_share(Call *c, Export *x, uint32_t object, uint32_t copy) 
         return x->share;
 }
 
-/* What was charged already. Where the files can have no row of their own the file keeps the one that it is in, and so with what is shared: those
- * who have it are not pinned for the exports of one process. */
+/* What was charged already. Where the files can have no row of their own the file keeps the one
+ * that it is in, and so with what is shared: those who have it are not pinned for the exports of
+ * one process. */
 static bool count_charged(Call *c, Export *x, int fd, bool pinned) {
         x->apart = pinned && x->row == GATE_ROW_OWN &&
                    gate_open_row(c->g, x->card, GATE_ROW_EXPORTS, c->fd) && filed_set_apart(c->g, x);
@@ -81,7 +82,8 @@ typedef struct Places { /* of a file, and what is to be exported to them: in the
         uint64_t copies[RM_EXPORTS_MAX / 64]; /* those of them that are our duplicates */
 } Places;
 
-/* Before the driver is asked. false: its bytes are nobody's yet, and there is no room. copy: its duplicate, or 0. */
+/* Before the driver is asked. false: its bytes are nobody's yet, and there is no room. copy: its
+ * duplicate, or 0. */
 static bool count(Call *c, const Places *p, uint32_t place, uint32_t object, uint32_t copy) {
         Export x = {.key = p->key,
                     .call = p->call,
@@ -95,7 +97,8 @@ static bool count(Call *c, const Places *p, uint32_t place, uint32_t object, uin
         return bytes == 0 || count_foreign(c, &x, p->fd, p->pinned, p->device, bytes);
 }
 
-/* Below one that the call names, or the client. Of what cannot be copied nobody knows what it is when the driver looks. */
+/* Below one that the call names, or the client. Of what cannot be copied nobody knows what it is
+ * when the driver looks. */
 static uint32_t copy_of(const Call *c, const Places *p, uint32_t object, uint32_t *ret) {
         const uint32_t parents[] = {p->device, p->parent, c->ask.client};
         uint32_t status = RM_ERR_INVALID_ARGUMENT;

@@ -136,7 +136,8 @@ static void drop_unlocked(Gate *g, int fd, const Batch *batch) {
                 }
 }
 
-/* From the last to the first: what is taken out leaves its place to one of those that were looked at. */
+/* From the last to the first: what is taken out leaves its place to one of those that were looked
+ * at. */
 void filed_drop_closed(Gate *g, int fd) {
         Batch batch;
         uint64_t dev, ino;

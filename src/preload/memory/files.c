@@ -22,7 +22,8 @@ static bool get_status(int fd, struct stat *st) {
         return sys_call(SYS_fstat, fd, st) == 0;
 }
 
-/* All cards of the machine have the driver's major: one that is not of this container is metered, too, and refused. */
+/* All cards of the machine have the driver's major: one that is not of this container is metered,
+ * too, and refused. */
 static GateFile which(const Gate *g, const struct stat *st) {
         if (S_ISCHR(st->st_mode) && major_of(st->st_rdev) == RM_MAJOR)
                 return GATE_FILE_RM;

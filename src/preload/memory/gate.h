@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the gate knows in one process: the slices that are mounted here, which files are the driver's, and what the process holds.
- * Made on the first call that could be for the driver, never before; in a child of fork made again, on the parent's knowledge. */
+/* What the gate knows in one process: the slices that are mounted here, which files are the
+ * driver's, and what the process holds. Made on the first call that could be for the driver, never
+ * before; in a child of fork made again, on the parent's knowledge. */
 
 #include <stddef.h>
 
@@ -19,9 +20,11 @@ enum {
 
 typedef enum GateFile { GATE_FILE_OTHER = 0, GATE_FILE_RM, GATE_FILE_UVM } GateFile;
 
-/* Bytes that end together are in one row of the page: with a process, and the files that are his; with files that others use, or have, too
- * (those that were inherited, or came by a socket); with files that something was exported to. The two others are opened when they are
- * needed. Where no further row is to be had its own does for them, and all of it stays as long as the last of its files. */
+/* Bytes that end together are in one row of the page: with a process, and the files that are his;
+ * with files that others use, or have, too (those that were inherited, or came by a socket); with
+ * files that something was exported to. The two others are opened when they are needed. Where no
+ * further row is to be had its own does for them, and all of it stays as long as the last of its
+ * files. */
 typedef enum GateRow {
         GATE_ROW_OWN = OBJECTS_OWN,
         GATE_ROW_SHARED = OBJECTS_SHARED,
@@ -61,50 +64,59 @@ typedef struct Gate {
         GateCard cards[GATE_CARDS];
 } Gate;
 
-/* NULL: nothing is isolated here, all is forwarded, and that stays so (look.h says when it is believed). A child of fork gets a gate of its own. One
- * that could not find or open its slices, for want of descriptors or memory, refuses what takes memory, and tries again at the next call. */
+/* NULL: nothing is isolated here, all is forwarded, and that stays so (look.h says when it is
+ * believed). A child of fork gets a gate of its own. One that could not find or open its slices,
+ * for want of descriptors or memory, refuses what takes memory, and tries again at the next
+ * call. */
 Gate *gate_get(void);
 Gate *gate_get_for(int fd);       /* the same, for a call on that file */
 Gate *gate_get_of_driver(int fd); /* NULL, too: the file is not known to be the driver's */
 
-/* The same for what is mapped and unmapped: a child of fork has none of the managed memory of its parent, and does not need rows for memory
- * that is none. NULL, too: fd (-1: no file) is not uvm's, and this process has asked the driver for nothing yet. */
+/* The same for what is mapped and unmapped: a child of fork has none of the managed memory of its
+ * parent, and does not need rows for memory that is none. NULL, too: fd (-1: no file) is not uvm's,
+ * and this process has asked the driver for nothing yet. */
 Gate *gate_get_mapped(int fd);
 
 /* Below ---- for the gate's own parts ---- */
 
 GateFile gate_file(const Gate *g, int fd);
 bool gate_is_driver(const Gate *g, int fd); /* never by a guess, while it is uncertain */
-/* The same for what is mapped or registered: as long as it is uncertain, any device that is not one of the kernel's memory may be uvm's. */
+/* The same for what is mapped or registered: as long as it is uncertain, any device that is not one
+ * of the kernel's memory may be uvm's. */
 bool gate_is_uvm(const Gate *g, int fd);
 void gate_learn_uvm(Gate *g, int fd); /* it said so itself; there is one in a machine */
 
-/* The card that a device or subdevice belongs to, by its UUID, as the driver tells it; GATE_NO_CARD: none with a slice here. Asks
- * through fd with objects of its own, which are gone afterwards. Where the driver does not tell and there is one slice only, that. */
+/* The card that a device or subdevice belongs to, by its UUID, as the driver tells it;
+ * GATE_NO_CARD: none with a slice here. Asks through fd with objects of its own, which are gone
+ * afterwards. Where the driver does not tell and there is one slice only, that. */
 int gate_card(Gate *g, int fd, ObjectSeat *seat);
 
-/* Reserves in that row; before it refuses, it looks for what stale clients and closed exports still count. 0 or -ENOMEM. */
+/* Reserves in that row; before it refuses, it looks for what stale clients and closed exports still
+ * count. 0 or -ENOMEM. */
 int gate_reserve(Gate *g, int card, GateRow row, uint64_t bytes, int fd, uint32_t client);
 
-/* The same in its own row, of a good card, for who has neither file nor client at hand: it looks through a file of this process's on which
- * one of its clients lives. Without one nothing stale is found, and closed exports only with some file of the driver's. */
+/* The same in its own row, of a good card, for who has neither file nor client at hand: it looks
+ * through a file of this process's on which one of its clients lives. Without one nothing stale is
+ * found, and closed exports only with some file of the driver's. */
 int gate_reserve_managed(Gate *g, int card, uint64_t bytes);
 
-/* Before a question about memory is answered: gives back what killed processes, stale clients and closed exports still count, at most
- * once in a millisecond. */
+/* Before a question about memory is answered: gives back what killed processes, stale clients and
+ * closed exports still count, at most once in a millisecond. */
 void gate_refresh(Gate *g, int card, int fd, uint32_t client);
 void gate_give_back(Gate *g, const ObjectBytes *bytes);
 
-/* One metered call: the request is the one that asks the driver directly. What the system call returns, or GATE_NOT_OURS: it is
- * nothing that matters here, or its parameters cannot be read, and the application's own call goes to the kernel as it is. */
+/* One metered call: the request is the one that asks the driver directly. What the system call
+ * returns, or GATE_NOT_OURS: it is nothing that matters here, or its parameters cannot be read, and
+ * the application's own call goes to the kernel as it is. */
 #define GATE_NOT_OURS (-65536L)
 long gate_call(Gate *g, int fd, unsigned long request, uint64_t argument, uint32_t nr, uint32_t size);
 
 /* To stderr, when ALIQUOT_LOG is 2 and above: a line of a text and up to two numbers. */
 void gate_say(const Gate *g, const char *text, uint64_t a, uint64_t b);
 
-/* The gate's own questions; and the application's calls, which go on to whoever else stands before the driver (next.h).
- * Benchmarks put a driver of their own here, which costs a system call and says yes. */
+/* The gate's own questions; and the application's calls, which go on to whoever else stands before
+ * the driver (next.h). Benchmarks put a driver of their own here, which costs a system call and
+ * says yes. */
 #ifdef GATE_DRIVER
 long GATE_DRIVER(int fd, unsigned long request, void *argument);
 #define gate_driver(fd, request, argument)  GATE_DRIVER(fd, request, argument)

@@ -13,10 +13,12 @@
 #include "preload/memory/hook.h"
 #include "preload/memory/managed.h"
 
-/* The names that this library puts before libc's. In a process that never asks the driver for anything they are a few instructions
- * and the system call, or the call of whoever else put himself before libc (next.h). */
+/* The names that this library puts before libc's. In a process that never asks the driver for
+ * anything they are a few instructions and the system call, or the call of whoever else put himself
+ * before libc (next.h). */
 
-/* Named by label: the headers' own declarations of these, and what they make of them for large files, stay out of it. */
+/* Named by label: the headers' own declarations of these, and what they make of them for large
+ * files, stay out of it. */
 #define EXPORTED(name) __asm__(name) __attribute__((visibility("default")))
 
 extern int *__errno_location(void) __attribute__((weak));
@@ -35,7 +37,8 @@ static const uintptr_t ours[SLOT_NAMES] = {
         [SLOT_MREMAP] = (uintptr_t) aliquot_mremap,
 };
 
-/* A uvm file. Nobody maps memory of one before it is initialized, which this program has done, or the one that it has it from. */
+/* A uvm file. Nobody maps memory of one before it is initialized, which this program has done, or
+ * the one that it has it from. */
 static _Atomic int uvm_seen;
 
 static long with_errno(long r) {
@@ -52,8 +55,9 @@ bool hook_holds_driver(void) {
         return !slots_needed() || !gate_get() || slots_hold_library(ours, "libcuda.so.1");
 }
 
-/* Whoever initializes uvm maps memory of it: libcuda, or another library of the driver's. Asked once more when a card is registered: a
- * first call of another thread may have been on its way to whom the linker had found. */
+/* Whoever initializes uvm maps memory of it: libcuda, or another library of the driver's. Asked
+ * once more when a card is registered: a first call of another thread may have been on its way to
+ * whom the linker had found. */
 static bool holds_caller(const Gate *g, uintptr_t caller) {
         if (slots_hold_caller(ours, caller))
                 return true;
@@ -82,7 +86,8 @@ static long metered_ioctl(int fd, unsigned long request, uint64_t argument) {
         return gate_call(g, fd, RM_IOCTL(xfer.cmd, xfer.size), xfer.ptr, xfer.cmd, xfer.size);
 }
 
-/* Terminals have such calls, too, so which file it is comes first: no program gets a gate for asking whether it has one. */
+/* Terminals have such calls, too, so which file it is comes first: no program gets a gate for
+ * asking whether it has one. */
 static long odd_ioctl(int fd, unsigned long request) {
         const Gate *g = gate_get_of_driver(fd);
 
@@ -133,7 +138,8 @@ static long hook_ioctl(int fd, unsigned long request, uint64_t argument, uintptr
         return r == GATE_NOT_OURS ? next_ioctl(fd, request, (void *) (uintptr_t) argument) : r;
 }
 
-/* The third argument is a pointer or a number; where there is none, what is taken is not looked at by anybody. */
+/* The third argument is a pointer or a number; where there is none, what is taken is not looked at
+ * by anybody. */
 int aliquot_ioctl(int fd, unsigned long request, ...) {
         void *argument;
         va_list more;
@@ -151,8 +157,8 @@ static Gate *gate_of_mappings(int fd) {
         return atomic_load_explicit(&uvm_seen, memory_order_relaxed) ? gate_get_mapped(fd) : NULL;
 }
 
-/* One that came initialized, by exec or a socket. The driver maps nothing of it but to an address that is the offset in the file, as
- * hardly anybody else does. */
+/* One that came initialized, by exec or a socket. The driver maps nothing of it but to an address
+ * that is the offset in the file, as hardly anybody else does. */
 static bool may_be_first(const void *address, int flags, int fd, off_t offset) {
         return offset != 0 && (uint64_t) offset == (uint64_t) (uintptr_t) address && fd >= 0 &&
                (flags & MAP_SHARED) && !(flags & MAP_ANONYMOUS) &&
@@ -178,7 +184,8 @@ static long hook_mmap(void *address, size_t length, int protection, int flags, i
         g = gate_of_mappings(flags & MAP_ANONYMOUS ? -1 : fd);
         if (!g)
                 return next_mmap(address, length, protection, flags, fd, offset);
-        /* Whatever its protection: mprotect() is not watched, and the driver itself takes no mapping but one to read and write. */
+        /* Whatever its protection: mprotect() is not watched, and the driver itself takes no
+         * mapping but one to read and write. */
         if (fd >= 0 && !(flags & MAP_ANONYMOUS) && gate_is_uvm(g, fd))
                 return gate_map_managed(g, address, length, protection, flags, fd, offset);
         now = uvm_now(&g->uvm);
@@ -196,8 +203,8 @@ void *aliquot_mmap64(void *address, size_t length, int protection, int flags, in
         return (void *) with_errno(hook_mmap(address, length, protection, flags, fd, offset));
 }
 
-/* The bytes go back when the pages are gone, and only those that were counted before: a thread that maps the same addresses meanwhile
- * must not have its own taken for these. */
+/* The bytes go back when the pages are gone, and only those that were counted before: a thread that
+ * maps the same addresses meanwhile must not have its own taken for these. */
 static long hook_munmap(void *address, size_t length) {
         uint64_t start = (uint64_t) (uintptr_t) address;
         uint32_t now;

@@ -5,7 +5,8 @@
 #include "preload/memory/travel.h"
 #include "slice/pin.h"
 
-/* Which calls of this process have put there what is at these places of the file, and is charged already; 0: none. */
+/* Which calls of this process have put there what is at these places of the file, and is charged
+ * already; 0: none. */
 typedef struct Owned {
         Gate *g;
         uint32_t first, n;
@@ -93,7 +94,8 @@ static void send_back(Call *c, const Arrivals *p, uint32_t n) {
         gate_give_back(c->g, &freed);
 }
 
-/* true: the driver has agreed, and there is room for all of it. Otherwise *ret is what to answer. */
+/* true: the driver has agreed, and there is room for all of it. Otherwise *ret is what to
+ * answer. */
 static bool import_places(Call *c, void *params, const Arrivals *p, long *ret) {
         uint64_t replaced = exports_replaced(&c->g->exports);
         Owned before, after;

@@ -10,8 +10,9 @@
 #include "preload/inject/loaded.h"
 #include "slice/inside.h"
 
-/* Beside the places where pages are mounted (slice/inside.h), a directory of another name serves `aliquot run` and tests, and is believed only where nothing is
- * mounted, and never in a program with rights of its own. */
+/* Beside the places where pages are mounted (slice/inside.h), a directory of another name serves
+ * `aliquot run` and tests, and is believed only where nothing is mounted, and never in a program
+ * with rights of its own. */
 #define SLICES_NAME "ALIQUOT_SLICES"
 
 enum {
@@ -212,7 +213,7 @@ Look look_for_slices(const char **ret_directory) {
                 look = look_named(ret_directory);
         if (look == LOOK_SLICES && is_open(*ret_directory))
                 return LOOK_OPEN;
-        /* An isolated container loads the library from one of these paths. Without pages the process has changed its root, or the
-         * pages were taken away. */
+        /* An isolated container loads the library from one of these paths. Without pages the
+         * process has changed its root, or the pages were taken away. */
         return look == LOOK_NONE && (loaded_as(SLICE_GATE) || loaded_as(SLICE_RUN_GATE)) ? LOOK_CANNOT : look;
 }

@@ -103,7 +103,8 @@ static bool note_range(Gate *g, uint64_t start, uint64_t end, uint32_t cards, bo
         return true; /* without memory it is charged until the end */
 }
 
-/* A mapping that is made over others (MAP_FIXED) has their bytes, too: what is charged there already is not reserved. */
+/* A mapping that is made over others (MAP_FIXED) has their bytes, too: what is charged there
+ * already is not reserved. */
 typedef struct Mapping {
         uint64_t bytes;
         uint32_t cards;
@@ -126,8 +127,8 @@ static bool reserve_mapping(Gate *g, Mapping *m, uint64_t start, bool over) {
         return reserve_bytes(g, &m->reserved);
 }
 
-/* What is under it now is its own, and what is more is given back. Another thread may have unmapped some of it meanwhile, and somebody else
- * got that. false: nothing of it is charged any more. */
+/* What is under it now is its own, and what is more is given back. Another thread may have unmapped
+ * some of it meanwhile, and somebody else got that. false: nothing of it is charged any more. */
 static bool settle_mapping(Gate *g, const Mapping *m, uint64_t start) {
         UvmBytes has, lacks, more;
         UvmRange part;
@@ -210,8 +211,9 @@ long gate_remap_managed(Gate *g, uint64_t start, uint64_t old, uint64_t r, uint6
 
 /* ---- the file ---- */
 
-/* Without HMM: with it plain memory of the process wanders to the card, and no mapping of this file says so. The number is nobody
- * else's, so whatever file says OK to it is uvm's, also where it was not there yet when the limits page was written. */
+/* Without HMM: with it plain memory of the process wanders to the card, and no mapping of this file
+ * says so. The number is nobody else's, so whatever file says OK to it is uvm's, also where it was
+ * not there yet when the limits page was written. */
 long gate_initialize(Gate *g, int fd, unsigned long request, uint64_t argument) {
         bool is_uvm = gate_is_uvm(g, fd);
         UvmInitialize p;

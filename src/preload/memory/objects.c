@@ -241,8 +241,8 @@ static void forget_leaf(Objects *o, ObjectShard *s, const ObjectMark *mark, Obje
                 }
 }
 
-/* take_out() moves others towards the gap, so the same place is looked at again. What comes round the table's end into a gap there
- * was seen at its beginning, and stays. */
+/* take_out() moves others towards the gap, so the same place is looked at again. What comes round
+ * the table's end into a gap there was seen at its beginning, and stays. */
 static void forget_in(Objects *o, ObjectShard *s, const ObjectMark *mark, ObjectBytes *freed) {
         if (s->size == 0)
                 return;
@@ -282,8 +282,8 @@ static bool still_there(const ObjectShard *s, uint32_t serial) {
         return serial == 0;
 }
 
-/* The parent was freed while the driver made the child. Either the driver has freed that, too, or there is a new parent with the
- * same handle; where neither can be told, the client keeps it. */
+/* The parent was freed while the driver made the child. Either the driver has freed that, too, or
+ * there is a new parent with the same handle; where neither can be told, the client keeps it. */
 static void sit_down(const ObjectShard *s, ObjectSeat *seat) {
         const Object *parent = find(s, seat->client, seat->parent);
         uint32_t top = seat->up[2] ? seat->up[2] : seat->up[1] ? seat->up[1] : seat->up[0];
@@ -457,7 +457,8 @@ void objects_after_fork(Objects *o) {
         for (unsigned k = 0; k < OBJECTS_SHARDS; k++) {
                 ObjectShard *s = &o->shards[k];
 
-                /* One that was being changed keeps its memory: who knows what was being done to it. */
+                /* One that was being changed keeps its memory: who knows what was being done to
+                 * it. */
                 if (atomic_load_explicit(&s->lock.owner, memory_order_relaxed) == 0)
                         unmap(s->table, s->size * sizeof(Object));
                 s->table = NULL;

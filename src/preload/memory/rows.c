@@ -90,7 +90,8 @@ void gate_rows_after_fork(Gate *g, bool by_pid) {
                 GateCard *card = &g->cards[i];
 
                 for (unsigned row = GATE_ROW_OWN; row < GATE_ROWS; row++) {
-                        /* Who is told apart by his number only may be one that shares this memory. They stay mapped then. */
+                        /* Who is told apart by his number only may be one that shares this memory.
+                         * They stay mapped then. */
                         if (is_open(card, (GateRow) row) && !by_pid)
                                 slice_close_after_fork(slice_of(card, (GateRow) row));
                         if (row != GATE_ROW_OWN)
@@ -107,7 +108,8 @@ void gate_rows_after_fork(Gate *g, bool by_pid) {
 
 /* ---- locks ---- */
 
-/* The inode first, in all rows: a lock that nobody knows of would not be looked for. A row that is opened later gets it then. */
+/* The inode first, in all rows: a lock that nobody knows of would not be looked for. A row that is
+ * opened later gets it then. */
 static int pin_in(Gate *g, int fd, GateRow row) {
         uint64_t inode = pin_inode(fd), old = 0;
 
@@ -121,15 +123,17 @@ static int pin_in(Gate *g, int fd, GateRow row) {
         return pin_file(fd, key_of(g, row));
 }
 
-/* What is exported leaves the process's own row, and not the files that it is in: those keep that of the exports, too, from the beginning. By the
- * time of an export nobody knows any more in which files there are duplicates. */
+/* What is exported leaves the process's own row, and not the files that it is in: those keep that
+ * of the exports, too, from the beginning. By the time of an export nobody knows any more in which
+ * files there are duplicates. */
 static int pin(Gate *g, int fd, GateRow row) {
         int r = pin_in(g, fd, row);
 
         return r == 0 && row == GATE_ROW_OWN ? pin_in(g, fd, GATE_ROW_EXPORTS) : r;
 }
 
-/* What keeps a row then is its own lock, in a file that no other container can open: by the mapping, which children have again. */
+/* What keeps a row then is its own lock, in a file that no other container can open: by the
+ * mapping, which children have again. */
 static void go_unpinned(Gate *g) {
         atomic_store(&g->unpinned, true);
         for (uint32_t i = 0; i < g->n_cards; i++)
@@ -159,8 +163,9 @@ bool gate_pin_client(Gate *g, int fd, uint8_t *ret_row) {
         return gate_pin(g, fd, GATE_ROW_OWN);
 }
 
-/* A client that was not made here, or was forgotten, is on a file of somebody else, which is this one: the driver serves no client on
- * another's file. Those that were made here have theirs pinned, unless that could not be had then. */
+/* A client that was not made here, or was forgotten, is on a file of somebody else, which is this
+ * one: the driver serves no client on another's file. Those that were made here have theirs pinned,
+ * unless that could not be had then. */
 bool gate_pin_row(Gate *g, int fd, const ObjectSeat *seat, GateRow row) {
         if (seat->up[0] != 0 && seat->row == row && !atomic_load_explicit(&g->unpinned, memory_order_relaxed))
                 return true;

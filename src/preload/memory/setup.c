@@ -26,7 +26,8 @@ static _Atomic int off; /* there is nothing here: for this process and its child
 
 /* ---- the slices ---- */
 
-/* Who the card is, also where the slice cannot be opened: its driver's files must be known to be refused. */
+/* Who the card is, also where the slice cannot be opened: its driver's files must be known to be
+ * refused. */
 static void read_identity(const char *directory, GateCard *card) {
         SliceLimits limits;
 
@@ -71,7 +72,8 @@ static bool open_card(Gate *g, const char *directory, unsigned number, int fd) {
         return r == 0 || r == -EPROTO;
 }
 
-/* Also of those that are open already: a card that is known to one thread only is one that the others would not find. */
+/* Also of those that are open already: a card that is known to one thread only is one that the
+ * others would not find. */
 static bool open_cards(Gate *g, const char *directory, int fd) {
         uint32_t slices = 0;
         bool all = directory && look_which(directory, &slices), known = true;
@@ -94,7 +96,8 @@ static bool is_any_open(const Gate *g) {
         return false;
 }
 
-/* What this process has of it, whoever it was before. The parent's rows are not a child's; its driver's files are. */
+/* What this process has of it, whoever it was before. The parent's rows are not a child's; its
+ * driver's files are. */
 static void begin(Gate *g, bool by_pid) {
         const char *log = look_environment(LOG_NAME);
 
@@ -122,8 +125,8 @@ static uintptr_t fill(Gate *g, int fd) {
 
 /* ---- the first call ---- */
 
-/* A page of its own that fork() leaves behind. Kernels before 4.14 cannot, and there may be no memory: there the process asks who it is
- * each time. */
+/* A page of its own that fork() leaves behind. Kernels before 4.14 cannot, and there may be no
+ * memory: there the process asks who it is each time. */
 static _Atomic uintptr_t *new_stage(void) {
         long p =
                 sys_call(SYS_mmap, 0, STAGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -152,8 +155,9 @@ static uintptr_t stage_of(const Gate *g, _Atomic uintptr_t *stage) {
         return now;
 }
 
-/* The thread that finds it new makes it, the others wait. A signal handler of the maker cannot, and gets it as it is: with fewer
- * cards, or none, what it allocates is refused. So do those who waited too long. */
+/* The thread that finds it new makes it, the others wait. A signal handler of the maker cannot, and
+ * gets it as it is: with fewer cards, or none, what it allocates is refused. So do those who waited
+ * too long. */
 static Gate *make(Gate *g, _Atomic uintptr_t *stage, int fd) {
         uintptr_t self = spin_self(), now;
 
@@ -189,7 +193,8 @@ Gate *gate_get_for(int fd) {
         return make(&the_gate, stage ? stage : new_stage(), fd);
 }
 
-/* What is known of the files of simulated drivers holds from the first call on, and in children; the device's number always. */
+/* What is known of the files of simulated drivers holds from the first call on, and in children;
+ * the device's number always. */
 Gate *gate_get_of_driver(int fd) {
         return gate_is_driver(&the_gate, fd) ? gate_get_for(fd) : NULL;
 }

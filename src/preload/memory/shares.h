@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Charges that have several holders: duplicates of one object, and open files that it was exported to. The last holder gives it back.
+/* Charges that have several holders: duplicates of one object, and open files that it was exported
+ * to. The last holder gives it back.
  *
- * A charge is in the row of its object, or, as long as a file is among its holders, in that of the files (gate.h, GateRow): who adds the first
- * or drops the last moves it.
+ * A charge is in the row of its object, or, as long as a file is among its holders, in that of the
+ * files (gate.h, GateRow): who adds the first or drops the last moves it.
  *
- * Memory comes from mmap. All functions may be called by any thread and in signal handlers; who does not get the lock leaves a holder too
- * many, and the charge until the process ends. Shares must be zero at first; numbers of shares are never 0. */
+ * Memory comes from mmap. All functions may be called by any thread and in signal handlers; who
+ * does not get the lock leaves a holder too many, and the charge until the process ends. Shares
+ * must be zero at first; numbers of shares are never 0. */
 
 #include "preload/inject/spin.h"
 

@@ -46,7 +46,8 @@ int uvm_add(Uvm *u, uint64_t start, uint64_t end, uint32_t cards, bool guessed) 
         return r;
 }
 
-/* What is left of range i before and after the part. No memory for a second piece: then all of it stays, charged. */
+/* What is left of range i before and after the part. No memory for a second piece: then all of it
+ * stays, charged. */
 static bool cut(Uvm *u, uint32_t i, const UvmRange *part) {
         UvmRange *range = &u->ranges[i], after = *range;
         uint32_t n = atomic_load_explicit(&u->n, memory_order_relaxed);
@@ -71,7 +72,8 @@ uint32_t uvm_now(Uvm *u) {
         return atomic_load_explicit(&u->serial, memory_order_acquire);
 }
 
-/* What of the range lies within start and end and had come by then; serials go round, as those of objects do. */
+/* What of the range lies within start and end and had come by then; serials go round, as those of
+ * objects do. */
 static bool is_within(const UvmRange *range, uint64_t start, uint64_t end, uint32_t now, UvmRange *ret) {
         *ret = *range;
         ret->start = range->start > start ? range->start : start;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Managed memory: no call of the driver says how much of a card it may take, because pages come and go with faults. It is counted by
- * what is mapped of the uvm file, with whatever protection: its length, from mmap to munmap.
+/* Managed memory: no call of the driver says how much of a card it may take, because pages come and
+ * go with faults. It is counted by what is mapped of the uvm file, with whatever protection: its
+ * length, from mmap to munmap.
  *
- * Its pages can be on any card that the process has registered with uvm, all of them on one, so a range is charged on each of those,
- * and on no other. What is mapped before any card is registered is charged where somebody guessed; the first registration corrects that. */
+ * Its pages can be on any card that the process has registered with uvm, all of them on one, so a
+ * range is charged on each of those, and on no other. What is mapped before any card is registered
+ * is charged where somebody guessed; the first registration corrects that. */
 
 #include "preload/inject/spin.h"
 
@@ -40,21 +42,24 @@ static inline void uvm_bytes_none(UvmBytes *b) {
 void uvm_bytes_add(UvmBytes *b, uint32_t cards, uint64_t bytes); /* on each of the cards */
 uint64_t uvm_bytes_on(const UvmBytes *b, uint32_t card);
 
-/* Remembers a range, after what it covers was taken out. cards: what it is charged on; guessed: none is registered. 0; -EAGAIN: other
- * cards are registered by now; -ENOMEM. */
+/* Remembers a range, after what it covers was taken out. cards: what it is charged on; guessed:
+ * none is registered. 0; -EAGAIN: other cards are registered by now; -ENOMEM. */
 int uvm_add(Uvm *u, uint64_t start, uint64_t end, uint32_t cards, bool guessed);
 
-/* Now, to be asked before the kernel takes a mapping away: what another thread maps at the same addresses meanwhile came later. */
+/* Now, to be asked before the kernel takes a mapping away: what another thread maps at the same
+ * addresses meanwhile came later. */
 uint32_t uvm_now(Uvm *u);
 
-/* Takes one range, or the part of one, out that lies within start and end and had come by then. false: there is none. Call it until then. */
+/* Takes one range, or the part of one, out that lies within start and end and had come by then.
+ * false: there is none. Call it until then. */
 bool uvm_take(Uvm *u, uint64_t start, uint64_t end, uint32_t now, UvmRange *ret);
 
 /* What is charged within start and end of what had come by then: what uvm_take() would give. */
 void uvm_charged(Uvm *u, uint64_t start, uint64_t end, uint32_t now, UvmBytes *ret);
 
-/* A card is registered, once more or for the first time. uvm_lacks() tells what has to be charged on it for that; with another number
- * by now uvm_register() does nothing and says false. freed: what was charged by a guess on other cards. */
+/* A card is registered, once more or for the first time. uvm_lacks() tells what has to be charged
+ * on it for that; with another number by now uvm_register() does nothing and says false. freed:
+ * what was charged by a guess on other cards. */
 uint64_t uvm_lacks(Uvm *u, uint32_t card);
 bool uvm_register(Uvm *u, uint32_t card, uint64_t charged, UvmBytes *freed);
 

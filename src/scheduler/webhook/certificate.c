@@ -200,7 +200,8 @@ static int set_use(const Making *m) {
         return r < 0 ? r : set_names(m);
 }
 
-/* Verifiers look for an issuer by name: two CAs of the same one, an old and a new, must not have the same. */
+/* Verifiers look for an issuer by name: two CAs of the same one, an old and a new, must not have
+ * the same. */
 static int set_identity(const Making *m) {
         unsigned char serial[SERIAL_SIZE];
         char name[CN_MAX + 1];

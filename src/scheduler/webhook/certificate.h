@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Certificates, made and looked at: ECDSA P-256 and SHA-256, random serials of 127 bits. Time is passed in, in seconds
- * since 1970; what is made is valid from an hour before, because clocks in a cluster differ. No I/O. */
+/* Certificates, made and looked at: ECDSA P-256 and SHA-256, random serials of 127 bits. Time is
+ * passed in, in seconds since 1970; what is made is valid from an hour before, because clocks in a
+ * cluster differ. No I/O. */
 
 #include <stdint.h>
 
@@ -29,8 +30,8 @@ typedef struct CertificateRequest {
         int64_t now, life;        /* seconds */
 } CertificateRequest;
 
-/* issuer: NULL for a CA, which signs itself. 0, CERTIFICATE_E_MALFORMED when the issuer is no pair, -ENOMEM, or -EIO when
- * GnuTLS has no random numbers; fault says what. */
+/* issuer: NULL for a CA, which signs itself. 0, CERTIFICATE_E_MALFORMED when the issuer is no pair,
+ * -ENOMEM, or -EIO when GnuTLS has no random numbers; fault says what. */
 int certificate_make(const CertificateRequest *request, const CertificatePair *issuer, CertificatePair *ret,
                      Fault *fault);
 
@@ -38,13 +39,14 @@ typedef struct CertificateLife {
         int64_t not_before, not_after;
 } CertificateLife;
 
-/* These look at the first certificate of the text; NULL or malformed texts are answered with false. */
+/* These look at the first certificate of the text; NULL or malformed texts are answered with
+ * false. */
 bool certificate_life(const char *cert, CertificateLife *ret);
 bool certificate_belongs(const char *cert, const char *key);
 bool certificate_is_for(const char *cert, const char *const *names); /* each of them */
 /* Its signature is by the first certificate of `issuer`, which may issue; time is not looked at. */
 bool certificate_is_signed_by(const char *cert, const char *issuer);
 
-/* Appends those certificates of the text that are not over at `now` and do not stand in *out yet, while *out has fewer
- * than `max`. */
+/* Appends those certificates of the text that are not over at `now` and do not stand in *out yet,
+ * while *out has fewer than `max`. */
 void certificate_bundle_add(Buf *out, const char *certs, int64_t now, unsigned max);

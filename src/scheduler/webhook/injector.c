@@ -152,8 +152,8 @@ static void keep(Target *t, Str object) {
         }
 }
 
-/* What the answer shows is not taken: the watch may have told of something newer already, and versions cannot be
- * compared. It tells of our own write, too. */
+/* What the answer shows is not taken: the watch may have told of something newer already, and
+ * versions cannot be compared. It tells of our own write, too. */
 static void on_written(void *userdata, const KubeReply *reply) {
         Target *t = userdata;
 
@@ -179,8 +179,8 @@ static void write_op(JsonWriter *w, const char *op, const char *path, Str value)
         json_write_object_end(w);
 }
 
-/* All that is to be written takes nothing away: what is there is absent, or what some tool puts in its place ("\n" is common), and
- * not "-----BEGIN" in base64. */
+/* All that is to be written takes nothing away: what is there is absent, or what some tool puts in
+ * its place ("\n" is common), and not "-----BEGIN" in base64. */
 static bool is_bare(const Injector *i, const Configuration *c) {
         bool bare = false;
 
@@ -194,7 +194,8 @@ static bool is_bare(const Injector *i, const Configuration *c) {
         return bare;
 }
 
-/* Others are to have had their time: the leader, if there is one; and not all of those who follow come at once. */
+/* Others are to have had their time: the leader, if there is one; and not all of those who follow
+ * come at once. */
 static bool may_write(Target *t, const Configuration *c) {
         usec_t now = clock_monotonic_usec();
 

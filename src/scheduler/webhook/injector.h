@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Sees to it that the API servers trust us: the caBundle of each webhook that points to our Service, in the two webhook
- * configurations called `aliquot`, is ours. The leader writes it, again whenever somebody overwrites it, with the
- * resourceVersion as a condition; everybody watches whether it is in place. Nothing else in the configurations is touched.
+/* Sees to it that the API servers trust us: the caBundle of each webhook that points to our
+ * Service, in the two webhook configurations called `aliquot`, is ours. The leader writes it, again
+ * whenever somebody overwrites it, with the resourceVersion as a condition; everybody watches
+ * whether it is in place. Nothing else in the configurations is touched.
  *
- * Where there is no bundle at all, and some seconds later there is still none, nobody leads: of an installation whose Leases were
- * left by an earlier one, for 15 s. Then anybody writes it, which can be no step back: all have it from one Secret, and
- * what is there already only the leader replaces, because a follower may be behind. */
+ * Where there is no bundle at all, and some seconds later there is still none, nobody leads: of an
+ * installation whose Leases were left by an earlier one, for 15 s. Then anybody writes it, which
+ * can be no step back: all have it from one Secret, and what is there already only the leader
+ * replaces, because a follower may be behind. */
 
 #include "base/fault.h"
 #include "kube/client.h"
@@ -32,8 +34,8 @@ Injector *injector_free(Injector *i); /* before its client */
 void injector_set_leading(Injector *i, bool leading);
 int injector_set_bundle(Injector *i, const char *pem); /* 0 or -ENOMEM */
 
-/* Every configuration that exists has carried the present bundle for that long. API servers follow the configurations by
- * a watch, which is a matter of milliseconds. */
+/* Every configuration that exists has carried the present bundle for that long. API servers follow
+ * the configurations by a watch, which is a matter of milliseconds. */
 bool injector_is_settled(const Injector *i);
 
 DEFINE_CLEANUP(Injector *, injector_free)

@@ -155,7 +155,8 @@ static int judge_pod(const Pod *pod, const char *path, bool runtime_devices, Are
         int r = request_from_pod(pod, arena, &request, &refusal);
 
         if (r == REQUEST_E_NONE && !str_is_empty(pod->gpu_count_label)) {
-                /* The scheduler has no business with such a pod; here somebody wanted cards, and would get none. */
+                /* The scheduler has no business with such a pod; here somebody wanted cards, and
+                 * would get none. */
                 refusal = (Refusal){.code = REFUSAL_COUNT_WITHOUT_MEM, .text = pod->gpu_count_label};
                 return refuse(pod, &refusal, path, why);
         }

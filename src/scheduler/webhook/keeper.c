@@ -149,8 +149,8 @@ static const ReflectorHandler handler = {
 
 /* ---- what is to be written ---- */
 
-/* What the answer shows is not taken: the watch may have told of something newer already, and versions cannot be
- * compared. It tells of our own write, too. */
+/* What the answer shows is not taken: the watch may have told of something newer already, and
+ * versions cannot be compared. It tells of our own write, too. */
 static void on_written(void *userdata, const KubeReply *reply) {
         Keeper *k = userdata;
 

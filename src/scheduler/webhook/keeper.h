@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Keeps the Secret with our certificates, and follows what others make of it. Whoever finds none makes one (the API server
- * lets one of them win, and the others read his); renewing, and changing the CA, is the leader's. The Secret may be made
- * beforehand without data, so that nobody needs the right to create Secrets. When somebody empties or deletes it, what is
- * served now is written back. */
+/* Keeps the Secret with our certificates, and follows what others make of it. Whoever finds none
+ * makes one (the API server lets one of them win, and the others read his); renewing, and changing
+ * the CA, is the leader's. The Secret may be made beforehand without data, so that nobody needs the
+ * right to create Secrets. When somebody empties or deletes it, what is served now is written
+ * back. */
 
 #include "kube/client.h"
 #include "scheduler/webhook/keyring.h"

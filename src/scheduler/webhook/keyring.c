@@ -46,8 +46,9 @@ static bool is_over(CertificateLife life, int64_t now) {
         return now >= life.not_after;
 }
 
-/* A certificate of the future was made by a clock that was wrong, or ours is. Within these bounds a new one helps in the first
- * case, and is good for two thirds of its life in the second; beyond them it might be over when it is made. */
+/* A certificate of the future was made by a clock that was wrong, or ours is. Within these bounds a
+ * new one helps in the first case, and is good for two thirds of its life in the second; beyond
+ * them it might be over when it is made. */
 static bool is_early(CertificateLife life, int64_t now) {
         return life.not_before > now && life.not_before - now < KEYRING_CERT_LIFE / 3;
 }
@@ -145,7 +146,8 @@ static int renew(Keyring *k, const char *const *names, int64_t now, Fault *fault
         return put_pair(k, KEYRING_CERT, KEYRING_KEY, &pair);
 }
 
-/* What replicas serve until they hear of the new one may be signed by what is in the bundle: it stays. */
+/* What replicas serve until they hear of the new one may be signed by what is in the bundle: it
+ * stays. */
 static int begin(Keyring *k, const char *const *names, int64_t now, Fault *fault) {
         _cleanup_pair_ CertificatePair pair = CERTIFICATE_PAIR_NULL;
         int r = make_authority(now, &pair, fault);
@@ -185,8 +187,9 @@ static int adopt(Keyring *k, const char *const *names, int64_t now, Fault *fault
         return renew(k, names, now, fault);
 }
 
-/* Somebody may have put a CA there whose signature is worth nothing: no CA by its own word, for other uses, over in a
- * minute. Rather than list the ways, what was made is looked at as verifiers do. */
+/* Somebody may have put a CA there whose signature is worth nothing: no CA by its own word, for
+ * other uses, over in a minute. Rather than list the ways, what was made is looked at as verifiers
+ * do. */
 int keyring_step(const Keyring *k, KeyringNeed need, const char *const *names, int64_t now, Keyring *ret,
                  Fault *fault) {
         _cleanup_keyring_ Keyring next = KEYRING_NULL;

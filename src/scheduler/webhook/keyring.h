@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the Secret of the webhook holds, and what is to be done about it; pure, so that ten years pass in a test.
+/* What the Secret of the webhook holds, and what is to be done about it; pure, so that ten years
+ * pass in a test.
  *
- * A CA of ours, which lives ten years, signs the servers' certificate, which lives ninety days. What the API server trusts
- * (caBundle) names the CAs alone: the certificate is renewed every sixty days without anybody being told, and a replica
- * that still serves the old one is trusted as well. A new CA comes in two steps. First it is announced: it stands in the
- * bundle beside the old one and signs nothing. When the webhook configurations have carried that bundle for a while, it is
- * adopted: it signs the next certificate, and the old one stays in the bundle until it is over. At each moment, what any
- * replica serves is signed by something that every API server has been told of. */
+ * A CA of ours, which lives ten years, signs the servers' certificate, which lives ninety days.
+ * What the API server trusts (caBundle) names the CAs alone: the certificate is renewed every sixty
+ * days without anybody being told, and a replica that still serves the old one is trusted as well.
+ * A new CA comes in two steps. First it is announced: it stands in the bundle beside the old one
+ * and signs nothing. When the webhook configurations have carried that bundle for a while, it is
+ * adopted: it signs the next certificate, and the old one stays in the bundle until it is over. At
+ * each moment, what any replica serves is signed by something that every API server has been told
+ * of. */
 
 #include "base/arena.h"
 #include "scheduler/webhook/certificate.h"
@@ -58,7 +61,8 @@ KeyringNeed keyring_look(const Keyring *k, const char *const *names, int64_t now
 int keyring_step(const Keyring *k, KeyringNeed need, const char *const *names, int64_t now, Keyring *ret,
                  Fault *fault);
 
-/* Is there something to serve: a certificate and its key, signed by the first CA? Another one would be trusted by nobody. */
+/* Is there something to serve: a certificate and its key, signed by the first CA? Another one would
+ * be trusted by nobody. */
 bool keyring_can_serve(const Keyring *k);
 
 /* ---- the Secret ---- */
@@ -69,5 +73,6 @@ enum { KEYRING_E_MALFORMED = 1 };
  * -ENOMEM; *ret_name and *ret_version are views of json or arena. */
 int keyring_decode(Str json, Arena *arena, Keyring *ret, Str *ret_name, Str *ret_version, Fault *fault);
 
-/* {"data":{...}} as a merge patch: absent texts are null. With a name, the whole object for POST. */
+/* {"data":{...}} as a merge patch: absent texts are null. With a name, the whole object for
+ * POST. */
 void keyring_write(const Keyring *k, const char *namespace_, const char *name, Buf *out);

@@ -18,7 +18,8 @@ enum {
 #define API_VERSION "admission.k8s.io/v1"
 #define KIND        "AdmissionReview"
 
-/* The group of cluster administrators that RBAC does not bind (k8s.io/apiserver, user.SystemPrivilegedGroup). */
+/* The group of cluster administrators that RBAC does not bind (k8s.io/apiserver,
+ * user.SystemPrivilegedGroup). */
 #define GROUP_MASTERS "system:masters"
 #define GROUP_NODES   "system:nodes" /* kubelets (plugin/pkg/auth/nodeidentifier) */
 
@@ -138,7 +139,8 @@ static void write_refusal(JsonWriter *w, Buf *why) {
         json_write_object_end(w);
 }
 
-/* "add" replaces a member that is there (RFC 6902, 4.1): one patch for an absent name and for the default one. */
+/* "add" replaces a member that is there (RFC 6902, 4.1): one patch for an absent name and for the
+ * default one. */
 static int write_patch(JsonWriter *w, const Answer *a) {
         _cleanup_buf_ Buf patch = BUF_NULL, text = BUF_NULL;
 
@@ -156,7 +158,8 @@ static int write_patch(JsonWriter *w, const Answer *a) {
         return buf_result(&patch) < 0 ? buf_result(&patch) : buf_result(&text);
 }
 
-/* kubectl prints each one. The API server cuts a warning at 256 characters and all of a response at 4096. */
+/* kubectl prints each one. The API server cuts a warning at 256 characters and all of a response at
+ * 4096. */
 static int write_warnings(JsonWriter *w, uint32_t removed) {
         _cleanup_buf_ Buf text = BUF_NULL;
 
@@ -215,8 +218,9 @@ static int read_subject(const SubjectKind *kind, Str json, Arena *arena, Subject
         return JUDGE_E_REFUSED;
 }
 
-/* Also from mirror pods: the kubelet knows its mirror by the annotation kubernetes.io/config.mirror alone (pkg/kubelet/pod,
- * IsMirrorPodOf), and the node agent writes the place of a static pod itself. */
+/* Also from mirror pods: the kubelet knows its mirror by the annotation kubernetes.io/config.mirror
+ * alone (pkg/kubelet/pod, IsMirrorPodOf), and the node agent writes the place of a static pod
+ * itself. */
 static int remove_system_keys(const Review *v, Arena *arena, Answer *a) {
         Fault fault = FAULT_NULL;
         SystemKeys keys;
@@ -263,7 +267,8 @@ static bool is_system_account(const Review *v, const ReviewRules *rules) {
                is_listed(rules->accounts, v->user);
 }
 
-/* pods/status as well: through it annotations change, too (pkg/registry/core/pod, podStatusStrategy). */
+/* pods/status as well: through it annotations change, too (pkg/registry/core/pod,
+ * podStatusStrategy). */
 static int validate_system_keys(const Review *v, const ReviewRules *rules, Arena *arena, Answer *a) {
         Fault fault = FAULT_NULL;
         SystemKeys old, now;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a review is about: a pod, or the pod template inside a workload. A template has the shape of a pod, so that one
- * decoder and one set of rules serve both; the path in front of it makes the names of its fields right. */
+/* What a review is about: a pod, or the pod template inside a workload. A template has the shape of
+ * a pod, so that one decoder and one set of rules serve both; the path in front of it makes the
+ * names of its fields right. */
 
 #include "wire/object.h"
 
@@ -17,7 +18,8 @@ typedef struct Subject {
 
 enum { SUBJECT_E_MALFORMED = 1 };
 
-/* NULL when it is no kind that we judge. The version is not looked at: the path is the same in all. */
+/* NULL when it is no kind that we judge. The version is not looked at: the path is the same in
+ * all. */
 const SubjectKind *subject_kind_find(Str group, Str kind);
 bool subject_kind_is_pod(const SubjectKind *k);
 const char *subject_kind_path(const SubjectKind *k); /* "", "spec.template." or longer */

@@ -6,8 +6,8 @@
  *     POST /gpushare-scheduler/webhook/mutate      pods that are created
  *     POST /gpushare-scheduler/webhook/validate    pods and workloads, created and updated; pods/status, updated
  *
- * and its certificate: from files, which are followed; or else from a Secret that we keep ourselves, with the caBundle of
- * the webhook configurations kept in step. */
+ * and its certificate: from files, which are followed; or else from a Secret that we keep
+ * ourselves, with the caBundle of the webhook configurations kept in step. */
 
 #include "kube/client.h"
 #include "scheduler/webhook/review.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A line of a trace, or of a file of golden vectors: a verb, and fields in any order, each NAME=VALUE.
+/* A line of a trace, or of a file of golden vectors: a verb, and fields in any order, each
+ * NAME=VALUE.
  *
  *     ioctl|mmap|munmap|mprotect|vector
  *     pid tid at ns                   decimal; at: ns since the trace began, ns: how long the call took
@@ -12,7 +13,8 @@
  *     addr length prot flags offset   of a mapping
  *     what                            of a vector: what the gate takes it for
  *
- * A line starting with # is a comment. Anything may stand in such a file: what does not parse is refused, never believed. */
+ * A line starting with # is a comment. Anything may stand in such a file: what does not parse is
+ * refused, never believed. */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -8,7 +8,8 @@ typedef struct Name {
         const char *words;
 } Name;
 
-/* nv_escape.h, nv-ioctl-numbers.h; classes; ctrl*.h; uvm_ioctl.h; nvstatuscodes.h; ctrl2080fb.h of the open kernel modules 595.45 */
+/* nv_escape.h, nv-ioctl-numbers.h; classes; ctrl*.h; uvm_ioctl.h; nvstatuscodes.h; ctrl2080fb.h of
+ * the open kernel modules 595.45 */
 
 static const Name escapes[] = {
         {0x27, "ALLOC_MEMORY"},

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Numbers of the driver in words, as its open source has them: those of src/gpu/rm, and others that real programs use. */
+/* Numbers of the driver in words, as its open source has them: those of src/gpu/rm, and others that
+ * real programs use. */
 
 #include <stdint.h>
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* librm-trace.so: preloaded into a program, it writes down every call that goes to NVIDIA's driver, one line each, into the file that
- * RM_TRACE names (line.h has the format; rm-trace reads it). It changes nothing: every call goes to the kernel as it came. Not to be used
- * together with the gate, whose own calls nobody in front of it sees.
+/* librm-trace.so: preloaded into a program, it writes down every call that goes to NVIDIA's driver,
+ * one line each, into the file that RM_TRACE names (line.h has the format; rm-trace reads it). It
+ * changes nothing: every call goes to the kernel as it came. Not to be used together with the gate,
+ * whose own calls nobody in front of it sees.
  *
- * Hooked are ioctl, mmap, mmap64, munmap and mprotect; what is not for a file called nvidia* is not written, but for large reservations
- * of addresses, and what later happens to them. */
+ * Hooked are ioctl, mmap, mmap64, munmap and mprotect; what is not for a file called nvidia* is not
+ * written, but for large reservations of addresses, and what later happens to them. */
 
 #include <errno.h>
 #include <fcntl.h>

@@ -191,7 +191,8 @@ static void drop_block(Table *t, size_t i) {
         t->blocks[i] = t->blocks[--t->n_blocks];
 }
 
-/* The object and all below it. Parents come before children in time, not always in place: until nothing changes. */
+/* The object and all below it. Parents come before children in time, not always in place: until
+ * nothing changes. */
 static void drop_tree(Table *t, uint64_t pid, uint32_t client, uint32_t handle) {
         bool again = true;
 

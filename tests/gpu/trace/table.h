@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a trace says, counted: which calls, how often, how large, what came back; and what it answers of the questions in
- * tests/gpu/README.md. */
+/* What a trace says, counted: which calls, how often, how large, what came back; and what it
+ * answers of the questions in tests/gpu/README.md. */
 
 #include <stdio.h>
 

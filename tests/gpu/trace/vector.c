@@ -49,7 +49,8 @@ static void mask_bytes(TraceBytes *b, size_t from) {
         mask_words(b->after, from, b->n);
 }
 
-/* RM's begin with handles, and a class, a command or a function: two of them may look like an address, and say what the call is. */
+/* RM's begin with handles, and a class, a command or a function: two of them may look like an
+ * address, and say what the call is. */
 static size_t bytes_of_handles(const TraceEvent *e) {
         return is_of_rm(e) ? 4 * sizeof(uint32_t) : 0;
 }

@@ -182,7 +182,8 @@ static bool is_open(const Model *m, const ModelProcess *p) {
         return !t->gated || (t->open && m->now < t->closes);
 }
 
-/* As the gate has it: of short pauses that come in a row now and then, and none where they are written down. */
+/* As the gate has it: of short pauses that come in a row now and then, and none where they are
+ * written down. */
 static void ring_for_pause(Model *m, ModelProcess *p) {
         p->rests = m->tenants[p->tenant].turn.alone ? m->now : 0;
         if (p->rests != 0)
@@ -278,7 +279,8 @@ static void tell(Model *m, ModelProcess *p) {
         }
 }
 
-/* With so much left it looks again: an eighth of what it may have is launched at once, or a kernel. */
+/* With so much left it looks again: an eighth of what it may have is launched at once, or a
+ * kernel. */
 static uint64_t enough(const ModelProcess *p, uint64_t depth) {
         uint64_t most = depth / p->kernel;
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A card, the processes on it and their gates, and the engine in the middle, on a clock that does not tick: everything that happens
- * happens at a time that is known before. Messages between processes take 20 to 60 us, by a sequence that a seed determines.
+/* A card, the processes on it and their gates, and the engine in the middle, on a clock that does
+ * not tick: everything that happens happens at a time that is known before. Messages between
+ * processes take 20 to 60 us, by a sequence that a seed determines.
  *
- * The card works off what each process has launched, in order; processes take turns of a millisecond, and the next one's comes at once
- * when one has nothing left. A process measures as events do: the time from when it could have run to when it ended, others' turns
- * included. */
+ * The card works off what each process has launched, in order; processes take turns of a
+ * millisecond, and the next one's comes at once when one has nothing left. A process measures as
+ * events do: the time from when it could have run to when it ended, others' turns included. */
 
 #include "arbiter/engine.h"
 #include "arbiter/tally.h"

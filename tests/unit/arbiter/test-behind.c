@@ -5,8 +5,9 @@
 #include "had.h"
 #include "slice/turn.h"
 
-/* A program queues `n` kernels of a millisecond behind something that the last of them ends. It gets them in, whatever it may have of the card, and is
- * paid for what it kept to itself; who is beside it has what is his. begins: its work seems to have begun. */
+/* A program queues `n` kernels of a millisecond behind something that the last of them ends. It
+ * gets them in, whatever it may have of the card, and is paid for what it kept to itself; who is
+ * beside it has what is his. begins: its work seems to have begun. */
 static void queue_behind(uint32_t percent, unsigned n, bool begins, bool beside, uint64_t within) {
         uint64_t from;
         ModelProcess *p;
@@ -45,7 +46,8 @@ static void work_behind_what_waits_for_it(void) {
         queue_behind(20, 4, true, true, 7 * SEC);
 }
 
-/* One who pretends that his work waits, and keeps it all for one day, has no more than is his in the mean; and nobody beside him less. */
+/* One who pretends that his work waits, and keeps it all for one day, has no more than is his in
+ * the mean; and nobody beside him less. */
 static void who_pretends_to_be_held_up(void) {
         ModelProcess *p;
         Shares s;
@@ -72,7 +74,8 @@ static void who_pretends_to_be_held_up(void) {
         ASSERT_NEAR(s.of[1], 50, 1);
 }
 
-/* A kernel that hangs is told of when it is time, though a launch waits behind it and gets windows. */
+/* A kernel that hangs is told of when it is time, though a launch waits behind it and gets
+ * windows. */
 static void who_hangs_and_waits_is_told_of(void) {
         ModelProcess *p;
 

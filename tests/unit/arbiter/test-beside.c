@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Work that goes on beside another one's window, because it was thought to be shorter, its process was killed, or nobody said when it ended: all
- * that is charged is the card's time, and everybody has his share; on the model. */
+/* Work that goes on beside another one's window, because it was thought to be shorter, its process
+ * was killed, or nobody said when it ended: all that is charged is the card's time, and everybody
+ * has his share; on the model. */
 
 #include "had.h"
 
@@ -36,7 +37,8 @@ static void what_is_longer_than_it_was_thought(void) {
                 }
 }
 
-/* A window that is open all the time beside an overdue kernel, as that of a conserving one is whom nobody else waits for. */
+/* A window that is open all the time beside an overdue kernel, as that of a conserving one is whom
+ * nobody else waits for. */
 static void a_window_that_goes_on(void) {
         static const uint64_t kernels[] = {200 * MSEC, 500 * MSEC, 2 * SEC,
                                            5 * SEC}; /* the last two with windows behind */
@@ -50,7 +52,8 @@ static void a_window_that_goes_on(void) {
         }
 }
 
-/* Who comes first opens a window beside the two: of three at once, too, no time is charged twice. */
+/* Who comes first opens a window beside the two: of three at once, too, no time is charged
+ * twice. */
 static void three_at_once(void) {
         Terms high = policy_terms(&(PolicyWish){.policy = 3, .high = true, .prio_ratio = 80});
         ModelProcess *p;
@@ -68,7 +71,8 @@ static void three_at_once(void) {
         ASSERT_NEAR(b.charged_all, b.had_all, 4);
 }
 
-/* Whatever lies he tells beside such a kernel: its owner loses nothing by them, and he has no more than is his. */
+/* Whatever lies he tells beside such a kernel: its owner loses nothing by them, and he has no more
+ * than is his. */
 static void nobody_gains_beside_it(void) {
         for (int lie = LIE_NONE; lie <= (int) LIE_TIED; lie++) {
                 Books b = two(fixed(30), 12 * MSEC, LIE_SHORT, fixed(60), MSEC, (ModelLie) lie);
@@ -77,7 +81,8 @@ static void nobody_gains_beside_it(void) {
         }
 }
 
-/* Nor does he gain who never says when his work was over, and has kernels that go on in another one's window. */
+/* Nor does he gain who never says when his work was over, and has kernels that go on in another
+ * one's window. */
 static void who_does_not_say_when_it_was_over(void) {
         for (uint64_t kernel = 500 * USEC; kernel < 40 * MSEC; kernel *= 3) {
                 Books b = two(fixed(30), kernel, LIE_FUTURE, fixed(60), MSEC, LIE_NONE);
@@ -119,8 +124,9 @@ static void two_overdue_at_once(void) {
         }
 }
 
-/* Kernels of seconds, and known: each is overdue nearly all of the time. Whoever ends pays the others back at once, also what one of them paid in
- * his window beside another one, before he was overdue himself. */
+/* Kernels of seconds, and known: each is overdue nearly all of the time. Whoever ends pays the
+ * others back at once, also what one of them paid in his window beside another one, before he was
+ * overdue himself. */
 static void two_long_ones_and_a_third(void) {
         static const uint64_t kernels[] = {2 * SEC, 5 * SEC};
 
@@ -153,8 +159,9 @@ static Books with_an_accomplice(uint32_t cap, uint64_t kernel, ModelLie lie, uin
         return books(200 * SEC, NULL);
 }
 
-/* Who is overdue beside one who never says that he has ended pays as if that one were not there: or a container that was stopped, or an accomplice,
- * makes his cap void, and somebody else has less. */
+/* Who is overdue beside one who never says that he has ended pays as if that one were not there: or
+ * a container that was stopped, or an accomplice, makes his cap void, and somebody else has
+ * less. */
 static void beside_one_who_never_ends(void) {
         Books b = with_an_accomplice(10, 500 * MSEC, LIE_SHORT, 60);
 
@@ -184,7 +191,8 @@ static void who_comes_beside_one_who_never_ends(void) {
         ASSERT_TRUE(b.had[3] >= 34);
 }
 
-/* A row with work in flight of which nothing more is ever said: what it used is the time since it last said any, whatever else of it moved. */
+/* A row with work in flight of which nothing more is ever said: what it used is the time since it
+ * last said any, whatever else of it moved. */
 static void what_the_dead_had(void) {
         static Tally t;
         Said said = {.wants = 1, .in_flight = MSEC};
@@ -221,7 +229,8 @@ static void kill_the_first(void) {
                 model_begin_again(&m, p);
 }
 
-/* Processes that are killed so long after their first launch, with a kernel on the card of which nobody knows how long it takes, and begun again. */
+/* Processes that are killed so long after their first launch, with a kernel on the card of which
+ * nobody knows how long it takes, and begun again. */
 static void who_is_killed_all_the_time(void) {
         static const uint64_t kernels[] = {12 * MSEC, 60 * MSEC},
                               lives[] = {3 * MSEC, 8 * MSEC, 15 * MSEC, 40 * MSEC};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Programs of several kinds beside each other: what each is charged is what it had, and nobody has more than his cap. On the model. */
+/* Programs of several kinds beside each other: what each is charged is what it had, and nobody has
+ * more than his cap. On the model. */
 
 #include "had.h"
 
@@ -31,7 +32,8 @@ static Books run(const char *what) {
         return b;
 }
 
-/* Work that was thought shorter goes on beside windows in which somebody rests: then it has the card to itself. */
+/* Work that was thought shorter goes on beside windows in which somebody rests: then it has the
+ * card to itself. */
 static void rests_beside_what_is_longer(void) {
         static const uint64_t kernels[] = {12 * MSEC, 50 * MSEC, 200 * MSEC};
 
@@ -48,7 +50,8 @@ static void rests_beside_what_is_longer(void) {
         }
 }
 
-/* One who comes first comes in the middle of another one's kernel, at each request: the card is that other one's for as long as its turn is. */
+/* One who comes first comes in the middle of another one's kernel, at each request: the card is
+ * that other one's for as long as its turn is. */
 static void who_comes_first_with_rests(void) {
         Terms first = policy_terms(
                 &(PolicyWish){.policy = 1 + POLICY_FIXED, .percent = 60, .high = true, .prio_ratio = 99});
@@ -64,7 +67,8 @@ static void who_comes_first_with_rests(void) {
         ASSERT_NEAR(b.charged_all, b.had_all, 3);
 }
 
-/* Each of them has seen all of the card's time pass in which another one of the container was there. */
+/* Each of them has seen all of the card's time pass in which another one of the container was
+ * there. */
 static void several_processes_with_rests(void) {
         for (unsigned n = 2; n <= 16; n *= 2) {
                 uint32_t several;
@@ -88,13 +92,15 @@ static double request_of(uint32_t cap, uint64_t request) {
         return run("requests of more than a window").had[0];
 }
 
-/* What is left of a request does not wait for all that another window takes: with more of a cap than it needs, it has no more. */
+/* What is left of a request does not wait for all that another window takes: with more of a cap
+ * than it needs, it has no more. */
 static void requests_of_more_than_a_window(void) {
         for (uint64_t ms = 5; ms <= 7; ms++)
                 ASSERT_TRUE(request_of(30, ms * MSEC) > 0.97 * request_of(40, ms * MSEC));
 }
 
-/* Rests that are none, beside one who has some: what the liar says himself to have used he is charged, whatever was taken back before. */
+/* Rests that are none, beside one who has some: what the liar says himself to have used he is
+ * charged, whatever was taken back before. */
 static void rests_that_are_written_and_none(void) {
         static const Program others[] = {{MSEC, 3 * MSEC, 4 * MSEC, LIE_NONE},
                                          {100 * USEC, 500 * USEC, 3 * MSEC, LIE_NONE}};
@@ -116,7 +122,8 @@ static void rests_that_are_written_and_none(void) {
         }
 }
 
-/* What rows used that were seen without work is told apart: others of the container may have been at work meanwhile, and that was seen. */
+/* What rows used that were seen without work is told apart: others of the container may have been
+ * at work meanwhile, and that was seen. */
 static void what_nobody_saw(void) {
         static Tally t;
         Said said = {.busy = 1000};

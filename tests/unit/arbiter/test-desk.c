@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The arbiter as a process, on a board with real pages; the gates of the containers are played by hand. */
+/* The arbiter as a process, on a board with real pages; the gates of the containers are played by
+ * hand. */
 
 #include "arbiter/desk.h"
 
@@ -161,7 +162,8 @@ static void want(const Gate *g) {
         ring(g);
 }
 
-/* Has work on the card until its window is closed, and then lets us know. Returns the window's number. */
+/* Has work on the card until its window is closed, and then lets us know. Returns the window's
+ * number. */
 static uint32_t use_window(const Gate *g) {
         uint32_t number;
 
@@ -210,7 +212,8 @@ static void windows_follow_each_other(void) {
         end(&b);
 }
 
-/* Who has the card alone may rest without a ring; who comes then has it at once, and the other one rings from then on. */
+/* Who has the card alone may rest without a ring; who comes then has it at once, and the other one
+ * rings from then on. */
 static void rests_that_are_written(void) {
         Board b = begin();
         Desk d;
@@ -328,8 +331,9 @@ static void end_somehow(Desk *d, bool kills) {
         ASSERT_OK(close(d->stop));
 }
 
-/* The agent compares what was granted with what was used, over minutes: the next arbiter counts on, however the one before has ended, and nothing
- * is granted for the time between. A page of the container's next start begins anew. */
+/* The agent compares what was granted with what was used, over minutes: the next arbiter counts on,
+ * however the one before has ended, and nothing is granted for the time between. A page of the
+ * container's next start begins anew. */
 static void what_was_granted_goes_on(void) {
         uint64_t begun = now_nsec(), given = 0, charged = 0, came;
         Board b = begin();
@@ -548,8 +552,8 @@ static void few_questions_at_a_time(void) {
         end(&b);
 }
 
-/* A tenant who is told that somebody wants to open what he has leased gives it up, and takes another lease: for ever, if he
- * can. He ends when he is refused a hundred times in a row. */
+/* A tenant who is told that somebody wants to open what he has leased gives it up, and takes
+ * another lease: for ever, if he can. He ends when he is refused a hundred times in a row. */
 static void lease_always(const char *file, int kind, int told) {
         int fd = open(file, O_RDONLY | O_CLOEXEC);
         sigset_t set;
@@ -636,7 +640,8 @@ static pid_t arbiter_of(const Desk *d) {
         return (pid_t) strtol(text, NULL, 10);
 }
 
-/* Whether one of its watches is for changes of times, too: so it is told of new pages (slicedir/board.h). */
+/* Whether one of its watches is for changes of times, too: so it is told of new pages
+ * (slicedir/board.h). */
 static bool is_watching(pid_t arbiter) {
         for (int fd = 0; fd < 32; fd++) {
                 char name[64], text[512] = "";

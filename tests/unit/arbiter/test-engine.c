@@ -55,8 +55,9 @@ static void weights(void) {
         ASSERT_NEAR(s.of[2], 62.5, 1.5);
 }
 
-/* Who has a hundred times the weight and a pause of `rest` after each 100 ms of work, beside one who always wants the card: that one has his
- * part, the pauses, and what is in flight when they end. */
+/* Who has a hundred times the weight and a pause of `rest` after each 100 ms of work, beside one
+ * who always wants the card: that one has his part, the pauses, and what is in flight when they
+ * end. */
 static double part_of_the_light(uint64_t rest, uint64_t kernel) {
         ModelProcess *p;
 
@@ -218,7 +219,8 @@ static void tenants_come_and_go(void) {
         ASSERT_NEAR(share(2, 5 * SEC), 30, 1);
 }
 
-/* A new arbiter goes on where the old one was, and opens nothing before what the old one opened is over. */
+/* A new arbiter goes on where the old one was, and opens nothing before what the old one opened is
+ * over. */
 static void another_takes_over(void) {
         model_init(&m, 15);
         (void) model_process(&m, tenant(fixed(30)), 300 * USEC);
@@ -248,7 +250,8 @@ static void there_is_an_end_to_tenants(void) {
 
 /* ---- trouble ---- */
 
-/* Beside somebody who does or says something odd, an honest tenant has its share; and he has no more than his. */
+/* Beside somebody who does or says something odd, an honest tenant has its share; and he has no
+ * more than his. */
 static void beside_a_liar(ModelLie lie, double most) {
         Shares s;
 
@@ -310,8 +313,8 @@ static void when_a_row_began(void) {
         ASSERT_INT(t.began, 0);
 }
 
-/* Kernels that outlive their windows by far, whatever was said of them: where nobody else wants the card, they are paid for in full, from the
- * first one on. */
+/* Kernels that outlive their windows by far, whatever was said of them: where nobody else wants the
+ * card, they are paid for in full, from the first one on. */
 static void alone_with_long_kernels(void) {
         static const uint64_t kernels[] = {20 * MSEC, 50 * MSEC, 500 * MSEC};
 
@@ -330,7 +333,8 @@ static void alone_with_long_kernels(void) {
         }
 }
 
-/* Both said too little of their kernels for a while, as a gate does that has not measured them yet. That is forgotten. */
+/* Both said too little of their kernels for a while, as a gate does that has not measured them yet.
+ * That is forgotten. */
 static void patience_comes_back(void) {
         ModelProcess *p[2];
         Shares s;
@@ -349,7 +353,8 @@ static void patience_comes_back(void) {
         ASSERT_NEAR(s.of[1], 60, 1);
 }
 
-/* Short requests, of which it says nothing: what it launches is seen all the same, and it never waits for long. */
+/* Short requests, of which it says nothing: what it launches is seen all the same, and it never
+ * waits for long. */
 static void a_light_program_alone(void) {
         ModelProcess *p;
 
@@ -364,7 +369,8 @@ static void a_light_program_alone(void) {
         ASSERT_TRUE(p->longest < 30 * MSEC);
 }
 
-/* Stopped with work in flight, as a sibling goes on: that one has the container's share, and nobody pays for what was not used. */
+/* Stopped with work in flight, as a sibling goes on: that one has the container's share, and nobody
+ * pays for what was not used. */
 static void one_of_two_is_stopped(void) {
         ModelProcess *p;
         Shares s;
@@ -419,7 +425,8 @@ static void who_is_always_late(void) {
         ASSERT_TRUE(s.of[0] > 26 && s.of[0] < 31);
 }
 
-/* Silent rows, one pass after the other: for 100 ms and four times what is in flight, and as long as somebody else has work. */
+/* Silent rows, one pass after the other: for 100 ms and four times what is in flight, and as long
+ * as somebody else has work. */
 static void who_is_silent_is_left_out(void) {
         Tally t = TALLY_NULL;
         Said stuck = {.wants = 1, .in_flight = 10 * MSEC}, other = {.wants = 2, .drained = 7};
@@ -444,7 +451,8 @@ static void who_is_silent_is_left_out(void) {
         ASSERT_TRUE(t.apart > 1400 * MSEC && t.apart <= 1501 * MSEC); /* no more than there was time for */
 }
 
-/* Killed while it was left out: half of the time, and four times what it said and a second at most. */
+/* Killed while it was left out: half of the time, and four times what it said and a second at
+ * most. */
 static void who_dies_silent(void) {
         Tally t = TALLY_NULL;
         Said stuck = {.wants = 1, .in_flight = MSEC}, other = {.wants = 2, .drained = 7};
@@ -465,7 +473,8 @@ static void who_dies_silent(void) {
         ASSERT_INT(t.apart, 50 * MSEC + 4 * MSEC + SEC);
 }
 
-/* When a window's work was over, by the word of its rows: of who wanted before it closed it is when that was seen, and so of one that is about to. */
+/* When a window's work was over, by the word of its rows: of who wanted before it closed it is when
+ * that was seen, and so of one that is about to. */
 static void when_a_row_was_over(void) {
         const uint64_t closed = 4000 * SEC, now = closed + 5 * MSEC;
         Tally t = TALLY_NULL;
@@ -494,8 +503,8 @@ static void when_a_row_was_over(void) {
         ASSERT_INT(t.over, 0);
 }
 
-/* Once in a window is the arbiter woken, where it follows another one: who drains then does not ring. Gates that know nothing of that ring, and
- * everybody has his share all the same. */
+/* Once in a window is the arbiter woken, where it follows another one: who drains then does not
+ * ring. Gates that know nothing of that ring, and everybody has his share all the same. */
 static void few_wake_ups(void) {
         uint64_t steps[2];
 
@@ -526,7 +535,8 @@ static void say(Engine *e, uint64_t now, uint64_t wants, uint64_t busy) {
         (void) engine_step(e, now);
 }
 
-/* What a gate finds out behind a window was used all the same; but not more than there was time for, and not what was paid already. */
+/* What a gate finds out behind a window was used all the same; but not more than there was time
+ * for, and not what was paid already. */
 static void what_is_said_late(void) {
         Engine *e = malloc(sizeof *e);
         Terms t = fixed(30);
@@ -553,8 +563,9 @@ static void what_is_said_late(void) {
         free(e);
 }
 
-/* Work of a minute, of which it says at first that it was 5 s: 10 s are charged beyond those after which it counted as hung, and the rest when it
- * is said. More than the time that passed is never. */
+/* Work of a minute, of which it says at first that it was 5 s: 10 s are charged beyond those after
+ * which it counted as hung, and the rest when it is said. More than the time that passed is
+ * never. */
 static void what_is_found_out_of_an_overdue_window(void) {
         Engine *e = malloc(sizeof *e);
         EngineSays says = {.wants = SEC, .in_flight = MSEC, .began = SEC, .n_active = 1, .n_working = 1};
@@ -648,7 +659,8 @@ static void the_arbiter_is_late(void) {
         ASSERT_NEAR(s.of[1], 20, 2);
 }
 
-/* Frozen, in a debugger, without memory: what was used meanwhile by the gates' own percentages is nobody's debt. */
+/* Frozen, in a debugger, without memory: what was used meanwhile by the gates' own percentages is
+ * nobody's debt. */
 static void the_arbiter_stands_still(void) {
         uint64_t stops[] = {300 * MSEC, SEC, 5 * SEC, 60 * SEC};
 
@@ -670,7 +682,8 @@ static void the_arbiter_stands_still(void) {
         }
 }
 
-/* A kernel that was on the card when it stood still is paid for but for that time, and told of once. */
+/* A kernel that was on the card when it stood still is paid for but for that time, and told of
+ * once. */
 static void a_kernel_while_the_arbiter_stands_still(void) {
         model_init(&m, 75);
         (void) model_process(&m, tenant(fixed(20)), 30 * SEC);
@@ -684,7 +697,8 @@ static void a_kernel_while_the_arbiter_stands_still(void) {
         ASSERT_TRUE(m.engine.tenants[0].turn.used > 10 * SEC);
 }
 
-/* A kernel of half a minute: reported once, charged as far as debts go, and the others run beside it. */
+/* A kernel of half a minute: reported once, charged as far as debts go, and the others run beside
+ * it. */
 static void a_kernel_that_will_not_end(void) {
         Shares s;
 
@@ -706,8 +720,8 @@ static void a_kernel_that_will_not_end(void) {
         ASSERT_INT(s.of[1], 0);
 }
 
-/* Many processes that each launch a long kernel at once, whatever they say of it: in the mean that is no more than the cap, because nothing
- * of it is forgiven. */
+/* Many processes that each launch a long kernel at once, whatever they say of it: in the mean that
+ * is no more than the cap, because nothing of it is forgiven. */
 static void many_long_kernels_at_once(void) {
         for (unsigned lie = 0; lie < 4; lie++) {
                 double had, beside;
@@ -729,8 +743,8 @@ static void many_long_kernels_at_once(void) {
         }
 }
 
-/* A container that was stopped for a while with work on the card cannot be told from one whose kernel goes on: it is charged for as long as a
- * kernel may take, for each of its processes. */
+/* A container that was stopped for a while with work on the card cannot be told from one whose
+ * kernel goes on: it is charged for as long as a kernel may take, for each of its processes. */
 static void who_was_stopped_for_long(void) {
         ModelProcess *p;
 
@@ -748,8 +762,9 @@ static void who_was_stopped_for_long(void) {
         ASSERT_NEAR(-(double) m.engine.tenants[0].account.balance / 1e9, 10, 1);
 }
 
-/* Beside one that hangs the card gives a kernel of 8 s its half: what that takes longer is not its owner's fault, and who is blamed may be
- * killed for it. When the one that hangs is gone, what still runs has as long as anybody. */
+/* Beside one that hangs the card gives a kernel of 8 s its half: what that takes longer is not its
+ * owner's fault, and who is blamed may be killed for it. When the one that hangs is gone, what
+ * still runs has as long as anybody. */
 static void who_waits_for_it_is_not_blamed(void) {
         model_init(&m, 36);
         (void) model_process(&m, tenant(fixed(30)), 40 * SEC);

@@ -63,7 +63,8 @@ static Terms first(void) {
         return policy_terms(&(PolicyWish){.policy = 1 + POLICY_WEIGHTED, .high = true, .prio_ratio = 80});
 }
 
-/* What is left of the card is all of the others', whenever they come: also who comes when the first two have had it for ten minutes. */
+/* What is left of the card is all of the others', whenever they come: also who comes when the first
+ * two have had it for ten minutes. */
 static void who_comes_late_beside_high_priority(void) {
         static const uint64_t seconds[] = {0, 2, 600};
 
@@ -98,7 +99,8 @@ static void who_rests_beside_high_priority(void) {
         ASSERT_TRUE(p->longest < 100 * MSEC);
 }
 
-/* Who had more than his weight before, because he came first, or owes for a long kernel under another weight, is not made to wait for it. */
+/* Who had more than his weight before, because he came first, or owes for a long kernel under
+ * another weight, is not made to wait for it. */
 static void what_was_before_is_forgotten(void) {
         model_init(&m, 12);
         (void) model_process(&m, tenant(first()), MSEC);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Programs with pauses between their kernels, as servers have: what they use is what they are charged. On the model. */
+/* Programs with pauses between their kernels, as servers have: what they use is what they are
+ * charged. On the model. */
 
 #include "had.h"
 
@@ -83,7 +84,8 @@ static void beside_another(void) {
         }
 }
 
-/* A window that nobody waits for stays open in a rest; who comes then need not wait for anything. */
+/* A window that nobody waits for stays open in a rest; who comes then need not wait for
+ * anything. */
 static void who_comes_in_a_rest(void) {
         ModelProcess *p;
 
@@ -109,7 +111,8 @@ static void start(Terms terms, uint64_t kernel, uint64_t request, uint64_t rest)
         p->rest = rest;
 }
 
-/* Who pauses for longer than it takes to hand the card over gives it away at once: else each pause of each of them is time that nobody has. */
+/* Who pauses for longer than it takes to hand the card over gives it away at once: else each pause
+ * of each of them is time that nobody has. */
 static void each_in_the_others_pauses(void) {
         static const uint64_t pairs[][2] = {
                 {200 * USEC, 360 * USEC}, {MSEC, 1060 * USEC}, {100 * USEC, 260 * USEC}};
@@ -135,8 +138,8 @@ static void each_in_the_others_pauses(void) {
         ASSERT_NEAR(b.charged_all, b.had_all, 1);
 }
 
-/* Pauses that are shorter than it takes to hand the card over are held, and whoever holds pays: one who looks at the right times does not take
- * several of them for a long one. */
+/* Pauses that are shorter than it takes to hand the card over are held, and whoever holds pays: one
+ * who looks at the right times does not take several of them for a long one. */
 static void pauses_in_a_row(void) {
         const PolicyWish first = {.policy = 1 + POLICY_WEIGHTED, .weight = 1, .high = true, .prio_ratio = 80};
         Shares s;
@@ -153,7 +156,8 @@ static void pauses_in_a_row(void) {
         ASSERT_TRUE(s.of[1] >= 10);
 }
 
-/* Of the others such a program has the card no longer than it takes to see that it pauses, or it would have all of it for next to nothing. */
+/* Of the others such a program has the card no longer than it takes to see that it pauses, or it
+ * would have all of it for next to nothing. */
 static void pauses_in_a_row_of_others(void) {
         Shares s;
 
@@ -166,8 +170,8 @@ static void pauses_in_a_row_of_others(void) {
         ASSERT_TRUE(s.of[0] >= 45);
 }
 
-/* A program that pauses for long now and then, and shortly between its kernels, keeps the card in the short ones: it is as fast beside another one
- * who has nothing coming to him as it was. */
+/* A program that pauses for long now and then, and shortly between its kernels, keeps the card in
+ * the short ones: it is as fast beside another one who has nothing coming to him as it was. */
 static void pauses_of_both_kinds(void) {
         ModelProcess *p;
         double alone = 1;
@@ -192,7 +196,8 @@ static void pauses_of_both_kinds(void) {
                     0.9 * alone); /* 0.83, where each pause gives the card away */
 }
 
-/* Pauses shorter than 0.2 ms in a row are not told, and beside others they are held; whoever holds pays, so nobody loses his share by it. */
+/* Pauses shorter than 0.2 ms in a row are not told, and beside others they are held; whoever holds
+ * pays, so nobody loses his share by it. */
 static void short_pauses(void) {
         const RestCase c[] = {{50, 40, 50 * USEC, 100 * USEC, 50 * USEC},
                               {30, 60, 20 * USEC, 20 * USEC, 20 * USEC}};
@@ -206,7 +211,8 @@ static void short_pauses(void) {
         }
 }
 
-/* Who has rests and lies about what he used gains what a window has of slack, at most a twentieth and 0.1 ms. */
+/* Who has rests and lies about what he used gains what a window has of slack, at most a twentieth
+ * and 0.1 ms. */
 static void liars_with_rests(void) {
         static const ModelLie lies[] = {LIE_BUSY_ZERO, LIE_BUSY_LITTLE, LIE_BUSY_BACK, LIE_SHORT, LIE_LATE};
 
@@ -222,7 +228,8 @@ static void liars_with_rests(void) {
                 }
 }
 
-/* Where nobody else could have the card the arbiter is not woken for rests, nor for pauses that are none. */
+/* Where nobody else could have the card the arbiter is not woken for rests, nor for pauses that are
+ * none. */
 static void rests_without_a_ring(void) {
         static const RestCase short_one = {
                 .cap = 90, .request = 20 * USEC, .rest = 20 * USEC, .kernel = 20 * USEC};
@@ -241,7 +248,8 @@ static void rests_without_a_ring(void) {
         }
 }
 
-/* Its rests are lies. If it says that it has used nothing, they are not believed; if it says a little, they are, but nothing is granted in them. */
+/* Its rests are lies. If it says that it has used nothing, they are not believed; if it says a
+ * little, they are, but nothing is granted in them. */
 static void rests_that_are_none(void) {
         const RestCase c = {.cap = 10, .kernel = 50 * USEC};
         Seen s = run(&c, fixed(10), false, LIE_RESTS);
@@ -256,8 +264,9 @@ static void rests_that_are_none(void) {
         ASSERT_TRUE(s.had <= 12 || s.granted <= s.had / 2);
 }
 
-/* Rests that are written down count only where nobody else could have the card, and for no more than was had there: who lies with them has next to
- * nothing of it, where who rings for rests that are none takes the card. */
+/* Rests that are written down count only where nobody else could have the card, and for no more
+ * than was had there: who lies with them has next to nothing of it, where who rings for rests that
+ * are none takes the card. */
 static void written_rests_beside_another(void) {
         for (size_t i = 0; i < N_CASES; i++) {
                 const RestCase c = {.cap = cases[i].cap, .other = cases[i].other, .kernel = cases[i].kernel};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The table of shares, with its bounds: tenants that always want the card, under caps that make up 100 %. */
+/* The table of shares, with its bounds: tenants that always want the card, under caps that make up
+ * 100 %. */
 
 #include "table.h"
 #include "test.h"
@@ -44,8 +45,9 @@ static void three_tenants(void) {
         check_all(3, 4);
 }
 
-/* Programs that are late at each hand-over, as where processors are short: for 0.2 ms, then up to 2 ms, a tenth of that at least. Several
- * processes of one container are all late, and who of them comes last is not known. */
+/* Programs that are late at each hand-over, as where processors are short: for 0.2 ms, then up to 2
+ * ms, a tenth of that at least. Several processes of one container are all late, and who of them
+ * comes last is not known. */
 static void late(void) {
         double worst[2] = {100, 100};
 

@@ -226,7 +226,8 @@ static uint64_t draw(uint64_t below) {
         return (seed >> 33) % below;
 }
 
-/* However they come and go: what all of them had is all of the time in which somebody was there or had a window, and what noticing takes. */
+/* However they come and go: what all of them had is all of the time in which somebody was there or
+ * had a window, and what noticing takes. */
 static void the_parts_are_all_of_it(void) {
         for (seed = 1; seed < 2000; seed++) {
                 uint64_t used = 0, gone = 0, now = 0;
@@ -258,7 +259,8 @@ static void the_parts_are_all_of_it(void) {
         }
 }
 
-/* Its gate measures from when a kernel could have run, others' turns included, and may say so only when the window is over and paid for. */
+/* Its gate measures from when a kernel could have run, others' turns included, and may say so only
+ * when the window is over and paid for. */
 static void what_is_measured_late(void) {
         const EngineTenant *t = &e.tenants[0];
         EngineSays says;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A server and a client in one loop. The server is the house's own, with a handler per test; peer.h has one that is
- * a plain socket. */
+/* A server and a client in one loop. The server is the house's own, with a handler per test; peer.h
+ * has one that is a plain socket. */
 
 #include <signal.h>
 
@@ -60,7 +60,8 @@ static inline void turn(Fixture *f) {
         ASSERT_TRUE(sd_event_run(f->event, 10000) >= 0);
 }
 
-/* Turns the loop until `condition` holds; it is the test that fails when that takes half a minute. */
+/* Turns the loop until `condition` holds; it is the test that fails when that takes half a
+ * minute. */
 #define turn_until(f, condition)                                                                             \
         do {                                                                                                 \
                 usec_t end_ = clock_monotonic_usec() + 30 * USEC_PER_SEC;                                    \

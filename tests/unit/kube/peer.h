@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A server that is a script: a plain socket that says what a test tells it to, byte by byte, and hangs up when told. */
+/* A server that is a script: a plain socket that says what a test tells it to, byte by byte, and
+ * hangs up when told. */
 
 #include <arpa/inet.h>
 #include <sys/socket.h>

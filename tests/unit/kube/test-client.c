@@ -343,8 +343,8 @@ static void a_lost_answer_is_unknown(void) {
 
 #define ANSWER "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 
-/* The trap: a kept connection on which the server has just given up. curl takes it, writes, reads the end of file
- * where the answer should be, and would write once more on a new connection. */
+/* The trap: a kept connection on which the server has just given up. curl takes it, writes, reads
+ * the end of file where the answer should be, and would write once more on a new connection. */
 static void lose_on_kept_connection(const char *method, Told *told, Peer *p, Fixture *f) {
         KubeRequest first = {.method = "GET", .path = "/first"},
                     second = {.method = method, .path = "/second"};

@@ -246,7 +246,8 @@ static void answer(Fixture *f, Peer *p, const char *text, const char *response) 
 #define OK           "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 #define UNAUTHORIZED "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"
 
-/* 401 says that nothing was done: with a newer token the same request goes out once more, also a POST. */
+/* 401 says that nothing was done: with a newer token the same request goes out once more, also a
+ * POST. */
 static void a_refused_token_is_read_again_at_once(void) {
         KubeRequest request = {.method = "POST", .path = "/x", .body = STR("{}")};
         Told told = {0};

@@ -8,7 +8,8 @@
 
 #include "store_fixture.h"
 
-/* Times a hundredth of the real ones. Nothing here asserts how long anything took: only what never was true. */
+/* Times a hundredth of the real ones. Nothing here asserts how long anything took: only what never
+ * was true. */
 static ElectorOptions options(const char *identity) {
         return (ElectorOptions){.namespace_ = "kube-system",
                                 .name = "aliquot",
@@ -286,7 +287,8 @@ static int on_other(sd_event_source *source, int fd, uint32_t revents, void *use
         return sd_event_source_set_enabled(source, SD_EVENT_OFF);
 }
 
-/* A process that was stopped wakes up with its deadline behind it and requests before it: the deadline comes first. */
+/* A process that was stopped wakes up with its deadline behind it and requests before it: the
+ * deadline comes first. */
 static void a_leader_that_slept_too_long_serves_nobody_before_it_stops(void) {
         sd_event_source *others[OTHERS];
         bool leads = false;

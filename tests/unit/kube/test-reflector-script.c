@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The reflector against a server that says exactly what a test tells it to: which request comes next, and what the
- * owner is told. */
+/* The reflector against a server that says exactly what a test tells it to: which request comes
+ * next, and what the owner is told. */
 
 #include "fixture.h"
 #include "kube/reflector.h"

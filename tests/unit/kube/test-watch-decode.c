@@ -109,7 +109,8 @@ static void refuses_what_is_neither(void) {
                        WATCH_E_MALFORMED, "listed v= o={}\n", "ends too early");
 }
 
-/* One object over the limit (200 bytes here) leaves a gap, and the version of the next one counts. */
+/* One object over the limit (200 bytes here) leaves a gap, and the version of the next one
+ * counts. */
 static void a_huge_object_is_passed_over(void) {
         _cleanup_buf_ Buf text = BUF_NULL;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The whole way from manifests to shared cards, while the API server does what API servers do on bad days. Whatever the
- * trouble, every pod that fits is placed once, and the sums are those of a good day. */
+/* The whole way from manifests to shared cards, while the API server does what API servers do on
+ * bad days. Whatever the trouble, every pod that fits is placed once, and the sums are those of a
+ * good day. */
 
 #include "base/log.h"
 #include "local/cluster.h"

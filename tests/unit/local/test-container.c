@@ -143,7 +143,8 @@ static void is_not_held_up_by_endless_output(void) {
         ASSERT_INT(container_output(c)->len, CONTAINER_MAX_OUTPUT);
 }
 
-/* A process that outlives its container would hold the write end of our pipe: then end of file would not come. */
+/* A process that outlives its container would hold the write end of our pipe: then end of file
+ * would not come. */
 static void leaves_nothing_running(void) {
         int ends[2];
         char byte;

@@ -99,7 +99,8 @@ static void leaves_our_resources_to_the_extender(void) {
         ASSERT_FALSE(predicates_is_managed(other));
 }
 
-/* No device plugin offers it, and the extender counts no cards: kube-scheduler and the kubelet hold it to what the node says. */
+/* No device plugin offers it, and the extender counts no cards: kube-scheduler and the kubelet hold
+ * it to what the node says. */
 static void counts_cards_among_the_limits(void) {
         static const char node[] = "{\"status\":{\"allocatable\":{\"aliyun.com/gpu-count\":\"4\"}}}",
                           pod[] = ASKS("limits", "\"aliyun.com/gpu-mem\":2,\"aliyun.com/gpu-count\":2");

@@ -2,7 +2,8 @@
 #include "node/keys.h"
 #include "test.h"
 
-/* Each key of a node with a value that is good, one that is not, and what the sentence about the latter must name. */
+/* Each key of a node with a value that is good, one that is not, and what the sentence about the
+ * latter must name. */
 static const struct {
         NodeKey key;
         size_t offset;

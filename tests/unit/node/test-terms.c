@@ -61,7 +61,8 @@ static void no_label_and_an_unknown_one_change_nothing(void) {
         }
 }
 
-/* Slices that are held in no mode come from before the state directory was lost: waiting for them would never end. */
+/* Slices that are held in no mode come from before the state directory was lost: waiting for them
+ * would never end. */
 static void no_mode_waits_for_no_slice(void) {
         Terms t;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Stands in for src/kube: calls are collected, and the test answers each as it likes, in any order. The symbols are
- * those of kube/api.h and kube/client.h that the binder and the evictor use. */
+/* Stands in for src/kube: calls are collected, and the test answers each as it likes, in any order.
+ * The symbols are those of kube/api.h and kube/client.h that the binder and the evictor use. */
 
 #include "kube/api.h"
 
@@ -20,7 +20,8 @@ const char *fake_annotations(const KubeCall *call);
 void fake_reply(KubeCall *call, KubeOutcome outcome, unsigned status, const char *body);
 
 KubeClient *fake_client(sd_event *event);
-/* kube_backoff() grows from now on, for tests that pass the time in; otherwise it is 1 us, which timers wait in truth. */
+/* kube_backoff() grows from now on, for tests that pass the time in; otherwise it is 1 us, which
+ * timers wait in truth. */
 void fake_back_off(void);
 unsigned fake_n_events(void); /* kube_event() so far */
 const char *fake_last_note(void);

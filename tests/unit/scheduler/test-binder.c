@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The binder against an API server that answers as the test tells it, in any order: every outcome of a Binding, what it
- * does to the reservation, and what a second view, made from the API server's pods alone, says about the sums. */
+/* The binder against an API server that answers as the test tells it, in any order: every outcome
+ * of a Binding, what it does to the reservation, and what a second view, made from the API server's
+ * pods alone, says about the sums. */
 
 #include "fake_api.h"
 #include "fixture.h"
@@ -506,7 +507,8 @@ static void assert_emptied(const char *annotations) {
         ASSERT_TRUE(!strstr(annotations, "gpu-type") && !strstr(annotations, "resize-status"));
 }
 
-/* A Binding only adds: the keys that a user wrote before it, and that it has no value for, must not stay. */
+/* A Binding only adds: the keys that a user wrote before it, and that it has no value for, must not
+ * stay. */
 static void a_binding_empties_the_other_system_keys(void) {
         Answer seen = {0}, fetched = {0}, plain = {0};
         Fixture f = setup();

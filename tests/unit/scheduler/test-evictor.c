@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The evictor against an API server that answers as the test tells it, at times that the test passes in. The pod comes in by
- * filter calls, as kube-scheduler sends them. */
+/* The evictor against an API server that answers as the test tells it, at times that the test
+ * passes in. The pod comes in by filter calls, as kube-scheduler sends them. */
 
 #include "fake_api.h"
 #include "fixture.h"
@@ -37,8 +37,8 @@ static const char *held(const char *name, unsigned card, unsigned mem, PodText p
 
 #define POD(...) ((PodText){__VA_ARGS__})
 
-/* Fragmentation: four cards, each with 4 of 15 free, so that the node has 16; all pods of priority 10. Those of card 2 have
- * started last. */
+/* Fragmentation: four cards, each with 4 of 15 free, so that the node has 16; all pods of priority
+ * 10. Those of card 2 have started last. */
 static Fixture *setup(void) {
         Fixture *f = calloc(1, sizeof *f);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The extender's answers, byte for byte where kube-scheduler or people rely on them, without a socket. */
+/* The extender's answers, byte for byte where kube-scheduler or people rely on them, without a
+ * socket. */
 
 #include "fixture.h"
 #include "scheduler/extender.h"
@@ -187,7 +188,8 @@ static void malformed_bodies_are_answered_with_the_path(void) {
 static void the_best_get_ten_to_one(void) {
         Fixture f = setup();
 
-        /* n2 has a card in use with room: whole cards stay whole. n1 and n3 have untouched cards; n1 is smaller. */
+        /* n2 has a card in use with room: whole cards stay whole. n1 and n3 have untouched cards;
+         * n1 is smaller. */
         ASSERT_INT(
                 post(&f, "prioritize",
                      args(pod_json("x", .mem = "3"), "\"NodeNames\":[\"n3\",\"nn\",\"n2\",\"n1\",\"cpu\"]")),
@@ -241,7 +243,8 @@ static void preempt_keeps_nodes_that_would_fit(void) {
              pod_json("b", .mem = "12", .node = "n1", .allocation = "{\\\"0\\\":{\\\"1\\\":12}}"));
         feed(f.view, VIEW_PODS, REFLECTOR_ADDED,
              pod_json("c", .mem = "14", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":14}}"));
-        /* On n2 the victim frees enough; on n1 the same one, twice, frees 12 and not 24; strangers free nothing. */
+        /* On n2 the victim frees enough; on n1 the same one, twice, frees 12 and not 24; strangers
+         * free nothing. */
         ASSERT_INT(
                 post(&f, "preempt",
                      args(pod_json("x", .mem = "15"),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* POST /preempt: bodies as kube-scheduler sends them, and the victims that free a card and not only the node's sum. */
+/* POST /preempt: bodies as kube-scheduler sends them, and the victims that free a card and not only
+ * the node's sum. */
 
 #include "fixture.h"
 #include "scheduler/extender.h"
@@ -42,7 +43,8 @@ static void hold(Fixture *f, const char *name, unsigned card, unsigned mem, PodT
         feed(f->view, VIEW_PODS, REFLECTOR_ADDED, pod_json_(p));
 }
 
-/* proposed: UIDs without "uid-", separated by blanks. Returns the answer for n1, "" when it was left out. */
+/* proposed: UIDs without "uid-", separated by blanks. Returns the answer for n1, "" when it was
+ * left out. */
 static const char *preempt(Fixture *f, PodText pod, const char *proposed) {
         static const char head[] = "{\"NodeNameToMetaVictims\":{\"n1\":";
         char body[8192], uids[1024] = "";
@@ -236,7 +238,8 @@ static void victims_are_counted_once(void) {
         teardown(&f);
 }
 
-/* A static pod runs on when its mirror is deleted. One that kube-scheduler proposes is left to kube-scheduler. */
+/* A static pod runs on when its mirror is deleted. One that kube-scheduler proposes is left to
+ * kube-scheduler. */
 static void static_pods_are_not_added(void) {
         Fixture f = setup(30, 2);
 

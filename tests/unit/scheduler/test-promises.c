@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What is on its way to a node counts for the order of nodes, for as long as it is on its way, and for nothing else. */
+/* What is on its way to a node counts for the order of nodes, for as long as it is on its way, and
+ * for nothing else. */
 
 #include "scheduler/promises.h"
 #include "test.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The whole scheduler in one loop with an API server: asked over HTTP as kube-scheduler asks it, while answers are lost,
- * watches are cut and the API server is away. After each story another scheduler, started there and then, must report
- * the same as the one that has lived through it. */
+/* The whole scheduler in one loop with an API server: asked over HTTP as kube-scheduler asks it,
+ * while answers are lost, watches are cut and the API server is away. After each story another
+ * scheduler, started there and then, must report the same as the one that has lived through it. */
 
 #include <stdarg.h>
 #include <sys/syscall.h>
@@ -37,8 +37,9 @@ typedef struct Fixture {
                 }                                                                                            \
         } while (0)
 
-/* The clock of leases, as a process finds it that is frozen again and again: while `frozen`, a minute has gone at each look.
- * Hidden, so that the event loop has another one: its timers have not fired yet. */
+/* The clock of leases, as a process finds it that is frozen again and again: while `frozen`, a
+ * minute has gone at each look. Hidden, so that the event loop has another one: its timers have not
+ * fired yet. */
 static bool frozen;
 static time_t gone_by;
 
@@ -464,7 +465,8 @@ static void leadership_is_handed_over(void) {
         end(&f);
 }
 
-/* Its lease may be somebody else's by now; nobody has told it yet, and kube-scheduler's request is there first. */
+/* Its lease may be somebody else's by now; nobody has told it yet, and kube-scheduler's request is
+ * there first. */
 static void a_leader_that_was_frozen_does_not_bind(void) {
         char body_a[512], body_b[512];
         Peer first;

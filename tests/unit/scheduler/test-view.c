@@ -117,7 +117,8 @@ static void two_pods_that_claim_the_same_slice_both_count(void) {
 static void annotations_say_where_and_limits_how_much(void) {
         _cleanup_(view_freep) View *v = one_node();
 
-        /* More than the card has, and a container that does not exist, on a card that does not exist. */
+        /* More than the card has, and a container that does not exist, on a card that does not
+         * exist. */
         feed(v, VIEW_PODS, REFLECTOR_ADDED,
              pod_json("a", .mem = "4", .node = "n1",
                       .allocation = "{\\\"0\\\":{\\\"0\\\":400},\\\"1\\\":{\\\"7\\\":1}}"));
@@ -413,7 +414,8 @@ static void fence(View *v, const char *data) {
         feed(v, VIEW_CONFIGMAPS, REFLECTOR_MODIFIED, text);
 }
 
-/* Which of the two cards is fenced, and what is said, after a ConfigMap that fenced gpu1 has become this. */
+/* Which of the two cards is fenced, and what is said, after a ConfigMap that fenced gpu1 has become
+ * this. */
 static void each_entry_of_a_fence_is_judged_by_itself(void) {
         static const struct {
                 const char *data;
@@ -485,7 +487,8 @@ static void a_fence_that_was_never_good_fences_nothing(void) {
         ASSERT_TEXT(j.text, "");
 }
 
-/* Random events, and after each a second view that has seen nothing but a list of what is there now. */
+/* Random events, and after each a second view that has seen nothing but a list of what is there
+ * now. */
 typedef struct Model {
         bool exists[12];
         unsigned state[12]; /* 0 waiting, 1 bound, 2 bound and pending, 3 ended */

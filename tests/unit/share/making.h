@@ -13,7 +13,8 @@
         "\",\"aliyun.com/gpu-count\":\"" #count "\"}}}"
 #define ANNOTATIONS(text) ",\"annotations\":{" text "}"
 
-/* mode and placement: labels; members: the rest of the object, from within metadata. Checks every sum. */
+/* mode and placement: labels; members: the rest of the object, from within metadata. Checks every
+ * sum. */
 int try_node(Ledger *l, const char *name, const char *mode, const char *placement, const char *members,
              Fault *fault);
 void set_node(Ledger *l, const char *name, const char *mode, const char *placement, const char *members);

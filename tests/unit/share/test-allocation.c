@@ -153,7 +153,8 @@ static void a_pod_holds_from_binding_until_its_containers_end(void) {
         }
 }
 
-/* Who can create a pod can write its annotations: without a limit they count nothing, whatever they say. */
+/* Who can create a pod can write its annotations: without a limit they count nothing, whatever they
+ * say. */
 static void a_pod_without_limits_holds_nothing(void) {
         static const char spec[] =
                 "\"nodeName\":\"n\",\"initContainers\":[{\"name\":\"i\"}],\"containers\":[{"
@@ -345,7 +346,8 @@ static void makes_the_environment_of_the_contract(void) {
         ASSERT_OK(environment_make(unknown, 1, 1, MEMORY_UNIT_GIB, cards, ELEMENTSOF(cards), write_variable,
                                    &c));
         ASSERT_CONTAINS(c.data, "ALIYUN_COM_GPU_MEM_DEV=0\n");
-        /* 8 of 15 as a fraction would be 42 of the 80: the largest card's units keep it within its slice on both. */
+        /* 8 of 15 as a fraction would be 42 of the 80: the largest card's units keep it within its
+         * slice on both. */
         ASSERT_OK(environment_make(both, 2, 16, MEMORY_UNIT_GIB, unlike, 2, write_variable, &d));
         ASSERT_CONTAINS(d.data, "ALIYUN_COM_GPU_MEM_CONTAINER=8\nALIYUN_COM_GPU_MEM_DEV=80\n");
 }

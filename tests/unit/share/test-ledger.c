@@ -8,7 +8,8 @@ static uint64_t used(const Ledger *l, const char *node, size_t card) {
         return card_at(l, node, card)->used;
 }
 
-/* Mode and unit belong to the node's agent: what it publishes is in force, whatever is asked for and held. */
+/* Mode and unit belong to the node's agent: what it publishes is in force, whatever is asked for
+ * and held. */
 static void what_the_agent_publishes_is_in_force(void) {
         _cleanup_(ledger_freep) Ledger *l = NULL, *restarted = NULL;
         static const char members[] = ANNOTATIONS(
@@ -229,7 +230,8 @@ static void fences_come_before_and_outlive_the_node(void) {
 #define CARDS_JSON(units, healthy)                                                                           \
         "\"aliquot.dev/cards\":\"[{\\\"index\\\":0,\\\"units\\\":" #units ",\\\"healthy\\\":" healthy "}]\""
 
-/* Each key that does not decode is named and keeps what it was, else gets the safest value; all others are in force. */
+/* Each key that does not decode is named and keeps what it was, else gets the safest value; all
+ * others are in force. */
 static void each_key_is_judged_by_itself(void) {
         static const struct {
                 const char *label, *placement, *members, *words, *first_words;
@@ -360,7 +362,8 @@ static void cards_that_do_not_decode_stay_as_they_were(void) {
                     "is known");
 }
 
-/* The agent wrote that a dead pod's process holds 10 of 15; a slip of the pen elsewhere must not give them away. */
+/* The agent wrote that a dead pod's process holds 10 of 15; a slip of the pen elsewhere must not
+ * give them away. */
 static void a_wrong_key_does_not_hide_held_slices(void) {
         _cleanup_(ledger_freep) Ledger *l = NULL;
         Fault fault = FAULT_NULL;

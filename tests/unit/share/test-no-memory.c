@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Every allocation of the ledger fails once, one at a time: the answer is -ENOMEM, every sum is as it was, and the next
- * attempt succeeds. The linker puts these in malloc's place; the leak sanitizer looks at the rest. */
+/* Every allocation of the ledger fails once, one at a time: the answer is -ENOMEM, every sum is as
+ * it was, and the next attempt succeeds. The linker puts these in malloc's place; the leak
+ * sanitizer looks at the rest. */
 
 #include <errno.h>
 
@@ -10,8 +11,8 @@
 #include "share/allocation.h"
 #include "share/environment.h"
 
-/* Runs `attempt` on a ledger of 64 nodes with its first, second, ... allocation failing until it gets by. 64: the next
- * node makes the ledger's arrays and its hash table grow. */
+/* Runs `attempt` on a ledger of 64 nodes with its first, second, ... allocation failing until it
+ * gets by. 64: the next node makes the ledger's arrays and its hash table grow. */
 static void fail_each(void (*before)(Ledger *l), int (*attempt)(Ledger *l)) {
         unsigned n = 0;
 

@@ -165,7 +165,8 @@ static void lists_sixteen_cards_and_counts_the_others(void) {
         ASSERT_CONTAINS(words, ", gpu15 0 of 15 and 2 more");
 }
 
-/* Preemption's question, where the victim has no card yet: its place in the queue counts as well. */
+/* Preemption's question, where the victim has no card yet: its place in the queue counts as
+ * well. */
 static void a_pending_pod_that_went_would_leave_its_seat(void) {
         _cleanup_(ledger_freep) Ledger *l = NULL;
         GrantSpec spec = {.name = STR("x"), .uid = STR("u"), .node = STR("n"), .pending_mem = 1};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Random operations. After each one every sum is recomputed; every answer of placement is compared with an oracle that
- * looks at each grant of each node; and the whole ledger is rebuilt from the objects alone: pods with their
- * annotations, nodes with theirs. */
+/* Random operations. After each one every sum is recomputed; every answer of placement is compared
+ * with an oracle that looks at each grant of each node; and the whole ledger is rebuilt from the
+ * objects alone: pods with their annotations, nodes with theirs. */
 
 #include "making.h"
 #include "share/allocation.h"
@@ -396,8 +396,8 @@ static void write_container(const Grant *g, bool init, uint32_t index, const cha
         buf_append_str(out, STR("}}}"));
 }
 
-/* A pod object as the API server would hold it for this grant. The amounts in its annotations may be anything: the limits
- * are what counts. */
+/* A pod object as the API server would hold it for this grant. The amounts in its annotations may
+ * be anything: the limits are what counts. */
 static void write_pod(World *w, const Grant *g, Buf *out) {
         _cleanup_buf_ Buf annotations = BUF_NULL;
         Slice said[64];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A card's shared memory without a server, and groups on it that belong to several "processes": each has an Engine of its own. */
+/* A card's shared memory without a server, and groups on it that belong to several "processes":
+ * each has an Engine of its own. */
 
 #include <sys/mman.h>
 

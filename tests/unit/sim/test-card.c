@@ -71,7 +71,8 @@ static void gives_out_exactly_what_is_there(void) {
         ASSERT_INT(sim_card_init(&c, &small, 16 * MIB + 1), -ERANGE);
 }
 
-/* Every second piece is given back: the largest hole is one piece, and an allocation of all that is free has it in pieces. */
+/* Every second piece is given back: the largest hole is one piece, and an allocation of all that is
+ * free has it in pieces. */
 static void what_is_free_can_be_had_in_pieces(void) {
         SimBlock *b[256], *rest;
         SimCard c;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The same work at the same times is done at the same times: whoever looks, how often, and whatever becomes of him. */
+/* The same work at the same times is done at the same times: whoever looks, how often, and whatever
+ * becomes of him. */
 
 #include <sched.h>
 #include <signal.h>

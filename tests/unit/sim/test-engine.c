@@ -136,7 +136,8 @@ static void a_ring_gets_full(void) {
         lab_done(m, &u, 1);
 }
 
-/* Its work is cut at that moment, whenever somebody looks; the next group of the same place begins with nothing. */
+/* Its work is cut at that moment, whenever somebody looks; the next group of the same place begins
+ * with nothing. */
 static void a_group_goes(void) {
         EngineShared *m = lab_memory();
         EngineUser u[3] = {lab_user(m, 0, 0), lab_user(m, 1, 0)};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the server keeps of a card's mapping, the places of channel groups, and the thread that does the calls. */
+/* What the server keeps of a card's mapping, the places of channel groups, and the thread that does
+ * the calls. */
 
 #include <pthread.h>
 

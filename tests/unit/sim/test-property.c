@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Random allocations, duplicates, frees of subtrees and closed files, against a model that only adds up: memory in use is the
- * sum of the sizes of what somebody still refers to, after every step, and nothing at the end. */
+/* Random allocations, duplicates, frees of subtrees and closed files, against a model that only
+ * adds up: memory in use is the sum of the sizes of what somebody still refers to, after every
+ * step, and nothing at the end. */
 
 #include "machine.h"
 

@@ -2,8 +2,8 @@
 #include "gpu/rm/travel.h"
 #include "program.h"
 
-/* Objects that travel as a descriptor. Descriptors 4 and 5 of every program are two files that the test opened: what is exported
- * lives as long as they do, whatever becomes of who exported it. */
+/* Objects that travel as a descriptor. Descriptors 4 and 5 of every program are two files that the
+ * test opened: what is exported lives as long as they do, whatever becomes of who exported it. */
 
 static Sim sim;
 static SimFile *files[MEMORY_FILES];

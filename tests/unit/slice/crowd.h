@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Many processes on one slice: random sizes, random kills, by themselves at steps of the algorithm and from outside at any
- * instruction. Rounds: in each, every process makes a number of attempts; then all wait, and the sums of what the living say that they
- * have, of the used word and of the rows must be the same. Who was killed is replaced. After each attempt the used word is
- * within the limit. */
+/* Many processes on one slice: random sizes, random kills, by themselves at steps of the algorithm
+ * and from outside at any instruction. Rounds: in each, every process makes a number of attempts;
+ * then all wait, and the sums of what the living say that they have, of the used word and of the
+ * rows must be the same. Who was killed is replaced. After each attempt the used word is within the
+ * limit. */
 
 #include <stdint.h>
 

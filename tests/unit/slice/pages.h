@@ -95,7 +95,8 @@ static inline int pages_wait(pid_t pid) {
                 ASSERT_TRUE(WIFEXITED(status_) && WEXITSTATUS(status_) == 0);                                \
         } while (0)
 
-/* A process that is gone leaves its lock to whoever looks at its memory at that moment (ps does), so this is waited for. */
+/* A process that is gone leaves its lock to whoever looks at its memory at that moment (ps does),
+ * so this is waited for. */
 static inline void pages_reap_to(SliceUser *s, uint64_t bytes) {
         time_t end = time(NULL) + PAGES_DEADLINE;
 

@@ -21,7 +21,8 @@ enum { CHILDREN = 16, EACH = 64, KEYS = CHILDREN * EACH };
 
 /* ---- keys ---- */
 
-/* No random numbers, no files, no time: as a sandbox may have it that knows none of these calls. false: there is no seccomp here. */
+/* No random numbers, no files, no time: as a sandbox may have it that knows none of these calls.
+ * false: there is no seccomp here. */
 static bool deny(void) {
         struct sock_filter filter[] = {
                 BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),

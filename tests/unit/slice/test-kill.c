@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A process is killed at each of its steps, and so is the process that cleans up after it, at each of its own. Whatever is then left
- * is put right by the next one, to the unit. */
+/* A process is killed at each of its steps, and so is the process that cleans up after it, at each
+ * of its own. Whatever is then left is put right by the next one, to the unit. */
 
 #include "pages.h"
 #include "step.h"

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Every interleaving. The code of slice/change.c itself runs in actors that stop between any two accesses to the counters; from each
- * state that is reached each actor is let go one step, or its process is killed, or somebody takes the row of a dead one,
- * recovers it and goes on in it, or goes on with what it holds. An actor's stack is part of the state and is copied with it, so that the next choice begins where
- * the last one did.
+/* Every interleaving. The code of slice/change.c itself runs in actors that stop between any two
+ * accesses to the counters; from each state that is reached each actor is let go one step, or its
+ * process is killed, or somebody takes the row of a dead one, recovers it and goes on in it, or
+ * goes on with what it holds. An actor's stack is part of the state and is copied with it, so that
+ * the next choice begins where the last one did.
  *
- * In every state: what the living really have <= used <= limit. At every end: used, and what each row holds, is exactly what its
- * living actors have. */
+ * In every state: what the living really have <= used <= limit. At every end: used, and what each
+ * row holds, is exactly what its living actors have. */
 
 #include <errno.h>
 #include <setjmp.h>
@@ -82,7 +83,8 @@ static void stop_here(void) {
                 _longjmp(scheduler, 1);
 }
 
-/* A change that tries again has forgotten what it saw before: it is where it was when it came to this line for the first time. */
+/* A change that tries again has forgotten what it saw before: it is where it was when it came to
+ * this line for the first time. */
 static void forget(Actor *a, unsigned line) {
         for (size_t i = 0; i < a->n_passed; i++)
                 if (a->passed[i].line == line) {
@@ -248,7 +250,8 @@ static bool lives(uint32_t row) {
         return false;
 }
 
-/* Choices: each actor one step; each row killed; each orphaned row inherited. False: that is not one here. */
+/* Choices: each actor one step; each row killed; each orphaned row inherited. False: that is not
+ * one here. */
 static bool choose(size_t choice) {
         uint32_t row = (uint32_t) (choice - MAX_ACTORS) % ROWS;
 
@@ -318,7 +321,8 @@ static void play(const char *name) {
         ASSERT_TRUE(n_ends > 1);
 }
 
-/* The second of two that together want too much is refused, or comes after the first has released. */
+/* The second of two that together want too much is refused, or comes after the first has
+ * released. */
 static void two_processes(void) {
         static const int64_t first[MAX_STEPS + 1] = {3, -3}, second[MAX_STEPS + 1] = {3}, none[MAX_STEPS + 1];
 
@@ -364,7 +368,8 @@ static void three_processes(void) {
         play("three processes, one kill");
 }
 
-/* Two threads: one releases what the other one reserved, so that one lane holds less than nothing. */
+/* Two threads: one releases what the other one reserved, so that one lane holds less than
+ * nothing. */
 static void two_threads(void) {
         static const int64_t first[MAX_STEPS + 1] = {3}, second[MAX_STEPS + 1] = {-2, 1},
                                                other[MAX_STEPS + 1] = {3};

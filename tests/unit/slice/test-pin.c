@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* By what it is seen that the memory of the dead is still there, whatever else is locked of the same inode; and rows that outlive their
- * process with it. */
+/* By what it is seen that the memory of the dead is still there, whatever else is locked of the
+ * same inode; and rows that outlive their process with it. */
 
 #include <errno.h>
 
@@ -163,7 +163,8 @@ static void exports_of_a_file(void) {
         files_close(&f);
 }
 
-/* The list answers for those of them that something larger stands before, and F_GETLK for the others. */
+/* The list answers for those of them that something larger stands before, and F_GETLK for the
+ * others. */
 static void several_behind_a_larger_lock(void) {
         uint64_t keys[PIN_MANY], limit = PIN_KEYS / 2;
         bool locked[PIN_MANY];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a process sees of its slice: exact boundaries, rows and their locks, pages that are not what they should be. */
+/* What a process sees of its slice: exact boundaries, rows and their locks, pages that are not what
+ * they should be. */
 
 #include <errno.h>
 #include <sys/resource.h>
@@ -132,7 +133,8 @@ static void limit_changes(void) {
         pages_remove(&p);
 }
 
-/* The agent was killed in the middle: what was read last holds, and a process that starts takes what is there. */
+/* The agent was killed in the middle: what was read last holds, and a process that starts takes
+ * what is there. */
 static void limit_is_never_written_to_the_end(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
         uint64_t words[2] = {3, 8 * SLICE_UNIT};
@@ -267,7 +269,8 @@ static void refusal_reaps(void) {
         pages_remove(&p);
 }
 
-/* The lock belongs to the mapping that parent and child share: the row lives as long as one of them. */
+/* The lock belongs to the mapping that parent and child share: the row lives as long as one of
+ * them. */
 static void fork_keeps_a_row(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
         int said[2], go[2], gone[2];
@@ -309,7 +312,8 @@ static void fork_keeps_a_row(void) {
         pages_remove(&p);
 }
 
-/* What exec leaves behind the driver has freed, and so do we; the process lives on and has a row of nobody. */
+/* What exec leaves behind the driver has freed, and so do we; the process lives on and has a row of
+ * nobody. */
 static void exec_frees_a_row(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
         int in[2], out[2];
@@ -340,7 +344,8 @@ static void exec_frees_a_row(void) {
         pages_remove(&p);
 }
 
-/* Memory that one process reserved and another one released: both rows stay exact, and one is below zero. */
+/* Memory that one process reserved and another one released: both rows stay exact, and one is below
+ * zero. */
 static void released_by_another(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
         SliceUser one, other;
@@ -387,7 +392,8 @@ static void reaping_needs_the_same_file(void) {
         pages_remove(&p);
 }
 
-/* A process that is dead, with memory on a file that is not: by any file of that inode, by one of another, and by none at all. */
+/* A process that is dead, with memory on a file that is not: by any file of that inode, by one of
+ * another, and by none at all. */
 static void left_behind(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
         char name[] = "/tmp/test-slice-XXXXXX";

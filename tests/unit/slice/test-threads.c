@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Twelve threads of one process on four lanes, each releasing what the one before it has reserved. */
+/* Twelve threads of one process on four lanes, each releasing what the one before it has
+ * reserved. */
 
 #include <pthread.h>
 

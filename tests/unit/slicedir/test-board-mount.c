@@ -120,7 +120,8 @@ static void one_in_use_is_left_alone(void) {
         board_done(&b);
 }
 
-/* A root that cannot be read, as for a process without CAP_SYS_PTRACE; root can read any, but not a loop of links. */
+/* A root that cannot be read, as for a process without CAP_SYS_PTRACE; root can read any, but not a
+ * loop of links. */
 static void where_it_cannot_be_looked_at(void) {
         Fault fault = FAULT_NULL;
         char path[256];
@@ -216,7 +217,8 @@ static bool is_there(const char *slice) {
         return access(path, F_OK) == 0;
 }
 
-/* As a container that has the host's root mounted besides, with all that was there when it began. */
+/* As a container that has the host's root mounted besides, with all that was there when it
+ * began. */
 static void what_is_mounted_twice_goes_later(void) {
         const SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
         Fault fault = FAULT_NULL;

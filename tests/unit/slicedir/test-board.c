@@ -181,7 +181,8 @@ static void has_text(const char *file, const char *expected) {
         ASSERT_OK(close(fd));
 }
 
-/* One for each layout of a container's mounts. They can be read by every user, whatever our umask is, and one that is missing is made. */
+/* One for each layout of a container's mounts. They can be read by every user, whatever our umask
+ * is, and one that is missing is made. */
 static void the_agents_slices_have_preloads(void) {
         SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
         static const struct {
@@ -243,7 +244,8 @@ static void the_agent_says_its_slices_anew(void) {
         board_done(&b);
 }
 
-/* What a container can do with a file that it has mounted: 0 neither lease, 1 one of them, 2 both. */
+/* What a container can do with a file that it has mounted: 0 neither lease, 1 one of them, 2
+ * both. */
 static int leases(const char *id, const char *name) {
         int fd, n = 0;
         char text[256];
@@ -303,7 +305,8 @@ static void pages_are_kept_open(void) {
         board_done(&other);
 }
 
-/* Leased when an agent begins: it does not wait, has what it can have, and the rest when it looks again. */
+/* Leased when an agent begins: it does not wait, has what it can have, and the rest when it looks
+ * again. */
 static void a_leased_page_is_kept_later(void) {
         SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
         Fault fault = FAULT_NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The two files from outside: how they are made and kept, and what is read of those that a tenant has had his hands on. */
+/* The two files from outside: how they are made and kept, and what is read of those that a tenant
+ * has had his hands on. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -178,7 +179,8 @@ static void names(void) {
         pages_remove(&p);
 }
 
-/* A container that starts again, an agent that starts again: who runs goes on counting where he was. */
+/* A container that starts again, an agent that starts again: who runs goes on counting where he
+ * was. */
 static void counters_are_kept(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
         SliceSpec spec = pages_spec(8 * SLICE_UNIT);
@@ -202,7 +204,8 @@ static void counters_are_kept(void) {
         pages_remove(&p);
 }
 
-/* Others are replaced, and never written to: neither what a link leads to, nor what a process has mapped. */
+/* Others are replaced, and never written to: neither what a link leads to, nor what a process has
+ * mapped. */
 static void bad_counters_are_replaced(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
         SliceSpec spec = pages_spec(4 * SLICE_UNIT);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Policies of compute said to running slices: which pages, and whose weight counts on which card. */
+/* Policies of compute said to running slices: which pages, and whose weight counts on which
+ * card. */
 
 #include "slicedir/policy.h"
 

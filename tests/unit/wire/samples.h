@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A pod as `kubectl get -o json` prints it, with everything that makes reading it hard somewhere inside. */
+/* A pod as `kubectl get -o json` prints it, with everything that makes reading it hard somewhere
+ * inside. */
 static const char sample_pod[] =
         "{\n    \"apiVersion\": \"v1\",\n    \"kind\": \"Pod\",\n    \"metadata\": {\n"
         "        \"annotations\": {\n"

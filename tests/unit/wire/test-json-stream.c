@@ -25,7 +25,8 @@ static int log_value(void *userdata, Str member, Str value, Fault *fault) {
         return log->n == log->stop_after ? fault_set(fault, -EPIPE, "enough") : 0;
 }
 
-/* How the text is cut into pieces: all at once (0), n bytes at a time, or (over RANDOM) by that seed. */
+/* How the text is cut into pieces: all at once (0), n bytes at a time, or (over RANDOM) by that
+ * seed. */
 enum { CUT_WHOLE = 0, CUT_RANDOM = 1000000 };
 
 static size_t next_piece(unsigned cut, uint64_t *seed, size_t left) {
@@ -250,7 +251,8 @@ static void values_within_a_piece_are_not_copied(void) {
         ASSERT_OK(json_stream_finish(s, NULL));
 }
 
-/* Quotes, backslashes and brackets at every place of the 64-byte blocks: shifted by blanks within the value.
+/* Quotes, backslashes and brackets at every place of the 64-byte blocks: shifted by blanks within
+ * the value.
  */
 static void long_values_at_every_alignment(void) {
         Str pod = str_trim(str_from(sample_pod));

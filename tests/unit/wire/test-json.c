@@ -366,7 +366,8 @@ static void a_missing_key_is_none_of_the_members(void) {
         ASSERT_TEXT(fault.text, "a: a key is expected at byte 12");
 }
 
-/* One byte may become three; the arena's block for so long a string is exactly as large as was asked for. */
+/* One byte may become three; the arena's block for so long a string is exactly as large as was
+ * asked for. */
 static void replacements_find_room(void) {
         _cleanup_free_ char *text = malloc(20002);
         _cleanup_arena_ Arena arena = ARENA_NULL;
@@ -482,7 +483,8 @@ static void decodes_by_table(void) {
         ASSERT_FALSE(thing.gone);
 }
 
-/* The fast loops and a plain one agree on every byte at every place of a block, and on random blocks. */
+/* The fast loops and a plain one agree on every byte at every place of a block, and on random
+ * blocks. */
 static void assert_scans_agree(const char *block, size_t n) {
         const char *blanks = block, *plain = block, *end = block + n;
 

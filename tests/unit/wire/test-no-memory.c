@@ -12,7 +12,8 @@
 #include "wire/json_stream.h"
 #include "wire/object.h"
 
-/* Runs `attempt` with its first, second, ... allocation failing until it gets by without meeting the failure.
+/* Runs `attempt` with its first, second, ... allocation failing until it gets by without meeting
+ * the failure.
  */
 static void fail_each(int (*attempt)(Str text), Str text) {
         unsigned n = 0;

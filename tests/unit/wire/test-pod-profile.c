@@ -38,7 +38,8 @@ static void reads_what_preemption_asks_for(void) {
         ASSERT_INT(p.start, POD_PROFILE_NOT_STARTED);
 }
 
-/* The order of the members must not matter: main containers stand before the init containers here. */
+/* The order of the members must not matter: main containers stand before the init containers
+ * here. */
 static void requests_are_summed_as_kubernetes_does(void) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         PodProfile p =

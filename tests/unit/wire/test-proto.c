@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Golden bytes, written down from the field numbers of k8s.io/kubelet: a wrong number would still agree with itself. */
+/* Golden bytes, written down from the field numbers of k8s.io/kubelet: a wrong number would still
+ * agree with itself. */
 
 #include "test.h"
 #include "wire/proto/deviceplugin.pb-c.h"

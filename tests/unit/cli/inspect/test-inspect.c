@@ -122,8 +122,8 @@ static void cards_a_node_lacks_and_pending(void) {
 }
 
 static void details_of_several_nodes(void) {
-        /* the first node's pod lines, "p\tns\t2\t4\t0\t\n" and "q\tdefault\t0\t0\t3\t\n": 12 + 17 bytes, 39
-         * dashes */
+        /* the first node's pod lines, "p\tns\t2\t4\t0\t\n" and "q\tdefault\t0\t0\t3\t\n": 12 + 17
+         * bytes, 39 dashes */
         CHECK(inspect_print_details,
               "\n"
               "NAME:       a\n"

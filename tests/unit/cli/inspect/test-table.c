@@ -17,7 +17,8 @@ static void pads_to_the_widest_cell_plus_two(void) {
 static void a_column_ends_at_a_line_without_it(void) {
         check("longer\tx\n\na\tx\n", "longer  x\n\na  x\n");
         check("longer\tx\nplain\na\tx\n", "longer  x\nplain\na  x\n");
-        /* the middle line has no second column, so that it parts the widths above from those below */
+        /* the middle line has no second column, so that it parts the widths above from those
+         * below */
         check("a\twide wide\tc\nb\tx\nd\te\tf\n", "a  wide wide  c\nb  x\nd  e  f\n");
         check("a\twide wide\t\nb\tx\t\nd\te\t\n", "a  wide wide\nb  x\nd  e\n");
 }

@@ -298,7 +298,8 @@ static void check(const char (*owner)[16]) {
                 ASSERT_TRUE(c->healthy == (c->trouble[0] == '\0'));
                 for (size_t k = 0; k < i; k++)
                         ASSERT_TRUE(strcmp(l.cards[k].uuid, c->uuid) != 0);
-                /* Whoever had the index before has it still, or was replaced; but no card ever moved. */
+                /* Whoever had the index before has it still, or was replaced; but no card ever
+                 * moved. */
                 for (size_t k = 0; k < CARDS_MAX; k++)
                         ASSERT_TRUE(strcmp(owner[k], c->uuid) != 0 || k == c->index);
         }
@@ -344,7 +345,8 @@ static uint64_t wall_of(usec_t now) {
         return UINT64_C(1700000000000) + now / USEC_PER_MSEC;
 }
 
-/* An agent that starts at `now`, by a clock of its own (`offset` less), and knows what the last one wrote. */
+/* An agent that starts at `now`, by a clock of its own (`offset` less), and knows what the last one
+ * wrote. */
 static void restart(usec_t now, usec_t offset, CardFences *fences) {
         CardList old;
 

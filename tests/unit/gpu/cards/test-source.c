@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The object itself: in which order its callers hear of it, and that it can be freed at any moment. What a driver can do is
- * tests/blackbox/cards.py's. */
+/* The object itself: in which order its callers hear of it, and that it can be freed at any moment.
+ * What a driver can do is tests/blackbox/cards.py's. */
 
 #include <errno.h>
 #include <signal.h>

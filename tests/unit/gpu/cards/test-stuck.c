@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Children that SIGKILL does not end, because the kernel holds them in a call of the driver's. No test can make such a
- * process, so the linker puts a waitpid() in front that does not see them end. */
+/* Children that SIGKILL does not end, because the kernel holds them in a call of the driver's. No
+ * test can make such a process, so the linker puts a waitpid() in front that does not see them
+ * end. */
 
 #include <signal.h>
 #include <sys/wait.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The smallest shared library: a header, two segments, a dynamic section, and a string table with a SONAME. */
+/* The smallest shared library: a header, two segments, a dynamic section, and a string table with a
+ * SONAME. */
 
 #include <elf.h>
 #include <stddef.h>

@@ -161,7 +161,8 @@ static void refuses(void) {
         end();
 }
 
-/* Whoever reads lists and watches has a limit on depth, which one object must not use up for all. */
+/* Whoever reads lists and watches has a limit on depth, which one object must not use up for
+ * all. */
 static void bounds_depth(void) {
         char text[400] = "{\"metadata\":{\"name\":\"d\"},\"data\":";
         size_t n = strlen(text);
@@ -187,7 +188,8 @@ static void accepts_quantities(void) {
 }
 
 static void merge_patches(void) {
-        /* RFC 7386, appendix A, where target and patch are objects; and what the order of members becomes. */
+        /* RFC 7386, appendix A, where target and patch are objects; and what the order of members
+         * becomes. */
         static const struct {
                 const char *target, *patch, *result;
         } cases[] = {
@@ -228,7 +230,8 @@ static void strategic_patches(void) {
                 {"{\"other\":[1,2]}", "{\"other\":[3]}", "{\"other\":[3]}"},
                 {"{\"conditions\":[1]}", "{\"conditions\":[]}", "{\"conditions\":[1]}"},
                 {"{\"conditions\":{\"a\":1}}", "{\"conditions\":[1]}", "{\"conditions\":[1]}"},
-                /* An element without a type is like no other; of several of a type in the patch, the first counts. */
+                /* An element without a type is like no other; of several of a type in the patch,
+                 * the first counts. */
                 {"{\"conditions\":[1,{\"s\":1},{\"type\":\"\"}]}",
                  "{\"conditions\":[1,{\"s\":2},{\"type\":\"\",\"s\":3}]}",
                  "{\"conditions\":[1,{\"s\":1},{\"type\":\"\",\"s\":3},1,{\"s\":2}]}"},
@@ -611,7 +614,8 @@ static void watches_with_selectors(void) {
         end();
 }
 
-/* An object that leaves a selection is shown as it last was in it, under the number of the change. */
+/* An object that leaves a selection is shown as it last was in it, under the number of the
+ * change. */
 static void shows_what_left(void) {
         begin(100);
         ASSERT_INT(call("POST", PODS, POD("a")), 201);
@@ -656,7 +660,8 @@ static void forgets(void) {
         end();
 }
 
-/* A reader that stops in the middle of the first state goes on there, and sees the moment at which it began.
+/* A reader that stops in the middle of the first state goes on there, and sees the moment at which
+ * it began.
  */
 static void lists_in_a_watch_page_by_page(void) {
         begin(100);
@@ -673,7 +678,8 @@ static void lists_in_a_watch_page_by_page(void) {
 
 /* ---- the versions underneath ---- */
 
-/* Random changes against a model that keeps everything: any moment that is remembered can be read back. */
+/* Random changes against a model that keeps everything: any moment that is remembered can be read
+ * back. */
 static void remembers_every_moment(void) {
         enum { KEYS = 7, STEPS = 3000, HISTORY = 50 };
         static char states[STEPS + 2][KEYS]; /* of each key at each number: 0 absent, else a letter */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Every allocation fails once, one at a time, through the life of a pod: the request that meets it is answered by 500
- * and has changed nothing, and the same request goes through when it is made again. */
+/* Every allocation fails once, one at a time, through the life of a pod: the request that meets it
+ * is answered by 500 and has changed nothing, and the same request goes through when it is made
+ * again. */
 
 #include "call.h"
 #include "failing.h"

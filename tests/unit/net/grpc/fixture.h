@@ -27,7 +27,8 @@ typedef struct Fixture {
 void fixture_begin(Fixture *f); /* with both */
 void fixture_end(Fixture *f);   /* and nothing was left behind */
 
-/* methods: /test/echo, fail, later, flood (until no more is taken), empty, free (the server). path NULL: none. */
+/* methods: /test/echo, fail, later, flood (until no more is taken), empty, free (the server). path
+ * NULL: none. */
 void start_server(Fixture *f, const char *path, size_t max_message, usec_t request_timeout);
 void start_client(Fixture *f, size_t max_message);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The server and the client in one loop: what grpcio says to them stands in tests/blackbox/rpc.py. */
+/* The server and the client in one loop: what grpcio says to them stands in
+ * tests/blackbox/rpc.py. */
 
 #include <errno.h>
 #include <sys/socket.h>
@@ -204,7 +205,8 @@ static void tells_of_a_client_that_dies(void) {
         fixture_end(&f);
 }
 
-/* The answer that comes after the peer has gone and before we have been told of it, at each state of the loop. */
+/* The answer that comes after the peer has gone and before we have been told of it, at each state
+ * of the loop. */
 static void survives_an_answer_to_nobody(void) {
         unsigned survived = 0;
         Fixture f;

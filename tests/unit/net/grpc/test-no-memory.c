@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Every allocation of this room fails once, one at a time, through two calls from end to end: each call ends, nothing
- * crashes and nothing leaks (the leak sanitizer looks). The linker puts these in malloc's place; nghttp2 and systemd have
- * their own. */
+/* Every allocation of this room fails once, one at a time, through two calls from end to end: each
+ * call ends, nothing crashes and nothing leaks (the leak sanitizer looks). The linker puts these in
+ * malloc's place; nghttp2 and systemd have their own. */
 
 #include <errno.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What is between client and server, and what a server says that is not ours: slow wires, cut ones, GOAWAY. */
+/* What is between client and server, and what a server says that is not ours: slow wires, cut ones,
+ * GOAWAY. */
 
 #include <sys/epoll.h>
 #include <sys/socket.h>

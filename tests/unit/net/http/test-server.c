@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The server and a client in one loop: the client is a plain non-blocking socket, so that bytes can be sent
- * singly, connections cut, and answers looked at as they are on the wire. */
+/* The server and a client in one loop: the client is a plain non-blocking socket, so that bytes can
+ * be sent singly, connections cut, and answers looked at as they are on the wire. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -81,7 +81,8 @@ static void say(int fd, const char *text) {
         ASSERT_INT(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t) strlen(text));
 }
 
-/* Turns the loop until the peer's bytes contain `text` (NULL: until it closes). They collect in *got. */
+/* Turns the loop until the peer's bytes contain `text` (NULL: until it closes). They collect in
+ * *got. */
 static void hear(Fixture *f, int fd, const char *text, Buf *got) {
         usec_t end = clock_monotonic_usec() + 10 * USEC_PER_SEC;
 
@@ -387,7 +388,8 @@ static void garbage_changes_nothing(void) {
         fixture_end(&f);
 }
 
-/* A peer that opens a TLS connection and then says nothing must not cost more than the connection. */
+/* A peer that opens a TLS connection and then says nothing must not cost more than the
+ * connection. */
 static void a_silent_handshake_costs_nothing(void) {
         HttpServerOptions options = {.listen = "127.0.0.1:0",
                                      .max_body = 1000,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The certificate changes under clients that are there, that are just coming, and that come later. */
+/* The certificate changes under clients that are there, that are just coming, and that come
+ * later. */
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -51,7 +51,8 @@ static bool count_and_hold_none(void *userdata, DeviceKind kind, DeviceId id) {
         return false;
 }
 
-/* With a unit of MiB a card has more than a hundred thousand, and the kubelet stands still meanwhile. */
+/* With a unit of MiB a card has more than a hundred thousand, and the kubelet stands still
+ * meanwhile. */
 static void holders_are_asked_for_no_more_than_is_wanted(void) {
         static DeviceId ids[140000];
         DeviceSet available = {ids, ELEMENTSOF(ids)}, none = DEVICE_SET_NULL;

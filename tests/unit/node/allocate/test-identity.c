@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The claim of docs/identity.md against a model of the kubelet: whatever comes in whatever order, each container's environment, its
- * devices and its pod's annotation name the same cards, and no two living pods hold the same device. */
+/* The claim of docs/identity.md against a model of the kubelet: whatever comes in whatever order,
+ * each container's environment, its devices and its pod's annotation name the same cards, and no
+ * two living pods hold the same device. */
 
 #include "kubelet-model.h"
 #include "test.h"
@@ -30,7 +31,8 @@ static bool haunts(const ModelPod *pod) {
         return !pod->in_api && pod->processes;
 }
 
-/* No device has two living holders; those that the kubelet gave on from the dead are not used before these have ended. */
+/* No device has two living holders; those that the kubelet gave on from the dead are not used
+ * before these have ended. */
 static void check_exclusive(void) {
         for (size_t i = 0; i < model.n_pods; i++)
                 for (size_t k = 0; k < i; k++)

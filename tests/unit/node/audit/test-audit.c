@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Census by census: what is told, and when. One pod with a slice of 2 of 15 units, 2154 MiB, of one card. */
+/* Census by census: what is told, and when. One pod with a slice of 2 of 15 units, 2154 MiB, of one
+ * card. */
 
 #include "node/audit/audit.h"
 

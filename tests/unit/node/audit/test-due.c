@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What is told where shares are no caps: the arbiter, programs on its virtual clock, and the card's own word of who had it. */
+/* What is told where shares are no caps: the arbiter, programs on its virtual clock, and the card's
+ * own word of who had it. */
 
 #include <stdio.h>
 
@@ -34,7 +35,8 @@ static uint32_t floor_of(uint32_t t, uint32_t n) {
         return (uint32_t) (OVERUSE_PPM * (uint64_t) m.tenants[t].terms.weight / weights);
 }
 
-/* One window, as the agent judges it. What the free one had is the first one's: a process of its container that passes the gate. */
+/* One window, as the agent judges it. What the free one had is the first one's: a process of its
+ * container that passes the gate. */
 static void judge(uint32_t n, unsigned window) {
         uint64_t had[TENANTS], given[TENANTS], all = 0;
 
@@ -102,8 +104,9 @@ static uint64_t next_random(uint64_t *state) {
         return *state >> 33;
 }
 
-/* Up to four containers of one to three processes, some of which have requests, come late, are stopped for a while, or lose bells. The last one
- * may tell any lie: nobody else is told of for it. */
+/* Up to four containers of one to three processes, some of which have requests, come late, are
+ * stopped for a while, or lose bells. The last one may tell any lie: nobody else is told of for
+ * it. */
 static void nor_in_any_mixture(void) {
         for (uint64_t seed = 1; seed <= 100; seed++) {
                 uint64_t state = seed;
@@ -159,7 +162,8 @@ static void who_passes_the_gate_is_told(void) {
                 }
 }
 
-/* Beside a process of the same container that keeps to its windows, so that windows are given to it. */
+/* Beside a process of the same container that keeps to its windows, so that windows are given to
+ * it. */
 static void and_who_does_both(void) {
         for (size_t a = 0; a < KERNELS - 3; a++) {
                 model_init(&m, a);
@@ -172,7 +176,8 @@ static void and_who_does_both(void) {
         }
 }
 
-/* What nobody else wants may be had by whomever, and what is one's part may be had in whatever way. */
+/* What nobody else wants may be had by whomever, and what is one's part may be had in whatever
+ * way. */
 static void what_hurts_nobody_is_not_told(void) {
         model_init(&m, 5);
         (void) weighted(1);
@@ -188,7 +193,8 @@ static void what_hurts_nobody_is_not_told(void) {
         ASSERT_INT(j.told_after[0], 0);
 }
 
-/* Whoever says that he has used years, or that nothing of his ever ends, is given nothing for it. */
+/* Whoever says that he has used years, or that nothing of his ever ends, is given nothing for
+ * it. */
 static void words_do_not_buy_time(void) {
         static const ModelLie lies[] = {LIE_BUSY_JUMPS, LIE_BUSY_ZERO, LIE_NEVER_DRAINS, LIE_FUTURE,
                                         LIE_ABSENT};

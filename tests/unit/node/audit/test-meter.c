@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Window by window: who is told of. One pod on card 0: main with 30 percent, second with 50, idle with nothing of the card. */
+/* Window by window: who is told of. One pod on card 0: main with 30 percent, second with 50, idle
+ * with nothing of the card. */
 
 #include "node/audit/meter.h"
 
@@ -308,7 +309,8 @@ static void the_share_becomes_another_one(void) {
         end();
 }
 
-/* Of another card, of nobody, of a pod that is not ours: they are in the metrics and nowhere else. */
+/* Of another card, of nobody, of a pod that is not ours: they are in the metrics and nowhere
+ * else. */
 static void whose_it_is_not(void) {
         CardUse use = {.uuid = "GPU-of-another-machine", .pid = 10, .nsec = SECOND};
         CardSpan span = {.uuid = "GPU-of-another-machine", .nsec = SECOND};
@@ -387,7 +389,8 @@ static void the_arbiter_is_away(void) {
         end();
 }
 
-/* Another program of the machine is one of those that share the card, and a slice with a cap takes from what is left for weights. */
+/* Another program of the machine is one of those that share the card, and a slice with a cap takes
+ * from what is left for weights. */
 static void others_of_the_card(void) {
         static const unsigned beside[] = {0, 0, 100};
 

@@ -32,7 +32,8 @@ static void the_more_the_sooner(void) {
         ASSERT_INT(told_after(0), 0);
 }
 
-/* What the arbiter lets happen: one kernel up to 10 s, and its owner waits it off. At every length, and wherever windows begin. */
+/* What the arbiter lets happen: one kernel up to 10 s, and its owner waits it off. At every length,
+ * and wherever windows begin. */
 static void long_kernels_are_not_too_much(void) {
         for (unsigned share = 100; share <= 900; share += 100)
                 for (uint64_t kernel = 500; kernel <= 10000; kernel += 250)

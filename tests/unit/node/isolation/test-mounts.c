@@ -67,8 +67,8 @@ static const PluginMount *above(const PluginMount *mounts, size_t n, const char 
         return NULL;
 }
 
-/* A mount point cannot be renamed or removed; the directories above it can, unless there are none or they are read-only mounts. The
- * dynamic linker has the path of its preload file compiled in. */
+/* A mount point cannot be renamed or removed; the directories above it can, unless there are none
+ * or they are read-only mounts. The dynamic linker has the path of its preload file compiled in. */
 static bool cannot_be_moved(const PluginMount *mounts, size_t at) {
         const char *path = mounts[at].container_path;
         const PluginMount *parent = above(mounts, at, path);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Every allocation of ours fails once, one at a time: the answer is -ENOMEM, the result is untouched, and nothing leaks (the
- * leak sanitizer looks). The linker puts these in malloc's place; what libc and libsystemd allocate is not met. */
+/* Every allocation of ours fails once, one at a time: the answer is -ENOMEM, the result is
+ * untouched, and nothing leaks (the leak sanitizer looks). The linker puts these in malloc's place;
+ * what libc and libsystemd allocate is not met. */
 
 #include <errno.h>
 #include <stdlib.h>

@@ -57,7 +57,8 @@ static void knows_pod_and_container(void) {
                "c0"); /* static */
 }
 
-/* A container's own cgroups change nothing: whether it is a docker in it, a systemd, or a name made to deceive. */
+/* A container's own cgroups change nothing: whether it is a docker in it, a systemd, or a name made
+ * to deceive. */
 static void looks_at_the_outermost(void) {
         static const char *const nested[] = {
                 "0::/kubepods/burstable/pod" PLAIN "/" ID "/docker/0123",

@@ -17,7 +17,8 @@ static inline void image_relocation(unsigned i, uint64_t at, uint32_t symbol, ui
         image_put(IMAGE_SLOTS + i * sizeof r, &r, sizeof r);
 }
 
-/* "missing" at 0x800, by the first table; at 0x808 by the second, which has another name's and what is no slot of it, too. */
+/* "missing" at 0x800, by the first table; at 0x808 by the second, which has another name's and what
+ * is no slot of it, too. */
 static inline void image_slots(void) {
         image_gnu_hash();
         image_dynamic(5, DT_JMPREL, IMAGE_SLOTS);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A loaded object, and the dynamic linker's list, in a buffer that stands for memory at IMAGE_BASE. Only its bytes can be read. */
+/* A loaded object, and the dynamic linker's list, in a buffer that stands for memory at IMAGE_BASE.
+ * Only its bytes can be read. */
 
 #include <elf.h>
 
@@ -53,7 +54,8 @@ static inline void image_dynamic(unsigned i, int64_t tag, uint64_t value) {
         image_put(IMAGE_DYNAMIC + i * sizeof d, &d, sizeof d);
 }
 
-/* Number 0 is nobody; 1 "first" at 0x10, 2 "second" at 0x20, 3 "missing" not defined here, 4 "chosen" an indirect function. */
+/* Number 0 is nobody; 1 "first" at 0x10, 2 "second" at 0x20, 3 "missing" not defined here, 4
+ * "chosen" an indirect function. */
 static inline void image_names(void) {
         static const char strings[] = "\0first\0second\0missing\0chosen\0libimage.so.1";
         const Elf64_Sym symbols[] = {

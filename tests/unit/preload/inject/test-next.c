@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What is passed on, in a process in which nobody stands between it and libc; built with a sanitizer, in one in which its runtime does.
- * tests/blackbox/preload.py has the others. */
+/* What is passed on, in a process in which nobody stands between it and libc; built with a
+ * sanitizer, in one in which its runtime does. tests/blackbox/preload.py has the others. */
 
 #include "preload/inject/next.h"
 

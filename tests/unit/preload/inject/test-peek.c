@@ -86,7 +86,8 @@ static void in_threads(void) {
         ASSERT_OK(pthread_join(thread, NULL));
 }
 
-/* A stack that the program has made, with its guard page above it, where the thread's own data are not far: as coroutines have them. */
+/* A stack that the program has made, with its guard page above it, where the thread's own data are
+ * not far: as coroutines have them. */
 static char *own_stack;
 static int heard[4];
 
@@ -177,7 +178,8 @@ static void while_it_goes(void) {
         ASSERT_INT(good + bad, 20000);
 }
 
-/* These two last: they stay. A sandbox that forbids the kernel's copies, as old container runtimes do. */
+/* These two last: they stay. A sandbox that forbids the kernel's copies, as old container runtimes
+ * do. */
 static void in_a_sandbox(void) {
         if (!forbid(SYS_process_vm_readv, SYS_process_vm_writev))
                 return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Slots and places of objects that are made by hand, and of this process, in which nobody stands in front; tests/blackbox/front.py has the
- * others. */
+/* Slots and places of objects that are made by hand, and of this process, in which nobody stands in
+ * front; tests/blackbox/front.py has the others. */
 
 #include "preload/inject/slots.h"
 

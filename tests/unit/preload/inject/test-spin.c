@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The lock of a guest: whoever waits for it outlasts a holder that has lost its processor, and does not wait for himself. */
+/* The lock of a guest: whoever waits for it outlasts a holder that has lost its processor, and does
+ * not wait for himself. */
 
 #include "preload/inject/spin.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A driver of the tests' own: a card with one timeline, which all streams share, and host functions that come when their time has come and the
- * test asks for them, or a thread does. The gate is one without files. */
+/* A driver of the tests' own: a card with one timeline, which all streams share, and host functions
+ * that come when their time has come and the test asks for them, or a thread does. The gate is one
+ * without files. */
 
 #include <pthread.h>
 

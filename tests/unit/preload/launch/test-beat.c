@@ -21,7 +21,8 @@ static void begin(uint64_t lies_between) {
         apart = lies_between;
 }
 
-/* It looks each `turn` for so long, and the arbiter is there each 100 ms. How often it was said to be away. */
+/* It looks each `turn` for so long, and the arbiter is there each 100 ms. How often it was said to
+ * be away. */
 static unsigned live(uint64_t span, uint64_t turn) {
         unsigned away = 0;
 
@@ -89,7 +90,8 @@ static void who_looks_seldom_and_who_is_new(void) {
         }
 }
 
-/* Two that look at the same time, and one of them was put off between its looks at the word and at the clock. */
+/* Two that look at the same time, and one of them was put off between its looks at the word and at
+ * the clock. */
 static void who_was_put_off(void) {
         begin(DAY);
         for (unsigned i = 0; i < 1000; i++) {

@@ -45,7 +45,8 @@ static void then_by_quarters(void) {
         ASSERT_TRUE(estimate_nsec(one.of) >= 1 && estimate_nsec(one.of) < 10);
 }
 
-/* The thread that launched was held up once; or the function has got other work, which is known with the second one. */
+/* The thread that launched was held up once; or the function has got other work, which is known
+ * with the second one. */
 static void another_length(void) {
         EstimateShare one = {entry(0x3000, 1, 1000), 1};
 
@@ -100,7 +101,8 @@ static void learn(Estimate *e, uint64_t nsec, unsigned times) {
                 estimate_learn(&one, 1, nsec);
 }
 
-/* Trusted by and by; no more than a little as long as it is now short, now long; and again when that was long ago. */
+/* Trusted by and by; no more than a little as long as it is now short, now long; and again when
+ * that was long ago. */
 static void now_short_now_long(void) {
         Estimate *e = estimate_find(&table, 0x5000, 1);
 

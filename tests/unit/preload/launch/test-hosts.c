@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Functions of the program's between launches, on a driver of the test's own; the test calls them as the driver would. */
+/* Functions of the program's between launches, on a driver of the test's own; the test calls them
+ * as the driver would. */
 
 #include "preload/launch/hosts.h"
 
@@ -34,7 +35,8 @@ static Meter *meter(void) {
         return &account_get(&gate)->meters[0];
 }
 
-/* So many, and no more; each has what it was given, and is free again when it is called, or was refused. */
+/* So many, and no more; each has what it was given, and is free again when it is called, or was
+ * refused. */
 static void places(void) {
         static unsigned by[PLACES];
         HostPlace *all[PLACES];
@@ -64,7 +66,8 @@ static void places(void) {
         ASSERT_INT(called, 2 * (PLACES * (PLACES - 1) / 2));
 }
 
-/* What is captured is called as often as the graph is launched; and where there is no context the driver is to say so. */
+/* What is captured is called as often as the graph is launched; and where there is no context the
+ * driver is to say so. */
 static void none_of_these(void) {
         unsigned by = 1;
 
@@ -138,8 +141,8 @@ static void end_behind(pthread_t caller) {
         settle();
 }
 
-/* The window is closed, and a launch held: the row says that it is over. A window that opens has room for that launch, and then what is in
- * flight is said again. */
+/* The window is closed, and a launch held: the row says that it is over. A window that opens has
+ * room for that launch, and then what is in flight is said again. */
 static void it_stands_until_a_launch_is_let_in(void) {
         pthread_t caller = begin_behind(), launcher;
         uint64_t wait;
@@ -161,7 +164,8 @@ static void it_stands_until_a_launch_is_let_in(void) {
         ASSERT_TRUE(meter()->host_wait != 0);
 }
 
-/* It did not wait for the launch: that is in flight again at once, and the next ones are given longer. */
+/* It did not wait for the launch: that is in flight again at once, and the next ones are given
+ * longer. */
 static void one_that_ends_by_itself(void) {
         pthread_t caller = begin_behind(), launcher;
         uint64_t wait = meter()->host_wait;
@@ -202,7 +206,8 @@ static void what_has_begun_does_not_stand(void) {
         end_behind(caller);
 }
 
-/* One that takes long, in a stream of its own: what is launched meanwhile does not wait for it. With nothing in flight there is nothing to wait for. */
+/* One that takes long, in a stream of its own: what is launched meanwhile does not wait for it.
+ * With nothing in flight there is nothing to wait for. */
 static void one_of_another_stream(void) {
         pthread_t caller, launcher;
         uint64_t waited;
@@ -238,7 +243,8 @@ static void *launching_what_is_new(void *unused) {
         return unused;
 }
 
-/* It is said to stand, so no window is behind it: what would be too much with this launch lets it in all the same, if later. */
+/* It is said to stand, so no window is behind it: what would be too much with this launch lets it
+ * in all the same, if later. */
 static void what_stands_lets_in_what_is_long(void) {
         pthread_t caller = begin_behind(), launcher;
 
@@ -256,7 +262,8 @@ static void what_stands_lets_in_what_is_long(void) {
         end_behind(caller);
 }
 
-/* There is more in flight than when it was said: the row says so, and the next window is behind it. */
+/* There is more in flight than when it was said: the row says so, and the next window is behind
+ * it. */
 static void what_lets_nobody_in_is_taken_back(void) {
         pthread_t caller = begin_behind(), launcher;
 
@@ -288,7 +295,8 @@ static bool is_behind(uintptr_t key) {
         return hosts_time(meter(), key, account_now()) != 0;
 }
 
-/* What a launch may be behind: of its own stream; of the legacy one, under either name, all are, and it is behind all. */
+/* What a launch may be behind: of its own stream; of the legacy one, under either name, all are,
+ * and it is behind all. */
 static void streams(void) {
         HostPlace *p;
 
@@ -316,7 +324,8 @@ static void *launching_in_32(void *unused) {
         return unused;
 }
 
-/* With work in flight and room for more: functions that take long hold launches into their stream, and no others. */
+/* With work in flight and room for more: functions that take long hold launches into their stream,
+ * and no others. */
 static void they_hold_their_own_stream(void) {
         pthread_t launcher;
         uint64_t waited;
@@ -340,7 +349,8 @@ static void they_hold_their_own_stream(void) {
         settle();
 }
 
-/* ns until the next one is taken to wait for a launch, when one has ended just after the last of many that were let in. */
+/* ns until the next one is taken to wait for a launch, when one has ended just after the last of
+ * many that were let in. */
 static uint64_t learnt(bool held) {
         pthread_t caller;
         HostPlace *p;
@@ -361,7 +371,8 @@ static uint64_t learnt(bool held) {
         return meter()->host_wait;
 }
 
-/* Who holds a lock below many launches gives it back behind the last, and holds none then. A machine may be slow, and the end late. */
+/* Who holds a lock below many launches gives it back behind the last, and holds none then. A
+ * machine may be slow, and the end late. */
 static void one_that_waits_for_many(void) {
         unsigned shorter = 0;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The list of what the gate stands in front of, beside the list of what the simulated libcuda serves. */
+/* The list of what the gate stands in front of, beside the list of what the simulated libcuda
+ * serves. */
 
 #include "preload/launch/launches.h"
 #include "sim/cuda/names.h"

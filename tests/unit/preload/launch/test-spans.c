@@ -31,7 +31,8 @@ static void late_and_long(void) {
         ASSERT_INT(spans_add(&s, 0, 100), 80);
 }
 
-/* Against one flag per moment, in any order; as long as there are fewer gaps than are remembered it is exact. */
+/* Against one flag per moment, in any order; as long as there are fewer gaps than are remembered it
+ * is exact. */
 static void as_counted(void) {
         uint32_t state = 1;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Streams that are destroyed while other threads look after what is open in them: the driver is asked about none of them any more. */
+/* Streams that are destroyed while other threads look after what is open in them: the driver is
+ * asked about none of them any more. */
 
 #include <pthread.h>
 #include <unistd.h>
@@ -69,7 +70,8 @@ static void *tying(void *unused) {
         return unused;
 }
 
-/* One batch is on the card, and one is open behind it, over by the estimates: both have not begun. */
+/* One batch is on the card, and one is open behind it, over by the estimates: both have not
+ * begun. */
 static void leave_one_open(void) {
         begin();
         asking = stays = destroyed = false;
@@ -118,7 +120,8 @@ static void destroyed_below(void *(*thread)(void *) ) {
         when_asked = NULL;
 }
 
-/* Who destroys it waits until the other thread has its answer, and has marked its end or put it back. */
+/* Who destroys it waits until the other thread has its answer, and has marked its end or put it
+ * back. */
 static void asked_about(void) {
         leave_one_open();
         destroyed_below(tending);
@@ -133,7 +136,8 @@ static void asked_whether_it_began(void) {
         all_is_paid();
 }
 
-/* The other thread has no answer for longer than anybody waits, and then does not go on as if the stream were there. Another one gets its name. */
+/* The other thread has no answer for longer than anybody waits, and then does not go on as if the
+ * stream were there. Another one gets its name. */
 static void not_waited_for_without_end(void) {
         leave_one_open();
         stays = true;

@@ -103,7 +103,8 @@ static void what_is_new(void) {
         ASSERT_TRUE(estimate_varies(e));
 }
 
-/* A long one among many that are short, all of them together: their mean is none, and the long one tells. */
+/* A long one among many that are short, all of them together: their mean is none, and the long one
+ * tells. */
 static void hidden_among_short_ones(void) {
         Estimate *e = known(0x1000, 5 * USEC);
 
@@ -147,8 +148,9 @@ static void not_put_off_for_ever(void) {
         ASSERT_TRUE(together.n <= TOGETHER_MOST);
 }
 
-/* Whatever is launched where, and seen in whatever order: nothing is thought to be shorter than the shortest of it was. A card that does one after the
- * other; batches of one to four launches, in four streams by chance, some of several kinds' streams waiting for each other. */
+/* Whatever is launched where, and seen in whatever order: nothing is thought to be shorter than the
+ * shortest of it was. A card that does one after the other; batches of one to four launches, in
+ * four streams by chance, some of several kinds' streams waiting for each other. */
 static void never_too_short(void) {
         static const uint64_t least[FUNCTIONS] = {5 * USEC, 20 * USEC, 100 * USEC, MSEC};
         uint64_t card = 0, begun[STREAMS] = {0}, waits[STREAMS] = {0};

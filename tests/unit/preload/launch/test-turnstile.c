@@ -23,7 +23,8 @@ static void launch(uint64_t nsec) {
         launch_in(16, 0x1000, nsec, 0);
 }
 
-/* As much as there was time for: idle time between may count, where this thread was held up, but nothing more than has passed. */
+/* As much as there was time for: idle time between may count, where this thread was held up, but
+ * nothing more than has passed. */
 static uint64_t most_since(uint64_t begin_at) {
         uint64_t now = account_now();
 
@@ -75,7 +76,8 @@ static void busy_is_the_cards_time(void) {
         between(1000 * 30000 * 9 / 10, most_since(begin_at));
 }
 
-/* What was launched in a stream that is destroyed goes on and is measured; the stream itself is not asked about any more. */
+/* What was launched in a stream that is destroyed goes on and is measured; the stream itself is not
+ * asked about any more. */
 static void a_stream_that_ends(void) {
         uint64_t begin_at;
 
@@ -114,7 +116,8 @@ static void *charging(void *unused) {
         return unused;
 }
 
-/* What was estimated is not what was used, also for whoever looks in between: what the page said once it says for good. */
+/* What was estimated is not what was used, also for whoever looks in between: what the page said
+ * once it says for good. */
 static void estimates_are_not_said(void) {
         pthread_t charger;
 
@@ -128,7 +131,8 @@ static void estimates_are_not_said(void) {
         ASSERT_INT(row()->busy, 100000 * 1000);
 }
 
-/* Two streams, one card: each stream's kernels last as long as both together, and that is what the card had to do. */
+/* Two streams, one card: each stream's kernels last as long as both together, and that is what the
+ * card had to do. */
 static void union_over_streams(void) {
         uint64_t begin_at;
         pthread_t driver_thread;
@@ -145,7 +149,8 @@ static void union_over_streams(void) {
         between(1000 * 20000 * 9 / 10, most_since(begin_at));
 }
 
-/* And a kernel is thought to be as long as it is, not as all of theirs; by and by, because this thread may be held up. */
+/* And a kernel is thought to be as long as it is, not as all of theirs; by and by, because this
+ * thread may be held up. */
 static void lengths_in_many_streams(void) {
         bool known = false;
         pthread_t driver_thread;
@@ -261,7 +266,8 @@ static void contexts_come_and_go(void) {
         ASSERT_INT(row()->in_flight, 0);
 }
 
-/* What is on the card when a context ends is in flight and charged until the driver has waited for it; a driver that refuses ends nothing. */
+/* What is on the card when a context ends is in flight and charged until the driver has waited for
+ * it; a driver that refuses ends nothing. */
 static void what_a_context_leaves_on_the_card(void) {
         for (unsigned refused = 0; refused < 2; refused++) {
                 uint64_t begin_at;
@@ -287,7 +293,8 @@ static void what_a_context_leaves_on_the_card(void) {
         }
 }
 
-/* The driver's thread is with somebody else's function: whoever waits asks himself, and what comes late is not taken for what is on the card then. */
+/* The driver's thread is with somebody else's function: whoever waits asks himself, and what comes
+ * late is not taken for what is on the card then. */
 static void host_functions_that_come_late(void) {
         Meter *m;
         int card;
@@ -397,7 +404,8 @@ static void *launching(void *argument) {
         return NULL;
 }
 
-/* Windows open and close under 64 threads; contexts end below them now and then. All get through, and the sums come to rest. */
+/* Windows open and close under 64 threads; contexts end below them now and then. All get through,
+ * and the sums come to rest. */
 static void threads(void) {
         pthread_t launchers[THREADS], helper;
         uint32_t number = 1;
@@ -439,8 +447,8 @@ static void *ending(void *unused) {
         return unused;
 }
 
-/* Somebody says that contexts may end while others launch in them, and they do not: what these have in hands is theirs, and nothing
- * stays in flight for ever. */
+/* Somebody says that contexts may end while others launch in them, and they do not: what these have
+ * in hands is theirs, and nothing stays in flight for ever. */
 static void contexts_end_below_threads(void) {
         pthread_t launchers[THREADS], helper, ender;
 
@@ -466,7 +474,8 @@ static void contexts_end_below_threads(void) {
         ASSERT_INT(row()->wants, 0);
 }
 
-/* Nothing is charged that is not measured, also where the driver's thread was held up while it said so. */
+/* Nothing is charged that is not measured, also where the driver's thread was held up while it said
+ * so. */
 static void come_to_rest(void) {
         settle();
         while (account_get(&gate)->meters[0].closed > 0)
@@ -481,8 +490,9 @@ static bool is_known_to_be_short(void) {
         return !estimate_is_doubtful(e) && estimate_nsec(e) < MSEC / 10;
 }
 
-/* A function that was tried with little work, often enough to be known, and then gets much of it: what runs behind the last mark, of
- * which nobody sees the end, is paid for, too, and when nothing runs nothing is. */
+/* A function that was tried with little work, often enough to be known, and then gets much of it:
+ * what runs behind the last mark, of which nobody sees the end, is paid for, too, and when nothing
+ * runs nothing is. */
 static void more_work_than_before(void) {
         pthread_t helper;
         int64_t used;
@@ -521,7 +531,8 @@ static void *launch_long(void *n) {
         return NULL;
 }
 
-/* Known to be short, and then very long: before the first one's end is seen no more than so many pass. */
+/* Known to be short, and then very long: before the first one's end is seen no more than so many
+ * pass. */
 static void not_too_many_at_once(void) {
         static _Atomic unsigned n;
         pthread_t helper, launcher;
@@ -590,7 +601,8 @@ static void *launch_many(void *n) {
         return NULL;
 }
 
-/* The first one of them does not end when it should: what comes behind it waits until it is known how long they are. */
+/* The first one of them does not end when it should: what comes behind it waits until it is known
+ * how long they are. */
 static void what_is_late_holds_the_others(void) {
         static _Atomic unsigned n;
         pthread_t helper, launcher;
@@ -624,8 +636,9 @@ static void wait_for_the_card(void) {
                 (void) usleep(50);
 }
 
-/* By turns short and long, each alone on the card, the long ones before a mark is due again: when nobody saw their end, the next ones of that
- * function are looked at more closely, and then all of them. */
+/* By turns short and long, each alone on the card, the long ones before a mark is due again: when
+ * nobody saw their end, the next ones of that function are looked at more closely, and then all of
+ * them. */
 static void by_turns_short_and_long(void) {
         pthread_t helper;
         int64_t before;
@@ -682,7 +695,8 @@ static void few_until_it_is_known(void) {
         settle();
 }
 
-/* It is not over before something happens that this thread does later: that must not be for ever. */
+/* It is not over before something happens that this thread does later: that must not be for
+ * ever. */
 static void nobody_is_held_for_ever(void) {
         uint64_t begin_at;
 
@@ -712,7 +726,8 @@ static void nobody_is_held_for_ever(void) {
         settle();
 }
 
-/* The window has closed by its time, and the arbiter has not said so yet: what it waits for is said all the same. */
+/* The window has closed by its time, and the arbiter has not said so yet: what it waits for is said
+ * all the same. */
 static void over_by_its_time(void) {
         begin();
         launch(MSEC);
@@ -750,7 +765,8 @@ static void take_bell(int fd, const char *home, const char *bell) {
         (void) rmdir(home);
 }
 
-/* Who goes on wanting says when it was over, and rings where somebody waits for that; who does not always rings. */
+/* Who goes on wanting says when it was over, and rings where somebody waits for that; who does not
+ * always rings. */
 static void drained_and_not_waited_for(void) {
         char home[] = "/tmp/turnstile-XXXXXX", bell[64];
         int fd = hang_bell(home, bell);
@@ -806,8 +822,9 @@ static void idle_in_its_window(void) {
         take_bell(fd, home, bell);
 }
 
-/* Where nobody else could have the card it is written down, and neither begin nor end is rung for; but the end is, when somebody has come meanwhile,
- * the window is closed, or another process has worked in the pause. */
+/* Where nobody else could have the card it is written down, and neither begin nor end is rung for;
+ * but the end is, when somebody has come meanwhile, the window is closed, or another process has
+ * worked in the pause. */
 static void pauses_written_down(void) {
         enum { STAYS, COMES, CLOSES, PEER, ENDINGS };
         char home[] = "/tmp/turnstile-XXXXXX", bell[64];
@@ -844,7 +861,8 @@ static void pauses_written_down(void) {
         take_bell(fd, home, bell);
 }
 
-/* Threads that come at the same time, first of all or after a fork: whoever is second has it whole, too. */
+/* Threads that come at the same time, first of all or after a fork: whoever is second has it whole,
+ * too. */
 static pthread_barrier_t all_here;
 static Gate fresh[2];
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* names LIBRARY-OF-CUDA: who gives out which function, with the gate preloaded. Needs nothing but a libc with dlsym(), so that it can be built for
- * other libcs and other machines. Ends with the line of the first thing that is not so. */
+/* names LIBRARY-OF-CUDA: who gives out which function, with the gate preloaded. Needs nothing but a
+ * libc with dlsym(), so that it can be built for other libcs and other machines. Ends with the line
+ * of the first thing that is not so. */
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -41,7 +42,8 @@ static void of_library(void *library, const char *cuda) {
         CHECK(dlerror() != NULL);
 }
 
-/* What stands before the C library is what a handle of it gives, too; who asks for what is next has his reasons. */
+/* What stands before the C library is what a handle of it gives, too; who asks for what is next has
+ * his reasons. */
 static void of_libc(void *everything) {
         static const char *const names[] = {"ioctl", "mmap", "munmap", "mremap"};
         void *libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD); /* of glibc */

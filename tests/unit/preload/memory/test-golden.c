@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Calls that real programs made, with what the driver answered, decoded again: test-golden FILE... The files are made by rm-trace
- * (tests/gpu): simulator.txt on the simulated driver, the others on cards. */
+/* Calls that real programs made, with what the driver answered, decoded again: test-golden FILE...
+ * The files are made by rm-trace (tests/gpu): simulator.txt on the simulated driver, the others on
+ * cards. */
 
 #include "gpu/rm/travel.h"
 #include "preload/memory/admit.h"
@@ -36,7 +37,8 @@ static void check_memory(Vector *v) {
         if (v->e.nr == RM_ESC_ALLOC) /* the driver's word, and not our rounding */
                 ASSERT_INT(taken, event64(inner->after, inner->n, offsetof(RmMemoryParams, size)));
         ASSERT_TRUE(taken >= v->ask.bytes);
-        /* Without a wish for pages what is charged before is what is taken; with one, the rest is settled afterwards. */
+        /* Without a wish for pages what is charged before is what is taken; with one, the rest is
+         * settled afterwards. */
         if (v->e.nr == RM_ESC_ALLOC &&
             (event32(inner->before, inner->n, offsetof(RmMemoryParams, attr)) >> RM_ATTR_PAGE_SHIFT &
              RM_ATTR_PAGE_MASK) == RM_ATTR_PAGE_DEFAULT)

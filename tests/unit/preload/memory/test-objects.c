@@ -77,7 +77,8 @@ static void frees_what_is_below(void) {
         ASSERT_INT(sums[1], 0);
 }
 
-/* Between the driver's OK and the table's, another thread has made a new object with the same handle. */
+/* Between the driver's OK and the table's, another thread has made a new object with the same
+ * handle. */
 static void tells_the_new_one_from_the_old(void) {
         ObjectBytes freed;
         ObjectMark old;
@@ -96,7 +97,8 @@ static void tells_the_new_one_from_the_old(void) {
         ASSERT_INT(sums[0], 0);
 }
 
-/* The device is freed and made again, with the same handle, while memory is made below the old one. */
+/* The device is freed and made again, with the same handle, while memory is made below the old
+ * one. */
 static void a_parent_that_went_meanwhile(void) {
         ObjectBytes freed;
         ObjectSeat seat;
@@ -381,7 +383,8 @@ static uint64_t model_sum(uint32_t card) {
         return sum;
 }
 
-/* Handle 0 of the model is the client; 1 and 2 are devices, 3 to 6 subdevices, the rest is memory. */
+/* Handle 0 of the model is the client; 1 and 2 are devices, 3 to 6 subdevices, the rest is
+ * memory. */
 static void model_add(uint32_t c, uint32_t i) {
         uint32_t client = client_of(c), parent;
         Thing *t = &model[c][i];

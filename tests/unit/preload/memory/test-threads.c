@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Threads that make and free objects of the same clients, devices and handles at once: whatever is taken in comes out once. */
+/* Threads that make and free objects of the same clients, devices and handles at once: whatever is
+ * taken in comes out once. */
 
 #include <pthread.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The keeper against the store: certificates that were made long ago, changed step by step, never by two at once. */
+/* The keeper against the store: certificates that were made long ago, changed step by step, never
+ * by two at once. */
 
 #include "kube/store_fixture.h"
 #include "scheduler/webhook/keeper.h"

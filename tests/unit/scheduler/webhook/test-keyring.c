@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A keyring through its states, and then through thirty years, in which every replica is late and every API server is
- * late, and nobody is ever refused. */
+/* A keyring through its states, and then through thirty years, in which every replica is late and
+ * every API server is late, and nobody is ever refused. */
 
 #include "scheduler/webhook/keyring.h"
 
@@ -62,8 +62,8 @@ static void begins_and_renews(void) {
                    KEYRING_GOOD); /* a clock that is wrong mends nothing */
 }
 
-/* A leader whose clock was ahead made it. The next one need not wait until its time has come; and when it is the next one
- * whose clock is wrong, no harm is done. */
+/* A leader whose clock was ahead made it. The next one need not wait until its time has come; and
+ * when it is the next one whose clock is wrong, no harm is done. */
 static void a_certificate_of_the_future_is_replaced(void) {
         _cleanup_keyring_ Keyring k = KEYRING_NULL;
 
@@ -79,7 +79,8 @@ static void a_certificate_of_the_future_is_replaced(void) {
         ASSERT_INT(keyring_look(&k, names, NOW + 59 * DAY - KEYRING_CERT_LIFE / 3 - 3600), KEYRING_GOOD);
 }
 
-/* It is in the Secret, with its key, but the API servers are told of another CA, or of what is none. */
+/* It is in the Secret, with its key, but the API servers are told of another CA, or of what is
+ * none. */
 static void what_nobody_trusts_is_not_served(void) {
         _cleanup_keyring_ Keyring k = KEYRING_NULL, other = KEYRING_NULL;
 

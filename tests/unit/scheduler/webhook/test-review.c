@@ -214,7 +214,8 @@ static void other_kinds_pass(void) {
 
 static void an_update_is_judged_by_what_it_changes(void) {
         static const Case cases[] = {
-                /* What was let in before can be scaled; made worse or merely different it is judged. */
+                /* What was let in before can be scaled; made worse or merely different it is
+                 * judged. */
                 {"UPDATE", "apps", "Deployment", DEPLOYMENT_2(BAD_TEMPLATE), DEPLOYMENT(BAD_TEMPLATE), NULL},
                 {"UPDATE", "apps", "Deployment", DEPLOYMENT(BAD_TEMPLATE),
                  DEPLOYMENT(POD("", MAIN(MEM("8")))), "spec.template." BAD_TEXT},
