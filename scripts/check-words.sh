@@ -31,7 +31,7 @@ END { exit bad }' && words=0 || words=1
 
 # Marks, in code, scripts and pages alike. This file names them, and tests/lint uses them on purpose.
 marks='\b(TODO|FIXME|XXX|HACK)\b|\b([Nn]ot implemented|[Ss]tub)\b'
-"$here/sources.sh" c h sh py md 1 8 build | { grep -v -E '^(scripts/check-words\.sh|tests/lint/|HACKING\.md|docs/CODING_STYLE\.md)' || true; } |
+"$here/sources.sh" c h sh py md 1 8 build | { grep -v -E '^(scripts/check-words\.sh|tests/lint/|HACKING\.md|docs/internals/CODING_STYLE\.md)' || true; } |
         { xargs -r -d '\n' grep -HnE "$marks" || true; } |
         sed -E 's/^([^:]*:[0-9]+):(.*)$/\1: unfinished:\2/' | { ! grep . ; } && marked=0 || marked=1
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Two kinds of "no" (docs/errors.md):
+/* Two kinds of "no" (docs/internals/errors.md):
  *   We are broken (out of memory, I/O, an impossible reply): negative errno, passed upward unchanged.
  *   The answer is no (over quota, not found, malformed input): a small positive enum of the API that gives it.
  * Where a person will read the result, a Fault carries the words. It is set where the fault is known, and each level

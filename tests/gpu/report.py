@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the suite found: a line per test as it ends, results.json, and results.md for docs/gpu-results.md."""
+"""What the suite found: a line per test as it ends, results.json, and results.md for docs/internals/gpu-results.md."""
 import datetime
 import json
 import os

@@ -4,7 +4,7 @@
 
 Runs what tests/gpu/build.sh has built in slices of card 0, and compares what the slice says, what the driver says on the host, and what
 the program itself is told. One line per test; results.json and results.md in the folder. On a simulated driver with ALIQUOT_SIM_DIR and
-LD_LIBRARY_PATH set as docs/simulator-cuda.md says. Exit status: 0 all passed, 1 a test failed, 77 nothing to run on.
+LD_LIBRARY_PATH set as docs/internals/simulator-cuda.md says. Exit status: 0 all passed, 1 a test failed, 77 nothing to run on.
 """
 import argparse
 import os

@@ -317,7 +317,7 @@ def runtime(kind):
         if not os.path.exists(program):
             raise Skip("it was not built: no nvcc")
         if os.environ.get("ALIQUOT_SIM_DIR"):
-            raise Skip("the CUDA runtime does not start on a simulated driver: docs/simulator-cuda.md")
+            raise Skip("the CUDA runtime does not start on a simulated driver: docs/internals/simulator-cuda.md")
         before = context_bytes(card) and card.host.used()
         mib = room(card)
         with card.run(mib, [program, "512"]) as p:

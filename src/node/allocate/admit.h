@@ -4,7 +4,7 @@
 /* Who is calling Allocate? The kubelet's calls name devices, not pods. But GetPreferredAllocation
  * and Allocate are strictly serial on a node, and while the first is open the kubelet's own
  * PodResources List already shows the pod that is being admitted: it is the one whose container
- * still lacks this resource (docs/identity.md has the measurements). So the question is settled
+ * still lacks this resource (docs/internals/identity.md has the measurements). So the question is settled
  * there: pod, container, its cards by annotation; the answer is devices of these cards. Allocate
  * follows at once and reads the card from the devices.
  *

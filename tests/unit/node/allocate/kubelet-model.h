@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The kubelet's device manager, as it was measured (docs/identity.md), in this process: it calls
- * the agent's functions and plays everything that they call: List, the checkpoint, the cgroups, the
- * API server. Serial admission, resources in random order, init containers' devices given on,
+/* The kubelet's device manager, as it was measured (docs/internals/identity.md), in this process: it
+ * calls the agent's functions and plays everything that they call: List, the checkpoint, the cgroups,
+ * the API server. Serial admission, resources in random order, init containers' devices given on,
  * random devices where a preference is no good. */
 
 #include "node/allocate/admit.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The claim of docs/identity.md against a model of the kubelet: whatever comes in whatever order,
+/* The claim of docs/internals/identity.md against a model of the kubelet: whatever comes in whatever order,
  * each container's environment, its devices and its pod's annotation name the same cards, and no
  * two living pods hold the same device. */
 
