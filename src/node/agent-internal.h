@@ -9,13 +9,13 @@
 #include "kube/reflector.h"
 #include "net/http/server.h"
 #include "node/agent.h"
-#include "node/allocate/dying.h"
-#include "node/allocate/prove.h"
-#include "node/audit/audit.h"
-#include "node/audit/board_watch.h"
-#include "node/audit/hung.h"
-#include "node/audit/meter.h"
-#include "node/audit/spared.h"
+#include "node/allocate/orphans.h"
+#include "node/allocate/start_verifier.h"
+#include "node/audit/compute_audit.h"
+#include "node/audit/hung_filter.h"
+#include "node/audit/hung_reader.h"
+#include "node/audit/memory_audit.h"
+#include "node/audit/slicedir_watch.h"
 #include "node/keys.h"
 #include "node/publisher.h"
 #include "node/recheck.h"
@@ -46,13 +46,13 @@ struct Agent {
         KubeEventRecorder *recorder;
         Roster roster;
         Records records;
-        Teller *teller;
+        PodPatcher *pod_patcher;
         Publisher *publisher;
-        Dying *dying;
+        Orphans *orphans;
         Repair *repair;
         PodResources *pod_resources;
-        Admit *admit;
-        Prove *prove;
+        Resolver *resolver;
+        StartVerifier *start_verifier;
         Plugin *plugins[DEVICE_KINDS_];
         bool registered[DEVICE_KINDS_];
         size_t healthy[DEVICE_KINDS_]; /* devices that are offered */
@@ -65,11 +65,11 @@ struct Agent {
         CardFences fences; /* of an earlier run */
         Inventory inventory;
         Isolation isolation;
-        Audit *audit;
-        Meter *meter;
-        Hung *hung;
-        Spared spared;
-        BoardWatch *watch;
+        MemoryAudit *memory_audit;
+        ComputeAudit *compute_audit;
+        HungReader *hung_reader;
+        HungFilter hung_filter;
+        SlicedirWatch *slicedir_watch;
         Terms terms;
         NodeKeys keys;
         bool keys_known;    /* the keys of the Node object have been judged */

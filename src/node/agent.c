@@ -23,94 +23,94 @@ static void on_dying_change(void *userdata) {
 }
 
 static int build_identity(Agent *a) {
-        AdmitOptions admit;
-        ProveOptions prove;
+        ResolverOptions admit;
+        StartVerifierOptions prove;
         int r;
 
-        r = dying_new(&(DyingOptions){.event = a->event,
-                                      .roster = &a->roster,
-                                      .records = &a->records,
-                                      .cgroup_root = a->o.cgroup_root,
-                                      .on_change = on_dying_change,
-                                      .userdata = a},
-                      &a->dying);
+        r = orphans_new(&(OrphansOptions){.event = a->event,
+                                          .roster = &a->roster,
+                                          .records = &a->records,
+                                          .cgroup_root = a->o.cgroup_root,
+                                          .on_change = on_dying_change,
+                                          .userdata = a},
+                        &a->orphans);
         if (r == 0)
                 r = pod_resources_new(a->event, a->pod_resources_socket, STR("aliyun.com/"),
                                       &a->pod_resources);
         if (r == 0)
-                r = teller_new(a->client, &a->roster, &a->teller);
+                r = pod_patcher_new(a->client, &a->roster, &a->pod_patcher);
         if (r == 0)
                 r = repair_new(&(RepairOptions){.event = a->event,
                                                 .roster = &a->roster,
                                                 .records = &a->records,
                                                 .client = a->client,
-                                                .teller = a->teller,
+                                                .pod_patcher = a->pod_patcher,
                                                 .on_tampered = agent_tell_tampered,
                                                 .userdata = a},
                                &a->repair);
         if (r < 0)
                 return r;
-        admit = (AdmitOptions){.event = a->event,
-                               .roster = &a->roster,
-                               .records = &a->records,
-                               .inventory = &a->inventory,
-                               .pod_resources = a->pod_resources,
-                               .client = a->client,
-                               .teller = a->teller,
-                               .isolation = &a->isolation,
-                               .access = a->o.access,
-                               .on_moved = agent_tell_moved,
-                               .userdata = a};
-        prove = (ProveOptions){.event = a->event,
-                               .roster = &a->roster,
-                               .records = &a->records,
-                               .inventory = &a->inventory,
-                               .pod_resources = a->pod_resources,
-                               .teller = a->teller,
-                               .dying = a->dying,
-                               .repair = a->repair,
-                               .isolation = &a->isolation,
-                               .checkpoint = a->checkpoint};
-        r = admit_new(&admit, &a->admit);
-        return r < 0 ? r : prove_new(&prove, &a->prove);
+        admit = (ResolverOptions){.event = a->event,
+                                  .roster = &a->roster,
+                                  .records = &a->records,
+                                  .inventory = &a->inventory,
+                                  .pod_resources = a->pod_resources,
+                                  .client = a->client,
+                                  .pod_patcher = a->pod_patcher,
+                                  .isolation = &a->isolation,
+                                  .access = a->o.access,
+                                  .on_moved = agent_tell_moved,
+                                  .userdata = a};
+        prove = (StartVerifierOptions){.event = a->event,
+                                       .roster = &a->roster,
+                                       .records = &a->records,
+                                       .inventory = &a->inventory,
+                                       .pod_resources = a->pod_resources,
+                                       .pod_patcher = a->pod_patcher,
+                                       .orphans = a->orphans,
+                                       .repair = a->repair,
+                                       .isolation = &a->isolation,
+                                       .checkpoint = a->checkpoint};
+        r = resolver_new(&admit, &a->resolver);
+        return r < 0 ? r : start_verifier_new(&prove, &a->start_verifier);
 }
 
 static int build_audit(Agent *a) {
         int r;
 
-        r = audit_new(&(AuditOptions){.roster = &a->roster,
-                                      .records = &a->records,
-                                      .inventory = &a->inventory,
-                                      .proc = a->o.proc,
-                                      .cgroups = a->o.cgroup_root,
-                                      .ignores_disable = a->o.ignores_disable,
-                                      .on_excess = agent_tell_excess,
-                                      .on_stray = agent_tell_stray,
-                                      .userdata = a},
-                      &a->audit);
+        r = memory_audit_new(&(MemoryAuditOptions){.roster = &a->roster,
+                                                   .records = &a->records,
+                                                   .inventory = &a->inventory,
+                                                   .proc = a->o.proc,
+                                                   .cgroups = a->o.cgroup_root,
+                                                   .ignores_disable = a->o.ignores_disable,
+                                                   .on_excess = agent_tell_excess,
+                                                   .on_stray = agent_tell_stray,
+                                                   .userdata = a},
+                             &a->memory_audit);
         if (r < 0)
                 return r;
-        r = meter_new(&(MeterOptions){.roster = &a->roster,
-                                      .records = &a->records,
-                                      .inventory = &a->inventory,
-                                      .compute = &a->isolation.compute,
-                                      .board = &a->isolation.board,
-                                      .proc = a->o.proc,
-                                      .ignores_disable = a->o.ignores_disable,
-                                      .window = USES_OF_WINDOW * NSEC_PER_USEC *
-                                                (a->o.census > 0 ? a->o.census : USEC_PER_SEC),
-                                      .on_excess = agent_tell_overuse,
-                                      .userdata = a},
-                      &a->meter);
+        r = compute_audit_new(&(ComputeAuditOptions){.roster = &a->roster,
+                                                     .records = &a->records,
+                                                     .inventory = &a->inventory,
+                                                     .compute = &a->isolation.compute,
+                                                     .board = &a->isolation.board,
+                                                     .proc = a->o.proc,
+                                                     .ignores_disable = a->o.ignores_disable,
+                                                     .window = USES_OF_WINDOW * NSEC_PER_USEC *
+                                                               (a->o.census > 0 ? a->o.census : USEC_PER_SEC),
+                                                     .on_excess = agent_tell_overuse,
+                                                     .userdata = a},
+                              &a->compute_audit);
         if (r < 0)
                 return r;
-        return board_watch_new(&(BoardWatchOptions){.event = a->event,
-                                                    .board = &a->isolation.board,
-                                                    .turn = a->o.census,
-                                                    .on_grown = agent_tell_grown,
-                                                    .on_foreign = agent_tell_foreign,
-                                                    .userdata = a},
-                               &a->watch);
+        return slicedir_watch_new(&(SlicedirWatchOptions){.event = a->event,
+                                                          .board = &a->isolation.board,
+                                                          .turn = a->o.census,
+                                                          .on_grown = agent_tell_grown,
+                                                          .on_foreign = agent_tell_foreign,
+                                                          .userdata = a},
+                                  &a->slicedir_watch);
 }
 
 /* Plugins first: each millisecond until they are registered is one in which the kubelet refuses
@@ -168,12 +168,12 @@ Agent *agent_free(Agent *a) {
         for (int kind = 0; kind < DEVICE_KINDS_; kind++)
                 plugin_free(a->plugins[kind]);
         recheck_free(a->recheck);
-        prove_free(a->prove);
-        admit_free(a->admit);
+        start_verifier_free(a->start_verifier);
+        resolver_free(a->resolver);
         repair_free(a->repair);
-        teller_free(a->teller);
+        pod_patcher_free(a->pod_patcher);
         pod_resources_free(a->pod_resources);
-        dying_free(a->dying);
+        orphans_free(a->orphans);
         publisher_free(a->publisher);
         kube_event_recorder_free(a->recorder);
         kube_call_free(a->last_look);
@@ -182,11 +182,11 @@ Agent *agent_free(Agent *a) {
         roster_done(&a->roster);
         records_done(&a->records);
         inventory_done(&a->inventory);
-        board_watch_free(a->watch);
+        slicedir_watch_free(a->slicedir_watch);
         isolation_done(&a->isolation);
-        audit_free(a->audit);
-        meter_free(a->meter);
-        hung_free(a->hung);
+        memory_audit_free(a->memory_audit);
+        compute_audit_free(a->compute_audit);
+        hung_reader_free(a->hung_reader);
         card_list_done(&a->cards);
         sd_event_source_disable_unref(a->list_again);
         sd_event_source_disable_unref(a->last_wait);

@@ -7,7 +7,7 @@
 #include <systemd/sd-event.h>
 
 #include "kube/config.h"
-#include "node/allocate/admit.h"
+#include "node/allocate/resolver.h"
 #include "share/defaults.h"
 #include "share/unit.h"
 

@@ -180,7 +180,7 @@ static void process_labels(const Agent *a, Buf *out, const RosterPod *pod, const
         label(out, "AllocateMode", pod ? "share" : "none");
 }
 
-static void write_process(void *userdata, const AuditProcess *process) {
+static void write_process(void *userdata, const ProcessMemory *process) {
         const ProcessLines *lines = userdata;
         const Agent *a = lines->agent;
 
@@ -197,10 +197,10 @@ static void write_process(void *userdata, const AuditProcess *process) {
 static void write_processes(const Agent *a, Buf *out) {
         head(out, "DCGM_CUSTOM_PROCESS_MEM_USED", "gauge",
              "memory that the process holds of the card, in MiB, as the driver says");
-        audit_each(a->audit, write_process, &(ProcessLines){.agent = a, .out = out});
+        memory_audit_each(a->memory_audit, write_process, &(ProcessLines){.agent = a, .out = out});
 }
 
-static void write_use(void *userdata, const MeterProcess *process) {
+static void write_use(void *userdata, const ProcessCompute *process) {
         const ProcessLines *lines = userdata;
         const MachineCard *card = given_card_at(&lines->agent->inventory, process->card);
 
@@ -215,12 +215,12 @@ static void write_use(void *userdata, const MeterProcess *process) {
 static void write_uses(const Agent *a, Buf *out) {
         head(out, "DCGM_CUSTOM_PROCESS_SM_UTIL", "gauge",
              "percent of the card's time that the process had, as the driver says; not there: none");
-        meter_each(a->meter, write_use, &(ProcessLines){.agent = a, .out = out});
+        compute_audit_each(a->compute_audit, write_use, &(ProcessLines){.agent = a, .out = out});
 }
 
 /* ---- the audit ---- */
 
-static void write_excess(void *userdata, const AuditExcess *excess) {
+static void write_excess(void *userdata, const MemoryExcess *excess) {
         const ProcessLines *lines = userdata;
         const MachineCard *card = given_card_at(&lines->agent->inventory, excess->card);
         uint64_t over = excess->used > excess->limit ? excess->used - excess->limit : 0;
@@ -241,12 +241,12 @@ static void write_audit(const Agent *a, Buf *out) {
         head(out, "aliquot_node_excess_mib", "gauge",
              "what a container holds above its slice, in MiB, while that is an excess; without a container: "
              "its pod");
-        audit_each_excess(a->audit, write_excess, &(ProcessLines){.agent = a, .out = out});
+        memory_audit_each_excess(a->memory_audit, write_excess, &(ProcessLines){.agent = a, .out = out});
         head(out, "aliquot_node_unaccounted_mib", "gauge",
              "memory in use of the card that no pod's process holds, in MiB, without the driver's own "
              "reserve");
         for (size_t i = 0; i < a->cards.n; i++) {
-                if (!audit_stray(a->audit, a->cards.cards[i].index, &bytes))
+                if (!memory_audit_unaccounted(a->memory_audit, a->cards.cards[i].index, &bytes))
                         continue;
                 buf_append_str(out, STR("aliquot_node_unaccounted_mib"));
                 card_labels(a, &a->cards.cards[i], out);
@@ -254,7 +254,7 @@ static void write_audit(const Agent *a, Buf *out) {
         }
 }
 
-static void write_overuse(void *userdata, const MeterExcess *excess) {
+static void write_overuse(void *userdata, const ComputeExcess *excess) {
         const ProcessLines *lines = userdata;
         const MachineCard *card = given_card_at(&lines->agent->inventory, excess->card);
 
@@ -272,7 +272,7 @@ static void write_overuses(const Agent *a, Buf *out) {
         head(out, "aliquot_node_compute_excess_ratio", "gauge",
              "what a container has of the card's time above its share, 0 to 1, while that is an excess; "
              "without a container: its pod");
-        meter_each_excess(a->meter, write_overuse, &(ProcessLines){.agent = a, .out = out});
+        compute_audit_each_excess(a->compute_audit, write_overuse, &(ProcessLines){.agent = a, .out = out});
 }
 
 static void write_foreign(const Agent *a, Buf *out) {
@@ -281,9 +281,10 @@ static void write_foreign(const Agent *a, Buf *out) {
         for (size_t i = 0; i < a->cards.n; i++) {
                 buf_append_str(out, STR("aliquot_node_foreign_slices_mib"));
                 card_labels(a, &a->cards.cards[i], out);
-                buf_appendf(
-                        out, "} %llu\n",
-                        (unsigned long long) (board_watch_foreign(a->watch, a->cards.cards[i].uuid) >> 20));
+                buf_appendf(out, "} %llu\n",
+                            (unsigned long long) (slicedir_watch_foreign(a->slicedir_watch,
+                                                                         a->cards.cards[i].uuid) >>
+                                                  20));
         }
 }
 
@@ -295,8 +296,8 @@ static void write_counter(Buf *out, const char *name, const char *help, uint64_t
 }
 
 static void write_own(const Agent *a, Buf *out) {
-        AdmitCounters admit = admit_counters(a->admit);
-        ProveCounters prove = prove_counters(a->prove);
+        ResolverCounters admit = resolver_counters(a->resolver);
+        StartVerifierCounters prove = start_verifier_counters(a->start_verifier);
         RepairCounters repair = repair_counters(a->repair);
         PodResourcesCounters lists = pod_resources_counters(a->pod_resources);
 
@@ -335,33 +336,34 @@ static void write_own(const Agent *a, Buf *out) {
         write_counter(out, "aliquot_node_card_troubles_total", "scans of the cards that failed",
                       a->counters.card_troubles);
         write_counter(out, "aliquot_node_excesses_total", "containers that held more than their slice",
-                      audit_excesses(a->audit));
+                      memory_audit_excesses(a->memory_audit));
         write_counter(out, "aliquot_node_killed_total",
                       "processes that were killed because their container held more than its slice",
                       a->counters.killed);
         write_counter(out, "aliquot_node_compute_excesses_total",
-                      "containers that had more of a card's time than their share", meter_excesses(a->meter));
+                      "containers that had more of a card's time than their share",
+                      compute_audit_excesses(a->compute_audit));
         write_counter(out, "aliquot_node_compute_killed_total",
                       "processes that were killed because their container had more time than its share",
                       a->counters.overuse_killed);
         write_counter(out, "aliquot_node_unaccounted_total",
                       "how often memory of a card was found that nobody accounts for",
-                      audit_strays(a->audit));
+                      memory_audit_unaccounted_count(a->memory_audit));
         write_counter(out, "aliquot_node_slice_files_grown_total",
                       "how often a container had made its counters larger than they are",
-                      board_watch_grown(a->watch));
+                      slicedir_watch_grown(a->slicedir_watch));
         write_counter(out, "aliquot_node_hung_kernels_total",
                       "kernels that ran for --hung-kernel seconds beyond their container's window",
-                      hung_count(a->hung));
+                      hung_reader_count(a->hung_reader));
         write_counter(out, "aliquot_node_hung_killed_total",
                       "processes that were killed because a kernel of their container did not end",
                       a->counters.hung_killed);
         head(out, "aliquot_node_starts_waiting", "gauge", "container starts that wait now");
         buf_appendf(out, "aliquot_node_starts_waiting %zu\n", prove.waiting);
         head(out, "aliquot_node_dying_pods", "gauge", "pods that are gone and whose processes are not");
-        buf_appendf(out, "aliquot_node_dying_pods %zu\n", dying_count(a->dying));
+        buf_appendf(out, "aliquot_node_dying_pods %zu\n", orphans_count(a->orphans));
         head(out, "aliquot_node_patches_waiting", "gauge", "annotations of pods that are not written yet");
-        buf_appendf(out, "aliquot_node_patches_waiting %zu\n", teller_waiting(a->teller));
+        buf_appendf(out, "aliquot_node_patches_waiting %zu\n", pod_patcher_waiting(a->pod_patcher));
 }
 
 /* ---- the server ---- */

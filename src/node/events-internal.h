@@ -13,11 +13,11 @@ void agent_tell_waiting(Agent *a); /* the node object has come */
 void agent_tell_node(Agent *a, const char *reason,
                      const char *note); /* an Event of the node, now; its object has come */
 /* userdata: the agent. Events of a pod, and of the node. */
-void agent_tell_excess(void *userdata, const AuditExcess *excess);
-void agent_tell_overuse(void *userdata, const MeterExcess *excess);
-void agent_tell_stray(void *userdata, const AuditStray *stray);
+void agent_tell_excess(void *userdata, const MemoryExcess *excess);
+void agent_tell_overuse(void *userdata, const ComputeExcess *excess);
+void agent_tell_stray(void *userdata, const UnaccountedMemory *stray);
 void agent_tell_grown(void *userdata, const BoardGrown *grown);
-bool agent_tell_foreign(void *userdata, const BoardForeign *foreign);
+bool agent_tell_foreign(void *userdata, const ForeignSlice *foreign);
 void agent_tell_hung(void *userdata, const HungKernel *kernel);
 void agent_tell_odd(void *userdata, const RosterPod *pod, const RosterContainer *c);
 void agent_tell_tampered(void *userdata, const RosterPod *pod, const Fault *note);

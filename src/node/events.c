@@ -55,7 +55,7 @@ void agent_warn(Agent *a, const char *reason, const Fault *note) {
 }
 
 /* "; N of its processes were killed": all that is known of it, and of what could not be done. */
-static void say_killed(const char *container, const AuditKilled *killed, char *ret, size_t size) {
+static void say_killed(const char *container, const KilledProcesses *killed, char *ret, size_t size) {
         int n = snprintf(ret, size, "; %zu of its processes were killed%s", killed->killed,
                          killed->all && container ? " (all of the container's)" : "");
 
@@ -64,7 +64,7 @@ static void say_killed(const char *container, const AuditKilled *killed, char *r
 }
 
 /* The driver names some that are no more: others have its file. */
-static void say_ended(const AuditExcess *excess, char *ret, size_t size) {
+static void say_ended(const MemoryExcess *excess, char *ret, size_t size) {
         ret[0] = '\0';
         if (excess->n_ended > 0)
                 (void) snprintf(ret, size,
@@ -84,9 +84,10 @@ static void warn_pod(const Agent *a, const RosterPod *pod, const char *reason, c
 
 /* The gate was passed by: by accident (a static program, raw system calls), or on purpose. Killed
  * is at each census as long as it lasts, and an Event is written each time that a process was. */
-void agent_tell_excess(void *userdata, const AuditExcess *excess) {
+void agent_tell_excess(void *userdata, const MemoryExcess *excess) {
         Agent *a = userdata;
-        AuditKilled killed = a->o.kills_excess ? audit_kill(a->audit, excess) : (AuditKilled){0};
+        KilledProcesses killed =
+                a->o.kills_excess ? memory_audit_kill(a->memory_audit, excess) : (KilledProcesses){0};
         const char *other =
                 excess->container ? " or another one of the container" : " or another one of the pod";
         char done[128] = "", ended[128];
@@ -113,16 +114,16 @@ void agent_tell_excess(void *userdata, const AuditExcess *excess) {
 
 /* The gate was passed by, or a process lied to the arbiter. As with memory, an Event is written
  * each time that a process was killed. */
-void agent_tell_overuse(void *userdata, const MeterExcess *excess) {
+void agent_tell_overuse(void *userdata, const ComputeExcess *excess) {
         Agent *a = userdata;
         const char *other =
                 excess->container ? " or another one of the container" : " or another one of the pod";
-        AuditKilled killed = {0};
+        KilledProcesses killed = {0};
         char done[128] = "";
         Fault note = FAULT_NULL;
 
         if (a->o.kills_overuse) {
-                killed = audit_end_container(a->audit, excess->pod, excess->container);
+                killed = memory_audit_end_container(a->memory_audit, excess->pod, excess->container);
                 say_killed(excess->container, &killed, done, sizeof done);
         }
         a->counters.overuse_killed += killed.killed;
@@ -148,11 +149,11 @@ void agent_tell_overuse(void *userdata, const MeterExcess *excess) {
  * ends it anyway. */
 static void end_hung(Agent *a, const RosterPod *pod, Str container, char *ret, size_t size) {
         _cleanup_free_ char *name = str_dup(container);
-        AuditKilled killed;
+        KilledProcesses killed;
 
         if (!pod || !name)
                 return;
-        killed = audit_end_container(a->audit, pod, name);
+        killed = memory_audit_end_container(a->memory_audit, pod, name);
         a->counters.hung_killed += killed.killed;
         say_killed(name, &killed, ret, size);
 }
@@ -160,7 +161,7 @@ static void end_hung(Agent *a, const RosterPod *pod, Str container, char *ret, s
 static bool had_card(void *userdata, uint32_t card, uint32_t pid) {
         const Agent *a = userdata;
 
-        return meter_had(a->meter, card, pid);
+        return compute_audit_had(a->compute_audit, card, pid);
 }
 
 /* A stopped process cannot say that its kernel has ended. Where every process of the container is
@@ -168,11 +169,11 @@ static bool had_card(void *userdata, uint32_t card, uint32_t pid) {
 static bool is_paused(Agent *a, const RosterPod *pod, const HungKernel *k) {
         _cleanup_free_ char *name = str_dup(k->container), *uuid = str_dup(k->uuid);
         const MachineCard *card = uuid ? given_card(&a->inventory, uuid) : NULL;
-        AuditPaused found;
+        PausedProcesses found;
 
         if (!pod || !name || !card)
                 return false;
-        found = audit_paused(a->audit, pod, name, card->index, had_card, a);
+        found = memory_audit_paused(a->memory_audit, pod, name, card->index, had_card, a);
         return found.n_paused > 0 && (k->part || found.n_work == 0);
 }
 
@@ -181,19 +182,19 @@ static bool is_paused(Agent *a, const RosterPod *pod, const HungKernel *k) {
 void agent_tell_hung(void *userdata, const HungKernel *k) {
         Agent *a = userdata;
         const RosterPod *pod = roster_find_name(&a->roster, k->namespace_, k->pod);
-        SparedVerdict verdict = spared_judge(&a->spared, k, is_paused(a, pod, k));
+        HungVerdict verdict = hung_filter_judge(&a->hung_filter, k, is_paused(a, pod, k));
         char done[128] = "";
         Fault note = FAULT_NULL;
 
-        if (verdict == SPARED_WAIT)
+        if (verdict == HUNG_VERDICT_WAIT)
                 return;
-        if (verdict == SPARED_HANGS && a->o.kills_hung)
+        if (verdict == HUNG_VERDICT_HUNG && a->o.kills_hung)
                 end_hung(a, pod, k->container, done, sizeof done);
         (void) fault_set(&note, 0,
                          "container %.*s: a kernel has run for %llu s on " STR_FMT
                          ", and others wait for the card%s",
                          STR_ARG(k->container), (unsigned long long) (k->nsec / 1000000000), STR_ARG(k->uuid),
-                         verdict == SPARED_PAUSED
+                         verdict == HUNG_VERDICT_PAUSED
                                  ? "; a process of it is stopped or frozen, and cannot say that it has ended"
                                  : done);
         log_warning("pod=%.*s/%.*s %s", STR_ARG(k->namespace_), STR_ARG(k->pod), note.text);
@@ -222,7 +223,7 @@ void agent_tell_moved(void *userdata, const RosterPod *pod, const Fault *note) {
 }
 
 /* No process is killed: it may be the machine's own, a display or a monitor. */
-void agent_tell_stray(void *userdata, const AuditStray *stray) {
+void agent_tell_stray(void *userdata, const UnaccountedMemory *stray) {
         char largest[96] = ", and no process is listed with them";
         Fault note = FAULT_NULL;
 
@@ -270,7 +271,7 @@ void agent_tell_grown(void *userdata, const BoardGrown *grown) {
 
 /* The scheduler promises whole cards to pods, and does not know of such a slice. Its processes are
  * not stopped: a person may be using it. */
-bool agent_tell_foreign(void *userdata, const BoardForeign *foreign) {
+bool agent_tell_foreign(void *userdata, const ForeignSlice *foreign) {
         Agent *a = userdata;
         Fault note = FAULT_NULL;
 

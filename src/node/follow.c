@@ -44,7 +44,7 @@ static void on_pod_object(void *userdata, ReflectorEvent event, Str object) {
 /* Not before: what is told of a pod that nobody knows yet would be lost, and the arbiter tells each
  * thing once. The pipe keeps it. */
 static void hear_arbiter(Agent *a) {
-        int r = hung_new(a->event, a->o.arbiter, agent_tell_hung, a, &a->hung);
+        int r = hung_reader_new(a->event, a->o.arbiter, agent_tell_hung, a, &a->hung_reader);
 
         if (r < 0)
                 log_error("nobody will hear of kernels that do not end: %s", strerror(-r));
@@ -56,27 +56,27 @@ static void on_pods_end(void *userdata) {
 
         roster_list_end(&a->roster);
         if (first) {
-                prove_adopt(a->prove);
+                start_verifier_adopt(a->start_verifier);
                 hear_arbiter(a);
         }
-        dying_sweep(a->dying);
+        orphans_sweep(a->orphans);
         isolation_sweep(&a->isolation, &a->records);
         for (const RosterPod *pod = a->roster.pods; pod; pod = pod->hh.next)
                 repair_look(a->repair, pod);
         agent_settle(a);
-        prove_wake(a->prove);
+        start_verifier_wake(a->start_verifier);
 }
 
 static void on_pod_change(void *userdata, Str uid, RosterPod *pod) {
         Agent *a = userdata;
 
         if (pod)
-                prove_keep_place(a->prove, pod);
+                start_verifier_keep_place(a->start_verifier, pod);
         if (!a->roster.synced)
                 return; /* all of them are looked at when the list is complete */
-        dying_look(a->dying, uid, pod);
+        orphans_look(a->orphans, uid, pod);
         if (pod) {
-                prove_recall(a->prove, pod);
+                start_verifier_recall(a->start_verifier, pod);
                 repair_look(a->repair, pod);
         } else
                 repair_forget(a->repair, uid);
@@ -85,7 +85,7 @@ static void on_pod_change(void *userdata, Str uid, RosterPod *pod) {
         if (!pod)
                 isolation_sweep(&a->isolation, &a->records);
         agent_settle(a);
-        prove_wake(a->prove);
+        start_verifier_wake(a->start_verifier);
 }
 
 static void on_pods_trouble(void *userdata, const Fault *fault) {

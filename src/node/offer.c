@@ -117,7 +117,7 @@ static void offer(Agent *a) {
 }
 
 size_t agent_holders(const Agent *a) {
-        size_t n = dying_count(a->dying);
+        size_t n = orphans_count(a->orphans);
 
         for (const RosterPod *pod = a->roster.pods; pod; pod = pod->hh.next)
                 n += pod->grant != NULL;
@@ -178,7 +178,7 @@ void agent_settle(Agent *a) {
         }
         if (!a->terms_saved && a->node_text)
                 save_terms(a);
-        isolation_say_compute(&a->isolation, &a->inventory);
+        isolation_publish_compute(&a->isolation, &a->inventory);
         agent_publish(a);
 }
 
@@ -223,8 +223,8 @@ int agent_take_node(Agent *a, const Node *node, Str text, bool listed) {
                                            .configured = a->o.unit,
                                            .place_while_changing = keys_place_while_changing(&a->keys),
                                            .drain = keys_drain(&a->keys)});
-        (void) node_compute_want(&a->isolation.compute, &node->annotations, a->o.policy,
-                                 NULL); /* what is wrong there is among the keys */
+        (void) node_compute_update(&a->isolation.compute, &node->annotations, a->o.policy,
+                                   NULL); /* what is wrong there is among the keys */
         agent_settle(a);
         feed_ledger(a);
         /* Nothing is judged before it is known what the cards hold, and the pods may have been

@@ -19,19 +19,19 @@ static DeviceKind kind_of(const Agent *a, const Plugin *p) {
 static void on_preferred(void *userdata, Plugin *p, RpcCall *call, const PreferredRequest *request) {
         Agent *a = userdata;
 
-        admit_preferred(a->admit, kind_of(a, p), call, request);
+        resolver_preferred(a->resolver, kind_of(a, p), call, request);
 }
 
 static void on_allocate(void *userdata, Plugin *p, RpcCall *call, PluginIds ids) {
         Agent *a = userdata;
 
-        admit_allocate(a->admit, kind_of(a, p), call, ids);
+        resolver_allocate(a->resolver, kind_of(a, p), call, ids);
 }
 
 static void on_prestart(void *userdata, Plugin *p, RpcCall *call, PluginIds ids) {
         Agent *a = userdata;
 
-        prove_prestart(a->prove, kind_of(a, p), call, ids);
+        start_verifier_prestart(a->start_verifier, kind_of(a, p), call, ids);
 }
 
 /* Exclusive CPUs are chosen without asking us, and a container may then get a card of the other
@@ -77,7 +77,7 @@ static void on_lost(void *userdata, Plugin *p, const Fault *why) {
         Agent *a = userdata;
 
         a->registered[kind_of(a, p)] = false;
-        admit_forget(a->admit);
+        resolver_forget(a->resolver);
         a->counters.lost[kind_of(a, p)]++;
         log_warning("not registered resource=%s: %s", plugin_resource(p), why->text);
 }

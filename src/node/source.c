@@ -29,7 +29,7 @@ static void on_card_trouble(void *userdata, const Fault *fault) {
 }
 
 static void warn_of_untold(Agent *a, const CardCensus *census) {
-        for (size_t i = 0; i < census->n_spans && meter_wants(a->meter); i++) {
+        for (size_t i = 0; i < census->n_spans && compute_audit_wants(a->compute_audit); i++) {
                 Fault why = FAULT_NULL;
 
                 if (census->spans[i].untold[0] == '\0')
@@ -56,16 +56,16 @@ static void on_usage(void *userdata, const CardCensus *census) {
                         census->untold);
                 agent_warn(a, "GPUProcessesUntold", &why);
         }
-        audit_take(a->audit, census);
+        memory_audit_take(a->memory_audit, census);
         warn_of_untold(a, census);
-        meter_take(a->meter, census);
+        compute_audit_take(a->compute_audit, census);
 }
 
 static const CardSourceHandler card_handler = {on_cards, on_card_trouble, agent_take_fences, on_usage};
 
 /* The simulated driver's NVML reads the variable, in the child that is made later. */
 static int use_simulated(Agent *a, Buf *nvml, CardSourceOptions *options) {
-        int r = a->isolation.simulated.dir ? simulated_nvml(&a->isolation.simulated, nvml) : -ENOMEM;
+        int r = a->isolation.simulated.dir ? simulated_driver_nvml(&a->isolation.simulated, nvml) : -ENOMEM;
 
         if (r < 0)
                 return r;

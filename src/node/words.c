@@ -18,7 +18,7 @@ static int compare_pods(const void *a, const void *b) {
 /* Sorted, so that the text changes with the holders only, and not with the order in which pods were
  * last updated. */
 static void list_holders(const Agent *a, Buf *out) {
-        size_t n = 0, n_dying = dying_count(a->dying);
+        size_t n = 0, n_dying = orphans_count(a->orphans);
         const RosterPod **holders = calloc(HASH_COUNT(a->roster.pods) + 1, sizeof *holders);
 
         if (!holders) {
@@ -202,7 +202,7 @@ void agent_publish(Agent *a) {
         write_pending(a, &t, &words);
         write_misconfigured(a, &t, &words);
         write_in_force(a, &t, &words);
-        dying_write(a->dying, &t.held);
+        orphans_write(a->orphans, &t.held);
         words.held_slices = text_of(&t.held);
         /* On every sharing node, because the DaemonSet stays where this label is: when the mode's
          * label is removed the node keeps its mode, and without its agent the kubelet would refuse

@@ -5,7 +5,7 @@
  * could fill what they stand on, and that is the host's /run: containerd and the kubelet live
  * there. So each of the agent's slices is a small tmpfs (slicedir/mount.h), which one container
  * alone can fill; and the board is one, with what is left to stand on it: slices from before that,
- * which are cut back within a second (node/audit/board_watch.h), and those of `aliquot run`.
+ * which are cut back within a second (node/audit/slicedir_watch.h), and those of `aliquot run`.
  *
  * The kubelet's namespace must see them, because that is where containers' mounts come from: the
  * mount that the path lies on must be a shared one (mountPropagation: Bidirectional), and what pid

@@ -144,7 +144,7 @@ class PodAudit:
 
     def pages_of_later(self, c):
         """An init container that is started again (its first start was cut off, by a kill of the agent or the kubelet) passes for
-        a later container of the pod with the same devices: node/allocate/prove.c, check_place()."""
+        a later container of the pod with the same devices: node/allocate/start_verifier.c, check_place()."""
         if c not in self.init or kube.is_sidecar(c):
             return []
         later = self.init[self.init.index(c) + 1:] + self.containers

@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-#include "node/allocate/managers.h"
+#include "node/allocate/field_managers.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -13,9 +13,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         Str text = {(const char *) data, size};
         Fault fault = FAULT_NULL;
         FieldManager found = {0};
-        int r = managers_last(text, UINT32_MAX, STR("aliquot"), &arena, &found, &fault);
+        int r = field_managers_last(text, UINT32_MAX, STR("aliquot"), &arena, &found, &fault);
 
-        assert(r == 0 || (r == MANAGERS_E_MALFORMED && fault.text[0] != '\0'));
+        assert(r == 0 || (r == FIELD_MANAGERS_E_MALFORMED && fault.text[0] != '\0'));
         assert(r == 0 || found.name.len == 0);
         assert(found.owns || !str_eq(found.name, STR("aliquot")));
         return 0;

@@ -63,7 +63,7 @@ says rooms 'cli/inspect includes kube; it may include: base wire share'
 rm "$tree/src/cli/inspect/x.c"
 write src/node/kubelet/x.c '#include "node/agent.h"'
 says rooms 'src/node/kubelet/x.c:2: node/kubelet includes node; '
-write src/node/kubelet/x.c '#include "node/allocate/admit.h"'
+write src/node/kubelet/x.c '#include "node/allocate/resolver.h"'
 says rooms 'src/node/kubelet/x.c:2: node/kubelet includes node/allocate; '
 write src/node/kubelet/x.c '#include "net/grpc/client.h"'
 says rooms

@@ -5,9 +5,9 @@
 
 #include "base/log.h"
 #include "kube/api.h"
-#include "node/allocate/keys.h"
-#include "node/allocate/managers.h"
-#include "node/allocate/pace.h"
+#include "node/allocate/field_managers.h"
+#include "node/allocate/pod_keys.h"
+#include "node/allocate/repair_rate.h"
 
 #define APART    (1 * USEC_PER_SEC)  /* between two repairs of any pods, and until a patch is seen */
 #define TOLD_FOR (60 * USEC_PER_SEC) /* a pod is told of once in this time */
@@ -23,7 +23,7 @@ typedef struct Item {
         uint32_t wrong; /* system keys; 0: all are right */
         usec_t due;     /* not before */
         usec_t told;    /* when it was told of last; 0: never */
-        Pace pace;
+        RepairRate pace;
         KubeCall *get;
         char uid[];
 } Item;
@@ -92,11 +92,11 @@ static bool is_judged(const Repair *r, const RosterPod *pod) {
 
 static uint32_t wrong_keys(const Repair *r, const RosterPod *pod) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
-        SystemKeys keys;
+        PodKeys keys;
 
-        if (!is_judged(r, pod) || system_keys_make(pod, true, &arena, &keys) < 0)
+        if (!is_judged(r, pod) || pod_keys_make(pod, true, &arena, &keys) < 0)
                 return 0;
-        return system_keys_differ(&keys, pod, &arena);
+        return pod_keys_differ(&keys, pod, &arena);
 }
 
 static void name_keys(uint32_t keys, Buf *out) {
@@ -134,7 +134,7 @@ static void tell(Item *item, const RosterPod *pod, const FieldManager *manager) 
                          "annotations are changed again and again, " STR_FMT
                          ": what the node has given out stays, and is written back %d times a minute at "
                          "most: " STR_FMT,
-                         STR_ARG(buf_str(&writer)), PACE_REPAIRS, STR_ARG(buf_str(&names)));
+                         STR_ARG(buf_str(&writer)), REPAIR_RATE_MAX, STR_ARG(buf_str(&names)));
         r->o.on_tampered(r->o.userdata, pod, &note);
 }
 
@@ -146,8 +146,8 @@ static void on_pod(void *userdata, const KubeReply *reply) {
 
         item->get = NULL;
         if (reply->outcome == KUBE_DONE && reply->status == 200)
-                (void) managers_last(reply->body, item->wrong, OURSELF, &arena, &manager,
-                                     NULL); /* a malformed list names no manager */
+                (void) field_managers_last(reply->body, item->wrong, OURSELF, &arena, &manager,
+                                           NULL); /* a malformed list names no manager */
         if (pod && item->wrong != 0)
                 tell(item, pod, &manager);
 }
@@ -157,7 +157,7 @@ static void on_pod(void *userdata, const KubeReply *reply) {
 static void accuse(Item *item, const RosterPod *pod, usec_t now) {
         Repair *r = item->repair;
 
-        if (item->get || pace_next(&item->pace, now) == now ||
+        if (item->get || repair_rate_next(&item->pace, now) == now ||
             (item->told > 0 && now < item->told + TOLD_FOR))
                 return;
         item->told = now;
@@ -170,7 +170,7 @@ static void accuse(Item *item, const RosterPod *pod, usec_t now) {
 /* ---- repairing ---- */
 
 static usec_t due(const Item *item, usec_t now) {
-        usec_t at = pace_next(&item->pace, now);
+        usec_t at = repair_rate_next(&item->pace, now);
 
         at = at > item->due ? at : item->due;
         return at > item->repair->next ? at : item->repair->next;
@@ -194,16 +194,17 @@ static void restore(Item *item, const RosterPod *pod, usec_t now) {
         name_keys(item->wrong, &names);
         log_warning("annotations of pod=%s/%s are written back: " STR_FMT, pod->namespace_, pod->name,
                     STR_ARG(buf_str(&names)));
-        pace_take(&item->pace, now);
+        repair_rate_take(&item->pace, now);
         r->next = now + APART;
         item->due = now + APART; /* until the watch shows it */
         r->counters.repaired++;
-        teller_restore(r->o.teller, pod);
+        pod_patcher_restore(r->o.pod_patcher, pod);
 }
 
 /* A patch that is under way, or that the watch does not show yet, may have put it right. */
 static bool is_settling(const Repair *r, const RosterPod *pod) {
-        return teller_is_telling(r->o.teller, pod) || (pod->version > 0 && pod->version < pod->written);
+        return pod_patcher_is_pending(r->o.pod_patcher, pod) ||
+               (pod->version > 0 && pod->version < pod->written);
 }
 
 static void repair_one(Item *item, usec_t now) {

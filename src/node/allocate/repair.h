@@ -10,7 +10,7 @@
 #include <systemd/sd-event.h>
 
 #include "kube/client.h"
-#include "node/allocate/teller.h"
+#include "node/allocate/pod_patcher.h"
 #include "node/records/records.h"
 #include "node/records/roster.h"
 
@@ -21,7 +21,7 @@ typedef struct RepairOptions {
         const Roster *roster;
         const Records *records;
         KubeClient *client;
-        Teller *teller;
+        PodPatcher *pod_patcher;
         void (*on_tampered)(void *userdata, const RosterPod *pod, const Fault *note);
         void *userdata;
 } RepairOptions;

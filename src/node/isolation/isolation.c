@@ -20,18 +20,18 @@ enum { NVIDIA_MAJOR = 195, NVIDIA_CTL = 255 };
 
 int isolation_init(Isolation *i, const IsolationOptions *o) {
         *i = (Isolation){.board = BOARD_NULL,
-                         .gate = GATE_FILES_NULL,
+                         .preload = PRELOAD_FILES_NULL,
                          .ignores_disable = o->ignores_disable,
-                         .simulated = SIMULATED_NULL};
+                         .simulated = SIMULATED_DRIVER_NULL};
         (void) snprintf(i->board.path, sizeof i->board.path, "%s",
                         o->slices); /* mounts name it in any case */
         i->on_odd = o->on_odd;
         i->userdata = o->userdata;
         node_compute_init(&i->compute, o->policy);
-        if (gate_files_init(&i->gate, o->state_dir) < 0)
+        if (preload_files_init(&i->preload, o->state_dir) < 0)
                 return -ENOMEM;
-        if (simulated_init(&i->simulated, o->simulated, o->state_dir, &i->trouble) == 0 &&
-            gate_files_install(&i->gate, o->gate, &i->trouble) == 0)
+        if (simulated_driver_init(&i->simulated, o->simulated, o->state_dir, &i->trouble) == 0 &&
+            preload_files_install(&i->preload, o->gate, &i->trouble) == 0)
                 (void) board_open(&i->board, o->slices, true, &i->trouble);
         i->board.proc = o->proc;
         if (i->trouble.text[0])
@@ -41,9 +41,10 @@ int isolation_init(Isolation *i, const IsolationOptions *o) {
 
 void isolation_done(Isolation *i) {
         board_done(&i->board);
-        simulated_done(&i->simulated);
-        gate_files_done(&i->gate);
-        *i = (Isolation){.board = BOARD_NULL, .gate = GATE_FILES_NULL, .simulated = SIMULATED_NULL};
+        simulated_driver_done(&i->simulated);
+        preload_files_done(&i->preload);
+        *i = (Isolation){
+                .board = BOARD_NULL, .preload = PRELOAD_FILES_NULL, .simulated = SIMULATED_DRIVER_NULL};
 }
 
 /* ---- names ---- */
@@ -110,18 +111,18 @@ static size_t count_cards(const DeviceSet *mem) {
 int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *mem, Arena *arena,
                      PluginMount ret[static ISOLATION_MOUNTS]) {
         Mounts m = {.mounts = ret, .arena = arena};
-        char id[BOARD_ID], folder[GATE_FOLDER];
+        char id[BOARD_ID], folder[PRELOAD_FOLDER];
         uint32_t card, count;
         unsigned number = 0;
         size_t at = 0;
 
-        m.n = simulated_mounts(&i->simulated, v, mem, arena, ret);
+        m.n = simulated_driver_mounts(&i->simulated, v, mem, arena, ret);
         if (m.n < 0 || !share_mode_is_isolated(v->mode))
                 return m.n;
         isolation_id(mem, id);
-        gate_files_folder(&i->gate, count_cards(mem), folder);
+        preload_files_folder(&i->preload, count_cards(mem), folder);
         if (!add(&m, true, SLICE_INSIDE, "%s", folder) || !add(&m, true, SLICE_PAGES, "%s/slice", folder) ||
-            !add(&m, true, SLICE_GATE, "%s", i->gate.library) ||
+            !add(&m, true, SLICE_GATE, "%s", i->preload.library) ||
             !add(&m, true, SLICE_PRELOAD, "%s/%s/" BOARD_PRELOAD, i->board.path, id))
                 return -ENOMEM;
         while (number < BOARD_CARDS && device_set_next_card(mem, &at, &card, &count))
@@ -155,11 +156,11 @@ static int read_files(const Isolation *i, unsigned minor_, SliceSpec *ret, Fault
                 return 0;
         }
         (void) snprintf(name, sizeof name, "nvidia%u", minor_);
-        r = simulated_file(&i->simulated, "nvidiactl", &ret->ctl, fault);
+        r = simulated_driver_file(&i->simulated, "nvidiactl", &ret->ctl, fault);
         if (r == 0)
-                r = simulated_file(&i->simulated, name, &ret->device, fault);
+                r = simulated_driver_file(&i->simulated, name, &ret->device, fault);
         if (r == 0)
-                r = simulated_file(&i->simulated, "nvidia-uvm", &ret->uvm, fault);
+                r = simulated_driver_file(&i->simulated, "nvidia-uvm", &ret->uvm, fault);
         return r == 0 ? 0 : ISOLATION_E_MISSING;
 }
 
@@ -189,13 +190,13 @@ static int describe(const Isolation *i, const Inventory *v, const RosterContaine
 /* Before the container runs: its page says what its card's others ask, and theirs what it asks. */
 static void say_of(Isolation *i, const Inventory *v, const RosterPod *pod, const RosterContainer *c) {
         i->compute.stale = true;
-        isolation_say_compute(i, v);
+        isolation_publish_compute(i, v);
         if (c->odd && i->on_odd)
                 i->on_odd(i->userdata, pod, c);
 }
 
-void isolation_say_compute(Isolation *i, const Inventory *v) {
-        node_compute_say(&i->compute, &i->board, v->mode);
+void isolation_publish_compute(Isolation *i, const Inventory *v) {
+        node_compute_publish(&i->compute, &i->board, v->mode);
 }
 
 static bool is_file(const char *path) {
@@ -216,11 +217,11 @@ int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, co
                 return 0;
         if (i->trouble.text[0])
                 return fault_set(fault, ISOLATION_E_MISSING, "it cannot be isolated: %s", i->trouble.text);
-        if (!gate_files_stand(&i->gate))
+        if (!preload_files_are_complete(&i->preload))
                 return fault_set(fault, ISOLATION_E_MISSING,
-                                 "it cannot be isolated: %s, or a file in %s, is missing", i->gate.library,
-                                 i->gate.run);
-        r = gate_files_make_folder(&i->gate, count_cards(mem), fault);
+                                 "it cannot be isolated: %s, or a file in %s, is missing", i->preload.library,
+                                 i->preload.run);
+        r = preload_files_make_folder(&i->preload, count_cards(mem), fault);
         if (r < 0)
                 return r;
         (void) snprintf(name, sizeof name, "%s/%s/%s", pod->namespace_, pod->name, c->name);
@@ -241,7 +242,7 @@ int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, co
         return r;
 }
 
-bool isolation_stands(Isolation *i, const Inventory *v, const DeviceSet *mem) {
+bool isolation_is_complete(Isolation *i, const Inventory *v, const DeviceSet *mem) {
         char id[BOARD_ID], path[BOARD_PATH + BOARD_ID + 32];
         Fault fault = FAULT_NULL;
         uint32_t card, count;
@@ -250,8 +251,8 @@ bool isolation_stands(Isolation *i, const Inventory *v, const DeviceSet *mem) {
 
         if (!share_mode_is_isolated(v->mode))
                 return true;
-        if (i->trouble.text[0] || !gate_files_stand(&i->gate) ||
-            gate_files_make_folder(&i->gate, count_cards(mem), &fault) < 0 ||
+        if (i->trouble.text[0] || !preload_files_are_complete(&i->preload) ||
+            preload_files_make_folder(&i->preload, count_cards(mem), &fault) < 0 ||
             board_refresh(&i->board, &fault) < 0)
                 return false;
         isolation_id(mem, id);

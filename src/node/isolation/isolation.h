@@ -9,9 +9,9 @@
  * A container whose page or gate cannot be made does not start: isolation fails closed. */
 
 #include "base/arena.h"
-#include "node/isolation/compute.h"
-#include "node/isolation/gate_files.h"
-#include "node/isolation/simulated.h"
+#include "node/isolation/node_compute.h"
+#include "node/isolation/preload_files.h"
+#include "node/isolation/simulated_driver.h"
 #include "node/records/inventory.h"
 #include "node/records/records.h"
 #include "node/records/roster.h"
@@ -22,7 +22,7 @@ typedef struct IsolationOptions {
         const char
                 *proc; /* as in Board: slices get file systems of their own; NULL: they do not. Outlives it */
         const char *
-                state_dir; /* the gate is installed below it (node/isolation/gate_files.h); the same path on the host */
+                state_dir; /* the gate is installed below it (node/isolation/preload_files.h); the same path on the host */
         const char *gate;      /* libaliquot.so to install; NULL: the one beside this program */
         bool ignores_disable;  /* CGPU_DISABLE is not honoured on this node */
         const char *simulated; /* where a simulated driver is mounted; NULL: the machine's own */
@@ -35,9 +35,9 @@ typedef struct IsolationOptions {
 
 typedef struct Isolation {
         Board board;
-        GateFiles gate;
+        PreloadFiles preload;
         bool ignores_disable;
-        Simulated simulated;
+        SimulatedDriver simulated;
         NodeCompute compute;
         void (*on_odd)(void *userdata, const RosterPod *pod, const RosterContainer *c);
         void *userdata;
@@ -60,7 +60,7 @@ void isolation_id(const DeviceSet *mem, char ret[static BOARD_ID]);
  * The kubelet asks once, and keeps the answer as long as the pod lives. So a source that is missing
  * now is named as well, and isolation_prepare() lets no container start without it. ret has room
  * for ISOLATION_MOUNTS; texts are in the arena. Returns how many, or -ENOMEM. */
-enum { ISOLATION_MOUNTS = SIMULATED_MOUNTS + 4 + 4 * BOARD_CARDS };
+enum { ISOLATION_MOUNTS = SIMULATED_DRIVER_MOUNTS + 4 + 4 * BOARD_CARDS };
 int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *mem, Arena *arena,
                      PluginMount ret[static ISOLATION_MOUNTS]);
 
@@ -73,11 +73,11 @@ int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, co
 /* Are the gate, and the pages of a container with these devices, where its mounts lead? A runtime
  * may make an empty folder of what is missing (containerd), and start it. True where the mode does
  * not isolate. */
-bool isolation_stands(Isolation *i, const Inventory *v, const DeviceSet *mem);
+bool isolation_is_complete(Isolation *i, const Inventory *v, const DeviceSet *mem);
 
 /* Policies of compute are said anew where the node says something else, or who asked for weights
  * has come or gone. */
-void isolation_say_compute(Isolation *i, const Inventory *v);
+void isolation_publish_compute(Isolation *i, const Inventory *v);
 
 /* Slices that no record names any more are taken off the board. */
 void isolation_sweep(Isolation *i, const Records *records);

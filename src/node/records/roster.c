@@ -170,7 +170,7 @@ static int take_refusal(RosterPod *pod, const Refusal *refusal) {
         return pod->refusal ? 0 : -ENOMEM;
 }
 
-/* No scheduler places a static pod: its place is the one that this node gave it (prove_recall),
+/* No scheduler places a static pod: its place is the one that this node gave it (start_verifier_recall),
  * never what its manifest says. */
 static int take_grant(RosterPod *pod, Roster *r, const Pod *object) {
         Fault fault = FAULT_NULL;

@@ -18,10 +18,10 @@ static sd_event *event;
 static Roster roster;
 static Records records;
 static Inventory inventory;
-static Teller *teller;
-static Admit *admit;
-static Prove *prove;
-static Dying *dying;
+static PodPatcher *pod_patcher;
+static Resolver *resolver;
+static StartVerifier *start_verifier;
+static Orphans *orphans;
 
 uint32_t model_random(uint32_t below) {
         model.seed = model.seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -291,9 +291,9 @@ static void show(const ModelPod *pod, ReflectorEvent what) {
 static void on_pod(void *userdata, Str uid, RosterPod *pod) {
         if (!roster.synced)
                 return;
-        dying_look(dying, uid, pod);
+        orphans_look(orphans, uid, pod);
         if (pod)
-                prove_recall(prove, pod);
+                start_verifier_recall(start_verifier, pod);
 }
 
 static void on_dying(void *userdata) {
@@ -333,24 +333,24 @@ static void start_node(void) {
 }
 
 static void start_agent(void) {
-        AdmitOptions a = {.event = event, .roster = &roster, .records = &records, .inventory = &inventory};
-        ProveOptions p = {.event = event,
-                          .roster = &roster,
-                          .records = &records,
-                          .inventory = &inventory,
-                          .patience = 1};
+        ResolverOptions a = {.event = event, .roster = &roster, .records = &records, .inventory = &inventory};
+        StartVerifierOptions p = {.event = event,
+                                  .roster = &roster,
+                                  .records = &records,
+                                  .inventory = &inventory,
+                                  .patience = 1};
 
         ASSERT_OK(roster_init(&roster, "n"));
         ASSERT_OK(records_open(&records, pods_directory, NULL));
-        ASSERT_OK(teller_new(NULL, &roster, &teller));
-        ASSERT_OK(dying_new(
-                &(DyingOptions){
+        ASSERT_OK(pod_patcher_new(NULL, &roster, &pod_patcher));
+        ASSERT_OK(orphans_new(
+                &(OrphansOptions){
                         .event = event, .roster = &roster, .records = &records, .on_change = on_dying},
-                &dying));
-        a.teller = p.teller = teller;
-        p.dying = dying;
-        ASSERT_OK(admit_new(&a, &admit));
-        ASSERT_OK(prove_new(&p, &prove));
+                &orphans));
+        a.pod_patcher = p.pod_patcher = pod_patcher;
+        p.orphans = orphans;
+        ASSERT_OK(resolver_new(&a, &resolver));
+        ASSERT_OK(start_verifier_new(&p, &start_verifier));
         start_node();
         roster.on_pod = on_pod;
         roster_list_begin(&roster);
@@ -358,15 +358,15 @@ static void start_agent(void) {
                 if (model.pods[i].in_api)
                         show(&model.pods[i], REFLECTOR_LISTED);
         roster_list_end(&roster);
-        prove_adopt(prove);
-        dying_sweep(dying);
+        start_verifier_adopt(start_verifier);
+        orphans_sweep(orphans);
 }
 
 static void stop_agent(void) {
-        prove = prove_free(prove);
-        admit = admit_free(admit);
-        dying = dying_free(dying);
-        teller = teller_free(teller);
+        start_verifier = start_verifier_free(start_verifier);
+        resolver = resolver_free(resolver);
+        orphans = orphans_free(orphans);
+        pod_patcher = pod_patcher_free(pod_patcher);
         roster.on_pod = NULL;
         roster_done(&roster);
         records_done(&records);
@@ -404,7 +404,7 @@ size_t model_records(void) {
 }
 
 size_t model_dying(void) {
-        return dying_count(dying);
+        return orphans_count(orphans);
 }
 
 /* ---- the device manager ---- */
@@ -493,7 +493,7 @@ static bool ask_preferred(DeviceKind kind, const DeviceSet *available, const Dev
 
         answer.state = OPEN;
         answer.kind = kind;
-        admit_preferred(admit, kind, (RpcCall *) &answer, &request);
+        resolver_preferred(resolver, kind, (RpcCall *) &answer, &request);
         pump();
         return answer.state == ANSWERED;
 }
@@ -503,7 +503,8 @@ static bool call_allocate(DeviceKind kind, const DeviceSet *set) {
 
         answer.state = OPEN;
         answer.idx[0] = answer.units[0] = '\0';
-        admit_allocate(admit, kind, (RpcCall *) &answer, (PluginIds){texts_of(set, kind, &arena), set->n});
+        resolver_allocate(resolver, kind, (RpcCall *) &answer,
+                          (PluginIds){texts_of(set, kind, &arena), set->n});
         ASSERT_TRUE(answer.state != OPEN); /* never later: the kubelet's main loop stands still */
         return answer.state == ANSWERED;
 }
@@ -579,9 +580,10 @@ bool model_prestart(ModelPod *pod) {
                         if (c->held[kind].n == 0)
                                 continue;
                         answer.state = OPEN;
-                        prove_prestart(prove, (DeviceKind) kind, (RpcCall *) &answer,
-                                       (PluginIds){texts_of(&c->held[kind], (DeviceKind) kind, &arena),
-                                                   c->held[kind].n});
+                        start_verifier_prestart(
+                                start_verifier, (DeviceKind) kind, (RpcCall *) &answer,
+                                (PluginIds){texts_of(&c->held[kind], (DeviceKind) kind, &arena),
+                                            c->held[kind].n});
                         pump();
                         if (answer.state == FAILED) {
                                 model.waits++;
@@ -723,5 +725,5 @@ void model_force_delete(ModelPod *pod) {
 
 void model_end_processes(ModelPod *pod) {
         pod->processes = false;
-        dying_sweep(dying);
+        orphans_sweep(orphans);
 }

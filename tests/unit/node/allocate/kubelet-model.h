@@ -6,9 +6,9 @@
  * the API server. Serial admission, resources in random order, init containers' devices given on,
  * random devices where a preference is no good. */
 
-#include "node/allocate/admit.h"
-#include "node/allocate/dying.h"
-#include "node/allocate/prove.h"
+#include "node/allocate/orphans.h"
+#include "node/allocate/resolver.h"
+#include "node/allocate/start_verifier.h"
 
 enum { MODEL_CARDS = 4, MODEL_UNITS = 16, MODEL_PODS = 64, MODEL_CONTAINERS = 4 };
 

@@ -185,7 +185,7 @@ static void the_most_cards_have_room(void) {
         Arena arena = ARENA_NULL;
 
         ASSERT_INT(mounts_of(&i, ids, BOARD_CARDS, SHARE_MODE_CGPU, &arena, mounts),
-                   ISOLATION_MOUNTS - SIMULATED_MOUNTS);
+                   ISOLATION_MOUNTS - SIMULATED_DRIVER_MOUNTS);
         arena_done(&arena);
         end(&i);
 }
@@ -197,14 +197,14 @@ static void each_mount_point_exists(void) {
         DeviceId ids[CARDS];
         Fault fault = FAULT_NULL;
         mode_t before = umask(0077);
-        char path[GATE_FOLDER + 64];
+        char path[PRELOAD_FOLDER + 64];
         struct stat st;
 
         for (size_t n = 1; n <= CARDS; n++) {
                 Arena arena = ARENA_NULL;
                 size_t found = mounts_of(&i, ids, n, SHARE_MODE_CORE_MEM, &arena, mounts);
 
-                ASSERT_OK(gate_files_make_folder(&i.gate, n, &fault));
+                ASSERT_OK(preload_files_make_folder(&i.preload, n, &fault));
                 for (size_t k = 0; k < found; k++) {
                         if (strncmp(mounts[k].container_path, SLICE_INSIDE, strlen(SLICE_INSIDE)) != 0)
                                 continue;
@@ -227,20 +227,20 @@ static void each_mount_point_exists(void) {
 static void what_is_there_stays(void) {
         Isolation i = begin();
         Fault fault = FAULT_NULL;
-        char path[GATE_FOLDER + 64];
+        char path[PRELOAD_FOLDER + 64];
         struct stat st;
         ino_t first;
 
-        ASSERT_OK(gate_files_make_folder(&i.gate, 1, &fault));
-        gate_files_folder(&i.gate, 1, path);
+        ASSERT_OK(preload_files_make_folder(&i.preload, 1, &fault));
+        preload_files_folder(&i.preload, 1, path);
         (void) snprintf(path + strlen(path), 32, "/slice/0/limits");
         ASSERT_OK(stat(path, &st));
         first = st.st_ino;
-        ASSERT_OK(gate_files_make_folder(&i.gate, 1, &fault));
+        ASSERT_OK(preload_files_make_folder(&i.preload, 1, &fault));
         ASSERT_OK(stat(path, &st));
         ASSERT_TRUE(st.st_ino == first);
         ASSERT_OK(unlink(path));
-        ASSERT_OK(gate_files_make_folder(&i.gate, 1, &fault));
+        ASSERT_OK(preload_files_make_folder(&i.preload, 1, &fault));
         ASSERT_OK(stat(path, &st));
         end(&i);
 }
@@ -248,18 +248,18 @@ static void what_is_there_stays(void) {
 static void what_is_in_the_way_is_named(void) {
         Isolation i = begin();
         Fault fault = FAULT_NULL;
-        char path[GATE_FOLDER + 64], folder[GATE_FOLDER];
+        char path[PRELOAD_FOLDER + 64], folder[PRELOAD_FOLDER];
 
-        gate_files_folder(&i.gate, 2, folder);
-        ASSERT_OK(gate_files_make_folder(&i.gate, 2, &fault));
+        preload_files_folder(&i.preload, 2, folder);
+        ASSERT_OK(preload_files_make_folder(&i.preload, 2, &fault));
         (void) snprintf(path, sizeof path, "%s/slice/1/bell", folder);
         ASSERT_OK(unlink(path));
         ASSERT_OK(mkfifo(path, 0644));
-        ASSERT_INT(gate_files_make_folder(&i.gate, 2, &fault), -EEXIST);
+        ASSERT_INT(preload_files_make_folder(&i.preload, 2, &fault), -EEXIST);
         ASSERT_TRUE(strstr(fault.text, path) != NULL);
         ASSERT_OK(unlink(path));
         ASSERT_OK(symlink("limits", path));
-        ASSERT_INT(gate_files_make_folder(&i.gate, 2, &fault), -ELOOP);
+        ASSERT_INT(preload_files_make_folder(&i.preload, 2, &fault), -ELOOP);
         end(&i);
 }
 

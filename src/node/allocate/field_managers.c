@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/allocate/field_managers.h"
+
+#include <stddef.h>
+
+#include "wire/json_table.h"
+
+typedef struct Search {
+        uint32_t keys;
+        Str except;
+        FieldManager best;
+} Search;
+
+typedef struct Entry {
+        Str name, operation, time, subresource;
+        uint32_t owned; /* of the system keys */
+} Entry;
+
+static bool is_field(Str raw, Str key) {
+        return raw.len == key.len + 2 && raw.data[0] == 'f' && raw.data[1] == ':' &&
+               str_eq((Str){raw.data + 2, raw.len - 2}, key);
+}
+
+static void read_owned(JsonReader *r, Arena *arena, void *ret_entry) {
+        Entry *entry = ret_entry;
+        Str key;
+
+        if (!json_object_begin(r))
+                return;
+        while (json_object_next(r, &key)) {
+                for (size_t i = 0; i < POD_SYSTEM_KEYS_COUNT; i++)
+                        if (is_field(key, pod_system_key_names[i]))
+                                entry->owned |= UINT32_C(1) << i;
+                json_skip(r);
+        }
+}
+
+static const JsonField metadata_fields[] = {JSON_NESTED("f:annotations", read_owned)};
+
+static void read_metadata(JsonReader *r, Arena *arena, void *ret) {
+        json_decode(r, arena, metadata_fields, ELEMENTSOF(metadata_fields), ret);
+}
+
+static const JsonField set_fields[] = {JSON_NESTED("f:metadata", read_metadata)};
+
+static void read_set(JsonReader *r, Arena *arena, void *ret) {
+        json_decode(r, arena, set_fields, ELEMENTSOF(set_fields), ret);
+}
+
+static const JsonField entry_fields[] = {
+        JSON_FIELD(Entry, name, "manager", json_field_str),
+        JSON_FIELD(Entry, operation, "operation", json_field_str),
+        JSON_FIELD(Entry, time, "time", json_field_str),
+        JSON_FIELD(Entry, subresource, "subresource", json_field_str),
+        JSON_NESTED("fieldsV1", read_set),
+};
+
+/* RFC 3339 in UTC with whole seconds, as metav1.Time is written: the order of the texts is the
+ * order in time. */
+static bool is_later(Str a, Str b) {
+        size_t n = a.len < b.len ? a.len : b.len;
+        int order = n > 0 ? memcmp(a.data, b.data, n) : 0;
+
+        return order != 0 ? order > 0 : a.len >= b.len;
+}
+
+static void consider(Search *s, const Entry *e) {
+        bool owns = (e->owned & s->keys) != 0;
+
+        if (str_is_empty(e->name) ||
+            (!owns && (s->best.owns || !str_is_empty(e->subresource) || str_eq(e->name, s->except))))
+                return;
+        if (owns == s->best.owns && !str_is_empty(s->best.name) && !is_later(e->time, s->best.time))
+                return;
+        s->best = (FieldManager){e->name, e->operation, e->time, owns};
+}
+
+static void read_entries(JsonReader *r, Arena *arena, void *ret_search) {
+        if (!json_array_begin(r))
+                return;
+        while (json_array_next(r)) {
+                Entry entry = {0};
+
+                json_decode(r, arena, entry_fields, ELEMENTSOF(entry_fields), &entry);
+                if (!json_failed(r))
+                        consider(ret_search, &entry);
+        }
+}
+
+static const JsonField pod_metadata_fields[] = {JSON_NESTED("managedFields", read_entries)};
+
+static void read_pod_metadata(JsonReader *r, Arena *arena, void *ret) {
+        json_decode(r, arena, pod_metadata_fields, ELEMENTSOF(pod_metadata_fields), ret);
+}
+
+static const JsonField pod_fields[] = {JSON_NESTED("metadata", read_pod_metadata)};
+
+int field_managers_last(Str pod, uint32_t keys, Str except, Arena *arena, FieldManager *ret, Fault *fault) {
+        Search s = {.keys = keys, .except = except};
+        JsonReader r;
+        int e;
+
+        json_init(&r, pod);
+        json_decode(&r, arena, pod_fields, ELEMENTSOF(pod_fields), &s);
+        e = json_finish(&r, fault);
+        if (e != 0)
+                return e < 0 ? e : FIELD_MANAGERS_E_MALFORMED;
+        *ret = s.best;
+        return 0;
+}

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/audit/compute_audit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "arbiter/policy.h"
+#include "base/clock.h"
+#include "node/audit/overuse.h"
+#include "node/audit/pid_owner_cache.h"
+#include "node/audit/window_totals.h"
+#include "node/isolation/isolation.h"
+#include "node/records/given.h"
+
+enum { KEY_SIZE = POD_UID_SIZE + GIVEN_NAME_SIZE + 16, PERCENT = POLICY_PPM / 100 };
+enum { CONTAINERS_MOST = 32 }; /* of a pod that is judged as a whole */
+
+typedef struct Seen {
+        ProcessOwner owner; /* uid "": in no pod */
+        uint32_t card, pid;
+        uint64_t nsec, span;
+} Seen;
+
+/* What a container has of a card's time, or a pod altogether. */
+typedef struct Taker {
+        UT_hash_handle hh;
+        char key[KEY_SIZE];
+        char uid[POD_UID_SIZE];
+        char container[GIVEN_NAME_SIZE]; /* "": the pod */
+        uint32_t card;
+        uint32_t cap;  /* ppm, as it was judged by last; POLICY_PPM: it has none */
+        uint64_t used; /* ns of this window */
+        uint32_t pid;  /* that used most in one census of it */
+        uint64_t most;
+        bool several;
+        bool judged; /* once */
+        bool untold; /* of a pod: in this window not all of its processes were known as some container's */
+        bool blamed; /* of a pod: a container of it had more than its share */
+        Overuse overuse;
+} Taker;
+
+typedef struct AuditedCard {
+        char uuid[64];
+        uint32_t index;
+        uint64_t span; /* ns of this window */
+        bool known;    /* in this census */
+        uint64_t now;  /* ns of this census */
+} AuditedCard;
+
+struct ComputeAudit {
+        ComputeAuditOptions o;
+        Seen seen[CARD_USAGE_MAX];
+        size_t n_seen;
+        Taker *takers;
+        AuditedCard cards[CARDS_MAX];
+        size_t n_cards;
+        PidOwnerCache owners;
+        WindowTotals windows;
+        bool shares; /* somebody is held to windows by no cap */
+        uint64_t excesses;
+};
+
+int compute_audit_new(const ComputeAuditOptions *options, ComputeAudit **ret) {
+        ComputeAudit *m = calloc(1, sizeof *m);
+
+        if (!m)
+                return -ENOMEM;
+        m->o = *options;
+        m->owners.proc = options->proc ? options->proc : "/proc";
+        *ret = m;
+        return 0;
+}
+
+static void drop(ComputeAudit *m, Taker *t) {
+        HASH_DELETE(hh, m->takers, t);
+        free(t);
+}
+
+ComputeAudit *compute_audit_free(ComputeAudit *m) {
+        Taker *t, *next;
+
+        if (!m)
+                return NULL;
+        HASH_ITER(hh, m->takers, t, next)
+        drop(m, t);
+        pid_owner_cache_done(&m->owners);
+        window_totals_done(&m->windows);
+        free(m);
+        return NULL;
+}
+
+/* ---- the share ---- */
+
+/* As the arbiter understands the same page: ppm; POLICY_PPM: without a cap. */
+static uint32_t cap_of(const ComputeAudit *m, const ComputeAsk *ask, uint32_t percent) {
+        ComputeRule rule = compute_rule(&m->o.compute->terms, m->o.inventory->mode);
+        Terms terms = policy_terms(&(PolicyWish){.policy = 1 + rule.policy,
+                                                 .percent = percent,
+                                                 .weight = ask ? ask->weight : 1,
+                                                 .max_inst = rule.max_inst,
+                                                 .prio_ratio = rule.prio_ratio,
+                                                 .high = ask && ask->high_priority});
+
+        return terms.gated && !terms.conserving ? terms.rate : POLICY_PPM;
+}
+
+static bool caps(const ComputeAudit *m) {
+        return m->o.compute->known && share_mode_is_isolated(m->o.inventory->mode) &&
+               cap_of(m, NULL, 1) < POLICY_PPM;
+}
+
+bool compute_audit_wants(const ComputeAudit *m) {
+        return caps(m) || m->shares;
+}
+
+static const ComputeAsk *ask_of(const RosterPod *pod, const char *name) {
+        for (size_t i = 0; i < pod->n_containers; i++)
+                if (strcmp(pod->containers[i].name, name) == 0)
+                        return &pod->containers[i].compute;
+        return NULL;
+}
+
+/* ppm; POLICY_PPM: without a cap; 0: it was given nothing of the card. */
+static uint32_t share_of(const ComputeAudit *m, const RosterPod *pod, const RecordContainer *given,
+                         uint32_t card) {
+        if (!given || given_units(&given->given[DEVICE_MEM], card) == 0)
+                return 0;
+        if (!m->o.ignores_disable && given_is_open(pod, given->name))
+                return POLICY_PPM;
+        return cap_of(m, ask_of(pod, given->name), given_units(&given->given[DEVICE_CORE], card));
+}
+
+/* Of all containers that run beside each other; init containers run before. */
+static uint32_t sum_of(const ComputeAudit *m, const RosterPod *pod, const Record *record, uint32_t card) {
+        uint32_t beside = 0, before = 0;
+
+        for (size_t i = 0; i < record->n_containers; i++) {
+                const RecordContainer *given = &record->containers[i];
+                uint32_t share = share_of(m, pod, given, card);
+
+                if (share >= POLICY_PPM)
+                        return POLICY_PPM;
+                if (!given->init)
+                        beside += share;
+                else if (share > before)
+                        before = share;
+        }
+        return beside > before ? beside : before;
+}
+
+/* ---- who uses what ---- */
+
+static AuditedCard *card_named(ComputeAudit *m, const char *uuid) {
+        for (size_t i = 0; i < m->n_cards; i++)
+                if (strcmp(m->cards[i].uuid, uuid) == 0)
+                        return &m->cards[i];
+        return NULL;
+}
+
+static void take_span(ComputeAudit *m, const CardSpan *span) {
+        const MachineCard *known = given_card(m->o.inventory, span->uuid);
+        AuditedCard *card = card_named(m, span->uuid);
+
+        if (!known || span->nsec == 0)
+                return;
+        if (!card && m->n_cards < CARDS_MAX) {
+                card = &m->cards[m->n_cards++];
+                *card = (AuditedCard){.index = known->index};
+                memcpy(card->uuid, span->uuid, sizeof card->uuid);
+        }
+        if (!card)
+                return;
+        card->index = known->index;
+        card->known = true;
+        card->now = span->nsec;
+        card->span += span->nsec;
+}
+
+static Taker *taker_of(ComputeAudit *m, const char *uid, const char *container, uint32_t card) {
+        char key[KEY_SIZE] = "";
+        Taker *t;
+
+        (void) snprintf(key, sizeof key, "%u/%s/%s", card, uid, container);
+        HASH_FIND(hh, m->takers, key, strlen(key), t);
+        if (t)
+                return t;
+        t = calloc(1, sizeof *t);
+        if (!t)
+                return NULL; /* out of memory: the next census may find some */
+        memcpy(t->key, key, sizeof key);
+        (void) snprintf(t->uid, sizeof t->uid, "%s", uid);
+        (void) snprintf(t->container, sizeof t->container, "%s", container);
+        t->card = card;
+        t->cap = POLICY_PPM;
+        HASH_ADD_KEYPTR(hh, m->takers, t->key, strlen(t->key), t);
+        if (!hash_added(t, hh)) {
+                free(t);
+                return NULL;
+        }
+        return t;
+}
+
+static Taker *add(ComputeAudit *m, const Seen *seen, const char *container) {
+        Taker *t = taker_of(m, seen->owner.uid, container, seen->card);
+
+        if (!t)
+                return NULL;
+        t->used += seen->nsec;
+        t->several |= t->pid != 0 && t->pid != seen->pid;
+        if (seen->nsec > t->most) {
+                t->most = seen->nsec;
+                t->pid = seen->pid;
+        }
+        return t;
+}
+
+static void add_to_both(ComputeAudit *m, const Seen *seen) {
+        const RosterPod *pod = roster_find(m->o.roster, str_from(seen->owner.uid));
+        const char *container = given_container(pod, &seen->owner);
+        Taker *whole = add(m, seen, "");
+
+        if (container)
+                (void) add(m, seen, container);
+        else if (whole)
+                whole->untold = true;
+}
+
+static void read_use(ComputeAudit *m, const CardUse *use) {
+        const AuditedCard *card = card_named(m, use->uuid);
+        Seen *seen = &m->seen[m->n_seen];
+        PidOwnerState word;
+
+        if (!card || !card->known || m->n_seen == CARD_USAGE_MAX)
+                return;
+        *seen = (Seen){.card = card->index, .pid = use->pid, .nsec = use->nsec, .span = card->now};
+        word = pid_owner_cache_find(&m->owners, use->pid, &seen->owner);
+        if (word != PID_OWNER_NONE && given_is_ours(m->o.roster, m->o.records, &seen->owner))
+                add_to_both(m, seen);
+        m->n_seen++;
+}
+
+static void read_census(ComputeAudit *m, const CardCensus *census) {
+        m->n_seen = 0;
+        for (size_t i = 0; i < m->n_cards; i++)
+                m->cards[i].known = false;
+        for (size_t i = 0; i < census->n_spans; i++)
+                take_span(m, &census->spans[i]);
+        pid_owner_cache_begin(&m->owners);
+        for (size_t i = 0; i < census->n_uses; i++)
+                read_use(m, &census->uses[i]);
+        pid_owner_cache_end(&m->owners);
+}
+
+/* ---- the end of a window ---- */
+
+static ComputeExcess excess_of(const ComputeAudit *m, const Taker *t) {
+        return (ComputeExcess){.pod = roster_find(m->o.roster, str_from(t->uid)),
+                               .container = t->container[0] != '\0' ? t->container : NULL,
+                               .card = t->card,
+                               .used = overuse_ppm(&t->overuse),
+                               .share = overuse_due_ppm(&t->overuse),
+                               .shared = t->cap >= POLICY_PPM,
+                               .nsec = t->overuse.span,
+                               .pid = t->pid,
+                               .several = t->several};
+}
+
+static uint32_t cap_now(const ComputeAudit *m, const Taker *t) {
+        const RosterPod *pod = roster_find(m->o.roster, str_from(t->uid));
+        const Record *record = records_find(m->o.records, str_from(t->uid));
+
+        if (!pod || !record || !compute_audit_wants(m))
+                return POLICY_PPM; /* nobody of ours, or without a cap */
+        return t->container[0] == '\0'
+                       ? sum_of(m, pod, record, t->card)
+                       : share_of(m, pod, record_container(record, str_from(t->container)), t->card);
+}
+
+/* Of a pod as a whole they are all of its containers'. */
+static bool granted_to(ComputeAudit *m, const Taker *t, const char *uuid, WindowSum *ret) {
+        const Record *record = records_find(m->o.records, str_from(t->uid));
+        char ids[CONTAINERS_MOST][BOARD_ID];
+        size_t n = 0;
+
+        for (size_t i = 0; record && i < record->n_containers; i++) {
+                const RecordContainer *given = &record->containers[i];
+
+                if (given_units(&given->given[DEVICE_MEM], t->card) == 0 ||
+                    (t->container[0] != '\0' && strcmp(given->name, t->container) != 0))
+                        continue;
+                if (n == CONTAINERS_MOST)
+                        return false;
+                isolation_id(&given->given[DEVICE_MEM], ids[n++]);
+        }
+        return n > 0 && window_totals_of(&m->windows, uuid, (const char(*)[BOARD_ID]) ids, n, ret);
+}
+
+/* ppm of the window that it might have had. False: nobody can say. */
+static bool due_of(ComputeAudit *m, const Taker *t, const AuditedCard *card, uint32_t *ret) {
+        WindowSum sum;
+        uint64_t due;
+
+        if (!m->shares || !granted_to(m, t, card->uuid, &sum))
+                return false;
+        due = overuse_due(card->span, sum.own, sum.others, sum.floor) / (card->span / POLICY_PPM);
+        *ret = due < POLICY_PPM ? (uint32_t) due : POLICY_PPM;
+        return true;
+}
+
+/* A window in which the share became another one shows nothing. */
+static bool has_changed(const Taker *t, uint32_t cap) {
+        return t->judged && cap != t->cap;
+}
+
+/* Returns whether it had too much, be it the first time. */
+static bool judge(ComputeAudit *m, Taker *t, const AuditedCard *card) {
+        uint32_t cap = cap_now(m, t), share = cap;
+        bool shared = cap >= POLICY_PPM, changed = has_changed(t, cap), first;
+        ComputeExcess excess;
+
+        t->cap = cap;
+        t->judged = true;
+        if (changed || (shared && !due_of(m, t, card, &share))) {
+                t->overuse = (Overuse){0};
+                return false;
+        }
+        first = overuse_window(&t->overuse, m->o.window, card->span, t->used, share);
+        if (!overuse_lasts(&t->overuse))
+                return t->overuse.row > 0;
+        m->excesses += first;
+        excess = excess_of(m, t);
+        excess.again = !first;
+        m->o.on_excess(m->o.userdata, &excess);
+        return true;
+}
+
+/* Containers first: who is known to have too much answers for it alone, and not with his pod. */
+static void judge_all(ComputeAudit *m, const AuditedCard *card) {
+        Taker *t, *next, *whole;
+
+        HASH_ITER(hh, m->takers, t, next) {
+                if (t->card != card->index || t->container[0] == '\0' || !judge(m, t, card))
+                        continue;
+                whole = taker_of(m, t->uid, "", t->card);
+                if (whole)
+                        whole->blamed = true;
+        }
+        HASH_ITER(hh, m->takers, t, next) {
+                if (t->card != card->index || t->container[0] != '\0')
+                        continue;
+                if (t->untold && !t->blamed)
+                        (void) judge(m, t, card);
+                else
+                        t->overuse = (Overuse){0};
+        }
+}
+
+/* Who had nothing of the window and owes nothing is forgotten. */
+static void begin_window(ComputeAudit *m, AuditedCard *card) {
+        Taker *t, *next;
+
+        HASH_ITER(hh, m->takers, t, next) {
+                if (t->card != card->index)
+                        continue;
+                if (t->used == 0 && t->overuse.owed == 0) {
+                        drop(m, t);
+                        continue;
+                }
+                t->used = t->most = 0;
+                t->pid = 0;
+                t->several = t->untold = t->blamed = false;
+        }
+        window_totals_begin(&m->windows, card->uuid);
+        card->span = 0;
+}
+
+static void take_grants(ComputeAudit *m) {
+        m->shares = false;
+        if (!m->o.board || caps(m) || !share_mode_is_isolated(m->o.inventory->mode))
+                return;
+        window_totals_read(&m->windows, m->o.board, clock_nsec(CLOCK_MONOTONIC));
+        m->shares = window_totals_has_shared(&m->windows);
+}
+
+void compute_audit_take(ComputeAudit *m, const CardCensus *census) {
+        read_census(m, census);
+        take_grants(m);
+        for (size_t i = 0; i < m->n_cards; i++) {
+                if (m->cards[i].span < m->o.window)
+                        continue;
+                judge_all(m, &m->cards[i]);
+                begin_window(m, &m->cards[i]);
+        }
+}
+
+/* ---- for the metrics ---- */
+
+bool compute_audit_had(const ComputeAudit *m, uint32_t card, uint32_t pid) {
+        for (size_t i = 0; i < m->n_seen; i++)
+                if (m->seen[i].card == card && m->seen[i].pid == pid && m->seen[i].nsec > 0)
+                        return true;
+        return false;
+}
+
+void compute_audit_each(const ComputeAudit *m, void (*visit)(void *userdata, const ProcessCompute *process),
+                        void *userdata) {
+        for (size_t i = 0; i < m->n_seen; i++) {
+                const Seen *seen = &m->seen[i];
+                const RosterPod *pod = roster_find(m->o.roster, str_from(seen->owner.uid));
+                uint64_t percent = seen->span > 100 ? seen->nsec / (seen->span / 100) : 0;
+
+                visit(userdata, &(ProcessCompute){.pod = pod,
+                                                  .container = given_container(pod, &seen->owner),
+                                                  .card = seen->card,
+                                                  .pid = seen->pid,
+                                                  .percent = (uint32_t) (percent < 100 ? percent : 100)});
+        }
+}
+
+void compute_audit_each_excess(const ComputeAudit *m,
+                               void (*visit)(void *userdata, const ComputeExcess *excess), void *userdata) {
+        for (const Taker *t = m->takers; t; t = t->hh.next) {
+                ComputeExcess excess = excess_of(m, t);
+
+                if (overuse_lasts(&t->overuse) && excess.pod)
+                        visit(userdata, &excess);
+        }
+}
+
+uint64_t compute_audit_excesses(const ComputeAudit *m) {
+        return m->excesses;
+}

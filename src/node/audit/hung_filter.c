@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/audit/hung_filter.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* -1: it is not there. */
+static int find(const HungFilter *s, const char *name) {
+        for (int i = 0; i < HUNG_FILTER_KERNELS; i++)
+                if (strcmp(s->kernels[i].name, name) == 0)
+                        return i;
+        return -1;
+}
+
+static void spare(HungFilter *s, int at, const char *name) {
+        size_t i = at >= 0 ? (size_t) at : s->next++ % HUNG_FILTER_KERNELS;
+
+        (void) snprintf(s->kernels[i].name, HUNG_FILTER_NAME, "%s", name);
+        s->kernels[i].runs = 0;
+}
+
+HungVerdict hung_filter_judge(HungFilter *s, const HungKernel *k, bool is_paused) {
+        char name[HUNG_FILTER_NAME];
+        int at;
+
+        (void) snprintf(name, sizeof name, STR_FMT " " STR_FMT "/" STR_FMT "/" STR_FMT, STR_ARG(k->uuid),
+                        STR_ARG(k->namespace_), STR_ARG(k->pod), STR_ARG(k->container));
+        at = find(s, name);
+        if (is_paused && (at >= 0 || !k->again)) {
+                spare(s, at, name);
+                return k->again ? HUNG_VERDICT_WAIT : HUNG_VERDICT_PAUSED;
+        }
+        if (at < 0)
+                return k->again ? HUNG_VERDICT_WAIT : HUNG_VERDICT_HUNG;
+        if (k->again && ++s->kernels[at].runs < HUNG_FILTER_RUNS)
+                return HUNG_VERDICT_WAIT;
+        s->kernels[at].name[0] = '\0';
+        return HUNG_VERDICT_HUNG;
+}

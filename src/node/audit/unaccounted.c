@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/audit/unaccounted.h"
+
+static uint64_t add(uint64_t a, uint64_t b) {
+        uint64_t sum;
+
+        return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+void unaccounted_begin(Unaccounted *s) {
+        for (size_t i = 0; i < CARDS_MAX; i++)
+                s->cards[i] = (UnaccountedCard){.found = s->cards[i].found};
+}
+
+void unaccounted_process(Unaccounted *s, uint32_t card, uint32_t pid, ProcessKind kind, uint64_t bytes) {
+        UnaccountedCard *c = card < CARDS_MAX ? &s->cards[card] : NULL;
+
+        if (!c)
+                return;
+        c->n_living += kind == PROCESS_LIVES;
+        if (bytes == UINT64_MAX)
+                c->unclear = true;
+        else if (kind != PROCESS_OUTSIDE)
+                c->known = add(c->known, bytes);
+        else {
+                c->outside = add(c->outside, bytes);
+                if (c->pid == 0 || bytes > c->largest) {
+                        c->pid = pid;
+                        c->largest = bytes;
+                }
+        }
+}
+
+void unaccounted_total(Unaccounted *s, uint32_t card, uint64_t used) {
+        if (card >= CARDS_MAX)
+                return;
+        s->cards[card].total = true;
+        s->cards[card].used = used;
+}
+
+bool unaccounted_bytes(const Unaccounted *s, uint32_t card, uint64_t *ret) {
+        const UnaccountedCard *c = card < CARDS_MAX ? &s->cards[card] : NULL;
+
+        if (!c || !c->total || c->unclear)
+                return false;
+        *ret = c->used > c->known ? c->used - c->known : 0;
+        return true;
+}
+
+bool unaccounted_judge(Unaccounted *s, uint32_t card) {
+        UnaccountedCard *c = card < CARDS_MAX ? &s->cards[card] : NULL;
+        uint64_t bytes;
+
+        /* Not to be said: neither there nor over. What was told stays told. */
+        if (!c || !unaccounted_bytes(s, card, &bytes))
+                return false;
+        if (c->outside <= UNACCOUNTED_BASE &&
+            bytes <= add(UNACCOUNTED_BASE, c->n_living * UNACCOUNTED_PER_PROCESS)) {
+                hysteresis_lower(&c->found);
+                return false;
+        }
+        return hysteresis_raise(&c->found);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Census by census: what is told, and when. One pod with a slice of 2 of 15 units, 2154 MiB, of one
+ * card. */
+
+#include "node/audit/memory_audit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "scratch.h"
+
+#define UID "0a0a0a0a-0000-0000-0000-000000000001"
+#define MIB (UINT64_C(1) << 20)
+#define POD                                                                                                  \
+        "{\"metadata\":{\"name\":\"a\",\"namespace\":\"d\",\"uid\":\"" UID                                   \
+        "\"},\"spec\":{\"nodeName\":\"n\",\"containers\":["                                                  \
+        "{\"name\":\"main\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"2\"}}}]},"                   \
+        "\"status\":{\"containerStatuses\":[{\"name\":\"main\",\"containerID\":\"containerd://aaa\"}]}}"
+
+static char home[64], proc[96];
+static Roster roster;
+static Records records;
+static Inventory inventory;
+static MemoryAudit *audit;
+static unsigned told, again, strays;
+static size_t n_pids, n_ended;
+static uint64_t used;
+
+static void on_excess(void *userdata, const MemoryExcess *excess) {
+        ASSERT_TEXT(excess->pod->name, "a");
+        told += !excess->again;
+        again += excess->again;
+        n_pids = excess->n_pids;
+        n_ended = excess->n_ended;
+        used = excess->used;
+}
+
+static void on_stray(void *userdata, const UnaccountedMemory *stray) {
+        strays++;
+}
+
+static void process(uint32_t pid, const char *id) {
+        scratch_process(proc, pid, UID, id);
+}
+
+static void gone(uint32_t pid) {
+        char path[128];
+
+        (void) snprintf(path, sizeof path, "%s/%u", proc, pid);
+        scratch_remove(path);
+}
+
+static void begin(void) {
+        static DeviceId ids[2];
+        Fault fault = FAULT_NULL;
+        CardList cards = {0};
+        char path[96];
+
+        (void) snprintf(home, sizeof home, "/tmp/aliquot-audit-XXXXXX");
+        scratch_make(home);
+        (void) snprintf(proc, sizeof proc, "%s/proc", home);
+        (void) snprintf(path, sizeof path, "%s/pods", home);
+        ASSERT_OK(mkdir(proc, 0755));
+        ids[1] = device_id(0, 1);
+        ASSERT_OK(roster_init(&roster, "n"));
+        ASSERT_OK(roster_pod(&roster, REFLECTOR_ADDED, STR(POD)));
+        ASSERT_OK(records_open(&records, path, &fault));
+        ASSERT_OK(records_give(&records, STR(UID), STR("d"), STR("a"), STR("main"), false, DEVICE_MEM,
+                               &(DeviceSet){ids, 2}));
+        ASSERT_OK(cards_simulate(STR("1xTesla-V100-SXM2-16GB:16160MiB"), STR("n"), &cards, &fault));
+        ASSERT_OK(inventory_set(&inventory, &cards, SHARE_MODE_CORE_MEM, MEMORY_UNIT_GIB));
+        card_list_done(&cards);
+        ASSERT_OK(memory_audit_new(&(MemoryAuditOptions){.roster = &roster,
+                                                         .records = &records,
+                                                         .inventory = &inventory,
+                                                         .proc = proc,
+                                                         .on_excess = on_excess,
+                                                         .on_stray = on_stray},
+                                   &audit));
+        told = again = strays = 0;
+        n_pids = n_ended = 0;
+}
+
+static void end(void) {
+        audit = memory_audit_free(audit);
+        inventory_done(&inventory);
+        records_done(&records);
+        roster_done(&roster);
+        scratch_remove(home);
+}
+
+typedef struct Held {
+        uint32_t pid;
+        uint64_t mib;
+} Held;
+
+static void census(const Held *held, size_t n) {
+        CardUsage *usage = calloc(n + 1, sizeof *usage);
+
+        ASSERT_TRUE(usage != NULL);
+        for (size_t i = 0; i < n; i++) {
+                (void) snprintf(usage[i].uuid, sizeof usage[i].uuid, "%s", inventory.cards.cards[0].uuid);
+                usage[i].pid = held[i].pid;
+                usage[i].bytes = held[i].mib * MIB;
+        }
+        memory_audit_take(audit, &(CardCensus){.usage = usage, .n = n, .untold = ""});
+        free(usage);
+}
+
+#define CENSUS(...) census((const Held[]){__VA_ARGS__}, sizeof((const Held[]){__VA_ARGS__}) / sizeof(Held))
+
+static void as_long_as_it_lasts(void) {
+        begin();
+        process(10, "aaa");
+        for (int i = 0; i < 5; i++)
+                CENSUS({10, 2154 + 64});
+        ASSERT_INT(told, 0);
+        CENSUS({10, 2154 + 65});
+        CENSUS({10, 2154 + 65});
+        ASSERT_INT(told, 0);
+        CENSUS({10, 2154 + 65});
+        ASSERT_INT(told, 1);
+        CENSUS({10, 2154 + 65});
+        CENSUS({10, 2154});
+        CENSUS({10, 2154 + 65});
+        ASSERT_INT(told, 1);
+        ASSERT_INT(again, 2); /* not while it is under */
+        for (int i = 0; i < 6; i++)
+                CENSUS({10, 100});
+        for (int i = 0; i < 3; i++)
+                CENSUS({10, 9000});
+        ASSERT_INT(told, 2);
+        end();
+}
+
+static void one_census_in_between_does_not_evade(void) {
+        begin();
+        process(10, "aaa");
+        for (int i = 0; i < 2; i++) {
+                CENSUS({10, 9000});
+                CENSUS({10, 9000});
+                CENSUS({10, 10});
+        }
+        ASSERT_INT(told, 1);
+        end();
+}
+
+/* Nor does it to end all processes now and then, and to begin anew. */
+static void nor_does_to_be_gone_for_one(void) {
+        begin();
+        for (uint32_t i = 0; i < 2; i++) {
+                process(10 + i, "aaa");
+                CENSUS({10 + i, 9000});
+                CENSUS({10 + i, 9000});
+                gone(10 + i);
+                census(NULL, 0);
+        }
+        ASSERT_INT(told, 1);
+        end();
+}
+
+static void all_of_them_are_named(void) {
+        Held held[500];
+
+        begin();
+        for (uint32_t i = 0; i < 500; i++) {
+                process(1000 + i, "aaa");
+                held[i] = (Held){1000 + i, 10};
+        }
+        for (int i = 0; i < 3; i++)
+                census(held, 500);
+        ASSERT_INT(told, 1);
+        ASSERT_INT(n_pids, 500);
+        ASSERT_INT(n_ended, 0);
+        end();
+}
+
+static void what_the_dead_left_is_theirs(void) {
+        begin();
+        process(10, "aaa");
+        process(11, "aaa");
+        CENSUS({10, 2000}, {11, 100});
+        gone(10);
+        CENSUS({10, 2000}, {11, 100});
+        for (int i = 0; i < 3; i++)
+                CENSUS({10, 2000}, {11, 2000});
+        ASSERT_INT(told, 1);
+        ASSERT_INT(used / MIB, 4000);
+        ASSERT_INT(n_pids, 2);
+        ASSERT_INT(n_ended, 1);
+        end();
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(as_long_as_it_lasts), TEST(one_census_in_between_does_not_evade),
+                         TEST(nor_does_to_be_gone_for_one), TEST(all_of_them_are_named),
+                         TEST(what_the_dead_left_is_theirs));
+}
