@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What a page links to in this tree is there, and so is its section. Sections are named as GitHub names them: in small letters, a dash for
-# each blank, nothing else but letters, digits, dashes and underscores.
+# What a page links to in this tree is there, and so is its section. Sections are named as GitHub
+# names them: in small letters, a dash for each blank, nothing else but letters, digits, dashes and
+# underscores.
 set -euo pipefail
 
 sources=$("$(dirname "$0")/sources.sh" md)

@@ -5,7 +5,7 @@ set -euo pipefail
 
 bad=0
 
-want() { # PAGE WHO
+want() { # PAGE OWNER
         compgen -G "man/$1.[18]" >/dev/null && return
         echo "$2: no man page man/$1.1 or man/$1.8"
         bad=1

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The order of the rooms: a room includes only itself and what is listed for it here. This list is the architecture.
-# A room is a folder below src that is listed, or sim: src/node/kubelet is a room of its own, src/wire/proto belongs to wire.
+# The order of the rooms: a room includes only itself and what is listed for it here. This list is
+# the architecture. A room is a folder below src that is listed, or sim: src/node/kubelet is a room
+# of its own, src/wire/proto belongs to wire.
 set -euo pipefail
 
 "$(dirname "$0")/sources.sh" c h | { grep -E '^(src/.*|sim)/' || true; } | xargs -r -d '\n' awk '

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What every text file owes: a licence line, no blanks at line ends, no tabs in C, a last newline, no merge marks, no
-# paths of the machine it was written on; a header also `#pragma once`.
+# Every text file has a licence line and a last newline. It has no blanks at line ends, no tabs in
+# C, no merge marks, and no paths of the machine it was written on. A header has `#pragma once`.
 set -euo pipefail
 
 here=$(dirname "$0")

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# scripts/check-tidy.sh BUILD: clang-tidy over every file of the compile database that is ours, as many at once as
-# there are cores. The checks and the reasons for those left out stand in .clang-tidy.
+# scripts/check-tidy.sh BUILD: clang-tidy over every file of the compile database that is ours, as
+# many at once as there are cores. The checks and the reasons for those left out stand in
+# .clang-tidy.
 set -uo pipefail
 
 build=$1 here=$(dirname "$0")

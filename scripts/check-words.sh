@@ -29,7 +29,8 @@ BEGIN {
 }
 END { exit bad }' && words=0 || words=1
 
-# Marks, in code, scripts and pages alike. This file names them, and tests/lint uses them on purpose.
+# Marks, in code, scripts and pages alike. This file names them, and tests/lint uses them on
+# purpose.
 marks='\b(TODO|FIXME|XXX|HACK)\b|\b([Nn]ot implemented|[Ss]tub)\b'
 "$here/sources.sh" c h sh py md 1 8 build | { grep -v -E '^(scripts/check-words\.sh|tests/lint/|HACKING\.md|docs/internals/CODING_STYLE\.md)' || true; } |
         { xargs -r -d '\n' grep -HnE "$marks" || true; } |

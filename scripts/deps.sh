@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# scripts/deps.sh GROUP...: sees to it that the packages of these groups (scripts/packages.txt) are installed. Silent
-# when they are. Installs as root or with a sudo that asks nothing; otherwise prints the one command to run.
+# scripts/deps.sh GROUP...: sees to it that the packages of these groups (scripts/packages.txt) are
+# installed. Silent when they are. Installs as root or with a sudo that asks nothing; otherwise
+# prints the one command to run.
 set -euo pipefail
 
 here=$(dirname "$0")

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# scripts/fuzz.sh BUILD SECONDS: runs every libFuzzer program of BUILD for SECONDS, from its seeds in tests/fuzz/corpus.
-# New inputs stay in BUILD/corpus; a crash leaves its input in BUILD/crashes: give it a name and add it to the seeds.
+# scripts/fuzz.sh BUILD SECONDS: runs every libFuzzer program of BUILD for SECONDS, from its seeds
+# in tests/fuzz/corpus. New inputs stay in BUILD/corpus; a crash leaves its input in BUILD/crashes:
+# give it a name and add it to the seeds.
 set -euo pipefail
 
 build=$1 seconds=$2

@@ -24,7 +24,8 @@ import tempfile
 PROGRAMS = ["aliquot", "aliquot-run", "aliquot-sim", "aliquot-smi", "kubectl-inspect-cgpu"]
 GATE = "libaliquot.so"  # what the node agent installs for isolated containers
 SIMULATED = ["libcuda.so.1", "libnvidia-ml.so.1", "nvidia-smi"]  # what it gives containers on a simulated driver
-# Of glibc, and linked by nobody here: libnvidia-ml.so.1, which comes with the host's driver, asks for them by name.
+# Of glibc, and no program here is linked with them: libnvidia-ml.so.1, which comes with the host's
+# driver, asks for them by name.
 FOR_NVML = ["libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0", "librt.so.1"]
 USER = 65532
 FOLDERS = ["dev", "etc", "host", "proc", "run", "sys", "tmp", "usr/bin", "var/lib/aliquot"]
@@ -74,7 +75,7 @@ def owners(paths):
 
 
 def packages(paths):
-    """Licences, and what vulnerability scanners read: the packages whose files are in the image."""
+    """Licences, and what vulnerability scanners read: the packages that have files in the image."""
     entries = {}
     for package in owners(paths):
         name = package.split(":")[0]
@@ -199,7 +200,8 @@ def archive(build, reference):
         "history": [{"created": created, "created_by": "scripts/image.py"}]})
     manifest = a.json_blob("application/vnd.oci.image.manifest.v1+json", {
         "schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "config": config, "layers": [gz]})
-    # Tools that read OCI archives take the tag from the first annotation, containerd the whole name from the second.
+    # Tools that read OCI archives take the tag from the first annotation, containerd the whole name
+    # from the second.
     manifest["annotations"] = {"org.opencontainers.image.ref.name": tag, "io.containerd.image.name": reference}
     a.file("oci-layout", {"imageLayoutVersion": "1.0.0"})
     a.file("index.json", {"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": [manifest]})

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# scripts/lint.sh BUILD: every check, each one passing or failing as a whole; the last line counts them.
+# scripts/lint.sh BUILD: every check, each one passing or failing as a whole; the last line counts
+# them.
 set -uo pipefail
 
 build=$1 here=$(dirname "$0")

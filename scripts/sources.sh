@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# scripts/sources.sh SUFFIX...: our own text files with these suffixes, one per line; without one, all of them. What git
-# ignores is not ours; what is not committed yet is. Fuzz corpora are left out. A clone that
-# belongs to somebody else, as in CI, is read all the same.
+# scripts/sources.sh SUFFIX...: our own text files with these suffixes, one per line; without one,
+# all of them. What git ignores is not ours; what is not committed yet is. Fuzz corpora are left
+# out. A clone that belongs to another user, as in CI, is read all the same.
 set -euo pipefail
 
 patterns=()

@@ -65,7 +65,8 @@ static int all(int (*init)(unsigned)) {
 
 #ifdef LINKED
 #define GET(f) f
-int cuInit(unsigned), cuCtxCreate_v2(void **, unsigned, int), cuMemAllocManaged(void **, size_t, unsigned), cuMemAlloc_v2(void **, size_t), cuMemFree_v2(void *);
+int cuInit(unsigned), cuCtxCreate_v2(void **, unsigned, int), cuMemAllocManaged(void **, size_t, unsigned);
+int cuMemAlloc_v2(void **, size_t), cuMemFree_v2(void *);
 #else
 #define GET(f) dlsym(cuda, #f)
 #endif

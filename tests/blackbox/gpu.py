@@ -45,7 +45,8 @@ class Gpu(unittest.TestCase):
 
     def test_gate(self):
         """It is built here as it is by meson: a guest that asks for nothing."""
-        p = run([os.path.join(ROOT, "tests/unit/preload/memory/symbols.sh"), os.path.join(self.build, "libaliquot.so"), os.path.join(self.build, "libaliquot.map")])
+        p = run([os.path.join(ROOT, "tests/unit/preload/memory/symbols.sh"), os.path.join(self.build, "libaliquot.so"),
+                 os.path.join(self.build, "libaliquot.map")])
         self.assertEqual(p.returncode, 0, p.stderr)
 
     def test_no_card(self):

@@ -297,7 +297,8 @@ true
 
     def test_what_it_may_not_change(self):
         """Limits, gate and preload stay what they are. (Raw system calls pass the gate by: it is no boundary.)"""
-        attempts = ["echo > /run/aliquot/slice/0/limits", "rm /run/aliquot/slice/0/limits", "mv /run/aliquot /run/other", "mv /run/aliquot/slice /run/aliquot/other",
+        attempts = ["echo > /run/aliquot/slice/0/limits", "rm /run/aliquot/slice/0/limits", "mv /run/aliquot /run/other",
+                    "mv /run/aliquot/slice /run/aliquot/other",
                     "rm /etc/ld.so.preload", "echo > /etc/ld.so.preload", "mv /etc/ld.so.preload /tmp", "echo > /run/aliquot/libaliquot.so",
                     "umount /etc/ld.so.preload", "umount /run/aliquot", "mount -o remount,rw /run/aliquot", "touch /etc/new", "touch /run/aliquot/new",
                     "touch /run/aliquot/sim/libcuda.so.1", "cat /dev/nvidia1"]
@@ -320,7 +321,8 @@ true
         self.assertEqual(len(logs["with/main"]), len([x for x in ("/etc/alternatives/awk", "/etc/os-release") if os.path.islink(x)]) + 2)
 
     def test_what_the_machine_replaces_meanwhile(self):
-        """As an installation of packages does: files of /etc are replaced, come and go. Who starts then starts, and keeps the cache that knows its libraries."""
+        """As an installation of packages does: files of /etc are replaced, come and go. A container that starts meanwhile
+        starts, and keeps the cache that knows its libraries."""
         replace = """
 import os
 parent, n = os.getppid(), 0
@@ -350,8 +352,8 @@ while os.getppid() == parent:
 
     def test_twenty_containers(self):
         names = [f"p{i}" for i in range(20)]
-        logs = self.run_local(node("n1", "2x" + V100), *(pod(n, container(f"aliquot-sample --gpu-mem-mib 700 -- {TOTAL}; aliquot-sample --gpu-mem-mib 1050 2>&1; true", 1))
-                                                        for n in names))
+        logs = self.run_local(node("n1", "2x" + V100), *(
+            pod(n, container(f"aliquot-sample --gpu-mem-mib 700 -- {TOTAL}; aliquot-sample --gpu-mem-mib 1050 2>&1; true", 1)) for n in names))
         for n in names:
             self.assertRegex(logs[n + "/main"][1], r"^7\d\d, 1077$")
             self.assertIn("CUDA_ERROR_OUT_OF_MEMORY (2)", logs[n + "/main"][2])

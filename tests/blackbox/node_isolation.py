@@ -26,7 +26,8 @@ INSIDE, RUN = "/.aliquot", "/run/aliquot"  # what this agent answers, and what a
 ALONE = "ISOLATION_ALONE"  # in the environment: we have a mount namespace of our own
 MIB = 1 << 20
 FOUR_CARDS = "4xTesla-V100-SXM2-16GB:16160MiB"
-ALL = {"/etc/ld.so.preload", INSIDE} | {f"{INSIDE}/{name}" for name in ("libaliquot.so", "slice", "slice/0", "slice/0/limits", "slice/0/counters", "slice/0/bell")}
+ALL = {"/etc/ld.so.preload", INSIDE} | {f"{INSIDE}/{name}" for name in (
+    "libaliquot.so", "slice", "slice/0", "slice/0/limits", "slice/0/counters", "slice/0/bell")}
 DIRECTORIES = {INSIDE, f"{INSIDE}/slice", f"{INSIDE}/slice/0"}
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNS, MS_SHARED, MNT_DETACH = 0x20000, 1 << 20, 2

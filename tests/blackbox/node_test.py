@@ -13,7 +13,7 @@ import threading
 import unittest
 
 from node_lab import (ALLOCATION, ASSIGNED, EIGHT_CARDS, GPU_CORE, GPU_MEM, INIT, Judge, Lab, NODE_PATH, PODS, by_card,
-                      container, create_many, demand, limit_files, parse, pod, shapes, time)
+                      container, create_many, limit_files, parse, pod, shapes, time)
 from grpc_wire import PluginCalls, channel, dp, grpc  # found by node_lab
 from scheduler import annotations_for
 
@@ -712,8 +712,8 @@ class KubeletRestarts(Node):
         """The kubelet has forgotten the agent and listens to it all the same: it is asked, now and then."""
         lab = self.lab(cards=TWO_CARDS)
         manager = lab.kubelet.manager
-        for resource in lab.resources:
-            manager.drop(resource)
+        for name in lab.resources:
+            manager.drop(name)
         registered = lab.metrics()["aliquot_node_registrations_total"]
         self.assertFalse(manager.is_serving(*lab.resources))
         self.assertTrue(lab.kubelet.wait_serving(*lab.resources, timeout=300), lab.log_tail())

@@ -20,7 +20,8 @@ class Sample(unittest.TestCase):
                                  (["--seconds", "nan"], "must be a number above 0"), (["--seconds", "1e9"], "at most 1000000"),
                                  (["--seconds", "1", "--kernel-us", "0"], "from 1 to 10000000"),
                                  (["--seconds", "1", "--processes", "65"], "from 1 to 64"),
-                                 (["--seconds", "1", "--", "true"], "a command goes with --gpu-mem-mib alone"), (["--gpu-mem-mib", "0"], "must be a whole number"),
+                                 (["--seconds", "1", "--", "true"], "a command goes with --gpu-mem-mib alone"),
+                                 (["--gpu-mem-mib", "0"], "must be a whole number"),
                                  (["--gpu-mem-mib", "2x"], "must be a whole number"), (["--gpu-mem-mib", "-2"], "must be a whole number"),
                                  (["--gpu-mem-mib", "99999999999999999999"], "must be a whole number"), (["--no-such"], "no-such")):
             p = self.sample(*arguments)

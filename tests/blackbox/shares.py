@@ -30,7 +30,7 @@ class Shares(unittest.TestCase):
     def watch(self, tenants, lab, seconds, burst=BURST):
         """Looks at the meters until so many seconds of the card are over since the first work: at each look, nobody has had more than
         his share of the time since he began, and the burst."""
-        first, end = None, time.monotonic() + PATIENCE
+        first, now, end = None, 0, time.monotonic() + PATIENCE
         before, _ = lab.meters(tenants)
         while not first or now - first < seconds * 1000 * MSEC:
             self.assertLess(time.monotonic(), end, "the card computes")

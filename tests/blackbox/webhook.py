@@ -662,7 +662,7 @@ class WebhookTest(unittest.TestCase):
         replicas = [Replica(self) for _ in range(2)]
         until(lambda: any(any("leading=true" in line for line in r.log) for r in replicas), "one leads")
         leads = [any("leading=true" in line for line in r.log) for r in replicas]
-        self.assertEqual([r.kept("/version") for r in replicas], [None if l else "close" for l in leads])
+        self.assertEqual([r.kept("/version") for r in replicas], [None if leading else "close" for leading in leads])
 
     def test_a_label_of_an_earlier_life_comes_off(self):
         self.api.put(SYSTEM + "pods/one", {"metadata": {"labels": {"aliquot.dev/leader": "true"}}})

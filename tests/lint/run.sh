@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A check that cannot fail is a defect: each one is shown a small tree with one fault, must fail and must say this; and
-# the same tree without the fault, which must pass.
+# A check that cannot fail is a defect. Each check is shown a small tree with one fault, where it
+# must fail and name the fault, and the same tree without the fault, where it must pass.
 set -uo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -14,11 +14,12 @@ fresh() {
         git -C "$tree" init -q
         mkdir -p "$tree"/{src/base,src/wire,src/share,src/kube,src/cli/inspect,src/node/kubelet,sim,man,build,scripts,tests/unit}
         cp "$root/.clang-format" "$root/.clang-tidy" "$tree"
-        cp "$root"/scripts/*.sh "$tree/scripts"
+        cp "$root"/scripts/*.sh "$root"/scripts/*.py "$tree/scripts"
+        : >"$tree/scripts/prose-pending.txt"
         : >"$tree/scripts/ceilings.txt"
         : >"$tree/meson.build"
-        write src/wire/good.h '#pragma once' '#include "base/good.h"' 'int good(int a);'
-        write src/base/good.h '#pragma once'
+        write src/wire/good.h '#pragma once' '#include "base/plain.h"' 'int good(int a);'
+        write src/base/plain.h '#pragma once'
         write src/wire/good.c '#include "wire/good.h"' '' 'int good(int a) {' '        return a + 1;' '}'
         printf '[{"directory":"%s","file":"src/wire/good.c","command":"cc -Isrc -c src/wire/good.c"}]\n' "$tree" \
                 >"$tree/build/compile_commands.json"
@@ -50,7 +51,7 @@ lines() { # N: as many statements
 }
 
 fresh
-for check in rooms ceilings words text links format headers cppcheck tidy man shell; do says "$check"; done
+for check in rooms house names tunables ceilings words prose text links format headers cppcheck tidy man shell python; do says "$check"; done
 
 write src/wire/x.c '#include "kube/client.h"'
 says rooms 'src/wire/x.c:2: wire includes kube'
@@ -94,6 +95,17 @@ mapfile -t body < <(lines 120)
 write src/base/x.c 'int x;'
 write src/base/x.h "${body[@]}"
 says ceilings 'src/base/x.h has 121 lines, at most 120'
+
+
+fresh
+write src/base/x.c "${body[@]}"
+printf 'src/base/ 200\n' >"$tree/scripts/ceilings.txt"
+says ceilings
+printf 'src/base/ 100\n' >"$tree/scripts/ceilings.txt"
+says ceilings 'src/base/ has 123 lines of C, at most 100'
+: >"$tree/scripts/ceilings.txt"
+printf '# SPDX-License-Identifier: Apache-2.0\n%s' "$(printf 'x = 1\n%.0s' {1..1000})" >"$tree/scripts/x.py"
+says ceilings 'scripts/x.py has 1001 lines, at most 1000'
 
 fresh
 for word in strcpy strcat sprintf vsprintf atoi atol strtok gets system alloca; do
@@ -157,6 +169,89 @@ says man 'nobody.1'
 fresh
 printf '#!/bin/bash\nrm $1\n' >"$tree/scripts/x.sh"
 says shell 'SC2086'
+
+fresh
+write src/wire/x.h '#pragma once' '#include "share/y.h"'
+write src/share/y.h '#pragma once' '#include "wire/x.h"'
+says house 'circle: share wire'
+fresh
+write src/wire/x.h '#pragma once' '#include "wire/y.h"'
+write src/wire/y.h '#pragma once' '#include "wire/x.h"'
+says house 'circle: src/wire/x src/wire/y'
+fresh
+for room in a b c d e f g h i j k l m n o; do
+        mkdir "$tree/src/$room"
+        write "src/$room/$room.h" '#pragma once'
+done
+says house '17 rooms (at most 16)'
+
+fresh
+write src/kube/good.h '#pragma once'
+says names 'good: a file of this name is in src/kube, src/wire'
+fresh
+write src/wire/good.h '#pragma once' 'int good(int a);' 'typedef struct Thing {' '        int a;' '} Thing;'
+says names
+write src/kube/thing.h '#pragma once' 'typedef struct Thing Thing;' 'struct Thing {' '        int b;' '};'
+says names 'Thing: a type of this name is in src/kube/thing.h, src/wire/good.h'
+rm "$tree/src/kube/thing.h"
+write src/kube/alone.c 'static int x;'
+says names 'src/kube/alone.c:1: no header of its own'
+write src/kube/room.h '#pragma once' '/* One of two files, with alone.c. */' 'void room_enter(void);' 'void kube_enter(void);'
+says names
+write src/kube/room.h '#pragma once' '/* One of two files, with alone.c. */' 'void *other_enter(void);'
+says names 'src/kube/room.h:4: other_enter() begins with none of room, kube'
+
+fresh
+mkdir "$tree/src/arbiter"
+write src/arbiter/x.c '#define WAIT UINT64_C(100000)'
+says tunables 'src/arbiter/x.c:2: the time constant WAIT belongs into src/arbiter/tunables.h'
+write src/arbiter/x.c 'enum { COUNT = 4 };' 'enum {' '        WAIT_US = 20,' '};'
+says tunables 'src/arbiter/x.c:4: the time constant WAIT_US'
+rm "$tree/src/arbiter/x.c"
+write src/arbiter/tunables.h '#pragma once' '#define WAIT_NS UINT64_C(100000) /* the longest wait */'
+says tunables 'src/arbiter/tunables.h:3: WAIT_NS says neither'
+write src/arbiter/tunables.h '#pragma once' '#define WAIT_NS UINT64_C(100000) /* the longest wait; guess */'
+says tunables
+
+fresh
+write src/base/x.c '/* Who asks, whose card it is, and whether somebody told him. */'
+says prose 'src/base/x.c:2: "Who": src/base has '
+write src/base/x.c '/* The caller "who asks" takes `who` as it is: whose, who, who. */'
+says prose
+write src/base/x.c "/* $(printf 'word %.0s' {1..15})" " * $(printf 'word %.0s' {1..16}) */"
+says prose 'src/base/x.c:2: a sentence of 31 words'
+write src/base/x.c "/* $(printf 'word %.0s' {1..15})" ' *' " * $(printf 'word %.0s' {1..16}) */"
+says prose
+write src/base/x.c "/* $(printf '0123456789%.0s' {1..10}) */"
+says prose 'src/base/x.c:2: a comment line of more than 100 columns'
+write src/base/x.c '/* This was measured as 3.5 ms. */'
+says prose 'src/base/x.c:2: a measured figure'
+rm "$tree/src/base/x.c"
+mkdir "$tree/docs"
+{ echo '# Long'; for ((i = 0; i < 250; i++)); do echo 'One two three four five six seven eight nine ten eleven.'; done; } >"$tree/docs/long.md"
+says prose 'docs/long.md:1: a page of 27'
+echo 'docs/' >"$tree/scripts/prose-pending.txt"
+says prose
+
+fresh
+printf '#!/usr/bin/env python3\n# SPDX-License-Identifier: Apache-2.0\nprint(nothing)\n' >"$tree/scripts/x.py"
+says python "undefined name 'nothing'"
+
+fresh
+commit() { # SUBJECT BODY
+        git -C "$tree" add -A
+        git -C "$tree" -c user.name=x -c user.email=x@example.com commit -q --allow-empty -m "$1" -m "$2"
+}
+commit 'what came before the check is not judged' ''
+says commits
+commit 'wire: read lists' 'They are short.'
+says commits
+commit 'Some change' 'It has a reason.'
+says commits 'the subject is not `room: what`: Some change'
+commit 'wire: read lists' ''
+says commits 'no body that says why: wire: read lists'
+commit "wire: $(printf 'x%.0s' {1..70})" 'It has a reason.'
+says commits 'the subject has 76 columns, at most 72'
 
 echo "$n examples"
 exit "$bad"

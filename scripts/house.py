@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Draws the house from its includes. A room is a folder of src, or sim; a folder inside a room belongs to it. Prints
+rooms and arrows, and every circle: between rooms, between the folders of a room, and between the files of a folder
+(X.c and X.h are one). Fails above the ceilings, and for a circle that CIRCLES does not name."""
+import collections
+import os
+import re
+import subprocess
+import sys
+
+ROOMS, ARROWS = 16, 56
+# Folders where files may still include each other in a circle, with what will end it.
+CIRCLES = {"src/arbiter": "compute isolation on one model of a card", "src/preload/launch": "the same"}
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+
+
+def unit(path):
+    return re.sub(r"(-internal)?\.[ch]$", "", path)
+
+
+def room(path):
+    return "sim" if path.startswith("sim/") else path.split("/")[1]
+
+
+def circles(graph):
+    """The strongly connected sets of more than one node (Tarjan)."""
+    number, low, stack, found = {}, {}, [], []
+
+    def visit(node):
+        number[node] = low[node] = len(number)
+        stack.append(node)
+        for other in sorted(graph.get(node, ())):
+            if other not in number:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], number[other])
+        if low[node] == number[node]:
+            at = stack.index(node)
+            if len(stack) - at > 1:
+                found.append(sorted(stack[at:]))
+            del stack[at:]
+
+    for node in sorted(graph):
+        if node not in number:
+            visit(node)
+    return found
+
+
+def read():
+    """{FILE: the files of the tree that it includes}"""
+    files = subprocess.run([os.path.join(os.path.dirname(__file__), "sources.sh"), "c", "h"], check=True, stdout=subprocess.PIPE,
+                           text=True).stdout.split()
+    files = {path for path in files if path.startswith("sim/") or path.count("/") > 1 and path.startswith("src/")}
+    includes = {}
+    for path in sorted(files):
+        with open(path, encoding="utf-8") as f:
+            names = INCLUDE.findall(f.read())
+        includes[path] = {where for name in names for where in (f"src/{name}", name, os.path.normpath(f"{os.path.dirname(path)}/{name}"))
+                          if where in files}
+    return includes
+
+
+def main():
+    includes = read()
+    graphs = [collections.defaultdict(set) for _ in range(3)]
+    for path, targets in includes.items():
+        for target in targets:
+            for graph, name in zip(graphs, (room, os.path.dirname, unit)):
+                if name(path) != name(target):
+                    graph[name(path)].add(name(target))
+    rooms, folders, files = graphs
+    names = sorted({room(path) for path in includes})
+    arrows = sum(len(targets) for targets in rooms.values())
+    bad = len(names) > ROOMS or arrows > ARROWS
+    print(f"{len(names)} rooms (at most {ROOMS}), {arrows} arrows (at most {ARROWS})")
+    for name in names:
+        print(f"  {name}: {' '.join(sorted(rooms[name]))}")
+    for circle in circles(rooms) + circles(folders):
+        print("circle: " + " ".join(circle))
+        bad = True
+    for circle in circles(files):
+        pending = {os.path.dirname(path) for path in circle} <= set(CIRCLES)
+        print(("circle, known: " if pending else "circle: ") + " ".join(circle))
+        bad = bad or not pending
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
