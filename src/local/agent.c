@@ -6,8 +6,9 @@
 #include "base/clock.h"
 #include "local/ask.h"
 #include "local/predicates.h"
-#include "share/allocation.h"
 #include "share/placement.h"
+#include "share/pod_grant.h"
+#include "share/pod_grant_write.h"
 
 enum { PATH_MAX_TEXT = 640 };
 
@@ -63,7 +64,7 @@ static int charge_pods(Ledger *ledger, const json_t *pods, bool with_pending, Ar
                         continue;
                 if (pod_decode(copy, arena, &pod, NULL) != 0)
                         continue;
-                r = grant_spec_from_pod(&pod, arena, &spec, NULL);
+                r = pod_grant_spec(&pod, arena, &spec, NULL);
                 if (r == 0 && spec.n_slices > 0)
                         r = grant_new(ledger, &spec, &grant);
                 if (r < 0)
@@ -89,8 +90,8 @@ static int choose(const LedgerNode *node, const Pod *pod, Arena *arena, Buf *ret
                 refusal_format(&refusal, reason);
                 return AGENT_E_REFUSED;
         }
-        grant_annotations_write(placement.slices, placement.n_slices, node, true, clock_realtime_nsec(),
-                                pod_system_keys(pod), ret_annotations);
+        pod_grant_write(placement.slices, placement.n_slices, node, true, clock_realtime_nsec(),
+                        pod_system_keys(pod), ret_annotations);
         return buf_result(ret_annotations);
 }
 
@@ -139,7 +140,7 @@ static int place_or_check(Ledger *ledger, LedgerNode *node, const Pod *pod, cons
         GrantSpec spec;
         int r;
 
-        r = grant_spec_from_pod(pod, arena, &spec, NULL);
+        r = pod_grant_spec(pod, arena, &spec, NULL);
         if (r < 0)
                 return r;
         if (r == 0 && spec.n_slices > 0 && spec.pending_mem == 0) {

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "share/allocation.h"
+#include "share/pod_grant.h"
 
 /* Units of the pod over all its cards: containers that stay by sum, others when they alone ask. */
 static uint32_t pod_units(const GrantSpec *spec) {
@@ -84,7 +84,7 @@ int pod_slices_read(const PodPlace *place, ContainerKind kind, uint32_t index, A
         if (r == 0)
                 r = node_decode(node_text, arena, &node, NULL);
         if (r == 0)
-                r = grant_spec_from_pod(&pod, arena, &spec, NULL);
+                r = pod_grant_spec(&pod, arena, &spec, NULL);
         if (r != 0)
                 return r < 0 ? r : 0;
         ret->own = arena_new(arena, Slice, spec.n_slices + 1);

@@ -4,8 +4,8 @@
 #include <errno.h>
 
 #include "gpu/cards/cards.h"
+#include "share/memory_unit.h"
 #include "share/mode.h"
-#include "share/unit.h"
 #include "wire/annotation.h"
 
 typedef struct Machine {
@@ -27,7 +27,7 @@ static void describe_card(Machine *m, const MachineCard *c) {
         CardInfo *info = &m->cards[m->n_cards++];
 
         *info = (CardInfo){.index = c->index,
-                           .units = card_units(c->mib, m->unit),
+                           .units = memory_unit_count(c->mib, m->unit),
                            .mib = c->mib,
                            .numa = c->numa,
                            .healthy = c->healthy,

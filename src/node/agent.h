@@ -8,8 +8,8 @@
 
 #include "kube/config.h"
 #include "node/allocate/resolver.h"
-#include "share/defaults.h"
-#include "share/unit.h"
+#include "share/memory_unit.h"
+#include "share/node_defaults.h"
 
 typedef struct Agent Agent;
 

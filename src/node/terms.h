@@ -8,8 +8,8 @@
 
 #include "base/buf.h"
 #include "base/fault.h"
+#include "share/memory_unit.h"
 #include "share/mode.h"
-#include "share/unit.h"
 
 typedef struct Terms {
         ShareMode mode; /* in force */

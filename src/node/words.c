@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "node/events-internal.h"
-#include "share/join.h"
+#include "share/fault_join.h"
 
 enum { HOLDERS_NAMED = 8 };
 

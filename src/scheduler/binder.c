@@ -6,8 +6,8 @@
 #include <stdarg.h>
 
 #include "base/log.h"
-#include "share/allocation.h"
 #include "share/placement.h"
+#include "share/pod_grant_write.h"
 
 enum { BINDS_OPEN_MAX = 4096 };
 
@@ -361,7 +361,7 @@ static void bind_post(Bind *bind, Str annotations) {
 static void bind_without_place(Bind *bind, const Pod *pod) {
         _cleanup_buf_ Buf annotations = BUF_NULL;
 
-        grant_annotations_write(NULL, 0, NULL, false, 0, pod_system_keys(pod), &annotations);
+        pod_grant_write(NULL, 0, NULL, false, 0, pod_system_keys(pod), &annotations);
         if (buf_result(&annotations) < 0)
                 bind_fail(bind, METRICS_BIND_REJECTED, "out of memory");
         else
@@ -419,8 +419,8 @@ static void bind_place(Bind *bind, const Request *request) {
         if (r == 0)
                 r = bind_reserve(bind, request, &placement);
         if (r == 0) {
-                grant_annotations_write(placement.slices, placement.n_slices, node->ledger_node, false,
-                                        bind->assume_time, bind->pod->carried, &annotations);
+                pod_grant_write(placement.slices, placement.n_slices, node->ledger_node, false,
+                                bind->assume_time, bind->pod->carried, &annotations);
                 r = buf_result(&annotations);
         }
         if (r < 0)

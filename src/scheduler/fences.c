@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "base/cleanup.h"
-#include "share/join.h"
+#include "share/fault_join.h"
 #include "wire/json_table.h"
 #include "wire/yaml.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/fault.h"
 #include "kube/config.h"
-#include "share/defaults.h"
+#include "share/node_defaults.h"
 
 typedef struct Scheduler Scheduler;
 

@@ -4,8 +4,8 @@
 #include <errno.h>
 
 #include "base/log.h"
-#include "share/allocation.h"
-#include "share/join.h"
+#include "share/fault_join.h"
+#include "share/pod_grant.h"
 
 static const char *const kind_names[] = {[VIEW_NODES] = "nodes",
                                          [VIEW_PODS] = "pods",
@@ -276,8 +276,8 @@ int view_pod_set(View *v, const Pod *pod, ReflectorEvent event) {
                 pod_release(v, pod->meta.uid, event);
                 return 0;
         }
-        r = grant_spec_from_pod(pod, &v->arena, &spec, &fault);
-        compared = r < 0 ? r : allocation_compare(pod, &v->arena, &differs);
+        r = pod_grant_spec(pod, &v->arena, &spec, &fault);
+        compared = r < 0 ? r : pod_grant_compare(pod, &v->arena, &differs);
         if (compared < 0)
                 return compared;
         fault_join(&fault, &differs);

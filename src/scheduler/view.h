@@ -17,7 +17,7 @@
 #include "scheduler/fences.h"
 #include "scheduler/hold.h"
 #include "scheduler/profiles.h"
-#include "share/defaults.h"
+#include "share/node_defaults.h"
 #include "share/request.h"
 
 typedef enum ViewKind { VIEW_NODES, VIEW_PODS, VIEW_CONFIGMAPS, VIEW_BUDGETS, VIEW_KINDS_ } ViewKind;

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
-/* A grant: one allocation that knows what it took from which card, and gives exactly that back. */
+#include "share/grant.h"
 
 #include <assert.h>
 #include <errno.h>
 
-#include "share/card.h"
 #include "share/demand.h"
 #include "share/held.h"
 #include "share/ledger-internal.h"
+#include "share/ledger_card.h"
 
 /* ---- what it takes ---- */
 
 /* What the run of slices on one card takes; *i moves behind the run. */
-static CardDemand demand_of_run(const Grant *g, size_t *i) {
+static GrantDemand demand_of_run(const Grant *g, size_t *i) {
         Demand mem = {0}, core = {0};
         uint32_t card = g->slices[*i].card;
 
@@ -21,20 +20,20 @@ static CardDemand demand_of_run(const Grant *g, size_t *i) {
                 demand_add(&mem, g->slices[*i].kind, g->slices[*i].mem);
                 demand_add(&core, g->slices[*i].kind, g->slices[*i].core);
         }
-        return (CardDemand){demand_total(&mem), demand_total(&core)};
+        return (GrantDemand){demand_total(&mem), demand_total(&core)};
 }
 
-CardDemand grant_demand(const Grant *g, uint32_t card) {
+GrantDemand grant_demand(const Grant *g, uint32_t card) {
         for (size_t i = 0; i < g->n_slices; i++)
                 if (g->slices[i].card == card)
                         return demand_of_run(g, &i);
-        return (CardDemand){0, 0};
+        return (GrantDemand){0, 0};
 }
 
 /* Makes every card exist before anything is charged, so that charging cannot fail half way. */
 int grant_reserve_cards(LedgerNode *n, const Grant *g) {
         for (size_t i = 0; i < g->n_slices; i++)
-                if (!ledger_node_card(n, g->slices[i].card))
+                if (!ledger_card_ensure(n, g->slices[i].card))
                         return -ENOMEM;
         return 0;
 }
@@ -45,8 +44,8 @@ void grant_charge(const Grant *g) {
         LedgerNode *n = g->node;
 
         for (size_t i = 0; i < g->n_slices;) {
-                LedgerCard *c = ledger_node_card(n, g->slices[i].card);
-                CardDemand d = demand_of_run(g, &i);
+                LedgerCard *c = ledger_card_ensure(n, g->slices[i].card);
+                GrantDemand d = demand_of_run(g, &i);
 
                 c->used += d.mem;
                 c->core_used += d.core;
@@ -63,8 +62,8 @@ void grant_discharge(const Grant *g) {
         LedgerNode *n = g->node;
 
         for (size_t i = 0; i < g->n_slices;) {
-                LedgerCard *c = ledger_node_card(n, g->slices[i].card);
-                CardDemand d = demand_of_run(g, &i);
+                LedgerCard *c = ledger_card_ensure(n, g->slices[i].card);
+                GrantDemand d = demand_of_run(g, &i);
 
                 assert(c->used >= d.mem && c->core_used >= d.core && c->pods > 0);
                 c->used -= d.mem;
@@ -81,7 +80,7 @@ void grant_discharge(const Grant *g) {
 
 /* ---- making and unmaking ---- */
 
-int slice_compare(const void *a, const void *b) {
+int grant_compare_slices(const void *a, const void *b) {
         const Slice *x = a, *y = b;
         bool x_main = x->kind == CONTAINER_MAIN, y_main = y->kind == CONTAINER_MAIN;
 
@@ -123,7 +122,7 @@ int grant_build(const GrantSpec *spec, Grant **ret) {
                 assert(spec->slices[i].card <= CARD_INDEX_MAX); /* what annotations may name ends there */
                 g->slices[i] = spec->slices[i];
         }
-        qsort(g->slices, spec->n_slices, sizeof(Slice), slice_compare);
+        qsort(g->slices, spec->n_slices, sizeof(Slice), grant_compare_slices);
         at = append_text((char *) &g->slices[spec->n_slices], spec->namespace_);
         at = append_text(at, spec->name);
         (void) append_text(at, spec->uid);
@@ -161,14 +160,14 @@ int grant_new(Ledger *l, const GrantSpec *spec, Grant **ret) {
         if (r == 0)
                 r = replicas_add(&l->replicas, g->app, n->slot);
         if (r < 0) {
-                ledger_node_drop_stale_cards(n);
+                ledger_card_drop_stale(n);
                 ledger_node_drop_if_unused(n);
                 return r;
         }
         grant_link(g, n, &n->grants);
         grant_charge(g);
-        held_sleep(n, grant_uid(g));
-        ledger_node_summarize(n);
+        held_suspend(n, grant_uid(g));
+        ledger_summary_update(n);
         *ret = TAKE_PTR(g);
         return 0;
 }
@@ -183,10 +182,10 @@ Grant *grant_free(Grant *g) {
         grant_unlink(g);
         grant_discharge(g);
         replicas_remove(&n->ledger->replicas, g->app, n->slot);
-        held_wake(n, grant_uid(g));
+        held_resume(n, grant_uid(g));
         free(g);
-        ledger_node_drop_stale_cards(n);
-        ledger_node_summarize(n);
+        ledger_card_drop_stale(n);
+        ledger_summary_update(n);
         ledger_node_drop_if_unused(n);
         return NULL;
 }
@@ -236,14 +235,6 @@ uint32_t grant_pending(const Grant *g) {
 
 uint32_t grant_pending_core(const Grant *g) {
         return g->pending_core;
-}
-
-Grant *ledger_node_grants(const LedgerNode *n) {
-        return n->grants;
-}
-
-Grant *ledger_node_held(const LedgerNode *n) {
-        return n->held;
 }
 
 Grant *grant_next(const Grant *g) {

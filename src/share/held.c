@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
-#include "share/card.h"
 #include "share/ledger-internal.h"
+#include "share/ledger_card.h"
 #include "wire/json_table.h"
 
 enum { HELD_MAX = 1024 }; /* an annotation has room for a few thousand; a node with so many is none of ours */
@@ -175,7 +175,7 @@ void held_replace(LedgerNode *n, HeldList *list) {
         held_list_done(&slept);
 }
 
-void held_sleep(LedgerNode *n, Str uid) {
+void held_suspend(LedgerNode *n, Str uid) {
         for (Grant *g = n->held, *next; g; g = next) {
                 next = g->next;
                 if (!str_eq(grant_uid(g), uid))
@@ -186,7 +186,7 @@ void held_sleep(LedgerNode *n, Str uid) {
         }
 }
 
-void held_wake(LedgerNode *n, Str uid) {
+void held_resume(LedgerNode *n, Str uid) {
         if (!n->dormant || has_own_grant(n, uid))
                 return;
         for (Grant *g = n->dormant, *next; g; g = next) {

@@ -20,5 +20,5 @@ int held_read(Str annotation, LedgerNode *n, HeldList *ret, Fault *fault);
 void held_list_done(HeldList *list);
 
 void held_replace(LedgerNode *n, HeldList *list); /* the list is empty then */
-void held_sleep(LedgerNode *n, Str uid);          /* this pod has a grant of its own now */
-void held_wake(LedgerNode *n, Str uid);           /* and now it has not */
+void held_suspend(LedgerNode *n, Str uid);        /* this pod has a grant of its own now */
+void held_resume(LedgerNode *n, Str uid);         /* and now it has not */

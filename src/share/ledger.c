@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
-/* The table of nodes, and the proof that their sums are right. */
-
 #include "share/ledger.h"
 
 #include <assert.h>
 #include <errno.h>
 
-#include "share/card.h"
 #include "share/ledger-internal.h"
+#include "share/ledger_card.h"
 
 int ledger_new(Ledger **ret) {
         Ledger *l = calloc(1, sizeof *l);
@@ -53,7 +50,7 @@ Ledger *ledger_free(Ledger *l) {
 static int ledger_reserve(Ledger *l) {
         size_t room = l->room > 0 ? 2 * l->room : 64;
         LedgerNode **nodes;
-        NodeSummary *summaries;
+        LedgerSummary *summaries;
 
         if (l->n_nodes < l->room)
                 return 0;
@@ -104,12 +101,12 @@ LedgerNode *ledger_node_ensure(Ledger *l, Str name) {
         }
         n->slot = (uint32_t) l->n_nodes;
         l->nodes[l->n_nodes++] = n;
-        ledger_node_summarize(n);
+        ledger_summary_update(n);
         return n;
 }
 
 static bool has_fences(const LedgerNode *n) {
-        for (size_t i = 0; i < FENCE_BYTES; i++)
+        for (size_t i = 0; i < LEDGER_FENCE_BYTES; i++)
                 if (n->fenced[i])
                         return true;
         return false;
@@ -152,7 +149,20 @@ LedgerNode *ledger_node_at(const Ledger *l, size_t i) {
         return l->nodes[i];
 }
 
-/* ---- the proof ---- */
+void ledger_prefetch(LedgerNode *const *nodes, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if (nodes[i])
+                        __builtin_prefetch(&nodes[i]->ledger); /* and slot beside it */
+        for (size_t i = 0; i < n; i++)
+                if (nodes[i]) {
+                        const LedgerSummary *s = &nodes[i]->ledger->summaries[nodes[i]->slot];
+
+                        __builtin_prefetch(s);
+                        __builtin_prefetch((const char *) (s + 1) - 1);
+                }
+}
+
+/* ---- the check ---- */
 
 /* What all grants of a list take together from one card, or leave pending. */
 typedef struct Sums {
@@ -169,7 +179,7 @@ static bool names_card(const Grant *g, uint32_t card) {
 
 static void add_up(Sums *sums, const Grant *list, uint32_t card) {
         for (const Grant *g = list; g; g = g->next) {
-                CardDemand d = grant_demand(g, card);
+                GrantDemand d = grant_demand(g, card);
 
                 sums->mem += d.mem;
                 sums->core += d.core;
@@ -196,7 +206,7 @@ static bool card_check(const LedgerNode *n, size_t i) {
 static bool slices_check(const LedgerNode *n, const Grant *list) {
         for (const Grant *g = list; g; g = g->next)
                 for (size_t i = 0; i < g->n_slices; i++)
-                        if (!ledger_node_find_card(n, g->slices[i].card))
+                        if (!ledger_card_find(n, g->slices[i].card))
                                 return false;
         return true;
 }
@@ -222,7 +232,7 @@ static bool held_check(const LedgerNode *n) {
 }
 
 static bool summary_check(const LedgerNode *n) {
-        NodeSummary expected = ledger_node_summary(n), *s = &n->ledger->summaries[n->slot];
+        LedgerSummary expected = ledger_summary_of(n), *s = &n->ledger->summaries[n->slot];
 
         return memcmp(expected.free_used, s->free_used, sizeof s->free_used) == 0 &&
                expected.free_untouched == s->free_untouched && expected.fill == s->fill &&

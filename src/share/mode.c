@@ -38,12 +38,3 @@ bool share_mode_has_core(ShareMode mode) {
 bool share_mode_is_isolated(ShareMode mode) {
         return mode == SHARE_MODE_CGPU || mode == SHARE_MODE_CORE_MEM;
 }
-
-bool placement_policy_parse(Str label, PlacementPolicy *ret) {
-        bool spread = str_eq(label, STR("spread"));
-
-        if (!spread && !str_is_empty(label) && !str_eq(label, STR("binpack")))
-                return false;
-        *ret = spread ? PLACEMENT_SPREAD : PLACEMENT_BINPACK;
-        return true;
-}

@@ -18,8 +18,6 @@ typedef enum ShareMode {
         SHARE_MODE_UNKNOWN, /* a value that CONTRACT does not list */
 } ShareMode;
 
-typedef enum PlacementPolicy { PLACEMENT_BINPACK, PLACEMENT_SPREAD } PlacementPolicy;
-
 ShareMode share_mode_from_label(Str label);
 const char *share_mode_to_string(
         ShareMode mode); /* static text; "none" and "unknown" for the two without a label */
@@ -29,6 +27,3 @@ const char *share_mode_to_string(
 bool share_mode_has_memory(ShareMode mode);
 bool share_mode_has_core(ShareMode mode);
 bool share_mode_is_isolated(ShareMode mode);
-
-/* "binpack", "spread"; absent is binpack. false for any other value, and *ret stays as it is. */
-bool placement_policy_parse(Str label, PlacementPolicy *ret);

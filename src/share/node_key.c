@@ -4,8 +4,9 @@
 #include <stddef.h>
 
 #include "share/compute.h"
+#include "share/memory_unit.h"
 #include "share/mode.h"
-#include "share/unit.h"
+#include "share/placement_policy.h"
 
 enum { RATIO_MIN = 20, RATIO_MAX = 99 };
 

@@ -4,8 +4,8 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "share/card.h"
 #include "share/ledger-internal.h"
+#include "share/ledger_card.h"
 
 /* The ledger's summary of a node answers every question about one card, with or without compute,
  * and says of several cards whether they are worth a look. Both ways end in the same rule:
@@ -13,7 +13,7 @@
 
 /* Room on this card for one more pod of this request, now? */
 static bool card_fits(const LedgerNode *n, const LedgerCard *c, const Request *r) {
-        return ledger_card_has_seat(n, c) && ledger_card_free(n, c) >= r->mem &&
+        return ledger_card_takes_pod(n, c) && ledger_card_free(n, c) >= r->mem &&
                ledger_card_core_free(n, c) >= r->core;
 }
 
@@ -33,12 +33,12 @@ static uint32_t level_of(const Request *r) {
 }
 
 /* Of one card: exactly. Of several: may it be? */
-static bool summary_fits(const NodeSummary *s, const Request *r, uint32_t level) {
+static bool summary_fits(const LedgerSummary *s, const Request *r, uint32_t level) {
         return (r->core > 0 ? s->takes_core : s->takes_memory) &&
                (s->free_used[level] >= r->mem || s->free_untouched >= r->mem);
 }
 
-static bool fits(const LedgerNode *n, const NodeSummary *s, const Request *r) {
+static bool fits(const LedgerNode *n, const LedgerSummary *s, const Request *r) {
         return summary_fits(s, r, level_of(r)) && (r->cards == 1 || count_fitting(n, r, false) == r->cards);
 }
 
@@ -96,7 +96,7 @@ static Refusal why_not_cards(const LedgerNode *n, const Request *r) {
         return refusal_of(REFUSAL_NO_ROOM, n, r, 0);
 }
 
-static Refusal why_not(const LedgerNode *n, const NodeSummary *s, const Request *r) {
+static Refusal why_not(const LedgerNode *n, const LedgerSummary *s, const Request *r) {
         if (!n->described)
                 return refusal_of(REFUSAL_NODE_UNKNOWN, n, r, 0);
         if (!(r->core > 0 ? share_mode_has_core(n->now.mode) : share_mode_has_memory(n->now.mode)))
@@ -109,7 +109,7 @@ static Refusal why_not(const LedgerNode *n, const NodeSummary *s, const Request 
 }
 
 int placement_check(const LedgerNode *node, const Request *request, Refusal *ret) {
-        const NodeSummary *s = &node->ledger->summaries[node->slot];
+        const LedgerSummary *s = &node->ledger->summaries[node->slot];
 
         if (fits(node, s, request))
                 return 0;
@@ -124,11 +124,11 @@ static void take_away(LedgerNode *what_if, const Grant *g) {
         for (size_t i = 0; i < g->n_slices; i++) {
                 const Slice *slice = &g->slices[i];
                 LedgerCard *c;
-                CardDemand d;
+                GrantDemand d;
 
                 if (i > 0 && slice->card == g->slices[i - 1].card)
                         continue; /* slices stand by card */
-                c = ledger_node_card(what_if, slice->card);
+                c = ledger_card_ensure(what_if, slice->card);
                 d = grant_demand(g, slice->card);
                 c->used -= d.mem;
                 c->core_used -= d.core;
@@ -146,11 +146,11 @@ static void put_back(LedgerNode *what_if, const Grant *g) {
         for (size_t i = 0; i < g->n_slices; i++) {
                 const Slice *slice = &g->slices[i];
                 LedgerCard *c;
-                CardDemand d;
+                GrantDemand d;
 
                 if (i > 0 && slice->card == g->slices[i - 1].card)
                         continue;
-                c = ledger_node_card(what_if, slice->card);
+                c = ledger_card_ensure(what_if, slice->card);
                 d = grant_demand(g, slice->card);
                 c->used += d.mem;
                 c->core_used += d.core;
@@ -166,7 +166,7 @@ static void put_back(LedgerNode *what_if, const Grant *g) {
 /* A copy of the node with cards of its own, to reckon with. */
 typedef struct WhatIf {
         LedgerNode node;
-        NodeSummary summary;
+        LedgerSummary summary;
 } WhatIf;
 
 static int what_if_begin(WhatIf *w, const LedgerNode *node) {
@@ -178,7 +178,7 @@ static int what_if_begin(WhatIf *w, const LedgerNode *node) {
                 memcpy(cards, node->cards, node->n_cards * sizeof *cards);
         w->node = *node;
         w->node.cards = cards;
-        w->summary = ledger_node_summary(&w->node);
+        w->summary = ledger_summary_of(&w->node);
         return 0;
 }
 
@@ -198,7 +198,7 @@ int placement_check_without(const LedgerNode *node, const Request *request, cons
                 assert(gone[i]->node == node);
                 take_away(&w.node, gone[i]);
         }
-        w.summary = ledger_node_summary(&w.node);
+        w.summary = ledger_summary_of(&w.node);
         if (fits(&w.node, &w.summary, request))
                 return 0;
         *ret = why_not(&w.node, &w.summary, request);
@@ -327,7 +327,7 @@ bool placement_fits_after(const LedgerNode *node, const Request *request, const 
                 if (!fits(&w.node, &w.summary, before[i]))
                         continue;
                 put_there(&w.node, before[i]);
-                w.summary = ledger_node_summary(&w.node);
+                w.summary = ledger_summary_of(&w.node);
         }
         return fits(&w.node, &w.summary, request);
 }
@@ -361,7 +361,7 @@ PlacementTrial *placement_trial_free(PlacementTrial *t) {
 }
 
 static void trial_summarize(PlacementTrial *t) {
-        t->what_if.summary = ledger_node_summary(&t->what_if.node);
+        t->what_if.summary = ledger_summary_of(&t->what_if.node);
 }
 
 void placement_trial_take(PlacementTrial *t, const Grant *g) {
@@ -404,7 +404,7 @@ bool placement_is_mixed_out_by(const LedgerNode *node, const Request *request, c
 /* ---- which node ---- */
 
 /* How many untouched cards would have to be broken into. */
-static uint32_t cards_broken(const LedgerNode *n, const NodeSummary *s, const Request *r, uint32_t level) {
+static uint32_t cards_broken(const LedgerNode *n, const LedgerSummary *s, const Request *r, uint32_t level) {
         if (r->cards == 1)
                 return s->free_used[level] < r->mem;
         return r->cards - count_fitting(n, r, true);
@@ -415,14 +415,14 @@ static uint32_t cards_broken(const LedgerNode *n, const NodeSummary *s, const Re
  *   spread   replicas of the application already there; then the emptiest
  * Under both 0 is what the policy wants, so that nodes of either kind compare by how near they come to
  * it. */
-static uint64_t rank_of(uint64_t avoided, const NodeSummary *s) {
+static uint64_t rank_of(uint64_t avoided, const LedgerSummary *s) {
         if (s->policy == PLACEMENT_SPREAD)
                 return at_most(avoided, 0xffff) << 48 | (uint64_t) s->fill << 16;
         return at_most(avoided, 0xffff) << 48 | (uint64_t) ~s->fill << 16 | at_most(s->total, 0xffff);
 }
 
 uint64_t placement_rank(const LedgerNode *node, const Request *request) {
-        const NodeSummary *s = &node->ledger->summaries[node->slot];
+        const LedgerSummary *s = &node->ledger->summaries[node->slot];
 
         if (s->policy == PLACEMENT_SPREAD)
                 return rank_of(replicas_on(replicas_of(node->ledger->replicas, request->app), node->slot), s);
@@ -454,7 +454,7 @@ LedgerNode *placement_choose_node(const Ledger *ledger, const Request *request) 
         LedgerNode *best = NULL;
 
         for (size_t i = 0; i < ledger->n_nodes; i++) {
-                const NodeSummary *s = &ledger->summaries[i];
+                const LedgerSummary *s = &ledger->summaries[i];
                 bool spread = s->policy == PLACEMENT_SPREAD;
                 uint64_t rank;
 

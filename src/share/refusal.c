@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "share/refusal.h"
 
-#include "share/card.h"
 #include "share/ledger-internal.h"
+#include "share/ledger_card.h"
 
 enum { CARDS_LISTED = 16 };
 
@@ -96,7 +96,7 @@ static char *put_card(char *at, const Refusal *r, const LedgerCard *c) {
                 at = put_u32(at, ledger_card_core_free(r->node, c));
                 at = put(at, STR(" %"));
         }
-        return ledger_card_has_seat(r->node, c) ? at : put(at, STR(" (full)"));
+        return ledger_card_takes_pod(r->node, c) ? at : put(at, STR(" (full)"));
 }
 
 static void say_cards(const Refusal *r, Buf *out) {

@@ -8,8 +8,8 @@
 #include <errno.h>
 
 #include "base/quantity.h"
-#include "share/allocation.h"
 #include "share/placement.h"
+#include "share/pod_grant.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -83,10 +83,10 @@ static Grant *charge(Ledger *l, Pod *pod, Arena *arena) {
         int r, differs;
 
         pod->node_name = STR("n"); /* as if it were bound */
-        r = grant_spec_from_pod(pod, arena, &spec, &fault);
+        r = pod_grant_spec(pod, arena, &spec, &fault);
         assert(r == 0 || r == POD_GRANT_E_NONE);
-        differs = allocation_compare(pod, arena, &fault);
-        assert(differs == 0 || (differs == ALLOCATION_E_DIFFERS && fault.text[0] != '\0'));
+        differs = pod_grant_compare(pod, arena, &fault);
+        assert(differs == 0 || (differs == POD_GRANT_E_DIFFERS && fault.text[0] != '\0'));
         if (r == 0) {
                 check_spec(pod, &spec);
                 r = grant_new(l, &spec, &g);

@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
-#include "share/allocation.h"
 #include "share/demand.h"
+#include "share/pod_grant.h"
 
 /* What the pod takes from one card. */
 typedef struct CardLoad {
@@ -45,7 +45,7 @@ static ContainerKind kind_of(const Pod *pod, bool init, uint32_t index) {
         return init ? CONTAINER_INIT : CONTAINER_MAIN;
 }
 
-/* A key that does not decode has been named by grant_spec_from_pod(), and says nothing here. */
+/* A key that does not decode has been named by pod_grant_spec(), and says nothing here. */
 static int add_annotation(Loads *loads, const Pod *pod, Str text, bool init, Arena *scratch, bool *any) {
         Allocation a = {0};
         int r = 0;
@@ -79,7 +79,7 @@ static int collect_uses(const Loads *loads, Arena *arena, InspectPod *ret) {
 
 static int find_difference(const Pod *pod, Arena *scratch, Arena *arena, InspectPod *ret) {
         Fault differs = FAULT_NULL;
-        int r = allocation_compare(pod, scratch, &differs);
+        int r = pod_grant_compare(pod, scratch, &differs);
 
         if (r <= 0)
                 return r;
@@ -93,7 +93,7 @@ int holding_from_pod(const Pod *pod, Arena *scratch, Arena *arena, InspectPod *r
         Loads *loads;
         int r, held;
 
-        held = grant_spec_from_pod(pod, scratch, &spec, fault);
+        held = pod_grant_spec(pod, scratch, &spec, fault);
         r = held < 0 ? held : find_difference(pod, scratch, arena, ret);
         if (r < 0 || held == POD_GRANT_E_NONE)
                 return r;

@@ -6,8 +6,8 @@
 #include "base/checked.h"
 #include "base/quantity.h"
 #include "cli/inspect/holding.h"
-#include "share/join.h"
-#include "share/unit.h"
+#include "share/fault_join.h"
+#include "share/memory_unit.h"
 
 int inspect_new(Inspect **ret) {
         Inspect *i = calloc(1, sizeof *i);

@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "gpu/cards/cards.h"
-#include "share/unit.h"
+#include "share/memory_unit.h"
 
 /* UUIDs are made from the node's name, so that each run shows the same ones. */
 static void name_card(MachineCard *c, Str seed) {

@@ -305,9 +305,9 @@ static bool are_of_grant(Slice *slices, size_t n, const Grant *grant) {
         size_t n_granted;
         const Slice *granted = grant_slices(grant, &n_granted);
 
-        qsort(slices, n, sizeof *slices, slice_compare);
+        qsort(slices, n, sizeof *slices, grant_compare_slices);
         for (size_t i = 0; i < n && n == n_granted; i++)
-                if (slice_compare(&slices[i], &granted[i]) != 0 || slices[i].mem != granted[i].mem)
+                if (grant_compare_slices(&slices[i], &granted[i]) != 0 || slices[i].mem != granted[i].mem)
                         return false;
         return n == n_granted;
 }

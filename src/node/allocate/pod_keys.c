@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "share/allocation.h"
+#include "share/pod_grant_write.h"
 #include "wire/json_write.h"
 
 enum { IS_ALLOCATION = 1, IS_UNITS = 2, IS_TIME = 4 };
@@ -34,7 +34,7 @@ int pod_keys_make(const RosterPod *pod, bool assigned, Arena *arena, PodKeys *re
         Str kept;
 
         slices = grant_slices(pod->grant, &n);
-        grant_annotations_write(slices, n, grant_node(pod->grant), assigned, pod->assume, 0, &annotations);
+        pod_grant_write(slices, n, grant_node(pod->grant), assigned, pod->assume, 0, &annotations);
         buf_appendf(&text, "{\"metadata\":{\"annotations\":" STR_FMT "}}", STR_ARG(buf_str(&annotations)));
         if (buf_result(&annotations) < 0 || buf_result(&text) < 0)
                 return -ENOMEM;

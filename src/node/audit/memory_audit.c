@@ -200,7 +200,7 @@ static uint64_t slice_of(const MemoryAudit *a, const RosterPod *pod, const Recor
                          uint32_t index) {
         const Inventory *v = a->o.inventory;
         const MachineCard *card = given_card_at(v, index);
-        uint32_t dev = card ? card_units(card->mib, v->unit) : 0;
+        uint32_t dev = card ? memory_unit_count(card->mib, v->unit) : 0;
         uint32_t units = given ? given_units(&given->given[DEVICE_MEM], index) : 0;
 
         if (given && !a->o.ignores_disable && given_is_open(pod, given->name))

@@ -167,7 +167,7 @@ static int read_files(const Isolation *i, unsigned minor_, SliceSpec *ret, Fault
 static int describe(const Isolation *i, const Inventory *v, const RosterContainer *c, uint32_t index,
                     uint32_t units, SliceSpec *ret, Fault *fault) {
         const MachineCard *card = given_card_at(v, index);
-        uint32_t dev = card ? card_units(card->mib, v->unit) : 0;
+        uint32_t dev = card ? memory_unit_count(card->mib, v->unit) : 0;
         bool open = c->not_isolated && !i->ignores_disable;
 
         if (!card || dev == 0 || units > dev)

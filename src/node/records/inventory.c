@@ -26,7 +26,7 @@ int inventory_set(Inventory *v, const CardList *cards, ShareMode mode, MemoryUni
 
                 next.infos[i] = (CardInfo){
                         .index = c->index,
-                        .units = card_units(c->mib, unit),
+                        .units = memory_unit_count(c->mib, unit),
                         .mib = c->mib,
                         .numa = c->numa,
                         .healthy = c->healthy,
@@ -51,7 +51,7 @@ const CardInfo *inventory_card(const Inventory *v, uint32_t index) {
 enum { PERCENT = 100 };
 
 static uint32_t devices_of(const MachineCard *c, MemoryUnit unit, DeviceKind kind) {
-        uint32_t units = card_units(c->mib, unit);
+        uint32_t units = memory_unit_count(c->mib, unit);
 
         if (kind == DEVICE_MEM)
                 return units;
@@ -102,7 +102,7 @@ static bool fits(const CardList *cards, MemoryUnit unit) {
         size_t n;
 
         for (size_t i = 0; i < cards->n; i++)
-                units += card_units(cards->cards[i].mib, unit);
+                units += memory_unit_count(cards->cards[i].mib, unit);
         if (units > PLUGIN_MESSAGE_MAX / 8)
                 return false;
         return list_devices(cards, unit, DEVICE_MEM, &devices, &n) == 0 &&
@@ -138,7 +138,7 @@ static size_t list_too_small(const CardList *cards, MemoryUnit unit, Buf *names,
         for (size_t i = 0; i < cards->n; i++) {
                 const MachineCard *c = &cards->cards[i];
 
-                if (c->mib == 0 || card_units(c->mib, unit) > 0)
+                if (c->mib == 0 || memory_unit_count(c->mib, unit) > 0)
                         continue;
                 if (n++ < CARDS_NAMED)
                         buf_appendf(names, "%sgpu%u", n > 1 ? ", " : "", c->index);

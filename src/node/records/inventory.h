@@ -6,8 +6,8 @@
 #include "gpu/cards/cards.h"
 #include "node/kubelet/plugin.h"
 #include "node/records/device.h"
+#include "share/memory_unit.h"
 #include "share/mode.h"
-#include "share/unit.h"
 #include "wire/annotation.h"
 
 typedef struct Inventory {

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "base/log.h"
-#include "share/allocation.h"
+#include "share/pod_grant.h"
 
 int roster_init(Roster *r, const char *node_name) {
         *r = (Roster){.node_name = strdup(node_name)};
@@ -180,7 +180,7 @@ static int take_grant(RosterPod *pod, Roster *r, const Pod *object) {
 
         if (!str_is_empty(known.annotations.mirror))
                 known.annotations = (PodAnnotations){.mirror = known.annotations.mirror};
-        e = grant_spec_from_pod(&known, &r->arena, &spec, &fault);
+        e = pod_grant_spec(&known, &r->arena, &spec, &fault);
         if (fault.text[0] != '\0')
                 log_warning("annotation passed over pod=%s/%s: %s", pod->namespace_, pod->name, fault.text);
         if (e != 0)

@@ -8,8 +8,9 @@
 
 #include "failing.h"
 #include "making.h"
-#include "share/allocation.h"
 #include "share/environment.h"
+#include "share/pod_grant.h"
+#include "share/pod_grant_write.h"
 
 /* Runs `attempt` on a ledger of 64 nodes with its first, second, ... allocation failing until it
  * gets by. 64: the next node makes the ledger's arrays and its hash table grow. */
@@ -110,7 +111,7 @@ static int write_annotations(Ledger *l) {
                                        {.container = 1, .card = 0, .mem = 1, .core = 5}};
         _cleanup_buf_ Buf out = BUF_NULL;
 
-        grant_annotations_write(slices, 2, ledger_node_find(l, STR("n0")), false, 1, 1u << 6, &out);
+        pod_grant_write(slices, 2, ledger_node_find(l, STR("n0")), false, 1, 1u << 6, &out);
         return buf_result(&out);
 }
 
@@ -142,12 +143,12 @@ static int read_pod(Ledger *l) {
         if (r == 0)
                 arena_done(&arena); /* so that what follows allocates again */
         if (r == 0)
-                r = grant_spec_from_pod(&pod, &arena, &spec, NULL);
+                r = pod_grant_spec(&pod, &arena, &spec, NULL);
         if (r < 0)
                 return r;
         arena_done(&arena);
-        r = allocation_compare(&pod, &arena, NULL);
-        return r == ALLOCATION_E_DIFFERS ? 0 : r;
+        r = pod_grant_compare(&pod, &arena, NULL);
+        return r == POD_GRANT_E_DIFFERS ? 0 : r;
 }
 
 static void the_ledger_survives(void) {

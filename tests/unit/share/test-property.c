@@ -5,8 +5,9 @@
  * objects alone: pods with their annotations, nodes with theirs. */
 
 #include "making.h"
-#include "share/allocation.h"
 #include "share/ledger-internal.h"
+#include "share/pod_grant.h"
+#include "share/pod_grant_write.h"
 
 enum { NODES = 6, GRANTS = 300, CONTAINERS = 4 };
 
@@ -414,7 +415,7 @@ static void write_pod(World *w, const Grant *g, Buf *out) {
                 if (forged)
                         said[i].core = pick(w, 100);
         }
-        grant_annotations_write(said, n, grant_node(g), true, 1, 0, &annotations);
+        pod_grant_write(said, n, grant_node(g), true, 1, 0, &annotations);
         buf_appendf(out,
                     "{\"metadata\":{\"name\":\"" STR_FMT "\",\"namespace\":\"" STR_FMT "\",\"uid\":\"" STR_FMT
                     "\",\"annotations\":" STR_FMT "},\"spec\":{\"nodeName\":\"" STR_FMT
@@ -439,7 +440,7 @@ static void rebuild_grant(World *w, Ledger *again, const Grant *g) {
 
         write_pod(w, g, &json);
         ASSERT_OK(pod_decode(buf_str(&json), &arena, &pod, &fault));
-        ASSERT_OK(grant_spec_from_pod(&pod, &arena, &spec, &fault));
+        ASSERT_OK(pod_grant_spec(&pod, &arena, &spec, &fault));
         ASSERT_TEXT(fault.text, "");
         ASSERT_INT(spec.has_core, g->has_core);
         ASSERT_OK(grant_new(again, &spec, &copy));

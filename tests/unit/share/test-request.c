@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "share/memory_unit.h"
 #include "share/mode.h"
 #include "share/request.h"
-#include "share/unit.h"
 #include "slice/visible.h"
 #include "test.h"
 
@@ -244,7 +244,7 @@ static void units(void) {
         for (size_t i = 0; i < ELEMENTSOF(published); i++) {
                 ASSERT_INT(visible_mib(published[i].card, published[i].units, published[i].dev),
                            published[i].visible);
-                ASSERT_INT(card_units(published[i].card, MEMORY_UNIT_GIB), published[i].dev);
+                ASSERT_INT(memory_unit_count(published[i].card, MEMORY_UNIT_GIB), published[i].dev);
         }
         for (size_t i = 0; i < ELEMENTSOF(forms); i++) {
                 _cleanup_buf_ Buf out = BUF_NULL;
@@ -254,12 +254,12 @@ static void units(void) {
                 memory_unit_format(unit, &out);
                 ASSERT_STR(buf_str(&out), str_from(forms[i].text));
         }
-        ASSERT_INT(card_units(16160, (MemoryUnit){128}), 126);
-        ASSERT_INT(memory_unit_parse(STR("0MiB"), &unit), UNIT_E_MALFORMED);
-        ASSERT_INT(memory_unit_parse(STR("GB"), &unit), UNIT_E_MALFORMED);
-        ASSERT_INT(memory_unit_parse(STR("128"), &unit), UNIT_E_MALFORMED);
-        ASSERT_INT(memory_unit_parse(STR("4194304GiB"), &unit), UNIT_E_MALFORMED);
-        ASSERT_INT(memory_unit_parse(STR("99999999999MiB"), &unit), UNIT_E_MALFORMED);
+        ASSERT_INT(memory_unit_count(16160, (MemoryUnit){128}), 126);
+        ASSERT_INT(memory_unit_parse(STR("0MiB"), &unit), MEMORY_UNIT_E_MALFORMED);
+        ASSERT_INT(memory_unit_parse(STR("GB"), &unit), MEMORY_UNIT_E_MALFORMED);
+        ASSERT_INT(memory_unit_parse(STR("128"), &unit), MEMORY_UNIT_E_MALFORMED);
+        ASSERT_INT(memory_unit_parse(STR("4194304GiB"), &unit), MEMORY_UNIT_E_MALFORMED);
+        ASSERT_INT(memory_unit_parse(STR("99999999999MiB"), &unit), MEMORY_UNIT_E_MALFORMED);
 }
 
 static void modes(void) {

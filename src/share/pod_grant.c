@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "share/allocation.h"
+#include "share/pod_grant.h"
 
 #include <errno.h>
 
 #include "base/quantity.h"
 #include "share/demand.h"
-#include "share/join.h"
+#include "share/fault_join.h"
 
 static uint32_t saturate(uint64_t value) {
         return value > UINT32_MAX ? UINT32_MAX : (uint32_t) value;
@@ -26,12 +26,12 @@ static uint32_t amount_of(ResourceAsk ask, const char *resource, Fault *fault) {
 
 /* ---- where: the cards ---- */
 
-/* What the annotations say of places. No entries: the key is absent, empty or malformed. */
-typedef struct Places {
+/* The cards that the annotations name. No entries: the key is absent, empty or malformed. */
+typedef struct AnnotatedCards {
         Allocation main, init;
         bool has_older;
         uint32_t older_card;
-} Places;
+} AnnotatedCards;
 
 static int read_key(Str text, const char *key, Arena *arena, Allocation *ret, Fault *fault) {
         Fault why = FAULT_NULL;
@@ -51,7 +51,7 @@ static int read_key(Str text, const char *key, Arena *arena, Allocation *ret, Fa
 
 /* The older form knows one card for the whole pod. -1 is what the first generation wrote for "not
  * yet". */
-static void read_older(Str text, Places *p, Fault *fault) {
+static void read_older(Str text, AnnotatedCards *p, Fault *fault) {
         Fault why = FAULT_NULL;
 
         if (str_is_empty(text) || str_eq(text, STR("-1")))
@@ -64,11 +64,11 @@ static void read_older(Str text, Places *p, Fault *fault) {
         fault_join(fault, &why);
 }
 
-static int read_places(const Pod *pod, Arena *arena, Places *ret, Fault *fault) {
+static int read_cards(const Pod *pod, Arena *arena, AnnotatedCards *ret, Fault *fault) {
         const PodAnnotations *a = &pod->annotations;
         int r;
 
-        *ret = (Places){0};
+        *ret = (AnnotatedCards){0};
         r = read_key(a->init_allocation, ANNOTATION_INIT_ALLOCATION, arena, &ret->init, fault);
         if (r == 0)
                 r = read_key(a->allocation, ANNOTATION_ALLOCATION, arena, &ret->main, fault);
@@ -127,7 +127,8 @@ static uint32_t part_of(uint32_t amount, size_t i, size_t k) {
         return amount / (uint32_t) k + (i < amount % k);
 }
 
-static int collect_container(Collection *c, const PodContainer *container, const Places *p, Fault *fault) {
+static int collect_container(Collection *c, const PodContainer *container, const AnnotatedCards *p,
+                             Fault *fault) {
         uint32_t mem = amount_of(container->gpu_mem, RESOURCE_GPU_MEM, fault),
                  core = amount_of(container->gpu_core, RESOURCE_GPU_CORE, fault);
         const Allocation *key = container->kind == CONTAINER_MAIN ? &p->main : &p->init;
@@ -168,16 +169,16 @@ static bool holds_nothing(const Pod *pod) {
                ((pod_is_terminal(pod) || is_ending_mirror(pod)) && pod->containers_ended);
 }
 
-int grant_spec_from_pod(const Pod *pod, Arena *arena, GrantSpec *ret, Fault *fault) {
+int pod_grant_spec(const Pod *pod, Arena *arena, GrantSpec *ret, Fault *fault) {
         Collection c = {.arena = arena};
-        Places places;
+        AnnotatedCards cards;
         int r;
 
         if (holds_nothing(pod))
                 return POD_GRANT_E_NONE;
-        r = read_places(pod, arena, &places, fault);
+        r = read_cards(pod, arena, &cards, fault);
         for (size_t i = 0; i < pod->n_containers && r == 0; i++)
-                r = collect_container(&c, &pod->containers[i], &places, fault);
+                r = collect_container(&c, &pod->containers[i], &cards, fault);
         if (r < 0)
                 return r;
         if (c.n == 0 && demand_total(&c.pending_mem) == 0)
@@ -316,19 +317,19 @@ static void compare_older(const Pod *pod, Differences *d) {
                          said, (unsigned long long) (stay > 0 ? stay : peak));
 }
 
-int allocation_compare(const Pod *pod, Arena *arena, Fault *fault) {
+int pod_grant_compare(const Pod *pod, Arena *arena, Fault *fault) {
         static const Claim mem = {ANNOTATION_ALLOCATION, RESOURCE_GPU_MEM, false, false},
                            init = {ANNOTATION_INIT_ALLOCATION, RESOURCE_GPU_MEM, true, false},
                            core = {ANNOTATION_CORE, RESOURCE_GPU_CORE, false, true};
         const PodAnnotations *a = &pod->annotations;
         Fault first = FAULT_NULL;
         Differences d = {.first = &first};
-        Places places;
+        AnnotatedCards cards;
         int r;
 
         if (holds_nothing(pod) || pod_system_keys(pod) == 0)
                 return 0;
-        r = read_places(pod, arena, &places, NULL);
+        r = read_cards(pod, arena, &cards, NULL);
         if (r == 0)
                 r = compare_key(pod, a->allocation, &mem, arena, &d);
         if (r == 0)
@@ -337,11 +338,11 @@ int allocation_compare(const Pod *pod, Arena *arena, Fault *fault) {
                 r = compare_key(pod, a->core, &core, arena, &d);
         if (r < 0)
                 return r;
-        if (places.main.n_entries == 0 && places.has_older)
+        if (cards.main.n_entries == 0 && cards.has_older)
                 compare_older(pod, &d);
         if (d.n == 0)
                 return 0;
         if (d.n == 1)
-                return fault_set(fault, ALLOCATION_E_DIFFERS, "%s", first.text);
-        return fault_set(fault, ALLOCATION_E_DIFFERS, "%s; and %zu more differences", first.text, d.n - 1);
+                return fault_set(fault, POD_GRANT_E_DIFFERS, "%s", first.text);
+        return fault_set(fault, POD_GRANT_E_DIFFERS, "%s; and %zu more differences", first.text, d.n - 1);
 }

@@ -13,12 +13,12 @@ typedef struct MemoryUnit {
 
 #define MEMORY_UNIT_GIB ((MemoryUnit){1024})
 
-enum { UNIT_E_MALFORMED = 1 };
+enum { MEMORY_UNIT_E_MALFORMED = 1 };
 
-/* "GiB", "MiB", "128MiB", "2GiB"; empty is GiB. Returns 0, or UNIT_E_MALFORMED for anything else, 0
+/* "GiB", "MiB", "128MiB", "2GiB"; empty is GiB. Returns 0, or MEMORY_UNIT_E_MALFORMED for anything else, 0
  * and overflow. */
 int memory_unit_parse(Str text, MemoryUnit *ret);
 void memory_unit_format(MemoryUnit unit, Buf *out); /* the shortest of these forms */
 
 /* DEV: whole units on a card of `card_mib`. */
-uint32_t card_units(uint32_t card_mib, MemoryUnit unit);
+uint32_t memory_unit_count(uint32_t card_mib, MemoryUnit unit);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "share/pod_grant_write.h"
 
-/* Slices become the annotations of their pod. */
-
-#include "share/allocation.h"
 #include "share/demand.h"
 #include "wire/json_write.h"
 
@@ -92,8 +90,8 @@ static void empty_others(Writer *w, uint32_t carried) {
                         json_write_text(&w->json, pod_system_key_names[i].data, "");
 }
 
-void grant_annotations_write(const Slice *slices, size_t n_slices, const LedgerNode *node, bool assigned,
-                             uint64_t assume_time_nsec, uint32_t carried, Buf *out) {
+void pod_grant_write(const Slice *slices, size_t n_slices, const LedgerNode *node, bool assigned,
+                     uint64_t assume_time_nsec, uint32_t carried, Buf *out) {
         _cleanup_free_ AllocationEntry *entries = calloc(n_slices > 0 ? n_slices : 1, sizeof *entries);
         Writer w = {.written = 0};
 

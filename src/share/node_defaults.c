@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "share/defaults.h"
+#include "share/node_defaults.h"
 
 /* Options are called as the annotations that go before them: aliquot.dev/max-inst is --max-inst. */
 static const char *option_of(NodeKey key) {

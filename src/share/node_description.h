@@ -30,5 +30,6 @@ typedef struct NodeDescription {
 
 /* before: what is in force; all zero but for the unit when nothing is. Returns 0, LEDGER_E_NODE
  * with a fault that names every key that does not decode, and *ret is set as well; or -ENOMEM. */
-int node_describe(const Node *node, const NodeDescription *before, NodeDescription *ret, Fault *fault);
+int node_description_read(const Node *node, const NodeDescription *before, NodeDescription *ret,
+                          Fault *fault);
 void node_description_done(NodeDescription *d);

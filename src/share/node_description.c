@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "share/describe.h"
+#include "share/node_description.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/quantity.h"
-#include "share/join.h"
+#include "share/fault_join.h"
 #include "share/node_key.h"
 
 enum { MAX_PODS_ISOLATED = 20 /* ACK's ceiling on isolated nodes */, SHOWN = 64 };
@@ -249,7 +249,8 @@ static int described_cards(Reading *r, NodeDescription *d) {
         return 0;
 }
 
-int node_describe(const Node *node, const NodeDescription *before, NodeDescription *ret, Fault *fault) {
+int node_description_read(const Node *node, const NodeDescription *before, NodeDescription *ret,
+                          Fault *fault) {
         Reading r = {.node = node, .before = before, .fault = fault};
         NodeDescription d = {0};
         Allocatable a = read_status(&r);

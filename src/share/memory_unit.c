@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "share/unit.h"
+#include "share/memory_unit.h"
 
 #include "base/checked.h"
 
@@ -11,7 +11,7 @@ static int split_number(Str text, uint32_t *ret_number, Str *ret_suffix) {
                 digits++;
         *ret_number = 1;
         if (digits > 0 && !str_to_u32((Str){text.data, digits}, ret_number))
-                return UNIT_E_MALFORMED;
+                return MEMORY_UNIT_E_MALFORMED;
         *ret_suffix = (Str){text.data + digits, text.len - digits};
         return 0;
 }
@@ -25,11 +25,11 @@ int memory_unit_parse(Str text, MemoryUnit *ret) {
                 return 0;
         }
         if (split_number(text, &number, &suffix) != 0 || number == 0)
-                return UNIT_E_MALFORMED;
+                return MEMORY_UNIT_E_MALFORMED;
         if (str_eq(suffix, STR("MiB")))
                 mib = number;
         else if (!str_eq(suffix, STR("GiB")) || !u32_mul(&mib, number, 1024))
-                return UNIT_E_MALFORMED;
+                return MEMORY_UNIT_E_MALFORMED;
         *ret = (MemoryUnit){mib};
         return 0;
 }
@@ -42,6 +42,6 @@ void memory_unit_format(MemoryUnit unit, Buf *out) {
         buf_append_str(out, unit.mib % 1024 == 0 ? STR("GiB") : STR("MiB"));
 }
 
-uint32_t card_units(uint32_t card_mib, MemoryUnit unit) {
+uint32_t memory_unit_count(uint32_t card_mib, MemoryUnit unit) {
         return card_mib / unit.mib;
 }

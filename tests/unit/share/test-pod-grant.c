@@ -3,8 +3,9 @@
 /* Annotations to slices and back, in both forms, and the environment that comes of them. */
 
 #include "making.h"
-#include "share/allocation.h"
 #include "share/environment.h"
+#include "share/pod_grant.h"
+#include "share/pod_grant_write.h"
 
 typedef struct Fixture {
         Arena arena;
@@ -38,7 +39,7 @@ static int read_grant(Fixture *f, const char *annotations, const char *spec, con
         Pod pod;
 
         read_pod(f, annotations, spec, status, &pod);
-        return grant_spec_from_pod(&pod, &f->arena, &f->spec, &f->fault);
+        return pod_grant_spec(&pod, &f->arena, &f->spec, &f->fault);
 }
 
 /* "kind container card mem core;" of each slice: 0 main, 1 init, 2 sidecar */
@@ -223,16 +224,15 @@ static void names_what_differs_from_the_limits(void) {
                 Pod pod;
 
                 read_pod(&f, cases[i].annotations, cases[i].spec, "\"phase\":\"Running\"", &pod);
-                ASSERT_INT(allocation_compare(&pod, &f.arena, &differs),
-                           cases[i].words[0] ? ALLOCATION_E_DIFFERS : 0);
+                ASSERT_INT(pod_grant_compare(&pod, &f.arena, &differs),
+                           cases[i].words[0] ? POD_GRANT_E_DIFFERS : 0);
                 ASSERT_CONTAINS(differs.text, cases[i].words);
                 arena_done(&f.arena);
         }
 }
 
 static Str annotations_of(Ledger *l, const Slice *slices, size_t n, uint32_t carried, Buf *out) {
-        grant_annotations_write(slices, n, ledger_node_find(l, STR("n")), false, 1234567890123456789, carried,
-                                out);
+        pod_grant_write(slices, n, ledger_node_find(l, STR("n")), false, 1234567890123456789, carried, out);
         ASSERT_OK(buf_result(out));
         return buf_str(out);
 }

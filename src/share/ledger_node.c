@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
-/* A node of the ledger: what is in force there. */
+#include "share/ledger_node.h"
 
 #include <errno.h>
 
-#include "share/card.h"
+#include "share/fault_join.h"
 #include "share/held.h"
-#include "share/join.h"
 #include "share/ledger-internal.h"
+#include "share/ledger_card.h"
 
 /* Brings *d into force and takes its cards; on -ENOMEM everything is as before. */
 static int bring_into_force(LedgerNode *n, NodeDescription *d) {
@@ -15,10 +14,10 @@ static int bring_into_force(LedgerNode *n, NodeDescription *d) {
         int r;
 
         n->now = *d;
-        r = ledger_node_apply_cards(n);
+        r = ledger_card_apply_described(n);
         if (r < 0) {
                 n->now = before;
-                ledger_node_drop_stale_cards(n);
+                ledger_card_drop_stale(n);
                 return r;
         }
         d->cards = NULL;
@@ -53,7 +52,7 @@ int ledger_node_set(Ledger *l, const Node *node, Fault *fault) {
 
         if (!n)
                 return -ENOMEM;
-        r = said = node_describe(node, &n->now, &d, &wrong);
+        r = said = node_description_read(node, &n->now, &d, &wrong);
         if (r >= 0)
                 r = take_held(n, node->annotations.held_slices, &wrong);
         said = r > 0 ? r : said;
@@ -63,8 +62,8 @@ int ledger_node_set(Ledger *l, const Node *node, Fault *fault) {
                 held_replace(n, &none); /* an unknown node holds no slices */
         n->described = n->described || r >= 0;
         free(d.cards);
-        ledger_node_drop_stale_cards(n);
-        ledger_node_summarize(n);
+        ledger_card_drop_stale(n);
+        ledger_summary_update(n);
         ledger_node_drop_if_unused(n);
         if (r < 0 || said == 0)
                 return r;
@@ -80,8 +79,8 @@ void ledger_node_remove(Ledger *l, Str name) {
         n->described = false;
         held_replace(n, &none); /* without the node object no agent reports them any more */
         node_description_done(&n->now);
-        (void) ledger_node_apply_cards(n); /* only removes: needs no memory */
-        ledger_node_summarize(n);
+        (void) ledger_card_apply_described(n); /* only removes: needs no memory */
+        ledger_summary_update(n);
         ledger_node_drop_if_unused(n);
 }
 
@@ -94,26 +93,13 @@ int ledger_node_set_fenced(Ledger *l, Str name, const uint32_t *cards, size_t n_
         for (size_t i = 0; i < n_cards; i++)
                 if (cards[i] <= CARD_INDEX_MAX)
                         n->fenced[cards[i] / 8] |= (uint8_t) (1 << cards[i] % 8);
-        (void) ledger_node_apply_cards(n); /* every described card exists already: needs no memory */
-        ledger_node_summarize(n);
+        (void) ledger_card_apply_described(n); /* every described card exists already: needs no memory */
+        ledger_summary_update(n);
         ledger_node_drop_if_unused(n);
         return 0;
 }
 
 /* ---- reading ---- */
-
-void ledger_prefetch(LedgerNode *const *nodes, size_t n) {
-        for (size_t i = 0; i < n; i++)
-                if (nodes[i])
-                        __builtin_prefetch(&nodes[i]->ledger); /* and slot beside it */
-        for (size_t i = 0; i < n; i++)
-                if (nodes[i]) {
-                        const NodeSummary *s = &nodes[i]->ledger->summaries[nodes[i]->slot];
-
-                        __builtin_prefetch(s);
-                        __builtin_prefetch((const char *) (s + 1) - 1);
-                }
-}
 
 Str ledger_node_name(const LedgerNode *n) {
         return (Str){n->name, n->name_len};
@@ -141,4 +127,12 @@ const LedgerCard *ledger_node_cards(const LedgerNode *n) {
 
 uint32_t ledger_node_pending(const LedgerNode *n) {
         return n->pending > UINT32_MAX ? UINT32_MAX : (uint32_t) n->pending;
+}
+
+Grant *ledger_node_grants(const LedgerNode *n) {
+        return n->grants;
+}
+
+Grant *ledger_node_held(const LedgerNode *n) {
+        return n->held;
 }

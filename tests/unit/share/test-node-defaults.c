@@ -2,7 +2,7 @@
 
 /* Settings of the installation: their rules, and that a node's own annotation goes before them. */
 
-#include "share/defaults.h"
+#include "share/node_defaults.h"
 #include "test.h"
 
 static void values_are_checked(void) {

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The struct of a grant, for the ledger's files and placement. */
+
+#include "share/grant.h"
+
+struct Grant {
+        struct LedgerNode *node;
+        Grant *next, **link;
+        uint64_t app;
+        uint32_t pending, pending_core;
+        uint32_t n_slices;
+        uint16_t namespace_len, name_len, uid_len;
+        bool has_core;
+        bool is_held;   /* from the node's annotation: belongs to the node */
+        Slice slices[]; /* in the order of grant_compare_slices(); the three texts follow */
+};
+
+/* What a grant takes from one card. */
+typedef struct GrantDemand {
+        uint64_t mem, core;
+} GrantDemand;
+
+GrantDemand grant_demand(const Grant *g, uint32_t card);
+
+/* A grant that is in no list and charges nothing. Returns 0, -ENOMEM or -E2BIG, as grant_new(). */
+int grant_build(const GrantSpec *spec, Grant **ret);
+
+void grant_link(Grant *g, struct LedgerNode *n, Grant **list);
+void grant_unlink(Grant *g);
+
+/* Makes the cards that the grant names, so that grant_charge() cannot fail. 0 or -ENOMEM. */
+int grant_reserve_cards(struct LedgerNode *n, const Grant *g);
+
+/* Adds the grant to the sums of its node and cards, and subtracts it. */
+void grant_charge(const Grant *g);
+void grant_discharge(const Grant *g);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* A node of the ledger: what its object says, its cards, and its grants. */
+
+#include "share/grant.h"
+#include "share/memory_unit.h"
+#include "share/mode.h"
+#include "share/placement_policy.h"
+
+typedef struct LedgerNode LedgerNode;
+
+/* One card's sums. */
+typedef struct LedgerCard {
+        uint32_t index;
+        uint32_t units;     /* 0 for a card that grants name but the node does not have */
+        uint64_t used;      /* units; may exceed `units`, never wraps */
+        uint64_t core_used; /* percent */
+        uint32_t pods;      /* grants with something on this card */
+        bool healthy;
+} LedgerCard;
+
+/* Takes over what the node object says now, all of it at once: mode, placement policy, cards, unit,
+ * switches, and the slices of pods that are gone (ledger_node_held). Grants on the node stay.
+ *
+ * Mode and unit are those that the node's agent publishes as in force. Where it publishes none, the
+ * label and the unit's annotation say them. Each key is judged by itself. A node with
+ * ANNOTATION_CHANGE_PENDING is refused by placement.h for every request (REFUSAL_NODE_CHANGING).
+ * The node's own agent still admits pods that are bound already: before the call it empties
+ * node->annotations.change_pending, and sets mode_in_force and unit_in_force to its own.
+ *
+ * Returns 0, -ENOMEM, or LEDGER_E_NODE with a fault that names every key that does not decode, its
+ * value, the rule and what is in force: the last good value, else the safest. All other keys are
+ * then in force as in the case of 0. */
+enum { LEDGER_E_NODE = 1 };
+int ledger_node_set(struct Ledger *l, const Node *node, Fault *fault);
+
+/* The node object is gone. Grants on it stay charged, because their pods still exist; the node goes
+ * with the last of them. */
+void ledger_node_remove(struct Ledger *l, Str name);
+
+/* Cards that take no pod, whatever the node says: replaces the earlier set, and stays while the node
+ * object comes and goes. Indexes over CARD_INDEX_MAX are passed over. 0 or -ENOMEM. */
+int ledger_node_set_fenced(struct Ledger *l, Str name, const uint32_t *cards, size_t n);
+
+Str ledger_node_name(const LedgerNode *n);
+ShareMode ledger_node_mode(const LedgerNode *n);
+PlacementPolicy ledger_node_policy(const LedgerNode *n);
+MemoryUnit ledger_node_unit(const LedgerNode *n);
+size_t ledger_node_n_cards(const LedgerNode *n);
+const LedgerCard *ledger_node_cards(const LedgerNode *n); /* by index */
+uint32_t ledger_node_pending(const LedgerNode *n);        /* units of grants that have no card yet */
+
+/* The first grant of the node's pods, and of pods that are gone (share/held.h); then grant_next().
+ * NULL: none. */
+Grant *ledger_node_grants(const LedgerNode *n);
+Grant *ledger_node_held(const LedgerNode *n);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What one look at a node answers for every request that wants one card. A scheduling cycle looks at
+ * every node of the cluster. The summaries of 5,000 nodes stay in the second-level cache; the nodes
+ * with their cards do not. */
+
+#include "share/ledger_node.h"
+
+enum {
+        CORE_PER_CARD = 100,
+        CORE_STEP = 5,                               /* compute is asked for in steps of 5 percent */
+        CORE_LEVELS = CORE_PER_CARD / CORE_STEP + 1, /* 0, 5, .. 100 */
+};
+
+/* Free amounts are those of cards that may take another pod now, with pending amounts subtracted.
+ * The fields that are read most often stand first: a look at a low level of compute costs one cache
+ * line. */
+typedef struct LedgerSummary {
+        uint32_t fill;  /* used part of the node's units, 2^32 - 1 is all of them */
+        uint32_t total; /* units over all cards; saturated, for ranking only */
+        uint8_t mode;   /* ShareMode */
+        uint8_t policy; /* PlacementPolicy */
+
+        /* Whether the node takes a memory-only pod, and a memory+compute pod: the node has an object,
+         * no change is pending, the mode offers the resource, and no pod of the other kind is here
+         * (or mixing is allowed). */
+        bool takes_memory, takes_core;
+
+        uint32_t free_untouched;         /* most units free on a card that holds no pod */
+        uint32_t free_used[CORE_LEVELS]; /* [k]: the same on a used card with at least 5 k percent free */
+} LedgerSummary;
+
+LedgerSummary ledger_summary_of(const LedgerNode *n);
+
+/* After any change to the node's cards, grants or description. */
+void ledger_summary_update(LedgerNode *n);
