@@ -15,7 +15,7 @@
 #include "arbiter/leased.h"
 #include "arbiter/seat.h"
 #include "base/clock.h"
-#include "slicedir/board.h"
+#include "slicedir/slicedir.h"
 
 #define LOCK  "arbiter"
 #define BEAT  UINT64_C(100000000) /* ns: so often everybody is told that we are here */
@@ -34,7 +34,7 @@ enum { DESK_CARDS = 32, DESK_SEATS = 1024, EVENTS = 64 };
 
 typedef struct Placed { /* a seat, and where it belongs */
         Seat seat;
-        char id[BOARD_ID];
+        char id[SLICEDIR_ID_SIZE];
         uint32_t number; /* of its directory */
         uint32_t card, tenant;
         bool rung, muted, seen;
@@ -50,7 +50,7 @@ typedef struct Card {
 
 typedef struct Desk {
         const DeskOptions *options;
-        Board board;
+        Slicedir board;
         int lock, inotify, epoll;
         Leased leased;
         Card *cards[DESK_CARDS];
@@ -124,7 +124,7 @@ static void listen_to(Desk *d, Placed *p) {
 }
 
 /* Sums of an arbiter before us. */
-static void take_over(EngineTurn *ret, const SliceTurn *turn) {
+static void take_over(EngineTurn *ret, const SliceSchedule *turn) {
         ret->granted = atomic_load_explicit(&turn->granted, memory_order_relaxed);
         ret->used = atomic_load_explicit(&turn->used, memory_order_relaxed);
 }
@@ -132,7 +132,7 @@ static void take_over(EngineTurn *ret, const SliceTurn *turn) {
 /* Whatever window an arbiter before us has opened is waited for. */
 static bool sit_down(Desk *d, Placed *p, uint64_t now) {
         Terms terms = policy_terms(&p->seat.wish);
-        const SliceTurn *turn = &p->seat.limits->turn;
+        const SliceSchedule *turn = &p->seat.limits->schedule;
         int card = find_card(d, p->seat.uuid, now), tenant;
         EngineSays says;
 
@@ -223,8 +223,8 @@ static void scan_seat(Desk *d, int directory, const char *id, uint32_t number, u
 }
 
 static void scan_slice(Desk *d, const char *id, uint64_t now) {
-        for (uint32_t number = 0; number < BOARD_CARDS; number++) {
-                char path[BOARD_ID + 16];
+        for (uint32_t number = 0; number < SLICEDIR_CARDS_MAX; number++) {
+                char path[SLICEDIR_ID_SIZE + 16];
                 _cleanup_close_ int directory = -1;
 
                 (void) snprintf(path, sizeof path, "%s/%u", id, number);
@@ -249,7 +249,7 @@ static void scan(Desk *d, uint64_t now) {
         for (uint32_t i = 0; i < d->n_seats; i++)
                 d->seats[i]->seen = false;
         while ((entry = readdir(entries)))
-                if (entry->d_name[0] != '.' && strlen(entry->d_name) < BOARD_ID &&
+                if (entry->d_name[0] != '.' && strlen(entry->d_name) < SLICEDIR_ID_SIZE &&
                     (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN))
                         scan_slice(d, entry->d_name, now);
         (void) closedir(entries);
@@ -260,7 +260,7 @@ static void scan(Desk *d, uint64_t now) {
         d->scan = now + (d->settling ? 10 * SETTLE : RESCAN);
 }
 
-static bool is_moved(const Board *b) {
+static bool is_moved(const Slicedir *b) {
         struct stat here, there;
 
         return fstat(b->fd, &here) < 0 || stat(b->path, &there) < 0 || here.st_dev != there.st_dev ||
@@ -492,7 +492,7 @@ static void done(Desk *d) {
                 if (fd >= 0)
                         (void) close(fd);
         }
-        board_done(&d->board);
+        slicedir_done(&d->board);
 }
 
 /* What is told apart by its address: the end, the board, or a seat. */
@@ -512,7 +512,7 @@ static int open_events(Desk *d, Fault *fault) {
 }
 
 static int run(Desk *d, Fault *fault) {
-        int r = board_open(&d->board, d->options->board, false, fault);
+        int r = slicedir_open(&d->board, d->options->board, false, fault);
 
         if (r < 0)
                 return r;
@@ -534,7 +534,7 @@ int desk_run(const DeskOptions *options, Fault *fault) {
 
         if (!d)
                 return fault_set(fault, -ENOMEM, "out of memory");
-        *d = (Desk){.options = options, .board = BOARD_NULL, .lock = -1, .inotify = -1, .epoll = -1};
+        *d = (Desk){.options = options, .board = SLICEDIR_NULL, .lock = -1, .inotify = -1, .epoll = -1};
         r = run(d, fault);
         done(d);
         free(d);

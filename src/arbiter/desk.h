@@ -19,7 +19,7 @@ typedef struct DeskKernel {
 } DeskKernel;
 
 typedef struct DeskOptions {
-        const char *board; /* as board_open() takes it */
+        const char *board; /* as slicedir_open() takes it */
         int stop;          /* readable, or hung up: it ends */
         uint64_t
                 patience; /* ns that a kernel may run beyond its window before it counts as hung; 0: ENGINE_HUNG */

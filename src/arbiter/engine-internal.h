@@ -8,7 +8,7 @@
  * engine.c goes through them once a step. */
 
 #include "arbiter/engine.h"
-#include "slice/turn.h"
+#include "slice/schedule.h"
 
 #define HOP      UINT64_C(50000) /* ns from one process that says something to another that does something */
 #define LEAD     UINT64_C(70000) /* ns: so much before the end of a window the next one is opened */

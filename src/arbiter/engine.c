@@ -131,7 +131,7 @@ static void note_pause(EngineTenant *t, const EngineSays *says, uint64_t now) {
 
 /* Nobody has looked for so long that the gates kept to their percentages by themselves. */
 static bool was_away(const Engine *e, uint64_t now) {
-        return since(e->now, now) > TURN_AWAY_NSEC;
+        return since(e->now, now) > SCHED_STALE_NSEC;
 }
 
 void engine_says(Engine *e, uint64_t now, uint32_t i, const EngineSays *says) {

@@ -113,7 +113,7 @@ void engine_says(Engine *e, uint64_t now, uint32_t i, const EngineSays *says);
 /* Whether the next step depends on what this one says now. */
 bool engine_looks(const Engine *e, uint32_t i, uint64_t now);
 
-/* Returns when it wants to be called again, should nobody ring before. One more than TURN_AWAY_NSEC
+/* Returns when it wants to be called again, should nobody ring before. One more than SCHED_STALE_NSEC
  * after the last charges nobody for it. */
 uint64_t engine_step(Engine *e, uint64_t now);
 

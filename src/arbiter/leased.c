@@ -6,10 +6,10 @@
 #include <sys/wait.h>
 
 #include "base/cleanup.h"
-#include "slicedir/lease.h"
+#include "slicedir/file_lease.h"
 
 static void let_wait(Leased *l, uint32_t at, int file) {
-        pid_t pid = lease_wait(file, O_RDWR);
+        pid_t pid = file_lease_wait(file, O_RDWR);
 
         if (pid < 0)
                 l->files[at] = l->files[--l->n]; /* until it is asked for again */
@@ -50,13 +50,13 @@ void leased_settle(Leased *l) {
                         l->files[i - 1].asked = false;
                         continue;
                 }
-                lease_wait_end(l->files[i - 1].pid);
+                file_lease_wait_end(l->files[i - 1].pid);
                 l->files[i - 1] = l->files[--l->n];
         }
 }
 
 void leased_done(Leased *l) {
         for (uint32_t i = 0; i < l->n; i++)
-                lease_wait_end(l->files[i].pid);
+                file_lease_wait_end(l->files[i].pid);
         l->n = 0;
 }

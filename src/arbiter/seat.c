@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 
 #include "base/clock.h"
-#include "slicedir/files.h"
+#include "slicedir/slice_files.h"
 
 #define BUSY_MOST UINT64_C(10000000000) /* ns: a row's work between two looks; longer it is not believed */
 
@@ -44,12 +44,12 @@ static PolicyWish wish_of(const SliceLimits *l) {
 }
 
 /* Nothing is written to counters: as long as somebody has them open for writing nobody can lease
- * them (slicedir/lease.h). */
+ * them (slicedir/file_lease.h). */
 void seat_open_rest(Seat *s, int directory) {
         if (s->counters < 0)
                 s->counters = open_own(directory, "counters", O_RDWR, S_IFREG);
         if (s->bell < 0)
-                s->bell = open_own(directory, SLICE_BELL, O_RDWR,
+                s->bell = open_own(directory, SLICE_DOORBELL, O_RDWR,
                                    S_IFIFO); /* our own end keeps it from hanging up */
 }
 
@@ -73,7 +73,7 @@ static int map_limits(Seat *s) {
 int seat_open(int directory, Seat *ret) {
         Seat s = {.limits_fd = -1, .counters = -1, .bell = -1, .tally = TALLY_NULL};
         SliceLimits limits;
-        int r = slice_files_limits(directory, &limits);
+        int r = slice_files_read_limits(directory, &limits);
 
         if (r != 0)
                 return r;
@@ -135,8 +135,8 @@ static bool lives(const Seat *s, uint32_t row) {
 static Said said_of(const SliceWork *w) {
         uint64_t wants = atomic_load_explicit(&w->wants, memory_order_relaxed);
 
-        return (Said){.wants = wants != 0 ? wants | WORK_FLAGS : 0,
-                      .flags = (uint32_t) (wants & WORK_FLAGS),
+        return (Said){.wants = wants != 0 ? wants | WORK_F_MASK : 0,
+                      .flags = (uint32_t) (wants & WORK_F_MASK),
                       .busy = atomic_load_explicit(&w->busy, memory_order_relaxed),
                       .in_flight = atomic_load_explicit(&w->in_flight, memory_order_relaxed),
                       .launched = atomic_load_explicit(&w->launched, memory_order_relaxed),
@@ -298,17 +298,17 @@ bool seat_is_whole(const Seat *s) {
 
 /* Who waits for a window that closes goes on waiting. FUTEX_WAKE finds its sleepers by the page,
  * not by what it contains: the word is never read here. */
-static void wake(SliceTurn *turn) {
+static void wake(SliceSchedule *turn) {
         (void) syscall(SYS_futex, &turn->window, FUTEX_SHARED_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 /* The window last: who sees it open sees until when, and how much. */
 void seat_write(Seat *s, const EngineTurn *turn, uint64_t now) {
-        SliceTurn *t = &s->limits->turn;
-        uint32_t window = turn->number << 1 | (turn->open ? TURN_OPEN : 0),
-                 flags = (turn->gated ? TURN_GATED : 0U) | (turn->quiet ? TURN_QUIET : 0U) |
-                         (turn->open && turn->behind ? TURN_BEHIND : 0U) |
-                         (turn->open && turn->alone ? TURN_ALONE : 0U);
+        SliceSchedule *t = &s->limits->schedule;
+        uint32_t window = turn->number << 1 | (turn->open ? SCHED_WINDOW_OPEN : 0),
+                 flags = (turn->gated ? SCHED_F_GATED : 0U) | (turn->quiet ? SCHED_F_NO_NOTIFY : 0U) |
+                         (turn->open && turn->behind ? SCHED_F_IGNORE_BACKLOG : 0U) |
+                         (turn->open && turn->alone ? SCHED_F_SOLE : 0U);
         bool news, good;
 
         if (!seat_is_whole(s))
@@ -337,7 +337,7 @@ void seat_write(Seat *s, const EngineTurn *turn, uint64_t now) {
                 return;
         atomic_store_explicit(&t->flags, flags, memory_order_release);
         atomic_store(&t->window, window);
-        atomic_thread_fence(memory_order_seq_cst); /* before the rows are read again: see TURN_ALONE */
+        atomic_thread_fence(memory_order_seq_cst); /* before the rows are read again: see SCHED_F_SOLE */
         if (good)
                 wake(t);
 }

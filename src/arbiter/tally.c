@@ -34,9 +34,9 @@ static uint64_t newly(uint64_t before, uint64_t after, bool known) {
 
 /* The time that has these bits, and is not after now: 0 where that is before the window. */
 static uint64_t begun(uint32_t bits, uint64_t opened, uint64_t now) {
-        uint64_t then = now - ((uint64_t) ((TURN_BEGAN(now) - bits) & UINT32_MAX) << 10);
+        uint64_t then = now - ((uint64_t) ((WORK_BEGAN(now) - bits) & UINT32_MAX) << 10);
 
-        return bits != 0 && opened != 0 && then <= now && then + TURN_GRAIN >= opened ? then : 0;
+        return bits != 0 && opened != 0 && then <= now && then + WORK_BEGAN_GRAIN >= opened ? then : 0;
 }
 
 static bool is_same(const Said *a, const Said *b) {
@@ -84,8 +84,8 @@ static void add(TallySum *s, const Said *said, uint32_t window, uint64_t now) {
         if (s->wants == 0 || (wants > 0 && wants < s->wants))
                 s->wants = wants > 0 ? wants : now;
         s->n_active++;
-        s->waits |= (said->flags & WORK_WAITS) != 0;
-        s->tied &= !is_undrained(said, window) || (said->flags & WORK_TIED) != 0;
+        s->waits |= (said->flags & WORK_F_WAITER) != 0;
+        s->tied &= !is_undrained(said, window) || (said->flags & WORK_F_BLOCKED) != 0;
         s->n_working += is_undrained(said, window);
         if (is_undrained(said, window))
                 s->drained = false;

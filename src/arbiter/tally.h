@@ -10,7 +10,7 @@
 typedef struct Said { /* one row, as it was read */
         uint64_t wants, busy, in_flight;
         uint32_t launched, drained, began; /* as SliceWork has them */
-        uint32_t flags;                    /* WORK_FLAGS of wants, which has all of them here */
+        uint32_t flags;                    /* WORK_F_MASK of wants, which has all of them here */
 } Said;
 
 typedef struct TallyRow {

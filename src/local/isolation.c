@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "slice/inside.h"
+#include "slice/container_paths.h"
 
 enum { NOBODY = 65534 };
 

@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/locate.h"
 #include "base/simulator.h"
-#include "slice/inside.h"
+#include "slice/container_paths.h"
 
 #define PART_LIMIT ((size_t) 256 << 20)
 #define CACHE_CONF MACHINE_PARTS "/gate/ld.so.conf"

@@ -8,9 +8,9 @@
 #include "arbiter/desk.h"
 #include "base/simulator.h"
 #include "local/machine_parts.h"
-#include "slice/inside.h"
+#include "slice/container_paths.h"
 #include "slice/visible.h"
-#include "slicedir/policy.h"
+#include "slicedir/slice_policy.h"
 
 #define MIB (UINT64_C(1) << 20)
 
@@ -120,15 +120,15 @@ static int add_pages(Giving *g) {
         add(g, true, MACHINE_GATE, SLICE_RUN_GATE);
         add(g, true, MACHINE_PRELOAD, SLICE_PRELOAD);
         for (size_t i = 0; i < g->slices->n; i++) {
-                char from[BOARD_ID + PATH_SIZE];
+                char from[SLICEDIR_ID_SIZE + PATH_SIZE];
 
                 (void) snprintf(from, sizeof from, MACHINE_SLICES "/%s/%zu/limits", g->id, i); /* it fits */
                 add(g, true, from, SLICE_RUN_PAGES "/%zu/limits", i);
                 (void) snprintf(from, sizeof from, MACHINE_SLICES "/%s/%zu/counters", g->id, i); /* it fits */
                 add(g, false, from, SLICE_RUN_PAGES "/%zu/counters", i);
-                (void) snprintf(from, sizeof from, MACHINE_SLICES "/%s/%zu/" SLICE_BELL, g->id,
+                (void) snprintf(from, sizeof from, MACHINE_SLICES "/%s/%zu/" SLICE_DOORBELL, g->id,
                                 i); /* it fits */
-                add(g, false, from, SLICE_RUN_PAGES "/%zu/" SLICE_BELL, i);
+                add(g, false, from, SLICE_RUN_PAGES "/%zu/" SLICE_DOORBELL, i);
         }
         return 0;
 }
@@ -186,7 +186,7 @@ static int say_policy(const Giving *g, const SliceSpec *specs, Fault *fault) {
         int r = 0;
 
         for (size_t i = 0; i < g->slices->n && r == 0; i++)
-                r = slice_policy_say(&g->m->board, &policy, specs[i].uuid, fault);
+                r = slice_policy_apply(&g->m->board, &policy, specs[i].uuid, fault);
         return r;
 }
 
@@ -200,11 +200,11 @@ static void start_arbiter(Machines *m) {
         m->arbiter = r < 0 ? r : stop;
 }
 
-static void ignore_grown(void *userdata, const BoardGrown *grown) {
+static void ignore_grown(void *userdata, const SlicedirGrown *grown) {
 }
 
 static int write_pages(const Giving *g, Fault *fault) {
-        SliceSpec specs[BOARD_CARDS];
+        SliceSpec specs[SLICEDIR_CARDS_MAX];
         char owner[600];
         int r = 0;
 
@@ -220,11 +220,11 @@ static int write_pages(const Giving *g, Fault *fault) {
         }
         if (r != 0)
                 return r;
-        (void) snprintf(owner, sizeof owner, BOARD_AGENT "%s", g->name); /* cut where it is too long */
-        r = board_renew(&g->m->board, g->id, owner, specs, g->slices->n, fault);
+        (void) snprintf(owner, sizeof owner, SLICEDIR_AGENT "%s", g->name); /* cut where it is too long */
+        r = slicedir_update(&g->m->board, g->id, owner, specs, g->slices->n, fault);
         if (r == -ENOSPC &&
-            board_trim(&g->m->board, ignore_grown, NULL) == 0) /* somebody wrote to his counters */
-                r = board_renew(&g->m->board, g->id, owner, specs, g->slices->n, fault);
+            slicedir_trim(&g->m->board, ignore_grown, NULL) == 0) /* somebody wrote to his counters */
+                r = slicedir_update(&g->m->board, g->id, owner, specs, g->slices->n, fault);
         if (r == 0)
                 r = say_policy(g, specs, fault);
         start_arbiter(g->m);
@@ -234,9 +234,9 @@ static int write_pages(const Giving *g, Fault *fault) {
 static int give(Giving *g, Fault *fault) {
         int r = 0;
 
-        if (g->slices->n > BOARD_CARDS)
+        if (g->slices->n > SLICEDIR_CARDS_MAX)
                 return fault_set(fault, MACHINES_E_REFUSED, "it has slices of more than %d cards",
-                                 BOARD_CARDS);
+                                 SLICEDIR_CARDS_MAX);
         add_devices(g);
         if (share_mode_is_isolated(g->slices->mode)) {
                 r = write_pages(g, fault);
@@ -257,7 +257,7 @@ static const char *cards_of(Machines *m, const PodPlace *place, const PodSlices 
         if (cards && !m->asked) {
                 m->asked = true;
                 if (machine_parts_enter(&m->trouble) == 0)
-                        (void) board_open(&m->board, MACHINE_SLICES, true, &m->trouble);
+                        (void) slicedir_open(&m->board, MACHINE_SLICES, true, &m->trouble);
         }
         return cards;
 }
@@ -265,7 +265,7 @@ static const char *cards_of(Machines *m, const PodPlace *place, const PodSlices 
 static const char *why_not(const char *cards, const PodSlices *slices) {
         if (!cards)
                 return "it has no " ANNOTATION_SIMULATED_CARDS;
-        return slices->n_cards > BOARD_CARDS ? "a simulated driver has at most 32 cards" : NULL;
+        return slices->n_cards > SLICEDIR_CARDS_MAX ? "a simulated driver has at most 32 cards" : NULL;
 }
 
 int machines_give(Machines *m, const PodPlace *place, const PodSlices *slices, const char *id,
@@ -319,6 +319,6 @@ void machines_done(Machines *m) {
         free(m->nodes);
         if (m->arbiter >= 0)
                 (void) close(m->arbiter);
-        board_done(&m->board);
+        slicedir_done(&m->board);
         *m = MACHINES_NULL;
 }

@@ -12,21 +12,21 @@
 #include "base/buf.h"
 #include "local/isolation.h"
 #include "local/pod_slices.h"
-#include "slicedir/board.h"
+#include "slicedir/slicedir.h"
 
 typedef struct MachineNode MachineNode;
 
 typedef struct Machines {
         bool asked;    /* somebody wanted a card: entered, or there is trouble */
         Fault trouble; /* why no container has a card here; "" when they can */
-        Board board;
+        Slicedir board;
         MachineNode *nodes; /* owned */
         size_t n_nodes;
         bool ignores_disable; /* CGPU_DISABLE is not honoured */
         int arbiter;          /* closed, it ends; -1: none yet, or negative errno: there cannot be one */
 } Machines;
 
-#define MACHINES_NULL ((Machines){.board = BOARD_NULL, .arbiter = -1})
+#define MACHINES_NULL ((Machines){.board = SLICEDIR_NULL, .arbiter = -1})
 
 /* Ends the drivers; containers that still run get ENOTCONN. */
 void machines_done(Machines *m);

@@ -16,7 +16,7 @@ void agent_tell_node(Agent *a, const char *reason,
 void agent_tell_excess(void *userdata, const MemoryExcess *excess);
 void agent_tell_overuse(void *userdata, const ComputeExcess *excess);
 void agent_tell_stray(void *userdata, const UnaccountedMemory *stray);
-void agent_tell_grown(void *userdata, const BoardGrown *grown);
+void agent_tell_grown(void *userdata, const SlicedirGrown *grown);
 bool agent_tell_foreign(void *userdata, const ForeignSlice *foreign);
 void agent_tell_hung(void *userdata, const HungKernel *kernel);
 void agent_tell_odd(void *userdata, const RosterPod *pod, const RosterContainer *c);

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "node/events-internal.h"
 #include "node/records/given.h"
-#include "slice/inside.h"
+#include "slice/container_paths.h"
 
 static AgentWarning *warning_of(Agent *a, const char *reason) {
         AgentWarning *w;
@@ -241,7 +241,7 @@ void agent_tell_stray(void *userdata, const UnaccountedMemory *stray) {
 static const RosterPod *pod_of(const Agent *a, const char *owner, Str *ret_container) {
         Str rest = str_from(owner), namespace_, pod;
 
-        if (!str_has_prefix(rest, STR(BOARD_AGENT)))
+        if (!str_has_prefix(rest, STR(SLICEDIR_AGENT)))
                 return NULL;
         (void) str_split(&rest, ' ');
         namespace_ = str_split(&rest, '/');
@@ -250,7 +250,7 @@ static const RosterPod *pod_of(const Agent *a, const char *owner, Str *ret_conta
         return roster_find_name(&a->roster, namespace_, pod);
 }
 
-void agent_tell_grown(void *userdata, const BoardGrown *grown) {
+void agent_tell_grown(void *userdata, const SlicedirGrown *grown) {
         Agent *a = userdata;
         Fault note = FAULT_NULL;
         Str container = STR("");

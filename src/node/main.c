@@ -75,7 +75,7 @@ static const struct argp_option option_table[] = {
          "runtime",
          0},
         {"nvml", KEY_NVML, "FILE", 0, "the NVML library (default libnvidia-ml.so.1)", 0},
-        {"slices-dir", KEY_SLICES, "DIR", 0, "slice pages are made here (default " BOARD_DEFAULT ")", 0},
+        {"slices-dir", KEY_SLICES, "DIR", 0, "slice pages are made here (default " SLICEDIR_DEFAULT ")", 0},
         {"slices-size", KEY_SLICES_SIZE, "MIB", 0,
          "of the tmpfs that is mounted there, so that containers cannot fill /run (default 64; 0: none, and "
          "none "
@@ -400,7 +400,7 @@ static int run(void *userdata) {
 }
 
 /* Two of each page are open here, and three in the arbiter; 1,024 is what systemd gives to
- * services. Not more than children close that cannot close all at once (slicedir/lease.c,
+ * services. Not more than children close that cannot close all at once (slicedir/file_lease.c,
  * arbiter/keep.c). */
 static void allow_files(void) {
         struct rlimit files;
@@ -422,7 +422,7 @@ int node_main(int argc, char **argv) {
                                .state_dir = STATE_DIR,
                                .cdi_dir = CDI_DIR,
                                .cgroup_root = CGROUP_ROOT,
-                               .slices = BOARD_DEFAULT,
+                               .slices = SLICEDIR_DEFAULT,
                                .slices_mib = SLICES_MIB,
                                .host_root = "/",
                                .hung = HUNG,

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "node/events-internal.h"
-#include "slicedir/board_mount.h"
+#include "slicedir/slicedir_tmpfs.h"
 
 enum { STATE_MAX = 1 << 20 };
 
@@ -86,8 +86,8 @@ static const char *mount_board(Agent *a) {
         Fault why = FAULT_NULL;
         bool apart = false;
 
-        if (a->o.slices_mib > 0 &&
-            board_mount(a->o.slices, a->o.slices_mib, proc, &apart, &why) == BOARD_MOUNT_E_LEFT)
+        if (a->o.slices_mib > 0 && slicedir_tmpfs_mount(a->o.slices, a->o.slices_mib, proc, &apart, &why) ==
+                                           SLICEDIR_TMPFS_E_MISSING)
                 agent_warn(a, "SliceBoardUnbounded", &why);
         return apart ? proc : NULL;
 }

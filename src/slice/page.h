@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "slice/turn.h"
+#include "slice/schedule.h"
 
 enum {
         SLICE_MAJOR =
@@ -68,7 +68,7 @@ typedef struct SliceLimits {
         SliceFile ctl, device, uvm;
         char container[256]; /* NAMESPACE/POD/CONTAINER, for people */
         uint8_t reserved1[8];
-        SliceTurn turn;
+        SliceSchedule schedule;
         uint32_t weight; /* ALIYUN_COM_GPU_SCHD_WEIGHT, 1 at least; 0 is taken as 1 */
         uint32_t high_priority;
         uint32_t
@@ -114,7 +114,7 @@ _Static_assert(sizeof(SliceLimits) == 4096, "SliceLimits");
 _Static_assert(offsetof(SliceLimits, limit) == 24, "limit");
 _Static_assert(offsetof(SliceLimits, uuid) == 64, "uuid");
 _Static_assert(offsetof(SliceLimits, container) == 184, "container");
-_Static_assert(offsetof(SliceLimits, turn) == 448, "turn");
+_Static_assert(offsetof(SliceLimits, schedule) == 448, "schedule");
 _Static_assert(offsetof(SliceLimits, weight) == 512, "weight");
 _Static_assert(offsetof(SliceLimits, generation) == 16, "generation");
 _Static_assert(offsetof(SliceLimits, ctl) == 112, "ctl");

@@ -40,7 +40,7 @@ uint64_t pin_inode(int fd) {
         return (((uint64_t) st.st_dev * UINT64_C(0x9E3779B97F4A7C15)) ^ st.st_ino) >> 1 | 1;
 }
 
-void pin_note(SliceRow *row, uint64_t inode) {
+void pin_note_inode(SliceRow *row, uint64_t inode) {
         uint64_t old = atomic_load_explicit(&row->inode, memory_order_relaxed);
 
         if (inode == 0 || (old != 0 && old != inode))
@@ -146,7 +146,7 @@ static bool is_listed(uint64_t key) {
         return listed;
 }
 
-void pin_listed(const uint64_t *keys, bool *ret, size_t n) {
+void pin_find_listed(const uint64_t *keys, bool *ret, size_t n) {
         list(keys, ret, n, mark);
 }
 
@@ -176,7 +176,7 @@ static bool is_anothers(void *userdata, uint64_t key) {
         for (size_t i = 0; i < own->n; i++)
                 if (own->keys[i] == key)
                         return false;
-        return key < PIN_KEYS;
+        return key < PIN_KEY_END;
 }
 
 bool pin_is_shared(int fd, const uint64_t *own, size_t n) {
@@ -193,7 +193,7 @@ typedef struct Visit {
 static bool visit_export(void *userdata, uint64_t key) {
         const Visit *v = userdata;
 
-        if (key >= PIN_KEYS)
+        if (key >= PIN_KEY_END)
                 v->each(v->userdata, key);
         return false;
 }
@@ -218,15 +218,15 @@ static PinAnswer ask(int fd, uint64_t key) {
         return (uint64_t) lock.l_start == key && lock.l_len == 1 ? PIN_YES : PIN_UNSURE;
 }
 
-bool pin_is_there(int fd, uint64_t key) {
+bool pin_exists(int fd, uint64_t key) {
         PinAnswer answer = ask(fd, key);
 
         return answer == PIN_UNSURE ? is_listed(key) : answer == PIN_YES;
 }
 
-void pins_are_there(int fd, const uint64_t *keys, bool *ret, size_t n) {
-        uint64_t unsure[PIN_MANY];
-        bool listed[PIN_MANY], any = false;
+void pin_exist(int fd, const uint64_t *keys, bool *ret, size_t n) {
+        uint64_t unsure[PIN_BATCH_MAX];
+        bool listed[PIN_BATCH_MAX], any = false;
 
         for (size_t i = 0; i < n; i++) {
                 PinAnswer answer = ask(fd, keys[i]);
@@ -237,12 +237,12 @@ void pins_are_there(int fd, const uint64_t *keys, bool *ret, size_t n) {
         }
         if (!any)
                 return;
-        pin_listed(unsure, listed, n);
+        pin_find_listed(unsure, listed, n);
         for (size_t i = 0; i < n; i++)
                 ret[i] |= listed[i] && unsure[i] != 0;
 }
 
-PinAnswer pin_ask(const SliceRow *row, int fd) {
+PinAnswer pin_query_row(const SliceRow *row, int fd) {
         uint64_t key = atomic_load_explicit(&row->key, memory_order_relaxed);
         uint64_t inode = atomic_load_explicit(&row->inode, memory_order_acquire);
 
@@ -257,8 +257,8 @@ PinAnswer pin_ask(const SliceRow *row, int fd) {
                                                           : answer; /* the number is another file's by now */
 }
 
-bool pin_keeps(const SliceRow *row, int fd) {
-        PinAnswer answer = pin_ask(row, fd);
+bool pin_holds_row(const SliceRow *row, int fd) {
+        PinAnswer answer = pin_query_row(row, fd);
 
         return answer == PIN_UNSURE ? is_listed(atomic_load_explicit(&row->key, memory_order_relaxed))
                                     : answer == PIN_YES;

@@ -13,17 +13,11 @@
  * kernel's list of all locks. */
 
 #include "slice/page.h"
-
-#define PIN_KEYS                                                                                             \
-        (UINT64_C(1) << 62) /* keys of rows are below; what else locks bytes of a driver's file is above */
+#include "slice/pin_key.h"
 
 enum {
-        PIN_MANY = 128
+        PIN_BATCH_MAX = 128
 }; /* keys that are looked for at once: in signal handlers, too, on what stack there is */
-
-/* One of 2^61, odd. Without random numbers of the kernel's (getrandom, /dev/urandom) the
- * processor's, and the time, the place and who (key.c). */
-uint64_t pin_new_key(void);
 
 /* Locks the byte, for reading, as any number of files may; where the file is open for writing only,
  * for writing, as one may: then of those of one inode the first has it, and that is enough. 0;
@@ -33,11 +27,11 @@ int pin_file(int fd, uint64_t key);
 
 /* Has any open file locked exactly this byte? Asked through a file of the same inode. true, too,
  * where it cannot be told. */
-bool pin_is_there(int fd, uint64_t key);
+bool pin_exists(int fd, uint64_t key);
 
-/* The same of several at once, PIN_MANY at most: the kernel's list is read once for all of them
+/* The same of several at once, PIN_BATCH_MAX at most: the kernel's list is read once for all of them
  * where it must be. */
-void pins_are_there(int fd, const uint64_t *keys, bool *ret, size_t n);
+void pin_exist(int fd, const uint64_t *keys, bool *ret, size_t n);
 
 /* Has this open file a row's lock already that is none of one's own, so that others use it, or
  * have? false, too, where the kernel does not tell (before 4.1). */
@@ -54,19 +48,19 @@ void pin_release(int fd, uint64_t key);
 uint64_t pin_inode(int fd);
 
 /* Notes in the row that a file of this inode has the lock, before it has. */
-void pin_note(SliceRow *row, uint64_t inode);
+void pin_note_inode(SliceRow *row, uint64_t inode);
 
 /* Is a file still open that the owner of the row has locked? fd: any file of the driver, -1: none
  * is at hand, and the kernel's list of all locks is read. true, too, where that cannot be had. */
-bool pin_keeps(const SliceRow *row, int fd);
+bool pin_holds_row(const SliceRow *row, int fd);
 
 /* The same where several rows are looked at: the list is not read, and with PIN_UNSURE it must be
- * (pin_listed(), by the key of the row). */
+ * (pin_find_listed(), by the key of the row). */
 typedef enum PinAnswer { PIN_NO, PIN_YES, PIN_UNSURE } PinAnswer;
-PinAnswer pin_ask(const SliceRow *row, int fd);
+PinAnswer pin_query_row(const SliceRow *row, int fd);
 
 /* The same of many at once, from the kernel's list; all of them, where that cannot be had. */
-void pin_listed(const uint64_t *keys, bool *ret, size_t n);
+void pin_find_listed(const uint64_t *keys, bool *ret, size_t n);
 
 /* Reads such a list, piece by piece: a lock per line, which ends with its first and its last byte.
  * each: called for every lock of exactly one byte but the first; true: it is enough. Begin with

@@ -8,9 +8,9 @@
 #include <time.h>
 
 #include "base/sys.h"
-#include "slice/change.h"
+#include "slice/counter_word.h"
+#include "slice/counters.h"
 #include "slice/pin.h"
-#include "slice/word.h"
 
 /* This runs as a guest: raw system calls only, and nothing that a compiler makes a call of memcpy()
  * or memset(), which carry symbol versions that old systems do not have.
@@ -114,7 +114,7 @@ static int take_row(long fd, SliceCounters *c, int file, uint64_t key, uint32_t 
                         continue;
                 if (r < 0)
                         return (int) r;
-                if (!slice_row_at_rest(&c->rows[row]) && pin_keeps(&c->rows[row], file)) {
+                if (!slice_row_at_rest(&c->rows[row]) && pin_holds_row(&c->rows[row], file)) {
                         (void) lock_row(fd, row, F_UNLCK); /* a dead owner's, whose memory is not */
                         continue;
                 }
@@ -134,7 +134,7 @@ static bool adopt_row(long fd, SliceCounters *c, int file, uint64_t key, uint32_
                 if (atomic_load_explicit(&r->key, memory_order_relaxed) != key || slice_row_at_rest(r) ||
                     lock_row(fd, row, F_WRLCK) < 0)
                         continue;
-                if (atomic_load_explicit(&r->key, memory_order_relaxed) == key && pin_keeps(r, file)) {
+                if (atomic_load_explicit(&r->key, memory_order_relaxed) == key && pin_holds_row(r, file)) {
                         slice_complete(c, row);
                         *ret = row;
                         return true;
@@ -161,8 +161,8 @@ typedef struct Reap {
         long fd; /* of the counters */
         unsigned freed;
         size_t n; /* of those of whom the list of locks must say it: their rows are locked as long */
-        uint32_t rows[PIN_MANY];
-        uint64_t keys[PIN_MANY];
+        uint32_t rows[PIN_BATCH_MAX];
+        uint64_t keys[PIN_BATCH_MAX];
 } Reap;
 
 static void end_row(Reap *r, uint32_t row, bool dead) {
@@ -175,10 +175,10 @@ static void end_row(Reap *r, uint32_t row, bool dead) {
 
 /* The list is read after the rows were locked: until then their owners may have locked files. */
 static void end_unsure(Reap *r) {
-        bool listed[PIN_MANY];
+        bool listed[PIN_BATCH_MAX];
 
         if (r->n > 0)
-                pin_listed(r->keys, listed, r->n);
+                pin_find_listed(r->keys, listed, r->n);
         for (size_t i = 0; i < r->n; i++)
                 end_row(r, r->rows[i], !listed[i]);
         r->n = 0;
@@ -190,14 +190,14 @@ static void reap_row(Reap *r, uint32_t row, int file) {
 
         if (lock_row(r->fd, row, F_WRLCK) < 0)
                 return;
-        held = slice_row_at_rest(p) ? PIN_YES : pin_ask(p, file);
+        held = slice_row_at_rest(p) ? PIN_YES : pin_query_row(p, file);
         if (held != PIN_UNSURE) {
                 end_row(r, row, held == PIN_NO);
                 return;
         }
         r->rows[r->n] = row;
         r->keys[r->n++] = atomic_load_explicit(&p->key, memory_order_relaxed);
-        if (r->n == PIN_MANY)
+        if (r->n == PIN_BATCH_MAX)
                 end_unsure(r);
 }
 
@@ -274,14 +274,14 @@ static int map_counters(const char *directory, int file, uint64_t key, struct st
 
 /* Children have the driver's files, where they have not closed them, and with them all that keeps
  * the row. */
-static void leave_behind(SliceUser *s, uint64_t key) {
+static void hide_from_children(SliceUser *s, uint64_t key) {
         bool left = key != 0 && sys_call(SYS_madvise, s->counters, sizeof *s->counters, MADV_DONTFORK) == 0;
 
         atomic_init(&s->inherited, !left);
 }
 
 static void begin(SliceUser *s, int file, uint64_t key) {
-        leave_behind(s, key);
+        hide_from_children(s, key);
         atomic_init(&s->file, file);
         for (size_t i = 0; i < SLICE_LANES; i++)
                 atomic_init(&s->busy[i], 0);
@@ -341,14 +341,14 @@ int slice_open_with(const char *directory, int file, uint64_t key, SliceUser *re
         ret->row = s.row;
         ret->dev = st.st_dev;
         ret->ino = st.st_ino;
-        ret->beside = false;
+        ret->borrows_limits = false;
         copy_path(s.path, ret->path);
         begin(ret, file, key);
         first_limit(ret);
         return 0;
 }
 
-int slice_open_beside(const SliceUser *s, int file, uint64_t key, bool adopt, SliceUser *ret) {
+int slice_open_row(const SliceUser *s, int file, uint64_t key, bool adopt, SliceUser *ret) {
         long fd = open_again(s);
         SliceCounters *counters;
         struct stat st;
@@ -372,7 +372,7 @@ int slice_open_beside(const SliceUser *s, int file, uint64_t key, bool adopt, Sl
         ret->row = row;
         ret->dev = s->dev;
         ret->ino = s->ino;
-        ret->beside = true;
+        ret->borrows_limits = true;
         copy_path(s->path, ret->path);
         begin(ret, file, key);
         atomic_init(&ret->last_limit, atomic_load_explicit(&s->last_limit, memory_order_relaxed));
@@ -382,22 +382,22 @@ int slice_open_beside(const SliceUser *s, int file, uint64_t key, bool adopt, Sl
 uint64_t slice_shared_key(SliceUser *s) {
         uint64_t key = atomic_load_explicit(&s->counters->shared, memory_order_relaxed), none = key;
 
-        if (key > 0 && key < PIN_KEYS)
+        if (key > 0 && key < PIN_KEY_END)
                 return key;
-        key = pin_new_key();
+        key = pin_key_new();
         return atomic_compare_exchange_strong(&s->counters->shared, &none, key) ? key : none;
 }
 
 /* Said when it is so: a child that does not know of it keeps the row too long, and unmaps nothing
  * that is not there. */
-void slice_keep_over_fork(SliceUser *s) {
+void slice_inherit_on_fork(SliceUser *s) {
         if (!atomic_load_explicit(&s->inherited, memory_order_relaxed) &&
             sys_call(SYS_madvise, s->counters, sizeof *s->counters, MADV_DOFORK) == 0)
                 atomic_store_explicit(&s->inherited, true, memory_order_relaxed);
 }
 
 static void close_maps(SliceUser *s, bool counters) {
-        if (!s->beside)
+        if (!s->borrows_limits)
                 unmap(s->limits, sizeof *s->limits);
         if (counters)
                 unmap(s->counters, sizeof *s->counters);

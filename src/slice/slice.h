@@ -19,7 +19,7 @@ typedef struct SliceUser { /* this process, with a row */
                 last_limit;     /* bytes; what holds while the agent is in the middle of writing another */
         _Atomic int file;       /* one of the driver's, on which the last call came in; -1: none */
         _Atomic bool inherited; /* a child of fork has its counters mapped, too */
-        bool beside;            /* the limits are another's mapping */
+        bool borrows_limits;    /* the limits are another's mapping */
         uint64_t dev, ino;      /* of counters: reaping opens them again, and must get the same */
         char path[SLICE_PATH];
 } SliceUser;
@@ -39,14 +39,14 @@ int slice_open_with(const char *directory, int file, uint64_t key, SliceUser *re
 /* One more row of the same slice, whose bytes have an end of their own. With `adopt`, one of a dead
  * process that has the same key and is kept by it is taken first, with what it holds. s must stay
  * open as long. The same errors, and -ESTALE: the counters are other ones by now. */
-int slice_open_beside(const SliceUser *s, int file, uint64_t key, bool adopt, SliceUser *ret);
+int slice_open_row(const SliceUser *s, int file, uint64_t key, bool adopt, SliceUser *ret);
 
 /* The key of rows for files that more than one process uses: everybody's who has this slice. */
 uint64_t slice_shared_key(SliceUser *s);
 
 /* For who could not lock a file of the driver: the children of fork have the counters again, and
  * keep the row by that, until they call exec. */
-void slice_keep_over_fork(SliceUser *s);
+void slice_inherit_on_fork(SliceUser *s);
 
 void slice_close(
         SliceUser *s); /* what the row still holds comes back when the last copy of the mapping is gone */

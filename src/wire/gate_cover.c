@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/gate_cover.h"
 
-/* The components of SLICE_INSIDE and SLICE_PRELOAD (slice/inside.h). */
+/* The components of SLICE_MOUNT_DIR and SLICE_PRELOAD (slice/container_paths.h). */
 #define INSIDE  ".aliquot"
 #define ETC     "etc"
 #define PRELOAD "ld.so.preload"

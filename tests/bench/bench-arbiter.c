@@ -24,7 +24,7 @@
 #include "arbiter/desk.h"
 #include "base/clock.h"
 #include "slice/slice.h"
-#include "slicedir/board.h"
+#include "slicedir/slicedir.h"
 
 static void require(bool ok, const char *what) {
         if (ok)
@@ -95,9 +95,9 @@ static char home[] = "/tmp/bench-arbiter-XXXXXX", path[64];
 
 static void make_slices(unsigned n) {
         Fault fault = FAULT_NULL;
-        Board b;
+        Slicedir b;
 
-        require(board_open(&b, path, true, &fault) == 0, fault.text);
+        require(slicedir_open(&b, path, true, &fault) == 0, fault.text);
         for (unsigned i = 0; i < n; i++) {
                 SliceSpec spec = {.limit = 1 << 20,
                                   .card_bytes = 1 << 30,
@@ -107,22 +107,22 @@ static void make_slices(unsigned n) {
                 char id[16];
 
                 (void) snprintf(id, sizeof id, "t%u", i);
-                require(board_renew(&b, id, "agent bench", &spec, 1, &fault) == 0, fault.text);
+                require(slicedir_update(&b, id, "agent bench", &spec, 1, &fault) == 0, fault.text);
         }
-        board_done(&b);
+        slicedir_done(&b);
 }
 
 static void drop_slices(unsigned n) {
         Fault fault = FAULT_NULL;
         char id[80];
-        Board b;
+        Slicedir b;
 
-        require(board_open(&b, path, false, &fault) == 0, fault.text);
+        require(slicedir_open(&b, path, false, &fault) == 0, fault.text);
         for (unsigned i = 0; i < n; i++) {
                 (void) snprintf(id, sizeof id, "t%u", i);
-                board_drop(&b, id);
+                slicedir_remove(&b, id);
         }
-        board_done(&b);
+        slicedir_done(&b);
         (void) snprintf(id, sizeof id, "%s/arbiter", path);
         (void) unlink(id);
         (void) rmdir(path);
@@ -145,21 +145,21 @@ static void play_gate(unsigned i) {
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void) prctl(PR_SET_TIMERSLACK, 1UL);
         (void) snprintf(directory, sizeof directory, "%s/t%u/0", path, i);
-        (void) snprintf(bell, sizeof bell, "%s/" SLICE_BELL, directory);
+        (void) snprintf(bell, sizeof bell, "%s/" SLICE_DOORBELL, directory);
         require(slice_open(directory, &s) == 0, "slice_open");
         work = &s.counters->rows[s.row].work;
         atomic_store(&work->wants, clock_nsec(CLOCK_MONOTONIC));
         for (;;) {
-                const SliceTurn *turn = &s.limits->turn;
+                const SliceSchedule *turn = &s.limits->schedule;
                 uint32_t window = atomic_load(&turn->window);
                 uint64_t began = clock_nsec(CLOCK_MONOTONIC), closes;
                 int fd;
 
-                if (!(window & TURN_OPEN) || atomic_load(&work->drained) == window >> 1) {
+                if (!(window & SCHED_WINDOW_OPEN) || atomic_load(&work->drained) == window >> 1) {
                         (void) syscall(SYS_futex, &turn->window, FUTEX_WAIT, window, NULL, NULL, 0);
                         continue;
                 }
-                atomic_store(&work->began, TURN_BEGAN(began));
+                atomic_store(&work->began, WORK_BEGAN(began));
                 while ((closes = atomic_load(&turn->closes) + atomic_load(&turn->rest)) >
                        clock_nsec(CLOCK_MONOTONIC)) {
                         atomic_store(&work->in_flight, (uint32_t) (closes - began));
@@ -169,7 +169,7 @@ static void play_gate(unsigned i) {
                 atomic_store(&work->wants, clock_nsec(CLOCK_MONOTONIC));
                 atomic_store(&work->drained, window >> 1);
                 atomic_store(&work->in_flight, 0);
-                if (atomic_load(&turn->flags) & TURN_QUIET)
+                if (atomic_load(&turn->flags) & SCHED_F_NO_NOTIFY)
                         continue;
                 fd = open(bell, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
                 if (fd >= 0) {
@@ -189,8 +189,8 @@ static uint64_t windows_of(unsigned n) {
 
                 (void) snprintf(directory, sizeof directory, "%s/t%u/0", path, i);
                 fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-                require(fd >= 0 && slice_files_limits(fd, &limits) == 0, "limits");
-                sum += atomic_load(&limits.turn.window) >> 1;
+                require(fd >= 0 && slice_files_read_limits(fd, &limits) == 0, "limits");
+                sum += atomic_load(&limits.schedule.window) >> 1;
                 (void) close(fd);
         }
         return sum;

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "gpu/rm/rm.h"
-#include "slicedir/files.h"
+#include "slicedir/slice_files.h"
 
 enum { CROWD = 64, ROUNDS_MAX = 1000, SHARED_FD = 100 };
 

@@ -20,7 +20,7 @@
 
 #include "base/sys.h"
 #include "gpu/rm/rm.h"
-#include "slicedir/files.h"
+#include "slicedir/slice_files.h"
 
 enum { MIB = 1 << 20, ROUNDS = 5, CLIENT = 0x1D00001 };
 

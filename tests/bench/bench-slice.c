@@ -18,7 +18,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "slice/slice.h"
-#include "slicedir/files.h"
+#include "slicedir/slice_files.h"
 
 enum { UNITS = 512 };
 
@@ -57,7 +57,7 @@ static void remove_files(void) {
         (void) unlink(path);
         (void) snprintf(path, sizeof path, "%s/counters", directory);
         (void) unlink(path);
-        (void) snprintf(path, sizeof path, "%s/" SLICE_BELL, directory);
+        (void) snprintf(path, sizeof path, "%s/" SLICE_DOORBELL, directory);
         (void) unlink(path);
         (void) rmdir(directory);
 }

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "slicedir/files.h"
+#include "slicedir/slice_files.h"
 
 enum { ROUNDS = 7 };
 
@@ -124,7 +124,7 @@ static void beat(SliceLimits *l) {
         struct timespec t;
 
         (void) clock_gettime(CLOCK_MONOTONIC, &t);
-        atomic_store(&l->turn.seen, (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec);
+        atomic_store(&l->schedule.seen, (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec);
 }
 
 /* The answer of a process of its own, in which this program runs again. */
@@ -174,9 +174,9 @@ int main(int argc, char **argv) {
         asked_through = answer(argv, "dlsym", argv[1], false, l);
         preloaded = answer(argv, "one", argv[1], false, l);
         unlimited = answer(argv, "one", argv[1], true, l);
-        l->turn.flags = TURN_GATED;
-        l->turn.depth = l->turn.closes = INT64_MAX;
-        l->turn.window = 2 | TURN_OPEN;
+        l->schedule.flags = SCHED_F_GATED;
+        l->schedule.depth = l->schedule.closes = INT64_MAX;
+        l->schedule.window = 2 | SCHED_WINDOW_OPEN;
         limited = answer(argv, "one", argv[1], true, l);
         streams = answer(argv, "streams", argv[1], true, l);
         (void) printf("launch: %.1f ns without the gate; with it %+.1f ns without slices, %+.1f without a "

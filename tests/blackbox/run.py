@@ -175,7 +175,7 @@ class Run(Base):
         until(lambda: re.search(r" [1-5]?\d\.\d/30 +1\n", self.smi()) and re.search(r" - +1\n", self.smi()), "and in the table")
 
     def turn(self, p):
-        """(flags, seen) of the slice of that `aliquot run`: slice/turn.h."""
+        """(flags, seen) of the slice of that `aliquot run`: slice/schedule.h."""
         with open(f"{self.board}/run-{p.pid}/0/limits", "rb") as f:
             _, flags, _, _, seen = struct.unpack_from("=II3Q", f.read(), 448)
             return flags, seen

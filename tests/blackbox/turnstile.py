@@ -25,7 +25,7 @@ LIBRARY, SIM, RUN, LINKED, TURN, FOLDER, BARE, IDLE = (os.path.abspath(a) for a 
 MIB, MSEC = 1 << 20, 1000000
 PAGE_TURN, POLICY = 448, 520    # in limits
 ROWS, ROW, WORK = 128, 128, 96        # in counters
-BEHIND = 4                      # TURN_BEHIND
+BEHIND = 4                      # SCHED_F_IGNORE_BACKLOG
 HOUR = 3600 * 1000 * MSEC
 LIBC = ctypes.CDLL(None, use_errno=True)
 SYS_FUTEX = {"x86_64": 202, "aarch64": 98}[os.uname().machine]

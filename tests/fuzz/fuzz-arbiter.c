@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "arbiter/seat.h"
-#include "slicedir/files.h"
+#include "slicedir/slice_files.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -20,7 +20,7 @@ static int directory = -1;
 static void remove_all(void) {
         (void) unlinkat(directory, "limits", 0);
         (void) unlinkat(directory, "counters", 0);
-        (void) unlinkat(directory, SLICE_BELL, 0);
+        (void) unlinkat(directory, SLICE_DOORBELL, 0);
         (void) rmdir(path);
 }
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "slice/slice.h"
-#include "slicedir/files.h"
+#include "slicedir/slice_files.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -19,7 +19,7 @@ static int directory = -1;
 static void remove_all(void) {
         (void) unlinkat(directory, "limits", 0);
         (void) unlinkat(directory, "counters", 0);
-        (void) unlinkat(directory, SLICE_BELL, 0);
+        (void) unlinkat(directory, SLICE_DOORBELL, 0);
         (void) rmdir(path);
 }
 
@@ -61,9 +61,9 @@ static void look_from_outside(void) {
         SliceLimits limits;
         Fault fault = FAULT_NULL;
 
-        if (slice_files_read(directory, &report) == 0)
-                assert(report.dead + report.kept <= report.used && report.n_alive <= SLICE_ROWS);
-        if (slice_files_limits(directory, &limits) == 0) {
+        if (slice_files_read_report(directory, &report) == 0)
+                assert(report.dead + report.pinned <= report.used && report.n_alive <= SLICE_ROWS);
+        if (slice_files_read_limits(directory, &limits) == 0) {
                 assert(strlen(limits.uuid) < SLICE_UUID);
                 assert(slice_files_set_limit(directory, limits.limit / 2, &fault) == 0);
         }

@@ -5,18 +5,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "slicedir/files.h"
+#include "slicedir/slice_files.h"
 
 static bool is_held(const SliceLimits *l) {
-        return (atomic_load_explicit(&l->turn.flags, memory_order_relaxed) & TURN_GATED) ||
+        return (atomic_load_explicit(&l->schedule.flags, memory_order_relaxed) & SCHED_F_GATED) ||
                (l->core_percent > 0 && !(l->flags & SLICE_FLAG_OPEN));
 }
 
 /* `used` and `seen` are written side by side: the arbiter's own clock, so that it does not matter
  * when either of us looks. */
 static void take(const SliceLimits *l, uint64_t *used, uint64_t *seen) {
-        *used = atomic_load_explicit(&l->turn.used, memory_order_relaxed);
-        *seen = atomic_load_explicit(&l->turn.seen, memory_order_relaxed);
+        *used = atomic_load_explicit(&l->schedule.used, memory_order_relaxed);
+        *seen = atomic_load_explicit(&l->schedule.seen, memory_order_relaxed);
 }
 
 ComputeLook compute_look(const SliceLimits *limits, int directory) {
@@ -35,7 +35,7 @@ double compute_used(ComputeLook *look) {
 
         if (directory < 0)
                 return -1;
-        if (slice_files_limits(directory, &limits) == 0)
+        if (slice_files_read_limits(directory, &limits) == 0)
                 take(&limits, &used, &seen);
         look->directory = -1;
         (void) close(directory);

@@ -26,7 +26,7 @@ static int put_number(const char *name, uint64_t value) {
 }
 
 static int put_cards(const Launch *l) {
-        char text[BOARD_CARDS * (SLICE_UUID + 1)] = "";
+        char text[SLICEDIR_CARDS_MAX * (SLICE_UUID + 1)] = "";
         size_t at = 0;
 
         for (uint32_t i = 0; i < l->n_cards; i++)

@@ -9,7 +9,7 @@ typedef struct Launch {
         const char *gate;    /* path of libaliquot.so */
         const char *slices;  /* BOARD/ID */
         const char *devices; /* directory of the driver's files */
-        int owner; /* as board_put() gave it: the command and its children inherit it, so that they have the slice until they end */
+        int owner; /* as slicedir_create() gave it: the command and its children inherit it, so that they have the slice until they end */
         const SliceRequest *request;
         const char *unit; /* as it was written */
         const RunCard *const *cards;

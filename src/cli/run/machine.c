@@ -73,7 +73,7 @@ static int read_cards(const Nvml *nvml, const char *devices, Machine *m, Fault *
         if (r != NVML_SUCCESS || n == 0)
                 return fault_set(fault, MACHINE_E_NONE, "this machine has no card: %s",
                                  r != NVML_SUCCESS ? nvml_words(nvml, r) : "the driver counts none");
-        for (unsigned i = 0; i < n && m->n < BOARD_CARDS; i++) {
+        for (unsigned i = 0; i < n && m->n < SLICEDIR_CARDS_MAX; i++) {
                 r = read_card(nvml, i, devices, &m->cards[m->n], fault);
                 if (r < 0)
                         return r;
@@ -106,7 +106,7 @@ int machine_read(const char *devices, const char *library, Machine *ret, Fault *
         return r;
 }
 
-static int count_slice(void *userdata, const BoardSlice *slice) {
+static int count_slice(void *userdata, const SlicedirEntry *slice) {
         Machine *m = userdata;
 
         for (uint32_t i = 0; i < slice->n_cards; i++)
@@ -118,6 +118,6 @@ static int count_slice(void *userdata, const BoardSlice *slice) {
         return 0;
 }
 
-int machine_count(Machine *m, Board *b) {
-        return board_each(b, count_slice, m);
+int machine_count(Machine *m, Slicedir *b) {
+        return slicedir_each(b, count_slice, m);
 }

@@ -5,7 +5,7 @@
  * asked once, in this process. */
 
 #include "base/fault.h"
-#include "slicedir/board.h"
+#include "slicedir/slicedir.h"
 
 typedef struct RunCard {
         uint32_t index; /* NVML's */
@@ -18,7 +18,7 @@ typedef struct RunCard {
 } RunCard;
 
 typedef struct Machine {
-        RunCard cards[BOARD_CARDS];
+        RunCard cards[SLICEDIR_CARDS_MAX];
         uint32_t n;
         SliceFile ctl, uvm;
 } Machine;
@@ -31,4 +31,4 @@ int machine_read(const char *devices, const char *library, Machine *ret, Fault *
 
 /* What the living slices on the board have of the cards. Under the board's lock. 0 or negative
  * errno. */
-int machine_count(Machine *m, Board *b);
+int machine_count(Machine *m, Slicedir *b);

@@ -17,7 +17,7 @@
 #include "cli/run/launch.h"
 #include "cli/run/probe.h"
 #include "cli/run/programs.h"
-#include "slice/inside.h"
+#include "slice/container_paths.h"
 
 enum { EXIT_USAGE = 2, EXIT_NO_SLICE = 125, NAMES = 1000 };
 
@@ -36,7 +36,7 @@ static const char usage[] =
         "  --gpu-count N       so many cards, each with that much; default 1\n"
         "  --gpu CARD          this card: its index or UUID\n"
         "  --simulate CARDS    on simulated cards: 2xTesla-V100-SXM2-16GB:16160MiB\n"
-        "  --board DIR         where slices are counted; default " BOARD_DEFAULT "\n"
+        "  --board DIR         where slices are counted; default " SLICEDIR_DEFAULT "\n"
         "\n"
         "Exit status: the command's; 125 when the slice could not be had, 126 when the command cannot be "
         "run, 127 when it is not\n"
@@ -108,7 +108,7 @@ static int take_option(Options *o, int option) {
         case OPTION_CORE:
                 return take_core(o, optarg);
         case OPTION_COUNT:
-                r = take_number("gpu-count", optarg, 1, BOARD_CARDS, &n);
+                r = take_number("gpu-count", optarg, 1, SLICEDIR_CARDS_MAX, &n);
                 o->request.cards = (uint32_t) n;
                 return r;
         case OPTION_GPU:
@@ -152,8 +152,8 @@ static int take_options(int argc, char **argv, Options *o) {
 /* ---- the slice ---- */
 
 typedef struct Taken {
-        char id[BOARD_ID];
-        const RunCard *cards[BOARD_CARDS];
+        char id[SLICEDIR_ID_SIZE];
+        const RunCard *cards[SLICEDIR_CARDS_MAX];
         int owner;
 } Taken;
 
@@ -176,22 +176,22 @@ static void describe(const Options *o, const Machine *m, const RunCard *card, co
 /* Others on the board may have our number: in a pid namespace of their own, or as what is left of
  * an earlier run. They are alive, because those that are not were thrown away when the board was
  * counted. */
-static int put_under_name(Board *b, const char *owner, const SliceSpec *specs, uint32_t n, Taken *ret,
+static int put_under_name(Slicedir *b, const char *owner, const SliceSpec *specs, uint32_t n, Taken *ret,
                           Fault *fault) {
         int r = -EEXIST;
 
         for (unsigned i = 1; r == -EEXIST && i <= NAMES; i++) {
                 (void) snprintf(ret->id, sizeof ret->id, i == 1 ? "run-%ld" : "run-%ld-%u", (long) getpid(),
                                 i);
-                r = board_put(b, ret->id, owner, specs, n, &ret->owner, fault);
+                r = slicedir_create(b, ret->id, owner, specs, n, &ret->owner, fault);
         }
         return r;
 }
 
-static int put(const Options *o, Machine *m, Board *b, Taken *ret, Fault *fault) {
-        SliceSpec specs[BOARD_CARDS];
-        uint32_t chosen[BOARD_CARDS];
-        char owner[BOARD_OWNER];
+static int put(const Options *o, Machine *m, Slicedir *b, Taken *ret, Fault *fault) {
+        SliceSpec specs[SLICEDIR_CARDS_MAX];
+        uint32_t chosen[SLICEDIR_CARDS_MAX];
+        char owner[SLICEDIR_OWNER_SIZE];
         int r;
 
         r = slicing_choose(m, &o->request, chosen, fault);
@@ -208,19 +208,19 @@ static int put(const Options *o, Machine *m, Board *b, Taken *ret, Fault *fault)
 
 /* Whoever is not root has a board of his own, and sees root's, which he cannot lock: two who begin
  * in the same moment may miss each other. Boards of other users are their own affair. */
-static int count(const Options *o, Machine *m, Board *b) {
-        _cleanup_(board_done) Board roots = BOARD_NULL;
+static int count(const Options *o, Machine *m, Slicedir *b) {
+        _cleanup_(slicedir_done) Slicedir roots = SLICEDIR_NULL;
         int r = machine_count(m, b);
 
-        if (r < 0 || o->board || geteuid() == 0 || board_open(&roots, BOARD_DEFAULT, false, NULL) < 0)
+        if (r < 0 || o->board || geteuid() == 0 || slicedir_open(&roots, SLICEDIR_DEFAULT, false, NULL) < 0)
                 return r;
         return machine_count(m, &roots);
 }
 
-static int take(const Options *o, Machine *m, Board *b, Taken *ret, Fault *fault) {
+static int take(const Options *o, Machine *m, Slicedir *b, Taken *ret, Fault *fault) {
         int r;
 
-        r = board_lock(b, fault);
+        r = slicedir_lock(b, fault);
         if (r < 0)
                 return r;
         r = count(o, m, b);
@@ -228,23 +228,23 @@ static int take(const Options *o, Machine *m, Board *b, Taken *ret, Fault *fault
                 r = fault_set(fault, r, "cannot read the board: %s", strerror(-r));
         else
                 r = put(o, m, b, ret, fault);
-        board_unlock(b);
+        slicedir_unlock(b);
         return r;
 }
 
-static void give_back(Board *b, Taken *t) {
+static void give_back(Slicedir *b, Taken *t) {
         Fault ignored = FAULT_NULL;
 
         (void) close(t->owner);
-        if (board_lock(b, &ignored) < 0)
-                return;            /* the next one finds that nobody has it */
-        board_drop_dead(b, t->id); /* what the command has left behind may have it still */
-        board_unlock(b);
+        if (slicedir_lock(b, &ignored) < 0)
+                return;                 /* the next one finds that nobody has it */
+        slicedir_remove_dead(b, t->id); /* what the command has left behind may have it still */
+        slicedir_unlock(b);
 }
 
 /* Everybody who has a limit brings an arbiter; one of them has the board, and the others wait for
  * its end. -1: none. */
-static int start_arbiter(const Options *o, const Board *b, pid_t *ret_pid) {
+static int start_arbiter(const Options *o, const Slicedir *b, pid_t *ret_pid) {
         int stop = -1, r = o->request.core > 0 ? desk_start(b->path, &stop) : -ENOENT;
 
         *ret_pid = r > 0 ? r : 0;
@@ -265,8 +265,8 @@ static int no_slice(const Fault *fault) {
 }
 
 /* The command may go to another directory, and the gate believes no path that is not absolute. */
-static int make_absolute(Board *b, Fault *fault) {
-        char path[BOARD_PATH];
+static int make_absolute(Slicedir *b, Fault *fault) {
+        char path[SLICEDIR_PATH_SIZE];
 
         if (!realpath(b->path, path))
                 return fault_set(fault, -errno, "cannot resolve %s: %s", b->path, strerror(errno));
@@ -276,7 +276,7 @@ static int make_absolute(Board *b, Fault *fault) {
 
 /* The gate of the outer slice would count what the inner one has, or not at all. */
 static int is_inside(Fault *fault) {
-        const char *slices = slice_pages_inside();
+        const char *slices = slice_container_pages();
 
         if (!slices)
                 slices = secure_getenv("ALIQUOT_SLICES");
@@ -287,7 +287,7 @@ static int is_inside(Fault *fault) {
 }
 
 static int run(const Options *o, const Programs *programs) {
-        _cleanup_(board_done) Board board = BOARD_NULL;
+        _cleanup_(slicedir_done) Slicedir board = SLICEDIR_NULL;
         _cleanup_free_ char *slices = NULL;
         Fault fault = FAULT_NULL;
         Machine machine;
@@ -295,7 +295,7 @@ static int run(const Options *o, const Programs *programs) {
         pid_t arbiter;
         int r, stop;
 
-        r = board_open(&board, o->board, true, &fault);
+        r = slicedir_open(&board, o->board, true, &fault);
         if (r == 0)
                 r = make_absolute(&board, &fault);
         if (r == 0)

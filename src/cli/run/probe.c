@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "gpu/rm/rm.h"
-#include "slicedir/board.h"
+#include "slicedir/slicedir.h"
 
 #define WORD "--probe-gate"
 
@@ -48,7 +48,7 @@ static bool is_loaded(const char *gate) {
 static bool ask(const char *devices) {
         RmControl control = {.client = 0};
         _cleanup_close_ int fd = -1;
-        char path[BOARD_PATH];
+        char path[SLICEDIR_PATH_SIZE];
 
         if ((size_t) snprintf(path, sizeof path, "%s/nvidiactl", devices) >= sizeof path)
                 return false;
@@ -67,7 +67,7 @@ static bool is_held(int slices, uint32_t number) {
         (void) snprintf(name, sizeof name, "%u", number);
         fd = openat(slices, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         return (fd < 0 && errno == ENOENT) ||
-               (fd >= 0 && slice_files_read(fd, &report) == 0 && report.n_alive > 0);
+               (fd >= 0 && slice_files_read_report(fd, &report) == 0 && report.n_alive > 0);
 }
 
 static int say(const char *gate, const char *slices, const char *devices) {
@@ -80,7 +80,7 @@ static int say(const char *gate, const char *slices, const char *devices) {
         fd = open(slices, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (fd < 0 || faccessat(fd, "0", F_OK, 0) < 0)
                 return SAYS_NO_SLICE;
-        for (uint32_t i = 0; i < BOARD_CARDS; i++)
+        for (uint32_t i = 0; i < SLICEDIR_CARDS_MAX; i++)
                 if (!is_held(fd, i))
                         return SAYS_NO_SLICE;
         return SAYS_YES;

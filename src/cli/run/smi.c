@@ -15,8 +15,8 @@
 #include "base/file.h"
 #include "cli/run/compute.h"
 #include "cli/run/processes.h"
-#include "slice/inside.h"
-#include "slicedir/board.h"
+#include "slice/container_paths.h"
+#include "slicedir/slicedir.h"
 
 #define MIB (UINT64_C(1) << 20)
 
@@ -92,9 +92,9 @@ static int read_directory(Table *t, int fd) {
         bool damaged;
         int r;
 
-        if (slice_files_limits(fd, &limits) != 0)
+        if (slice_files_read_limits(fd, &limits) != 0)
                 return 0;
-        damaged = slice_files_read(fd, &report) != 0;
+        damaged = slice_files_read_report(fd, &report) != 0;
         r = add(t, &limits, &report, fd);
         if (r == 0)
                 t->rows[t->n - 1].damaged = damaged;
@@ -104,7 +104,7 @@ static int read_directory(Table *t, int fd) {
 /* Where those of this process are: inside a container, or inside `aliquot run`. NULL: it is in
  * none. */
 static const char *own_slices(void) {
-        const char *mounted = slice_pages_inside(), *named = secure_getenv("ALIQUOT_SLICES");
+        const char *mounted = slice_container_pages(), *named = secure_getenv("ALIQUOT_SLICES");
 
         if (mounted)
                 return mounted;
@@ -112,10 +112,10 @@ static const char *own_slices(void) {
 }
 
 static int read_own(Table *t, const char *slices) {
-        char path[BOARD_PATH];
+        char path[SLICEDIR_PATH_SIZE];
         int r = 0;
 
-        for (uint32_t i = 0; r == 0 && i < BOARD_CARDS; i++) {
+        for (uint32_t i = 0; r == 0 && i < SLICEDIR_CARDS_MAX; i++) {
                 _cleanup_close_ int fd = -1;
 
                 if ((size_t) snprintf(path, sizeof path, "%s/%u", slices, i) >= sizeof path)
@@ -129,12 +129,12 @@ static int read_own(Table *t, const char *slices) {
 
 typedef struct Visit {
         Table *table;
-        Board *board;
+        Slicedir *board;
 } Visit;
 
-static int visit(void *userdata, const BoardSlice *slice) {
+static int visit(void *userdata, const SlicedirEntry *slice) {
         const Visit *v = userdata;
-        char path[BOARD_ID + 16];
+        char path[SLICEDIR_ID_SIZE + 16];
         int r = 0;
 
         for (uint32_t i = 0; r == 0 && i < slice->n_cards; i++) {
@@ -149,13 +149,13 @@ static int visit(void *userdata, const BoardSlice *slice) {
 }
 
 static int read_board(Table *t, const char *path, Fault *fault) {
-        _cleanup_(board_done) Board board = BOARD_NULL;
+        _cleanup_(slicedir_done) Slicedir board = SLICEDIR_NULL;
         int r;
 
-        r = board_open(&board, path, false, fault);
+        r = slicedir_open(&board, path, false, fault);
         if (r == -ENOENT && !path)
                 return 0; /* nobody has ever had one here */
-        return r < 0 ? r : board_each(&board, visit, &(Visit){.table = t, .board = &board});
+        return r < 0 ? r : slicedir_each(&board, visit, &(Visit){.table = t, .board = &board});
 }
 
 /* The moment is waited for only where somebody is held. */

@@ -280,7 +280,7 @@ static uint32_t cap_now(const ComputeAudit *m, const Taker *t) {
 /* Of a pod as a whole they are all of its containers'. */
 static bool granted_to(ComputeAudit *m, const Taker *t, const char *uuid, WindowSum *ret) {
         const Record *record = records_find(m->o.records, str_from(t->uid));
-        char ids[CONTAINERS_MOST][BOARD_ID];
+        char ids[CONTAINERS_MOST][SLICEDIR_ID_SIZE];
         size_t n = 0;
 
         for (size_t i = 0; record && i < record->n_containers; i++) {
@@ -293,7 +293,7 @@ static bool granted_to(ComputeAudit *m, const Taker *t, const char *uuid, Window
                         return false;
                 isolation_id(&given->given[DEVICE_MEM], ids[n++]);
         }
-        return n > 0 && window_totals_of(&m->windows, uuid, (const char(*)[BOARD_ID]) ids, n, ret);
+        return n > 0 && window_totals_of(&m->windows, uuid, (const char(*)[SLICEDIR_ID_SIZE]) ids, n, ret);
 }
 
 /* ppm of the window that it might have had. False: nobody can say. */

@@ -16,7 +16,7 @@
 #include "node/records/inventory.h"
 #include "node/records/records.h"
 #include "node/records/roster.h"
-#include "slicedir/board.h"
+#include "slicedir/slicedir.h"
 
 typedef struct ComputeAudit ComputeAudit;
 
@@ -37,10 +37,10 @@ typedef struct ComputeAuditOptions {
         const Records *records;
         const Inventory *inventory;
         const NodeCompute *compute;
-        const Board *board;   /* whose pages say what was given; NULL: only caps are known */
-        const char *proc;     /* NULL: /proc */
-        bool ignores_disable; /* CGPU_DISABLE is not honoured on this node */
-        uint64_t window;      /* ns */
+        const Slicedir *board; /* whose pages say what was given; NULL: only caps are known */
+        const char *proc;      /* NULL: /proc */
+        bool ignores_disable;  /* CGPU_DISABLE is not honoured on this node */
+        uint64_t window;       /* ns */
         /* At the end of each window as long as it lasts. */
         void (*on_excess)(void *userdata, const ComputeExcess *excess);
         void *userdata;

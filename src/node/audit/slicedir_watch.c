@@ -12,7 +12,7 @@
 
 enum {
         FOREIGN_EVERY = 10 /* looks: whose they are costs more than how large they are */,
-        KEY_SIZE = BOARD_ID + 16
+        KEY_SIZE = SLICEDIR_ID_SIZE + 16
 };
 
 /* What was told of, so that it is not told again and again. */
@@ -63,7 +63,7 @@ static void forget(SlicedirWatch *w, Told *t) {
 
 /* ---- what has grown ---- */
 
-static void on_grown(void *userdata, const BoardGrown *grown) {
+static void on_grown(void *userdata, const SlicedirGrown *grown) {
         SlicedirWatch *w = userdata;
         char key[KEY_SIZE];
         bool first;
@@ -92,12 +92,12 @@ static void add_card(SlicedirWatch *w, const ForeignSlice *foreign) {
         w->cards[w->n_cards++].bytes = foreign->bytes;
 }
 
-static int on_slice(void *userdata, const BoardSlice *slice) {
+static int on_slice(void *userdata, const SlicedirEntry *slice) {
         SlicedirWatch *w = userdata;
         bool first = false, told = true;
         Told *t;
 
-        if (strncmp(slice->owner, BOARD_AGENT, strlen(BOARD_AGENT)) == 0)
+        if (strncmp(slice->owner, SLICEDIR_AGENT, strlen(SLICEDIR_AGENT)) == 0)
                 return 0;
         t = told_of(w, slice->id, &first);
         if (t)
@@ -121,7 +121,7 @@ static void look_whose(SlicedirWatch *w) {
         w->n_cards = 0;
         HASH_ITER(hh, w->told, t, next)
         t->seen = false;
-        if (board_each(w->o.board, on_slice, w) < 0)
+        if (slicedir_each(w->o.board, on_slice, w) < 0)
                 return; /* nothing is known, and nothing forgotten */
         HASH_ITER(hh, w->told, t, next)
         if (t->at == 0 && !t->seen)
@@ -144,7 +144,7 @@ static int on_turn(sd_event_source *source, uint64_t usec, void *userdata) {
 
         if (w->o.board->fd >= 0) { /* one that cannot be read is told of when it is needed */
                 forget_old(w);
-                (void) board_trim(w->o.board, on_grown, w);
+                (void) slicedir_trim(w->o.board, on_grown, w);
                 if (w->looks++ % FOREIGN_EVERY == 0)
                         look_whose(w);
         }

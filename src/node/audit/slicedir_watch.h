@@ -9,7 +9,7 @@
 #include <systemd/sd-event.h>
 
 #include "base/clock.h"
-#include "slicedir/board.h"
+#include "slicedir/slicedir.h"
 
 typedef struct SlicedirWatch SlicedirWatch;
 
@@ -24,9 +24,9 @@ typedef struct ForeignSlice {
  * one once as long as it lives. */
 typedef struct SlicedirWatchOptions {
         sd_event *event;
-        Board *board; /* outlives it; may not be open */
-        usec_t turn;  /* between two looks; 0: 1 s */
-        void (*on_grown)(void *userdata, const BoardGrown *grown);
+        Slicedir *board; /* outlives it; may not be open */
+        usec_t turn;     /* between two looks; 0: 1 s */
+        void (*on_grown)(void *userdata, const SlicedirGrown *grown);
         bool (*on_foreign)(void *userdata,
                            const ForeignSlice *foreign); /* false: not now; it is asked again */
         void *userdata;

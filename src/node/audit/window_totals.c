@@ -10,12 +10,12 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 
-enum { KEY_SIZE = BOARD_ID + 16 };
+enum { KEY_SIZE = SLICEDIR_ID_SIZE + 16 };
 
 typedef struct WindowPage {
         UT_hash_handle hh;
         char key[KEY_SIZE]; /* ID/N */
-        char id[BOARD_ID], uuid[SLICE_UUID];
+        char id[SLICEDIR_ID_SIZE], uuid[SLICE_UUID];
         Terms terms;
         uint64_t total, nsec; /* as the page says; of this window */
         bool now;             /* it is there */
@@ -99,8 +99,8 @@ static Terms terms_of(const SliceLimits *l) {
 
 /* A page that was made anew, for the container's next start, begins at 0. */
 static void take_page(WindowTotals *g, const char *id, uint32_t number, const SliceLimits *l) {
-        uint64_t total = atomic_load_explicit(&l->turn.granted, memory_order_relaxed);
-        uint64_t seen = atomic_load_explicit(&l->turn.seen, memory_order_relaxed);
+        uint64_t total = atomic_load_explicit(&l->schedule.granted, memory_order_relaxed);
+        uint64_t seen = atomic_load_explicit(&l->schedule.seen, memory_order_relaxed);
         WindowPage *p = page_of(g, id, number, g->begun ? 0 : total);
         WindowCard *c = card_of(g, l->uuid);
 
@@ -114,8 +114,8 @@ static void take_page(WindowTotals *g, const char *id, uint32_t number, const Sl
         c->seen = seen > c->seen ? seen : c->seen;
 }
 
-static void take_slice(WindowTotals *g, const Board *board, const char *id) {
-        for (uint32_t number = 0; number < BOARD_CARDS; number++) {
+static void take_slice(WindowTotals *g, const Slicedir *board, const char *id) {
+        for (uint32_t number = 0; number < SLICEDIR_CARDS_MAX; number++) {
                 _cleanup_close_ int directory = -1;
                 char path[KEY_SIZE];
                 SliceLimits limits;
@@ -124,7 +124,7 @@ static void take_slice(WindowTotals *g, const Board *board, const char *id) {
                 directory = openat(board->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
                 if (directory < 0)
                         return; /* they are numbered from 0 on */
-                if (slice_files_limits(directory, &limits) == 0)
+                if (slice_files_read_limits(directory, &limits) == 0)
                         take_page(g, id, number, &limits);
         }
 }
@@ -141,7 +141,7 @@ static void drop_gone(WindowTotals *g) {
         }
 }
 
-void window_totals_read(WindowTotals *g, const Board *board, uint64_t now) {
+void window_totals_read(WindowTotals *g, const Slicedir *board, uint64_t now) {
         int fd = board->fd < 0 ? -1 : openat(board->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
         const struct dirent *entry;
@@ -153,13 +153,13 @@ void window_totals_read(WindowTotals *g, const Board *board, uint64_t now) {
         for (WindowCard *c = g->cards; c; c = c->hh.next)
                 c->seen = 0;
         while (entries && (entry = readdir(entries)))
-                if (entry->d_name[0] != '.' && strlen(entry->d_name) < BOARD_ID &&
+                if (entry->d_name[0] != '.' && strlen(entry->d_name) < SLICEDIR_ID_SIZE &&
                     (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN))
                         take_slice(g, board, entry->d_name);
         if (entries)
                 (void) closedir(entries);
         for (WindowCard *c = g->cards; c; c = c->hh.next)
-                c->away |= now > c->seen && now - c->seen > TURN_AWAY_NSEC;
+                c->away |= now > c->seen && now - c->seen > SCHED_STALE_NSEC;
         drop_gone(g);
         g->begun = true;
 }
@@ -189,7 +189,7 @@ bool window_totals_has_shared(const WindowTotals *g) {
 }
 
 /* Which of the pages are meant. False: nobody can say what they may have. */
-static bool mark(WindowTotals *g, const char *uuid, const char (*ids)[BOARD_ID], size_t n) {
+static bool mark(WindowTotals *g, const char *uuid, const char (*ids)[SLICEDIR_ID_SIZE], size_t n) {
         bool any = false;
 
         for (WindowPage *p = g->pages; p; p = p->hh.next) {
@@ -223,7 +223,7 @@ static uint32_t floor_of(const WindowTotals *g, const char *uuid) {
         return left < POLICY_PPM ? (uint32_t) left : POLICY_PPM;
 }
 
-bool window_totals_of(WindowTotals *g, const char *uuid, const char (*ids)[BOARD_ID], size_t n,
+bool window_totals_of(WindowTotals *g, const char *uuid, const char (*ids)[SLICEDIR_ID_SIZE], size_t n,
                       WindowSum *ret) {
         const WindowCard *c;
 

@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/locate.h"
 #include "base/state_file.h"
-#include "slicedir/lease.h"
+#include "slicedir/file_lease.h"
 
 enum { FILE_MAX = 16 << 20, FOR_ALL = 0755, TRIES = 3 };
 
@@ -45,7 +45,7 @@ static int open_now(const char *path) {
                 return fd;
         file = open(path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
         if (file >= 0)
-                (void) lease_wait(file, O_RDONLY); /* it ends with us */
+                (void) file_lease_wait(file, O_RDONLY); /* it ends with us */
         return -1;
 }
 

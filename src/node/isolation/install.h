@@ -14,7 +14,7 @@ int install_read(const char *given, const char *name, const char *what, Buf *int
 /* Puts it at `path`, for all to read and execute. Renamed over the old one, whose containers keep
  * it; one that starts again gets the new one by the same path. The same text is not written again.
  * *ret_held is open for reading, and is to be as long as containers may have it: so none of them
- * can lease it and keep the others waiting for it (slicedir/lease.h). One that is leased already is
+ * can lease it and keep the others waiting for it (slicedir/file_lease.h). One that is leased already is
  * waited for beside us, as long as we live, and a new one stands in its place. 0 or negative errno
  * with a fault. The caller has one thread. */
 int install_write(const char *path, const Buf *text, int *ret_held, Fault *fault);

@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 #include "node/records/given.h"
-#include "slice/inside.h"
+#include "slice/container_paths.h"
 #include "slice/visible.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -19,7 +19,7 @@
 enum { NVIDIA_MAJOR = 195, NVIDIA_CTL = 255 };
 
 int isolation_init(Isolation *i, const IsolationOptions *o) {
-        *i = (Isolation){.board = BOARD_NULL,
+        *i = (Isolation){.board = SLICEDIR_NULL,
                          .preload = PRELOAD_FILES_NULL,
                          .ignores_disable = o->ignores_disable,
                          .simulated = SIMULATED_DRIVER_NULL};
@@ -32,7 +32,7 @@ int isolation_init(Isolation *i, const IsolationOptions *o) {
                 return -ENOMEM;
         if (simulated_driver_init(&i->simulated, o->simulated, o->state_dir, &i->trouble) == 0 &&
             preload_files_install(&i->preload, o->gate, &i->trouble) == 0)
-                (void) board_open(&i->board, o->slices, true, &i->trouble);
+                (void) slicedir_open(&i->board, o->slices, true, &i->trouble);
         i->board.proc = o->proc;
         if (i->trouble.text[0])
                 log_warning("isolated containers will not start: %s", i->trouble.text);
@@ -40,24 +40,24 @@ int isolation_init(Isolation *i, const IsolationOptions *o) {
 }
 
 void isolation_done(Isolation *i) {
-        board_done(&i->board);
+        slicedir_done(&i->board);
         simulated_driver_done(&i->simulated);
         preload_files_done(&i->preload);
         *i = (Isolation){
-                .board = BOARD_NULL, .preload = PRELOAD_FILES_NULL, .simulated = SIMULATED_DRIVER_NULL};
+                .board = SLICEDIR_NULL, .preload = PRELOAD_FILES_NULL, .simulated = SIMULATED_DRIVER_NULL};
 }
 
 /* ---- names ---- */
 
 /* Nobody else has the same devices as long as this one lives. FNV-1a tells sets apart that begin
  * alike. */
-void isolation_id(const DeviceSet *mem, char ret[static BOARD_ID]) {
+void isolation_id(const DeviceSet *mem, char ret[static SLICEDIR_ID_SIZE]) {
         uint64_t hash = UINT64_C(0xCBF29CE484222325);
 
         for (size_t i = 0; i < mem->n; i++)
                 hash = (hash ^ mem->ids[i]) * UINT64_C(0x100000001B3);
-        (void) snprintf(ret, BOARD_ID, "gpu%u-%zu-%016llx", mem->n > 0 ? device_card(mem->ids[0]) : 0, mem->n,
-                        (unsigned long long) hash);
+        (void) snprintf(ret, SLICEDIR_ID_SIZE, "gpu%u-%zu-%016llx", mem->n > 0 ? device_card(mem->ids[0]) : 0,
+                        mem->n, (unsigned long long) hash);
 }
 
 /* ---- Allocate ---- */
@@ -92,18 +92,18 @@ static bool add_card(Mounts *m, const char *folder, const char *board, const cha
         (void) snprintf(pages, sizeof pages, SLICE_PAGES "/%u", number);
         (void) snprintf(limits, sizeof limits, SLICE_PAGES "/%u/limits", number);
         (void) snprintf(counters, sizeof counters, SLICE_PAGES "/%u/counters", number);
-        (void) snprintf(bell, sizeof bell, SLICE_PAGES "/%u/" SLICE_BELL, number);
+        (void) snprintf(bell, sizeof bell, SLICE_PAGES "/%u/" SLICE_DOORBELL, number);
         return add(m, true, pages, "%s/slice/%u", folder, number) &&
                add(m, true, limits, "%s/%s/%u/limits", board, id, number) &&
                add(m, false, counters, "%s/%s/%u/counters", board, id, number) &&
-               add(m, false, bell, "%s/%s/%u/" SLICE_BELL, board, id, number);
+               add(m, false, bell, "%s/%s/%u/" SLICE_DOORBELL, board, id, number);
 }
 
 static size_t count_cards(const DeviceSet *mem) {
         uint32_t card, count;
         size_t at = 0, n = 0;
 
-        while (n < BOARD_CARDS && device_set_next_card(mem, &at, &card, &count))
+        while (n < SLICEDIR_CARDS_MAX && device_set_next_card(mem, &at, &card, &count))
                 n++;
         return n;
 }
@@ -111,7 +111,7 @@ static size_t count_cards(const DeviceSet *mem) {
 int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *mem, Arena *arena,
                      PluginMount ret[static ISOLATION_MOUNTS]) {
         Mounts m = {.mounts = ret, .arena = arena};
-        char id[BOARD_ID], folder[PRELOAD_FOLDER];
+        char id[SLICEDIR_ID_SIZE], folder[PRELOAD_FOLDER];
         uint32_t card, count;
         unsigned number = 0;
         size_t at = 0;
@@ -121,11 +121,12 @@ int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *me
                 return m.n;
         isolation_id(mem, id);
         preload_files_folder(&i->preload, count_cards(mem), folder);
-        if (!add(&m, true, SLICE_INSIDE, "%s", folder) || !add(&m, true, SLICE_PAGES, "%s/slice", folder) ||
+        if (!add(&m, true, SLICE_MOUNT_DIR, "%s", folder) ||
+            !add(&m, true, SLICE_PAGES, "%s/slice", folder) ||
             !add(&m, true, SLICE_GATE, "%s", i->preload.library) ||
-            !add(&m, true, SLICE_PRELOAD, "%s/%s/" BOARD_PRELOAD, i->board.path, id))
+            !add(&m, true, SLICE_PRELOAD, "%s/%s/" SLICEDIR_PRELOAD, i->board.path, id))
                 return -ENOMEM;
-        while (number < BOARD_CARDS && device_set_next_card(mem, &at, &card, &count))
+        while (number < SLICEDIR_CARDS_MAX && device_set_next_card(mem, &at, &card, &count))
                 if (!add_card(&m, folder, i->board.path, id, number++))
                         return -ENOMEM;
         return m.n;
@@ -207,8 +208,8 @@ static bool is_file(const char *path) {
 
 int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, const RosterContainer *c,
                       const DeviceSet *mem, Fault *fault) {
-        char id[BOARD_ID], name[512], owner[600];
-        SliceSpec specs[BOARD_CARDS];
+        char id[SLICEDIR_ID_SIZE], name[512], owner[600];
+        SliceSpec specs[SLICEDIR_CARDS_MAX];
         uint32_t card, count;
         size_t at = 0, n = 0;
         int r = 0;
@@ -225,25 +226,25 @@ int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, co
         if (r < 0)
                 return r;
         (void) snprintf(name, sizeof name, "%s/%s/%s", pod->namespace_, pod->name, c->name);
-        while (r == 0 && n < BOARD_CARDS && device_set_next_card(mem, &at, &card, &count)) {
+        while (r == 0 && n < SLICEDIR_CARDS_MAX && device_set_next_card(mem, &at, &card, &count)) {
                 r = describe(i, v, c, card, count, &specs[n], fault);
                 specs[n++].container = name;
         }
         if (r != 0)
                 return r;
-        r = board_refresh(&i->board, fault);
+        r = slicedir_refresh(&i->board, fault);
         if (r < 0)
                 return r;
         isolation_id(mem, id);
-        (void) snprintf(owner, sizeof owner, BOARD_AGENT "%s", name);
-        r = board_renew(&i->board, id, owner, specs, n, fault);
+        (void) snprintf(owner, sizeof owner, SLICEDIR_AGENT "%s", name);
+        r = slicedir_update(&i->board, id, owner, specs, n, fault);
         if (r == 0)
                 say_of(i, v, pod, c);
         return r;
 }
 
 bool isolation_is_complete(Isolation *i, const Inventory *v, const DeviceSet *mem) {
-        char id[BOARD_ID], path[BOARD_PATH + BOARD_ID + 32];
+        char id[SLICEDIR_ID_SIZE], path[SLICEDIR_PATH_SIZE + SLICEDIR_ID_SIZE + 32];
         Fault fault = FAULT_NULL;
         uint32_t card, count;
         unsigned number = 0;
@@ -253,12 +254,12 @@ bool isolation_is_complete(Isolation *i, const Inventory *v, const DeviceSet *me
                 return true;
         if (i->trouble.text[0] || !preload_files_are_complete(&i->preload) ||
             preload_files_make_folder(&i->preload, count_cards(mem), &fault) < 0 ||
-            board_refresh(&i->board, &fault) < 0)
+            slicedir_refresh(&i->board, &fault) < 0)
                 return false;
         isolation_id(mem, id);
-        if (board_preload(&i->board, id, &fault) < 0)
+        if (slicedir_write_preloads(&i->board, id, &fault) < 0)
                 return false;
-        while (number < BOARD_CARDS && device_set_next_card(mem, &at, &card, &count)) {
+        while (number < SLICEDIR_CARDS_MAX && device_set_next_card(mem, &at, &card, &count)) {
                 (void) snprintf(path, sizeof path, "%s/%s/%u/limits", i->board.path, id, number++);
                 if (!is_file(path))
                         return false;
@@ -270,7 +271,7 @@ bool isolation_is_complete(Isolation *i, const Inventory *v, const DeviceSet *me
 
 static bool is_named(void *userdata, const char *id) {
         const Records *records = userdata;
-        char named[BOARD_ID];
+        char named[SLICEDIR_ID_SIZE];
 
         for (const Record *record = records->by_uid; record; record = record->hh.next)
                 for (size_t k = 0; k < record->n_containers; k++) {
@@ -283,6 +284,6 @@ static bool is_named(void *userdata, const char *id) {
 
 void isolation_sweep(Isolation *i, const Records *records) {
         i->compute.stale = true;
-        if (i->board.fd >= 0 && board_sweep(&i->board, is_named, (void *) records) < 0)
+        if (i->board.fd >= 0 && slicedir_sweep(&i->board, is_named, (void *) records) < 0)
                 log_warning("the board of slices in %s cannot be read", i->board.path);
 }

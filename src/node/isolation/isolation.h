@@ -15,12 +15,12 @@
 #include "node/records/inventory.h"
 #include "node/records/records.h"
 #include "node/records/roster.h"
-#include "slicedir/board.h"
+#include "slicedir/slicedir.h"
 
 typedef struct IsolationOptions {
         const char *slices; /* the board */
-        const char
-                *proc; /* as in Board: slices get file systems of their own; NULL: they do not. Outlives it */
+        const char *
+                proc; /* as in Slicedir: slices get file systems of their own; NULL: they do not. Outlives it */
         const char *
                 state_dir; /* the gate is installed below it (node/isolation/preload_files.h); the same path on the host */
         const char *gate;      /* libaliquot.so to install; NULL: the one beside this program */
@@ -34,7 +34,7 @@ typedef struct IsolationOptions {
 } IsolationOptions;
 
 typedef struct Isolation {
-        Board board;
+        Slicedir board;
         PreloadFiles preload;
         bool ignores_disable;
         SimulatedDriver simulated;
@@ -50,17 +50,17 @@ int isolation_init(Isolation *i, const IsolationOptions *options);
 void isolation_done(Isolation *i);
 
 /* What the slice of a container with these devices is called on the board. */
-void isolation_id(const DeviceSet *mem, char ret[static BOARD_ID]);
+void isolation_id(const DeviceSet *mem, char ret[static SLICEDIR_ID_SIZE]);
 
 /* For the answer to Allocate: the files of a simulated driver, where there is one; where the mode
- * isolates, SLICE_INSIDE, gate and pages, each directory before what is mounted in it. Each
- * directory in SLICE_INSIDE is a mount of its own, because containerd leaves a VOLUME of the image
+ * isolates, SLICE_MOUNT_DIR, gate and pages, each directory before what is mounted in it. Each
+ * directory in SLICE_MOUNT_DIR is a mount of its own, because containerd leaves a VOLUME of the image
  * out only where a mount has exactly its path (internal/cri/server, volumeMounts).
  *
  * The kubelet asks once, and keeps the answer as long as the pod lives. So a source that is missing
  * now is named as well, and isolation_prepare() lets no container start without it. ret has room
  * for ISOLATION_MOUNTS; texts are in the arena. Returns how many, or -ENOMEM. */
-enum { ISOLATION_MOUNTS = SIMULATED_DRIVER_MOUNTS + 4 + 4 * BOARD_CARDS };
+enum { ISOLATION_MOUNTS = SIMULATED_DRIVER_MOUNTS + 4 + 4 * SLICEDIR_CARDS_MAX };
 int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *mem, Arena *arena,
                      PluginMount ret[static ISOLATION_MOUNTS]);
 

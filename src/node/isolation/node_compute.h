@@ -6,7 +6,7 @@
  * goes. */
 
 #include "share/compute.h"
-#include "slicedir/policy.h"
+#include "slicedir/slice_policy.h"
 
 typedef struct NodeCompute {
         ComputeTerms terms;
@@ -27,4 +27,4 @@ void node_compute_fill(const NodeCompute *c, ShareMode mode, SliceSpec *spec);
 
 /* Says it in all of the agent's pages, where something may have changed; what cannot be written is
  * logged, and tried again with the next change. */
-void node_compute_publish(NodeCompute *c, Board *board, ShareMode mode);
+void node_compute_publish(NodeCompute *c, Slicedir *board, ShareMode mode);

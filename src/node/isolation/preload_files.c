@@ -11,8 +11,8 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "node/isolation/install.h"
-#include "slice/inside.h"
-#include "slicedir/files.h"
+#include "slice/container_paths.h"
+#include "slicedir/slice_files.h"
 
 #define LIBRARY "libaliquot.so"
 
@@ -125,7 +125,7 @@ static int make_file(const char *path, Fault *fault) {
 }
 
 static int make_card(const char *folder, size_t card, Fault *fault) {
-        static const char *const files[] = {"limits", "counters", SLICE_BELL};
+        static const char *const files[] = {"limits", "counters", SLICE_DOORBELL};
         char path[PRELOAD_FOLDER + 64];
         int r;
 

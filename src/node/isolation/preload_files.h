@@ -2,13 +2,13 @@
 #pragma once
 
 /* The gate as it lies on the node for containers to mount, and the directory that is mounted as
- * SLICE_INSIDE (slice/inside.h):
+ * SLICE_MOUNT_DIR (slice/container_paths.h):
  *
  *   STATE/inside/libaliquot.so      the library
- *   STATE/inside/N/                 SLICE_INSIDE of a container with N cards: empty files, over which library and pages are mounted
+ *   STATE/inside/N/                 SLICE_MOUNT_DIR of a container with N cards: empty files, over which library and pages are mounted
  *   STATE/gate/                     library and preload for pods that an agent admitted which knew only SLICE_RUN
  *
- * SLICE_INSIDE is read-only and the runtime makes no mount point in it, so each must be in the
+ * SLICE_MOUNT_DIR is read-only and the runtime makes no mount point in it, so each must be in the
  * directory. Nothing in STATE/inside/N is ever removed or replaced: Linux takes a mount away from
  * every container when the file it is mounted on is removed (detach_mounts()). */
 
@@ -40,7 +40,7 @@ int preload_files_install(PreloadFiles *g, const char *given, Fault *fault);
 bool preload_files_are_complete(const PreloadFiles *g);
 
 enum { PRELOAD_FOLDER = 4096 };
-/* The path of SLICE_INSIDE for a container with n cards, and makes what is missing of it. The
+/* The path of SLICE_MOUNT_DIR for a container with n cards, and makes what is missing of it. The
  * second returns 0, or negative errno with a fault: -EEXIST something else stands at one of its
  * paths. */
 void preload_files_folder(const PreloadFiles *g, size_t n, char ret[static PRELOAD_FOLDER]);

@@ -331,8 +331,8 @@ static SliceWork *row_of(Account *a, uint32_t card) {
         return &s->counters->rows[s->row].work;
 }
 
-static const SliceTurn *turn_of(Account *a, uint32_t card) {
-        return &a->gate->cards[card].slice.limits->turn;
+static const SliceSchedule *turn_of(Account *a, uint32_t card) {
+        return &a->gate->cards[card].slice.limits->schedule;
 }
 
 /* Never less than what was said before: a correction downwards is taken from what comes. */
@@ -394,20 +394,20 @@ static bool has_waiters(const Meter *m) {
 
 /* Also by its time, before the arbiter has said so: it hears that it may look. Whoever makes a
  * window longer gives it another number where somebody takes it for over. */
-static bool is_over(const SliceTurn *t, const Meter *m, uint32_t window) {
+static bool is_over(const SliceSchedule *t, const Meter *m, uint32_t window) {
         uint64_t closes = atomic_load(&t->closes);
 
-        return !(window & TURN_OPEN) ||
+        return !(window & SCHED_WINDOW_OPEN) ||
                (beat_time(&m->beat, account_now()) >= closes && atomic_load(&t->window) == window);
 }
 
-static bool is_open(const SliceTurn *t) {
-        return (atomic_load(&t->flags) & TURN_GATED) && (atomic_load(&t->window) & TURN_OPEN);
+static bool is_open(const SliceSchedule *t) {
+        return (atomic_load(&t->flags) & SCHED_F_GATED) && (atomic_load(&t->window) & SCHED_WINDOW_OPEN);
 }
 
 /* In a window that is open, and not by its flag only. */
 static bool may_launch(Account *a, uint32_t card) {
-        const SliceTurn *turn = turn_of(a, card);
+        const SliceSchedule *turn = turn_of(a, card);
 
         return is_open(turn) && !is_over(turn, &a->meters[card], atomic_load(&turn->window));
 }
@@ -418,14 +418,15 @@ static void say_wants(Account *a, uint32_t card, uint64_t now) {
         _Atomic uint64_t *word = &row_of(a, card)->wants;
 
         if (atomic_load_explicit(word, memory_order_relaxed) == 0 &&
-            atomic_compare_exchange_strong(word, &wants, (now & ~(uint64_t) WORK_FLAGS) | flags)) {
+            atomic_compare_exchange_strong(word, &wants, (now & ~(uint64_t) WORK_F_MASK) | flags)) {
                 if (pause_ends(a, card, may_launch(a, card)))
                         peers_ring(&a->gate->cards[card].slice);
                 return;
         }
         wants = atomic_load_explicit(word, memory_order_relaxed);
-        if (wants != 0 && (wants & WORK_FLAGS) != flags)
-                (void) atomic_compare_exchange_strong(word, &wants, (wants & ~(uint64_t) WORK_FLAGS) | flags);
+        if (wants != 0 && (wants & WORK_F_MASK) != flags)
+                (void) atomic_compare_exchange_strong(word, &wants,
+                                                      (wants & ~(uint64_t) WORK_F_MASK) | flags);
 }
 
 void account_want(Account *a, uint32_t card, uint64_t now) {
@@ -434,7 +435,8 @@ void account_want(Account *a, uint32_t card, uint64_t now) {
         bool works = atomic_load(&m->closed) > 0 && !hosts_stands(m);
         uint64_t nsec = works ? atomic_load(&m->in_flight) : 0;
 
-        atomic_store_explicit(&row->in_flight, (uint32_t) (nsec < WORK_MOST ? nsec : WORK_MOST),
+        atomic_store_explicit(&row->in_flight,
+                              (uint32_t) (nsec < WORK_IN_FLIGHT_MAX ? nsec : WORK_IN_FLIGHT_MAX),
                               memory_order_relaxed);
         say_busy(a, card);
         say_wants(a, card, beat_time(&m->beat, now));
@@ -443,14 +445,14 @@ void account_want(Account *a, uint32_t card, uint64_t now) {
 /* So that it is known when that was, though it may be looked at later. False: it wants nothing,
  * which nobody would look for. */
 static bool renew_want(SliceWork *row) {
-        uint64_t wants = atomic_load(&row->wants), now = account_now() & ~(uint64_t) WORK_FLAGS;
+        uint64_t wants = atomic_load(&row->wants), now = account_now() & ~(uint64_t) WORK_F_MASK;
 
-        return wants != 0 && atomic_compare_exchange_strong(&row->wants, &wants, now | (wants & WORK_FLAGS));
+        return wants != 0 && atomic_compare_exchange_strong(&row->wants, &wants, now | (wants & WORK_F_MASK));
 }
 
 /* idles: since just now it wants nothing, and what is left of its window is not charged. */
 static void say_drained(Account *a, uint32_t card, bool idles) {
-        const SliceTurn *turn = turn_of(a, card);
+        const SliceSchedule *turn = turn_of(a, card);
         uint32_t window = atomic_load(&turn->window), number = window >> 1;
         SliceWork *row = row_of(a, card);
         bool told;
@@ -465,7 +467,7 @@ static void say_drained(Account *a, uint32_t card, bool idles) {
         told = renew_want(row);
         atomic_store(&row->in_flight, 0);
         atomic_store(&row->drained, number);
-        if (!told || !(atomic_load(&turn->flags) & TURN_QUIET))
+        if (!told || !(atomic_load(&turn->flags) & SCHED_F_NO_NOTIFY))
                 peers_ring(&a->gate->cards[card].slice);
 }
 
@@ -489,7 +491,7 @@ void account_idle(Account *a, uint32_t card) {
 
 void account_begins(Account *a, uint32_t card, uint32_t window, uint64_t now) {
         atomic_store_explicit(&a->meters[card].window, window, memory_order_relaxed);
-        atomic_store_explicit(&row_of(a, card)->began, TURN_BEGAN(beat_time(&a->meters[card].beat, now)),
+        atomic_store_explicit(&row_of(a, card)->began, WORK_BEGAN(beat_time(&a->meters[card].beat, now)),
                               memory_order_relaxed);
 }
 

@@ -176,7 +176,7 @@ static void share(Batch *b, Estimate *e) {
 }
 
 static uint64_t mark_after(const Account *a, uint32_t card) {
-        const SliceTurn *turn = &a->gate->cards[card].slice.limits->turn;
+        const SliceSchedule *turn = &a->gate->cards[card].slice.limits->schedule;
         uint64_t part = atomic_load_explicit(&turn->depth, memory_order_relaxed) / 8;
 
         return part > MARK_NSEC ? part : MARK_NSEC;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/launch/beat.h"
 
-#include "slice/turn.h"
+#include "slice/schedule.h"
 
 #define AHEAD                                                                                                \
         INT64_C(10000000000) /* ns: it cannot have been here that much later than now, by the same clock */
-#define AWAY ((int64_t) TURN_AWAY_NSEC)
+#define AWAY ((int64_t) SCHED_STALE_NSEC)
 
 /* Two looks one after the other between which it moved: when that was is known well enough to begin
  * with. */
 static bool watch(Beat *b, uint64_t seen, uint64_t now) {
         uint64_t before = atomic_load_explicit(&b->seen, memory_order_relaxed),
                  at = atomic_load_explicit(&b->at, memory_order_relaxed);
-        bool lately = now <= at || now - at <= TURN_AWAY_NSEC;
+        bool lately = now <= at || now - at <= SCHED_STALE_NSEC;
 
         if (seen == before)
                 return lately;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Is the arbiter there, and what time does it have? Its word is SliceTurn.seen, which moves every
+/* Is the arbiter there, and what time does it have? Its word is SliceSchedule.seen, which moves every
  * 100 ms at most. Usually its clock is ours. Who is in a time namespace of his own (unshare --time)
  * has another one: then it is there as long as the word moves, whatever it says, and its time is
  * ours less what lay between when that was seen to move. Pure; times are ns. */
@@ -15,8 +15,8 @@ typedef struct Beat {              /* all zero: nothing was seen yet */
         _Atomic uint64_t seen, at; /* the word that did not fit our clock, and when we saw that first */
 } Beat;
 
-/* seen: SliceTurn.seen; now: by our clock, and looked at after it. Where seen does not fit our
- * clock it is looked at for TURN_AWAY_NSEC before it is said to stand still, so who cannot know yet
+/* seen: SliceSchedule.seen; now: by our clock, and looked at after it. Where seen does not fit our
+ * clock it is looked at for SCHED_STALE_NSEC before it is said to stand still, so who cannot know yet
  * waits. */
 bool beat_is_there(Beat *b, uint64_t seen, uint64_t now);
 

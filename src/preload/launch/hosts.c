@@ -193,7 +193,7 @@ static void learn(Meter *m, uint64_t since, uint64_t now) {
 
 /* Who waits reckons from now on. */
 static void wake(Account *a, uint32_t card) {
-        const SliceTurn *turn = &a->gate->cards[card].slice.limits->turn;
+        const SliceSchedule *turn = &a->gate->cards[card].slice.limits->schedule;
 
         account_wake(a, card);
         if (atomic_load(&a->meters[card].waiters) > 0)

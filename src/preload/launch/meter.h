@@ -32,7 +32,7 @@ typedef struct Meter {                    /* of one card */
         _Atomic uint64_t loose, loose_until; /* of in_flight what they are, and until when by the estimates */
         _Atomic uint64_t loose_over;         /* when the last one that was waited for was over */
         _Atomic uint64_t excused;            /* until then nobody waits for his own */
-        _Atomic uint32_t flags;              /* WORK_FLAGS, of who waits */
+        _Atomic uint32_t flags;              /* WORK_F_MASK, of who waits */
         _Atomic uint32_t
                 behind; /* the newest window behind work that may wait for what comes, and what was */
         _Atomic uint64_t before;          /* in flight then: ns, */

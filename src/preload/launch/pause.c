@@ -9,7 +9,7 @@ static SliceRests *rests_of(Account *a, uint32_t card) {
 }
 
 static bool is_alone(Account *a, uint32_t card) {
-        return (atomic_load(&a->gate->cards[card].slice.limits->turn.flags) & TURN_ALONE) != 0;
+        return (atomic_load(&a->gate->cards[card].slice.limits->schedule.flags) & SCHED_F_SOLE) != 0;
 }
 
 static bool is_hasty(const Meter *m, uint64_t now) {

@@ -6,7 +6,7 @@
  * A pause begins when nothing of the process is on the card and nobody waits, and ends with its
  * next work. Both are rung for, but
  *
- *   - where nobody else could have the card (TURN_ALONE) the pause is written down instead (SliceRests): the arbiter reads that when it looks;
+ *   - where nobody else could have the card (SCHED_F_SOLE) the pause is written down instead (SliceRests): the arbiter reads that when it looks;
  *   - of pauses shorter than 0.2 ms that come in a row the begin of one is told in a millisecond: the others are held, and charged. */
 
 #include "preload/launch/account.h"

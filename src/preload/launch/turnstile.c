@@ -78,7 +78,7 @@ static uint32_t percent_of(const SliceLimits *l) {
 }
 
 bool turnstile_limits(const SliceLimits *l) {
-        if (atomic_load_explicit(&l->turn.flags, memory_order_relaxed) & TURN_GATED)
+        if (atomic_load_explicit(&l->schedule.flags, memory_order_relaxed) & SCHED_F_GATED)
                 return true;
         return !(word(&l->flags) & SLICE_FLAG_OPEN) && percent_of(l) > 0;
 }
@@ -163,7 +163,7 @@ static uint64_t others_in_flight(const Asking *k) {
 /* What is in flight is over when the window is, or a little later. Several processes divide that,
  * and what some of them leave the others have. */
 static uint64_t room_in(const Asking *k, uint64_t depth, uint64_t in_flight) {
-        const SliceTurn *t = &k->limits->turn;
+        const SliceSchedule *t = &k->limits->schedule;
         uint64_t sharers = atomic_load_explicit(&t->sharers, memory_order_relaxed);
         uint64_t closes = atomic_load_explicit(&t->closes, memory_order_relaxed);
         uint64_t now = beat_time(&k->meter->beat, k->now), room = closes > now ? closes - now : 0, part,
@@ -187,7 +187,7 @@ static bool may_stand(uint64_t in_flight) {
 }
 
 /* With this launch as well; or it has waited for long. Behind what is said to be over no window is
- * (TURN_BEHIND), so who said it and is refused for ever would never pass; but what is let in so can
+ * (SCHED_F_IGNORE_BACKLOG), so who said it and is refused for ever would never pass; but what is let in so can
  * not be said to stand any more, and others wait for all of it. */
 static bool may_stand_with(const Asking *k, uint64_t in_flight) {
         return may_stand(in_flight) &&
@@ -201,7 +201,8 @@ static void look_behind(Asking *k, uint64_t in_flight) {
         uint32_t known = atomic_load(&m->behind);
         uint64_t before;
 
-        bool behind = atomic_load_explicit(&k->limits->turn.flags, memory_order_relaxed) & TURN_BEHIND;
+        bool behind = atomic_load_explicit(&k->limits->schedule.flags, memory_order_relaxed) &
+                      SCHED_F_IGNORE_BACKLOG;
 
         k->before = 0;
         k->room = k->most;
@@ -225,18 +226,18 @@ static uint64_t counted(const Asking *k, uint64_t in_flight) {
 }
 
 static Verdict by_window(Asking *k) {
-        const SliceTurn *t = &k->limits->turn;
+        const SliceSchedule *t = &k->limits->schedule;
         uint64_t in_flight = atomic_load_explicit(&k->meter->in_flight, memory_order_relaxed);
         uint64_t depth = atomic_load_explicit(&t->depth, memory_order_relaxed), hosts, room;
 
         suppose(k, depth);
         k->room = k->most;
-        if (!(atomic_load_explicit(&t->flags, memory_order_relaxed) & TURN_GATED)) {
+        if (!(atomic_load_explicit(&t->flags, memory_order_relaxed) & SCHED_F_GATED)) {
                 (void) atomic_fetch_add(&k->meter->in_flight, k->nsec);
                 return pass(k);
         }
         k->window = atomic_load_explicit(&t->window, memory_order_acquire);
-        if (!(k->window & TURN_OPEN))
+        if (!(k->window & SCHED_WINDOW_OPEN))
                 return WAIT_WINDOW;
         if (beat_time(&k->meter->beat, k->now) >= atomic_load_explicit(&t->closes, memory_order_relaxed))
                 return WAIT_LATE;
@@ -281,7 +282,7 @@ static Verdict by_balance(Asking *k, uint32_t percent) {
 }
 
 static Verdict judge(Asking *k) {
-        uint64_t seen = atomic_load_explicit(&k->limits->turn.seen, memory_order_acquire);
+        uint64_t seen = atomic_load_explicit(&k->limits->schedule.seen, memory_order_acquire);
 
         k->now = account_now(); /* behind it: nobody sees a time that is to come */
         k->wake = atomic_load(&k->meter->wake);
@@ -334,7 +335,7 @@ static void sleep_for(Asking *k, Verdict v) {
 
         nsec = until_stand(k) < nsec ? until_stand(k) : nsec;
         if (v == WAIT_WINDOW || v == WAIT_LATE)
-                sleep_on(&k->limits->turn.window, k->window, 0, nsec);
+                sleep_on(&k->limits->schedule.window, k->window, 0, nsec);
         else
                 sleep_on(&k->meter->wake, k->wake, FUTEX_PRIVATE_FLAG, nsec);
 }
@@ -354,7 +355,7 @@ static void say_flags(Asking *k) {
         bool tied = k->context && atomic_load(&k->meter->closed) > 0 &&
                     account_is_tied(k->account, k->context, k->now);
 
-        atomic_store(&k->meter->flags, (uint32_t) WORK_WAITS | (tied ? WORK_TIED : 0U));
+        atomic_store(&k->meter->flags, (uint32_t) WORK_F_WAITER | (tied ? WORK_F_BLOCKED : 0U));
 }
 
 /* Nothing in flight goes on, maybe because of this launch. True: it is to be judged anew. Where

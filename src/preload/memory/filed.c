@@ -46,7 +46,7 @@ static void find_own(void *userdata, uint64_t key) {
 
 /* A new lock, which stays as long as the file is open. */
 static int lock_file(Gate *g, int fd, uint64_t *ret) {
-        ExportFile file = {.key = pin_new_key() | PIN_KEYS};
+        ExportFile file = {.key = pin_key_new() | PIN_KEY_END};
         int r;
 
         if (!filed_inode(fd, &file.dev, &file.ino))
@@ -121,14 +121,14 @@ static void drop_all(Gate *g, const ExportsWanted *wanted) {
 }
 
 typedef struct Batch { /* of those that are looked for at once */
-        uint64_t keys[PIN_MANY];
+        uint64_t keys[PIN_BATCH_MAX];
         uint32_t n;
 } Batch;
 
 static void drop_unlocked(Gate *g, int fd, const Batch *batch) {
-        bool locked[PIN_MANY];
+        bool locked[PIN_BATCH_MAX];
 
-        pins_are_there(fd, batch->keys, locked, batch->n);
+        pin_exist(fd, batch->keys, locked, batch->n);
         for (uint32_t i = 0; i < batch->n; i++)
                 if (!locked[i]) {
                         drop_all(g, &(ExportsWanted){.key = batch->keys[i]});
@@ -150,7 +150,7 @@ void filed_drop_closed(Gate *g, int fd) {
                 if (!exports_file_at(&g->exports, i, &file) || file.dev != dev || file.ino != ino)
                         continue;
                 batch.keys[batch.n++] = file.key;
-                if (batch.n == PIN_MANY) {
+                if (batch.n == PIN_BATCH_MAX) {
                         drop_unlocked(g, fd, &batch);
                         batch.n = 0;
                 }

@@ -8,9 +8,9 @@
 
 #include "base/sys.h"
 #include "preload/inject/loaded.h"
-#include "slice/inside.h"
+#include "slice/container_paths.h"
 
-/* Beside the places where pages are mounted (slice/inside.h), a directory of another name serves
+/* Beside the places where pages are mounted (slice/container_paths.h), a directory of another name serves
  * `aliquot run` and tests, and is believed only where nothing is mounted, and never in a program
  * with rights of its own. */
 #define SLICES_NAME "ALIQUOT_SLICES"

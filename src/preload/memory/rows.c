@@ -57,13 +57,13 @@ static void note_inode(Gate *g, GateCard *card, GateRow row) {
         SliceUser *slice = slice_of(card, row);
 
         if (inode != 0)
-                pin_note(&slice->counters->rows[slice->row], inode);
+                pin_note_inode(&slice->counters->rows[slice->row], inode);
 }
 
 void gate_begin_row(Gate *g, GateCard *card, GateRow row) {
         note_inode(g, card, row);
         if (atomic_load(&g->unpinned))
-                slice_keep_over_fork(slice_of(card, row));
+                slice_inherit_on_fork(slice_of(card, row));
 }
 
 /* Once, by the first who needs it; who comes meanwhile does without. */
@@ -76,7 +76,7 @@ bool gate_open_row(Gate *g, int card, GateRow row, int fd) {
         if (!c->good || row == GATE_ROW_OWN || key_of(g, row) == 0 ||
             !atomic_compare_exchange_strong(&c->more[row - 1].state, &state, MORE_OPENING))
                 return false;
-        r = slice_open_beside(&c->slice, fd, key_of(g, row), row == GATE_ROW_SHARED, &c->more[row - 1].slice);
+        r = slice_open_row(&c->slice, fd, key_of(g, row), row == GATE_ROW_SHARED, &c->more[row - 1].slice);
         atomic_store(&c->more[row - 1].state, r == 0 ? MORE_OPEN : r == -EUSERS ? MORE_NEVER : MORE_NONE);
         if (r == 0)
                 gate_begin_row(g, c, row);
@@ -100,7 +100,7 @@ void gate_rows_after_fork(Gate *g, bool by_pid) {
                 card->good = false;
         }
         for (unsigned row = GATE_ROW_OWN; row < GATE_ROWS; row++) {
-                atomic_store(&g->keys[row], row == GATE_ROW_SHARED ? 0 : pin_new_key());
+                atomic_store(&g->keys[row], row == GATE_ROW_SHARED ? 0 : pin_key_new());
                 atomic_store(&g->inodes[row], 0);
         }
         atomic_store(&g->unpinned, false);
@@ -139,7 +139,7 @@ static void go_unpinned(Gate *g) {
         for (uint32_t i = 0; i < g->n_cards; i++)
                 for (unsigned row = GATE_ROW_OWN; row < GATE_ROWS; row++)
                         if (is_open(&g->cards[i], (GateRow) row))
-                                slice_keep_over_fork(slice_of(&g->cards[i], (GateRow) row));
+                                slice_inherit_on_fork(slice_of(&g->cards[i], (GateRow) row));
 }
 
 bool gate_pin(Gate *g, int fd, GateRow row) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model.h"
 
-#include "slice/turn.h"
+#include "slice/schedule.h"
 #include "test.h"
 
 #define TURN         MSEC
@@ -169,7 +169,7 @@ static void launch(Model *m, ModelProcess *p, uint64_t depth) {
         if (p->request > 0)
                 p->pending -= min_u64(p->pending, n * p->kernel);
         if (n > 0 && (p->window != m->tenants[p->tenant].turn.number || p->said.began == 0))
-                p->said.began = TURN_BEGAN(m->now);
+                p->said.began = WORK_BEGAN(m->now);
         if (n > 0)
                 p->window = m->tenants[p->tenant].turn.number;
 }
@@ -244,7 +244,8 @@ static void say_rests(Model *m, ModelProcess *p) {
 static void tell(Model *m, ModelProcess *p) {
         bool waits = p->request == 0 && p->left > 0 && m->now - p->launched_at >= 100 * MSEC;
 
-        p->said.flags = (waits ? WORK_WAITS : 0U) | (waits && is_held_up(p) && !p->begins ? WORK_TIED : 0U);
+        p->said.flags =
+                (waits ? WORK_F_WAITER : 0U) | (waits && is_held_up(p) && !p->begins ? WORK_F_BLOCKED : 0U);
         p->said.in_flight = (p->left + p->kernel - 1) / p->kernel * p->kernel;
         p->said.busy = p->measured;
         if (p->lie == LIE_BUSY_ZERO)
@@ -258,7 +259,7 @@ static void tell(Model *m, ModelProcess *p) {
         if (p->lie == LIE_SHORT || p->lie == LIE_OVER)
                 p->said.in_flight = min_u64(p->said.in_flight, USEC);
         if (p->lie == LIE_LATE)
-                p->said.began = TURN_BEGAN(m->tenants[p->tenant].opened + 2 * MSEC);
+                p->said.began = WORK_BEGAN(m->tenants[p->tenant].opened + 2 * MSEC);
         if (p->lie == LIE_FUTURE) {
                 p->said.wants = UINT64_MAX - 5;
                 p->said.drained = UINT32_MAX;
@@ -272,7 +273,7 @@ static void tell(Model *m, ModelProcess *p) {
                 m->tenants[p->tenant].rests.n++;
         }
         if (p->lie == LIE_TIED)
-                p->said.flags = WORK_FLAGS;
+                p->said.flags = WORK_F_MASK;
         if (p->lie == LIE_NEVER_DRAINS || p->lie == LIE_TIED) {
                 p->said.in_flight = UINT64_MAX;
                 p->said.drained = 0;
@@ -457,7 +458,7 @@ ModelProcess *model_process(Model *m, uint32_t tenant, uint64_t kernel) {
 }
 
 void model_stop(Model *m, uint64_t ns) {
-        m->away = m->now + TURN_AWAY_NSEC;
+        m->away = m->now + SCHED_STALE_NSEC;
         m->back = m->wake = m->now + ns;
         for (uint32_t i = 0; i < m->n_processes; i++)
                 m->processes[i].look = min_u64(m->processes[i].look, m->now + LOOK);

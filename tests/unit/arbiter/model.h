@@ -11,7 +11,7 @@
 
 #include "arbiter/engine.h"
 #include "arbiter/tally.h"
-#include "slice/turn.h"
+#include "slice/schedule.h"
 
 enum { MODEL_TENANTS = 24, MODEL_PROCESSES = 96, MODEL_SAMPLES = 4096 };
 

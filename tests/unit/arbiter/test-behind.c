@@ -3,7 +3,7 @@
 /* Work that waits for a launch which is yet to come, and who says that his does; on the model. */
 
 #include "had.h"
-#include "slice/turn.h"
+#include "slice/schedule.h"
 
 /* A program queues `n` kernels of a millisecond behind something that the last of them ends. It
  * gets them in, whatever it may have of the card, and is paid for what it kept to itself; who is

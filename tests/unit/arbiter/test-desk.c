@@ -18,7 +18,7 @@
 #include "arbiter/seat.h"
 #include "base/clock.h"
 #include "slice/slice.h"
-#include "slicedir/board.h"
+#include "slicedir/slicedir.h"
 #include "test.h"
 
 enum { DEADLINE = 120 }; /* seconds: nothing that is waited for takes one */
@@ -46,18 +46,18 @@ static void stop(Desk *d) {
         ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-static Board begin(void) {
+static Slicedir begin(void) {
         Fault fault = FAULT_NULL;
-        Board b;
+        Slicedir b;
 
         (void) snprintf(home, sizeof home, "/tmp/aliquot-desk-XXXXXX");
         ASSERT_TRUE(mkdtemp(home) != NULL);
         (void) snprintf(path, sizeof path, "%s/slices", home);
-        ASSERT_OK(board_open(&b, path, true, &fault));
+        ASSERT_OK(slicedir_open(&b, path, true, &fault));
         return b;
 }
 
-static void put_as(Board *b, const char *id, uint32_t percent, uint32_t policy, const char *uuid) {
+static void put_as(Slicedir *b, const char *id, uint32_t percent, uint32_t policy, const char *uuid) {
         SliceSpec spec = {.limit = 1 << 20,
                           .card_bytes = 1 << 24,
                           .core_percent = percent,
@@ -66,20 +66,20 @@ static void put_as(Board *b, const char *id, uint32_t percent, uint32_t policy, 
                           .container = id};
         Fault fault = FAULT_NULL;
 
-        ASSERT_OK(board_renew(b, id, "agent x", &spec, 1, &fault));
+        ASSERT_OK(slicedir_update(b, id, "agent x", &spec, 1, &fault));
 }
 
-static void put(Board *b, const char *id, uint32_t percent) {
+static void put(Slicedir *b, const char *id, uint32_t percent) {
         put_as(b, id, percent, 0, "GPU-a");
 }
 
-static void end(Board *b) {
+static void end(Slicedir *b) {
         static const char *const ids[] = {"one", "two", "bad"};
         char lock[160];
 
         for (size_t i = 0; i < ELEMENTSOF(ids); i++)
-                board_drop(b, ids[i]);
-        board_done(b);
+                slicedir_remove(b, ids[i]);
+        slicedir_done(b);
         (void) snprintf(lock, sizeof lock, "%s/arbiter", path);
         (void) unlink(lock);
         (void) rmdir(path);
@@ -87,11 +87,11 @@ static void end(Board *b) {
 }
 
 /* Whoever made the pages keeps them open, as long as he lives. */
-static void forget_maker(Board *b) {
+static void forget_maker(Slicedir *b) {
         Fault fault = FAULT_NULL;
 
-        board_done(b);
-        ASSERT_OK(board_open(b, path, true, &fault));
+        slicedir_done(b);
+        ASSERT_OK(slicedir_open(b, path, true, &fault));
 }
 
 static uint64_t now_nsec(void) {
@@ -122,7 +122,7 @@ static Gate *gate(const char *id) {
 
         ASSERT_TRUE(g != NULL);
         (void) snprintf(directory, sizeof directory, "%s/%s/0", path, id);
-        (void) snprintf(g->bell, sizeof g->bell, "%s/%s/0/" SLICE_BELL, path, id);
+        (void) snprintf(g->bell, sizeof g->bell, "%s/%s/0/" SLICE_DOORBELL, path, id);
         ASSERT_OK(slice_open(directory, &g->slice));
         return g;
 }
@@ -132,8 +132,8 @@ static void gate_free(Gate *g) {
         free(g);
 }
 
-static const SliceTurn *turn(const Gate *g) {
-        return &g->slice.limits->turn;
+static const SliceSchedule *turn(const Gate *g) {
+        return &g->slice.limits->schedule;
 }
 
 static SliceWork *work(const Gate *g) {
@@ -145,7 +145,7 @@ static uint32_t window(const Gate *g) {
 }
 
 static bool is_open(const Gate *g) {
-        return (window(g) & TURN_OPEN) != 0 && now_nsec() < atomic_load(&turn(g)->closes);
+        return (window(g) & SCHED_WINDOW_OPEN) != 0 && now_nsec() < atomic_load(&turn(g)->closes);
 }
 
 static void ring(const Gate *g) {
@@ -185,7 +185,7 @@ static uint32_t flags(const Gate *g) {
 /* ---- the tests ---- */
 
 static void windows_follow_each_other(void) {
-        Board b = begin();
+        Slicedir b = begin();
         Desk d;
         Gate *g;
         uint32_t before = 0;
@@ -194,8 +194,8 @@ static void windows_follow_each_other(void) {
         d = start();
         g = gate("one");
         WAIT_FOR(atomic_load(&turn(g)->seen) != 0);
-        ASSERT_INT(atomic_load(&turn(g)->flags), TURN_GATED);
-        ASSERT_INT(window(g) & TURN_OPEN, 0);
+        ASSERT_INT(atomic_load(&turn(g)->flags), SCHED_F_GATED);
+        ASSERT_INT(window(g) & SCHED_WINDOW_OPEN, 0);
         want(g);
         for (unsigned i = 0; i < 20; i++) {
                 uint32_t number = use_window(g);
@@ -215,7 +215,7 @@ static void windows_follow_each_other(void) {
 /* Who has the card alone may rest without a ring; who comes then has it at once, and the other one
  * rings from then on. */
 static void rests_that_are_written(void) {
-        Board b = begin();
+        Slicedir b = begin();
         Desk d;
         Gate *one, *two;
 
@@ -226,14 +226,14 @@ static void rests_that_are_written(void) {
         two = gate("two");
         WAIT_FOR(atomic_load(&turn(one)->seen) != 0 && atomic_load(&turn(two)->seen) != 0);
         want(one);
-        WAIT_FOR(is_open(one) && (flags(one) & TURN_ALONE));
+        WAIT_FOR(is_open(one) && (flags(one) & SCHED_F_SOLE));
         atomic_store(&one->slice.counters->rests.since, now_nsec());
         atomic_store(&work(one)->wants, 0);
         want(two);
         WAIT_FOR(is_open(two));
-        ASSERT_FALSE(flags(one) & TURN_ALONE);
+        ASSERT_FALSE(flags(one) & SCHED_F_SOLE);
         want(one);
-        WAIT_FOR((window(two) & TURN_OPEN) == 0 || (flags(two) & TURN_ALONE) == 0);
+        WAIT_FOR((window(two) & SCHED_WINDOW_OPEN) == 0 || (flags(two) & SCHED_F_SOLE) == 0);
         gate_free(one);
         gate_free(two);
         stop(&d);
@@ -241,7 +241,7 @@ static void rests_that_are_written(void) {
 }
 
 static void never_two_at_once(void) {
-        Board b = begin();
+        Slicedir b = begin();
         unsigned seen[2] = {0};
         Desk d;
         Gate *g[2];
@@ -257,8 +257,8 @@ static void never_two_at_once(void) {
                 for (unsigned i = 0; i < 2; i++) {
                         uint32_t mine = window(g[i]), others = window(g[1 - i]);
 
-                        ASSERT_TRUE((mine & others & TURN_OPEN) == 0 || window(g[i]) != mine);
-                        if (mine & TURN_OPEN && atomic_load(&work(g[i])->drained) != mine >> 1) {
+                        ASSERT_TRUE((mine & others & SCHED_WINDOW_OPEN) == 0 || window(g[i]) != mine);
+                        if (mine & SCHED_WINDOW_OPEN && atomic_load(&work(g[i])->drained) != mine >> 1) {
                                 (void) use_window(g[i]);
                                 seen[i]++;
                         }
@@ -273,7 +273,7 @@ static void never_two_at_once(void) {
 
 /* The second waits, and goes on where the first was when it is gone. */
 static void another_takes_over(void) {
-        Board b = begin();
+        Slicedir b = begin();
         uint32_t number;
         Desk first, second;
         int status;
@@ -336,7 +336,7 @@ static void end_somehow(Desk *d, bool kills) {
  * container's next start begins anew. */
 static void what_was_granted_goes_on(void) {
         uint64_t begun = now_nsec(), given = 0, charged = 0, came;
-        Board b = begin();
+        Slicedir b = begin();
         Gate *g;
         Desk d;
 
@@ -362,7 +362,7 @@ static void what_was_granted_goes_on(void) {
 }
 
 static void a_page_that_is_made_anew(void) {
-        Board b = begin();
+        Slicedir b = begin();
         Desk d;
         Gate *g, *again;
 
@@ -377,7 +377,7 @@ static void a_page_that_is_made_anew(void) {
         put(&b, "one", 20);
         gate_free(again);
         again = gate("one");
-        WAIT_FOR(atomic_load(&turn(again)->flags) == TURN_GATED);
+        WAIT_FOR(atomic_load(&turn(again)->flags) == SCHED_F_GATED);
         want(again);
         (void) use_window(again);
         stop(&d);
@@ -387,7 +387,7 @@ static void a_page_that_is_made_anew(void) {
 }
 
 static void slices_come_and_go(void) {
-        Board b = begin();
+        Slicedir b = begin();
         Desk d = start();
         Gate *g;
 
@@ -397,7 +397,7 @@ static void slices_come_and_go(void) {
                 want(g);
                 WAIT_FOR(is_open(g)); /* and stays so: nobody else wants the card */
                 gate_free(g);
-                board_drop(&b, i % 2 ? "one" : "two");
+                slicedir_remove(&b, i % 2 ? "one" : "two");
         }
         stop(&d);
         end(&b);
@@ -405,7 +405,7 @@ static void slices_come_and_go(void) {
 
 /* Killed with work on the card: the other one does not wait for it for ever. */
 static void the_dead_are_not_waited_for(void) {
-        Board b = begin();
+        Slicedir b = begin();
         Gate *g, *dead;
         pid_t pid;
         Desk d;
@@ -419,7 +419,7 @@ static void the_dead_are_not_waited_for(void) {
                 dead = gate("two");
                 want(dead);
                 WAIT_FOR(is_open(dead));
-                atomic_store(&work(dead)->in_flight, WORK_MOST);
+                atomic_store(&work(dead)->in_flight, WORK_IN_FLIGHT_MAX);
                 (void) raise(SIGKILL);
         }
         ASSERT_INT(waitpid(pid, NULL, 0), pid);
@@ -447,7 +447,7 @@ static void spoil(const char *name, const void *bytes, size_t size) {
 static void replace_bell(mode_t type) {
         char file[192];
 
-        (void) snprintf(file, sizeof file, "%s/bad/0/" SLICE_BELL, path);
+        (void) snprintf(file, sizeof file, "%s/bad/0/" SLICE_DOORBELL, path);
         (void) unlink(file);
         if (type == S_IFREG)
                 ASSERT_OK(close(open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0666)));
@@ -457,7 +457,7 @@ static void replace_bell(mode_t type) {
 
 static void whatever_stands_there(void) {
         static uint8_t garbage[sizeof(SliceCounters)];
-        Board b = begin();
+        Slicedir b = begin();
         Gate *g;
         Desk d;
 
@@ -491,7 +491,7 @@ static void whatever_stands_there(void) {
 
 /* Rings as fast as it can: the other one is served all the same. */
 static void one_who_rings_without_end(void) {
-        Board b = begin();
+        Slicedir b = begin();
         Gate *g, *other;
         pid_t pid;
         Desk d;
@@ -518,7 +518,7 @@ static void one_who_rings_without_end(void) {
 
 /* Rows of nobody that want: few questions at a time, and all of them in the end. */
 static void few_questions_at_a_time(void) {
-        Board b = begin();
+        Slicedir b = begin();
         char directory[192];
         EngineSays says;
         uint32_t dead = 0, before = 0, readings = 0;
@@ -602,7 +602,7 @@ static void a_page_that_is_leased(void) {
         static const int kinds[] = {F_RDLCK, F_WRLCK};
 
         for (size_t i = 0; i < 4; i++) {
-                Board b = begin();
+                Slicedir b = begin();
                 char page[192], file[192];
                 SliceLimits limits = {.magic = 0};
                 pid_t tenant;
@@ -618,7 +618,7 @@ static void a_page_that_is_leased(void) {
                 WAIT_FOR(waitpid(tenant, NULL, WNOHANG) == tenant);
                 fd = open(page, O_RDONLY | O_CLOEXEC);
                 WAIT_FOR(pread(fd, &limits, sizeof limits, 0) == sizeof limits &&
-                         atomic_load(&limits.turn.seen) != 0);
+                         atomic_load(&limits.schedule.seen) != 0);
                 ASSERT_OK(close(fd));
                 WAIT_FOR(!is_leasable(file)); /* it is open for writing */
                 stop(&d);
@@ -641,7 +641,7 @@ static pid_t arbiter_of(const Desk *d) {
 }
 
 /* Whether one of its watches is for changes of times, too: so it is told of new pages
- * (slicedir/board.h). */
+ * (slicedir/slicedir.h). */
 static bool is_watching(pid_t arbiter) {
         for (int fd = 0; fd < 32; fd++) {
                 char name[64], text[512] = "";
@@ -663,7 +663,7 @@ static bool is_watching(pid_t arbiter) {
 }
 
 static void it_is_told_of_new_pages(void) {
-        Board b = begin();
+        Slicedir b = begin();
         Desk d = start();
 
         WAIT_FOR(is_watching(arbiter_of(&d)));
@@ -674,7 +674,7 @@ static void it_is_told_of_new_pages(void) {
 /* ---- those who wait ---- */
 
 static void a_waiter_that_has_ended_is_replaced(void) {
-        Board b = begin();
+        Slicedir b = begin();
         Leased l = {.n = 0};
         char file[192], page[160];
         pid_t tenant, first;

@@ -3,7 +3,7 @@
 /* What the engine does when tenants come, go, sleep, wake, hang and lie; on the model. */
 
 #include "had.h"
-#include "slice/turn.h"
+#include "slice/schedule.h"
 
 static uint64_t next_random(uint64_t *seed) {
         *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -290,25 +290,25 @@ static void when_a_row_began(void) {
         tally_begin(&t, opened, 0);
         tally_row(&t, 0, &said, 1, now, SEC);
         ASSERT_INT(t.began, 0);
-        said.began = TURN_BEGAN(opened - 10 * MSEC); /* of another window */
+        said.began = WORK_BEGAN(opened - 10 * MSEC); /* of another window */
         tally_row(&t, 1, &said, 1, now, SEC);
         ASSERT_INT(t.began, 0);
-        said.began = TURN_BEGAN(now + MSEC);
+        said.began = WORK_BEGAN(now + MSEC);
         tally_row(&t, 2, &said, 1, now, SEC);
         ASSERT_INT(t.began, 0);
-        said.began = TURN_BEGAN(opened + 2 * MSEC);
+        said.began = WORK_BEGAN(opened + 2 * MSEC);
         tally_row(&t, 3, &said, 1, now, SEC);
-        said.began = TURN_BEGAN(opened + 3 * MSEC);
+        said.began = WORK_BEGAN(opened + 3 * MSEC);
         tally_row(&t, 4, &said, 1, now, SEC);
-        ASSERT_NEAR((double) (t.began - opened), 2 * MSEC, TURN_GRAIN);
+        ASSERT_NEAR((double) (t.began - opened), 2 * MSEC, WORK_BEGAN_GRAIN);
         for (uint32_t i = 0; i < 100000; i++) {
                 said.began = i * UINT32_C(2654435761);
                 tally_begin(&t, opened, 0);
                 tally_row(&t, 0, &said, 1, now, SEC);
-                ASSERT_TRUE(t.began == 0 || (t.began + TURN_GRAIN >= opened && t.began <= now));
+                ASSERT_TRUE(t.began == 0 || (t.began + WORK_BEGAN_GRAIN >= opened && t.began <= now));
         }
         tally_begin(&t, 0, 0); /* it never had a window */
-        said.began = TURN_BEGAN(now);
+        said.began = WORK_BEGAN(now);
         tally_row(&t, 0, &said, 0, now, SEC);
         ASSERT_INT(t.began, 0);
 }

@@ -13,10 +13,10 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "slice/change.h"
+#include "slice/counter_word.h"
+#include "slice/counters.h"
 #include "slice/slice.h"
-#include "slice/word.h"
-#include "slicedir/files.h"
+#include "slicedir/slice_files.h"
 #include "test.h"
 
 enum { PAGES_DEADLINE = 120 }; /* seconds: nothing that is waited for takes one */
@@ -52,7 +52,7 @@ static inline Pages pages_make(uint64_t limit) {
 static inline void pages_remove(Pages *p) {
         (void) unlinkat(p->directory, "limits", 0); /* a test may have done it */
         (void) unlinkat(p->directory, "counters", 0);
-        (void) unlinkat(p->directory, SLICE_BELL, 0);
+        (void) unlinkat(p->directory, SLICE_DOORBELL, 0);
         (void) close(p->directory);
         ASSERT_OK(rmdir(p->path));
 }
@@ -68,7 +68,7 @@ static inline void pages_write(const Pages *p, const char *name, const void *byt
 static inline SliceReport pages_report(const Pages *p) {
         SliceReport report;
 
-        ASSERT_INT(slice_files_read(p->directory, &report), 0);
+        ASSERT_INT(slice_files_read_report(p->directory, &report), 0);
         return report;
 }
 

@@ -115,7 +115,7 @@ static Fate die_moving(const Pages *p, unsigned n) {
         if (pid == 0) {
                 ASSERT_OK(slice_open(p->path, &s));
                 ASSERT_OK(slice_reserve(&s, BEFORE * SLICE_UNIT));
-                ASSERT_OK(slice_open_beside(&s, -1, 0, false, &other));
+                ASSERT_OK(slice_open_row(&s, -1, 0, false, &other));
                 countdown = n;
                 ASSERT_OK(slice_move(&s, &other, 3 * SLICE_UNIT));
                 _exit(0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Every interleaving. The code of slice/change.c itself runs in actors that stop between any two
+/* Every interleaving. The code of slice/counters.c itself runs in actors that stop between any two
  * accesses to the counters; from each state that is reached each actor is let go one step, or its
  * process is killed, or somebody takes the row of a dead one, recovers it and goes on in it, or
  * goes on with what it holds. An actor's stack is part of the state and is copied with it, so that
@@ -13,8 +13,8 @@
 #include <setjmp.h>
 #include <ucontext.h>
 
-#include "slice/change.h"
-#include "slice/word.h"
+#include "slice/counter_word.h"
+#include "slice/counters.h"
 #include "step.h"
 #include "test.h"
 

@@ -49,7 +49,7 @@ static bool look(void *userdata, uint64_t key) {
         Looked *l = userdata;
 
         l->key |= key == 77;
-        l->others |= key != 77 && key < PIN_KEYS;
+        l->others |= key != 77 && key < PIN_KEY_END;
         return false;
 }
 
@@ -101,11 +101,11 @@ static void many_at_once(void) {
         bool listed[4];
 
         for (size_t i = 0; i < ELEMENTSOF(keys); i++)
-                keys[i] = pin_new_key();
+                keys[i] = pin_key_new();
         keys[3] = 0; /* no key, and somebody has locked that byte */
         lock(f.neighbour, F_RDLCK, 0, 1);
         ASSERT_OK(pin_file(f.one, keys[2]));
-        pin_listed(keys, listed, ELEMENTSOF(keys));
+        pin_find_listed(keys, listed, ELEMENTSOF(keys));
         ASSERT_TRUE(!listed[0] && !listed[1] && listed[2] && !listed[3]);
         files_close(&f);
 }
@@ -114,19 +114,19 @@ static void many_at_once(void) {
 
 static void larger_locks_are_not_ours(void) {
         Files f = files_make();
-        uint64_t key = pin_new_key();
+        uint64_t key = pin_key_new();
 
         lock(f.neighbour, F_RDLCK, 0, 0);
-        ASSERT_FALSE(pin_is_there(f.two, key));
+        ASSERT_FALSE(pin_exists(f.two, key));
         ASSERT_OK(pin_file(f.one, key)); /* behind his */
-        ASSERT_TRUE(pin_is_there(f.two, key));
-        ASSERT_FALSE(pin_is_there(f.two, key + 1));
+        ASSERT_TRUE(pin_exists(f.two, key));
+        ASSERT_FALSE(pin_exists(f.two, key + 1));
         lock(f.neighbour, F_UNLCK, 0, 0);
         lock(f.neighbour, F_RDLCK, key - 1, 3); /* and before his */
-        ASSERT_TRUE(pin_is_there(f.two, key));
+        ASSERT_TRUE(pin_exists(f.two, key));
         (void) close(f.one);
         f.one = -1;
-        ASSERT_FALSE(pin_is_there(f.two, key));
+        ASSERT_FALSE(pin_exists(f.two, key));
         lock(f.neighbour, F_WRLCK, 0, 0);
         ASSERT_INT(pin_file(f.two, key), -EAGAIN);
         files_close(&f);
@@ -146,10 +146,10 @@ static uint64_t exports_of(int fd) {
 /* Those of the open file, not of the inode; also behind what somebody has locked of that. */
 static void exports_of_a_file(void) {
         Files f = files_make();
-        uint64_t one = PIN_KEYS | pin_new_key(), two = PIN_KEYS | pin_new_key(), sum = 0;
+        uint64_t one = PIN_KEY_END | pin_key_new(), two = PIN_KEY_END | pin_key_new(), sum = 0;
 
         lock(f.neighbour, F_RDLCK, 0, 0);
-        ASSERT_OK(pin_file(f.one, pin_new_key())); /* a row's */
+        ASSERT_OK(pin_file(f.one, pin_key_new())); /* a row's */
         ASSERT_INT(exports_of(f.one), 0);
         ASSERT_OK(pin_file(f.one, one));
         ASSERT_OK(pin_file(f.two, two));
@@ -166,24 +166,24 @@ static void exports_of_a_file(void) {
 /* The list answers for those of them that something larger stands before, and F_GETLK for the
  * others. */
 static void several_behind_a_larger_lock(void) {
-        uint64_t keys[PIN_MANY], limit = PIN_KEYS / 2;
-        bool locked[PIN_MANY];
+        uint64_t keys[PIN_BATCH_MAX], limit = PIN_KEY_END / 2;
+        bool locked[PIN_BATCH_MAX];
         Files f = files_make();
 
         for (unsigned all = 0; all < 2; all++) {
-                for (size_t i = 0; i < PIN_MANY; i++) {
-                        keys[i] = pin_new_key() % limit + (i % 2 == 0 ? limit : 0);
+                for (size_t i = 0; i < PIN_BATCH_MAX; i++) {
+                        keys[i] = pin_key_new() % limit + (i % 2 == 0 ? limit : 0);
                         if (i % 3 == 0)
                                 ASSERT_OK(pin_file(f.one, keys[i]));
                 }
                 lock(f.neighbour, F_RDLCK, 0,
                      all ? 0 : limit); /* before every second one, or before all of them */
-                pins_are_there(f.two, keys, locked, PIN_MANY);
-                for (size_t i = 0; i < PIN_MANY; i++)
+                pin_exist(f.two, keys, locked, PIN_BATCH_MAX);
+                for (size_t i = 0; i < PIN_BATCH_MAX; i++)
                         ASSERT_INT(locked[i], i % 3 == 0);
         }
-        pins_are_there(f.two, keys, locked, 0);
-        pins_are_there(-1, keys, locked, 2);
+        pin_exist(f.two, keys, locked, 0);
+        pin_exist(-1, keys, locked, 2);
         ASSERT_TRUE(locked[0] && locked[1]); /* it cannot be told */
         files_close(&f);
 }
@@ -192,41 +192,41 @@ static void a_row_behind_a_larger_lock(void) {
         Files f = files_make();
         static SliceRow row;
 
-        row.key = pin_new_key();
-        pin_note(&row, pin_inode(f.one));
+        row.key = pin_key_new();
+        pin_note_inode(&row, pin_inode(f.one));
         lock(f.neighbour, F_RDLCK, 0, 0);
-        ASSERT_FALSE(pin_keeps(&row, f.two));
+        ASSERT_FALSE(pin_holds_row(&row, f.two));
         ASSERT_OK(pin_file(f.one, row.key));
-        ASSERT_TRUE(pin_keeps(&row, f.two));
+        ASSERT_TRUE(pin_holds_row(&row, f.two));
         files_close(&f);
 }
 
 static void files_that_are_shared(void) {
         Files f = files_make();
-        uint64_t key = pin_new_key();
+        uint64_t key = pin_key_new();
 
         ASSERT_FALSE(pin_is_shared(f.one, &key, 1));
         ASSERT_FALSE(pin_is_shared(-1, &key, 1));
         ASSERT_OK(pin_file(f.one, key));
         ASSERT_FALSE(pin_is_shared(f.one, &key, 1));
-        ASSERT_OK(pin_file(f.two, pin_new_key()));
+        ASSERT_OK(pin_file(f.two, pin_key_new()));
         ASSERT_FALSE(pin_is_shared(f.one, &key, 1)); /* of the same inode, and not of this file */
-        ASSERT_OK(pin_file(f.one, pin_new_key() | PIN_KEYS));
+        ASSERT_OK(pin_file(f.one, pin_key_new() | PIN_KEY_END));
         ASSERT_FALSE(pin_is_shared(f.one, &key, 1)); /* no row's */
-        ASSERT_OK(pin_file(f.one, pin_new_key()));
+        ASSERT_OK(pin_file(f.one, pin_key_new()));
         ASSERT_TRUE(pin_is_shared(f.one, &key, 1));
         files_close(&f);
 }
 
 static void several_keys_of_ones_own(void) {
-        uint64_t keys[] = {pin_new_key(), pin_new_key()};
+        uint64_t keys[] = {pin_key_new(), pin_key_new()};
         Files f = files_make();
 
         ASSERT_OK(pin_file(f.one, keys[0]));
         ASSERT_OK(pin_file(f.one, keys[1]));
         ASSERT_FALSE(pin_is_shared(f.one, keys, 2));
         ASSERT_TRUE(pin_is_shared(f.one, keys, 1));
-        ASSERT_OK(pin_file(f.one, pin_new_key()));
+        ASSERT_OK(pin_file(f.one, pin_key_new()));
         ASSERT_TRUE(pin_is_shared(f.one, keys, 2));
         files_close(&f);
 }
@@ -236,15 +236,15 @@ static void several_keys_of_ones_own(void) {
 static void rows_end_apart(void) {
         Pages p = pages_make(16 * SLICE_UNIT);
         Files f = files_make();
-        uint64_t key = pin_new_key();
+        uint64_t key = pin_key_new();
         SliceUser s, dead, beside;
 
         ASSERT_OK(slice_open(p.path, &s));
-        ASSERT_OK(slice_open_with(p.path, -1, pin_new_key(), &dead));
-        ASSERT_OK(slice_open_beside(&dead, -1, key, false, &beside));
+        ASSERT_OK(slice_open_with(p.path, -1, pin_key_new(), &dead));
+        ASSERT_OK(slice_open_row(&dead, -1, key, false, &beside));
         ASSERT_TRUE(beside.row != dead.row);
         ASSERT_INT(slice_limit(&beside), 16 * SLICE_UNIT);
-        pin_note(&beside.counters->rows[beside.row], pin_inode(f.one));
+        pin_note_inode(&beside.counters->rows[beside.row], pin_inode(f.one));
         ASSERT_OK(pin_file(f.one, key));
         ASSERT_OK(slice_reserve(&dead, 16 * SLICE_UNIT));
         ASSERT_OK(slice_move(&dead, &beside, 5 * SLICE_UNIT));
@@ -257,11 +257,11 @@ static void rows_end_apart(void) {
         s.file = f.two;
         ASSERT_INT(slice_reap(&s), 1);
         ASSERT_INT(slice_used(&s), 5 * SLICE_UNIT);
-        ASSERT_INT(pages_report(&p).kept, 5 * SLICE_UNIT);
+        ASSERT_INT(pages_report(&p).pinned, 5 * SLICE_UNIT);
         ASSERT_INT(pages_report(&p).dead, 0);
         (void) close(f.one);
         f.one = -1;
-        ASSERT_INT(pages_report(&p).kept, 0);
+        ASSERT_INT(pages_report(&p).pinned, 0);
         ASSERT_INT(pages_report(&p).dead, 5 * SLICE_UNIT);
         ASSERT_INT(slice_reap(&s), 1);
         ASSERT_INT(slice_used(&s), 0);
@@ -272,7 +272,7 @@ static void rows_end_apart(void) {
 
 /* More than are looked for in the list at once; of every third one the memory is still there. */
 static void rows_end_behind_a_larger_lock(void) {
-        enum { DEAD = PIN_MANY + 40 };
+        enum { DEAD = PIN_BATCH_MAX + 40 };
         Pages p = pages_make(SLICE_ROWS * SLICE_UNIT);
         Files f = files_make();
         static SliceUser dead[DEAD];
@@ -280,10 +280,10 @@ static void rows_end_behind_a_larger_lock(void) {
 
         ASSERT_OK(slice_open(p.path, &s));
         for (size_t i = 0; i < DEAD; i++) {
-                uint64_t key = pin_new_key();
+                uint64_t key = pin_key_new();
 
                 ASSERT_OK(slice_open_with(p.path, -1, key, &dead[i]));
-                pin_note(&dead[i].counters->rows[dead[i].row], pin_inode(f.one));
+                pin_note_inode(&dead[i].counters->rows[dead[i].row], pin_inode(f.one));
                 if (i % 3 == 0)
                         ASSERT_OK(pin_file(f.one, key));
                 ASSERT_OK(slice_reserve(&dead[i], SLICE_UNIT));
@@ -314,27 +314,27 @@ static void rows_are_adopted(void) {
 
         ASSERT_OK(slice_open(p.path, &s));
         key = slice_shared_key(&s);
-        ASSERT_TRUE(key > 0 && key < PIN_KEYS);
+        ASSERT_TRUE(key > 0 && key < PIN_KEY_END);
         ASSERT_INT(slice_shared_key(&s), key);
         ASSERT_OK(pin_file(f.one, key));
         for (unsigned i = 0; i < SLICE_ROWS + 10; i++) {
-                ASSERT_OK(slice_open_beside(&s, f.two, key, true, &each));
+                ASSERT_OK(slice_open_row(&s, f.two, key, true, &each));
                 first = i == 0 ? each.row : first;
                 ASSERT_INT(each.row, first);
-                pin_note(&each.counters->rows[each.row], pin_inode(f.one));
+                pin_note_inode(&each.counters->rows[each.row], pin_inode(f.one));
                 ASSERT_OK(slice_reserve(&each, SLICE_UNIT));
                 slice_close(&each);
         }
         ASSERT_INT(slice_used(&s), (SLICE_ROWS + 10) * SLICE_UNIT);
-        ASSERT_OK(slice_open_beside(&s, f.two, key, true, &each));
+        ASSERT_OK(slice_open_row(&s, f.two, key, true, &each));
         s.file = f.two;
         ASSERT_INT(slice_reap(&s), 0); /* somebody has it */
         slice_close(&each);
         ASSERT_INT(slice_reap(&s), 0);
         (void) close(f.one);
         f.one = -1;
-        ASSERT_OK(slice_open_beside(&s, f.two, key, true,
-                                    &each)); /* that of nobody's memory is none to take over */
+        ASSERT_OK(slice_open_row(&s, f.two, key, true,
+                                 &each)); /* that of nobody's memory is none to take over */
         (void) slice_reap(&s);
         ASSERT_INT(slice_used(&s), 0);
         slice_close(&each);
@@ -351,9 +351,9 @@ static void beside_needs_the_same_file(void) {
 
         ASSERT_OK(slice_open(p.path, &s));
         ASSERT_OK(unlinkat(p.directory, "counters", 0));
-        ASSERT_INT(slice_open_beside(&s, -1, 5, false, &beside), -ENOENT);
+        ASSERT_INT(slice_open_row(&s, -1, 5, false, &beside), -ENOENT);
         ASSERT_OK(slice_files_make(p.directory, &spec, &fault));
-        ASSERT_INT(slice_open_beside(&s, -1, 5, true, &beside), -ESTALE);
+        ASSERT_INT(slice_open_row(&s, -1, 5, true, &beside), -ESTALE);
         slice_close(&s);
         pages_remove(&p);
 }
@@ -387,10 +387,10 @@ static void keyed_rows_stay_behind(void) {
                 int go;
 
                 ASSERT_OK(slice_open(p.path, &s));
-                ASSERT_OK(slice_open_with(p.path, -1, pin_new_key(), &dying));
+                ASSERT_OK(slice_open_with(p.path, -1, pin_key_new(), &dying));
                 ASSERT_OK(slice_reserve(&dying, SLICE_UNIT));
                 if (kept)
-                        slice_keep_over_fork(&dying);
+                        slice_inherit_on_fork(&dying);
                 in_a_child(&dying, true, &go, &child);
                 slice_close(&dying);
                 if (kept)
@@ -411,7 +411,7 @@ static void children_unmap_what_is_there(void) {
         SliceUser s;
         pid_t pid;
 
-        ASSERT_OK(slice_open_with(p.path, -1, pin_new_key(), &s));
+        ASSERT_OK(slice_open_with(p.path, -1, pin_key_new(), &s));
         pid = pages_fork();
         if (pid == 0) {
                 char *mine = mmap((void *) s.counters, sizeof *s.counters, PROT_READ | PROT_WRITE,

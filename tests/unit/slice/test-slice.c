@@ -398,7 +398,7 @@ static void left_behind(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
         char name[] = "/tmp/test-slice-XXXXXX";
         int file = mkostemp(name, O_CLOEXEC), same = open(name, O_RDWR | O_CLOEXEC), other;
-        uint64_t key = pin_new_key();
+        uint64_t key = pin_key_new();
         SliceUser s, dead;
 
         other = open(p.path, O_RDONLY | O_CLOEXEC);
@@ -406,14 +406,14 @@ static void left_behind(void) {
         ASSERT_TRUE(file >= 0 && same >= 0 && other >= 0);
         ASSERT_OK(slice_open(p.path, &s));
         ASSERT_OK(slice_open_with(p.path, -1, key, &dead));
-        pin_note(&dead.counters->rows[dead.row], pin_inode(file));
+        pin_note_inode(&dead.counters->rows[dead.row], pin_inode(file));
         ASSERT_OK(pin_file(file, key));
         ASSERT_OK(slice_reserve(&dead, 3 * SLICE_UNIT));
         slice_close(&dead);
         for (int i = 0; i < 3; i++) {
                 s.file = i == 0 ? -1 : i == 1 ? same : other;
                 ASSERT_INT(slice_reap(&s), 0);
-                ASSERT_TRUE(pin_keeps(&s.counters->rows[dead.row], s.file));
+                ASSERT_TRUE(pin_holds_row(&s.counters->rows[dead.row], s.file));
         }
         ASSERT_OK(pin_file(same, key)); /* a second one */
         (void) close(file);
@@ -436,7 +436,7 @@ static void rows_left_behind(void) {
         Pages p = pages_make(SLICE_ROWS * SLICE_UNIT);
         char name[] = "/tmp/test-slice-XXXXXX";
         int file = mkostemp(name, O_CLOEXEC);
-        uint64_t key = pin_new_key();
+        uint64_t key = pin_key_new();
         SliceUser s;
 
         ASSERT_TRUE(file >= 0);
@@ -444,7 +444,7 @@ static void rows_left_behind(void) {
         ASSERT_OK(pin_file(file, key));
         for (unsigned i = 0; i < SLICE_ROWS; i++) {
                 ASSERT_OK(slice_open_with(p.path, file, key, &s));
-                pin_note(&s.counters->rows[s.row], pin_inode(file));
+                pin_note_inode(&s.counters->rows[s.row], pin_inode(file));
                 ASSERT_OK(slice_reserve(&s, SLICE_UNIT));
                 slice_close(&s);
         }
@@ -463,21 +463,21 @@ static void rows_left_behind(void) {
 static void keys(void) {
         static SliceRow row;
 
-        ASSERT_FALSE(pin_keeps(&row, -1));
-        row.key = pin_new_key();
+        ASSERT_FALSE(pin_holds_row(&row, -1));
+        row.key = pin_key_new();
         ASSERT_TRUE(row.key > 0 && row.key < UINT64_C(1) << 62);
-        ASSERT_FALSE(pin_keeps(&row, -1));
-        pin_note(&row, 0);
+        ASSERT_FALSE(pin_holds_row(&row, -1));
+        pin_note_inode(&row, 0);
         ASSERT_INT(row.inode, UINT64_MAX);
-        ASSERT_FALSE(pin_keeps(&row, -1));
+        ASSERT_FALSE(pin_holds_row(&row, -1));
         row.inode = 0;
-        pin_note(&row, 5);
-        pin_note(&row, 5);
+        pin_note_inode(&row, 5);
+        pin_note_inode(&row, 5);
         ASSERT_INT(row.inode, 5);
-        pin_note(&row, 7);
+        pin_note_inode(&row, 7);
         ASSERT_INT(row.inode, UINT64_MAX);
         row.key = UINT64_MAX;
-        ASSERT_FALSE(pin_keeps(&row, 0));
+        ASSERT_FALSE(pin_holds_row(&row, 0));
         ASSERT_INT(pin_inode(-1), 0);
         ASSERT_INT(pin_file(-1, 5), -EBADF);
 }

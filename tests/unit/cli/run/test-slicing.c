@@ -64,7 +64,7 @@ static int choose(SliceRequest request, uint32_t *chosen, Fault *fault) {
 }
 
 static void takes_the_fullest_with_room(void) {
-        uint32_t chosen[BOARD_CARDS];
+        uint32_t chosen[SLICEDIR_CARDS_MAX];
         Fault fault = FAULT_NULL;
 
         ASSERT_OK(choose((SliceRequest){.mem = 1}, chosen, &fault));
@@ -85,7 +85,7 @@ static void takes_the_fullest_with_room(void) {
 }
 
 static void says_what_each_card_has(void) {
-        uint32_t chosen[BOARD_CARDS];
+        uint32_t chosen[SLICEDIR_CARDS_MAX];
         Fault fault = FAULT_NULL;
 
         ASSERT_INT(choose((SliceRequest){.mem = 2, .cards = 3}, chosen, &fault), SLICING_E_NO_ROOM);

@@ -40,7 +40,7 @@ static Roster roster;
 static Records records;
 static Inventory inventory;
 static NodeCompute compute;
-static Board board = BOARD_NULL;
+static Slicedir board = SLICEDIR_NULL;
 static const unsigned *given; /* percent of windows each has of a second; NULL: the arbiter is away */
 static SliceLimits *pages[3]; /* main's, second's, and one of aliquot run */
 static ComputeAudit *compute_audit;
@@ -78,10 +78,10 @@ static void make_page(size_t which, const char *id, const char *uuid, uint32_t w
                           .weight = weight,
                           .policy = 1 + POLICY_WEIGHTED};
         Fault fault = FAULT_NULL;
-        char path[BOARD_PATH + BOARD_ID + 32];
+        char path[SLICEDIR_PATH_SIZE + SLICEDIR_ID_SIZE + 32];
         int fd;
 
-        ASSERT_OK(board_renew(&board, id, BOARD_AGENT "d/a", &spec, 1, &fault));
+        ASSERT_OK(slicedir_update(&board, id, SLICEDIR_AGENT "d/a", &spec, 1, &fault));
         (void) snprintf(path, sizeof path, "%s/%s/0/limits", board.path, id);
         fd = open(path, O_RDWR | O_CLOEXEC);
         ASSERT_TRUE(fd >= 0);
@@ -93,11 +93,11 @@ static void make_page(size_t which, const char *id, const char *uuid, uint32_t w
 static void make_board(void) {
         const char *uuid = inventory.cards.cards[0].uuid;
         Fault fault = FAULT_NULL;
-        char path[96], id[BOARD_ID];
+        char path[96], id[SLICEDIR_ID_SIZE];
         DeviceId ids[2] = {device_id(0, 0), device_id(0, 1)};
 
         (void) snprintf(path, sizeof path, "%s/board", home);
-        ASSERT_OK(board_open(&board, path, true, &fault));
+        ASSERT_OK(slicedir_open(&board, path, true, &fault));
         isolation_id(&(DeviceSet){ids, 2}, id);
         make_page(0, id, uuid, 1);
         ids[0] = device_id(0, 2);
@@ -109,8 +109,8 @@ static void make_board(void) {
 /* The arbiter was here, and gave each so many percent of this second. */
 static void give_windows(const unsigned percent[3]) {
         for (size_t i = 0; i < 3; i++) {
-                (void) atomic_fetch_add(&pages[i]->turn.granted, percent[i] * (SECOND / 100));
-                atomic_store(&pages[i]->turn.seen, clock_nsec(CLOCK_MONOTONIC));
+                (void) atomic_fetch_add(&pages[i]->schedule.granted, percent[i] * (SECOND / 100));
+                atomic_store(&pages[i]->schedule.seen, clock_nsec(CLOCK_MONOTONIC));
         }
 }
 
@@ -158,7 +158,7 @@ static void end(void) {
                         (void) munmap(pages[i], sizeof(SliceLimits));
                 pages[i] = NULL;
         }
-        board_done(&board);
+        slicedir_done(&board);
         inventory_done(&inventory);
         records_done(&records);
         roster_done(&roster);
@@ -378,9 +378,9 @@ static void the_arbiter_is_away(void) {
         given = beside;
         WINDOWS(2, {10, 70});
         given = NULL;
-        atomic_store(&pages[0]->turn.seen, 1);
-        atomic_store(&pages[1]->turn.seen, 1);
-        atomic_store(&pages[2]->turn.seen, 1);
+        atomic_store(&pages[0]->schedule.seen, 1);
+        atomic_store(&pages[1]->schedule.seen, 1);
+        atomic_store(&pages[2]->schedule.seen, 1);
         WINDOWS(20, {10, 70});
         given = beside;
         WINDOWS(2, {10, 70});
@@ -416,8 +416,8 @@ static void a_page_is_made_anew(void) {
         process(10, "aaa");
         given = held;
         for (int i = 0; i < 10; i++) {
-                atomic_store(&pages[0]->turn.granted, 0);
-                atomic_store(&pages[1]->turn.granted, 0);
+                atomic_store(&pages[0]->schedule.granted, 0);
+                atomic_store(&pages[1]->schedule.granted, 0);
                 WINDOWS(1, {10, 50});
         }
         ASSERT_INT(told, 0);

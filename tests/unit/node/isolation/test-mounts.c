@@ -9,7 +9,7 @@
 
 #include "node/isolation/isolation.h"
 #include "scratch.h"
-#include "slice/inside.h"
+#include "slice/container_paths.h"
 #include "test.h"
 #include "wire/gate_cover.h"
 
@@ -131,7 +131,7 @@ static bool is_directory(const char *path) {
         unsigned number;
         int n = 0;
 
-        return strcmp(path, SLICE_INSIDE) == 0 || strcmp(path, SLICE_PAGES) == 0 ||
+        return strcmp(path, SLICE_MOUNT_DIR) == 0 || strcmp(path, SLICE_PAGES) == 0 ||
                (sscanf(path, SLICE_PAGES "/%u%n", &number, &n) == 1 && path[n] == '\0');
 }
 
@@ -154,7 +154,7 @@ static void each_path_inside_is_named(void) {
         for (size_t k = 0; k < n; k++) {
                 const char *path = mounts[k].container_path, *end = path;
 
-                if (strncmp(path, SLICE_INSIDE, strlen(SLICE_INSIDE)) != 0)
+                if (strncmp(path, SLICE_MOUNT_DIR, strlen(SLICE_MOUNT_DIR)) != 0)
                         continue;
                 while ((end = strchr(end + 1, '/')))
                         ASSERT_TRUE(is_named(mounts, n, path, (size_t) (end - path)));
@@ -181,10 +181,10 @@ static void each_mount_is_the_gates(void) {
 static void the_most_cards_have_room(void) {
         Isolation i = begin();
         PluginMount mounts[ISOLATION_MOUNTS];
-        DeviceId ids[BOARD_CARDS];
+        DeviceId ids[SLICEDIR_CARDS_MAX];
         Arena arena = ARENA_NULL;
 
-        ASSERT_INT(mounts_of(&i, ids, BOARD_CARDS, SHARE_MODE_CGPU, &arena, mounts),
+        ASSERT_INT(mounts_of(&i, ids, SLICEDIR_CARDS_MAX, SHARE_MODE_CGPU, &arena, mounts),
                    ISOLATION_MOUNTS - SIMULATED_DRIVER_MOUNTS);
         arena_done(&arena);
         end(&i);
@@ -206,10 +206,10 @@ static void each_mount_point_exists(void) {
 
                 ASSERT_OK(preload_files_make_folder(&i.preload, n, &fault));
                 for (size_t k = 0; k < found; k++) {
-                        if (strncmp(mounts[k].container_path, SLICE_INSIDE, strlen(SLICE_INSIDE)) != 0)
+                        if (strncmp(mounts[k].container_path, SLICE_MOUNT_DIR, strlen(SLICE_MOUNT_DIR)) != 0)
                                 continue;
                         (void) snprintf(path, sizeof path, "%s%s", mounts[0].host_path,
-                                        mounts[k].container_path + strlen(SLICE_INSIDE));
+                                        mounts[k].container_path + strlen(SLICE_MOUNT_DIR));
                         ASSERT_OK(stat(path, &st));
                         ASSERT_TRUE(k > 0 || (st.st_mode & 07777) == 0755);
                         ASSERT_TRUE(is_directory(mounts[k].container_path) ? S_ISDIR(st.st_mode)

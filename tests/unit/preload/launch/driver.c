@@ -242,11 +242,11 @@ void begin(void) {
         gate.cards[0].good = true;
         gate.cards[0].slice.limits = &limits;
         gate.cards[0].slice.counters = &counters;
-        limits.turn.seen = account_now() + 9000 * MSEC;
-        limits.turn.flags = TURN_GATED;
-        limits.turn.window = 1 << 1 | TURN_OPEN;
-        limits.turn.closes = account_now() + FAR * 1000 * MSEC;
-        limits.turn.depth = FAR * 1000 * MSEC;
+        limits.schedule.seen = account_now() + 9000 * MSEC;
+        limits.schedule.flags = SCHED_F_GATED;
+        limits.schedule.window = 1 << 1 | SCHED_WINDOW_OPEN;
+        limits.schedule.closes = account_now() + FAR * 1000 * MSEC;
+        limits.schedule.depth = FAR * 1000 * MSEC;
         ASSERT_TRUE(account_get(&gate) != NULL);
 }
 

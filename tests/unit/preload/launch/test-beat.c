@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/launch/beat.h"
 
-#include "slice/turn.h"
+#include "slice/schedule.h"
 #include "test.h"
 
 #define MSEC UINT64_C(1000000)
@@ -39,7 +39,7 @@ static void one_clock(void) {
         ASSERT_INT(live(10000 * MSEC, MSEC), 0);
         ASSERT_INT(live(100000 * MSEC, 777 * MSEC), 0);
         ASSERT_TRUE(beat_time(&beat, now) == now);
-        now = seen + TURN_AWAY_NSEC;
+        now = seen + SCHED_STALE_NSEC;
         ASSERT_TRUE(look());
         for (unsigned i = 0; i < 25; i++) { /* longer than that: it is looked at once more, for as long */
                 now += 10 * MSEC;

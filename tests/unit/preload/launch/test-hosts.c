@@ -78,7 +78,7 @@ static void none_of_these(void) {
         driver.context_error = 201;
         ASSERT_TRUE(give(count, &by) == NULL);
         driver.context_error = 0;
-        limits.turn.flags = 0;
+        limits.schedule.flags = 0;
         ASSERT_TRUE(give(count, &by) == NULL);
 }
 
@@ -147,15 +147,15 @@ static void it_stands_until_a_launch_is_let_in(void) {
         pthread_t caller = begin_behind(), launcher;
         uint64_t wait;
 
-        limits.turn.window = 1 << 1;
+        limits.schedule.window = 1 << 1;
         ASSERT_OK(pthread_create(&launcher, NULL, launching, NULL));
         while (row()->drained != 1 || row()->in_flight != 0)
                 (void) usleep(100);
         ASSERT_TRUE(row()->wants != 0);
         ASSERT_TRUE(meter()->in_flight > 0);
-        limits.turn.depth = 1;
+        limits.schedule.depth = 1;
         wait = meter()->host_wait;
-        limits.turn.window = 2 << 1 | TURN_OPEN;
+        limits.schedule.window = 2 << 1 | SCHED_WINDOW_OPEN;
         ASSERT_OK(pthread_join(launcher, NULL));
         ASSERT_TRUE(row()->in_flight > 0);
         ASSERT_TRUE(row()->drained != 2);
@@ -170,7 +170,7 @@ static void one_that_ends_by_itself(void) {
         pthread_t caller = begin_behind(), launcher;
         uint64_t wait = meter()->host_wait;
 
-        limits.turn.window = 1 << 1;
+        limits.schedule.window = 1 << 1;
         ASSERT_OK(pthread_create(&launcher, NULL, launching, NULL));
         while (row()->drained != 1 || row()->in_flight != 0)
                 (void) usleep(100);
@@ -179,7 +179,7 @@ static void one_that_ends_by_itself(void) {
                 (void) usleep(100);
         ASSERT_INT(meter()->inside, 0);
         ASSERT_TRUE(meter()->host_wait > wait && meter()->host_nsec > 0);
-        limits.turn.window = 2 << 1 | TURN_OPEN;
+        limits.schedule.window = 2 << 1 | SCHED_WINDOW_OPEN;
         ASSERT_OK(pthread_join(launcher, NULL));
         end_behind(caller);
 }
@@ -195,13 +195,13 @@ static void what_has_begun_does_not_stand(void) {
         p = give(wait_for_word, NULL);
         ASSERT_TRUE(p != NULL);
         ASSERT_OK(pthread_create(&caller, NULL, calling, p));
-        limits.turn.window = 1 << 1;
+        limits.schedule.window = 1 << 1;
         ASSERT_OK(pthread_create(&launcher, NULL, launching, NULL));
-        while (meter()->waiters == 0 || (row()->wants & WORK_WAITS) == 0)
+        while (meter()->waiters == 0 || (row()->wants & WORK_F_WAITER) == 0)
                 (void) usleep(100);
         ASSERT_TRUE(row()->drained != 1 && row()->in_flight > 0);
         ASSERT_FALSE(hosts_excuse(meter()));
-        limits.turn.window = 2 << 1 | TURN_OPEN;
+        limits.schedule.window = 2 << 1 | SCHED_WINDOW_OPEN;
         ASSERT_OK(pthread_join(launcher, NULL));
         end_behind(caller);
 }
@@ -222,8 +222,8 @@ static void one_of_another_stream(void) {
                 (void) usleep(100);
         atomic_store(&meter()->host_nsec, UINT64_C(3600000) * MSEC); /* as it has learnt */
         waited = meter()->waited;
-        limits.turn.depth = 5 * MSEC;
-        limits.turn.window = 2 << 1 | TURN_OPEN;
+        limits.schedule.depth = 5 * MSEC;
+        limits.schedule.window = 2 << 1 | SCHED_WINDOW_OPEN;
         ASSERT_OK(pthread_create(&launcher, NULL, launching, NULL));
         ASSERT_OK(pthread_join(launcher, NULL));
         ASSERT_INT(meter()->inside, 1);
@@ -234,7 +234,7 @@ static void one_of_another_stream(void) {
 /* With the arbiter there. */
 static void rest(unsigned times) {
         ASSERT_TRUE(times < 600000); /* a minute */
-        limits.turn.seen = account_now() + 9000 * MSEC;
+        limits.schedule.seen = account_now() + 9000 * MSEC;
         (void) usleep(100);
 }
 
@@ -249,12 +249,12 @@ static void what_stands_lets_in_what_is_long(void) {
         pthread_t caller = begin_behind(), launcher;
 
         atomic_store(&meter()->in_flight, 38 * MSEC); /* 40 may stand, and what is new counts as 4 */
-        limits.turn.window = 1 << 1;
+        limits.schedule.window = 1 << 1;
         ASSERT_OK(pthread_create(&launcher, NULL, launching_what_is_new, NULL));
         while (row()->drained != 1 || row()->in_flight != 0)
                 (void) usleep(100);
-        limits.turn.depth = 10 * MSEC;
-        limits.turn.window = 2 << 1 | TURN_OPEN;
+        limits.schedule.depth = 10 * MSEC;
+        limits.schedule.window = 2 << 1 | SCHED_WINDOW_OPEN;
         for (unsigned i = 0; row()->launched != 2; i++)
                 rest(i);
         ASSERT_OK(pthread_join(launcher, NULL));
@@ -267,18 +267,18 @@ static void what_stands_lets_in_what_is_long(void) {
 static void what_lets_nobody_in_is_taken_back(void) {
         pthread_t caller = begin_behind(), launcher;
 
-        limits.turn.window = 1 << 1;
+        limits.schedule.window = 1 << 1;
         ASSERT_OK(pthread_create(&launcher, NULL, launching, NULL));
         while (row()->drained != 1 || row()->in_flight != 0)
                 (void) usleep(100);
         (void) atomic_fetch_add(&meter()->in_flight, 40 * MSEC);
-        limits.turn.depth = 1;
-        limits.turn.window = 2 << 1 | TURN_OPEN;
+        limits.schedule.depth = 1;
+        limits.schedule.window = 2 << 1 | SCHED_WINDOW_OPEN;
         for (unsigned i = 0; row()->in_flight == 0; i++)
                 rest(i);
         ASSERT_FALSE(hosts_stands(meter()));
-        limits.turn.flags |= TURN_BEHIND;
-        limits.turn.window = 3 << 1 | TURN_OPEN;
+        limits.schedule.flags |= SCHED_F_IGNORE_BACKLOG;
+        limits.schedule.window = 3 << 1 | SCHED_WINDOW_OPEN;
         ASSERT_OK(pthread_join(launcher, NULL));
         end_behind(caller);
 }
@@ -335,7 +335,7 @@ static void they_hold_their_own_stream(void) {
         launch_in(16, 0x1000, 1000 * MSEC, 0);
         p = give_in(32);
         atomic_store(&meter()->host_nsec, UINT64_C(3600000) * MSEC);
-        limits.turn.depth = 1000 * MSEC;
+        limits.schedule.depth = 1000 * MSEC;
         waited = meter()->waited;
         launch_in(16, 0x1000, 1000, 0);
         ASSERT_TRUE(meter()->waited == waited && meter()->in_flight > 0);

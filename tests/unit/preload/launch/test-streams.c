@@ -182,7 +182,7 @@ static void left_to_its_context(void) {
 
 static void ended_without_a_limit(void) {
         leave_one_open();
-        limits.turn.flags = 0;
+        limits.schedule.flags = 0;
         limits.policy = 6; /* native */
         ASSERT_TRUE(turnstile_gate() == NULL);
         destroy(STREAM);

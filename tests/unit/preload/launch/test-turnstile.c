@@ -42,7 +42,7 @@ static void between(uint64_t least, uint64_t most) {
 static void what_is_limited(void) {
         begin();
         ASSERT_TRUE(turnstile_gate() == &gate);
-        limits.turn.flags = 0;
+        limits.schedule.flags = 0;
         ASSERT_TRUE(turnstile_gate() == NULL);
         limits.core_percent = 30;
         ASSERT_TRUE(turnstile_gate() == &gate);
@@ -193,7 +193,7 @@ static void without_batches(void) {
 
         begin();
         put(REAL_cuEventCreate, NULL);
-        limits.turn.depth = 2 * MSEC;
+        limits.schedule.depth = 2 * MSEC;
         begin_at = driver.end;
         for (unsigned i = 0; i < 100; i++) {
                 launch_in(16, 0x9100, MSEC, 0);
@@ -206,7 +206,7 @@ static void without_batches(void) {
 
 static void captured_work_is_no_work(void) {
         begin();
-        limits.turn.window = 0; /* closed: it would wait */
+        limits.schedule.window = 0; /* closed: it would wait */
         driver.capturing = 1;
         launch(1000);
         driver.capturing = 2;
@@ -239,7 +239,7 @@ static void an_old_driver(void) {
 static void no_context(void) {
         begin();
         driver.context_error = 201;
-        limits.turn.window = 0;
+        limits.schedule.window = 0;
         launch_in(16, 0x1000, 1000, 201); /* the driver is to say what is wrong */
         launch_in(16, 0x1000, 1000, 201);
         ASSERT_INT(row()->wants, 0);
@@ -411,19 +411,19 @@ static void threads(void) {
         uint32_t number = 1;
 
         begin();
-        limits.turn.depth = 2 * MSEC;
-        limits.turn.window = 0;
+        limits.schedule.depth = 2 * MSEC;
+        limits.schedule.window = 0;
         passed = 0;
         over = 0;
         ASSERT_OK(pthread_create(&helper, NULL, driving, NULL));
         for (uintptr_t i = 0; i < THREADS; i++)
                 ASSERT_OK(pthread_create(&launchers[i], NULL, launching, (void *) i));
         while (passed < THREADS * ROUNDS) {
-                limits.turn.seen = account_now() + 9000 * MSEC;
+                limits.schedule.seen = account_now() + 9000 * MSEC;
                 number++;
-                limits.turn.window = number << 1 | TURN_OPEN;
+                limits.schedule.window = number << 1 | SCHED_WINDOW_OPEN;
                 (void) usleep(2000);
-                limits.turn.window = number << 1;
+                limits.schedule.window = number << 1;
                 (void) usleep(500);
         }
         for (size_t i = 0; i < THREADS; i++)
@@ -546,7 +546,7 @@ static void not_too_many_at_once(void) {
         }
         settle();
         ASSERT_INT(account_get(&gate)->meters[0].launches, 0);
-        limits.turn.depth = 100 * MSEC;
+        limits.schedule.depth = 100 * MSEC;
         ASSERT_OK(pthread_create(&launcher, NULL, launch_long, (void *) &n));
         while (account_get(&gate)->meters[0].waiters == 0 && n < 200)
                 (void) usleep(100);
@@ -581,13 +581,13 @@ static void strays(void) {
 
         begin();
         driver.context_error = 201;
-        limits.turn.window = 0;
+        limits.schedule.window = 0;
         launch(1000);
         ASSERT_OK(pthread_create(&launcher, NULL, launch_one, NULL));
         while (account_get(&gate)->meters[0].waiters == 0)
                 (void) usleep(100);
         ASSERT_TRUE(row()->wants != 0);
-        limits.turn.window = 2 << 1 | TURN_OPEN;
+        limits.schedule.window = 2 << 1 | SCHED_WINDOW_OPEN;
         ASSERT_OK(pthread_join(launcher, NULL));
         ASSERT_TRUE(row()->busy > 0);
 }
@@ -611,7 +611,7 @@ static void what_is_late_holds_the_others(void) {
         begin();
         n = 0;
         over = 0;
-        limits.turn.depth = 2 * MSEC;
+        limits.schedule.depth = 2 * MSEC;
         ASSERT_OK(pthread_create(&helper, NULL, driving, NULL));
         for (unsigned i = 0; i < 100; i++) {
                 launch(1000);
@@ -621,7 +621,7 @@ static void what_is_late_holds_the_others(void) {
         ASSERT_OK(pthread_create(&launcher, NULL, launch_many, (void *) &n));
         while (n < 450) {
                 (void) usleep(1000);
-                limits.turn.seen = account_now() + 9000 * MSEC;
+                limits.schedule.seen = account_now() + 9000 * MSEC;
         }
         least = account_now() - begin_at;
         ASSERT_TRUE(least >= 300 * MSEC); /* all in one go, as it was estimated, would be a tenth of it */
@@ -734,7 +734,7 @@ static void over_by_its_time(void) {
         settle();
         ASSERT_INT(row()->drained, 0);
         launch(MSEC);
-        limits.turn.closes = account_now();
+        limits.schedule.closes = account_now();
         settle();
         ASSERT_INT(row()->drained, 1);
 }
@@ -776,8 +776,8 @@ static void drained_and_not_waited_for(void) {
                 uint64_t before;
 
                 begin();
-                limits.turn.window = 5 << 1;
-                limits.turn.flags = TURN_GATED | (quiet ? TURN_QUIET : 0);
+                limits.schedule.window = 5 << 1;
+                limits.schedule.flags = SCHED_F_GATED | (quiet ? SCHED_F_NO_NOTIFY : 0);
                 row()->wants = wants ? 1 : 0;
                 before = account_now();
                 account_drained(account_get(&gate), 0);
@@ -795,8 +795,8 @@ static void idle_in_its_window(void) {
         Meter *meter;
 
         begin();
-        limits.turn.window = 5 << 1 | TURN_OPEN;
-        limits.turn.closes = UINT64_MAX;
+        limits.schedule.window = 5 << 1 | SCHED_WINDOW_OPEN;
+        limits.schedule.closes = UINT64_MAX;
         meter = &account_get(&gate)->meters[0];
         for (unsigned i = 0; i < 4; i++) {
                 bool was_short = i >= 2, lately = i == 2;
@@ -814,7 +814,7 @@ static void idle_in_its_window(void) {
                 account_idle(account_get(&gate), 0);
                 ASSERT_FALSE(rung(fd));
         }
-        limits.turn.flags = 0; /* nobody counts windows */
+        limits.schedule.flags = 0; /* nobody counts windows */
         account_want(account_get(&gate), 0, account_now());
         ASSERT_TRUE(rung(fd));
         account_idle(account_get(&gate), 0);
@@ -836,9 +836,9 @@ static void pauses_written_down(void) {
 
                 begin();
                 *rests = (SliceRests){.rested = 7, .n = 3};
-                limits.turn.window = 5 << 1 | TURN_OPEN;
-                limits.turn.closes = UINT64_MAX;
-                limits.turn.flags = TURN_GATED | TURN_ALONE;
+                limits.schedule.window = 5 << 1 | SCHED_WINDOW_OPEN;
+                limits.schedule.closes = UINT64_MAX;
+                limits.schedule.flags = SCHED_F_GATED | SCHED_F_SOLE;
                 account_want(account_get(&gate), 0, account_now());
                 ASSERT_TRUE(rung(fd)); /* the first is no pause's end */
                 before = account_now();
@@ -847,8 +847,8 @@ static void pauses_written_down(void) {
                 ASSERT_INT(row()->wants, 0);
                 ASSERT_TRUE(rests->since >= before && rests->since <= account_now());
                 before = rests->since;
-                limits.turn.flags = TURN_GATED | (how == COMES ? 0 : TURN_ALONE);
-                limits.turn.window = 5 << 1 | (how == CLOSES ? 0 : TURN_OPEN);
+                limits.schedule.flags = SCHED_F_GATED | (how == COMES ? 0 : SCHED_F_SOLE);
+                limits.schedule.window = 5 << 1 | (how == CLOSES ? 0 : SCHED_WINDOW_OPEN);
                 if (how == PEER)
                         rests->since = 0;
                 account_want(account_get(&gate), 0, account_now());

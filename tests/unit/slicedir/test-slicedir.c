@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "slicedir/board.h"
+#include "slicedir/slicedir.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "mounts.h"
-#include "slice/inside.h"
+#include "slice/container_paths.h"
 #include "slice/pin.h"
 #include "slice/slice.h"
 #include "test.h"
@@ -29,28 +29,28 @@ static void begin(void) {
         (void) snprintf(path, sizeof path, "%s/a/slices", home);
 }
 
-static Board open_board(void) {
+static Slicedir open_board(void) {
         Fault fault = FAULT_NULL;
-        Board b;
+        Slicedir b;
 
-        ASSERT_OK(board_open(&b, path, true, &fault));
+        ASSERT_OK(slicedir_open(&b, path, true, &fault));
         return b;
 }
 
-static int put(Board *b, const char *id, const char *owner) {
+static int put(Slicedir *b, const char *id, const char *owner) {
         SliceSpec specs[2] = {
                 {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = id},
                 {.limit = 2 << 20, .card_bytes = 1 << 24, .uuid = "GPU-b", .card = 1, .container = id}};
         Fault fault = FAULT_NULL;
         int fd = -1;
 
-        ASSERT_OK(board_lock(b, &fault));
-        ASSERT_OK(board_put(b, id, owner, specs, 2, &fd, &fault));
-        board_unlock(b);
+        ASSERT_OK(slicedir_lock(b, &fault));
+        ASSERT_OK(slicedir_create(b, id, owner, specs, 2, &fd, &fault));
+        slicedir_unlock(b);
         return fd;
 }
 
-static int seen(void *userdata, const BoardSlice *slice) {
+static int seen(void *userdata, const SlicedirEntry *slice) {
         unsigned *n = userdata;
 
         ASSERT_INT(slice->n_cards, 2);
@@ -59,14 +59,14 @@ static int seen(void *userdata, const BoardSlice *slice) {
         return 0;
 }
 
-static unsigned count(Board *b, bool locked) {
+static unsigned count(Slicedir *b, bool locked) {
         Fault fault = FAULT_NULL;
         unsigned n = 0;
 
         if (locked)
-                ASSERT_OK(board_lock(b, &fault));
-        ASSERT_OK(board_each(b, seen, &n));
-        board_unlock(b);
+                ASSERT_OK(slicedir_lock(b, &fault));
+        ASSERT_OK(slicedir_each(b, seen, &n));
+        slicedir_unlock(b);
         return n;
 }
 
@@ -78,7 +78,7 @@ static bool is_there(const char *id) {
 }
 
 static void slices_live_as_long_as_their_owner(void) {
-        Board b;
+        Slicedir b;
         int one, two;
 
         begin();
@@ -91,10 +91,10 @@ static void slices_live_as_long_as_their_owner(void) {
         ASSERT_TRUE(is_there("one")); /* nobody throws away without the lock */
         ASSERT_INT(count(&b, true), 1);
         ASSERT_TRUE(!is_there("one") && is_there("two"));
-        board_drop(&b, "two");
+        slicedir_remove(&b, "two");
         ASSERT_TRUE(!is_there("two"));
         ASSERT_OK(close(two));
-        board_done(&b);
+        slicedir_done(&b);
 }
 
 /* The command may outlive whoever started it. */
@@ -103,7 +103,7 @@ static void or_as_any_process_that_has_them(void) {
         int status, owner, tell[2];
         pid_t pid;
         char byte;
-        Board b;
+        Slicedir b;
 
         begin();
         b = open_board();
@@ -129,16 +129,16 @@ static void or_as_any_process_that_has_them(void) {
         ASSERT_INT(waitpid(pid, &status, 0), pid);
         ASSERT_INT(count(&b, true), 0);
         ASSERT_TRUE(!is_there("one"));
-        board_done(&b);
+        slicedir_done(&b);
 }
 
 /* Somebody has a file of the driver from a process that has ended, and nothing else of it. */
 static void or_as_a_file_that_keeps_a_row(void) {
         char directory[256], name[] = "/tmp/test-board-file-XXXXXX";
         int file = mkostemp(name, O_CLOEXEC), owner;
-        uint64_t key = pin_new_key();
+        uint64_t key = pin_key_new();
         SliceUser slice;
-        Board b;
+        Slicedir b;
 
         begin();
         b = open_board();
@@ -146,7 +146,7 @@ static void or_as_a_file_that_keeps_a_row(void) {
         (void) snprintf(directory, sizeof directory, "%s/one/0", path);
         ASSERT_OK(unlink(name));
         ASSERT_OK(slice_open_with(directory, file, key, &slice));
-        pin_note(&slice.counters->rows[slice.row], pin_inode(file));
+        pin_note_inode(&slice.counters->rows[slice.row], pin_inode(file));
         ASSERT_OK(pin_file(file, key));
         ASSERT_OK(slice_reserve(&slice, 4096));
         slice_close(&slice);
@@ -154,19 +154,19 @@ static void or_as_a_file_that_keeps_a_row(void) {
         ASSERT_INT(count(&b, true), 1);
         ASSERT_OK(close(file));
         ASSERT_INT(count(&b, true), 0);
-        board_done(&b);
+        slicedir_done(&b);
 }
 
 static void the_agents_stand_until_it_takes_them_away(void) {
-        Board b;
+        Slicedir b;
 
         begin();
         b = open_board();
         ASSERT_OK(close(put(&b, "pod", "agent default/a/main")));
         ASSERT_INT(count(&b, true), 1);
-        board_drop(&b, "pod");
+        slicedir_remove(&b, "pod");
         ASSERT_INT(count(&b, true), 0);
-        board_done(&b);
+        slicedir_done(&b);
 }
 
 static void has_text(const char *file, const char *expected) {
@@ -187,26 +187,26 @@ static void the_agents_slices_have_preloads(void) {
         SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
         static const struct {
                 const char *name, *text;
-        } files[] = {{BOARD_PRELOAD, SLICE_GATE "\n"}, {BOARD_PRELOAD_RUN, SLICE_RUN_GATE "\n"}};
+        } files[] = {{SLICEDIR_PRELOAD, SLICE_GATE "\n"}, {SLICEDIR_PRELOAD_RUN, SLICE_RUN_GATE "\n"}};
         Fault fault = FAULT_NULL;
         mode_t before = umask(0077);
         char file[256];
-        Board b;
+        Slicedir b;
 
         begin();
         b = open_board();
-        ASSERT_INT(board_preload(&b, "pod", &fault), -ENOENT); /* no slice, and none is made */
-        ASSERT_OK(board_renew(&b, "pod", "agent d/a/main", &spec, 1, &fault));
+        ASSERT_INT(slicedir_write_preloads(&b, "pod", &fault), -ENOENT); /* no slice, and none is made */
+        ASSERT_OK(slicedir_update(&b, "pod", "agent d/a/main", &spec, 1, &fault));
         for (unsigned i = 0; i < 4; i++) {
                 (void) snprintf(file, sizeof file, "%s/pod/%s", path, files[i % 2].name);
-                ASSERT_OK(board_preload(&b, "pod", &fault));
+                ASSERT_OK(slicedir_write_preloads(&b, "pod", &fault));
                 has_text(file, files[i % 2].text);
                 ASSERT_OK(unlink(file));
         }
         (void) umask(before);
-        board_drop(&b, "pod");
+        slicedir_remove(&b, "pod");
         ASSERT_TRUE(!is_there("pod"));
-        board_done(&b);
+        slicedir_done(&b);
 }
 
 static bool keep_pod(void *userdata, const char *id) {
@@ -218,30 +218,30 @@ static void the_agent_says_its_slices_anew(void) {
         static SliceUser slice;
         Fault fault = FAULT_NULL;
         char directory[256];
-        Board b;
+        Slicedir b;
         int run;
 
         begin();
         b = open_board();
-        ASSERT_OK(board_renew(&b, "pod", "agent d/a/main", &spec, 1, &fault));
-        ASSERT_OK(board_renew(&b, "gone", "agent d/b/main", &spec, 1, &fault));
+        ASSERT_OK(slicedir_update(&b, "pod", "agent d/a/main", &spec, 1, &fault));
+        ASSERT_OK(slicedir_update(&b, "gone", "agent d/b/main", &spec, 1, &fault));
         run = put(&b, "one", "run 1 x");
         (void) snprintf(directory, sizeof directory, "%s/pod/0", path);
         ASSERT_OK(slice_open(directory, &slice));
         ASSERT_OK(slice_reserve(&slice, 8192));
         spec.limit = 2 << 20;
-        ASSERT_OK(board_renew(&b, "pod", "agent d/a/main", &spec, 1, &fault));
+        ASSERT_OK(slicedir_update(&b, "pod", "agent d/a/main", &spec, 1, &fault));
         ASSERT_INT(slice_used(&slice), 8192);
         ASSERT_OK(slice_reserve(&slice, 4096));
         slice_close(&slice);
         ASSERT_OK(slice_open(directory, &slice)); /* the container's next start sees what is said now */
         ASSERT_INT(slice_limit(&slice), 2 << 20);
         slice_close(&slice);
-        ASSERT_OK(board_sweep(&b, keep_pod, NULL));
+        ASSERT_OK(slicedir_sweep(&b, keep_pod, NULL));
         ASSERT_TRUE(is_there("pod") && !is_there("gone") && is_there("one"));
         ASSERT_OK(close(run));
-        board_drop(&b, "pod");
-        board_done(&b);
+        slicedir_remove(&b, "pod");
+        slicedir_done(&b);
 }
 
 /* What a container can do with a file that it has mounted: 0 neither lease, 1 one of them, 2
@@ -272,37 +272,37 @@ static void pages_are_kept_open(void) {
         SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
         Fault fault = FAULT_NULL;
         char text[256];
-        Board b, other;
+        Slicedir b, other;
         int run, old;
 
         begin();
         b = open_board();
         other = open_board();
         (void) snprintf(text, sizeof text, "%s/pod/0/limits", path);
-        ASSERT_OK(board_renew(&b, "pod", "agent d/a/main", &spec, 1, &fault));
+        ASSERT_OK(slicedir_update(&b, "pod", "agent d/a/main", &spec, 1, &fault));
         ASSERT_INT(leases_any("pod"), 0);
         old = open(text, O_RDONLY | O_CLOEXEC);
-        ASSERT_OK(
-                board_renew(&b, "pod", "agent d/a/main", &spec, 1, &fault)); /* the container's next start */
+        ASSERT_OK(slicedir_update(&b, "pod", "agent d/a/main", &spec, 1,
+                                  &fault)); /* the container's next start */
         ASSERT_INT(leases_any("pod"), 0);
         ASSERT_OK(fcntl(old, F_SETLEASE, F_WRLCK)); /* of the one before nobody has anything left */
         ASSERT_OK(close(old));
         run = put(&b, "run", "run 1 x");
         ASSERT_INT(leases_any("run"), 0);
         ASSERT_OK(close(run));
-        board_drop(&b, "run");
+        slicedir_remove(&b, "run");
 
-        board_done(&b);
-        ASSERT_INT(leases_any("pod"), 4);               /* nobody is there */
-        ASSERT_OK(board_sweep(&other, keep_pod, NULL)); /* the next agent */
+        slicedir_done(&b);
+        ASSERT_INT(leases_any("pod"), 4);                  /* nobody is there */
+        ASSERT_OK(slicedir_sweep(&other, keep_pod, NULL)); /* the next agent */
         ASSERT_INT(leases_any("pod"), 0);
-        ASSERT_OK(board_sweep(&other, keep_pod, NULL));
+        ASSERT_OK(slicedir_sweep(&other, keep_pod, NULL));
         ASSERT_INT(leases_any("pod"), 0);
         old = open(text, O_RDONLY | O_CLOEXEC);
-        board_drop(&other, "pod");
+        slicedir_remove(&other, "pod");
         ASSERT_OK(fcntl(old, F_SETLEASE, F_WRLCK));
         ASSERT_OK(close(old));
-        board_done(&other);
+        slicedir_done(&other);
 }
 
 /* Leased when an agent begins: it does not wait, has what it can have, and the rest when it looks
@@ -311,26 +311,26 @@ static void a_leased_page_is_kept_later(void) {
         SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
         Fault fault = FAULT_NULL;
         char text[256];
-        Board b;
+        Slicedir b;
         int fd;
 
         begin();
         b = open_board();
-        ASSERT_OK(board_renew(&b, "pod", "agent d/a/main", &spec, 1, &fault));
-        board_done(&b);
+        ASSERT_OK(slicedir_update(&b, "pod", "agent d/a/main", &spec, 1, &fault));
+        slicedir_done(&b);
         b = open_board();
         (void) snprintf(text, sizeof text, "%s/pod/0/limits", path);
         (void) signal(SIGIO, SIG_IGN);
         fd = open(text, O_RDONLY | O_CLOEXEC);
         ASSERT_OK(fcntl(fd, F_SETLEASE, F_RDLCK));
-        ASSERT_OK(board_sweep(&b, keep_pod, NULL));
+        ASSERT_OK(slicedir_sweep(&b, keep_pod, NULL));
         ASSERT_OK(close(fd));
         ASSERT_INT(leases("pod", "limits"), 2);
         ASSERT_INT(leases("pod", "counters"), 0);
-        ASSERT_OK(board_sweep(&b, keep_pod, NULL));
+        ASSERT_OK(slicedir_sweep(&b, keep_pod, NULL));
         ASSERT_INT(leases_any("pod"), 0);
-        board_drop(&b, "pod");
-        board_done(&b);
+        slicedir_remove(&b, "pod");
+        slicedir_done(&b);
 }
 
 /* /run is cleaned by others: who has a slice of the board that was there has it still. */
@@ -338,25 +338,25 @@ static void a_board_that_moves_keeps_its_pages(void) {
         SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
         Fault fault = FAULT_NULL;
         char away[128];
-        Board b;
+        Slicedir b;
 
         begin();
         b = open_board();
-        ASSERT_OK(board_renew(&b, "pod", "agent d/a/main", &spec, 1, &fault));
+        ASSERT_OK(slicedir_update(&b, "pod", "agent d/a/main", &spec, 1, &fault));
         (void) snprintf(away, sizeof away, "%s/away", home);
         ASSERT_OK(rename(path, away));
-        ASSERT_OK(board_refresh(&b, &fault));
-        ASSERT_OK(board_renew(&b, "new", "agent d/b/main", &spec, 1, &fault));
+        ASSERT_OK(slicedir_refresh(&b, &fault));
+        ASSERT_OK(slicedir_update(&b, "new", "agent d/b/main", &spec, 1, &fault));
         ASSERT_INT(leases_any("new"), 0);
-        ASSERT_OK(board_sweep(&b, keep_pod, NULL));
+        ASSERT_OK(slicedir_sweep(&b, keep_pod, NULL));
         ASSERT_TRUE(!is_there("new"));
         (void) snprintf(path, sizeof path, "%s", away);
         ASSERT_INT(leases_any("pod"), 0);
-        board_done(&b);
+        slicedir_done(&b);
         b = open_board();
         ASSERT_INT(leases_any("pod"), 4);
-        board_drop(&b, "pod");
-        board_done(&b);
+        slicedir_remove(&b, "pod");
+        slicedir_done(&b);
 }
 
 static bool is_told(int watch) {
@@ -373,24 +373,24 @@ static void who_watches_is_told_of_new_pages(void) {
         SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
         Fault fault = FAULT_NULL;
         int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-        Board b;
+        Slicedir b;
 
         begin();
         b = open_board();
-        ASSERT_OK(board_renew(&b, "pod", "agent d/a/main", &spec, 1, &fault));
+        ASSERT_OK(slicedir_update(&b, "pod", "agent d/a/main", &spec, 1, &fault));
         ASSERT_TRUE(inotify_add_watch(watch, path, IN_CREATE | IN_DELETE | IN_MOVE | IN_ATTRIB) >= 0);
         ASSERT_TRUE(!is_told(watch));
-        ASSERT_OK(board_renew(&b, "pod", "agent d/a/main", &spec, 1, &fault));
+        ASSERT_OK(slicedir_update(&b, "pod", "agent d/a/main", &spec, 1, &fault));
         ASSERT_TRUE(is_told(watch));
         ASSERT_OK(close(watch));
-        board_drop(&b, "pod");
-        board_done(&b);
+        slicedir_remove(&b, "pod");
+        slicedir_done(&b);
 }
 
 static void what_cannot_be_read_is_passed_over(void) {
         Fault fault = FAULT_NULL;
         char text[256];
-        Board b;
+        Slicedir b;
         int fd;
 
         begin();
@@ -404,10 +404,10 @@ static void what_cannot_be_read_is_passed_over(void) {
         ASSERT_OK(close(fd));
         (void) snprintf(text, sizeof text, "%s/a", home);
         ASSERT_OK(chmod(text, 0777));
-        board_done(&b);
-        ASSERT_OK(board_open(&b, path, true, &fault));
+        slicedir_done(&b);
+        ASSERT_OK(slicedir_open(&b, path, true, &fault));
         ASSERT_OK(chmod(path, 0777));
-        ASSERT_INT(board_open(&b, path, true, &fault), -EACCES);
+        ASSERT_INT(slicedir_open(&b, path, true, &fault), -EACCES);
         ASSERT_CONTAINS(fault.text, path);
 }
 
@@ -415,61 +415,61 @@ static void names_are_not_taken_twice(void) {
         SliceSpec spec = {.limit = 4096, .card_bytes = 4096, .uuid = "GPU-a", .container = "x"};
         Fault fault = FAULT_NULL;
         int one, two = -1;
-        Board b;
+        Slicedir b;
 
         begin();
         b = open_board();
         one = put(&b, "one", "run 1 x");
-        ASSERT_INT(board_put(&b, "one", "run 1 x", &spec, 1, &two, &fault), -EEXIST);
+        ASSERT_INT(slicedir_create(&b, "one", "run 1 x", &spec, 1, &two, &fault), -EEXIST);
         ASSERT_CONTAINS(fault.text, "one");
         spec.uuid = "GPU-0123456789012345678901234567890123456789012345678901234567890123456789";
-        ASSERT_TRUE(board_put(&b, "two", "run 1 x", &spec, 1, &two, &fault) < 0);
+        ASSERT_TRUE(slicedir_create(&b, "two", "run 1 x", &spec, 1, &two, &fault) < 0);
         ASSERT_TRUE(!is_there("two"));
         ASSERT_OK(close(one));
-        board_done(&b);
+        slicedir_done(&b);
 }
 
 static void the_dead_one_is_dropped(void) {
         Fault fault = FAULT_NULL;
-        Board b;
+        Slicedir b;
         int one, copy;
 
         begin();
         b = open_board();
         one = put(&b, "one", "run 1 x");
-        ASSERT_OK(board_lock(&b, &fault));
+        ASSERT_OK(slicedir_lock(&b, &fault));
         copy = dup(one);
         ASSERT_TRUE(copy >= 0);
         ASSERT_OK(close(one));
-        board_drop_dead(&b, "one");
+        slicedir_remove_dead(&b, "one");
         ASSERT_TRUE(is_there("one"));
         ASSERT_OK(close(copy));
-        board_drop_dead(&b, "one");
+        slicedir_remove_dead(&b, "one");
         ASSERT_TRUE(!is_there("one"));
-        board_drop_dead(&b, "none");
-        board_done(&b);
+        slicedir_remove_dead(&b, "none");
+        slicedir_done(&b);
 }
 
 /* What others could have made in /tmp before us. */
 static void a_default_is_below_a_directory_of_our_own(void) {
         char parent[128], other[160];
         Fault fault = FAULT_NULL;
-        Board b;
+        Slicedir b;
 
         if (geteuid() == 0)
                 return; /* root's is in /run, where nobody else writes */
         begin();
         ASSERT_OK(setenv("XDG_RUNTIME_DIR", home, 1));
-        ASSERT_OK(board_open(&b, NULL, true, &fault));
-        board_done(&b);
+        ASSERT_OK(slicedir_open(&b, NULL, true, &fault));
+        slicedir_done(&b);
         (void) snprintf(parent, sizeof parent, "%s/aliquot", home);
         ASSERT_OK(chmod(parent, 0777));
-        ASSERT_INT(board_open(&b, NULL, true, &fault), -EACCES);
+        ASSERT_INT(slicedir_open(&b, NULL, true, &fault), -EACCES);
         ASSERT_OK(chmod(parent, 0755));
         (void) snprintf(other, sizeof other, "%s/other", home);
         ASSERT_OK(rename(parent, other));
         ASSERT_OK(symlink(other, parent));
-        ASSERT_INT(board_open(&b, NULL, true, &fault), -EACCES);
+        ASSERT_INT(slicedir_open(&b, NULL, true, &fault), -EACCES);
         ASSERT_CONTAINS(fault.text, "symbolic link");
 }
 
@@ -477,7 +477,7 @@ static void a_default_is_below_a_directory_of_our_own(void) {
 
 static char cut[256];
 
-static void on_cut(void *userdata, const BoardGrown *grown) {
+static void on_cut(void *userdata, const SlicedirGrown *grown) {
         size_t n = strlen(cut);
 
         ASSERT_TRUE(grown->bytes > sizeof(SliceCounters));
@@ -504,17 +504,17 @@ static struct stat stat_of(int fd) {
 static void counters_that_grew_are_cut_back(void) {
         char text[1024] = "";
         int one, fd, before;
-        Board b;
+        Slicedir b;
 
         begin();
         b = open_board();
         one = put(&b, "one", "run 1 x");
         fd = open_counters("one", 1);
         before = open_counters("one", 0);
-        ASSERT_OK(board_trim(&b, on_cut, NULL));
+        ASSERT_OK(slicedir_trim(&b, on_cut, NULL));
         ASSERT_TEXT(cut, "");
         ASSERT_TRUE(pwrite(fd, "x", 1, 3 << 20) == 1);
-        ASSERT_OK(board_trim(&b, on_cut, NULL));
+        ASSERT_OK(slicedir_trim(&b, on_cut, NULL));
         ASSERT_TEXT(cut, "one/1 of run 1 x;");
         ASSERT_INT(stat_of(fd).st_size, sizeof(SliceCounters));
         ASSERT_TRUE(pread(fd, text, sizeof text, 0) == (ssize_t) sizeof text);
@@ -522,19 +522,19 @@ static void counters_that_grew_are_cut_back(void) {
         cut[0] = '\0';
         if (fallocate(fd, FALLOC_FL_KEEP_SIZE, 1 << 20, 1 << 20) == 0) { /* not of every file system */
                 ASSERT_TRUE(stat_of(fd).st_blocks * 512 >= 1 << 20);
-                ASSERT_OK(board_trim(&b, on_cut, NULL));
+                ASSERT_OK(slicedir_trim(&b, on_cut, NULL));
                 ASSERT_TEXT(cut, "one/1 of run 1 x;");
                 ASSERT_TRUE(stat_of(fd).st_blocks * 512 < 1 << 20);
         }
         cut[0] = '\0';
         ASSERT_OK(ftruncate(before, 10)); /* a shorter one is no longer by that */
-        ASSERT_OK(board_trim(&b, on_cut, NULL));
+        ASSERT_OK(slicedir_trim(&b, on_cut, NULL));
         ASSERT_INT(stat_of(before).st_size, 10);
         ASSERT_TEXT(cut, "");
         ASSERT_OK(close(fd));
         ASSERT_OK(close(before));
         ASSERT_OK(close(one));
-        board_done(&b);
+        slicedir_done(&b);
 }
 
 /* In namespaces of its own, where a small file system can be mounted. Exit 77: not here. */
@@ -543,27 +543,27 @@ static void fill(void) {
         Fault fault = FAULT_NULL;
         int one, fd, other = -1;
         char zeros[4096] = "";
-        Board b;
+        Slicedir b;
 
         if (!mounts_enter() || mount("x", home, "tmpfs", 0, "size=256k") < 0)
                 _exit(77);
         b = open_board();
         one = put(&b, "one", "run 1 x");
-        ASSERT_OK(board_renew(&b, "old", BOARD_AGENT "d/p/c", &spec, 1, &fault));
+        ASSERT_OK(slicedir_update(&b, "old", SLICEDIR_AGENT "d/p/c", &spec, 1, &fault));
         fd = open_counters("one", 1);
         ASSERT_TRUE(lseek(fd, 0, SEEK_END) > 0);
         while (write(fd, zeros, sizeof zeros) > 0)
                 ;
-        ASSERT_INT(board_put(&b, "two", "run 2 y", &spec, 1, &other, &fault), -ENOSPC);
+        ASSERT_INT(slicedir_create(&b, "two", "run 2 y", &spec, 1, &other, &fault), -ENOSPC);
         ASSERT_TRUE(strstr(fault.text, "is full") && strstr(fault.text, path));
-        ASSERT_INT(board_renew(&b, "new", BOARD_AGENT "d/p/c", &spec, 1, &fault), -ENOSPC);
+        ASSERT_INT(slicedir_update(&b, "new", SLICEDIR_AGENT "d/p/c", &spec, 1, &fault), -ENOSPC);
         ASSERT_TRUE(strstr(fault.text, "is full"));
-        ASSERT_INT(board_renew(&b, "old", BOARD_AGENT "d/p/c", &spec, 1, &fault), -ENOSPC);
+        ASSERT_INT(slicedir_update(&b, "old", SLICEDIR_AGENT "d/p/c", &spec, 1, &fault), -ENOSPC);
         ASSERT_TRUE(!is_there("two") && !is_there("new"));
         ASSERT_TRUE(is_there("old/owner") && is_there("old/0/limits") && is_there("old/0/counters"));
-        ASSERT_OK(board_trim(&b, on_cut, NULL));
-        ASSERT_OK(board_renew(&b, "new", BOARD_AGENT "d/p/c", &spec, 1, &fault));
-        ASSERT_OK(board_renew(&b, "old", BOARD_AGENT "d/p/c", &spec, 1, &fault));
+        ASSERT_OK(slicedir_trim(&b, on_cut, NULL));
+        ASSERT_OK(slicedir_update(&b, "new", SLICEDIR_AGENT "d/p/c", &spec, 1, &fault));
+        ASSERT_OK(slicedir_update(&b, "old", SLICEDIR_AGENT "d/p/c", &spec, 1, &fault));
         ASSERT_OK(close(one));
         _exit(0);
 }
@@ -593,10 +593,10 @@ static void a_full_board_refuses(void) {
 static const SliceSpec small = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
 
 /* A host whose pid 1 sees what we see. */
-static Board open_apart(const char *options) {
+static Slicedir open_apart(const char *options) {
         static char proc[80];
         char text[128];
-        Board b;
+        Slicedir b;
 
         if (!mounts_enter() || mount("x", home, "tmpfs", 0, options) < 0)
                 _exit(77);
@@ -611,16 +611,16 @@ static Board open_apart(const char *options) {
         return b;
 }
 
-static void renew(Board *b, const char *id) {
+static void renew(Slicedir *b, const char *id) {
         Fault fault = FAULT_NULL;
-        int r = board_renew(b, id, BOARD_AGENT "d/p/c", &small, 1, &fault);
+        int r = slicedir_update(b, id, SLICEDIR_AGENT "d/p/c", &small, 1, &fault);
 
         if (r != 0)
                 (void) fprintf(stderr, "%s: %s\n", id, fault.text);
         ASSERT_OK(r);
 }
 
-static bool stands_apart(const Board *b, const char *id) {
+static bool stands_apart(const Slicedir *b, const char *id) {
         char text[256];
         struct stat st;
 
@@ -636,18 +636,18 @@ static uint64_t room_of(int fd) {
         return (uint64_t) st.f_blocks * (uint64_t) st.f_bsize;
 }
 
-static unsigned agents(Board *b) {
+static unsigned agents(Slicedir *b) {
         unsigned n = 0;
 
         cut[0] = '\0';
-        ASSERT_OK(board_trim(b, on_cut, NULL));
-        for (const char *at = cut; (at = strstr(at, "of " BOARD_AGENT)) != NULL; at++)
+        ASSERT_OK(slicedir_trim(b, on_cut, NULL));
+        for (const char *at = cut; (at = strstr(at, "of " SLICEDIR_AGENT)) != NULL; at++)
                 n++;
         return n;
 }
 
 static void apart(void) {
-        Board b = open_apart("size=1m");
+        Slicedir b = open_apart("size=1m");
         char text[1024];
         struct stat before;
         int fd;
@@ -662,9 +662,9 @@ static void apart(void) {
         ASSERT_INT(agents(&b), 1); /* told of, and cut back, as before */
         renew(&b, "one");          /* an agent that starts again, a container that does */
         ASSERT_INT(stat_of(fd).st_ino, before.st_ino);
-        board_done(&b);
+        slicedir_done(&b);
         b = open_board();
-        ASSERT_OK(board_sweep(&b, keep_pod, NULL)); /* of an agent that cannot mount */
+        ASSERT_OK(slicedir_sweep(&b, keep_pod, NULL)); /* of an agent that cannot mount */
         ASSERT_TRUE(!is_there("one") && !is_there("two"));
         ASSERT_TRUE(pread(fd, text, sizeof text, 0) == (ssize_t) sizeof text); /* who has it keeps it */
         renew(&b, "one");
@@ -677,7 +677,7 @@ static void slices_apart(void) {
 }
 
 static void older_and_half_made(void) {
-        Board b = open_apart("size=1m");
+        Slicedir b = open_apart("size=1m");
         const char *proc = b.proc;
         Fault fault = FAULT_NULL;
         char text[256];
@@ -694,15 +694,15 @@ static void older_and_half_made(void) {
         ASSERT_TRUE(stands_apart(&b, "half"));
         (void) snprintf(text, sizeof text, "%s/half/owner", path);
         ASSERT_OK(unlink(text)); /* killed after that */
-        ASSERT_OK(board_lock(&b, &fault));
-        board_drop_dead(&b, "half"); /* `aliquot run` in between */
-        board_unlock(&b);
+        ASSERT_OK(slicedir_lock(&b, &fault));
+        slicedir_remove_dead(&b, "half"); /* `aliquot run` in between */
+        slicedir_unlock(&b);
         ASSERT_TRUE(stands_apart(&b, "half"));
         renew(&b, "half");
         ASSERT_OK(unlink(text));
         run = put(&b, "run", "run 1 x");
         ASSERT_TRUE(!stands_apart(&b, "run"));
-        ASSERT_OK(board_sweep(&b, keep_pod, NULL));
+        ASSERT_OK(slicedir_sweep(&b, keep_pod, NULL));
         ASSERT_TRUE(!is_there("old") && !is_there("half") && is_there("run"));
         ASSERT_OK(close(run));
         _exit(0);
@@ -713,11 +713,11 @@ static void older_ones_stay_and_half_made_ones_go(void) {
 }
 
 static void unseen(void) {
-        Board b = open_apart("size=1m");
+        Slicedir b = open_apart("size=1m");
         Fault fault = FAULT_NULL;
 
         b.proc = "/dev/null";
-        ASSERT_INT(board_renew(&b, "one", BOARD_AGENT "d/p/c", &small, 1, &fault), -ENXIO);
+        ASSERT_INT(slicedir_update(&b, "one", SLICEDIR_AGENT "d/p/c", &small, 1, &fault), -ENXIO);
         ASSERT_CONTAINS(fault.text, "the host (pid 1) would not see");
         ASSERT_TRUE(!is_there("one"));
         _exit(0);
@@ -757,7 +757,7 @@ static void full_again(Glutton *g) {
 
 /* The board has room for three slices that share it, and inodes for the folders of fifty. */
 static void flooded(void) {
-        Board b = open_apart("size=128k,nr_inodes=80");
+        Slicedir b = open_apart("size=128k,nr_inodes=80");
         Glutton g = {.full = 0};
         pthread_t thread;
         char id[16];
@@ -786,7 +786,7 @@ static void whoever_fills_his_own_hinders_nobody(void) {
 
 /* On the room beside the files, too small to be told of. */
 static void filled_and_started_again(void) {
-        Board b = open_apart("size=1m");
+        Slicedir b = open_apart("size=1m");
         char zeros[4096] = "";
         int fd;
 

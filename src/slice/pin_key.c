@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "slice/pin_key.h"
+
 #include <fcntl.h>
+#include <stdbool.h>
 #include <time.h>
 
 #include "base/sys.h"
-#include "slice/pin.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -74,10 +76,10 @@ static uint64_t from_what_there_is(void) {
         return mixed(key + __atomic_fetch_add(&number, 1, __ATOMIC_RELAXED) * UINT64_C(0x9E3779B97F4A7C15));
 }
 
-uint64_t pin_new_key(void) {
+uint64_t pin_key_new(void) {
         uint64_t key = 0;
 
         if (!from_kernel(&key))
                 key = from_what_there_is();
-        return (key & (PIN_KEYS - 1)) | 1;
+        return (key & (PIN_KEY_END - 1)) | 1;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "slice/change.h"
+#include "slice/counters.h"
 
 #include <errno.h>
 
-#include "slice/word.h"
+#include "slice/counter_word.h"
 
 /* Tests compile this file with a SLICE_STEP() of their own that kills the process, or lets another
  * one go on: it stands between every two accesses to what is shared, with what was last seen. */

@@ -3,7 +3,7 @@
 /* Policies of compute said to running slices: which pages, and whose weight counts on which
  * card. */
 
-#include "slicedir/policy.h"
+#include "slicedir/slice_policy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,22 +12,22 @@
 #include "base/cleanup.h"
 #include "test.h"
 
-static Board board;
+static Slicedir board;
 static Fault fault;
 static char path[128];
 
 static void begin(void) {
         (void) snprintf(path, sizeof path, "/tmp/aliquot-policy-XXXXXX");
         ASSERT_TRUE(mkdtemp(path) != NULL);
-        ASSERT_OK(board_open(&board, path, true, &fault));
+        ASSERT_OK(slicedir_open(&board, path, true, &fault));
 }
 
 static void end(void) {
         static const char *const ids[] = {"one", "two", "three", "open"};
 
         for (size_t i = 0; i < ELEMENTSOF(ids); i++)
-                board_drop(&board, ids[i]);
-        board_done(&board);
+                slicedir_remove(&board, ids[i]);
+        slicedir_done(&board);
         ASSERT_OK(rmdir(path));
 }
 
@@ -42,7 +42,8 @@ static void put(const char *id, const char *first, const char *second, uint32_t 
                  .weight = weight,
                  .high_priority = high}};
 
-        ASSERT_OK(board_renew(&board, id, BOARD_AGENT "default/a/main", specs, second ? 2 : 1, &fault));
+        ASSERT_OK(
+                slicedir_update(&board, id, SLICEDIR_AGENT "default/a/main", specs, second ? 2 : 1, &fault));
 }
 
 typedef struct Want {
@@ -51,7 +52,7 @@ typedef struct Want {
         SliceLimits limits;
 } Want;
 
-static int take(void *userdata, const BoardSlice *slice) {
+static int take(void *userdata, const SlicedirEntry *slice) {
         Want *want = userdata;
 
         if (strcmp(slice->id, want->id) == 0 && want->number < slice->n_cards)
@@ -62,7 +63,7 @@ static int take(void *userdata, const BoardSlice *slice) {
 static SliceLimits page(const char *id, uint32_t number) {
         Want want = {.id = id, .number = number};
 
-        ASSERT_OK(board_each(&board, take, &want));
+        ASSERT_OK(slicedir_each(&board, take, &want));
         return want.limits;
 }
 
@@ -70,7 +71,7 @@ static void say(uint32_t policy, bool yields, const char *uuid) {
         const SlicePolicy p = {.compute = {.policy = policy, .max_inst = 4, .prio_ratio = 50},
                                .yields = yields};
 
-        ASSERT_OK(slice_policy_say(&board, &p, uuid, &fault));
+        ASSERT_OK(slice_policy_apply(&board, &p, uuid, &fault));
 }
 
 static void all_pages_of_the_agent(void) {
@@ -80,7 +81,7 @@ static void all_pages_of_the_agent(void) {
         begin();
         put("one", "GPU-a", "GPU-b", 1, false);
         put("two", "GPU-b", NULL, 1, false);
-        ASSERT_OK(board_put(&board, "three", "run 1 x", &spec, 1, &owner, &fault));
+        ASSERT_OK(slicedir_create(&board, "three", "run 1 x", &spec, 1, &owner, &fault));
         say(1, true, NULL);
         ASSERT_INT(page("one", 0).policy, 1);
         ASSERT_INT(page("one", 1).policy, 1);
@@ -106,7 +107,7 @@ static void a_weight_is_for_its_cards(void) {
         ASSERT_INT(page("one", 1).policy, SLICE_POLICY_WEIGHTED);
         ASSERT_INT(page("two", 0).policy, SLICE_POLICY_WEIGHTED);
         ASSERT_INT(page("three", 0).policy, SLICE_POLICY_WEIGHTED);
-        board_drop(&board, "two");
+        slicedir_remove(&board, "two");
         say(6, true, NULL); /* and over with it */
         ASSERT_INT(page("one", 1).policy, 6);
         put("two", "GPU-b", NULL, 3, false);
@@ -121,7 +122,7 @@ static void who_is_not_held_has_no_say(void) {
 
         begin();
         put("one", "GPU-a", NULL, 1, false);
-        ASSERT_OK(board_renew(&board, "open", BOARD_AGENT "x", &open, 1, &fault));
+        ASSERT_OK(slicedir_update(&board, "open", SLICEDIR_AGENT "x", &open, 1, &fault));
         say(6, true, NULL);
         ASSERT_INT(page("one", 0).policy, 6);
         end();
@@ -129,14 +130,14 @@ static void who_is_not_held_has_no_say(void) {
 
 static void the_rest_goes_on_beside_a_bad_page(void) {
         const SlicePolicy p = {.compute = {.policy = 2}};
-        char page_path[BOARD_PATH + 32];
+        char page_path[SLICEDIR_PATH_SIZE + 32];
 
         begin();
         put("one", "GPU-a", "GPU-b", 1, false);
         (void) snprintf(page_path, sizeof page_path, "%s/one/0/limits", board.path);
         ASSERT_OK(truncate(page_path, 100));
-        ASSERT_OK(slice_policy_say(&board, &p, NULL, &fault)); /* no page, so nobody's */
-        ASSERT_INT(page("one", 0).policy, 2);                  /* the second is the first that is read */
+        ASSERT_OK(slice_policy_apply(&board, &p, NULL, &fault)); /* no page, so nobody's */
+        ASSERT_INT(page("one", 0).policy, 2);                    /* the second is the first that is read */
         end();
 }
 

@@ -28,7 +28,7 @@ static void says_what_it_was_told(void) {
         SliceSpec spec = pages_spec(UINT64_C(2154) << 20);
         SliceLimits l;
 
-        ASSERT_INT(slice_files_limits(p.directory, &l), 0);
+        ASSERT_INT(slice_files_read_limits(p.directory, &l), 0);
         ASSERT_INT(l.major, SLICE_MAJOR);
         ASSERT_INT(l.minor, SLICE_MINOR);
         ASSERT_INT(l.generation, 0);
@@ -61,17 +61,17 @@ static void has_a_bell(void) {
         Pages p = pages_make(SLICE_UNIT);
         SliceSpec spec = pages_spec(SLICE_UNIT);
         Fault fault = FAULT_NULL;
-        ino_t bell = inode(&p, SLICE_BELL, &mode);
+        ino_t bell = inode(&p, SLICE_DOORBELL, &mode);
 
         (void) umask(old);
         ASSERT_TRUE(S_ISFIFO(mode));
         ASSERT_INT(mode & 07777, 0666);
         ASSERT_INT(slice_files_make(p.directory, &spec, &fault), 0); /* as it is mounted */
-        ASSERT_INT(inode(&p, SLICE_BELL, &mode), bell);
-        ASSERT_OK(unlinkat(p.directory, SLICE_BELL, 0));
-        ASSERT_OK(symlinkat("/etc/passwd", p.directory, SLICE_BELL)); /* somebody planted it */
+        ASSERT_INT(inode(&p, SLICE_DOORBELL, &mode), bell);
+        ASSERT_OK(unlinkat(p.directory, SLICE_DOORBELL, 0));
+        ASSERT_OK(symlinkat("/etc/passwd", p.directory, SLICE_DOORBELL)); /* somebody planted it */
         ASSERT_INT(slice_files_make(p.directory, &spec, &fault), 0);
-        (void) inode(&p, SLICE_BELL, &mode);
+        (void) inode(&p, SLICE_DOORBELL, &mode);
         ASSERT_TRUE(S_ISFIFO(mode));
         pages_remove(&p);
 }
@@ -88,25 +88,25 @@ static void says_who_comes_first(void) {
         spec.max_inst = 8;
         spec.prio_ratio = 80;
         ASSERT_INT(slice_files_make(p.directory, &spec, &fault), 0);
-        ASSERT_INT(slice_files_limits(p.directory, &l), 0);
+        ASSERT_INT(slice_files_read_limits(p.directory, &l), 0);
         ASSERT_INT(l.weight, 3);
         ASSERT_INT(l.high_priority, 1);
         ASSERT_INT(l.policy, 5);
         ASSERT_INT(l.max_inst, 8);
         ASSERT_INT(l.prio_ratio, 80);
-        ASSERT_INT(l.turn.window | l.turn.flags, 0);
+        ASSERT_INT(l.schedule.window | l.schedule.flags, 0);
         pages_remove(&p);
 }
 
-static void turn(const Pages *p, const SliceTurn *turn) {
-        pages_write(p, "limits", turn, sizeof *turn, offsetof(SliceLimits, turn));
+static void turn(const Pages *p, const SliceSchedule *turn) {
+        pages_write(p, "limits", turn, sizeof *turn, offsetof(SliceLimits, schedule));
 }
 
 /* In place, beside what the arbiter writes, and not at all where nothing is new. */
 static void the_policy_changes_in_place(void) {
         Pages p = pages_make(SLICE_UNIT);
         SliceCompute soft = {.policy = 5, .max_inst = 8, .prio_ratio = 30};
-        SliceTurn theirs = {.window = 7, .flags = TURN_GATED, .granted = 99};
+        SliceSchedule theirs = {.window = 7, .flags = SCHED_F_GATED, .granted = 99};
         uint64_t odd = 3;
         Fault fault = FAULT_NULL;
         SliceLimits before, l;
@@ -114,26 +114,26 @@ static void the_policy_changes_in_place(void) {
         ino_t limits = inode(&p, "limits", &mode);
 
         turn(&p, &theirs);
-        ASSERT_OK(slice_files_limits(p.directory, &before));
+        ASSERT_OK(slice_files_read_limits(p.directory, &before));
         ASSERT_OK(slice_files_set_compute(p.directory, &soft, &fault));
-        ASSERT_OK(slice_files_limits(p.directory, &l));
+        ASSERT_OK(slice_files_read_limits(p.directory, &l));
         ASSERT_INT(l.policy, 5);
         ASSERT_INT(l.max_inst, 8);
         ASSERT_INT(l.prio_ratio, 30);
         ASSERT_INT(l.generation, 2);
-        ASSERT_OK(memcmp((const char *) &l.turn, (const char *) &theirs, sizeof theirs));
+        ASSERT_OK(memcmp((const char *) &l.schedule, (const char *) &theirs, sizeof theirs));
         before.generation = 2;
         before.policy = 5;
         before.max_inst = 8;
         before.prio_ratio = 30;
         ASSERT_OK(memcmp((const char *) &l, (const char *) &before, sizeof l)); /* and nothing else */
         ASSERT_OK(slice_files_set_compute(p.directory, &soft, &fault));
-        ASSERT_OK(slice_files_limits(p.directory, &l));
+        ASSERT_OK(slice_files_read_limits(p.directory, &l));
         ASSERT_INT(l.generation, 2);
         pages_write(&p, "limits", &odd, sizeof odd,
                     offsetof(SliceLimits, generation)); /* killed in between */
         ASSERT_OK(slice_files_set_compute(p.directory, &soft, &fault));
-        ASSERT_OK(slice_files_limits(p.directory, &l));
+        ASSERT_OK(slice_files_read_limits(p.directory, &l));
         ASSERT_INT(l.generation, 6);
         ASSERT_INT(inode(&p, "limits", &mode), limits);
         pages_remove(&p);
@@ -167,14 +167,14 @@ static void names(void) {
         text[sizeof text - 1] = '\0';
         spec.container = text;
         ASSERT_INT(slice_files_make(p.directory, &spec, &fault), 0);
-        ASSERT_INT(slice_files_limits(p.directory, &l), 0);
+        ASSERT_INT(slice_files_read_limits(p.directory, &l), 0);
         ASSERT_INT(strlen(l.container), sizeof l.container - 1);
         spec.uuid = text + sizeof text - SLICE_UUID; /* the longest */
         ASSERT_INT(slice_files_make(p.directory, &spec, &fault), 0);
         spec.uuid--;
         ASSERT_INT(slice_files_make(p.directory, &spec, &fault), -EINVAL);
         ASSERT_CONTAINS(fault.text, "longer than 47 characters");
-        ASSERT_INT(slice_files_limits(p.directory, &l), 0);
+        ASSERT_INT(slice_files_read_limits(p.directory, &l), 0);
         ASSERT_INT(strlen(l.uuid), SLICE_UUID - 1);
         pages_remove(&p);
 }
@@ -217,7 +217,7 @@ static void bad_counters_are_replaced(void) {
         ASSERT_OK(slice_open(p.path, &s));
         ASSERT_OK(slice_reserve(&s, SLICE_UNIT));
         s.counters->magic = 0;
-        ASSERT_INT(slice_files_read(p.directory, &report), SLICE_FILES_E_DAMAGED);
+        ASSERT_INT(slice_files_read_report(p.directory, &report), SLICE_FILES_E_DAMAGED);
         ASSERT_INT(slice_files_make(p.directory, &spec, &fault), 0);
         ASSERT_INT(pages_report(&p).used, 0);
         ASSERT_INT(slice_used(&s), SLICE_UNIT);
@@ -226,15 +226,15 @@ static void bad_counters_are_replaced(void) {
         ASSERT_OK(unlinkat(p.directory, "counters", 0));
         ASSERT_OK(symlinkat("limits", p.directory, "counters"));
         ASSERT_OK(symlinkat("limits", p.directory, "counters.new"));
-        ASSERT_INT(slice_files_read(p.directory, &report), SLICE_FILES_E_DAMAGED);
+        ASSERT_INT(slice_files_read_report(p.directory, &report), SLICE_FILES_E_DAMAGED);
         ASSERT_INT(slice_files_make(p.directory, &spec, &fault), 0);
         (void) inode(&p, "counters", &mode);
         ASSERT_TRUE(S_ISREG(mode));
-        ASSERT_INT(slice_files_limits(p.directory, &(SliceLimits){.card = 0}), 0);
+        ASSERT_INT(slice_files_read_limits(p.directory, &(SliceLimits){.card = 0}), 0);
 
         ASSERT_OK(unlinkat(p.directory, "counters", 0));
         ASSERT_OK(mkfifoat(p.directory, "counters", 0666));
-        ASSERT_INT(slice_files_read(p.directory, &report), SLICE_FILES_E_DAMAGED);
+        ASSERT_INT(slice_files_read_report(p.directory, &report), SLICE_FILES_E_DAMAGED);
         ASSERT_INT(slice_files_make(p.directory, &spec, &fault), 0);
         ASSERT_INT(pages_report(&p).used, 0);
         pages_remove(&p);
@@ -248,15 +248,15 @@ static void says_why_not(void) {
         SliceLimits l;
 
         pages_write(&p, "limits", "?", 1, 0);
-        ASSERT_INT(slice_files_limits(p.directory, &l), SLICE_FILES_E_DAMAGED);
+        ASSERT_INT(slice_files_read_limits(p.directory, &l), SLICE_FILES_E_DAMAGED);
         ASSERT_INT(slice_files_set_limit(p.directory, 1, &fault), SLICE_FILES_E_DAMAGED);
         ASSERT_INT(slice_files_set_compute(p.directory, &(SliceCompute){.policy = 1}, &fault),
                    SLICE_FILES_E_DAMAGED);
         ASSERT_CONTAINS(fault.text, "version 1");
         ASSERT_OK(unlinkat(p.directory, "limits", 0));
         ASSERT_OK(unlinkat(p.directory, "counters", 0));
-        ASSERT_INT(slice_files_limits(p.directory, &l), -ENOENT);
-        ASSERT_INT(slice_files_read(p.directory, &report), -ENOENT);
+        ASSERT_INT(slice_files_read_limits(p.directory, &l), -ENOENT);
+        ASSERT_INT(slice_files_read_report(p.directory, &report), -ENOENT);
         ASSERT_INT(slice_files_set_limit(p.directory, 1, &fault), -ENOENT);
         ASSERT_INT(slice_files_set_compute(p.directory, &(SliceCompute){.policy = 1}, &fault), -ENOENT);
         ASSERT_OK(mkdirat(p.directory, "counters", 0700));
@@ -304,7 +304,7 @@ static void reads_what_is_cut(void) {
         ASSERT_TRUE(fd >= 0);
         for (off_t length = sizeof(SliceCounters) - 1; length >= 0; length -= length > 256 ? 997 : 1) {
                 ASSERT_OK(ftruncate(fd, length));
-                ASSERT_INT(slice_files_read(p.directory, &report), SLICE_FILES_E_DAMAGED);
+                ASSERT_INT(slice_files_read_report(p.directory, &report), SLICE_FILES_E_DAMAGED);
         }
         (void) close(fd);
         pages_remove(&p);
@@ -327,7 +327,7 @@ static void reads_while_it_is_cut(void) {
                         (void) close(fd);
                 }
         while ((n_good < 20 || n_bad < 20) && time(NULL) < end) {
-                int r = slice_files_read(p.directory, &report);
+                int r = slice_files_read_report(p.directory, &report);
 
                 ASSERT_TRUE(r == 0 || r == SLICE_FILES_E_DAMAGED);
                 n_good += r == 0;

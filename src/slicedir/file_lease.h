@@ -19,7 +19,7 @@
 /* A child that waits in open(), and then has the file open until it is killed, or its parent ends.
  * file: as by O_PATH; it stays the caller's. flags: O_RDONLY or O_RDWR. The caller has one thread.
  * Returns its pid, which is the caller's to reap, or negative errno. */
-pid_t lease_wait(int file, int flags);
+pid_t file_lease_wait(int file, int flags);
 
 /* Ends it. */
-void lease_wait_end(pid_t pid);
+void file_lease_wait_end(pid_t pid);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "slicedir/files.h"
+#include "slicedir/slice_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "slice/change.h"
+#include "slice/counter_word.h"
+#include "slice/counters.h"
 #include "slice/pin.h"
-#include "slice/word.h"
 
 /* ---- reading ---- */
 
@@ -82,7 +82,7 @@ static int read_counters(int fd, SliceCounters *ret) {
                        : SLICE_FILES_E_DAMAGED;
 }
 
-int slice_files_limits(int directory, SliceLimits *ret) {
+int slice_files_read_limits(int directory, SliceLimits *ret) {
         _cleanup_close_ int fd = -1;
         SliceLimits limits;
         int r = open_file(directory, "limits", O_RDONLY, &fd);
@@ -130,7 +130,7 @@ static uint64_t bytes_of(uint64_t units) {
 
 /* Of which dead rows it is to be seen whether their files are open. One look at the list for all of
  * them: the counters may say anything. */
-static void find_kept(const SliceCounters *c, const SliceReport *report, bool kept[static SLICE_ROWS]) {
+static void find_pinned(const SliceCounters *c, const SliceReport *report, bool pinned[static SLICE_ROWS]) {
         uint64_t keys[SLICE_ROWS];
         bool any = false;
 
@@ -140,13 +140,13 @@ static void find_kept(const SliceCounters *c, const SliceReport *report, bool ke
                               atomic_load_explicit(&row->inode, memory_order_relaxed) != 0;
 
                 keys[i] = may_be ? atomic_load_explicit(&row->key, memory_order_relaxed) : 0;
-                kept[i] = false;
+                pinned[i] = false;
                 any |= keys[i] != 0;
         }
         if (any)
-                pin_listed(keys, kept, SLICE_ROWS);
+                pin_find_listed(keys, pinned, SLICE_ROWS);
         for (size_t i = 0; i < SLICE_ROWS; i++)
-                kept[i] = kept[i] && keys[i] != 0;
+                pinned[i] = pinned[i] && keys[i] != 0;
 }
 
 static uint64_t sum_of(int64_t units, uint64_t most) {
@@ -159,25 +159,25 @@ static uint64_t sum_of(int64_t units, uint64_t most) {
  * than what is used. */
 static void add_up(const SliceCounters *c, SliceReport *report) {
         int64_t units, dead = 0, left = 0; /* 256 numbers of 42 bits */
-        bool kept[SLICE_ROWS];
+        bool pinned[SLICE_ROWS];
 
         report->used = bytes_of(slice_used_units(atomic_load_explicit(&c->used, memory_order_relaxed)));
         report->peak = bytes_of(atomic_load_explicit(&c->peak, memory_order_relaxed));
         report->refused = atomic_load_explicit(&c->refused, memory_order_relaxed);
-        find_kept(c, report, kept);
+        find_pinned(c, report, pinned);
         for (size_t i = 0; i < SLICE_ROWS; i++) {
                 units = slice_row_held(&c->rows[i]);
                 report->held[i] = units * SLICE_UNIT;
-                dead += !report->alive[i] && !kept[i] ? units : 0;
-                left += kept[i] ? units : 0;
+                dead += !report->alive[i] && !pinned[i] ? units : 0;
+                left += pinned[i] ? units : 0;
         }
         report->dead = sum_of(dead, report->used);
-        report->kept = sum_of(left, report->used - report->dead);
+        report->pinned = sum_of(left, report->used - report->dead);
 }
 
 /* The living are asked for first: who dies in between is then counted as alive with what it held,
  * and not as dead with what a living one has since reserved. */
-int slice_files_read(int directory, SliceReport *ret) {
+int slice_files_read_report(int directory, SliceReport *ret) {
         _cleanup_close_ int fd = -1;
         SliceReport report = {.n_alive = 0};
         SliceCounters counters;
@@ -241,10 +241,10 @@ int slice_files_give_back(int directory) {
 
 /* ---- making ---- */
 
-void slice_held_done(SliceHeld *held) {
-        cleanup_closep(&held->limits);
-        cleanup_closep(&held->counters);
-        *held = SLICE_HELD_NULL;
+void slice_files_close(SliceFds *fds) {
+        cleanup_closep(&fds->limits);
+        cleanup_closep(&fds->counters);
+        *fds = SLICE_FDS_NULL;
 }
 
 /* Whoever planted something under the name of the file to be renamed does not get it written to. */
@@ -323,7 +323,7 @@ static int keep_counters(int directory) {
 }
 
 /* Leased, or something else that stands there. */
-static int hold(int directory, const char *name) {
+static int open_writable(int directory, const char *name) {
         int fd = -1;
 
         (void) open_file(directory, name, O_RDWR, &fd);
@@ -335,7 +335,7 @@ static int make_counters(int directory, int *ret, Fault *fault) {
         int r = keep_counters(directory);
 
         if (r == 0) {
-                *ret = hold(directory, "counters");
+                *ret = open_writable(directory, "counters");
                 return 0;
         }
         if (r < 0 && r != -ENOENT)
@@ -349,15 +349,15 @@ static int make_counters(int directory, int *ret, Fault *fault) {
 }
 
 /* A FIFO that is there stays: a container may have it mounted. */
-static int make_bell(int directory, Fault *fault) {
+static int make_doorbell(int directory, Fault *fault) {
         struct stat st;
-        int r = fstatat(directory, SLICE_BELL, &st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+        int r = fstatat(directory, SLICE_DOORBELL, &st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 
         if (r == 0 && !S_ISFIFO(st.st_mode))
-                r = unlinkat(directory, SLICE_BELL, 0) < 0 ? -errno : -ENOENT;
+                r = unlinkat(directory, SLICE_DOORBELL, 0) < 0 ? -errno : -ENOENT;
         if (r == -ENOENT)
-                r = mkfifoat(directory, SLICE_BELL, 0600) < 0 ? -errno : 0;
-        if (r == 0 && fchmodat(directory, SLICE_BELL, 0666, 0) < 0) /* past our umask */
+                r = mkfifoat(directory, SLICE_DOORBELL, 0600) < 0 ? -errno : 0;
+        if (r == 0 && fchmodat(directory, SLICE_DOORBELL, 0666, 0) < 0) /* past our umask */
                 r = -errno;
         return r < 0 ? fault_set(fault, r, "cannot make the slice's bell: %s", strerror(-r)) : 0;
 }
@@ -376,31 +376,32 @@ static int check_kernel(int directory, Fault *fault) {
 }
 
 /* limits last: with it the slice is there. */
-int slice_files_make_held(int directory, const SliceSpec *spec, SliceHeld *ret_held, Fault *fault) {
-        _cleanup_(slice_held_done) SliceHeld held = SLICE_HELD_NULL;
+int slice_files_make_open(int directory, const SliceSpec *spec, SliceFds *ret_fds, Fault *fault) {
+        _cleanup_(slice_files_close) SliceFds fds = SLICE_FDS_NULL;
         int r = check_kernel(directory, fault);
 
         if (r == 0)
-                r = make_counters(directory, &held.counters, fault);
+                r = make_counters(directory, &fds.counters, fault);
         if (r == 0)
-                r = make_bell(directory, fault);
+                r = make_doorbell(directory, fault);
         if (r == 0)
-                r = make_limits(directory, spec, &held.limits, fault);
+                r = make_limits(directory, spec, &fds.limits, fault);
         if (r < 0)
                 return r;
-        *ret_held = held;
-        held = SLICE_HELD_NULL;
+        *ret_fds = fds;
+        fds = SLICE_FDS_NULL;
         return 0;
 }
 
 int slice_files_make(int directory, const SliceSpec *spec, Fault *fault) {
-        _cleanup_(slice_held_done) SliceHeld held = SLICE_HELD_NULL;
+        _cleanup_(slice_files_close) SliceFds fds = SLICE_FDS_NULL;
 
-        return slice_files_make_held(directory, spec, &held, fault);
+        return slice_files_make_open(directory, spec, &fds, fault);
 }
 
-void slice_files_hold(int directory, SliceHeld *ret_held) {
-        *ret_held = (SliceHeld){.limits = hold(directory, "limits"), .counters = hold(directory, "counters")};
+void slice_files_open(int directory, SliceFds *ret_fds) {
+        *ret_fds = (SliceFds){.limits = open_writable(directory, "limits"),
+                              .counters = open_writable(directory, "counters")};
 }
 
 /* ---- changing ---- */

@@ -63,7 +63,7 @@ static void make_keys(uint64_t *keys, bool denied) {
                         if (denied && !deny())
                                 _exit(77);
                         for (size_t k = 0; k < EACH; k++)
-                                keys[i * EACH + k] = pin_new_key();
+                                keys[i * EACH + k] = pin_key_new();
                         _exit(0);
                 }
                 ASSERT_INT(waitpid(pid, &status, 0), pid);
@@ -94,12 +94,12 @@ typedef struct Node {
 } Node;
 
 static Node node_make(void) {
-        Node n = {.name = "/tmp/test-keys-XXXXXX", .key = pin_new_key()};
+        Node n = {.name = "/tmp/test-keys-XXXXXX", .key = pin_key_new()};
         int fd = mkostemp(n.name, O_CLOEXEC);
 
         ASSERT_TRUE(fd >= 0);
         n.row.key = n.key;
-        pin_note(&n.row, pin_inode(fd));
+        pin_note_inode(&n.row, pin_inode(fd));
         (void) close(fd);
         return n;
 }
@@ -116,10 +116,10 @@ static void check_held(const Node *n, bool held) {
         for (int mode = O_RDONLY; mode <= O_RDWR; mode++) {
                 int fd = node_open(n, mode);
 
-                ASSERT_INT(pin_keeps(&n->row, fd), held);
+                ASSERT_INT(pin_holds_row(&n->row, fd), held);
                 (void) close(fd);
         }
-        ASSERT_INT(pin_keeps(&n->row, -1), held);
+        ASSERT_INT(pin_holds_row(&n->row, -1), held);
 }
 
 static void by_what_it_is_open_for(void) {

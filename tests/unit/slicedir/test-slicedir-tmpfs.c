@@ -2,7 +2,7 @@
 
 /* Each in namespaces of its own, with a tmpfs for the host's /run. */
 
-#include "slicedir/board_mount.h"
+#include "slicedir/slicedir_tmpfs.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -17,11 +17,11 @@
 
 #include "mounts.h"
 #include "scratch.h"
-#include "slicedir/board.h"
+#include "slicedir/slicedir.h"
 #include "test.h"
 
 static char home[64], run[128], board[160], proc[128];
-static bool apart; /* as board_mount() last said */
+static bool apart; /* as slicedir_tmpfs_mount() last said */
 
 /* A proc whose pid 1 sees what we see; with `blind`, something else. */
 static void make_proc(bool blind) {
@@ -82,14 +82,15 @@ static void it_is_mounted(void) {
         struct stat before, after;
 
         make_proc(false);
-        ASSERT_OK(board_mount(board, 2, proc, &apart, &fault));
+        ASSERT_OK(slicedir_tmpfs_mount(board, 2, proc, &apart, &fault));
         ASSERT_INT(room(), 2 << 20);
         ASSERT_OK(statfs(board, &st));
         ASSERT_INT(st.f_files, 512);
         ASSERT_TRUE(apart && is_bare());
         ASSERT_OK(stat(board, &before));
         ASSERT_INT(before.st_mode & 07777, 0755);
-        ASSERT_OK(board_mount(board, 2, proc, &apart, &fault)); /* an agent that starts again finds it */
+        ASSERT_OK(slicedir_tmpfs_mount(board, 2, proc, &apart,
+                                       &fault)); /* an agent that starts again finds it */
         ASSERT_OK(stat(board, &after));
         ASSERT_INT(before.st_dev, after.st_dev);
 }
@@ -97,27 +98,28 @@ static void it_is_mounted(void) {
 static void one_in_use_is_left_alone(void) {
         SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
         Fault fault = FAULT_NULL;
-        Board b;
+        Slicedir b;
 
         make_proc(false);
-        ASSERT_OK(board_open(&b, board, true, &fault));
-        ASSERT_OK(board_renew(&b, "old", BOARD_AGENT "d/p/c", &spec, 1, &fault));
-        ASSERT_INT(board_mount(board, 2, proc, &apart, &fault), BOARD_MOUNT_E_LEFT);
+        ASSERT_OK(slicedir_open(&b, board, true, &fault));
+        ASSERT_OK(slicedir_update(&b, "old", SLICEDIR_AGENT "d/p/c", &spec, 1, &fault));
+        ASSERT_INT(slicedir_tmpfs_mount(board, 2, proc, &apart, &fault), SLICEDIR_TMPFS_E_MISSING);
         ASSERT_TRUE(strstr(fault.text, "1 slice is on it already"));
         ASSERT_INT(room(), 8 << 20);
         ASSERT_TRUE(apart && is_bare()); /* new ones can be mounted all the same */
         b.proc = proc;
-        ASSERT_OK(board_renew(&b, "new", BOARD_AGENT "d/q/c", &spec, 1, &fault));
-        ASSERT_INT(board_mount(board, 2, proc, &apart, &fault), BOARD_MOUNT_E_LEFT);
+        ASSERT_OK(slicedir_update(&b, "new", SLICEDIR_AGENT "d/q/c", &spec, 1, &fault));
+        ASSERT_INT(slicedir_tmpfs_mount(board, 2, proc, &apart, &fault), SLICEDIR_TMPFS_E_MISSING);
         ASSERT_TRUE(strstr(fault.text, "1 slice is on it already"));
-        board_drop(&b, "old");
-        ASSERT_OK(board_mount(board, 2, proc, &apart, &fault)); /* nothing to be afraid of any more */
+        slicedir_remove(&b, "old");
+        ASSERT_OK(
+                slicedir_tmpfs_mount(board, 2, proc, &apart, &fault)); /* nothing to be afraid of any more */
         ASSERT_TRUE(apart);
         ASSERT_INT(room(), 8 << 20);
-        board_drop(&b, "new");
-        ASSERT_OK(board_mount(board, 2, proc, &apart, &fault));
+        slicedir_remove(&b, "new");
+        ASSERT_OK(slicedir_tmpfs_mount(board, 2, proc, &apart, &fault));
         ASSERT_INT(room(), 2 << 20);
-        board_done(&b);
+        slicedir_done(&b);
 }
 
 /* A root that cannot be read, as for a process without CAP_SYS_PTRACE; root can read any, but not a
@@ -130,7 +132,7 @@ static void where_it_cannot_be_looked_at(void) {
         (void) snprintf(path, sizeof path, "%s/1/root", proc);
         ASSERT_OK(unlink(path));
         ASSERT_OK(symlink("root", path));
-        ASSERT_INT(board_mount(board, 2, proc, &apart, &fault), BOARD_MOUNT_E_LEFT);
+        ASSERT_INT(slicedir_tmpfs_mount(board, 2, proc, &apart, &fault), SLICEDIR_TMPFS_E_MISSING);
         ASSERT_TRUE(strstr(fault.text, "cannot look"));
         ASSERT_TRUE(strstr(fault.text, strerror(ELOOP)));
         ASSERT_FALSE(strstr(fault.text, "would not see"));
@@ -142,7 +144,7 @@ static void where_the_host_would_not_see_it(void) {
         Fault fault = FAULT_NULL;
 
         make_proc(true);
-        ASSERT_INT(board_mount(board, 2, proc, &apart, &fault), BOARD_MOUNT_E_LEFT);
+        ASSERT_INT(slicedir_tmpfs_mount(board, 2, proc, &apart, &fault), SLICEDIR_TMPFS_E_MISSING);
         ASSERT_TRUE(strstr(fault.text, "the host (pid 1) would not see"));
         ASSERT_INT(room(), 8 << 20);
         ASSERT_TRUE(!apart && is_bare());
@@ -158,7 +160,7 @@ static void a_board_where_slices_cannot_be_mounted(void) {
         ASSERT_OK(mkdir(above, 0755));
         ASSERT_OK(mkdir(board, 0755));
         ASSERT_OK(mount("x", board, "tmpfs", 0, "size=1m,mode=755"));
-        ASSERT_INT(board_mount(board, 2, proc, &apart, &fault), BOARD_MOUNT_E_LEFT);
+        ASSERT_INT(slicedir_tmpfs_mount(board, 2, proc, &apart, &fault), SLICEDIR_TMPFS_E_MISSING);
         ASSERT_TRUE(strstr(fault.text, "have no file systems of their own"));
         ASSERT_TRUE(strstr(fault.text, "the host (pid 1) would not see"));
         ASSERT_TRUE(!apart && is_bare());
@@ -224,34 +226,34 @@ static void what_is_mounted_twice_goes_later(void) {
         Fault fault = FAULT_NULL;
         struct stat st, above;
         char view[128], path[256];
-        Board b;
+        Slicedir b;
 
         make_proc(false);
         (void) snprintf(view, sizeof view, "%s/view", home);
         ASSERT_OK(mkdir(view, 0755));
-        ASSERT_OK(board_mount(board, 2, proc, &apart, &fault));
-        ASSERT_OK(board_open(&b, board, true, &fault));
+        ASSERT_OK(slicedir_tmpfs_mount(board, 2, proc, &apart, &fault));
+        ASSERT_OK(slicedir_open(&b, board, true, &fault));
         b.proc = proc;
-        ASSERT_OK(board_renew(&b, "one", BOARD_AGENT "d/p/c", &spec, 1, &fault));
-        ASSERT_OK(board_renew(&b, "two", BOARD_AGENT "d/p/c", &spec, 1, &fault));
+        ASSERT_OK(slicedir_update(&b, "one", SLICEDIR_AGENT "d/p/c", &spec, 1, &fault));
+        ASSERT_OK(slicedir_update(&b, "two", SLICEDIR_AGENT "d/p/c", &spec, 1, &fault));
         ASSERT_OK(mount(run, view, NULL, MS_BIND | MS_REC, NULL));
         ASSERT_OK(mount(NULL, view, NULL, MS_PRIVATE | MS_REC, NULL));
-        ASSERT_OK(board_sweep(&b, keep_none, NULL));
+        ASSERT_OK(slicedir_sweep(&b, keep_none, NULL));
         ASSERT_TRUE(is_there("one") && is_there("two")); /* and empty */
-        ASSERT_OK(board_renew(&b, "one", BOARD_AGENT "d/p/c", &spec, 1, &fault));
+        ASSERT_OK(slicedir_update(&b, "one", SLICEDIR_AGENT "d/p/c", &spec, 1, &fault));
         (void) snprintf(path, sizeof path, "%s/one", board);
         ASSERT_OK(stat(path, &st));
         ASSERT_OK(fstat(b.fd, &above));
         ASSERT_TRUE(st.st_dev != above.st_dev);
-        ASSERT_OK(board_sweep(&b, keep_one, NULL));
+        ASSERT_OK(slicedir_sweep(&b, keep_one, NULL));
         ASSERT_TRUE(is_there("one") && is_there("two"));
         ASSERT_OK(umount2(view, MNT_DETACH)); /* the agent's next container */
-        ASSERT_OK(board_sweep(&b, keep_one, NULL));
+        ASSERT_OK(slicedir_sweep(&b, keep_one, NULL));
         ASSERT_TRUE(is_there("one") && !is_there("two"));
-        board_done(&b);
+        slicedir_done(&b);
 }
 
-static int count_them(void *userdata, const BoardSlice *slice) {
+static int count_them(void *userdata, const SlicedirEntry *slice) {
         unsigned *n = userdata;
 
         ++*n;
@@ -263,12 +265,12 @@ static void who_does_not_see_them_leaves_them_alone(void) {
         const SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
         Fault fault = FAULT_NULL;
         int go[2], status;
-        Board b;
+        Slicedir b;
         pid_t pid;
         char byte;
 
         make_proc(false);
-        ASSERT_OK(board_mount(board, 2, proc, &apart, &fault));
+        ASSERT_OK(slicedir_tmpfs_mount(board, 2, proc, &apart, &fault));
         ASSERT_OK(pipe(go));
         pid = fork();
         if (pid == 0) {
@@ -278,20 +280,20 @@ static void who_does_not_see_them_leaves_them_alone(void) {
                         _exit(1);
                 if (write(go[1], "x", 1) != 1 || kill(getpid(), SIGSTOP) < 0)
                         _exit(1);
-                if (board_open(&b, board, true, &fault) < 0 || board_lock(&b, &fault) < 0)
+                if (slicedir_open(&b, board, true, &fault) < 0 || slicedir_lock(&b, &fault) < 0)
                         _exit(1);
-                _exit(board_each(&b, count_them, &n) == 0 && n == 0 && is_there("one") ? 0 : 1);
+                _exit(slicedir_each(&b, count_them, &n) == 0 && n == 0 && is_there("one") ? 0 : 1);
         }
         ASSERT_INT(read(go[0], &byte, 1), 1);
         ASSERT_INT(waitpid(pid, &status, WUNTRACED), pid);
-        ASSERT_OK(board_open(&b, board, true, &fault));
+        ASSERT_OK(slicedir_open(&b, board, true, &fault));
         b.proc = proc;
-        ASSERT_OK(board_renew(&b, "one", BOARD_AGENT "d/p/c", &spec, 1, &fault));
+        ASSERT_OK(slicedir_update(&b, "one", SLICEDIR_AGENT "d/p/c", &spec, 1, &fault));
         ASSERT_OK(kill(pid, SIGCONT));
         ASSERT_INT(waitpid(pid, &status, 0), pid);
         ASSERT_INT(status, 0);
         ASSERT_TRUE(is_there("one/0/limits"));
-        board_done(&b);
+        slicedir_done(&b);
 }
 
 static void slices_are_where_the_host_sees_them(void) {
@@ -300,25 +302,25 @@ static void slices_are_where_the_host_sees_them(void) {
         Fault fault = FAULT_NULL;
         struct stat st, above;
         char there[384];
-        Board b;
+        Slicedir b;
 
-        ASSERT_OK(board_mount(board, 2, proc, &apart, &fault));
+        ASSERT_OK(slicedir_tmpfs_mount(board, 2, proc, &apart, &fault));
         ASSERT_TRUE(apart);
-        ASSERT_OK(board_open(&b, board, true, &fault));
+        ASSERT_OK(slicedir_open(&b, board, true, &fault));
         b.proc = proc;
-        ASSERT_OK(board_renew(&b, "one", BOARD_AGENT "d/p/c", &spec, 1, &fault));
+        ASSERT_OK(slicedir_update(&b, "one", SLICEDIR_AGENT "d/p/c", &spec, 1, &fault));
         ASSERT_TRUE(host_sees("one"));
         (void) snprintf(there, sizeof there, "%s/1/root%s/one", proc, board);
         ASSERT_OK(stat(there, &st));
         ASSERT_OK(fstat(b.fd, &above));
         ASSERT_TRUE(st.st_dev != above.st_dev);
-        board_done(&b);
-        ASSERT_OK(board_mount(board, 2, proc, &apart, &fault)); /* an agent that starts again */
+        slicedir_done(&b);
+        ASSERT_OK(slicedir_tmpfs_mount(board, 2, proc, &apart, &fault)); /* an agent that starts again */
         ASSERT_TRUE(apart && host_sees("one"));
-        ASSERT_OK(board_open(&b, board, true, &fault));
-        ASSERT_OK(board_sweep(&b, keep_none, NULL));
+        ASSERT_OK(slicedir_open(&b, board, true, &fault));
+        ASSERT_OK(slicedir_sweep(&b, keep_none, NULL));
         ASSERT_TRUE(stat(there, &st) < 0 && errno == ENOENT);
-        board_done(&b);
+        slicedir_done(&b);
         ASSERT_OK(kill(host, SIGKILL));
         ASSERT_INT(waitpid(host, NULL, 0), host);
 }
@@ -327,7 +329,7 @@ static void on_a_mount_that_is_not_shared(void) {
         Fault fault = FAULT_NULL;
 
         make_proc(false);
-        ASSERT_INT(board_mount(board, 2, proc, &apart, &fault), BOARD_MOUNT_E_LEFT);
+        ASSERT_INT(slicedir_tmpfs_mount(board, 2, proc, &apart, &fault), SLICEDIR_TMPFS_E_MISSING);
         ASSERT_TRUE(strstr(fault.text, "mountPropagation: Bidirectional"));
         ASSERT_INT(room(), 8 << 20);
         ASSERT_TRUE(!apart && is_bare());
@@ -351,7 +353,7 @@ static void not_shared(void) {
 static void what_cannot_be_made(void) {
         Fault fault = FAULT_NULL;
 
-        ASSERT_INT(board_mount("/dev/null/x", 2, "/proc", &apart, &fault), -ENOTDIR);
+        ASSERT_INT(slicedir_tmpfs_mount("/dev/null/x", 2, "/proc", &apart, &fault), -ENOTDIR);
 }
 
 int main(void) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "slicedir/mount.h"
+#include "slicedir/slice_tmpfs.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -29,28 +29,28 @@ static size_t inodes_of(size_t n) {
         return 2 * (4 + n * 4);
 }
 
-int slice_mount_look(const char *path, const char *proc, Fault *fault) {
+int slice_tmpfs_check_host(const char *path, const char *proc, Fault *fault) {
         struct stat ours, theirs;
         char there[4096];
         int error, n = snprintf(there, sizeof there, "%s/1/root%s", proc, path);
 
         if (n < 0 || (size_t) n >= sizeof there)
-                return fault_set(fault, SLICE_MOUNT_E_BLIND,
+                return fault_set(fault, SLICE_TMPFS_E_UNKNOWN,
                                  "cannot look at %s as the host (pid 1) sees it: %s", path,
                                  strerror(ENAMETOOLONG));
         error = stat(there, &theirs) < 0 ? errno : 0;
         if (error != 0 && error != ENOENT && error != ENOTDIR) /* a path that is not there is an answer */
-                return fault_set(fault, SLICE_MOUNT_E_BLIND,
+                return fault_set(fault, SLICE_TMPFS_E_UNKNOWN,
                                  "cannot look at %s as the host (pid 1) sees it: %s/1/root: %s", path, proc,
                                  strerror(error));
         if (error == 0 && stat(path, &ours) == 0 && ours.st_dev == theirs.st_dev &&
             ours.st_ino == theirs.st_ino)
                 return 0;
-        return fault_set(fault, SLICE_MOUNT_E_UNSEEN,
+        return fault_set(fault, SLICE_TMPFS_E_UNSEEN,
                          "the host (pid 1) would not see what is mounted at %s from here", path);
 }
 
-int slice_mount(const char *path, size_t n, const char *proc, Fault *fault) {
+int slice_tmpfs_mount(const char *path, size_t n, const char *proc, Fault *fault) {
         char options[96];
 
         (void) snprintf(options, sizeof options, "size=%zu,nr_inodes=%zu,mode=755", bytes_of(n),
@@ -58,12 +58,12 @@ int slice_mount(const char *path, size_t n, const char *proc, Fault *fault) {
         if (mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0)
                 return fault_set(fault, -errno, "a tmpfs of its own cannot be mounted at %s: %s", path,
                                  strerror(errno));
-        if (slice_mount_look(path, proc, fault) == 0)
+        if (slice_tmpfs_check_host(path, proc, fault) == 0)
                 return 0;
-        (void) slice_unmount(path);
+        (void) slice_tmpfs_unmount(path);
         return -ENXIO;
 }
 
-int slice_unmount(const char *path) {
+int slice_tmpfs_unmount(const char *path) {
         return umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 ? -errno : 0;
 }

@@ -18,14 +18,14 @@
  * are seen, because containers' mounts come from the host's namespace: what its pid 1 sees there
  * afterwards must be the same. 0, or negative errno with a fault, and nothing is mounted then:
  * -ENXIO the host would not see it, or it cannot be looked at what the host sees. */
-int slice_mount(const char *path, size_t n, const char *proc, Fault *fault);
+int slice_tmpfs_mount(const char *path, size_t n, const char *proc, Fault *fault);
 
 /* From here and from wherever the host shares its mounts; a container that has a file of it mounted
  * or mapped keeps that. 0 or negative errno. */
-int slice_unmount(const char *path);
+int slice_tmpfs_unmount(const char *path);
 
-/* Does pid 1 of this proc see the same directory under this path? 0 yes, SLICE_MOUNT_E_UNSEEN no,
- * SLICE_MOUNT_E_BLIND it cannot be looked at; both with a fault. Reading /proc/1/root needs
+/* Does pid 1 of this proc see the same directory under this path? 0 yes, SLICE_TMPFS_E_UNSEEN no,
+ * SLICE_TMPFS_E_UNKNOWN it cannot be looked at; both with a fault. Reading /proc/1/root needs
  * CAP_SYS_PTRACE (proc(5)). */
-enum { SLICE_MOUNT_E_UNSEEN = 1, SLICE_MOUNT_E_BLIND };
-int slice_mount_look(const char *path, const char *proc, Fault *fault);
+enum { SLICE_TMPFS_E_UNSEEN = 1, SLICE_TMPFS_E_UNKNOWN };
+int slice_tmpfs_check_host(const char *path, const char *proc, Fault *fault);

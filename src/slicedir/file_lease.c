@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "slicedir/lease.h"
+#include "slicedir/file_lease.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +37,7 @@ static void wait_and_keep(int file, int flags) {
                 (void) pause();
 }
 
-pid_t lease_wait(int file, int flags) {
+pid_t file_lease_wait(int file, int flags) {
         pid_t parent = getpid(), child = fork();
 
         if (child < 0)
@@ -50,7 +50,7 @@ pid_t lease_wait(int file, int flags) {
         _exit(1);
 }
 
-void lease_wait_end(pid_t pid) {
+void file_lease_wait_end(pid_t pid) {
         (void) kill(pid, SIGKILL);
         while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
                 ;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "slicedir/board_mount.h"
+#include "slicedir/slicedir_tmpfs.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,14 +8,14 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
-#include "slicedir/board.h"
-#include "slicedir/mount.h"
+#include "slicedir/slice_tmpfs.h"
+#include "slicedir/slicedir.h"
 
 #define TRIAL ".trial"
 
 enum { MOUNTS_MAX = 16 << 20, INODES_PER_MIB = 256, FDINFO_MAX = 4096 };
 
-static bool is_mount(const Board *b) {
+static bool is_mount(const Slicedir *b) {
         struct stat above, here;
         struct statx st;
 
@@ -72,71 +72,71 @@ static bool is_shared(int fd) {
 
 /* ---- mounting ---- */
 
-static int mount_there(const char *path, unsigned mib, const char *proc, Fault *fault) {
+static int mount_tmpfs(const char *path, unsigned mib, const char *proc, Fault *fault) {
         char options[96];
 
         (void) snprintf(options, sizeof options, "size=%um,nr_inodes=%llu,mode=755", mib,
                         (unsigned long long) mib * INODES_PER_MIB);
         if (mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0)
-                return fault_set(fault, BOARD_MOUNT_E_LEFT, "a tmpfs of its own cannot be mounted: %s",
+                return fault_set(fault, SLICEDIR_TMPFS_E_MISSING, "a tmpfs of its own cannot be mounted: %s",
                                  strerror(errno));
-        if (slice_mount_look(path, proc, fault) == 0)
+        if (slice_tmpfs_check_host(path, proc, fault) == 0)
                 return 0;
         (void) umount2(path, MNT_DETACH);
-        return BOARD_MOUNT_E_LEFT;
+        return SLICEDIR_TMPFS_E_MISSING;
 }
 
-typedef struct Standing {
-        unsigned plain, apart;
-} Standing;
+typedef struct SliceCount {
+        unsigned plain, own_tmpfs;
+} SliceCount;
 
-static int count(void *userdata, const BoardSlice *slice) {
-        Standing *standing = userdata;
+static int count(void *userdata, const SlicedirEntry *slice) {
+        SliceCount *n = userdata;
 
-        ++*(slice->apart ? &standing->apart : &standing->plain);
+        ++*(slice->own_tmpfs ? &n->own_tmpfs : &n->plain);
         return 0;
 }
 
 /* One with slices is never hidden. Those whose owner is gone are thrown away by the look,
  * because the board is locked. */
-static int count_slices(Board *b, Standing *ret, Fault *fault) {
-        int r = board_lock(b, fault);
+static int count_slices(Slicedir *b, SliceCount *ret, Fault *fault) {
+        int r = slicedir_lock(b, fault);
 
-        *ret = (Standing){0, 0};
+        *ret = (SliceCount){0, 0};
         if (r == 0) {
-                r = board_each(b, count, ret);
+                r = slicedir_each(b, count, ret);
                 if (r < 0)
                         (void) fault_set(fault, r, "it cannot be read: %s", strerror(-r));
         }
         if (r < 0)
-                return BOARD_MOUNT_E_LEFT;
-        return ret->plain > 0 ? fault_set(fault, BOARD_MOUNT_E_LEFT, "%u slice%s on it already", ret->plain,
-                                          ret->plain == 1 ? " is" : "s are")
+                return SLICEDIR_TMPFS_E_MISSING;
+        return ret->plain > 0 ? fault_set(fault, SLICEDIR_TMPFS_E_MISSING, "%u slice%s on it already",
+                                          ret->plain, ret->plain == 1 ? " is" : "s are")
                               : 0;
 }
 
-static int check_shared(const Board *b, Fault *fault) {
+static int check_shared(const Slicedir *b, Fault *fault) {
         return is_shared(b->fd) ? 0
-                                : fault_set(fault, BOARD_MOUNT_E_LEFT,
+                                : fault_set(fault, SLICEDIR_TMPFS_E_MISSING,
                                             "it lies on a mount that is not shared with the host "
                                             "(mountPropagation: Bidirectional)");
 }
 
 /* The board itself. One that has only slices with file systems of their own needs none. */
-static int mount_board(Board *b, unsigned mib, const char *proc, Fault *fault) {
+static int mount_slicedir(Slicedir *b, unsigned mib, const char *proc, Fault *fault) {
         Fault why = FAULT_NULL;
-        Standing standing;
+        SliceCount n;
         int r;
 
         if (is_mount(b))
                 return 0;
-        r = count_slices(b, &standing, &why);
-        if (r == 0 && standing.apart == 0) {
+        r = count_slices(b, &n, &why);
+        if (r == 0 && n.own_tmpfs == 0) {
                 r = check_shared(b, &why);
                 if (r == 0)
-                        r = mount_there(b->path, mib, proc, &why);
+                        r = mount_tmpfs(b->path, mib, proc, &why);
         }
-        board_unlock(b); /* held until nobody can make a slice beneath any more */
+        slicedir_unlock(b); /* held until nobody can make a slice beneath any more */
         return r == 0 ? 0
                       : fault_set(fault, r,
                                   "%s has no file system of its own, so a container can fill the one that it "
@@ -147,52 +147,53 @@ static int mount_board(Board *b, unsigned mib, const char *proc, Fault *fault) {
 /* ---- and what will be mounted on it ---- */
 
 /* Under a name that is no slice's. */
-static int try(const char *path, const char *proc, Fault *fault) {
-        char there[BOARD_PATH + 16];
+static int try_mount(const char *path, const char *proc, Fault *fault) {
+        char there[SLICEDIR_PATH_SIZE + 16];
         int r;
 
         (void) snprintf(there, sizeof there, "%s/" TRIAL, path);
-        (void) slice_unmount(there); /* of an agent that was killed here */
+        (void) slice_tmpfs_unmount(there); /* of an agent that was killed here */
         if (mkdir(there, 0755) < 0 && errno != EEXIST)
                 return fault_set(fault, -errno, "cannot make %s: %s", there, strerror(errno));
-        r = slice_mount(there, 1, proc, fault);
+        r = slice_tmpfs_mount(there, 1, proc, fault);
         if (r == 0)
-                (void) slice_unmount(there);
+                (void) slice_tmpfs_unmount(there);
         (void) rmdir(there);
         return r;
 }
 
-static int try_slices(Board *b, const char *proc, Fault *fault) {
+static int try_slice_tmpfs(Slicedir *b, const char *proc, Fault *fault) {
         Fault why = FAULT_NULL;
-        int r = board_refresh(b, fault); /* what has been mounted meanwhile */
+        int r = slicedir_refresh(b, fault); /* what has been mounted meanwhile */
 
         if (r < 0)
                 return r;
         r = check_shared(b, &why);
         if (r == 0)
-                r = try(b->path, proc, &why);
+                r = try_mount(b->path, proc, &why);
         return r == 0 ? 0
                       : fault_set(
-                                fault, BOARD_MOUNT_E_LEFT,
+                                fault, SLICEDIR_TMPFS_E_MISSING,
                                 "slices in %s have no file systems of their own, so a container can fill the "
                                 "one that they share, and no other with a slice starts before that is cut "
                                 "back: %s",
                                 b->path, why.text);
 }
 
-int board_mount(const char *path, unsigned mib, const char *proc, bool *ret_apart, Fault *fault) {
+int slicedir_tmpfs_mount(const char *path, unsigned mib, const char *proc, bool *ret_own_tmpfs,
+                         Fault *fault) {
         Fault shared = FAULT_NULL;
-        Board b;
+        Slicedir b;
         int r, s;
 
-        *ret_apart = false;
-        r = board_open(&b, path, true, fault);
+        *ret_own_tmpfs = false;
+        r = slicedir_open(&b, path, true, fault);
         if (r < 0)
                 return r;
-        r = mount_board(&b, mib, proc, fault);
-        s = try_slices(&b, proc, &shared);
-        board_done(&b);
-        *ret_apart = s == 0;
+        r = mount_slicedir(&b, mib, proc, fault);
+        s = try_slice_tmpfs(&b, proc, &shared);
+        slicedir_done(&b);
+        *ret_own_tmpfs = s == 0;
         if (r != 0 || s == 0)
                 return r;
         return fault_set(fault, s, "%s", shared.text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "slicedir/policy.h"
+#include "slicedir/slice_policy.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 enum { CARDS_MOST = 256 }; /* that weights are asked for; further ones stay with the node's policy */
 
 typedef struct Round {
-        Board *board;
+        Slicedir *board;
         const SlicePolicy *policy;
         const char *uuid;
         char weighted[CARDS_MOST][SLICE_UUID];
@@ -18,8 +18,8 @@ typedef struct Round {
         int r; /* of the last page that was passed over */
 } Round;
 
-static bool is_agents(const BoardSlice *slice) {
-        return strncmp(slice->owner, BOARD_AGENT, strlen(BOARD_AGENT)) == 0;
+static bool is_agents(const SlicedirEntry *slice) {
+        return strncmp(slice->owner, SLICEDIR_AGENT, strlen(SLICEDIR_AGENT)) == 0;
 }
 
 static bool is_asked(const Round *round, const SliceLimits *l) {
@@ -38,7 +38,7 @@ static bool is_weighted(const Round *round, const char *uuid) {
         return false;
 }
 
-static int find_weights(void *userdata, const BoardSlice *slice) {
+static int find_weights(void *userdata, const SlicedirEntry *slice) {
         Round *round = userdata;
 
         for (uint32_t i = 0; is_agents(slice) && i < slice->n_cards; i++) {
@@ -53,7 +53,7 @@ static int find_weights(void *userdata, const BoardSlice *slice) {
 
 static int say_one(const Round *round, const char *id, uint32_t number, const SliceLimits *l) {
         SliceCompute compute = round->policy->compute;
-        char path[BOARD_ID + 16];
+        char path[SLICEDIR_ID_SIZE + 16];
         _cleanup_close_ int fd = -1;
 
         if (is_weighted(round, l->uuid))
@@ -65,7 +65,7 @@ static int say_one(const Round *round, const char *id, uint32_t number, const Sl
         return slice_files_set_compute(fd, &compute, round->fault);
 }
 
-static int say(void *userdata, const BoardSlice *slice) {
+static int say(void *userdata, const SlicedirEntry *slice) {
         Round *round = userdata;
 
         for (uint32_t i = 0; is_agents(slice) && i < slice->n_cards; i++) {
@@ -78,14 +78,14 @@ static int say(void *userdata, const BoardSlice *slice) {
         return 0;
 }
 
-int slice_policy_say(Board *b, const SlicePolicy *policy, const char *uuid, Fault *fault) {
+int slice_policy_apply(Slicedir *b, const SlicePolicy *policy, const char *uuid, Fault *fault) {
         Round round = {.board = b, .policy = policy, .uuid = uuid, .fault = fault};
         int r = 0;
 
         if (policy->yields)
-                r = board_each(b, find_weights, &round);
+                r = slicedir_each(b, find_weights, &round);
         if (r == 0)
-                r = board_each(b, say, &round);
+                r = slicedir_each(b, say, &round);
         return r < 0 ? fault_set(fault, r, "cannot read the board of slices in %s: %s", b->path, strerror(-r))
                      : round.r;
 }

@@ -6,7 +6,7 @@
  * comes first, has all slices of its card weighted as long as it has its slice. Slices of `aliquot
  * run` are its own affair. libc only. */
 
-#include "slicedir/board.h"
+#include "slicedir/slicedir.h"
 
 enum { SLICE_POLICY_WEIGHTED = 1 + 2 }; /* SliceLimits.policy */
 
@@ -18,4 +18,4 @@ typedef struct SlicePolicy {
 /* Says it in the agent's slices of this card, or of all when uuid is NULL. Pages that cannot be
  * written are passed over. 0, negative errno when the board cannot be read, or what the last page
  * that was passed over was about, as slice_files_set_compute() returns it; all with a fault. */
-int slice_policy_say(Board *b, const SlicePolicy *policy, const char *uuid, Fault *fault);
+int slice_policy_apply(Slicedir *b, const SlicePolicy *policy, const char *uuid, Fault *fault);

@@ -29,7 +29,7 @@ typedef struct SliceReport {
         uint64_t used; /* bytes, as the counters say */
         uint64_t dead; /* of these, of rows whose process is gone: they come back when somebody needs them */
         uint64_t
-                kept; /* of these, of rows whose process is gone, and whose memory is on a file that is not (slice/pin.h) */
+                pinned; /* of these, of rows whose process is gone, and whose memory is on a file that is not (slice/pin.h) */
         uint64_t peak;    /* bytes */
         uint64_t refused; /* reservations */
         uint32_t n_alive; /* rows */
@@ -42,16 +42,16 @@ typedef struct SliceCompute {
         uint32_t policy, max_inst, prio_ratio;
 } SliceCompute;
 
-#define SLICE_BELL "bell"
+#define SLICE_DOORBELL "bell"
 
-/* Both files, open for writing: as long as they are nobody can lease them (slicedir/lease.h). -1:
+/* Both files, open for writing: as long as they are nobody can lease them (slicedir/file_lease.h). -1:
  * it is not. */
-typedef struct SliceHeld {
+typedef struct SliceFds {
         int limits, counters;
-} SliceHeld;
+} SliceFds;
 
-#define SLICE_HELD_NULL ((SliceHeld){-1, -1})
-void slice_held_done(SliceHeld *held);
+#define SLICE_FDS_NULL ((SliceFds){-1, -1})
+void slice_files_close(SliceFds *held);
 
 enum {
         SLICE_FILES_E_DAMAGED = 1, /* not a slice page of this major version, or cut short */
@@ -64,12 +64,12 @@ enum {
  * file that could not be made. */
 int slice_files_make(int directory, const SliceSpec *spec, Fault *fault);
 
-/* The same, and what is new of it was never closed before it is in *ret_held. Counters that stay
+/* The same, and what is new of it was never closed before it is in *ret_fds. Counters that stay
  * and are leased are not in it. */
-int slice_files_make_held(int directory, const SliceSpec *spec, SliceHeld *ret_held, Fault *fault);
+int slice_files_make_open(int directory, const SliceSpec *spec, SliceFds *ret_fds, Fault *fault);
 
 /* Of a page that is there: what can be opened without waiting. */
-void slice_files_hold(int directory, SliceHeld *ret_held);
+void slice_files_open(int directory, SliceFds *ret_fds);
 
 /* Says another limit in the file that is there, because containers have it mounted. Bytes that are
  * held above it stay; nothing is reserved until they are fewer. 0, SLICE_FILES_E_DAMAGED with a
@@ -92,5 +92,5 @@ int slice_files_give_back(int directory);
 
 /* 0, SLICE_FILES_E_DAMAGED, or negative errno of open, fstat, pread and fcntl; ret is untouched
  * then. */
-int slice_files_limits(int directory, SliceLimits *ret);
-int slice_files_read(int directory, SliceReport *ret);
+int slice_files_read_limits(int directory, SliceLimits *ret);
+int slice_files_read_report(int directory, SliceReport *ret);
