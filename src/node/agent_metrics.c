@@ -8,7 +8,6 @@
 #include "base/file.h"
 #include "node/agent-internal.h"
 #include "node/audit/overuse.h"
-#include "node/records/given.h"
 #include "slice/visible.h"
 
 enum { BODY_MAX = 4096, CONNECTIONS_MAX = 32 };
@@ -109,7 +108,7 @@ static void write_container(const Agent *a, const Record *record, const RecordCo
         label(out, "ContainerName", c->name);
         label(out, "AllocateMode", "share");
         if (core)
-                buf_appendf(out, "} %.2f\n", given_units(&c->given[DEVICE_CORE], card) / 100.0);
+                buf_appendf(out, "} %.2f\n", device_set_count(&c->given[DEVICE_CORE], card) / 100.0);
         else
                 buf_appendf(out, "} %" PRIu64 "\n",
                             mem <= info->units ? visible_mib(info->mib, mem, info->units)
@@ -121,7 +120,7 @@ static void write_container(const Agent *a, const Record *record, const RecordCo
 static bool is_held(const Agent *a, const Record *record) {
         const RosterPod *pod = roster_find(&a->roster, str_from(record->uid));
 
-        return record->dying || (pod && pod->grant);
+        return record->orphan || (pod && pod->grant);
 }
 
 static void write_given(const Agent *a, bool core, Buf *out) {
@@ -202,7 +201,7 @@ static void write_processes(const Agent *a, Buf *out) {
 
 static void write_use(void *userdata, const ProcessCompute *process) {
         const ProcessLines *lines = userdata;
-        const MachineCard *card = given_card_at(&lines->agent->inventory, process->card);
+        const MachineCard *card = inventory_machine_card(&lines->agent->inventory, process->card);
 
         if (!card)
                 return;
@@ -222,7 +221,7 @@ static void write_uses(const Agent *a, Buf *out) {
 
 static void write_excess(void *userdata, const MemoryExcess *excess) {
         const ProcessLines *lines = userdata;
-        const MachineCard *card = given_card_at(&lines->agent->inventory, excess->card);
+        const MachineCard *card = inventory_machine_card(&lines->agent->inventory, excess->card);
         uint64_t over = excess->used > excess->limit ? excess->used - excess->limit : 0;
 
         if (!card)
@@ -256,7 +255,7 @@ static void write_audit(const Agent *a, Buf *out) {
 
 static void write_overuse(void *userdata, const ComputeExcess *excess) {
         const ProcessLines *lines = userdata;
-        const MachineCard *card = given_card_at(&lines->agent->inventory, excess->card);
+        const MachineCard *card = inventory_machine_card(&lines->agent->inventory, excess->card);
 
         if (!card)
                 return;

@@ -4,7 +4,6 @@
 
 #include "base/log.h"
 #include "node/events-internal.h"
-#include "node/records/given.h"
 #include "slice/container_paths.h"
 
 static AgentWarning *warning_of(Agent *a, const char *reason) {
@@ -168,7 +167,7 @@ static bool had_card(void *userdata, uint32_t card, uint32_t pid) {
  * stopped, none that runs can have the card, so the kernel is a stopped one's. */
 static bool is_paused(Agent *a, const RosterPod *pod, const HungKernel *k) {
         _cleanup_free_ char *name = str_dup(k->container), *uuid = str_dup(k->uuid);
-        const MachineCard *card = uuid ? given_card(&a->inventory, uuid) : NULL;
+        const MachineCard *card = uuid ? inventory_card_by_uuid(&a->inventory, uuid) : NULL;
         PausedProcesses found;
 
         if (!pod || !name || !card)
@@ -207,7 +206,7 @@ void agent_tell_odd(void *userdata, const RosterPod *pod, const RosterContainer 
         Agent *a = userdata;
         Fault note = FAULT_NULL;
 
-        (void) fault_set(&note, 0, "container %s: %s; it is passed over", c->name, c->odd);
+        (void) fault_set(&note, 0, "container %s: %s; it is passed over", c->name, c->compute_fault);
         log_warning("pod=%s/%s %s", pod->namespace_, pod->name, note.text);
         warn_pod(a, pod, "GPUComputeRefused", &note);
 }

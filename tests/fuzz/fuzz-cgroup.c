@@ -5,8 +5,8 @@
 
 #include <assert.h>
 
-#include "node/kubelet/owner.h"
-#include "node/kubelet/paused.h"
+#include "node/kubelet/process_owner.h"
+#include "node/kubelet/process_state.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -27,12 +27,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         ProcessOwner owner;
         uint64_t start;
 
-        (void) process_stat_stopped((Str){(const char *) data, size});
-        check_path(process_cgroup_path((Str){(const char *) data, size}, STR("")));
-        check_path(process_cgroup_path((Str){(const char *) data, size}, STR("freezer")));
-        (void) process_stat_start((Str){(const char *) data, size}, &start);
+        (void) process_state_parse_stopped((Str){(const char *) data, size});
+        check_path(process_state_cgroup_path((Str){(const char *) data, size}, STR("")));
+        check_path(process_state_cgroup_path((Str){(const char *) data, size}, STR("freezer")));
+        (void) process_state_parse_start_time((Str){(const char *) data, size}, &start);
         memset(&owner, '/', sizeof owner);
-        if (!cgroup_owner((Str){(const char *) data, size}, &owner)) {
+        if (!process_owner_parse((Str){(const char *) data, size}, &owner)) {
                 assert(owner.uid[0] == '/' && owner.container[0] == '/');
                 return 0;
         }

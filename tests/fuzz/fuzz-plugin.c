@@ -21,10 +21,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         Str message = {(const char *) data, size};
 
         for (PluginRequestKind kind = PLUGIN_REQUEST_PREFERRED; kind <= PLUGIN_REQUEST_PRESTART; kind++) {
-                _cleanup_(plugin_request_done) PluginRequest request = PLUGIN_REQUEST_NULL;
+                _cleanup_(plugin_message_request_done) PluginRequest request = PLUGIN_REQUEST_NULL;
                 Fault fault = FAULT_NULL;
                 uint64_t sum;
-                int r = plugin_request_decode(kind, message, &request, &fault);
+                int r = plugin_message_decode_request(kind, message, &request, &fault);
 
                 assert(r == 0 || (r == PLUGIN_REQUEST_E_REFUSED && fault.text[0] != '\0' && !request.ids));
                 if (r != 0)

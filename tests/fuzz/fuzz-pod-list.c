@@ -5,7 +5,7 @@
 #include <assert.h>
 
 #include "node/kubelet/allocatable.h"
-#include "node/kubelet/podresources.h"
+#include "node/kubelet/pod_resources.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -89,7 +89,7 @@ static Owner owner_by_records(const Allocator *a, DeviceKind kind, const DeviceS
                         const RecordContainer *c = &record->containers[i];
                         const RosterPod *pod;
 
-                        if (!c->init || record->dying || !device_set_covers(&c->given[kind], set))
+                        if (!c->init || record->orphan || !device_set_covers(&c->given[kind], set))
                                 continue;
                         pod = roster_find(a->roster, str_from(record->uid));
                         if (pod)

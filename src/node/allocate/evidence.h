@@ -6,7 +6,7 @@
  * whole: a container has exactly these or is not meant. */
 
 #include "node/kubelet/checkpoint.h"
-#include "node/kubelet/podresources.h"
+#include "node/kubelet/pod_resources.h"
 #include "node/records/records.h"
 #include "node/records/roster.h"
 

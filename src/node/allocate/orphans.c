@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "node/kubelet/cgroups.h"
+#include "node/kubelet/pod_processes.h"
 #include "wire/json_write.h"
 
 #define LOOK_AGAIN (250 * USEC_PER_MSEC)
@@ -49,7 +49,7 @@ static void watch(Orphans *d) {
 
 /* Returns whether the list of the dying changed. */
 static bool forget(Orphans *d, Record *record) {
-        bool was = record->dying;
+        bool was = record->orphan;
 
         if (was) {
                 d->n--;
@@ -68,11 +68,11 @@ static bool is_alive(const Orphans *d, const Record *record) {
 static bool look_at(Orphans *d, Record *record) {
         if (!is_alive(d, record))
                 return forget(d, record);
-        if (record->dying)
+        if (record->orphan)
                 return false;
         log_warning("slice held: pod=%s/%s uid=%s is gone, its processes are not", record->namespace_,
                     record->name, record->uid);
-        record->dying = true;
+        record->orphan = true;
         d->n++;
         return true;
 }
@@ -84,7 +84,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
 
         d->timer = sd_event_source_disable_unref(d->timer);
         HASH_ITER(hh, d->o.records->by_uid, record, next)
-        if (record->dying && look_at(d, record))
+        if (record->orphan && look_at(d, record))
                 changed = true;
         watch(d);
         if (changed)
@@ -100,9 +100,9 @@ void orphans_look(Orphans *d, Str uid, const RosterPod *pod) {
                 return;
         if (pod && (pod->grant || pod->refusal)) {
                 /* A mirror pod can be deleted and come back while the static pod runs on. */
-                changed = record->dying;
-                d->n -= record->dying ? 1 : 0;
-                record->dying = false;
+                changed = record->orphan;
+                d->n -= record->orphan ? 1 : 0;
+                record->orphan = false;
         } else
                 changed = look_at(d, record);
         watch(d);
@@ -186,7 +186,7 @@ void orphans_write(const Orphans *d, Buf *out) {
         for (const Record *record = d->o.records->by_uid; record; record = record->hh.next) {
                 _cleanup_buf_ Buf name = BUF_NULL;
 
-                if (!record->dying)
+                if (!record->orphan)
                         continue;
                 buf_appendf(&name, "%s/%s", record->namespace_, record->name);
                 json_write_object(&w, NULL);

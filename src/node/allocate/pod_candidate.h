@@ -4,7 +4,7 @@
 /* Which pod of the kubelet's List is the one that is being admitted, and which of its containers?
  * By List, by what the API server says of the node's pods, and by our own books. Pure. */
 
-#include "node/kubelet/podresources.h"
+#include "node/kubelet/pod_resources.h"
 #include "node/records/records.h"
 #include "node/records/roster.h"
 

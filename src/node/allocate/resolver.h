@@ -15,7 +15,7 @@
 #include "node/allocate/pod_patcher.h"
 #include "node/isolation/isolation.h"
 #include "node/kubelet/plugin.h"
-#include "node/kubelet/podresources.h"
+#include "node/kubelet/pod_resources.h"
 #include "node/records/records.h"
 
 typedef enum DeviceAccess {

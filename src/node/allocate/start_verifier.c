@@ -166,10 +166,10 @@ static int check_place(const Proof *proof, const RosterPod *pod, const Evidence 
 static int check_cover(const Proof *proof, const RosterPod *pod, const RosterContainer *c, Fault *fault) {
         const StartVerifierOptions *o = &proof->verifier->o;
 
-        if (!o->isolation || !share_mode_is_isolated(o->inventory->mode) || !c->over_gate)
+        if (!o->isolation || !share_mode_is_isolated(o->inventory->mode) || !c->gate_cover)
                 return 0;
         return fault_set(fault, PROOF_E_REFUSED, "pod %s/%s: container %s: %s", pod->namespace_, pod->name,
-                         c->name, c->over_gate);
+                         c->name, c->gate_cover);
 }
 
 /* An old holder of the same devices: deleted by force, or counted free too early by the kubelet. */

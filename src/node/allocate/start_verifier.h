@@ -15,7 +15,7 @@
 #include "node/allocate/repair.h"
 #include "node/isolation/isolation.h"
 #include "node/kubelet/plugin.h"
-#include "node/kubelet/podresources.h"
+#include "node/kubelet/pod_resources.h"
 #include "node/records/records.h"
 
 typedef struct StartVerifier StartVerifier;

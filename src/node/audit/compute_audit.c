@@ -11,9 +11,9 @@
 #include "node/audit/pid_owner_cache.h"
 #include "node/audit/window_totals.h"
 #include "node/isolation/isolation.h"
-#include "node/records/given.h"
+#include "node/records/process_lookup.h"
 
-enum { KEY_SIZE = POD_UID_SIZE + GIVEN_NAME_SIZE + 16, PERCENT = POLICY_PPM / 100 };
+enum { KEY_SIZE = POD_UID_SIZE + PROCESS_LOOKUP_NAME_SIZE + 16, PERCENT = POLICY_PPM / 100 };
 enum { CONTAINERS_MOST = 32 }; /* of a pod that is judged as a whole */
 
 typedef struct Seen {
@@ -27,7 +27,7 @@ typedef struct Taker {
         UT_hash_handle hh;
         char key[KEY_SIZE];
         char uid[POD_UID_SIZE];
-        char container[GIVEN_NAME_SIZE]; /* "": the pod */
+        char container[PROCESS_LOOKUP_NAME_SIZE]; /* "": the pod */
         uint32_t card;
         uint32_t cap;  /* ppm, as it was judged by last; POLICY_PPM: it has none */
         uint64_t used; /* ns of this window */
@@ -124,11 +124,11 @@ static const ComputeAsk *ask_of(const RosterPod *pod, const char *name) {
 /* ppm; POLICY_PPM: without a cap; 0: it was given nothing of the card. */
 static uint32_t share_of(const ComputeAudit *m, const RosterPod *pod, const RecordContainer *given,
                          uint32_t card) {
-        if (!given || given_units(&given->given[DEVICE_MEM], card) == 0)
+        if (!given || device_set_count(&given->given[DEVICE_MEM], card) == 0)
                 return 0;
-        if (!m->o.ignores_disable && given_is_open(pod, given->name))
+        if (!m->o.ignores_disable && roster_is_not_isolated(pod, given->name))
                 return POLICY_PPM;
-        return cap_of(m, ask_of(pod, given->name), given_units(&given->given[DEVICE_CORE], card));
+        return cap_of(m, ask_of(pod, given->name), device_set_count(&given->given[DEVICE_CORE], card));
 }
 
 /* Of all containers that run beside each other; init containers run before. */
@@ -159,7 +159,7 @@ static AuditedCard *card_named(ComputeAudit *m, const char *uuid) {
 }
 
 static void take_span(ComputeAudit *m, const CardSpan *span) {
-        const MachineCard *known = given_card(m->o.inventory, span->uuid);
+        const MachineCard *known = inventory_card_by_uuid(m->o.inventory, span->uuid);
         AuditedCard *card = card_named(m, span->uuid);
 
         if (!known || span->nsec == 0)
@@ -217,7 +217,7 @@ static Taker *add(ComputeAudit *m, const Seen *seen, const char *container) {
 
 static void add_to_both(ComputeAudit *m, const Seen *seen) {
         const RosterPod *pod = roster_find(m->o.roster, str_from(seen->owner.uid));
-        const char *container = given_container(pod, &seen->owner);
+        const char *container = process_lookup_container(pod, &seen->owner);
         Taker *whole = add(m, seen, "");
 
         if (container)
@@ -235,7 +235,7 @@ static void read_use(ComputeAudit *m, const CardUse *use) {
                 return;
         *seen = (Seen){.card = card->index, .pid = use->pid, .nsec = use->nsec, .span = card->now};
         word = pid_owner_cache_find(&m->owners, use->pid, &seen->owner);
-        if (word != PID_OWNER_NONE && given_is_ours(m->o.roster, m->o.records, &seen->owner))
+        if (word != PID_OWNER_NONE && process_lookup_is_ours(m->o.roster, m->o.records, &seen->owner))
                 add_to_both(m, seen);
         m->n_seen++;
 }
@@ -286,7 +286,7 @@ static bool granted_to(ComputeAudit *m, const Taker *t, const char *uuid, Window
         for (size_t i = 0; record && i < record->n_containers; i++) {
                 const RecordContainer *given = &record->containers[i];
 
-                if (given_units(&given->given[DEVICE_MEM], t->card) == 0 ||
+                if (device_set_count(&given->given[DEVICE_MEM], t->card) == 0 ||
                     (t->container[0] != '\0' && strcmp(given->name, t->container) != 0))
                         continue;
                 if (n == CONTAINERS_MOST)
@@ -411,7 +411,7 @@ void compute_audit_each(const ComputeAudit *m, void (*visit)(void *userdata, con
                 uint64_t percent = seen->span > 100 ? seen->nsec / (seen->span / 100) : 0;
 
                 visit(userdata, &(ProcessCompute){.pod = pod,
-                                                  .container = given_container(pod, &seen->owner),
+                                                  .container = process_lookup_container(pod, &seen->owner),
                                                   .card = seen->card,
                                                   .pid = seen->pid,
                                                   .percent = (uint32_t) (percent < 100 ? percent : 100)});

@@ -7,14 +7,14 @@
 #include "node/audit/pid_owner_cache.h"
 #include "node/audit/process_killer.h"
 #include "node/audit/unaccounted.h"
-#include "node/kubelet/paused.h"
-#include "node/records/given.h"
+#include "node/kubelet/process_state.h"
+#include "node/records/process_lookup.h"
 #include "slice/visible.h"
 
 #define MIB   (UINT64_C(1) << 20)
 #define GRACE (64 * MIB)
 
-enum { KEY_SIZE = POD_UID_SIZE + GIVEN_NAME_SIZE + 16 };
+enum { KEY_SIZE = POD_UID_SIZE + PROCESS_LOOKUP_NAME_SIZE + 16 };
 enum { SWEEPS = 16 }; /* of one container's processes */
 
 typedef struct Seen {
@@ -29,7 +29,7 @@ typedef struct Holding {
         UT_hash_handle hh;
         char key[KEY_SIZE];
         char uid[POD_UID_SIZE];
-        char container[GIVEN_NAME_SIZE]; /* "": the pod */
+        char container[PROCESS_LOOKUP_NAME_SIZE]; /* "": the pod */
         uint32_t card;
         uint64_t bytes, limit;
         ExcessPid *pids; /* owned, as long as the longest list yet */
@@ -144,7 +144,7 @@ static Holding *add(MemoryAudit *a, const Seen *seen, const char *container) {
 
 static void add_to_both(MemoryAudit *a, const Seen *seen) {
         const RosterPod *pod = roster_find(a->o.roster, str_from(seen->owner.uid));
-        const char *container = given_container(pod, &seen->owner);
+        const char *container = process_lookup_container(pod, &seen->owner);
         Holding *whole = add(a, seen, "");
 
         if (container)
@@ -160,7 +160,7 @@ static void read_usage(MemoryAudit *a, const CardUsage *usage, uint32_t card, Se
         *ret = (Seen){.card = card, .pid = usage->pid, .bytes = usage->bytes};
         word = pid_owner_cache_find(&a->owners, usage->pid, &ret->owner);
         ret->ended = word == PID_OWNER_ENDED;
-        if (word != PID_OWNER_NONE && given_is_ours(a->o.roster, a->o.records, &ret->owner))
+        if (word != PID_OWNER_NONE && process_lookup_is_ours(a->o.roster, a->o.records, &ret->owner))
                 kind = ret->ended ? PROCESS_ENDED : PROCESS_LIVES;
         unaccounted_process(&a->unaccounted, card, usage->pid, kind, usage->bytes);
 }
@@ -171,7 +171,7 @@ static void read_census(MemoryAudit *a, const CardCensus *census) {
         pid_owner_cache_begin(&a->owners);
         for (size_t i = 0; i < census->n && a->n_seen < CARD_USAGE_MAX; i++) {
                 const CardUsage *usage = &census->usage[i];
-                const MachineCard *card = given_card(a->o.inventory, usage->uuid);
+                const MachineCard *card = inventory_card_by_uuid(a->o.inventory, usage->uuid);
                 Seen *seen = &a->seen[a->n_seen];
 
                 if (!card)
@@ -185,7 +185,7 @@ static void read_census(MemoryAudit *a, const CardCensus *census) {
         }
         pid_owner_cache_end(&a->owners);
         for (size_t i = 0; i < census->n_totals; i++) {
-                const MachineCard *card = given_card(a->o.inventory, census->totals[i].uuid);
+                const MachineCard *card = inventory_card_by_uuid(a->o.inventory, census->totals[i].uuid);
 
                 if (card)
                         unaccounted_total(&a->unaccounted, card->index, census->totals[i].used);
@@ -199,11 +199,11 @@ static void read_census(MemoryAudit *a, const CardCensus *census) {
 static uint64_t slice_of(const MemoryAudit *a, const RosterPod *pod, const RecordContainer *given,
                          uint32_t index) {
         const Inventory *v = a->o.inventory;
-        const MachineCard *card = given_card_at(v, index);
+        const MachineCard *card = inventory_machine_card(v, index);
         uint32_t dev = card ? memory_unit_count(card->mib, v->unit) : 0;
-        uint32_t units = given ? given_units(&given->given[DEVICE_MEM], index) : 0;
+        uint32_t units = given ? device_set_count(&given->given[DEVICE_MEM], index) : 0;
 
-        if (given && !a->o.ignores_disable && given_is_open(pod, given->name))
+        if (given && !a->o.ignores_disable && roster_is_not_isolated(pod, given->name))
                 return UINT64_MAX;
         return dev > 0 && units <= dev ? MIB * visible_mib(card->mib, units, dev) : 0;
 }
@@ -341,9 +341,9 @@ static bool is_still(const void *userdata, uint32_t pid) {
         ProcessOwner owner;
         const char *name;
 
-        if (!process_owner(t->audit->o.proc, pid, &owner) || strcmp(owner.uid, t->pod->uid) != 0)
+        if (!process_owner_of(t->audit->o.proc, pid, &owner) || strcmp(owner.uid, t->pod->uid) != 0)
                 return false;
-        name = given_container(t->pod, &owner);
+        name = process_lookup_container(t->pod, &owner);
         return !t->container || (name && strcmp(name, t->container) == 0);
 }
 
@@ -424,7 +424,7 @@ typedef struct Looking {
 static void look_at(void *userdata, uint32_t pid) {
         Looking *l = userdata;
 
-        if (process_is_paused(l->audit->o.proc, l->audit->o.cgroups, pid))
+        if (process_state_is_paused(l->audit->o.proc, l->audit->o.cgroups, pid))
                 l->ret.n_paused++;
         else
                 l->ret.n_work += l->works(l->userdata, l->card, pid);
@@ -457,7 +457,7 @@ void memory_audit_each(const MemoryAudit *a, void (*visit)(void *userdata, const
                 const RosterPod *pod = roster_find(a->o.roster, str_from(seen->owner.uid));
 
                 visit(userdata, &(ProcessMemory){.pod = pod,
-                                                 .container = given_container(pod, &seen->owner),
+                                                 .container = process_lookup_container(pod, &seen->owner),
                                                  .card = seen->card,
                                                  .pid = seen->pid,
                                                  .bytes = seen->bytes});

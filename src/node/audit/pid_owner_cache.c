@@ -2,6 +2,7 @@
 #include "node/audit/pid_owner_cache.h"
 
 #include "base/hash.h"
+#include "node/kubelet/process_state.h"
 
 /* A driver that could not tell a card's processes once has not freed them. And a bound on what we
  * keep. */
@@ -70,8 +71,8 @@ PidOwnerState pid_owner_cache_find(PidOwnerCache *w, uint32_t pid, ProcessOwner 
         bool lives;
         CachedPid *p;
 
-        (void) process_start(w->proc, pid, &start);
-        lives = process_owner(w->proc, pid, &owner);
+        (void) process_state_start_time(w->proc, pid, &start);
+        lives = process_owner_of(w->proc, pid, &owner);
         HASH_FIND(hh, w->pids, &pid, sizeof pid, p);
         if (p && p->absent > 0 && is_other(p, start)) { /* what the old one had is gone since */
                 forget(w, p);

@@ -9,7 +9,7 @@
  * named him. */
 
 #include "base/cleanup.h"
-#include "node/kubelet/owner.h"
+#include "node/kubelet/process_owner.h"
 
 typedef enum PidOwnerState {
         PID_OWNER_NONE, /* in no pod, or not known */

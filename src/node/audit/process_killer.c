@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
-#include "node/kubelet/owner.h"
+#include "node/kubelet/process_state.h"
 
 enum { SWEEP_MIN = 64 };
 
@@ -33,7 +33,7 @@ void process_killer_done(ProcessKiller *k) {
 static uint64_t start_of(const ProcessKiller *k, uint32_t pid) {
         uint64_t start = 0;
 
-        (void) process_start(k->proc, pid, &start);
+        (void) process_state_start_time(k->proc, pid, &start);
         return start;
 }
 

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "node/records/given.h"
 #include "slice/container_paths.h"
 #include "slice/visible.h"
 
@@ -167,7 +166,7 @@ static int read_files(const Isolation *i, unsigned minor_, SliceSpec *ret, Fault
 
 static int describe(const Isolation *i, const Inventory *v, const RosterContainer *c, uint32_t index,
                     uint32_t units, SliceSpec *ret, Fault *fault) {
-        const MachineCard *card = given_card_at(v, index);
+        const MachineCard *card = inventory_machine_card(v, index);
         uint32_t dev = card ? memory_unit_count(card->mib, v->unit) : 0;
         bool open = c->not_isolated && !i->ignores_disable;
 
@@ -192,7 +191,7 @@ static int describe(const Isolation *i, const Inventory *v, const RosterContaine
 static void say_of(Isolation *i, const Inventory *v, const RosterPod *pod, const RosterContainer *c) {
         i->compute.stale = true;
         isolation_publish_compute(i, v);
-        if (c->odd && i->on_odd)
+        if (c->compute_fault && i->on_odd)
                 i->on_odd(i->userdata, pod, c);
 }
 

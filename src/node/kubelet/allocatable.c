@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/kubelet/allocatable.h"
 
-#include "node/kubelet/protobuf.h"
+#include "node/kubelet/proto.h"
 
 /* Field numbers: AllocatableResourcesResponse, ContainerDevices. */
 enum { RESPONSE_DEVICES = 1, DEVICES_RESOURCE = 1, DEVICES_IDS = 2 };

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* device-plugins/kubelet_internal_checkpoint: who holds which IDs by pod UID, init containers too,
- * which PodResources never lists. The file is the kubelet's own affair; its two forms so far
- * (DeviceIDs as a list before 1.20, by NUMA node since) are read, and whoever reads it must be able
- * to live without. Its checksum is over a dump of a Go structure and is not checked. Entries of
- * pods that are gone stay in it until the kubelet's next allocation. */
+/* Reads device-plugins/kubelet_internal_checkpoint: which device IDs each container holds, by pod
+ * UID. Unlike PodResources it also lists ordinary init containers. The format is private to the
+ * kubelet, so callers must work without the file. Both forms so far are supported: DeviceIDs as a
+ * list (before 1.20) and by NUMA node (since). The checksum is over a printed Go structure and is
+ * not checked. Entries of deleted pods stay until the kubelet's next allocation.
+ *
+ * checkpoint.c decodes the text; checkpoint_file.c keeps the last result. */
 
 #include <sys/stat.h>
 
@@ -24,21 +26,21 @@ typedef struct Checkpoint {
         size_t n;
 } Checkpoint;
 
-/* Entries of resources that begin with prefix, into the arena, as views of json. At most 65,536
- * entries and 1,000,000 IDs. 0, CHECKPOINT_E_MALFORMED, -ENOMEM. */
+/* Decodes the entries whose resource begins with prefix into the arena, as views of json. Returns
+ * 0, -ENOMEM, or CHECKPOINT_E_MALFORMED, also for more than 65,536 entries or 1,000,000 IDs. */
 enum { CHECKPOINT_E_MALFORMED = 1 };
 int checkpoint_decode(Str json, Str prefix, Arena *arena, Checkpoint *ret, Fault *fault);
 
-/* The file, at most 64 MiB. Also CHECKPOINT_E_NONE when there is no such file, or negative
- * errno. */
+/* The same for the file, at most 64 MiB. Also returns CHECKPOINT_E_NONE when there is no such file,
+ * or negative errno. */
 enum { CHECKPOINT_E_NONE = 2 };
 int checkpoint_load(const char *path, Str prefix, Arena *arena, Checkpoint *ret, Fault *fault);
 
-/* The file as it was last read, for whoever looks at it again and again: it is parsed only when it
- * is another one (the kubelet replaces it by a rename). A zeroed one with its path and prefix is
- * ready; done frees what was read and leaves it ready. */
+/* The file as it was last read. It is parsed again only when it has changed, which is seen because
+ * the kubelet replaces it by a rename. Initialize path and prefix and zero the rest; done frees the
+ * result and keeps the object ready for use. */
 typedef struct CheckpointFile {
-        const char *path; /* outlives it, as does prefix */
+        const char *path; /* borrowed, as is prefix */
         Str prefix;
         Arena arena;
         Checkpoint seen;
@@ -46,6 +48,6 @@ typedef struct CheckpointFile {
         bool is_seen;
 } CheckpointFile;
 
-/* *ret lives until the next look. Errors of checkpoint_load. */
+/* *ret is valid until the next look. Returns the errors of checkpoint_load(). */
 int checkpoint_file_look(CheckpointFile *f, const Checkpoint **ret, Fault *fault);
 void checkpoint_file_done(CheckpointFile *f);

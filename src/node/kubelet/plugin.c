@@ -5,8 +5,7 @@
 
 #include "net/grpc/client.h"
 #include "net/grpc/listen.h"
-#include "node/kubelet/directory.h"
-#include "node/kubelet/plugin_message.h"
+#include "node/kubelet/plugin_dir.h"
 
 /* Events only wake up plugin_work(), which looks at what is: the directory, our socket in it, the
  * kubelet's socket, and the streams that are open; and does the next thing that is missing. So
@@ -50,16 +49,16 @@ struct Plugin {
         sd_event *event;
         PluginHandler handler;
         void *userdata;
-        Directory directory;
+        PluginDir directory;
         char *kubelet_path, *path, *endpoint, *resource;
 
         RpcServer *server;
-        FileId socket; /* ours */
+        PluginFileId socket; /* ours */
         sd_event_source *work, *timer;
 
         PluginState state;
-        RpcClient *client; /* of the Register on its way: a connection outlives the kubelet's socket */
-        FileId kubelet;    /* whom the latest attempt was for; inode 0: nobody */
+        RpcClient *client;    /* of the Register on its way: a connection outlives the kubelet's socket */
+        PluginFileId kubelet; /* whom the latest attempt was for; inode 0: nobody */
         uint64_t attempt;
         usec_t due;   /* of the next attempt; of ListAndWatch while it is expected */
         usec_t delay; /* before the latest attempt */
@@ -202,7 +201,7 @@ int plugin_set_devices(Plugin *p, const PluginDevice *devices, size_t n) {
 
         if (plugin_message_size(devices, n) > PLUGIN_MESSAGE_MAX)
                 return PLUGIN_E_TOO_LONG;
-        plugin_put_devices(&list, devices, n);
+        plugin_message_put_devices(&list, devices, n);
         if (buf_result(&list) < 0)
                 return -ENOMEM;
         if (p->listed && str_eq(buf_str(&list), buf_str(&p->list)))
@@ -241,7 +240,7 @@ void plugin_register_again(Plugin *p, const Fault *why) {
 static void handle_options(void *userdata, RpcCall *call, Str message) {
         _cleanup_buf_ Buf reply = BUF_NULL;
 
-        plugin_put_options(&reply);
+        plugin_message_put_options(&reply);
         if (buf_result(&reply) < 0)
                 rpc_fail(call, RPC_RESOURCE_EXHAUSTED, "out of memory");
         else
@@ -251,7 +250,7 @@ static void handle_options(void *userdata, RpcCall *call, Str message) {
 /* The request, or false when the call was answered with why not. */
 static bool take_request(Plugin *p, RpcCall *call, PluginRequestKind kind, Str message, PluginRequest *ret) {
         Fault fault = FAULT_NULL;
-        int r = plugin_request_decode(kind, message, ret, &fault);
+        int r = plugin_message_decode_request(kind, message, ret, &fault);
 
         if (r == 0)
                 return true;
@@ -261,7 +260,7 @@ static bool take_request(Plugin *p, RpcCall *call, PluginRequestKind kind, Str m
 }
 
 static void handle_preferred(void *userdata, RpcCall *call, Str message) {
-        _cleanup_(plugin_request_done) PluginRequest request = PLUGIN_REQUEST_NULL;
+        _cleanup_(plugin_message_request_done) PluginRequest request = PLUGIN_REQUEST_NULL;
         Plugin *p = userdata;
         PreferredRequest preferred;
 
@@ -274,7 +273,7 @@ static void handle_preferred(void *userdata, RpcCall *call, Str message) {
 }
 
 static void handle_allocate(void *userdata, RpcCall *call, Str message) {
-        _cleanup_(plugin_request_done) PluginRequest request = PLUGIN_REQUEST_NULL;
+        _cleanup_(plugin_message_request_done) PluginRequest request = PLUGIN_REQUEST_NULL;
         Plugin *p = userdata;
 
         if (take_request(p, call, PLUGIN_REQUEST_ALLOCATE, message, &request))
@@ -282,7 +281,7 @@ static void handle_allocate(void *userdata, RpcCall *call, Str message) {
 }
 
 static void handle_prestart(void *userdata, RpcCall *call, Str message) {
-        _cleanup_(plugin_request_done) PluginRequest request = PLUGIN_REQUEST_NULL;
+        _cleanup_(plugin_message_request_done) PluginRequest request = PLUGIN_REQUEST_NULL;
         Plugin *p = userdata;
 
         if (take_request(p, call, PLUGIN_REQUEST_PRESTART, message, &request))
@@ -319,7 +318,7 @@ static int register_send(Plugin *p) {
         _cleanup_buf_ Buf request = BUF_NULL;
         int r;
 
-        plugin_put_register(&request, str_from(p->endpoint), str_from(p->resource));
+        plugin_message_put_register(&request, str_from(p->endpoint), str_from(p->resource));
         r = buf_result(&request);
         if (r == 0)
                 r = rpc_client_new(p->event, &options, &p->client);
@@ -353,7 +352,7 @@ static int serve(Plugin *p, Fault *fault) {
         r = rpc_server_new(p->event, &options, p, &p->server, fault);
         if (r < 0)
                 return r;
-        r = file_id(p->path, &p->socket);
+        r = plugin_dir_file_id(p->path, &p->socket);
         if (r >= 0)
                 return 0;
         p->server = rpc_server_free(p->server);
@@ -369,10 +368,10 @@ static bool is_alive(const char *path) {
 }
 
 static int check_socket(Plugin *p, Fault *fault) {
-        FileId id = {0};
-        int r = file_id(p->path, &id);
+        PluginFileId id = {0};
+        int r = plugin_dir_file_id(p->path, &id);
 
-        if (p->server && r >= 0 && file_id_eq(&id, &p->socket))
+        if (p->server && r >= 0 && plugin_dir_file_id_eq(&id, &p->socket))
                 return 0;
         if (p->server && r >= 0 && is_alive(p->path))
                 return fault_set(fault, -EADDRINUSE, "%s: another instance has taken %s", p->resource,
@@ -380,19 +379,19 @@ static int check_socket(Plugin *p, Fault *fault) {
         r = serve(p, fault);
         if (r < 0)
                 return r;
-        p->kubelet = (FileId){0}; /* whom we told of the old one */
+        p->kubelet = (PluginFileId){0}; /* whom we told of the old one */
         return 0;
 }
 
 /* A kubelet.sock made anew is a new kubelet, which knows nobody; what the old one was told is
  * void. */
 static int check_kubelet(Plugin *p, Fault *fault) {
-        FileId id = {0};
-        int r = file_id(p->kubelet_path, &id);
+        PluginFileId id = {0};
+        int r = plugin_dir_file_id(p->kubelet_path, &id);
 
         if (r < 0)
                 return fault_set(fault, r, "%s: %s: %s", p->resource, p->kubelet_path, strerror(-r));
-        if (file_id_eq(&id, &p->kubelet))
+        if (plugin_dir_file_id_eq(&id, &p->kubelet))
                 return 0;
         p->kubelet = id;
         p->delay = 0;
@@ -405,7 +404,7 @@ static int check_kubelet(Plugin *p, Fault *fault) {
 /* Does registration make sense, or is it there? */
 static bool check_all(Plugin *p) {
         Fault fault = FAULT_NULL;
-        int r = directory_check(&p->directory);
+        int r = plugin_dir_check(&p->directory);
 
         if (r < 0)
                 (void) fault_set(&fault, r, "%s: %s: %s", p->resource, p->directory.path, strerror(-r));
@@ -415,7 +414,7 @@ static bool check_all(Plugin *p) {
                 r = check_kubelet(p, &fault);
         if (r >= 0)
                 return true;
-        p->kubelet = (FileId){0};
+        p->kubelet = (PluginFileId){0};
         if (p->state == PLUGIN_REGISTERED)
                 return true; /* to its end: the kubelet that listens will go on calling us */
         set_apart(p, DELAY_MAX, &fault);
@@ -463,7 +462,7 @@ static int on_work(sd_event_source *source, void *userdata) {
 /* ---- the plugin ---- */
 
 static int make_paths(Plugin *p, const PluginOptions *options) {
-        int r = directory_init(&p->directory, p->event, options->kubelet_dir, "device-plugins", wake, p);
+        int r = plugin_dir_init(&p->directory, p->event, options->kubelet_dir, "device-plugins", wake, p);
 
         if (r < 0)
                 return r;
@@ -513,7 +512,7 @@ Plugin *plugin_free(Plugin *p) {
                 return NULL;
         p->server = rpc_server_free(p->server); /* ends the streams, which want the rest */
         p->client = rpc_client_free(p->client);
-        directory_done(&p->directory);
+        plugin_dir_done(&p->directory);
         sd_event_source_disable_unref(p->work);
         sd_event_source_disable_unref(p->timer);
         sd_event_unref(p->event);

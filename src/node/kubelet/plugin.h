@@ -17,14 +17,10 @@
 #include "base/fault.h"
 #include "base/str.h"
 #include "net/grpc/server.h"
+#include "node/kubelet/plugin_answer.h"
+#include "node/kubelet/plugin_message.h"
 
 typedef struct Plugin Plugin;
-
-typedef struct PluginDevice {
-        char id[16];
-        bool healthy;
-        int32_t numa; /* -1: none */
-} PluginDevice;
 
 /* IDs as they came, views valid until the handler returns. */
 typedef struct PluginIds {
@@ -74,36 +70,5 @@ void plugin_register_again(Plugin *p, const Fault *why);
  * has changed then). */
 enum { PLUGIN_E_TOO_LONG = 1 };
 int plugin_set_devices(Plugin *p, const PluginDevice *devices, size_t n);
-
-/* Bytes of the ListAndWatch message for n such devices; grpc-go's default limit of what the kubelet
- * receives. */
-enum { PLUGIN_MESSAGE_MAX = 4194304 };
-size_t plugin_message_size(const PluginDevice *devices, size_t n);
-
-/* ---- answers ---- */
-void plugin_answer_preferred(RpcCall *call, const Str *ids, size_t n);
-
-typedef struct PluginVariable {
-        const char *name;
-        Str value;
-} PluginVariable;
-
-typedef struct PluginMount {
-        const char *container_path, *host_path;
-        bool read_only;
-} PluginMount;
-
-typedef struct PluginAllocation {
-        const PluginVariable *environment;
-        size_t n_environment;
-        const PluginMount *mounts;
-        size_t n_mounts;
-        const char *const *cdi_devices; /* "aliquot.dev/gpu=GPU-..." */
-        size_t n_cdi_devices;
-        const PluginVariable *annotations; /* for runtimes that know CDI only by annotation */
-        size_t n_annotations;
-} PluginAllocation;
-void plugin_answer_allocate(RpcCall *call, const PluginAllocation *a);
-void plugin_answer_prestart(RpcCall *call);
 
 DEFINE_CLEANUP(Plugin *, plugin_free)

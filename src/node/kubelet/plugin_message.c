@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "node/kubelet/protobuf.h"
+#include "node/kubelet/proto.h"
 
 /* Field numbers of k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1. */
 enum {
@@ -20,21 +20,11 @@ enum {
         DEVICE_TOPOLOGY = 3,
         TOPOLOGY_NODES = 1,
         NODE_ID = 1,
-        CONTAINER = 1, /* of the requests and the responses of GetPreferredAllocation and Allocate */
+        CONTAINER = 1, /* of the requests GetPreferredAllocation and Allocate */
         PREFERRED_AVAILABLE = 1,
         PREFERRED_MUST_INCLUDE = 2,
         PREFERRED_SIZE = 3,
-        IDS = 1, /* of Allocate, PreStartContainer, and of the preferred answer */
-        ALLOCATED_ENVIRONMENT = 1,
-        ALLOCATED_MOUNTS = 2,
-        ALLOCATED_ANNOTATIONS = 4,
-        ALLOCATED_CDI = 5,
-        ENTRY_KEY = 1,
-        ENTRY_VALUE = 2,
-        MOUNT_CONTAINER_PATH = 1,
-        MOUNT_HOST_PATH = 2,
-        MOUNT_READ_ONLY = 3,
-        CDI_NAME = 1,
+        IDS = 1, /* of the requests Allocate and PreStartContainer */
 };
 
 /* ---- requests ---- */
@@ -128,8 +118,8 @@ static int decode_held(Str message, PluginRequest *request, Fault *fault) {
         return r;
 }
 
-int plugin_request_decode(PluginRequestKind kind, Str message, PluginRequest *ret, Fault *fault) {
-        _cleanup_(plugin_request_done) PluginRequest request = PLUGIN_REQUEST_NULL;
+int plugin_message_decode_request(PluginRequestKind kind, Str message, PluginRequest *ret, Fault *fault) {
+        _cleanup_(plugin_message_request_done) PluginRequest request = PLUGIN_REQUEST_NULL;
         int r;
 
         switch (kind) {
@@ -152,7 +142,7 @@ int plugin_request_decode(PluginRequestKind kind, Str message, PluginRequest *re
         return 0;
 }
 
-void plugin_request_done(PluginRequest *request) {
+void plugin_message_request_done(PluginRequest *request) {
         free(request->ids);
         free(request->must_include);
         *request = PLUGIN_REQUEST_NULL;
@@ -160,15 +150,15 @@ void plugin_request_done(PluginRequest *request) {
 
 /* ---- registration ---- */
 
-void plugin_put_options(Buf *b) {
+void plugin_message_put_options(Buf *b) {
         proto_put_u64(b, OPTIONS_PRE_START, true);
         proto_put_u64(b, OPTIONS_PREFERRED, true);
 }
 
-void plugin_put_register(Buf *b, Str endpoint, Str resource) {
+void plugin_message_put_register(Buf *b, Str endpoint, Str resource) {
         _cleanup_buf_ Buf options = BUF_NULL;
 
-        plugin_put_options(&options);
+        plugin_message_put_options(&options);
         proto_put_bytes(b, REGISTER_VERSION, STR("v1beta1"));
         proto_put_bytes(b, REGISTER_ENDPOINT, endpoint);
         proto_put_bytes(b, REGISTER_RESOURCE, resource);
@@ -177,6 +167,11 @@ void plugin_put_register(Buf *b, Str endpoint, Str resource) {
 }
 
 /* ---- devices ---- */
+
+/* All field numbers of these messages fit into one byte. */
+size_t plugin_message_field_size(size_t content) {
+        return 1 + proto_varint_size(content) + content;
+}
 
 static Str device_id(const PluginDevice *d) {
         return (Str){d->id, strnlen(d->id, sizeof d->id)};
@@ -191,14 +186,12 @@ static size_t node_size(int32_t numa) {
         return numa > 0 ? 1 + proto_varint_size((uint64_t) numa) : 0;
 }
 
-static size_t field_size(size_t content) {
-        return 1 + proto_varint_size(content) + content; /* all field numbers here fit into one byte */
-}
-
 static size_t device_size(const PluginDevice *d) {
-        size_t size = field_size(device_id(d).len) + field_size(device_health(d).len);
+        size_t size =
+                plugin_message_field_size(device_id(d).len) + plugin_message_field_size(device_health(d).len);
 
-        return d->numa < 0 ? size : size + field_size(field_size(node_size(d->numa)));
+        return d->numa < 0 ? size
+                           : size + plugin_message_field_size(plugin_message_field_size(node_size(d->numa)));
 }
 
 static void put_device(Buf *b, const PluginDevice *d) {
@@ -208,7 +201,7 @@ static void put_device(Buf *b, const PluginDevice *d) {
         proto_put_bytes(b, DEVICE_HEALTH, device_health(d));
         if (d->numa < 0)
                 return;
-        proto_put_length(b, DEVICE_TOPOLOGY, field_size(node_size(d->numa)));
+        proto_put_length(b, DEVICE_TOPOLOGY, plugin_message_field_size(node_size(d->numa)));
         proto_put_length(b, TOPOLOGY_NODES, node_size(d->numa));
         if (d->numa > 0)
                 proto_put_u64(b, NODE_ID, (uint64_t) d->numa);
@@ -218,75 +211,13 @@ size_t plugin_message_size(const PluginDevice *devices, size_t n) {
         size_t size = 0;
 
         for (size_t i = 0; i < n; i++)
-                size += field_size(device_size(&devices[i]));
+                size += plugin_message_field_size(device_size(&devices[i]));
         return size;
 }
 
-void plugin_put_devices(Buf *b, const PluginDevice *devices, size_t n) {
+void plugin_message_put_devices(Buf *b, const PluginDevice *devices, size_t n) {
         if (!buf_reserve(b, plugin_message_size(devices, n)))
                 return;
         for (size_t i = 0; i < n; i++)
                 put_device(b, &devices[i]);
-}
-
-/* ---- answers ---- */
-
-/* The answer is a list of container responses, and this the one in it. */
-static void reply_container(RpcCall *call, const Buf *container) {
-        _cleanup_buf_ Buf reply = BUF_NULL;
-
-        proto_put_bytes(&reply, CONTAINER, buf_str(container));
-        if (buf_result(container) < 0 || buf_result(&reply) < 0)
-                rpc_fail(call, RPC_RESOURCE_EXHAUSTED, "out of memory");
-        else
-                rpc_reply(call, buf_str(&reply));
-}
-
-void plugin_answer_preferred(RpcCall *call, const Str *ids, size_t n) {
-        _cleanup_buf_ Buf container = BUF_NULL;
-
-        for (size_t i = 0; i < n; i++)
-                proto_put_bytes(&container, IDS, ids[i]);
-        reply_container(call, &container);
-}
-
-static void put_entries(Buf *b, uint32_t number, const PluginVariable *entries, size_t n) {
-        for (size_t i = 0; i < n; i++) {
-                Str name = str_from(entries[i].name);
-
-                proto_put_length(b, number, field_size(name.len) + field_size(entries[i].value.len));
-                proto_put_bytes(b, ENTRY_KEY, name);
-                proto_put_bytes(b, ENTRY_VALUE, entries[i].value);
-        }
-}
-
-static void put_mount(Buf *b, const PluginMount *m) {
-        Str container = str_from(m->container_path), host = str_from(m->host_path);
-
-        proto_put_length(b, ALLOCATED_MOUNTS,
-                         field_size(container.len) + field_size(host.len) + (m->read_only ? 2 : 0));
-        proto_put_bytes(b, MOUNT_CONTAINER_PATH, container);
-        proto_put_bytes(b, MOUNT_HOST_PATH, host);
-        if (m->read_only)
-                proto_put_u64(b, MOUNT_READ_ONLY, true);
-}
-
-void plugin_answer_allocate(RpcCall *call, const PluginAllocation *a) {
-        _cleanup_buf_ Buf container = BUF_NULL;
-
-        put_entries(&container, ALLOCATED_ENVIRONMENT, a->environment, a->n_environment);
-        for (size_t i = 0; i < a->n_mounts; i++)
-                put_mount(&container, &a->mounts[i]);
-        put_entries(&container, ALLOCATED_ANNOTATIONS, a->annotations, a->n_annotations);
-        for (size_t i = 0; i < a->n_cdi_devices; i++) {
-                Str name = str_from(a->cdi_devices[i]);
-
-                proto_put_length(&container, ALLOCATED_CDI, field_size(name.len));
-                proto_put_bytes(&container, CDI_NAME, name);
-        }
-        reply_container(call, &container);
-}
-
-void plugin_answer_prestart(RpcCall *call) {
-        rpc_reply(call, (Str){0});
 }

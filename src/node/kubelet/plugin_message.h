@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Inside of the plugin: v1beta1 messages as bytes. */
+/* The v1beta1 messages of a device plugin as bytes: its registration, its list of devices, and the
+ * kubelet's requests. Its answers are in plugin_answer.h. */
 
 #include "base/buf.h"
-#include "node/kubelet/plugin.h"
+#include "base/fault.h"
 
-enum {
-        /* No kubelet knows more devices than fit into its 4 MiB, at 14 bytes and more each. */
-        PLUGIN_IDS_MAX = 300 * 1000,
-};
+typedef struct PluginDevice {
+        char id[16]; /* not empty */
+        bool healthy;
+        int32_t numa; /* node; -1: none */
+} PluginDevice;
 
-/* What a request asks for; the IDs are views of the message. */
+/* PLUGIN_MESSAGE_MAX is the default limit of grpc-go for what the kubelet receives. Each device
+ * takes 14 bytes or more of it, which bounds the IDs that one request can name. */
+enum { PLUGIN_MESSAGE_MAX = 4194304, PLUGIN_IDS_MAX = 300 * 1000 };
+
+/* The IDs of a request are views of the message. */
 typedef struct PluginRequest {
         Str *ids;
         size_t n_ids;
@@ -28,12 +34,15 @@ typedef enum PluginRequestKind {
         PLUGIN_REQUEST_PRESTART,
 } PluginRequestKind;
 
-/* 0, PLUGIN_REQUEST_E_REFUSED with the reason, -ENOMEM. */
+/* Returns 0, PLUGIN_REQUEST_E_REFUSED with the reason as fault, or -ENOMEM. */
 enum { PLUGIN_REQUEST_E_REFUSED = 1 };
-int plugin_request_decode(PluginRequestKind kind, Str message, PluginRequest *ret, Fault *fault);
-void plugin_request_done(PluginRequest *request);
+int plugin_message_decode_request(PluginRequestKind kind, Str message, PluginRequest *ret, Fault *fault);
+void plugin_message_request_done(PluginRequest *request);
 
 /* Each appends a message. */
-void plugin_put_register(Buf *b, Str endpoint, Str resource);
-void plugin_put_options(Buf *b);
-void plugin_put_devices(Buf *b, const PluginDevice *devices, size_t n);
+void plugin_message_put_register(Buf *b, Str endpoint, Str resource);
+void plugin_message_put_options(Buf *b);
+void plugin_message_put_devices(Buf *b, const PluginDevice *devices, size_t n);
+
+size_t plugin_message_size(const PluginDevice *devices, size_t n); /* bytes of the list of devices */
+size_t plugin_message_field_size(size_t content);                  /* of a field with that many bytes */

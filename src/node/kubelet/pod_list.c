@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "node/kubelet/pod_list.h"
+
 #include <assert.h>
 #include <errno.h>
 
-#include "node/kubelet/podresources.h"
-#include "node/kubelet/protobuf.h"
+#include "node/kubelet/proto.h"
 
 /* k8s.io/kubelet/pkg/apis/podresources/v1: ListPodResourcesResponse. Each level is gone through
  * twice, first to count and then to fill, so that the arena holds exactly what is handed out and a

@@ -133,3 +133,13 @@ bool device_set_next_card(const DeviceSet *s, size_t *at, uint32_t *ret_card, ui
         *ret_count = (uint32_t) (*at - from);
         return true;
 }
+
+uint32_t device_set_count(const DeviceSet *set, uint32_t card) {
+        uint32_t at_card, count;
+        size_t at = 0;
+
+        while (device_set_next_card(set, &at, &at_card, &count))
+                if (at_card == card)
+                        return count;
+        return 0;
+}

@@ -51,4 +51,6 @@ bool device_set_touches(const DeviceSet *a, const DeviceSet *b); /* one in commo
 /* Walks the cards of a set: begin with *at = 0; false at the end. */
 bool device_set_next_card(const DeviceSet *s, size_t *at, uint32_t *ret_card, uint32_t *ret_count);
 
+uint32_t device_set_count(const DeviceSet *set, uint32_t card); /* devices of one card */
+
 #define _cleanup_devices_ _cleanup_(device_set_done)

@@ -2,6 +2,7 @@
 #include "node/records/inventory.h"
 
 #include <errno.h>
+#include <string.h>
 
 void inventory_done(Inventory *v) {
         card_list_done(&v->cards);
@@ -43,6 +44,20 @@ const CardInfo *inventory_card(const Inventory *v, uint32_t index) {
         for (size_t i = 0; i < v->cards.n; i++)
                 if (v->infos[i].index == index)
                         return &v->infos[i];
+        return NULL;
+}
+
+const MachineCard *inventory_card_by_uuid(const Inventory *v, const char *uuid) {
+        for (size_t i = 0; i < v->cards.n; i++)
+                if (strcmp(v->cards.cards[i].uuid, uuid) == 0)
+                        return &v->cards.cards[i];
+        return NULL;
+}
+
+const MachineCard *inventory_machine_card(const Inventory *v, uint32_t index) {
+        for (size_t i = 0; i < v->cards.n; i++)
+                if (v->cards.cards[i].index == index)
+                        return &v->cards.cards[i];
         return NULL;
 }
 

@@ -32,4 +32,7 @@ int inventory_devices(const Inventory *v, DeviceKind kind, PluginDevice **ret, s
 enum { INVENTORY_E_UNIT = 1, INVENTORY_E_LARGE };
 int inventory_check_unit(const CardList *cards, MemoryUnit unit, Fault *fault);
 
+/* Each returns NULL when the node has no such card. */
 const CardInfo *inventory_card(const Inventory *v, uint32_t index);
+const MachineCard *inventory_machine_card(const Inventory *v, uint32_t index);
+const MachineCard *inventory_card_by_uuid(const Inventory *v, const char *uuid);

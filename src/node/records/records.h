@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What this node has given out: device IDs by pod and container. The kubelet keeps such books too,
- * but forgets a pod with its object, while its processes may live on; and twice it has given the
- * same IDs to two pods (kubernetes#137534).
+/* What this node has allocated: device IDs by pod and container. The kubelet's own records are not
+ * enough: it forgets a pod with its object, although processes may still run, and twice it has
+ * given the same IDs to two pods (kubernetes#137534).
  *
- * A record is in memory from Allocate on. It is on disk from PreStart on, before the container
- * starts: what never started holds nothing. One small file per pod, written beside and renamed; not
- * fsynced, because no container outlives the machine. */
+ * A record exists in memory from Allocate on, and on disk from PreStart on, before the container
+ * starts: a pod that never started holds nothing. There is one small file per pod, written under
+ * another name and renamed. It is not fsynced, because no container survives a reboot.
+ *
+ * record.c has one record and its text, records.c all of them and their files. */
 
 #include "base/buf.h"
 #include "base/hash.h"
@@ -26,7 +28,7 @@ typedef struct Record {
         RecordContainer *containers;
         size_t n_containers;
         uint64_t assume; /* assume-time of the pod's place when its first container started; 0: not known */
-        bool dying;      /* the pod object is gone, its processes are not */
+        bool orphan;     /* the pod object is gone, its processes are not */
         bool saved;      /* the file says what this says */
 } Record;
 

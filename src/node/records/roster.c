@@ -15,8 +15,8 @@ static void pod_free(RosterPod *p) {
         grant_free(p->grant);
         for (size_t i = 0; i < p->n_containers; i++) {
                 free(p->containers[i].name);
-                free(p->containers[i].odd);
-                free(p->containers[i].over_gate);
+                free(p->containers[i].compute_fault);
+                free(p->containers[i].gate_cover);
         }
         free(p->containers);
         for (size_t i = 0; i < p->n_ids; i++)
@@ -42,8 +42,8 @@ void roster_done(Roster *r) {
                 HASH_DELETE(hh, r->pods, pod);
                 pod_free(pod);
         }
-        for (size_t i = 0; i < ROSTER_BURIED; i++)
-                free(r->buried[i]);
+        for (size_t i = 0; i < ROSTER_TOMBSTONES; i++)
+                free(r->tombstones[i]);
         ledger_free(r->ledger);
         arena_done(&r->arena);
         free(r->node_name);
@@ -87,8 +87,8 @@ static int take_compute(RosterContainer *to, const PodContainer *from) {
         to->compute.weight = 1;
         if (!from || compute_ask(from, &to->compute, &fault) == 0)
                 return 0;
-        to->odd = strdup(fault.text);
-        return to->odd ? 0 : -ENOMEM;
+        to->compute_fault = strdup(fault.text);
+        return to->compute_fault ? 0 : -ENOMEM;
 }
 
 /* "volumeMounts[0].mountPath: "/etc" must not be ..." */
@@ -100,8 +100,8 @@ static int take_cover(RosterContainer *to, const PodContainer *from) {
         gate_cover_format_field(&from->cover, &text);
         buf_append_str(&text, STR(": "));
         gate_cover_format_rule(&from->cover, &text);
-        to->over_gate = buf_take(&text);
-        return to->over_gate ? 0 : -ENOMEM;
+        to->gate_cover = buf_take(&text);
+        return to->gate_cover ? 0 : -ENOMEM;
 }
 
 static int take_request(RosterPod *pod, const Pod *object, const Request *request) {
@@ -125,7 +125,7 @@ static int take_request(RosterPod *pod, const Pod *object, const Request *reques
                                         .not_isolated = named && named->not_isolated};
                 if (!to->name || take_compute(to, named) < 0 || take_cover(to, named) < 0) {
                         free(to->name);
-                        free(to->odd);
+                        free(to->compute_fault);
                         return -ENOMEM;
                 }
         }
@@ -258,16 +258,16 @@ static int make_pod(Roster *r, const Pod *object, RosterPod **ret) {
 /* A UID never comes back. But an object that was asked for by name may arrive after the watch has
  * told of its end, and a list may come from a server that is behind: it would stand here as living
  * until the next list. */
-static void bury(Roster *r, RosterPod *pod) {
-        char **place = &r->buried[r->n_buried++ % ROSTER_BURIED];
+static void add_tombstone(Roster *r, RosterPod *pod) {
+        char **place = &r->tombstones[r->n_tombstones++ % ROSTER_TOMBSTONES];
 
         free(*place);
         *place = TAKE_PTR(pod->api_uid);
 }
 
-static bool is_buried(const Roster *r, Str api_uid) {
-        for (size_t i = 0; i < ROSTER_BURIED && r->buried[i]; i++)
-                if (str_eq(str_from(r->buried[i]), api_uid))
+static bool has_tombstone(const Roster *r, Str api_uid) {
+        for (size_t i = 0; i < ROSTER_TOMBSTONES && r->tombstones[i]; i++)
+                if (str_eq(str_from(r->tombstones[i]), api_uid))
                         return true;
         return false;
 }
@@ -275,7 +275,7 @@ static bool is_buried(const Roster *r, Str api_uid) {
 static void drop(Roster *r, RosterPod *pod) {
         char *uid = TAKE_PTR(pod->uid); /* told to the owner when the books say so already */
 
-        bury(r, pod);
+        add_tombstone(r, pod);
         HASH_DELETE(hh, r->pods, pod);
         pod_free(pod);
         if (r->on_pod)
@@ -343,7 +343,7 @@ static int take_object(Roster *r, ReflectorEvent event, const Pod *object) {
                         drop(r, pod);
                 return 0;
         }
-        if (is_buried(r, object->meta.uid))
+        if (has_tombstone(r, object->meta.uid))
                 return 0;
         if (is_impostor(pod, object)) {
                 log_warning("passed over pod=" STR_FMT "/" STR_FMT ": its annotation " ANNOTATION_MIRROR
@@ -387,7 +387,7 @@ int roster_pod(Roster *r, ReflectorEvent event, Str text) {
         if (e <= 0)
                 return e < 0 ? e : take_object(r, event, &object);
         r->malformed++;
-        r->blurred = true;
+        r->incomplete = true;
         log_warning("passed over a pod: %s", fault.text);
         return 0;
 }
@@ -395,7 +395,7 @@ int roster_pod(Roster *r, ReflectorEvent event, Str text) {
 void roster_list_begin(Roster *r) {
         r->generation++;
         r->listing = true;
-        r->blurred = false;
+        r->incomplete = false;
 }
 
 void roster_list_end(Roster *r) {
@@ -403,7 +403,7 @@ void roster_list_end(Roster *r) {
 
         r->listing = false;
         r->synced = true;
-        if (r->blurred) {
+        if (r->incomplete) {
                 log_warning(
                         "nothing was dropped after the list of pods, because not all of it could be read");
                 return;
@@ -455,6 +455,13 @@ const char *roster_container_name(const RosterPod *pod, const char *id) {
                 if (strcmp(pod->ids[i].id, id) == 0)
                         return pod->ids[i].name;
         return NULL;
+}
+
+bool roster_is_not_isolated(const RosterPod *pod, const char *container) {
+        for (size_t i = 0; i < pod->n_containers; i++)
+                if (strcmp(pod->containers[i].name, container) == 0)
+                        return pod->containers[i].not_isolated;
+        return false;
 }
 
 uint32_t roster_pod_units(const RosterPod *pod) {

@@ -19,8 +19,8 @@ typedef struct RosterContainer {
         uint32_t mem, core; /* asked for: units of each card, percent */
         bool not_isolated;  /* it says CGPU_DISABLE */
         ComputeAsk compute;
-        char *odd;       /* what it says of compute and is not understood; NULL: nothing */
-        char *over_gate; /* what it mounts over the gate (wire/gate_cover.h), as text; NULL: nothing */
+        char *compute_fault; /* what it says of compute and is not understood; NULL: nothing */
+        char *gate_cover;    /* what it mounts over the gate (wire/gate_cover.h), as text; NULL: nothing */
 } RosterContainer;
 
 /* A container that runs or ran, also one that asks for nothing of ours. */
@@ -53,17 +53,17 @@ typedef struct RosterPod {
         uint32_t generation;
 } RosterPod;
 
-enum { ROSTER_BURIED = 64 };
+enum { ROSTER_TOMBSTONES = 64 };
 
 typedef struct Roster {
         Ledger *ledger;
         RosterPod *pods;
-        char *buried
-                [ROSTER_BURIED]; /* api_uid of the last that went: an answer that is older than their end changes nothing */
-        size_t n_buried; /* ever */
+        char *tombstones
+                [ROSTER_TOMBSTONES]; /* api_uid of the last that went: an answer that is older than their end changes nothing */
+        size_t n_tombstones; /* ever */
         char *node_name;
         uint32_t generation;
-        bool listing, synced, blurred;
+        bool listing, synced, incomplete;
         bool has_cards; /* the node object has said once what they hold */
         uint64_t malformed;
         Arena arena; /* of the object that is being read */
@@ -95,6 +95,10 @@ RosterPod *roster_find_name(const Roster *r, Str namespace_, Str name);
 /* The name of the container that the runtime calls so; NULL: none of this pod, or its status does
  * not say so yet. */
 const char *roster_container_name(const RosterPod *pod, const char *id);
+
+/* Whether the container asks not to be isolated (CGPU_DISABLE). The caller knows whether the node
+ * honours that. */
+bool roster_is_not_isolated(const RosterPod *pod, const char *container);
 
 /* The node gives a pod its cards itself: slices take the place of what it held. 0 or -ENOMEM. */
 int roster_place(Roster *r, RosterPod *pod, const Slice *slices, size_t n);

@@ -5,8 +5,8 @@
 
 #include "kube/api.h"
 #include "kube/escape.h"
-#include "node/kubelet/cgroups.h"
 #include "node/kubelet/checkpoint.h"
+#include "node/kubelet/pod_processes.h"
 #include "scratch.h"
 #include "test.h"
 #include "wire/json_write.h"

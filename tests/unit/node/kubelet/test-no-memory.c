@@ -11,8 +11,8 @@
 
 #include "failing.h"
 #include "node/kubelet/checkpoint.h"
-#include "node/kubelet/plugin_message.h"
-#include "node/kubelet/podresources.h"
+#include "node/kubelet/plugin.h"
+#include "node/kubelet/pod_resources.h"
 
 static int decode_checkpoint(void) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
@@ -40,15 +40,15 @@ static int decode_list(void) {
 
 static int decode_request(void) {
         PluginRequest request = {.size = 77};
-        int r = plugin_request_decode(PLUGIN_REQUEST_PREFERRED,
-                                      STR("\x0a\x0c\x0a\x03"
-                                          "0-1\x12\x03"
-                                          "0-1\x18\x01"),
-                                      &request, NULL);
+        int r = plugin_message_decode_request(PLUGIN_REQUEST_PREFERRED,
+                                              STR("\x0a\x0c\x0a\x03"
+                                                  "0-1\x12\x03"
+                                                  "0-1\x18\x01"),
+                                              &request, NULL);
 
         ASSERT_INT(request.size, r == 0 ? 1 : 77);
         if (r == 0)
-                plugin_request_done(&request);
+                plugin_message_request_done(&request);
         return r;
 }
 

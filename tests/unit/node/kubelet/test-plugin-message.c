@@ -14,7 +14,7 @@ static void registers(void) {
         _cleanup_buf_ Buf b = BUF_NULL;
         V1beta1__RegisterRequest *m;
 
-        plugin_put_register(&b, STR("aliquot-gpu-mem.sock"), STR("aliyun.com/gpu-mem"));
+        plugin_message_put_register(&b, STR("aliquot-gpu-mem.sock"), STR("aliyun.com/gpu-mem"));
         m = v1beta1__register_request__unpack(NULL, b.len, bytes_of(&b));
         ASSERT_TRUE(m);
         ASSERT_TEXT(m->version, "v1beta1");
@@ -35,7 +35,7 @@ static void lists_devices(void) {
         _cleanup_buf_ Buf b = BUF_NULL;
         V1beta1__ListAndWatchResponse *m;
 
-        plugin_put_devices(&b, devices, ELEMENTSOF(devices));
+        plugin_message_put_devices(&b, devices, ELEMENTSOF(devices));
         ASSERT_INT(plugin_message_size(devices, ELEMENTSOF(devices)), b.len);
         m = v1beta1__list_and_watch_response__unpack(NULL, b.len, bytes_of(&b));
         ASSERT_TRUE(m);
@@ -76,7 +76,7 @@ static int decode(PluginRequestKind kind, const ProtobufCMessage *m, PluginReque
         int r;
 
         ASSERT_INT(protobuf_c_message_pack(m, bytes), n);
-        r = plugin_request_decode(kind, (Str){(const char *) bytes, n}, ret, fault);
+        r = plugin_message_decode_request(kind, (Str){(const char *) bytes, n}, ret, fault);
         if (r == 0)
                 for (size_t i = 0; i < ret->n_ids; i++) /* views of bytes: looked at while these are there */
                         ASSERT_STR(ret->ids[i], STR("0-1"));
@@ -119,13 +119,13 @@ static void reads_preferred(void) {
         ASSERT_INT(request.n_ids, 5);
         ASSERT_INT(request.n_must_include, 2);
         ASSERT_INT(request.size, 3);
-        plugin_request_done(&request);
+        plugin_message_request_done(&request);
         ASSERT_INT(decode_preferred(5, 2, 0, &request, &fault), PLUGIN_REQUEST_E_REFUSED);
         ASSERT_TEXT(fault.text, "allocation size 0: must be positive");
         ASSERT_INT(decode_preferred(5, 2, -7, &request, &fault), PLUGIN_REQUEST_E_REFUSED);
         ASSERT_TEXT(fault.text, "allocation size -7: must be positive");
         ASSERT_OK(decode_preferred(300000, 0, 1, &request, &fault));
-        plugin_request_done(&request);
+        plugin_message_request_done(&request);
         ASSERT_INT(decode_preferred(300001, 0, 1, &request, &fault), PLUGIN_REQUEST_E_REFUSED);
         ASSERT_CONTAINS(fault.text, "300001 available device IDs: at most 300000 can exist");
         ASSERT_INT(decode_preferred(1, 300001, 1, &request, &fault), PLUGIN_REQUEST_E_REFUSED);
@@ -150,7 +150,7 @@ static void reads_allocate(void) {
 
         ASSERT_OK(decode_allocate(1, 5, &request, &fault));
         ASSERT_INT(request.n_ids, 5);
-        plugin_request_done(&request);
+        plugin_message_request_done(&request);
         ASSERT_INT(decode_allocate(0, 5, &request, &fault), PLUGIN_REQUEST_E_REFUSED);
         ASSERT_TEXT(fault.text, "a request for 0 containers: must be for one");
         ASSERT_INT(decode_allocate(2, 5, &request, &fault), PLUGIN_REQUEST_E_REFUSED);
@@ -170,7 +170,7 @@ static void reads_prestart(void) {
         m.devices_ids = ids;
         ASSERT_OK(decode(PLUGIN_REQUEST_PRESTART, &m.base, &request, &fault));
         ASSERT_INT(request.n_ids, 3);
-        plugin_request_done(&request);
+        plugin_message_request_done(&request);
         m.n_devices_ids = 0;
         ASSERT_INT(decode(PLUGIN_REQUEST_PRESTART, &m.base, &request, &fault), PLUGIN_REQUEST_E_REFUSED);
 }
@@ -179,7 +179,7 @@ static void assert_refused(PluginRequestKind kind, Str message, const char *why)
         PluginRequest request = {.size = 42};
         Fault fault = FAULT_NULL;
 
-        ASSERT_INT(plugin_request_decode(kind, message, &request, &fault), PLUGIN_REQUEST_E_REFUSED);
+        ASSERT_INT(plugin_message_decode_request(kind, message, &request, &fault), PLUGIN_REQUEST_E_REFUSED);
         ASSERT_CONTAINS(fault.text, why);
         ASSERT_INT(request.size, 42);
         ASSERT_TRUE(!request.ids);
@@ -201,12 +201,12 @@ static void refuses_hostile_ones(void) {
 static void keeps_bytes(void) {
         PluginRequest request = PLUGIN_REQUEST_NULL;
 
-        ASSERT_OK(plugin_request_decode(PLUGIN_REQUEST_PRESTART,
-                                        STR("\x0a\x05"
-                                            "0-1\0x"),
-                                        &request, NULL));
+        ASSERT_OK(plugin_message_decode_request(PLUGIN_REQUEST_PRESTART,
+                                                STR("\x0a\x05"
+                                                    "0-1\0x"),
+                                                &request, NULL));
         ASSERT_STR(request.ids[0], STR("0-1\0x"));
-        plugin_request_done(&request);
+        plugin_message_request_done(&request);
 }
 
 int main(void) {

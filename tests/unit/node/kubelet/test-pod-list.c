@@ -3,7 +3,7 @@
 /* Messages are made by protobuf-c from the published definitions. */
 
 #include "node/kubelet/allocatable.h"
-#include "node/kubelet/podresources.h"
+#include "node/kubelet/pod_resources.h"
 #include "test.h"
 #include "wire/proto/podresources.pb-c.h"
 

@@ -140,13 +140,13 @@ static void the_gone_stay_gone(void) {
         ASSERT_TRUE(find("a") == NULL);
         put(REFLECTOR_ADDED, POD("a", "a2", "", "", MAIN("4"))); /* another one of its name */
         ASSERT_TRUE(find("a2") != NULL);
-        for (int i = 0; i < 2 * ROSTER_BURIED; i++) {
+        for (int i = 0; i < 2 * ROSTER_TOMBSTONES; i++) {
                 (void) snprintf(text, sizeof text, POD("g%d", "g%d", "", "", MAIN("4")), i, i);
                 put(REFLECTOR_ADDED, text);
                 put(REFLECTOR_DELETED, text);
         }
         put(REFLECTOR_MODIFIED, text);
-        (void) snprintf(text, sizeof text, "g%d", 2 * ROSTER_BURIED - 1);
+        (void) snprintf(text, sizeof text, "g%d", 2 * ROSTER_TOMBSTONES - 1);
         ASSERT_TRUE(find(text) == NULL);
         ASSERT_TRUE(find("a2") != NULL);
         end();
@@ -266,7 +266,7 @@ static void containers_are_known_by_their_ids(void) {
 }
 
 static const char *over_gate_of(const char *uid, size_t i) {
-        return find(uid)->containers[i].over_gate;
+        return find(uid)->containers[i].gate_cover;
 }
 
 static void mounts_over_the_gate_are_kept(void) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/kubelet/paused.h"
+#include "node/kubelet/process_state.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -17,24 +17,49 @@ static void states(void) {
                                              "7 a T 1\n", "7 (a)T 1\n"};
 
         for (size_t i = 0; i < ELEMENTSOF(stopped); i++)
-                ASSERT_TRUE(process_stat_stopped(str_from(stopped[i])));
+                ASSERT_TRUE(process_state_parse_stopped(str_from(stopped[i])));
         for (size_t i = 0; i < ELEMENTSOF(others); i++)
-                ASSERT_FALSE(process_stat_stopped(str_from(others[i])));
+                ASSERT_FALSE(process_state_parse_stopped(str_from(others[i])));
+}
+
+static bool starts_at(const char *text, uint64_t *ret) {
+        return process_state_parse_start_time(str_from(text), ret);
+}
+
+/* A process may call itself anything. */
+static void reads_when_it_started(void) {
+        uint64_t start = 7, self = 0;
+
+#define FIELDS "S 1 1 1 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 "
+        ASSERT_TRUE(starts_at("10 (python3) " FIELDS "8812 1 1\n", &start));
+        ASSERT_INT(start, 8812);
+        ASSERT_TRUE(starts_at("10 (a) S 1 1 (b) 2 3) " FIELDS "99 1\n", &start));
+        ASSERT_INT(start, 99);
+        for (size_t i = 0; i < 2; i++) {
+                static const char *const none[] = {"", "10 python3 " FIELDS "8812 1\n"};
+
+                ASSERT_TRUE(!starts_at(none[i], &start));
+        }
+        ASSERT_TRUE(!starts_at("10 (a) S 1 2 3", &start));
+        ASSERT_TRUE(!starts_at("10 (a) " FIELDS "x 1", &start));
+        ASSERT_INT(start, 99);
+        ASSERT_TRUE(process_state_start_time("/proc", (uint32_t) getpid(), &self) && self > 0);
+        ASSERT_TRUE(!process_state_start_time("/proc", 0, &self));
 }
 
 static void paths(void) {
         const Str one = STR(""), freezer = STR("freezer");
         const Str old = STR("12:cpu,freezer:/kubepods/podx/id\n3:freezers:/no\n0::/a/b\n");
 
-        ASSERT_STR(process_cgroup_path(old, freezer), STR("/kubepods/podx/id"));
-        ASSERT_STR(process_cgroup_path(old, one), STR("/a/b"));
-        ASSERT_STR(process_cgroup_path(STR("0::/../../kubepods-burstable.slice/x"), one),
+        ASSERT_STR(process_state_cgroup_path(old, freezer), STR("/kubepods/podx/id"));
+        ASSERT_STR(process_state_cgroup_path(old, one), STR("/a/b"));
+        ASSERT_STR(process_state_cgroup_path(STR("0::/../../kubepods-burstable.slice/x"), one),
                    STR("/kubepods-burstable.slice/x"));
-        ASSERT_STR(process_cgroup_path(STR("0::/a/../b"), one), STR(""));
-        ASSERT_STR(process_cgroup_path(STR("0::/a/.."), one), STR(""));
-        ASSERT_STR(process_cgroup_path(STR("0::a"), one), STR(""));
-        ASSERT_STR(process_cgroup_path(STR("0::/a"), freezer), STR(""));
-        ASSERT_STR(process_cgroup_path(STR(""), one), STR(""));
+        ASSERT_STR(process_state_cgroup_path(STR("0::/a/../b"), one), STR(""));
+        ASSERT_STR(process_state_cgroup_path(STR("0::/a/.."), one), STR(""));
+        ASSERT_STR(process_state_cgroup_path(STR("0::a"), one), STR(""));
+        ASSERT_STR(process_state_cgroup_path(STR("0::/a"), freezer), STR(""));
+        ASSERT_STR(process_state_cgroup_path(STR(""), one), STR(""));
 }
 
 static char home[64];
@@ -58,7 +83,7 @@ static bool is_paused(void) {
 
         (void) snprintf(proc, sizeof proc, "%s/proc", home);
         (void) snprintf(root, sizeof root, "%s/cgroup", home);
-        return process_is_paused(proc, root, 7);
+        return process_state_is_paused(proc, root, 7);
 }
 
 static void frozen_with_its_cgroup(void) {
@@ -90,15 +115,16 @@ static void a_real_one(void) {
         if (pid == 0)
                 for (;;)
                         (void) pause();
-        ASSERT_FALSE(process_is_paused("/proc", NULL, (uint32_t) pid));
+        ASSERT_FALSE(process_state_is_paused("/proc", NULL, (uint32_t) pid));
         ASSERT_OK(kill(pid, SIGSTOP));
         ASSERT_INT(waitpid(pid, NULL, WUNTRACED), pid);
-        ASSERT_TRUE(process_is_paused("/proc", NULL, (uint32_t) pid));
+        ASSERT_TRUE(process_state_is_paused("/proc", NULL, (uint32_t) pid));
         ASSERT_OK(kill(pid, SIGKILL));
         ASSERT_INT(waitpid(pid, NULL, 0), pid);
-        ASSERT_FALSE(process_is_paused("/proc", NULL, (uint32_t) pid));
+        ASSERT_FALSE(process_state_is_paused("/proc", NULL, (uint32_t) pid));
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(states), TEST(paths), TEST(frozen_with_its_cgroup), TEST(a_real_one));
+        return TEST_MAIN(TEST(states), TEST(reads_when_it_started), TEST(paths), TEST(frozen_with_its_cgroup),
+                         TEST(a_real_one));
 }

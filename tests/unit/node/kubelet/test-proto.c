@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/kubelet/protobuf.h"
+#include "node/kubelet/proto.h"
 #include "test.h"
 
 static const char *fault_of(Str message) {

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "node/kubelet/cgroups.h"
+#include "node/kubelet/pod_processes.h"
 #include "test.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/kubelet/owner.h"
+#include "node/kubelet/process_owner.h"
 
 #include "base/file.h"
 
-enum { CGROUP_FILE_MAX = 64 * 1024, STAT_FILE_MAX = 4096, START_FIELD = 22, UID_MIN = 32 };
+enum { CGROUP_FILE_MAX = 64 * 1024, UID_MIN = 32 };
 
 /* A UUID, with "_" for "-" in the name of a slice. Static pods have a hash for a UID. */
 static bool take_uid(Str text, char ret[static POD_UID_SIZE]) {
@@ -103,7 +103,7 @@ static bool take_line(Str line, ProcessOwner *ret) {
         return false;
 }
 
-bool cgroup_owner(Str text, ProcessOwner *ret) {
+bool process_owner_parse(Str text, ProcessOwner *ret) {
         ProcessOwner found = {0}, line;
 
         /* Version 1 has a line for each controller, and not each of them need know the
@@ -123,30 +123,10 @@ bool cgroup_owner(Str text, ProcessOwner *ret) {
         return true;
 }
 
-bool process_owner(const char *proc, uint32_t pid, ProcessOwner *ret) {
+bool process_owner_of(const char *proc, uint32_t pid, ProcessOwner *ret) {
         _cleanup_buf_ Buf path = BUF_NULL, text = BUF_NULL;
 
         buf_appendf(&path, "%s/%u/cgroup", proc, pid);
         return buf_result(&path) == 0 && file_read(path.data, CGROUP_FILE_MAX, &text) == 0 &&
-               cgroup_owner(buf_str(&text), ret);
-}
-
-/* "PID (NAME) STATE ...": the name may be anything, so the fields are counted from its end; the
- * start is the 22nd. */
-bool process_stat_start(Str text, uint64_t *ret) {
-        Str rest = behind(text, ')');
-
-        if (rest.len == text.len)
-                return false;
-        for (int field = 2; field < START_FIELD; field++)
-                (void) str_split(&rest, ' ');
-        return str_to_u64(str_split(&rest, ' '), ret);
-}
-
-bool process_start(const char *proc, uint32_t pid, uint64_t *ret) {
-        _cleanup_buf_ Buf path = BUF_NULL, text = BUF_NULL;
-
-        buf_appendf(&path, "%s/%u/stat", proc, pid);
-        return buf_result(&path) == 0 && file_read(path.data, STAT_FILE_MAX, &text) == 0 &&
-               process_stat_start(buf_str(&text), ret);
+               process_owner_parse(buf_str(&text), ret);
 }

@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 #include "net/grpc/server.h"
-#include "node/kubelet/podresources.h"
+#include "node/kubelet/pod_resources.h"
 #include "test.h"
 
 #define PREFIX STR("aliyun.com/")

@@ -1,16 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/kubelet/paused.h"
+#include "node/kubelet/process_state.h"
 
 #include "base/file.h"
 
 enum { CGROUP_FILE_MAX = 64 * 1024, STAT_FILE_MAX = 4096, STATE_FILE_MAX = 4096 };
 
-bool process_stat_stopped(Str text) {
-        const char *at = text.len > 0 ? memrchr(text.data, ')', text.len) : NULL;
-        size_t rest = at ? text.len - (size_t) (at - text.data) : 0;
+/* ---- /proc/PID/stat ---- */
 
-        return rest > 2 && at[1] == ' ' && (at[2] == 'T' || at[2] == 't');
+enum { FIELD_START_TIME = 22 }; /* proc(5) */
+
+/* "PID (NAME) STATE ...": a process can choose any NAME, so the fields are found behind the last
+ * ")". Returns an empty string when there is none. */
+static Str fields_behind_name(Str text) {
+        const char *at = text.len > 0 ? memrchr(text.data, ')', text.len) : NULL;
+
+        return at ? (Str){at + 1, text.len - (size_t) (at + 1 - text.data)} : (Str){0};
 }
+
+bool process_state_parse_stopped(Str text) {
+        Str rest = fields_behind_name(text);
+
+        return rest.len > 1 && rest.data[0] == ' ' && (rest.data[1] == 'T' || rest.data[1] == 't');
+}
+
+bool process_state_parse_start_time(Str text, uint64_t *ret) {
+        Str rest = fields_behind_name(text);
+
+        for (int field = 2; field < FIELD_START_TIME; field++)
+                (void) str_split(&rest, ' ');
+        return str_to_u64(str_split(&rest, ' '), ret);
+}
+
+/* ---- /proc/PID/cgroup ---- */
 
 static bool names(Str list, Str controller) {
         if (str_is_empty(controller))
@@ -28,7 +49,7 @@ static bool climbs(Str path) {
         return false;
 }
 
-Str process_cgroup_path(Str text, Str controller) {
+Str process_state_cgroup_path(Str text, Str controller) {
         while (!str_is_empty(text)) {
                 Str line = str_split(&text, '\n');
 
@@ -44,9 +65,9 @@ Str process_cgroup_path(Str text, Str controller) {
         return STR("");
 }
 
-/* Seen from within a cgroup namespace the first parts of a path are not there: they are the
- * kubelet's, of one of both drivers. */
-static bool says(const char *root, const char *tree, Str path, const char *file, Str word) {
+/* Whether the file of that cgroup contains the word. Within a cgroup namespace the first parts of
+ * the path are missing, so the kubelet's parent cgroups of both drivers are tried in turn. */
+static bool contains(const char *root, const char *tree, Str path, const char *file, Str word) {
         static const char *const above[] = {"",
                                             "/kubepods",
                                             "/kubepods/burstable",
@@ -66,12 +87,14 @@ static bool says(const char *root, const char *tree, Str path, const char *file,
 }
 
 static bool is_frozen(const char *root, Str cgroups) {
-        Str one = process_cgroup_path(cgroups, STR("")),
-            freezer = process_cgroup_path(cgroups, STR("freezer"));
+        Str one = process_state_cgroup_path(cgroups, STR("")),
+            freezer = process_state_cgroup_path(cgroups, STR("freezer"));
 
-        return (one.len > 1 && says(root, "", one, "cgroup.events", STR("frozen 1"))) ||
-               (freezer.len > 1 && says(root, "/freezer", freezer, "freezer.state", STR("FROZEN")));
+        return (one.len > 1 && contains(root, "", one, "cgroup.events", STR("frozen 1"))) ||
+               (freezer.len > 1 && contains(root, "/freezer", freezer, "freezer.state", STR("FROZEN")));
 }
+
+/* ---- one process ---- */
 
 static bool read_of(const char *proc, uint32_t pid, const char *name, size_t limit, Buf *into) {
         _cleanup_buf_ Buf path = BUF_NULL;
@@ -80,11 +103,18 @@ static bool read_of(const char *proc, uint32_t pid, const char *name, size_t lim
         return buf_result(&path) == 0 && file_read(path.data, limit, into) == 0;
 }
 
-bool process_is_paused(const char *proc, const char *root, uint32_t pid) {
+bool process_state_is_paused(const char *proc, const char *root, uint32_t pid) {
         _cleanup_buf_ Buf stat = BUF_NULL, cgroups = BUF_NULL;
 
-        if (read_of(proc, pid, "stat", STAT_FILE_MAX, &stat) && process_stat_stopped(buf_str(&stat)))
+        if (read_of(proc, pid, "stat", STAT_FILE_MAX, &stat) && process_state_parse_stopped(buf_str(&stat)))
                 return true;
         return root && read_of(proc, pid, "cgroup", CGROUP_FILE_MAX, &cgroups) &&
                is_frozen(root, buf_str(&cgroups));
+}
+
+bool process_state_start_time(const char *proc, uint32_t pid, uint64_t *ret) {
+        _cleanup_buf_ Buf stat = BUF_NULL;
+
+        return read_of(proc, pid, "stat", STAT_FILE_MAX, &stat) &&
+               process_state_parse_start_time(buf_str(&stat), ret);
 }

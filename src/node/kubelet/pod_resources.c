@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/kubelet/podresources.h"
+#include "node/kubelet/pod_resources.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "node/kubelet/owner.h"
+#include "node/kubelet/process_owner.h"
 #include "test.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static bool owner_of(const char *text, size_t n, ProcessOwner *ret) {
 
         ASSERT_TRUE(exact != NULL);
         memcpy(exact, text, n);
-        found = cgroup_owner((Str){exact, n}, ret);
+        found = process_owner_parse((Str){exact, n}, ret);
         free(exact);
         return found;
 }
@@ -130,42 +130,16 @@ static void reads_the_file(void) {
         fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
         ASSERT_INT(write(fd, text, strlen(text)), strlen(text));
         ASSERT_OK(close(fd));
-        ASSERT_TRUE(process_owner(proc, 7, &owner));
+        ASSERT_TRUE(process_owner_of(proc, 7, &owner));
         ASSERT_TEXT(owner.container, ID);
-        ASSERT_TRUE(!process_owner(proc, 8, &owner));
+        ASSERT_TRUE(!process_owner_of(proc, 8, &owner));
         ASSERT_OK(unlink(path));
         (void) snprintf(path, sizeof path, "%s/7", proc);
         ASSERT_OK(rmdir(path));
         ASSERT_OK(rmdir(proc));
 }
 
-static bool starts_at(const char *text, uint64_t *ret) {
-        return process_stat_start(str_from(text), ret);
-}
-
-/* A process may call itself anything. */
-static void reads_when_it_started(void) {
-        uint64_t start = 7, self = 0;
-
-#define FIELDS "S 1 1 1 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 "
-        ASSERT_TRUE(starts_at("10 (python3) " FIELDS "8812 1 1\n", &start));
-        ASSERT_INT(start, 8812);
-        ASSERT_TRUE(starts_at("10 (a) S 1 1 (b) 2 3) " FIELDS "99 1\n", &start));
-        ASSERT_INT(start, 99);
-        for (size_t i = 0; i < 2; i++) {
-                static const char *const none[] = {"", "10 python3 " FIELDS "8812 1\n"};
-
-                ASSERT_TRUE(!starts_at(none[i], &start));
-        }
-        ASSERT_TRUE(!starts_at("10 (a) S 1 2 3", &start));
-        ASSERT_TRUE(!starts_at("10 (a) " FIELDS "x 1", &start));
-        ASSERT_INT(start, 99);
-        ASSERT_TRUE(process_start("/proc", (uint32_t) getpid(), &self) && self > 0);
-        ASSERT_TRUE(!process_start("/proc", 0, &self));
-}
-
 int main(void) {
         return TEST_MAIN(TEST(knows_pod_and_container), TEST(looks_at_the_outermost),
-                         TEST(a_pod_alone_is_something), TEST(others_are_in_none), TEST(reads_the_file),
-                         TEST(reads_when_it_started));
+                         TEST(a_pod_alone_is_something), TEST(others_are_in_none), TEST(reads_the_file));
 }

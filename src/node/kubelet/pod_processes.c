@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/kubelet/cgroups.h"
+#include "node/kubelet/pod_processes.h"
 
 #include <dirent.h>
 #include <errno.h>

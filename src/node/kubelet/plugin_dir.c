@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/kubelet/directory.h"
+#include "node/kubelet/plugin_dir.h"
 
 #include <errno.h>
 #include <sys/inotify.h>
@@ -7,46 +7,47 @@
 #define MASK                                                                                                 \
         (IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR)
 
-int file_id(const char *path, FileId *ret) {
+int plugin_dir_file_id(const char *path, PluginFileId *ret) {
         struct stat st;
 
         if (lstat(path, &st) < 0)
                 return -errno;
-        *ret = (FileId){st.st_dev, st.st_ino, st.st_mtim}; /* nothing that is done to a socket changes it */
+        *ret = (PluginFileId){st.st_dev, st.st_ino,
+                              st.st_mtim}; /* nothing that is done to a socket changes it */
         return 0;
 }
 
 /* May be a link; and its time changes with every file in it. */
-static int directory_id(const char *path, FileId *ret) {
+static int directory_id(const char *path, PluginFileId *ret) {
         struct stat st;
 
         if (stat(path, &st) < 0)
                 return -errno;
-        *ret = (FileId){.device = st.st_dev, .inode = st.st_ino};
+        *ret = (PluginFileId){.device = st.st_dev, .inode = st.st_ino};
         return 0;
 }
 
-bool file_id_eq(const FileId *a, const FileId *b) {
+bool plugin_dir_file_id_eq(const PluginFileId *a, const PluginFileId *b) {
         return a->device == b->device && a->inode == b->inode && a->time.tv_sec == b->time.tv_sec &&
                a->time.tv_nsec == b->time.tv_nsec;
 }
 
 static int on_inotify(sd_event_source *source, const struct inotify_event *event, void *userdata) {
-        Directory *d = userdata;
+        PluginDir *d = userdata;
 
         if (event->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED | IN_UNMOUNT))
-                d->watched = (FileId){0};
+                d->watched = (PluginFileId){0};
         d->wake(d->userdata);
         return 0;
 }
 
 /* While a socket in it is open, a removed directory does not say IN_DELETE_SELF: only its inode
  * tells. */
-static int watch_path(Directory *d) {
-        FileId id = {0};
+static int watch_path(PluginDir *d) {
+        PluginFileId id = {0};
         int r = directory_id(d->path, &id);
 
-        if (d->watch && (r < 0 || !file_id_eq(&id, &d->watched)))
+        if (d->watch && (r < 0 || !plugin_dir_file_id_eq(&id, &d->watched)))
                 d->watch = sd_event_source_disable_unref(d->watch);
         if (r < 0 || d->watch)
                 return r;
@@ -55,7 +56,7 @@ static int watch_path(Directory *d) {
         return r < 0 ? r : 0;
 }
 
-int directory_check(Directory *d) {
+int plugin_dir_check(PluginDir *d) {
         int r = watch_path(d);
 
         if (r < 0 && !d->watch_above) {
@@ -69,9 +70,9 @@ int directory_check(Directory *d) {
         return r;
 }
 
-int directory_init(Directory *d, sd_event *event, const char *parent, const char *name,
-                   void (*wake)(void *userdata), void *userdata) {
-        *d = (Directory){.event = event, .wake = wake, .userdata = userdata};
+int plugin_dir_init(PluginDir *d, sd_event *event, const char *parent, const char *name,
+                    void (*wake)(void *userdata), void *userdata) {
+        *d = (PluginDir){.event = event, .wake = wake, .userdata = userdata};
         if (asprintf(&d->path, "%s/%s", parent, name) < 0)
                 d->path = NULL; /* undefined otherwise */
         if (asprintf(&d->parent, "%s", parent) < 0)
@@ -79,10 +80,10 @@ int directory_init(Directory *d, sd_event *event, const char *parent, const char
         return d->path && d->parent ? 0 : -ENOMEM;
 }
 
-void directory_done(Directory *d) {
+void plugin_dir_done(PluginDir *d) {
         sd_event_source_disable_unref(d->watch);
         sd_event_source_disable_unref(d->watch_above);
         free(d->path);
         free(d->parent);
-        *d = DIRECTORY_NULL;
+        *d = PLUGIN_DIR_NULL;
 }

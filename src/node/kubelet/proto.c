@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/kubelet/protobuf.h"
+#include "node/kubelet/proto.h"
 
 /* https://protobuf.dev/programming-guides/encoding: a field is a varint (number << 3 | type) and a
  * value. */
