@@ -212,22 +212,32 @@ class Deployed:
         self.killed = Host.killed if self.on_node else "pod deleted by force, which leaves the agent some seconds,"
         self.kubelet_dir = os.environ.get("E2E_KUBELET_DIR", "/var/lib/kubelet")
 
-    def write_overlay(self):
-        directory = tempfile.mkdtemp(prefix=".e2e-", dir=os.path.join(ROOT, "deploy", "kustomize"))
+    def write_overlay(self, directory):
         name, tag = split_image(self.image)
         scheduler_name, scheduler_tag = split_image(self.scheduler_image)
         with open(os.path.join(directory, "kustomization.yaml"), "w", encoding="utf-8") as f:
             f.write(OVERLAY.format(base="../base", components=os.environ.get("E2E_COMPONENTS", ""), name=name, tag=tag, scheduler_name=scheduler_name,
                                    scheduler_tag=scheduler_tag, option=SIMULATED[0], value=SIMULATED[1]))
-        return directory
 
     def start(self):
         if not self.image:
             return
-        self.made, self.stopped = None if self.overlay else self.write_overlay(), False
+        self.stopped = False
+        if not self.overlay:
+            self.made = tempfile.mkdtemp(prefix=".e2e-", dir=os.path.join(ROOT, "deploy", "kustomize"))
+            self.write_overlay(self.made)
+        self.apply()
+
+    def apply(self):
         kube.kubectl("apply", "-k", self.overlay or self.made)
         for what in (f"daemonset/{DAEMONSET}", "deployment/aliquot-scheduler", "deployment/aliquot-kube-scheduler"):
             kube.kubectl("rollout", "status", what, "-n", SYSTEM, "--timeout=120s", timeout=150)
+
+    def change_image(self, image):
+        """Another version of all our programs, in the deployment that this suite made."""
+        self.image = image
+        self.write_overlay(self.made)
+        self.apply()
 
     def agent_pod(self):
         pods = [p for p in kube.get("pods", namespace=SYSTEM) if p["spec"].get("nodeName") == self.node and any(

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Another version takes a node over while its containers run: records, pages and annotations of either version are read by the
+other, and no container starts again. E2E_OLD_IMAGE names the image of the version before."""
+
+import os
+
+import faults_test
+import kube
+import programs
+import suite
+from kube import container, pod
+
+OLD = os.environ.get("E2E_OLD_IMAGE")
+PAGE = "stat -c %i /.aliquot/slice/0/counters; od -An -tx1 -N64 /.aliquot/slice/0/limits"
+
+
+class Upgrade(suite.Scenario):
+    mode = "core_mem"
+
+    def setUp(self):
+        super().setUp()
+        if not OLD:
+            self.skipTest("E2E_OLD_IMAGE, the image of the version before, is not given")
+        if not suite.World.programs.image or suite.World.programs.overlay:
+            self.skipTest("what others have deployed is not replaced")
+
+    def use(self, image):
+        suite.World.programs.change_image(image)
+        programs.wait_offered(suite.World.node)
+
+    def page(self, name):
+        """What the container sees of its page: the file itself, and its limits."""
+        return kube.kubectl("exec", "-n", kube.NAMESPACE, name, "-c", "main", "--", "sh", "-c", PAGE)
+
+    def begin(self, number):
+        """Pods of this version: one that stays to the end, one that starts again under the next version, one that ends."""
+        self.run_pods(pod(f"stays-{number}", container("main", 2, 10), container("second", 1, 5)),
+                      pod(f"again-{number}", container("main", 1, 10), restart="Always"),
+                      pod(f"ends-{number}", container("main", 2, 20)))
+        self.audit()
+
+    def start_again(self, name):
+        """The container ends and is started by the kubelet: the agent proves it by the other version's record."""
+        kube.kubectl("exec", "-n", kube.NAMESPACE, name, "-c", "main", "--", "kill", "1")
+
+        def runs_again():
+            status = self.pod(name)["status"]["containerStatuses"][0]
+            return status["restartCount"] == 1 and "running" in status["state"]
+        kube.until(lambda: f"{name} does not start again: {kube.describe(self.pod(name))}", runs_again)
+
+    def test_both_directions(self):
+        new = suite.World.programs.image
+        self.addCleanup(self.use, new)
+        for number, image in enumerate((OLD, new, OLD, new)):
+            before = faults_test.fingerprint(self.pods())
+            pages = {name: self.page(name) for name in before}
+            self.use(image)
+            self.assertEqual(faults_test.fingerprint(self.pods()), before)
+            self.assertEqual({name: self.page(name) for name in before}, pages)
+            if before:
+                self.audit()
+                self.start_again(f"again-{number - 1}")
+                kube.kubectl("delete", "pod", "-n", kube.NAMESPACE, f"ends-{number - 1}", "--wait=true", timeout=60)
+                self.audit()
+            self.begin(number)
