@@ -224,14 +224,24 @@ int allocator_check(const Allocator *a, DeviceKind kind, const DeviceSet *set, F
         return 0;
 }
 
+/* PreStart does the same again, and saves it. A saved record is complete already. */
+static void note_owner(const Allocator *a, const Owner *owner, DeviceKind kind, const DeviceSet *set) {
+        Str uid = str_from(owner->pod->uid), container = str_from(owner->container->name);
+        Record *record;
+
+        if (records_give(a->records, uid, str_from(owner->pod->namespace_), str_from(owner->pod->name),
+                         container, owner->container->kind == CONTAINER_INIT, kind, set) < 0)
+                return;
+        record = records_find(a->records, uid);
+        if (record && !record->saved && a->isolation)
+                isolation_record_slice(a->inventory, record, container);
+}
+
 bool allocator_answer(const Allocator *a, DeviceKind kind, const DeviceSet *set, RpcCall *call) {
         Owner owner = find_owner(a, kind, set);
 
         if (owner.pod && owner.container)
-                (void) records_give(a->records, str_from(owner.pod->uid), str_from(owner.pod->namespace_),
-                                    str_from(owner.pod->name), str_from(owner.container->name),
-                                    owner.container->kind == CONTAINER_INIT, kind,
-                                    set); /* PreStart says it again */
+                note_owner(a, &owner, kind, set);
         else
                 log_warning("%zu of %s were given to nobody that is known: held against the books before it "
                             "starts",

@@ -195,13 +195,17 @@ static int check_holder(const Proof *proof, const RosterPod *pod, Fault *fault) 
 }
 
 static int keep_record(const Proof *proof, const RosterPod *pod, const RosterContainer *c, Fault *fault) {
-        Records *records = proof->verifier->o.records;
+        const StartVerifierOptions *o = &proof->verifier->o;
+        Record *record;
         int r;
 
-        r = records_give(records, str_from(pod->uid), str_from(pod->namespace_), str_from(pod->name),
+        r = records_give(o->records, str_from(pod->uid), str_from(pod->namespace_), str_from(pod->name),
                          str_from(c->name), c->kind == CONTAINER_INIT, proof->kind, &proof->set);
-        if (r == 0)
-                r = records_save(records, records_find(records, str_from(pod->uid)), fault);
+        record = r == 0 ? records_find(o->records, str_from(pod->uid)) : NULL;
+        if (record && o->isolation)
+                isolation_record_slice(o->inventory, record, str_from(c->name));
+        if (record)
+                r = records_save(o->records, record, fault);
         return r < 0 ? fault_wrap(fault, PROOF_E_WAIT, "pod %s/%s waits for its record", pod->namespace_,
                                   pod->name)
                      : 0;
@@ -227,10 +231,12 @@ static int keep_start(const Proof *proof, const RosterPod *pod, const RosterCont
 /* The last thing before it starts, and what it does not start without. */
 static int isolate(const Proof *proof, const RosterPod *pod, const RosterContainer *c, Fault *fault) {
         const StartVerifierOptions *o = &proof->verifier->o;
+        const Record *record = records_find(o->records, str_from(pod->uid));
+        const RecordContainer *given = record ? record_container(record, str_from(c->name)) : NULL;
 
         if (!o->isolation || proof->kind != DEVICE_MEM)
                 return 0;
-        if (isolation_prepare(o->isolation, o->inventory, pod, c, &proof->set, fault) != 0)
+        if (!given || isolation_prepare(o->isolation, o->inventory, pod, c, given, fault) != 0)
                 return fault_wrap(fault, PROOF_E_WAIT, "pod %s/%s: container %s", pod->namespace_, pod->name,
                                   c->name);
         return 0;
@@ -273,11 +279,11 @@ static int prove_pod(Proof *proof, RosterPod *pod, const Evidence *e, Fault *fau
 
 /* Allocate writes the record of all that a container is given, and the proof of one kind saves it:
  * of memory it says that the container has run only where its pages are, too. */
-static bool has_run(const Proof *proof) {
+static bool has_run(const Proof *proof, const RecordContainer *given) {
         const StartVerifierOptions *o = &proof->verifier->o;
 
         return !o->isolation || proof->kind != DEVICE_MEM ||
-               isolation_is_complete(o->isolation, o->inventory, &proof->set);
+               isolation_is_complete(o->isolation, o->inventory, given);
 }
 
 /* The API server cannot be asked, but this node has proved the same before: a container that starts
@@ -286,14 +292,16 @@ static bool has_run(const Proof *proof) {
  * (check_place). */
 static bool is_on_record(const Proof *proof, const Evidence *e) {
         const Record *record = records_find(proof->verifier->o.records, str_from(e->uid));
+        const RecordContainer *given = NULL;
         size_t n = 0, n_started = 0;
 
         for (size_t i = 0; record && record->saved && i < record->n_containers; i++)
                 if (device_set_eq(&record->containers[i].given[proof->kind], &proof->set)) {
+                        given = &record->containers[i];
                         n++;
-                        n_started += record->containers[i].started;
+                        n_started += given->started;
                 }
-        return (n == 1 || (n > 1 && (proof->kind != DEVICE_MEM || n_started == n))) && has_run(proof);
+        return (n == 1 || (n > 1 && (proof->kind != DEVICE_MEM || n_started == n))) && has_run(proof, given);
 }
 
 static int attempt(Proof *proof, Fault *fault) {

@@ -291,7 +291,7 @@ static bool granted_to(ComputeAudit *m, const Taker *t, const char *uuid, Window
                         continue;
                 if (n == CONTAINERS_MOST)
                         return false;
-                isolation_id(&given->given[DEVICE_MEM], ids[n++]);
+                isolation_slice_name(given, ids[n++]);
         }
         return n > 0 && window_totals_of(&m->windows, uuid, (const char(*)[SLICEDIR_ID_SIZE]) ids, n, ret);
 }

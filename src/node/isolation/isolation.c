@@ -48,15 +48,35 @@ void isolation_done(Isolation *i) {
 
 /* ---- names ---- */
 
-/* Nobody else has the same devices as long as this one lives. FNV-1a tells sets apart that begin
- * alike. */
-void isolation_id(const DeviceSet *mem, char ret[static SLICEDIR_ID_SIZE]) {
+_Static_assert((int) RECORD_SLICE_SIZE == (int) SLICEDIR_ID_SIZE, "a record holds any name of a slice");
+
+/* No two living containers have the same devices, but an init container and later ones of its pod.
+ * FNV-1a tells sets apart that begin alike. Versions that know no name in the record take it for
+ * this one. */
+static void name_of(const DeviceSet *mem, char ret[static SLICEDIR_ID_SIZE]) {
         uint64_t hash = UINT64_C(0xCBF29CE484222325);
 
         for (size_t i = 0; i < mem->n; i++)
                 hash = (hash ^ mem->ids[i]) * UINT64_C(0x100000001B3);
         (void) snprintf(ret, SLICEDIR_ID_SIZE, "gpu%u-%zu-%016llx", mem->n > 0 ? device_card(mem->ids[0]) : 0,
                         mem->n, (unsigned long long) hash);
+}
+
+void isolation_slice_name(const RecordContainer *c, char ret[static SLICEDIR_ID_SIZE]) {
+        if (c->slice[0] != '\0')
+                memcpy(ret, c->slice, sizeof c->slice);
+        else
+                name_of(&c->given[DEVICE_MEM], ret);
+}
+
+void isolation_record_slice(const Inventory *v, Record *record, Str container) {
+        const RecordContainer *c = record_container(record, container);
+        char id[SLICEDIR_ID_SIZE];
+
+        if (!c || !share_mode_is_isolated(v->mode) || c->given[DEVICE_MEM].n == 0)
+                return;
+        isolation_slice_name(c, id);
+        record_set_slice(record, container, id);
 }
 
 /* ---- Allocate ---- */
@@ -118,7 +138,7 @@ int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *me
         m.n = simulated_driver_mounts(&i->simulated, v, mem, arena, ret);
         if (m.n < 0 || !share_mode_is_isolated(v->mode))
                 return m.n;
-        isolation_id(mem, id);
+        name_of(mem, id);
         preload_files_folder(&i->preload, count_cards(mem), folder);
         if (!add(&m, true, SLICE_MOUNT_DIR, "%s", folder) ||
             !add(&m, true, SLICE_PAGES, "%s/slice", folder) ||
@@ -206,7 +226,8 @@ static bool is_file(const char *path) {
 }
 
 int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, const RosterContainer *c,
-                      const DeviceSet *mem, Fault *fault) {
+                      const RecordContainer *given, Fault *fault) {
+        const DeviceSet *mem = &given->given[DEVICE_MEM];
         char id[SLICEDIR_ID_SIZE], name[512], owner[600];
         SliceSpec specs[SLICEDIR_CARDS_MAX];
         uint32_t card, count;
@@ -234,7 +255,7 @@ int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, co
         r = slicedir_refresh(&i->board, fault);
         if (r < 0)
                 return r;
-        isolation_id(mem, id);
+        isolation_slice_name(given, id);
         (void) snprintf(owner, sizeof owner, SLICEDIR_AGENT "%s", name);
         r = slicedir_update(&i->board, id, owner, specs, n, fault);
         if (r == 0)
@@ -242,7 +263,8 @@ int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, co
         return r;
 }
 
-bool isolation_is_complete(Isolation *i, const Inventory *v, const DeviceSet *mem) {
+bool isolation_is_complete(Isolation *i, const Inventory *v, const RecordContainer *given) {
+        const DeviceSet *mem = &given->given[DEVICE_MEM];
         char id[SLICEDIR_ID_SIZE], path[SLICEDIR_PATH_SIZE + SLICEDIR_ID_SIZE + 32];
         Fault fault = FAULT_NULL;
         uint32_t card, count;
@@ -255,7 +277,7 @@ bool isolation_is_complete(Isolation *i, const Inventory *v, const DeviceSet *me
             preload_files_make_folder(&i->preload, count_cards(mem), &fault) < 0 ||
             slicedir_refresh(&i->board, &fault) < 0)
                 return false;
-        isolation_id(mem, id);
+        isolation_slice_name(given, id);
         if (slicedir_write_preloads(&i->board, id, &fault) < 0)
                 return false;
         while (number < SLICEDIR_CARDS_MAX && device_set_next_card(mem, &at, &card, &count)) {
@@ -274,7 +296,7 @@ static bool is_named(void *userdata, const char *id) {
 
         for (const Record *record = records->by_uid; record; record = record->hh.next)
                 for (size_t k = 0; k < record->n_containers; k++) {
-                        isolation_id(&record->containers[k].given[DEVICE_MEM], named);
+                        isolation_slice_name(&record->containers[k], named);
                         if (strcmp(named, id) == 0)
                                 return true;
                 }

@@ -49,8 +49,12 @@ typedef struct Isolation {
 int isolation_init(Isolation *i, const IsolationOptions *options);
 void isolation_done(Isolation *i);
 
-/* What the slice of a container with these devices is called on the board. */
-void isolation_id(const DeviceSet *mem, char ret[static SLICEDIR_ID_SIZE]);
+/* The directory of the container's slice pages: as its record says, or, where the record says
+ * nothing (an earlier version wrote it), as a slice of its devices is named. */
+void isolation_slice_name(const RecordContainer *c, char ret[static SLICEDIR_ID_SIZE]);
+
+/* Notes that name in the container's record, where the mode isolates. */
+void isolation_record_slice(const Inventory *v, Record *record, Str container);
 
 /* For the answer to Allocate: the files of a simulated driver, where there is one; where the mode
  * isolates, SLICE_MOUNT_DIR, gate and pages, each directory before what is mounted in it. Each
@@ -64,16 +68,16 @@ enum { ISOLATION_MOUNTS = SIMULATED_DRIVER_MOUNTS + 4 + 4 * SLICEDIR_CARDS_MAX }
 int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *mem, Arena *arena,
                      PluginMount ret[static ISOLATION_MOUNTS]);
 
-/* Writes the pages of a container that is about to start. 0, ISOLATION_E_MISSING or negative errno,
+/* Writes the pages of a container that is about to start. given: of its record. 0, ISOLATION_E_MISSING or negative errno,
  * both with a fault. */
 enum { ISOLATION_E_MISSING = 1 };
 int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, const RosterContainer *c,
-                      const DeviceSet *mem, Fault *fault);
+                      const RecordContainer *given, Fault *fault);
 
-/* Are the gate, and the pages of a container with these devices, where its mounts lead? A runtime
+/* Are the gate, and the pages of this container, where its mounts lead? A runtime
  * may make an empty folder of what is missing (containerd), and start it. True where the mode does
  * not isolate. */
-bool isolation_is_complete(Isolation *i, const Inventory *v, const DeviceSet *mem);
+bool isolation_is_complete(Isolation *i, const Inventory *v, const RecordContainer *given);
 
 /* Policies of compute are said anew where the node says something else, or who asked for weights
  * has come or gone. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* One record and its text:
- *     {"uid":"...","namespace":"default","name":"a","assumeTime":1,"containers":[{"name":"main","init":false,"started":true,"mem":["3-0","3-1"],"core":[]}]} */
+ *     {"uid":"...","namespace":"default","name":"a","assumeTime":1,"containers":[{"name":"main","slice":"gpu3-2-...","init":false,"started":true,"mem":["3-0","3-1"],"core":[]}]}
+ * "slice" is optional: versions before it wrote none, and pass over it. */
 
 #include <errno.h>
 #include <stddef.h>
@@ -44,6 +45,17 @@ void record_set_started(Record *record, Str container, bool started) {
                 if (!str_eq(str_from(c->name), container) || c->started == started)
                         continue;
                 c->started = started;
+                record->saved = false;
+        }
+}
+
+void record_set_slice(Record *record, Str container, const char *slice) {
+        for (size_t i = 0; i < record->n_containers; i++) {
+                RecordContainer *c = &record->containers[i];
+
+                if (!str_eq(str_from(c->name), container) || strcmp(c->slice, slice) == 0)
+                        continue;
+                (void) snprintf(c->slice, sizeof c->slice, "%s", slice);
                 record->saved = false;
         }
 }
@@ -98,6 +110,8 @@ void record_write(const Record *record, Buf *out) {
 
                 json_write_object(&w, NULL);
                 json_write_text(&w, "name", c->name);
+                if (c->slice[0] != '\0')
+                        json_write_text(&w, "slice", c->slice);
                 json_write_bool(&w, "init", c->init);
                 json_write_bool(&w, "started", c->started);
                 for (int kind = 0; kind < DEVICE_KINDS_; kind++)
@@ -111,13 +125,14 @@ void record_write(const Record *record, Buf *out) {
 /* ---- reading ---- */
 
 typedef struct ContainerText {
-        Str name;
+        Str name, slice;
         bool init, started;
         Str given[DEVICE_KINDS_]; /* raw arrays */
 } ContainerText;
 
 static const JsonField container_fields[] = {
         JSON_FIELD(ContainerText, name, "name", json_field_str),
+        JSON_FIELD(ContainerText, slice, "slice", json_field_str),
         JSON_FIELD(ContainerText, init, "init", json_field_bool),
         JSON_FIELD(ContainerText, started, "started", json_field_bool),
         JSON_FIELD(ContainerText, given[DEVICE_MEM], "mem", json_field_raw),
@@ -163,10 +178,22 @@ static int read_set(Str json, DeviceKind kind, Arena *arena, DeviceSet *ret, Fau
         return e > 0 ? RECORD_E_MALFORMED : e;
 }
 
+/* "" or the name of one directory. */
+static bool is_slice_name(Str text) {
+        for (size_t i = 0; i < text.len; i++)
+                if (text.data[i] == '/' || text.data[i] == '\0')
+                        return false;
+        return text.len == 0 || (text.len < RECORD_SLICE_SIZE && text.data[0] != '.');
+}
+
 static int add_container(Record *record, const ContainerText *text, Arena *arena, Fault *fault) {
         RecordContainer *c = &record->containers[record->n_containers];
         int e = 0;
 
+        if (!is_slice_name(text->slice))
+                return fault_set(fault, RECORD_E_MALFORMED, "container %.*s: slice is no name of a directory",
+                                 STR_ARG(text->name));
+        (void) snprintf(c->slice, sizeof c->slice, "%.*s", STR_ARG(text->slice));
         c->name = str_dup(text->name);
         c->init = text->init;
         c->started = text->started;

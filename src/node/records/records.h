@@ -15,10 +15,13 @@
 #include "base/hash.h"
 #include "node/records/device.h"
 
+enum { RECORD_SLICE_SIZE = 128 };
+
 typedef struct RecordContainer {
         char *name;
-        bool init;    /* an ordinary init container: later ones may be given the same IDs */
-        bool started; /* its memory was proved at least once */
+        char slice[RECORD_SLICE_SIZE]; /* the directory of its slice pages; "": not recorded */
+        bool init;                     /* an ordinary init container: later ones may be given the same IDs */
+        bool started;                  /* its memory was proved at least once */
         DeviceSet given[DEVICE_KINDS_];
 } RecordContainer;
 
@@ -43,11 +46,14 @@ int records_open(Records *r, const char *directory, Fault *fault);
 void records_done(Records *r);
 
 Record *records_find(const Records *r, Str uid);
-/* The container's devices of one kind from now on (copied). 0 or -ENOMEM. */
+/* The container's devices of one kind from now on (copied). Other memory than before is another
+ * slice, which has no name yet. 0 or -ENOMEM. */
 int records_give(Records *r, Str uid, Str namespace_, Str name, Str container, bool init, DeviceKind kind,
                  const DeviceSet *set);
 const RecordContainer *record_container(const Record *record, Str name);
 void record_set_started(Record *record, Str container, bool started);
+/* Names the directory of the container's slice pages: shorter than RECORD_SLICE_SIZE. */
+void record_set_slice(Record *record, Str container, const char *slice);
 bool record_has_started(const Record *record);           /* any container of it */
 void record_set_assume(Record *record, uint64_t assume); /* once: what is known stays */
 

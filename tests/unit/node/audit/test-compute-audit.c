@@ -98,10 +98,10 @@ static void make_board(void) {
 
         (void) snprintf(path, sizeof path, "%s/board", home);
         ASSERT_OK(slicedir_open(&board, path, true, &fault));
-        isolation_id(&(DeviceSet){ids, 2}, id);
+        isolation_slice_name(&(RecordContainer){.given[DEVICE_MEM] = {ids, 2}}, id);
         make_page(0, id, uuid, 1);
         ids[0] = device_id(0, 2);
-        isolation_id(&(DeviceSet){ids, 1}, id);
+        isolation_slice_name(&(RecordContainer){.given[DEVICE_MEM] = {ids, 1}}, id);
         make_page(1, id, uuid, 2);
         make_page(2, "another", uuid, 1);
 }

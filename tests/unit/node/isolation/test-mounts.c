@@ -116,6 +116,35 @@ static void only_counters_and_bells_are_writable(void) {
         end(&i);
 }
 
+/* The kubelet keeps what Allocate answered: a record must lead to the same directory, also one that
+ * a version before wrote without a name. */
+static void a_record_leads_to_what_allocate_named(void) {
+        Isolation i = begin();
+        PluginMount mounts[ISOLATION_MOUNTS];
+        DeviceId ids[2];
+        RecordContainer container = {.name = (char *) "main", .given[DEVICE_MEM] = {ids, 2}};
+        Record record = {.containers = &container, .n_containers = 1, .saved = true};
+        char id[SLICEDIR_ID_SIZE], part[SLICEDIR_ID_SIZE + 2];
+        Arena arena = ARENA_NULL;
+
+        ASSERT_INT(mounts_of(&i, ids, 2, SHARE_MODE_CGPU, &arena, mounts), 4 + 4 * 2);
+        isolation_slice_name(&container, id);
+        (void) snprintf(part, sizeof part, "/%s/", id);
+        ASSERT_CONTAINS(mounts[3].host_path, part);
+        ASSERT_TEXT(id, "gpu0-2-0832880967eb6fed"); /* as every version has named it */
+        isolation_record_slice(&(Inventory){.mode = SHARE_MODE_SHARE}, &record, STR("main"));
+        ASSERT_TRUE(record.saved && container.slice[0] == '\0');
+        isolation_record_slice(&(Inventory){.mode = SHARE_MODE_CGPU}, &record, STR("main"));
+        ASSERT_FALSE(record.saved);
+        ASSERT_TEXT(container.slice, id);
+        record_set_slice(&record, STR("main"), "another");
+        isolation_record_slice(&(Inventory){.mode = SHARE_MODE_CGPU}, &record, STR("main"));
+        isolation_slice_name(&container, id);
+        ASSERT_TEXT(id, "another");
+        arena_done(&arena);
+        end(&i);
+}
+
 static void other_modes_have_none(void) {
         Isolation i = begin();
         PluginMount mounts[ISOLATION_MOUNTS];
@@ -265,8 +294,8 @@ static void what_is_in_the_way_is_named(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(nothing_can_be_moved_away), TEST(only_counters_and_bells_are_writable),
-                         TEST(other_modes_have_none), TEST(each_path_inside_is_named),
-                         TEST(each_mount_is_the_gates), TEST(the_most_cards_have_room),
-                         TEST(each_mount_point_exists), TEST(what_is_there_stays),
-                         TEST(what_is_in_the_way_is_named));
+                         TEST(other_modes_have_none), TEST(a_record_leads_to_what_allocate_named),
+                         TEST(each_path_inside_is_named), TEST(each_mount_is_the_gates),
+                         TEST(the_most_cards_have_room), TEST(each_mount_point_exists),
+                         TEST(what_is_there_stays), TEST(what_is_in_the_way_is_named));
 }
