@@ -224,7 +224,7 @@ class Contract(Case):
         self.assertIn("--evict-for-cards", subprocess.run([PROGRAM, "scheduler", "--help"], capture_output=True, text=True, check=True).stdout)
 
     def test_rules_are_documented(self):
-        page = text(os.path.join(ROOT, "docs/install.md")).split("\n## Rights\n")[1]
+        page = text(os.path.join(ROOT, "docs/admission.md")).split("\n## Rights\n")[1]
         rows = [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| `aliquot-")]
         documented = {(row[0], row[1].replace("`", ""), row[2]) for row in rows}
         self.assertTrue(all(row[3] for row in rows))
