@@ -116,7 +116,7 @@ static void open_metadata(Buf *out, Str resource_version) {
         if (out->data[out->len - 1] != '{')
                 buf_append_char(out, ',');
         buf_append_str(out, STR("\"metadata\":{\"resourceVersion\":"));
-        json_quote(out, resource_version);
+        json_write_quoted(out, resource_version);
 }
 
 /* The patch's own members of metadata, behind ours. A version that it brings along gives way. */

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "wire/json_table.h"
+#include "wire/json_field.h"
 #include "wire/yaml.h"
 
 /* Nobody has so many clusters; a file that repeats itself by YAML aliases might. */
@@ -35,7 +35,7 @@ static void decode_cluster(JsonReader *r, Arena *arena, void *entry) {
                 JSON_FIELD(KubeconfigEntry, insecure, "insecure-skip-tls-verify", json_field_bool),
         };
 
-        json_decode(r, arena, fields, ELEMENTSOF(fields), entry);
+        json_field_decode(r, arena, fields, ELEMENTSOF(fields), entry);
 }
 
 static void decode_user(JsonReader *r, Arena *arena, void *entry) {
@@ -52,7 +52,7 @@ static void decode_user(JsonReader *r, Arena *arena, void *entry) {
                 JSON_FIELD(KubeconfigEntry, auth_provider, "auth-provider", json_field_present),
         };
 
-        json_decode(r, arena, fields, ELEMENTSOF(fields), entry);
+        json_field_decode(r, arena, fields, ELEMENTSOF(fields), entry);
 }
 
 static void decode_context(JsonReader *r, Arena *arena, void *entry) {
@@ -62,7 +62,7 @@ static void decode_context(JsonReader *r, Arena *arena, void *entry) {
                 JSON_FIELD(KubeconfigEntry, namespace_, "namespace", json_field_str),
         };
 
-        json_decode(r, arena, fields, ELEMENTSOF(fields), entry);
+        json_field_decode(r, arena, fields, ELEMENTSOF(fields), entry);
 }
 
 static void decode_entry(JsonReader *r, Arena *arena, EntryList *list) {
@@ -152,7 +152,7 @@ static int read_document(void *userdata, Str json, unsigned line, Fault *fault) 
                 return fault_set(fault, KUBECONFIG_E_MALFORMED, "a second document at line %u", line);
         f->seen = true;
         json_init(&reader, text);
-        json_decode(&reader, f->arena, fields, ELEMENTSOF(fields), &d);
+        json_field_decode(&reader, f->arena, fields, ELEMENTSOF(fields), &d);
         r = json_finish(&reader, fault);
         if (r != 0)
                 return r < 0 ? r : KUBECONFIG_E_MALFORMED;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/lease.h"
 
-#include "wire/json_table.h"
+#include "wire/json_field.h"
 #include "wire/json_write.h"
 
 static void decode_metadata(JsonReader *r, Arena *arena, void *into) {
@@ -13,7 +13,7 @@ static void decode_metadata(JsonReader *r, Arena *arena, void *into) {
 
         json_raw(&before,
                  &lease->metadata); /* the same text, read once as a whole and once for its version */
-        json_decode(r, arena, fields, ELEMENTSOF(fields), lease);
+        json_field_decode(r, arena, fields, ELEMENTSOF(fields), lease);
 }
 
 static void decode_spec(JsonReader *r, Arena *arena, void *into) {
@@ -25,7 +25,7 @@ static void decode_spec(JsonReader *r, Arena *arena, void *into) {
                 JSON_FIELD(Lease, renew_time, "renewTime", json_field_str),
         };
 
-        json_decode(r, arena, fields, ELEMENTSOF(fields), into);
+        json_field_decode(r, arena, fields, ELEMENTSOF(fields), into);
 }
 
 int lease_decode(Str json, Arena *arena, Lease *ret, Fault *fault) {
@@ -38,7 +38,7 @@ int lease_decode(Str json, Arena *arena, Lease *ret, Fault *fault) {
         int r;
 
         json_init(&reader, json);
-        json_decode(&reader, arena, fields, ELEMENTSOF(fields), &lease);
+        json_field_decode(&reader, arena, fields, ELEMENTSOF(fields), &lease);
         r = json_finish(&reader, fault);
         if (r != 0)
                 return r < 0 ? r : LEASE_E_MALFORMED;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/status.h"
 
-#include "wire/json_table.h"
+#include "wire/json_field.h"
 
 typedef struct Decoded {
         KubeStatus status;
@@ -13,7 +13,7 @@ static void decode_details(JsonReader *r, Arena *arena, void *into) {
                 JSON_FIELD(Decoded, status.retry_after_sec, "retryAfterSeconds", json_field_i64),
         };
 
-        json_decode(r, arena, fields, ELEMENTSOF(fields), into);
+        json_field_decode(r, arena, fields, ELEMENTSOF(fields), into);
 }
 
 bool kube_status_decode(Str json, Arena *arena, KubeStatus *ret) {
@@ -28,7 +28,7 @@ bool kube_status_decode(Str json, Arena *arena, KubeStatus *ret) {
         JsonReader r;
 
         json_init(&r, json);
-        json_decode(&r, arena, fields, ELEMENTSOF(fields), &d);
+        json_field_decode(&r, arena, fields, ELEMENTSOF(fields), &d);
         if (json_finish(&r, NULL) != 0 || !str_eq(d.kind, STR("Status")))
                 return false;
         *ret = d.status;

@@ -4,8 +4,8 @@
 #include <errno.h>
 
 #include "base/buf.h"
+#include "wire/json_field.h"
 #include "wire/json_stream.h"
-#include "wire/json_table.h"
 
 /* {"type":"ADDED","object":{...}} stands around an object of a watch. */
 enum { ENVELOPE = 256 };
@@ -31,7 +31,7 @@ static void decode_metadata(JsonReader *r, Arena *arena, void *into) {
                 JSON_FIELD(Metadata, continue_, "continue", json_field_str),
         };
 
-        json_decode(r, arena, fields, ELEMENTSOF(fields), into);
+        json_field_decode(r, arena, fields, ELEMENTSOF(fields), into);
 }
 
 /* Reads no further than the metadata, which the API server writes in front of the bulk. The grammar
@@ -73,7 +73,7 @@ static int decode_envelope(Str line, Arena *arena, Envelope *ret, Fault *fault) 
         int k;
 
         json_init(&r, line);
-        json_decode(&r, arena, fields, ELEMENTSOF(fields), &e);
+        json_field_decode(&r, arena, fields, ELEMENTSOF(fields), &e);
         k = json_finish(&r, fault);
         if (k != 0)
                 return k < 0 ? k : WATCH_E_MALFORMED;

@@ -9,6 +9,9 @@
 #include "share/placement.h"
 #include "share/pod_grant.h"
 #include "share/pod_grant_write.h"
+#include "wire/annotation.h"
+#include "wire/node.h"
+#include "wire/pod.h"
 
 enum { PATH_MAX_TEXT = 640 };
 

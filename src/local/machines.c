@@ -11,6 +11,8 @@
 #include "slice/container_paths.h"
 #include "slice/visible.h"
 #include "slicedir/slice_policy.h"
+#include "wire/annotation.h"
+#include "wire/card_info.h"
 
 #define MIB (UINT64_C(1) << 20)
 

@@ -65,7 +65,8 @@ static int read_node(const Node *node, Arena *arena, PodSlices *s) {
         (void) memory_unit_parse(unit, &s->unit); /* GiB when it does not decode, as everywhere */
         s->mode = share_mode_from_label(
                 str_is_empty(node->annotations.mode_in_force) ? node->mode : node->annotations.mode_in_force);
-        return cards_parse(node->annotations.cards, arena, &s->cards, &s->n_cards, NULL) < 0 ? -ENOMEM : 0;
+        return card_info_parse(node->annotations.cards, arena, &s->cards, &s->n_cards, NULL) < 0 ? -ENOMEM
+                                                                                                 : 0;
 }
 
 int pod_slices_read(const PodPlace *place, ContainerKind kind, uint32_t index, Arena *arena, PodSlices *ret) {

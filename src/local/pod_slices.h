@@ -7,7 +7,8 @@
 #include "local/tree.h"
 #include "share/compute.h"
 #include "share/ledger.h"
-#include "wire/object.h"
+#include "wire/card_info.h"
+#include "wire/pod.h"
 
 typedef struct PodPlace {
         const json_t *pod;  /* as the API server has it now, bound and annotated */

@@ -5,6 +5,7 @@
 
 #include "base/quantity.h"
 #include "wire/annotation.h"
+#include "wire/pod.h"
 
 static const char *text_or_empty(const char *text) {
         return text ? text : "";

@@ -7,6 +7,7 @@
 #include "share/memory_unit.h"
 #include "share/mode.h"
 #include "wire/annotation.h"
+#include "wire/card_info.h"
 
 typedef struct Machine {
         CardList list;
@@ -89,7 +90,7 @@ static int write_metadata(json_t *node, const Machine *m, Fault *fault) {
         r = r < 0 ? r : set_text_of(labels, LABEL_CARD_MEM, &text);
         buf_append_u64(&text, m->n_cards);
         r = r < 0 ? r : set_text_of(labels, LABEL_CARD_COUNT, &text);
-        cards_format(m->cards, m->n_cards, &text);
+        card_info_format(m->cards, m->n_cards, &text);
         r = r < 0 ? r : set_text_of(annotations, ANNOTATION_CARDS, &text);
         memory_unit_format(m->unit, &text);
         return r < 0 ? r : set_text_of(annotations, ANNOTATION_UNIT, &text);

@@ -7,6 +7,8 @@
 #include "kube/api.h"
 #include "kube/escape.h"
 #include "node/events-internal.h"
+#include "wire/annotation.h"
+#include "wire/node.h"
 
 #define COMPONENT  "aliquot-node"
 #define LAST_WORDS (2 * USEC_PER_SEC)

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-#include "wire/json_table.h"
+#include "wire/json_field.h"
 
 static const char *const types[] = {
         [CONDITION_CHANGE_PENDING] = CONDITION_TYPE_CHANGE_PENDING,
@@ -35,7 +35,7 @@ static void read_list(JsonReader *r, Arena *arena, void *ret) {
         while (json_array_next(r)) {
                 ConditionDraft draft = {0};
 
-                json_decode(r, arena, condition_fields, ELEMENTSOF(condition_fields), &draft);
+                json_field_decode(r, arena, condition_fields, ELEMENTSOF(condition_fields), &draft);
                 for (int kind = 0; kind < CONDITIONS_; kind++)
                         if (str_eq(draft.type, str_from(types[kind])))
                                 texts[kind] = draft.text;
@@ -45,7 +45,7 @@ static void read_list(JsonReader *r, Arena *arena, void *ret) {
 static const JsonField status_fields[] = {JSON_NESTED("conditions", read_list)};
 
 static void read_status(JsonReader *r, Arena *arena, void *ret) {
-        json_decode(r, arena, status_fields, ELEMENTSOF(status_fields), ret);
+        json_field_decode(r, arena, status_fields, ELEMENTSOF(status_fields), ret);
 }
 
 static const JsonField node_fields[] = {JSON_NESTED("status", read_status)};
@@ -56,7 +56,7 @@ int conditions_read(Str node, Arena *arena, ConditionText ret[static CONDITIONS_
         int e;
 
         json_init(&r, node);
-        json_decode(&r, arena, node_fields, ELEMENTSOF(node_fields), texts);
+        json_field_decode(&r, arena, node_fields, ELEMENTSOF(node_fields), texts);
         e = json_finish(&r, fault);
         if (e != 0)
                 return e < 0 ? e : CONDITIONS_E_MALFORMED;

@@ -8,6 +8,7 @@
 #include "kube/api.h"
 #include "kube/escape.h"
 #include "kube/timestamp.h"
+#include "wire/annotation.h"
 #include "wire/json_write.h"
 
 #define RETRY_BASE (200 * USEC_PER_MSEC)

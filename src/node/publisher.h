@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "kube/client.h"
 #include "node/conditions.h"
-#include "wire/object.h"
+#include "wire/node.h"
 
 typedef struct Publisher Publisher;
 

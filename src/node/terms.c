@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stddef.h>
 
-#include "wire/json_table.h"
+#include "wire/json_field.h"
 #include "wire/json_write.h"
 
 void terms_init(Terms *t, MemoryUnit unit) {
@@ -100,7 +100,7 @@ int terms_read(Str json, Terms *ret, Fault *fault) {
         int e;
 
         json_init(&r, json);
-        json_decode(&r, &arena, terms_fields, ELEMENTSOF(terms_fields), &text);
+        json_field_decode(&r, &arena, terms_fields, ELEMENTSOF(terms_fields), &text);
         e = json_finish(&r, fault);
         if (e != 0)
                 return e < 0 ? e : TERMS_E_MALFORMED;

@@ -5,6 +5,8 @@
 #include "base/log.h"
 #include "node/events-internal.h"
 #include "share/fault_join.h"
+#include "wire/annotation.h"
+#include "wire/card_info.h"
 
 enum { HOLDERS_NAMED = 8 };
 
@@ -130,7 +132,7 @@ static void write_texts(const Agent *a, Texts *t) {
         write_label(first->model, &t->name);
         buf_appendf(&t->mem, "%uMiB", first->mib);
         buf_append_u64(&t->count, a->cards.n);
-        cards_format(a->inventory.infos, a->inventory.cards.n, &t->cards);
+        card_info_format(a->inventory.infos, a->inventory.cards.n, &t->cards);
 }
 
 static const char *text_of(const Buf *b) {

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <strings.h>
 
-#include "wire/json_table.h"
+#include "wire/json_field.h"
 
 bool args_key_is(Str raw, const char *field) {
         size_t n = strlen(field);
@@ -81,7 +81,7 @@ static void read_names(Reading *g) {
 static const JsonField name_fields[] = {{STR("name"), json_field_str, 0}};
 
 static void read_metadata(JsonReader *r, Arena *arena, void *ret_str) {
-        json_decode(r, arena, name_fields, ELEMENTSOF(name_fields), ret_str);
+        json_field_decode(r, arena, name_fields, ELEMENTSOF(name_fields), ret_str);
 }
 
 static const JsonField node_fields[] = {{STR("metadata"), read_metadata, 0}};
@@ -99,7 +99,7 @@ static void read_items(Reading *g) {
                         return;
                 }
                 start = g->reader.at;
-                json_decode(&g->reader, g->arena, node_fields, ELEMENTSOF(node_fields), &name);
+                json_field_decode(&g->reader, g->arena, node_fields, ELEMENTSOF(node_fields), &name);
                 if (json_failed(&g->reader))
                         return;
                 hand_out(g, (Str){start, (size_t) (g->reader.at - start)}, name);

@@ -10,7 +10,7 @@
 
 #include "scheduler/directory.h"
 #include "wire/json.h"
-#include "wire/object.h"
+#include "wire/pod.h"
 
 enum { ARGS_E_MALFORMED = 1 };
 

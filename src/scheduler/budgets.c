@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "wire/json_table.h"
+#include "wire/json_field.h"
 
 typedef enum Operator { OPERATOR_IN, OPERATOR_NOT_IN, OPERATOR_EXISTS, OPERATOR_ABSENT, OPERATORS_ } Operator;
 
@@ -140,7 +140,7 @@ static void read_expressions(JsonReader *r, Arena *arena, void *ret) {
                 int op = 0;
                 Term *term;
 
-                json_decode(r, arena, expression_fields, ELEMENTSOF(expression_fields), &e);
+                json_field_decode(r, arena, expression_fields, ELEMENTSOF(expression_fields), &e);
                 if (json_failed(r))
                         return;
                 while (op < OPERATORS_ && !str_eq(e.operator, str_from(names[op])))
@@ -164,7 +164,7 @@ static const JsonField selector_fields[] = {
 
 static void read_selector(JsonReader *r, Arena *arena, Draft *d) {
         d->budget->selects = true;
-        json_decode(r, arena, selector_fields, ELEMENTSOF(selector_fields), d);
+        json_field_decode(r, arena, selector_fields, ELEMENTSOF(selector_fields), d);
 }
 
 static void read_disrupted(JsonReader *r, Arena *arena, Draft *d) {
@@ -208,7 +208,7 @@ static const JsonField status_fields[] = {
 
 #define DECODER(name, fields)                                                                                \
         static void name(JsonReader *r, Arena *arena, void *ret) {                                           \
-                json_decode(r, arena, fields, ELEMENTSOF(fields), ret);                                      \
+                json_field_decode(r, arena, fields, ELEMENTSOF(fields), ret);                                \
         }
 DECODER(read_metadata, metadata_fields)
 DECODER(read_spec, spec_fields)
@@ -243,7 +243,7 @@ static int decode(Str object, Draft *d, Arena *arena, Fault *fault) {
         int r;
 
         json_init(&reader, object);
-        json_decode(&reader, arena, budget_fields, ELEMENTSOF(budget_fields), d);
+        json_field_decode(&reader, arena, budget_fields, ELEMENTSOF(budget_fields), d);
         r = json_finish(&reader, fault);
         if (r == 0)
                 r = decode_member(d, d->selector, read_selector, fault);

@@ -202,7 +202,7 @@ static void respond_result(HttpExchange *x, const char *error) {
         _cleanup_buf_ Buf out = BUF_NULL;
 
         buf_append_str(&out, STR("{\"Error\":"));
-        json_quote(&out, str_from(error));
+        json_write_quoted(&out, str_from(error));
         buf_append_char(&out, '}');
         if (buf_result(&out) == 0)
                 http_respond(x, 200, TYPE_JSON, buf_str(&out));

@@ -6,7 +6,8 @@
 
 #include "base/cleanup.h"
 #include "share/fault_join.h"
-#include "wire/json_table.h"
+#include "wire/annotation.h"
+#include "wire/json_field.h"
 #include "wire/yaml.h"
 
 enum { SHOWN = 64 };
@@ -36,11 +37,11 @@ static const JsonField data_fields[] = {
 static const JsonField metadata_fields[] = {JSON_FIELD(ConfigMap, name, "name", json_field_str)};
 
 static void read_data(JsonReader *r, Arena *arena, void *ret) {
-        json_decode(r, arena, data_fields, ELEMENTSOF(data_fields), ret);
+        json_field_decode(r, arena, data_fields, ELEMENTSOF(data_fields), ret);
 }
 
 static void read_metadata(JsonReader *r, Arena *arena, void *ret) {
-        json_decode(r, arena, metadata_fields, ELEMENTSOF(metadata_fields), ret);
+        json_field_decode(r, arena, metadata_fields, ELEMENTSOF(metadata_fields), ret);
 }
 
 static const JsonField configmap_fields[] = {
@@ -133,7 +134,7 @@ static void read_device(JsonReader *reader, Arena *arena, size_t index, Reading 
                 return;
         json_init(&inner, raw);
         if (json_peek(&inner) == JSON_OBJECT) {
-                json_decode(&inner, arena, device_fields, ELEMENTSOF(device_fields), &d);
+                json_field_decode(&inner, arena, device_fields, ELEMENTSOF(device_fields), &d);
                 rule = judge_device(&d, r);
         }
         if (!rule)
@@ -316,7 +317,7 @@ int fences_set(Fences *f, Ledger *l, Str configmap, bool deleted, uint32_t gener
         int r;
 
         json_init(&reader, configmap);
-        json_decode(&reader, &arena, configmap_fields, ELEMENTSOF(configmap_fields), &c);
+        json_field_decode(&reader, &arena, configmap_fields, ELEMENTSOF(configmap_fields), &c);
         r = json_finish(&reader, fault);
         if (r != 0)
                 return r > 0 ? fault_wrap(fault, FENCE_E_MALFORMED, "configmap") : r;

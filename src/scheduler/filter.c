@@ -85,7 +85,7 @@ static void refuse(Filter *f, const Candidate *c, const Refusal *refusal) {
 
         f->context->metrics->refusals[refusal->code]++;
         if (!f->by_name) {
-                json_quote(&name, c->name);
+                json_write_quoted(&name, c->name);
                 quoted_name = buf_str(&name);
         }
         if (!f->final) {
@@ -94,7 +94,7 @@ static void refuse(Filter *f, const Candidate *c, const Refusal *refusal) {
         }
         if (!f->final || f->quoted.len == 0) {
                 buf_clear(&f->quoted);
-                json_quote(&f->quoted, buf_str(&f->sentence));
+                json_write_quoted(&f->quoted, buf_str(&f->sentence));
         }
         append_failure(&f->failed, quoted_name, buf_str(&f->quoted));
         if (!eviction_may_help(refusal->code))

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "kube/api.h"
 #include "kube/escape.h"
-#include "wire/json_table.h"
+#include "wire/json_field.h"
 
 #define BACKOFF     (USEC_PER_SEC / 2)
 #define BACKOFF_CAP (10 * USEC_PER_SEC)
@@ -74,7 +74,7 @@ typedef struct Item {
 static const JsonField metadata_fields[] = {JSON_FIELD(Item, name, "name", json_field_str)};
 
 static void read_metadata(JsonReader *r, Arena *arena, void *ret) {
-        json_decode(r, arena, metadata_fields, ELEMENTSOF(metadata_fields), ret);
+        json_field_decode(r, arena, metadata_fields, ELEMENTSOF(metadata_fields), ret);
 }
 
 static const JsonField item_fields[] = {JSON_NESTED("metadata", read_metadata)};
@@ -87,7 +87,7 @@ static void read_items(JsonReader *r, Arena *arena, void *ret) {
         while (json_array_next(r)) {
                 Item item = {0};
 
-                json_decode(r, arena, item_fields, ELEMENTSOF(item_fields), &item);
+                json_field_decode(r, arena, item_fields, ELEMENTSOF(item_fields), &item);
                 if (str_is_empty(item.name) || str_eq(item.name, str_from(l->pod)) ||
                     l->n_others == OTHERS_MAX)
                         continue;
@@ -105,7 +105,7 @@ static void take_list(LeaderLabel *l, Str json) {
 
         drop_others(l);
         json_init(&reader, json);
-        json_decode(&reader, &arena, list_fields, ELEMENTSOF(list_fields), l);
+        json_field_decode(&reader, &arena, list_fields, ELEMENTSOF(list_fields), l);
         if (json_finish(&reader, &fault) != 0)
                 log_warning("pods with the leader's label cannot be read: %s", fault.text);
 }

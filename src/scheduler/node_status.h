@@ -8,7 +8,7 @@
  * new leader writes only what differs. Only the leader may write. */
 
 #include "kube/api.h"
-#include "wire/object.h"
+#include "wire/node.h"
 
 typedef struct NodeStatus NodeStatus;
 

@@ -22,7 +22,7 @@
 #include "scheduler/args.h"
 #include "scheduler/verbs.h"
 #include "scheduler/victims.h"
-#include "wire/json_table.h"
+#include "wire/json_field.h"
 #include "wire/json_write.h"
 
 enum {
@@ -75,7 +75,7 @@ static void victim_add(JsonReader *r, Arena *arena, Victims *v, Str uid) {
 static const JsonField uid_fields[] = {{STR("uid"), json_field_str, 0}};
 
 static void read_metadata(JsonReader *r, Arena *arena, void *ret_str) {
-        json_decode(r, arena, uid_fields, ELEMENTSOF(uid_fields), ret_str);
+        json_field_decode(r, arena, uid_fields, ELEMENTSOF(uid_fields), ret_str);
 }
 
 /* A MetaPod {UID} or a v1.Pod: one has no metadata, the other has its UID there alone. */

@@ -89,7 +89,7 @@ static void on_candidate(void *userdata, const Candidate *c) {
 
         if (!p->by_name) {
                 buf_clear(&p->quoted);
-                json_quote(&p->quoted, c->name);
+                json_write_quoted(&p->quoted, c->name);
                 quoted = buf_str(&p->quoted);
         }
         at = put_host(p->out, quoted);

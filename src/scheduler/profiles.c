@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "wire/pod.h"
+
 static Profile *find(Profile *table, Str uid) {
         Profile *p;
 

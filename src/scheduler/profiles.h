@@ -6,6 +6,7 @@
  * cluster are not read for it. */
 
 #include "base/hash.h"
+#include "wire/pod.h"
 #include "wire/pod_profile.h"
 
 /* A copy of a PodProfile, in one allocation. */

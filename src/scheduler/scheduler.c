@@ -13,6 +13,9 @@
 #include "scheduler/leader_label.h"
 #include "scheduler/node_status.h"
 #include "scheduler/webhook/webhook.h"
+#include "wire/annotation.h"
+#include "wire/node.h"
+#include "wire/pod.h"
 
 /* Names of the Deployment that runs us, and of what it writes. */
 #define COMPONENT       "aliquot-scheduler"

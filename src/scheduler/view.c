@@ -6,6 +6,8 @@
 #include "base/log.h"
 #include "share/fault_join.h"
 #include "share/pod_grant.h"
+#include "wire/node.h"
+#include "wire/pod.h"
 
 static const char *const kind_names[] = {[VIEW_NODES] = "nodes",
                                          [VIEW_PODS] = "pods",

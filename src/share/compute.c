@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "share/node_key.h"
+#include "wire/annotation.h"
 
 enum { SHOWN = 64 };
 

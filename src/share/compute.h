@@ -4,7 +4,8 @@
 /* What nodes and pods say about compute (CONTRACT sections 5, 8 and 13), as numbers. Pure. */
 
 #include "share/mode.h"
-#include "wire/object.h"
+#include "wire/node.h"
+#include "wire/pod.h"
 
 enum {
         COMPUTE_NATIVE = 5,

@@ -7,7 +7,7 @@
  * two. Containers are added in the order of the pod: init first. */
 
 #include "base/checked.h"
-#include "wire/object.h"
+#include "wire/pod.h"
 
 typedef struct Demand {
         uint64_t steady; /* sidecars, and later the main containers as well */

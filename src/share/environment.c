@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "wire/card_info.h"
+
 static const CardInfo *card_of(const CardInfo *cards, size_t n, uint32_t index) {
         for (size_t i = 0; i < n; i++)
                 if (cards[i].index == index)

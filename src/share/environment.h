@@ -4,6 +4,7 @@
 /* The environment of CONTRACT section 5. */
 
 #include "share/ledger.h"
+#include "wire/card_info.h"
 
 typedef void (*EnvironmentVariable)(void *userdata, const char *name, Str value);
 

@@ -4,7 +4,7 @@
 /* A grant: the slices that one pod holds on one node. grant_new() charges the cards of the node, and
  * grant_free() subtracts exactly the same amounts. grant-internal.h has the struct. */
 
-#include "wire/object.h"
+#include "base/buf.h"
 
 struct Ledger;
 struct LedgerNode;

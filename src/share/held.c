@@ -5,7 +5,9 @@
 
 #include "share/ledger-internal.h"
 #include "share/ledger_card.h"
-#include "wire/json_table.h"
+#include "wire/allocation.h"
+#include "wire/annotation.h"
+#include "wire/json_field.h"
 
 enum { HELD_MAX = 1024 }; /* an annotation has room for a few thousand; a node with so many is none of ours */
 
@@ -103,7 +105,7 @@ static int read_entries(JsonReader *reader, LedgerNode *n, Arena *arena, HeldLis
                         json_fault(reader, "more than 1024 entries");
                         return 0;
                 }
-                json_decode(reader, arena, held_fields, ELEMENTSOF(held_fields), &text);
+                json_field_decode(reader, arena, held_fields, ELEMENTSOF(held_fields), &text);
                 if (!json_failed(reader))
                         r = add_entry(&text, n, arena, list, fault);
         }

@@ -9,6 +9,7 @@
 #include "share/ledger_summary.h"
 #include "share/node_description.h"
 #include "share/replicas.h"
+#include "wire/annotation.h"
 
 enum { LEDGER_FENCE_BYTES = (CARD_INDEX_MAX + 1) / 8 };
 

@@ -7,6 +7,8 @@
 #include "share/held.h"
 #include "share/ledger-internal.h"
 #include "share/ledger_card.h"
+#include "wire/annotation.h"
+#include "wire/node.h"
 
 /* Brings *d into force and takes its cards; on -ENOMEM everything is as before. */
 static int bring_into_force(LedgerNode *n, NodeDescription *d) {

@@ -7,6 +7,7 @@
 #include "share/memory_unit.h"
 #include "share/mode.h"
 #include "share/placement_policy.h"
+#include "wire/node.h"
 
 typedef struct LedgerNode LedgerNode;
 

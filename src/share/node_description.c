@@ -7,6 +7,9 @@
 #include "base/quantity.h"
 #include "share/fault_join.h"
 #include "share/node_key.h"
+#include "wire/annotation.h"
+#include "wire/card_info.h"
+#include "wire/node.h"
 
 enum { MAX_PODS_ISOLATED = 20 /* ACK's ceiling on isolated nodes */, SHOWN = 64 };
 
@@ -238,7 +241,7 @@ static int described_cards(Reading *r, NodeDescription *d) {
         size_t n;
         int k;
 
-        k = cards_parse(r->node->annotations.cards, &arena, &cards, &n, &why);
+        k = card_info_parse(r->node->annotations.cards, &arena, &cards, &n, &why);
         if (k != 0)
                 return k < 0 ? k : unreadable_cards(r, d, &why);
         if (reserve_cards(d, n) < 0)

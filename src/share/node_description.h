@@ -5,6 +5,7 @@
  * keeps the value that it had before, or gets the safest one, and hides no other key. */
 
 #include "share/ledger.h"
+#include "wire/node.h"
 
 /* A card as the node object describes it. */
 typedef struct CardShape {

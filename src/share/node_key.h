@@ -5,7 +5,7 @@
  * value must obey. The one owner of these rules: scheduler, agent and the options of both ask here.
  * Pure. */
 
-#include "wire/object.h"
+#include "wire/node.h"
 
 typedef enum NodeKey {
         NODE_KEY_MODE,

@@ -6,6 +6,7 @@
 
 #include "share/ledger-internal.h"
 #include "share/ledger_card.h"
+#include "wire/annotation.h"
 
 /* The ledger's summary of a node answers every question about one card, with or without compute,
  * and says of several cards whether they are worth a look. Both ways end in the same rule:

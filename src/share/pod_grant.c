@@ -6,6 +6,9 @@
 #include "base/quantity.h"
 #include "share/demand.h"
 #include "share/fault_join.h"
+#include "wire/allocation.h"
+#include "wire/annotation.h"
+#include "wire/pod.h"
 
 static uint32_t saturate(uint64_t value) {
         return value > UINT32_MAX ? UINT32_MAX : (uint32_t) value;

@@ -2,7 +2,10 @@
 #include "share/pod_grant_write.h"
 
 #include "share/demand.h"
+#include "wire/allocation.h"
+#include "wire/annotation.h"
 #include "wire/json_write.h"
+#include "wire/pod.h"
 
 static int compare_entries(const void *a, const void *b) {
         const AllocationEntry *x = a, *y = b;

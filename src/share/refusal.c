@@ -3,6 +3,7 @@
 
 #include "share/ledger-internal.h"
 #include "share/ledger_card.h"
+#include "wire/annotation.h"
 
 enum { CARDS_LISTED = 16 };
 

@@ -5,6 +5,7 @@
 
 #include "base/quantity.h"
 #include "share/demand.h"
+#include "wire/annotation.h"
 
 enum { CORE_STEP = 5, CORE_MAX = 100 }; /* percent */
 

@@ -4,7 +4,7 @@
 /* What a pod asks for, checked: CONTRACT section 3. From here on there are only numbers. */
 
 #include "share/refusal.h"
-#include "wire/object.h"
+#include "wire/pod.h"
 
 enum { REQUEST_MAX_CONTAINERS = 255 };
 

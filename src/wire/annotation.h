@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Names and formats of CONTRACT sections 1, 3, 4 and 13: what is written into Kubernetes objects,
- * and nothing else decides it. */
-
-#include "base/arena.h"
-#include "base/buf.h"
-#include "base/fault.h"
+/* The names that are written into Kubernetes objects and read there: resources, labels, annotations
+ * and environment variables (docs/reference.md). No other file spells them. */
 
 #define RESOURCE_GPU_MEM   "aliyun.com/gpu-mem"
 #define RESOURCE_GPU_COUNT "aliyun.com/gpu-count"
@@ -81,44 +77,5 @@
 /* On a node: slices are held here, so the agent must stay whatever the mode label says. */
 #define LABEL_HOLDS_SLICES "aliquot.dev/holds-slices"
 
-enum { ANNOTATION_E_MALFORMED = 1 };
-
 /* Larger indexes of cards and of containers are refused when read; arrays are sized by them. */
 enum { CARD_INDEX_MAX = 255, CONTAINER_INDEX_MAX = 1023 };
-
-/* What one container holds on one card: units of memory or percent of compute, as the annotation
- * says. */
-typedef struct AllocationEntry {
-        uint32_t container; /* index in spec.containers, or spec.initContainers for the init form */
-        uint32_t card;
-        uint32_t amount;
-} AllocationEntry;
-
-typedef struct Allocation {
-        AllocationEntry *entries; /* by container, then card */
-        size_t n_entries;
-} Allocation;
-
-/* `{"0":{"1":1},"1":{"1":7}}`. Entries live in the arena. An entry that stands twice, a card over
- * CARD_INDEX_MAX, a negative or fractional amount, or a string where a number belongs is refused
- * (digits in quotes are accepted: older schedulers wrote them). Amount 0 is dropped. Returns 0,
- * ANNOTATION_E_MALFORMED or -ENOMEM. */
-int allocation_parse(Str text, Arena *arena, Allocation *ret, Fault *fault);
-
-/* The same text back, in the entries' order, which must be by container, then card. */
-void allocation_format(const AllocationEntry *entries, size_t n_entries, Buf *out);
-
-/* One card as aliquot.dev/cards describes it. */
-typedef struct CardInfo {
-        uint32_t index;
-        uint32_t units; /* DEV of CONTRACT section 2 */
-        uint32_t mib;   /* memory of the card; 0 when not said */
-        int32_t numa;   /* -1 when not said */
-        bool healthy;   /* true when not said */
-        Str uuid, model;
-} CardInfo;
-
-/* JSON list of CONTRACT section 13 into the arena, sorted by index. An index twice, and a card
- * without index or units, are refused. "mib" is optional. Format leaves out what is not said. */
-int cards_parse(Str text, Arena *arena, CardInfo **ret, size_t *ret_n, Fault *fault);
-void cards_format(const CardInfo *cards, size_t n, Buf *out);

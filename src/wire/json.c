@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "wire/json_lex.h"
+#include "wire/json-internal.h"
 #include "wire/json_scan.h"
 
 /* Told apart from the other faults by its address. */

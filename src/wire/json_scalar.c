@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "wire/json_lex.h"
+#include "wire/json-internal.h"
 #include "wire/utf8.h"
 
 void json_string(JsonReader *r, Arena *arena, Str *ret) {

@@ -26,7 +26,7 @@ static void begin(JsonWriter *w, const char *key) {
                 buf_append_char(w->out, ',');
         w->more |= bit;
         if (key) {
-                json_quote(w->out, str_from(key));
+                json_write_quoted(w->out, str_from(key));
                 buf_append_char(w->out, ':');
         }
 }
@@ -63,7 +63,7 @@ void json_write_array_end(JsonWriter *w) {
 
 void json_write_str(JsonWriter *w, const char *key, Str value) {
         begin(w, key);
-        json_quote(w->out, value);
+        json_write_quoted(w->out, value);
 }
 
 void json_write_text(JsonWriter *w, const char *key, const char *value) {
@@ -97,7 +97,7 @@ void json_write_raw(JsonWriter *w, const char *key, Str json) {
 
 void json_write_key(JsonWriter *w, Str key) {
         begin(w, NULL);
-        json_quote(w->out, key);
+        json_write_quoted(w->out, key);
         buf_append_char(w->out, ':');
         w->keyed = true;
 }
@@ -114,7 +114,7 @@ static void quote_special(Buf *out, unsigned char c) {
 }
 
 /* Bytes that stand for themselves are appended in runs, so that names cost one copy. */
-void json_quote(Buf *out, Str s) {
+void json_write_quoted(Buf *out, Str s) {
         const char *p = s.data, *end = s.len > 0 ? p + s.len : p;
         bool valid = s.len == 0 || utf8_is_valid(s);
 

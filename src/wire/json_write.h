@@ -31,4 +31,4 @@ void json_write_key(JsonWriter *w, Str key); /* for keys that are data; the valu
 
 /* The quoted and escaped form alone. Bytes that are not UTF-8 become U+FFFD, so that what we send
  * is always JSON. */
-void json_quote(Buf *out, Str s);
+void json_write_quoted(Buf *out, Str s);

@@ -5,7 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/quantity.h"
-#include "wire/json_table.h"
+#include "wire/json_field.h"
 
 /* One resource while containers are read, in any order of the text. */
 typedef struct Sum {
@@ -135,7 +135,7 @@ static void read_ports(JsonReader *r, Arena *arena, void *ret) {
         while (json_array_next(r)) {
                 int64_t port = 0;
 
-                json_decode(r, arena, port_fields, ELEMENTSOF(port_fields), &port);
+                json_field_decode(r, arena, port_fields, ELEMENTSOF(port_fields), &port);
                 c->draft->profile.holds_more |= port != 0;
         }
 }
@@ -146,7 +146,7 @@ static const JsonField resources_fields[] = {
 };
 
 static void read_resources(JsonReader *r, Arena *arena, void *ret) {
-        json_decode(r, arena, resources_fields, ELEMENTSOF(resources_fields), ret);
+        json_field_decode(r, arena, resources_fields, ELEMENTSOF(resources_fields), ret);
 }
 
 static const JsonField container_fields[] = {
@@ -178,7 +178,7 @@ static void read_containers(JsonReader *r, Arena *arena, Draft *d, bool init) {
         while (json_array_next(r)) {
                 ContainerDraft c = {.draft = d};
 
-                json_decode(r, arena, container_fields, ELEMENTSOF(container_fields), &c);
+                json_field_decode(r, arena, container_fields, ELEMENTSOF(container_fields), &c);
                 if (json_failed(r))
                         return;
                 d->profile.holds_more |= c.claims;
@@ -202,7 +202,7 @@ static void read_init(JsonReader *r, Arena *arena, void *ret) {
 static void read_pod_resources(JsonReader *r, Arena *arena, void *ret) {
         ContainerDraft c = {.draft = ret};
 
-        json_decode(r, arena, resources_fields, ELEMENTSOF(resources_fields), &c);
+        json_field_decode(r, arena, resources_fields, ELEMENTSOF(resources_fields), &c);
         if (!json_failed(r))
                 read_raw_list(r, arena, ret, c.requests, take_pod);
 }
@@ -283,7 +283,7 @@ static const JsonField spec_fields[] = {
 };
 
 static void read_spec(JsonReader *r, Arena *arena, void *ret) {
-        json_decode(r, arena, spec_fields, ELEMENTSOF(spec_fields), ret);
+        json_field_decode(r, arena, spec_fields, ELEMENTSOF(spec_fields), ret);
 }
 
 /* ---- metadata and status ---- */
@@ -330,7 +330,7 @@ static void read_labels(JsonReader *r, Arena *arena, void *ret) {
 static const JsonField metadata_fields[] = {JSON_NESTED("labels", read_labels)};
 
 static void read_metadata(JsonReader *r, Arena *arena, void *ret) {
-        json_decode(r, arena, metadata_fields, ELEMENTSOF(metadata_fields), ret);
+        json_field_decode(r, arena, metadata_fields, ELEMENTSOF(metadata_fields), ret);
 }
 
 static const JsonField status_fields[] = {
@@ -339,7 +339,7 @@ static const JsonField status_fields[] = {
 };
 
 static void read_status(JsonReader *r, Arena *arena, void *ret) {
-        json_decode(r, arena, status_fields, ELEMENTSOF(status_fields), ret);
+        json_field_decode(r, arena, status_fields, ELEMENTSOF(status_fields), ret);
 }
 
 static const JsonField pod_fields[] = {
@@ -407,7 +407,7 @@ int pod_profile_decode(Str json, Arena *arena, PodProfile *ret, Fault *fault) {
         if (json_peek(&reader) == JSON_NULL)
                 json_fault(&reader, "not an object");
         else
-                json_decode(&reader, arena, pod_fields, ELEMENTSOF(pod_fields), d);
+                json_field_decode(&reader, arena, pod_fields, ELEMENTSOF(pod_fields), d);
         r = json_finish(&reader, fault);
         if (r != 0)
                 return r > 0 ? fault_wrap(fault, OBJECT_E_MALFORMED, "pod") : r;

@@ -6,7 +6,7 @@
 #include <libfyaml.h>
 
 #include "wire/utf8.h"
-#include "wire/yaml_node.h"
+#include "wire/yaml-internal.h"
 #include "wire/yaml_scalar.h"
 
 /* libfyaml cuts the text into events; from these a small tree is built per document, because an

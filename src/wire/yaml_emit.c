@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "wire/yaml_node.h"
+#include "wire/yaml-internal.h"
 
 /* Bytes of JSON that stand there because of an alias or a merge key. */
 enum { YAML_MAX_REPEATED = 4 * 1024 * 1024 };

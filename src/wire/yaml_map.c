@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "wire/yaml_node.h"
+#include "wire/yaml-internal.h"
 
 enum { YAML_MAX_MERGED = 100 * 1000 };
 

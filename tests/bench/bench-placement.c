@@ -13,6 +13,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "share/placement.h"
+#include "wire/node.h"
+#include "wire/pod.h"
 
 enum { CARDS = 8, UNITS = 15, BASELINE_ROUNDS = 20 };
 

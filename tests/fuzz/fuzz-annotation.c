@@ -5,7 +5,9 @@
 
 #include <assert.h>
 
+#include "wire/allocation.h"
 #include "wire/annotation.h"
+#include "wire/card_info.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -35,10 +37,10 @@ static void check_cards(const CardInfo *cards, size_t n, Arena *arena) {
 
         for (size_t i = 0; i < n; i++)
                 assert(cards[i].index <= CARD_INDEX_MAX && (i == 0 || cards[i - 1].index < cards[i].index));
-        cards_format(cards, n, &out);
-        assert(cards_parse(buf_str(&out), arena, &again, &n_again, NULL) == 0);
+        card_info_format(cards, n, &out);
+        assert(card_info_parse(buf_str(&out), arena, &again, &n_again, NULL) == 0);
         assert(n_again == n);
-        cards_format(again, n, &twice);
+        card_info_format(again, n, &twice);
         assert(str_eq(buf_str(&out), buf_str(&twice)));
 }
 
@@ -52,12 +54,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         int r;
 
         r = allocation_parse(text, &arena, &a, &fault);
-        assert(r == 0 || (r == ANNOTATION_E_MALFORMED && fault.text[0] != '\0'));
+        assert(r == 0 || (r == ALLOCATION_E_MALFORMED && fault.text[0] != '\0'));
         if (r == 0)
                 check_allocation(&a, &arena);
         fault = FAULT_NULL;
-        r = cards_parse(text, &arena, &cards, &n, &fault);
-        assert(r == 0 || (r == ANNOTATION_E_MALFORMED && fault.text[0] != '\0'));
+        r = card_info_parse(text, &arena, &cards, &n, &fault);
+        assert(r == 0 || (r == CARD_INFO_E_MALFORMED && fault.text[0] != '\0'));
         if (r == 0)
                 check_cards(cards, n, &arena);
         return 0;

@@ -8,6 +8,7 @@
 
 #include "scheduler/fences.h"
 #include "wire/json_write.h"
+#include "wire/node.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -23,7 +24,7 @@ static int set(Fences *f, Ledger *l, const char *key, Str text, Fault *fault) {
         int r;
 
         buf_appendf(&json, "{\"metadata\":{\"name\":\"n-device-status\"},\"data\":{\"%s\":", key);
-        json_quote(&json, text);
+        json_write_quoted(&json, text);
         buf_append_str(&json, STR("}}"));
         r = fences_set(f, l, buf_str(&json), false, 1, fault);
         assert(ledger_check(l));

@@ -38,7 +38,7 @@ static void walk_string(JsonReader *r, Arena *arena) {
         JsonReader probe;
 
         json_string(r, arena, &value);
-        json_quote(&out, value);
+        json_write_quoted(&out, value);
         json_init(&probe, buf_str(&out));
         json_string(&probe, arena, &again);
         assert(json_finish(&probe, NULL) == 0 && str_eq(value, again));

@@ -6,8 +6,11 @@
 
 #include <assert.h>
 
+#include "wire/allocation.h"
+#include "wire/annotation.h"
 #include "wire/json.h"
-#include "wire/object.h"
+#include "wire/node.h"
+#include "wire/pod.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

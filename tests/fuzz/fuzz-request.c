@@ -10,6 +10,9 @@
 #include "base/quantity.h"
 #include "share/placement.h"
 #include "share/pod_grant.h"
+#include "wire/annotation.h"
+#include "wire/node.h"
+#include "wire/pod.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,6 +5,9 @@
 
 #include "share/demand.h"
 #include "share/pod_grant.h"
+#include "wire/allocation.h"
+#include "wire/annotation.h"
+#include "wire/pod.h"
 
 /* What the pod takes from one card. */
 typedef struct CardLoad {

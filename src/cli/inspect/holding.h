@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/inspect/model.h"
-#include "wire/object.h"
+#include "wire/pod.h"
 
 /* What a pod holds on each card, summed by Kubernetes' formula. Memory is what the current
  * annotations say, as older tools show it, also where the limits differ; without them, and for

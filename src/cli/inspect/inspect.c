@@ -8,6 +8,10 @@
 #include "cli/inspect/holding.h"
 #include "share/fault_join.h"
 #include "share/memory_unit.h"
+#include "wire/annotation.h"
+#include "wire/card_info.h"
+#include "wire/node.h"
+#include "wire/pod.h"
 
 int inspect_new(Inspect **ret) {
         Inspect *i = calloc(1, sizeof *i);
@@ -65,7 +69,7 @@ static int node_cards(Inspect *i, const Node *node, uint64_t count, InspectNode 
         int r = 0;
 
         if (!str_is_empty(node->annotations.cards))
-                r = cards_parse(node->annotations.cards, &i->scratch, &cards, &n, &why);
+                r = card_info_parse(node->annotations.cards, &i->scratch, &cards, &n, &why);
         if (r < 0)
                 return r;
         if (r > 0)

@@ -7,7 +7,6 @@
 
 #include "base/arena.h"
 #include "cli/inspect/inspect.h"
-#include "wire/annotation.h"
 
 typedef struct InspectUse {
         uint32_t card;

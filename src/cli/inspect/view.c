@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "cli/inspect/model.h"
+#include "wire/annotation.h"
 
 static int by_order(size_t a, size_t b) {
         return (a > b) - (a < b);

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-#include "wire/json_table.h"
+#include "wire/json_field.h"
 #include "wire/json_write.h"
 
 enum { NEAR_MSEC = 30000, RELAPSES_MAX = 1000 };
@@ -76,7 +76,7 @@ static void read_fences(JsonReader *r, Arena *arena, void *ret) {
         while (json_array_next(r)) {
                 Draft d = {.uuid = {0}};
 
-                json_decode(r, arena, fence_fields, ELEMENTSOF(fence_fields), &d);
+                json_field_decode(r, arena, fence_fields, ELEMENTSOF(fence_fields), &d);
                 if (!json_failed(r))
                         add(r, &d, f);
         }
@@ -91,7 +91,7 @@ int card_fences_read(Str json, CardFences *ret, Fault *fault) {
 
         ret->n = 0;
         json_init(&r, json);
-        json_decode(&r, &arena, file_fields, ELEMENTSOF(file_fields), ret);
+        json_field_decode(&r, &arena, file_fields, ELEMENTSOF(file_fields), ret);
         e = json_finish(&r, fault);
         if (e != 0)
                 ret->n = 0;

@@ -47,7 +47,7 @@ static void write_conditions(Change *c, Buf *out) {
                 buf_append_char(out, ',');
         }
         buf_append_str(out, STR("{\"type\":\"PodScheduled\",\"status\":\"True\",\"lastTransitionTime\":"));
-        json_quote(out, store_time(c->api->now, &c->api->arena));
+        json_write_quoted(out, store_time(c->api->now, &c->api->arena));
         buf_append_str(out, STR("}]"));
 }
 
@@ -63,7 +63,7 @@ static int merge_binding(Change *c, Str binding, Str node) {
         } else {
                 buf_append_str(&patch, STR("{\"spec\":{\"nodeName\":"));
         }
-        json_quote(&patch, node);
+        json_write_quoted(&patch, node);
         buf_append_str(&patch, STR("},\"status\":{\"conditions\":"));
         write_conditions(c, &patch);
         buf_append_str(&patch, STR("}}"));

@@ -50,7 +50,7 @@ static bool has_duplicates(Str *keys, size_t n) {
 static void admit_value(Admission *a, bool quantity);
 
 /* The key in its shortest form: what stands behind an escape can stand there plainly, or in
- * json_quote()'s way. */
+ * json_write_quoted()'s way. */
 static Str admit_key(Admission *a, Str raw) {
         size_t start = a->out->len;
 
@@ -60,7 +60,7 @@ static Str admit_key(Admission *a, Str raw) {
 
                 json_init(&r, (Str){raw.data - 1, raw.len + 2}); /* with its quotes, which stand around it */
                 json_string(&r, a->arena, &plain);
-                json_quote(a->out, plain);
+                json_write_quoted(a->out, plain);
                 a->r = buf_result(a->out);
                 if (a->r < 0)
                         return raw;
@@ -287,7 +287,7 @@ static void write_string(Buf *out, const char *key, Str value) {
         if (str_is_empty(value))
                 return;
         buf_appendf(out, ",\"%s\":", key);
-        json_quote(out, value);
+        json_write_quoted(out, value);
 }
 
 /* Members of an object that the filter lets pass, each with a comma before it. */

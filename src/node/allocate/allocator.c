@@ -7,6 +7,9 @@
 #include "gpu/cards/cdi.h"
 #include "node/allocate/pod_candidate.h"
 #include "share/environment.h"
+#include "wire/annotation.h"
+#include "wire/card_info.h"
+#include "wire/pod.h"
 
 /* ---- turns ---- */
 

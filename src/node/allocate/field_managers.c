@@ -3,7 +3,8 @@
 
 #include <stddef.h>
 
-#include "wire/json_table.h"
+#include "wire/json_field.h"
+#include "wire/pod.h"
 
 typedef struct Search {
         uint32_t keys;
@@ -38,13 +39,13 @@ static void read_owned(JsonReader *r, Arena *arena, void *ret_entry) {
 static const JsonField metadata_fields[] = {JSON_NESTED("f:annotations", read_owned)};
 
 static void read_metadata(JsonReader *r, Arena *arena, void *ret) {
-        json_decode(r, arena, metadata_fields, ELEMENTSOF(metadata_fields), ret);
+        json_field_decode(r, arena, metadata_fields, ELEMENTSOF(metadata_fields), ret);
 }
 
 static const JsonField set_fields[] = {JSON_NESTED("f:metadata", read_metadata)};
 
 static void read_set(JsonReader *r, Arena *arena, void *ret) {
-        json_decode(r, arena, set_fields, ELEMENTSOF(set_fields), ret);
+        json_field_decode(r, arena, set_fields, ELEMENTSOF(set_fields), ret);
 }
 
 static const JsonField entry_fields[] = {
@@ -81,7 +82,7 @@ static void read_entries(JsonReader *r, Arena *arena, void *ret_search) {
         while (json_array_next(r)) {
                 Entry entry = {0};
 
-                json_decode(r, arena, entry_fields, ELEMENTSOF(entry_fields), &entry);
+                json_field_decode(r, arena, entry_fields, ELEMENTSOF(entry_fields), &entry);
                 if (!json_failed(r))
                         consider(ret_search, &entry);
         }
@@ -90,7 +91,7 @@ static void read_entries(JsonReader *r, Arena *arena, void *ret_search) {
 static const JsonField pod_metadata_fields[] = {JSON_NESTED("managedFields", read_entries)};
 
 static void read_pod_metadata(JsonReader *r, Arena *arena, void *ret) {
-        json_decode(r, arena, pod_metadata_fields, ELEMENTSOF(pod_metadata_fields), ret);
+        json_field_decode(r, arena, pod_metadata_fields, ELEMENTSOF(pod_metadata_fields), ret);
 }
 
 static const JsonField pod_fields[] = {JSON_NESTED("metadata", read_pod_metadata)};
@@ -101,7 +102,7 @@ int field_managers_last(Str pod, uint32_t keys, Str except, Arena *arena, FieldM
         int e;
 
         json_init(&r, pod);
-        json_decode(&r, arena, pod_fields, ELEMENTSOF(pod_fields), &s);
+        json_field_decode(&r, arena, pod_fields, ELEMENTSOF(pod_fields), &s);
         e = json_finish(&r, fault);
         if (e != 0)
                 return e < 0 ? e : FIELD_MANAGERS_E_MALFORMED;

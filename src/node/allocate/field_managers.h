@@ -7,7 +7,6 @@
 
 #include "base/arena.h"
 #include "base/fault.h"
-#include "wire/object.h"
 
 typedef struct FieldManager {
         Str name, operation,

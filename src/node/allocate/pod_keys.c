@@ -4,7 +4,10 @@
 #include <errno.h>
 
 #include "share/pod_grant_write.h"
+#include "wire/allocation.h"
+#include "wire/annotation.h"
 #include "wire/json_write.h"
+#include "wire/pod.h"
 
 enum { IS_ALLOCATION = 1, IS_UNITS = 2, IS_TIME = 4 };
 

@@ -7,7 +7,9 @@
 #include "kube/api.h"
 #include "kube/escape.h"
 #include "node/allocate/pod_keys.h"
+#include "wire/annotation.h"
 #include "wire/json_write.h"
+#include "wire/pod.h"
 
 #define RETRY_BASE (200 * USEC_PER_MSEC)
 #define RETRY_CAP  (30 * USEC_PER_SEC)

@@ -9,6 +9,7 @@
 #include "node/allocate/device_choice.h"
 #include "node/allocate/pod_candidate.h"
 #include "share/placement.h"
+#include "wire/annotation.h"
 
 #define LIST_TIMEOUT (2 * USEC_PER_SEC)
 #define ASK_DEADLINE (6 * USEC_PER_SEC) /* the kubelet's main loop stands still while it waits for us */

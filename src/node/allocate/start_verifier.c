@@ -5,6 +5,8 @@
 
 #include "base/log.h"
 #include "node/allocate/evidence.h"
+#include "wire/annotation.h"
+#include "wire/pod.h"
 
 #define PATIENCE     (5 * USEC_PER_SEC)
 #define LOOK_AGAIN   (100 * USEC_PER_MSEC)

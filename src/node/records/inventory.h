@@ -8,7 +8,7 @@
 #include "node/records/device.h"
 #include "share/memory_unit.h"
 #include "share/mode.h"
-#include "wire/annotation.h"
+#include "wire/card_info.h"
 
 typedef struct Inventory {
         CardList cards;  /* owned */

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "node/records/records.h"
-#include "wire/json_table.h"
+#include "wire/json_field.h"
 #include "wire/json_write.h"
 
 static const char *const kind_keys[] = {[DEVICE_MEM] = "mem", [DEVICE_CORE] = "core"};
@@ -234,7 +234,7 @@ static int read_containers(Record *record, Str json, Arena *arena, Fault *fault)
                         ContainerText text = {
                                 .started = true}; /* older files do not say: they were kept of what started */
 
-                        json_decode(&r, arena, container_fields, ELEMENTSOF(container_fields), &text);
+                        json_field_decode(&r, arena, container_fields, ELEMENTSOF(container_fields), &text);
                         if (json_failed(&r))
                                 break;
                         e = add_container(record, &text, arena, fault);
@@ -267,7 +267,7 @@ int record_read(Str json, Record **ret, Fault *fault) {
         if (!record)
                 return -ENOMEM;
         json_init(&r, json);
-        json_decode(&r, &arena, record_fields, ELEMENTSOF(record_fields), &text);
+        json_field_decode(&r, &arena, record_fields, ELEMENTSOF(record_fields), &text);
         e = json_finish(&r, fault);
         if (e == 0)
                 e = check_text(&text, fault);

@@ -5,6 +5,9 @@
 
 #include "base/log.h"
 #include "share/pod_grant.h"
+#include "wire/annotation.h"
+#include "wire/node.h"
+#include "wire/pod.h"
 
 int roster_init(Roster *r, const char *node_name) {
         *r = (Roster){.node_name = strdup(node_name)};

@@ -7,7 +7,7 @@
 #include "base/base64.h"
 #include "kube/random.h"
 #include "kube/reflector.h"
-#include "wire/json_table.h"
+#include "wire/json_field.h"
 #include "wire/json_write.h"
 
 #define BACKOFF       (USEC_PER_SEC / 2)
@@ -70,7 +70,7 @@ static const JsonField service_fields[] = {
 };
 
 static void read_service(JsonReader *r, Arena *arena, void *ret) {
-        json_decode(r, arena, service_fields, ELEMENTSOF(service_fields), ret);
+        json_field_decode(r, arena, service_fields, ELEMENTSOF(service_fields), ret);
 }
 
 static const JsonField client_fields[] = {
@@ -79,7 +79,7 @@ static const JsonField client_fields[] = {
 };
 
 static void read_client(JsonReader *r, Arena *arena, void *ret) {
-        json_decode(r, arena, client_fields, ELEMENTSOF(client_fields), ret);
+        json_field_decode(r, arena, client_fields, ELEMENTSOF(client_fields), ret);
 }
 
 static const JsonField webhook_fields[] = {JSON_NESTED("clientConfig", read_client)};
@@ -99,7 +99,7 @@ static void read_webhooks(JsonReader *r, Arena *arena, void *ret) {
         while (json_array_next(r)) {
                 Hook w = {0};
 
-                json_decode(r, arena, webhook_fields, ELEMENTSOF(webhook_fields), &w);
+                json_field_decode(r, arena, webhook_fields, ELEMENTSOF(webhook_fields), &w);
                 if (c->n < WEBHOOKS_MAX)
                         c->webhooks[c->n++] = w; /* those beyond are not ours: we have two */
         }
@@ -111,7 +111,7 @@ static const JsonField metadata_fields[] = {
 };
 
 static void read_metadata(JsonReader *r, Arena *arena, void *ret) {
-        json_decode(r, arena, metadata_fields, ELEMENTSOF(metadata_fields), ret);
+        json_field_decode(r, arena, metadata_fields, ELEMENTSOF(metadata_fields), ret);
 }
 
 static const JsonField configuration_fields[] = {JSON_NESTED("metadata", read_metadata),
@@ -122,7 +122,7 @@ static int decode(Str json, Arena *arena, Configuration *ret, Fault *fault) {
 
         *ret = (Configuration){0};
         json_init(&reader, json);
-        json_decode(&reader, arena, configuration_fields, ELEMENTSOF(configuration_fields), ret);
+        json_field_decode(&reader, arena, configuration_fields, ELEMENTSOF(configuration_fields), ret);
         return json_finish(&reader, fault);
 }
 

@@ -2,6 +2,8 @@
 #include "scheduler/webhook/judge.h"
 
 #include "share/request.h"
+#include "wire/annotation.h"
+#include "wire/pod.h"
 
 #define FIELD_LABEL "metadata.labels[\"" LABEL_POD_COUNT "\"]"
 

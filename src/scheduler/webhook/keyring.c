@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "base/base64.h"
-#include "wire/json_table.h"
+#include "wire/json_field.h"
 #include "wire/json_write.h"
 
 #define AUTHORITY_NAME "aliquot webhook CA"
@@ -245,11 +245,11 @@ static const JsonField metadata_fields[] = {
 };
 
 static void read_data(JsonReader *r, Arena *arena, void *ret) {
-        json_decode(r, arena, data_fields, ELEMENTSOF(data_fields), ret);
+        json_field_decode(r, arena, data_fields, ELEMENTSOF(data_fields), ret);
 }
 
 static void read_metadata(JsonReader *r, Arena *arena, void *ret) {
-        json_decode(r, arena, metadata_fields, ELEMENTSOF(metadata_fields), ret);
+        json_field_decode(r, arena, metadata_fields, ELEMENTSOF(metadata_fields), ret);
 }
 
 static const JsonField secret_fields[] = {JSON_NESTED("metadata", read_metadata),
@@ -273,7 +273,7 @@ int keyring_decode(Str json, Arena *arena, Keyring *ret, Str *ret_name, Str *ret
         int r;
 
         json_init(&reader, json);
-        json_decode(&reader, arena, secret_fields, ELEMENTSOF(secret_fields), &draft);
+        json_field_decode(&reader, arena, secret_fields, ELEMENTSOF(secret_fields), &draft);
         r = json_finish(&reader, fault);
         if (r != 0)
                 return r < 0 ? r : fault_wrap(fault, KEYRING_E_MALFORMED, "the Secret cannot be read");

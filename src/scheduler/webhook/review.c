@@ -6,8 +6,10 @@
 #include "base/base64.h"
 #include "scheduler/webhook/judge.h"
 #include "scheduler/webhook/system_keys.h"
-#include "wire/json_table.h"
+#include "wire/annotation.h"
+#include "wire/json_field.h"
 #include "wire/json_write.h"
+#include "wire/pod.h"
 
 enum {
         UID_MAX = 256,
@@ -36,7 +38,7 @@ typedef struct Review {
 
 #define DECODER(name, fields)                                                                                \
         static void name(JsonReader *r, Arena *arena, void *ret) {                                           \
-                json_decode(r, arena, fields, ELEMENTSOF(fields), ret);                                      \
+                json_field_decode(r, arena, fields, ELEMENTSOF(fields), ret);                                \
         }
 
 static void read_object(JsonReader *r, Arena *arena, void *ret_str) {
@@ -86,7 +88,7 @@ static void read_request(JsonReader *r, Arena *arena, void *ret) {
         Review *review = ret;
 
         review->has_request = json_peek(r) == JSON_OBJECT;
-        json_decode(r, arena, request_fields, ELEMENTSOF(request_fields), ret);
+        json_field_decode(r, arena, request_fields, ELEMENTSOF(request_fields), ret);
 }
 
 static const JsonField review_fields[] = {
@@ -101,7 +103,7 @@ static int review_decode(Str body, Arena *arena, Review *ret, Fault *fault) {
         int r;
 
         json_init(&reader, body);
-        json_decode(&reader, arena, review_fields, ELEMENTSOF(review_fields), &v);
+        json_field_decode(&reader, arena, review_fields, ELEMENTSOF(review_fields), &v);
         r = json_finish(&reader, fault);
         if (r != 0)
                 return r < 0 ? r : fault_wrap(fault, REVIEW_E_MALFORMED, "the review cannot be read");

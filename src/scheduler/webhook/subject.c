@@ -3,7 +3,8 @@
 
 #include <stddef.h>
 
-#include "wire/json_table.h"
+#include "wire/annotation.h"
+#include "wire/json_field.h"
 
 #define ANNOTATION_MIRROR "kubernetes.io/config.mirror" /* k8s.io/api/core/v1, MirrorPodAnnotationKey */
 
@@ -15,7 +16,7 @@ typedef struct Outer {
 
 #define DECODER(name, fields)                                                                                \
         static void name(JsonReader *r, Arena *arena, void *ret) {                                           \
-                json_decode(r, arena, fields, ELEMENTSOF(fields), ret);                                      \
+                json_field_decode(r, arena, fields, ELEMENTSOF(fields), ret);                                \
         }
 
 static const JsonField annotation_fields[] = {
@@ -101,7 +102,7 @@ int subject_decode(const SubjectKind *k, Str json, Arena *arena, Subject *ret, F
         json_init(&reader, json);
         if (json_peek(&reader) == JSON_NULL)
                 json_fault(&reader, "not an object");
-        json_decode(&reader, arena, k->fields, k->n_fields, &outer);
+        json_field_decode(&reader, arena, k->fields, k->n_fields, &outer);
         r = json_finish(&reader, fault);
         if (r != 0)
                 return r < 0 ? r

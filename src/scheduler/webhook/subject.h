@@ -5,7 +5,7 @@
  * a pod, so that one decoder and one set of rules serve both; the path in front of it makes the
  * names of its fields right. */
 
-#include "wire/object.h"
+#include "wire/pod.h"
 
 typedef struct SubjectKind SubjectKind;
 

@@ -3,7 +3,8 @@
 
 #include <stddef.h>
 
-#include "wire/json_table.h"
+#include "wire/annotation.h"
+#include "wire/json_field.h"
 
 enum { VALUE_SHOWN = 64 }; /* bytes of a value that a message shows */
 
@@ -15,7 +16,7 @@ enum {
 
 #define DECODER(name, fields)                                                                                \
         static void name(JsonReader *r, Arena *arena, void *ret) {                                           \
-                json_decode(r, arena, fields, ELEMENTSOF(fields), ret);                                      \
+                json_field_decode(r, arena, fields, ELEMENTSOF(fields), ret);                                \
         }
 
 static const JsonField annotation_fields[] = {
@@ -40,7 +41,7 @@ int system_keys_read(Str json, Arena *arena, SystemKeys *ret, Fault *fault) {
         int r;
 
         json_init(&reader, json);
-        json_decode(&reader, arena, pod_fields, ELEMENTSOF(pod_fields), &keys);
+        json_field_decode(&reader, arena, pod_fields, ELEMENTSOF(pod_fields), &keys);
         r = json_finish(&reader, fault);
         if (r != 0)
                 return r < 0 ? r : fault_wrap(fault, SYSTEM_KEYS_E_MALFORMED, "the Pod cannot be read");

@@ -5,7 +5,7 @@
  * accounts change one. They are read apart from the rest of the pod, so that a pod that cannot be
  * decoded for another reason is treated in the same way. */
 
-#include "wire/object.h"
+#include "wire/pod.h"
 
 typedef struct SystemKeys {
         Str namespace_, name;              /* of the pod */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/reflector.h"
 #include "store_fixture.h"
-#include "wire/object.h"
+#include "wire/pod.h"
 
 /* A view as an owner would keep it: names, with a mark for the compare. */
 typedef struct View {

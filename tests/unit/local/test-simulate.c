@@ -2,6 +2,7 @@
 #include "local/simulate.h"
 #include "test.h"
 #include "wire/annotation.h"
+#include "wire/card_info.h"
 
 static json_t *node(const char *cards, const char *mode, const char *unit) {
         json_t *n = json_pack("{s:{s:s, s:{s:s}, s:{s:s}}}", "metadata", "name", "n1", "annotations",
@@ -67,7 +68,7 @@ static void describes_its_cards(void) {
         ASSERT_TEXT(tree_text(n, "metadata", "labels", LABEL_CARD_COUNT, NULL), "3");
         ASSERT_TEXT(tree_text(n, "metadata", "annotations", ANNOTATION_UNIT, NULL), "GiB");
         text = tree_text(n, "metadata", "annotations", ANNOTATION_CARDS, NULL);
-        ASSERT_OK(cards_parse(str_from(text), &arena, &cards, &n_cards, NULL));
+        ASSERT_OK(card_info_parse(str_from(text), &arena, &cards, &n_cards, NULL));
         ASSERT_INT(n_cards, 3);
         ASSERT_INT(cards[1].units, 15);
         ASSERT_INT(cards[2].units, 24);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/keys.h"
 #include "test.h"
+#include "wire/annotation.h"
+#include "wire/node.h"
 
 /* Each key of a node with a value that is good, one that is not, and what the sentence about the
  * latter must name. */

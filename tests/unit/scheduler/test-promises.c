@@ -5,6 +5,7 @@
 
 #include "scheduler/promises.h"
 #include "test.h"
+#include "wire/node.h"
 
 static void set_node(Ledger *l, const char *name) {
         _cleanup_arena_ Arena arena = ARENA_NULL;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "making.h"
+#include "wire/node.h"
+#include "wire/pod.h"
 
 int try_node(Ledger *l, const char *name, const char *mode, const char *placement, const char *members,
              Fault *fault) {

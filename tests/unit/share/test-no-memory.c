@@ -11,6 +11,9 @@
 #include "share/environment.h"
 #include "share/pod_grant.h"
 #include "share/pod_grant_write.h"
+#include "wire/card_info.h"
+#include "wire/node.h"
+#include "wire/pod.h"
 
 /* Runs `attempt` on a ledger of 64 nodes with its first, second, ... allocation failing until it
  * gets by. 64: the next node makes the ledger's arrays and its hash table grow. */

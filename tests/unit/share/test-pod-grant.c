@@ -6,6 +6,8 @@
 #include "share/environment.h"
 #include "share/pod_grant.h"
 #include "share/pod_grant_write.h"
+#include "wire/card_info.h"
+#include "wire/pod.h"
 
 typedef struct Fixture {
         Arena arena;

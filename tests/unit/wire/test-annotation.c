@@ -2,7 +2,8 @@
 #include "test.h"
 
 #include "exact.h"
-#include "wire/annotation.h"
+#include "wire/allocation.h"
+#include "wire/card_info.h"
 
 static void reads_the_contract_s_example(void) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
@@ -79,7 +80,7 @@ static void refuses_what_contradicts_itself(void) {
                 Fault fault = FAULT_NULL;
 
                 ASSERT_INT(allocation_parse(str_from(bad[i].text), &arena, &a, &fault),
-                           ANNOTATION_E_MALFORMED);
+                           ALLOCATION_E_MALFORMED);
                 ASSERT_CONTAINS(fault.text, bad[i].fault);
                 ASSERT_INT(a.n_entries, 77);
         }
@@ -99,7 +100,7 @@ static void holds_the_entry_limit(void) {
         ASSERT_INT(a.n_entries, 4096);
         buf_clear(&text);
         allocation_format(entries, 4097, &text);
-        ASSERT_INT(allocation_parse(buf_str(&text), &arena, &a, &fault), ANNOTATION_E_MALFORMED);
+        ASSERT_INT(allocation_parse(buf_str(&text), &arena, &a, &fault), ALLOCATION_E_MALFORMED);
         ASSERT_CONTAINS(fault.text, "more entries than any pod has");
 }
 
@@ -134,7 +135,7 @@ static void reads_cards(void) {
         CardInfo *cards;
         size_t n;
 
-        ASSERT_OK(cards_parse(
+        ASSERT_OK(card_info_parse(
                 STR("[{\"index\":1,\"units\":7,\"mib\":7168,\"numa\":1,\"healthy\":false,\"x\":[]},"
                     "{\"uuid\":\"GPU-1\",\"model\":\"Tesla-V100\",\"units\":15,\"index\":0}]"),
                 &arena, &cards, &n, NULL));
@@ -150,7 +151,7 @@ static void reads_cards(void) {
         ASSERT_INT(cards[1].mib, 7168);
         ASSERT_INT(cards[1].numa, 1);
         ASSERT_FALSE(cards[1].healthy);
-        ASSERT_OK(cards_parse(STR("[]"), &arena, &cards, &n, NULL));
+        ASSERT_OK(card_info_parse(STR("[]"), &arena, &cards, &n, NULL));
         ASSERT_INT(n, 0);
 }
 
@@ -182,8 +183,8 @@ static void refuses_bad_cards(void) {
                 CardInfo *cards;
                 size_t n = 77;
 
-                ASSERT_INT(cards_parse(str_from(bad[i].text), &arena, &cards, &n, &fault),
-                           ANNOTATION_E_MALFORMED);
+                ASSERT_INT(card_info_parse(str_from(bad[i].text), &arena, &cards, &n, &fault),
+                           CARD_INFO_E_MALFORMED);
                 ASSERT_CONTAINS(fault.text, bad[i].fault);
                 ASSERT_INT(n, 77);
         }
@@ -198,14 +199,14 @@ static void holds_the_card_limit(void) {
 
         for (uint32_t i = 0; i < ELEMENTSOF(in); i++)
                 in[i] = (CardInfo){.index = 255 - i % 256, .units = i, .numa = -1};
-        cards_format(in, 256, &text);
-        ASSERT_OK(cards_parse(buf_str(&text), &arena, &out, &n, NULL));
+        card_info_format(in, 256, &text);
+        ASSERT_OK(card_info_parse(buf_str(&text), &arena, &out, &n, NULL));
         ASSERT_INT(n, 256);
         ASSERT_INT(out[255].index, 255);
         ASSERT_INT(out[255].units, 0);
         buf_clear(&text);
-        cards_format(in, 257, &text);
-        ASSERT_INT(cards_parse(buf_str(&text), &arena, &out, &n, &fault), ANNOTATION_E_MALFORMED);
+        card_info_format(in, 257, &text);
+        ASSERT_INT(card_info_parse(buf_str(&text), &arena, &out, &n, &fault), CARD_INFO_E_MALFORMED);
         ASSERT_CONTAINS(fault.text, "more than 256 cards");
 }
 
@@ -218,11 +219,11 @@ static void cards_round_trip(void) {
         CardInfo *cards;
         size_t n;
 
-        ASSERT_OK(cards_parse(str_from(text), &arena, &cards, &n, NULL));
-        cards_format(cards, n, &out);
+        ASSERT_OK(card_info_parse(str_from(text), &arena, &cards, &n, NULL));
+        card_info_format(cards, n, &out);
         ASSERT_STR(buf_str(&out), str_from(text));
         buf_clear(&out);
-        cards_format(NULL, 0, &out);
+        card_info_format(NULL, 0, &out);
         ASSERT_STR(buf_str(&out), STR("[]"));
 }
 

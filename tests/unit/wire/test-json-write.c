@@ -40,7 +40,7 @@ static void places_commas_and_colons(void) {
 static void assert_quoted(Str s, const char *expected) {
         _cleanup_buf_ Buf out = BUF_NULL;
 
-        json_quote(&out, s);
+        json_write_quoted(&out, s);
         ASSERT_STR(buf_str(&out), str_from(expected));
 }
 
@@ -72,13 +72,13 @@ static void round_trip_of_random_text(void) {
 
                 for (size_t i = 0; i < n; i++)
                         bytes[i] = (char) (round % 2 ? random_next(&seed) & 0x7f : random_next(&seed));
-                json_quote(&out, (Str){bytes, n});
+                json_write_quoted(&out, (Str){bytes, n});
                 json_init(&r, buf_str(&out));
                 json_string(&r, &arena, &value);
                 ASSERT_OK(json_finish(&r, NULL));
                 if (round % 2)
                         ASSERT_STR(value, ((Str){bytes, n}));
-                json_quote(&again, value);
+                json_write_quoted(&again, value);
                 ASSERT_STR(buf_str(&again), buf_str(&out));
         }
 }

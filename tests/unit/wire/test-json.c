@@ -4,8 +4,8 @@
 #include "exact.h"
 #include "samples.h"
 #include "wire/json.h"
+#include "wire/json_field.h"
 #include "wire/json_scan.h"
-#include "wire/json_table.h"
 
 /* What the reader says of a text as a whole. */
 static int verdict(Str text, Fault *fault) {
@@ -469,7 +469,7 @@ static void decodes_by_table(void) {
 
         json_init(&r, STR("{\"x\":[{}],\"n\\u0061me\":\"a\",\"raw\":{\"b\": "
                           "1},\"count\":1,\"on\":true,\"gone\":0,\"count\":5}"));
-        json_decode(&r, &arena, fields, ELEMENTSOF(fields), &thing);
+        json_field_decode(&r, &arena, fields, ELEMENTSOF(fields), &thing);
         ASSERT_OK(json_finish(&r, NULL));
         ASSERT_STR(thing.name, STR("a"));
         ASSERT_STR(thing.raw, STR("{\"b\": 1}"));
@@ -477,7 +477,7 @@ static void decodes_by_table(void) {
         ASSERT_TRUE(thing.on && thing.gone);
 
         json_init(&r, STR("{\"gone\":null,\"count\":\"5\"}"));
-        json_decode(&r, &arena, fields, ELEMENTSOF(fields), &thing);
+        json_field_decode(&r, &arena, fields, ELEMENTSOF(fields), &thing);
         ASSERT_INT(json_finish(&r, &fault), JSON_E_MALFORMED);
         ASSERT_TEXT(fault.text, "count: not a number at byte 21");
         ASSERT_FALSE(thing.gone);

@@ -9,8 +9,10 @@
 #include <errno.h>
 
 #include "samples.h"
+#include "wire/allocation.h"
+#include "wire/card_info.h"
 #include "wire/json_stream.h"
-#include "wire/object.h"
+#include "wire/pod.h"
 
 /* Runs `attempt` with its first, second, ... allocation failing until it gets by without meeting
  * the failure.
@@ -53,7 +55,7 @@ static int parse_cards(Str text) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         CardInfo *cards;
         size_t n = 77;
-        int r = cards_parse(text, &arena, &cards, &n, NULL);
+        int r = card_info_parse(text, &arena, &cards, &n, NULL);
 
         ASSERT_TRUE(r == 0 || n == 77);
         return r;

@@ -3,7 +3,9 @@
 
 #include "exact.h"
 #include "samples.h"
-#include "wire/object.h"
+#include "wire/annotation.h"
+#include "wire/node.h"
+#include "wire/pod.h"
 
 static void reads_a_pod(void) {
         _cleanup_arena_ Arena arena = ARENA_NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/pod_profile.h"
 
+#include "base/buf.h"
 #include "test.h"
 
 static PodProfile decode(Arena *arena, const char *json) {

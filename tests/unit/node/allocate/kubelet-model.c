@@ -9,7 +9,11 @@
 #include "node/kubelet/pod_processes.h"
 #include "scratch.h"
 #include "test.h"
+#include "wire/annotation.h"
+#include "wire/card_info.h"
 #include "wire/json_write.h"
+#include "wire/node.h"
+#include "wire/pod.h"
 
 Model model;
 
@@ -313,7 +317,7 @@ static void start_node(void) {
         }
         ASSERT_OK(inventory_set(&inventory, &(CardList){list, MODEL_CARDS}, SHARE_MODE_CORE_MEM,
                                 MEMORY_UNIT_GIB));
-        cards_format(inventory.infos, MODEL_CARDS, &cards);
+        card_info_format(inventory.infos, MODEL_CARDS, &cards);
         json_write_init(&w, &text);
         json_write_object(&w, NULL);
         json_write_object(&w, "metadata");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/allocate/field_managers.h"
 #include "test.h"
+#include "wire/annotation.h"
 
 #define ENTRY(name, time, more)                                                                              \
         "{\"manager\":\"" name "\",\"operation\":\"Update\",\"time\":\"2026-01-02T03:04:" time "Z\"" more "}"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/records/roster.h"
 #include "test.h"
+#include "wire/annotation.h"
+#include "wire/node.h"
 
 static Roster roster;
 static char told[256]; /* "uid+" for each pod that came or changed, "uid-" for each that went */

@@ -5,7 +5,7 @@
 #include "base/base64.h"
 #include "scheduler/webhook/review.h"
 #include "test.h"
-#include "wire/object.h"
+#include "wire/pod.h"
 
 #define LIMITS(members)    "\"resources\":{\"limits\":{" members "}}"
 #define MAIN(members)      "{\"name\":\"main\"," LIMITS(members) "}"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "wire/json_table.h"
+#include "wire/json_field.h"
 
-void json_decode(JsonReader *r, Arena *arena, const JsonField *fields, size_t n_fields, void *into) {
+void json_field_decode(JsonReader *r, Arena *arena, const JsonField *fields, size_t n_fields, void *into) {
         Str key;
 
         if (!json_object_begin(r))

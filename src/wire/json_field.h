@@ -19,7 +19,7 @@ typedef struct JsonField {
         { STR(key), decode, 0 } /* an inner object, spread over the same struct */
 
 /* Reads one object (or null) into `into`, member by member. */
-void json_decode(JsonReader *r, Arena *arena, const JsonField *fields, size_t n_fields, void *into);
+void json_field_decode(JsonReader *r, Arena *arena, const JsonField *fields, size_t n_fields, void *into);
 
 /* Ready-made decoders. */
 void json_field_str(JsonReader *r, Arena *arena, void *ret_str);

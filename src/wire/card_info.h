@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The text of ANNOTATION_CARDS: the cards of a node, as its agent describes them. */
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/fault.h"
+
+typedef struct CardInfo {
+        uint32_t index;
+        uint32_t units; /* of gpu-mem */
+        uint32_t mib;   /* memory of the card; 0 when absent */
+        int32_t numa;   /* -1 when absent */
+        bool healthy;   /* true when absent */
+        Str uuid, model;
+} CardInfo;
+
+enum { CARD_INFO_E_MALFORMED = 1 };
+
+/* Decodes a JSON list into the arena, sorted by index. An index that stands twice, and a card
+ * without index or units, are refused. Returns 0, CARD_INFO_E_MALFORMED with a fault, or -ENOMEM. */
+int card_info_parse(Str text, Arena *arena, CardInfo **ret, size_t *ret_n, Fault *fault);
+
+/* Appends the list. Absent values are left out. */
+void card_info_format(const CardInfo *cards, size_t n, Buf *out);

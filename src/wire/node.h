@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The parts of a Node that sharing a GPU depends on. Like every object, a view (wire/object.h). */
+
+#include "wire/object.h"
+
+typedef struct NodeAnnotations {
+        Str cards, unit, policy, max_inst, prio_ratio, max_pods, allow_mixed, held_slices, simulated_cards;
+        Str mode_in_force, unit_in_force, change_pending; /* the agent's */
+        Str place_while_changing, unit_change;
+} NodeAnnotations;
+
+/* Type of a node's condition, written by the leading scheduler: a ConfigMap that fences cards is
+ * not understood. */
+#define CONDITION_FENCES "GPUFenceMisconfigured"
+
+typedef struct Node {
+        ObjectMeta meta;
+        NodeAnnotations annotations;
+        Str mode, placement;                                      /* LABEL_SCHEDULE, LABEL_PLACEMENT */
+        Str holds_slices;                                         /* LABEL_HOLDS_SLICES */
+        Str card_name, card_mem, card_count;                      /* card labels */
+        Str allocatable_mem, allocatable_count, allocatable_core; /* Quantities; empty when absent */
+        Str internal_ip;                                          /* status.addresses, the first InternalIP */
+        Str fences_status, fences_message; /* status.conditions, CONDITION_FENCES; empty when absent */
+} Node;
+
+/* As pod_decode(). */
+int node_decode(Str json, Arena *arena, Node *ret, Fault *fault);

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The parts of a Pod that sharing a GPU depends on. Like every object, a view (wire/object.h). */
+
+#include "wire/gate_cover.h"
+#include "wire/object.h"
+
+typedef enum ContainerKind {
+        CONTAINER_MAIN,    /* spec.containers */
+        CONTAINER_INIT,    /* spec.initContainers: one after another, before the others */
+        CONTAINER_SIDECAR, /* spec.initContainers with restartPolicy Always: starts in order and stays */
+} ContainerKind;
+
+/* One resource of a container's limits. present with text: what was asked, as it was written (a
+ * Quantity). */
+typedef struct ResourceAsk {
+        bool present;
+        Str text;
+} ResourceAsk;
+
+/* One variable of a container, as far as its specification tells. */
+typedef struct EnvironmentText {
+        Str text;
+        bool elsewhere; /* valueFrom: what it is, only the kubelet knows */
+} EnvironmentText;
+
+typedef struct PodContainer {
+        Str name;
+        ContainerKind kind;
+        uint32_t index; /* in its own list */
+        ResourceAsk gpu_mem, gpu_core, gpu_count;
+        bool other_devices; /* its limits name an extended resource that is not one of these */
+        bool not_isolated;  /* its environment says CGPU_DISABLE */
+        EnvironmentText weight, high_priority; /* ENVIRONMENT_WEIGHT, ENVIRONMENT_HIGH_PRIORITY */
+        bool sets_visible_devices;             /* its environment has ENVIRONMENT_VISIBLE_DEVICES */
+        Str visible_devices;                   /* with this value */
+        GateCover cover; /* the first of its volumes and files that the kubelet mounts over the gate */
+} PodContainer;
+
+/* A container that was made, by its status. */
+typedef struct ContainerId {
+        Str name, id; /* as it stands there: "containerd://0123..." */
+} ContainerId;
+
+typedef struct PodAnnotations {
+        Str allocation, assigned, assume_time, core, init_allocation, resize_status; /* current form */
+        Str old_idx, old_dev, old_pod, old_assigned, old_assume_time;                /* older form */
+        Str mirror; /* of a static pod: its UID on the node */
+} PodAnnotations;
+
+typedef struct Pod {
+        ObjectMeta meta;
+        PodAnnotations annotations;
+        Str gpu_count_label; /* LABEL_POD_COUNT */
+        Str node_name, scheduler_name, phase;
+        PodContainer *containers; /* init containers and sidecars in order, then the main ones */
+        size_t n_containers;
+        bool containers_ended; /* no status says running: a container that waits has no process. (In a pod
+                                  that failed in an init container the others wait for ever.) */
+        ContainerId *ids;      /* of all lists of statuses, the last start of each */
+        size_t n_ids;
+} Pod;
+
+/* `kind` and `apiVersion` are not looked at. Returns 0, OBJECT_E_MALFORMED (fault: path and reason;
+ * *ret untouched) or -ENOMEM. */
+int pod_decode(Str json, Arena *arena, Pod *ret, Fault *fault);
+
+/* Succeeded or Failed: such a pod holds nothing once its containers have ended. */
+bool pod_is_terminal(const Pod *pod);
+
+/* Bit i: the i-th key of POD_SYSTEM_KEYS has a value on this pod. */
+uint32_t pod_system_keys(const Pod *pod);
+extern const Str pod_system_key_names[];
+enum { POD_SYSTEM_KEYS_COUNT = 11 };
