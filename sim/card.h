@@ -6,7 +6,7 @@
  * is free. Blocks are counted by reference, because a duplicated object is one more reference to
  * the same memory. */
 
-#include "gpu/cards/cards.h"
+#include "gpu/cards/card_list.h"
 #include "sim/engine/shape.h"
 
 typedef struct SimExtent {

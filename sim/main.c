@@ -8,6 +8,7 @@
 #include <signal.h>
 
 #include "base/file.h"
+#include "gpu/cards/simulated_cards.h"
 #include "sim/meters.h"
 #include "sim/serve.h"
 

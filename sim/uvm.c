@@ -8,7 +8,7 @@
 #include "sim/call.h"
 
 /* The UUID as 16 bytes, in the order in which its text has them. The text is one of ours
- * (gpu/cards/simulate.c). */
+ * (gpu/cards/simulated_cards.c). */
 void sim_uuid_bytes(const SimCard *c, uint8_t ret[static 16]) {
         const char *digits = "0123456789abcdef";
         size_t n = 0;

@@ -9,7 +9,7 @@
 static const char *const places[] = {"", "/../lib/aliquot", "/../lib/x86_64-linux-gnu/aliquot",
                                      "/../lib/aarch64-linux-gnu/aliquot", "/../lib64/aliquot"};
 
-int beside_own(char *ret, size_t size, Fault *fault) {
+int locate_own_directory(char *ret, size_t size, Fault *fault) {
         ssize_t n = readlink("/proc/self/exe", ret, size);
         char *slash;
 
@@ -25,11 +25,11 @@ int beside_own(char *ret, size_t size, Fault *fault) {
         return 0;
 }
 
-int beside_find(const char *name, char *ret, size_t size, Fault *fault) {
-        char own[BESIDE_PATH];
+int locate_file(const char *name, char *ret, size_t size, Fault *fault) {
+        char own[LOCATE_PATH];
         int r;
 
-        r = beside_own(own, sizeof own, fault);
+        r = locate_own_directory(own, sizeof own, fault);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < ELEMENTSOF(places); i++) {

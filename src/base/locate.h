@@ -9,12 +9,12 @@
 
 #include "base/fault.h"
 
-enum { BESIDE_PATH = 4096 };
+enum { LOCATE_PATH = 4096 };
 
 /* Directory of the running executable. 0, or negative errno with a fault. */
-int beside_own(char *ret, size_t size, Fault *fault);
+int locate_own_directory(char *ret, size_t size, Fault *fault);
 
 /* The path of a file of ours that can be read, as "libaliquot.so" or "sim/libcuda.so.1". 0, or
  * negative errno with a fault that says where it was looked for: -ENOENT when it is nowhere,
  * -EACCES when it is there and may not be read. */
-int beside_find(const char *name, char *ret, size_t size, Fault *fault);
+int locate_file(const char *name, char *ret, size_t size, Fault *fault);

@@ -119,11 +119,11 @@ static int await(int fd, pid_t *pid, Fault *fault) {
 }
 
 int simulator_start(const SimulatorSpec *spec, pid_t *ret, Fault *fault) {
-        char program[BESIDE_PATH];
+        char program[LOCATE_PATH];
         pid_t self = getpid(), pid;
         int pipe_[2], r;
 
-        r = beside_find("aliquot-sim", program, sizeof program, fault);
+        r = locate_file("aliquot-sim", program, sizeof program, fault);
         if (r < 0)
                 return r;
         if (pipe2(pipe_, O_CLOEXEC) < 0)

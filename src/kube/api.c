@@ -9,9 +9,9 @@
 
 static void pod_path(Buf *out, Str namespace_, Str name) {
         buf_append_str(out, STR("/api/v1/namespaces/"));
-        url_escape(out, namespace_);
+        kube_url_escape(out, namespace_);
         buf_append_str(out, STR("/pods/"));
-        url_escape(out, name);
+        kube_url_escape(out, name);
 }
 
 int kube_get_pod(KubeClient *c, Str namespace_, Str name, KubeDone done, void *userdata, KubeCall **ret) {

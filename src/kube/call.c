@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kube/call.h"
+#include "kube/client-internal.h"
 
 #include <errno.h>
 
@@ -99,15 +99,15 @@ static int on_idle(sd_event_source *source, uint64_t usec, void *userdata) {
         KubeClient *c = call->client;
         usec_t quiet = clock_monotonic_usec() - call->heard;
 
-        client_enter(c);
+        kube_client_enter(c);
         if (quiet < call->idle_timeout) {
                 (void) sd_event_source_set_time_relative(source, call->idle_timeout - quiet);
                 (void) sd_event_source_set_enabled(source, SD_EVENT_ONESHOT); /* at worst nobody watches */
         } else {
                 call->stopped = "nothing was heard for too long";
-                call_finish(call, CURLE_OPERATION_TIMEDOUT);
+                kube_call_finish(call, CURLE_OPERATION_TIMEDOUT);
         }
-        client_leave(c);
+        kube_client_leave(c);
         return 0;
 }
 
@@ -210,7 +210,7 @@ static bool set_request(KubeCall *call) {
 #undef OPT
 
 static int prepare(KubeCall *call) {
-        call->easy = client_take_handle(call->client);
+        call->easy = kube_client_take_handle(call->client);
         call->heard = clock_monotonic_usec();
         if (!call->easy || !set_address(call) || !set_tls(call) || !set_connection(call) ||
             !set_callbacks(call) || !set_request(call))
@@ -242,7 +242,7 @@ static void link_call(KubeClient *c, KubeCall *call) {
         c->calls = call;
 }
 
-int call_new(KubeClient *c, const KubeRequest *request, KubeDone done, void *userdata, KubeCall **ret) {
+int kube_call_new(KubeClient *c, const KubeRequest *request, KubeDone done, void *userdata, KubeCall **ret) {
         KubeCall *call = calloc(1, sizeof *call);
         int r;
 
@@ -256,16 +256,16 @@ int call_new(KubeClient *c, const KubeRequest *request, KubeDone done, void *use
                 r = sd_event_add_time_relative(c->event, &call->idle, CLOCK_MONOTONIC, call->idle_timeout,
                                                call->idle_timeout / 10 + 1, on_idle, call);
         if (r < 0) {
-                call_destroy(call);
+                kube_call_destroy(call);
                 return -ENOMEM;
         }
         *ret = call;
         return 0;
 }
 
-void call_destroy(KubeCall *call) {
+void kube_call_destroy(KubeCall *call) {
         if (call->easy)
-                client_give_handle(call->client, call->easy);
+                kube_client_give_handle(call->client, call->easy);
         sd_event_source_disable_unref(call->idle);
         *call->link = call->next;
         if (call->next)
@@ -286,12 +286,12 @@ static bool send_again(KubeCall *call) {
             !kube_token_renew(&call->client->token, clock_monotonic_usec()))
                 return false;
         call->sent_again = true;
-        client_give_handle(call->client, TAKE_PTR(call->easy));
+        kube_client_give_handle(call->client, TAKE_PTR(call->easy));
         buf_clear(&call->body);
         call->n_sendings = 0;
         call->header_bytes = 0;
         call->state = CALL_WAITING;
-        return prepare(call) == 0 && client_start(call->client, call) == 0;
+        return prepare(call) == 0 && kube_client_start(call->client, call) == 0;
 }
 
 static void tell_reply(KubeCall *call, CURLcode result) {
@@ -320,7 +320,7 @@ static void tell_reply(KubeCall *call, CURLcode result) {
         call->done(call->userdata, &reply);
 }
 
-void call_finish(KubeCall *call, CURLcode result) {
+void kube_call_finish(KubeCall *call, CURLcode result) {
         if (call->state != CALL_STARTED && call->state != CALL_WAITING)
                 return;
         if (result == CURLE_OK && send_again(call))
@@ -329,5 +329,5 @@ void call_finish(KubeCall *call, CURLcode result) {
         sd_event_source_disable_unref(TAKE_PTR(call->idle));
         if (call->done)
                 tell_reply(call, result);
-        call_destroy(call);
+        kube_call_destroy(call);
 }

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <sys/epoll.h>
 
-#include "kube/call.h"
+#include "kube/client-internal.h"
 
 /* curl says which sockets it waits for and when it wants to be called next; sd-event does the
  * waiting. The one rule that shapes this file: while curl is on the stack (curl_multi_socket_action
@@ -15,11 +15,11 @@
 
 static void client_destroy(KubeClient *c);
 
-void client_enter(KubeClient *c) {
+void kube_client_enter(KubeClient *c) {
         c->in_event++;
 }
 
-void client_leave(KubeClient *c) {
+void kube_client_leave(KubeClient *c) {
         if (--c->in_event == 0 && c->doomed)
                 client_destroy(c);
 }
@@ -38,9 +38,9 @@ static void settle(KubeClient *c) {
 
         while (c->unsettled && (call = next_unsettled(c)))
                 if (call->state == CALL_CANCELLED)
-                        call_destroy(call);
-                else if (client_start(c, call) < 0)
-                        call_finish(call, CURLE_OUT_OF_MEMORY);
+                        kube_call_destroy(call);
+                else if (kube_client_start(c, call) < 0)
+                        kube_call_finish(call, CURLE_OUT_OF_MEMORY);
         c->unsettled = false;
 }
 
@@ -53,21 +53,21 @@ static void tell_finished(KubeClient *c) {
 
                 (void) curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE,
                                          (char **) &call); /* always set */
-                call_finish(call, message->data.result);
+                kube_call_finish(call, message->data.result);
         }
 }
 
 static int turn(KubeClient *c, curl_socket_t fd, int events) {
         int running;
 
-        client_enter(c);
+        kube_client_enter(c);
         c->in_curl++;
         (void) curl_multi_socket_action(c->multi, fd, events,
                                         &running); /* each transfer tells its own errors */
         c->in_curl--;
         settle(c);
         tell_finished(c);
-        client_leave(c);
+        kube_client_leave(c);
         return 0;
 }
 
@@ -127,11 +127,11 @@ static int on_curl_timer(CURLM *multi, long msec, void *userdata) {
 
 /* ---- handles ---- */
 
-CURL *client_take_handle(KubeClient *c) {
+CURL *kube_client_take_handle(KubeClient *c) {
         return c->n_pool > 0 ? c->pool[--c->n_pool] : curl_easy_init();
 }
 
-void client_give_handle(KubeClient *c, CURL *easy) {
+void kube_client_give_handle(KubeClient *c, CURL *easy) {
         (void) curl_multi_remove_handle(c->multi, easy); /* harmless for one that was never added */
         if (c->n_pool == KUBE_POOL) {
                 curl_easy_cleanup(easy);
@@ -141,7 +141,7 @@ void client_give_handle(KubeClient *c, CURL *easy) {
         c->pool[c->n_pool++] = easy;
 }
 
-int client_start(KubeClient *c, KubeCall *call) {
+int kube_client_start(KubeClient *c, KubeCall *call) {
         if (c->in_curl > 0) {
                 c->unsettled = true;
                 return 0;
@@ -156,12 +156,12 @@ int kube_call(KubeClient *c, const KubeRequest *request, KubeDone done, void *us
         KubeCall *call;
         int r;
 
-        r = call_new(c, request, done, userdata, &call);
+        r = kube_call_new(c, request, done, userdata, &call);
         if (r < 0)
                 return r;
-        r = client_start(c, call);
+        r = kube_client_start(c, call);
         if (r < 0) {
-                call_destroy(call);
+                kube_call_destroy(call);
                 return r;
         }
         if (ret)
@@ -178,7 +178,7 @@ KubeCall *kube_call_free(KubeCall *call) {
                 call->client->unsettled = true;
                 return NULL;
         }
-        call_destroy(call);
+        kube_call_destroy(call);
         return NULL;
 }
 
@@ -290,7 +290,7 @@ int kube_client_new(sd_event *event, const KubeConfig *config, KubeClient **ret)
 
 static void client_destroy(KubeClient *c) {
         while (c->calls)
-                call_destroy(c->calls);
+                kube_call_destroy(c->calls);
         while (c->n_pool > 0)
                 curl_easy_cleanup(c->pool[--c->n_pool]);
         curl_multi_cleanup(c->multi); /* closes the connections, and with them their event sources */

@@ -353,11 +353,11 @@ static int set_texts(Elector *e, const ElectorOptions *o) {
         _cleanup_buf_ Buf collection = BUF_NULL, path = BUF_NULL;
 
         buf_append_str(&collection, STR("/apis/coordination.k8s.io/v1/namespaces/"));
-        url_escape(&collection, str_from(o->namespace_));
+        kube_url_escape(&collection, str_from(o->namespace_));
         buf_append_str(&collection, STR("/leases"));
         buf_append_str(&path, buf_str(&collection));
         buf_append_char(&path, '/');
-        url_escape(&path, str_from(o->name));
+        kube_url_escape(&path, str_from(o->name));
         e->collection = buf_take(&collection);
         e->path = buf_take(&path);
         e->namespace_ = str_dup(str_from(o->namespace_));

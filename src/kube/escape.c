@@ -6,7 +6,7 @@ static bool is_unreserved(char c) {
                c == '.' || c == '_' || c == '~';
 }
 
-void url_escape(Buf *out, Str s) {
+void kube_url_escape(Buf *out, Str s) {
         static const char digits[] = "0123456789ABCDEF";
 
         for (size_t i = 0; i < s.len; i++) {

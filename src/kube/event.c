@@ -213,7 +213,7 @@ static int patch(Said *s, const char *now) {
         _cleanup_buf_ Buf path = BUF_NULL, body = BUF_NULL;
 
         buf_appendf(&path, "%s/", s->path);
-        url_escape(&path, str_from(s->name));
+        kube_url_escape(&path, str_from(s->name));
         buf_appendf(&body, "{\"lastTimestamp\":\"%s\",\"count\":%" PRIu64 "}", now, s->count);
         if (buf_result(&path) < 0 || buf_result(&body) < 0)
                 return -ENOMEM;
@@ -273,7 +273,7 @@ static int said_init(Said *s, const KubeEvent *e) {
         Str stem = {e->name.data, e->name.len < 230 ? e->name.len : 230};
 
         buf_append_str(&path, STR("/api/v1/namespaces/"));
-        url_escape(&path, namespace_of(e));
+        kube_url_escape(&path, namespace_of(e));
         buf_append_str(&path, STR("/events"));
         buf_appendf(&name, STR_FMT ".%016" PRIx64, STR_ARG(stem), now + s->recorder->serial++);
         s->path = buf_take(&path);

@@ -6,7 +6,7 @@
 
 #include "kube/escape.h"
 #include "kube/random.h"
-#include "kube/watch_decode.h"
+#include "kube/watch_decoder.h"
 
 /* Four states and two questions. The questions, whenever a call has ended: is what we know still
  * the beginning of what comes (then the watch goes on at the last version), or has the server
@@ -412,7 +412,7 @@ static void list(Reflector *r) {
         buf_appendf(&path, "%s?limit=%u", r->path, r->options.page);
         if (r->continue_.len > 0) {
                 buf_append_str(&path, STR("&continue="));
-                url_escape(&path, buf_str(&r->continue_));
+                kube_url_escape(&path, buf_str(&r->continue_));
         }
         if (!prepare(r, WATCH_KIND_LIST) ||
             !start(r, &path, LIST_TIMEOUT_SEC * USEC_PER_SEC, LIST_IDLE_SEC * USEC_PER_SEC, on_page))
@@ -427,7 +427,7 @@ static void watch(Reflector *r) {
         buf_appendf(&path,
                     "%s?watch=true&allowWatchBookmarks=true&timeoutSeconds=%" PRIu64 "&resourceVersion=",
                     r->path, seconds);
-        url_escape(&path, buf_str(&r->version));
+        kube_url_escape(&path, buf_str(&r->version));
         if (!prepare(r, WATCH_KIND_WATCH) ||
             !start(r, &path, KUBE_NO_TIMEOUT, r->options.idle, on_watch_done))
                 wait_to(r, REFLECTOR_WAITING_TO_WATCH);

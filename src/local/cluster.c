@@ -4,12 +4,12 @@
 #include <errno.h>
 
 #include "cli/inspect/inspect.h"
-#include "local/agent.h"
 #include "local/apiserver/store.h"
-#include "local/ask.h"
 #include "local/cycle.h"
+#include "local/node_admit.h"
 #include "local/runner.h"
-#include "local/simulate.h"
+#include "local/simulated_node.h"
+#include "local/sync_call.h"
 #include "local/workload.h"
 #include "scheduler/scheduler.h"
 
@@ -122,7 +122,7 @@ static int restore_status(Cluster *c, const json_t *pod, Fault *fault) {
                 return -ENOMEM;
         (void) snprintf(path, sizeof path, "/api/v1/namespaces/%s/pods/%s/status",
                         namespace_ ? namespace_ : "default", tree_text(pod, "metadata", "name", NULL));
-        return ask_patch(c->api, path, status, fault);
+        return sync_call_patch(c->api, path, status, fault);
 }
 
 /* 0, STORE_E_*, or negative errno. */
@@ -150,7 +150,7 @@ static int apply_other(Cluster *c, const Manifest *m, Buf *notes, Fault *fault) 
         int r = 0;
 
         if (strcmp(kind_of(m), "Node") == 0)
-                r = simulate_node(m->object, fault);
+                r = simulated_node_complete(m->object, fault);
         if (r == 0)
                 r = create(c, m->object, fault);
         if (r == STORE_E_NOT_FOUND) {
@@ -313,14 +313,14 @@ static bool node_exists(const Cluster *c, const char *name) {
 static int admit(Cluster *c, const json_t *pod, bool scheduled, Fault *fault) {
         const char *node = tree_text(pod, "spec", "nodeName", NULL);
         _cleanup_buf_ Buf reason = BUF_NULL;
-        int r = AGENT_E_REFUSED;
+        int r = NODE_ADMIT_E_REFUSED;
 
         if (node && !node_exists(c, node))
                 buf_appendf(&reason, "spec.nodeName \"%s\": no such node here", node);
         else
-                r = agent_admit(c->api, tree_text(pod, "metadata", "namespace", NULL),
-                                tree_text(pod, "metadata", "name", NULL), scheduled, &reason, fault);
-        return r == AGENT_E_REFUSED ? refuse(c, pod, &reason) : r;
+                r = node_admit(c->api, tree_text(pod, "metadata", "namespace", NULL),
+                               tree_text(pod, "metadata", "name", NULL), scheduled, &reason, fault);
+        return r == NODE_ADMIT_E_REFUSED ? refuse(c, pod, &reason) : r;
 }
 
 static int schedule(Cluster *c, Cycle *cycle, const json_t *pod, Fault *fault) {
@@ -360,7 +360,7 @@ static int settle_bound(Cluster *c, Cycle *cycle, const Queued *queue, size_t n,
         return r;
 }
 
-int cluster_settle(Cluster *c, Fault *fault) {
+int cluster_schedule(Cluster *c, Fault *fault) {
         _cleanup_json_ json_t *pods = NULL;
         _cleanup_free_ Queued *queue = NULL;
         _cleanup_(cycle_freep) Cycle *cycle = NULL;

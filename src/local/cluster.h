@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/fault.h"
 #include "local/apiserver/store.h"
-#include "local/manifest.h"
+#include "local/manifests.h"
 #include "local/runner.h"
 
 typedef struct Cluster Cluster;
@@ -28,7 +28,7 @@ int cluster_apply(Cluster *c, const Manifests *manifests, Buf *notes, Fault *fau
 /* Until each pod is placed or unschedulable: pods that name a node go there, the others through the
  * scheduling queue, by priority and then in the order of their creation. Each is tried once:
  * nothing gives back in between what could make another attempt end differently. */
-int cluster_settle(Cluster *c, Fault *fault);
+int cluster_schedule(Cluster *c, Fault *fault);
 
 size_t cluster_n_refused(const Cluster *c);
 void cluster_print_refused(const Cluster *c,

@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "local/isolation.h"
+#include "local/sandbox.h"
 
 #define PATIENCE_USEC (5 * USEC_PER_SEC) /* with what was killed */
 
@@ -55,7 +55,7 @@ static noreturn void run_command(const ContainerSpec *spec, int control, int out
         (void) signal(SIGPIPE, SIG_DFL);
         (void) setsid();
         if (dup2(null, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 ||
-            dup2(output, STDERR_FILENO) < 0 || isolation_limit(spec->n_mounts > 0) < 0 ||
+            dup2(output, STDERR_FILENO) < 0 || sandbox_limit(spec->n_mounts > 0) < 0 ||
             (chdir(spec->workdir ? spec->workdir : "/") < 0 && chdir("/") < 0))
                 _exit(126);
         environ = (char **) spec->envp; /* execvp() looks for the program along this PATH */
@@ -133,7 +133,7 @@ static noreturn void first_process(const ContainerSpec *spec, int control, int o
         keep_only(control, output);
         if (!await_go(control))
                 _exit(1);
-        r = isolation_enter(spec->hostname, spec->mounts, spec->n_mounts, &step);
+        r = sandbox_enter(spec->hostname, spec->mounts, spec->n_mounts, &step);
         if (r < 0)
                 report(control, CONTAINER_NO_ISOLATION, -r, step);
         if (r < 0 || !tie_to_parent(control))
@@ -156,7 +156,7 @@ static noreturn void first_process(const ContainerSpec *spec, int control, int o
 /* --- outside ---------------------------------------------------------------------------------------------------- */
 
 static pid_t clone_process(void) {
-        struct clone_args args = {.flags = (unsigned) isolation_clone_flags(), .exit_signal = SIGCHLD};
+        struct clone_args args = {.flags = (unsigned) sandbox_clone_flags(), .exit_signal = SIGCHLD};
 
         return (pid_t) syscall(SYS_clone3, &args, sizeof args);
 }
@@ -205,7 +205,7 @@ static int start(Container *c, const ContainerSpec *spec) {
                 fail(c, "new namespaces", errno);
                 return 0;
         }
-        r = isolation_map_ids(c->pid);
+        r = sandbox_map_ids(c->pid);
         if (r < 0) {
                 fail(c, "mapping its user", -r);
                 stop(c);
@@ -352,7 +352,7 @@ static void give_up(Container *const *list, size_t n) {
                 }
 }
 
-int containers_wait(Container *const *list, size_t n, usec_t deadline, bool stop_late) {
+int container_wait_all(Container *const *list, size_t n, usec_t deadline, bool stop_late) {
         _cleanup_free_ struct pollfd *fds = calloc(n > 0 ? 2 * n : 1, sizeof *fds);
 
         if (!fds)

@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fault.h"
-#include "local/isolation.h"
+#include "local/sandbox.h"
 
 typedef struct Container Container;
 
@@ -29,8 +29,8 @@ typedef struct ContainerSpec {
         const char *hostname;
         char *const *argv; /* NULL: hold only */
         char *const *envp;
-        const char *workdir;          /* NULL: / */
-        const IsolationMount *mounts; /* its cards and what belongs to them */
+        const char *workdir;        /* NULL: / */
+        const SandboxMount *mounts; /* its cards and what belongs to them */
         size_t n_mounts;
 } ContainerSpec;
 
@@ -48,6 +48,6 @@ bool container_output_was_cut(const Container *c);
 
 /* Takes in output until each of `list` that has a command has ended, or until the deadline
  * (CLOCK_MONOTONIC): those that still run then are stopped if `stop`. 0 or negative errno. */
-int containers_wait(Container *const *list, size_t n, usec_t deadline, bool stop);
+int container_wait_all(Container *const *list, size_t n, usec_t deadline, bool stop);
 
 DEFINE_CLEANUP(Container *, container_free)

@@ -5,9 +5,9 @@
 
 #include "base/clock.h"
 #include "kube/api.h"
-#include "local/ask.h"
 #include "local/predicates.h"
 #include "local/reasons.h"
+#include "local/sync_call.h"
 
 #define EXTENDER "/gpushare-scheduler"
 
@@ -74,21 +74,21 @@ static int post(Cycle *c, const char *path, const json_t *args, json_t **ret, Fa
         if (!body)
                 return -ENOMEM;
         for (unsigned attempt = 0;; attempt++) {
-                _cleanup_ask_ Ask ask = ASK_NULL;
+                _cleanup_sync_call_ SyncCall ask = SYNC_CALL_NULL;
                 json_t *answer;
                 int r;
 
-                r = ask_call(&ask, c->extender,
-                             &(KubeRequest){.method = "POST", .path = path, .body = str_from(body)});
+                r = sync_call_run(&ask, c->extender,
+                                  &(KubeRequest){.method = "POST", .path = path, .body = str_from(body)});
                 if (r < 0)
                         return r;
                 if (ask.outcome == KUBE_DONE && ask.status == 503 && attempt < READY_ATTEMPTS) {
-                        r = ask_pause(kube_client_event(c->extender), ready_pause);
+                        r = sync_call_pause(kube_client_event(c->extender), ready_pause);
                         if (r < 0)
                                 return r;
                         continue;
                 }
-                if (!ask_is_ok(&ask))
+                if (!sync_call_is_ok(&ask))
                         return fault_set(fault, -EIO, "extender: %s", ask.fault.text);
                 answer = json_loadb(ask.body.data, ask.body.len, 0, NULL);
                 if (!answer)
@@ -272,7 +272,7 @@ static bool is_bound(Cycle *c, const KubeBinding *b) {
 
         (void) snprintf(path, sizeof path, "/api/v1/namespaces/" STR_FMT "/pods/" STR_FMT,
                         STR_ARG(b->namespace_), STR_ARG(b->name));
-        if (ask_get(c->api, path, &pod, NULL) != 0)
+        if (sync_call_get(c->api, path, &pod, NULL) != 0)
                 return false;
         node = tree_text(pod, "spec", "nodeName", NULL);
         return node && str_eq(str_from(node), b->node);
@@ -284,15 +284,15 @@ static int bind_plain(Cycle *c, const json_t *pod, const char *node, Buf *reason
                                .uid = str_from(tree_text(pod, "metadata", "uid", NULL)),
                                .node = str_from(node),
                                .annotations = STR("{}")};
-        _cleanup_ask_ Ask ask = ASK_NULL;
+        _cleanup_sync_call_ SyncCall ask = SYNC_CALL_NULL;
         int r;
 
-        r = kube_bind(c->api, &binding, ask_done, &ask, NULL);
+        r = kube_bind(c->api, &binding, sync_call_done, &ask, NULL);
         if (r == 0)
-                r = ask_wait(&ask, kube_client_event(c->api));
+                r = sync_call_wait(&ask, kube_client_event(c->api));
         if (r < 0)
                 return r;
-        if (ask_is_ok(&ask) || is_bound(c, &binding))
+        if (sync_call_is_ok(&ask) || is_bound(c, &binding))
                 return 0;
         buf_appendf(reason, "bind to %s: %s", node, ask.fault.text);
         return ATTEMPT_E_BIND;
@@ -349,7 +349,7 @@ int cycle_schedule(Cycle *c, const json_t *pod, Buf *reason, Fault *fault) {
                 return CYCLE_E_REFUSED;
         for (unsigned i = 0; i < BIND_ATTEMPTS && r == ATTEMPT_E_BIND; i++) {
                 if (i > 0) {
-                        r = ask_pause(kube_client_event(c->api), pause);
+                        r = sync_call_pause(kube_client_event(c->api), pause);
                         if (r < 0)
                                 return r;
                         pause = pause * 2 < bind_backoff_cap ? pause * 2 : bind_backoff_cap;

@@ -34,10 +34,10 @@ enum { PARTS = ELEMENTSOF(parts) };
 
 /* Before our /run hides what may lie below the machine's. */
 static int read_parts(Buf contents[static PARTS], Fault *fault) {
-        char path[BESIDE_PATH];
+        char path[LOCATE_PATH];
 
         for (size_t i = 0; i < PARTS; i++) {
-                int r = beside_find(parts[i].name, path, sizeof path, fault);
+                int r = locate_file(parts[i].name, path, sizeof path, fault);
 
                 if (r == -ENOENT && parts[i].optional)
                         continue;
@@ -134,12 +134,12 @@ static int enter(const Buf contents[static PARTS], Fault *fault) {
 
 int machine_parts_enter(Fault *fault) {
         Buf contents[PARTS] = {BUF_NULL};
-        char path[BESIDE_PATH];
+        char path[LOCATE_PATH];
         int r;
 
         r = simulator_check(fault);
         if (r == 0)
-                r = beside_find("aliquot-sim", path, sizeof path, fault);
+                r = locate_file("aliquot-sim", path, sizeof path, fault);
         if (r == 0)
                 r = read_parts(contents, fault);
         if (r == 0)

@@ -74,7 +74,7 @@ typedef struct Giving {
         const PodSlices *slices;
         const char *id, *name;
         Arena *arena;
-        MachineGift *gift;
+        MachineMounts *gift;
         bool no_memory;
 } Giving;
 
@@ -89,11 +89,11 @@ static void add(Giving *g, bool read_only, const char *from, const char *format,
         va_end(ap);
         from_text = arena_str(g->arena, str_from(from));
         to_text = arena_str(g->arena, str_from(to));
-        if (!from_text.data || !to_text.data || g->gift->n == ISOLATION_MOUNTS)
+        if (!from_text.data || !to_text.data || g->gift->n == SANDBOX_MOUNTS)
                 g->no_memory = true;
         else
                 g->gift->mounts[g->gift->n++] =
-                        (IsolationMount){.from = from_text.data, .to = to_text.data, .read_only = read_only};
+                        (SandboxMount){.from = from_text.data, .to = to_text.data, .read_only = read_only};
 }
 
 static void add_device(Giving *g, const char *name) {
@@ -250,7 +250,7 @@ static int give(Giving *g, Fault *fault) {
 
 /* Isolation that cannot be had here is told of; the containers then run as they do without
  * cards. */
-static const char *cards_of(Machines *m, const PodPlace *place, const PodSlices *slices) {
+static const char *cards_of(Machines *m, const BoundPod *place, const PodSlices *slices) {
         const char *cards =
                 tree_text(place->node, "metadata", "annotations", ANNOTATION_SIMULATED_CARDS, NULL);
 
@@ -270,8 +270,8 @@ static const char *why_not(const char *cards, const PodSlices *slices) {
         return slices->n_cards > SLICEDIR_CARDS_MAX ? "a simulated driver has at most 32 cards" : NULL;
 }
 
-int machines_give(Machines *m, const PodPlace *place, const PodSlices *slices, const char *id,
-                  const char *name, Arena *arena, MachineGift *ret, Fault *fault) {
+int machines_attach(Machines *m, const BoundPod *place, const PodSlices *slices, const char *id,
+                    const char *name, Arena *arena, MachineMounts *ret, Fault *fault) {
         Giving g = {.m = m, .slices = slices, .id = id, .name = name, .arena = arena, .gift = ret};
         const char *cards = cards_of(m, place, slices);
         MachineNode *node;
@@ -291,7 +291,7 @@ int machines_give(Machines *m, const PodPlace *place, const PodSlices *slices, c
         return give(&g, fault);
 }
 
-void machines_tell(Machines *m, Buf *out) {
+void machines_print_troubles(Machines *m, Buf *out) {
         if (m->trouble.text[0])
                 buf_appendf(out,
                             "aliquot local: no simulated cards: %s; containers run without any, and nothing "

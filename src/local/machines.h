@@ -10,8 +10,8 @@
  * nothing is left, however the run ends. */
 
 #include "base/buf.h"
-#include "local/isolation.h"
 #include "local/pod_slices.h"
+#include "local/sandbox.h"
 #include "slicedir/slicedir.h"
 
 typedef struct MachineNode MachineNode;
@@ -31,19 +31,19 @@ typedef struct Machines {
 /* Ends the drivers; containers that still run get ENOTCONN. */
 void machines_done(Machines *m);
 
-typedef struct MachineGift {
-        IsolationMount mounts[ISOLATION_MOUNTS]; /* texts in the arena */
+typedef struct MachineMounts {
+        SandboxMount mounts[SANDBOX_MOUNTS]; /* texts in the arena */
         size_t n;
-} MachineGift;
+} MachineMounts;
 
 /* For a container that is about to start; id: one that no other container of the run has; name: for
  * people. The first call changes the namespaces of this process. Returns 0 with nothing in *ret
- * when it has no slice or when cards cannot be had here (machines_tell() says why);
+ * when it has no slice or when cards cannot be had here (machines_print_troubles() says why);
  * MACHINES_E_REFUSED with a fault when it must not start; -ENOMEM. */
 enum { MACHINES_E_REFUSED = 1 };
-int machines_give(Machines *m, const PodPlace *place, const PodSlices *slices, const char *id,
-                  const char *name, Arena *arena, MachineGift *ret, Fault *fault);
+int machines_attach(Machines *m, const BoundPod *place, const PodSlices *slices, const char *id,
+                    const char *name, Arena *arena, MachineMounts *ret, Fault *fault);
 
 /* One line each: why there are no cards here, nodes whose cards are not simulated, drivers that
  * ended before their containers. */
-void machines_tell(Machines *m, Buf *out);
+void machines_print_troubles(Machines *m, Buf *out);

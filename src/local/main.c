@@ -144,7 +144,7 @@ static int run(const Options *o, const Manifests *manifests) {
         if (r == 0)
                 r = cluster_apply(c, manifests, &notes, &fault);
         if (r == 0)
-                r = cluster_settle(c, &fault);
+                r = cluster_schedule(c, &fault);
         if (r == 0)
                 r = print_state(c, o, &out, &notes, &fault);
         if (r == 0)

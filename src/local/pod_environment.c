@@ -19,7 +19,7 @@ static void give(void *userdata, const char *name, Str value) {
                 g->r = variables_set(g->variables, str_from(name), value);
 }
 
-static int give_slice(const PodPlace *place, ContainerKind kind, uint32_t index, Variables *v) {
+static int give_slice(const BoundPod *place, ContainerKind kind, uint32_t index, Variables *v) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Giving giving = {.variables = v};
         PodSlices s;
@@ -48,7 +48,7 @@ static const char *subscript(const json_t *pod, const char *path, const char *fi
                 json_object_getn(tree_at(pod, "metadata", field, NULL), key.data + 2, key.len - 4));
 }
 
-static const char *field_value(const PodPlace *place, const char *path) {
+static const char *field_value(const BoundPod *place, const char *path) {
         static const char *const metadata[] = {"name", "namespace", "uid"};
 
         for (size_t i = 0; i < ELEMENTSOF(metadata); i++)
@@ -74,7 +74,7 @@ static const char *field_value(const PodPlace *place, const char *path) {
         return NULL;
 }
 
-static int set_one(const PodPlace *place, const json_t *entry, const Variables *known, Variables *v,
+static int set_one(const BoundPod *place, const json_t *entry, const Variables *known, Variables *v,
                    Buf *notes) {
         const char *name = tree_text(entry, "name", NULL), *value = tree_text(entry, "value", NULL);
         const char *path = tree_text(entry, "valueFrom", "fieldRef", "fieldPath", NULL);
@@ -94,7 +94,7 @@ static int set_one(const PodPlace *place, const json_t *entry, const Variables *
         return 0;
 }
 
-static int set_own(const PodPlace *place, const json_t *container, Variables *v, Buf *notes) {
+static int set_own(const BoundPod *place, const json_t *container, Variables *v, Buf *notes) {
         _cleanup_variables_ Variables own = VARIABLES_NULL; /* $(NAME) sees the pod's own variables alone */
         const json_t *entries = json_object_get(container, "env"), *entry;
         size_t i;
@@ -113,7 +113,7 @@ static int set_own(const PodPlace *place, const json_t *container, Variables *v,
         return r;
 }
 
-int pod_environment_make(const PodPlace *place, const json_t *container, ContainerKind kind, uint32_t index,
+int pod_environment_make(const BoundPod *place, const json_t *container, ContainerKind kind, uint32_t index,
                          Variables *ret, Buf *notes) {
         const char *hostname = tree_text(place->pod, "spec", "hostname", NULL);
         int r;

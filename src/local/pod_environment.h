@@ -9,7 +9,7 @@
 
 /* index: in spec.containers for CONTAINER_MAIN, else in spec.initContainers. *notes gets a line for
  * each variable that cannot be had here. Returns 0 or -ENOMEM. */
-int pod_environment_make(const PodPlace *place, const json_t *container, ContainerKind kind, uint32_t index,
+int pod_environment_make(const BoundPod *place, const json_t *container, ContainerKind kind, uint32_t index,
                          Variables *ret, Buf *notes);
 
 /* The variables of CONTRACT section 5, and others of the same families, one NAME=VALUE per line in

@@ -69,7 +69,7 @@ static int read_node(const Node *node, Arena *arena, PodSlices *s) {
                                                                                                  : 0;
 }
 
-int pod_slices_read(const PodPlace *place, ContainerKind kind, uint32_t index, Arena *arena, PodSlices *ret) {
+int pod_slices_read(const BoundPod *place, ContainerKind kind, uint32_t index, Arena *arena, PodSlices *ret) {
         Str pod_text, node_text;
         GrantSpec spec;
         Node node;

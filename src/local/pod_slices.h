@@ -10,10 +10,10 @@
 #include "wire/card_info.h"
 #include "wire/pod.h"
 
-typedef struct PodPlace {
+typedef struct BoundPod {
         const json_t *pod;  /* as the API server has it now, bound and annotated */
         const json_t *node; /* the one it is on */
-} PodPlace;
+} BoundPod;
 
 typedef struct PodSlices {
         Slice *own; /* of this container; in the arena, as all of this */
@@ -31,7 +31,7 @@ typedef struct PodSlices {
 
 /* index: in spec.containers for CONTAINER_MAIN, else in spec.initContainers. Objects that do not
  * decode give no slices. 0 or -ENOMEM. */
-int pod_slices_read(const PodPlace *place, ContainerKind kind, uint32_t index, Arena *arena, PodSlices *ret);
+int pod_slices_read(const BoundPod *place, ContainerKind kind, uint32_t index, Arena *arena, PodSlices *ret);
 
 /* NULL when the node has no such card. */
 const CardInfo *pod_slices_card(const PodSlices *s, uint32_t index);

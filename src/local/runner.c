@@ -20,7 +20,7 @@ typedef struct Run {
 } Run;
 
 typedef struct PodRun {
-        PodPlace place;
+        BoundPod place;
         Run *runs; /* init containers first */
         size_t n_runs, n_inits;
         bool failed; /* an init container did not succeed: nothing after it starts */
@@ -135,7 +135,7 @@ static int put_first(Variables *v, Str name, const char *path) {
 }
 
 /* Its cards, and the names by which people find what goes with them. */
-static int give_cards(Runner *r, PodRun *p, Run *run, Arena *arena, MachineGift *gift) {
+static int give_cards(Runner *r, PodRun *p, Run *run, Arena *arena, MachineMounts *gift) {
         const char *name = tree_text(run->container, "name", NULL);
         char pod[TREE_NAME_MAX], id[64];
         _cleanup_buf_ Buf full_name = BUF_NULL;
@@ -152,8 +152,8 @@ static int give_cards(Runner *r, PodRun *p, Run *run, Arena *arena, MachineGift 
         if (e == 0 && slices.n > 0 && slices.odd.text[0])
                 buf_appendf(&run->notes, "(%s; it is passed over)\n", slices.odd.text);
         if (e == 0)
-                e = machines_give(&r->machines, &p->place, &slices, id, full_name.data, arena, gift,
-                                  &run->skipped);
+                e = machines_attach(&r->machines, &p->place, &slices, id, full_name.data, arena, gift,
+                                    &run->skipped);
         if (e == 0 && gift->n > 0)
                 e = put_first(&run->environment, STR("PATH"), MACHINE_PROGRAMS);
         return e == 0 && gift->n > 0 ? put_first(&run->environment, STR("LD_LIBRARY_PATH"), MACHINE_PROGRAMS)
@@ -162,7 +162,7 @@ static int give_cards(Runner *r, PodRun *p, Run *run, Arena *arena, MachineGift 
 
 static int start(Runner *r, PodRun *p, Run *run) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
-        MachineGift gift;
+        MachineMounts gift;
         ContainerSpec spec;
         int e;
 
@@ -214,7 +214,7 @@ static int run_init_stage(Runner *r, size_t stage) {
                         waiting[n++] = p->runs[stage].process;
         }
         if (e == 0)
-                e = containers_wait(waiting, n, clock_monotonic_usec() + r->timeout, true);
+                e = container_wait_all(waiting, n, clock_monotonic_usec() + r->timeout, true);
         for (size_t i = 0; i < r->n_pods; i++) {
                 PodRun *p = &r->pods[i];
 
@@ -245,7 +245,7 @@ static int run_main_stage(Runner *r) {
                                 waiting[n++] = p->runs[k].process;
                 }
         }
-        return e < 0 ? e : containers_wait(waiting, n, clock_monotonic_usec() + r->timeout, true);
+        return e < 0 ? e : container_wait_all(waiting, n, clock_monotonic_usec() + r->timeout, true);
 }
 
 /* --- the log ---------------------------------------------------------------------------------------------------- */
@@ -278,7 +278,7 @@ static void print_end(const Runner *r, const Run *run, Buf *out) {
                             container_failed_step(run->process), strerror(detail));
                 break;
         case CONTAINER_RUNNING:
-                break; /* containers_wait() leaves none */
+                break; /* container_wait_all() leaves none */
         }
 }
 
@@ -330,6 +330,6 @@ int runner_run(const json_t *pods, const json_t *nodes, const RunnerOptions *opt
         for (i = 0; i < r.n_pods; i++)
                 for (size_t k = 0; k < r.pods[i].n_runs; k++)
                         print_run(&r, &r.pods[i], &r.pods[i].runs[k], out);
-        machines_tell(&r.machines, notes);
+        machines_print_troubles(&r.machines, notes);
         return buf_result(out) < 0 ? -ENOMEM : buf_result(notes);
 }

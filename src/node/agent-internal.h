@@ -3,11 +3,11 @@
 
 /* Inside the agent: what its files share. */
 
+#include "gpu/cards/card_source.h"
 #include "gpu/cards/cdi.h"
-#include "gpu/cards/source.h"
 #include "kube/event.h"
 #include "kube/reflector.h"
-#include "net/http/server.h"
+#include "net/http/http_server.h"
 #include "node/agent.h"
 #include "node/allocate/orphans.h"
 #include "node/allocate/start_verifier.h"

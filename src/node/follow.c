@@ -136,7 +136,7 @@ static int follow(Agent *a, const char *path, const char *field, const Reflector
         _cleanup_buf_ Buf selector = BUF_NULL;
 
         buf_appendf(&selector, "fieldSelector=%s%%3D", field);
-        url_escape(&selector, str_from(a->o.node_name));
+        kube_url_escape(&selector, str_from(a->o.node_name));
         if (buf_result(&selector) < 0)
                 return -ENOMEM;
         *ret = reflector_free(*ret);

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "base/log.h"
+#include "gpu/cards/simulated_cards.h"
 #include "node/agent.h"
 #include "node/arbiter.h"
 #include "node/supervise.h"

@@ -96,7 +96,7 @@ int publisher_new(KubeClient *client, const char *node, Publisher **ret) {
                 return -ENOMEM;
         p->client = client;
         buf_append_str(&path, STR("/api/v1/nodes/"));
-        url_escape(&path, str_from(node));
+        kube_url_escape(&path, str_from(node));
         p->path = buf_take(&path);
         if (!p->path)
                 return -ENOMEM;

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
-#include "net/grpc/client.h"
+#include "net/grpc/rpc_client.h"
 #include "node/kubelet/allocatable.h"
 
 #define SOON     (5 * USEC_PER_SEC)

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "gpu/cards/simulated_cards.h"
 #include "node/events-internal.h"
 
 static void on_cards(void *userdata, const CardList *cards) {

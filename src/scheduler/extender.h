@@ -4,7 +4,7 @@
 /* The HTTP face: CONTRACT section 9. Paths stand under /gpushare-scheduler; what probes and
  * Prometheus ask for is answered at the root as well, where they look for it. */
 
-#include "net/http/server.h"
+#include "net/http/http_server.h"
 #include "scheduler/binder.h"
 #include "scheduler/verbs.h"
 #include "scheduler/webhook/webhook.h"

@@ -158,7 +158,7 @@ static int patch(LeaderLabel *l, const char *pod, const char *text) {
 
         buf_append_str(&path, str_from(l->collection));
         buf_append_char(&path, '/');
-        url_escape(&path, str_from(pod));
+        kube_url_escape(&path, str_from(pod));
         if (buf_result(&path) < 0)
                 return -ENOMEM;
         return kube_merge_patch(l->client, path.data, "", str_from(text), STR(""), on_done, l, &l->call);
@@ -219,7 +219,7 @@ int leader_label_new(KubeClient *c, const char *namespace_, const char *pod, Lea
                 return -ENOMEM;
         l->client = c;
         buf_append_str(&collection, STR("/api/v1/namespaces/"));
-        url_escape(&collection, str_from(namespace_));
+        kube_url_escape(&collection, str_from(namespace_));
         buf_append_str(&collection, STR("/pods"));
         l->collection = buf_take(&collection);
         l->pod = str_dup(str_from(pod));

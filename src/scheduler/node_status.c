@@ -151,7 +151,7 @@ static int send_condition(Entry *e) {
         KubeRequest request = {.method = "PATCH", .content_type = "application/strategic-merge-patch+json"};
 
         buf_append_str(&path, STR("/api/v1/nodes/"));
-        url_escape(&path, str_from(e->name));
+        kube_url_escape(&path, str_from(e->name));
         buf_append_str(&path, STR("/status"));
         write_condition(e, &patch);
         if (buf_result(&path) < 0 || buf_result(&patch) < 0 || !set_text(&e->sent, str_from(e->wanted)))

@@ -11,7 +11,7 @@
 
 #include "cluster.h"
 #include "load.h"
-#include "net/http/server.h"
+#include "net/http/http_server.h"
 
 /* ---- the baseline ---- */
 

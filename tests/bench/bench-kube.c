@@ -9,7 +9,7 @@
 
 #include "kube/api.h"
 #include "load.h"
-#include "net/http/server.h"
+#include "net/http/http_server.h"
 
 static const char pod_answer[] = "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\"}}";
 

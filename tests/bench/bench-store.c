@@ -9,7 +9,7 @@
 
 #include "cluster.h"
 #include "load.h"
-#include "local/apiserver/api.h"
+#include "local/apiserver/rest.h"
 
 enum { POD_BYTES = 4096 };
 

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 
 #include "load.h"
-#include "net/http/server.h"
+#include "net/http/http_server.h"
 #include "scheduler/webhook/certificate.h"
 #include "scheduler/webhook/webhook.h"
 

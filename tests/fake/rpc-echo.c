@@ -10,8 +10,8 @@
 
 #include "base/buf.h"
 #include "base/file.h"
-#include "net/grpc/client.h"
-#include "net/grpc/server.h"
+#include "net/grpc/rpc_client.h"
+#include "net/grpc/rpc_server.h"
 
 enum { MAX_STDIN = 16 * 1024 * 1024, STREAM_LENGTH = 5, BIG = 4194304 };
 

@@ -10,7 +10,7 @@
 #include <signal.h>
 
 #include "base/file.h"
-#include "gpu/cards/source.h"
+#include "gpu/cards/card_source.h"
 #include "wire/json_write.h"
 
 static void print(Buf *line) {

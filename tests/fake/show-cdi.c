@@ -6,6 +6,7 @@
  * CARDS "" is no cards. */
 
 #include "gpu/cards/cdi.h"
+#include "gpu/cards/simulated_cards.h"
 
 static int print(const char *cards, const char *root) {
         _cleanup_(driver_files_done) DriverFiles driver = {0};

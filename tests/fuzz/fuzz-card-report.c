@@ -5,32 +5,32 @@
 
 #include <assert.h>
 
-#include "gpu/cards/known.h"
-#include "gpu/cards/report.h"
+#include "gpu/cards/card_table.h"
+#include "gpu/cards/probe_report.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static Known known;
+static CardTable known;
 static CardScan scan;
 
 static void check(void) {
         _cleanup_(card_list_done) CardList l = {0}, back = {0};
         _cleanup_buf_ Buf text = BUF_NULL;
 
-        assert(known_list(&known, &l) == 0);
+        assert(card_table_list(&known, &l) == 0);
         card_list_write(&l, &text);
         assert(buf_result(&text) == 0);
         assert(card_list_read(buf_str(&text), &back, NULL) == 0 && card_list_eq(&l, &back));
 }
 
-static void take(const Report *r, usec_t now) {
+static void take(const ProbeReport *r, usec_t now) {
         if (r->kind == REPORT_XID)
-                known_xid(&known, r->uuid, r->value, r->session, now);
+                card_table_xid(&known, r->uuid, r->value, r->session, now);
         if (r->kind == REPORT_CARD && scan.n < CARDS_MAX)
-                report_card(r, &scan.seen[scan.n++]);
+                probe_report_card(r, &scan.seen[scan.n++]);
         if (r->kind == REPORT_END) {
                 scan.session = r->session;
-                known_scan(&known, &scan, now);
+                card_table_scan(&known, &scan, now);
                 scan.n = 0;
                 check();
         }
@@ -39,18 +39,18 @@ static void take(const Report *r, usec_t now) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         usec_t now = 0;
 
-        known_init(&known, 600 * USEC_PER_SEC, NULL);
+        card_table_init(&known, 600 * USEC_PER_SEC, NULL);
         scan.n = 0;
         while (size > 0) {
-                size_t n = size < sizeof(Report) ? size : sizeof(Report);
-                Report r;
+                size_t n = size < sizeof(ProbeReport) ? size : sizeof(ProbeReport);
+                ProbeReport r;
 
-                if (report_read(data, n, &r) == 0)
+                if (probe_report_read(data, n, &r) == 0)
                         take(&r, now += (usec_t) r.number * USEC_PER_SEC);
                 data += n;
                 size -= n;
         }
-        known_scan(&known, &scan, now);
+        card_table_scan(&known, &scan, now);
         check();
         return 0;
 }

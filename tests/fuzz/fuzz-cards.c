@@ -5,7 +5,7 @@
 
 #include <assert.h>
 
-#include "gpu/cards/cards.h"
+#include "gpu/cards/simulated_cards.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,7 +9,7 @@
 
 #include "local/pod_environment.h"
 #include "local/predicates.h"
-#include "local/simulate.h"
+#include "local/simulated_node.h"
 #include "local/workload.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -41,7 +41,7 @@ static void as_node(json_t *object) {
         Fault fault = FAULT_NULL;
         int r;
 
-        r = simulate_node(object, &fault);
+        r = simulated_node_complete(object, &fault);
         assert(r <= 0 || *fault.text);
 }
 
@@ -49,7 +49,7 @@ static void as_pod(json_t *object) {
         _cleanup_json_ json_t *used = json_object();
         _cleanup_variables_ Variables v = VARIABLES_NULL;
         _cleanup_buf_ Buf text = BUF_NULL;
-        PodPlace place = {object, object};
+        BoundPod place = {object, object};
         bool passed;
 
         (void) predicates_is_managed(object);

@@ -5,7 +5,7 @@
 
 #include <assert.h>
 
-#include "gpu/cards/known.h"
+#include "gpu/cards/card_table.h"
 #include "node/records/records.h"
 #include "node/terms.h"
 
@@ -25,7 +25,7 @@ static void check_record(const Record *record) {
 /* And whatever it says, a card is fenced no longer than a day. */
 static void check_fences(Str text) {
         static CardFences fences, again;
-        static Known known;
+        static CardTable known;
         _cleanup_buf_ Buf written = BUF_NULL;
         MachineCard card = {.uuid = "GPU-a", .pci = "00000000:01:00.0", .mib = 1, .healthy = true};
         Fault fault = FAULT_NULL;
@@ -35,11 +35,11 @@ static void check_fences(Str text) {
         assert(r == 0 || (r == CARDS_E_MALFORMED && fault.text[0] != '\0' && fences.n == 0));
         card_fences_write(&fences, &written);
         assert(card_fences_read(buf_str(&written), &again, NULL) == 0 && card_fences_near(&fences, &again));
-        known_init(&known, 600 * USEC_PER_SEC, &(CardList){&card, 1});
-        known_restore(&known, &fences, now, 1700000000000);
+        card_table_init(&known, 600 * USEC_PER_SEC, &(CardList){&card, 1});
+        card_table_restore(&known, &fences, now, 1700000000000);
         assert(known.cards[0].fenced_until <= now + 24 * 3600 * USEC_PER_SEC);
         assert((known.cards[0].xid == 0) == known.cards[0].card.healthy);
-        known_fences(&known, now, 1700000000000, &again);
+        card_table_fences(&known, now, 1700000000000, &again);
         assert(again.n <= 1);
 }
 

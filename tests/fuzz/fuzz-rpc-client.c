@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 
 #include "base/buf.h"
-#include "net/grpc/client.h"
-#include "net/grpc/listen.h"
+#include "net/grpc/rpc_client.h"
+#include "net/grpc/rpc_socket.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

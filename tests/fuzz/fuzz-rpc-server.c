@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 #include "base/buf.h"
-#include "net/grpc/server.h"
+#include "net/grpc/rpc_server.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

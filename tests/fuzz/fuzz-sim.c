@@ -9,6 +9,7 @@
 #include <assert.h>
 
 #include "../fake/memory-caller.h"
+#include "gpu/cards/simulated_cards.h"
 #include "gpu/rm/rm.h"
 #include "gpu/rm/uvm.h"
 #include "sim/call.h"

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "gpu/cards/use.h"
+#include "gpu/cards/process_utilization.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -18,14 +18,14 @@ typedef struct Question {
         uint32_t n;
 } Question;
 
-static void ask(UseMeter *m, const Question *q, NvmlUse *samples, usec_t *now) {
+static void ask(ProcessUtilization *m, const Question *q, NvmlUse *samples, usec_t *now) {
         uint64_t nsec = 0, newest = 0;
         unsigned n = q->n % (ROOM + 1), counted;
 
         for (unsigned i = 0; i < n; i++)
                 newest = samples[i].time > newest ? samples[i].time : newest;
         *now += q->passed;
-        counted = use_take(m, samples, n, *now, q->wall, &nsec);
+        counted = process_utilization_update(m, samples, n, *now, q->wall, &nsec);
         assert(counted <= n && nsec <= q->passed * UINT64_C(1000));
         assert(m->asked == *now && (newest == 0 || m->since == newest));
         for (unsigned i = 0; i < counted; i++) {
@@ -35,7 +35,7 @@ static void ask(UseMeter *m, const Question *q, NvmlUse *samples, usec_t *now) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        UseMeter m = {0};
+        ProcessUtilization m = {0};
         usec_t now = 1;
 
         while (size >= sizeof(Question)) {

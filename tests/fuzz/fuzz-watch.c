@@ -8,7 +8,7 @@
 #include <errno.h>
 
 #include "base/buf.h"
-#include "kube/watch_decode.h"
+#include "kube/watch_decoder.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

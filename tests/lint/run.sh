@@ -66,7 +66,7 @@ write src/node/kubelet/x.c '#include "node/agent.h"'
 says rooms 'src/node/kubelet/x.c:2: node/kubelet includes node; '
 write src/node/kubelet/x.c '#include "node/allocate/resolver.h"'
 says rooms 'src/node/kubelet/x.c:2: node/kubelet includes node/allocate; '
-write src/node/kubelet/x.c '#include "net/grpc/client.h"'
+write src/node/kubelet/x.c '#include "net/grpc/rpc_client.h"'
 says rooms
 write src/wire/x.c '#include "sim/sim.h"'
 says rooms 'src/wire/x.c:2: wire includes sim'

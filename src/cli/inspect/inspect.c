@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/quantity.h"
 #include "cli/inspect/holding.h"
+#include "cli/inspect/inspect-internal.h"
 #include "share/fault_join.h"
 #include "share/memory_unit.h"
 #include "wire/annotation.h"

@@ -14,8 +14,8 @@
 #include "arbiter/desk.h"
 #include "base/file.h"
 #include "base/quantity.h"
-#include "cli/run/launch.h"
-#include "cli/run/probe.h"
+#include "cli/run/command.h"
+#include "cli/run/gate_probe.h"
 #include "cli/run/programs.h"
 #include "slice/container_paths.h"
 
@@ -153,14 +153,14 @@ static int take_options(int argc, char **argv, Options *o) {
 
 typedef struct Taken {
         char id[SLICEDIR_ID_SIZE];
-        const RunCard *cards[SLICEDIR_CARDS_MAX];
+        const HostCard *cards[SLICEDIR_CARDS_MAX];
         int owner;
 } Taken;
 
-static void describe(const Options *o, const Machine *m, const RunCard *card, const char *id,
+static void describe(const Options *o, const HostCards *m, const HostCard *card, const char *id,
                      SliceSpec *ret) {
         *ret = (SliceSpec){
-                .limit = slice_visible(card->bytes, o->request.mem, o->request.unit_mib),
+                .limit = slicing_visible_bytes(card->bytes, o->request.mem, o->request.unit_mib),
                 .card_bytes = card->bytes,
                 .group_bytes = SLICE_GROUP_BYTES,
                 .card = card->index,
@@ -188,7 +188,7 @@ static int put_under_name(Slicedir *b, const char *owner, const SliceSpec *specs
         return r;
 }
 
-static int put(const Options *o, Machine *m, Slicedir *b, Taken *ret, Fault *fault) {
+static int put(const Options *o, HostCards *m, Slicedir *b, Taken *ret, Fault *fault) {
         SliceSpec specs[SLICEDIR_CARDS_MAX];
         uint32_t chosen[SLICEDIR_CARDS_MAX];
         char owner[SLICEDIR_OWNER_SIZE];
@@ -208,16 +208,16 @@ static int put(const Options *o, Machine *m, Slicedir *b, Taken *ret, Fault *fau
 
 /* Whoever is not root has a board of his own, and sees root's, which he cannot lock: two who begin
  * in the same moment may miss each other. Boards of other users are their own affair. */
-static int count(const Options *o, Machine *m, Slicedir *b) {
+static int count(const Options *o, HostCards *m, Slicedir *b) {
         _cleanup_(slicedir_done) Slicedir roots = SLICEDIR_NULL;
-        int r = machine_count(m, b);
+        int r = host_cards_count_slices(m, b);
 
         if (r < 0 || o->board || geteuid() == 0 || slicedir_open(&roots, SLICEDIR_DEFAULT, false, NULL) < 0)
                 return r;
-        return machine_count(m, &roots);
+        return host_cards_count_slices(m, &roots);
 }
 
-static int take(const Options *o, Machine *m, Slicedir *b, Taken *ret, Fault *fault) {
+static int take(const Options *o, HostCards *m, Slicedir *b, Taken *ret, Fault *fault) {
         int r;
 
         r = slicedir_lock(b, fault);
@@ -290,7 +290,7 @@ static int run(const Options *o, const Programs *programs) {
         _cleanup_(slicedir_done) Slicedir board = SLICEDIR_NULL;
         _cleanup_free_ char *slices = NULL;
         Fault fault = FAULT_NULL;
-        Machine machine;
+        HostCards machine;
         Taken taken;
         pid_t arbiter;
         int r, stop;
@@ -299,7 +299,7 @@ static int run(const Options *o, const Programs *programs) {
         if (r == 0)
                 r = make_absolute(&board, &fault);
         if (r == 0)
-                r = machine_read(programs->devices, programs->nvml, &machine, &fault);
+                r = host_cards_read(programs->devices, programs->nvml, &machine, &fault);
         if (r == 0)
                 r = take(o, &machine, &board, &taken, &fault);
         if (r != 0)
@@ -307,16 +307,16 @@ static int run(const Options *o, const Programs *programs) {
         if (asprintf(&slices, "%s/%s", board.path, taken.id) < 0)
                 return no_slice(&(Fault){.text = "out of memory"});
         stop = start_arbiter(o, &board, &arbiter);
-        r = launch_run(&(Launch){.gate = programs->gate,
-                                 .slices = slices,
-                                 .devices = programs->devices,
-                                 .owner = taken.owner,
-                                 .request = &o->request,
-                                 .unit = o->unit,
-                                 .cards = taken.cards,
-                                 .n_cards = o->request.cards,
-                                 .command = o->command},
-                       &fault);
+        r = command_run(&(Command){.gate = programs->gate,
+                                   .slices = slices,
+                                   .devices = programs->devices,
+                                   .owner = taken.owner,
+                                   .request = &o->request,
+                                   .unit = o->unit,
+                                   .cards = taken.cards,
+                                   .n_cards = o->request.cards,
+                                   .command = o->command},
+                        &fault);
         end_arbiter(stop, arbiter);
         give_back(&board, &taken);
         return r < 0 ? no_slice(&fault) : r;
@@ -330,7 +330,7 @@ int main(int argc, char **argv) {
 
         if (file_hold_standard() < 0)
                 return EXIT_NO_SLICE;
-        if (probe_main(argc, argv, &r))
+        if (gate_probe_main(argc, argv, &r))
                 return r;
         r = take_options(argc, argv, &o);
         if (r != 0)

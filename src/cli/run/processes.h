@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Which processes have a slice: those that have its counters mapped, or, children of fork that have
- * not called the driver yet, its limits as their parent had them: only to be read, unlike the
- * arbiter's. Whoever is not root sees only his own. */
+/* Which processes use a slice, for aliquot-smi (smi.c). A process uses it when it has the slice's
+ * counters mapped. A child of fork() that has not called the driver yet has only its parent's
+ * read-only mapping of the limits; the arbiter's mapping of them is writable. A process without
+ * root sees only processes of its own user. */
 
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -11,7 +12,7 @@
 enum { PROCESSES_MAX = 1024 };
 
 typedef struct Processes {
-        pid_t pids[PROCESSES_MAX]; /* ascending as /proc lists them; those beyond are counted only */
+        pid_t pids[PROCESSES_MAX]; /* ascending as /proc lists them; those beyond are only counted */
         size_t n;
 } Processes;
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/simulator.h"
-#include "cli/run/probe.h"
+#include "cli/run/gate_probe.h"
 
 #define FOLDER       "/tmp/aliquot-sim-"
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
@@ -40,7 +40,7 @@ static int start(const char *cards, Programs *p, Fault *fault) {
                 return fault_set(fault, -errno, "no directory for the simulated driver: %s", strerror(errno));
         }
         p->nvml = p->simulated;
-        r = keeper_start(p->devices, &p->keeper, fault);
+        r = reaper_start(p->devices, &p->reaper, fault);
         if (r < 0)
                 return r;
         (void) snprintf(name, sizeof name, "run-%s", p->devices + strlen(FOLDER));
@@ -49,10 +49,10 @@ static int start(const char *cards, Programs *p, Fault *fault) {
 }
 
 static int simulate(const char *cards, Programs *p, Fault *fault) {
-        char folder[BESIDE_PATH];
+        char folder[LOCATE_PATH];
         int r;
 
-        r = beside_find(SIMULATOR_NVML, p->simulated, sizeof p->simulated, fault);
+        r = locate_file(SIMULATOR_NVML, p->simulated, sizeof p->simulated, fault);
         if (r == 0)
                 r = start(cards, p, fault);
         if (r < 0)
@@ -73,17 +73,17 @@ int programs_find(const char *cards, Programs *ret, Fault *fault) {
         if ((size_t) snprintf(ret->devices, sizeof ret->devices, "%s",
                               dir && dir[0] != '\0' ? dir : "/dev") >= sizeof ret->devices)
                 return fault_set(fault, -ENAMETOOLONG, "ALIQUOT_SIM_DIR is too long");
-        r = beside_find("libaliquot.so", ret->gate, sizeof ret->gate, fault);
+        r = locate_file("libaliquot.so", ret->gate, sizeof ret->gate, fault);
         if (r == 0)
-                r = probe_gate(ret->gate, fault);
+                r = gate_probe_check_path(ret->gate, fault);
         return r < 0 || !cards ? r : simulate(cards, ret, fault);
 }
 
 void programs_done(Programs *p) {
-        keeper_end(&p->keeper);
+        reaper_end(&p->reaper);
         simulator_stop(&p->simulator);
         if (p->nvml && p->devices[0]) {
-                (void) umount2(p->devices, MNT_DETACH); /* where there was no keeper */
+                (void) umount2(p->devices, MNT_DETACH); /* where there was no reaper */
                 (void) rmdir(p->devices);
         }
         *p = PROGRAMS_NULL;

@@ -7,21 +7,21 @@
 #include <sys/types.h>
 
 #include "base/locate.h"
-#include "cli/run/keeper.h"
+#include "cli/run/reaper.h"
 
 typedef struct Programs {
-        char gate[BESIDE_PATH];    /* libaliquot.so */
-        char devices[BESIDE_PATH]; /* directory of the driver's files */
+        char gate[LOCATE_PATH];    /* libaliquot.so */
+        char devices[LOCATE_PATH]; /* directory of the driver's files */
         const char *nvml;          /* NULL: by the loader's own search */
-        char simulated[BESIDE_PATH];
+        char simulated[LOCATE_PATH];
         pid_t simulator; /* 0: the card is real */
-        Keeper keeper;
+        Reaper reaper;
 } Programs;
 
-#define PROGRAMS_NULL ((Programs){.gate = "", .keeper = KEEPER_NULL})
+#define PROGRAMS_NULL ((Programs){.gate = "", .reaper = REAPER_NULL})
 
 /* cards: simulated ones, or NULL. Simulated cards get a server of their own, which ends with us,
- * and so does all that is started here (cli/run/keeper.h), in a mount namespace of our own (and a
+ * and so does all that is started here (cli/run/reaper.h), in a mount namespace of our own (and a
  * user namespace for whoever is not root). Their UUIDs are of this run alone. libcuda, NVML and
  * nvidia-smi of the simulator come first in what the command finds. 0, or negative errno with a
  * fault. programs_done() in either case. */

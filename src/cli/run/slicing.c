@@ -11,7 +11,7 @@
 
 enum { CORE_MAX = 100, UNIT_MAX = 1 << 24 };
 
-uint64_t slice_visible(uint64_t card_bytes, uint64_t units, uint64_t unit_mib) {
+uint64_t slicing_visible_bytes(uint64_t card_bytes, uint64_t units, uint64_t unit_mib) {
         uint64_t card_mib = card_bytes / MIB, card_units = unit_mib > 0 ? card_mib / unit_mib : 0;
 
         if (units > card_units || card_units == 0)
@@ -34,15 +34,15 @@ uint64_t slicing_unit(const char *text) {
         return strcmp(end, "MiB") == 0 ? n : 0;
 }
 
-static bool is_meant(const RunCard *card, const char *only) {
+static bool is_meant(const HostCard *card, const char *only) {
         char index[16];
 
         (void) snprintf(index, sizeof index, "%u", card->index);
         return !only || strcmp(only, card->uuid) == 0 || strcmp(only, index) == 0;
 }
 
-static bool has_room(const RunCard *card, const SliceRequest *request) {
-        uint64_t visible = slice_visible(card->bytes, request->mem, request->unit_mib);
+static bool has_room(const HostCard *card, const SliceRequest *request) {
+        uint64_t visible = slicing_visible_bytes(card->bytes, request->mem, request->unit_mib);
 
         return visible > 0 && card->taken <= card->bytes && visible <= card->bytes - card->taken &&
                request->core <= CORE_MAX && card->core_taken <= CORE_MAX - request->core;
@@ -55,12 +55,12 @@ static bool is_chosen(const uint32_t *chosen, uint32_t n, uint32_t card) {
         return false;
 }
 
-static int no_room(const Machine *m, const SliceRequest *request, Fault *fault) {
+static int no_room(const HostCards *m, const SliceRequest *request, Fault *fault) {
         char text[400] = "";
         size_t at = 0;
 
         for (uint32_t i = 0; i < m->n && at < sizeof text; i++) {
-                const RunCard *c = &m->cards[i];
+                const HostCard *c = &m->cards[i];
                 uint64_t left = c->taken < c->bytes ? c->bytes - c->taken : 0;
 
                 if (is_meant(c, request->only))
@@ -76,7 +76,7 @@ static int no_room(const Machine *m, const SliceRequest *request, Fault *fault) 
                 request->cards, request->cards > 1 ? "s" : "", at > 0 ? text : "there is no such card");
 }
 
-int slicing_choose(const Machine *m, const SliceRequest *request, uint32_t *ret, Fault *fault) {
+int slicing_choose(const HostCards *m, const SliceRequest *request, uint32_t *ret, Fault *fault) {
         for (uint32_t n = 0; n < request->cards; n++) {
                 uint32_t best = UINT32_MAX;
 

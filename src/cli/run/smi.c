@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "cli/run/compute.h"
 #include "cli/run/processes.h"
+#include "cli/run/utilization.h"
 #include "slice/container_paths.h"
 #include "slicedir/slicedir.h"
 
@@ -27,7 +27,7 @@ typedef struct Row {
         uint32_t card, core;
         uint64_t used, limit, peak, refused; /* bytes, bytes, bytes, reservations */
         bool damaged;                        /* counters that cannot be read: only the limit is known */
-        ComputeLook look;
+        UtilizationSample look;
         double busy; /* percent of the card's time; below zero: not known */
         char uuid[SLICE_UUID];
         Processes processes;
@@ -76,7 +76,7 @@ static int add(Table *t, const SliceLimits *limits, const SliceReport *report, i
                      .limit = limits->limit,
                      .peak = report->peak,
                      .refused = report->refused,
-                     .look = compute_look(limits, directory)};
+                     .look = utilization_begin(limits, directory)};
         copy_text(row->container, sizeof row->container, limits->container, sizeof limits->container);
         copy_text(row->uuid, sizeof row->uuid, limits->uuid, sizeof limits->uuid);
         if (fstatat(directory, "counters", &counters, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -165,9 +165,9 @@ static void measure(Table *t) {
         for (size_t i = 0; i < t->n; i++)
                 wait |= t->rows[i].look.directory >= 0;
         if (wait)
-                (void) nanosleep(&(struct timespec){.tv_nsec = COMPUTE_MOMENT * 1000000L}, NULL);
+                (void) nanosleep(&(struct timespec){.tv_nsec = UTILIZATION_MSEC * 1000000L}, NULL);
         for (size_t i = 0; i < t->n; i++)
-                t->rows[i].busy = compute_used(&t->rows[i].look);
+                t->rows[i].busy = utilization_end(&t->rows[i].look);
 }
 
 static int compare(const void *a, const void *b) {

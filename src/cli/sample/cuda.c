@@ -43,7 +43,7 @@ static int load(Cuda *c) {
         return -1;
 }
 
-int cuda_judge(const Cuda *c, const char *what, int r) {
+int cuda_check(const Cuda *c, const char *what, int r) {
         const char *name = NULL;
 
         if (r != 0)
@@ -59,13 +59,13 @@ int cuda_open(Cuda *ret) {
 
         r = load(&c);
         if (r == 0)
-                r = cuda_judge(&c, "cuInit", c.init(0));
+                r = cuda_check(&c, "cuInit", c.init(0));
         if (r == 0)
-                r = cuda_judge(&c, "cuDeviceGet", c.device(&device, 0));
+                r = cuda_check(&c, "cuDeviceGet", c.device(&device, 0));
         if (r == 0)
-                r = cuda_judge(&c, "cuDevicePrimaryCtxRetain", c.retain(&context, device));
+                r = cuda_check(&c, "cuDevicePrimaryCtxRetain", c.retain(&context, device));
         if (r == 0)
-                r = cuda_judge(&c, "cuCtxSetCurrent", c.use(context));
+                r = cuda_check(&c, "cuCtxSetCurrent", c.use(context));
         *ret = c;
         return r;
 }
@@ -75,12 +75,12 @@ int cuda_allocate(const Cuda *c, unsigned long mib) {
         char what[64];
 
         (void) snprintf(what, sizeof what, "cuMemAlloc of %lu MiB", mib); /* it fits */
-        return cuda_judge(c, what, c->allocate(&at, (size_t) mib << 20));
+        return cuda_check(c, what, c->allocate(&at, (size_t) mib << 20));
 }
 
 int cuda_print_memory(const Cuda *c) {
         size_t rest, total;
-        int r = cuda_judge(c, "cuMemGetInfo", c->info(&rest, &total));
+        int r = cuda_check(c, "cuMemGetInfo", c->info(&rest, &total));
 
         if (r == 0)
                 (void) printf("memory: %zu MiB used, %zu MiB free, %zu MiB in all\n", (total - rest) >> 20,

@@ -38,4 +38,4 @@ int cuda_allocate(const Cuda *c, unsigned long mib);
 int cuda_print_memory(const Cuda *c);
 
 /* Says what failed when r is not 0. Returns r. */
-int cuda_judge(const Cuda *c, const char *what, int r);
+int cuda_check(const Cuda *c, const char *what, int r);

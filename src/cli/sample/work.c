@@ -41,7 +41,7 @@ static long long now_us(void) {
 static int launch(const Work *w, unsigned us, unsigned rate) {
         void *parameters[] = {&us, &rate};
 
-        return cuda_judge(
+        return cuda_check(
                 w->cuda, "cuLaunchKernel",
                 w->cuda->launch(w->kernel, w->groups, 1, 1, THREADS, 1, 1, 0, NULL, parameters, NULL));
 }
@@ -64,7 +64,7 @@ static int measure(const Work *w, float *ret_ms) {
                 r = c->synchronize();
         if (r == 0)
                 r = c->elapsed(ret_ms, events[0], events[1]);
-        return cuda_judge(c, "a trial of the card's speed", r);
+        return cuda_check(c, "a trial of the card's speed", r);
 }
 
 /* The quickest of some: others may have been on the card in between, and at first it may rest at a
@@ -91,12 +91,12 @@ int work_init(Work *w, const Cuda *cuda, unsigned kernel_us) {
         void *module;
 
         *w = (Work){.cuda = cuda, .kernel_us = kernel_us};
-        r = cuda_judge(cuda, "cuModuleLoadData", cuda->load(&module, image));
+        r = cuda_check(cuda, "cuModuleLoadData", cuda->load(&module, image));
         if (r == 0)
-                r = cuda_judge(cuda, "cuModuleGetFunction",
+                r = cuda_check(cuda, "cuModuleGetFunction",
                                cuda->function(&w->kernel, module, "aliquot_sleep_us"));
         if (r == 0)
-                r = cuda_judge(cuda, "cuDeviceGetAttribute",
+                r = cuda_check(cuda, "cuDeviceGetAttribute",
                                cuda->attribute(&processors, MULTIPROCESSORS, 0));
         w->groups = (unsigned) processors * GROUPS_PER_PROCESSOR;
         return r == 0 ? find_rate(w) : r;
@@ -107,7 +107,7 @@ static int do_block(const Work *w, unsigned kernels) {
 
         for (unsigned i = 0; i < kernels && r == 0; i++)
                 r = launch(w, w->kernel_us, w->rate);
-        return r == 0 ? cuda_judge(w->cuda, "cuCtxSynchronize", w->cuda->synchronize()) : r;
+        return r == 0 ? cuda_check(w->cuda, "cuCtxSynchronize", w->cuda->synchronize()) : r;
 }
 
 int work_run(const Work *w, double seconds, unsigned long *ret) {

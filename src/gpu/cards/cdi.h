@@ -11,7 +11,7 @@
  * a container gets the cards that it was granted. */
 
 #include "base/buf.h"
-#include "gpu/cards/cards.h"
+#include "gpu/cards/card_list.h"
 #include "gpu/cards/driver.h"
 
 #define CDI_KIND "aliquot.dev/gpu"

@@ -5,7 +5,7 @@
  * Without it a card that the driver asks to have reset would be given out again by whoever restarts
  * the agent. */
 
-#include "gpu/cards/cards.h"
+#include "gpu/cards/card_list.h"
 
 typedef struct CardFence {
         char uuid[64];

@@ -67,7 +67,7 @@ int nvml_load(const char *library, const char *host_root, Nvml *ret, Fault *faul
         return 0;
 }
 
-const char *nvml_words(const Nvml *n, int r) {
+const char *nvml_error_text(const Nvml *n, int r) {
         const char *words = n->error_string(r);
 
         return words ? words : "an error without words";

@@ -93,4 +93,4 @@ enum { NVML_E_NONE = 1 };
  * folders below host_root. Loaded for the life of the process. 0, or NVML_E_NONE with a fault. */
 int nvml_load(const char *library, const char *host_root, Nvml *ret, Fault *fault);
 
-const char *nvml_words(const Nvml *n, int r); /* never NULL */
+const char *nvml_error_text(const Nvml *n, int r); /* never NULL */

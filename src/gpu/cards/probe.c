@@ -8,8 +8,8 @@
 
 #include "base/file.h"
 #include "gpu/cards/nvml.h"
-#include "gpu/cards/report.h"
-#include "gpu/cards/use.h"
+#include "gpu/cards/probe_report.h"
+#include "gpu/cards/process_utilization.h"
 
 enum {
         EVENTS_PER_TURN = 64,
@@ -26,7 +26,7 @@ typedef struct ProbeCard {
 
 typedef struct ProbeMeter {
         char uuid[64];
-        UseMeter meter;
+        ProcessUtilization meter;
 } ProbeMeter;
 
 typedef struct Probe {
@@ -52,7 +52,7 @@ typedef struct Probe {
         unsigned uses_room;
 } Probe;
 
-static int say(const Probe *p, const Report *r) {
+static int say(const Probe *p, const ProbeReport *r) {
         ssize_t n;
 
         do
@@ -62,7 +62,7 @@ static int say(const Probe *p, const Report *r) {
 }
 
 static int say_failed(const Probe *p, uint32_t request, const char *what, const char *words) {
-        Report r = {.kind = REPORT_FAILED, .request = request, .session = p->session};
+        ProbeReport r = {.kind = REPORT_FAILED, .request = request, .session = p->session};
 
         (void) snprintf(r.text, sizeof r.text, "%s%s%.140s", what, what[0] != '\0' ? ": " : "", words);
         return say(p, &r);
@@ -107,7 +107,7 @@ static int open_session(Probe *p, Fault *fault) {
         r = p->nvml.init();
         if (r != NVML_SUCCESS)
                 return fault_set(fault, NVML_E_NONE, "NVML cannot be initialised: %s",
-                                 nvml_words(&p->nvml, r));
+                                 nvml_error_text(&p->nvml, r));
         p->open = true;
         p->session++;
         return 0;
@@ -152,7 +152,7 @@ static void watch(Probe *p) {
         if (p->watching)
                 r = watch_cards(p);
         if (r != NVML_SUCCESS && p->n_watched == 0)
-                (void) snprintf(p->deaf, sizeof p->deaf, "%s", nvml_words(&p->nvml, r));
+                (void) snprintf(p->deaf, sizeof p->deaf, "%s", nvml_error_text(&p->nvml, r));
 }
 
 /* --- one scan --------------------------------------------------------------------------------------------------- */
@@ -171,15 +171,15 @@ static int32_t read_numa(const Probe *p, const NvmlPci *pci) {
 }
 
 /* One step of asking a card. After the first error the others are not asked: each could hang. */
-static bool step(const Probe *p, Report *c, const char *what, int r) {
+static bool step(const Probe *p, ProbeReport *c, const char *what, int r) {
         if (r == NVML_SUCCESS)
                 return true;
         (void) snprintf(c->text, sizeof c->text, "NVML cannot tell its %s: %s", what,
-                        nvml_words(&p->nvml, r));
+                        nvml_error_text(&p->nvml, r));
         return false;
 }
 
-static bool ask_uuid(const Probe *p, NvmlDevice device, Report *c) {
+static bool ask_uuid(const Probe *p, NvmlDevice device, ProbeReport *c) {
         char uuid[NVML_TEXT_SIZE] = "";
 
         if (!step(p, c, "UUID", p->nvml.uuid(device, uuid, sizeof uuid)))
@@ -193,7 +193,7 @@ static bool ask_uuid(const Probe *p, NvmlDevice device, Report *c) {
         return true;
 }
 
-static bool ask_place(const Probe *p, NvmlDevice device, Report *c) {
+static bool ask_place(const Probe *p, NvmlDevice device, ProbeReport *c) {
         NvmlPci pci = {.bus_id = ""};
         unsigned minor = 0;
 
@@ -208,7 +208,7 @@ static bool ask_place(const Probe *p, NvmlDevice device, Report *c) {
         return true;
 }
 
-static bool ask_size(const Probe *p, NvmlDevice device, Report *c) {
+static bool ask_size(const Probe *p, NvmlDevice device, ProbeReport *c) {
         NvmlMemory memory = {0};
         unsigned now = 0, pending = 0;
 
@@ -227,7 +227,7 @@ static bool ask_size(const Probe *p, NvmlDevice device, Report *c) {
         return true;
 }
 
-static void ask_card(Probe *p, unsigned position, Report *c) {
+static void ask_card(Probe *p, unsigned position, ProbeReport *c) {
         NvmlDevice device = NULL;
 
         if (!step(p, c, "handle", p->nvml.handle(position, &device)) || !ask_uuid(p, device, c))
@@ -244,11 +244,11 @@ static int scan_cards(Probe *p, uint32_t request, unsigned total) {
 
         p->n_cards = 0;
         for (unsigned i = 0; r == 0 && i < total && i < CARDS_MAX; i++) {
-                Report c = {.kind = REPORT_CARD,
-                            .request = request,
-                            .session = p->session,
-                            .position = i,
-                            .numa = -1};
+                ProbeReport c = {.kind = REPORT_CARD,
+                                 .request = request,
+                                 .session = p->session,
+                                 .position = i,
+                                 .numa = -1};
 
                 ask_card(p, i, &c);
                 r = say(p, &c);
@@ -257,7 +257,7 @@ static int scan_cards(Probe *p, uint32_t request, unsigned total) {
 }
 
 static int scan(Probe *p, const ProbeRequest *q) {
-        Report ready = {.kind = REPORT_READY, .request = q->request}, end;
+        ProbeReport ready = {.kind = REPORT_READY, .request = q->request}, end;
         Fault fault = FAULT_NULL;
         unsigned total = 0;
         int r;
@@ -272,12 +272,13 @@ static int scan(Probe *p, const ProbeRequest *q) {
                 return r;
         r = p->nvml.count(&total);
         if (r != NVML_SUCCESS)
-                return say_failed(p, q->request, "NVML cannot count the cards", nvml_words(&p->nvml, r));
+                return say_failed(p, q->request, "NVML cannot count the cards", nvml_error_text(&p->nvml, r));
         r = scan_cards(p, q->request, total);
         if (r < 0)
                 return r;
         watch(p);
-        end = (Report){.kind = REPORT_END, .request = q->request, .session = p->session, .number = total};
+        end = (ProbeReport){
+                .kind = REPORT_END, .request = q->request, .session = p->session, .number = total};
         (void) snprintf(end.text, sizeof end.text, "%s", p->deaf);
         return say(p, &end);
 }
@@ -285,7 +286,7 @@ static int scan(Probe *p, const ProbeRequest *q) {
 /* --- events ----------------------------------------------------------------------------------------------------- */
 
 static int say_xid(const Probe *p, const NvmlEvent *e) {
-        Report r = {.kind = REPORT_XID, .session = p->session, .value = e->data};
+        ProbeReport r = {.kind = REPORT_XID, .session = p->session, .value = e->data};
 
         for (size_t i = 0; i < p->n_cards; i++)
                 if (p->cards[i].device == e->device) {
@@ -303,7 +304,7 @@ static int look_for_events(Probe *p) {
                 if (r == NVML_ERROR_TIMEOUT)
                         return 0;
                 if (r != NVML_SUCCESS) { /* a lost card, mostly. Once a session: the error may well stay */
-                        Report alarm = {.kind = REPORT_ALARM, .session = p->session};
+                        ProbeReport alarm = {.kind = REPORT_ALARM, .session = p->session};
                         bool first = !p->alarmed;
 
                         p->alarmed = true;
@@ -373,19 +374,19 @@ static int list_processes(Probe *p, NvmlDevice device, ListProcesses list, unsig
         return NVML_SUCCESS;
 }
 
-static void say_untold(const Probe *p, const ProbeCard *c, int r, Report *end) {
+static void say_untold(const Probe *p, const ProbeCard *c, int r, ProbeReport *end) {
         if (r == NVML_ERROR_INSUFFICIENT_SIZE)
                 (void) snprintf(end->text, sizeof end->text, "%.40s has more than %d processes", c->uuid,
                                 PROCESSES_MAX);
         else
                 (void) snprintf(end->text, sizeof end->text, "%.40s: %.100s", c->uuid,
-                                nvml_words(&p->nvml, r));
+                                nvml_error_text(&p->nvml, r));
 }
 
 /* An older driver counts what it keeps for itself as used and does not say how much that is: of its
  * cards no total is told. */
 static int say_total(const Probe *p, const ProbeCard *c) {
-        Report total = {.kind = REPORT_TOTAL, .session = p->session};
+        ProbeReport total = {.kind = REPORT_TOTAL, .session = p->session};
         NvmlMemory2 memory = {.version = NVML_MEMORY2_VERSION};
 
         if (!p->nvml.memory2 || p->nvml.memory2(c->device, &memory) != NVML_SUCCESS)
@@ -395,7 +396,7 @@ static int say_total(const Probe *p, const ProbeCard *c) {
         return say(p, &total);
 }
 
-static int say_processes(Probe *p, const ProbeCard *c, Report *end) {
+static int say_processes(Probe *p, const ProbeCard *c, ProbeReport *end) {
         unsigned n = 0;
         bool all = true;
         int r;
@@ -407,10 +408,10 @@ static int say_processes(Probe *p, const ProbeCard *c, Report *end) {
                 say_untold(p, c, r, end);
         r = 0;
         for (unsigned i = 0; r == 0 && i < n; i++) {
-                Report one = {.kind = REPORT_PROCESS,
-                              .session = p->session,
-                              .number = p->processes[i].pid,
-                              .value = p->processes[i].bytes};
+                ProbeReport one = {.kind = REPORT_PROCESS,
+                                   .session = p->session,
+                                   .number = p->processes[i].pid,
+                                   .value = p->processes[i].bytes};
 
                 memcpy(one.uuid, c->uuid, sizeof one.uuid);
                 r = say(p, &one);
@@ -421,7 +422,7 @@ static int say_processes(Probe *p, const ProbeCard *c, Report *end) {
 /* --- what processes use ----------------------------------------------------------------------------------------- */
 
 /* NULL: there have been more cards than there can be. */
-static UseMeter *meter_of(Probe *p, const ProbeCard *c) {
+static ProcessUtilization *meter_of(Probe *p, const ProbeCard *c) {
         for (size_t i = 0; i < p->n_meters; i++)
                 if (strcmp(p->meters[i].uuid, c->uuid) == 0)
                         return &p->meters[i].meter;
@@ -460,8 +461,8 @@ static int ask_uses(Probe *p, const ProbeCard *c, uint64_t since, unsigned *ret_
 }
 
 static int say_uses(Probe *p, const ProbeCard *c) {
-        Report span = {.kind = REPORT_SPAN, .session = p->session};
-        UseMeter *meter = p->nvml.use ? meter_of(p, c) : NULL;
+        ProbeReport span = {.kind = REPORT_SPAN, .session = p->session};
+        ProcessUtilization *meter = p->nvml.use ? meter_of(p, c) : NULL;
         unsigned n = 0;
         int r = 0;
 
@@ -470,16 +471,16 @@ static int say_uses(Probe *p, const ProbeCard *c) {
                 r = ask_uses(p, c, meter->since, &n);
         if (!meter || r != NVML_SUCCESS) {
                 (void) snprintf(span.text, sizeof span.text, "%.79s",
-                                meter ? nvml_words(&p->nvml, r) : "the library has no such numbers");
+                                meter ? nvml_error_text(&p->nvml, r) : "the library has no such numbers");
                 return say(p, &span);
         }
-        n = use_take(meter, p->uses, n, clock_monotonic_usec(), clock_realtime_nsec() / NSEC_PER_USEC,
-                     &span.value);
+        n = process_utilization_update(meter, p->uses, n, clock_monotonic_usec(),
+                                       clock_realtime_nsec() / NSEC_PER_USEC, &span.value);
         for (unsigned i = 0; r == 0 && i < n; i++) {
-                Report one = {.kind = REPORT_USE,
-                              .session = p->session,
-                              .number = p->uses[i].pid,
-                              .value = span.value / 100 * p->uses[i].sm};
+                ProbeReport one = {.kind = REPORT_USE,
+                                   .session = p->session,
+                                   .number = p->uses[i].pid,
+                                   .value = span.value / 100 * p->uses[i].sm};
 
                 memcpy(one.uuid, c->uuid, sizeof one.uuid);
                 r = say(p, &one);
@@ -488,7 +489,7 @@ static int say_uses(Probe *p, const ProbeCard *c) {
 }
 
 static int count_processes(Probe *p) {
-        Report end = {.kind = REPORT_CENSUS, .session = p->session};
+        ProbeReport end = {.kind = REPORT_CENSUS, .session = p->session};
         usec_t now = clock_monotonic_usec();
         int r = 0;
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "local/apiserver/change.h"
+#include "local/apiserver/mutation.h"
 #include "wire/json.h"
 #include "wire/json_write.h"
 
 /* registry/core/pod/storage, assignPod: what stands in the way is a conflict on pods/binding. */
-static void refuse_binding(Change *c, const char *why, Str node) {
+static void refuse_binding(Mutation *c, const char *why, Str node) {
         store_refuse(c->reply, 409, "Conflict", c->route->kind, c->route->name,
                      "Operation cannot be fulfilled on pods/binding \"" STR_FMT "\": pod " STR_FMT
                      " %s" STR_FMT "%s",
@@ -12,15 +12,15 @@ static void refuse_binding(Change *c, const char *why, Str node) {
                      str_is_empty(node) ? "" : "\"");
 }
 
-static bool may_bind(Change *c, Str binding) {
+static bool may_bind(Mutation *c, Str binding) {
         Str uid = store_string(store_path(binding, "metadata.uid"), &c->api->arena);
         Str name = store_string(store_path(binding, "metadata.name"), &c->api->arena);
         Str node = store_string(store_path(c->old->text, "spec.nodeName"), &c->api->arena);
 
         if (!str_is_empty(name) && !str_eq(name, c->id.name))
-                change_refuse_request(c, "name in URL does not match name in Binding object");
+                mutation_refuse_request(c, "name in URL does not match name in Binding object");
         else if (!str_is_empty(uid) && !str_eq(uid, c->id.uid))
-                change_refuse_uid(c, uid);
+                mutation_refuse_uid(c, uid);
         else if (!str_is_empty(c->id.deletion))
                 refuse_binding(c, "is being deleted, cannot be assigned to a host", STR(""));
         else if (!str_is_empty(node))
@@ -31,7 +31,7 @@ static bool may_bind(Change *c, Str binding) {
 }
 
 /* The conditions without PodScheduled, and then that. */
-static void write_conditions(Change *c, Buf *out) {
+static void write_conditions(Mutation *c, Buf *out) {
         Str conditions = store_path(c->old->text, "status.conditions"), one;
         JsonReader r;
 
@@ -51,7 +51,7 @@ static void write_conditions(Change *c, Buf *out) {
         buf_append_str(out, STR("}]"));
 }
 
-static int merge_binding(Change *c, Str binding, Str node) {
+static int merge_binding(Mutation *c, Str binding, Str node) {
         _cleanup_buf_ Buf patch = BUF_NULL;
         Str annotations = store_path(binding, "metadata.annotations");
         int r;
@@ -84,13 +84,13 @@ static void succeed(StoreReply *reply, unsigned code) {
 }
 
 void store_bind(StoreApi *a, const StoreRoute *route, Str binding, StoreReply *reply) {
-        Change c = {.api = a, .route = route, .reply = reply};
+        Mutation c = {.api = a, .route = route, .reply = reply};
         Str node = store_string(store_path(binding, "target.name"), &a->arena);
         Str kind = store_string(store_path(binding, "target.kind"), &a->arena);
         StoreViolation violation = {0};
         int r;
 
-        if (!change_begin(&c))
+        if (!mutation_begin(&c))
                 return;
         if (!str_is_empty(kind) && !str_eq(kind, STR("Node"))) {
                 store_refuse_invalid(reply, route->kind, route->name, "target.kind", "FieldValueNotSupported",
@@ -103,9 +103,9 @@ void store_bind(StoreApi *a, const StoreRoute *route, Str binding, StoreReply *r
                 return;
         }
         if (!may_bind(&c, binding) ||
-            !change_valid(&c,
-                          store_validate_annotations(store_path(binding, "metadata.annotations"), &violation),
-                          &violation))
+            !mutation_valid(
+                    &c, store_validate_annotations(store_path(binding, "metadata.annotations"), &violation),
+                    &violation))
                 return;
         r = merge_binding(&c, binding, node);
         if (r < 0) {
@@ -113,8 +113,8 @@ void store_bind(StoreApi *a, const StoreRoute *route, Str binding, StoreReply *r
                 return;
         }
         binding = buf_str(&a->merged);
-        change_commit(&c, STORE_MODIFIED, store_member(binding, "metadata"), binding,
-                      store_member(binding, "status"), 201);
+        mutation_commit(&c, STORE_MODIFIED, store_member(binding, "metadata"), binding,
+                        store_member(binding, "status"), 201);
         if (reply->status == 201)
                 succeed(reply, 201);
 }

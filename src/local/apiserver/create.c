@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "local/apiserver/change.h"
+#include "local/apiserver/mutation.h"
 
 static uint64_t random_next(StoreApi *a) {
         uint64_t z = a->seed += UINT64_C(0x9e3779b97f4a7c15); /* splitmix64 */
@@ -35,15 +35,16 @@ static Str generate_name(StoreApi *a, Str prefix) {
         return (Str){name, prefix.len + 5};
 }
 
-static bool name_new_object(Change *c, Str object, StoreRoute *route) {
+static bool name_new_object(Mutation *c, Str object, StoreRoute *route) {
         Arena *arena = &c->api->arena;
 
         store_identity(object, arena, &c->id);
         if (!str_is_empty(c->id.namespace_) && !str_eq(c->id.namespace_, route->namespace_)) {
-                change_refuse_request(c, route->kind->namespaced
-                                                 ? "the namespace of the provided object does not match the "
-                                                   "namespace sent on the request"
-                                                 : "metadata.namespace: not allowed on this type");
+                mutation_refuse_request(c,
+                                        route->kind->namespaced
+                                                ? "the namespace of the provided object does not match the "
+                                                  "namespace sent on the request"
+                                                : "metadata.namespace: not allowed on this type");
                 return false;
         }
         if (str_is_empty(c->id.name)) {
@@ -63,7 +64,7 @@ static bool name_new_object(Change *c, Str object, StoreRoute *route) {
 }
 
 /* What the API server fills in and our programs read. Returns the object to store. */
-static Str apply_defaults(Change *c, Str object, Str *status) {
+static Str apply_defaults(Mutation *c, Str object, Str *status) {
         const StoreKind *kind = c->route->kind;
 
         if (str_eq(kind->plural, STR("nodes"))) /* kubelets register with their status */
@@ -84,17 +85,17 @@ static Str apply_defaults(Change *c, Str object, Str *status) {
 
 void store_create(StoreApi *a, const StoreRoute *where, Str object, StoreReply *reply) {
         StoreRoute route = *where;
-        Change c = {.api = a, .route = &route, .reply = reply};
+        Mutation c = {.api = a, .route = &route, .reply = reply};
         StoreViolation violation = {0};
         char resource[64];
         Str status;
 
         if (!store_is_object(object)) {
-                change_refuse_request(&c, "the body must be an object");
+                mutation_refuse_request(&c, "the body must be an object");
                 return;
         }
-        if (!change_is_of_kind(&c, object) || !name_new_object(&c, object, &route) ||
-            !change_valid(&c, store_validate(route.kind, object, &c.id, &violation), &violation))
+        if (!mutation_is_of_kind(&c, object) || !name_new_object(&c, object, &route) ||
+            !mutation_valid(&c, store_validate(route.kind, object, &c.id, &violation), &violation))
                 return;
         c.key = store_key(a, &route);
         if (store_find(a->objects, route.kind, c.key)) {
@@ -109,5 +110,5 @@ void store_create(StoreApi *a, const StoreRoute *where, Str object, StoreReply *
                 store_refuse_broken(reply, -ENOMEM);
                 return;
         }
-        change_commit(&c, STORE_CREATED, store_member(object, "metadata"), object, status, 201);
+        mutation_commit(&c, STORE_CREATED, store_member(object, "metadata"), object, status, 201);
 }

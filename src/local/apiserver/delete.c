@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 
-#include "local/apiserver/change.h"
+#include "local/apiserver/mutation.h"
 
 enum { GRACE_DEFAULT = 30, GRACE_MAX = 365 * 24 * 3600 };
 
@@ -11,7 +11,7 @@ typedef struct DeleteOptions {
         Str uid, version;
 } DeleteOptions;
 
-static bool parse_options(Change *c, const StoreCall *call, Str body, DeleteOptions *ret) {
+static bool parse_options(Mutation *c, const StoreCall *call, Str body, DeleteOptions *ret) {
         const char *query = store_query(call, "gracePeriodSeconds");
         Str grace = query && *query ? str_from(query) : store_member(body, "gracePeriodSeconds");
 
@@ -24,19 +24,19 @@ static bool parse_options(Change *c, const StoreCall *call, Str body, DeleteOpti
         ret->has_grace = true;
         if (str_to_u64(grace, &ret->grace) && ret->grace <= GRACE_MAX)
                 return true;
-        change_refuse_request(c, "gracePeriodSeconds must be a whole number of seconds, at most a year");
+        mutation_refuse_request(c, "gracePeriodSeconds must be a whole number of seconds, at most a year");
         return false;
 }
 
-static bool preconditions_hold(Change *c, const DeleteOptions *o) {
+static bool preconditions_hold(Mutation *c, const DeleteOptions *o) {
         uint64_t version;
 
         if (!str_is_empty(o->uid) && !str_eq(o->uid, c->id.uid)) {
-                change_refuse_uid(c, o->uid);
+                mutation_refuse_uid(c, o->uid);
                 return false;
         }
         if (!str_is_empty(o->version) && (!str_to_u64(o->version, &version) || version != c->old->number)) {
-                change_refuse_conflict(c, "Precondition failed: the resourceVersion is another one");
+                mutation_refuse_conflict(c, "Precondition failed: the resourceVersion is another one");
                 return false;
         }
         return true;
@@ -44,7 +44,7 @@ static bool preconditions_hold(Change *c, const DeleteOptions *o) {
 
 /* registry/core/pod, CheckGracefulDelete: only a pod that a kubelet may be running is given
  * time. */
-static uint64_t grace_of(Change *c, const DeleteOptions *o) {
+static uint64_t grace_of(Mutation *c, const DeleteOptions *o) {
         Arena *arena = &c->api->arena;
         Str phase = store_string(store_path(c->old->text, "status.phase"), arena);
         uint64_t grace = GRACE_DEFAULT;
@@ -62,18 +62,18 @@ static uint64_t grace_of(Change *c, const DeleteOptions *o) {
 
 /* Sets deletionTimestamp; the kubelet deletes once more, with no grace, when the containers have
  * ended. A second request may shorten the time, never lengthen it. */
-static void mark(Change *c, uint64_t grace) {
+static void mark(Mutation *c, uint64_t grace) {
         Str text = c->old->text;
 
         if (str_is_empty(c->id.deletion) || grace < c->id.grace) {
                 c->id.deletion = store_time(c->api->now + grace, &c->api->arena);
                 c->id.grace = grace;
         }
-        change_commit(c, STORE_MODIFIED, store_member(text, "metadata"), text, store_member(text, "status"),
-                      200);
+        mutation_commit(c, STORE_MODIFIED, store_member(text, "metadata"), text, store_member(text, "status"),
+                        200);
 }
 
-static void answer_deleted(Change *c) {
+static void answer_deleted(Mutation *c) {
         if (store_kind_is_pod(c->route->kind)) {
                 buf_append_str(&c->reply->body, buf_str(&c->api->composed));
                 return;
@@ -86,12 +86,12 @@ static void answer_deleted(Change *c) {
 }
 
 void store_delete(StoreApi *a, const StoreRoute *route, const StoreCall *call, Str body, StoreReply *reply) {
-        Change c = {.api = a, .route = route, .reply = reply};
+        Mutation c = {.api = a, .route = route, .reply = reply};
         DeleteOptions options;
         uint64_t grace;
         int r;
 
-        if (!change_begin(&c) || !parse_options(&c, call, body, &options) ||
+        if (!mutation_begin(&c) || !parse_options(&c, call, body, &options) ||
             !preconditions_hold(&c, &options))
                 return;
         grace = grace_of(&c, &options);
@@ -103,7 +103,7 @@ void store_delete(StoreApi *a, const StoreRoute *route, const StoreCall *call, S
         store_renumber(route->kind, c.old->text, store_version(a->objects) + 1, &a->composed);
         r = buf_result(&a->composed);
         if (r == 0)
-                r = change_store(&c, STORE_DELETED, buf_str(&a->composed));
+                r = mutation_store(&c, STORE_DELETED, buf_str(&a->composed));
         if (r < 0) {
                 store_refuse_broken(reply, r);
                 return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "local/apiserver/api.h"
+#include "local/apiserver/rest.h"
 #include "wire/json_write.h"
 
 /* As much of discovery as kubectl asks for before its first request. */

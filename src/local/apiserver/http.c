@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "local/apiserver/http.h"
+#include "local/apiserver/store-internal.h"
 
 #include <errno.h>
-
-#include "local/apiserver/store.h"
 
 /* From exchanges to calls and back, with the faults that tests put in between. */
 

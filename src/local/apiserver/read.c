@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "local/apiserver/api.h"
+#include "local/apiserver/rest.h"
 
 void store_get(StoreApi *a, const StoreRoute *route, StoreReply *reply) {
         Str key = store_key(a, route);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <sys/random.h>
 
-#include "local/apiserver/http.h"
+#include "local/apiserver/store-internal.h"
 #include "wire/json.h"
 
 enum {

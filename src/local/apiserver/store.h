@@ -17,6 +17,7 @@
 
 #include "base/fault.h"
 #include "base/str.h"
+#include "local/apiserver/fault_injection.h"
 
 typedef struct Store Store;
 
@@ -43,29 +44,14 @@ int store_apply(Store *s, Str manifest_json, Fault *fault);
  * stop. */
 int store_each(Store *s, const char *resource, int (*each)(void *userdata, Str object), void *userdata);
 
-/* Faults for tests: the next `count` requests whose method and path match (prefix; NULL: any) get
- * this instead. */
-typedef enum StoreFaultKind {
-        STORE_FAULT_STATUS, /* answer `status`, with Retry-After when retry_after > 0; nothing is carried out
-                             */
-        STORE_FAULT_LOSE_ANSWER, /* carry it out, then cut the connection: the unknown outcome */
-        STORE_FAULT_CUT,         /* cut the connection, nothing is carried out */
-        STORE_FAULT_CUT_WATCH,   /* end watches in the middle of their next line */
-        STORE_FAULT_DELAY,       /* carry it out after `delay_usec` */
-} StoreFaultKind;
+/* For tests: adds a fault (copied). Returns 0, or an error of store_faults_add(). */
+int store_inject(Store *s, const StoreFault *fault);
 
-typedef struct StoreFault {
-        StoreFaultKind kind;
-        const char *method, *path_prefix;
-        unsigned count;
-        unsigned status, retry_after;
-        uint64_t delay_usec;
-} StoreFault;
+/* For tests: gone closes the port and every connection; false opens the same port again. Returns 0
+ * or the error of listening. */
+int store_vanish(Store *s, bool gone);
 
-int store_inject(Store *s,
-                 const StoreFault *fault); /* copied. 0, -EINVAL, -ENOSPC (64 are waiting), -ENOMEM */
-int store_vanish(Store *s,
-                 bool gone); /* close the port and every connection; false: come back on the same port */
-void store_forget_history(Store *s); /* every older resourceVersion is 410 from now on */
+/* For tests: from now on every older resourceVersion is answered with 410. */
+void store_forget_history(Store *s);
 
 DEFINE_CLEANUP(Store *, store_free)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "local/apiserver/http.h"
+#include "local/apiserver/store-internal.h"
 
 /* Events leave in pieces: a stream is filled up to STREAM_ROOM and read on when that has gone
  * out. */

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "local/apiserver/change.h"
+#include "local/apiserver/mutation.h"
 
 #define MODIFIED_MEANWHILE                                                                                   \
         "the object has been modified; please apply your changes to the latest version and try again"
 
 /* What the new text says about its own identity must be true. */
-static bool identity_holds(Change *c, Str object) {
+static bool identity_holds(Mutation *c, Str object) {
         StoreIdentity claimed;
         uint64_t version = store_text_version(object);
 
         store_identity(object, &c->api->arena, &claimed);
         if (!str_is_empty(claimed.name) && !str_eq(claimed.name, c->id.name))
-                change_refuse_request(c, "the name of the object does not match the name on the URL");
+                mutation_refuse_request(c, "the name of the object does not match the name on the URL");
         else if (!str_is_empty(claimed.namespace_) && !str_eq(claimed.namespace_, c->id.namespace_))
-                change_refuse_request(c,
-                                      "the namespace of the object does not match the namespace on the URL");
+                mutation_refuse_request(
+                        c, "the namespace of the object does not match the namespace on the URL");
         else if (!str_is_empty(claimed.uid) && !str_eq(claimed.uid, c->id.uid))
-                change_refuse_uid(c, claimed.uid);
+                mutation_refuse_uid(c, claimed.uid);
         else if (!store_is_null(store_path(object, "metadata.resourceVersion")) && version != c->old->number)
-                change_refuse_conflict(c, MODIFIED_MEANWHILE);
+                mutation_refuse_conflict(c, MODIFIED_MEANWHILE);
         else
                 return true;
         return false;
@@ -26,32 +26,33 @@ static bool identity_holds(Change *c, Str object) {
 
 /* The main resource leaves status alone, /status leaves everything but status and metadata
  * alone. */
-static void replace(Change *c, Str object) {
+static void replace(Mutation *c, Str object) {
         Str old_status = store_member(c->old->text, "status"), metadata = store_member(object, "metadata");
         bool only_status = !str_is_empty(c->route->subresource);
         StoreViolation violation = {0};
 
-        if (!change_is_of_kind(c, object) || !identity_holds(c, object))
+        if (!mutation_is_of_kind(c, object) || !identity_holds(c, object))
                 return;
         if (only_status) {
-                change_commit(c, STORE_MODIFIED, metadata, c->old->text, store_member(object, "status"), 200);
+                mutation_commit(c, STORE_MODIFIED, metadata, c->old->text, store_member(object, "status"),
+                                200);
                 return;
         }
-        if (!change_valid(c, store_validate(c->route->kind, object, &c->id, &violation), &violation) ||
-            !change_valid(c, store_validate_update(c->route->kind, c->old->text, object, &violation),
-                          &violation))
+        if (!mutation_valid(c, store_validate(c->route->kind, object, &c->id, &violation), &violation) ||
+            !mutation_valid(c, store_validate_update(c->route->kind, c->old->text, object, &violation),
+                            &violation))
                 return;
-        change_commit(c, STORE_MODIFIED, metadata, object,
-                      c->route->kind->status ? old_status : store_member(object, "status"), 200);
+        mutation_commit(c, STORE_MODIFIED, metadata, object,
+                        c->route->kind->status ? old_status : store_member(object, "status"), 200);
 }
 
 void store_update(StoreApi *a, const StoreRoute *route, Str object, StoreReply *reply) {
-        Change c = {.api = a, .route = route, .reply = reply};
+        Mutation c = {.api = a, .route = route, .reply = reply};
 
-        if (!change_begin(&c))
+        if (!mutation_begin(&c))
                 return;
         if (!store_is_object(object)) {
-                change_refuse_request(&c, "the body must be an object");
+                mutation_refuse_request(&c, "the body must be an object");
                 return;
         }
         if (route->kind->must_name_version && store_is_null(store_path(object, "metadata.resourceVersion"))) {
@@ -64,13 +65,13 @@ void store_update(StoreApi *a, const StoreRoute *route, Str object, StoreReply *
 }
 
 void store_patch(StoreApi *a, const StoreRoute *route, Str patch, bool strategic, StoreReply *reply) {
-        Change c = {.api = a, .route = route, .reply = reply};
+        Mutation c = {.api = a, .route = route, .reply = reply};
         int r;
 
-        if (!change_begin(&c))
+        if (!mutation_begin(&c))
                 return;
         if (!store_is_object(patch)) {
-                change_refuse_request(&c, "a merge patch must be an object");
+                mutation_refuse_request(&c, "a merge patch must be an object");
                 return;
         }
         buf_clear(&a->merged);

@@ -5,7 +5,7 @@
  * there. A watcher that falls behind what is remembered gets 410 and lists again, as with etcd; so
  * a slow one costs no memory. */
 
-#include "local/apiserver/api.h"
+#include "local/apiserver/rest.h"
 
 typedef struct StoreWatch {
         StoreObjects *objects;

@@ -420,12 +420,12 @@ void session_request(RpcSession *s, RpcStream *stream, const nghttp2_nv *headers
         session_check(s, id < 0 ? id : 0);
 }
 
-void stream_respond(RpcStream *s, const nghttp2_nv *headers, size_t n, bool with_data) {
+void rpc_stream_respond(RpcStream *s, const nghttp2_nv *headers, size_t n, bool with_data) {
         session_check(s->session, nghttp2_submit_response(s->session->h2, s->id, headers, n,
                                                           with_data ? &provider : NULL));
 }
 
-void stream_trailers(RpcStream *s, const nghttp2_nv *headers, size_t n) {
+void rpc_stream_trailers(RpcStream *s, const nghttp2_nv *headers, size_t n) {
         int e = nghttp2_submit_trailer(s->session->h2, s->id, headers, n);
 
         if (e != 0 && s->session->error == 0)
@@ -437,7 +437,7 @@ static void stream_resume(RpcStream *s) {
         session_kick(s->session);
 }
 
-int stream_write(RpcStream *s, Str message) {
+int rpc_stream_write(RpcStream *s, Str message) {
         if (message.len > SESSION_MAX_WAITING || stream_waiting(s) + message.len > SESSION_MAX_WAITING)
                 return -ENOBUFS;
         if (s->sent > s->out.len / 2) { /* what is gone makes room, at most as often as it doubles */
@@ -455,13 +455,13 @@ int stream_write(RpcStream *s, Str message) {
         return 0;
 }
 
-void stream_end(RpcStream *s) {
+void rpc_stream_end(RpcStream *s) {
         s->ending = true;
         if (s->session)
                 stream_resume(s);
 }
 
-void stream_reset(RpcStream *s, uint32_t error) {
+void rpc_stream_reset(RpcStream *s, uint32_t error) {
         RpcSession *session = s->session;
 
         if (!session)
@@ -471,7 +471,7 @@ void stream_reset(RpcStream *s, uint32_t error) {
         session_check(session, nghttp2_submit_rst_stream(session->h2, NGHTTP2_FLAG_NONE, s->id, error));
 }
 
-void stream_done(RpcStream *s) {
+void rpc_stream_done(RpcStream *s) {
         assert(!s->session);
         buf_done(&s->out);
 }

@@ -43,7 +43,7 @@ typedef struct SessionOps {
         void (*headers)(RpcStream *s); /* a block of them is complete: headers, or trailers */
         void (*data)(RpcStream *s, Str bytes);
         void (*end)(RpcStream *s);      /* the peer has said all */
-        void (*trailers)(RpcStream *s); /* out is gone and ending: stream_trailers(). A client has none */
+        void (*trailers)(RpcStream *s); /* out is gone and ending: rpc_stream_trailers(). A client has none */
         void (*closed)(RpcStream *s, uint32_t error); /* NGHTTP2_NO_ERROR and the like, SESSION_LOST */
         void (*down)(void *userdata, int error); /* negative errno; every stream has been closed before */
 } SessionOps;
@@ -57,17 +57,17 @@ bool session_can_request(const RpcSession *s);
 
 /* Headers are copied. Out of memory breaks the connection, later and by itself. */
 void session_request(RpcSession *s, RpcStream *stream, const nghttp2_nv *headers, size_t n);
-void stream_respond(RpcStream *s, const nghttp2_nv *headers, size_t n, bool with_data);
-void stream_trailers(RpcStream *s, const nghttp2_nv *headers, size_t n);
+void rpc_stream_respond(RpcStream *s, const nghttp2_nv *headers, size_t n, bool with_data);
+void rpc_stream_trailers(RpcStream *s, const nghttp2_nv *headers, size_t n);
 
 /* A message behind those that wait. 0, -ENOMEM, -ENOBUFS when more than SESSION_MAX_WAITING would
  * wait. */
-int stream_write(RpcStream *s, Str message);
-void stream_end(RpcStream *s);
+int rpc_stream_write(RpcStream *s, Str message);
+void rpc_stream_end(RpcStream *s);
 
 /* Gives the stream up: it belongs to its owner again, `closed` is not told. */
-void stream_reset(RpcStream *s, uint32_t error);
-void stream_done(RpcStream *s); /* the queue; the stream must be over */
+void rpc_stream_reset(RpcStream *s, uint32_t error);
+void rpc_stream_done(RpcStream *s); /* the queue; the stream must be over */
 
 nghttp2_nv session_header(const char *name, Str value);
 

@@ -8,7 +8,7 @@
  * nothing. */
 
 #include "base/clock.h"
-#include "net/http/server.h"
+#include "net/http/http_server.h"
 
 typedef struct HttpReload HttpReload;
 

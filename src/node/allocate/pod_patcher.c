@@ -142,9 +142,9 @@ static void send_tale(PendingPatch *tale) {
         tale->sent_place = tale->place;
         tale->sent_assigned = tale->assigned;
         buf_append_str(&path, STR("/api/v1/namespaces/"));
-        url_escape(&path, str_from(pod->namespace_));
+        kube_url_escape(&path, str_from(pod->namespace_));
         buf_append_str(&path, STR("/pods/"));
-        url_escape(&path, str_from(pod->name));
+        kube_url_escape(&path, str_from(pod->name));
         if (write_patch(tale, pod, &patch) < 0 || buf_result(&path) < 0 ||
             kube_merge_patch(tale->pod_patcher->client, path.data, "", buf_str(&patch), STR(""), on_told,
                              tale, &tale->call) < 0)

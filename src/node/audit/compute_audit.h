@@ -11,7 +11,7 @@
  * process of a pod on the card cannot be told, the pod is judged as a whole. What is too much:
  * node/audit/overuse.h. */
 
-#include "gpu/cards/source.h"
+#include "gpu/cards/card_source.h"
 #include "node/isolation/node_compute.h"
 #include "node/records/inventory.h"
 #include "node/records/records.h"

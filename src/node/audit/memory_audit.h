@@ -10,7 +10,7 @@
  * has ended is its container's still (node/audit/pid_owner_cache.h). The card as a whole:
  * node/audit/unaccounted.h. */
 
-#include "gpu/cards/source.h"
+#include "gpu/cards/card_source.h"
 #include "node/records/inventory.h"
 #include "node/records/records.h"
 #include "node/records/roster.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "gpu/cards/cards.h"
+#include "gpu/cards/card_list.h"
 
 #define TURN       (1 * USEC_PER_SEC)
 #define TOLD_AGAIN (60 * USEC_PER_SEC)

@@ -13,7 +13,7 @@
  * are asked for one after the other, so that what comes between them is not believed at once:
  * node/audit/hysteresis.h. Pure. */
 
-#include "gpu/cards/cards.h"
+#include "gpu/cards/card_list.h"
 #include "node/audit/hysteresis.h"
 
 #define UNACCOUNTED_BASE        (UINT64_C(64) << 20)

@@ -16,11 +16,11 @@
 enum { FILE_MAX = 16 << 20, FOR_ALL = 0755, TRIES = 3 };
 
 int install_read(const char *given, const char *name, const char *what, Buf *into, Fault *fault) {
-        char found[BESIDE_PATH];
+        char found[LOCATE_PATH];
         int r;
 
         if (!given) {
-                r = beside_find(name, found, sizeof found, fault);
+                r = locate_file(name, found, sizeof found, fault);
                 if (r < 0)
                         return fault_wrap(fault, r, "%s", what);
                 given = found;

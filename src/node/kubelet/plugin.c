@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
-#include "net/grpc/client.h"
-#include "net/grpc/listen.h"
+#include "net/grpc/rpc_client.h"
+#include "net/grpc/rpc_socket.h"
 #include "node/kubelet/plugin_dir.h"
 
 /* Events only wake up plugin_work(), which looks at what is: the directory, our socket in it, the

@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/str.h"
-#include "net/grpc/server.h"
+#include "net/grpc/rpc_server.h"
 #include "node/kubelet/plugin_answer.h"
 #include "node/kubelet/plugin_message.h"
 

@@ -5,7 +5,7 @@
  * call, with RESOURCE_EXHAUSTED when there is no memory for the message. */
 
 #include "base/str.h"
-#include "net/grpc/server.h"
+#include "net/grpc/rpc_server.h"
 
 typedef struct PluginVariable {
         const char *name;

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "net/grpc/client.h"
+#include "net/grpc/rpc_client.h"
 
 /* A List answers only those who asked before it began: what the kubelet did after its snapshot, the
  * asker may know already. So there is at most one List on its way, with its riders, and those who

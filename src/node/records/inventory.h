@@ -3,7 +3,7 @@
 
 /* What the node offers: its cards, counted in the unit and for the mode that are in force. */
 
-#include "gpu/cards/cards.h"
+#include "gpu/cards/card_list.h"
 #include "node/kubelet/plugin.h"
 #include "node/records/device.h"
 #include "share/memory_unit.h"

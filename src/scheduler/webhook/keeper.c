@@ -252,13 +252,13 @@ static int set_paths(Keeper *k) {
         _cleanup_buf_ Buf collection = BUF_NULL, path = BUF_NULL, selector = BUF_NULL;
 
         buf_append_str(&collection, STR("/api/v1/namespaces/"));
-        url_escape(&collection, str_from(k->o.namespace_));
+        kube_url_escape(&collection, str_from(k->o.namespace_));
         buf_append_str(&collection, STR("/secrets"));
         buf_append_str(&path, buf_str(&collection));
         buf_append_char(&path, '/');
-        url_escape(&path, str_from(k->o.secret));
+        kube_url_escape(&path, str_from(k->o.secret));
         buf_append_str(&selector, STR("fieldSelector=metadata.name%3D"));
-        url_escape(&selector, str_from(k->o.secret));
+        kube_url_escape(&selector, str_from(k->o.secret));
         k->collection = buf_take(&collection);
         k->path = buf_take(&path);
         k->selector = buf_take(&selector);

@@ -8,46 +8,46 @@
 #include "test.h"
 
 static void knows_where_it_is(void) {
-        char own[BESIDE_PATH], small[4];
+        char own[LOCATE_PATH], small[4];
         Fault fault = FAULT_NULL;
 
-        ASSERT_OK(beside_own(own, sizeof own, &fault));
+        ASSERT_OK(locate_own_directory(own, sizeof own, &fault));
         ASSERT_INT(own[0], '/');
-        ASSERT_INT(beside_own(small, sizeof small, &fault), -ENAMETOOLONG);
+        ASSERT_INT(locate_own_directory(small, sizeof small, &fault), -ENAMETOOLONG);
 }
 
 static void finds_what_lies_beside_it(void) {
-        char path[BESIDE_PATH], small[16];
+        char path[LOCATE_PATH], small[16];
         Fault fault = FAULT_NULL;
 
-        ASSERT_OK(beside_find("test-base-locate", path, sizeof path, &fault));
+        ASSERT_OK(locate_file("test-base-locate", path, sizeof path, &fault));
         ASSERT_OK(access(path, X_OK));
-        ASSERT_INT(beside_find("test-base-locate", small, sizeof small, &fault), -ENAMETOOLONG);
+        ASSERT_INT(locate_file("test-base-locate", small, sizeof small, &fault), -ENAMETOOLONG);
 }
 
 static void says_what_is_missing(void) {
-        char path[BESIDE_PATH], own[BESIDE_PATH];
+        char path[LOCATE_PATH], own[LOCATE_PATH];
         Fault fault = FAULT_NULL;
 
-        ASSERT_INT(beside_find("no/such.file", path, sizeof path, &fault), -ENOENT);
-        ASSERT_OK(beside_own(own, sizeof own, NULL));
+        ASSERT_INT(locate_file("no/such.file", path, sizeof path, &fault), -ENOENT);
+        ASSERT_OK(locate_own_directory(own, sizeof own, NULL));
         ASSERT_TRUE(strncmp(fault.text, "no/such.file is neither beside ", 31) == 0);
         ASSERT_TRUE(strstr(fault.text, own) != NULL);
 }
 
 static void says_what_may_not_be_read(void) {
-        char own[BESIDE_PATH], path[2 * BESIDE_PATH];
+        char own[LOCATE_PATH], path[2 * LOCATE_PATH];
         Fault fault = FAULT_NULL;
         FILE *f;
 
         if (geteuid() == 0)
                 return; /* root may read everything */
-        ASSERT_OK(beside_own(own, sizeof own, NULL));
+        ASSERT_OK(locate_own_directory(own, sizeof own, NULL));
         (void) snprintf(path, sizeof path, "%s/test-beside-closed", own);
         f = fopen(path, "w");
         ASSERT_TRUE(f && fclose(f) == 0);
         ASSERT_OK(chmod(path, 0));
-        ASSERT_INT(beside_find("test-beside-closed", path, sizeof path, &fault), -EACCES);
+        ASSERT_INT(locate_file("test-beside-closed", path, sizeof path, &fault), -EACCES);
         (void) snprintf(path, sizeof path, "%s/test-beside-closed", own);
         ASSERT_OK(unlink(path));
 }

@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "kube/client.h"
-#include "net/http/server.h"
+#include "net/http/http_server.h"
 #include "test.h"
 
 typedef struct Fixture {

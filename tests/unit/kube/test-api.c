@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 
-#include "net/http/server.h"
+#include "net/http/http_server.h"
 #include "store_fixture.h"
 
 static void gets_and_binds(void) {

@@ -49,7 +49,7 @@ static void runs_through(const StoreFault *faults, size_t n) {
         ASSERT_OK(cluster_apply(c, &manifests, &notes, &fault));
         for (size_t i = 0; i < n; i++)
                 ASSERT_OK(store_inject(cluster_store(c), &faults[i]));
-        r = cluster_settle(c, &fault);
+        r = cluster_schedule(c, &fault);
         if (r != 0)
                 TEST_FAIL_("%d: %s", r, fault.text);
         ASSERT_OK(cluster_print_summary(c, &out, &notes));

@@ -22,7 +22,7 @@ static Container *start(char *const *argv) {
 
 /* Far more than anything here takes; a test that reaches it has failed, not been slow. */
 static void wait_for(Container *c) {
-        ASSERT_OK(containers_wait(&c, 1, clock_monotonic_usec() + 60 * USEC_PER_SEC, true));
+        ASSERT_OK(container_wait_all(&c, 1, clock_monotonic_usec() + 60 * USEC_PER_SEC, true));
 }
 
 static Container *shell(const char *script) {
@@ -125,9 +125,9 @@ static void stops_what_goes_on(void) {
         _cleanup_(container_freep) Container *c = start(argv);
 
         while (container_output(c)->len == 0)
-                ASSERT_OK(containers_wait(&c, 1, clock_monotonic_usec() + USEC_PER_MSEC, false));
+                ASSERT_OK(container_wait_all(&c, 1, clock_monotonic_usec() + USEC_PER_MSEC, false));
         ASSERT_INT(container_state(c), CONTAINER_RUNNING);
-        ASSERT_OK(containers_wait(&c, 1, clock_monotonic_usec(), true));
+        ASSERT_OK(container_wait_all(&c, 1, clock_monotonic_usec(), true));
         ASSERT_INT(container_state(c), CONTAINER_TIMED_OUT);
         ASSERT_STR(buf_str(container_output(c)), STR("started\n"));
 }
@@ -137,8 +137,8 @@ static void is_not_held_up_by_endless_output(void) {
         _cleanup_(container_freep) Container *c = start(argv);
 
         while (!container_output_was_cut(c))
-                ASSERT_OK(containers_wait(&c, 1, clock_monotonic_usec() + USEC_PER_MSEC, false));
-        ASSERT_OK(containers_wait(&c, 1, clock_monotonic_usec(), true));
+                ASSERT_OK(container_wait_all(&c, 1, clock_monotonic_usec() + USEC_PER_MSEC, false));
+        ASSERT_OK(container_wait_all(&c, 1, clock_monotonic_usec(), true));
         ASSERT_INT(container_state(c), CONTAINER_TIMED_OUT);
         ASSERT_INT(container_output(c)->len, CONTAINER_MAX_OUTPUT);
 }
@@ -165,10 +165,10 @@ static void leaves_nothing_running(void) {
 /* A directory, a file that it may write, and one in /etc that the machine has not. */
 static void has_what_is_mounted(void) {
         char folder[] = "/tmp/aliquot-test-XXXXXX", file[64], script[512];
-        IsolationMount mounts[] = {{folder, "/run/aliquot/a/folder", true},
-                                   {file, "/run/aliquot/file", false},
-                                   {file, "/dev/file", true},
-                                   {file, "/etc/aliquot-test-file", true}};
+        SandboxMount mounts[] = {{folder, "/run/aliquot/a/folder", true},
+                                 {file, "/run/aliquot/file", false},
+                                 {file, "/dev/file", true},
+                                 {file, "/etc/aliquot-test-file", true}};
         char *argv[] = {(char *) "sh", (char *) "-c", script, NULL};
         ContainerSpec spec = {.hostname = "pod-0",
                               .argv = argv,
@@ -201,7 +201,7 @@ static void has_what_is_mounted(void) {
 }
 
 static void is_not_run_without_what_it_should_have(void) {
-        IsolationMount mounts[] = {{"/no/such/file", "/dev/file", true}};
+        SandboxMount mounts[] = {{"/no/such/file", "/dev/file", true}};
         char *argv[] = {(char *) "echo", (char *) "ran", NULL};
         ContainerSpec spec = {
                 .hostname = "pod-0", .argv = argv, .envp = plain_env, .mounts = mounts, .n_mounts = 1};

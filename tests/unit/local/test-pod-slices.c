@@ -23,7 +23,7 @@ static const char pod_text[] =
 
 static PodSlices read_slices(const char *node_text, ContainerKind kind, uint32_t index, Arena *arena) {
         _cleanup_json_ json_t *pod = json_loads(pod_text, 0, NULL), *node = json_loads(node_text, 0, NULL);
-        PodPlace place = {pod, node};
+        BoundPod place = {pod, node};
         PodSlices s;
 
         ASSERT_TRUE(pod && node);

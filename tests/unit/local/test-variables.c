@@ -50,7 +50,7 @@ static json_t *tree(const char *text) {
 
 static void print(const char *pod_text, size_t container, const char *expected, const char *expected_notes) {
         _cleanup_json_ json_t *pod = tree(pod_text), *node = tree(NODE);
-        PodPlace place = {pod, node};
+        BoundPod place = {pod, node};
         _cleanup_variables_ Variables v = VARIABLES_NULL;
         _cleanup_buf_ Buf out = BUF_NULL, notes = BUF_NULL;
 

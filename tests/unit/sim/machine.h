@@ -3,6 +3,7 @@
 
 /* A machine of two small cards, made for tests of the simulated driver. */
 
+#include "gpu/cards/simulated_cards.h"
 #include "gpu/rm/rm.h"
 #include "sim/sim.h"
 #include "test.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu/cards/simulated_cards.h"
 #include "machine.h"
 
 #include <errno.h>

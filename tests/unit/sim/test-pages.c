@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "gpu/cards/simulated_cards.h"
 #include "machine.h"
 #include "sim/pages.h"
 #include "sim/worker.h"

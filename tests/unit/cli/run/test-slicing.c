@@ -5,7 +5,7 @@
 #define MIB (UINT64_C(1) << 20)
 
 static uint64_t visible(uint64_t card_mib, uint64_t units) {
-        return slice_visible(card_mib * MIB, units, 1024) / MIB;
+        return slicing_visible_bytes(card_mib * MIB, units, 1024) / MIB;
 }
 
 /* The pairs that were published of cGPU. */
@@ -21,11 +21,11 @@ static void shows_what_cgpu_shows(void) {
 static void never_more_than_the_card(void) {
         ASSERT_INT(visible(16160, 15), 16160);
         ASSERT_INT(visible(16160, 16), 0);
-        ASSERT_INT(slice_visible(512 * MIB, 1, 1024), 0);
-        ASSERT_INT(slice_visible(16160 * MIB, 1, 0), 0);
+        ASSERT_INT(slicing_visible_bytes(512 * MIB, 1, 1024), 0);
+        ASSERT_INT(slicing_visible_bytes(16160 * MIB, 1, 0), 0);
         for (uint64_t units = 1; units < 126; units++)
-                ASSERT_TRUE(slice_visible(16160 * MIB, units, 128) +
-                                    slice_visible(16160 * MIB, 126 - units, 128) <=
+                ASSERT_TRUE(slicing_visible_bytes(16160 * MIB, units, 128) +
+                                    slicing_visible_bytes(16160 * MIB, 126 - units, 128) <=
                             16160 * MIB);
 }
 
@@ -42,8 +42,8 @@ static void reads_units(void) {
         ASSERT_INT(slicing_unit(""), 0);
 }
 
-static Machine machine(void) {
-        return (Machine){
+static HostCards machine(void) {
+        return (HostCards){
                 .n = 3,
                 .cards = {{.index = 0, .bytes = 16160 * MIB, .uuid = "GPU-a"},
                           {.index = 1,
@@ -55,7 +55,7 @@ static Machine machine(void) {
 }
 
 static int choose(SliceRequest request, uint32_t *chosen, Fault *fault) {
-        Machine m = machine();
+        HostCards m = machine();
 
         request.unit_mib = 1024;
         if (request.cards == 0)

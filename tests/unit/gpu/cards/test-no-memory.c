@@ -9,9 +9,10 @@
 #include <unistd.h>
 
 #include "failing.h"
+#include "gpu/cards/card_source.h"
+#include "gpu/cards/card_table.h"
 #include "gpu/cards/cdi.h"
-#include "gpu/cards/known.h"
-#include "gpu/cards/source.h"
+#include "gpu/cards/simulated_cards.h"
 #include "tiny_elf.h"
 
 static int simulate(void) {
@@ -35,12 +36,12 @@ static int read_list(void) {
 }
 
 static int list_known(void) {
-        static Known known;
+        static CardTable known;
         CardList l = {.n = 77};
         int r;
 
-        known_init(&known, 1, NULL);
-        r = known_list(&known, &l);
+        card_table_init(&known, 1, NULL);
+        r = card_table_list(&known, &l);
         ASSERT_INT(l.n, r == 0 ? 0 : 77);
         if (r == 0)
                 card_list_done(&l);

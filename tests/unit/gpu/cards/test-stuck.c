@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "gpu/cards/source.h"
+#include "gpu/cards/card_source.h"
 #include "test.h"
 
 pid_t __real_waitpid(pid_t pid, int *status, int options);

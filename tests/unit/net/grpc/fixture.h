@@ -5,8 +5,8 @@
 
 #include "base/buf.h"
 #include "directory.h"
-#include "net/grpc/client.h"
-#include "net/grpc/server.h"
+#include "net/grpc/rpc_client.h"
+#include "net/grpc/rpc_server.h"
 
 enum { MIB = 1024 * 1024 };
 

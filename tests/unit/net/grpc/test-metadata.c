@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/grpc/metadata.h"
-#include "net/grpc/status.h"
+#include "net/grpc/rpc_status.h"
 #include "test.h"
 
 static void assert_text(Str text, Str encoded) {

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 
 #include "fixture.h"
-#include "net/grpc/listen.h"
+#include "net/grpc/rpc_socket.h"
 
 /* ---- a wire that carries one byte at a time, either way ---- */
 

@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "net/http/http_server.h"
 #include "net/http/reload.h"
-#include "net/http/server.h"
 #include "net/http/tls.h"
 #include "test.h"
 

@@ -204,7 +204,7 @@ usec_t kube_backoff(unsigned attempt, usec_t base, usec_t cap, usec_t retry_afte
         return 3600 * USEC_PER_SEC;
 }
 
-void url_escape(Buf *out, Str s) {
+void kube_url_escape(Buf *out, Str s) {
         buf_append_str(out, s);
 }
 

@@ -14,6 +14,7 @@
 
 #include "arbiter/policy.h"
 #include "base/clock.h"
+#include "gpu/cards/simulated_cards.h"
 #include "node/isolation/isolation.h"
 #include "scratch.h"
 

@@ -3,6 +3,7 @@
 /* Census by census: what is told, and when. One pod with a slice of 2 of 15 units, 2154 MiB, of one
  * card. */
 
+#include "gpu/cards/simulated_cards.h"
 #include "node/audit/memory_audit.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 /* Against a lister of our own in the same loop, which answers as it is told. */
 
 #include "base/buf.h"
-#include "net/grpc/server.h"
+#include "net/grpc/rpc_server.h"
 #include "node/kubelet/pod_resources.h"
 #include "test.h"
 

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+
+#include "cli/inspect/inspect-internal.h"
+#include "wire/annotation.h"
+
+static int by_order(size_t a, size_t b) {
+        return (a > b) - (a < b);
+}
+
+static int compare_nodes(const void *a, const void *b) {
+        const InspectNode *x = a, *y = b;
+        int r = str_compare(x->name, y->name);
+
+        return r != 0 ? r : by_order(x->order, y->order);
+}
+
+static int compare_pod_names(const InspectPod *x, const InspectPod *y) {
+        int r = str_compare(x->namespace_, y->namespace_);
+
+        return r != 0 ? r : str_compare(x->name, y->name);
+}
+
+static int compare_pods_by_name(const void *a, const void *b) {
+        const InspectPod *x = a, *y = b;
+        int r = compare_pod_names(x, y);
+
+        return r != 0 ? r : by_order(x->order, y->order);
+}
+
+static int compare_pods_by_node(const void *a, const void *b) {
+        const InspectPod *x = a, *y = b;
+        int r = str_compare(x->node, y->node);
+
+        return r != 0 ? r : compare_pod_names(x, y);
+}
+
+/* Of equal neighbours the one that came last stays. */
+static void sort_rows(Inspect *i) {
+        size_t n = 0;
+
+        if (i->n_nodes > 0)
+                qsort(i->nodes, i->n_nodes, sizeof *i->nodes, compare_nodes);
+        for (size_t k = 0; k < i->n_nodes; k++) {
+                if (n > 0 && str_eq(i->nodes[n - 1].name, i->nodes[k].name))
+                        n--;
+                i->nodes[n++] = i->nodes[k];
+        }
+        i->n_nodes = n;
+
+        n = 0;
+        if (i->n_pods > 0)
+                qsort(i->pods, i->n_pods, sizeof *i->pods, compare_pods_by_name);
+        for (size_t k = 0; k < i->n_pods; k++) {
+                if (n > 0 && compare_pod_names(&i->pods[n - 1], &i->pods[k]) == 0)
+                        n--;
+                i->pods[n++] = i->pods[k];
+        }
+        i->n_pods = n;
+        if (i->n_pods > 0)
+                qsort(i->pods, i->n_pods, sizeof *i->pods, compare_pods_by_node);
+}
+
+static int node_sum(Inspect *i, InspectNode *node) {
+        node->n_cards = node->n_described;
+        for (size_t p = 0; p < node->n_pods; p++)
+                for (size_t u = 0; u < node->pods[p].n_uses; u++)
+                        if (node->pods[p].uses[u].card >= node->n_cards)
+                                node->n_cards = (size_t) node->pods[p].uses[u].card + 1;
+        node->cards = arena_new(&i->view, InspectCard, node->n_cards);
+        if (!node->cards)
+                return -ENOMEM;
+        for (size_t k = 0; k < node->n_described; k++) {
+                node->cards[k].total_mem = node->card_units[k];
+                node->cards[k].total_core = node->total_core > 0 && node->card_units[k] > 0 ? 100 : 0;
+        }
+        node->used_mem = node->pending_mem = node->used_core = node->pending_core = 0;
+        for (size_t p = 0; p < node->n_pods; p++) {
+                const InspectPod *pod = &node->pods[p];
+
+                node->pending_mem += pod->pending_mem;
+                node->pending_core += pod->pending_core;
+                for (size_t u = 0; u < pod->n_uses; u++) {
+                        node->cards[pod->uses[u].card].used_mem += pod->uses[u].mem;
+                        node->cards[pod->uses[u].card].used_core += pod->uses[u].core;
+                        node->used_mem += pod->uses[u].mem;
+                        node->used_core += pod->uses[u].core;
+                }
+        }
+        node->used_mem += node->pending_mem;
+        node->used_core += node->pending_core;
+        return 0;
+}
+
+static int settle(Inspect *i) {
+        size_t p = 0;
+
+        if (i->settled)
+                return 0;
+        sort_rows(i);
+        arena_reset(&i->view);
+        for (size_t n = 0; n < i->n_nodes; n++) {
+                InspectNode *node = &i->nodes[n];
+                int r;
+
+                while (p < i->n_pods && str_compare(i->pods[p].node, node->name) < 0)
+                        p++;
+                node->pods = i->n_pods > 0 ? &i->pods[p] : NULL;
+                for (node->n_pods = 0; p < i->n_pods && str_eq(i->pods[p].node, node->name); p++)
+                        node->n_pods++;
+                r = node_sum(i, node);
+                if (r < 0)
+                        return r;
+        }
+        i->settled = true;
+        return 0;
+}
+
+/* Sums over hostile input stick at the top instead of wrapping round to something plausible. */
+static uint64_t saturated_add(uint64_t a, uint64_t b) {
+        return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+uint64_t inspect_view_mem(const InspectView *v, const InspectNode *n, uint64_t units) {
+        uint64_t mib;
+
+        if (!v->units_differ)
+                return units;
+        return __builtin_mul_overflow(units, n->unit_mib, &mib) ? UINT64_MAX : mib;
+}
+
+static void view_sum(InspectView *v) {
+        v->unit_text = v->n_nodes > 0 ? v->nodes[0].unit_text : STR("GiB");
+        for (size_t n = 0; n < v->n_nodes; n++) {
+                const InspectNode *node = &v->nodes[n];
+
+                if (node->n_cards > v->max_cards)
+                        v->max_cards = node->n_cards;
+                v->has_pending |= node->pending_mem > 0;
+                v->has_core |= node->total_core > 0;
+                v->units_differ |= node->unit_mib != v->nodes[0].unit_mib;
+        }
+        if (v->units_differ)
+                v->unit_text = STR("MiB");
+        for (size_t n = 0; n < v->n_nodes; n++) {
+                const InspectNode *node = &v->nodes[n];
+
+                v->total_mem = saturated_add(v->total_mem, inspect_view_mem(v, node, node->total_mem));
+                v->used_mem = saturated_add(v->used_mem, inspect_view_mem(v, node, node->used_mem));
+                v->total_core = saturated_add(v->total_core, node->total_core);
+                v->used_core = saturated_add(v->used_core, node->used_core);
+        }
+}
+
+int inspect_view(Inspect *i, Str node, InspectView *ret, Fault *fault) {
+        InspectView v = {0};
+        int r;
+
+        r = settle(i);
+        if (r < 0)
+                return r;
+        v.nodes = i->nodes;
+        v.n_nodes = i->n_nodes;
+        if (!str_is_empty(node)) {
+                const InspectNode *found = NULL;
+
+                for (size_t n = 0; n < i->n_nodes && !found; n++)
+                        if (str_eq(i->nodes[n].name, node))
+                                found = &i->nodes[n];
+                if (!found)
+                        return fault_set(fault, INSPECT_E_NO_NODE,
+                                         "node \"" STR_FMT
+                                         "\": no node of this name offers " RESOURCE_GPU_MEM,
+                                         STR_ARG(node));
+                v.nodes = found;
+                v.n_nodes = 1;
+        }
+        view_sum(&v);
+        *ret = v;
+        return 0;
+}
+
+uint64_t inspect_percent(uint64_t used, uint64_t total) {
+        return total > 0 ? (uint64_t) ((unsigned __int128) used * 100 / total) : 0;
+}
+
+bool inspect_pod_holds(const InspectPod *p) {
+        return p->n_uses > 0 || p->pending_mem > 0 || p->pending_core > 0;
+}
+
+int inspect_count_differences(Inspect *i, Str node, size_t *ret, Fault *fault) {
+        InspectView v;
+        size_t count = 0;
+        int r;
+
+        r = inspect_view(i, node, &v, fault);
+        if (r != 0)
+                return r;
+        for (size_t n = 0; n < v.n_nodes; n++)
+                for (size_t p = 0; p < v.nodes[n].n_pods; p++)
+                        count += !str_is_empty(v.nodes[n].pods[p].difference);
+        *ret = count;
+        return 0;
+}
+
+InspectUse inspect_pod_use(const InspectPod *p, uint32_t card) {
+        size_t low = 0, high = p->n_uses;
+
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+
+                if (p->uses[middle].card == card)
+                        return p->uses[middle];
+                if (p->uses[middle].card < card)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return (InspectUse){.card = card};
+}

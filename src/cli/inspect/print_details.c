@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+
+#include "cli/inspect/inspect-internal.h"
+#include "cli/inspect/table.h"
+
+/* One table per node, with as many columns as that node has cards. */
+
+static void node_header(const InspectView *v, const InspectNode *n, Buf *text) {
+        buf_append_char(text, '\n');
+        table_cell(text, STR("NAME:"));
+        table_cell(text, n->name);
+        table_line_close(text);
+        table_cell(text, STR("IPADDRESS:"));
+        table_cell(text, n->ip);
+        table_line_close(text);
+        if (v->units_differ) {
+                table_cell(text, STR("UNIT:"));
+                table_cell(text, n->unit_text);
+                table_line_close(text);
+        }
+        buf_append_char(text, '\n');
+}
+
+static void pods_header(const InspectNode *n, Buf *text) {
+        table_cell(text, STR("NAME"));
+        table_cell(text, STR("NAMESPACE"));
+        for (size_t card = 0; card < n->n_cards; card++)
+                table_cellf(text, "GPU%zu(Allocated)", card);
+        if (n->pending_mem > 0)
+                table_cell(text, STR("Pending(Allocated)"));
+        for (size_t card = 0; card < n->n_cards && n->total_core > 0; card++)
+                table_cellf(text, "GPU%zu Core(%%)", card);
+        if (n->pending_core > 0 && n->total_core > 0)
+                table_cell(text, STR("Pending Core(%)"));
+        table_line_end(text);
+}
+
+static void pod_line(const InspectNode *n, const InspectPod *p, Buf *text) {
+        table_cell(text, p->name);
+        table_cell(text, p->namespace_);
+        for (size_t card = 0; card < n->n_cards; card++)
+                table_cellf(text, "%" PRIu64, inspect_pod_use(p, (uint32_t) card).mem);
+        if (n->pending_mem > 0)
+                table_cellf(text, "%" PRIu64, p->pending_mem);
+        for (size_t card = 0; card < n->n_cards && n->total_core > 0; card++)
+                table_cellf(text, "%" PRIu64, inspect_pod_use(p, (uint32_t) card).core);
+        if (n->pending_core > 0 && n->total_core > 0)
+                table_cellf(text, "%" PRIu64, p->pending_core);
+        table_line_end(text);
+}
+
+static void node_sums(const InspectNode *n, Buf *text) {
+        table_cell(text, STR("Allocated :"));
+        table_cellf(text, "%" PRIu64 " (%" PRIu64 "%%)", n->used_mem,
+                    inspect_percent(n->used_mem, n->total_mem));
+        table_line_end(text);
+        table_cell(text, STR("Total :"));
+        table_cellf(text, "%" PRIu64, n->total_mem);
+        table_line_end(text);
+        if (n->total_core == 0)
+                return;
+        table_cell(text, STR("Core Allocated :"));
+        table_cellf(text, "%" PRIu64 " (%" PRIu64 "%%)", n->used_core,
+                    inspect_percent(n->used_core, n->total_core));
+        table_line_end(text);
+        table_cell(text, STR("Core Total :"));
+        table_cellf(text, "%" PRIu64, n->total_core);
+        table_line_end(text);
+}
+
+/* Returns the length of the pod lines before alignment, which decides the dashes under every node's
+ * table. */
+static size_t node_table(const InspectView *v, const InspectNode *n, Buf *text) {
+        size_t start;
+
+        node_header(v, n, text);
+        pods_header(n, text);
+        start = text->len;
+        for (size_t p = 0; p < n->n_pods; p++)
+                if (inspect_pod_holds(&n->pods[p]))
+                        pod_line(n, &n->pods[p], text);
+        return text->len - start;
+}
+
+/* Under the node's table, a line for each pod whose annotations differ from its limits; usually
+ * none. */
+static void differences(const InspectNode *n, Buf *text) {
+        for (size_t p = 0; p < n->n_pods; p++) {
+                const InspectPod *pod = &n->pods[p];
+                _cleanup_buf_ Buf line = BUF_NULL;
+
+                if (str_is_empty(pod->difference))
+                        continue;
+                buf_appendf(&line, STR_FMT "/" STR_FMT ": " STR_FMT, STR_ARG(pod->namespace_),
+                            STR_ARG(pod->name), STR_ARG(pod->difference));
+                text->broken |= line.broken;
+                table_cell(text, buf_str(&line));
+                table_line_close(text);
+        }
+}
+
+static void sums(const InspectView *v, Buf *text) {
+        table_line_end(text);
+        if (v->units_differ)
+                buf_append_str(text,
+                               STR("Memory units differ between nodes: each is counted in its UNIT, sums in "
+                                   "MiB.\n"));
+        buf_appendf(text, "Allocated/Total GPU Memory In Cluster:  %" PRIu64 "/%" PRIu64 " (%" PRIu64 "%%)\n",
+                    v->used_mem, v->total_mem, inspect_percent(v->used_mem, v->total_mem));
+        if (v->has_core)
+                buf_appendf(text,
+                            "Allocated/Total GPU Core In Cluster:  %" PRIu64 "/%" PRIu64 " (%" PRIu64 "%%)\n",
+                            v->used_core, v->total_core, inspect_percent(v->used_core, v->total_core));
+}
+
+int inspect_print_details(Inspect *i, Str node, Buf *out, Fault *fault) {
+        _cleanup_buf_ Buf text = BUF_NULL;
+        size_t dashes = 0;
+        InspectView v;
+        int r;
+
+        r = inspect_view(i, node, &v, fault);
+        if (r != 0)
+                return r;
+        for (size_t n = 0; n < v.n_nodes; n++) {
+                size_t pod_lines = node_table(&v, &v.nodes[n], &text);
+
+                if (n == 0)
+                        dashes = pod_lines + 10;
+                node_sums(&v.nodes[n], &text);
+                table_dashes(&text, dashes);
+                differences(&v.nodes[n], &text);
+        }
+        sums(&v, &text);
+        r = buf_result(&text);
+        return r < 0 ? r : table_align(buf_str(&text), out);
+}

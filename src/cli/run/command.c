@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/run/gate_probe.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+enum { OWNER_FD = 100 };
+
+/* ---- the environment ---- */
+
+static int put_number(const char *name, uint64_t value) {
+        char text[24];
+
+        (void) snprintf(text, sizeof text, "%llu", (unsigned long long) value);
+        return setenv(name, text, 1);
+}
+
+static int put_cards(const Command *c) {
+        char text[SLICEDIR_CARDS_MAX * (SLICE_UUID + 1)] = "";
+        size_t at = 0;
+
+        for (uint32_t i = 0; i < c->n_cards; i++)
+                at += (size_t) snprintf(text + at, sizeof text - at, "%s%s", i > 0 ? "," : "",
+                                        c->cards[i]->uuid);
+        if (setenv("NVIDIA_VISIBLE_DEVICES", text, 1) < 0)
+                return -1;
+        return setenv("CUDA_VISIBLE_DEVICES", text, 1); /* the others have no slice here, and are refused */
+}
+
+/* In front of what is preloaded already. */
+static int put_gate(const Command *c) {
+        const char *others = getenv("LD_PRELOAD");
+        _cleanup_free_ char *text = NULL;
+
+        if (asprintf(&text, "%s%s%s", c->gate, others && others[0] ? ":" : "", others ? others : "") < 0)
+                return -1;
+        return setenv("LD_PRELOAD", text, 1);
+}
+
+static int put_environment(const Command *c) {
+        uint64_t card_units = c->cards[0]->bytes / MIB / c->request->unit_mib;
+
+        if (put_number("ALIYUN_COM_GPU_MEM_CONTAINER", c->request->mem) < 0 ||
+            put_number("ALIYUN_COM_GPU_MEM_DEV", card_units) < 0 ||
+            put_number("ALIYUN_COM_GPU_MEM_POD", c->request->mem * c->n_cards) < 0 ||
+            setenv("ALIYUN_COM_GPU_MEM_UNIT", c->unit, 1) < 0 || put_cards(c) < 0 || put_gate(c) < 0 ||
+            setenv("ALIQUOT_SLICES", c->slices, 1) < 0)
+                return -ENOMEM;
+        if (c->n_cards == 1 && put_number("ALIYUN_COM_GPU_MEM_IDX", c->cards[0]->index) < 0)
+                return -ENOMEM;
+        return 0;
+}
+
+/* ---- the process ---- */
+
+static volatile sig_atomic_t child;
+
+static void pass_on(int signal) {
+        if (child > 0)
+                (void) kill((pid_t) child, signal);
+}
+
+static const int signals[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGINT, SIGQUIT};
+
+typedef struct Signals {
+        struct sigaction actions[ELEMENTSOF(signals)];
+        sigset_t mask;
+} Signals;
+
+/* What a terminal sends goes to the whole group, the command included: there it is only not to end
+ * us. */
+static void take_signals(Signals *ret_old) {
+        sigset_t all;
+
+        (void) sigfillset(&all);
+        (void) sigprocmask(SIG_BLOCK, &all, &ret_old->mask); /* until there is somebody to pass them to */
+        for (size_t i = 0; i < ELEMENTSOF(signals); i++) {
+                bool from_terminal = signals[i] == SIGINT || signals[i] == SIGQUIT;
+                struct sigaction action = {.sa_flags = SA_RESTART};
+
+                action.sa_handler = from_terminal ? SIG_IGN : pass_on;
+                (void) sigaction(signals[i], &action, &ret_old->actions[i]);
+        }
+}
+
+static void give_signals_back(const Signals *old) {
+        for (size_t i = 0; i < ELEMENTSOF(signals); i++)
+                (void) sigaction(signals[i], &old->actions[i], NULL);
+        (void) sigprocmask(SIG_SETMASK, &old->mask, NULL);
+}
+
+/* Away from the numbers that scripts take. Who closes it has the slice through the gate only, once
+ * it has asked the driver something. */
+static void inherit(int owner) {
+        if (fcntl(owner, F_DUPFD, OWNER_FD) < 0)
+                (void) fcntl(owner, F_SETFD, 0); /* so few descriptors: where it is */
+}
+
+static _Noreturn void become(const Command *c, const Signals *old) {
+        int error;
+
+        inherit(c->owner);
+        give_signals_back(old);
+        (void) execvp(c->command[0], c->command);
+        error = errno;
+        (void) fprintf(stderr, "aliquot run: cannot run %s: %s\n", c->command[0], strerror(error));
+        _exit(error == ENOENT ? 127 : 126);
+}
+
+static int wait_for(pid_t pid) {
+        int status;
+
+        while (waitpid(pid, &status, 0) < 0)
+                if (errno != EINTR)
+                        return -errno;
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int command_run(const Command *c, Fault *fault) {
+        Signals old;
+        pid_t pid;
+        int r;
+
+        r = put_environment(c);
+        if (r < 0)
+                return fault_set(fault, r, "out of memory");
+        r = gate_probe_run(c->gate, c->slices, c->devices, fault);
+        if (r < 0)
+                return r;
+        take_signals(&old);
+        pid = fork();
+        if (pid < 0)
+                return fault_set(fault, -errno, "cannot fork: %s", strerror(errno));
+        if (pid == 0)
+                become(c, &old);
+        child = pid;
+        (void) sigprocmask(SIG_SETMASK, &old.mask, NULL);
+        return wait_for(pid);
+}

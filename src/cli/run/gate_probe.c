@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/gate_probe.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gpu/rm/rm.h"
+#include "slicedir/slicedir.h"
+
+#define WORD "--probe-gate"
+
+enum {
+        ARGUMENTS = 5,     /* its name, WORD, the gate, the slices, the driver's files */
+        SLICES_PATH = 200, /* what the gate has room for (preload/memory/setup.c, PATH_SIZE), and some */
+        SAYS_YES = 0,
+        SAYS_NO_GATE = 10,
+        SAYS_NO_DRIVER,
+        SAYS_NO_SLICE,
+};
+
+int gate_probe_check_path(const char *gate, Fault *fault) {
+        return strpbrk(gate, " :$\n") ? fault_set(fault, -EINVAL,
+                                                  "%s cannot be loaded into programs: its path has a blank, "
+                                                  "a colon or a dollar sign",
+                                                  gate)
+                                      : 0;
+}
+
+/* ---- inside ---- */
+
+/* By the name it was asked for: numbers of devices and inodes are not the same everywhere for file
+ * systems that lie over others. */
+static bool is_loaded(const char *gate) {
+        void *function = dlsym(RTLD_DEFAULT, "ioctl");
+        Dl_info info;
+
+        return function && dladdr(function, &info) != 0 && info.dli_fname &&
+               strcmp(info.dli_fname, gate) == 0;
+}
+
+/* A control of nothing: the driver says no, and the gate has looked for its slices before. */
+static bool ask(const char *devices) {
+        RmControl control = {.client = 0};
+        _cleanup_close_ int fd = -1;
+        char path[SLICEDIR_PATH_SIZE];
+
+        if ((size_t) snprintf(path, sizeof path, "%s/nvidiactl", devices) >= sizeof path)
+                return false;
+        fd = open(path, O_RDWR | O_CLOEXEC);
+        if (fd >= 0)
+                (void) ioctl(fd, RM_IOCTL(RM_ESC_CONTROL, sizeof control), &control); /* whatever it says */
+        return fd >= 0;
+}
+
+/* Nobody else is in a new slice: a row that is alive is ours, taken by the gate in this process. */
+static bool is_held(int slices, uint32_t number) {
+        _cleanup_close_ int fd = -1;
+        SliceReport report = {.n_alive = 0};
+        char name[16];
+
+        (void) snprintf(name, sizeof name, "%u", number);
+        fd = openat(slices, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        return (fd < 0 && errno == ENOENT) ||
+               (fd >= 0 && slice_files_read_report(fd, &report) == 0 && report.n_alive > 0);
+}
+
+static int say(const char *gate, const char *slices, const char *devices) {
+        _cleanup_close_ int fd = -1;
+
+        if (!is_loaded(gate))
+                return SAYS_NO_GATE;
+        if (!ask(devices))
+                return SAYS_NO_DRIVER;
+        fd = open(slices, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0 || faccessat(fd, "0", F_OK, 0) < 0)
+                return SAYS_NO_SLICE;
+        for (uint32_t i = 0; i < SLICEDIR_CARDS_MAX; i++)
+                if (!is_held(fd, i))
+                        return SAYS_NO_SLICE;
+        return SAYS_YES;
+}
+
+bool gate_probe_main(int argc, char **argv, int *ret) {
+        if (argc != ARGUMENTS || strcmp(argv[1], WORD) != 0)
+                return false;
+        *ret = say(argv[2], argv[3], argv[4]);
+        return true;
+}
+
+/* ---- outside ---- */
+
+static int judge(int status, const char *gate, const char *slices, const char *devices, Fault *fault) {
+        switch (WIFEXITED(status) ? WEXITSTATUS(status) : -1) {
+        case SAYS_YES:
+                return 0;
+        case SAYS_NO_GATE:
+                return fault_set(fault, -EPERM, "%s is not loaded into programs that start here", gate);
+        case SAYS_NO_DRIVER:
+                return fault_set(fault, -EPERM, "%s/nvidiactl cannot be opened", devices);
+        case SAYS_NO_SLICE:
+                return fault_set(fault, -EPERM, "%s does not find the slice in %s", gate, slices);
+        default:
+                return fault_set(fault, -EPERM, "whether %s holds a program could not be tried", gate);
+        }
+}
+
+int gate_probe_run(const char *gate, const char *slices, const char *devices, Fault *fault) {
+        char *argv[] = {(char *) "aliquot-run", (char *) WORD,    (char *) gate,
+                        (char *) slices,        (char *) devices, NULL};
+        int status = -1;
+        pid_t pid;
+
+        if (strlen(slices) > SLICES_PATH)
+                return fault_set(fault, -ENAMETOOLONG, "the board's path is too long: %s", slices);
+        pid = fork();
+        if (pid < 0)
+                return fault_set(fault, -errno, "cannot fork: %s", strerror(errno));
+        if (pid == 0) {
+                (void) execv("/proc/self/exe", argv);
+                _exit(1);
+        }
+        while (waitpid(pid, &status, 0) < 0)
+                if (errno != EINTR)
+                        return fault_set(fault, -errno, "cannot wait: %s", strerror(errno));
+        return judge(status, gate, slices, devices, fault);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/host_cards.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "gpu/cards/nvml.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+/* A simulated driver's files are no character devices: they are known by where they are. */
+static int read_file(const char *devices, const char *name, SliceFile *ret, Fault *fault) {
+        char path[512];
+        struct stat st;
+
+        if ((size_t) snprintf(path, sizeof path, "%s/%s", devices, name) >= sizeof path)
+                return fault_set(fault, -ENAMETOOLONG, "the path is too long: %s", devices);
+        if (stat(path, &st) < 0)
+                return errno == ENOENT
+                               ? fault_set(fault, HOST_CARDS_E_NONE, "%s is not there", path)
+                               : fault_set(fault, -errno, "cannot look at %s: %s", path, strerror(errno));
+        *ret = (SliceFile){.rdev = 0};
+        if (S_ISCHR(st.st_mode))
+                ret->rdev = st.st_rdev;
+        else {
+                ret->dev = st.st_dev;
+                ret->ino = st.st_ino;
+        }
+        return 0;
+}
+
+static int refused(const Nvml *nvml, int r, unsigned index, const char *what, Fault *fault) {
+        return fault_set(fault, HOST_CARDS_E_NONE, "card %u does not tell its %s: %s", index, what,
+                         nvml_error_text(nvml, r));
+}
+
+static int read_card(const Nvml *nvml, unsigned index, const char *devices, HostCard *ret, Fault *fault) {
+        char uuid[NVML_TEXT_SIZE] = "", name[32];
+        NvmlMemory memory = {0};
+        NvmlDevice device;
+        unsigned minor = 0;
+        int r;
+
+        *ret = (HostCard){.index = index};
+        r = nvml->handle(index, &device);
+        if (r != NVML_SUCCESS)
+                return refused(nvml, r, index, "handle", fault);
+        r = nvml->uuid(device, uuid, sizeof uuid);
+        if (r != NVML_SUCCESS)
+                return refused(nvml, r, index, "uuid", fault);
+        r = nvml->minor(device, &minor);
+        if (r != NVML_SUCCESS)
+                return refused(nvml, r, index, "minor number", fault);
+        r = nvml->memory(device, &memory);
+        if (r != NVML_SUCCESS)
+                return refused(nvml, r, index, "memory", fault);
+        if (strlen(uuid) >= sizeof ret->uuid)
+                return fault_set(fault, HOST_CARDS_E_NONE, "card %u: the uuid is too long: %s", index, uuid);
+        (void) snprintf(ret->uuid, sizeof ret->uuid, "%s", uuid);
+        ret->minor = minor;
+        ret->bytes = memory.total / MIB * MIB;
+        (void) snprintf(name, sizeof name, "nvidia%u", minor);
+        return read_file(devices, name, &ret->device, fault);
+}
+
+static int read_cards(const Nvml *nvml, const char *devices, HostCards *m, Fault *fault) {
+        unsigned n = 0;
+        int r;
+
+        r = nvml->count(&n);
+        if (r != NVML_SUCCESS || n == 0)
+                return fault_set(fault, HOST_CARDS_E_NONE, "this machine has no card: %s",
+                                 r != NVML_SUCCESS ? nvml_error_text(nvml, r) : "the driver counts none");
+        for (unsigned i = 0; i < n && m->n < SLICEDIR_CARDS_MAX; i++) {
+                r = read_card(nvml, i, devices, &m->cards[m->n], fault);
+                if (r < 0)
+                        return r;
+                m->n += r ==
+                        0; /* one that is not given to this container, or does not answer, is passed over */
+        }
+        return m->n > 0 ? 0 : HOST_CARDS_E_NONE;
+}
+
+int host_cards_read(const char *devices, const char *library, HostCards *ret, Fault *fault) {
+        HostCards m = {.n = 0};
+        Nvml nvml;
+        int r;
+
+        r = read_file(devices, "nvidiactl", &m.ctl, fault);
+        if (r != 0)
+                return r;
+        (void) read_file(devices, "nvidia-uvm", &m.uvm, NULL); /* not there before CUDA has run once */
+        r = nvml_load(library, "", &nvml, fault);
+        if (r != 0)
+                return HOST_CARDS_E_NONE;
+        r = nvml.init();
+        if (r != NVML_SUCCESS)
+                return fault_set(fault, HOST_CARDS_E_NONE, "the driver does not answer: %s",
+                                 nvml_error_text(&nvml, r));
+        r = read_cards(&nvml, devices, &m, fault);
+        (void) nvml.shutdown();
+        if (r == 0)
+                *ret = m;
+        return r;
+}
+
+static int count_slice(void *userdata, const SlicedirEntry *slice) {
+        HostCards *m = userdata;
+
+        for (uint32_t i = 0; i < slice->n_cards; i++)
+                for (uint32_t k = 0; k < m->n; k++)
+                        if (strncmp(slice->cards[i].limits.uuid, m->cards[k].uuid, SLICE_UUID) == 0) {
+                                m->cards[k].taken += slice->cards[i].limits.limit;
+                                m->cards[k].core_taken += slice->cards[i].limits.core_percent;
+                        }
+        return 0;
+}
+
+int host_cards_count_slices(HostCards *m, Slicedir *b) {
+        return slicedir_each(b, count_slice, m);
+}

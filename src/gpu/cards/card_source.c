@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu/cards/card_source.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "gpu/cards/card_table.h"
+#include "gpu/cards/child.h"
+#include "gpu/cards/probe_report.h"
+
+enum {
+        DYING_MAX = 4,         /* children that were killed and are not gone; no more are started meanwhile */
+        REPORTS_PER_TURN = 64, /* then the loop has its turn */
+        FRESH_EVERY = 10,      /* scans, while a card is in trouble: a new session may find it again */
+        BACKOFF_STEPS = 60,
+};
+
+#define REAP_FIRST (1 * USEC_PER_MSEC)
+#define REAP_MAX   (5 * USEC_PER_SEC)
+#define TURN_MIN   (1 * USEC_PER_MSEC)
+#define TURN_MAX   (1 * USEC_PER_SEC)
+
+typedef enum SourceState {
+        SOURCE_WAITING, /* no child: the timer starts one */
+        SOURCE_ASKING,  /* the timer is the deadline */
+        SOURCE_IDLE,    /* the timer asks again */
+} SourceState;
+
+typedef struct Dying {
+        pid_t pid;
+        bool by_itself; /* we did not kill it, so how it ended is news */
+} Dying;
+
+struct CardSource {
+        sd_event *event;
+        CardSourceHandler handler;
+        void *userdata;
+        CardSourceOptions o; /* the pointers are not kept */
+        ProbeOptions probe;
+        char *library, *host_root;
+
+        SourceState state;
+        CardChild child; /* unless WAITING */
+        sd_event_source *io, *timer, *reaper, *once;
+        usec_t backoff, reap_pause;
+        Dying dying[DYING_MAX];
+        size_t n_dying;
+
+        uint32_t request, scans_until_fresh;
+        uint64_t session_base; /* sessions of children before this one */
+        uint64_t session;
+        bool ready;        /* this request: the library is initialised */
+        bool fresh, again; /* the next scan by a new session; at once when this one has ended */
+        CardScan scan;     /* as far as it has come */
+        CardTable known;
+        CardFences fences; /* as they were told last */
+        CardUsage *usage;  /* CARD_USAGE_MAX of them; NULL: nobody asks */
+        size_t n_usage;
+        CardTotal totals[CARDS_MAX];
+        size_t n_totals;
+        CardUse *uses; /* as many, where there is a usage */
+        size_t n_uses;
+        CardSpan spans[CARDS_MAX];
+        size_t n_spans;
+        bool uses_cut;
+        bool cut; /* not all of this census found room */
+
+        CardList published;
+        bool has_published, told_deaf;
+        uint32_t told_total;
+        char told[sizeof((Fault *) NULL)->text];
+};
+
+static void start(CardSource *s);
+
+/* --- telling ---------------------------------------------------------------------------------------------------- */
+
+static void tell(CardSource *s, const char *format, ...) _printf_(2, 3);
+
+static void tell(CardSource *s, const char *format, ...) {
+        Fault fault = FAULT_NULL;
+        va_list args;
+
+        va_start(args, format);
+        (void) vsnprintf(fault.text, sizeof fault.text, format, args); /* cut when it is too long */
+        va_end(args);
+        if (strcmp(fault.text, s->told) == 0)
+                return;
+        memcpy(s->told, fault.text, sizeof s->told);
+        s->handler.on_trouble(s->userdata, &fault);
+}
+
+static void publish(CardSource *s) {
+        CardList list;
+
+        if (card_table_list(&s->known, &list) < 0) {
+                tell(s, "out of memory: the list of cards stays as it was");
+                return;
+        }
+        if (s->has_published && card_list_eq(&list, &s->published)) {
+                card_list_done(&list);
+                return;
+        }
+        card_list_done(&s->published);
+        s->published = list;
+        s->has_published = true;
+        s->handler.on_cards(s->userdata, &s->published);
+}
+
+static void tell_fences(CardSource *s) {
+        CardFences now;
+
+        if (!s->handler.on_fences)
+                return;
+        card_table_fences(&s->known, clock_monotonic_usec(),
+                          clock_realtime_nsec() / NSEC_PER_USEC / USEC_PER_MSEC, &now);
+        if (card_fences_near(&now, &s->fences))
+                return;
+        s->fences = now;
+        s->handler.on_fences(s->userdata, &s->fences);
+}
+
+static void set_timer(CardSource *s, SourceState state, usec_t after) {
+        s->state = state;
+        /* Both fail only for a source that does not exist. */
+        (void) sd_event_source_set_time(s->timer, clock_monotonic_usec() + after);
+        (void) sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
+}
+
+/* --- the end of a child ----------------------------------------------------------------------------------------- */
+
+static void tell_end(CardSource *s, int status) {
+        if (status == -1)
+                tell(s, "the process that asks the driver has ended");
+        else if (WIFSIGNALED(status))
+                tell(s, "the process that asks the driver was ended by signal %d (%s)", WTERMSIG(status),
+                     strsignal(WTERMSIG(status)));
+        else
+                tell(s, "the process that asks the driver ended by itself with status %d",
+                     WEXITSTATUS(status));
+}
+
+static void reap(CardSource *s) {
+        size_t kept = 0;
+
+        for (size_t i = 0; i < s->n_dying; i++) {
+                int status;
+
+                if (!card_child_reap(s->dying[i].pid, &status))
+                        s->dying[kept++] = s->dying[i];
+                else if (s->dying[i].by_itself)
+                        tell_end(s, status);
+        }
+        s->n_dying = kept;
+}
+
+static int on_reap(sd_event_source *source, uint64_t usec, void *userdata) {
+        CardSource *s = userdata;
+
+        reap(s);
+        if (s->n_dying == 0)
+                return 0;
+        s->reap_pause = s->reap_pause * 2 < REAP_MAX ? s->reap_pause * 2 : REAP_MAX;
+        (void) sd_event_source_set_time(source, clock_monotonic_usec() + s->reap_pause);
+        (void) sd_event_source_set_enabled(source, SD_EVENT_ONESHOT); /* both fail for NULL alone */
+        return 0;
+}
+
+static void wait_for_end(CardSource *s, bool by_itself) {
+        s->dying[s->n_dying++] = (Dying){s->child.pid, by_itself};
+        s->reap_pause = REAP_FIRST;
+        (void) sd_event_source_set_time(s->reaper, clock_monotonic_usec() + s->reap_pause);
+        (void) sd_event_source_set_enabled(s->reaper, SD_EVENT_ONESHOT);
+}
+
+static void back_off(CardSource *s) {
+        usec_t most = s->o.backoff * BACKOFF_STEPS;
+
+        s->backoff = s->backoff == 0 ? s->o.backoff : s->backoff * 2;
+        s->backoff = s->backoff < most ? s->backoff : most;
+        set_timer(s, SOURCE_WAITING, s->backoff);
+}
+
+static void forget_census(CardSource *s) {
+        s->n_usage = s->n_totals = s->n_uses = s->n_spans = 0;
+        s->cut = s->uses_cut = false;
+}
+
+/* The child is of no more use: away with it, and another one later. */
+static void drop_child(CardSource *s, bool by_itself) {
+        s->io = sd_event_source_disable_unref(s->io);
+        forget_census(s); /* half a census is none */
+        card_child_kill(&s->child);
+        wait_for_end(s, by_itself);
+        s->session_base = s->session;
+        back_off(s);
+}
+
+/* --- requests --------------------------------------------------------------------------------------------------- */
+
+static void ask(CardSource *s) {
+        ProbeRequest q = {.request = ++s->request, .fresh = s->fresh};
+
+        s->fresh = s->again = s->ready = false;
+        s->scan.n = 0;
+        set_timer(s, SOURCE_ASKING, s->o.deadline);
+        /* An error is a child that has ended, which the socket will say in a moment. */
+        (void) send(s->child.fd, &q, sizeof q, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void tell_hung(CardSource *s) {
+        double seconds = (double) s->o.deadline / (double) USEC_PER_SEC;
+
+        if (!s->ready)
+                tell(s, "the driver hangs: no answer within %g s from its initialisation", seconds);
+        else
+                tell(s, "the driver hangs: no answer within %g s about card %zu", seconds, s->scan.n);
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        CardSource *s = userdata;
+
+        switch (s->state) {
+        case SOURCE_WAITING:
+                start(s);
+                break;
+        case SOURCE_ASKING:
+                tell_hung(s);
+                drop_child(s, false);
+                break;
+        case SOURCE_IDLE:
+                ask(s);
+                break;
+        }
+        return 0;
+}
+
+/* --- answers ---------------------------------------------------------------------------------------------------- */
+
+/* A broken card is looked for by a new session at once, and then now and then, not at each scan: on
+ * a driver without persistence mode that would set up every other card anew. */
+static void plan_next(CardSource *s) {
+        if (!card_table_has_trouble(&s->known))
+                s->scans_until_fresh = 1;
+        else if (--s->scans_until_fresh == 0) {
+                s->scans_until_fresh = FRESH_EVERY;
+                s->fresh = true;
+        }
+        set_timer(s, SOURCE_IDLE, s->again ? 0 : s->o.rescan);
+}
+
+static void end_scan(CardSource *s, const ProbeReport *r) {
+        s->scan.session = s->session;
+        card_table_scan(&s->known, &s->scan, clock_monotonic_usec());
+        s->backoff = 0;
+        s->told[0] = '\0';
+        if (r->number > CARDS_MAX && r->number != s->told_total)
+                tell(s, "the driver has %u cards; the first %d are used", r->number, CARDS_MAX);
+        s->told_total = r->number;
+        if (r->text[0] != '\0' && !s->told_deaf) {
+                s->told_deaf = true;
+                tell(s,
+                     "the driver tells of no XIDs (%s): a card counts as broken only when it does not answer",
+                     r->text);
+        }
+        plan_next(s);
+        tell_fences(s);
+        publish(s);
+}
+
+/* What came unasked is a reason to look: a scan tells the rest. */
+static void look_again(CardSource *s) {
+        if (s->state == SOURCE_IDLE)
+                set_timer(s, SOURCE_IDLE, 0);
+}
+
+/* An XID that fences nothing is no reason: a tenant could have us scan without end. */
+static void take_xid(CardSource *s, const ProbeReport *r) {
+        if (!card_table_xid(&s->known, r->uuid, r->value, s->session, clock_monotonic_usec()))
+                return;
+        tell_fences(s);
+        publish(s); /* known cards have been published */
+        look_again(s);
+}
+
+static void take_process(CardSource *s, const ProbeReport *r) {
+        CardUsage *u;
+
+        if (!s->usage || s->n_usage == CARD_USAGE_MAX) {
+                s->cut = true;
+                return;
+        }
+        u = &s->usage[s->n_usage++];
+        u->pid = r->number;
+        u->bytes = r->value;
+        memcpy(u->uuid, r->uuid, sizeof u->uuid);
+}
+
+static bool has_total(const CardSource *s, const char *uuid) {
+        for (size_t i = 0; i < s->n_totals; i++)
+                if (strcmp(s->totals[i].uuid, uuid) == 0)
+                        return true;
+        return false;
+}
+
+static void take_total(CardSource *s, const ProbeReport *r) {
+        if (s->n_totals == CARDS_MAX || has_total(s, r->uuid))
+                return;
+        memcpy(s->totals[s->n_totals].uuid, r->uuid, sizeof r->uuid);
+        s->totals[s->n_totals++].used = r->value;
+}
+
+static void take_use(CardSource *s, const ProbeReport *r) {
+        CardUse *u;
+
+        if (!s->usage || s->n_uses == CARD_USAGE_MAX) {
+                s->uses_cut = true;
+                return;
+        }
+        u = &s->uses[s->n_uses++];
+        u->pid = r->number;
+        u->nsec = r->value;
+        memcpy(u->uuid, r->uuid, sizeof u->uuid);
+}
+
+static void take_span(CardSource *s, const ProbeReport *r) {
+        CardSpan *span;
+
+        for (size_t i = 0; i < s->n_spans; i++)
+                if (strcmp(s->spans[i].uuid, r->uuid) == 0)
+                        return;
+        if (s->n_spans == CARDS_MAX)
+                return;
+        span = &s->spans[s->n_spans++];
+        span->nsec = r->value;
+        memcpy(span->uuid, r->uuid, sizeof span->uuid);
+        (void) snprintf(span->untold, sizeof span->untold, "%.*s", (int) sizeof span->untold - 1, r->text);
+}
+
+static void take_census(CardSource *s, const ProbeReport *r) {
+        CardCensus census = {.usage = s->usage,
+                             .n = s->n_usage,
+                             .totals = s->totals,
+                             .n_totals = s->cut ? 0 : s->n_totals,
+                             .untold = r->text,
+                             .uses = s->uses,
+                             .n_uses = s->n_uses,
+                             .spans = s->spans,
+                             .n_spans = s->uses_cut ? 0 : s->n_spans};
+
+        if (s->cut)
+                census.untold = "the cards have more processes than can be kept";
+        forget_census(s);
+        if (s->usage)
+                s->handler.on_usage(s->userdata, &census);
+}
+
+static bool take_answer(CardSource *s, const ProbeReport *r) {
+        if (s->state != SOURCE_ASKING || r->request != s->request)
+                return false;
+        switch (r->kind) {
+        case REPORT_CARD:
+                if (s->scan.n == CARDS_MAX)
+                        return false;
+                probe_report_card(r, &s->scan.seen[s->scan.n++]);
+                break;
+        case REPORT_END:
+                end_scan(s, r);
+                return true;
+        case REPORT_FAILED:
+                tell(s, "%s", r->text);
+                drop_child(s, false); /* a new process has no old library loaded and no old error */
+                return true;
+        default: /* READY */
+                s->ready = true;
+                break;
+        }
+        set_timer(s, SOURCE_ASKING, s->o.deadline);
+        return true;
+}
+
+static bool take(CardSource *s, const void *bytes, size_t n) {
+        ProbeReport r;
+
+        if (probe_report_read(bytes, n, &r) != 0)
+                return false;
+        s->session = s->session_base + r.session;
+        if (r.kind == REPORT_XID)
+                take_xid(s, &r);
+        else if (r.kind == REPORT_ALARM)
+                look_again(s);
+        else if (r.kind == REPORT_PROCESS)
+                take_process(s, &r);
+        else if (r.kind == REPORT_TOTAL)
+                take_total(s, &r);
+        else if (r.kind == REPORT_USE)
+                take_use(s, &r);
+        else if (r.kind == REPORT_SPAN)
+                take_span(s, &r);
+        else if (r.kind == REPORT_CENSUS)
+                take_census(s, &r);
+        else
+                return take_answer(s, &r);
+        return true;
+}
+
+static int on_report(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        CardSource *s = userdata;
+
+        for (int i = 0; i < REPORTS_PER_TURN && s->io; i++) {
+                char bytes[sizeof(ProbeReport) + 1]; /* one more than is right, to see that there is more */
+                ssize_t n = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT);
+
+                if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                        return 0;
+                if (n <= 0) {
+                        drop_child(s, true);
+                } else if (!take(s, bytes, (size_t) n)) {
+                        tell(s, "the process that asks the driver talks nonsense");
+                        drop_child(s, false);
+                }
+        }
+        return 0;
+}
+
+static void start(CardSource *s) {
+        int r;
+
+        reap(s);
+        if (s->n_dying == DYING_MAX) {
+                tell(s, "the driver hangs: %d processes cannot be ended, and no more are started", DYING_MAX);
+                back_off(s);
+                return;
+        }
+        r = card_child_start(&s->probe, &s->child);
+        if (r < 0) {
+                tell(s, "no process to ask the driver: %s", strerror(-r));
+                back_off(s);
+                return;
+        }
+        r = sd_event_add_io(s->event, &s->io, s->child.fd, EPOLLIN, on_report, s);
+        if (r < 0) {
+                tell(s, "no process to ask the driver: %s", strerror(-r));
+                drop_child(s, false);
+                return;
+        }
+        ask(s);
+}
+
+/* --- the object ------------------------------------------------------------------------------------------------- */
+
+static int on_simulated(sd_event_source *source, void *userdata) {
+        CardSource *s = userdata;
+
+        s->handler.on_cards(s->userdata, &s->published);
+        return 0;
+}
+
+static void set_options(CardSource *s, const CardSourceOptions *o) {
+        s->o.deadline = o->deadline > 0 ? o->deadline : 10 * USEC_PER_SEC;
+        s->o.rescan = o->rescan > 0 ? o->rescan : 30 * USEC_PER_SEC;
+        s->o.backoff = o->backoff > 0 ? o->backoff : USEC_PER_SEC;
+        s->o.quiet = o->quiet > 0 ? o->quiet : 600 * USEC_PER_SEC;
+        s->probe.library = s->library;
+        s->probe.host_root = s->host_root;
+        if (s->usage)
+                s->probe.census = o->census > TURN_MIN ? o->census : USEC_PER_SEC;
+        s->probe.turn = s->o.rescan < TURN_MAX ? s->o.rescan : TURN_MAX;
+        s->probe.turn = s->probe.turn > TURN_MIN ? s->probe.turn : TURN_MIN;
+        s->scans_until_fresh = FRESH_EVERY; /* the first session is a new one */
+        card_table_init(&s->known, s->o.quiet, o->known);
+        if (!o->fences)
+                return;
+        s->fences = *o->fences;
+        card_table_restore(&s->known, o->fences, clock_monotonic_usec(),
+                           clock_realtime_nsec() / NSEC_PER_USEC / USEC_PER_MSEC);
+}
+
+static int copy_texts(CardSource *s, const CardSourceOptions *o) {
+        Str root = str_from(o->host_root);
+
+        while (root.len > 0 && root.data[root.len - 1] == '/')
+                root.len--;
+        s->host_root = str_dup(root);
+        if (o->library)
+                s->library = str_dup(str_from(o->library));
+        return s->host_root && (s->library || !o->library) ? 0 : -ENOMEM;
+}
+
+static int add_sources(CardSource *s) {
+        int r;
+
+        r = sd_event_add_time(s->event, &s->timer, CLOCK_MONOTONIC, 0, USEC_PER_MSEC, on_timer, s);
+        if (r >= 0)
+                r = sd_event_add_time(s->event, &s->reaper, CLOCK_MONOTONIC, 0, USEC_PER_MSEC, on_reap, s);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(s->reaper, SD_EVENT_OFF);
+        return r < 0 ? r : 0;
+}
+
+int card_source_new(sd_event *event, const CardSourceOptions *options, const CardSourceHandler *handler,
+                    void *userdata, CardSource **ret) {
+        _cleanup_(card_source_freep) CardSource *s = calloc(1, sizeof *s);
+        int r;
+
+        if (!s)
+                return -ENOMEM;
+        s->event = sd_event_ref(event);
+        s->handler = *handler;
+        s->userdata = userdata;
+        s->child.fd = -1;
+        r = copy_texts(s, options);
+        if (r < 0)
+                return r;
+        if (handler->on_usage && !options->simulated) {
+                s->usage = calloc(CARD_USAGE_MAX, sizeof *s->usage);
+                s->uses = calloc(CARD_USAGE_MAX, sizeof *s->uses);
+                if (!s->usage || !s->uses)
+                        return -ENOMEM;
+        }
+        set_options(s, options);
+        if (options->simulated) {
+                r = card_list_copy(options->simulated, &s->published);
+                if (r == 0)
+                        r = sd_event_add_defer(event, &s->once, on_simulated, s);
+        } else {
+                r = add_sources(s); /* the timer is due at once, in WAITING */
+        }
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(s);
+        return 0;
+}
+
+CardSource *card_source_free(CardSource *s) {
+        int status;
+
+        if (!s)
+                return NULL;
+        if (s->io) {
+                sd_event_source_disable_unref(s->io);
+                card_child_kill(&s->child);
+                (void) card_child_reap(s->child.pid, &status); /* else it is init's, after the agent */
+        }
+        reap(s);
+        sd_event_source_disable_unref(s->timer);
+        sd_event_source_disable_unref(s->reaper);
+        sd_event_source_disable_unref(s->once);
+        sd_event_unref(s->event);
+        card_list_done(&s->published);
+        free(s->usage);
+        free(s->uses);
+        free(s->library);
+        free(s->host_root);
+        free(s);
+        return NULL;
+}
+
+void card_source_rescan(CardSource *s) {
+        if (s->once)
+                return;
+        s->fresh = s->again = true;
+        if (s->state != SOURCE_ASKING)
+                set_timer(s, s->state, 0);
+}

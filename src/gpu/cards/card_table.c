@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu/cards/card_table.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "gpu/cards/xid.h"
+
+#define QUIET_MAX (CARD_TABLE_QUIET_MAX_HOURS * 3600 * USEC_PER_SEC)
+
+static bool is_used(const CardTableEntry *c) {
+        return c->card.uuid[0] != '\0';
+}
+
+void card_table_init(CardTable *k, usec_t quiet, const CardList *old) {
+        memset(k, 0, sizeof *k);
+        k->quiet = quiet;
+        for (size_t i = 0; old && i < old->n; i++) {
+                assert(old->cards[i].index < CARDS_MAX);
+                if (old->cards[i].pci[0] != '\0')
+                        k->cards[old->cards[i].index].card = old->cards[i];
+        }
+}
+
+static CardTableEntry *find(CardTable *k, const char *uuid) {
+        for (size_t i = 0; i < CARDS_MAX; i++)
+                if (is_used(&k->cards[i]) && strcmp(k->cards[i].card.uuid, uuid) == 0)
+                        return &k->cards[i];
+        return NULL;
+}
+
+static bool has_gone(const CardTableEntry *c) {
+        return is_used(c) && !c->seen;
+}
+
+/* A place for a card that was never seen before; NULL when 256 others are at work. */
+static CardTableEntry *place(CardTable *k, const MachineCard *c) {
+        for (size_t i = 0; i < CARDS_MAX; i++)
+                if (c->pci[0] != '\0' && has_gone(&k->cards[i]) && strcmp(k->cards[i].card.pci, c->pci) == 0)
+                        return &k->cards[i];
+        if (c->index < CARDS_MAX && !is_used(&k->cards[c->index]))
+                return &k->cards[c->index];
+        for (size_t i = 0; i < CARDS_MAX; i++)
+                if (!is_used(&k->cards[i]))
+                        return &k->cards[i];
+        for (size_t i = 0; i < CARDS_MAX; i++)
+                if (has_gone(&k->cards[i]))
+                        return &k->cards[i];
+        return NULL;
+}
+
+/* --- fences ----------------------------------------------------------------------------------------------------- */
+
+static usec_t quiet_time(const CardTable *k, const CardTableEntry *c) {
+        usec_t quiet = k->quiet;
+
+        for (unsigned i = 0; i < c->relapses && quiet < QUIET_MAX; i++)
+                quiet *= 2;
+        return quiet < QUIET_MAX ? quiet : QUIET_MAX;
+}
+
+static void fence(CardTable *k, CardTableEntry *c, const XidRule *rule, uint64_t session, usec_t now) {
+        if (c->xid == 0) { /* a new fence, not one more message of the same failure */
+                bool relapse = c->lifted_at != 0 && now - c->lifted_at < QUIET_MAX;
+
+                c->relapses = relapse ? c->relapses + 1 : 0;
+                c->fence_session = 0;
+        }
+        c->xid = rule->xid;
+        c->fenced_until = now + quiet_time(k, c);
+        if (rule->verdict == XID_LOST)
+                c->fence_session = session;
+}
+
+static void lift(CardTableEntry *c, uint64_t session, usec_t now) {
+        if (c->xid == 0 || now < c->fenced_until)
+                return;
+        if (c->fence_session != 0 && session <= c->fence_session)
+                return;
+        c->xid = 0;
+        c->lifted_at = now > 0 ? now : 1;
+}
+
+static void say_health(CardTableEntry *c, const char *trouble) {
+        const XidRule *rule = c->xid != 0 ? xid_rule(c->xid) : NULL;
+
+        c->card.healthy = trouble[0] == '\0' && !rule;
+        if (trouble[0] != '\0' || !rule)
+                (void) snprintf(c->card.trouble, sizeof c->card.trouble, "%s", trouble);
+        else
+                (void) snprintf(c->card.trouble, sizeof c->card.trouble, "XID %u: %s", rule->xid,
+                                rule->words);
+}
+
+/* --- one scan --------------------------------------------------------------------------------------------------- */
+
+/* Of a card that answers with an error, what was known of it is worth more than what could be
+ * read. */
+static void update(CardTableEntry *c, const MachineCard *now_seen) {
+        uint32_t index = c->card.index;
+
+        if (now_seen->trouble[0] == '\0' || c->card.mib == 0)
+                c->card = *now_seen;
+        c->card.index = index;
+        c->seen = true;
+}
+
+static void see(CardTable *k, const MachineCard *c, uint64_t session, usec_t now) {
+        CardTableEntry *known = find(k, c->uuid);
+
+        if (!known) {
+                known = place(k, c);
+                if (!known)
+                        return;
+                *known = (CardTableEntry){.card.index = (uint32_t) (known - k->cards)};
+        } else if (known->seen) {
+                return; /* two cards of one UUID: a driver's fault, and the first counts */
+        }
+        update(known, c);
+        if (c->trouble[0] == '\0')
+                lift(known, session, now);
+        say_health(known, c->trouble);
+}
+
+/* The driver's words about cards that it could not name: the best hint why others are missing. */
+static void miss(CardTableEntry *c, const CardScan *scan) {
+        char words[sizeof c->card.trouble];
+        const char *hint = "";
+
+        for (size_t i = 0; i < scan->n && hint[0] == '\0'; i++)
+                if (scan->seen[i].uuid[0] == '\0')
+                        hint = scan->seen[i].trouble;
+        (void) snprintf(words, sizeof words, "the driver does not list it any more%s%.100s",
+                        hint[0] != '\0' ? "; of a card that it cannot name it says: " : "", hint);
+        say_health(c, words);
+}
+
+void card_table_scan(CardTable *k, const CardScan *scan, usec_t now) {
+        for (size_t i = 0; i < CARDS_MAX; i++)
+                k->cards[i].seen = false;
+        for (size_t i = 0; i < scan->n; i++) /* who is known already, before any place is given away */
+                if (scan->seen[i].uuid[0] != '\0' && find(k, scan->seen[i].uuid))
+                        see(k, &scan->seen[i], scan->session, now);
+        for (size_t i = 0; i < scan->n; i++)
+                if (scan->seen[i].uuid[0] != '\0')
+                        see(k, &scan->seen[i], scan->session, now);
+        for (size_t i = 0; i < CARDS_MAX; i++)
+                if (has_gone(&k->cards[i]))
+                        miss(&k->cards[i], scan);
+}
+
+bool card_table_xid(CardTable *k, const char *uuid, uint64_t xid, uint64_t session, usec_t now) {
+        const XidRule *rule = xid_rule(xid);
+        CardTableEntry *c = find(k, uuid);
+
+        if (!c || !rule || rule->verdict == XID_HARMLESS)
+                return false;
+        fence(k, c, rule, session, now);
+        if (c->card.healthy || strncmp(c->card.trouble, "XID ", 4) == 0)
+                say_health(c, ""); /* else the driver's own words about it say more */
+        return true;
+}
+
+/* ---- over a restart ---- */
+
+static usec_t age_of(uint64_t then, uint64_t wall) {
+        uint64_t msec = wall > then ? wall - then : 0; /* the clock was set back: just now */
+
+        return msec < QUIET_MAX / USEC_PER_MSEC ? msec * USEC_PER_MSEC : QUIET_MAX;
+}
+
+static void restore(const CardTable *k, CardTableEntry *c, const CardFence *f, usec_t now, uint64_t wall) {
+        const XidRule *rule = f->xid > 0 ? xid_rule(f->xid) : NULL;
+        usec_t age = age_of(f->lifted, wall), left, most;
+
+        c->relapses = f->relapses;
+        if (f->lifted > 0 && age < QUIET_MAX)
+                c->lifted_at = now > age ? now - age : 1;
+        if (!rule || rule->verdict == XID_HARMLESS)
+                return;
+        most = quiet_time(k, c);
+        left = f->until > wall ? age_of(wall, f->until) : 0;
+        c->xid = rule->xid;
+        c->fence_session = 0;
+        c->fenced_until = now + (left < most ? left : most);
+        if (c->card.healthy || strncmp(c->card.trouble, "XID ", 4) == 0)
+                say_health(c, "");
+}
+
+void card_table_restore(CardTable *k, const CardFences *fences, usec_t now, uint64_t wall) {
+        for (size_t i = 0; i < fences->n; i++) {
+                CardTableEntry *c = find(k, fences->list[i].uuid);
+
+                if (c)
+                        restore(k, c, &fences->list[i], now, wall);
+        }
+}
+
+void card_table_fences(const CardTable *k, usec_t now, uint64_t wall, CardFences *ret) {
+        ret->n = 0;
+        for (size_t i = 0; i < CARDS_MAX; i++) {
+                const CardTableEntry *c = &k->cards[i];
+                bool lately = c->lifted_at != 0 && now - c->lifted_at < QUIET_MAX;
+                CardFence *f = &ret->list[ret->n];
+
+                if (!is_used(c) || (c->xid == 0 && !lately))
+                        continue;
+                *f = (CardFence){.xid = c->xid, .relapses = c->relapses};
+                memcpy(f->uuid, c->card.uuid, sizeof f->uuid);
+                if (c->xid != 0)
+                        f->until =
+                                wall + (c->fenced_until > now ? (c->fenced_until - now) / USEC_PER_MSEC : 0);
+                if (lately && wall > (now - c->lifted_at) / USEC_PER_MSEC)
+                        f->lifted = wall - (now - c->lifted_at) / USEC_PER_MSEC;
+                ret->n++;
+        }
+}
+
+bool card_table_has_trouble(const CardTable *k) {
+        for (size_t i = 0; i < CARDS_MAX; i++)
+                if (is_used(&k->cards[i]) && !k->cards[i].card.healthy)
+                        return true;
+        return false;
+}
+
+int card_table_list(const CardTable *k, CardList *ret) {
+        MachineCard *cards = calloc(CARDS_MAX, sizeof *cards);
+        CardList all = {cards, 0};
+        int r;
+
+        if (!cards)
+                return -ENOMEM;
+        for (size_t i = 0; i < CARDS_MAX; i++)
+                if (is_used(&k->cards[i]))
+                        cards[all.n++] = k->cards[i].card;
+        r = card_list_copy(&all, ret);
+        free(cards);
+        return r;
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "local/apiserver/validation.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/quantity.h"
+#include "local/apiserver/types.h"
+#include "wire/json.h"
+
+/* Words as k8s.io/apimachinery/pkg/util/validation and pkg/apis/core/validation have them. */
+
+#define RULE_SUBDOMAIN                                                                                       \
+        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "    \
+        "and must start and end with an alphanumeric character"
+#define RULE_LABEL                                                                                           \
+        "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must "    \
+        "start and end with an alphanumeric character"
+#define RULE_QUANTITY                                                                                        \
+        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+
+enum {
+        ITEMS_MAX = 256
+}; /* containers of a pod, resources of a container: bounds what comparing each with each costs */
+
+static void set_field(StoreViolation *v, const char *format, ...) _printf_(2, 3);
+static void set_field(StoreViolation *v, const char *format, ...) {
+        va_list args;
+
+        va_start(args, format);
+        (void) vsnprintf(v->field, sizeof v->field, format, args); /* a long one is cut, for people */
+        va_end(args);
+}
+
+static int required(StoreViolation *v, const char *why) {
+        v->reason = "FieldValueRequired";
+        return fault_set(&v->rule, STORE_VALID_E_RULE, "Required value%s%s", *why ? ": " : "", why);
+}
+
+static int invalid(StoreViolation *v, Str value, const char *rule) {
+        v->reason = "FieldValueInvalid";
+        return fault_set(&v->rule, STORE_VALID_E_RULE, "Invalid value: \"%.*s\": %s", STR_CUT(value, 100),
+                         rule);
+}
+
+static int too_many(StoreViolation *v) {
+        v->reason = "FieldValueTooMany";
+        return fault_set(&v->rule, STORE_VALID_E_RULE, "Too many: must have at most %d items", ITEMS_MAX);
+}
+
+static int wrong_type(StoreViolation *v, const char *expected) {
+        return fault_set(&v->rule, STORE_VALID_E_TYPE, "must be %s", expected);
+}
+
+static bool is_dns_part(Str s) {
+        for (size_t i = 0; i < s.len; i++) {
+                char c = s.data[i];
+                bool alphanumeric = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+
+                if (!alphanumeric && (c != '-' || i == 0 || i == s.len - 1))
+                        return false;
+        }
+        return s.len > 0;
+}
+
+static bool is_dns_label(Str s) {
+        return s.len <= 63 && is_dns_part(s);
+}
+
+bool store_is_dns_subdomain(Str name) {
+        Str rest = name;
+
+        if (name.len == 0 || name.len > 253 || name.data[name.len - 1] == '.')
+                return false;
+        while (rest.len > 0)
+                if (!is_dns_part(str_split(&rest, '.')))
+                        return false;
+        return true;
+}
+
+/* ---- metadata ---- */
+
+static int check_string_map(Str map, const char *field, Arena *arena, StoreViolation *v) {
+        StoreMember *members;
+        size_t n;
+        int r;
+
+        set_field(v, "%s", field);
+        if (store_is_null(map))
+                return 0;
+        if (!store_is_object(map))
+                return wrong_type(v, "an object whose values are strings");
+        r = store_members(map, arena, &members, &n);
+        for (size_t i = 0; r == 0 && i < n; i++) {
+                set_field(v, "%s[%.*s]", field, STR_CUT(members[i].key, 100));
+                if (members[i].value.data[0] != '"' && !store_is_null(members[i].value))
+                        return wrong_type(v, "a string");
+                if (str_is_empty(members[i].key))
+                        return invalid(v, members[i].key, "name part must be non-empty");
+        }
+        return r;
+}
+
+static int check_metadata(Str object, const StoreIdentity *id, Arena *arena, StoreViolation *v) {
+        Str metadata = store_member(object, "metadata");
+        int r;
+
+        set_field(v, "metadata");
+        if (!store_is_null(metadata) && !store_is_object(metadata))
+                return wrong_type(v, "an object");
+        set_field(v, "metadata.name");
+        if (str_is_empty(id->name))
+                return required(v, "name or generateName is required");
+        if (!store_is_dns_subdomain(id->name))
+                return invalid(v, id->name, RULE_SUBDOMAIN);
+        set_field(v, "metadata.namespace");
+        if (!str_is_empty(id->namespace_) && !is_dns_label(id->namespace_))
+                return invalid(v, id->namespace_, RULE_LABEL);
+        r = check_string_map(store_member(metadata, "labels"), "metadata.labels", arena, v);
+        if (r == 0)
+                r = check_string_map(store_member(metadata, "annotations"), "metadata.annotations", arena, v);
+        return r;
+}
+
+/* ---- pods ---- */
+
+typedef struct PodCheck {
+        Arena *arena;
+        StoreViolation *v;
+        StoreMember *names; /* of the containers so far, in key */
+        size_t n_names;
+} PodCheck;
+
+/* cpu, memory and what kubernetes.io owns may be fractions; everything with another domain is an
+ * extended resource, which is counted in whole pieces. */
+static bool is_extended(Str resource) {
+        const char *slash = memchr(resource.data, '/', resource.len);
+
+        return slash && !str_has_prefix(resource, STR("requests.")) &&
+               !memmem(resource.data, (size_t) (slash - resource.data), "kubernetes.io",
+                       strlen("kubernetes.io"));
+}
+
+static int check_quantity(PodCheck *c, Str resource, Str value) {
+        Str text = store_string(value, c->arena);
+        uint64_t amount;
+        int r;
+
+        if (value.data[0] != '"')
+                return wrong_type(c->v, "a quantity: a string or a number");
+        r = quantity_parse(text, &amount);
+        if (r == QUANTITY_E_MALFORMED)
+                return fault_set(&c->v->rule, STORE_VALID_E_TYPE, "\"%.*s\": " RULE_QUANTITY,
+                                 STR_CUT(text, 100));
+        if (r == QUANTITY_E_RANGE && text.data[0] == '-')
+                return invalid(c->v, text, "must be greater than or equal to 0");
+        if (is_extended(resource) && r == QUANTITY_E_FRACTION)
+                return invalid(c->v, text, "must be an integer");
+        if (is_extended(resource) && r == QUANTITY_E_RANGE)
+                return invalid(c->v, text, "must be at most 9223372036854775807");
+        return 0;
+}
+
+static int check_amounts(PodCheck *c, Str amounts, const char *list, size_t index, const char *which) {
+        StoreMember *members;
+        size_t n;
+        int r;
+
+        set_field(c->v, "spec.%s[%zu].resources.%s", list, index, which);
+        if (store_is_null(amounts))
+                return 0;
+        if (!store_is_object(amounts))
+                return wrong_type(c->v, "an object");
+        r = store_members(amounts, c->arena, &members, &n);
+        if (r == 0 && n > ITEMS_MAX)
+                return too_many(c->v);
+        for (size_t i = 0; r == 0 && i < n; i++) {
+                set_field(c->v, "spec.%s[%zu].resources.%s[%.*s]", list, index, which,
+                          STR_CUT(members[i].key, 100));
+                r = check_quantity(c, members[i].key, members[i].value);
+        }
+        return r;
+}
+
+/* An extended resource cannot be overcommitted: a request needs its limit, and both must be the
+ * same. */
+static int check_requests(PodCheck *c, Str limits, Str requests, const char *list, size_t index) {
+        StoreMember *members, *bounds;
+        size_t n, n_bounds;
+        int r;
+
+        r = store_members(requests, c->arena, &members, &n);
+        if (r == 0)
+                r = store_members(limits, c->arena, &bounds, &n_bounds);
+        for (size_t i = 0; r == 0 && i < n; i++) {
+                uint64_t request = 0, limit = 0;
+                Str found = {NULL, 0};
+
+                if (!is_extended(members[i].key))
+                        continue;
+                for (size_t j = 0; j < n_bounds; j++)
+                        if (str_eq(bounds[j].key, members[i].key))
+                                found = bounds[j].value;
+                set_field(c->v, "spec.%s[%zu].resources.%s", list, index,
+                          str_is_empty(found) ? "limits" : "requests");
+                if (str_is_empty(found))
+                        return required(c->v, "Limit must be set for non overcommitable resources");
+                if (quantity_parse(store_string(members[i].value, c->arena), &request) != 0 ||
+                    quantity_parse(store_string(found, c->arena), &limit) != 0 || request != limit)
+                        return invalid(c->v, store_string(members[i].value, c->arena),
+                                       "must be equal to the limit");
+        }
+        return r;
+}
+
+static int check_name(PodCheck *c, Str name, const char *list, size_t index) {
+        set_field(c->v, "spec.%s[%zu].name", list, index);
+        if (str_is_empty(name))
+                return required(c->v, "");
+        if (!is_dns_label(name))
+                return invalid(c->v, name, RULE_LABEL);
+        for (size_t i = 0; i < c->n_names; i++)
+                if (str_eq(c->names[i].key, name)) {
+                        c->v->reason = "FieldValueDuplicate";
+                        return fault_set(&c->v->rule, STORE_VALID_E_RULE, "Duplicate value: \"" STR_FMT "\"",
+                                         STR_ARG(name));
+                }
+        c->names[c->n_names++].key = name;
+        return 0;
+}
+
+static int check_container(PodCheck *c, Str container, const char *list, size_t index) {
+        Str resources = store_member(container, "resources"), limits, requests;
+        int r;
+
+        set_field(c->v, "spec.%s[%zu]", list, index);
+        if (!store_is_object(container))
+                return wrong_type(c->v, "an object");
+        r = check_name(c, store_string(store_member(container, "name"), c->arena), list, index);
+        if (r != 0)
+                return r;
+        set_field(c->v, "spec.%s[%zu].resources", list, index);
+        if (!store_is_null(resources) && !store_is_object(resources))
+                return wrong_type(c->v, "an object");
+        limits = store_member(resources, "limits");
+        requests = store_member(resources, "requests");
+        r = check_amounts(c, limits, list, index, "limits");
+        if (r == 0)
+                r = check_amounts(c, requests, list, index, "requests");
+        return r == 0 ? check_requests(c, limits, requests, list, index) : r;
+}
+
+static int check_containers(PodCheck *c, Str spec, const char *list, bool needed) {
+        Str containers = store_member(spec, list), value;
+        JsonReader r;
+        size_t i = 0;
+        int result = 0;
+
+        set_field(c->v, "spec.%s", list);
+        if (!store_is_null(containers) && containers.data[0] != '[')
+                return wrong_type(c->v, "an array");
+        json_init(&r, str_is_empty(containers) ? STR("[]") : containers);
+        (void) json_array_begin(&r);
+        for (; result == 0 && json_array_next(&r); i++) {
+                if (c->n_names == ITEMS_MAX)
+                        return too_many(c->v);
+                json_raw(&r, &value);
+                result = check_container(c, value, list, i);
+        }
+        return result == 0 && i == 0 && needed ? required(c->v, "") : result;
+}
+
+static int check_pod(Str object, Arena *arena, StoreViolation *v) {
+        PodCheck c = {.arena = arena, .v = v, .names = arena_new(arena, StoreMember, ITEMS_MAX)};
+        Str spec = store_member(object, "spec");
+        int r;
+
+        if (!c.names)
+                return -ENOMEM;
+        r = store_types_check_pod_spec(spec, v);
+        if (r == 0)
+                r = check_containers(&c, spec, "initContainers", false);
+        return r == 0 ? check_containers(&c, spec, "containers", true) : r;
+}
+
+int store_validate(const StoreKind *kind, Str object, const StoreIdentity *id, StoreViolation *ret) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        int r;
+
+        r = check_metadata(object, id, &arena, ret);
+        if (r != 0 || !store_kind_is_pod(kind))
+                return r;
+        return check_pod(object, &arena, ret);
+}
+
+int store_validate_annotations(Str annotations, StoreViolation *ret) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+
+        return check_string_map(annotations, "metadata.annotations", &arena, ret);
+}

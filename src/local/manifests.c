@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "local/manifests.h"
+
+#include <errno.h>
+
+#include "base/file.h"
+#include "wire/yaml.h"
+
+/* Lists may stand in Lists; nobody nests them deeper than by accident. */
+enum { MAX_LIST_DEPTH = 4 };
+
+typedef struct Loading {
+        Manifests *manifests;
+        const char *file;
+        unsigned document;
+        bool told; /* the fault names its document already */
+} Loading;
+
+void manifests_done(Manifests *m) {
+        for (size_t i = 0; i < m->n; i++)
+                json_decref(m->items[i].object);
+        free(m->items);
+        *m = MANIFESTS_NULL;
+}
+
+int manifest_fault(const Manifest *m, int r, Fault *fault) {
+        return fault_wrap(fault, r, "%s: document %u (line %u)", m->file, m->document, m->line);
+}
+
+static int keep(Manifests *m, const Manifest *manifest) {
+        if (m->n == m->capacity) {
+                size_t capacity = m->capacity ? m->capacity * 2 : 64;
+                Manifest *items = reallocarray(m->items, capacity, sizeof *items);
+
+                if (!items)
+                        return -ENOMEM;
+                m->items = items;
+                m->capacity = capacity;
+        }
+        m->items[m->n] = *manifest;
+        json_incref(manifest->object);
+        m->n++;
+        return 0;
+}
+
+static int check(const json_t *object, Fault *fault) {
+        static const char *const required[] = {"apiVersion", "kind"};
+
+        for (size_t i = 0; i < ELEMENTSOF(required); i++) {
+                const char *text = tree_text(object, required[i], NULL);
+
+                if (!text || !*text)
+                        return fault_set(fault, MANIFEST_E_MALFORMED, "%s is missing, must be a string",
+                                         required[i]);
+        }
+        if (!json_is_object(json_object_get(object, "metadata")))
+                return fault_set(fault, MANIFEST_E_MALFORMED,
+                                 "kind %s: metadata is missing, must be an object",
+                                 tree_text(object, "kind", NULL));
+        if (!tree_text(object, "metadata", "name", NULL) &&
+            !tree_text(object, "metadata", "generateName", NULL))
+                return fault_set(fault, MANIFEST_E_MALFORMED,
+                                 "kind %s: metadata.name is missing, must be a string",
+                                 tree_text(object, "kind", NULL));
+        return 0;
+}
+
+/* PodList and the like may leave out what their elements are; v1 List says it in each. */
+static int lend_kind(const json_t *list, json_t *item) {
+        const char *kind = tree_text(list, "kind", NULL), *version = tree_text(list, "apiVersion", NULL);
+        size_t n = strlen(kind);
+
+        if (strcmp(kind, "List") == 0 || json_object_get(item, "kind"))
+                return 0;
+        if (json_object_set_new(item, "kind", json_stringn(kind, n - strlen("List"))) < 0)
+                return -ENOMEM;
+        return version ? tree_default_text(item, "apiVersion", version) : 0;
+}
+
+static int take(Manifests *m, const Manifest *manifest, unsigned depth, Fault *fault);
+
+static int take_list(Manifests *m, const Manifest *list, json_t *items, unsigned depth, Fault *fault) {
+        size_t i;
+        json_t *item;
+
+        if (depth == MAX_LIST_DEPTH)
+                return fault_set(fault, MANIFEST_E_MALFORMED, "List in List deeper than %d", MAX_LIST_DEPTH);
+        json_array_foreach(items, i, item) {
+                Manifest one = *list;
+                int r;
+
+                one.object = item;
+                r = json_is_object(item) ? lend_kind(list->object, item) : 0;
+                if (r == 0)
+                        r = take(m, &one, depth + 1, fault);
+                if (r > 0)
+                        return fault_wrap(fault, r, "items[%zu]", i);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static bool is_list(const char *kind) {
+        size_t n = strlen(kind), suffix = strlen("List");
+
+        return n >= suffix && strcmp(kind + n - suffix, "List") == 0;
+}
+
+static int take(Manifests *m, const Manifest *manifest, unsigned depth, Fault *fault) {
+        const char *kind = tree_text(manifest->object, "kind", NULL);
+        json_t *items = json_object_get(manifest->object, "items");
+        int r;
+
+        if (!json_is_object(manifest->object))
+                return fault_set(fault, MANIFEST_E_MALFORMED,
+                                 "not an object: a manifest has apiVersion, kind and metadata");
+        if (kind && is_list(kind) && (json_is_array(items) || json_is_null(items)))
+                return take_list(m, manifest, items, depth, fault);
+        r = check(manifest->object, fault);
+        if (r != 0)
+                return r;
+        if (m->n == MANIFEST_MAX_OBJECTS)
+                return fault_set(fault, MANIFEST_E_MALFORMED, "more than %d objects", MANIFEST_MAX_OBJECTS);
+        return keep(m, manifest);
+}
+
+/* jansson speaks to programmers ("without JSON_ALLOW_NUL"); its words end with what it stumbled
+ * over. */
+static void say_why(const json_error_t *error, Fault *fault) {
+        const char *near = strstr(error->text, " near ");
+
+        switch (json_error_code(error)) {
+        case json_error_null_character:
+        case json_error_null_byte_in_key:
+                (void) fault_set(fault, 0, "a string has a NUL character (\\u0000), must have none%s",
+                                 near ? near : "");
+                break;
+        case json_error_numeric_overflow:
+                (void) fault_set(fault, 0, "a number is too large, must be from %lld to %lld%s",
+                                 (long long) INT64_MIN, (long long) INT64_MAX, near ? near : "");
+                break;
+        default:
+                (void) fault_set(fault, 0, "%s", error->text);
+        }
+}
+
+static int on_document(void *userdata, Str json, unsigned line, Fault *fault) {
+        Loading *loading = userdata;
+        _cleanup_json_ json_t *object = NULL;
+        json_error_t error;
+        Manifest manifest;
+        int r;
+
+        loading->document++;
+        loading->told = true;
+        object = json_loadb(json.data, json.len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+        manifest = (Manifest){object, loading->file, loading->document, line};
+        if (!object) {
+                say_why(&error, fault);
+                return manifest_fault(&manifest, MANIFEST_E_MALFORMED, fault);
+        }
+        r = take(loading->manifests, &manifest, 0, fault);
+        if (r > 0)
+                return manifest_fault(&manifest, r, fault);
+        loading->told = false;
+        return r;
+}
+
+int manifests_load(Manifests *m, const char *file, Fault *fault) {
+        Loading loading = {.manifests = m, .file = file};
+        _cleanup_buf_ Buf text = BUF_NULL;
+        int r;
+
+        r = file_read(file, MANIFEST_MAX_BYTES, &text);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0)
+                return fault_set(fault, MANIFEST_E_MALFORMED, "%s: cannot be read: %s", file, strerror(-r));
+        if (text.len > 0 &&
+            memchr(text.data, '\0', text.len)) /* YAML readers take it for the end, and pass over the rest */
+                return fault_set(fault, MANIFEST_E_MALFORMED,
+                                 "%s: not text: there is a NUL byte at offset %zu", file,
+                                 (size_t) ((const char *) memchr(text.data, '\0', text.len) - text.data));
+        r = yaml_documents(buf_str(&text), on_document, &loading, fault);
+        if (r <= 0 || loading.told)
+                return r;
+        return fault_wrap(fault, MANIFEST_E_MALFORMED, "%s: document %u", file, loading.document + 1);
+}

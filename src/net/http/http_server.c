@@ -1,0 +1,656 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/http/http_server.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <microhttpd.h>
+#include <stdarg.h>
+#include <sys/epoll.h>
+
+#include "base/clock.h"
+#include "net/http/http_listen.h"
+#include "net/http/tls.h"
+
+/* libmicrohttpd runs without threads of its own: its epoll descriptor is one source of our loop,
+ * its next deadline another. A request travels through three states of its exchange:
+ *
+ *   receiving   body pieces are collected, up to the limit
+ *   open        the handler has it; unless it answered at once, the connection is suspended
+ *   answered    a response (or a verdict to cut) is there; the resumed connection picks it up
+ *
+ * A suspended connection is not polled by libmicrohttpd, so that a peer that leaves would stay
+ * unnoticed: while somebody wants to know, we watch the socket for its hang-up ourselves. */
+
+#define TLS_PRIORITIES "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+
+enum {
+        STREAM_QUEUE_MAX = 64 * 1024 * 1024,
+        STREAM_BLOCK = 64 * 1024,
+        CONNECTION_MEMORY = 32 * 1024, /* all of it is cleared after each request: more is slower */
+        IDLE_TIMEOUT_SEC =
+                300, /* longer than Go's 90 s, so that the peer closes first and no request is lost */
+        CONNECTIONS_DEFAULT = 1024,
+        BODIES_AT_ONCE = 8, /* times the limit of one: what all peers together can make us hold */
+};
+
+typedef enum ExchangeState {
+        EXCHANGE_RECEIVING,
+        EXCHANGE_OPEN,
+        EXCHANGE_ANSWERED,
+        EXCHANGE_CUT
+} ExchangeState;
+
+struct HttpStream {
+        HttpExchange *exchange;
+        Buf queue;
+        size_t sent; /* bytes of the queue that have gone out */
+        bool ended, cut;
+        HttpStreamClosed on_close; /* NULL once the owner let go */
+        void (*on_drain)(void *userdata);
+        void *userdata;
+};
+
+struct HttpExchange {
+        HttpServer *server;
+        HttpExchange *next, **link;
+        struct MHD_Connection *connection;
+        ExchangeState state;
+        bool suspended, in_handler;
+        bool gone; /* the peer hung up: an answer that comes now is dropped */
+        char *method, *path;
+        Buf body;
+        bool too_large, crowded, broken;
+        struct MHD_Response *response;
+        unsigned status;
+        struct {
+                char *name, *value;
+        } header; /* one extra header is all our answers need */
+        HttpStream *stream;
+        void (*on_close)(void *userdata);
+        void *on_close_userdata;
+        sd_event_source *hang_up;
+};
+
+struct HttpServer {
+        struct MHD_Daemon *daemon;
+        sd_event *event;
+        sd_event_source *io, *timer, *wake;
+        HttpHandler handler;
+        void *userdata;
+        HttpExchange *exchanges;
+        size_t max_body, bodies; /* of one request, and of all that are here now */
+        usec_t armed;            /* when the timer fires */
+        unsigned idle_turns;     /* "at once", one after another, and nothing moved */
+        uint16_t port;
+        bool closing, ending; /* of the server, and of each connection with its next answer */
+        TlsPair tls;
+};
+
+/* ---- exchanges ---- */
+
+static HttpExchange *exchange_new(HttpServer *s, struct MHD_Connection *connection, const char *method,
+                                  const char *path) {
+        HttpExchange *x = calloc(1, sizeof *x);
+
+        if (!x)
+                return NULL;
+        x->server = s;
+        x->connection = connection;
+        x->method = str_dup(str_from(method));
+        x->path = str_dup(str_from(path));
+        x->link = &s->exchanges;
+        x->next = s->exchanges;
+        if (x->next)
+                x->next->link = &x->next;
+        s->exchanges = x;
+        x->broken = !x->method || !x->path;
+        return x;
+}
+
+static void exchange_forget_body(HttpExchange *x) {
+        x->server->bodies -= x->body.len;
+        buf_done(&x->body);
+}
+
+static void exchange_free(HttpExchange *x) {
+        *x->link = x->next;
+        if (x->next)
+                x->next->link = x->link;
+        sd_event_source_disable_unref(x->hang_up);
+        if (x->response)
+                MHD_destroy_response(x->response);
+        if (x->stream) {
+                buf_done(&x->stream->queue);
+                free(x->stream);
+        }
+        exchange_forget_body(x);
+        free(x->header.name);
+        free(x->header.value);
+        free(x->method);
+        free(x->path);
+        free(x);
+}
+
+static void exchange_resume(HttpExchange *x) {
+        if (!x->suspended)
+                return;
+        x->suspended = false;
+        sd_event_source_disable_unref(TAKE_PTR(x->hang_up));
+        MHD_resume_connection(x->connection);
+        /* Only the next MHD_run() takes it up again, and no descriptor announces it. */
+        x->server->idle_turns = 0;
+        (void) sd_event_source_set_enabled(x->server->wake, SD_EVENT_ONESHOT); /* fails for NULL alone */
+}
+
+static void exchange_set_state(HttpExchange *x, ExchangeState state) {
+        if (x->gone)
+                return;
+        assert(x->state < EXCHANGE_ANSWERED); /* answered exactly once */
+        x->state = state;
+        if (!x->in_handler)
+                exchange_resume(x);
+}
+
+static void exchange_drop(HttpExchange *x) {
+        x->gone = true;
+        if (!x->stream && x->state < EXCHANGE_ANSWERED)
+                x->state = EXCHANGE_CUT;
+        exchange_resume(x);
+}
+
+/* The peer hung up while we had nothing to say to it. */
+static int on_hang_up(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        HttpExchange *x = userdata;
+
+        exchange_drop(x);
+        return 0;
+}
+
+static void exchange_suspend(HttpExchange *x) {
+        const union MHD_ConnectionInfo *info;
+
+        if (x->suspended)
+                return;
+        MHD_suspend_connection(x->connection);
+        x->suspended = true;
+        if (!x->stream && !x->on_close)
+                return;
+        info = MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        /* Without this source the departure is noticed at the next write, which is late but not
+         * wrong. */
+        if (info)
+                (void) sd_event_add_io(x->server->event, &x->hang_up, info->connect_fd, EPOLLRDHUP,
+                                       on_hang_up, x);
+}
+
+static enum MHD_Result queue_text(struct MHD_Connection *connection, unsigned status, const char *text) {
+        struct MHD_Response *response = MHD_create_response_from_buffer(
+                strlen(text), (void *) (uintptr_t) text, MHD_RESPMEM_PERSISTENT);
+        enum MHD_Result r;
+
+        if (!response)
+                return MHD_NO;
+        (void) MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "text/plain");
+        r = MHD_queue_response(connection, status, response);
+        MHD_destroy_response(response);
+        return r;
+}
+
+/* The answer is there, or the connection waits for it. */
+static enum MHD_Result exchange_proceed(HttpExchange *x) {
+        switch (x->state) {
+        case EXCHANGE_ANSWERED:
+                return MHD_queue_response(x->connection, x->status, x->response);
+        case EXCHANGE_CUT:
+                return MHD_NO; /* closes the connection without a word */
+        case EXCHANGE_OPEN:
+        case EXCHANGE_RECEIVING:
+        default:
+                exchange_suspend(x);
+                return MHD_YES;
+        }
+}
+
+static enum MHD_Result exchange_begin(HttpExchange *x) {
+        const char *type =
+                MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_TYPE);
+        HttpRequest request = {
+                .method = x->method,
+                .path = x->path,
+                .content_type = type ? type : "",
+                .body = buf_str(&x->body),
+        };
+
+        x->state = EXCHANGE_OPEN;
+        x->in_handler = true;
+        x->server->handler(x->server->userdata, x, &request);
+        x->in_handler = false;
+        return exchange_proceed(x);
+}
+
+/* ---- libmicrohttpd's callbacks ---- */
+
+static bool announces_too_much(HttpServer *s, struct MHD_Connection *connection) {
+        const char *length =
+                MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+        uint64_t n;
+
+        return length && (!str_to_u64(str_from(length), &n) || n > s->max_body);
+}
+
+/* What is over a limit is read to its end and forgotten, so that the peer hears why. */
+static void exchange_receive(HttpExchange *x, const char *data, size_t n) {
+        HttpServer *s = x->server;
+
+        x->too_large = x->too_large || n > s->max_body - x->body.len;
+        x->crowded = x->crowded || n > s->max_body * BODIES_AT_ONCE - s->bodies;
+        if (x->too_large || x->crowded) {
+                exchange_forget_body(x);
+                return;
+        }
+        buf_append(&x->body, data, n);
+        x->broken = x->broken || buf_result(&x->body) < 0;
+        s->bodies += x->broken ? 0 : n;
+}
+
+static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connection, const char *url,
+                                  const char *method, const char *version, const char *upload,
+                                  size_t *upload_size, void **state) {
+        HttpServer *s = userdata;
+        HttpExchange *x = *state;
+
+        s->idle_turns = 0;
+        if (!x) {
+                if (s->closing)
+                        return MHD_NO;
+                if (announces_too_much(s, connection))
+                        return queue_text(connection, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too large\n");
+                x = exchange_new(s, connection, method, url);
+                *state = x;
+                return x ? MHD_YES : MHD_NO;
+        }
+        if (*upload_size > 0) {
+                exchange_receive(x, upload, *upload_size);
+                *upload_size = 0;
+                return x->broken ? MHD_NO : MHD_YES;
+        }
+        if (x->state != EXCHANGE_RECEIVING)
+                return exchange_proceed(x);
+        if (x->broken)
+                return queue_text(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory\n");
+        if (x->too_large)
+                return queue_text(connection, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too large\n");
+        if (x->crowded)
+                return queue_text(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "too many bodies at once\n");
+        return exchange_begin(x);
+}
+
+static void on_completed(void *userdata, struct MHD_Connection *connection, void **state,
+                         enum MHD_RequestTerminationCode code) {
+        HttpExchange *x = *state;
+
+        if (!x)
+                return;
+        *state = NULL;
+        if (x->stream && x->stream->on_close)
+                x->stream->on_close(x->stream->userdata);
+        if (x->gone && !x->stream && x->on_close)
+                x->on_close(x->on_close_userdata);
+        exchange_free(x);
+}
+
+/* ---- joining the loop ---- */
+
+enum {
+        TURNS_AT_ONCE = 4,
+        TURN_DELAY_MAX_MSEC = 64,
+};
+
+static int server_set_timer(HttpServer *s, usec_t when) {
+        int r;
+
+        s->armed = when;
+        r = sd_event_source_set_time(s->timer, when);
+        return r < 0 ? r : sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
+}
+
+/* Idle deadlines move with every request. The timer is only ever set to something earlier; when it
+ * fires for nothing, it is set anew. So a request costs no system call for a timer.
+ *
+ * "At once" is a deferred source. libmicrohttpd 0.9.75 also says it of a TLS handshake that waits
+ * for the peer, for as long as the peer likes: turns that move nothing slow down. */
+static int server_arm(HttpServer *s) {
+        MHD_UNSIGNED_LONG_LONG milliseconds;
+        usec_t now, when;
+
+        if (MHD_get_timeout(s->daemon, &milliseconds) != MHD_YES)
+                return 0;
+        if (milliseconds == 0) {
+                if (s->idle_turns++ < TURNS_AT_ONCE)
+                        return sd_event_source_set_enabled(s->wake, SD_EVENT_ONESHOT);
+                milliseconds = s->idle_turns < 64 ? s->idle_turns - TURNS_AT_ONCE : TURN_DELAY_MAX_MSEC;
+        }
+        now = clock_monotonic_usec();
+        when = now + milliseconds * USEC_PER_MSEC;
+        if (s->armed > now && s->armed <= when)
+                return 0;
+        return server_set_timer(s, when);
+}
+
+/* GnuTLS asks for a certificate without telling on whose behalf. Handshakes go on inside MHD_run()
+ * alone, and there is one thread: the server whose turn it is. */
+static HttpServer *in_turn;
+
+static void server_run(HttpServer *s) {
+        HttpServer *outer = in_turn;
+
+        in_turn = s;
+        (void) MHD_run(s->daemon); /* its errors concern single connections, which it closes */
+        in_turn = outer;
+}
+
+static int on_certificate(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
+                          gnutls_pcert_st **ret, unsigned *ret_n, gnutls_ocsp_data_st **ret_ocsp,
+                          unsigned *ret_n_ocsp, gnutls_privkey_t *ret_key, unsigned *ret_flags) {
+        *ret_ocsp = NULL;
+        *ret_n_ocsp = 0;
+        return in_turn ? tls_pair_retrieve(&in_turn->tls, ret, ret_n, ret_key, ret_flags) : -1;
+}
+
+static int server_turn(HttpServer *s) {
+        server_run(s);
+        return server_arm(s);
+}
+
+static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        HttpServer *s = userdata;
+
+        s->idle_turns = 0;
+        return server_turn(s);
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        HttpServer *s = userdata;
+
+        s->armed = 0;
+        return server_turn(s);
+}
+
+static int on_wake(sd_event_source *source, void *userdata) {
+        return server_turn(userdata);
+}
+
+/* Behind the others: a deferred source counts as pending since it was made, and would always come
+ * first. */
+static int server_add_wake(HttpServer *s) {
+        int r = sd_event_add_defer(s->event, &s->wake, on_wake, s);
+
+        if (r >= 0)
+                r = sd_event_source_set_priority(s->wake, SD_EVENT_PRIORITY_NORMAL + 1);
+        return r < 0 ? r : sd_event_source_set_enabled(s->wake, SD_EVENT_OFF);
+}
+
+static int server_join(HttpServer *s) {
+        const union MHD_DaemonInfo *info = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+        int r;
+
+        if (!info)
+                return -EOPNOTSUPP;
+        r = sd_event_add_io(s->event, &s->io, info->epoll_fd, EPOLLIN, on_io, s);
+        if (r < 0)
+                return r;
+        r = sd_event_add_time_relative(s->event, &s->timer, CLOCK_MONOTONIC, 0, 1, on_timer, s);
+        if (r < 0)
+                return r;
+        r = server_add_wake(s);
+        if (r < 0)
+                return r;
+        return server_arm(s);
+}
+
+static void discard_log(void *userdata, const char *format, va_list args) {
+        /* What peers do wrong on the wire is not news; our own failures are reported by return
+         * values. */
+}
+
+static int server_start(HttpServer *s, const HttpServerOptions *o, int listen_fd) {
+        bool with_tls = o->tls || o->tls_cert;
+        unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+        struct MHD_OptionItem tls[] = {
+                {MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, (void *) (uintptr_t) on_certificate},
+                {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *) (uintptr_t) TLS_PRIORITIES},
+                {MHD_OPTION_END, 0, NULL},
+        };
+        struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
+
+        if (with_tls)
+                flags |= MHD_USE_TLS;
+        s->daemon = MHD_start_daemon(flags, 0, NULL, NULL, on_request, s,                               //
+                                     MHD_OPTION_EXTERNAL_LOGGER, discard_log, NULL,                     //
+                                     MHD_OPTION_LISTEN_SOCKET, listen_fd,                               //
+                                     MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,                      //
+                                     MHD_OPTION_CONNECTION_LIMIT,                                       //
+                                     o->max_connections > 0 ? o->max_connections : CONNECTIONS_DEFAULT, //
+                                     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) CONNECTION_MEMORY,    //
+                                     MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) IDLE_TIMEOUT_SEC,        //
+                                     MHD_OPTION_ARRAY, with_tls ? tls : none, MHD_OPTION_END);
+        return s->daemon ? 0 : -EIO;
+}
+
+int http_server_new(sd_event *event, const HttpServerOptions *options, HttpHandler handler, void *userdata,
+                    HttpServer **ret, Fault *fault) {
+        _cleanup_(http_server_freep) HttpServer *s = calloc(1, sizeof *s);
+        _cleanup_close_ int fd = -1;
+        int r;
+
+        if (!s)
+                return -ENOMEM;
+        if (!options->tls_cert != !options->tls_key)
+                return fault_set(fault, -EINVAL,
+                                 "a TLS certificate needs its key, and a key its certificate");
+        if (options->tls_cert) {
+                r = tls_pair_set(&s->tls, options->tls_cert, options->tls_key, fault);
+                if (r != 0)
+                        return r < 0 ? r : -EINVAL;
+        }
+        fd = http_listen(options->listen, &s->port, fault);
+        if (fd < 0)
+                return fd;
+        s->event = sd_event_ref(event);
+        s->handler = handler;
+        s->userdata = userdata;
+        s->max_body = options->max_body;
+        r = server_start(s, options, fd);
+        if (r < 0)
+                return fault_set(fault, r, "the HTTP server on %s does not start", options->listen);
+        (void) TAKE_FD(fd); /* the daemon closes it */
+        r = server_join(s);
+        if (r < 0)
+                return fault_set(fault, r, "the HTTP server on %s cannot join the event loop",
+                                 options->listen);
+        *ret = TAKE_PTR(s);
+        return 0;
+}
+
+HttpServer *http_server_free(HttpServer *s) {
+        if (!s)
+                return NULL;
+        s->closing = true;
+        /* libmicrohttpd panics when it is stopped with suspended connections, so that all are let
+         * go first.
+         */
+        for (HttpExchange *x = s->exchanges; x; x = x->next)
+                exchange_drop(x);
+        if (s->daemon) {
+                server_run(s);
+                MHD_stop_daemon(s->daemon);
+        }
+        assert(!s->exchanges);
+        sd_event_source_disable_unref(s->io);
+        sd_event_source_disable_unref(s->timer);
+        sd_event_source_disable_unref(s->wake);
+        sd_event_unref(s->event);
+        tls_pair_done(&s->tls);
+        free(s);
+        return NULL;
+}
+
+int http_server_set_certificate(HttpServer *s, const char *cert, const char *key, Fault *fault) {
+        int r = tls_pair_set(&s->tls, cert, key, fault);
+
+        return r > 0 ? HTTP_E_CERTIFICATE : r;
+}
+
+uint16_t http_server_port(const HttpServer *s) {
+        return s->port;
+}
+
+void http_server_keep_alive(HttpServer *s, bool keep) {
+        s->ending = !keep;
+}
+
+/* ---- answers ---- */
+
+const char *http_query(HttpExchange *x, const char *name) {
+        return MHD_lookup_connection_value(x->connection, MHD_GET_ARGUMENT_KIND, name);
+}
+
+static void exchange_answer(HttpExchange *x, unsigned status, const char *content_type,
+                            struct MHD_Response *response) {
+        x->on_close = NULL; /* whoever answers has let go, also when there is nobody to hear it any more */
+        if (x->gone) {
+                if (response)
+                        MHD_destroy_response(response);
+                return;
+        }
+        if (!response) {
+                exchange_set_state(x, EXCHANGE_CUT); /* no memory even to say so */
+                return;
+        }
+        (void) MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
+        if (x->server->ending)
+                (void) MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+        if (x->header.name && x->header.value)
+                (void) MHD_add_response_header(response, x->header.name, x->header.value);
+        x->response = response;
+        x->status = status;
+        exchange_set_state(x, EXCHANGE_ANSWERED);
+}
+
+void http_respond(HttpExchange *x, unsigned status, const char *content_type, Str body) {
+        /* MUST_COPY does not write to the buffer; the parameter only lacks a const. */
+        void *bytes = (void *) (uintptr_t) (body.len > 0 ? body.data : "");
+
+        exchange_answer(x, status, content_type,
+                        MHD_create_response_from_buffer(body.len, bytes, MHD_RESPMEM_MUST_COPY));
+}
+
+void http_respond_header(HttpExchange *x, const char *name, const char *value) {
+        free(x->header.name);
+        free(x->header.value);
+        x->header.name = str_dup(str_from(name));
+        x->header.value = str_dup(str_from(value));
+}
+
+void http_exchange_cut(HttpExchange *x) {
+        x->on_close = NULL;
+        exchange_set_state(x, EXCHANGE_CUT);
+}
+
+void http_exchange_on_close(HttpExchange *x, void (*on_close)(void *userdata), void *userdata) {
+        x->on_close = on_close;
+        x->on_close_userdata = userdata;
+}
+
+/* ---- streams ---- */
+
+static ssize_t stream_read(void *userdata, uint64_t position, char *into, size_t max) {
+        HttpStream *s = userdata;
+        size_t n;
+
+        s->exchange->server->idle_turns = 0;
+        if (s->exchange->gone)
+                return MHD_CONTENT_READER_END_WITH_ERROR;
+        if (http_stream_queued(s) == 0 && s->on_close && s->on_drain)
+                s->on_drain(s->userdata);
+        n = http_stream_queued(s);
+        if (n == 0) {
+                if (s->cut)
+                        return MHD_CONTENT_READER_END_WITH_ERROR;
+                if (s->ended)
+                        return MHD_CONTENT_READER_END_OF_STREAM;
+                exchange_suspend(s->exchange);
+                return 0;
+        }
+        n = n < max ? n : max;
+        memcpy(into, s->queue.data + s->sent, n);
+        s->sent += n;
+        if (s->sent == s->queue.len) {
+                s->sent = 0;
+                buf_clear(&s->queue);
+        }
+        return (ssize_t) n;
+}
+
+HttpStream *http_stream_begin(HttpExchange *x, unsigned status, const char *content_type,
+                              HttpStreamClosed on_close, void *userdata) {
+        HttpStream *s = calloc(1, sizeof *s);
+        struct MHD_Response *response;
+
+        if (!s) {
+                http_respond(x, MHD_HTTP_SERVICE_UNAVAILABLE, "text/plain", STR("out of memory\n"));
+                return NULL;
+        }
+        response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, stream_read, s, NULL);
+        if (!response) {
+                free(s);
+                http_respond(x, MHD_HTTP_SERVICE_UNAVAILABLE, "text/plain", STR("out of memory\n"));
+                return NULL;
+        }
+        *s = (HttpStream){.exchange = x, .on_close = on_close, .userdata = userdata};
+        x->stream = s;
+        exchange_answer(x, status, content_type, response);
+        return s;
+}
+
+/* Drops what has gone out once it is the larger part, so that a steady reader keeps the queue
+ * small. */
+static void stream_compact(HttpStream *s) {
+        if (s->sent < s->queue.len / 2)
+                return;
+        memmove(s->queue.data, s->queue.data + s->sent, s->queue.len - s->sent);
+        s->queue.len -= s->sent;
+        s->sent = 0;
+}
+
+int http_stream_write(HttpStream *s, Str bytes) {
+        if (bytes.len > STREAM_QUEUE_MAX - http_stream_queued(s))
+                return -ENOBUFS;
+        if (s->sent > 0)
+                stream_compact(s);
+        buf_append_str(&s->queue, bytes);
+        if (buf_result(&s->queue) < 0)
+                return -ENOMEM;
+        exchange_resume(s->exchange);
+        return 0;
+}
+
+void http_stream_end(HttpStream *s) {
+        s->ended = true;
+        s->on_close = NULL;
+        exchange_resume(s->exchange);
+}
+
+void http_stream_cut(HttpStream *s) {
+        s->cut = true;
+        s->on_close = NULL;
+        exchange_resume(s->exchange);
+}
+
+size_t http_stream_queued(const HttpStream *s) {
+        return s->queue.len - s->sent;
+}
+
+void http_stream_on_drain(HttpStream *s, void (*on_drain)(void *userdata)) {
+        s->on_drain = on_drain;
+}

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The server and a client in one loop: the client is a plain non-blocking socket, so that bytes can
+ * be sent singly, connections cut, and answers looked at as they are on the wire. */
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "kube/tls.h"
+#include "net/http/http_server.h"
+#include "test.h"
+
+typedef struct Fixture {
+        sd_event *event;
+        HttpServer *server;
+        HttpExchange *kept; /* of /later */
+        HttpStream *stream; /* of /stream */
+        unsigned requests, closed;
+        size_t body_len;
+} Fixture;
+
+static void on_closed(void *userdata) {
+        Fixture *f = userdata;
+
+        f->kept = NULL;
+        f->stream = NULL;
+        f->closed++;
+}
+
+static void handle(void *userdata, HttpExchange *x, const HttpRequest *r) {
+        Fixture *f = userdata;
+
+        f->requests++;
+        f->body_len = r->body.len;
+        if (strcmp(r->path, "/now") == 0)
+                http_respond(x, 200, "text/plain", r->body);
+        else if (strcmp(r->path, "/query") == 0)
+                http_respond(x, 200, "text/plain",
+                             str_from(http_query(x, "q") ? http_query(x, "q") : "none"));
+        else if (strcmp(r->path, "/cut") == 0)
+                http_exchange_cut(x);
+        else if (strcmp(r->path, "/stream") == 0)
+                f->stream = http_stream_begin(x, 200, "application/json", on_closed, f);
+        else if (strcmp(r->path, "/later") == 0) {
+                f->kept = x;
+                http_exchange_on_close(x, on_closed, f);
+        } else {
+                http_respond_header(x, "Retry-After", "7");
+                http_respond(x, 429, "text/plain", STR("slow down"));
+        }
+}
+
+static void fixture_begin(Fixture *f) {
+        HttpServerOptions options = {.listen = "127.0.0.1:0", .max_body = 100000};
+        Fault fault = FAULT_NULL;
+
+        *f = (Fixture){0};
+        ASSERT_OK(sd_event_new(&f->event));
+        ASSERT_OK(http_server_new(f->event, &options, handle, f, &f->server, &fault));
+}
+
+static void fixture_end(Fixture *f) {
+        f->server = http_server_free(f->server);
+        f->event = sd_event_unref(f->event);
+}
+
+static int dial(const Fixture *f) {
+        struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(http_server_port(f->server))};
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+        to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        ASSERT_TRUE(fd >= 0);
+        ASSERT_OK(connect(fd, (struct sockaddr *) &to, sizeof to));
+        return fd;
+}
+
+static void say(int fd, const char *text) {
+        ASSERT_INT(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t) strlen(text));
+}
+
+/* Turns the loop until the peer's bytes contain `text` (NULL: until it closes). They collect in
+ * *got. */
+static void hear(Fixture *f, int fd, const char *text, Buf *got) {
+        usec_t end = clock_monotonic_usec() + 10 * USEC_PER_SEC;
+
+        for (;;) {
+                char bytes[65536];
+                ssize_t n;
+
+                if (text && got->len > 0 && strstr(got->data, text))
+                        return;
+                n = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT);
+                if (n > 0)
+                        buf_append(got, bytes, (size_t) n);
+                else if (n == 0 || errno != EAGAIN) {
+                        if (text)
+                                TEST_FAIL_("closed before \"%s\" came: \"%s\"", text,
+                                           got->len ? got->data : "");
+                        return;
+                }
+                if (clock_monotonic_usec() > end)
+                        TEST_FAIL_("nothing after 10 s, only: \"%s\"", got->len ? got->data : "");
+                ASSERT_TRUE(sd_event_run(f->event, 1000) >= 0);
+        }
+}
+
+static void turn_until(Fixture *f, const void *condition, size_t size) {
+        static const char zero[16];
+        usec_t end = clock_monotonic_usec() + 10 * USEC_PER_SEC;
+
+        while (memcmp(condition, zero, size) == 0) {
+                ASSERT_TRUE(clock_monotonic_usec() < end);
+                ASSERT_TRUE(sd_event_run(f->event, 1000) >= 0);
+        }
+}
+
+static void answers_on_keep_alive(void) {
+        _cleanup_buf_ Buf got = BUF_NULL;
+        Fixture f;
+        int fd;
+
+        fixture_begin(&f);
+        fd = dial(&f);
+        for (int i = 0; i < 3; i++) {
+                buf_clear(&got);
+                say(fd, "POST /now HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello");
+                hear(&f, fd, "\r\n\r\nhello", &got);
+                ASSERT_CONTAINS(got.data, "HTTP/1.1 200");
+        }
+        buf_clear(&got);
+        say(fd, "GET /query?q=a%20b%2Fc HTTP/1.1\r\nHost: x\r\n\r\n");
+        hear(&f, fd, "\r\n\r\na b/c", &got);
+        buf_clear(&got);
+        say(fd, "GET /other HTTP/1.1\r\nHost: x\r\n\r\n");
+        hear(&f, fd, "slow down", &got);
+        ASSERT_CONTAINS(got.data, "HTTP/1.1 429");
+        ASSERT_CONTAINS(got.data, "Retry-After: 7");
+        ASSERT_INT(f.requests, 5);
+        (void) close(fd);
+        fixture_end(&f);
+}
+
+static void ends_connections_with_their_answer(void) {
+        _cleanup_buf_ Buf got = BUF_NULL;
+        Fixture f;
+        int fd;
+
+        fixture_begin(&f);
+        fd = dial(&f);
+        say(fd, "GET /other HTTP/1.1\r\nHost: x\r\n\r\n");
+        hear(&f, fd, "slow down", &got);
+        http_server_keep_alive(f.server, false);
+        buf_clear(&got);
+        say(fd, "GET /other HTTP/1.1\r\nHost: x\r\n\r\n");
+        hear(&f, fd, NULL, &got);
+        ASSERT_CONTAINS(got.data, "slow down");
+        ASSERT_CONTAINS(got.data, "Connection: close");
+        (void) close(fd);
+        http_server_keep_alive(f.server, true);
+        fd = dial(&f);
+        for (int i = 0; i < 2; i++) {
+                buf_clear(&got);
+                say(fd, "GET /other HTTP/1.1\r\nHost: x\r\n\r\n");
+                hear(&f, fd, "slow down", &got);
+        }
+        ASSERT_INT(f.requests, 4);
+        (void) close(fd);
+        fixture_end(&f);
+}
+
+static void takes_a_byte_at_a_time(void) {
+        static const char text[] = "POST /now HTTP/1.1\r\nHost: x\r\nContent-Length: 11\r\n\r\nbyte by one";
+        _cleanup_buf_ Buf got = BUF_NULL;
+        Fixture f;
+        int fd;
+
+        fixture_begin(&f);
+        fd = dial(&f);
+        for (size_t i = 0; text[i]; i++) {
+                say(fd, (char[]){text[i], '\0'});
+                (void) sd_event_run(f.event, 0);
+        }
+        hear(&f, fd, "byte by one", &got);
+        (void) close(fd);
+        fixture_end(&f);
+}
+
+static void refuses_a_body_over_the_limit(void) {
+        _cleanup_buf_ Buf got = BUF_NULL, body = BUF_NULL;
+        Fixture f;
+        int fd;
+
+        fixture_begin(&f);
+        fd = dial(&f);
+        say(fd, "POST /now HTTP/1.1\r\nHost: x\r\nContent-Length: 100001\r\n\r\n");
+        hear(&f, fd, "HTTP/1.1 413", &got);
+        (void) close(fd);
+
+        /* The length may be kept secret until the end: chunks. */
+        buf_clear(&got);
+        fd = dial(&f);
+        say(fd, "POST /now HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+        for (int i = 0; i < 1000; i++)
+                buf_append(&body, "0123456789", 10);
+        for (int i = 0; i < 11; i++) {
+                say(fd, "2710\r\n");
+                say(fd, body.data);
+                say(fd, "\r\n");
+                (void) sd_event_run(f.event, 0);
+        }
+        say(fd, "0\r\n\r\n");
+        hear(&f, fd, "HTTP/1.1 413", &got);
+        ASSERT_INT(f.requests, 0);
+        (void) close(fd);
+        fixture_end(&f);
+}
+
+static void refuses_bodies_that_are_too_many_together(void) {
+        _cleanup_buf_ Buf got = BUF_NULL, body = BUF_NULL;
+        int fds[9];
+        Fixture f;
+
+        fixture_begin(&f);
+        for (int i = 0; i < 90000; i++)
+                buf_append_char(&body, 'x');
+        for (size_t i = 0; i < ELEMENTSOF(fds);
+             i++) { /* 9 of 90,000, where 8 x 100,000 may be held: each lacks its end */
+                fds[i] = dial(&f);
+                say(fds[i], "POST /now HTTP/1.1\r\nHost: x\r\nContent-Length: 90001\r\n\r\n");
+                say(fds[i], body.data);
+                for (int k = 0; k < 10; k++)
+                        ASSERT_TRUE(sd_event_run(f.event, 1000) >= 0);
+        }
+        say(fds[8], "x");
+        hear(&f, fds[8], "HTTP/1.1 503", &got);
+        buf_clear(&got);
+        say(fds[0], "x");
+        hear(&f, fds[0], "HTTP/1.1 200", &got);
+        for (size_t i = 0; i < ELEMENTSOF(fds); i++)
+                (void) close(fds[i]);
+        fixture_end(&f);
+}
+
+static void answers_later(void) {
+        _cleanup_buf_ Buf got = BUF_NULL;
+        Fixture f;
+        int fd;
+
+        fixture_begin(&f);
+        fd = dial(&f);
+        say(fd, "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
+        turn_until(&f, &f.kept, sizeof f.kept);
+        for (int i = 0; i < 5; i++)
+                ASSERT_TRUE(sd_event_run(f.event, 1000) >= 0);
+        http_respond(f.kept, 201, "text/plain", STR("at last"));
+        hear(&f, fd, "at last", &got);
+        ASSERT_CONTAINS(got.data, "HTTP/1.1 201");
+        ASSERT_INT(f.closed, 0);
+        (void) close(fd);
+        fixture_end(&f);
+}
+
+static void notices_a_peer_that_leaves(void) {
+        Fixture f;
+        int fd;
+
+        fixture_begin(&f);
+        fd = dial(&f);
+        say(fd, "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
+        turn_until(&f, &f.kept, sizeof f.kept);
+        (void) close(fd);
+        turn_until(&f, &f.closed, sizeof f.closed);
+
+        f.closed = 0;
+        fd = dial(&f);
+        say(fd, "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n");
+        turn_until(&f, &f.stream, sizeof f.stream);
+        (void) close(fd);
+        turn_until(&f, &f.closed, sizeof f.closed);
+        fixture_end(&f);
+}
+
+static void streams(void) {
+        _cleanup_buf_ Buf got = BUF_NULL, big = BUF_NULL;
+        Fixture f;
+        int fd;
+
+        fixture_begin(&f);
+        fd = dial(&f);
+        say(fd, "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n");
+        turn_until(&f, &f.stream, sizeof f.stream);
+        ASSERT_OK(http_stream_write(f.stream, STR("{\"a\":1}\n")));
+        hear(&f, fd, "{\"a\":1}\n", &got);
+        ASSERT_OK(http_stream_write(f.stream, STR("{\"b\":2}\n")));
+        hear(&f, fd, "{\"b\":2}\n", &got);
+        for (int i = 0; i < 300000; i++)
+                buf_append(&big, "0123456789", 10);
+        ASSERT_OK(http_stream_write(f.stream, buf_str(&big)));
+        ASSERT_INT(http_stream_write(f.stream, (Str){big.data, (size_t) 64 * 1024 * 1024}), -ENOBUFS);
+        ASSERT_OK(http_stream_write(f.stream, STR("the end")));
+        http_stream_end(TAKE_PTR(f.stream));
+        hear(&f, fd, "the end\r\n0\r\n\r\n", &got);
+        ASSERT_TRUE(got.len > 3000000);
+        ASSERT_INT(f.closed, 0);
+        (void) close(fd);
+        fixture_end(&f);
+}
+
+static void cuts(void) {
+        _cleanup_buf_ Buf got = BUF_NULL;
+        Fixture f;
+        int fd;
+
+        fixture_begin(&f);
+        fd = dial(&f);
+        say(fd, "GET /cut HTTP/1.1\r\nHost: x\r\n\r\n");
+        hear(&f, fd, NULL, &got);
+        ASSERT_INT(got.len, 0);
+        (void) close(fd);
+        fd = dial(&f);
+        say(fd, "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n");
+        turn_until(&f, &f.stream, sizeof f.stream);
+        ASSERT_OK(http_stream_write(f.stream, STR("{\"half")));
+        hear(&f, fd, "{\"half", &got);
+        http_stream_cut(TAKE_PTR(f.stream));
+        hear(&f, fd, NULL, &got);
+        ASSERT_TRUE(!strstr(got.data, "0\r\n\r\n"));
+        (void) close(fd);
+        fixture_end(&f);
+}
+
+static void dies_with_open_exchanges(void) {
+        Fixture f;
+        int a, b;
+
+        fixture_begin(&f);
+        a = dial(&f);
+        say(a, "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
+        turn_until(&f, &f.kept, sizeof f.kept);
+        b = dial(&f);
+        say(b, "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n");
+        turn_until(&f, &f.stream, sizeof f.stream);
+        fixture_end(&f);
+        ASSERT_INT(f.closed, 2);
+        (void) close(a);
+        (void) close(b);
+}
+
+/* Answered, and not yet on the wire: the owner has let go of it. */
+static void an_answer_ends_the_interest(void) {
+        Fixture f;
+        int fd;
+
+        fixture_begin(&f);
+        fd = dial(&f);
+        say(fd, "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
+        turn_until(&f, &f.kept, sizeof f.kept);
+        http_respond(f.kept, 200, "text/plain", STR("late"));
+        fixture_end(&f);
+        ASSERT_INT(f.closed, 0);
+        (void) close(fd);
+}
+
+static void garbage_changes_nothing(void) {
+        static const char *const texts[] = {
+                "\r\n\r\n\r\n",
+                "GET\r\n\r\n",
+                "POST /now HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+                "POST /now HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n",
+                "POST /now HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+                "\x16\x03\x01\x02\x00",
+        };
+        _cleanup_buf_ Buf got = BUF_NULL;
+        Fixture f;
+
+        fixture_begin(&f);
+        for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
+                int fd = dial(&f);
+                say(fd, texts[i]);
+                for (int k = 0; k < 5; k++)
+                        (void) sd_event_run(f.event, 1000);
+                (void) close(fd);
+        }
+        ASSERT_INT(f.requests, 0);
+        fixture_end(&f);
+}
+
+/* A peer that opens a TLS connection and then says nothing must not cost more than the
+ * connection. */
+static void a_silent_handshake_costs_nothing(void) {
+        HttpServerOptions options = {.listen = "127.0.0.1:0",
+                                     .max_body = 1000,
+                                     .tls_cert = tls_server_cert,
+                                     .tls_key = tls_server_key};
+        unsigned turns = 0;
+        Fixture f = {0};
+        usec_t end;
+        int fd;
+
+        ASSERT_OK(sd_event_new(&f.event));
+        ASSERT_OK(http_server_new(f.event, &options, handle, &f, &f.server, NULL));
+        fd = dial(&f);
+        say(fd, "\x16\x03\x01"); /* the beginning of a record */
+        for (end = clock_monotonic_usec() + USEC_PER_SEC; clock_monotonic_usec() < end; turns++)
+                ASSERT_TRUE(sd_event_run(f.event, USEC_PER_SEC / 4) >= 0);
+        ASSERT_TRUE(turns < 500); /* a loop that spins makes a hundred times as many */
+        (void) close(fd);
+        fixture_end(&f);
+}
+
+static void refuses_bad_addresses(void) {
+        static const char *const bad[] = {
+                "", "8080", "127.0.0.1", "::1:80", "127.0.0.1:65536", "host.name:80", "1.2.3.4:x"};
+        _cleanup_(sd_event_unrefp) sd_event *event = NULL;
+        HttpServer *server = NULL;
+
+        ASSERT_OK(sd_event_new(&event));
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
+                Fault fault = FAULT_NULL;
+                ASSERT_INT(http_server_new(event, &(HttpServerOptions){.listen = bad[i]}, handle, NULL,
+                                           &server, &fault),
+                           -EINVAL);
+                ASSERT_CONTAINS(fault.text, bad[i]);
+        }
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(answers_on_keep_alive), TEST(ends_connections_with_their_answer),
+                         TEST(takes_a_byte_at_a_time), TEST(refuses_a_body_over_the_limit),
+                         TEST(refuses_bodies_that_are_too_many_together), TEST(answers_later),
+                         TEST(notices_a_peer_that_leaves), TEST(streams), TEST(cuts),
+                         TEST(dies_with_open_exchanges), TEST(an_answer_ends_the_interest),
+                         TEST(garbage_changes_nothing), TEST(a_silent_handshake_costs_nothing),
+                         TEST(refuses_bad_addresses));
+}
