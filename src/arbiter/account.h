@@ -7,7 +7,7 @@
  * the debt is paid; so the mean goes to the rate, however long a kernel was. Three bounds:
  *   credit   of who was idle: one quantum, so that it may begin at once. Nobody saves up.
  *   debt     none but the card's time: whoever charges does so for time that passed. A tenant of 10 % that ran 500 ms owes 4.5 s of
- *            waiting, which is what 10 % means. Work that nobody has measured is charged ACCOUNT_DEBT at most per process that had some
+ *            waiting, which is what 10 % means. Work that nobody has measured is charged ACCOUNT_DEBT_NS at most per process that had some
  *            on the card: the longest kernel that is not yet one that hangs. What runs longer is reported.
  *   arrears  what it could not have because another one's kernel would not end. It fills apart from the bucket, so that it is paid
  *            back when that other one waits off its debt, and does not count as credit in ordinary times.
@@ -16,13 +16,14 @@
  * that is most behind is next. A debt is to be ahead; to have been idle is to begin where the
  * others are. */
 
-#include "arbiter/policy.h"
+#include "arbiter/tenant_policy.h"
 
-#define ACCOUNT_DEBT  INT64_C(10000000000) /* ns: of one process, by nobody's word */
-#define ACCOUNT_MOST  (256 * ACCOUNT_DEBT) /* ns: of all that a container has; beyond it sums would not fit */
-#define ACCOUNT_BURST INT64_C(5000000)     /* ns: credit of who was idle */
-#define ACCOUNT_LAG   INT64_C(200000000)   /* ns of waiting that are kept as credit of who wants the card */
-#define ACCOUNT_FULL                                                                                         \
+#define ACCOUNT_DEBT_NS INT64_C(10000000000) /* ns: of one process, by nobody's word */
+#define ACCOUNT_TOTAL_NS                                                                                     \
+        (256 * ACCOUNT_DEBT_NS)            /* ns: of all that a container has; beyond it sums would not fit */
+#define ACCOUNT_BURST_NS  INT64_C(5000000) /* ns: credit of who was idle */
+#define ACCOUNT_CREDIT_NS INT64_C(200000000) /* ns of waiting that are kept as credit of who wants the card */
+#define ACCOUNT_SATURATED_NS                                                                                 \
         INT64_C(100000000) /* ns of waiting: when all are so far behind, the card cannot give more, and nobody earns */
 
 typedef struct Account {
@@ -38,27 +39,27 @@ typedef enum AccountTime {
 } AccountTime;
 
 /* The newest: begins with the credit of an idle one. now: the clock of the card. */
-void account_init(Account *a, const Terms *terms, int64_t now);
+void account_init(Account *a, const TenantPolicy *policy, int64_t now);
 
 /* It was conserving and is not any more, or the other way round, or is of another rank now. What it
  * owes stays, what it has coming to it does not. */
-void account_convert(Account *a, const Terms *terms, int64_t now);
+void account_set_rank(Account *a, const TenantPolicy *policy, int64_t now);
 
 /* Its weight is another one: it stays ahead, or behind, by as many ns of the card. */
-void account_weigh_anew(Account *a, const Terms *before, const Terms *after, int64_t now);
+void account_set_weight(Account *a, const TenantPolicy *before, const TenantPolicy *after, int64_t now);
 
-void account_pass(Account *a, const Terms *terms, uint64_t ns, AccountTime how);
+void account_advance(Account *a, const TenantPolicy *policy, uint64_t ns, AccountTime how);
 
 /* It wakes after having been idle. */
-void account_wake(Account *a, const Terms *terms, int64_t now);
+void account_wake(Account *a, const TenantPolicy *policy, int64_t now);
 
 /* ns may be below zero: what was charged too much. */
-void account_charge(Account *a, const Terms *terms, int64_t ns, int64_t now);
+void account_charge(Account *a, const TenantPolicy *policy, int64_t ns, int64_t now);
 
 /* What it was charged and another one has had: into the arrears. */
-void account_refund(Account *a, const Terms *terms, int64_t ns);
+void account_refund(Account *a, const TenantPolicy *policy, int64_t ns);
 
 int64_t account_tokens(const Account *a);
 int64_t account_lag(const Account *a,
-                    const Terms *terms); /* ns of waiting that it is behind; below zero: ahead */
-int64_t account_clock_after(const Account *a, const Terms *terms, uint64_t ns);
+                    const TenantPolicy *policy); /* ns of waiting that it is behind; below zero: ahead */
+int64_t account_clock_after(const Account *a, const TenantPolicy *policy, uint64_t ns);

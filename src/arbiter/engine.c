@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-#include "arbiter/again.h"
-#include "arbiter/hung.h"
-#include "arbiter/owner.h"
-#include "arbiter/pass.h"
-#include "arbiter/split.h"
+#include "arbiter/advance.h"
+#include "arbiter/attribute.h"
+#include "arbiter/next_deadline.h"
+#include "arbiter/open_window.h"
+#include "arbiter/overrun_report.h"
 #include "arbiter/window.h"
 
 /* ---- tenants ---- */
@@ -15,12 +15,12 @@
 void engine_init(Engine *e, uint64_t now) {
         memset(e, 0, sizeof *e);
         e->owner = -1;
-        e->now = e->asked = now;
-        e->overhead = 2 * HOP;
-        e->hung = ENGINE_HUNG;
+        e->now = e->next_step = now;
+        e->overhead = 2 * NOTIFY_LATENCY_NS;
+        e->overrun_limit = OVERRUN_REPORT_NS;
 }
 
-int engine_add(Engine *e, uint64_t now, const Terms *terms, uint32_t number, bool open) {
+int engine_add(Engine *e, uint64_t now, const TenantPolicy *policy, uint32_t number, bool open) {
         uint32_t i = 0;
         EngineTenant *t;
 
@@ -32,49 +32,50 @@ int engine_add(Engine *e, uint64_t now, const Terms *terms, uint32_t number, boo
         t = &e->tenants[i];
         *t = (EngineTenant){
                 .state = open ? ENGINE_CLOSING : ENGINE_CLOSED,
-                .terms = *terms,
-                .says = {.drained = !open},
-                .turn = {.gated = terms->gated, .number = number & (UINT32_MAX >> 1), .closes = now},
+                .policy = *policy,
+                .report = {.drained = !open},
+                .window = {.gated = policy->gated, .number = number & (UINT32_MAX >> 1), .closes = now},
                 .opened = now,
-                .from = now,
-                .over = now,
-                .apart_over = now,
-                .alive = now,
-                .mercy = MERCY,
-                .patience = PATIENCE};
-        account_init(&t->account, terms, clock_of(e, terms));
+                .expected_start = now,
+                .settled_at = now,
+                .silent_charged_until = now,
+                .alive_at = now,
+                .late_allowance = MAX_LATE_ALLOWANCE_NS,
+                .drain_timeout = MAX_DRAIN_TIMEOUT_NS};
+        account_init(&t->account, policy, virtual_clock(e, policy));
         return (int) i;
 }
 
-void engine_hold_or_let_go(Engine *e, uint32_t i) {
+void engine_reset_gate(Engine *e, uint32_t i) {
         EngineTenant *t = &e->tenants[i];
 
         if (e->owner == (int32_t) i)
                 e->owner = -1;
-        t->state = t->terms.gated ? ENGINE_CLOSING : ENGINE_CLOSED;
-        t->turn.open = t->turn.behind = false;
-        t->turn.number = (t->turn.number + 1) & (UINT32_MAX >> 1);
-        t->turn.closes = t->opened = t->from = e->now;
-        t->busy = t->says.busy;
-        t->paid = t->late = t->doubt = t->began = t->idle_since = t->rested = t->n_rests = 0;
-        t->part = (Part){0};
-        t->unseen = t->says.unseen;
-        t->settled = t->says.busy;
-        t->over = e->now;
-        t->turn.gated = t->terms.gated;
+        t->state = t->policy.gated ? ENGINE_CLOSING : ENGINE_CLOSED;
+        t->window.open = t->window.ignore_backlog = false;
+        t->window.number = (t->window.number + 1) & (UINT32_MAX >> 1);
+        t->window.closes = t->opened = t->expected_start = e->now;
+        t->busy_before = t->report.busy;
+        t->charged = t->arbiter_late = t->settle_difference = t->first_launch = t->idle_since = t->idle_time =
+                t->n_idle = 0;
+        t->usage = (WindowUsage){0};
+        t->unseen_before = t->report.unseen_busy;
+        t->settled_busy = t->report.busy;
+        t->settled_at = e->now;
+        t->window.gated = t->policy.gated;
 }
 
-void engine_set(Engine *e, uint32_t i, const Terms *terms) {
+void engine_set_policy(Engine *e, uint32_t i, const TenantPolicy *policy) {
         EngineTenant *t = &e->tenants[i];
-        Terms before = t->terms;
+        TenantPolicy before = t->policy;
 
-        t->terms = *terms;
-        if (terms->gated != t->turn.gated)
-                engine_hold_or_let_go(e, i);
-        if (terms->conserving != before.conserving || terms->high != before.high)
-                account_convert(&t->account, terms, clock_of(e, terms));
-        else if (terms->weight != before.weight)
-                account_weigh_anew(&t->account, &before, terms, clock_of(e, terms));
+        t->policy = *policy;
+        if (policy->gated != t->window.gated)
+                engine_reset_gate(e, i);
+        if (policy->conserving != before.conserving || policy->high != before.high)
+                account_set_rank(&t->account, policy, virtual_clock(e, policy));
+        else if (policy->weight != before.weight)
+                account_set_weight(&t->account, &before, policy, virtual_clock(e, policy));
 }
 
 void engine_remove(Engine *e, uint32_t i) {
@@ -86,46 +87,46 @@ void engine_remove(Engine *e, uint32_t i) {
 }
 
 /* Who has work in flight and has not begun, or will, began when he could. */
-static void note_begin(EngineTenant *t, const EngineSays *says) {
-        uint64_t began = says->began;
+static void note_first_launch(EngineTenant *t, const TenantReport *report) {
+        uint64_t began = report->first_launch;
 
-        if (began == 0 && says->in_flight > 0)
+        if (began == 0 && report->in_flight > 0)
                 began = t->opened;
-        if (began != 0 && (t->began == 0 || began < t->began))
-                t->began = max_u64(t->opened, began);
+        if (began != 0 && (t->first_launch == 0 || began < t->first_launch))
+                t->first_launch = max_u64(t->opened, began);
 }
 
 /* Of processes that were silent beside its windows, all of them no more than there was time for;
  * and of one that is no more, nothing is to be told. */
-static void note_apart(const Engine *e, EngineTenant *t, const EngineSays *says, uint64_t now) {
-        uint64_t from = max_u64(t->apart_over, t->says.stuck),
-                 more = min_u64(since(t->says.apart, says->apart), since(from, now));
+static void note_silent_busy(const Engine *e, EngineTenant *t, const TenantReport *report, uint64_t now) {
+        uint64_t from = max_u64(t->silent_charged_until, t->report.stuck_since),
+                 more = min_u64(since(t->report.silent_busy, report->silent_busy), since(from, now));
 
-        t->apart_over = from + more;
-        account_charge(&t->account, &t->terms, (int64_t) more, clock_of(e, &t->terms));
-        t->turn.used += more;
-        if (says->stuck == 0 && !is_overdue(t))
-                t->told = false;
+        t->silent_charged_until = from + more;
+        account_charge(&t->account, &t->policy, (int64_t) more, virtual_clock(e, &t->policy));
+        t->window.used += more;
+        if (report->stuck_since == 0 && !is_overrun(t))
+                t->overrun_reported = false;
 }
 
-static void learn_pause(EngineTenant *t, uint64_t ns) {
-        t->pause = (7 * t->pause + min_u64(ns, GAP)) / 8;
+static void learn_gap(EngineTenant *t, uint64_t ns) {
+        t->gap_mean = (7 * t->gap_mean + min_u64(ns, IDLE_CLOSE_NS)) / 8;
 }
 
 /* How long it has nothing to do between its kernels or requests; of a long pause it counts that it
  * was one. Who has launched something and pauses again does so anew: nobody has looked when the
  * pause before was over. */
-static void note_pause(EngineTenant *t, const EngineSays *says, uint64_t now) {
-        bool anew = t->pauses_from == 0 || says->launched != t->says.launched;
+static void note_gap(EngineTenant *t, const TenantReport *report, uint64_t now) {
+        bool anew = t->gap_since == 0 || report->n_launched != t->report.n_launched;
 
-        if (says->wants != 0) {
-                if (t->pauses_from != 0)
-                        learn_pause(t, since(t->pauses_from, min_u64(says->wants, now)));
-                t->pauses_from = 0;
-        } else if (says->in_flight == 0 && anew) {
-                if (t->pauses_from != 0)
-                        learn_pause(t, since(t->pauses_from, now) / 2);
-                t->pauses_from = says->idle != 0 ? says->idle : now;
+        if (report->want_since != 0) {
+                if (t->gap_since != 0)
+                        learn_gap(t, since(t->gap_since, min_u64(report->want_since, now)));
+                t->gap_since = 0;
+        } else if (report->in_flight == 0 && anew) {
+                if (t->gap_since != 0)
+                        learn_gap(t, since(t->gap_since, now) / 2);
+                t->gap_since = report->idle_since != 0 ? report->idle_since : now;
         }
 }
 
@@ -134,44 +135,44 @@ static bool was_away(const Engine *e, uint64_t now) {
         return since(e->now, now) > SCHED_STALE_NSEC;
 }
 
-void engine_says(Engine *e, uint64_t now, uint32_t i, const EngineSays *says) {
+void engine_report(Engine *e, uint64_t now, uint32_t i, const TenantReport *report) {
         EngineTenant *t = &e->tenants[i];
-        uint64_t busy = max_u64(says->busy, t->says.busy), over = says->over,
-                 rested = max_u64(says->rested, t->says.rested);
+        uint64_t busy = max_u64(report->busy, t->report.busy), over = report->drained_at,
+                 rested = max_u64(report->idle_time, t->report.idle_time);
 
-        if (says->life != t->says.life) {
-                t->alive = now;
-                t->paused_until = min_u64(t->paused_until, now + PAUSE);
+        if (report->n_changes != t->report.n_changes) {
+                t->alive_at = now;
+                t->backoff_until = min_u64(t->backoff_until, now + EMPTY_BACKOFF_NS);
         }
         if (was_away(e, now))
-                t->apart_over = now;
-        note_apart(e, t, says, now);
-        note_pause(t, says, now);
-        if (says->launched != t->says.launched || busy != t->says.busy || !says->waits)
-                t->moved = now;
-        if (!t->says.drained) /* as we have seen */
-                over = over != 0 ? max_u64(over, t->said) : 0;
-        t->says = *says;
-        t->says.busy = busy;
-        t->says.rested = rested;
-        t->says.over = over;
-        t->said = now;
+                t->silent_charged_until = now;
+        note_silent_busy(e, t, report, now);
+        note_gap(t, report, now);
+        if (report->n_launched != t->report.n_launched || busy != t->report.busy || !report->waiter)
+                t->progress_at = now;
+        if (!t->report.drained) /* as we have seen */
+                over = over != 0 ? max_u64(over, t->reported_at) : 0;
+        t->report = *report;
+        t->report.busy = busy;
+        t->report.idle_time = rested;
+        t->report.drained_at = over;
+        t->reported_at = now;
         if (t->state == ENGINE_OPEN || t->state == ENGINE_CLOSING)
-                note_begin(t, says);
-        if (t->state == ENGINE_CLOSED && t->terms.gated && !was_away(e, now))
-                window_late(e, i, now);
+                note_first_launch(t, report);
+        if (t->state == ENGINE_CLOSED && t->policy.gated && !was_away(e, now))
+                window_late_report(e, i, now);
 }
 
-bool engine_looks(const Engine *e, uint32_t i, uint64_t now) {
+bool engine_needs_report(const Engine *e, uint32_t i, uint64_t now) {
         const EngineTenant *t = &e->tenants[i];
 
         switch (t->state) {
         case ENGINE_OPEN:
         case ENGINE_CLOSING:
-        case ENGINE_OVERDUE:
+        case ENGINE_OVERRUN:
                 return true;
         case ENGINE_CLOSED:
-                return wants(t) && since(t->said, now) > 10 * GRACE;
+                return wants(t) && since(t->reported_at, now) > 10 * ACTIVE_GRACE_NS;
         default:
                 return false;
         }
@@ -188,18 +189,18 @@ bool engine_is_closing(const Engine *e) {
 
 /* Nobody else has work on the card, or could have before its window closes, whether it rests or
  * not. */
-static bool is_alone(const Engine *e, const EngineTenant *t, uint64_t now) {
-        return t->state == ENGINE_OPEN && t->says.n_rows <= 1 && !engine_is_closing(e) &&
-               !split_is_contested(e) && engine_choose(e, AMONG_CLOSING, now) < 0 &&
-               engine_ripens(e, AMONG_CLOSING, now) >= t->turn.closes;
+static bool is_sole(const Engine *e, const EngineTenant *t, uint64_t now) {
+        return t->state == ENGINE_OPEN && t->report.n_rows <= 1 && !engine_is_closing(e) &&
+               !attribute_is_contested(e) && pick_next(e, PICK_CLOSING, now) < 0 &&
+               pick_earliest(e, PICK_CLOSING, now) >= t->window.closes;
 }
 
-static void hush(Engine *e, uint64_t now) {
+static void update_notify_flags(Engine *e, uint64_t now) {
         for (uint32_t i = 0; i < e->n; i++) {
                 EngineTenant *t = &e->tenants[i];
 
-                t->turn.quiet = e->owner >= 0 && t->state == ENGINE_CLOSING;
-                t->turn.alone = is_alone(e, t, now);
+                t->window.no_notify = e->owner >= 0 && t->state == ENGINE_CLOSING;
+                t->window.sole = is_sole(e, t, now);
         }
 }
 
@@ -208,20 +209,20 @@ uint64_t engine_step(Engine *e, uint64_t now) {
 
         now = max_u64(now, e->now);
         if (was_away(e, now))
-                pass_absence(e, now);
+                advance_absence(e, now);
         else
-                pass_time(e, now);
+                advance_time(e, now);
         owner = e->owner;
-        hung_look(e, now);
+        overrun_report_update(e, now);
         for (uint32_t i = 0; i < e->n; i++)
-                window_tend(e, i, now);
+                window_step(e, i, now);
         if (owner >= 0) {
-                owner_tend(e, now);
-                window_tend(e, (uint32_t) owner, now);
+                open_window_step(e, now);
+                window_step(e, (uint32_t) owner, now);
         }
         if (e->owner < 0)
-                owner_next(e, now);
-        hush(e, now);
-        e->asked = again_at(e, now);
-        return e->asked;
+                open_window_next(e, now);
+        update_notify_flags(e, now);
+        e->next_step = next_deadline(e, now);
+        return e->next_step;
 }

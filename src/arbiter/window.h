@@ -8,11 +8,12 @@
 
 void window_open(Engine *e, uint32_t i, uint64_t now, bool contested);
 void window_extend(Engine *e, uint32_t i, uint64_t now, bool contested);
-void window_rests(Engine *e, EngineTenant *t, uint64_t now); /* it has nothing to do in it */
-void window_hears(Engine *e, EngineTenant *t, uint64_t now); /* of rests that it did not ring for */
+void window_idle(Engine *e, EngineTenant *t, uint64_t now);       /* it has nothing to do in it */
+void window_apply_idle(Engine *e, EngineTenant *t, uint64_t now); /* of rests that it did not ring for */
 void window_close(Engine *e, uint32_t i, uint64_t now);
-void window_late(Engine *e, uint32_t i, uint64_t now); /* it says of what it had used that it was more */
-void window_renew(Engine *e, uint32_t i);              /* its owner takes it for over, and it is not */
+void window_late_report(Engine *e, uint32_t i,
+                        uint64_t now);    /* it says of what it had used that it was more */
+void window_renew(Engine *e, uint32_t i); /* its owner takes it for over, and it is not */
 
 /* Whatever is still to be said of a window that is closed: over, or overdue. */
-void window_tend(Engine *e, uint32_t i, uint64_t now);
+void window_step(Engine *e, uint32_t i, uint64_t now);

@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <sys/stat.h>
 
-#include "arbiter/desk.h"
+#include "arbiter/daemon.h"
 #include "base/simulator.h"
 #include "local/machine_parts.h"
 #include "slice/container_paths.h"
@@ -198,7 +198,7 @@ static void start_arbiter(Machines *m) {
 
         if (m->arbiter != -1)
                 return;
-        r = desk_start(MACHINE_SLICES, &stop);
+        r = respawn_daemon(MACHINE_SLICES, &stop);
         m->arbiter = r < 0 ? r : stop;
 }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "arbiter/desk.h"
+#include "arbiter/daemon.h"
 #include "base/log.h"
 
 #define SHORT_LIFE (1 * USEC_PER_SEC)
@@ -15,7 +15,7 @@ enum { FAST_STARTS = 16 };
 
 static void begin(NodeArbiter *a) {
         a->began = clock_monotonic_usec();
-        a->pid = desk_start_telling(a->board, a->tell, a->patience, &a->stop);
+        a->pid = respawn_daemon_reporting(a->board, a->tell, a->patience, &a->stop);
         if (a->pid < 0)
                 log_warning("there is no arbiter of compute: %s", strerror(-a->pid));
 }

@@ -402,7 +402,7 @@ static int run(void *userdata) {
 
 /* Two of each page are open here, and three in the arbiter; 1,024 is what systemd gives to
  * services. Not more than children close that cannot close all at once (slicedir/file_lease.c,
- * arbiter/keep.c). */
+ * arbiter/respawn.c). */
 static void allow_files(void) {
         struct rlimit files;
 

@@ -13,7 +13,7 @@
  *               arbiter with nothing to do sleeps. It is opened for the moment, never kept: descriptors are the application's.
  *
  * Times are nanoseconds of the arbiter's CLOCK_MONOTONIC, which all containers share; who is in a
- * time namespace of his own reckons with what lies between the two (preload/launch/beat.h). */
+ * time namespace of his own reckons with what lies between the two (preload/launch/heartbeat.h). */
 
 #include <stdatomic.h>
 #include <stddef.h>

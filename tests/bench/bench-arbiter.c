@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "../unit/arbiter/table.h"
-#include "arbiter/desk.h"
+#include "arbiter/daemon.h"
 #include "base/clock.h"
 #include "slice/slice.h"
 #include "slicedir/slicedir.h"
@@ -229,7 +229,7 @@ static void print_cost(unsigned n, unsigned seconds) {
                 Fault fault = FAULT_NULL;
 
                 (void) close(ends[1]);
-                _exit(desk_run(&(DeskOptions){.board = path, .stop = ends[0]}, &fault) != 0);
+                _exit(daemon_run(&(DaemonOptions){.board = path, .stop = ends[0]}, &fault) != 0);
         }
         (void) close(ends[0]);
         for (unsigned i = 0; i < n; i++) {

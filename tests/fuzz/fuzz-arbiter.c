@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any two files and any bell as a tenant of the arbiter: it sits down or is refused, and what it
+/* Any two files and any doorbell as a tenant of the arbiter: it sits down or is refused, and what it
  * says drives an engine beside an honest one. The input is a row of changes to good files: which
  * file (bit 0: limits, counters; bit 1: cut it there), where (two bytes), how many bytes, the
  * bytes. After each change the engine goes on by the time that the bytes say. */
@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "arbiter/seat.h"
+#include "arbiter/slice_channel.h"
 #include "slicedir/slice_files.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -49,24 +49,24 @@ static size_t change_file(const uint8_t *data, size_t size) {
         return 4 + n;
 }
 
-static uint64_t step(Engine *e, Seat *s, uint32_t tenant, uint64_t now) {
-        EngineSays says, honest = {.wants = 1, .n_active = 1, .drained = true};
-        EngineEvent event;
+static uint64_t step(Engine *e, SliceChannel *s, uint32_t tenant, uint64_t now) {
+        TenantReport report, honest = {.want_since = 1, .n_active = 1, .drained = true};
+        EngineOverrun event;
         uint64_t next;
 
-        seat_read(s, now, now % 2 == 0, now % 3 == 0, &says);
-        engine_says(e, now, tenant, &says);
-        honest.busy = e->tenants[0].turn.granted;
-        engine_says(e, now, 0, &honest);
+        slice_channel_read(s, now, now % 2 == 0, now % 3 == 0, &report);
+        engine_report(e, now, tenant, &report);
+        honest.busy = e->tenants[0].window.granted;
+        engine_report(e, now, 0, &honest);
         next = engine_step(e, now);
         assert(next > now);
-        assert(!(e->tenants[0].turn.open && e->tenants[tenant].turn.open));
+        assert(!(e->tenants[0].window.open && e->tenants[tenant].window.open));
         assert(e->tenants[tenant].account.balance >= -(int64_t) now);
-        while (engine_event(e, &event))
+        while (engine_next_overrun(e, &event))
                 assert(event.tenant == tenant);
-        seat_write(s, &e->tenants[tenant].turn, now);
-        (void) seat_wishes(s);
-        (void) seat_hear(s, now);
+        slice_channel_write(s, &e->tenants[tenant].window, now);
+        (void) slice_channel_policy_changed(s);
+        (void) slice_channel_drain_doorbell(s, now);
         return next;
 }
 
@@ -74,11 +74,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         static Engine e;
         SliceSpec spec = {
                 .limit = UINT64_C(2154) << 20, .core_percent = 30, .uuid = "GPU-0", .container = "a/b/c"};
-        Terms honest = policy_terms(&(PolicyWish){.percent = 50}), terms;
+        TenantPolicy honest = tenant_policy(&(PolicyWish){.percent = 50}), policy;
         uint64_t now = 1000000000;
         Fault fault = FAULT_NULL;
         int tenant;
-        Seat s;
+        SliceChannel s;
 
         if (directory < 0)
                 make_directory();
@@ -90,12 +90,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 data += n;
                 size -= n;
         }
-        if (seat_open(directory, &s) != 0)
+        if (slice_channel_open(directory, &s) != 0)
                 return 0;
         engine_init(&e, now);
         assert(engine_add(&e, now, &honest, 0, false) == 0);
-        terms = policy_terms(&s.wish);
-        tenant = engine_add(&e, now, &terms, 0, size % 2 == 0);
+        policy = tenant_policy(&s.wish);
+        tenant = engine_add(&e, now, &policy, 0, size % 2 == 0);
         for (unsigned i = 0; i < 4; i++)
                 now = step(&e, &s, (uint32_t) tenant, now);
         while (size >= 4) {
@@ -106,6 +106,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 data += n;
                 size -= n;
         }
-        seat_done(&s);
+        slice_channel_done(&s);
         return 0;
 }

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "arbiter/desk.h"
+#include "arbiter/daemon.h"
 #include "base/file.h"
 #include "base/quantity.h"
 #include "cli/run/command.h"
@@ -245,7 +245,7 @@ static void give_back(Slicedir *b, Taken *t) {
 /* Everybody who has a limit brings an arbiter; one of them has the board, and the others wait for
  * its end. -1: none. */
 static int start_arbiter(const Options *o, const Slicedir *b, pid_t *ret_pid) {
-        int stop = -1, r = o->request.core > 0 ? desk_start(b->path, &stop) : -ENOENT;
+        int stop = -1, r = o->request.core > 0 ? respawn_daemon(b->path, &stop) : -ENOENT;
 
         *ret_pid = r > 0 ? r : 0;
         return stop;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arbiter/policy.h"
+#include "arbiter/tenant_policy.h"
 #include "base/clock.h"
 #include "node/audit/overuse.h"
 #include "node/audit/pid_owner_cache.h"
@@ -95,12 +95,12 @@ ComputeAudit *compute_audit_free(ComputeAudit *m) {
 /* As the arbiter understands the same page: ppm; POLICY_PPM: without a cap. */
 static uint32_t cap_of(const ComputeAudit *m, const ComputeAsk *ask, uint32_t percent) {
         ComputeRule rule = compute_rule(&m->o.compute->terms, m->o.inventory->mode);
-        Terms terms = policy_terms(&(PolicyWish){.policy = 1 + rule.policy,
-                                                 .percent = percent,
-                                                 .weight = ask ? ask->weight : 1,
-                                                 .max_inst = rule.max_inst,
-                                                 .prio_ratio = rule.prio_ratio,
-                                                 .high = ask && ask->high_priority});
+        TenantPolicy terms = tenant_policy(&(PolicyWish){.policy = 1 + rule.policy,
+                                                         .percent = percent,
+                                                         .weight = ask ? ask->weight : 1,
+                                                         .max_inst = rule.max_inst,
+                                                         .prio_ratio = rule.prio_ratio,
+                                                         .high = ask && ask->high_priority});
 
         return terms.gated && !terms.conserving ? terms.rate : POLICY_PPM;
 }

@@ -5,7 +5,7 @@
  * container, and by what its own pages say of its work: who passes the gate by, or lies, has what
  * the driver's time slicing gives. So what the driver says that each process used is summed up by
  * container, as the audit of memory does it (node/audit/memory_audit.h), and held against the share
- * wherever that is a cap (arbiter/policy.h), and else against what the arbiter gave windows for, to
+ * wherever that is a cap (arbiter/tenant_policy.h), and else against what the arbiter gave windows for, to
  * him and to the others of the card (node/audit/window_totals.h). Where nobody is held to windows, nobody
  * is judged. A container that was given nothing of the card has a share of 0. As long as one
  * process of a pod on the card cannot be told, the pod is judged as a whole. What is too much:

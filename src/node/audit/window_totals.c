@@ -16,7 +16,7 @@ typedef struct WindowPage {
         UT_hash_handle hh;
         char key[KEY_SIZE]; /* ID/N */
         char id[SLICEDIR_ID_SIZE], uuid[SLICE_UUID];
-        Terms terms;
+        TenantPolicy terms;
         uint64_t total, nsec; /* as the page says; of this window */
         bool now;             /* it is there */
         bool own;             /* it is asked about */
@@ -86,15 +86,15 @@ static WindowPage *page_of(WindowTotals *g, const char *id, uint32_t number, uin
 }
 
 /* As the arbiter understands it. */
-static Terms terms_of(const SliceLimits *l) {
+static TenantPolicy terms_of(const SliceLimits *l) {
         if (l->flags & SLICE_FLAG_OPEN)
-                return (Terms){.weight = 1};
-        return policy_terms(&(PolicyWish){.policy = l->policy,
-                                          .percent = l->core_percent,
-                                          .weight = l->weight,
-                                          .max_inst = l->max_inst,
-                                          .prio_ratio = l->prio_ratio,
-                                          .high = l->high_priority != 0});
+                return (TenantPolicy){.weight = 1};
+        return tenant_policy(&(PolicyWish){.policy = l->policy,
+                                           .percent = l->core_percent,
+                                           .weight = l->weight,
+                                           .max_inst = l->max_inst,
+                                           .prio_ratio = l->prio_ratio,
+                                           .high = l->high_priority != 0});
 }
 
 /* A page that was made anew, for the container's next start, begins at 0. */

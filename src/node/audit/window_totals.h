@@ -8,7 +8,7 @@
  * A card's sums are of a window of time, from window_totals_begin() on. An arbiter that was away in it
  * has held nobody whose share is no cap: then they say nothing. */
 
-#include "arbiter/policy.h"
+#include "arbiter/tenant_policy.h"
 #include "slicedir/slicedir.h"
 
 typedef struct WindowTotals {

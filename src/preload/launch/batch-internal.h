@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One batch's way, from hand to hand: batch.c opens it and adds to it, settle.c marks its end and
- * charges what it was, measure.c asks the events what it really was, tend.c looks after those that
- * nobody adds to, ends.c after those whose context ends. events.c asks the driver for them. Who has
+/* One batch's way, from hand to hand: batch.c opens it and adds to it, batch_charge.c marks its end and
+ * charges what it was, measure.c asks the events what it really was, batch_poll.c looks after those that
+ * nobody adds to, context_destroy.c after those whose context ends. cuda_events.c asks the driver for them. Who has
  * a batch in hands has taken it (batch_take()); who has none may only look at what is atomic. */
 
 #include "preload/inject/spin.h"
 #include "preload/launch/batch.h"
 
 /* ns without a mark: until what comes is marked though nothing asks for it. */
-#define MARK_QUIET UINT64_C(150000)
+#define MARK_QUIET_NS UINT64_C(150000)
 
 enum {
         /* Of Batch.state; above them the number of the host function that a closed one waits
@@ -32,11 +32,12 @@ enum {
 typedef int EventCall(CuHandle event);
 typedef int StreamCall(CuHandle stream);
 
-/* ---- events.c ---- */
+/* ---- cuda_events.c ---- */
 
-bool event_record(CuHandle *event, CuHandle stream); /* NULL is made first. false: there is none */
-void event_drop(CuHandle *event);
-bool stream_is_done(CuHandle stream); /* not of a stream that is captured: the question ends the capture */
+bool cuda_event_record(CuHandle *event, CuHandle stream); /* NULL is made first. false: there is none */
+void cuda_event_drop(CuHandle *event);
+bool launch_stream_is_done(
+        CuHandle stream); /* not of a stream that is captured: the question ends the capture */
 
 /* ---- a state and its holder ---- */
 
@@ -79,41 +80,41 @@ static inline bool batch_is_foreign(const Batch *b) {
 }
 
 /* Its stream is destroyed, now or since: who has it does not ask about that any more. Who destroys
- * waits for him, see ends.c. */
+ * waits for him, see context_destroy.c. */
 static inline bool batch_is_orphan(const Batch *b) {
-        return atomic_load(&b->ends) == b->key;
+        return atomic_load(&b->destroyed_stream) == b->key;
 }
 
 static inline bool batch_can_be_marked(const Batch *b) {
         return !batch_is_orphan(b) && !real_is_captured(b->stream);
 }
 
-/* ---- settle.c ---- */
+/* ---- batch_charge.c ---- */
 
 /* ns since its launch, or since what was before it was over. */
 uint64_t batch_passed(const Batch *b, uint64_t now);
 /* There was room for so much and nsec was expected, of work whose end nobody saw: a pause, or it
  * was not marked because it seemed short. */
-void batch_note_blind(Meter *m, uint64_t room, uint64_t nsec);
-void batch_charge(Account *a, Batch *b, uint64_t charged);
-void batch_charge_unseen(Account *a, Batch *b, uint64_t now); /* its end was seen by nobody */
-void batch_close(Account *a, Batch *b, uint64_t now);         /* marks its end, and lets go of it */
-void batch_say_over(Account *a, Batch *b, uint32_t state);    /* who finds it closed so */
+void batch_note_blind(ProcessUsage *m, uint64_t room, uint64_t nsec);
+void batch_charge(ProcessState *a, Batch *b, uint64_t charged);
+void batch_charge_unseen(ProcessState *a, Batch *b, uint64_t now); /* its end was seen by nobody */
+void batch_close(ProcessState *a, Batch *b, uint64_t now);         /* marks its end, and lets go of it */
+void batch_say_over(ProcessState *a, Batch *b, uint32_t state);    /* who finds it closed so */
 
 /* ---- measure.c ---- */
 
 bool measure_take(Context *c, uint64_t now); /* one thread at a time measures; ends by measuring = 0 */
 /* Of a batch that is over and was not closed, with an event behind its last launch; false: there is
  * none. */
-bool measure_unclosed(Account *a, Batch *b, uint64_t now);
-void measure_done(Account *a, Context *c); /* by who has taken it */
-void measure_all(Account *a, Context *c, uint64_t now);
+bool measure_unclosed(ProcessState *a, Batch *b, uint64_t now);
+void measure_done(ProcessState *a, Context *c); /* by who has taken it */
+void measure_all(ProcessState *a, Context *c, uint64_t now);
 
 /* ---- batch.c ---- */
 
 /* Its stream did: it is charged, and is to be begun anew or let go. */
-bool batch_went_dry(Account *a, Batch *b, uint64_t now);
+bool batch_went_dry(ProcessState *a, Batch *b, uint64_t now);
 /* Nothing comes to it any more, who has it lets go of it: it went dry, or its end is marked, or,
  * where that cannot be, it stays open. */
-void batch_finish(Account *a, Batch *b, uint64_t now);
-void batch_put_back(Account *a, Batch *b, uint64_t now);
+void batch_finish(ProcessState *a, Batch *b, uint64_t now);
+void batch_put_back(ProcessState *a, Batch *b, uint64_t now);

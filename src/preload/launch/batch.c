@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/launch/batch-internal.h"
-#include "preload/launch/ends.h"
+#include "preload/launch/context_destroy.h"
 
-/* How much work, or how long, until a batch is closed though nothing asks for it (MARK_QUIET, too):
+/* How much work, or how long, until a batch is closed though nothing asks for it (MARK_QUIET_NS, too):
  * what may be behind the last mark. A mark costs some microseconds of the launching thread, none of
  * the card. */
-#define MARK_NSEC  UINT64_C(200000)
-#define MARK_PAUSE UINT64_C(1000000)
+#define MARK_WORK_NS  UINT64_C(200000)
+#define MARK_PAUSE_NS UINT64_C(1000000)
 
 enum {
         MARKS_FIRST = 64,   /* of a process: functions may be tried with little work before they get much */
-        MARK_LAUNCHES = 32, /* in a batch: ACCOUNT_LAUNCHES of them may be in flight */
+        MARK_LAUNCHES = 32, /* in a batch: LAUNCHES_IN_FLIGHT of them may be in flight */
         MARKS_COLD = 4,     /* on the card at once, of what was never measured */
         BLIND_EACH = 4,     /* one in so many, at random, has an event behind each launch */
 };
 
 /* Single launches, each of which finds the card idle, are measured once in a while: an event for
  * each would cost more than they do. */
-static bool worth_measuring(Account *a, const Batch *b, bool cold, uint64_t now) {
-        const Meter *m = &a->meters[b->context->card];
+static bool worth_measuring(ProcessState *a, const Batch *b, bool cold, uint64_t now) {
+        const ProcessUsage *m = &a->usage[b->context->card];
 
-        return cold || atomic_load(&m->closed) > 0 || atomic_load(&m->hosts) > 0 ||
-               atomic_load(&m->marks) < MARKS_FIRST || now - atomic_load(&m->marked) >= MARK_PAUSE;
+        return cold || atomic_load(&m->closed) > 0 || atomic_load(&m->n_host_funcs) > 0 ||
+               atomic_load(&m->marks) < MARKS_FIRST || now - atomic_load(&m->marked) >= MARK_PAUSE_NS;
 }
 
 /* At random, because who knows which are not looked at has these for nothing. */
-static bool is_drawn(Meter *m, uint64_t now) {
+static bool is_drawn(ProcessUsage *m, uint64_t now) {
         uint32_t blind = atomic_load_explicit(&m->blind, memory_order_relaxed);
 
         if (blind == 0)
@@ -34,44 +34,44 @@ static bool is_drawn(Meter *m, uint64_t now) {
         return (now * UINT64_C(0x9E3779B97F4A7C15) >> 32) % BLIND_EACH == 0;
 }
 
-static bool begin(Account *a, Batch *b, CuHandle stream, uintptr_t key, bool cold, uint64_t now) {
+static bool begin(ProcessState *a, Batch *b, CuHandle stream, uintptr_t key, bool cold, uint64_t now) {
         int mode;
         bool ok;
 
         b->stream = stream;
         __atomic_store_n(&b->key, key, __ATOMIC_RELAXED);
-        atomic_store_explicit(&b->ends, BATCH_STAYS, memory_order_relaxed);
+        atomic_store_explicit(&b->destroyed_stream, BATCH_STAYS, memory_order_relaxed);
         b->n_shares = b->n_launches = b->n_others = 0;
         atomic_store(&b->nsec, 0);
         atomic_store(&b->over, now);
         b->began = now;
         b->learns = b->marked = false;
-        b->exact = is_drawn(&a->meters[b->context->card], now);
+        b->exact = is_drawn(&a->usage[b->context->card], now);
         b->measured = b->exact || worth_measuring(a, b, cold, now);
         if (!b->measured)
                 return true;
-        mode = batches_relax(CU_CAPTURE_RELAXED);
-        ok = event_record(&b->begin, stream);
-        (void) batches_relax(mode);
+        mode = launch_relax_capture(CU_CAPTURE_RELAXED);
+        ok = cuda_event_record(&b->begin, stream);
+        (void) launch_relax_capture(mode);
         return ok;
 }
 
 /* The stream ran dry since: what the batch has is over, and what comes begins another one. Where
  * the estimates were too small and it is still at work, it goes on, and has taken so much more. A
  * stream that is captured is not asked, in no mode: that would end the capture. */
-bool batch_went_dry(Account *a, Batch *b, uint64_t now) {
+bool batch_went_dry(ProcessState *a, Batch *b, uint64_t now) {
         int mode;
         bool done;
 
         if (now <= atomic_load(&b->over) || batch_is_orphan(b) || real_is_captured(b->stream))
                 return false;
-        mode = batches_relax(CU_CAPTURE_RELAXED);
-        done = stream_is_done(b->stream);
-        (void) batches_relax(mode);
+        mode = launch_relax_capture(CU_CAPTURE_RELAXED);
+        done = launch_stream_is_done(b->stream);
+        (void) launch_relax_capture(mode);
         if (!done) {
                 uint64_t more = now - atomic_load(&b->over);
 
-                (void) atomic_fetch_add(&a->meters[b->context->card].in_flight, more);
+                (void) atomic_fetch_add(&a->usage[b->context->card].in_flight, more);
                 (void) atomic_fetch_add(&b->nsec, more);
                 atomic_store(&b->over, now);
                 return false;
@@ -81,7 +81,7 @@ bool batch_went_dry(Account *a, Batch *b, uint64_t now) {
         return true;
 }
 
-void batch_put_back(Account *a, Batch *b, uint64_t now) {
+void batch_put_back(ProcessState *a, Batch *b, uint64_t now) {
         uintptr_t handle = b->handle;
 
         atomic_store(&b->state, BATCH_OPEN);
@@ -92,14 +92,14 @@ void batch_put_back(Account *a, Batch *b, uint64_t now) {
 }
 
 /* What comes into another stream under the same name begins another one, too. */
-static bool is_over(Account *a, Batch *b, uint64_t now) {
+static bool is_over(ProcessState *a, Batch *b, uint64_t now) {
         if (!batch_is_orphan(b))
                 return batch_went_dry(a, b, now);
         batch_charge_unseen(a, b, now);
         return true;
 }
 
-static Batch *take_open(Account *a, Batch *b, uintptr_t handle, uintptr_t key, bool cold, uint64_t now) {
+static Batch *take_open(ProcessState *a, Batch *b, uintptr_t handle, uintptr_t key, bool cold, uint64_t now) {
         if (__atomic_load_n(&b->key, __ATOMIC_RELAXED) != key || !batch_take(b, BATCH_OPEN))
                 return NULL;
         if (b->key != key || b->handle != handle ||
@@ -113,16 +113,16 @@ static Batch *take_open(Account *a, Batch *b, uintptr_t handle, uintptr_t key, b
         return NULL;
 }
 
-Batch *account_open(Account *a, Context *c, uintptr_t handle, CuHandle stream, uintptr_t key, bool cold,
-                    uint64_t now) {
+Batch *batch_open(ProcessState *a, Context *c, uintptr_t handle, CuHandle stream, uintptr_t key, bool cold,
+                  uint64_t now) {
         Batch *b;
 
-        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
+        for (unsigned i = 0; i < CONTEXT_BATCHES; i++) {
                 b = take_open(a, &c->batches[i], handle, key, cold, now);
                 if (b)
                         return b;
         }
-        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
+        for (unsigned i = 0; i < CONTEXT_BATCHES; i++) {
                 b = &c->batches[i];
                 if (atomic_load_explicit(&b->calls, memory_order_relaxed) >= CALLS_MOST ||
                     !batch_take(b, BATCH_FREE))
@@ -137,7 +137,7 @@ Batch *account_open(Account *a, Context *c, uintptr_t handle, CuHandle stream, u
         return NULL;
 }
 
-void batch_finish(Account *a, Batch *b, uint64_t now) {
+void batch_finish(ProcessState *a, Batch *b, uint64_t now) {
         if (batch_went_dry(a, b, now))
                 batch_let_go(b);
         else if (batch_can_be_marked(b))
@@ -146,8 +146,8 @@ void batch_finish(Account *a, Batch *b, uint64_t now) {
                 batch_put_back(a, b, now);
 }
 
-void account_cut(Account *a, Context *c, uintptr_t key, uint64_t now) {
-        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
+void batch_cut(ProcessState *a, Context *c, uintptr_t key, uint64_t now) {
+        for (unsigned i = 0; i < CONTEXT_BATCHES; i++) {
                 Batch *b = &c->batches[i];
 
                 if (__atomic_load_n(&b->key, __ATOMIC_RELAXED) != key || !batch_take(b, BATCH_OPEN))
@@ -167,7 +167,7 @@ static void share(Batch *b, Estimate *e) {
                         b->shares[i].launches++;
                         return;
                 }
-        if (b->n_shares == ACCOUNT_KINDS) {
+        if (b->n_shares == BATCH_KINDS) {
                 b->n_others++;
                 return;
         }
@@ -175,29 +175,29 @@ static void share(Batch *b, Estimate *e) {
         b->shares[b->n_shares++].launches = 1;
 }
 
-static uint64_t mark_after(const Account *a, uint32_t card) {
+static uint64_t mark_after(const ProcessState *a, uint32_t card) {
         const SliceSchedule *turn = &a->gate->cards[card].slice.limits->schedule;
         uint64_t part = atomic_load_explicit(&turn->depth, memory_order_relaxed) / 8;
 
-        return part > MARK_NSEC ? part : MARK_NSEC;
+        return part > MARK_WORK_NS ? part : MARK_WORK_NS;
 }
 
 /* What is not known yet is measured at once, but not one by one if there are many of it. While
  * nothing of ours is marked on the card the page says that there is nothing, so that must not
  * last. */
-static bool is_due(const Account *a, const Batch *b, const Estimate *e, uint64_t now) {
-        const Meter *m = &a->meters[b->context->card];
+static bool is_due(const ProcessState *a, const Batch *b, const Estimate *e, uint64_t now) {
+        const ProcessUsage *m = &a->usage[b->context->card];
         uint32_t closed = atomic_load_explicit(&m->closed, memory_order_relaxed);
 
         if ((estimate_is_doubtful(e) || estimate_varies(e)) && closed < MARKS_COLD)
                 return true;
-        if (b->learns && b->n_shares == ACCOUNT_KINDS)
+        if (b->learns && b->n_shares == BATCH_KINDS)
                 return true; /* with one kind more it could not be told what each of them takes */
         if (closed == 0 && atomic_load_explicit(&m->marks, memory_order_relaxed) < MARKS_FIRST)
                 return true;
         return b->n_launches >= MARK_LAUNCHES || atomic_load(&b->nsec) >= mark_after(a, b->context->card) ||
                now - atomic_load_explicit(&m->marked, memory_order_relaxed) >=
-                       (closed == 0 ? MARK_QUIET : MARK_PAUSE);
+                       (closed == 0 ? MARK_QUIET_NS : MARK_PAUSE_NS);
 }
 
 /* So that it is measured if nothing follows that would close it. The same event again: what counts
@@ -209,25 +209,25 @@ static void mark_last(Batch *b, const Estimate *e) {
         b->marked = false;
         if (!b->exact || !b->measured)
                 return;
-        mode = batches_relax(CU_CAPTURE_RELAXED);
-        b->marked = event_record(&b->end, b->stream) && !real_is_captured(b->stream);
-        (void) batches_relax(mode);
+        mode = launch_relax_capture(CU_CAPTURE_RELAXED);
+        b->marked = cuda_event_record(&b->end, b->stream) && !real_is_captured(b->stream);
+        (void) launch_relax_capture(mode);
 }
 
-void account_add(Account *a, Batch *b, const Launched *l) {
+void batch_add(ProcessState *a, Batch *b, const LaunchOutcome *l) {
         if (l->made) {
                 share(b, l->estimate);
                 (void) atomic_fetch_add(&b->nsec, l->nsec);
                 (void) atomic_fetch_add(&b->over, l->nsec);
         } else {
-                account_return(a, b->context->card, l->nsec, 1);
+                process_return(a, b->context->card, l->nsec, 1);
         }
         if (b->n_launches == 0) {
                 batch_let_go(b);
         } else if (!batch_has_ended(b->context, b->handle) &&
                    (l->mark || is_due(a, b, l->estimate, l->now))) {
                 batch_close(a, b, l->now);
-                account_tend(a, b->context, 0, l->now);
+                batch_poll(a, b->context, 0, l->now);
         } else {
                 if (l->made && !batch_has_ended(b->context, b->handle))
                         mark_last(b, l->estimate);

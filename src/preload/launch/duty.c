@@ -3,33 +3,33 @@
 
 #define MSEC UINT64_C(1000000)
 
-#define PERIOD      (40 * MSEC)    /* so much of it may be saved up */
-#define FILL_PAUSE  (MSEC / 50)    /* between two looks at the clock */
-#define PEERS_PAUSE (100 * MSEC)   /* between two looks at the other processes */
-#define MOST        (60000 * MSEC) /* that one look makes balance of */
+#define DUTY_PERIOD_NS (40 * MSEC)    /* so much of it may be saved up */
+#define DUTY_FILL_NS   (MSEC / 50)    /* between two looks at the clock */
+#define PEERS_COUNT_NS (100 * MSEC)   /* between two looks at the other processes */
+#define MOST           (60000 * MSEC) /* that one look makes balance of */
 
 enum { PERCENT = 100 };
 
-static void count_peers(Meter *m, const SliceUser *slice, uint64_t now) {
+static void count_peers(ProcessUsage *m, const SliceUser *slice, uint64_t now) {
         uint64_t counted = atomic_load(&m->counted);
 
-        if (counted != 0 && now - counted < PEERS_PAUSE)
+        if (counted != 0 && now - counted < PEERS_COUNT_NS)
                 return;
         if (atomic_compare_exchange_strong(&m->counted, &counted, now))
-                atomic_store(&m->peers, peers_count(&m->seen, slice));
+                atomic_store(&m->peers, peers_count(&m->peers_seen, slice));
 }
 
 /* What was saved up longer than a period ago is gone. */
-void duty_fill(Meter *m, const SliceUser *slice, uint32_t percent, uint64_t now) {
+void duty_fill(ProcessUsage *m, const SliceUser *slice, uint32_t percent, uint64_t now) {
         uint64_t filled = atomic_load(&m->filled), passed = now - filled, peers;
         int64_t full, balance, next;
 
-        if (filled != 0 && (now < filled || passed < FILL_PAUSE))
+        if (filled != 0 && (now < filled || passed < DUTY_FILL_NS))
                 return;
         count_peers(m, slice, now);
         peers = atomic_load(&m->peers);
         peers = peers > 0 ? peers : 1;
-        full = (int64_t) (PERIOD * percent / PERCENT / peers);
+        full = (int64_t) (DUTY_PERIOD_NS * percent / PERCENT / peers);
         if (!atomic_compare_exchange_strong(&m->filled, &filled, now))
                 return;
         balance = atomic_load(&m->balance);
@@ -44,7 +44,7 @@ void duty_fill(Meter *m, const SliceUser *slice, uint32_t percent, uint64_t now)
         } while (!atomic_compare_exchange_weak(&m->balance, &balance, next));
 }
 
-bool duty_take(Meter *m, uint64_t nsec) {
+bool duty_take(ProcessUsage *m, uint64_t nsec) {
         int64_t balance = atomic_load(&m->balance);
 
         do
@@ -54,7 +54,7 @@ bool duty_take(Meter *m, uint64_t nsec) {
         return true;
 }
 
-uint64_t duty_until(Meter *m, uint32_t percent) {
+uint64_t duty_until(ProcessUsage *m, uint32_t percent) {
         int64_t balance = atomic_load(&m->balance);
 
         return balance < 0 && percent > 0 ? (uint64_t) -balance * PERCENT / percent : 0;

@@ -5,7 +5,7 @@
 
 /* By which a measurement exceeds what was supposed, and matters: a tenth of a window. A thread that
  * was held up is rarely late by as much. */
-#define SURPRISE_NSEC UINT64_C(500000)
+#define MIN_SURPRISE_NS UINT64_C(500000)
 
 enum {
         SURPRISE = 256, /* measurements until one is forgotten; two within so many: it varies */
@@ -51,7 +51,7 @@ Estimate *estimate_find(Estimates *t, uintptr_t function, uint64_t blocks) {
 uint64_t estimate_nsec(const Estimate *e) {
         uint64_t nsec = atomic_load_explicit(&e->nsec, memory_order_relaxed);
 
-        return nsec != 0 ? nsec : ESTIMATE_COLD;
+        return nsec != 0 ? nsec : ESTIMATE_COLD_NS;
 }
 
 bool estimate_is_cold(const Estimate *e) {
@@ -69,7 +69,7 @@ bool estimate_is_doubtful(const Estimate *e) {
 }
 
 bool estimate_is_surprise(uint64_t supposed, uint64_t nsec) {
-        return nsec / MOST > supposed && nsec - supposed >= SURPRISE_NSEC;
+        return nsec / MOST > supposed && nsec - supposed >= MIN_SURPRISE_NS;
 }
 
 bool estimate_varies(const Estimate *e) {

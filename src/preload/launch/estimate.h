@@ -17,7 +17,7 @@ enum {
 };
 
 /* What is supposed of work that was never measured, ns. */
-#define ESTIMATE_COLD UINT64_C(50000)
+#define ESTIMATE_COLD_NS UINT64_C(50000)
 
 typedef struct Estimate {
         _Atomic uint64_t key;
@@ -33,7 +33,7 @@ typedef struct Estimates {
 
 /* Never NULL. Takes the place of another one where there is none left. */
 Estimate *estimate_find(Estimates *t, uintptr_t function, uint64_t blocks);
-uint64_t estimate_nsec(const Estimate *e); /* at least 1; ESTIMATE_COLD before it was measured */
+uint64_t estimate_nsec(const Estimate *e); /* at least 1; ESTIMATE_COLD_NS before it was measured */
 bool estimate_is_cold(const Estimate *e);
 bool estimate_is_doubtful(const Estimate *e); /* cold, or measured last as many times as long */
 /* Now short, now long, as its parameters say: none of it may pass unseen, however short the average

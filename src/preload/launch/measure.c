@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/launch/batch-internal.h"
 
-#define ORIGIN_MSEC   500.0F                /* a float of ms has 24 bits: 60 ns of a second */
-#define MEASURE_STALE UINT64_C(10000000000) /* a thread that was measuring has ended */
+#define MAX_ORIGIN_AGE_MS 500.0F                /* a float of ms has 24 bits: 60 ns of a second */
+#define MEASURE_STALE_NS  UINT64_C(10000000000) /* a thread that was measuring has ended */
 
 typedef int ElapsedCall(float *ret, CuHandle from, CuHandle to);
 
@@ -28,7 +28,7 @@ static bool times(Context *c, Batch *b, uint64_t *ret_from, uint64_t *ret_to) {
                 return false;
         *ret_from = nsec_of(from, c->origin_nsec);
         *ret_to = nsec_of(to, c->origin_nsec);
-        if (from > ORIGIN_MSEC && b->begin) {
+        if (from > MAX_ORIGIN_AGE_MS && b->begin) {
                 spare = c->origin;
                 c->origin = b->begin;
                 c->origin_nsec = *ret_from;
@@ -40,16 +40,17 @@ static bool times(Context *c, Batch *b, uint64_t *ret_from, uint64_t *ret_to) {
 /* What is of several kinds is learnt from by itself. */
 static void learn(Context *c, const Batch *b, uint64_t from, uint64_t to) {
         if (b->n_others == 0 && b->n_shares == 1)
-                together_add(&c->together, &(TogetherBatch){b->shares[0], b->key, from, to});
+                overlap_add(&c->overlap, &(OverlapBatch){b->shares[0], b->key, from, to});
         else if (b->n_others == 0)
                 estimate_learn(b->shares, b->n_shares, to - from);
 }
 
-static void measure(Account *a, Context *c, Batch *b) {
+static void measure(ProcessState *a, Context *c, Batch *b) {
         uint64_t from, to;
 
         if (b->measured && times(c, b, &from, &to) && to >= from) {
-                account_correct(a, c->card, (int64_t) spans_add(&c->spans, from, to) - (int64_t) b->charged);
+                process_correct(a, c->card,
+                                (int64_t) intervals_add(&c->intervals, from, to) - (int64_t) b->charged);
                 learn(c, b, from, to);
         }
         batch_let_go(b);
@@ -59,13 +60,13 @@ static void measure(Account *a, Context *c, Batch *b) {
 bool measure_take(Context *c, uint64_t now) {
         uint64_t since = atomic_load(&c->measuring);
 
-        return (since == 0 || (now > since && now - since >= MEASURE_STALE)) &&
+        return (since == 0 || (now > since && now - since >= MEASURE_STALE_NS)) &&
                atomic_compare_exchange_strong(&c->measuring, &since, now);
 }
 
 /* Of a batch that is over and was not closed, with an event behind its last launch; false: there is
  * none. */
-bool measure_unclosed(Account *a, Batch *b, uint64_t now) {
+bool measure_unclosed(ProcessState *a, Batch *b, uint64_t now) {
         Context *c = b->context;
         uint64_t from, to, room = batch_passed(b, now), nsec;
         bool known;
@@ -73,13 +74,13 @@ bool measure_unclosed(Account *a, Batch *b, uint64_t now) {
 
         if (!b->measured || !b->marked || !measure_take(c, now))
                 return false;
-        mode = batches_relax(CU_CAPTURE_RELAXED);
+        mode = launch_relax_capture(CU_CAPTURE_RELAXED);
         known = !batch_has_ended(c, b->handle) && times(c, b, &from, &to) && to >= from;
-        (void) batches_relax(mode);
+        (void) launch_relax_capture(mode);
         if (known) {
-                nsec = spans_add(&c->spans, from, to);
+                nsec = intervals_add(&c->intervals, from, to);
                 atomic_store(&c->over, now - room + (nsec < room ? nsec : room));
-                batch_note_blind(&a->meters[c->card], room, atomic_load(&b->nsec));
+                batch_note_blind(&a->usage[c->card], room, atomic_load(&b->nsec));
                 batch_charge(a, b, nsec);
                 if (b->n_others == 0)
                         estimate_learn(b->shares, b->n_shares, to - from);
@@ -89,27 +90,27 @@ bool measure_unclosed(Account *a, Batch *b, uint64_t now) {
 }
 
 /* What somebody asks an event of is left as it is until later. */
-void measure_done(Account *a, Context *c) {
-        TogetherRest rest = {0};
+void measure_done(ProcessState *a, Context *c) {
+        OverlapPending rest = {0};
 
-        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++) {
+        for (unsigned i = 0; i < CONTEXT_BATCHES; i++) {
                 Batch *b = &c->batches[i];
 
                 if (!batch_take(b, BATCH_DONE)) {
                         if (atomic_load_explicit(&b->state, memory_order_relaxed) != BATCH_FREE)
-                                together_rest(&rest, __atomic_load_n(&b->key, __ATOMIC_RELAXED),
-                                              atomic_load_explicit(&b->nsec, memory_order_relaxed));
+                                overlap_pending(&rest, __atomic_load_n(&b->key, __ATOMIC_RELAXED),
+                                                atomic_load_explicit(&b->nsec, memory_order_relaxed));
                 } else if (atomic_load(&c->watching) == 0) {
                         measure(a, c, b);
                 } else {
                         atomic_store_explicit(&b->state, BATCH_DONE, memory_order_release);
                 }
         }
-        together_settle(&c->together, &rest);
+        overlap_learn(&c->overlap, &rest);
 }
 
 /* Not of a context that has ended: its events may be gone. */
-void measure_all(Account *a, Context *c, uint64_t now) {
+void measure_all(ProcessState *a, Context *c, uint64_t now) {
         if (!measure_take(c, now))
                 return;
         if (atomic_load(&c->handle) > 1)

@@ -17,7 +17,7 @@ static bool path_beside(const SliceUser *s, const char *name, char path[SLICE_PA
         return false;
 }
 
-void peers_ring(const SliceUser *s) {
+void peers_ring_doorbell(const SliceUser *s) {
         char path[SLICE_PATH], byte = 1;
         long fd;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The other processes of the container, and the arbiter's bell. */
+/* The other processes of the container, and the arbiter's doorbell. */
 
 #include "slice/slice.h"
 
@@ -17,4 +17,4 @@ unsigned peers_count(Peers *p, const SliceUser *s);
 
 /* A byte into the FIFO beside the pages: the arbiter looks. Where there is none nobody is to be
  * woken. */
-void peers_ring(const SliceUser *s);
+void peers_ring_doorbell(const SliceUser *s);

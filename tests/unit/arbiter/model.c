@@ -4,9 +4,9 @@
 #include "slice/schedule.h"
 #include "test.h"
 
-#define TURN         MSEC
+#define TIMESLICE_NS MSEC
 #define DUTY         (20 * MSEC)
-#define LOOK         (200 * USEC)
+#define IDLE_POLL_NS (200 * USEC)
 #define HASTE        (200 * USEC)
 #define NATIVE_DEPTH (10 * MSEC) /* what a process without a gate has in flight: more than a turn */
 
@@ -64,7 +64,7 @@ static void work_off(Model *m, ModelProcess *p, uint64_t ns, uint64_t span_befor
 static uint64_t card_next(Model *m) {
         if (m->running < 0 || m->processes[m->running].left == 0 || m->turn_left == 0) {
                 m->running = m->n_processes > 0 ? next_process(m) : -1;
-                m->turn_left = TURN;
+                m->turn_left = TIMESLICE_NS;
         }
         return m->running < 0 ? UINT64_MAX : m->now + min_u64(m->turn_left, m->processes[m->running].left);
 }
@@ -89,7 +89,7 @@ static void card_advance(Model *m, uint64_t ns) {
 /* ---- a process and its gate ---- */
 
 static void ring(Model *m, const ModelProcess *p) {
-        if (p->lost_bell)
+        if (p->lost_doorbell)
                 return;
         m->rung[p->tenant] = true;
         if (m->now >= m->back)
@@ -120,15 +120,15 @@ static bool is_away(const Model *m) {
 /* Of 20 ms its part, each tenant at another time. */
 static uint64_t duty_left(const Model *m, const ModelProcess *p) {
         uint64_t at = (m->now + p->tenant * 7 * MSEC) % DUTY,
-                 part = DUTY * m->tenants[p->tenant].terms.rate / POLICY_PPM;
+                 part = DUTY * m->tenants[p->tenant].policy.rate / POLICY_PPM;
 
         return at < part ? part - at : 0;
 }
 
 /* As the gate has it: what is in flight is over when the window is, or a little later. */
 static uint64_t room_of(const Model *m, const ModelProcess *p) {
-        const EngineTurn *t = &m->tenants[p->tenant].turn;
-        uint64_t room = (t->closes > m->now ? t->closes - m->now : 0) + t->rest;
+        const EngineWindow *t = &m->tenants[p->tenant].window;
+        uint64_t room = (t->closes > m->now ? t->closes - m->now : 0) + t->drain_ns;
         uint64_t part = room / max_u64(t->sharers, 1), all = in_flight_of_all(m, p);
 
         if (!t->gated)
@@ -144,9 +144,9 @@ static uint64_t room_of(const Model *m, const ModelProcess *p) {
 
 /* In a window behind work that does not end that is not counted. */
 static uint64_t behind_which(const Model *m, ModelProcess *p) {
-        const EngineTurn *t = &m->tenants[p->tenant].turn;
+        const EngineWindow *t = &m->tenants[p->tenant].window;
 
-        if (!t->open || !t->behind)
+        if (!t->open || !t->ignore_backlog)
                 return 0;
         if (p->behind != t->number)
                 p->before = in_flight_of(m, p);
@@ -163,19 +163,19 @@ static void launch(Model *m, ModelProcess *p, uint64_t depth) {
         if (p->request > 0)
                 n = min_u64(n, (p->pending + p->kernel - 1) / p->kernel);
         p->left += n * p->kernel;
-        p->said.launched += (uint32_t) n;
+        p->report.launched += (uint32_t) n;
         p->n_launched += n;
         p->launched_at = n > 0 ? m->now : p->launched_at;
         if (p->request > 0)
                 p->pending -= min_u64(p->pending, n * p->kernel);
-        if (n > 0 && (p->window != m->tenants[p->tenant].turn.number || p->said.began == 0))
-                p->said.began = WORK_BEGAN(m->now);
+        if (n > 0 && (p->window != m->tenants[p->tenant].window.number || p->report.first_launch == 0))
+                p->report.first_launch = WORK_BEGAN(m->now);
         if (n > 0)
-                p->window = m->tenants[p->tenant].turn.number;
+                p->window = m->tenants[p->tenant].window.number;
 }
 
 static bool is_open(const Model *m, const ModelProcess *p) {
-        const EngineTurn *t = &m->tenants[p->tenant].turn;
+        const EngineWindow *t = &m->tenants[p->tenant].window;
 
         if (t->gated && is_away(m))
                 return duty_left(m, p) > 0;
@@ -185,7 +185,7 @@ static bool is_open(const Model *m, const ModelProcess *p) {
 /* As the gate has it: of short pauses that come in a row now and then, and none where they are
  * written down. */
 static void ring_for_pause(Model *m, ModelProcess *p) {
-        p->rests = m->tenants[p->tenant].turn.alone ? m->now : 0;
+        p->rests = m->tenants[p->tenant].window.sole ? m->now : 0;
         if (p->rests != 0)
                 m->tenants[p->tenant].rests.since = m->now;
         else if (!p->hasty || m->now - p->rang >= MSEC) {
@@ -204,7 +204,7 @@ static void end_pause(Model *m, ModelProcess *p) {
                 t->rests.n++;
         }
         t->rests.since = 0;
-        if (!mine || !t->turn.alone || !is_open(m, p))
+        if (!mine || !t->window.sole || !is_open(m, p))
                 ring(m, p);
         p->rests = 0;
 }
@@ -215,27 +215,27 @@ static void end_request(Model *m, ModelProcess *p) {
         if (p->n_latencies < MODEL_SAMPLES)
                 p->latencies[p->n_latencies++] = took;
         p->longest = max_u64(p->longest, took);
-        p->said.wants = 0;
+        p->report.want_since = 0;
         p->arrived = 0;
         p->look = m->now + p->rest;
-        if (!p->old && m->tenants[p->tenant].turn.gated && m->tenants[p->tenant].turn.open)
+        if (!p->old && m->tenants[p->tenant].window.gated && m->tenants[p->tenant].window.open)
                 ring_for_pause(m, p);
         p->idled = m->now;
 }
 
 static void begin_request(Model *m, ModelProcess *p) {
-        p->arrived = p->said.wants = m->now;
+        p->arrived = p->report.want_since = m->now;
         p->pending = p->request;
         end_pause(m, p);
 }
 
 /* While it has work on the card; it wants again when that is nearly over. */
 static void say_rests(Model *m, ModelProcess *p) {
-        bool rests = p->left > 0, did = p->said.wants == 0;
+        bool rests = p->left > 0, did = p->report.want_since == 0;
 
-        p->said.wants = rests ? 0 : m->now;
-        p->said.in_flight = 0;
-        p->said.busy = p->lie == LIE_RESTS ? 0 : p->measured / 1000;
+        p->report.want_since = rests ? 0 : m->now;
+        p->report.in_flight = 0;
+        p->report.busy = p->lie == LIE_RESTS ? 0 : p->measured / 1000;
         if (rests != did)
                 ring(m, p);
         p->look = min_u64(p->look, m->now + max_u64(p->left, 20 * USEC));
@@ -244,39 +244,39 @@ static void say_rests(Model *m, ModelProcess *p) {
 static void tell(Model *m, ModelProcess *p) {
         bool waits = p->request == 0 && p->left > 0 && m->now - p->launched_at >= 100 * MSEC;
 
-        p->said.flags =
+        p->report.flags =
                 (waits ? WORK_F_WAITER : 0U) | (waits && is_held_up(p) && !p->begins ? WORK_F_BLOCKED : 0U);
-        p->said.in_flight = (p->left + p->kernel - 1) / p->kernel * p->kernel;
-        p->said.busy = p->measured;
+        p->report.in_flight = (p->left + p->kernel - 1) / p->kernel * p->kernel;
+        p->report.busy = p->measured;
         if (p->lie == LIE_BUSY_ZERO)
-                p->said.busy = 0;
+                p->report.busy = 0;
         else if (p->lie == LIE_BUSY_BACK)
-                p->said.busy = UINT64_MAX - m->now;
+                p->report.busy = UINT64_MAX - m->now;
         else if (p->lie == LIE_BUSY_LITTLE)
-                p->said.busy = p->measured / 1000;
+                p->report.busy = p->measured / 1000;
         else if (p->lie == LIE_BUSY_JUMPS)
-                p->said.busy = m->now * 1000;
+                p->report.busy = m->now * 1000;
         if (p->lie == LIE_SHORT || p->lie == LIE_OVER)
-                p->said.in_flight = min_u64(p->said.in_flight, USEC);
+                p->report.in_flight = min_u64(p->report.in_flight, USEC);
         if (p->lie == LIE_LATE)
-                p->said.began = WORK_BEGAN(m->tenants[p->tenant].opened + 2 * MSEC);
+                p->report.first_launch = WORK_BEGAN(m->tenants[p->tenant].opened + 2 * MSEC);
         if (p->lie == LIE_FUTURE) {
-                p->said.wants = UINT64_MAX - 5;
-                p->said.drained = UINT32_MAX;
+                p->report.want_since = UINT64_MAX - 5;
+                p->report.drained = UINT32_MAX;
         }
         if (p->lie == LIE_RESTS || p->lie == LIE_RESTS_LITTLE)
                 say_rests(m, p);
         if (p->lie == LIE_RESTED)
-                p->said.busy = p->measured / 1000;
+                p->report.busy = p->measured / 1000;
         if (p->lie == LIE_RESTED || p->lie == LIE_RESTED_ONLY) {
                 m->tenants[p->tenant].rests.rested = m->now;
                 m->tenants[p->tenant].rests.n++;
         }
         if (p->lie == LIE_TIED)
-                p->said.flags = WORK_F_MASK;
+                p->report.flags = WORK_F_MASK;
         if (p->lie == LIE_NEVER_DRAINS || p->lie == LIE_TIED) {
-                p->said.in_flight = UINT64_MAX;
-                p->said.drained = 0;
+                p->report.in_flight = UINT64_MAX;
+                p->report.drained = 0;
         }
 }
 
@@ -289,7 +289,7 @@ static uint64_t enough(const ModelProcess *p, uint64_t depth) {
 }
 
 static void look(Model *m, ModelProcess *p) {
-        const EngineTurn *t = &m->tenants[p->tenant].turn;
+        const EngineWindow *t = &m->tenants[p->tenant].window;
         uint64_t depth = room_of(m, p), told;
 
         p->look = UINT64_MAX;
@@ -309,14 +309,14 @@ static void look(Model *m, ModelProcess *p) {
                 p->look = m->now + p->left + latency(m);
         }
         if (m->now < m->back && p->look == UINT64_MAX)
-                p->look = m->now + LOOK;
-        told = p->said.drained;
+                p->look = m->now + IDLE_POLL_NS;
+        told = p->report.drained;
         if (t->gated && !is_open(m, p) && p->left == 0 && p->lie != LIE_NEVER_DRAINS && p->lie != LIE_TIED) {
-                p->said.drained = t->number;
-                if (told != t->number && !p->old && p->said.wants != 0)
-                        p->said.wants = p->lie == LIE_OVER ? t->closes : m->now;
+                p->report.drained = t->number;
+                if (told != t->number && !p->old && p->report.want_since != 0)
+                        p->report.want_since = p->lie == LIE_OVER ? t->closes : m->now;
                 if (told != t->number && p->window == t->number &&
-                    (p->old || !t->quiet || p->said.wants == 0))
+                    (p->old || !t->no_notify || p->report.want_since == 0))
                         ring(m, p);
         }
         tell(m, p);
@@ -324,48 +324,50 @@ static void look(Model *m, ModelProcess *p) {
 
 /* ---- the arbiter ---- */
 
-static void says_rests(const Model *m, const ModelTenant *t, EngineSays *says) {
-        if (t->rests.since != 0 && says->wants == 0 && says->in_flight == 0)
-                says->idle = max_u64(t->rests.since, t->opened);
-        says->rested = t->rests.rested + (says->idle != 0 ? m->now - says->idle : 0);
-        says->rests = t->rests.n;
+static void says_rests(const Model *m, const ModelTenant *t, TenantReport *report) {
+        if (t->rests.since != 0 && report->want_since == 0 && report->in_flight == 0)
+                report->idle_since = max_u64(t->rests.since, t->opened);
+        report->idle_time = t->rests.rested + (report->idle_since != 0 ? m->now - report->idle_since : 0);
+        report->n_idle = t->rests.n;
 }
 
 static void read_rows(Model *m, uint32_t tenant) {
         ModelTenant *t = &m->tenants[tenant];
-        EngineSays says;
+        TenantReport report;
 
-        tally_begin(&t->tally, t->opened, !t->turn.open && t->turn.closes <= m->now ? t->turn.closes : 0);
+        report_aggregate_begin(&t->aggregate, t->opened,
+                               !t->window.open && t->window.closes <= m->now ? t->window.closes : 0);
         for (uint32_t i = 0; i < m->n_processes; i++)
                 if (m->processes[i].tenant == tenant && !m->processes[i].dead)
-                        tally_row(&t->tally, i, &m->processes[i].said, t->turn.number, m->now, 10 * SEC);
-        tally_end(&t->tally, m->now);
-        says = (EngineSays){.wants = t->tally.wants,
-                            .busy = t->tally.busy,
-                            .in_flight = t->tally.in_flight,
-                            .launched = t->tally.launched,
-                            .life = t->tally.life,
-                            .apart = t->tally.apart,
-                            .unseen = t->tally.unseen,
-                            .stuck = t->tally.stuck,
-                            .n_rows = t->tally.n_rows,
-                            .n_active = t->tally.n_active,
-                            .n_working = t->tally.n_working,
-                            .waits = t->tally.waits,
-                            .tied = t->tally.tied,
-                            .began = t->tally.began,
-                            .drained = t->tally.drained,
-                            .over = t->tally.over,
-                            .ended = t->tally.ended};
-        says_rests(m, t, &says);
-        engine_says(&m->engine, m->now, (uint32_t) t->engine, &says);
+                        report_aggregate_add(&t->aggregate, i, &m->processes[i].report, t->window.number,
+                                             m->now, 10 * SEC);
+        report_aggregate_end(&t->aggregate, m->now);
+        report = (TenantReport){.want_since = t->aggregate.want_since,
+                                .busy = t->aggregate.busy,
+                                .in_flight = t->aggregate.in_flight,
+                                .n_launched = t->aggregate.n_launched,
+                                .n_changes = t->aggregate.n_changes,
+                                .silent_busy = t->aggregate.silent_busy,
+                                .unseen_busy = t->aggregate.unseen_busy,
+                                .stuck_since = t->aggregate.stuck_since,
+                                .n_rows = t->aggregate.n_rows,
+                                .n_active = t->aggregate.n_active,
+                                .n_working = t->aggregate.n_working,
+                                .waiter = t->aggregate.waiter,
+                                .blocked = t->aggregate.blocked,
+                                .first_launch = t->aggregate.first_launch,
+                                .drained = t->aggregate.drained,
+                                .drained_at = t->aggregate.drained_at,
+                                .ended = t->aggregate.ended};
+        says_rests(m, t, &report);
+        engine_report(&m->engine, m->now, (uint32_t) t->engine, &report);
 }
 
 static void wake_processes(Model *m, uint32_t tenant) {
         for (uint32_t i = 0; i < m->n_processes; i++) {
                 ModelProcess *p = &m->processes[i];
 
-                if (p->tenant == tenant && (p->said.wants != 0 || p->request == 0))
+                if (p->tenant == tenant && (p->report.want_since != 0 || p->request == 0))
                         p->look = min_u64(p->look, m->now + wake_latency(m));
         }
 }
@@ -375,45 +377,45 @@ static void write_turns(Model *m) {
 
         for (uint32_t i = 0; i < m->n_tenants; i++) {
                 ModelTenant *t = &m->tenants[i];
-                EngineTurn turn;
+                EngineWindow turn;
 
                 if (t->engine < 0)
                         continue;
-                turn = m->engine.tenants[t->engine].turn;
+                turn = m->engine.tenants[t->engine].window;
                 open += turn.open;
-                if (turn.open && (turn.number != t->turn.number || !t->turn.open)) {
-                        ASSERT_TRUE(turn.number != t->turn.number); /* no window is granted twice */
+                if (turn.open && (turn.number != t->window.number || !t->window.open)) {
+                        ASSERT_TRUE(turn.number != t->window.number); /* no window is granted twice */
                         m->opens++;
                         t->opened = m->now;
                 }
-                if (t->rests.n > 0 && turn.open && t->turn.open && t->turn.alone && !turn.alone)
+                if (t->rests.n > 0 && turn.open && t->window.open && t->window.sole && !turn.sole)
                         m->rung[i] = true; /* a rest that began just now is to be seen */
-                if (turn.open != t->turn.open || turn.number != t->turn.number ||
-                    turn.gated != t->turn.gated) {
-                        t->turn = turn;
+                if (turn.open != t->window.open || turn.number != t->window.number ||
+                    turn.gated != t->window.gated) {
+                        t->window = turn;
                         wake_processes(m, i);
                 }
-                t->turn = turn;
+                t->window = turn;
         }
         ASSERT_TRUE(open <= 1);
 }
 
 static void arbiter(Model *m) {
-        EngineEvent event;
+        EngineOverrun event;
         uint64_t next;
 
         for (uint32_t i = 0; i < m->n_tenants; i++)
                 if (m->tenants[i].engine >= 0 &&
                     (m->rung[i] || m->steps % 64 == 0 ||
-                     engine_looks(&m->engine, (uint32_t) m->tenants[i].engine, m->now))) {
+                     engine_needs_report(&m->engine, (uint32_t) m->tenants[i].engine, m->now))) {
                         m->rung[i] = false;
                         read_rows(m, i);
                 }
         next = engine_step(&m->engine, m->now);
         ASSERT_TRUE(next > m->now);
-        while (engine_event(&m->engine, &event)) {
-                m->repeats += event.again;
-                m->events += !event.again;
+        while (engine_next_overrun(&m->engine, &event)) {
+                m->repeats += event.repeated;
+                m->events += !event.repeated;
                 m->hung = event.tenant;
         }
         write_turns(m);
@@ -434,14 +436,14 @@ void model_init(Model *m, uint64_t seed) {
         engine_init(&m->engine, m->now);
 }
 
-uint32_t model_tenant(Model *m, const Terms *terms) {
+uint32_t model_tenant(Model *m, const TenantPolicy *policy) {
         uint32_t i = m->n_tenants++;
 
         ASSERT_TRUE(i < MODEL_TENANTS);
-        m->tenants[i] = (ModelTenant){.tally = TALLY_NULL, .terms = *terms};
-        m->tenants[i].engine = engine_add(&m->engine, m->now, terms, 0, false);
+        m->tenants[i] = (ModelTenant){.aggregate = REPORT_AGGREGATE_NULL, .policy = *policy};
+        m->tenants[i].engine = engine_add(&m->engine, m->now, policy, 0, false);
         ASSERT_TRUE(m->tenants[i].engine >= 0);
-        m->tenants[i].turn.gated = terms->gated;
+        m->tenants[i].window.gated = policy->gated;
         m->wake = m->now;
         return i;
 }
@@ -451,7 +453,7 @@ ModelProcess *model_process(Model *m, uint32_t tenant, uint64_t kernel) {
 
         ASSERT_TRUE(m->n_processes <= MODEL_PROCESSES);
         *p = (ModelProcess){
-                .tenant = tenant, .kernel = kernel, .said.wants = m->now, .look = m->now + latency(m)};
+                .tenant = tenant, .kernel = kernel, .report.want_since = m->now, .look = m->now + latency(m)};
         m->rung[tenant] = true;
         m->wake = min_u64(m->wake, m->now + latency(m));
         return p;
@@ -461,7 +463,7 @@ void model_stop(Model *m, uint64_t ns) {
         m->away = m->now + SCHED_STALE_NSEC;
         m->back = m->wake = m->now + ns;
         for (uint32_t i = 0; i < m->n_processes; i++)
-                m->processes[i].look = min_u64(m->processes[i].look, m->now + LOOK);
+                m->processes[i].look = min_u64(m->processes[i].look, m->now + IDLE_POLL_NS);
         for (uint32_t i = 0; i < m->n_tenants; i++)
                 m->rung[i] = true; /* all rows are read after so long */
 }
@@ -469,11 +471,11 @@ void model_stop(Model *m, uint64_t ns) {
 void model_begin_again(Model *m, ModelProcess *p) {
         uint32_t row = (uint32_t) (p - m->processes);
 
-        tally_forget(&m->tenants[p->tenant].tally, row, m->now);
+        report_aggregate_forget(&m->tenants[p->tenant].aggregate, row, m->now);
         *p = (ModelProcess){.tenant = p->tenant,
                             .kernel = p->kernel,
                             .lie = p->lie,
-                            .said.wants = m->now,
+                            .report.want_since = m->now,
                             .look = m->now + 300 * USEC};
         ring(m, p);
 }
@@ -495,9 +497,9 @@ void model_take_over(Model *m) {
 
                 if (t->engine < 0)
                         continue;
-                t->tally = TALLY_NULL;
-                t->engine = engine_add(&m->engine, m->now, &t->terms, t->turn.number, t->turn.open);
-                t->turn.open = false;
+                t->aggregate = REPORT_AGGREGATE_NULL;
+                t->engine = engine_add(&m->engine, m->now, &t->policy, t->window.number, t->window.open);
+                t->window.open = false;
                 read_rows(m, i);
         }
         m->wake = m->now;

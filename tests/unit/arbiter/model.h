@@ -10,7 +10,7 @@
  * events do: the time from when it could have run to when it ended, others' turns included. */
 
 #include "arbiter/engine.h"
-#include "arbiter/tally.h"
+#include "arbiter/report_aggregate.h"
 #include "slice/schedule.h"
 
 enum { MODEL_TENANTS = 24, MODEL_PROCESSES = 96, MODEL_SAMPLES = 4096 };
@@ -43,7 +43,7 @@ typedef struct ModelProcess {
         uint64_t kernel;        /* ns */
         uint64_t request, rest; /* ns: so much work, then so long none; request 0: work without end */
         ModelLie lie;
-        bool lost_bell, stopped, dead;
+        bool lost_doorbell, stopped, dead;
         bool old; /* its gate does not say when its window's work was over, and always rings then; never, when it idles */
         bool hasty; /* its last pause was short */
         /* the card's view */
@@ -51,7 +51,7 @@ typedef struct ModelProcess {
         uint64_t span, measured; /* ns with work, ever; the same when a kernel ended last */
         uint64_t overrun_from;
         /* its own */
-        Said said;
+        RowReport report;
         uint64_t pending, arrived, look, launched_in, idled, rang;
         uint64_t rests;                   /* since when it rests without a ring; 0: it does not */
         uint64_t n_launched, launched_at; /* ever; when last */
@@ -67,12 +67,12 @@ typedef struct ModelProcess {
 
 typedef struct ModelTenant {
         int engine; /* -1: not there */
-        Terms terms;
-        Tally tally;
-        EngineTurn turn;  /* as it was written last */
-        uint64_t ran;     /* ns of the card, ever */
-        uint64_t opened;  /* the newest window, for whoever measures */
-        SliceRests rests; /* what its processes write of them */
+        TenantPolicy policy;
+        ReportAggregate aggregate;
+        EngineWindow window; /* as it was written last */
+        uint64_t ran;        /* ns of the card, ever */
+        uint64_t opened;     /* the newest window, for whoever measures */
+        SliceRests rests;    /* what its processes write of them */
 } ModelTenant;
 
 typedef struct Model {
@@ -96,7 +96,7 @@ typedef struct Model {
 } Model;
 
 void model_init(Model *m, uint64_t seed);
-uint32_t model_tenant(Model *m, const Terms *terms);
+uint32_t model_tenant(Model *m, const TenantPolicy *policy);
 ModelProcess *model_process(Model *m, uint32_t tenant, uint64_t kernel);
 void model_stop(Model *m, uint64_t ns); /* the arbiter stands still for so long */
 /* It is killed, which is seen at once, and another one begins in its place. */

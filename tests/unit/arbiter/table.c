@@ -63,8 +63,9 @@ TableResult table_run(const TableCase *c, uint64_t seed) {
         m->per_process = c->per_process;
         m->late = c->late;
         for (uint32_t t = 0; t < c->n_tenants; t++) {
-                Terms terms = policy_terms(&(PolicyWish){.policy = c->native ? 6 : 4, .percent = c->caps[t]});
-                uint32_t tenant = model_tenant(m, &terms);
+                TenantPolicy policy =
+                        tenant_policy(&(PolicyWish){.policy = c->native ? 6 : 4, .percent = c->caps[t]});
+                uint32_t tenant = model_tenant(m, &policy);
 
                 for (uint32_t p = 0; p < c->n_processes; p++)
                         (void) model_process(m, tenant, c->kernel);

@@ -2,7 +2,7 @@
 
 /* What the engine does when tenants come, go, sleep, wake, hang and lie; on the model. */
 
-#include "had.h"
+#include "measured.h"
 #include "slice/schedule.h"
 
 static uint64_t next_random(uint64_t *seed) {
@@ -13,7 +13,7 @@ static uint64_t next_random(uint64_t *seed) {
 /* ---- policies ---- */
 
 static void fair_share_leaves_empty_places_idle(void) {
-        Terms t = policy_terms(&(PolicyWish){.policy = 1 + POLICY_FAIR, .max_inst = 4});
+        TenantPolicy t = tenant_policy(&(PolicyWish){.policy = 1 + POLICY_FAIR, .max_inst = 4});
 
         model_init(&m, 1);
         (void) model_process(&m, tenant(t), 100 * USEC);
@@ -24,7 +24,7 @@ static void fair_share_leaves_empty_places_idle(void) {
 }
 
 static void preemptive_shares_among_those_with_work(void) {
-        Terms t = policy_terms(&(PolicyWish){.policy = 1 + POLICY_PREEMPTIVE});
+        TenantPolicy t = tenant_policy(&(PolicyWish){.policy = 1 + POLICY_PREEMPTIVE});
         Shares s;
 
         model_init(&m, 2);
@@ -86,7 +86,8 @@ static void soft_caps_bind_under_contention_only(void) {
 
         model_init(&m, 4);
         for (unsigned i = 0; i < 2; i++)
-                (void) tenant(policy_terms(&(PolicyWish){.policy = 1 + POLICY_SOFT, .percent = i ? 70 : 30}));
+                (void) tenant(
+                        tenant_policy(&(PolicyWish){.policy = 1 + POLICY_SOFT, .percent = i ? 70 : 30}));
         (void) model_process(&m, 0, 100 * USEC);
         model_run(&m, 2 * SEC);
         ASSERT_TRUE(share(0, 2 * SEC) > 99);
@@ -101,7 +102,7 @@ static void native_gates_nobody(void) {
         model_init(&m, 5);
         for (unsigned i = 0; i < 2; i++)
                 (void) model_process(
-                        &m, tenant(policy_terms(&(PolicyWish){.policy = 1 + POLICY_NATIVE, .percent = 10})),
+                        &m, tenant(tenant_policy(&(PolicyWish){.policy = 1 + POLICY_NATIVE, .percent = 10})),
                         100 * USEC);
         model_run(&m, 2 * SEC);
         ASSERT_NEAR(share(0, SEC), 50, 1);
@@ -124,19 +125,19 @@ static void caps_beside_weights(void) {
 }
 
 static void wishes_are_taken_as_they_can_be(void) {
-        Terms t = policy_terms(&(PolicyWish){.percent = 30});
+        TenantPolicy t = tenant_policy(&(PolicyWish){.percent = 30});
 
         ASSERT_TRUE(t.gated && !t.conserving && t.rate == 300000);
-        ASSERT_FALSE(policy_terms(&(PolicyWish){0}).gated);
-        ASSERT_FALSE(policy_terms(&(PolicyWish){.policy = 4}).gated); /* fixed, without a percentage */
-        ASSERT_INT(policy_terms(&(PolicyWish){.policy = 77, .percent = 4000000000u}).rate, POLICY_PPM);
-        ASSERT_INT(policy_terms(&(PolicyWish){.policy = 1}).rate, POLICY_PPM / POLICY_INSTANCES);
-        ASSERT_TRUE(policy_terms(&(PolicyWish){.policy = 1, .max_inst = UINT32_MAX}).rate > 0);
-        t = policy_terms(&(PolicyWish){.policy = 2, .high = true, .prio_ratio = 5});
+        ASSERT_FALSE(tenant_policy(&(PolicyWish){0}).gated);
+        ASSERT_FALSE(tenant_policy(&(PolicyWish){.policy = 4}).gated); /* fixed, without a percentage */
+        ASSERT_INT(tenant_policy(&(PolicyWish){.policy = 77, .percent = 4000000000u}).rate, POLICY_PPM);
+        ASSERT_INT(tenant_policy(&(PolicyWish){.policy = 1}).rate, POLICY_PPM / POLICY_INSTANCES);
+        ASSERT_TRUE(tenant_policy(&(PolicyWish){.policy = 1, .max_inst = UINT32_MAX}).rate > 0);
+        t = tenant_policy(&(PolicyWish){.policy = 2, .high = true, .prio_ratio = 5});
         ASSERT_TRUE(t.high && t.rate == 200000); /* 20 % at least */
-        t = policy_terms(&(PolicyWish){.policy = 4, .percent = 30, .high = true});
+        t = tenant_policy(&(PolicyWish){.policy = 4, .percent = 30, .high = true});
         ASSERT_TRUE(t.high && t.rate == 300000); /* a cap stays one */
-        ASSERT_FALSE(policy_terms(&(PolicyWish){.policy = 6, .high = true}).high);
+        ASSERT_FALSE(tenant_policy(&(PolicyWish){.policy = 6, .high = true}).high);
 }
 
 /* ---- waking ---- */
@@ -191,16 +192,17 @@ static void policies_change_under_way(void) {
         model_run(&m, 3 * SEC);
         ASSERT_NEAR(share(0, 5 * SEC), 20, 1);
         for (uint32_t policy = 0; policy < POLICY_N; policy++) {
-                Terms t = policy_terms(&(PolicyWish){.policy = 1 + policy, .percent = 20, .max_inst = 5});
+                TenantPolicy t =
+                        tenant_policy(&(PolicyWish){.policy = 1 + policy, .percent = 20, .max_inst = 5});
 
                 for (uint32_t i = 0; i < 2; i++)
-                        engine_set(&m.engine, i, &t);
+                        engine_set_policy(&m.engine, i, &t);
                 m.wake = m.now;
                 model_run(&m, m.now + SEC);
                 ASSERT_NEAR(share(0, 5 * SEC), policy == POLICY_FAIR || policy == POLICY_FIXED ? 20 : 50, 1);
         }
         for (uint32_t i = 0; i < 2; i++)
-                engine_set(&m.engine, i, &(Terms){.gated = true, .rate = 200000, .weight = 1});
+                engine_set_policy(&m.engine, i, &(TenantPolicy){.gated = true, .rate = 200000, .weight = 1});
         m.wake = m.now;
         model_run(&m, m.now + SEC);
         ASSERT_NEAR(share(0, 5 * SEC), 20, 1);
@@ -236,7 +238,7 @@ static void another_takes_over(void) {
 
 static void there_is_an_end_to_tenants(void) {
         Engine *e = malloc(sizeof *e);
-        Terms t = fixed(5);
+        TenantPolicy t = fixed(5);
 
         ASSERT_TRUE(e != NULL);
         engine_init(e, 1);
@@ -284,33 +286,34 @@ static void liars(void) {
 /* Whatever bits a row has there: a time within the window, or none. */
 static void when_a_row_began(void) {
         const uint64_t opened = 4000 * SEC, now = opened + 5 * MSEC;
-        Tally t = TALLY_NULL;
-        Said said = {.wants = 1, .began = 0};
+        ReportAggregate t = REPORT_AGGREGATE_NULL;
+        RowReport said = {.want_since = 1, .first_launch = 0};
 
-        tally_begin(&t, opened, 0);
-        tally_row(&t, 0, &said, 1, now, SEC);
-        ASSERT_INT(t.began, 0);
-        said.began = WORK_BEGAN(opened - 10 * MSEC); /* of another window */
-        tally_row(&t, 1, &said, 1, now, SEC);
-        ASSERT_INT(t.began, 0);
-        said.began = WORK_BEGAN(now + MSEC);
-        tally_row(&t, 2, &said, 1, now, SEC);
-        ASSERT_INT(t.began, 0);
-        said.began = WORK_BEGAN(opened + 2 * MSEC);
-        tally_row(&t, 3, &said, 1, now, SEC);
-        said.began = WORK_BEGAN(opened + 3 * MSEC);
-        tally_row(&t, 4, &said, 1, now, SEC);
-        ASSERT_NEAR((double) (t.began - opened), 2 * MSEC, WORK_BEGAN_GRAIN);
+        report_aggregate_begin(&t, opened, 0);
+        report_aggregate_add(&t, 0, &said, 1, now, SEC);
+        ASSERT_INT(t.first_launch, 0);
+        said.first_launch = WORK_BEGAN(opened - 10 * MSEC); /* of another window */
+        report_aggregate_add(&t, 1, &said, 1, now, SEC);
+        ASSERT_INT(t.first_launch, 0);
+        said.first_launch = WORK_BEGAN(now + MSEC);
+        report_aggregate_add(&t, 2, &said, 1, now, SEC);
+        ASSERT_INT(t.first_launch, 0);
+        said.first_launch = WORK_BEGAN(opened + 2 * MSEC);
+        report_aggregate_add(&t, 3, &said, 1, now, SEC);
+        said.first_launch = WORK_BEGAN(opened + 3 * MSEC);
+        report_aggregate_add(&t, 4, &said, 1, now, SEC);
+        ASSERT_NEAR((double) (t.first_launch - opened), 2 * MSEC, WORK_BEGAN_GRAIN);
         for (uint32_t i = 0; i < 100000; i++) {
-                said.began = i * UINT32_C(2654435761);
-                tally_begin(&t, opened, 0);
-                tally_row(&t, 0, &said, 1, now, SEC);
-                ASSERT_TRUE(t.began == 0 || (t.began + WORK_BEGAN_GRAIN >= opened && t.began <= now));
+                said.first_launch = i * UINT32_C(2654435761);
+                report_aggregate_begin(&t, opened, 0);
+                report_aggregate_add(&t, 0, &said, 1, now, SEC);
+                ASSERT_TRUE(t.first_launch == 0 ||
+                            (t.first_launch + WORK_BEGAN_GRAIN >= opened && t.first_launch <= now));
         }
-        tally_begin(&t, 0, 0); /* it never had a window */
-        said.began = WORK_BEGAN(now);
-        tally_row(&t, 0, &said, 0, now, SEC);
-        ASSERT_INT(t.began, 0);
+        report_aggregate_begin(&t, 0, 0); /* it never had a window */
+        said.first_launch = WORK_BEGAN(now);
+        report_aggregate_add(&t, 0, &said, 0, now, SEC);
+        ASSERT_INT(t.first_launch, 0);
 }
 
 /* Kernels that outlive their windows by far, whatever was said of them: where nobody else wants the
@@ -326,8 +329,7 @@ static void alone_with_long_kernels(void) {
                 model_process(&m, tenant(fixed(30)), kernel)->lie = i % 2 ? LIE_SHORT : LIE_NONE;
                 for (unsigned second = 1; second <= 30; second++) {
                         model_run(&m, begin + second * SEC);
-                        ASSERT_TRUE(m.tenants[0].ran <=
-                                    30 * SEC / 100 * second + kernel + 2 * ENGINE_QUANTUM);
+                        ASSERT_TRUE(m.tenants[0].ran <= 30 * SEC / 100 * second + kernel + 2 * QUANTUM_NS);
                 }
                 ASSERT_NEAR((double) m.tenants[0].ran / (30 * (double) SEC) * 100, 30, 2);
         }
@@ -380,7 +382,7 @@ static void one_of_two_is_stopped(void) {
         p = model_process(&m, 0, 20 * MSEC);
         (void) model_process(&m, tenant(fixed(20)), 500 * USEC);
         model_run(&m, 3 * SEC);
-        while (!m.tenants[0].turn.open || p->left == 0)
+        while (!m.tenants[0].window.open || p->left == 0)
                 model_run(&m, m.now + 100 * USEC);
         p->stopped = true;
         model_run(&m, m.now + 3 * SEC);
@@ -399,8 +401,9 @@ static void one_of_two_is_stopped(void) {
 
 /* Nobody else wants the card, so its window could go on for ever. */
 static void a_kernel_that_hangs_alone(void) {
-        static const Terms natives[] = {{.gated = true, .conserving = true, .rate = POLICY_PPM, .weight = 1},
-                                        {.gated = true, .rate = POLICY_PPM, .weight = 1}};
+        static const TenantPolicy natives[] = {
+                {.gated = true, .conserving = true, .rate = POLICY_PPM, .weight = 1},
+                {.gated = true, .rate = POLICY_PPM, .weight = 1}};
 
         for (unsigned i = 0; i < 2; i++) {
                 model_init(&m, 54 + i);
@@ -428,79 +431,80 @@ static void who_is_always_late(void) {
 /* Silent rows, one pass after the other: for 100 ms and four times what is in flight, and as long
  * as somebody else has work. */
 static void who_is_silent_is_left_out(void) {
-        Tally t = TALLY_NULL;
-        Said stuck = {.wants = 1, .in_flight = 10 * MSEC}, other = {.wants = 2, .drained = 7};
+        ReportAggregate t = REPORT_AGGREGATE_NULL;
+        RowReport stuck = {.want_since = 1, .in_flight = 10 * MSEC}, other = {.want_since = 2, .drained = 7};
         uint64_t now = SEC;
 
         for (unsigned i = 0; i < 2000; i++, now += MSEC) {
-                tally_begin(&t, SEC, SEC + 5 * MSEC);
-                tally_row(&t, 0, &stuck, 7, now, SEC);
+                report_aggregate_begin(&t, SEC, SEC + 5 * MSEC);
+                report_aggregate_add(&t, 0, &stuck, 7, now, SEC);
                 if (i >= 500)
-                        tally_row(&t, 1, &other, 7, now, SEC);
-                tally_end(&t, now);
+                        report_aggregate_add(&t, 1, &other, 7, now, SEC);
+                report_aggregate_end(&t, now);
                 ASSERT_INT(t.drained, i >= 500);
                 ASSERT_INT(t.n_active, 1);
-                ASSERT_INT(t.stuck != 0, i >= 500);
+                ASSERT_INT(t.stuck_since != 0, i >= 500);
                 other.busy += i;
         }
         stuck.busy = 10 * SEC;
-        tally_begin(&t, SEC, SEC + 5 * MSEC);
-        tally_row(&t, 0, &stuck, 7, now, 100 * SEC);
-        tally_end(&t, now);
-        ASSERT_TRUE(!t.drained && t.stuck == 0);
-        ASSERT_TRUE(t.apart > 1400 * MSEC && t.apart <= 1501 * MSEC); /* no more than there was time for */
+        report_aggregate_begin(&t, SEC, SEC + 5 * MSEC);
+        report_aggregate_add(&t, 0, &stuck, 7, now, 100 * SEC);
+        report_aggregate_end(&t, now);
+        ASSERT_TRUE(!t.drained && t.stuck_since == 0);
+        ASSERT_TRUE(t.silent_busy > 1400 * MSEC &&
+                    t.silent_busy <= 1501 * MSEC); /* no more than there was time for */
 }
 
 /* Killed while it was left out: half of the time, and four times what it said and a second at
  * most. */
 static void who_dies_silent(void) {
-        Tally t = TALLY_NULL;
-        Said stuck = {.wants = 1, .in_flight = MSEC}, other = {.wants = 2, .drained = 7};
+        ReportAggregate t = REPORT_AGGREGATE_NULL;
+        RowReport stuck = {.want_since = 1, .in_flight = MSEC}, other = {.want_since = 2, .drained = 7};
 
         for (unsigned i = 0; i < 2; i++) {
-                tally_begin(&t, SEC, SEC + 5 * MSEC);
-                tally_row(&t, 0, &stuck, 7, SEC + i * SEC, SEC);
-                tally_row(&t, 1, &other, 7, SEC + i * SEC, SEC);
-                tally_end(&t, SEC + i * SEC);
+                report_aggregate_begin(&t, SEC, SEC + 5 * MSEC);
+                report_aggregate_add(&t, 0, &stuck, 7, SEC + i * SEC, SEC);
+                report_aggregate_add(&t, 1, &other, 7, SEC + i * SEC, SEC);
+                report_aggregate_end(&t, SEC + i * SEC);
         }
-        ASSERT_TRUE(t.stuck != 0 && t.drained);
-        tally_forget(&t, 0, 2 * SEC + 100 * MSEC);
-        ASSERT_INT(t.apart, 50 * MSEC);
-        tally_forget(&t, 0, 200 * SEC);
-        ASSERT_INT(t.apart, 50 * MSEC);
-        t.rows[1] = (TallyRow){.said = stuck, .silent = SEC, .known = true};
-        tally_forget(&t, 1, 200 * SEC);
-        ASSERT_INT(t.apart, 50 * MSEC + 4 * MSEC + SEC);
+        ASSERT_TRUE(t.stuck_since != 0 && t.drained);
+        report_aggregate_forget(&t, 0, 2 * SEC + 100 * MSEC);
+        ASSERT_INT(t.silent_busy, 50 * MSEC);
+        report_aggregate_forget(&t, 0, 200 * SEC);
+        ASSERT_INT(t.silent_busy, 50 * MSEC);
+        t.rows[1] = (RowState){.report = stuck, .silent_since = SEC, .known = true};
+        report_aggregate_forget(&t, 1, 200 * SEC);
+        ASSERT_INT(t.silent_busy, 50 * MSEC + 4 * MSEC + SEC);
 }
 
 /* When a window's work was over, by the word of its rows: of who wanted before it closed it is when
  * that was seen, and so of one that is about to. */
 static void when_a_row_was_over(void) {
         const uint64_t closed = 4000 * SEC, now = closed + 5 * MSEC;
-        Tally t = TALLY_NULL;
-        Said said[3] = {{.wants = closed + MSEC, .drained = 7},
-                        {.wants = 1, .drained = 6},
-                        {.wants = closed + 2 * MSEC, .drained = 7}};
+        ReportAggregate t = REPORT_AGGREGATE_NULL;
+        RowReport said[3] = {{.want_since = closed + MSEC, .drained = 7},
+                             {.want_since = 1, .drained = 6},
+                             {.want_since = closed + 2 * MSEC, .drained = 7}};
 
         for (uint64_t i = 0; i < 5; i++) {
-                tally_begin(&t, closed - SEC, closed);
+                report_aggregate_begin(&t, closed - SEC, closed);
                 for (uint32_t row = 0; row < 2 + (i > 0); row++)
-                        tally_row(&t, row, &said[row], 7, now + i * MSEC, SEC);
-                tally_end(&t, now + i * MSEC);
+                        report_aggregate_add(&t, row, &said[row], 7, now + i * MSEC, SEC);
+                report_aggregate_end(&t, now + i * MSEC);
                 if (i < 2)
-                        ASSERT_INT(t.over, closed + (1 + i) * MSEC);
+                        ASSERT_INT(t.drained_at, closed + (1 + i) * MSEC);
                 else /* which stays what it was */
-                        ASSERT_INT(t.over, now + 2 * MSEC);
+                        ASSERT_INT(t.drained_at, now + 2 * MSEC);
                 said[1].drained = i >= 1 ? 7 : 6;
         }
         said[0].drained = 8;
-        said[0].wants = now + SEC; /* to come */
-        tally_begin(&t, closed - SEC, closed);
-        tally_row(&t, 0, &said[0], 8, now, SEC);
-        ASSERT_INT(t.over, now);
-        tally_begin(&t, closed - SEC, closed);
-        tally_row(&t, 1, &said[1], 8, now, SEC); /* of another window */
-        ASSERT_INT(t.over, 0);
+        said[0].want_since = now + SEC; /* to come */
+        report_aggregate_begin(&t, closed - SEC, closed);
+        report_aggregate_add(&t, 0, &said[0], 8, now, SEC);
+        ASSERT_INT(t.drained_at, now);
+        report_aggregate_begin(&t, closed - SEC, closed);
+        report_aggregate_add(&t, 1, &said[1], 8, now, SEC); /* of another window */
+        ASSERT_INT(t.drained_at, 0);
 }
 
 /* Once in a window is the arbiter woken, where it follows another one: who drains then does not
@@ -528,10 +532,13 @@ static void few_wake_ups(void) {
 }
 
 static void say(Engine *e, uint64_t now, uint64_t wants, uint64_t busy) {
-        EngineSays says = {
-                .wants = wants, .busy = busy, .n_active = wants != 0, .drained = true, .ended = wants == 0};
+        TenantReport report = {.want_since = wants,
+                               .busy = busy,
+                               .n_active = wants != 0,
+                               .drained = true,
+                               .ended = wants == 0};
 
-        engine_says(e, now, 0, &says);
+        engine_report(e, now, 0, &report);
         (void) engine_step(e, now);
 }
 
@@ -539,14 +546,14 @@ static void say(Engine *e, uint64_t now, uint64_t wants, uint64_t busy) {
  * for, and not what was paid already. */
 static void what_is_said_late(void) {
         Engine *e = malloc(sizeof *e);
-        Terms t = fixed(30);
+        TenantPolicy t = fixed(30);
         int64_t before;
 
         ASSERT_TRUE(e != NULL);
         engine_init(e, SEC);
         ASSERT_INT(engine_add(e, SEC, &t, 0, false), 0);
         say(e, SEC, SEC, 0);
-        ASSERT_TRUE(e->tenants[0].turn.open);
+        ASSERT_TRUE(e->tenants[0].window.open);
         say(e, SEC + 2 * MSEC, SEC, 2 * MSEC);
         for (unsigned i = 1; i < 20; i++) /* idle, closed, over */
                 say(e, SEC + 2 * MSEC + i * MSEC / 5, 0, 2 * MSEC);
@@ -568,28 +575,29 @@ static void what_is_said_late(void) {
  * never. */
 static void what_is_found_out_of_an_overdue_window(void) {
         Engine *e = malloc(sizeof *e);
-        EngineSays says = {.wants = SEC, .in_flight = MSEC, .began = SEC, .n_active = 1, .n_working = 1};
-        Terms t = fixed(30);
+        TenantReport report = {
+                .want_since = SEC, .in_flight = MSEC, .first_launch = SEC, .n_active = 1, .n_working = 1};
+        TenantPolicy t = fixed(30);
         uint64_t now = SEC;
 
         ASSERT_TRUE(e != NULL);
         engine_init(e, SEC);
         ASSERT_INT(engine_add(e, SEC, &t, 0, false), 0);
         say(e, SEC, SEC, 0);
-        ASSERT_TRUE(e->tenants[0].turn.open);
+        ASSERT_TRUE(e->tenants[0].window.open);
         for (; now < 71 * SEC; now += 10 * MSEC) {
-                engine_says(e, now, 0, &says);
+                engine_report(e, now, 0, &report);
                 (void) engine_step(e, now);
         }
-        ASSERT_INT(e->tenants[0].state, ENGINE_OVERDUE);
+        ASSERT_INT(e->tenants[0].state, ENGINE_OVERRUN);
         say(e, now, 0, 5 * SEC);
         ASSERT_INT(e->tenants[0].state, ENGINE_CLOSED);
-        ASSERT_NEAR((double) e->tenants[0].turn.used, 20 * SEC, 100 * MSEC);
+        ASSERT_NEAR((double) e->tenants[0].window.used, 20 * SEC, 100 * MSEC);
         say(e, now, 0, 55 * SEC);
-        ASSERT_NEAR((double) e->tenants[0].turn.used, 65 * SEC,
+        ASSERT_NEAR((double) e->tenants[0].window.used, 65 * SEC,
                     100 * MSEC); /* of it 5 s were charged already */
         say(e, now, 0, 1000 * SEC);
-        ASSERT_NEAR((double) e->tenants[0].turn.used, 70 * SEC, 100 * MSEC);
+        ASSERT_NEAR((double) e->tenants[0].window.used, 70 * SEC, 100 * MSEC);
         ASSERT_TRUE(e->tenants[0].account.balance < -45 * (int64_t) SEC);
         free(e);
 }
@@ -611,7 +619,7 @@ static void stopped_and_killed_in_a_window(void) {
         (void) model_process(&m, tenant(fixed(50)), 100 * USEC);
         p = model_process(&m, tenant(fixed(40)), MSEC);
         model_run(&m, 3 * SEC);
-        while (!m.tenants[1].turn.open || p->left == 0)
+        while (!m.tenants[1].window.open || p->left == 0)
                 model_run(&m, m.now + 100 * USEC);
         p->stopped = true;
         s = shares(10 * SEC);
@@ -622,7 +630,7 @@ static void stopped_and_killed_in_a_window(void) {
         s = shares(10 * SEC);
         ASSERT_NEAR(s.of[0], 50, 1);
         ASSERT_NEAR(s.of[1], 40, 1);
-        while (!m.tenants[1].turn.open || p->left == 0)
+        while (!m.tenants[1].window.open || p->left == 0)
                 model_run(&m, m.now + 100 * USEC);
         p->dead = true;
         p->left = 0;
@@ -635,8 +643,8 @@ static void bells_are_lost(void) {
         Shares s;
 
         model_init(&m, 32);
-        model_process(&m, tenant(fixed(50)), 100 * USEC)->lost_bell = true;
-        model_process(&m, tenant(fixed(40)), MSEC)->lost_bell = true;
+        model_process(&m, tenant(fixed(50)), 100 * USEC)->lost_doorbell = true;
+        model_process(&m, tenant(fixed(40)), MSEC)->lost_doorbell = true;
         model_run(&m, 3 * SEC);
         s = shares(10 * SEC);
         printf("# without bells: %.2f of 50, %.2f of 40\n", s.of[0], s.of[1]);
@@ -694,7 +702,7 @@ static void a_kernel_while_the_arbiter_stands_still(void) {
         model_run(&m, 80 * SEC);
         ASSERT_INT(m.events, 1);
         ASSERT_INT(m.engine.tenants[0].state, ENGINE_CLOSED);
-        ASSERT_TRUE(m.engine.tenants[0].turn.used > 10 * SEC);
+        ASSERT_TRUE(m.engine.tenants[0].window.used > 10 * SEC);
 }
 
 /* A kernel of half a minute: reported once, charged as far as debts go, and the others run beside
@@ -714,7 +722,7 @@ static void a_kernel_that_will_not_end(void) {
         ASSERT_TRUE((double) m.tenants[0].ran / 7e8 > 40); /* but some of that is paid back when it is over */
         ASSERT_INT(m.events, 1);
         ASSERT_TRUE(m.engine.tenants[1].account.balance < 0 &&
-                    m.engine.tenants[1].account.balance >= -2 * ACCOUNT_DEBT);
+                    m.engine.tenants[1].account.balance >= -2 * ACCOUNT_DEBT_NS);
         s = shares(5 * SEC);
         ASSERT_NEAR(s.of[0], 50, 1);
         ASSERT_INT(s.of[1], 0);
@@ -739,7 +747,7 @@ static void many_long_kernels_at_once(void) {
                 printf("# 14 kernels of 5 s at once: %.2f of 10, beside it %.2f of 50\n", had, beside);
                 ASSERT_TRUE(had < 10 + 100.0 * 70 / 3600 && had > 8);
                 ASSERT_TRUE(beside > 44); /* half of the card, while that is on it */
-                ASSERT_TRUE(m.engine.tenants[0].turn.used <= m.now - SEC);
+                ASSERT_TRUE(m.engine.tenants[0].window.used <= m.now - SEC);
         }
 }
 
@@ -752,7 +760,7 @@ static void who_was_stopped_for_long(void) {
         p = model_process(&m, tenant(fixed(40)), MSEC);
         (void) model_process(&m, tenant(fixed(50)), 100 * USEC);
         model_run(&m, 3 * SEC);
-        while (!m.tenants[0].turn.open || p->left == 0)
+        while (!m.tenants[0].window.open || p->left == 0)
                 model_run(&m, m.now + 100 * USEC);
         p->stopped = true;
         model_run(&m, m.now + 1000 * SEC);
@@ -781,7 +789,7 @@ static void who_waits_for_it_is_not_blamed(void) {
 
 static void how_long_is_long(void) {
         model_init(&m, 37);
-        m.engine.hung = 2 * SEC;
+        m.engine.overrun_limit = 2 * SEC;
         (void) model_process(&m, tenant(fixed(30)), 1500 * MSEC);
         (void) model_process(&m, tenant(fixed(20)), 100 * USEC);
         model_run(&m, 20 * SEC);
@@ -795,8 +803,8 @@ static void how_long_is_long(void) {
 
 static void the_clock_stands_and_jumps(void) {
         Engine *e = malloc(sizeof *e);
-        EngineSays says = {.wants = 1, .n_active = 1, .drained = true};
-        Terms t = fixed(30);
+        TenantReport report = {.want_since = 1, .n_active = 1, .drained = true};
+        TenantPolicy t = fixed(30);
         uint64_t next;
 
         ASSERT_TRUE(e != NULL);
@@ -804,15 +812,15 @@ static void the_clock_stands_and_jumps(void) {
         for (int i = 0; i < 2; i++)
                 ASSERT_INT(engine_add(e, 1000, &t, 0, false), i);
         for (uint32_t i = 0; i < 2; i++)
-                engine_says(e, 5 * SEC, i, &says);
+                engine_report(e, 5 * SEC, i, &report);
         next = engine_step(e, 5 * SEC);
-        ASSERT_TRUE(next > 5 * SEC && e->tenants[0].turn.open);
+        ASSERT_TRUE(next > 5 * SEC && e->tenants[0].window.open);
         next = engine_step(e, SEC); /* backwards */
         ASSERT_TRUE(next > SEC && e->now == 5 * SEC);
         next = engine_step(e, 86400 * SEC); /* the lid was closed */
         ASSERT_TRUE(next > 86400 * SEC);
         for (int i = 0; i < 2; i++)
-                ASSERT_TRUE(!e->tenants[i].turn.open || e->tenants[i].turn.closes < 86401 * SEC);
+                ASSERT_TRUE(!e->tenants[i].window.open || e->tenants[i].window.closes < 86401 * SEC);
         ASSERT_TRUE(e->tenants[0].account.balance > -(int64_t) SEC &&
                     account_tokens(&e->tenants[0].account) < (int64_t) SEC);
         free(e);
@@ -827,7 +835,8 @@ static void check_accounts(void) {
                 if (t->state == ENGINE_FREE)
                         continue;
                 ASSERT_TRUE(t->account.balance >= -(int64_t) (m.now - SEC)); /* the card's time */
-                ASSERT_TRUE(account_tokens(&t->account) <= ACCOUNT_DEBT + ACCOUNT_LAG + 2 * ACCOUNT_BURST);
+                ASSERT_TRUE(account_tokens(&t->account) <=
+                            ACCOUNT_DEBT_NS + ACCOUNT_CREDIT_NS + 2 * ACCOUNT_BURST_NS);
         }
 }
 
@@ -840,10 +849,11 @@ static void whatever_happens(void) {
 
                 model_init(&m, round);
                 for (unsigned i = 0; i < 20; i++) {
-                        Terms t = policy_terms(&(PolicyWish){.policy = (uint32_t) (next_random(&seed) % 7),
-                                                             .percent = (uint32_t) (next_random(&seed) % 40),
-                                                             .weight = (uint32_t) (next_random(&seed) % 4),
-                                                             .high = next_random(&seed) % 8 == 0});
+                        TenantPolicy t =
+                                tenant_policy(&(PolicyWish){.policy = (uint32_t) (next_random(&seed) % 7),
+                                                            .percent = (uint32_t) (next_random(&seed) % 40),
+                                                            .weight = (uint32_t) (next_random(&seed) % 4),
+                                                            .high = next_random(&seed) % 8 == 0});
                         uint32_t at = tenant(t);
 
                         for (uint64_t n = next_random(&seed) % 3; n > 0; n--) {
@@ -853,7 +863,7 @@ static void whatever_happens(void) {
                                                                      : LIE_NONE;
                                 p->request = next_random(&seed) % 2 ? next_random(&seed) % (20 * MSEC) : 0;
                                 p->rest = next_random(&seed) % (50 * MSEC);
-                                p->lost_bell = next_random(&seed) % 8 == 0;
+                                p->lost_doorbell = next_random(&seed) % 8 == 0;
                         }
                         model_run(&m, m.now + next_random(&seed) % (300 * MSEC));
                         if (next_random(&seed) % 3 == 0 &&

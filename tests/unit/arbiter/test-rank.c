@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "had.h"
+#include "measured.h"
 
 static int by_length(const void *a, const void *b) {
         const uint64_t *x = a, *y = b;
@@ -19,7 +19,7 @@ static uint64_t p99(ModelProcess *p) {
 }
 
 static uint64_t requests(bool neighbour, uint32_t policy) {
-        Terms high = policy_terms(
+        TenantPolicy high = tenant_policy(
                 &(PolicyWish){.policy = 1 + policy, .percent = 90, .high = true, .prio_ratio = 99});
         ModelProcess *p;
 
@@ -29,7 +29,7 @@ static uint64_t requests(bool neighbour, uint32_t policy) {
         p->rest = 31 * MSEC;
         if (neighbour)
                 (void) model_process(
-                        &m, tenant(policy_terms(&(PolicyWish){.policy = 1 + policy, .percent = 10})), MSEC);
+                        &m, tenant(tenant_policy(&(PolicyWish){.policy = 1 + policy, .percent = 10})), MSEC);
         model_run(&m, 60 * SEC);
         return p99(p);
 }
@@ -47,7 +47,7 @@ static void high_priority_is_hardly_disturbed(void) {
 }
 
 static void high_priority_is_bounded(void) {
-        Terms high = policy_terms(&(PolicyWish){.policy = 3, .high = true, .prio_ratio = 80});
+        TenantPolicy high = tenant_policy(&(PolicyWish){.policy = 3, .high = true, .prio_ratio = 80});
         Shares s;
 
         model_init(&m, 12);
@@ -59,8 +59,8 @@ static void high_priority_is_bounded(void) {
         ASSERT_NEAR(s.of[1], 20, 2);
 }
 
-static Terms first(void) {
-        return policy_terms(&(PolicyWish){.policy = 1 + POLICY_WEIGHTED, .high = true, .prio_ratio = 80});
+static TenantPolicy first(void) {
+        return tenant_policy(&(PolicyWish){.policy = 1 + POLICY_WEIGHTED, .high = true, .prio_ratio = 80});
 }
 
 /* What is left of the card is all of the others', whenever they come: also who comes when the first
@@ -107,8 +107,10 @@ static void what_was_before_is_forgotten(void) {
         (void) model_process(&m, tenant(weighted(1)), MSEC);
         model_run(&m, 60 * SEC);
         for (uint32_t i = 0; i < 2; i++)
-                engine_set(&m.engine, i,
-                           &(Terms){.gated = true, .conserving = true, .rate = POLICY_PPM, .weight = i + 1});
+                engine_set_policy(
+                        &m.engine, i,
+                        &(TenantPolicy){
+                                .gated = true, .conserving = true, .rate = POLICY_PPM, .weight = i + 1});
         m.wake = m.now;
         model_run(&m, m.now + SEC);
         ASSERT_NEAR(share(0, 5 * SEC), 33.3, 2);
@@ -116,17 +118,17 @@ static void what_was_before_is_forgotten(void) {
 
 /* As many ns of the card, whatever the weights are. */
 static void a_debt_keeps_its_length(void) {
-        const Terms light = weighted(1), heavy = weighted(1000);
+        const TenantPolicy light = weighted(1), heavy = weighted(1000);
         Account a;
 
         account_init(&a, &light, 5000);
         account_charge(&a, &light, (int64_t) (7 * SEC), 5000);
-        account_weigh_anew(&a, &light, &heavy, 5000);
+        account_set_weight(&a, &light, &heavy, 5000);
         account_charge(&a, &heavy, -(int64_t) (7 * SEC), 5000);
-        ASSERT_INT(a.clock, 5000 - ACCOUNT_BURST * 16 / 1000);
-        account_weigh_anew(&a, &heavy, &light, 5000);
-        ASSERT_INT(a.clock, 5000 - ACCOUNT_BURST * 16);
-        account_weigh_anew(&a, &heavy, &light,
+        ASSERT_INT(a.clock, 5000 - ACCOUNT_BURST_NS * 16 / 1000);
+        account_set_weight(&a, &heavy, &light, 5000);
+        ASSERT_INT(a.clock, 5000 - ACCOUNT_BURST_NS * 16);
+        account_set_weight(&a, &heavy, &light,
                            INT64_MAX / 2); /* of one who sleeps for years, no more than there can be */
         ASSERT_TRUE(a.clock < INT64_MAX / 2 && a.clock > 0);
 }

@@ -84,9 +84,9 @@ static void mixed(void) {
 
         model_init(&m, 7);
         for (uint32_t i = 0; i < 4; i++) {
-                Terms terms = policy_terms(&(PolicyWish){.percent = caps[i]});
+                TenantPolicy policy = tenant_policy(&(PolicyWish){.percent = caps[i]});
 
-                (void) model_process(&m, model_tenant(&m, &terms), kernels[i]);
+                (void) model_process(&m, model_tenant(&m, &policy), kernels[i]);
         }
         model_run(&m, 10 * SEC);
         for (uint32_t i = 0; i < 4; i++)

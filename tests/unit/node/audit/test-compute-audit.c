@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "arbiter/policy.h"
+#include "arbiter/tenant_policy.h"
 #include "base/clock.h"
 #include "gpu/cards/simulated_cards.h"
 #include "node/isolation/isolation.h"

@@ -24,15 +24,15 @@ typedef struct Judged {
 static Judged j;
 
 static uint64_t window_totals_of(uint32_t t) {
-        return m.engine.tenants[m.tenants[t].engine].turn.granted;
+        return m.engine.tenants[m.tenants[t].engine].window.granted;
 }
 
 static uint32_t floor_of(uint32_t t, uint32_t n) {
         uint64_t weights = 0;
 
         for (uint32_t i = 0; i < n; i++)
-                weights += m.tenants[i].terms.weight;
-        return (uint32_t) (OVERUSE_PPM * (uint64_t) m.tenants[t].terms.weight / weights);
+                weights += m.tenants[i].policy.weight;
+        return (uint32_t) (OVERUSE_PPM * (uint64_t) m.tenants[t].policy.weight / weights);
 }
 
 /* One window, as the agent judges it. What the free one had is the first one's: a process of its
@@ -70,7 +70,7 @@ static void run(uint32_t n, unsigned windows) {
 
 static uint32_t weighted(uint32_t weight) {
         return model_tenant(
-                &m, &(Terms){.gated = true, .conserving = true, .rate = POLICY_PPM, .weight = weight});
+                &m, &(TenantPolicy){.gated = true, .conserving = true, .rate = POLICY_PPM, .weight = weight});
 }
 
 static void nobody_is_told(const char *what, uint32_t n, uint64_t a, uint64_t b) {
@@ -126,7 +126,7 @@ static void nor_in_any_mixture(void) {
                                         p->request = (1 + next_random(&state) % 3000) * MSEC;
                                         p->rest = (1 + next_random(&state) % 3000) * MSEC;
                                 }
-                                p->lost_bell = next_random(&state) % 4 == 0;
+                                p->lost_doorbell = next_random(&state) % 4 == 0;
                                 p->lie = i + 1 == n && k == 0 ? lie : LIE_NONE;
                         }
                 }
@@ -145,7 +145,7 @@ static void nor_in_any_mixture(void) {
 
 /* A process of the first container that launches whenever it likes, beside others that are held. */
 static void passes_the_gate(uint64_t kernel) {
-        (void) model_process(&m, model_tenant(&m, &(Terms){.weight = 1}), kernel);
+        (void) model_process(&m, model_tenant(&m, &(TenantPolicy){.weight = 1}), kernel);
 }
 
 /* The driver's turns give it half of the card, and its part is a quarter. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver.h"
 
-#include "preload/launch/ends.h"
+#include "preload/launch/context_destroy.h"
 
 #include <unistd.h>
 
@@ -75,12 +75,12 @@ static bool is_dead(CuHandle stream) {
 
 /* ---- questions ---- */
 
-static int event_record(CuHandle e, CuHandle stream) {
+static int cuda_event_record(CuHandle e, CuHandle stream) {
         ASSERT_FALSE(is_dead(stream));
         (void) pthread_mutex_lock(&lock);
         ASSERT_FALSE(((Event *) e)->destroyed);
         ASSERT_INT(driver.capturing, 0); /* nothing of ours goes into what is captured */
-        ((Event *) e)->at = driver.end > account_now() ? driver.end : account_now();
+        ((Event *) e)->at = driver.end > launch_now() ? driver.end : launch_now();
         (void) pthread_mutex_unlock(&lock);
         return stream == (CuHandle) 99 ? 400 : 0;
 }
@@ -93,7 +93,7 @@ static int event_query(CuHandle e) {
                 asked(NULL);
         (void) pthread_mutex_lock(&lock);
         ASSERT_FALSE(((Event *) e)->destroyed);
-        r = ((Event *) e)->at <= account_now() ? 0 : CU_ERROR_NOT_READY;
+        r = ((Event *) e)->at <= launch_now() ? 0 : CU_ERROR_NOT_READY;
         (void) pthread_mutex_unlock(&lock);
         return r;
 }
@@ -152,7 +152,7 @@ static int stream_query(CuHandle stream) {
         if (asked)
                 asked(stream);
         (void) pthread_mutex_lock(&lock);
-        r = driver.end <= account_now() ? 0 : CU_ERROR_NOT_READY;
+        r = driver.end <= launch_now() ? 0 : CU_ERROR_NOT_READY;
         (void) pthread_mutex_unlock(&lock);
         return r;
 }
@@ -177,7 +177,7 @@ bool one_is_over(void) {
         void *data = NULL;
 
         (void) pthread_mutex_lock(&lock);
-        if (driver.n_called < driver.n_calls && driver.calls[driver.n_called % CALLS].at <= account_now()) {
+        if (driver.n_called < driver.n_calls && driver.calls[driver.n_called % CALLS].at <= launch_now()) {
                 run = driver.calls[driver.n_called % CALLS].run;
                 data = driver.calls[driver.n_called++ % CALLS].data;
         }
@@ -218,7 +218,7 @@ void begin(void) {
         put(REAL_cuEventCreate, (void *) event_create);
         put(REAL_cuEventDestroy_v2, (void *) event_destroy);
         put(REAL_cuEventQuery, (void *) event_query);
-        put(REAL_cuEventRecord, (void *) event_record);
+        put(REAL_cuEventRecord, (void *) cuda_event_record);
         put(REAL_cuEventElapsedTime, (void *) event_elapsed);
         put(REAL_cuStreamCreate, (void *) stream_create);
         put(REAL_cuStreamDestroy_v2, (void *) stream_destroy);
@@ -227,7 +227,7 @@ void begin(void) {
         put(REAL_cuStreamIsCapturing, (void *) stream_capturing);
         put(REAL_cuStreamQuery, (void *) stream_query);
         put(REAL_cuThreadExchangeStreamCaptureMode, (void *) exchange_mode);
-        account_context_ends(account_get(&gate), 0, false);
+        context_destroy_now(process_get(&gate), 0, false);
         all_is_over();
         memset(driver.events, 0, sizeof driver.events); /* those of contexts that have ended below somebody */
         driver.n_live = 0;
@@ -237,32 +237,32 @@ void begin(void) {
         when_asked = NULL;
         for (size_t i = 0; i < STREAM_NAMES; i++)
                 dead[i] = false;
-        driver.end = account_now();
+        driver.end = launch_now();
         gate.pid++; /* what was before is another process's */
         gate.cards[0].good = true;
         gate.cards[0].slice.limits = &limits;
         gate.cards[0].slice.counters = &counters;
-        limits.schedule.seen = account_now() + 9000 * MSEC;
+        limits.schedule.seen = launch_now() + 9000 * MSEC;
         limits.schedule.flags = SCHED_F_GATED;
         limits.schedule.window = 1 << 1 | SCHED_WINDOW_OPEN;
-        limits.schedule.closes = account_now() + FAR * 1000 * MSEC;
+        limits.schedule.closes = launch_now() + FAR * 1000 * MSEC;
         limits.schedule.depth = FAR * 1000 * MSEC;
-        ASSERT_TRUE(account_get(&gate) != NULL);
+        ASSERT_TRUE(process_get(&gate) != NULL);
 }
 
 /* ---- launches ---- */
 
 void launch_in(uintptr_t stream, uintptr_t function, uint64_t nsec, int result) {
-        Launch l;
+        AdmittedLaunch l;
 
-        turnstile_enter(&gate, &l, (CuHandle) function, 1, (CuHandle) stream, false);
+        admission_enter(&gate, &l, (CuHandle) function, 1, (CuHandle) stream, false);
         ASSERT_INT(mode_of_thread, 0);
         if (result == 0) {
                 (void) pthread_mutex_lock(&lock);
-                driver.end = (driver.end > account_now() ? driver.end : account_now()) + nsec;
+                driver.end = (driver.end > launch_now() ? driver.end : launch_now()) + nsec;
                 (void) pthread_mutex_unlock(&lock);
         }
-        turnstile_leave(&l, result);
+        admission_leave(&l, result);
         ASSERT_INT(mode_of_thread, 0);
 }
 
@@ -271,9 +271,9 @@ void settle(void) {
         int card;
 
         for (unsigned i = 0; i < 3; i++) {
-                account_tend(account_get(&gate),
-                             account_context(account_get(&gate), (uintptr_t) &driver, &card), ACCOUNT_CLOSE,
-                             account_now());
+                batch_poll(process_get(&gate),
+                           process_context(process_get(&gate), (uintptr_t) &driver, &card), BATCH_POLL_CLOSE,
+                           launch_now());
                 all_is_over();
         }
 }

@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-#include "preload/launch/turnstile.h"
+#include "preload/launch/admission.h"
 
 enum { EVENTS = 8192, CALLS = 4096, FAR = 3600, STREAM_NAMES = 65536 };
 

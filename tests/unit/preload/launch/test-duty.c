@@ -7,11 +7,11 @@
 
 static SliceCounters counters;
 static SliceUser slice = {.counters = &counters, .path = "/nonexistent/counters"};
-static Meter meter;
+static ProcessUsage meter;
 static uint64_t now;
 
 static void begin(void) {
-        static const Meter none;
+        static const ProcessUsage none;
 
         meter = none;
         counters = (SliceCounters){0};

@@ -20,7 +20,7 @@ static void told_apart(void) {
         ASSERT_INT(estimate_nsec(e), 500);
         ASSERT_FALSE(estimate_is_cold(e));
         ASSERT_TRUE(estimate_is_cold(estimate_find(&table, 0x2000, 1)));
-        ASSERT_INT(estimate_nsec(estimate_find(&table, 0x2000, 1)), ESTIMATE_COLD);
+        ASSERT_INT(estimate_nsec(estimate_find(&table, 0x2000, 1)), ESTIMATE_COLD_NS);
 }
 
 static void the_first_measurement_counts_whole(void) {

@@ -6,8 +6,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "preload/launch/ends.h"
-#include "preload/launch/loose.h"
+#include "preload/launch/context_destroy.h"
+#include "preload/launch/unbatched.h"
 
 #include "driver.h"
 #include "test.h"
@@ -23,11 +23,11 @@ static _Atomic bool destroyed; /* its owner was told that it may be */
 static Context *here(void) {
         int card;
 
-        return account_context(account_get(&gate), (uintptr_t) &driver, &card);
+        return process_context(process_get(&gate), (uintptr_t) &driver, &card);
 }
 
 static void destroy(CuHandle stream) {
-        turnstile_stream_ends(stream);
+        admission_stream_destroy(stream);
         stream_is_dead(stream, true);
         destroyed = true;
 }
@@ -35,7 +35,7 @@ static void destroy(CuHandle stream) {
 static unsigned n_in(uint32_t state) {
         unsigned n = 0;
 
-        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++)
+        for (unsigned i = 0; i < CONTEXT_BATCHES; i++)
                 n += here()->batches[i].state == state;
         return n;
 }
@@ -46,27 +46,27 @@ static unsigned n_open(void) {
 
 /* Events are asked about by who has a batch in hands, and by who has not. */
 static void ask_slowly(CuHandle stream) {
-        uint64_t since = account_now();
+        uint64_t since = launch_now();
 
         if (stream ? stream != STREAM : n_in(BATCH_HELD) == 0)
                 return;
         asking = true;
-        while (!destroyed && (stays || account_now() - since < 50 * MSEC))
+        while (!destroyed && (stays || launch_now() - since < 50 * MSEC))
                 (void) usleep(500);
         ASSERT_TRUE(stays || !stream || !destroyed);
 }
 
 static void tend(unsigned how) {
-        account_tend(account_get(&gate), here(), how, account_now());
+        batch_poll(process_get(&gate), here(), how, launch_now());
 }
 
 static void *tending(void *unused) {
-        tend(ACCOUNT_CLOSE);
+        tend(BATCH_POLL_CLOSE);
         return unused;
 }
 
 static void *tying(void *unused) {
-        (void) account_is_tied(account_get(&gate), here(), account_now());
+        (void) batch_is_blocked(process_get(&gate), here(), launch_now());
         return unused;
 }
 
@@ -81,10 +81,10 @@ static void leave_one_open(void) {
         }
         settle();
         (void) usleep(2000); /* what comes is measured */
-        driver.end = account_now() + FAR * 1000 * MSEC;
+        driver.end = launch_now() + FAR * 1000 * MSEC;
         launch_in((uintptr_t) STREAM, 0x1000, 1000, 0);
-        tend(ACCOUNT_CLOSE);
-        ASSERT_INT(account_get(&gate)->meters[0].closed, 1);
+        tend(BATCH_POLL_CLOSE);
+        ASSERT_INT(process_get(&gate)->usage[0].closed, 1);
         do
                 launch_in((uintptr_t) STREAM, 0x1000, 1000, 0);
         while (n_open() == 0);
@@ -95,7 +95,7 @@ static void leave_one_open(void) {
 /* As if it had been over by now. */
 static void all_is_paid(void) {
         (void) pthread_mutex_lock(&lock);
-        driver.end = account_now();
+        driver.end = launch_now();
         for (unsigned i = 0; i < EVENTS; i++)
                 driver.events[i].at = driver.events[i].at < driver.end ? driver.events[i].at : driver.end;
         for (unsigned i = 0; i < CALLS; i++)
@@ -103,8 +103,8 @@ static void all_is_paid(void) {
         (void) pthread_mutex_unlock(&lock);
         settle();
         ASSERT_INT(n_open(), 0);
-        ASSERT_INT(account_get(&gate)->meters[0].closed, 0);
-        ASSERT_INT(account_get(&gate)->meters[0].in_flight, 0);
+        ASSERT_INT(process_get(&gate)->usage[0].closed, 0);
+        ASSERT_INT(process_get(&gate)->usage[0].in_flight, 0);
         ASSERT_INT(row()->in_flight, 0);
 }
 
@@ -144,7 +144,7 @@ static void not_waited_for_without_end(void) {
         destroyed_below(tending);
         ASSERT_INT(n_open(), 1);
         (void) usleep(20000);
-        tend(ACCOUNT_CLOSE);
+        tend(BATCH_POLL_CLOSE);
         ASSERT_INT(n_open(), 0);
         stream_is_dead(STREAM, false);
         for (unsigned i = 0; i < 10; i++)
@@ -160,11 +160,11 @@ static void a_name_that_comes_again(void) {
         destroyed_below(tending);
         ASSERT_INT(n_open(), 1);
         stream_is_dead(STREAM, false);
-        account_get(&gate)->meters[0].due =
-                account_now() + FAR * 1000 * MSEC; /* what comes does not wait, and tend */
+        process_get(&gate)->usage[0].due =
+                launch_now() + FAR * 1000 * MSEC; /* what comes does not wait, and tend */
         launch_in((uintptr_t) STREAM, 0x1000, 1000, 0);
-        for (unsigned i = 0; i < ACCOUNT_BATCHES; i++)
-                ASSERT_TRUE(here()->batches[i].ends != (uintptr_t) STREAM);
+        for (unsigned i = 0; i < CONTEXT_BATCHES; i++)
+                ASSERT_TRUE(here()->batches[i].destroyed_stream != (uintptr_t) STREAM);
         destroy(STREAM);
         all_is_paid();
 }
@@ -175,8 +175,8 @@ static void left_to_its_context(void) {
         stays = true;
         destroyed_below(tending);
         ASSERT_INT(n_open(), 1);
-        turnstile_context_ends((CuHandle) &driver);
-        turnstile_context_ended((CuHandle) &driver, true);
+        admission_context_destroy((CuHandle) &driver);
+        admission_context_destroyed((CuHandle) &driver, true);
         all_is_paid();
 }
 
@@ -184,7 +184,7 @@ static void ended_without_a_limit(void) {
         leave_one_open();
         limits.schedule.flags = 0;
         limits.policy = 6; /* native */
-        ASSERT_TRUE(turnstile_gate() == NULL);
+        ASSERT_TRUE(admission_gate() == NULL);
         destroy(STREAM);
         ASSERT_INT(n_open(), 0);
         all_is_paid();
@@ -222,8 +222,8 @@ static void *working(void *which) {
 
 static void *looking_after(void *unused) {
         while (!over) {
-                tend(ACCOUNT_CLOSE | ACCOUNT_ASK);
-                (void) account_is_tied(account_get(&gate), here(), account_now());
+                tend(BATCH_POLL_CLOSE | BATCH_POLL_ASK);
+                (void) batch_is_blocked(process_get(&gate), here(), launch_now());
         }
         return unused;
 }
@@ -243,8 +243,8 @@ static void many_at_once(void) {
         ASSERT_OK(pthread_join(other, NULL));
         ASSERT_INT(n_open(), 0);
         settle();
-        while (account_get(&gate)->meters[0].loose > 0)
-                loose_tend(account_get(&gate), 0, account_now());
+        while (process_get(&gate)->usage[0].unbatched > 0)
+                unbatched_poll(process_get(&gate), 0, launch_now());
         all_is_paid();
 }
 

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The arbiter as a process: an engine for each card that has slices on the board, fed with what
+ * their containers say, and its windows written into their pages. libc only.
+ *
+ * There is one per board: it has the lock of BOARD/arbiter. Others wait for it, and take over when
+ * its process is gone: what the pages say is all that they need. */
+
+#include "arbiter/engine.h"
+#include "base/fault.h"
+
+typedef struct DaemonOverrun {
+        const char *slice;      /* its name on the board */
+        const char *container;  /* for people */
+        const char *uuid;       /* of the card */
+        uint64_t nsec;          /* so long it has run beyond its window */
+        bool partial, repeated; /* as in EngineOverrun */
+} DaemonOverrun;
+
+typedef struct DaemonOptions {
+        const char *board; /* as slicedir_open() takes it */
+        int stop;          /* readable, or hung up: it ends */
+        uint64_t
+                overrun_limit; /* ns that a kernel may run beyond its window before it counts as hung; 0: OVERRUN_REPORT_NS */
+        void (*on_overrun)(void *userdata,
+                           const DaemonOverrun *kernel); /* a kernel that will not end; NULL: nobody asks */
+        void *userdata;
+} DaemonOptions;
+
+/* Runs until it is told to stop. 0; DAEMON_E_MOVED: another directory stands where the board was,
+ * begin again; or negative errno with a fault: -ENOENT, there is no board. */
+enum { DAEMON_E_MOVED = 1 };
+int daemon_run(const DaemonOptions *options, Fault *fault);
+
+/* Runs it in a child of its own, begun again when it dies; both end with the caller, or when
+ * *ret_stop is closed. The caller has one thread. Returns the child's pid, or negative errno. */
+int respawn_daemon(const char *board, int *ret_stop);
+
+/* The same, and a line for each kernel that will not end (patience: as above) is written to `tell`
+ * beside standard error, which is not waited for; it stays the caller's; -1: nobody is told. A line
+ * is "VERB NSEC SLICE UUID CONTAINER", shorter than PIPE_BUF; VERB is "hung", or "part" where
+ * others of the container's processes go on; "still-hung" and "still-part" each `patience` that it
+ * lasts. */
+int respawn_daemon_reporting(const char *board, int report_fd, uint64_t overrun_limit, int *ret_stop);

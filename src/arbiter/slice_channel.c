@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "arbiter/slice_channel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "base/clock.h"
+#include "slicedir/slice_files.h"
+
+#define MAX_ROW_BUSY_NS                                                                                      \
+        UINT64_C(10000000000) /* ns: a row's work between two looks; longer it is not believed */
+
+#define MAX_LIVENESS_COST_NS UINT64_C(50000)      /* ns of the processor: longer is too long */
+#define LIVENESS_REST_NS     UINT64_C(1000000000) /* ns without any then, or more: the longer it took */
+
+enum { FUTEX_SHARED_WAKE = FUTEX_WAKE, MINOR_TURNS = 1, LIVENESS_CHECKS = 8, LIVENESS_REST_FACTOR = 1000 };
+
+/* ---- opening ---- */
+
+static int open_own(int directory, const char *name, int flags, mode_t type) {
+        _cleanup_close_ int fd =
+                openat(directory, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+        struct stat st;
+
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return -errno;
+        return (st.st_mode & S_IFMT) == type ? TAKE_FD(fd) : -EINVAL;
+}
+
+static PolicyWish wish_of(const SliceLimits *l) {
+        if (l->flags & SLICE_FLAG_OPEN)
+                return (PolicyWish){.policy = 1 + POLICY_NATIVE};
+        return (PolicyWish){.policy = l->policy,
+                            .percent = l->core_percent,
+                            .weight = l->weight,
+                            .max_inst = l->max_inst,
+                            .prio_ratio = l->prio_ratio,
+                            .high = l->high_priority != 0};
+}
+
+/* Nothing is written to counters: as long as somebody has them open for writing nobody can lease
+ * them (slicedir/file_lease.h). */
+void slice_channel_open_missing(SliceChannel *s, int directory) {
+        if (s->counters < 0)
+                s->counters = open_own(directory, "counters", O_RDWR, S_IFREG);
+        if (s->doorbell < 0)
+                s->doorbell = open_own(directory, SLICE_DOORBELL, O_RDWR,
+                                       S_IFIFO); /* our own end keeps it from hanging up */
+}
+
+static int map_limits(SliceChannel *s) {
+        struct stat st;
+        void *p;
+
+        if (fstat(s->limits_fd, &st) < 0)
+                return -errno;
+        if (st.st_size < (off_t) sizeof(SliceLimits))
+                return SLICE_FILES_E_DAMAGED;
+        p = mmap(NULL, sizeof(SliceLimits), PROT_READ | PROT_WRITE, MAP_SHARED, s->limits_fd, 0);
+        if (p == MAP_FAILED)
+                return -errno;
+        s->limits = p;
+        s->dev = st.st_dev;
+        s->ino = st.st_ino;
+        return 0;
+}
+
+int slice_channel_open(int directory, SliceChannel *ret) {
+        SliceChannel s = {
+                .limits_fd = -1, .counters = -1, .doorbell = -1, .aggregate = REPORT_AGGREGATE_NULL};
+        SliceLimits limits;
+        int r = slice_files_read_limits(directory, &limits);
+
+        if (r != 0)
+                return r;
+        if (limits.minor < MINOR_TURNS)
+                return SLICE_FILES_E_DAMAGED;
+        s.limits_fd = open_own(directory, "limits", O_RDWR, S_IFREG);
+        r = s.limits_fd < 0 ? s.limits_fd : map_limits(&s);
+        if (r != 0) {
+                slice_channel_done(&s);
+                return r;
+        }
+        memcpy(s.uuid, limits.uuid, sizeof s.uuid);
+        s.wish = wish_of(&limits);
+        slice_channel_open_missing(&s, directory);
+        *ret = s;
+        return 0;
+}
+
+void slice_channel_done(SliceChannel *s) {
+        if (s->limits)
+                (void) munmap(s->limits, sizeof *s->limits);
+        for (size_t i = 0; i < 3; i++) {
+                int fd = i == 0 ? s->limits_fd : i == 1 ? s->counters : s->doorbell;
+
+                if (fd >= 0)
+                        (void) close(fd);
+        }
+        *s = (SliceChannel){.limits_fd = -1, .counters = -1, .doorbell = -1};
+}
+
+static bool is_same(const PolicyWish *a, const PolicyWish *b) {
+        return a->policy == b->policy && a->percent == b->percent && a->weight == b->weight &&
+               a->max_inst == b->max_inst && a->prio_ratio == b->prio_ratio && a->high == b->high;
+}
+
+bool slice_channel_policy_changed(SliceChannel *s) {
+        PolicyWish wish;
+
+        if (!slice_channel_is_whole(s))
+                return false;
+        wish = wish_of(s->limits);
+        if (is_same(&wish, &s->wish))
+                return false;
+        s->wish = wish;
+        return true;
+}
+
+/* ---- reading ---- */
+
+static bool is_alive(const SliceChannel *s, uint32_t row) {
+        struct flock lock = {.l_type = F_WRLCK,
+                             .l_whence = SEEK_SET,
+                             .l_start = (off_t) (offsetof(SliceCounters, rows) + row * sizeof(SliceRow)),
+                             .l_len = 1};
+
+        return fcntl(s->counters, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+static RowReport said_of(const SliceWork *w) {
+        uint64_t wants = atomic_load_explicit(&w->wants, memory_order_relaxed);
+
+        return (RowReport){.want_since = wants != 0 ? wants | WORK_F_MASK : 0,
+                           .flags = (uint32_t) (wants & WORK_F_MASK),
+                           .busy = atomic_load_explicit(&w->busy, memory_order_relaxed),
+                           .in_flight = atomic_load_explicit(&w->in_flight, memory_order_relaxed),
+                           .launched = atomic_load_explicit(&w->launched, memory_order_relaxed),
+                           .drained = atomic_load_explicit(&w->drained, memory_order_relaxed),
+                           .first_launch = atomic_load_explicit(&w->began, memory_order_relaxed)};
+}
+
+/* Its container may have locked the file a million times, and each question goes through all of
+ * that: after one that was long no other is asked for a while. The processor's time is what counts,
+ * so that who is merely put off does not fall under it. */
+static void check_row(SliceChannel *s, uint32_t row, uint64_t now) {
+        uint64_t before = clock_nsec(CLOCK_THREAD_CPUTIME_ID), took;
+
+        s->n_checks_left--;
+        s->dead[row] = !is_alive(s, row);
+        took = clock_nsec(CLOCK_THREAD_CPUTIME_ID) - before;
+        if (took > MAX_LIVENESS_COST_NS)
+                s->liveness_paused_until =
+                        now + (took > LIVENESS_REST_NS / LIVENESS_REST_FACTOR ? took * LIVENESS_REST_FACTOR
+                                                                              : LIVENESS_REST_NS);
+        if (s->dead[row])
+                report_aggregate_forget(&s->aggregate, row, now);
+}
+
+/* A row that was dead is asked for again: somebody may have taken it. Who is new and cannot be
+ * asked for is believed, the others are what they were; the next ones to be asked are those
+ * behind. */
+static void take_row(SliceChannel *s, uint32_t row, const RowReport *report, uint64_t now,
+                     bool check_liveness) {
+        if (check_liveness || s->dead[row] || !s->is_row[row]) {
+                if (s->n_checks_left > 0 && now >= s->liveness_paused_until)
+                        check_row(s, row, now);
+                else if (!s->passed_over) {
+                        s->passed_over = true;
+                        s->from[s->kind] = s->at;
+                }
+        }
+        if (!s->is_row[row]) {
+                s->is_row[row] = true;
+                s->rows[s->n_rows++] = (uint8_t) row;
+        }
+        if (!s->dead[row])
+                report_aggregate_add(&s->aggregate, row, report, s->window.number, now, MAX_ROW_BUSY_NS);
+}
+
+static void read_all(SliceChannel *s, uint64_t now, bool check_liveness) {
+        SliceRow rows[SLICE_ROWS];
+        ssize_t n = pread(s->counters, rows, sizeof rows, offsetof(SliceCounters, rows));
+
+        s->swept_at = now;
+        for (uint32_t k = 0; k < SLICE_ROWS; k++) {
+                uint32_t i = (s->first + k) % SLICE_ROWS;
+                RowReport report;
+
+                if (n <= 0 || i >= (size_t) n / sizeof(SliceRow))
+                        continue; /* cut short: the row is not there */
+                report = said_of(&rows[i].work);
+                s->at = i;
+                if (s->is_row[i] || report.want_since != 0 || report.in_flight != 0)
+                        take_row(s, i, &report, now, check_liveness);
+        }
+}
+
+static void read_known(SliceChannel *s, uint64_t now, bool check_liveness) {
+        for (uint32_t k = 0; k < s->n_rows; k++) {
+                uint32_t row = s->rows[s->at = (s->first + k) % s->n_rows];
+                off_t at = (off_t) (offsetof(SliceCounters, rows) + row * sizeof(SliceRow) +
+                                    offsetof(SliceRow, work));
+                SliceWork work;
+                RowReport report;
+
+                if (s->dead[row] && !check_liveness)
+                        continue;
+                if (pread(s->counters, &work, sizeof work, at) != (ssize_t) sizeof work)
+                        continue; /* cut short: the row is not there */
+                report = said_of(&work);
+                take_row(s, row, &report, now, check_liveness);
+        }
+}
+
+/* What began before the last reading, or before there was a window to rest in, is as good as begun
+ * then. The rest that lasts is told behind the words that end it, so it counts only where no row
+ * wants anything. */
+static void read_idle(SliceChannel *s, uint64_t now, TenantReport *ret) {
+        SliceRests rests;
+        uint64_t since;
+
+        if (pread(s->counters, &rests, sizeof rests, offsetof(SliceCounters, rests)) ==
+            (ssize_t) sizeof rests) {
+                since = atomic_load_explicit(&rests.since, memory_order_relaxed);
+                s->idle_time = atomic_load_explicit(&rests.rested, memory_order_relaxed);
+                s->n_idle = atomic_load_explicit(&rests.n, memory_order_relaxed);
+                if (since != 0 && since <= now && ret->want_since == 0 && ret->in_flight == 0)
+                        ret->idle_since = since > s->window_opened ? since : s->window_opened;
+        }
+        ret->idle_time = s->idle_time +
+                         (ret->idle_since != 0 && s->idle_time < UINT64_MAX / 2 ? now - ret->idle_since : 0);
+        ret->n_idle = s->n_idle;
+}
+
+static void forget_dead(SliceChannel *s) {
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < s->n_rows; i++) {
+                if (s->dead[s->rows[i]])
+                        s->is_row[s->rows[i]] = false;
+                else
+                        s->rows[n++] = s->rows[i];
+        }
+        s->n_rows = n;
+}
+
+void slice_channel_read(SliceChannel *s, uint64_t now, bool all, bool check_liveness, TenantReport *ret) {
+        bool closed = !s->window.open && s->window.closes <= now;
+        uint64_t wanted = s->aggregate.want_since;
+
+        report_aggregate_begin(&s->aggregate, s->window_opened, closed ? s->window.closes : 0);
+        if (check_liveness)
+                s->liveness_at = now;
+        s->n_checks_left = LIVENESS_CHECKS;
+        s->passed_over = false;
+        s->kind = (all ? 2U : 0U) + (check_liveness ? 1U : 0U);
+        s->first = s->from[s->kind];
+        if (s->counters >= 0 && all)
+                read_all(s, now, check_liveness);
+        else if (s->counters >= 0)
+                read_known(s, now, check_liveness);
+        if (check_liveness)
+                forget_dead(s);
+        report_aggregate_end(&s->aggregate, now);
+        s->read_at = now;
+        *ret = (TenantReport){.want_since = s->aggregate.want_since,
+                              .busy = s->aggregate.busy,
+                              .in_flight = s->aggregate.in_flight,
+                              .n_launched = s->aggregate.n_launched,
+                              .n_changes = s->aggregate.n_changes,
+                              .silent_busy = s->aggregate.silent_busy,
+                              .unseen_busy = s->aggregate.unseen_busy,
+                              .stuck_since = s->aggregate.stuck_since,
+                              .n_rows = s->aggregate.n_rows,
+                              .n_active = s->aggregate.n_active,
+                              .n_working = s->aggregate.n_working,
+                              .first_launch = s->aggregate.first_launch,
+                              .drained = s->aggregate.drained,
+                              .drained_at = s->aggregate.drained_at,
+                              .ended = s->aggregate.ended,
+                              .waiter = s->aggregate.waiter,
+                              .blocked = s->aggregate.blocked,
+                              .idle_time = s->idle_time,
+                              .n_idle = s->n_idle};
+        if (s->counters >= 0 &&
+            (all || (s->reports_idle && (ret->want_since == 0 || ret->want_since != wanted))))
+                read_idle(s, now, ret);
+}
+
+/* ---- writing ---- */
+
+bool slice_channel_is_whole(const SliceChannel *s) {
+        struct stat st;
+
+        return fstat(s->limits_fd, &st) == 0 && st.st_size >= (off_t) sizeof(SliceLimits);
+}
+
+/* Who waits for a window that closes goes on waiting. FUTEX_WAKE finds its sleepers by the page,
+ * not by what it contains: the word is never read here. */
+static void wake(SliceSchedule *turn) {
+        (void) syscall(SYS_futex, &turn->window, FUTEX_SHARED_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* The window last: who sees it open sees until when, and how much. */
+void slice_channel_write(SliceChannel *s, const EngineWindow *turn, uint64_t now) {
+        SliceSchedule *t = &s->limits->schedule;
+        uint32_t window = turn->number << 1 | (turn->open ? SCHED_WINDOW_OPEN : 0),
+                 flags = (turn->gated ? SCHED_F_GATED : 0U) | (turn->no_notify ? SCHED_F_NO_NOTIFY : 0U) |
+                         (turn->open && turn->ignore_backlog ? SCHED_F_IGNORE_BACKLOG : 0U) |
+                         (turn->open && turn->sole ? SCHED_F_SOLE : 0U);
+        bool news, good;
+
+        if (!slice_channel_is_whole(s))
+                return;
+        good = (turn->open && atomic_load_explicit(&t->window, memory_order_relaxed) != window) ||
+               (atomic_load_explicit(&t->flags, memory_order_relaxed) != flags && !turn->gated);
+        news = atomic_load_explicit(&t->window, memory_order_relaxed) != window ||
+               atomic_load_explicit(&t->flags, memory_order_relaxed) != flags;
+        if (turn->open || news) {
+                atomic_store_explicit(&t->depth, turn->depth, memory_order_relaxed);
+                atomic_store_explicit(&t->sharers, turn->sharers, memory_order_relaxed);
+                atomic_store_explicit(&t->rest, turn->drain_ns, memory_order_relaxed);
+                atomic_store_explicit(&t->closes, turn->closes, memory_order_relaxed);
+        }
+        atomic_store_explicit(&t->granted, turn->granted, memory_order_relaxed);
+        atomic_store_explicit(&t->used, turn->used, memory_order_relaxed);
+        atomic_store_explicit(&t->seen, now, memory_order_release);
+        if (turn->open && (!s->window.open || s->window.number != turn->number)) {
+                s->window_opened = now;
+                s->reports_idle = false;
+        }
+        s->reports_idle |= turn->open && turn->sole;
+        s->window = *turn;
+        s->written_at = now;
+        if (!news)
+                return;
+        atomic_store_explicit(&t->flags, flags, memory_order_release);
+        atomic_store(&t->window, window);
+        atomic_thread_fence(memory_order_seq_cst); /* before the rows are read again: see SCHED_F_SOLE */
+        if (good)
+                wake(t);
+}
+
+bool slice_channel_drain_doorbell(SliceChannel *s, uint64_t now) {
+        char bytes[512];
+
+        if (now - s->period_since >= DOORBELL_PERIOD_NS) {
+                s->period_since = now;
+                s->rings = 0;
+        }
+        while (read(s->doorbell, bytes, sizeof bytes) == (ssize_t) sizeof bytes &&
+               ++s->rings < SLICE_CHANNEL_RINGS)
+                ;
+        return ++s->rings < SLICE_CHANNEL_RINGS;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/launch/context_destroy.h"
+
+#include <time.h>
+
+#include "preload/launch/batch-internal.h"
+
+#define MAX_HOLDERS_NS  UINT64_C(100000000) /* for all who have batches of the stream */
+#define HOLDERS_POLL_NS 20000
+
+/* Nobody can say whether it is over: its end could not be marked. It is charged as estimated, and
+ * for as long as the call takes that ends the context. */
+static void leave_open(ProcessState *a, Batch *b, uint64_t now) {
+        batch_charge_unseen(a, b, now);
+        b->began = atomic_load(&b->context->end_asked_at);
+        b->n_launches = 0;
+        b->measured = false;
+        atomic_store(&b->nsec, 0);
+        (void) atomic_fetch_add(&a->usage[b->context->card].closed, 1);
+        b->number = (b->number + 1) & (UINT32_MAX >> STATE_BITS);
+        atomic_store(&b->state, batch_closed_as(b->number));
+}
+
+void batch_mark_all(ProcessState *a, Context *c, bool ends) {
+        uint64_t now = launch_now();
+
+        atomic_store(&c->end_asked_at, now);
+        for (unsigned i = 0; i < CONTEXT_BATCHES; i++) {
+                Batch *b = &c->batches[i];
+
+                if (!batch_take(b, BATCH_OPEN))
+                        continue;
+                if (batch_is_foreign(b) || (batch_is_barrier(b) && !ends))
+                        batch_put_back(a, b, now);
+                else
+                        batch_finish(a, b, now);
+        }
+        batch_poll(a, c, BATCH_POLL_ASK, now);
+}
+
+/* Nobody measures any more, so nobody else has these in hands. */
+static void drop_events(Batch *b, bool gone) {
+        if (gone || atomic_load(&b->context->watching) != 0)
+                return; /* they end with the context */
+        cuda_event_drop(&b->begin);
+        cuda_event_drop(&b->end);
+}
+
+/* What is closed has a host function that comes when it is over. false: another thread has it, or
+ * asks an event of it: then it is not used before the place is another context's. */
+static bool end_batch(ProcessState *a, Batch *b, bool gone, bool mine) {
+        if (batch_take(b, BATCH_OPEN))
+                leave_open(a, b, launch_now());
+        if (batch_is_closed(atomic_load(&b->state))) {
+                if (mine) /* or who measures may have it next */
+                        drop_events(b, gone);
+                return mine;
+        }
+        if (batch_take(b, BATCH_FREE)) {
+                drop_events(b, gone);
+                batch_let_go(b);
+                return true;
+        }
+        if (atomic_load(&b->context->watching) != 0 || !batch_take(b, BATCH_DONE))
+                return false;
+        drop_events(b, gone);
+        batch_let_go(b);
+        return true;
+}
+
+static bool is_in(const Batch *b, CuHandle stream) {
+        return __atomic_load_n(&b->key, __ATOMIC_RELAXED) == (uintptr_t) stream;
+}
+
+static void pause_for_holders(void) {
+        struct timespec t = {.tv_sec = 0, .tv_nsec = HOLDERS_POLL_NS};
+
+        (void) sys_call(SYS_nanosleep, &t, 0);
+}
+
+/* Who has it just now may be asking about the stream: then the driver must not destroy it yet. He
+ * does not ask again, and nobody asks after him. Not for ever: he may have been ended, or be this
+ * thread below a signal handler. Who found that out left word of it. */
+static bool take_of_stream(Batch *b, CuHandle stream, uint64_t since) {
+        bool told = atomic_exchange(&b->destroyed_stream, (uintptr_t) stream) == (uintptr_t) stream;
+
+        while (!batch_take(b, BATCH_OPEN)) {
+                uint32_t state = atomic_load(&b->state);
+
+                if (!is_in(b, stream) || (state != BATCH_HELD && state != BATCH_OPEN))
+                        return false;
+                if (state == BATCH_OPEN)
+                        continue;
+                if (told || launch_now() - since >= MAX_HOLDERS_NS)
+                        return false;
+                pause_for_holders();
+        }
+        return true;
+}
+
+/* Their end is marked while the stream is there; later only the mark is asked about. */
+void batch_end_stream(ProcessState *a, Context *c, CuHandle stream) {
+        uint64_t since;
+
+        if ((uintptr_t) stream <= LEGACY)
+                return; /* that does not end */
+        since = launch_now();
+        for (unsigned i = 0; i < CONTEXT_BATCHES; i++) {
+                Batch *b = &c->batches[i];
+                uint32_t state = atomic_load(&b->state);
+
+                if (!is_in(b, stream) || (state != BATCH_OPEN && state != BATCH_HELD) ||
+                    !take_of_stream(b, stream, since))
+                        continue;
+                if (b->stream == stream && !real_is_captured(stream))
+                        batch_close(a, b, launch_now());
+                else
+                        batch_put_back(a, b, launch_now());
+        }
+}
+
+void batch_drop_all(ProcessState *a, Context *c, bool gone) {
+        StreamCall *destroy = (StreamCall *) real_get(REAL_cuStreamDestroy_v2);
+        int mode = launch_relax_capture(CU_CAPTURE_RELAXED);
+        bool mine = measure_take(c, launch_now()), alone = mine;
+
+        if (mine && !gone)
+                measure_done(a, c);
+        for (unsigned i = 0; i < CONTEXT_BATCHES; i++)
+                alone &= end_batch(a, &c->batches[i], gone, mine);
+        if (alone && !gone && atomic_load(&c->watching) == 0) {
+                cuda_event_drop(&c->origin);
+                if (c->watch && destroy)
+                        (void) destroy(
+                                c->watch); /* what it waits for comes to its end, and the host functions, too */
+        }
+        if (mine)
+                atomic_store(&c->measuring, 0);
+        (void) launch_relax_capture(mode);
+}
+
+void batch_charge_all(ProcessState *a, Context *c, bool gone) {
+        bool all = gone || atomic_load(&c->calls) == 0;
+
+        for (unsigned i = 0; i < CONTEXT_BATCHES; i++)
+                if (batch_is_closed(atomic_load(&c->batches[i].state)) &&
+                    (all || c->batches[i].n_launches == 0))
+                        batch_say_over(a, &c->batches[i], atomic_load(&c->batches[i].state));
+}
+
+void batch_init_all(Context *fresh) {
+        for (unsigned i = 0; i < CONTEXT_BATCHES; i++) {
+                fresh->batches[i].context = fresh;
+                atomic_store(&fresh->batches[i].state, BATCH_HELD);
+        }
+}
+
+void batch_release_all(Context *c) {
+        for (unsigned i = 0; i < CONTEXT_BATCHES; i++) {
+                c->batches[i].begin = c->batches[i].end = NULL;
+                batch_let_go(&c->batches[i]);
+        }
+}
+
+bool batch_reclaim_all(Context *c) {
+        bool all = atomic_load(&c->calls) == 0 && atomic_load(&c->measuring) == 0 &&
+                   atomic_load(&c->watching) == 0;
+        unsigned n = 0;
+
+        while (all && n < CONTEXT_BATCHES) {
+                all = batch_take(&c->batches[n], BATCH_DONE) || batch_take(&c->batches[n], BATCH_FREE);
+                n += all;
+        }
+        while (!all && n > 0)
+                batch_let_go(&c->batches[--n]);
+        return all;
+}

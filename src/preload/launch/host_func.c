@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/launch/host_func.h"
+
+#include <linux/futex.h>
+
+#include "preload/launch/batch.h"
+
+enum { PLACES = 256, LONGER = 4, ALLOWED = 64, FEW = 2, LEGACY = 1 };
+
+#define LESS UINT32_MAX /* one */
+
+#define HOST_FUNC_WAIT_NS                                                                                    \
+        UINT64_C(2000000) /* ns of a function under way until it is taken to wait for a launch */
+#define MIN_HOST_FUNC_WAIT_NS UINT64_C(100000)
+#define MAX_HOST_FUNC_WAIT_NS UINT64_C(250000000)
+#define UNBLOCKED_END_NS      UINT64_C(2000000) /* ns: what ends so soon after a launch was let in waited for it */
+
+struct HostFuncSlot {
+        _Atomic uint32_t used;
+        uint32_t card, lane;
+        HostFunc call;
+};
+
+/* Not asked for: the program's own memory is not ours to have. */
+static HostFuncSlot places[PLACES];
+
+static void count(ProcessUsage *m, uint32_t lane, uint32_t more) {
+        (void) atomic_fetch_add(&m->lanes[lane], more);
+        (void) atomic_fetch_add(&m->n_host_funcs, more);
+}
+
+/* Streams of one lane are taken for one; the legacy one, under both of its names, has the first for
+ * itself. */
+static uint32_t lane_of(uintptr_t key) {
+        return key <= LEGACY ? 0
+                             : 1 + (uint32_t) (key * UINT64_C(0x9E3779B97F4A7C15) >> 32) %
+                                               (PROCESS_USAGE_LANES - 1);
+}
+
+HostFuncSlot *host_func_take(ProcessState *a, uint32_t card, uintptr_t key, const HostFunc *call) {
+        for (unsigned i = 0; i < PLACES; i++) {
+                uint32_t none = 0;
+
+                if (atomic_load_explicit(&places[i].used, memory_order_relaxed) != 0 ||
+                    !atomic_compare_exchange_strong(&places[i].used, &none, 1))
+                        continue;
+                places[i].card = card;
+                places[i].lane = lane_of(key);
+                places[i].call = *call;
+                count(&a->usage[card], places[i].lane, 1);
+                return &places[i];
+        }
+        return NULL;
+}
+
+void host_func_drop(ProcessState *a, HostFuncSlot *p) {
+        count(&a->usage[p->card], p->lane, LESS);
+        atomic_store(&p->used, 0);
+}
+
+void host_func_reset(void) {
+        for (unsigned i = 0; i < PLACES; i++)
+                atomic_store(&places[i].used, 0);
+}
+
+/* ---- what stands ---- */
+
+static uint64_t wait_of(const ProcessUsage *m) {
+        uint64_t wait = atomic_load_explicit(&m->host_wait, memory_order_relaxed);
+
+        return wait != 0 ? wait : HOST_FUNC_WAIT_NS;
+}
+
+uint64_t host_func_blocked_from(const ProcessUsage *m, uint64_t waits) {
+        uint64_t since = atomic_load(&m->host_since);
+
+        if (since == 0)
+                return UINT64_MAX;
+        return (since > waits ? since : waits) + wait_of(m);
+}
+
+/* A function is named by when it began: with its end all that was said of it is void. */
+static bool is_of(uint64_t since, const ProcessUsage *m) {
+        return since != 0 && since == atomic_load(&m->host_since);
+}
+
+bool host_func_mark_blocked(ProcessUsage *m, bool reported) {
+        uint64_t since = atomic_load(&m->host_since);
+
+        uint32_t allowed = atomic_load(&m->allowed);
+
+        if (reported ? host_func_is_blocked(m)
+                     : host_func_excuses(m) && atomic_load(&m->launches) == atomic_load(&m->backlog_launches))
+                return false; /* nothing has passed since that was said */
+        atomic_store(&m->allowed, !host_func_excuses(m) ? 1 : allowed < ALLOWED ? 2 * allowed : ALLOWED);
+        atomic_store(&m->backlog, atomic_load(&m->in_flight));
+        atomic_store(&m->backlog_launches, atomic_load(&m->launches));
+        atomic_store(&m->host_excused, since);
+        if (reported)
+                atomic_store(&m->host_blocked, since);
+        return true;
+}
+
+bool host_func_is_blocked(const ProcessUsage *m) {
+        return is_of(atomic_load_explicit(&m->host_blocked, memory_order_relaxed), m);
+}
+
+void host_func_unblock(ProcessUsage *m) {
+        if (atomic_load_explicit(&m->host_blocked, memory_order_relaxed) != 0)
+                atomic_store(&m->host_blocked, 0);
+}
+
+bool host_func_excuses(const ProcessUsage *m) {
+        return is_of(atomic_load_explicit(&m->host_excused, memory_order_relaxed), m);
+}
+
+void host_func_admitted(ProcessUsage *m, uint64_t now) {
+        uint64_t since = atomic_load_explicit(&m->host_since, memory_order_relaxed);
+
+        if (since == 0)
+                return;
+        atomic_store_explicit(&m->host_passed, since, memory_order_relaxed);
+        if (atomic_load(&m->host_excused) != since)
+                return;
+        atomic_store(&m->host_blocked, 0);
+        atomic_store(&m->unblocked_at, now);
+        atomic_store(&m->host_unblocked, since);
+}
+
+static uint64_t time_left(const ProcessUsage *m, uint64_t now) {
+        uint64_t since = atomic_load(&m->host_since),
+                 mean = atomic_load_explicit(&m->host_nsec, memory_order_relaxed);
+
+        return since != 0 && since + mean > now ? since + mean - now : 0;
+}
+
+static bool is_before(const ProcessUsage *m, uintptr_t key) {
+        uint32_t lane = lane_of(key);
+
+        return lane == 0 || atomic_load_explicit(&m->lanes[0], memory_order_relaxed) > 0 ||
+               atomic_load_explicit(&m->lanes[lane], memory_order_relaxed) > 0;
+}
+
+/* Of a context that failed some may never be called, so those that have not begun count only beside
+ * work. */
+uint64_t host_func_time(const ProcessUsage *m, uintptr_t key, uint64_t now) {
+        uint32_t hosts = atomic_load_explicit(&m->n_host_funcs, memory_order_relaxed), inside;
+        uint64_t mean;
+
+        if (hosts == 0 || !is_before(m, key))
+                return 0;
+        inside = atomic_load_explicit(&m->n_host_funcs_running, memory_order_relaxed);
+        mean = atomic_load_explicit(&m->host_nsec, memory_order_relaxed);
+        return time_left(m, now) + (hosts > inside ? hosts - inside : 0) * mean;
+}
+
+/* ---- in the driver's thread, which must not call the driver ---- */
+
+static void learn_time(ProcessUsage *m, uint64_t nsec) {
+        uint64_t mean = atomic_load_explicit(&m->host_nsec, memory_order_relaxed);
+
+        nsec = nsec < MAX_HOST_FUNC_WAIT_NS ? nsec : MAX_HOST_FUNC_WAIT_NS;
+        atomic_store_explicit(&m->host_nsec, mean - mean / 8 + nsec / 8, memory_order_relaxed);
+}
+
+/* One that was waited for though nothing was let in, or that went on although something was, did
+ * not wait for a launch: but who has a lock may give it back behind many, and then holds none that
+ * is held. */
+static bool waited(const ProcessUsage *m, uint64_t since, uint64_t now) {
+        return atomic_load(&m->host_unblocked) == since &&
+               now - atomic_load(&m->unblocked_at) < UNBLOCKED_END_NS &&
+               (atomic_load(&m->allowed) <= FEW || atomic_load(&m->waiters) == 0);
+}
+
+static uint64_t longer(uint64_t wait, uint64_t took) {
+        uint64_t most = 2 * took < MAX_HOST_FUNC_WAIT_NS ? 2 * took : MAX_HOST_FUNC_WAIT_NS,
+                 next = LONGER * wait < most ? LONGER * wait : most;
+
+        return next > wait ? next : wait;
+}
+
+static uint64_t shorter(uint64_t wait) {
+        return wait / 2 > MIN_HOST_FUNC_WAIT_NS ? wait / 2 : MIN_HOST_FUNC_WAIT_NS;
+}
+
+static void learn(ProcessUsage *m, uint64_t since, uint64_t now) {
+        bool excused = atomic_load(&m->host_excused) == since, blocked = excused && waited(m, since, now);
+        uint64_t wait = wait_of(m);
+
+        if (excused)
+                wait = blocked ? shorter(wait) : longer(wait, now - since);
+        if (atomic_load(&m->host_passed) != since) /* else who knows what it waited for */
+                learn_time(m, now - since);
+        atomic_store_explicit(&m->host_wait, wait, memory_order_relaxed);
+}
+
+/* Who waits reckons from now on. */
+static void wake(ProcessState *a, uint32_t card) {
+        const SliceSchedule *turn = &a->gate->cards[card].slice.limits->schedule;
+
+        process_wake(a, card);
+        if (atomic_load(&a->usage[card].waiters) > 0)
+                (void) sys_call(SYS_futex, &turn->window, FUTEX_WAKE, INT32_MAX, 0, 0, 0);
+}
+
+static void on_begin(ProcessState *a, uint32_t card) {
+        ProcessUsage *m = &a->usage[card];
+
+        if (atomic_fetch_add(&m->n_host_funcs_running, 1) == 0)
+                atomic_store(&m->host_since, launch_now());
+        wake(a, card);
+}
+
+static void on_end(ProcessState *a, uint32_t card, uint32_t lane) {
+        ProcessUsage *m = &a->usage[card];
+        uint64_t now = launch_now(), since = atomic_load(&m->host_since), next, there;
+        bool stood = host_func_excuses(m);
+
+        if (since != 0)
+                learn(m, since, now);
+        if (stood)
+                atomic_store(&m->resumed_at, now);
+        count(m, lane, LESS);
+        next = atomic_fetch_sub(&m->n_host_funcs_running, 1) == 1 ? 0 : now;
+        there = since;
+        (void) atomic_compare_exchange_strong(&m->host_since, &there,
+                                              next); /* or another one began just now */
+        if (since != 0 && atomic_load(&m->host_blocked) == since && atomic_load(&m->closed) > 0)
+                process_report_want(a, card, now); /* it is on the card again */
+        process_wake(a, card);
+}
+
+/* It is free again at once: what is called may queue the next one. */
+static HostFuncSlot take_call(HostFuncSlot *p) {
+        HostFuncSlot taken = {0, p->card, p->lane, p->call};
+
+        atomic_store(&p->used, 0);
+        return taken;
+}
+
+void host_func_run(void *place) {
+        HostFuncSlot p = take_call(place);
+
+        on_begin(process_known(), p.card);
+        p.call.run(p.call.data);
+        on_end(process_known(), p.card, p.lane);
+}
+
+void host_func_callback(CuHandle stream, CuResult result, void *place) {
+        HostFuncSlot p = take_call(place);
+
+        on_begin(process_known(), p.card);
+        p.call.back(stream, result, p.call.data);
+        on_end(process_known(), p.card, p.lane);
+}

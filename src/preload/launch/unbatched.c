@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/launch/unbatched.h"
+
+#include <time.h>
+
+#include "preload/launch/batch.h"
+
+#define MAX_FOLLOW_NS                                                                                        \
+        UINT64_C(250000000) /* it may wait for something that this thread does after its launch */
+#define FOLLOW_PAUSE_NS    UINT64_C(1000000000)
+#define MIN_FOLLOW_POLL_NS UINT64_C(20000)
+#define MAX_FOLLOW_POLL_NS UINT64_C(500000)
+
+enum { EACH = 16 };
+
+typedef enum Followed { OVER, NOT_OVER, UNKNOWN } Followed;
+
+static void sleep_nsec(uint64_t nsec) {
+        struct timespec t = {.tv_sec = 0, .tv_nsec = (long) nsec};
+
+        (void) sys_call(SYS_nanosleep, &t, 0); /* a signal ends it: it looks once more often */
+}
+
+static Followed follow(CuHandle stream, uint64_t since) {
+        int (*query)(CuHandle) = (int (*)(CuHandle)) real_get(REAL_cuStreamQuery);
+        uint64_t pause = MIN_FOLLOW_POLL_NS;
+        int r;
+
+        if (!query)
+                return UNKNOWN;
+        for (;;) {
+                if (real_is_captured(stream))
+                        return UNKNOWN; /* another thread has begun to: a question would end its capture */
+                r = query(stream);
+                if (r != CU_ERROR_NOT_READY)
+                        break;
+                if (launch_now() - since >= MAX_FOLLOW_NS)
+                        return NOT_OVER;
+                sleep_nsec(pause);
+                pause = pause * 2 < MAX_FOLLOW_POLL_NS ? pause * 2 : MAX_FOLLOW_POLL_NS;
+        }
+        return r == CU_SUCCESS ? OVER : UNKNOWN;
+}
+
+/* Of several threads the time counts once. */
+static uint64_t by_clock(ProcessUsage *m, uint64_t began) {
+        uint64_t now = launch_now(), over = atomic_load(&m->unbatched_over), from;
+
+        do
+                from = began > over ? began : over;
+        while (now > over && !atomic_compare_exchange_weak(&m->unbatched_over, &over, now));
+        return now > from ? now - from : 0;
+}
+
+static bool wait_for_it(ProcessState *a, uint32_t card, CuHandle stream, Estimate *e, uint64_t nsec,
+                        uint64_t began) {
+        ProcessUsage *m = &a->usage[card];
+        EstimateShare one = {e, 1};
+        uint64_t clock;
+        Followed f;
+
+        (void) atomic_fetch_add(&m->closed, 1);
+        process_report_want(a, card, began);
+        f = follow(stream, began);
+        if (f != UNKNOWN) {
+                clock = by_clock(m, began);
+                process_charge(a, card, nsec, clock, 1);
+                estimate_learn(&one, 1, clock);
+        }
+        if (f == NOT_OVER)
+                atomic_store(&m->unbatched_excused_until, launch_now() + FOLLOW_PAUSE_NS);
+        if (atomic_fetch_sub(&m->closed, 1) == 1)
+                process_report_idle(a, card);
+        process_wake(a, card);
+        return f != UNKNOWN;
+}
+
+void unbatched_launched(ProcessState *a, uint32_t card, CuHandle stream, Estimate *e, uint64_t nsec,
+                        uint64_t now) {
+        ProcessUsage *m = &a->usage[card];
+        uint64_t until = atomic_load(&m->unbatched_until), next;
+        bool follows = estimate_is_doubtful(e) || atomic_fetch_add(&m->n_unbatched, 1) % EACH == 0;
+        int mode = launch_relax_capture(CU_CAPTURE_RELAXED);
+
+        follows = follows && now >= atomic_load(&m->unbatched_excused_until) &&
+                  wait_for_it(a, card, stream, e, nsec, now);
+        (void) launch_relax_capture(mode);
+        if (follows)
+                return;
+        process_charge(a, card, nsec, nsec, 1);
+        (void) atomic_fetch_add(&m->in_flight, nsec);
+        (void) atomic_fetch_add(&m->unbatched, nsec);
+        do
+                next = (until > now ? until : now) + nsec;
+        while (!atomic_compare_exchange_weak(&m->unbatched_until, &until, next));
+}
+
+void unbatched_poll(ProcessState *a, uint32_t card, uint64_t now) {
+        ProcessUsage *m = &a->usage[card];
+
+        if (atomic_load_explicit(&m->unbatched, memory_order_relaxed) != 0 &&
+            now >= atomic_load(&m->unbatched_until))
+                process_return(a, card, atomic_exchange(&m->unbatched, 0), 0);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Work that waits for a launch which is yet to come, and who says that his does; on the model. */
+
+#include "measured.h"
+#include "slice/schedule.h"
+
+/* A program queues `n` kernels of a millisecond behind something that the last of them ends. It
+ * gets them in, whatever it may have of the card, and is paid for what it kept to itself; who is
+ * beside it has what is his. begins: its work seems to have begun. */
+static void queue_behind(uint32_t percent, unsigned n, bool begins, bool beside, uint64_t within) {
+        uint64_t from;
+        ModelProcess *p;
+
+        model_init(&m, 90 + n);
+        p = model_process(&m, tenant(fixed(percent)), MSEC);
+        if (beside)
+                (void) model_process(&m, tenant(fixed(50)), 100 * USEC);
+        model_run(&m, 3 * SEC);
+        from = m.now;
+        p->begins = begins;
+        p->needs = p->n_launched + n;
+        while (p->n_launched < p->needs) {
+                double other = beside ? share(1, 2 * SEC) : 0;
+
+                if (!beside)
+                        model_run(&m, m.now + 10 * MSEC);
+                ASSERT_TRUE(!beside || other > 49);
+                ASSERT_TRUE(m.now - from <= within);
+        }
+        printf("# %u behind at %u %%: %.2f s\n", n, percent, (double) (m.now - from) / 1e9);
+        ASSERT_INT(m.events, 0);
+        p->needs = 0;
+        model_run(&m, m.now + 100 * SEC); /* it pays for that, and then is as it was before */
+        ASSERT_NEAR(share(0, 10 * SEC), percent, 1);
+        ASSERT_TRUE(!beside || share(1, 10 * SEC) > 49);
+        ASSERT_TRUE(100 * (double) p->ran / (double) (m.now - SEC) < percent + 0.5);
+}
+
+static void work_behind_what_waits_for_it(void) {
+        queue_behind(50, 40, false, false, 3 * SEC);
+        queue_behind(100, 40, false, false, 3 * SEC);
+        queue_behind(20, 40, false, true, 4 * SEC);
+        queue_behind(20, 200, false, true, 9 * SEC);
+        queue_behind(50, 4, true, false, 6 * SEC);
+        queue_behind(20, 4, true, true, 7 * SEC);
+}
+
+/* One who pretends that his work waits, and keeps it all for one day, has no more than is his in
+ * the mean; and nobody beside him less. */
+static void who_pretends_to_be_held_up(void) {
+        ModelProcess *p;
+        Shares s;
+
+        model_init(&m, 99);
+        p = model_process(&m, tenant(fixed(20)), 500 * USEC);
+        (void) model_process(&m, tenant(fixed(50)), 100 * USEC);
+        model_run(&m, 3 * SEC);
+        for (unsigned i = 0; i < 10; i++) {
+                p->needs = p->n_launched + 1000;
+                while (p->n_launched < p->needs)
+                        model_run(&m, m.now + 10 * MSEC);
+                p->needs = 0;
+                model_run(&m, m.now + 2 * SEC);
+        }
+        printf("# who pretends: %.2f of 20, beside him %.2f of 50\n",
+               100 * (double) p->ran / (double) (m.now - SEC),
+               100 * (double) m.tenants[1].ran / (double) (m.now - SEC));
+        ASSERT_TRUE(100 * (double) p->ran / (double) (m.now - SEC) < 20);
+        ASSERT_TRUE(100 * (double) m.tenants[1].ran / (double) (m.now - SEC) > 48);
+        model_run(&m, m.now + 100 * SEC);
+        s = shares(10 * SEC);
+        ASSERT_NEAR(s.of[0], 20, 1);
+        ASSERT_NEAR(s.of[1], 50, 1);
+}
+
+/* A kernel that hangs is told of when it is time, though a launch waits behind it and gets
+ * windows. */
+static void who_hangs_and_waits_is_told_of(void) {
+        ModelProcess *p;
+
+        for (unsigned beside = 0; beside < 2; beside++) {
+                model_init(&m, 97);
+                p = model_process(&m, tenant(fixed(50)), MSEC);
+                if (beside)
+                        (void) model_process(&m, tenant(fixed(40)), 100 * USEC);
+                model_run(&m, 3 * SEC);
+                p->begins = true;
+                p->needs = UINT64_MAX;
+                model_run(&m, m.now + 9500 * MSEC);
+                ASSERT_INT(m.events, 0);
+                model_run(&m, m.now + 2 * SEC);
+                ASSERT_INT(m.events, 1);
+                ASSERT_INT(m.hung, 0);
+        }
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(work_behind_what_waits_for_it), TEST(who_pretends_to_be_held_up),
+                         TEST(who_hangs_and_waits_is_told_of));
+}

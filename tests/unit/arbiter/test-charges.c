@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Programs of several kinds beside each other: what each is charged is what it had, and nobody has
+ * more than his cap. On the model. */
+
+#include "measured.h"
+
+typedef struct Program {
+        uint64_t kernel, request, rest; /* ns; request 0: it always wants the card */
+        ModelLie lie;
+} Program;
+
+static const Program server = {200 * USEC, MSEC, MSEC, LIE_NONE}, busy = {MSEC, 0, 0, LIE_NONE};
+
+static void start(uint32_t of, Program p) {
+        ModelProcess *process = model_process(&m, of, p.kernel);
+
+        process->request = p.request;
+        process->rest = p.rest;
+        process->lie = p.lie;
+}
+
+static Books run(const char *what) {
+        Books b;
+
+        model_run(&m, m.now + 5 * SEC);
+        b = books(40 * SEC, NULL);
+        printf("# %s:", what);
+        for (uint32_t i = 0; i < m.n_tenants; i++)
+                printf(" had %.1f, charged %.1f;", b.had[i], b.charged[i]);
+        printf("\n");
+        return b;
+}
+
+/* Work that was thought shorter goes on beside windows in which somebody rests: then it has the
+ * card to itself. */
+static void rests_beside_what_is_longer(void) {
+        static const uint64_t kernels[] = {12 * MSEC, 50 * MSEC, 200 * MSEC};
+
+        for (unsigned i = 0; i < 3; i++) {
+                Books b;
+
+                model_init(&m, 7);
+                start(tenant(fixed(40)), (Program){.kernel = kernels[i], .lie = LIE_SHORT});
+                start(tenant(fixed(50)), server);
+                b = run("40 % with kernels nobody knows, 50 % with rests");
+                ASSERT_TRUE(b.had[0] < 41.5);
+                ASSERT_NEAR(b.charged[1], b.had[1], 2.5);
+                ASSERT_NEAR(b.charged_all, b.had_all, 2);
+        }
+}
+
+/* One who comes first comes in the middle of another one's kernel, at each request: the card is
+ * that other one's for as long as its turn is. */
+static void who_comes_first_with_rests(void) {
+        TenantPolicy first = tenant_policy(
+                &(PolicyWish){.policy = 1 + POLICY_FIXED, .percent = 60, .high = true, .prio_ratio = 99});
+        Books b;
+
+        model_init(&m, 5);
+        start(tenant(first), server);
+        start(tenant(fixed(20)), busy);
+        start(tenant(fixed(20)), (Program){50 * USEC, 200 * USEC, 300 * USEC, LIE_NONE});
+        b = run("60 % that comes first, 20 % and 20 %");
+        ASSERT_TRUE(b.had[1] < 21);
+        ASSERT_NEAR(b.charged[0], b.had[0], 2.5);
+        ASSERT_NEAR(b.charged_all, b.had_all, 3);
+}
+
+/* Each of them has seen all of the card's time pass in which another one of the container was
+ * there. */
+static void several_processes_with_rests(void) {
+        for (unsigned n = 2; n <= 16; n *= 2) {
+                uint32_t several;
+                Books b;
+
+                model_init(&m, 3);
+                several = tenant(fixed(40));
+                for (unsigned i = 0; i < n; i++)
+                        start(several, (Program){50 * USEC, 200 * USEC, 2 * MSEC, LIE_NONE});
+                start(tenant(fixed(50)), (Program){MSEC, 2 * MSEC, MSEC, LIE_NONE});
+                b = run("40 %, several processes with rests");
+                ASSERT_NEAR(b.charged[0], b.had[0], 2);
+                ASSERT_NEAR(b.charged_all, b.had_all, 2);
+        }
+}
+
+static double request_of(uint32_t cap, uint64_t request) {
+        model_init(&m, 12);
+        start(tenant(fixed(cap)), (Program){100 * USEC, request, 15 * MSEC, LIE_NONE});
+        start(tenant(fixed(60)), busy);
+        return run("requests of more than a window").had[0];
+}
+
+/* What is left of a request does not wait for all that another window takes: with more of a cap
+ * than it needs, it has no more. */
+static void requests_of_more_than_a_window(void) {
+        for (uint64_t ms = 5; ms <= 7; ms++)
+                ASSERT_TRUE(request_of(30, ms * MSEC) > 0.97 * request_of(40, ms * MSEC));
+}
+
+/* Rests that are none, beside one who has some: what the liar says himself to have used he is
+ * charged, whatever was taken back before. */
+static void rests_that_are_written_and_none(void) {
+        static const Program others[] = {{MSEC, 3 * MSEC, 4 * MSEC, LIE_NONE},
+                                         {100 * USEC, 500 * USEC, 3 * MSEC, LIE_NONE}};
+
+        for (unsigned i = 0; i < 2; i++) {
+                double alone;
+                Books b;
+
+                model_init(&m, 5);
+                start(tenant(fixed(30)), (Program){.kernel = MSEC});
+                start(tenant(fixed(60)), others[i]);
+                alone = run("30 %, beside one with rests").had[1];
+                model_init(&m, 5);
+                start(tenant(fixed(30)), (Program){.kernel = MSEC, .lie = LIE_RESTED_ONLY});
+                start(tenant(fixed(60)), others[i]);
+                b = run("who says that he rests, beside the same");
+                ASSERT_TRUE(b.had[0] < 31);
+                ASSERT_TRUE(b.had[1] > 0.97 * alone);
+        }
+}
+
+/* What rows used that were seen without work is told apart: others of the container may have been
+ * at work meanwhile, and that was seen. */
+static void what_nobody_saw(void) {
+        static ReportAggregate t;
+        RowReport said = {.busy = 1000};
+
+        t = REPORT_AGGREGATE_NULL;
+        for (unsigned i = 0; i < 2; i++) {
+                report_aggregate_begin(&t, SEC, 0);
+                report_aggregate_add(&t, 0, &said, 7, SEC + i, SEC);
+                report_aggregate_end(&t, SEC + i);
+                said.busy += 500; /* it is idle, and has worked */
+        }
+        ASSERT_INT(t.unseen_busy, 500);
+        said.want_since = SEC; /* since a moment ago: what it used before that nobody saw, either */
+        report_aggregate_begin(&t, SEC, 0);
+        report_aggregate_add(&t, 0, &said, 7, SEC + 5, SEC);
+        report_aggregate_end(&t, SEC + 5);
+        ASSERT_INT(t.unseen_busy, 1000);
+        said.busy += 300;
+        said.want_since = 0;
+        report_aggregate_begin(&t, SEC, 0);
+        report_aggregate_add(&t, 0, &said, 7, SEC + 9, SEC);
+        report_aggregate_end(&t, SEC + 9);
+        ASSERT_INT(t.unseen_busy, 1000);
+        ASSERT_INT(t.busy, 1300);
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(rests_beside_what_is_longer), TEST(who_comes_first_with_rests),
+                         TEST(several_processes_with_rests), TEST(requests_of_more_than_a_window),
+                         TEST(rests_that_are_written_and_none), TEST(what_nobody_saw));
+}

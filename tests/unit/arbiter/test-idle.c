@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Programs with pauses between their kernels, as servers have: what they use is what they are
+ * charged. On the model. */
+
+#include "measured.h"
+
+typedef struct RestCase {
+        uint32_t cap, other; /* percent; of one who always wants the card */
+        uint64_t request, rest, kernel;
+} RestCase;
+
+static const RestCase cases[] = {
+        {10, 60, MSEC, 5 * MSEC, 200 * USEC}, {50, 40, 200 * USEC, 300 * USEC, 50 * USEC},
+        {50, 40, MSEC, MSEC, 200 * USEC},     {30, 60, MSEC, MSEC, 200 * USEC},
+        {50, 40, 2 * MSEC, MSEC, MSEC},       {30, 60, 300 * USEC, MSEC, 100 * USEC},
+        {30, 60, 5 * MSEC, 5 * MSEC, MSEC},   {40, 50, 700 * USEC, 900 * USEC, 20 * USEC},
+};
+
+enum { N_CASES = sizeof cases / sizeof cases[0] };
+
+typedef struct Seen {
+        double had, charged, granted, other; /* percent of the card */
+        uint64_t longest;                    /* ns */
+} Seen;
+
+static Seen run(const RestCase *c, TenantPolicy policy, bool beside, ModelLie lie) {
+        ModelProcess *p;
+        uint64_t used, granted;
+        Shares s;
+
+        model_init(&m, 12);
+        p = model_process(&m, tenant(policy), c->kernel);
+        p->request = c->request;
+        p->rest = c->rest;
+        p->lie = lie;
+        if (beside)
+                (void) model_process(&m, tenant(fixed(c->other)), 500 * USEC);
+        model_run(&m, 3 * SEC);
+        used = m.tenants[0].window.used;
+        granted = m.tenants[0].window.granted;
+        s = shares(20 * SEC);
+        return (Seen){.had = s.of[0],
+                      .other = s.of[1],
+                      .charged = (double) (m.tenants[0].window.used - used) / (20 * (double) SEC) * 100,
+                      .granted = (double) (m.tenants[0].window.granted - granted) / (20 * (double) SEC) * 100,
+                      .longest = p->longest};
+}
+
+static double least(double a, double b) {
+        return a < b ? a : b;
+}
+
+static void check(const RestCase *c, const Seen *s, double could, const char *where) {
+        printf("# %u %%, %g ms of work and %g of rest, %s: %.2f of %.2f, charged %.2f\n", c->cap,
+               (double) c->request / 1e6, (double) c->rest / 1e6, where, s->had, least(c->cap, could),
+               s->charged);
+        ASSERT_TRUE(s->had >= 0.97 * least(c->cap, could));
+        ASSERT_TRUE(s->had <= c->cap + 0.5);
+        ASSERT_NEAR(s->charged, s->had, 1);
+        ASSERT_TRUE(s->granted >= s->had - 0.1); /* or the audit would tell of it */
+}
+
+/* What it could use is what it has where nobody is held. */
+static void alone(void) {
+        TenantPolicy native = tenant_policy(&(PolicyWish){.policy = 1 + POLICY_NATIVE});
+
+        for (size_t i = 0; i < N_CASES; i++) {
+                Seen s = run(&cases[i], fixed(cases[i].cap), false, LIE_NONE);
+
+                check(&cases[i], &s, run(&cases[i], native, false, LIE_NONE).had, "alone");
+        }
+}
+
+/* And here with all that the other one leaves. That one has his share. */
+static void beside_another(void) {
+        for (size_t i = 0; i < N_CASES; i++) {
+                const RestCase *c = &cases[i];
+                Seen s = run(c, fixed(c->cap), true, LIE_NONE);
+
+                check(c, &s, run(c, fixed(100 - c->other), true, LIE_NONE).had, "beside another");
+                ASSERT_NEAR(s.other, c->other, 0.5);
+                ASSERT_TRUE(s.longest <= c->request * 100 / c->cap + 25 * MSEC);
+        }
+}
+
+/* A window that nobody waits for stays open in a rest; who comes then need not wait for
+ * anything. */
+static void who_comes_in_a_rest(void) {
+        ModelProcess *p;
+
+        model_init(&m, 3);
+        p = model_process(&m, tenant(fixed(50)), 200 * USEC);
+        p->request = MSEC;
+        p->rest = 3 * MSEC;
+        (void) tenant(fixed(50));
+        p = model_process(&m, 1, 100 * USEC);
+        p->request = MSEC;
+        p->rest = 37 * MSEC;
+        model_run(&m, 20 * SEC);
+        printf("# beside one with rests: %u requests, the longest took %.2f ms\n", p->n_latencies,
+               (double) p->longest / 1e6);
+        ASSERT_TRUE(p->n_latencies > 400);
+        ASSERT_TRUE(p->longest <= 10 * MSEC);
+}
+
+static void start(TenantPolicy policy, uint64_t kernel, uint64_t request, uint64_t rest) {
+        ModelProcess *p = model_process(&m, tenant(policy), kernel);
+
+        p->request = request;
+        p->rest = rest;
+}
+
+/* Who pauses for longer than it takes to hand the card over gives it away at once: else each pause
+ * of each of them is time that nobody has. */
+static void each_in_the_others_pauses(void) {
+        static const uint64_t pairs[][2] = {
+                {200 * USEC, 360 * USEC}, {MSEC, 1060 * USEC}, {100 * USEC, 260 * USEC}};
+        Books b;
+
+        model_init(&m, 5);
+        for (unsigned i = 0; i < 3; i++)
+                start(fixed(30), MSEC, MSEC, MSEC);
+        model_run(&m, 3 * SEC);
+        b = books(20 * SEC, NULL);
+        for (unsigned i = 0; i < 3; i++) {
+                ASSERT_TRUE(b.had[i] >= 29 && b.had[i] <= 30.5);
+                ASSERT_NEAR(b.charged[i], b.had[i], 0.5);
+        }
+        model_init(&m, 5);
+        for (unsigned i = 0; i < 3; i++)
+                start(fixed(30), pairs[i][0], pairs[i][0], pairs[i][1]);
+        model_run(&m, 3 * SEC);
+        b = books(20 * SEC, NULL);
+        printf("# three with pauses: had %.1f, %.1f, %.1f\n", b.had[0], b.had[1], b.had[2]);
+        ASSERT_TRUE(b.had[1] >= 29);
+        ASSERT_TRUE(b.had_all >= 60); /* 42, where each pause is waited for */
+        ASSERT_NEAR(b.charged_all, b.had_all, 1);
+}
+
+/* Pauses that are shorter than it takes to hand the card over are held, and whoever holds pays: one
+ * who looks at the right times does not take several of them for a long one. */
+static void pauses_in_a_row(void) {
+        const PolicyWish first = {.policy = 1 + POLICY_WEIGHTED, .weight = 1, .high = true, .prio_ratio = 80};
+        Shares s;
+
+        model_init(&m, 5);
+        start(tenant_policy(&first), 20 * USEC, 20 * USEC, 75 * USEC);
+        start(weighted(1), MSEC, 0, 0);
+        model_run(&m, 3 * SEC);
+        s = shares(20 * SEC);
+        printf("# 20 us of work and 75 of pause, who comes first: had %.1f of 21 at most, the other one "
+               "%.1f\n",
+               s.of[0], s.of[1]);
+        ASSERT_TRUE(s.of[0] >= 15);
+        ASSERT_TRUE(s.of[1] >= 10);
+}
+
+/* Of the others such a program has the card no longer than it takes to see that it pauses, or it
+ * would have all of it for next to nothing. */
+static void pauses_in_a_row_of_others(void) {
+        Shares s;
+
+        model_init(&m, 5);
+        start(weighted(1), 500 * USEC, MSEC, 500 * USEC);
+        start(weighted(2), 20 * USEC, 20 * USEC, 200 * USEC);
+        model_run(&m, 3 * SEC);
+        s = shares(20 * SEC);
+        printf("# beside 20 us of work and 200 of pause: had %.1f\n", s.of[0]);
+        ASSERT_TRUE(s.of[0] >= 45);
+}
+
+/* A program that pauses for long now and then, and shortly between its kernels, keeps the card in
+ * the short ones: it is as fast beside another one who has nothing coming to him as it was. */
+static void pauses_of_both_kinds(void) {
+        ModelProcess *p;
+        double alone = 1;
+
+        for (unsigned beside = 0; beside < 2; beside++) {
+                model_init(&m, 5);
+                start(fixed(60), 100 * USEC, 100 * USEC, 60 * USEC);
+                p = &m.processes[0];
+                if (beside)
+                        start(fixed(20), MSEC, MSEC, 3 * MSEC);
+                for (uint64_t end = m.now + 5 * SEC; m.now < end;) {
+                        p->rest = 60 * USEC;
+                        model_run(&m, m.now + 4 * MSEC);
+                        p->rest = 2 * MSEC;
+                        model_run(&m, m.now + MSEC);
+                }
+                if (!beside)
+                        alone = (double) m.tenants[0].ran;
+        }
+        printf("# pauses of both kinds: %.2f of alone\n", (double) m.tenants[0].ran / alone);
+        ASSERT_TRUE((double) m.tenants[0].ran >=
+                    0.9 * alone); /* 0.83, where each pause gives the card away */
+}
+
+/* Pauses shorter than 0.2 ms in a row are not told, and beside others they are held; whoever holds
+ * pays, so nobody loses his share by it. */
+static void short_pauses(void) {
+        const RestCase c[] = {{50, 40, 50 * USEC, 100 * USEC, 50 * USEC},
+                              {30, 60, 20 * USEC, 20 * USEC, 20 * USEC}};
+
+        for (size_t i = 0; i < 2; i++) {
+                Seen s = run(&c[i], fixed(c[i].cap), true, LIE_NONE);
+
+                printf("# short pauses: %.2f of %u, charged %.2f\n", s.had, c[i].cap, s.charged);
+                ASSERT_TRUE(s.had <= c[i].cap);
+                ASSERT_NEAR(s.other, c[i].other, 0.5);
+        }
+}
+
+/* Who has rests and lies about what he used gains what a window has of slack, at most a twentieth
+ * and 0.1 ms. */
+static void liars_with_rests(void) {
+        static const ModelLie lies[] = {LIE_BUSY_ZERO, LIE_BUSY_LITTLE, LIE_BUSY_BACK, LIE_SHORT, LIE_LATE};
+
+        for (size_t i = 0; i < N_CASES; i++)
+                for (size_t k = 0; k < 2 * sizeof lies / sizeof lies[0]; k++) {
+                        Seen s = run(&cases[i], fixed(cases[i].cap), k % 2, lies[k / 2]);
+
+                        if (s.had > cases[i].cap * 1.1)
+                                TEST_FAIL_("case %zu, lie %u: %.2f of %u", i, lies[k / 2], s.had,
+                                           cases[i].cap);
+                        if (k % 2)
+                                ASSERT_NEAR(s.other, cases[i].other, 2.5);
+                }
+}
+
+/* Where nobody else could have the card the arbiter is not woken for rests, nor for pauses that are
+ * none. */
+static void rests_without_a_ring(void) {
+        static const RestCase short_one = {
+                .cap = 90, .request = 20 * USEC, .rest = 20 * USEC, .kernel = 20 * USEC};
+
+        for (size_t i = 0; i <= N_CASES; i++) {
+                const RestCase *c = i < N_CASES ? &cases[i] : &short_one;
+                uint64_t wakes;
+                Seen s;
+
+                s = run(c, fixed(c->cap), false, LIE_NONE);
+                wakes = m.steps / 23; /* a second */
+                printf("# %g ms of work and %g of rest: %llu wake-ups a second\n", (double) c->request / 1e6,
+                       (double) c->rest / 1e6, (unsigned long long) wakes);
+                ASSERT_TRUE(wakes < 1500);
+                ASSERT_TRUE(s.had > 0);
+        }
+}
+
+/* Its rests are lies. If it says that it has used nothing, they are not believed; if it says a
+ * little, they are, but nothing is granted in them. */
+static void rests_that_are_none(void) {
+        const RestCase c = {.cap = 10, .kernel = 50 * USEC};
+        Seen s = run(&c, fixed(10), false, LIE_RESTS);
+
+        printf("# who only says that he rests: %.2f of 10\n", s.had);
+        ASSERT_TRUE(s.had <= 12);
+        s = run(&c, fixed(10), false, LIE_RESTS_LITTLE);
+        printf("# and has used next to nothing: %.2f, granted %.2f\n", s.had, s.granted);
+        ASSERT_TRUE(s.granted <= s.had / 2); /* which the card's meter tells the audit */
+        s = run(&c, fixed(10), false, LIE_RESTED);
+        printf("# and writes rests down: %.2f, granted %.2f\n", s.had, s.granted);
+        ASSERT_TRUE(s.had <= 12 || s.granted <= s.had / 2);
+}
+
+/* Rests that are written down count only where nobody else could have the card, and for no more
+ * than was had there: who lies with them has next to nothing of it, where who rings for rests that
+ * are none takes the card. */
+static void written_rests_beside_another(void) {
+        for (size_t i = 0; i < N_CASES; i++) {
+                const RestCase c = {.cap = cases[i].cap, .other = cases[i].other, .kernel = cases[i].kernel};
+                Seen s = run(&c, fixed(c.cap), true, LIE_RESTED),
+                     rings = run(&c, fixed(c.cap), true, LIE_RESTS_LITTLE);
+
+                printf("# who writes rests that are none: %.2f of %u, the other one %.2f of %u\n", s.had,
+                       c.cap, s.other, c.other);
+                ASSERT_TRUE(s.had < rings.had && s.other > rings.other);
+                ASSERT_TRUE(s.had <= 1.1 * c.cap && s.other >= 0.98 * c.other);
+        }
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(alone), TEST(beside_another), TEST(who_comes_in_a_rest),
+                         TEST(each_in_the_others_pauses), TEST(pauses_in_a_row),
+                         TEST(pauses_in_a_row_of_others), TEST(pauses_of_both_kinds), TEST(short_pauses),
+                         TEST(liars_with_rests), TEST(rests_that_are_none), TEST(rests_without_a_ring),
+                         TEST(written_rests_beside_another));
+}

@@ -1,0 +1,907 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The gate on a driver of the tests' own. The arbiter is this test, too. */
+
+#include "preload/launch/admission.h"
+#include "preload/launch/context_destroy.h"
+#include "preload/launch/unbatched.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "driver.h"
+#include "test.h"
+
+enum { STREAMS = 8, COMERS = 4, FIRSTS = 20000 };
+
+/* ---- launches ---- */
+
+static void launch(uint64_t nsec) {
+        launch_in(16, 0x1000, nsec, 0);
+}
+
+/* As much as there was time for: idle time between may count, where this thread was held up, but
+ * nothing more than has passed. */
+static uint64_t most_since(uint64_t begin_at) {
+        uint64_t now = launch_now();
+
+        return ((driver.end > now ? driver.end : now) - begin_at) * 5 / 4 + 2 * MSEC;
+}
+
+/* What was used in the end; the page may say more, until what follows has made up for it. */
+static void between(uint64_t least, uint64_t most) {
+        int64_t used = process_get(&gate)->usage[0].used;
+
+        ASSERT_TRUE(used >= (int64_t) least && used <= (int64_t) most);
+        ASSERT_TRUE((int64_t) row()->busy >= used);
+}
+
+static void what_is_limited(void) {
+        begin();
+        ASSERT_TRUE(admission_gate() == &gate);
+        limits.schedule.flags = 0;
+        ASSERT_TRUE(admission_gate() == NULL);
+        limits.core_percent = 30;
+        ASSERT_TRUE(admission_gate() == &gate);
+        limits.policy = 6;
+        ASSERT_TRUE(admission_gate() == NULL);
+        limits.policy = 4;
+        limits.flags = SLICE_FLAG_OPEN;
+        ASSERT_TRUE(admission_gate() == NULL);
+        limits.flags = 0;
+        limits.core_percent = 100;
+        ASSERT_TRUE(admission_gate() == NULL);
+        limits.core_percent = 0;
+        limits.policy = 1;
+        limits.max_inst = 4;
+        ASSERT_TRUE(admission_gate() == &gate);
+}
+
+static void busy_is_the_cards_time(void) {
+        uint64_t begin_at;
+        pthread_t driver_thread;
+
+        begin();
+        begin_at = driver.end;
+        driver_thread = drive();
+        for (unsigned i = 0; i < 1000; i++)
+                launch(30000);
+        stop(driver_thread);
+        settle();
+        ASSERT_INT(row()->in_flight, 0);
+        ASSERT_INT(row()->wants, 0);
+        between(1000 * 30000 * 9 / 10, most_since(begin_at));
+}
+
+/* What was launched in a stream that is destroyed goes on and is measured; the stream itself is not
+ * asked about any more. */
+static void a_stream_that_ends(void) {
+        uint64_t begin_at;
+
+        begin();
+        begin_at = driver.end;
+        for (unsigned i = 0; i < 3; i++)
+                launch_in(32, 0x1000, 2 * MSEC, 0);
+        launch_in(16, 0x1000, MSEC, 0);
+        admission_stream_destroy((CuHandle) 32);
+        stream_is_dead((CuHandle) 32, true);
+        launch_in(16, 0x1000, MSEC, 0);
+        settle();
+        ASSERT_INT(row()->in_flight, 0);
+        ASSERT_INT(row()->wants, 0);
+        between(8 * MSEC * 9 / 10, most_since(begin_at));
+}
+
+static void launches_are_counted(void) {
+        uint32_t before;
+
+        begin();
+        before = row()->launched;
+        for (unsigned i = 0; i < 10; i++)
+                launch(1000);
+        driver.capturing = 1;
+        launch(1000);
+        driver.capturing = 0;
+        settle();
+        ASSERT_INT(row()->launched - before, 10);
+}
+
+static void *charging(void *unused) {
+        for (unsigned i = 0; i < 100000; i++)
+                process_charge(process_get(&gate), 0, 1000 * MSEC, 1000, 1);
+        over = 1;
+        return unused;
+}
+
+/* What was estimated is not what was used, also for whoever looks in between: what the page said
+ * once it says for good. */
+static void estimates_are_not_said(void) {
+        pthread_t charger;
+
+        begin();
+        over = 0;
+        ASSERT_OK(pthread_create(&charger, NULL, charging, NULL));
+        while (!over)
+                process_report_want(process_get(&gate), 0, launch_now());
+        ASSERT_OK(pthread_join(charger, NULL));
+        process_report_idle(process_get(&gate), 0);
+        ASSERT_INT(row()->busy, 100000 * 1000);
+}
+
+/* Two streams, one card: each stream's kernels last as long as both together, and that is what the
+ * card had to do. */
+static void union_over_streams(void) {
+        uint64_t begin_at;
+        pthread_t driver_thread;
+
+        begin();
+        begin_at = driver.end;
+        driver_thread = drive();
+        for (unsigned i = 0; i < 500; i++) {
+                launch_in(16, 0x1000, 20000, 0);
+                launch_in(32, 0x2000, 20000, 0);
+        }
+        stop(driver_thread);
+        settle();
+        between(1000 * 20000 * 9 / 10, most_since(begin_at));
+}
+
+/* And a kernel is thought to be as long as it is, not as all of theirs; by and by, because this
+ * thread may be held up. */
+static void lengths_in_many_streams(void) {
+        bool known = false;
+        pthread_t driver_thread;
+
+        begin();
+        driver_thread = drive();
+        for (unsigned i = 0; i < 1000 && !known; i++) {
+                for (unsigned k = 0; k < 400; k++)
+                        launch_in(16 * (1 + k % STREAMS), 0x3000, 30000, 0);
+                known = estimate_nsec(estimate_find(&process_get(&gate)->estimates, 0x3000, 1)) < 60000;
+        }
+        stop(driver_thread);
+        settle();
+        ASSERT_TRUE(known);
+}
+
+static void refused_launches_cost_nothing(void) {
+        begin();
+        for (unsigned i = 0; i < 100; i++)
+                launch_in(16, 0x7000, 0, 1);
+        all_is_over();
+        ASSERT_INT(process_get(&gate)->usage[0].in_flight, 0);
+        ASSERT_INT(process_get(&gate)->usage[0].used, 0);
+}
+
+static void a_stream_that_cannot_be_marked(void) {
+        begin();
+        for (unsigned i = 0; i < 10; i++)
+                launch_in(99, 0x1000, 30000, 0);
+        while (process_get(&gate)->usage[0].in_flight >
+               0) /* until its time has passed, nobody sees its end */
+                unbatched_poll(process_get(&gate), 0, launch_now());
+        ASSERT_INT(process_get(&gate)->usage[0].launches, 0);
+        ASSERT_TRUE(row()->busy > 0);
+}
+
+/* No places, no events: what is launched is held to depth, and charged by the clock. */
+static void without_batches(void) {
+        uint64_t begin_at, most = 0, now;
+
+        begin();
+        put(REAL_cuEventCreate, NULL);
+        limits.schedule.depth = 2 * MSEC;
+        begin_at = driver.end;
+        for (unsigned i = 0; i < 100; i++) {
+                launch_in(16, 0x9100, MSEC, 0);
+                now = launch_now();
+                most = driver.end > now && driver.end - now > most ? driver.end - now : most;
+        }
+        ASSERT_TRUE(most <= 4 * MSEC);
+        between(100 * MSEC * 8 / 10, most_since(begin_at));
+}
+
+static void captured_work_is_no_work(void) {
+        begin();
+        limits.schedule.window = 0; /* closed: it would wait */
+        driver.capturing = 1;
+        launch(1000);
+        driver.capturing = 2;
+        launch(1000);
+        ASSERT_INT(process_get(&gate)->usage[0].in_flight, 0);
+        ASSERT_INT(row()->busy, 0);
+}
+
+/* All the driver's calls but the launch may be missing. */
+static void an_old_driver(void) {
+        static const unsigned missing[] = {
+                REAL_cuLaunchHostFunc,   REAL_cuStreamIsCapturing, REAL_cuThreadExchangeStreamCaptureMode,
+                REAL_cuEventElapsedTime, REAL_cuStreamQuery,       REAL_cuEventCreate,
+                REAL_cuEventRecord,      REAL_cuEventQuery};
+
+        for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
+                begin();
+                put(missing[i], NULL);
+                for (unsigned k = 0; k < 50; k++)
+                        launch(300000);
+                do
+                        settle(); /* where nobody tells, it is asked for until it is over */
+                while (missing[i] == REAL_cuLaunchHostFunc && row()->busy == 0);
+                ASSERT_TRUE(row()->busy > 0);
+                ASSERT_INT(process_get(&gate)->usage[0].closed,
+                           missing[i] == REAL_cuLaunchHostFunc ? process_get(&gate)->usage[0].closed : 0);
+        }
+}
+
+static void no_context(void) {
+        begin();
+        driver.context_error = 201;
+        limits.schedule.window = 0;
+        launch_in(16, 0x1000, 1000, 201); /* the driver is to say what is wrong */
+        launch_in(16, 0x1000, 1000, 201);
+        ASSERT_INT(row()->wants, 0);
+}
+
+/* More contexts than there are places for, one after the other, and each with work in flight. */
+static void contexts_come_and_go(void) {
+        unsigned live;
+
+        begin();
+        live = driver.n_live;
+        for (unsigned i = 0; i < 200; i++) {
+                for (unsigned k = 0; k < 20; k++)
+                        launch(300000);
+                admission_context_destroy((CuHandle) &driver);
+                admission_context_destroyed((CuHandle) &driver, true);
+                ASSERT_INT(process_get(&gate)->usage[0].closed, 0);
+                ASSERT_INT(driver.n_live, live);
+                if (i % 3 == 0)
+                        all_is_over();
+        }
+        all_is_over();
+        ASSERT_INT(process_get(&gate)->usage[0].in_flight, 0);
+        ASSERT_INT(row()->in_flight, 0);
+}
+
+/* What is on the card when a context ends is in flight and charged until the driver has waited for
+ * it; a driver that refuses ends nothing. */
+static void what_a_context_leaves_on_the_card(void) {
+        for (unsigned refused = 0; refused < 2; refused++) {
+                uint64_t begin_at;
+
+                begin();
+                begin_at = driver.end;
+                for (unsigned i = 0; i < 4;
+                     i++) { /* as long as it is known to be, and then as long as it is not */
+                        launch(10 * 1000);
+                        settle();
+                }
+                launch(30 * MSEC);
+                admission_context_destroy((CuHandle) &driver);
+                ASSERT_TRUE(process_get(&gate)->usage[0].closed > 0);
+                if (!refused)
+                        (void) usleep(30000);
+                admission_context_destroyed((CuHandle) &driver, !refused);
+                ASSERT_INT(process_get(&gate)->usage[0].closed, refused);
+                all_is_over();
+                ASSERT_INT(process_get(&gate)->usage[0].closed, 0);
+                ASSERT_INT(row()->in_flight, 0);
+                between(29 * MSEC, most_since(begin_at) + 10 * MSEC);
+        }
+}
+
+/* The driver's thread is with somebody else's function: whoever waits asks himself, and what comes
+ * late is not taken for what is on the card then. */
+static void host_functions_that_come_late(void) {
+        ProcessUsage *m;
+        int card;
+
+        begin();
+        m = &process_get(&gate)->usage[0];
+        for (unsigned i = 0; i < 4; i++) {
+                Context *c = process_context(process_get(&gate), (uintptr_t) &driver, &card);
+
+                launch(2 * MSEC);
+                ASSERT_INT(m->closed, 1);
+                (void) usleep(20000);
+                batch_poll(process_get(&gate), c, BATCH_POLL_CLOSE, launch_now());
+                ASSERT_INT(m->closed, 1); /* nobody waits */
+                batch_poll(process_get(&gate), c, BATCH_POLL_ASK, launch_now());
+                ASSERT_INT(m->closed, 0);
+        }
+        launch(50 * MSEC);
+        ASSERT_INT(m->closed, 1);
+        for (unsigned i = 0; i < 4; i++)
+                ASSERT_TRUE(one_is_over());
+        ASSERT_INT(m->closed, 1);
+        all_is_over();
+        ASSERT_INT(m->closed, 0);
+}
+
+static void after_a_fault(void) {
+        begin();
+        for (unsigned k = 0; k < 20; k++)
+                launch(300000);
+        launch_in(16, 0x1000, 0, 719);
+        ASSERT_INT(process_get(&gate)->usage[0].closed, 0);
+        ASSERT_INT(process_get(&gate)->usage[0].in_flight, 0);
+        all_is_over();
+}
+
+/* ---- the primary context ---- */
+
+static _Atomic int retained;
+
+static int primary_retain(CuHandle *ret, int device) {
+        ASSERT_INT(device, 0);
+        retained++;
+        *ret = (CuHandle) &driver;
+        return 0;
+}
+
+static int primary_release(int device) {
+        ASSERT_INT(device, 0);
+        retained--;
+        return 0;
+}
+
+static int primary_state(int device, unsigned *flags, int *active) {
+        ASSERT_INT(device, 0);
+        *flags = 0;
+        *active = retained > 0;
+        return 0;
+}
+
+static void release_primary(void) {
+        CuHandle context = admission_primary_context(0);
+
+        ASSERT_TRUE(context == &driver);
+        (void) primary_release(0);
+        admission_primary_released(0, context);
+}
+
+static void begin_primary(int users) {
+        begin();
+        put(REAL_cuDevicePrimaryCtxRetain, (void *) primary_retain);
+        put(REAL_cuDevicePrimaryCtxRelease_v2, (void *) primary_release);
+        put(REAL_cuDevicePrimaryCtxGetState, (void *) primary_state);
+        retained = users;
+}
+
+/* Who gives it back while others have it ends nothing. */
+static void primary_is_given_back(void) {
+        unsigned live;
+
+        begin_primary(2);
+        for (unsigned i = 0; i < 10; i++)
+                launch(300000);
+        ASSERT_TRUE(process_get(&gate)->usage[0].closed > 0);
+        release_primary();
+        ASSERT_TRUE(process_get(&gate)->usage[0].closed > 0);
+        live = driver.n_live;
+        release_primary(); /* the last one: nothing of ours is there any more, nor may be named */
+        ASSERT_INT(driver.n_live, live);
+        ASSERT_INT(process_get(&gate)->usage[0].closed, 0);
+        ASSERT_INT(process_get(&gate)->usage[0].in_flight, 0);
+        ASSERT_TRUE(admission_primary_context(0) == NULL);
+        all_is_over();
+}
+
+/* ---- threads ---- */
+
+enum { THREADS = 64, ROUNDS = 200 };
+
+static _Atomic unsigned passed;
+
+static void *launching(void *argument) {
+        for (unsigned i = 0; i < ROUNDS; i++) {
+                launch_in(16 + (uintptr_t) argument % STREAMS, 0x1000 + i % 7 * 16, 20000, 0);
+                passed++;
+        }
+        return NULL;
+}
+
+/* Windows open and close under 64 threads; contexts end below them now and then. All get through,
+ * and the sums come to rest. */
+static void threads(void) {
+        pthread_t launchers[THREADS], helper;
+        uint32_t number = 1;
+
+        begin();
+        limits.schedule.depth = 2 * MSEC;
+        limits.schedule.window = 0;
+        passed = 0;
+        over = 0;
+        ASSERT_OK(pthread_create(&helper, NULL, driving, NULL));
+        for (uintptr_t i = 0; i < THREADS; i++)
+                ASSERT_OK(pthread_create(&launchers[i], NULL, launching, (void *) i));
+        while (passed < THREADS * ROUNDS) {
+                limits.schedule.seen = launch_now() + 9000 * MSEC;
+                number++;
+                limits.schedule.window = number << 1 | SCHED_WINDOW_OPEN;
+                (void) usleep(2000);
+                limits.schedule.window = number << 1;
+                (void) usleep(500);
+        }
+        for (size_t i = 0; i < THREADS; i++)
+                ASSERT_OK(pthread_join(launchers[i], NULL));
+        over = 1;
+        ASSERT_OK(pthread_join(helper, NULL));
+        settle();
+        ASSERT_INT(process_get(&gate)->usage[0].closed, 0);
+        ASSERT_INT(process_get(&gate)->usage[0].waiters, 0);
+        ASSERT_INT(process_get(&gate)->usage[0].in_flight, 0);
+        ASSERT_INT(row()->in_flight, 0);
+        ASSERT_INT(row()->wants, 0);
+}
+
+static void *ending(void *unused) {
+        while (passed < THREADS * ROUNDS) {
+                admission_context_destroy((CuHandle) &driver);
+                admission_context_destroyed((CuHandle) &driver, passed % 3 != 0);
+                (void) usleep(500);
+        }
+        return unused;
+}
+
+/* Somebody says that contexts may end while others launch in them, and they do not: what these have
+ * in hands is theirs, and nothing stays in flight for ever. */
+static void contexts_end_below_threads(void) {
+        pthread_t launchers[THREADS], helper, ender;
+
+        begin();
+        passed = 0;
+        over = 0;
+        ASSERT_OK(pthread_create(&helper, NULL, driving, NULL));
+        ASSERT_OK(pthread_create(&ender, NULL, ending, NULL));
+        for (uintptr_t i = 0; i < THREADS; i++)
+                ASSERT_OK(pthread_create(&launchers[i], NULL, launching, (void *) i));
+        for (size_t i = 0; i < THREADS; i++)
+                ASSERT_OK(pthread_join(launchers[i], NULL));
+        ASSERT_OK(pthread_join(ender, NULL));
+        over = 1;
+        ASSERT_OK(pthread_join(helper, NULL));
+        settle();
+        context_destroy_now(process_get(&gate), 0, false);
+        while (process_get(&gate)->usage[0].unbatched > 0)
+                unbatched_poll(process_get(&gate), 0, launch_now());
+        ASSERT_INT(process_get(&gate)->usage[0].closed, 0);
+        ASSERT_INT(process_get(&gate)->usage[0].in_flight, 0);
+        ASSERT_INT(row()->in_flight, 0);
+        ASSERT_INT(row()->wants, 0);
+}
+
+/* Nothing is charged that is not measured, also where the driver's thread was held up while it said
+ * so. */
+static void come_to_rest(void) {
+        settle();
+        while (process_get(&gate)->usage[0].closed > 0)
+                (void) usleep(100);
+        settle();
+}
+
+/* Whatever held this thread up while it was measured. */
+static bool is_known_to_be_short(void) {
+        const Estimate *e = estimate_find(&process_get(&gate)->estimates, 0x1000, 1);
+
+        return !estimate_is_doubtful(e) && estimate_nsec(e) < MSEC / 10;
+}
+
+/* A function that was tried with little work, often enough to be known, and then gets much of it:
+ * what runs behind the last mark, of which nobody sees the end, is paid for, too, and when nothing
+ * runs nothing is. */
+static void more_work_than_before(void) {
+        pthread_t helper;
+        int64_t used;
+
+        begin();
+        over = 0;
+        ASSERT_OK(pthread_create(&helper, NULL, driving, NULL));
+        do {
+                for (unsigned i = 0; i < 100; i++) {
+                        launch(1000);
+                        (void) usleep(100);
+                }
+                come_to_rest();
+        } while (!is_known_to_be_short());
+        (void) usleep(2000); /* the next one is measured */
+        used = process_get(&gate)->usage[0].used;
+        for (unsigned i = 0; i < 4; i++)
+                launch(20 * MSEC);
+        while (driver.end > launch_now() || process_get(&gate)->usage[0].closed > 0)
+                (void) usleep(100);
+        (void) usleep(300000);
+        launch(1000);
+        used = process_get(&gate)->usage[0].used - used;
+        printf("# used %.2f ms\n", (double) used / 1e6);
+        ASSERT_TRUE(used >= (int64_t) (80 * MSEC) * 9 / 10);
+        over = 1;
+        ASSERT_OK(pthread_join(helper, NULL));
+        settle();
+}
+
+static void *launch_long(void *n) {
+        for (unsigned i = 0; i < 200; i++) {
+                launch(50 * MSEC);
+                (*(_Atomic unsigned *) n)++;
+        }
+        return NULL;
+}
+
+/* Known to be short, and then very long: before the first one's end is seen no more than so many
+ * pass. */
+static void not_too_many_at_once(void) {
+        static _Atomic unsigned n;
+        pthread_t helper, launcher;
+
+        begin();
+        n = 0;
+        for (unsigned i = 0; i < 200; i++) {
+                launch(1000);
+                (void) usleep(10);
+                all_is_over();
+        }
+        settle();
+        ASSERT_INT(process_get(&gate)->usage[0].launches, 0);
+        limits.schedule.depth = 100 * MSEC;
+        ASSERT_OK(pthread_create(&launcher, NULL, launch_long, (void *) &n));
+        while (process_get(&gate)->usage[0].waiters == 0 && n < 200)
+                (void) usleep(100);
+        ASSERT_TRUE(n <= LAUNCHES_IN_FLIGHT);
+        over = 0;
+        ASSERT_OK(pthread_create(&helper, NULL, driving, NULL));
+        while (n < 200) { /* as if they had been short */
+                (void) pthread_mutex_lock(&lock);
+                driver.end = launch_now();
+                for (unsigned i = 0; i < CALLS; i++)
+                        driver.calls[i].at = 0;
+                (void) pthread_mutex_unlock(&lock);
+                (void) usleep(1000);
+        }
+        ASSERT_OK(pthread_join(launcher, NULL));
+        for (unsigned i = 0; i < EVENTS; i++)
+                driver.events[i].at = launch_now();
+        over = 1;
+        ASSERT_OK(pthread_join(helper, NULL));
+        settle();
+        ASSERT_INT(process_get(&gate)->usage[0].launches, 0);
+}
+
+static void *launch_one(void *unused) {
+        launch(1000);
+        return unused;
+}
+
+/* The driver takes a launch without a context: it is the last one that nobody counts. */
+static void strays(void) {
+        pthread_t launcher;
+
+        begin();
+        driver.context_error = 201;
+        limits.schedule.window = 0;
+        launch(1000);
+        ASSERT_OK(pthread_create(&launcher, NULL, launch_one, NULL));
+        while (process_get(&gate)->usage[0].waiters == 0)
+                (void) usleep(100);
+        ASSERT_TRUE(row()->wants != 0);
+        limits.schedule.window = 2 << 1 | SCHED_WINDOW_OPEN;
+        ASSERT_OK(pthread_join(launcher, NULL));
+        ASSERT_TRUE(row()->busy > 0);
+}
+
+static void *launch_many(void *n) {
+        for (unsigned i = 0; i < 500; i++) {
+                launch(MSEC);
+                (*(_Atomic unsigned *) n)++;
+                (void) usleep(50);
+        }
+        return NULL;
+}
+
+/* The first one of them does not end when it should: what comes behind it waits until it is known
+ * how long they are. */
+static void what_is_late_holds_the_others(void) {
+        static _Atomic unsigned n;
+        pthread_t helper, launcher;
+        uint64_t begin_at, least;
+
+        begin();
+        n = 0;
+        over = 0;
+        limits.schedule.depth = 2 * MSEC;
+        ASSERT_OK(pthread_create(&helper, NULL, driving, NULL));
+        for (unsigned i = 0; i < 100; i++) {
+                launch(1000);
+                (void) usleep(100);
+        }
+        begin_at = launch_now();
+        ASSERT_OK(pthread_create(&launcher, NULL, launch_many, (void *) &n));
+        while (n < 450) {
+                (void) usleep(1000);
+                limits.schedule.seen = launch_now() + 9000 * MSEC;
+        }
+        least = launch_now() - begin_at;
+        ASSERT_TRUE(least >= 300 * MSEC); /* all in one go, as it was estimated, would be a tenth of it */
+        ASSERT_OK(pthread_join(launcher, NULL));
+        over = 1;
+        ASSERT_OK(pthread_join(helper, NULL));
+        settle();
+}
+
+static void wait_for_the_card(void) {
+        while (launch_now() < driver.end)
+                (void) usleep(50);
+}
+
+/* By turns short and long, each alone on the card, the long ones before a mark is due again: when
+ * nobody saw their end, the next ones of that function are looked at more closely, and then all of
+ * them. */
+static void by_turns_short_and_long(void) {
+        pthread_t helper;
+        int64_t before;
+
+        begin();
+        helper = drive();
+        for (unsigned i = 0; i < 100; i++) {
+                launch(5000);
+                wait_for_the_card();
+        }
+        come_to_rest();
+        before = process_get(&gate)->usage[0].used;
+        for (unsigned i = 0; i < 100; i++) {
+                launch(5000);
+                wait_for_the_card();
+                launch(3 * MSEC);
+                wait_for_the_card();
+        }
+        stop(helper);
+        settle();
+        ASSERT_TRUE(process_get(&gate)->usage[0].used - before >= (int64_t) (100 * 3 * MSEC / 2));
+}
+
+static uint32_t most_in_flight(unsigned n, uint64_t nsec) {
+        uint32_t most = 0, now;
+
+        for (unsigned i = 0; i < n; i++) {
+                launch(nsec);
+                now = process_get(&gate)->usage[0].launches;
+                most = now > most ? now : most;
+        }
+        wait_for_the_card();
+        return most;
+}
+
+/* What was hardly measured, or was short and then long before, is launched a few at a time. */
+static void few_until_it_is_known(void) {
+        pthread_t helper;
+
+        begin();
+        helper = drive();
+        launch_in(16, 0x7000, 5000, 0);
+        wait_for_the_card();
+        for (unsigned i = 0; i < 20; i++) {
+                launch_in(16, 0x7000, 5 * MSEC, 0);
+                ASSERT_TRUE(process_get(&gate)->usage[0].launches <= 8);
+        }
+        wait_for_the_card();
+        for (unsigned i = 0; i < 3; i++) {
+                (void) most_in_flight(300, 5000);
+                ASSERT_TRUE(most_in_flight(20, 5 * MSEC) <= (i < 2 ? 64 : 8));
+        }
+        stop(helper);
+        settle();
+}
+
+/* It is not over before something happens that this thread does later: that must not be for
+ * ever. */
+static void nobody_is_held_for_ever(void) {
+        uint64_t begin_at;
+
+        begin();
+        for (unsigned i = 0; i < 100; i++) {
+                launch(1000);
+                (void) usleep(100);
+                (void) one_is_over();
+        }
+        settle();
+        (void) usleep(2000);
+        launch(1000); /* marked, and seen by nobody */
+        driver.end = launch_now() + FAR * 1000 * MSEC;
+        for (unsigned i = 0; i < EVENTS; i++)
+                driver.events[i].at = driver.end;
+        (void) usleep(5000);
+        begin_at = launch_now();
+        launch(1000);
+        ASSERT_TRUE(launch_now() - begin_at >= 200 * MSEC);
+        launch(1000);
+        driver.end = launch_now();
+        for (unsigned i = 0; i < CALLS; i++)
+                driver.calls[i].at = 0;
+        for (unsigned i = 0; i < EVENTS; i++)
+                driver.events[i].at = driver.end;
+        all_is_over();
+        settle();
+}
+
+/* The window has closed by its time, and the arbiter has not said so yet: what it waits for is said
+ * all the same. */
+static void over_by_its_time(void) {
+        begin();
+        launch(MSEC);
+        settle();
+        ASSERT_INT(row()->drained, 0);
+        launch(MSEC);
+        limits.schedule.closes = launch_now();
+        settle();
+        ASSERT_INT(row()->drained, 1);
+}
+
+static bool rung(int bell) {
+        char byte;
+
+        return read(bell, &byte, 1) == 1;
+}
+
+/* A page with a doorbell; the descriptor to hear it by. */
+static int hang_bell(char home[], char bell[64]) {
+        int fd;
+
+        ASSERT_TRUE(mkdtemp(home) != NULL);
+        (void) snprintf(bell, 64, "%s/bell", home);
+        ASSERT_OK(mkfifo(bell, 0600));
+        fd = open(bell, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+        ASSERT_TRUE(fd >= 0);
+        (void) snprintf(gate.cards[0].slice.path, SLICE_PATH, "%s/counters", home);
+        return fd;
+}
+
+static void take_bell(int fd, const char *home, const char *bell) {
+        gate.cards[0].slice.path[0] = '\0';
+        (void) close(fd);
+        (void) unlink(bell);
+        (void) rmdir(home);
+}
+
+/* Who goes on wanting says when it was over, and rings where somebody waits for that; who does not
+ * always rings. */
+static void drained_and_not_waited_for(void) {
+        char home[] = "/tmp/turnstile-XXXXXX", bell[64];
+        int fd = hang_bell(home, bell);
+
+        for (unsigned i = 0; i < 3; i++) {
+                bool wants = i != 2, quiet = i != 0;
+                uint64_t before;
+
+                begin();
+                limits.schedule.window = 5 << 1;
+                limits.schedule.flags = SCHED_F_GATED | (quiet ? SCHED_F_NO_NOTIFY : 0);
+                row()->wants = wants ? 1 : 0;
+                before = launch_now();
+                process_report_drained(process_get(&gate), 0);
+                ASSERT_INT(row()->drained, 5);
+                ASSERT_TRUE(wants ? row()->wants >= before : row()->wants == 0);
+                ASSERT_INT(rung(fd), !wants || !quiet);
+        }
+        take_bell(fd, home, bell);
+}
+
+/* In its open window, once in a pause; and of short ones that come in a row only now and then. */
+static void idle_in_its_window(void) {
+        char home[] = "/tmp/turnstile-XXXXXX", bell[64];
+        int fd = hang_bell(home, bell);
+        ProcessUsage *meter;
+
+        begin();
+        limits.schedule.window = 5 << 1 | SCHED_WINDOW_OPEN;
+        limits.schedule.closes = UINT64_MAX;
+        meter = &process_get(&gate)->usage[0];
+        for (unsigned i = 0; i < 4; i++) {
+                bool was_short = i >= 2, lately = i == 2;
+
+                meter->idle_at = launch_now() - (was_short ? 0 : 1000 * MSEC);
+                process_report_want(process_get(&gate), 0, launch_now());
+                ASSERT_TRUE(rung(fd));
+                meter->haste = was_short; /* whatever held this thread up */
+                meter->rang_at = launch_now() - (lately ? 0 : 1000 * MSEC);
+                if (lately)
+                        meter->rang_at = launch_now() + 1000 * MSEC; /* just now, however long this takes */
+                process_report_idle(process_get(&gate), 0);
+                ASSERT_INT(row()->wants, 0);
+                ASSERT_INT(rung(fd), !lately);
+                process_report_idle(process_get(&gate), 0);
+                ASSERT_FALSE(rung(fd));
+        }
+        limits.schedule.flags = 0; /* nobody counts windows */
+        process_report_want(process_get(&gate), 0, launch_now());
+        ASSERT_TRUE(rung(fd));
+        process_report_idle(process_get(&gate), 0);
+        ASSERT_FALSE(rung(fd));
+        take_bell(fd, home, bell);
+}
+
+/* Where nobody else could have the card it is written down, and neither begin nor end is rung for;
+ * but the end is, when somebody has come meanwhile, the window is closed, or another process has
+ * worked in the pause. */
+static void pauses_written_down(void) {
+        enum { STAYS, COMES, CLOSES, PEER, ENDINGS };
+        char home[] = "/tmp/turnstile-XXXXXX", bell[64];
+        int fd = hang_bell(home, bell);
+
+        for (unsigned how = 0; how < ENDINGS; how++) {
+                SliceRests *rests = &counters.rests;
+                uint64_t before, after;
+
+                begin();
+                *rests = (SliceRests){.rested = 7, .n = 3};
+                limits.schedule.window = 5 << 1 | SCHED_WINDOW_OPEN;
+                limits.schedule.closes = UINT64_MAX;
+                limits.schedule.flags = SCHED_F_GATED | SCHED_F_SOLE;
+                process_report_want(process_get(&gate), 0, launch_now());
+                ASSERT_TRUE(rung(fd)); /* the first is no pause's end */
+                before = launch_now();
+                process_report_idle(process_get(&gate), 0);
+                ASSERT_FALSE(rung(fd));
+                ASSERT_INT(row()->wants, 0);
+                ASSERT_TRUE(rests->since >= before && rests->since <= launch_now());
+                before = rests->since;
+                limits.schedule.flags = SCHED_F_GATED | (how == COMES ? 0 : SCHED_F_SOLE);
+                limits.schedule.window = 5 << 1 | (how == CLOSES ? 0 : SCHED_WINDOW_OPEN);
+                if (how == PEER)
+                        rests->since = 0;
+                process_report_want(process_get(&gate), 0, launch_now());
+                after = launch_now();
+                ASSERT_INT(rung(fd), how != STAYS);
+                ASSERT_INT(rests->since, 0);
+                ASSERT_INT(rests->n, how == PEER ? 3 : 4);
+                ASSERT_TRUE(how == PEER ? rests->rested == 7 : rests->rested - 7 <= after - before);
+        }
+        take_bell(fd, home, bell);
+}
+
+/* Threads that come at the same time, first of all or after a fork: whoever is second has it whole,
+ * too. */
+static pthread_barrier_t all_here;
+static Gate fresh[2];
+
+static void *coming(void *makes) {
+        for (long round = 1; round <= FIRSTS; round++) {
+                Gate *g = &fresh[round % 2];
+
+                (void) pthread_barrier_wait(&all_here);
+                if (makes)
+                        g->pid = 1 + round;
+                (void) pthread_barrier_wait(&all_here);
+                ASSERT_TRUE(process_get(g)->gate == g);
+        }
+        return NULL;
+}
+
+static void several_come_first(void) {
+        pthread_t comers[COMERS];
+
+        ASSERT_OK(pthread_barrier_init(&all_here, NULL, COMERS));
+        for (size_t i = 0; i < COMERS; i++)
+                ASSERT_OK(pthread_create(&comers[i], NULL, coming, i == 0 ? &all_here : NULL));
+        for (size_t i = 0; i < COMERS; i++)
+                ASSERT_OK(pthread_join(comers[i], NULL));
+        ASSERT_OK(pthread_barrier_destroy(&all_here));
+        begin();
+}
+
+int main(void) {
+        return TEST_MAIN(
+                TEST(what_is_limited), TEST(busy_is_the_cards_time), TEST(a_stream_that_ends),
+                TEST(launches_are_counted), TEST(estimates_are_not_said), TEST(union_over_streams),
+                TEST(lengths_in_many_streams), TEST(refused_launches_cost_nothing),
+                TEST(a_stream_that_cannot_be_marked), TEST(captured_work_is_no_work), TEST(an_old_driver),
+                TEST(no_context), TEST(contexts_come_and_go), TEST(what_a_context_leaves_on_the_card),
+                TEST(host_functions_that_come_late), TEST(after_a_fault), TEST(primary_is_given_back),
+                TEST(threads), TEST(contexts_end_below_threads), TEST(more_work_than_before),
+                TEST(what_is_late_holds_the_others), TEST(without_batches), TEST(not_too_many_at_once),
+                TEST(strays), TEST(nobody_is_held_for_ever), TEST(by_turns_short_and_long),
+                TEST(few_until_it_is_known), TEST(over_by_its_time), TEST(several_come_first),
+                TEST(drained_and_not_waited_for), TEST(idle_in_its_window), TEST(pauses_written_down));
+}

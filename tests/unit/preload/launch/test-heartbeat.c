@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/launch/heartbeat.h"
+
+#include "slice/schedule.h"
+#include "test.h"
+
+#define MSEC UINT64_C(1000000)
+#define DAY  (86400 * 1000 * MSEC)
+
+static Heartbeat beat;
+static uint64_t now, seen, apart; /* by the arbiter's clock, the first two */
+
+static bool look(void) {
+        return heartbeat_is_alive(&beat, seen, now + apart);
+}
+
+static void begin(uint64_t lies_between) {
+        beat = (Heartbeat){0};
+        now = 1000 * DAY;
+        seen = now - 50 * MSEC;
+        apart = lies_between;
+}
+
+/* It looks each `turn` for so long, and the arbiter is there each 100 ms. How often it was said to
+ * be away. */
+static unsigned live(uint64_t span, uint64_t turn) {
+        unsigned away = 0;
+
+        for (uint64_t end = now + span; now < end; now += turn) {
+                seen = now - now % (100 * MSEC);
+                away += !look();
+        }
+        return away;
+}
+
+static void one_clock(void) {
+        begin(0);
+        ASSERT_TRUE(look());
+        ASSERT_INT(live(10000 * MSEC, MSEC), 0);
+        ASSERT_INT(live(100000 * MSEC, 777 * MSEC), 0);
+        ASSERT_TRUE(heartbeat_time(&beat, now) == now);
+        now = seen + SCHED_STALE_NSEC;
+        ASSERT_TRUE(look());
+        for (unsigned i = 0; i < 25; i++) { /* longer than that: it is looked at once more, for as long */
+                now += 10 * MSEC;
+                ASSERT_TRUE(look());
+        }
+        now += 11 * MSEC;
+        ASSERT_FALSE(look());
+        now += DAY;
+        ASSERT_FALSE(look());
+        seen = now - MSEC;
+        ASSERT_TRUE(look());
+        ASSERT_TRUE(heartbeat_time(&beat, now) == now);
+        seen = 0;
+        ASSERT_FALSE(look());
+}
+
+/* Ahead by a day, behind by a day, by a second, and by less than one notices. */
+static void another_clock(void) {
+        const uint64_t between[] = {DAY, (uint64_t) -DAY, 1000 * MSEC, (uint64_t) - (20000 * MSEC),
+                                    300 * MSEC};
+
+        for (size_t i = 0; i < sizeof between / sizeof between[0]; i++) {
+                begin(between[i]);
+                ASSERT_INT(live(10000 * MSEC, MSEC), 0);
+                ASSERT_TRUE(heartbeat_time(&beat, now + apart) <= now);
+                ASSERT_TRUE(heartbeat_time(&beat, now + apart) >= now - 3 * MSEC);
+                ASSERT_INT(live(10000 * MSEC, 90 * MSEC), 0);
+                now += 300 * MSEC; /* since it was seen last */
+                (void) look();
+                now += 251 * MSEC;
+                ASSERT_FALSE(look());
+                now += DAY;
+                ASSERT_FALSE(look());
+                ASSERT_INT(live(10000 * MSEC, MSEC), 0); /* and here it is again */
+                ASSERT_TRUE(heartbeat_time(&beat, now + apart) <= now);
+                ASSERT_TRUE(heartbeat_time(&beat, now + apart) >= now - 3 * MSEC);
+        }
+}
+
+/* Nobody is let go because he looks now and then only, or has just begun. */
+static void who_looks_seldom_and_who_is_new(void) {
+        begin(DAY);
+        ASSERT_INT(live(10000 * MSEC, MSEC), 0);
+        ASSERT_INT(live(100000 * MSEC, 5000 * MSEC), 0);
+        for (unsigned i = 0; i < 100; i++) {
+                beat = (Heartbeat){0};
+                ASSERT_INT(live(300 * MSEC, 10 * MSEC), 0);
+        }
+}
+
+/* Two that look at the same time, and one of them was put off between its looks at the word and at
+ * the clock. */
+static void who_was_put_off(void) {
+        begin(DAY);
+        for (unsigned i = 0; i < 1000; i++) {
+                uint64_t before = seen;
+
+                seen = now - now % (100 * MSEC);
+                ASSERT_TRUE(look());
+                ASSERT_TRUE(heartbeat_is_alive(&beat, before, now + apart));
+                ASSERT_TRUE(i < 20 || heartbeat_time(&beat, now + apart) <= now);
+                ASSERT_TRUE(i < 20 || heartbeat_time(&beat, now + apart) >= now - 10 * MSEC);
+                now += 7 * MSEC;
+        }
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(one_clock), TEST(another_clock), TEST(who_looks_seldom_and_who_is_new),
+                         TEST(who_was_put_off));
+}

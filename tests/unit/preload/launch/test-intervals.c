@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/launch/intervals.h"
+#include "test.h"
+
+static void union_not_sum(void) {
+        Intervals s = {0};
+
+        ASSERT_INT(intervals_add(&s, 100, 200), 100);
+        ASSERT_INT(intervals_add(&s, 150, 250), 50);
+        ASSERT_INT(intervals_add(&s, 100, 250), 0);
+        ASSERT_INT(intervals_add(&s, 300, 400), 100);
+        ASSERT_INT(intervals_add(&s, 50, 500), 50 + 50 + 100);
+        ASSERT_INT(intervals_add(&s, 500, 600), 100);
+        ASSERT_INT(s.n, 1);
+}
+
+static void nothing(void) {
+        Intervals s = {0};
+
+        ASSERT_INT(intervals_add(&s, 100, 100), 0);
+        ASSERT_INT(intervals_add(&s, 100, 50), 0);
+        ASSERT_INT(s.n, 0);
+}
+
+/* A long one that lands after short ones that ran beside it. */
+static void late_and_long(void) {
+        Intervals s = {0};
+
+        ASSERT_INT(intervals_add(&s, 0, 10), 10);
+        ASSERT_INT(intervals_add(&s, 90, 100), 10);
+        ASSERT_INT(intervals_add(&s, 0, 100), 80);
+}
+
+/* Against one flag per moment, in any order; as long as there are fewer gaps than are remembered it
+ * is exact. */
+static void as_counted(void) {
+        uint32_t state = 1;
+
+        for (unsigned round = 0; round < 2000; round++) {
+                unsigned char busy[256] = {0};
+                Intervals s = {0};
+
+                for (unsigned i = 0; i < INTERVALS_MAX; i++) {
+                        uint32_t from, to, fresh = 0;
+
+                        state = state * 1664525 + 1013904223;
+                        from = state >> 24;
+                        to = from + (state >> 16 & 31);
+                        to = to > 255 ? 255 : to;
+                        for (uint32_t t = from; t < to; t++) {
+                                fresh += !busy[t];
+                                busy[t] = 1;
+                        }
+                        ASSERT_INT(intervals_add(&s, from, to), fresh);
+                }
+        }
+}
+
+static void never_too_much(void) {
+        uint64_t sum = 0;
+        Intervals s = {0};
+
+        for (uint64_t i = 0; i < 1000; i++)
+                sum += intervals_add(&s, i * 10, i * 10 + 5);
+        ASSERT_INT(sum, 5000);
+        for (uint64_t i = 0; i < 1000; i++)
+                sum += intervals_add(&s, i * 10, i * 10 + 5);
+        ASSERT_INT(sum, 5000); /* what is forgotten counts as full */
+        ASSERT_INT(intervals_add(&s, 0, 20000),
+                   15 * 5 + 20000 - 9995); /* the gaps that are known, and what comes */
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(union_not_sum), TEST(nothing), TEST(late_and_long), TEST(as_counted),
+                         TEST(never_too_much));
+}
