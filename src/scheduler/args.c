@@ -32,8 +32,8 @@ static void hand_out_waiting(Reading *g) {
 
         directory_find_batch(g->directory, g->names, g->n_waiting, nodes);
         for (size_t i = 0; i < g->n_waiting; i++)
-                g->visitor->candidate(g->visitor->userdata,
-                                      &(Candidate){.raw = g->raws[i], .name = g->names[i], .node = nodes[i]});
+                g->visitor->node(g->visitor->userdata,
+                                 &(ArgsNode){.raw = g->raws[i], .name = g->names[i], .node = nodes[i]});
         g->n_waiting = 0;
 }
 
@@ -219,7 +219,7 @@ int args_read(Str body, Directory *d, Arena *arena, const ArgsVisitor *visitor, 
 
 /* ---- binding ---- */
 
-int binding_args_read(Str body, Arena *arena, BindingArgs *ret, Fault *fault) {
+int args_read_binding(Str body, Arena *arena, BindingArgs *ret, Fault *fault) {
         BindingArgs a = {0};
         JsonReader r;
         Str key;

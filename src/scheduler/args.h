@@ -2,11 +2,11 @@
 #pragma once
 
 /* What kube-scheduler sends: the structs of k8s.io/kube-scheduler/extender/v1. They carry no JSON
- * tags, so that Go writes their fields as they are named and reads them in any case; so do we.
+ * tags, so that Go writes their fields as they are named and reads them in any case; so does this
+ * reader.
  *
- * The nodes of one call are thousands, and are handed out one by one while the text is read: the
- * pod stands before them in what Go writes. A text that has them the other way round is read
- * twice. */
+ * One call has thousands of nodes. They are handed out one by one while the text is read, because Go
+ * writes the pod before them. A text with the nodes before the pod is read twice. */
 
 #include "scheduler/directory.h"
 #include "wire/json.h"
@@ -15,22 +15,22 @@
 enum { ARGS_E_MALFORMED = 1 };
 
 /* One node on offer. raw: its text in the request, a quoted name or a whole Node object. */
-typedef struct Candidate {
+typedef struct ArgsNode {
         Str raw, name;
         DirectoryNode *node; /* NULL: there is no such Node object */
-} Candidate;
+} ArgsNode;
 
 typedef struct ExtenderArgs {
         Pod pod;
-        Str pod_text; /* that it was decoded from */
-        bool by_name; /* the nodes came as NodeNames, and are answered so */
+        Str pod_text; /* of `pod`, as it was sent */
+        bool by_name; /* the nodes came as NodeNames, and the answer names them so */
 } ExtenderArgs;
 
-/* Who takes the nodes. `pod` comes first and once; nonzero from it ends the reading and is what
- * args_read() returns. */
+/* What args_read() calls: `pod` first and once, then `node` for each node. A nonzero result of `pod`
+ * ends the reading, and args_read() returns it. */
 typedef struct ArgsVisitor {
         int (*pod)(void *userdata, const ExtenderArgs *args);
-        void (*candidate)(void *userdata, const Candidate *c);
+        void (*node)(void *userdata, const ArgsNode *c);
         void *userdata;
 } ArgsVisitor;
 
@@ -42,7 +42,7 @@ int args_read(Str body, Directory *d, Arena *arena, const ArgsVisitor *visitor, 
 typedef struct BindingArgs {
         Str name, namespace_, uid, node;
 } BindingArgs;
-int binding_args_read(Str body, Arena *arena, BindingArgs *ret, Fault *fault);
+int args_read_binding(Str body, Arena *arena, BindingArgs *ret, Fault *fault);
 
-/* Is this raw key that field, in any case? field: ASCII letters. */
+/* Whether this raw key is that field, in any case. field: ASCII letters. */
 bool args_key_is(Str raw, const char *field);

@@ -131,7 +131,7 @@ static void bind_answer(Bind *bind, const char *error) {
                 done(bind->userdata, error);
 }
 
-void bind_abandon(Bind *bind) {
+void binder_abandon(Bind *bind) {
         bind->done = NULL;
 }
 

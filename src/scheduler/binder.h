@@ -46,9 +46,9 @@ size_t binder_n_open(const Binder *b);
  * decided by the API server alone. */
 typedef void (*BinderDone)(void *userdata, const char *error);
 
-/* *ret: NULL when it has been answered already. Otherwise bind_abandon() when nobody waits for the
+/* *ret: NULL when it has been answered already. Otherwise binder_abandon() when nobody waits for the
  * answer any more; the bind itself goes on. */
 void binder_bind(Binder *b, const BindingArgs *args, BinderDone done, void *userdata, Bind **ret);
-void bind_abandon(Bind *bind);
+void binder_abandon(Bind *bind);
 
 DEFINE_CLEANUP(Binder *, binder_free)

@@ -153,7 +153,7 @@ static bool is_pointless(Evictor *e) {
                 break;
         }
         if (!e->options.view->hold.grant)
-                try_put_off(e, "the place is lost", 0);
+                try_put_off(e, "the hold is lost", 0);
         return e->state == EVICTOR_IDLE;
 }
 
@@ -344,13 +344,13 @@ static int copy_victims(Try *t, const Budgets *budgets, const VictimChoice *choi
         return r;
 }
 
-static void name_cards(Try *t, const Placement *place) {
+static void name_cards(Try *t, const Placement *placement) {
         size_t len = 0;
 
-        for (size_t i = 0; i < place->n_slices && len < sizeof t->cards; i++)
-                if (i == 0 || place->slices[i].card != place->slices[i - 1].card)
+        for (size_t i = 0; i < placement->n_slices && len < sizeof t->cards; i++)
+                if (i == 0 || placement->slices[i].card != placement->slices[i - 1].card)
                         len += (size_t) snprintf(t->cards + len, sizeof t->cards - len, "%sgpu%u",
-                                                 len > 0 ? ", " : "", place->slices[i].card);
+                                                 len > 0 ? ", " : "", placement->slices[i].card);
 }
 
 static int copy_try(Try *t, const Budgets *budgets, const Waiter *w, const Plan *plan) {
@@ -361,11 +361,11 @@ static int copy_try(Try *t, const Budgets *budgets, const Waiter *w, const Plan 
         if (!t->namespace_.data || !t->name.data || !t->uid.data || !t->node.data)
                 return -ENOMEM;
         t->priority = w->priority;
-        name_cards(t, &plan->choice.place);
+        name_cards(t, &plan->choice.placement);
         return copy_victims(t, budgets, &plan->choice);
 }
 
-static int hold_place(Evictor *e, const Request *request, const Placement *place) {
+static int hold_cards(Evictor *e, const Request *request, const Placement *placement) {
         View *v = e->options.view;
         HoldSpec spec = {.namespace_ = e->try.namespace_,
                          .name = e->try.name,
@@ -374,7 +374,7 @@ static int hold_place(Evictor *e, const Request *request, const Placement *place
                          .priority = e->try.priority,
                          .has_core = request->core > 0};
 
-        return hold_begin(&v->hold, v->ledger, &spec, place);
+        return hold_begin(&v->hold, v->ledger, &spec, placement);
 }
 
 static void tell_plan(Evictor *e) {
@@ -391,7 +391,7 @@ static void tell_plan(Evictor *e) {
 
 static void try_begin(Evictor *e, Waiter *w, const Request *request, const Plan *plan) {
         if (copy_try(&e->try, &e->options.view->budgets, w, plan) < 0 ||
-            hold_place(e, request, &plan->choice.place) < 0) {
+            hold_cards(e, request, &plan->choice.placement) < 0) {
                 log_error("out of memory: no card is freed for pod %s/%s now", w->namespace_, w->name);
                 arena_done(&e->try.arena);
                 e->try = (Try){0};
@@ -489,12 +489,12 @@ static bool is_drained(const Evictor *e) {
 static void hold_again(Evictor *e, const Request *request) {
         DirectoryNode *node = directory_find(e->options.view->directory, e->try.node);
         _cleanup_arena_ Arena arena = ARENA_NULL;
-        Placement place;
+        Placement placement;
         Refusal refusal;
 
-        if (!node || placement_choose_cards(node->ledger_node, request, &arena, &place, &refusal) != 0 ||
-            hold_place(e, request, &place) < 0)
-                try_put_off(e, "the place is lost", 0);
+        if (!node || placement_choose_cards(node->ledger_node, request, &arena, &placement, &refusal) != 0 ||
+            hold_cards(e, request, &placement) < 0)
+                try_put_off(e, "the hold is lost", 0);
 }
 
 /* The agent may name slices of a victim as held after the victim's pod is gone: the state then goes

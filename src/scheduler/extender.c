@@ -25,19 +25,19 @@ typedef struct Call {
 } Call;
 
 static unsigned on_filter(Call *c) {
-        return filter_answer(&c->context, c->body, c->out);
+        return verb_filter(&c->context, c->body, c->out);
 }
 
 static unsigned on_prioritize(Call *c) {
-        return prioritize_answer(&c->context, c->body, c->out);
+        return verb_prioritize(&c->context, c->body, c->out);
 }
 
 static unsigned on_preempt(Call *c) {
-        return preempt_answer(&c->context, c->body, c->out);
+        return verb_preempt(&c->context, c->body, c->out);
 }
 
 static unsigned on_inspect(Call *c) {
-        return inspect_answer(&c->context, c->rest, c->out);
+        return verb_inspect(&c->context, c->rest, c->out);
 }
 
 static unsigned on_version(Call *c) {
@@ -226,7 +226,7 @@ static void on_gone(void *userdata) {
         BindCall *call = userdata;
 
         if (call->bind)
-                bind_abandon(call->bind);
+                binder_abandon(call->bind);
         free(call);
 }
 
@@ -254,7 +254,7 @@ static void bind_handle(Extender *e, HttpExchange *x, const HttpRequest *request
         BindingArgs args;
         int r;
 
-        r = binding_args_read(request->body, &arena, &args, &fault);
+        r = args_read_binding(request->body, &arena, &args, &fault);
         why_not = r == 0 ? extender_may_not_bind(e) : NULL;
         if (why_not)
                 respond_result(x, why_not);

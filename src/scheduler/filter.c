@@ -79,7 +79,7 @@ static void append_failure(Buf *members, Str quoted_name, Str quoted_sentence) {
         buf_append_str(members, quoted_sentence);
 }
 
-static void refuse(Filter *f, const Candidate *c, const Refusal *refusal) {
+static void refuse(Filter *f, const ArgsNode *c, const Refusal *refusal) {
         _cleanup_buf_ Buf name = BUF_NULL;
         Str quoted_name = c->raw;
 
@@ -107,7 +107,7 @@ static bool is_for_cards(RefusalCode code) {
         return code == REFUSAL_NO_ROOM || code == REFUSAL_PODS_PER_CARD;
 }
 
-static void on_candidate(void *userdata, const Candidate *c) {
+static void on_node(void *userdata, const ArgsNode *c) {
         Filter *f = userdata;
         Refusal refusal;
 
@@ -159,9 +159,9 @@ static int finish(Filter *f) {
         return buf_result(f->out);
 }
 
-unsigned filter_answer(const VerbContext *c, Str body, Buf *out) {
+unsigned verb_filter(const VerbContext *c, Str body, Buf *out) {
         Filter f = {.context = c, .out = out};
-        ArgsVisitor visitor = {.pod = on_pod, .candidate = on_candidate, .userdata = &f};
+        ArgsVisitor visitor = {.pod = on_pod, .node = on_node, .userdata = &f};
         Fault fault = FAULT_NULL;
         int r;
 

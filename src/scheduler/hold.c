@@ -4,13 +4,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-int hold_begin(Hold *h, Ledger *ledger, const HoldSpec *spec, const Placement *place) {
+int hold_begin(Hold *h, Ledger *ledger, const HoldSpec *spec, const Placement *placement) {
         GrantSpec grant = {
                 .namespace_ = spec->namespace_,
                 .name = spec->name,
                 .node = spec->node, /* no UID: the pod's own grant has it, and both may be there for a moment */
-                .slices = place->slices,
-                .n_slices = place->n_slices,
+                .slices = placement->slices,
+                .n_slices = placement->n_slices,
                 .has_core = spec->has_core,
         };
         char *uid = str_dup(spec->uid);

@@ -21,7 +21,7 @@ typedef struct HoldSpec {
         int64_t priority;
         bool has_core; /* the pod asks for compute */
 } HoldSpec;
-int hold_begin(Hold *h, Ledger *ledger, const HoldSpec *spec, const Placement *place);
+int hold_begin(Hold *h, Ledger *ledger, const HoldSpec *spec, const Placement *placement);
 void hold_end(Hold *h);
 
 /* The pod that asks for a place. */

@@ -122,13 +122,13 @@ static bool has_uid(const Str *sorted, size_t n, Str uid) {
         return n > 0 && bsearch(&uid, sorted, n, sizeof uid, compare_uids);
 }
 
-typedef struct Place {
+typedef struct NamedPod {
         Str uid;
         size_t at; /* in the list */
-} Place;
+} NamedPod;
 
-static int compare_places(const void *a, const void *b) {
-        const Place *x = a, *y = b;
+static int compare_named(const void *a, const void *b) {
+        const NamedPod *x = a, *y = b;
         int r = str_compare(x->uid, y->uid);
 
         return r != 0 ? r : (x->at > y->at) - (x->at < y->at);
@@ -136,20 +136,20 @@ static int compare_places(const void *a, const void *b) {
 
 /* Keeps the first one of equal UIDs, in their order, and fills v->sorted. 0 or -ENOMEM. */
 static int victims_settle(Victims *v, Arena *arena) {
-        Place *places = arena_new(arena, Place, v->n + 1);
+        NamedPod *named = arena_new(arena, NamedPod, v->n + 1);
         bool *again = arena_new(arena, bool, v->n + 1);
         size_t n = 0, sorted = 0;
 
         v->sorted = arena_new(arena, Str, v->n + 1);
-        if (!places || !again || !v->sorted)
+        if (!named || !again || !v->sorted)
                 return -ENOMEM;
         for (size_t i = 0; i < v->n; i++)
-                places[i] = (Place){.uid = v->uids[i], .at = i};
-        qsort(places, v->n, sizeof *places, compare_places);
+                named[i] = (NamedPod){.uid = v->uids[i], .at = i};
+        qsort(named, v->n, sizeof *named, compare_named);
         for (size_t i = 0; i < v->n; i++) {
-                again[places[i].at] = i > 0 && str_eq(places[i].uid, places[i - 1].uid);
-                if (!again[places[i].at])
-                        v->sorted[sorted++] = places[i].uid;
+                again[named[i].at] = i > 0 && str_eq(named[i].uid, named[i - 1].uid);
+                if (!again[named[i].at])
+                        v->sorted[sorted++] = named[i].uid;
         }
         for (size_t i = 0; i < v->n; i++)
                 if (!again[i])
@@ -581,7 +581,7 @@ static int answer(Preempt *p, Str body, Fault *fault) {
         return 0;
 }
 
-unsigned preempt_answer(const VerbContext *c, Str body, Buf *out) {
+unsigned verb_preempt(const VerbContext *c, Str body, Buf *out) {
         Preempt p = {.context = c, .steps = STEPS_OF_A_CALL};
         Fault fault = FAULT_NULL;
         int r;

@@ -81,7 +81,7 @@ static void keep_if_best(Prioritize *p, const Ranked *new) {
                 p->n_best++;
 }
 
-static void on_candidate(void *userdata, const Candidate *c) {
+static void on_node(void *userdata, const ArgsNode *c) {
         Prioritize *p = userdata;
         Str quoted = c->raw;
         Refusal refusal;
@@ -143,9 +143,9 @@ static int finish(Prioritize *p) {
         return 0;
 }
 
-unsigned prioritize_answer(const VerbContext *c, Str body, Buf *out) {
+unsigned verb_prioritize(const VerbContext *c, Str body, Buf *out) {
         Prioritize p = {.context = c, .out = out};
-        ArgsVisitor visitor = {.pod = on_pod, .candidate = on_candidate, .userdata = &p};
+        ArgsVisitor visitor = {.pod = on_pod, .node = on_node, .userdata = &p};
         Fault fault = FAULT_NULL;
         int r;
 

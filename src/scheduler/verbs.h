@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The questions of the extender that are answered at once, from the body of the request and the
- * view, without sockets and without changing either: kube-scheduler may ask about one pod many
- * times, and the cluster autoscaler asks about pods and nodes that will never be. Only prioritize
- * leaves something behind: advice to itself (promises.h). Each appends its answer to *out and
- * returns the HTTP status: 200 and JSON, or an error and one sentence. */
+/* The requests of the extender that are answered at once, from the body of the request and the view,
+ * without sockets: filter.c, prioritize.c, preempt.c, and GET /inspect in verb_inspect.c. They change
+ * neither the view nor the cluster: kube-scheduler may ask about one pod many times, and the cluster
+ * autoscaler asks about pods and nodes that do not exist. Two things are remembered, and neither
+ * changes an answer of filter: prioritize notes where it sent the pod (promises.h), and filter and
+ * preempt note which pods find no card (waiters.h).
+ *
+ * Each function appends its answer to *out and returns the HTTP status: 200 and JSON, or an error and
+ * one sentence. */
 
 #include "scheduler/metrics.h"
 #include "scheduler/promises.h"
@@ -16,18 +20,18 @@ typedef struct VerbContext {
         View *view;
         Metrics *metrics;
         Promises *promises; /* prioritize reads and makes them */
-        Waiters *waiters;   /* filter and preempt tell them; NULL: the evictor is off */
+        Waiters *waiters;   /* NULL: the evictor is off */
         usec_t now;
         Arena *arena; /* of this request */
 } VerbContext;
 
-unsigned filter_answer(const VerbContext *c, Str body, Buf *out);
-unsigned prioritize_answer(const VerbContext *c, Str body, Buf *out);
-unsigned preempt_answer(const VerbContext *c, Str body, Buf *out);
+unsigned verb_filter(const VerbContext *c, Str body, Buf *out);
+unsigned verb_prioritize(const VerbContext *c, Str body, Buf *out);
+unsigned verb_preempt(const VerbContext *c, Str body, Buf *out);
 
-/* name: of one node, empty for all. 404 when that is no sharing node. */
-unsigned inspect_answer(const VerbContext *c, Str name, Buf *out);
+/* name: of one node, empty for all. 404 when it is no sharing node. */
+unsigned verb_inspect(const VerbContext *c, Str name, Buf *out);
 
-/* The request of a pod, for verbs: 0, REQUEST_E_NONE, REQUEST_E_REFUSED or -ENOMEM. */
-unsigned verb_failed(int r, const Fault *fault,
-                     Buf *out); /* the status for what args_read() returned, and its text */
+/* The answer for a nonzero result of args_read() that no visitor returned: the status, and the text in
+ * *out. */
+unsigned verb_failed(int r, const Fault *fault, Buf *out);

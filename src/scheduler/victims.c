@@ -378,7 +378,7 @@ static int take_best(const VictimQuestion *q, Search *s, Arena *arena, VictimCho
                         set_gone(s, &s->candidates[i], true);
                 }
         *ret = choice;
-        return placement_trial_choose_cards(s->trial, q->request, arena, &ret->place, &refusal);
+        return placement_trial_choose_cards(s->trial, q->request, arena, &ret->placement, &refusal);
 }
 
 int victims_choose(const VictimQuestion *q, Arena *arena, VictimChoice *ret) {

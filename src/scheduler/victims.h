@@ -59,7 +59,7 @@ typedef struct VictimChoice {
         const Profile **pods; /* most important first; in the arena */
         size_t n;             /* 0: it fits as soon as those that count as gone are */
         VictimCost cost;
-        Placement place; /* where the pod fits then; in the arena */
+        Placement placement; /* where the pod fits then; in the arena */
 } VictimChoice;
 
 /* 0, VICTIMS_E_NONE, VICTIMS_E_BUDGETS or -ENOMEM. */

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Inside of the reader: the tokens of JSON, checked against the grammar. Each function takes a
- * place in the text and returns the place behind the token, or NULL after it recorded the fault. */
+/* What the reader's files share (json.c, json_lex.c, json_scalar.c). A function of json_lex.c takes a
+ * position in the text, checks the token there against the grammar, and returns the position behind
+ * it, or NULL after it recorded the fault. */
 
 #include "wire/json.h"
 
-/* The first fault stays. The cursor jumps to the end, so that every later call meets "nothing more"
- * by itself. */
+/* Records the fault, unless there is one already, and moves the cursor to the end, so that every later
+ * call finds nothing more. Returns NULL. */
 const char *json_lex_fault(JsonReader *r, const char *at, const char *text);
 
-/* p: behind the opening quote. Returns the closing one. */
+/* p: behind the opening quote. Returns the position of the closing one. */
 const char *json_lex_string(JsonReader *r, const char *p, bool *ret_escaped);
 
 /* Any of string, number, true, false, null; p < end. */
@@ -21,7 +22,6 @@ const char *json_lex_scalar(JsonReader *r, const char *p);
  * length. */
 size_t json_unescape(Str raw, char *out);
 
-/* Is it a value of this type that stands next? null is taken away and answers no; anything else is
- * a fault.
- */
+/* Whether a value of this type stands next. A null is passed over and answers false; any other value
+ * is the fault `otherwise` (static text). */
 bool json_expect(JsonReader *r, JsonType type, const char *otherwise);

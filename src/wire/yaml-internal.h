@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The tree that yaml.c builds of one document. It is private to yaml*.c. */
+/* The tree that yaml.c builds of one document. yaml_map.c closes its maps, and yaml_emit.c writes it as
+ * JSON. */
 
 #include "base/arena.h"
 #include "base/fault.h"
@@ -22,7 +23,7 @@ typedef struct YamlNode YamlNode;
 
 typedef struct YamlMember {
         YamlNode *key, *value;
-        size_t rank; /* place in the map; merged members stand behind the map's own */
+        size_t rank; /* position in the map; merged members stand behind the map's own */
         bool merged;
 } YamlMember;
 
@@ -43,7 +44,7 @@ static inline YamlNode *yaml_node_follow(YamlNode *node) {
         return node->type == YAML_NODE_ALIAS ? node->target : node;
 }
 
-/* Place, what, and the detail in quotes unless it is empty. */
+/* Sets the fault: line and column, what, and the detail in quotes unless it is empty. */
 void yaml_complain(Fault *fault, const YamlNode *at, const char *what, Str detail);
 
 static inline int yaml_refuse(Fault *fault, const YamlNode *at, const char *what, Str detail) {

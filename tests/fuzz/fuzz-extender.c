@@ -61,8 +61,8 @@ static void assert_unchanged(const View *v) {
 
 static void ask(View *v, unsigned verb, Str body) {
         static Promises promises;
-        static unsigned (*const verbs[])(const VerbContext *, Str, Buf *) = {filter_answer, prioritize_answer,
-                                                                             preempt_answer, inspect_answer};
+        static unsigned (*const verbs[])(const VerbContext *, Str, Buf *) = {verb_filter, verb_prioritize,
+                                                                             verb_preempt, verb_inspect};
         _cleanup_arena_ Arena arena = ARENA_NULL;
         _cleanup_buf_ Buf out = BUF_NULL;
         Metrics metrics = {0};
@@ -94,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (choice < ASK)
                 ask(v, choice, body);
         else if (choice == BINDING) {
-                int r = binding_args_read(body, &arena, &args, &fault);
+                int r = args_read_binding(body, &arena, &args, &fault);
                 assert(r == 0 ? args.uid.len > 0 : fault.text[0] != '\0');
         } else {
                 ReflectorEvent event = size % 3 == 0   ? REFLECTOR_DELETED

@@ -4,8 +4,8 @@
 #include <stddef.h>
 
 #include "base/base64.h"
-#include "scheduler/webhook/judge.h"
 #include "scheduler/webhook/system_keys.h"
+#include "scheduler/webhook/verdict.h"
 #include "wire/annotation.h"
 #include "wire/json_field.h"
 #include "wire/json_write.h"
@@ -152,7 +152,7 @@ static int write_patch(JsonWriter *w, const Answer *a) {
                 buf_append_char(&patch, ',');
         if (a->sets_scheduler)
                 buf_append_str(&patch, STR("{\"op\":\"add\",\"path\":\"/spec/schedulerName\",\"value\":"
-                                           "\"" JUDGE_SCHEDULER "\"}"));
+                                           "\"" VERDICT_SCHEDULER "\"}"));
         buf_append_char(&patch, ']');
         base64_encode(&text, buf_str(&patch));
         json_write_text(w, "patchType", "JSONPatch");
@@ -202,7 +202,7 @@ static int write_answer(const Review *v, Answer *a, Buf *out) {
 
 /* ---- the decision ---- */
 
-/* 0: decoded. JUDGE_E_REFUSED: ours, but it cannot be read. SUBJECT_SKIP: none, or none of ours. */
+/* 0: decoded. VERDICT_E_REFUSED: ours, but it cannot be read. SUBJECT_SKIP: none, or none of ours. */
 enum { SUBJECT_SKIP = 100 };
 
 static int read_subject(const SubjectKind *kind, Str json, Arena *arena, Subject *ret, Buf *why) {
@@ -217,7 +217,7 @@ static int read_subject(const SubjectKind *kind, Str json, Arena *arena, Subject
         if (!subject_is_ours(json))
                 return SUBJECT_SKIP;
         buf_append_str(why, str_from(fault.text));
-        return JUDGE_E_REFUSED;
+        return VERDICT_E_REFUSED;
 }
 
 /* Also from mirror pods: the kubelet knows its mirror by the annotation kubernetes.io/config.mirror
@@ -251,7 +251,7 @@ static int mutate(const Review *v, const SubjectKind *kind, Arena *arena, Answer
         r = read_subject(kind, v->object, arena, &s, &unsaid); /* refusing is for the other task */
         if (r < 0)
                 return r;
-        a->sets_scheduler = r == 0 && judge_wants_scheduler(&s, arena);
+        a->sets_scheduler = r == 0 && verdict_wants_scheduler(&s, arena);
         if (a->sets_scheduler || a->removed != 0)
                 a->verdict = REVIEW_PATCHED;
         return 0;
@@ -317,12 +317,12 @@ static int validate_request(const Review *v, const SubjectKind *kind, const Revi
                 if (q < 0)
                         return q;
                 if (is_forged_mirror(v, rules, &s, update, &a->why))
-                        r = buf_result(&a->why) < 0 ? buf_result(&a->why) : JUDGE_E_REFUSED;
+                        r = buf_result(&a->why) < 0 ? buf_result(&a->why) : VERDICT_E_REFUSED;
                 else
-                        r = judge_subject(&s, q == 0 ? &old : NULL, subject_kind_path(kind),
-                                          rules->runtime_devices, arena, &a->why);
+                        r = verdict_on_subject(&s, q == 0 ? &old : NULL, subject_kind_path(kind),
+                                               rules->runtime_devices, arena, &a->why);
         }
-        if (r == JUDGE_E_REFUSED)
+        if (r == VERDICT_E_REFUSED)
                 a->verdict = REVIEW_REFUSED;
         return r < 0 ? r : 0;
 }

@@ -4,8 +4,8 @@
 #include <errno.h>
 
 #include "net/http/reload.h"
-#include "scheduler/webhook/injector.h"
-#include "scheduler/webhook/keeper.h"
+#include "scheduler/webhook/ca_injector.h"
+#include "scheduler/webhook/cert_rotate.h"
 
 #define PATH "/gpushare-scheduler/webhook/"
 
@@ -22,8 +22,8 @@ struct Webhook {
         WebhookOptions o;
         HttpServer *server;
         HttpReload *reload;
-        Keeper *keeper;
-        Injector *injector;
+        CertRotate *keeper;
+        CaInjector *injector;
         char *names[NAMES + 1]; /* NULL-terminated */
         Buf out;
         WebhookCounts counts;
@@ -118,7 +118,7 @@ static void on_keyring(void *userdata, const Keyring *k) {
         Fault fault = FAULT_NULL;
 
         if (k->texts[KEYRING_AUTHORITIES] &&
-            injector_set_bundle(w->injector, k->texts[KEYRING_AUTHORITIES]) < 0) {
+            ca_injector_set_bundle(w->injector, k->texts[KEYRING_AUTHORITIES]) < 0) {
                 (void) fault_set(&fault, 0, "out of memory: the caBundle is not kept in step");
                 w->o.on_trouble(w->o.userdata, &fault);
         }
@@ -128,7 +128,7 @@ static void on_keyring(void *userdata, const Keyring *k) {
 static bool bundle_is_known(void *userdata) {
         const Webhook *w = userdata;
 
-        return injector_is_settled(w->injector);
+        return ca_injector_is_settled(w->injector);
 }
 
 static char *join(const char *a, const char *b, const char *suffix) {
@@ -150,7 +150,7 @@ static int set_names(Webhook *w) {
 }
 
 static int keep_secret(Webhook *w) {
-        InjectorOptions injector = {
+        CaInjectorOptions injector = {
                 .client = w->o.client,
                 .service_namespace = w->o.service_namespace,
                 .service_name = w->o.service_name,
@@ -159,7 +159,7 @@ static int keep_secret(Webhook *w) {
                 .on_trouble = on_trouble,
                 .userdata = w,
         };
-        KeeperOptions keeper = {
+        CertRotateOptions keeper = {
                 .client = w->o.client,
                 .namespace_ = w->o.service_namespace,
                 .secret = WEBHOOK_SECRET,
@@ -173,8 +173,8 @@ static int keep_secret(Webhook *w) {
         int r = set_names(w);
 
         if (r == 0)
-                r = injector_new(&injector, &w->injector);
-        return r < 0 ? r : keeper_new(&keeper, &w->keeper);
+                r = ca_injector_new(&injector, &w->injector);
+        return r < 0 ? r : cert_rotate_new(&keeper, &w->keeper);
 }
 
 /* ---- the certificate of files ---- */
@@ -224,8 +224,8 @@ int webhook_new(const WebhookOptions *options, Webhook **ret, Fault *fault) {
 Webhook *webhook_free(Webhook *w) {
         if (!w)
                 return NULL;
-        keeper_free(w->keeper);
-        injector_free(w->injector);
+        cert_rotate_free(w->keeper);
+        ca_injector_free(w->injector);
         http_reload_free(w->reload);
         http_server_free(w->server);
         for (size_t i = 0; i < NAMES; i++)
@@ -238,8 +238,8 @@ Webhook *webhook_free(Webhook *w) {
 void webhook_set_leading(Webhook *w, bool leading) {
         if (!w->keeper)
                 return;
-        injector_set_leading(w->injector, leading);
-        keeper_set_leading(w->keeper, leading);
+        ca_injector_set_leading(w->injector, leading);
+        cert_rotate_set_leading(w->keeper, leading);
 }
 
 void webhook_drain(Webhook *w) {

@@ -22,7 +22,7 @@ typedef struct WebhookOptions {
         const char *listen;
         const char *service_namespace, *service_name;      /* what the API server calls us */
         const char *tls_cert, *tls_key;                    /* files; both or neither */
-        usec_t settled_after;                              /* as InjectorOptions */
+        usec_t settled_after;                              /* as CaInjectorOptions */
         ReviewRules rules;                                 /* whose texts outlive the webhook */
         void (*on_news)(void *userdata, const char *what); /* for a log */
         void (*on_trouble)(void *userdata, const Fault *fault);

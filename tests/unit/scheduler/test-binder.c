@@ -576,7 +576,7 @@ static void an_abandoned_bind_goes_on(void) {
 
         start(&f);
         see(&f, WAITING("a", "4"));
-        bind_abandon(bind_pod(&f, "a", "n1", &a));
+        binder_abandon(bind_pod(&f, "a", "n1", &a));
         fake_reply(fake_call(FAKE_BIND), KUBE_DONE, 201, "");
         ASSERT_INT(a.n, 0);
         ASSERT_USED(f.view, "n1", 0, 4);

@@ -101,7 +101,7 @@ static bool filter_body(Fixture *f, PodText pod, const char *nodes) {
         char body[4096];
 
         (void) snprintf(body, sizeof body, "{\"Pod\":%s,\"NodeNames\":[%s]}", pod_json_(pod), nodes);
-        ASSERT_INT(filter_answer(&context, str_from(body), &out), 200);
+        ASSERT_INT(verb_filter(&context, str_from(body), &out), 200);
         return !strstr(out.data, "\"NodeNames\":[]");
 }
 
@@ -253,7 +253,7 @@ static void tell_preempt(Fixture *f, PodText pod) {
         (void) snprintf(body, sizeof body,
                         "{\"Pod\":%s,\"NodeNameToMetaVictims\":{\"n1\":{\"Pods\":[{\"UID\":\"uid-p1\"}]}}}",
                         pod_json_(pod));
-        ASSERT_INT(preempt_answer(&context, str_from(body), &out), 200);
+        ASSERT_INT(verb_preempt(&context, str_from(body), &out), 200);
         ASSERT_CONTAINS(out.data, "uid-p1");
 }
 

@@ -167,7 +167,7 @@ static void check_choice(const View *v, const VictimQuestion *q, const Pods *pod
                 ASSERT_FALSE((set >> k & 1) && oracle_fits(q->node, q->request, pods, set & ~(1u << k)));
         cost = oracle_cost(v, pods, set);
         ASSERT_INT(victim_cost_compare(&cost, &c->cost), 0);
-        ASSERT_INT(c->place.n_slices, q->request->cards);
+        ASSERT_INT(c->placement.n_slices, q->request->cards);
 }
 
 static void the_cheapest_set_is_found(void) {

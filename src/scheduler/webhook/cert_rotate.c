@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/webhook/keeper.h"
+#include "scheduler/webhook/cert_rotate.h"
 
 #include <errno.h>
 
@@ -14,8 +14,8 @@
 
 enum { MAX_OBJECT = 2 << 20 }; /* a Secret has 1 MiB of data at most, and base64 makes a third more of it */
 
-struct Keeper {
-        KeeperOptions o;
+struct CertRotate {
+        CertRotateOptions o;
         char *collection, *path, *selector;
         Reflector *reflector;
         KubeCall *call;
@@ -34,29 +34,29 @@ static int64_t now_sec(void) {
         return (int64_t) (clock_realtime_nsec() / UINT64_C(1000000000));
 }
 
-static void look(Keeper *k);
+static void look(CertRotate *k);
 
 /* ---- trouble and time ---- */
 
-static void trouble(Keeper *k, const char *what, const char *why) {
+static void trouble(CertRotate *k, const char *what, const char *why) {
         Fault fault = FAULT_NULL;
 
         (void) fault_set(&fault, 0, "Secret %s/%s: %s: %s", k->o.namespace_, k->o.secret, what, why);
         k->o.on_trouble(k->o.userdata, &fault);
 }
 
-static void look_after(Keeper *k, usec_t delay) {
+static void look_after(CertRotate *k, usec_t delay) {
         (void) sd_event_source_set_time_relative(k->timer, delay); /* fail only for a dead source */
         (void) sd_event_source_set_enabled(k->timer, SD_EVENT_ONESHOT);
 }
 
-static void look_again(Keeper *k, usec_t retry_after) {
+static void look_again(CertRotate *k, usec_t retry_after) {
         look_after(k, BACKOFF / 4 + kube_backoff(k->attempt, BACKOFF, BACKOFF_CAP, retry_after));
         k->attempt += k->attempt < 16;
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-        Keeper *k = userdata;
+        CertRotate *k = userdata;
 
         look_after(k, LOOK_EVERY);
         look(k);
@@ -65,7 +65,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
 
 /* ---- what the Secret holds ---- */
 
-static void keep_served(Keeper *k) {
+static void keep_served(CertRotate *k) {
         Keyring copy;
 
         for (size_t i = 0; i < KEYRING_TEXTS_; i++)
@@ -81,7 +81,7 @@ static void keep_served(Keeper *k) {
                 }
 }
 
-static void take(Keeper *k, Str object) {
+static void take(CertRotate *k, Str object) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Keyring fresh = KEYRING_NULL;
         Fault fault = FAULT_NULL;
@@ -110,13 +110,13 @@ static void take(Keeper *k, Str object) {
 }
 
 static void on_list_begin(void *userdata) {
-        Keeper *k = userdata;
+        CertRotate *k = userdata;
 
         k->seen = false;
 }
 
 static void on_object(void *userdata, ReflectorEvent event, Str object) {
-        Keeper *k = userdata;
+        CertRotate *k = userdata;
         bool was = k->present;
 
         take(k, object);
@@ -129,7 +129,7 @@ static void on_object(void *userdata, ReflectorEvent event, Str object) {
 }
 
 static void on_list_end(void *userdata) {
-        Keeper *k = userdata;
+        CertRotate *k = userdata;
 
         k->present = k->seen;
         k->listed = true;
@@ -152,7 +152,7 @@ static const ReflectorHandler handler = {
 /* What the answer shows is not taken: the watch may have told of something newer already, and
  * versions cannot be compared. It tells of our own write, too. */
 static void on_written(void *userdata, const KubeReply *reply) {
-        Keeper *k = userdata;
+        CertRotate *k = userdata;
 
         k->call = NULL;
         if (reply->outcome == KUBE_DONE && reply->status / 100 == 2) {
@@ -169,7 +169,7 @@ static void on_written(void *userdata, const KubeReply *reply) {
         look_again(k, reply->retry_after);
 }
 
-static int send(Keeper *k, const Keyring *next) {
+static int send(CertRotate *k, const Keyring *next) {
         _cleanup_buf_ Buf body = BUF_NULL;
 
         keyring_write(next, k->o.namespace_, k->present ? NULL : k->o.secret, &body);
@@ -197,17 +197,17 @@ static const char *news_of(KeyringNeed need) {
 }
 
 /* Somebody has deleted or emptied the Secret, and what we serve is good. */
-static bool is_to_come_back(const Keeper *k, KeyringNeed need) {
+static bool is_to_come_back(const CertRotate *k, KeyringNeed need) {
         return need == KEYRING_EMPTY && keyring_look(&k->served, k->o.names, now_sec()) == KEYRING_GOOD;
 }
 
-static int step(Keeper *k, KeyringNeed need, Keyring *ret, Fault *fault) {
+static int step(CertRotate *k, KeyringNeed need, Keyring *ret, Fault *fault) {
         if (is_to_come_back(k, need))
                 return keyring_copy(&k->served, ret);
         return keyring_step(&k->known, need, k->o.names, now_sec(), ret, fault);
 }
 
-static void write_step(Keeper *k, KeyringNeed need) {
+static void write_step(CertRotate *k, KeyringNeed need) {
         _cleanup_keyring_ Keyring next = KEYRING_NULL;
         Fault fault = FAULT_NULL;
         int r;
@@ -225,7 +225,7 @@ static void write_step(Keeper *k, KeyringNeed need) {
         look_again(k, 0);
 }
 
-static void look(Keeper *k) {
+static void look(CertRotate *k) {
         KeyringNeed need;
 
         if (k->call || !k->listed)
@@ -240,7 +240,7 @@ static void look(Keeper *k) {
         write_step(k, need);
 }
 
-void keeper_set_leading(Keeper *k, bool leading) {
+void cert_rotate_set_leading(CertRotate *k, bool leading) {
         k->leading = leading;
         if (leading)
                 look(k);
@@ -248,7 +248,7 @@ void keeper_set_leading(Keeper *k, bool leading) {
 
 /* ---- beginning and end ---- */
 
-static int set_paths(Keeper *k) {
+static int set_paths(CertRotate *k) {
         _cleanup_buf_ Buf collection = BUF_NULL, path = BUF_NULL, selector = BUF_NULL;
 
         buf_append_str(&collection, STR("/api/v1/namespaces/"));
@@ -265,8 +265,8 @@ static int set_paths(Keeper *k) {
         return k->collection && k->path && k->selector ? 0 : -ENOMEM;
 }
 
-int keeper_new(const KeeperOptions *options, Keeper **ret) {
-        _cleanup_(keeper_freep) Keeper *k = calloc(1, sizeof *k);
+int cert_rotate_new(const CertRotateOptions *options, CertRotate **ret) {
+        _cleanup_(cert_rotate_freep) CertRotate *k = calloc(1, sizeof *k);
         ReflectorOptions follow = {.max_object = MAX_OBJECT};
         int r;
 
@@ -288,7 +288,7 @@ int keeper_new(const KeeperOptions *options, Keeper **ret) {
         return 0;
 }
 
-Keeper *keeper_free(Keeper *k) {
+CertRotate *cert_rotate_free(CertRotate *k) {
         if (!k)
                 return NULL;
         kube_call_free(k->call);

@@ -14,28 +14,28 @@
 #include "base/fault.h"
 #include "kube/client.h"
 
-#define INJECTOR_NAME "aliquot" /* of both configurations */
+#define CA_INJECTOR_NAME "aliquot" /* of both configurations */
 
-typedef struct Injector Injector;
+typedef struct CaInjector CaInjector;
 
-typedef struct InjectorOptions {
+typedef struct CaInjectorOptions {
         KubeClient *client; /* these outlive the injector */
         const char *service_namespace, *service_name;
         usec_t settled_after; /* how long the bundle must have stood before it counts as known; 0: 5 min */
         void (*on_news)(void *userdata, const char *what);
         void (*on_trouble)(void *userdata, const Fault *fault);
         void *userdata;
-} InjectorOptions;
+} CaInjectorOptions;
 
 /* 0 or -ENOMEM; nothing is called before this returns. */
-int injector_new(const InjectorOptions *options, Injector **ret);
-Injector *injector_free(Injector *i); /* before its client */
+int ca_injector_new(const CaInjectorOptions *options, CaInjector **ret);
+CaInjector *ca_injector_free(CaInjector *i); /* before its client */
 
-void injector_set_leading(Injector *i, bool leading);
-int injector_set_bundle(Injector *i, const char *pem); /* 0 or -ENOMEM */
+void ca_injector_set_leading(CaInjector *i, bool leading);
+int ca_injector_set_bundle(CaInjector *i, const char *pem); /* 0 or -ENOMEM */
 
 /* Every configuration that exists has carried the present bundle for that long. API servers follow
  * the configurations by a watch, which is a matter of milliseconds. */
-bool injector_is_settled(const Injector *i);
+bool ca_injector_is_settled(const CaInjector *i);
 
-DEFINE_CLEANUP(Injector *, injector_free)
+DEFINE_CLEANUP(CaInjector *, ca_injector_free)

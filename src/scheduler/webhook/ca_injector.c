@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/webhook/injector.h"
+#include "scheduler/webhook/ca_injector.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static const char *const collections[TARGETS] = {API "mutatingwebhookconfigurati
                                                  API "validatingwebhookconfigurations"};
 
 typedef struct Target {
-        Injector *injector;
+        CaInjector *injector;
         const char *collection;
         Reflector *reflector;
         KubeCall *call;
@@ -40,8 +40,8 @@ typedef struct Target {
         usec_t in_place; /* since when it carries the bundle; 0: it does not */
 } Target;
 
-struct Injector {
-        InjectorOptions o;
+struct CaInjector {
+        CaInjectorOptions o;
         bool leading;
         Buf bundle; /* base64 */
         Target targets[TARGETS];
@@ -52,7 +52,7 @@ static void look(Target *t);
 static void trouble(Target *t, const char *what, const char *why) {
         Fault fault = FAULT_NULL;
 
-        (void) fault_set(&fault, 0, "%s/" INJECTOR_NAME ": %s: %s", t->collection + sizeof API - 1, what,
+        (void) fault_set(&fault, 0, "%s/" CA_INJECTOR_NAME ": %s: %s", t->collection + sizeof API - 1, what,
                          why);
         t->injector->o.on_trouble(t->injector->o.userdata, &fault);
 }
@@ -126,7 +126,7 @@ static int decode(Str json, Arena *arena, Configuration *ret, Fault *fault) {
         return json_finish(&reader, fault);
 }
 
-static bool is_ours(const Injector *i, const Hook *w) {
+static bool is_ours(const CaInjector *i, const Hook *w) {
         return str_eq(w->namespace_, str_from(i->o.service_namespace)) &&
                str_eq(w->name, str_from(i->o.service_name));
 }
@@ -181,7 +181,7 @@ static void write_op(JsonWriter *w, const char *op, const char *path, Str value)
 
 /* All that is to be written takes nothing away: what is there is absent, or what some tool puts in
  * its place ("\n" is common), and not "-----BEGIN" in base64. */
-static bool is_bare(const Injector *i, const Configuration *c) {
+static bool is_bare(const CaInjector *i, const Configuration *c) {
         bool bare = false;
 
         for (size_t k = 0; k < c->n; k++) {
@@ -214,7 +214,7 @@ static bool may_write(Target *t, const Configuration *c) {
 }
 
 /* A JSON patch, because a merge patch could replace the list of webhooks only as a whole. */
-static size_t write_patch(const Injector *i, const Configuration *c, Buf *out) {
+static size_t write_patch(const CaInjector *i, const Configuration *c, Buf *out) {
         size_t n = 0;
         JsonWriter w;
 
@@ -237,7 +237,7 @@ static size_t write_patch(const Injector *i, const Configuration *c, Buf *out) {
 static void say_writing(const Target *t) {
         char text[128];
 
-        (void) snprintf(text, sizeof text, "writing the caBundle of %s/" INJECTOR_NAME,
+        (void) snprintf(text, sizeof text, "writing the caBundle of %s/" CA_INJECTOR_NAME,
                         t->collection + sizeof API - 1);
         t->injector->o.on_news(t->injector->o.userdata, text);
 }
@@ -254,7 +254,7 @@ static void send(Target *t, Str patch) {
                 look_after(t, t->written + WRITE_SPACING - now);
                 return;
         }
-        (void) snprintf(path, sizeof path, "%s/" INJECTOR_NAME, t->collection);
+        (void) snprintf(path, sizeof path, "%s/" CA_INJECTOR_NAME, t->collection);
         t->written = now;
         t->heard = false;
         say_writing(t);
@@ -267,7 +267,7 @@ static void send(Target *t, Str patch) {
 static void look(Target *t) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         _cleanup_buf_ Buf patch = BUF_NULL;
-        Injector *i = t->injector;
+        CaInjector *i = t->injector;
         Fault fault = FAULT_NULL;
         Configuration c;
         size_t n;
@@ -313,7 +313,7 @@ static void on_object(void *userdata, ReflectorEvent event, Str object) {
                 trouble(t, "cannot be read", fault.text);
                 return;
         }
-        if (!str_eq(c.name, STR(INJECTOR_NAME)))
+        if (!str_eq(c.name, STR(CA_INJECTOR_NAME)))
                 return;
         t->heard = true;
         t->seen = event != REFLECTOR_DELETED;
@@ -346,18 +346,18 @@ static const ReflectorHandler handler = {
 
 /* ---- the whole ---- */
 
-static void look_at_all(Injector *i) {
+static void look_at_all(CaInjector *i) {
         for (size_t k = 0; k < TARGETS; k++)
                 look(&i->targets[k]);
 }
 
-void injector_set_leading(Injector *i, bool leading) {
+void ca_injector_set_leading(CaInjector *i, bool leading) {
         i->leading = leading;
         if (leading)
                 look_at_all(i);
 }
 
-int injector_set_bundle(Injector *i, const char *pem) {
+int ca_injector_set_bundle(CaInjector *i, const char *pem) {
         _cleanup_buf_ Buf text = BUF_NULL;
 
         base64_encode(&text, str_from(pem));
@@ -374,7 +374,7 @@ int injector_set_bundle(Injector *i, const char *pem) {
         return 0;
 }
 
-bool injector_is_settled(const Injector *i) {
+bool ca_injector_is_settled(const CaInjector *i) {
         usec_t now = clock_monotonic_usec();
 
         for (size_t k = 0; k < TARGETS; k++) {
@@ -387,7 +387,7 @@ bool injector_is_settled(const Injector *i) {
         return true;
 }
 
-static int target_init(Target *t, Injector *i, const char *collection) {
+static int target_init(Target *t, CaInjector *i, const char *collection) {
         int r;
 
         t->injector = i;
@@ -398,15 +398,16 @@ static int target_init(Target *t, Injector *i, const char *collection) {
                 r = sd_event_source_set_enabled(t->timer, SD_EVENT_OFF);
         if (r < 0)
                 return r;
-        return reflector_new(i->o.client,
-                             &(ReflectorOptions){.path = collection,
-                                                 .selector = "fieldSelector=metadata.name%3D" INJECTOR_NAME,
-                                                 .max_object = MAX_OBJECT},
-                             &handler, t, &t->reflector);
+        return reflector_new(
+                i->o.client,
+                &(ReflectorOptions){.path = collection,
+                                    .selector = "fieldSelector=metadata.name%3D" CA_INJECTOR_NAME,
+                                    .max_object = MAX_OBJECT},
+                &handler, t, &t->reflector);
 }
 
-int injector_new(const InjectorOptions *options, Injector **ret) {
-        _cleanup_(injector_freep) Injector *i = calloc(1, sizeof *i);
+int ca_injector_new(const CaInjectorOptions *options, CaInjector **ret) {
+        _cleanup_(ca_injector_freep) CaInjector *i = calloc(1, sizeof *i);
         int r = 0;
 
         if (!i)
@@ -421,7 +422,7 @@ int injector_new(const InjectorOptions *options, Injector **ret) {
         return 0;
 }
 
-Injector *injector_free(Injector *i) {
+CaInjector *ca_injector_free(CaInjector *i) {
         if (!i)
                 return NULL;
         for (size_t k = 0; k < TARGETS; k++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/webhook/judge.h"
+#include "scheduler/webhook/verdict.h"
 
 #include "share/request.h"
 #include "wire/annotation.h"
@@ -9,7 +9,7 @@
 
 static const Str default_scheduler = STR("default-scheduler"); /* k8s.io/api/core/v1, DefaultSchedulerName */
 
-bool judge_wants_scheduler(const Subject *s, Arena *arena) {
+bool verdict_wants_scheduler(const Subject *s, Arena *arena) {
         const Pod *pod = &s->pod;
         Refusal refusal;
         Request request;
@@ -69,7 +69,7 @@ static int refuse(const Pod *pod, const Refusal *r, const char *path, Buf *why) 
         say_field(pod, r, path, why);
         buf_append_str(why, STR(": "));
         refusal_format(r, why);
-        return buf_result(why) < 0 ? buf_result(why) : JUDGE_E_REFUSED;
+        return buf_result(why) < 0 ? buf_result(why) : VERDICT_E_REFUSED;
 }
 
 /* ---- what an update changes ---- */
@@ -100,7 +100,7 @@ static int refuse_new_label(const Pod *old, const Pod *now, const char *path, Bu
                     "\" since the pod is bound to node " STR_FMT,
                     path, STR_ARG(now->gpu_count_label), STR_ARG(old->gpu_count_label),
                     STR_ARG(old->node_name));
-        return buf_result(why) < 0 ? buf_result(why) : JUDGE_E_REFUSED;
+        return buf_result(why) < 0 ? buf_result(why) : VERDICT_E_REFUSED;
 }
 
 static int refuse_visible_devices(const PodContainer *c, const char *path, Buf *why) {
@@ -109,7 +109,7 @@ static int refuse_visible_devices(const PodContainer *c, const char *path, Buf *
                     " is \"%.*s\", must not be set in a pod with a share of a GPU: the node agent sets it",
                     path, c->kind == CONTAINER_MAIN ? "containers" : "initContainers", c->index,
                     STR_ARG(c->name), STR_CUT(c->visible_devices, 64));
-        return buf_result(why) < 0 ? buf_result(why) : JUDGE_E_REFUSED;
+        return buf_result(why) < 0 ? buf_result(why) : VERDICT_E_REFUSED;
 }
 
 static int judge_visible_devices(const Pod *pod, const char *path, Buf *why) {
@@ -137,7 +137,7 @@ static int refuse_cover(const PodContainer *c, const char *path, Buf *why) {
         gate_cover_format_field(&c->cover, why);
         buf_appendf(why, ": container \"" STR_FMT "\": ", STR_ARG(c->name));
         gate_cover_format_rule(&c->cover, why);
-        return buf_result(why) < 0 ? buf_result(why) : JUDGE_E_REFUSED;
+        return buf_result(why) < 0 ? buf_result(why) : VERDICT_E_REFUSED;
 }
 
 /* In every mode: which node a pod gets is not known when it is submitted. */
@@ -172,8 +172,8 @@ static int judge_pod(const Pod *pod, const char *path, bool runtime_devices, Are
         return r;
 }
 
-int judge_subject(const Subject *s, const Subject *old, const char *path, bool runtime_devices, Arena *arena,
-                  Buf *why) {
+int verdict_on_subject(const Subject *s, const Subject *old, const char *path, bool runtime_devices,
+                       Arena *arena, Buf *why) {
         Refusal refusal;
         Request request;
 

@@ -10,9 +10,9 @@
 #include "kube/client.h"
 #include "scheduler/webhook/keyring.h"
 
-typedef struct Keeper Keeper;
+typedef struct CertRotate CertRotate;
 
-typedef struct KeeperOptions {
+typedef struct CertRotateOptions {
         KubeClient *client; /* these outlive the keeper */
         const char *namespace_, *secret;
         const char *const *names; /* what the certificate is for */
@@ -23,11 +23,11 @@ typedef struct KeeperOptions {
         void (*on_news)(void *userdata, const char *what); /* something was written */
         void (*on_trouble)(void *userdata, const Fault *fault);
         void *userdata;
-} KeeperOptions;
+} CertRotateOptions;
 
 /* 0 or -ENOMEM; nothing is called before this returns. */
-int keeper_new(const KeeperOptions *options, Keeper **ret);
-Keeper *keeper_free(Keeper *k); /* before its client */
-void keeper_set_leading(Keeper *k, bool leading);
+int cert_rotate_new(const CertRotateOptions *options, CertRotate **ret);
+CertRotate *cert_rotate_free(CertRotate *k); /* before its client */
+void cert_rotate_set_leading(CertRotate *k, bool leading);
 
-DEFINE_CLEANUP(Keeper *, keeper_free)
+DEFINE_CLEANUP(CertRotate *, cert_rotate_free)

@@ -18,16 +18,16 @@
 #include "base/buf.h"
 #include "scheduler/webhook/subject.h"
 
-#define JUDGE_SCHEDULER "ack-co-scheduler"
+#define VERDICT_SCHEDULER "ack-co-scheduler"
 
-bool judge_wants_scheduler(const Subject *s, Arena *arena);
+bool verdict_wants_scheduler(const Subject *s, Arena *arena);
 
-enum { JUDGE_E_REFUSED = 1 };
+enum { VERDICT_E_REFUSED = 1 };
 
 /* old: NULL when the object is new. path: of the template. runtime_devices: a container gets its
  * cards by NVIDIA_VISIBLE_DEVICES, so that a pod with a share that sets it is refused: the
  * manifest's value goes before the one of the node agent (pkg/kubelet,
- * GenerateRunContainerOptions). 0 lets it in; JUDGE_E_REFUSED, with one sentence appended to *why;
+ * GenerateRunContainerOptions). 0 lets it in; VERDICT_E_REFUSED, with one sentence appended to *why;
  * or -ENOMEM. */
-int judge_subject(const Subject *s, const Subject *old, const char *path, bool runtime_devices, Arena *arena,
-                  Buf *why);
+int verdict_on_subject(const Subject *s, const Subject *old, const char *path, bool runtime_devices,
+                       Arena *arena, Buf *why);
