@@ -46,11 +46,10 @@ struct Agent {
         KubeEventRecorder *recorder;
         Roster roster;
         Records records;
-        PodPatcher *pod_patcher;
+        NodeContext context; /* lent to the parts of node/allocate; owns pod_resources and pod_patcher */
         Publisher *publisher;
         Orphans *orphans;
         Repair *repair;
-        PodResources *pod_resources;
         Resolver *resolver;
         StartVerifier *start_verifier;
         Plugin *plugins[DEVICE_KINDS_];

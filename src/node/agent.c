@@ -24,57 +24,42 @@ static void on_dying_change(void *userdata) {
         agent_settle(a);
 }
 
-static int build_identity(Agent *a) {
-        ResolverOptions admit;
-        StartVerifierOptions prove;
+static int build_allocate(Agent *a) {
+        NodeContext *node = &a->context;
         int r;
 
-        r = orphans_new(&(OrphansOptions){.event = a->event,
-                                          .roster = &a->roster,
-                                          .records = &a->records,
-                                          .cgroup_root = a->o.cgroup_root,
-                                          .on_change = on_dying_change,
-                                          .userdata = a},
-                        &a->orphans);
+        *node = (NodeContext){.event = a->event,
+                              .roster = &a->roster,
+                              .records = &a->records,
+                              .inventory = &a->inventory,
+                              .isolation = &a->isolation,
+                              .client = a->client};
+        r = pod_resources_new(a->event, a->pod_resources_socket, STR("aliyun.com/"), &node->pod_resources);
         if (r == 0)
-                r = pod_resources_new(a->event, a->pod_resources_socket, STR("aliyun.com/"),
-                                      &a->pod_resources);
+                r = pod_patcher_new(a->client, &a->roster, &node->pod_patcher);
         if (r == 0)
-                r = pod_patcher_new(a->client, &a->roster, &a->pod_patcher);
+                r = orphans_new(&(OrphansOptions){.node = node,
+                                                  .cgroup_root = a->o.cgroup_root,
+                                                  .on_change = on_dying_change,
+                                                  .userdata = a},
+                                &a->orphans);
         if (r == 0)
-                r = repair_new(&(RepairOptions){.event = a->event,
-                                                .roster = &a->roster,
-                                                .records = &a->records,
-                                                .client = a->client,
-                                                .pod_patcher = a->pod_patcher,
-                                                .on_tampered = agent_tell_tampered,
-                                                .userdata = a},
-                               &a->repair);
-        if (r < 0)
-                return r;
-        admit = (ResolverOptions){.event = a->event,
-                                  .roster = &a->roster,
-                                  .records = &a->records,
-                                  .inventory = &a->inventory,
-                                  .pod_resources = a->pod_resources,
-                                  .client = a->client,
-                                  .pod_patcher = a->pod_patcher,
-                                  .isolation = &a->isolation,
-                                  .access = a->o.access,
-                                  .on_moved = agent_tell_moved,
-                                  .userdata = a};
-        prove = (StartVerifierOptions){.event = a->event,
-                                       .roster = &a->roster,
-                                       .records = &a->records,
-                                       .inventory = &a->inventory,
-                                       .pod_resources = a->pod_resources,
-                                       .pod_patcher = a->pod_patcher,
-                                       .orphans = a->orphans,
-                                       .repair = a->repair,
-                                       .isolation = &a->isolation,
-                                       .checkpoint = a->checkpoint};
-        r = resolver_new(&admit, &a->resolver);
-        return r < 0 ? r : start_verifier_new(&prove, &a->start_verifier);
+                r = repair_new(
+                        &(RepairOptions){.node = node, .on_tampered = agent_tell_tampered, .userdata = a},
+                        &a->repair);
+        if (r == 0)
+                r = resolver_new(&(ResolverOptions){.node = node,
+                                                    .access = a->o.access,
+                                                    .on_moved = agent_tell_moved,
+                                                    .userdata = a},
+                                 &a->resolver);
+        if (r == 0)
+                r = start_verifier_new(&(StartVerifierOptions){.node = node,
+                                                               .orphans = a->orphans,
+                                                               .repair = a->repair,
+                                                               .checkpoint = a->checkpoint},
+                                       &a->start_verifier);
+        return r;
 }
 
 static int build_audit(Agent *a) {
@@ -130,7 +115,7 @@ static int build(Agent *a, Fault *fault) {
         if (r == 0)
                 r = publisher_new(a->client, a->o.node_name, &a->publisher);
         if (r == 0)
-                r = build_identity(a);
+                r = build_allocate(a);
         if (r == 0)
                 r = build_audit(a);
         if (r == 0)
@@ -173,8 +158,8 @@ Agent *agent_free(Agent *a) {
         start_verifier_free(a->start_verifier);
         resolver_free(a->resolver);
         repair_free(a->repair);
-        pod_patcher_free(a->pod_patcher);
-        pod_resources_free(a->pod_resources);
+        pod_patcher_free(a->context.pod_patcher);
+        pod_resources_free(a->context.pod_resources);
         orphans_free(a->orphans);
         publisher_free(a->publisher);
         kube_event_recorder_free(a->recorder);

@@ -298,7 +298,7 @@ static void write_own(const Agent *a, Buf *out) {
         ResolverCounters admit = resolver_counters(a->resolver);
         StartVerifierCounters prove = start_verifier_counters(a->start_verifier);
         RepairCounters repair = repair_counters(a->repair);
-        PodResourcesCounters lists = pod_resources_counters(a->pod_resources);
+        PodResourcesCounters lists = pod_resources_counters(a->context.pod_resources);
 
         write_counter(out, "aliquot_node_settled_total", "containers whose identity was settled at admission",
                       admit.settled);
@@ -362,7 +362,7 @@ static void write_own(const Agent *a, Buf *out) {
         head(out, "aliquot_node_dying_pods", "gauge", "pods that are gone and whose processes are not");
         buf_appendf(out, "aliquot_node_dying_pods %zu\n", orphans_count(a->orphans));
         head(out, "aliquot_node_patches_waiting", "gauge", "annotations of pods that are not written yet");
-        buf_appendf(out, "aliquot_node_patches_waiting %zu\n", pod_patcher_waiting(a->pod_patcher));
+        buf_appendf(out, "aliquot_node_patches_waiting %zu\n", pod_patcher_waiting(a->context.pod_patcher));
 }
 
 /* ---- the server ---- */

@@ -57,8 +57,8 @@ static bool lives(const Roster *roster, Str uid) {
         return pod ? pod->grant != NULL || pod->refusal != NULL : false;
 }
 
-/* Entries with devices that are not ours (of an earlier unit, say) match no set. 0, 1 or
- * -ENOMEM. */
+/* Reads the devices of an entry. 0; 1: some are not ours (of an earlier unit, say), so they match
+ * no set; -ENOMEM. */
 static int entry_set(const CheckpointEntry *entry, DeviceKind kind, DeviceSet *ret) {
         int r = device_set_parse(entry->ids, entry->n, kind, ret, NULL);
 
@@ -101,8 +101,8 @@ static int add_held(Evidence *e, const CheckpointEntry *entry) {
         return r < 0 ? r : 0;
 }
 
-/* A pod that is known to live goes before one that nobody knows: the latter may be long gone, or
- * not have arrived. */
+/* Finds the pod that holds the set. A pod that is known to live goes before one that the API server
+ * has not shown: the latter may be long gone, or not have arrived yet. */
 static int find_uid(const Checkpoint *c, const Roster *roster, DeviceKind kind, const DeviceSet *set,
                     Str *ret, Fault *fault) {
         Str living = {0}, unknown = {0};
@@ -273,8 +273,8 @@ int evidence_place(const RecordContainer *all, size_t n_all, Roster *roster, Ros
         return n > 0 ? roster_place(roster, pod, slices, n) : uneven(pod, fault);
 }
 
-/* The devices of the first container that has started, which all of its pod share the cards
- * with. */
+/* The devices of the first container that has started. All containers of its pod are on the same
+ * cards. */
 static const DeviceSet *started_devices(const Record *record) {
         for (size_t i = 0; i < record->n_containers; i++)
                 if (record->containers[i].started && record->containers[i].given[DEVICE_MEM].n > 0)
@@ -282,8 +282,8 @@ static const DeviceSet *started_devices(const Record *record) {
         return NULL;
 }
 
-/* The container's slices on the cards of a set. Returns how many, 0 when they are not those of its
- * limits. */
+/* Writes the container's slices on the cards of a set. Returns how many, or 0 when the pod asks for
+ * another number of cards. */
 static size_t slices_on(const RosterPod *pod, const RosterContainer *c, const DeviceSet *set, Slice *ret) {
         uint32_t card, count;
         size_t at = 0, n = 0;
@@ -300,7 +300,7 @@ static size_t slices_on(const RosterPod *pod, const RosterContainer *c, const De
         return n == pod->request.cards ? n : 0;
 }
 
-/* slices: in any order; those of a grant are by card, then init containers before the others. */
+/* Whether the slices, in any order, are those of the grant. Sorts them as a grant has them. */
 static bool are_of_grant(Slice *slices, size_t n, const Grant *grant) {
         size_t n_granted;
         const Slice *granted = grant_slices(grant, &n_granted);
@@ -334,7 +334,7 @@ int evidence_recall(const Record *record, Roster *roster, RosterPod *pod) {
                                   own && own->given[DEVICE_MEM].n > 0 ? &own->given[DEVICE_MEM] : others,
                                   slices + n);
                 if (found == 0)
-                        return 0; /* of another unit, or uneven: PreStart judges it */
+                        return 0; /* of another unit, or uneven: PreStart decides */
                 n += found;
         }
         if (n == 0 || are_of_grant(slices, n, pod->grant))
@@ -360,7 +360,7 @@ static int adopt_entry(const CheckpointEntry *entry, const RosterPod *pod, Recor
                         init = pod->containers[i].kind == CONTAINER_INIT;
         r = records_give(records, str_from(pod->uid), str_from(pod->namespace_), str_from(pod->name),
                          entry->container, init, kind, &set);
-        if (r == 0 && !known) /* as far as anybody can tell */
+        if (r == 0 && !known) /* nothing says that it has not */
                 record_set_started(records_find(records, str_from(pod->uid)), entry->container, true);
         return r;
 }

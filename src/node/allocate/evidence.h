@@ -1,55 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Who holds a set of devices, by the kubelet's own word. The checkpoint knows UIDs and init
- * containers and costs no call; List is what the kubelet promises to keep. Sets are compared as a
- * whole: a container has exactly these or is not meant. */
+/* Evidence of which container holds a set of devices, as the kubelet itself says. The checkpoint
+ * has UIDs and init containers and costs no call; List is the interface that the kubelet promises
+ * to keep. Sets are compared as a whole: a container has exactly these devices or is not meant. */
 
 #include "node/kubelet/checkpoint.h"
 #include "node/kubelet/pod_resources.h"
 #include "node/records/records.h"
 #include "node/records/roster.h"
 
-/* One pod, and those of its containers that hold the set. A container's devices of memory are kept
- * too, for pods that came without a place. */
+/* One pod, and those of its containers that hold the set. */
 typedef struct Evidence {
         char *uid;               /* NULL when only names are known */
         char *namespace_, *name; /* NULL when only the UID is known */
         char **containers;
         size_t n_containers;
-        RecordContainer
-                *held; /* all that the pod's containers hold of ours; List does not know init containers */
+        /* Our devices of all containers of the pod, for a pod that came without a place. List does
+         * not show init containers. */
+        RecordContainer *held;
         size_t n_held;
 } Evidence;
 
 void evidence_done(Evidence *e);
 
-/* Of our resources alone. */
+/* The checkpoint at this path, with the entries of our resources alone. */
 CheckpointFile evidence_file(const char *path);
 
 enum {
-        EVIDENCE_E_NONE = 1, /* nobody; fault says what was looked at */
+        EVIDENCE_E_NONE = 1, /* no container holds the set; the fault names what was read */
         EVIDENCE_E_TWICE,    /* two living pods: the kubelet gave them out twice (kubernetes#137534) */
         EVIDENCE_E_UNEVEN,   /* what is held makes no place */
 };
 
-/* Entries of pods that are gone stay in the checkpoint for a while: living is who is in the roster
- * and holds something, or who is not known from the API server at all. Also -ENOMEM. */
+/* Finds the pod that holds the set. Entries of pods that are gone stay in the checkpoint for a
+ * while. A pod is living when it is in the roster and holds something, or when the API server has
+ * not shown it at all. 0, EVIDENCE_E_NONE, EVIDENCE_E_TWICE, -ENOMEM. */
 int evidence_from_checkpoint(CheckpointFile *file, const Roster *roster, DeviceKind kind,
                              const DeviceSet *set, Evidence *ret, Fault *fault);
+/* 0, EVIDENCE_E_NONE, -ENOMEM. */
 int evidence_from_list(const PodList *list, DeviceKind kind, const DeviceSet *set, Evidence *ret);
 
-/* A pod without a place gets the one that its devices name: those of all its containers. 0,
+/* Gives a pod without a place the one that the devices of all its containers make. 0,
  * EVIDENCE_E_UNEVEN, -ENOMEM. */
 int evidence_place(const RecordContainer *all, size_t n_all, Roster *roster, RosterPod *pod, Fault *fault);
 
-/* A pod that has a place, and whose containers this node has started, is where its record says: the
- * annotations may have been forged while no agent was there. A container without a record of its
- * own is on the same cards as the others of its pod. A record by which no container has started
- * changes nothing: the place of the Binding may be newer. Returns 1 when the pod has another place
- * now, 0 when it has not, -ENOMEM. */
+/* Gives a pod the place of its record, if this node has started containers of it: its annotations
+ * may have been forged while no agent ran. A container without a record of its own is on the same
+ * cards as the others of its pod. A record by which no container has started changes nothing,
+ * because the place of the Binding may be newer. Returns 1 when the pod's place changed, 0 when it
+ * did not, -ENOMEM. */
 int evidence_recall(const Record *record, Roster *roster, RosterPod *pod);
 
-/* Living pods that the checkpoint knows and the records do not are taken into them. 0,
+/* Records the devices of living pods that the checkpoint has and the records do not. 0,
  * EVIDENCE_E_NONE, -ENOMEM. */
 int evidence_adopt(CheckpointFile *file, const Roster *roster, Records *records, Fault *fault);

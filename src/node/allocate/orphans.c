@@ -17,120 +17,122 @@ struct Orphans {
 };
 
 int orphans_new(const OrphansOptions *options, Orphans **ret) {
-        Orphans *d = calloc(1, sizeof *d);
+        Orphans *o = calloc(1, sizeof *o);
 
-        if (!d)
+        if (!o)
                 return -ENOMEM;
-        d->o = *options;
-        *ret = d;
+        o->o = *options;
+        *ret = o;
         return 0;
 }
 
-Orphans *orphans_free(Orphans *d) {
-        if (!d)
+Orphans *orphans_free(Orphans *o) {
+        if (!o)
                 return NULL;
-        sd_event_source_disable_unref(d->timer);
-        free(d);
+        sd_event_source_disable_unref(o->timer);
+        free(o);
         return NULL;
 }
 
-size_t orphans_count(const Orphans *d) {
-        return d->n;
+size_t orphans_count(const Orphans *o) {
+        return o->n;
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata);
 
-static void watch(Orphans *d) {
-        if (!d->timer && d->n > 0 &&
-            sd_event_add_time_relative(d->o.event, &d->timer, CLOCK_MONOTONIC, LOOK_AGAIN, 0, on_timer, d) <
-                    0)
+static void watch(Orphans *o) {
+        if (!o->timer && o->n > 0 &&
+            sd_event_add_time_relative(o->o.node->event, &o->timer, CLOCK_MONOTONIC, LOOK_AGAIN, 0, on_timer,
+                                       o) < 0)
                 log_error("out of memory: pods that are dying are looked at when another one changes");
 }
 
-/* Returns whether the list of the dying changed. */
-static bool forget(Orphans *d, Record *record) {
+/* Drops the record. Returns whether it was an orphan. */
+static bool forget(Orphans *o, Record *record) {
         bool was = record->orphan;
 
         if (was) {
-                d->n--;
+                o->n--;
                 log_info("slice free: the last process of pod=%s/%s uid=%s has ended", record->namespace_,
                          record->name, record->uid);
         }
-        records_drop(d->o.records, record);
+        records_drop(o->o.node->records, record);
         return was;
 }
 
-static bool is_alive(const Orphans *d, const Record *record) {
-        return pod_processes(d->o.cgroup_root, str_from(record->uid)) != POD_PROCESSES_NONE;
+static bool is_alive(const Orphans *o, const Record *record) {
+        return pod_processes(o->o.cgroup_root, str_from(record->uid)) != POD_PROCESSES_NONE;
 }
 
-/* Likewise. */
-static bool look_at(Orphans *d, Record *record) {
-        if (!is_alive(d, record))
-                return forget(d, record);
+/* Drops the record of a pod that is gone, or makes it an orphan while its processes live. Returns
+ * whether the list of orphans changed. */
+static bool look_at(Orphans *o, Record *record) {
+        if (!is_alive(o, record))
+                return forget(o, record);
         if (record->orphan)
                 return false;
         log_warning("slice held: pod=%s/%s uid=%s is gone, its processes are not", record->namespace_,
                     record->name, record->uid);
         record->orphan = true;
-        d->n++;
+        o->n++;
         return true;
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-        Orphans *d = userdata;
+        Orphans *o = userdata;
         Record *record, *next;
         bool changed = false;
 
-        d->timer = sd_event_source_disable_unref(d->timer);
-        HASH_ITER(hh, d->o.records->by_uid, record, next)
-        if (record->orphan && look_at(d, record))
+        o->timer = sd_event_source_disable_unref(o->timer);
+        HASH_ITER(hh, o->o.node->records->by_uid, record, next)
+        if (record->orphan && look_at(o, record))
                 changed = true;
-        watch(d);
+        watch(o);
         if (changed)
-                d->o.on_change(d->o.userdata);
+                o->o.on_change(o->o.userdata);
         return 0;
 }
 
-void orphans_look(Orphans *d, Str uid, const RosterPod *pod) {
-        Record *record = records_find(d->o.records, uid);
+void orphans_look(Orphans *o, Str uid, const RosterPod *pod) {
+        Record *record = records_find(o->o.node->records, uid);
         bool changed;
 
         if (!record)
                 return;
         if (pod && (pod->grant || pod->refusal)) {
-                /* A mirror pod can be deleted and come back while the static pod runs on. */
+                /* The mirror of a static pod can be deleted and made again while the pod runs
+                 * on. */
                 changed = record->orphan;
-                d->n -= record->orphan ? 1 : 0;
+                o->n -= record->orphan ? 1 : 0;
                 record->orphan = false;
         } else
-                changed = look_at(d, record);
-        watch(d);
+                changed = look_at(o, record);
+        watch(o);
         if (changed)
-                d->o.on_change(d->o.userdata);
+                o->o.on_change(o->o.userdata);
 }
 
-bool orphans_ended(Orphans *d, Record *record) {
-        if (is_alive(d, record))
+bool orphans_ended(Orphans *o, Record *record) {
+        if (is_alive(o, record))
                 return false;
-        if (forget(d, record))
-                d->o.on_change(d->o.userdata);
+        if (forget(o, record))
+                o->o.on_change(o->o.userdata);
         return true;
 }
 
-void orphans_sweep(Orphans *d) {
+void orphans_sweep(Orphans *o) {
         Record *record, *next;
         bool changed = false;
 
-        HASH_ITER(hh, d->o.records->by_uid, record, next) {
-                const RosterPod *pod = roster_find(d->o.roster, str_from(record->uid));
+        HASH_ITER(hh, o->o.node->records->by_uid, record, next) {
+                const RosterPod *pod = roster_find(o->o.node->roster, str_from(record->uid));
 
                 if (!pod || (!pod->grant && !pod->refusal))
-                        changed |= look_at(d, record);
+                        changed |= look_at(o, record);
         }
-        watch(d);
+        watch(o);
         if (changed)
-                d->o.on_change(d->o.userdata);
+                o->o.on_change(o->o.userdata);
 }
 
 /* ---- the annotation ---- */
@@ -142,8 +144,8 @@ static void write_number_key(JsonWriter *w, uint64_t number) {
         json_write_key(w, str_from(text));
 }
 
-/* An init container's devices are those of the later ones, or were: they count where there are no
- * later ones. */
+/* Whether the annotation counts the container's devices. Those of an init container are given to
+ * later containers too, so they count only where no later container has any. */
 static bool counts(const Record *record, const RecordContainer *c, DeviceKind kind) {
         if (c->given[kind].n == 0)
                 return false;
@@ -176,14 +178,14 @@ static void write_allocation(JsonWriter *w, const char *key, const Record *recor
         json_write_object_end(w);
 }
 
-void orphans_write(const Orphans *d, Buf *out) {
+void orphans_write(const Orphans *o, Buf *out) {
         JsonWriter w;
 
-        if (d->n == 0)
+        if (o->n == 0)
                 return;
         json_write_init(&w, out);
         json_write_array(&w, NULL);
-        for (const Record *record = d->o.records->by_uid; record; record = record->hh.next) {
+        for (const Record *record = o->o.node->records->by_uid; record; record = record->hh.next) {
                 _cleanup_buf_ Buf name = BUF_NULL;
 
                 if (!record->orphan)

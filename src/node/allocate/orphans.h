@@ -1,41 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Slices of the dead. A pod whose object is gone may still have processes: deletion by force takes
- * the object away at once. As long as they live its record stays, is published in the node's
- * annotation aliquot.dev/held-slices, and whoever gets the same devices waits at PreStart. */
-
-#include <systemd/sd-event.h>
+/* Slices of pods that are gone from the API server while processes of theirs still run: deletion by
+ * force removes the object at once. Until the last process ends, the pod's record stays and is
+ * published in the node's annotation aliquot.dev/held-slices. A container that is given the same
+ * devices waits at PreStart. */
 
 #include "base/buf.h"
-#include "node/records/records.h"
-#include "node/records/roster.h"
+#include "node/allocate/node_context.h"
 
 typedef struct Orphans Orphans;
 
 typedef struct OrphansOptions {
-        sd_event *event; /* all of these outlive it */
-        const Roster *roster;
-        Records *records;
-        const char *cgroup_root;
-        void (*on_change)(void *userdata); /* the list of dying pods is another one */
+        const NodeContext *node;
+        const char *cgroup_root;           /* outlives it */
+        void (*on_change)(void *userdata); /* the list of orphans is another one */
         void *userdata;
 } OrphansOptions;
 
 int orphans_new(const OrphansOptions *options, Orphans **ret); /* 0 or -ENOMEM */
-Orphans *orphans_free(Orphans *d);
+Orphans *orphans_free(Orphans *o);
 
-/* A pod came, changed or went (pod NULL): its record ends, or is dying, or lives. */
-void orphans_look(Orphans *d, Str uid, const RosterPod *pod);
+/* A pod came, changed or went (pod NULL): its record becomes an orphan, is dropped, or is kept. */
+void orphans_look(Orphans *o, Str uid, const RosterPod *pod);
 
-/* Of a pod that is gone: has its last process ended? Then its record is dropped. */
-bool orphans_ended(Orphans *d, Record *record);
+/* Whether the last process of a pod that is gone has ended. Then its record is dropped. */
+bool orphans_ended(Orphans *o, Record *record);
 
-/* All records, once the pods have been listed: who is not among them is gone. */
-void orphans_sweep(Orphans *d);
+/* Once the pods have been listed: looks at every record whose pod is not among them. */
+void orphans_sweep(Orphans *o);
 
-size_t orphans_count(const Orphans *d);
-/* The annotation's text, "" when nobody is dying: share/held.h has the format. */
-void orphans_write(const Orphans *d, Buf *out);
+size_t orphans_count(const Orphans *o);
+/* The annotation's text, "" when there are no orphans: share/held.h has the format. */
+void orphans_write(const Orphans *o, Buf *out);
 
 DEFINE_CLEANUP(Orphans *, orphans_free)

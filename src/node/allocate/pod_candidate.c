@@ -17,7 +17,8 @@ static bool lists_devices(const ListedContainer *c, DeviceKind kind) {
         return false;
 }
 
-/* Devices are given in the pod's order: when one behind has some, so has this one. */
+/* Whether this container or a later one is listed with devices. They are given in the pod's order,
+ * so this container then has its own already. */
 static bool is_passed(const RosterPod *pod, size_t index, const ListedPod *listed, DeviceKind kind) {
         for (size_t i = index; i < pod->n_containers; i++)
                 if (pod->containers[i].kind != CONTAINER_INIT &&
@@ -26,30 +27,30 @@ static bool is_passed(const RosterPod *pod, size_t index, const ListedPod *liste
         return false;
 }
 
-/* Which container comes next: the first in the pod's order that asks for so many and has none. Main
- * containers and sidecars have none when the List says so; ordinary init containers are never
- * listed, and our own books tell. */
-static const RosterContainer *next_container(const PodCandidateQuery *ask, const RosterPod *pod,
+/* The container that is next: the first in the pod's order that asks for this many devices and has
+ * none. For main containers and sidecars List decides. Ordinary init containers are never listed,
+ * so the records decide. */
+static const RosterContainer *next_container(const PodCandidateQuery *query, const RosterPod *pod,
                                              const ListedPod *listed) {
-        const Record *record = records_find(ask->records, str_from(pod->uid));
+        const Record *record = records_find(query->records, str_from(pod->uid));
 
         for (size_t i = 0; i < pod->n_containers; i++) {
                 const RosterContainer *c = &pod->containers[i];
                 const RecordContainer *given = record ? record_container(record, str_from(c->name)) : NULL;
 
-                if (roster_asks(pod, c, ask->kind) != ask->size || is_passed(pod, i, listed, ask->kind))
+                if (roster_asks(pod, c, query->kind) != query->size || is_passed(pod, i, listed, query->kind))
                         continue;
-                if (c->kind == CONTAINER_INIT && given && given->given[ask->kind].n > 0)
+                if (c->kind == CONTAINER_INIT && given && given->given[query->kind].n > 0)
                         continue;
                 return c;
         }
         return NULL;
 }
 
-/* The kubelet was killed in the middle of this admission and begins it again, while our books still
- * have the first try: no listed container of the pod has any, and the first that asks for so many
- * is meant. */
-static const RosterContainer *first_container(const PodCandidateQuery *ask, const RosterPod *pod,
+/* The container that is next when the kubelet was killed during this admission and begins it again,
+ * while the records still have the first attempt. No listed container of the pod has devices then,
+ * and the first that asks for this many is meant. */
+static const RosterContainer *first_container(const PodCandidateQuery *query, const RosterPod *pod,
                                               const ListedPod *listed) {
         const RosterContainer *first = NULL;
         bool any_listed = false;
@@ -59,16 +60,16 @@ static const RosterContainer *first_container(const PodCandidateQuery *ask, cons
 
                 if (c->kind != CONTAINER_INIT) {
                         any_listed = true;
-                        if (lists_devices(listed_container(listed, c->name), ask->kind))
+                        if (lists_devices(listed_container(listed, c->name), query->kind))
                                 return NULL;
                 }
-                if (!first && roster_asks(pod, c, ask->kind) == ask->size)
+                if (!first && roster_asks(pod, c, query->kind) == query->size)
                         first = c;
         }
         return any_listed ? first : NULL;
 }
 
-typedef const RosterContainer *(*Criterion)(const PodCandidateQuery *ask, const RosterPod *pod,
+typedef const RosterContainer *(*Criterion)(const PodCandidateQuery *query, const RosterPod *pod,
                                             const ListedPod *listed);
 
 static bool is_named(const char *name, const ListedPod *pod) {
@@ -78,15 +79,16 @@ static bool is_named(const char *name, const ListedPod *pod) {
                name[n] == '/' && memcmp(name + n + 1, pod->name.data, pod->name.len) == 0;
 }
 
-static bool is_gone(const PodCandidateQuery *ask, const ListedPod *pod) {
-        for (size_t i = 0; i < ask->n_gone; i++)
-                if (is_named(ask->gone[i], pod))
+static bool is_gone(const PodCandidateQuery *query, const ListedPod *pod) {
+        for (size_t i = 0; i < query->n_gone; i++)
+                if (is_named(query->gone[i], pod))
                         return true;
         return false;
 }
 
-/* One that has all it wants is not being admitted: it was deleted by force, say, and the kubelet,
- * which waits for us, has not come to that. */
+/* Whether a container of the pod lacks devices. A pod whose containers all have theirs is not being
+ * admitted. It may have been deleted by force, which the kubelet does not handle while it waits for
+ * this answer. */
 static bool lacks_devices(const ListedPod *pod, DeviceKind kind) {
         for (size_t i = 0; i < pod->n_containers; i++)
                 if (!lists_devices(&pod->containers[i], kind))
@@ -94,59 +96,59 @@ static bool lacks_devices(const ListedPod *pod, DeviceKind kind) {
         return pod->n_containers == 0;
 }
 
-/* It has been proved once, and so it was admitted long ago. One that ends while the kubelet makes
- * its List stands in it without devices: the pods are taken first, and what has ended is cleared
- * away before their devices are read (apis/podresources/server_v1.go). */
-static bool has_started(const PodCandidateQuery *ask, const RosterPod *pod) {
-        const Record *record = records_find(ask->records, str_from(pod->uid));
+/* Whether a start of the pod was proved, so that it was admitted long ago. Such a pod is listed
+ * without devices when it ends while the kubelet makes its List: the kubelet takes the pods first,
+ * and frees the devices of ended ones before it reads devices (apis/podresources/server_v1.go). */
+static bool has_started(const PodCandidateQuery *query, const RosterPod *pod) {
+        const Record *record = records_find(query->records, str_from(pod->uid));
 
         return record && record->saved;
 }
 
-static PodCandidate find_by(const PodCandidateQuery *ask, const PodList *list, Criterion criterion) {
+static PodCandidate find_by(const PodCandidateQuery *query, const PodList *list, Criterion criterion) {
         PodCandidate found = {0};
 
         for (size_t i = 0; i < list->n; i++) {
                 const ListedPod *listed = &list->pods[i];
-                RosterPod *pod = roster_find_name(ask->roster, listed->namespace_, listed->name);
+                RosterPod *pod = roster_find_name(query->roster, listed->namespace_, listed->name);
                 const RosterContainer *c;
 
-                if (is_gone(ask, listed)) {
+                if (is_gone(query, listed)) {
                         found.gone = true;
                         continue;
                 }
                 if (!pod) {
-                        if (lacks_devices(listed, ask->kind))
+                        if (lacks_devices(listed, query->kind))
                                 found.new = listed;
                         continue;
                 }
                 if (!pod->grant)
-                        continue; /* it has ended: kubelets before 1.34 list such ones as well */
-                c = criterion(ask, pod, listed);
+                        continue; /* it has ended: kubelets before 1.34 list such pods too */
+                c = criterion(query, pod, listed);
                 if (!c)
                         continue;
-                if (found.pod && !has_started(ask, found.pod) && has_started(ask, pod))
+                if (found.pod && !has_started(query, found.pod) && has_started(query, pod))
                         continue;
                 found.pod = pod;
                 found.listed = listed;
                 found.container = c;
                 found.with_other = c->kind != CONTAINER_INIT &&
-                                   !lists_devices(listed_container(listed, c->name), !ask->kind);
+                                   !lists_devices(listed_container(listed, c->name), !query->kind);
                 found.n++;
         }
         return found;
 }
 
-PodCandidate pod_candidate_find(const PodCandidateQuery *ask, const PodList *list) {
-        PodCandidate found = find_by(ask, list, next_container);
+PodCandidate pod_candidate_find(const PodCandidateQuery *query, const PodList *list) {
+        PodCandidate found = find_by(query, list, next_container);
 
-        return found.pod || found.new ? found : find_by(ask, list, first_container);
+        return found.pod || found.new ? found : find_by(query, list, first_container);
 }
 
-const RosterPod *pod_candidate_refused(const PodCandidateQuery *ask, const PodList *list) {
+const RosterPod *pod_candidate_refused(const PodCandidateQuery *query, const PodList *list) {
         for (size_t i = 0; i < list->n; i++) {
                 const RosterPod *pod =
-                        roster_find_name(ask->roster, list->pods[i].namespace_, list->pods[i].name);
+                        roster_find_name(query->roster, list->pods[i].namespace_, list->pods[i].name);
 
                 if (pod && pod->refusal)
                         return pod;
@@ -168,19 +170,19 @@ const RosterContainer *pod_candidate_without(const Records *records, const Roste
         return NULL;
 }
 
-static const RosterContainer *container_without(const PodCandidateQuery *ask, const RosterPod *pod) {
-        return pod->grant ? pod_candidate_without(ask->records, pod, ask->kind, ask->size) : NULL;
+static const RosterContainer *container_without(const PodCandidateQuery *query, const RosterPod *pod) {
+        return pod->grant ? pod_candidate_without(query->records, pod, query->kind, query->size) : NULL;
 }
 
-RosterPod *pod_candidate_guess(const PodCandidateQuery *ask, Str turn, const RosterContainer **ret) {
-        RosterPod *found = roster_find(ask->roster, turn);
+RosterPod *pod_candidate_guess(const PodCandidateQuery *query, Str pending, const RosterContainer **ret) {
+        RosterPod *found = roster_find(query->roster, pending);
         size_t n = 0;
 
-        *ret = found ? container_without(ask, found) : NULL;
+        *ret = found ? container_without(query, found) : NULL;
         if (*ret)
                 return found;
-        for (RosterPod *pod = ask->roster->pods; pod; pod = pod->hh.next) {
-                const RosterContainer *c = container_without(ask, pod);
+        for (RosterPod *pod = query->roster->pods; pod; pod = pod->hh.next) {
+                const RosterContainer *c = container_without(query, pod);
 
                 if (!c)
                         continue;
@@ -191,10 +193,10 @@ RosterPod *pod_candidate_guess(const PodCandidateQuery *ask, Str turn, const Ros
         return n == 1 ? found : NULL;
 }
 
-bool pod_candidate_is_doubtful(const PodCandidateQuery *ask, const PodCandidate *found) {
-        const Record *record = records_find(ask->records, str_from(found->pod->uid));
+bool pod_candidate_is_doubtful(const PodCandidateQuery *query, const PodCandidate *found) {
+        const Record *record = records_find(query->records, str_from(found->pod->uid));
         const RecordContainer *given =
                 record && record->saved ? record_container(record, str_from(found->container->name)) : NULL;
 
-        return found->container->kind != CONTAINER_INIT && given && given->given[ask->kind].n > 0;
+        return found->container->kind != CONTAINER_INIT && given && given->given[query->kind].n > 0;
 }

@@ -28,7 +28,8 @@ static unsigned kind_of(size_t key) {
         return 0;
 }
 
-/* Written by the one function that knows how, and decoded again as the annotations of a pod. */
+/* The annotations are written by the function that Bindings use too, and decoded again as those of
+ * a pod. */
 int pod_keys_make(const RosterPod *pod, bool assigned, Arena *arena, PodKeys *ret) {
         _cleanup_buf_ Buf annotations = BUF_NULL, text = BUF_NULL;
         const Slice *slices;
@@ -63,18 +64,18 @@ static bool are_same_entries(Str a, Str b, Arena *arena) {
         return true;
 }
 
-static bool is_right(Str wanted, Str said, size_t key, const RosterPod *pod, Arena *arena) {
+static bool is_right(Str wanted, Str actual, size_t key, const RosterPod *pod, Arena *arena) {
         unsigned kind = kind_of(key);
 
-        if (str_is_empty(wanted) || str_is_empty(said))
-                return str_is_empty(wanted) && str_is_empty(said);
+        if (str_is_empty(wanted) || str_is_empty(actual))
+                return str_is_empty(wanted) && str_is_empty(actual);
         if (kind == IS_ALLOCATION)
-                return are_same_entries(wanted, said, arena);
+                return are_same_entries(wanted, actual, arena);
         if (kind == IS_UNITS && str_eq(wanted, STR("0")))
-                return true; /* the node object has not told what this card holds */
+                return true; /* the node object has not said how much this card holds */
         if (kind == IS_TIME && pod->assume == 0)
                 return false;
-        return str_eq(wanted, said);
+        return str_eq(wanted, actual);
 }
 
 uint32_t pod_keys_differ(const PodKeys *keys, const RosterPod *pod, Arena *arena) {

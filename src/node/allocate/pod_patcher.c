@@ -14,15 +14,15 @@
 #define RETRY_BASE (200 * USEC_PER_MSEC)
 #define RETRY_CAP  (30 * USEC_PER_SEC)
 
-/* What is still to be said about one pod. Said anew from the roster at each try, so that it is
- * never out of date. */
+/* What is still to be written of one pod. Each try makes the patch anew from the roster, so that it
+ * is never out of date. */
 typedef struct PendingPatch {
         UT_hash_handle hh; /* by uid */
-        PodPatcher *pod_patcher;
+        PodPatcher *patcher;
         KubeCall *call;
         sd_event_source *retry;
         unsigned attempt;
-        bool place, assigned; /* to be said */
+        bool place, assigned; /* to be written */
         bool sent_place, sent_assigned;
         char uid[];
 } PendingPatch;
@@ -30,39 +30,39 @@ typedef struct PendingPatch {
 struct PodPatcher {
         KubeClient *client;
         Roster *roster;
-        PendingPatch *tales;
+        PendingPatch *patches;
 };
 
-static void tale_free(PendingPatch *tale) {
-        HASH_DELETE(hh, tale->pod_patcher->tales, tale);
-        kube_call_free(tale->call);
-        sd_event_source_disable_unref(tale->retry);
-        free(tale);
+static void patch_free(PendingPatch *patch) {
+        HASH_DELETE(hh, patch->patcher->patches, patch);
+        kube_call_free(patch->call);
+        sd_event_source_disable_unref(patch->retry);
+        free(patch);
 }
 
 int pod_patcher_new(KubeClient *client, Roster *roster, PodPatcher **ret) {
-        PodPatcher *t = calloc(1, sizeof *t);
+        PodPatcher *p = calloc(1, sizeof *p);
 
-        if (!t)
+        if (!p)
                 return -ENOMEM;
-        *t = (PodPatcher){.client = client, .roster = roster};
-        *ret = t;
+        *p = (PodPatcher){.client = client, .roster = roster};
+        *ret = p;
         return 0;
 }
 
-PodPatcher *pod_patcher_free(PodPatcher *t) {
-        PendingPatch *tale, *next;
+PodPatcher *pod_patcher_free(PodPatcher *p) {
+        PendingPatch *patch, *next;
 
-        if (!t)
+        if (!p)
                 return NULL;
-        HASH_ITER(hh, t->tales, tale, next)
-        tale_free(tale);
-        free(t);
+        HASH_ITER(hh, p->patches, patch, next)
+        patch_free(patch);
+        free(p);
         return NULL;
 }
 
-size_t pod_patcher_waiting(const PodPatcher *t) {
-        return HASH_COUNT(t->tales);
+size_t pod_patcher_waiting(const PodPatcher *p) {
+        return HASH_COUNT(p->patches);
 }
 
 /* ---- the patch ---- */
@@ -84,7 +84,7 @@ static void write_assigned(const RosterPod *pod, Buf *out) {
         json_write_object_end(&w);
 }
 
-/* Keys that the place does not need are removed: a pod that this node places may carry any. */
+/* Removes the keys that the place does not need: a pod that this node places may carry any. */
 static int write_place(bool assigned, RosterPod *pod, Buf *out) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         PodKeys keys;
@@ -98,19 +98,19 @@ static int write_place(bool assigned, RosterPod *pod, Buf *out) {
         return r;
 }
 
-static int write_patch(const PendingPatch *tale, RosterPod *pod, Buf *out) {
+static int write_patch(const PendingPatch *patch, RosterPod *pod, Buf *out) {
         _cleanup_buf_ Buf annotations = BUF_NULL;
         JsonWriter w;
         int r = 0;
 
-        if (tale->place)
-                r = write_place(tale->assigned, pod, &annotations);
+        if (patch->place)
+                r = write_place(patch->assigned, pod, &annotations);
         else
                 write_assigned(pod, &annotations);
         json_write_init(&w, out);
         json_write_object(&w, NULL);
         json_write_object(&w, "metadata");
-        json_write_text(&w, "uid", pod->api_uid); /* another one: 409 */
+        json_write_text(&w, "uid", pod->api_uid); /* of another pod: 409 */
         json_write_raw(&w, "annotations", buf_str(&annotations));
         json_write_object_end(&w);
         json_write_object_end(&w);
@@ -118,126 +118,126 @@ static int write_patch(const PendingPatch *tale, RosterPod *pod, Buf *out) {
 }
 
 static int on_retry(sd_event_source *source, uint64_t usec, void *userdata);
-static void on_told(void *userdata, const KubeReply *reply);
+static void on_written(void *userdata, const KubeReply *reply);
 
-static void retry_later(PendingPatch *tale, usec_t after) {
-        sd_event *event = kube_client_event(tale->pod_patcher->client);
+static void retry_later(PendingPatch *patch, usec_t after) {
+        sd_event *event = kube_client_event(patch->patcher->client);
 
-        sd_event_source_disable_unref(tale->retry);
-        tale->retry = NULL;
-        if (sd_event_add_time_relative(event, &tale->retry, CLOCK_MONOTONIC,
-                                       1 + kube_backoff(tale->attempt++, RETRY_BASE, RETRY_CAP, after), 0,
-                                       on_retry, tale) < 0)
-                log_error("out of memory: annotations of pod uid=%s wait for its next change", tale->uid);
+        sd_event_source_disable_unref(patch->retry);
+        patch->retry = NULL;
+        if (sd_event_add_time_relative(event, &patch->retry, CLOCK_MONOTONIC,
+                                       1 + kube_backoff(patch->attempt++, RETRY_BASE, RETRY_CAP, after), 0,
+                                       on_retry, patch) < 0)
+                log_error("out of memory: annotations of pod uid=%s wait for its next change", patch->uid);
 }
 
-static void send_tale(PendingPatch *tale) {
-        _cleanup_buf_ Buf patch = BUF_NULL, path = BUF_NULL;
-        RosterPod *pod = roster_find(tale->pod_patcher->roster, str_from(tale->uid));
+static void send_patch(PendingPatch *patch) {
+        _cleanup_buf_ Buf text = BUF_NULL, path = BUF_NULL;
+        RosterPod *pod = roster_find(patch->patcher->roster, str_from(patch->uid));
 
         if (!pod || !pod->grant || !pod->placed) {
-                tale_free(tale); /* it holds nothing any more: there is nothing to say */
+                patch_free(patch); /* it holds nothing any more */
                 return;
         }
-        tale->sent_place = tale->place;
-        tale->sent_assigned = tale->assigned;
+        patch->sent_place = patch->place;
+        patch->sent_assigned = patch->assigned;
         buf_append_str(&path, STR("/api/v1/namespaces/"));
         kube_url_escape(&path, str_from(pod->namespace_));
         buf_append_str(&path, STR("/pods/"));
         kube_url_escape(&path, str_from(pod->name));
-        if (write_patch(tale, pod, &patch) < 0 || buf_result(&path) < 0 ||
-            kube_merge_patch(tale->pod_patcher->client, path.data, "", buf_str(&patch), STR(""), on_told,
-                             tale, &tale->call) < 0)
-                retry_later(tale, 0);
+        if (write_patch(patch, pod, &text) < 0 || buf_result(&path) < 0 ||
+            kube_merge_patch(patch->patcher->client, path.data, "", buf_str(&text), STR(""), on_written,
+                             patch, &patch->call) < 0)
+                retry_later(patch, 0);
 }
 
 static int on_retry(sd_event_source *source, uint64_t usec, void *userdata) {
-        PendingPatch *tale = userdata;
+        PendingPatch *patch = userdata;
 
-        tale->retry = sd_event_source_disable_unref(tale->retry);
-        send_tale(tale);
+        patch->retry = sd_event_source_disable_unref(patch->retry);
+        send_patch(patch);
         return 0;
 }
 
-/* The answer of a patch is the whole object: what the watch shows of an older one is not what was
- * written. */
-static void keep_version(const PendingPatch *tale, Str body) {
+/* Keeps the resourceVersion of the object that answers the patch: an older object in the watch does
+ * not show the patch yet. */
+static void keep_version(const PendingPatch *patch, Str body) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
-        RosterPod *pod = roster_find(tale->pod_patcher->roster, str_from(tale->uid));
+        RosterPod *pod = roster_find(patch->patcher->roster, str_from(patch->uid));
         Pod object;
 
         if (pod && pod_decode(body, &arena, &object, NULL) == 0)
                 (void) str_to_u64(object.meta.resource_version, &pod->written); /* else it stays as it was */
 }
 
-static void on_told(void *userdata, const KubeReply *reply) {
-        PendingPatch *tale = userdata;
+static void on_written(void *userdata, const KubeReply *reply) {
+        PendingPatch *patch = userdata;
         bool done = reply->outcome == KUBE_DONE && reply->status < 300;
 
-        tale->call = NULL;
+        patch->call = NULL;
         if (done)
-                keep_version(tale, reply->body);
-        if (done && tale->place == tale->sent_place && tale->assigned == tale->sent_assigned) {
-                tale_free(tale);
+                keep_version(patch, reply->body);
+        if (done && patch->place == patch->sent_place && patch->assigned == patch->sent_assigned) {
+                patch_free(patch);
                 return;
         }
         if (done) {
-                tale->attempt = 0;
-                send_tale(tale); /* more was to be said meanwhile */
+                patch->attempt = 0;
+                send_patch(patch); /* more is to be written since */
                 return;
         }
-        /* 404: the pod is gone. Anything else may pass: 409 is said of another UID, which our watch
-         * will tell, and the tale ends then; but also when others write the pod all the time. */
+        /* 404: the pod is gone. 409 has two causes and may pass: another UID, which the watch will
+         * show and which ends the patch, or other clients that write the pod at the same time. */
         if (reply->outcome == KUBE_DONE && (reply->status == 404 || reply->status == 422)) {
-                log_info("annotations of pod uid=%s are not written: %s", tale->uid, reply->fault.text);
-                tale_free(tale);
+                log_info("annotations of pod uid=%s are not written: %s", patch->uid, reply->fault.text);
+                patch_free(patch);
                 return;
         }
-        log_warning("annotations of pod uid=%s wait: %s", tale->uid, reply->fault.text);
-        retry_later(tale, reply->retry_after);
+        log_warning("annotations of pod uid=%s wait: %s", patch->uid, reply->fault.text);
+        retry_later(patch, reply->retry_after);
 }
 
-static void tell(PodPatcher *t, const RosterPod *pod, bool place, bool assigned) {
+static void queue(PodPatcher *p, const RosterPod *pod, bool place, bool assigned) {
         size_t n = strlen(pod->uid);
-        PendingPatch *tale;
+        PendingPatch *patch;
 
-        HASH_FIND(hh, t->tales, pod->uid, n, tale);
-        if (!tale) {
-                tale = calloc(1, sizeof *tale + n + 1);
-                if (!tale) {
+        HASH_FIND(hh, p->patches, pod->uid, n, patch);
+        if (!patch) {
+                patch = calloc(1, sizeof *patch + n + 1);
+                if (!patch) {
                         log_error("out of memory: annotations of pod uid=%s are not written", pod->uid);
                         return;
                 }
-                tale->pod_patcher = t;
-                memcpy(tale->uid, pod->uid, n + 1);
-                HASH_ADD_KEYPTR(hh, t->tales, tale->uid, n, tale);
-                if (!hash_added(tale, hh)) {
-                        free(tale);
+                patch->patcher = p;
+                memcpy(patch->uid, pod->uid, n + 1);
+                HASH_ADD_KEYPTR(hh, p->patches, patch->uid, n, patch);
+                if (!hash_added(patch, hh)) {
+                        free(patch);
                         return;
                 }
         }
-        tale->place |= place;
-        tale->assigned |= assigned;
-        if (!tale->call && !tale->retry)
-                send_tale(tale);
+        patch->place |= place;
+        patch->assigned |= assigned;
+        if (!patch->call && !patch->retry)
+                send_patch(patch);
 }
 
-void pod_patcher_place(PodPatcher *t, const RosterPod *pod) {
-        tell(t, pod, true, false);
+void pod_patcher_place(PodPatcher *p, const RosterPod *pod) {
+        queue(p, pod, true, false);
 }
 
-void pod_patcher_assign(PodPatcher *t, const RosterPod *pod) {
+void pod_patcher_assign(PodPatcher *p, const RosterPod *pod) {
         if (!pod->assigned)
-                tell(t, pod, false, true);
+                queue(p, pod, false, true);
 }
 
-void pod_patcher_restore(PodPatcher *t, const RosterPod *pod) {
-        tell(t, pod, true, true);
+void pod_patcher_restore(PodPatcher *p, const RosterPod *pod) {
+        queue(p, pod, true, true);
 }
 
-bool pod_patcher_is_pending(const PodPatcher *t, const RosterPod *pod) {
-        PendingPatch *tale;
+bool pod_patcher_is_pending(const PodPatcher *p, const RosterPod *pod) {
+        PendingPatch *patch;
 
-        HASH_FIND(hh, t->tales, pod->uid, strlen(pod->uid), tale);
-        return tale != NULL;
+        HASH_FIND(hh, p->patches, pod->uid, strlen(pod->uid), patch);
+        return patch != NULL;
 }

@@ -9,21 +9,21 @@
 #include "node/allocate/pod_keys.h"
 #include "node/allocate/repair_rate.h"
 
-#define APART    (1 * USEC_PER_SEC)  /* between two repairs of any pods, and until a patch is seen */
-#define TOLD_FOR (60 * USEC_PER_SEC) /* a pod is told of once in this time */
-#define OURSELF  STR("aliquot")      /* the field manager that the API server makes of our User-Agent */
+#define APART           (1 * USEC_PER_SEC)  /* between repairs, and until the watch shows a patch */
+#define REPORT_INTERVAL (60 * USEC_PER_SEC) /* between two reports of one pod */
+#define OURSELF         STR("aliquot") /* the field manager that the API server derives from our User-Agent */
 
-enum { NAMED = 64 }; /* bytes of what a field manager says of itself */
+enum { NAMED = 64 }; /* bytes of a field manager's text in the report */
 
-/* A pod that was repaired, or is to be. It is kept as long as the pod, because the rate is the
- * pod's. */
+/* A pod that was or is to be repaired. It is kept as long as the pod, because it holds the pod's
+ * rate. */
 typedef struct Item {
         UT_hash_handle hh;
         Repair *repair;
-        uint32_t wrong; /* system keys; 0: all are right */
-        usec_t due;     /* not before */
-        usec_t told;    /* when it was told of last; 0: never */
-        RepairRate pace;
+        uint32_t wrong;  /* system keys; 0: all are right */
+        usec_t due;      /* not before */
+        usec_t reported; /* when it was last reported; 0: never */
+        RepairRate rate;
         KubeCall *get;
         char uid[];
 } Item;
@@ -45,7 +45,7 @@ int repair_new(const RepairOptions *options, Repair **ret) {
         if (!r)
                 return -ENOMEM;
         r->o = *options;
-        e = sd_event_add_time(options->event, &r->timer, CLOCK_MONOTONIC, 0, 0, on_timer, r);
+        e = sd_event_add_time(options->node->event, &r->timer, CLOCK_MONOTONIC, 0, 0, on_timer, r);
         if (e >= 0)
                 e = sd_event_source_set_enabled(r->timer, SD_EVENT_OFF);
         if (e < 0)
@@ -82,12 +82,13 @@ RepairCounters repair_counters(const Repair *r) {
 
 /* ---- what is wrong ---- */
 
-/* Nothing before a container has started by the record, nor before it is known what the cards
- * hold. */
+/* Whether the pod's keys can be compared: by its record a container has started, and the sizes of
+ * the cards are known. */
 static bool is_judged(const Repair *r, const RosterPod *pod) {
-        const Record *record = records_find(r->o.records, str_from(pod->uid));
+        const Record *record = records_find(r->o.node->records, str_from(pod->uid));
 
-        return pod->grant && pod->placed && r->o.roster->has_cards && record && record_has_started(record);
+        return pod->grant && pod->placed && r->o.node->roster->has_cards && record &&
+               record_has_started(record);
 }
 
 static uint32_t wrong_keys(const Repair *r, const RosterPod *pod) {
@@ -106,9 +107,9 @@ static void name_keys(uint32_t keys, Buf *out) {
                                     STR_ARG(pod_system_key_names[i]));
 }
 
-/* ---- telling ---- */
+/* ---- reporting ---- */
 
-/* The owner of a wrong key. A key that was removed has none. */
+/* Names the owner of a wrong key. A key that was removed has none. */
 static void name_manager(const FieldManager *manager, Buf *out) {
         if (str_is_empty(manager->name)) {
                 buf_append_str(out, STR("no field manager is known"));
@@ -123,7 +124,7 @@ static void name_manager(const FieldManager *manager, Buf *out) {
                     manager->time.data ? manager->time.data : "");
 }
 
-static void tell(Item *item, const RosterPod *pod, const FieldManager *manager) {
+static void report(Item *item, const RosterPod *pod, const FieldManager *manager) {
         const Repair *r = item->repair;
         _cleanup_buf_ Buf names = BUF_NULL, writer = BUF_NULL;
         Fault note = FAULT_NULL;
@@ -142,41 +143,40 @@ static void on_pod(void *userdata, const KubeReply *reply) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         FieldManager manager = {0};
         Item *item = userdata;
-        const RosterPod *pod = roster_find(item->repair->o.roster, str_from(item->uid));
+        const RosterPod *pod = roster_find(item->repair->o.node->roster, str_from(item->uid));
 
         item->get = NULL;
         if (reply->outcome == KUBE_DONE && reply->status == 200)
                 (void) field_managers_last(reply->body, item->wrong, OURSELF, &arena, &manager,
                                            NULL); /* a malformed list names no manager */
         if (pod && item->wrong != 0)
-                tell(item, pod, &manager);
+                report(item, pod, &manager);
 }
 
-/* A pod that needs more than five repairs in a minute is told of, with the manager that wrote its
- * keys. */
-static void accuse(Item *item, const RosterPod *pod, usec_t now) {
+/* Reports a pod that has used up its rate of repairs, with the manager that wrote its keys. */
+static void report_if_frequent(Item *item, const RosterPod *pod, usec_t now) {
         Repair *r = item->repair;
 
-        if (item->get || repair_rate_next(&item->pace, now) == now ||
-            (item->told > 0 && now < item->told + TOLD_FOR))
+        if (item->get || repair_rate_next(&item->rate, now) == now ||
+            (item->reported > 0 && now < item->reported + REPORT_INTERVAL))
                 return;
-        item->told = now;
+        item->reported = now;
         r->counters.tampered++;
-        if (kube_get_pod(r->o.client, str_from(pod->namespace_), str_from(pod->name), on_pod, item,
+        if (kube_get_pod(r->o.node->client, str_from(pod->namespace_), str_from(pod->name), on_pod, item,
                          &item->get) < 0)
-                tell(item, pod, &(FieldManager){0});
+                report(item, pod, &(FieldManager){0});
 }
 
 /* ---- repairing ---- */
 
 static usec_t due(const Item *item, usec_t now) {
-        usec_t at = repair_rate_next(&item->pace, now);
+        usec_t at = repair_rate_next(&item->rate, now);
 
         at = at > item->due ? at : item->due;
         return at > item->repair->next ? at : item->repair->next;
 }
 
-/* The one that may be repaired first; of several the one that has waited longest. */
+/* The pod that may be repaired first; of several, the one that has waited longest. */
 static Item *first(const Repair *r, usec_t now) {
         Item *found = NULL;
 
@@ -194,22 +194,23 @@ static void restore(Item *item, const RosterPod *pod, usec_t now) {
         name_keys(item->wrong, &names);
         log_warning("annotations of pod=%s/%s are written back: " STR_FMT, pod->namespace_, pod->name,
                     STR_ARG(buf_str(&names)));
-        repair_rate_take(&item->pace, now);
+        repair_rate_take(&item->rate, now);
         r->next = now + APART;
         item->due = now + APART; /* until the watch shows it */
         r->counters.repaired++;
-        pod_patcher_restore(r->o.pod_patcher, pod);
+        pod_patcher_restore(r->o.node->pod_patcher, pod);
 }
 
-/* A patch that is under way, or that the watch does not show yet, may have put it right. */
+/* Whether a patch is under way, or is not shown by the watch yet: it may have corrected the
+ * keys. */
 static bool is_settling(const Repair *r, const RosterPod *pod) {
-        return pod_patcher_is_pending(r->o.pod_patcher, pod) ||
+        return pod_patcher_is_pending(r->o.node->pod_patcher, pod) ||
                (pod->version > 0 && pod->version < pod->written);
 }
 
 static void repair_one(Item *item, usec_t now) {
         const Repair *r = item->repair;
-        const RosterPod *pod = roster_find(r->o.roster, str_from(item->uid));
+        const RosterPod *pod = roster_find(r->o.node->roster, str_from(item->uid));
 
         item->wrong = pod ? wrong_keys(r, pod) : 0;
         if (item->wrong == 0)
@@ -283,7 +284,7 @@ void repair_look(Repair *r, const RosterPod *pod) {
         if (wrong == 0)
                 return;
         if (!is_settling(r, pod))
-                accuse(item, pod, now);
+                report_if_frequent(item, pod, now);
         arm(r, now);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* At most five repairs of one pod in any minute. Time is passed in. Pure. */
+/* The rate limit of repairs: at most five of one pod in any minute. Time is passed in. Pure. */
 
 #include <stddef.h>
 
@@ -11,11 +11,11 @@ enum { REPAIR_RATE_MAX = 5 };
 #define REPAIR_RATE_WINDOW (60 * USEC_PER_SEC)
 
 typedef struct RepairRate {
-        usec_t at[REPAIR_RATE_MAX]; /* of the last repairs, a ring */
+        usec_t at[REPAIR_RATE_MAX]; /* of the last repairs: a ring */
         size_t n;                   /* ever */
 } RepairRate;
 
-/* The first moment, not before now, at which one more is allowed. */
+/* The first time, not before now, at which one more repair is allowed. */
 static inline usec_t repair_rate_next(const RepairRate *p, usec_t now) {
         usec_t oldest = p->at[p->n % REPAIR_RATE_MAX];
 

@@ -1,37 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* PreStartContainer comes before each start of a container, from the pod's own worker, with exactly
- * the devices that the container has. Here the identity is proved: the whole set in the kubelet's
- * checkpoint (or, where that cannot be read, in List) against the pod's annotations. Then the
- * record goes to disk, and the pod is marked as assigned.
+/* Answers PreStartContainer, which the kubelet calls before each start of a container, from the
+ * pod's own worker, with exactly the devices that the container has. Here the identity is proved:
+ * the whole set of devices in the kubelet's checkpoint is compared with the pod's annotations.
+ * Where the checkpoint cannot be read, List stands in for it (node/allocate/start_check.h).
  *
- * An error is safe here: the kubelet shows its text and tries again in 12 s. What is likely to pass
- * soon (an old holder that is about to end, an object that is about to arrive) is waited for a
- * while first. */
+ * An error is safe here: the kubelet shows its text and tries again in 12 s. A fault that is likely
+ * to pass soon is waited for first: an old holder that is about to end, an object that is about to
+ * arrive. */
 
+#include "node/allocate/node_context.h"
 #include "node/allocate/orphans.h"
-#include "node/allocate/pod_patcher.h"
 #include "node/allocate/repair.h"
-#include "node/isolation/isolation.h"
 #include "node/kubelet/plugin.h"
-#include "node/kubelet/pod_resources.h"
-#include "node/records/records.h"
 
 typedef struct StartVerifier StartVerifier;
 
 typedef struct StartVerifierOptions {
-        sd_event *event; /* all of these outlive it */
-        Roster *roster;
-        Records *records;
-        const Inventory *inventory;
-        PodResources *pod_resources;
-        PodPatcher *pod_patcher;
-        Orphans *orphans;
-        Repair *repair;         /* NULL: none */
-        Isolation *isolation;   /* NULL: none */
-        const char *checkpoint; /* path of kubelet_internal_checkpoint */
-        usec_t patience;        /* before "not yet" is said; 0: 5 s */
+        const NodeContext *node;
+        Orphans *orphans;       /* outlives it */
+        Repair *repair;         /* outlives it; NULL: none */
+        const char *checkpoint; /* path of kubelet_internal_checkpoint; outlives it */
+        usec_t wait_max;        /* before a call fails that would have to wait; 0: 5 s */
 } StartVerifierOptions;
 
 typedef struct StartVerifierCounters {
@@ -40,25 +31,26 @@ typedef struct StartVerifierCounters {
 } StartVerifierCounters;
 
 int start_verifier_new(const StartVerifierOptions *options, StartVerifier **ret); /* 0 or -ENOMEM */
-StartVerifier *start_verifier_free(StartVerifier *p);
-StartVerifierCounters start_verifier_counters(const StartVerifier *p);
+StartVerifier *start_verifier_free(StartVerifier *v);
+StartVerifierCounters start_verifier_counters(const StartVerifier *v);
 
-void start_verifier_prestart(StartVerifier *p, DeviceKind kind, RpcCall *call, PluginIds ids);
+/* Answers the call once, now or later. */
+void start_verifier_prestart(StartVerifier *v, DeviceKind kind, RpcCall *rpc, PluginIds ids);
 
 /* Something changed that an open call may wait for. */
-void start_verifier_wake(StartVerifier *p);
+void start_verifier_wake(StartVerifier *v);
 
-/* A pod came or changed, also before the first list is complete. Where this node has started its
- * containers, its place is the one that its record names, whatever its annotations say. */
-void start_verifier_keep_place(StartVerifier *p, RosterPod *pod);
+/* A pod came or changed, also before the first list is complete. Where this node has started
+ * containers of it, its place becomes the one of its record, whatever its annotations say. */
+void start_verifier_keep_place(StartVerifier *v, RosterPod *pod);
 
-/* The same, when the pods have been listed; and a pod without a place gets, and its annotations are
- * told, the one that its record names: the agent may have been killed before it was written, and
- * the mirror of a static pod may be made again. */
-void start_verifier_recall(StartVerifier *p, RosterPod *pod);
+/* Does the same, once the pods have been listed. Also gives a pod without a place the one of its
+ * record, and has it written into the pod's annotations. The agent may have been killed before it
+ * was written, and the mirror of a static pod may be made again. */
+void start_verifier_recall(StartVerifier *v, RosterPod *pod);
 
-/* At start, when the pods have been listed: what the kubelet says its living pods hold, and our
- * books do not, is taken over. */
-void start_verifier_adopt(StartVerifier *p);
+/* At start, once the pods have been listed: records what living pods hold by the kubelet's
+ * checkpoint and not by the records. */
+void start_verifier_adopt(StartVerifier *v);
 
 DEFINE_CLEANUP(StartVerifier *, start_verifier_free)

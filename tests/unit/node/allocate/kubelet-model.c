@@ -22,7 +22,7 @@ static sd_event *event;
 static Roster roster;
 static Records records;
 static Inventory inventory;
-static PodPatcher *pod_patcher;
+static NodeContext node;
 static Resolver *resolver;
 static StartVerifier *start_verifier;
 static Orphans *orphans;
@@ -308,7 +308,7 @@ static void start_node(void) {
         _cleanup_buf_ Buf cards = BUF_NULL, text = BUF_NULL;
         MachineCard list[MODEL_CARDS];
         JsonWriter w;
-        Node node;
+        Node object;
 
         for (uint32_t i = 0; i < MODEL_CARDS; i++) {
                 list[i] = (MachineCard){
@@ -332,29 +332,19 @@ static void start_node(void) {
         json_write_object_end(&w);
         json_write_object_end(&w);
         json_write_object_end(&w);
-        ASSERT_OK(node_decode(buf_str(&text), &arena, &node, NULL));
-        ASSERT_OK(roster_node(&roster, &node, NULL));
+        ASSERT_OK(node_decode(buf_str(&text), &arena, &object, NULL));
+        ASSERT_OK(roster_node(&roster, &object, NULL));
 }
 
 static void start_agent(void) {
-        ResolverOptions a = {.event = event, .roster = &roster, .records = &records, .inventory = &inventory};
-        StartVerifierOptions p = {.event = event,
-                                  .roster = &roster,
-                                  .records = &records,
-                                  .inventory = &inventory,
-                                  .patience = 1};
-
         ASSERT_OK(roster_init(&roster, "n"));
         ASSERT_OK(records_open(&records, pods_directory, NULL));
-        ASSERT_OK(pod_patcher_new(NULL, &roster, &pod_patcher));
-        ASSERT_OK(orphans_new(
-                &(OrphansOptions){
-                        .event = event, .roster = &roster, .records = &records, .on_change = on_dying},
-                &orphans));
-        a.pod_patcher = p.pod_patcher = pod_patcher;
-        p.orphans = orphans;
-        ASSERT_OK(resolver_new(&a, &resolver));
-        ASSERT_OK(start_verifier_new(&p, &start_verifier));
+        node = (NodeContext){.event = event, .roster = &roster, .records = &records, .inventory = &inventory};
+        ASSERT_OK(pod_patcher_new(NULL, &roster, &node.pod_patcher));
+        ASSERT_OK(orphans_new(&(OrphansOptions){.node = &node, .on_change = on_dying}, &orphans));
+        ASSERT_OK(resolver_new(&(ResolverOptions){.node = &node}, &resolver));
+        ASSERT_OK(start_verifier_new(
+                &(StartVerifierOptions){.node = &node, .orphans = orphans, .wait_max = 1}, &start_verifier));
         start_node();
         roster.on_pod = on_pod;
         roster_list_begin(&roster);
@@ -370,7 +360,7 @@ static void stop_agent(void) {
         start_verifier = start_verifier_free(start_verifier);
         resolver = resolver_free(resolver);
         orphans = orphans_free(orphans);
-        pod_patcher = pod_patcher_free(pod_patcher);
+        node.pod_patcher = pod_patcher_free(node.pod_patcher);
         roster.on_pod = NULL;
         roster_done(&roster);
         records_done(&records);

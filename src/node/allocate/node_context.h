@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the parts of this room work on: the node's pods, records and cards, and the clients by which
+ * they ask and write. The agent owns the context and everything it points to. It lends the context
+ * to each part, and all of it outlives every part. */
+
+#include <systemd/sd-event.h>
+
+#include "kube/client.h"
+#include "node/allocate/pod_patcher.h"
+#include "node/isolation/isolation.h"
+#include "node/kubelet/pod_resources.h"
+#include "node/records/inventory.h"
+#include "node/records/records.h"
+#include "node/records/roster.h"
+
+typedef struct NodeContext {
+        sd_event *event;
+        Roster *roster;
+        Records *records;
+        const Inventory *inventory;
+        Isolation *isolation;        /* NULL: none */
+        PodResources *pod_resources; /* the kubelet's List; set before the first call of the kubelet */
+        KubeClient *client;
+        PodPatcher *pod_patcher; /* set before the first call of the kubelet */
+} NodeContext;
