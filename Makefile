@@ -22,7 +22,7 @@ help:
 	@echo "make test       unit tests, black-box tests, fuzz corpora"
 	@echo "make e2e        the whole on the cluster that KUBECONFIG names: tests/e2e/README.md"
 	@echo "make gpu-test   on this machine's GPU; needs neither meson nor packages: tests/gpu/README.md"
-	@echo "make bench      the figures of docs/internals/benchmarks.md on this machine"
+	@echo "make bench      the figures of docs/internals/benchmark-figures.md on this machine"
 	@echo "make lint       layout, clang-tidy, cppcheck, rooms, ceilings, words"
 	@echo "make format     apply the layout"
 	@echo "make asan       tests under AddressSanitizer and UndefinedBehaviorSanitizer"
