@@ -7,13 +7,15 @@
 import glob
 import os
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
 import unittest
 
-from sim_lab import Machine, enter_namespace
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fake"))
+
+import slice_page  # noqa: E402
+from sim_lab import Machine, enter_namespace  # noqa: E402
 
 LIBRARY, SIM, FOLDER, CC = *(os.path.abspath(a) for a in sys.argv[1:4]), sys.argv[4:]
 FAKE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "fake")
@@ -147,16 +149,9 @@ class Front(unittest.TestCase):
 
     def slice_of(self, mib, flags=0):
         base = tempfile.mkdtemp(dir=self.base)
-        page = bytearray(4096)
-        struct.pack_into("<QHHIQQQQ", page, 0, 0x54494D494C514C41, 1, 1, 4096, 2, mib * MIB, 1 << 40, 0)
-        struct.pack_into("<I", page, 60, flags)
-        for i, name in enumerate(("nvidiactl", "nvidia0", "nvidia-uvm")):
-            st = os.stat(self.machine.dir + "/" + name)
-            struct.pack_into("<QQQ", page, 112 + 24 * i, 0, st.st_dev, st.st_ino)
-        counters = bytearray(128 + 256 * 128)
-        struct.pack_into("<QHHI", counters, 0, 0x544E554F43514C41, 1, 1, len(counters))
+        files = [self.machine.dir + "/" + name for name in ("nvidiactl", "nvidia0", "nvidia-uvm")]
         os.mkdir(base + "/0")
-        for name, data in (("limits", page), ("counters", counters)):
+        for name, data in (("limits", slice_page.limits(mib * MIB, flags=flags, files=files)), ("counters", slice_page.counters())):
             with open("%s/0/%s" % (base, name), "wb") as f:
                 f.write(data)
         os.mkfifo(base + "/0/bell")

@@ -28,6 +28,11 @@ import threading
 import time
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fake"))
+
+import page as layout  # noqa: E402
+import slice_page  # noqa: E402
+
 PATIENCE = 120  # seconds until a wait counts as failed; no test asserts that something was fast
 MIB = 1 << 20
 OK, NO_MEMORY, NO_PERMISSION, NOT_FOUND = 0, 0x51, 0x1B, 0x57
@@ -1409,21 +1414,12 @@ class Simulator:
                 continue
             directory = "%s/%d" % (base, card)
             os.mkdir(directory)
-            page = bytearray(4096)
-            struct.pack_into("<QHHIQQQQ", page, 0, 0x54494D494C514C41, 1, 0, 4096, 2, limit * MIB, 1 << 40, group)
-            struct.pack_into("<I", page, 52, card)
-            page[64:64 + 40] = self.uuid(card)
             files = [self.dir + "/nvidiactl", self.dir + "/nvidia%d" % card,
                      (uvm[card] if isinstance(uvm, list) else uvm) or self.dir + "/nvidia-uvm"]
-            for i, name in enumerate(files):
-                st = os.stat(name)
-                struct.pack_into("<QQQ", page, 112 + 24 * i, 0, st.st_dev, st.st_ino)
             with open(directory + "/limits", "wb") as f:
-                f.write(page)
-            counters = bytearray(128 + 256 * 128)
-            struct.pack_into("<QHHI", counters, 0, 0x544E554F43514C41, 1, 0, len(counters))
+                f.write(slice_page.limits(limit * MIB, card, group=group, uuid=self.uuid(card), files=files, minor=0))
             with open(directory + "/counters", "wb") as f:
-                f.write(counters)
+                f.write(slice_page.counters(minor=0))
         return base
 
 
@@ -1438,7 +1434,7 @@ def mounted(cards):
 
 def used(slices, card=0):
     with open("%s/%d/counters" % (slices, card), "rb") as f:
-        return (struct.unpack_from("<Q", f.read(24), 16)[0] >> UNITS_SHIFT) * 4096
+        return (struct.unpack_from("<Q", f.read(), layout.USED)[0] >> layout.USED_SHIFT) * layout.UNIT
 
 
 def lock_all(file, kind, how=37):
@@ -1459,10 +1455,11 @@ def in_rows(slices, shared=False, card=0):
     """Rows that count something; all, or those for files that several processes use."""
     with open("%s/%d/counters" % (slices, card), "rb") as f:
         counters = f.read()
-    key, n = struct.unpack_from("<Q", counters, 40)[0], 0
-    for at in range(128, 128 + 256 * 128, 128):
-        held = sum(struct.unpack_from("<q", counters, at + 16 * lane + 8)[0] >> 22 for lane in range(4))
-        n += held != 0 and (not shared or struct.unpack_from("<Q", counters, at + 80)[0] == key)
+    key, n = struct.unpack_from("<Q", counters, layout.SHARED_KEY)[0], 0
+    for at in map(slice_page.row_at, range(layout.N_ROWS)):
+        held = sum(struct.unpack_from("<q", counters, at + layout.LANE_SIZE * lane + layout.LANE_HELD)[0] >> layout.HELD_SHIFT
+                   for lane in range(layout.N_LANES))
+        n += held != 0 and (not shared or struct.unpack_from("<Q", counters, at + layout.ROW_KEY)[0] == key)
     return n
 
 
@@ -1470,13 +1467,10 @@ def rows(slices, card=0):
     """How many are somebody's."""
     with open("%s/%d/counters" % (slices, card), "rb") as f:
         taken = 0
-        for row in range(256):
-            lock = bytearray(struct.pack("hhqqi", fcntl.F_WRLCK, 0, 128 + 128 * row, 1, 0)) + bytes(4)
+        for row in range(layout.N_ROWS):
+            lock = bytearray(struct.pack("hhqqi", fcntl.F_WRLCK, 0, slice_page.row_at(row), 1, 0)) + bytes(4)
             taken += struct.unpack_from("h", fcntl.fcntl(f, 36, bytes(lock)))[0] != fcntl.F_UNLCK  # F_OFD_GETLK
         return taken
-
-
-UNITS_SHIFT = 32
 
 
 class Program:
@@ -1793,8 +1787,8 @@ class GateTest(GateBase):
             slices = self.sim.slices(100)
             if not known:
                 with open(slices + "/0/limits", "r+b") as f:
-                    f.seek(112 + 48)
-                    f.write(bytes(24))
+                    f.seek(layout.FILES + 2 * layout.FILE_SIZE)
+                    f.write(bytes(layout.FILE_SIZE))
             program = self.run_program("hmm", slices, UUID2=self.sim.uuid(2).decode()[4:].replace("-", ""))
             self.assertEqual(program.hear(), {"initialized": [[0, 0, OK], [0, 0, OK], [0, 3, OK], [0, 4, 0x1F]], "bad": [-1, -1],
                                               "pageable": [[0, 0], [0, 0]]}, known)
@@ -1901,7 +1895,7 @@ class GateTest(GateBase):
                 os.truncate(name, 100)
             else:
                 with open(name, "r+b") as f:
-                    f.seek(8)
+                    f.seek(layout.MAJOR_AT)
                     f.write(b"\7")
             program = self.run_program("hold", slices)
             self.assertEqual(program.hear(), {"status": NO_MEMORY}, damage)
@@ -1994,9 +1988,9 @@ class GateTest(GateBase):
                     deadline = time.monotonic() + PATIENCE
                     while rows(slices) == 0 and time.monotonic() < deadline:
                         time.sleep(0.001)
-                    for row in range(256):
+                    for row in range(layout.N_ROWS):
                         with contextlib.suppress(BlockingIOError):
-                            fcntl.fcntl(counters, 37, bytes(bytearray(struct.pack("hhqqi", fcntl.F_WRLCK, 0, 128 + 128 * row, 1, 0)) + bytes(4)))
+                            fcntl.fcntl(counters, 37, bytes(bytearray(struct.pack("hhqqi", fcntl.F_WRLCK, 0, slice_page.row_at(row), 1, 0)) + bytes(4)))
                     program.go_on()
                 self.assertEqual(program.hear(), {"exported": True})
                 fd = socket.recv_fds(ours, 1, 1)[1][0]

@@ -13,6 +13,8 @@ import unittest
 
 from node_lab import NODE_PATH, PODS, Limits, container, pod
 from node_test import Node, TWO_CARDS
+import page as layout
+import slice_page
 
 WEIGHT, HIGH = "ALIYUN_COM_GPU_SCHD_WEIGHT", "ALIYUN_COM_GPU_HIGH_PRIO"
 NATIVE, WEIGHTED, SOFT = 1 + 5, 1 + 2, 1 + 4
@@ -128,7 +130,7 @@ class Compute(Lab):
         lab.agent.stop()
         self.annotate(lab, policy="4")
         with open(page, "r+b") as f:
-            f.seek(16)
+            f.seek(layout.GENERATION)
             f.write((generation + 1).to_bytes(8, "little"))  # killed while it wrote
         lab.start_agent()
         lab.wait_ready()
@@ -161,8 +163,7 @@ def arbiters(pid):
 
 class Arbiter(Lab):
     def seen(self, page):
-        with open(page, "rb") as f:
-            return struct.unpack_from("<Q", f.read(), 448 + 24)[0]
+        return slice_page.seen(page)
 
     def begun_again(self, **options):
         lab = self.lab(cards=TWO_CARDS, mode="cgpu", extra=["--policy", "1"], **options)
@@ -183,17 +184,17 @@ class Arbiter(Lab):
     @contextlib.contextmanager
     def hanging(self, lab, page):
         """A made-up process: it has a row of the counters, wants the card, and what it launched in its window stays in flight."""
-        row = 128
+        row = layout.ROWS
         with open(os.path.join(os.path.dirname(page), "counters"), "r+b", buffering=0) as f:
             fcntl.fcntl(f, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, row, 1, 0))  # F_OFD_SETLK
 
             def tell(busy, in_flight):
-                os.pwrite(f.fileno(), struct.pack("<QQIIII", time.monotonic_ns(), busy, in_flight, 0, 0, 0), row + 96)
+                os.pwrite(f.fileno(), struct.pack("<QQIIII", time.monotonic_ns(), busy, in_flight, 0, 0, 0), row + layout.ROW_WORK)
             tell(0, 1000000)
 
             def opened():
                 with open(page, "rb") as g:
-                    return struct.unpack_from("<I", g.read(), 448)[0] > 1
+                    return struct.unpack_from("<I", g.read(), layout.WINDOW)[0] > 1
             lab.wait(opened, "its window is open")
             tell(0, 1000000)
             yield
@@ -201,10 +202,10 @@ class Arbiter(Lab):
     @contextlib.contextmanager
     def waiting(self, page):
         """Another one that wants the card, so that the window of who has it ends."""
-        row = 128
+        row = layout.ROWS
         with open(os.path.join(os.path.dirname(page), "counters"), "r+b", buffering=0) as f:
             fcntl.fcntl(f, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, row, 1, 0))  # F_OFD_SETLK
-            os.pwrite(f.fileno(), struct.pack("<Q", time.monotonic_ns()), row + 96)
+            os.pwrite(f.fileno(), struct.pack("<Q", time.monotonic_ns()), row + layout.ROW_WORK)
             yield
 
     def hung(self, lab):

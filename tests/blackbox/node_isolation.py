@@ -20,6 +20,7 @@ ARGUMENTS = list(sys.argv)  # the modules below take theirs away
 
 from node_lab import GPU_MEM, Limits
 from node_test import Node, ONE_CARD, PODS, TWO_CARDS, container, pod
+import slice_page
 
 NVML = sys.argv.pop(1)
 INSIDE, RUN = "/.aliquot", "/run/aliquot"  # what this agent answers, and what an older one did
@@ -507,8 +508,7 @@ class Leases(Started):
                 page, path = (c.options["mounts"][f"{INSIDE}/slice/0/{n}"][0] for n in ("limits", name))
 
                 def seen():
-                    with open(page, "rb") as f:
-                        return struct.unpack_from("<Q", f.read(), 448 + 24)[0]
+                    return slice_page.seen(page)
                 lab.wait(seen, "it is seen")
                 self.assertFalse(self.leases(path, kind), "while there is an arbiter")
                 lab.agent.kill()
@@ -662,8 +662,7 @@ class Apart(Started):
         lab = self.apart(supervised=True)
 
         def seen(c):
-            with open(c.options["mounts"][f"{INSIDE}/slice/0/limits"][0], "rb") as f:
-                return struct.unpack_from("<Q", f.read(), 448 + 24)[0]
+            return slice_page.seen(c.options["mounts"][f"{INSIDE}/slice/0/limits"][0])
         a, b = (self.started(lab, self.place(lab, pod(name, container("main", 2, 20)), 1)) for name in "ab")
         lab.wait(lambda: seen(a) > 0 and seen(b) > 0, "both are seen")
         lab.api.delete(f"{PODS}/a", grace=0)

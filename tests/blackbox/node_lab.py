@@ -19,6 +19,7 @@ import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fake"))
 
+import page as layout  # noqa: E402
 from api import Api, ApiError, Relay, StoreServer, pod_path  # noqa: E402
 from device_manager import is_sidecar  # noqa: E402
 from grpc_wire import GPU_CORE, GPU_MEM  # noqa: E402
@@ -358,16 +359,16 @@ class Limits:
     def __init__(self, path):
         with open(path, "rb") as f:
             page = f.read()
-        assert len(page) == 4096, len(page)
+        assert len(page) == layout.LIMITS_SIZE, len(page)
         (magic, self.major, self.minor, self.size, self.generation, self.limit, self.card_bytes, self.group_bytes) = \
             struct.unpack_from("<8sHHIQQQQ", page)
         assert magic == b"ALQLIMIT", magic
-        _, self.card, self.core, self.flags = struct.unpack_from("<IIII", page, 48)
-        self.uuid = page[64:112].rstrip(b"\0").decode()
-        self.files = [struct.unpack_from("<QQQ", page, 112 + 24 * i) for i in range(3)]  # rdev; dev and inode
+        _, self.card, self.core, self.flags = struct.unpack_from("<IIII", page, layout.CARD - 4)
+        self.uuid = page[layout.UUID:layout.UUID + layout.UUID_SIZE].rstrip(b"\0").decode()
+        self.files = [struct.unpack_from("<QQQ", page, layout.FILES + layout.FILE_SIZE * i) for i in range(3)]  # rdev; dev and inode
         self.rdev = [f[0] for f in self.files]
-        self.container = page[184:440].rstrip(b"\0").decode()
-        self.weight, self.high_priority, self.policy, self.max_inst, self.prio_ratio = struct.unpack_from("<IIIII", page, 512)
+        self.container = page[layout.CONTAINER:layout.CONTAINER + layout.CONTAINER_SIZE].rstrip(b"\0").decode()
+        self.weight, self.high_priority, self.policy, self.max_inst, self.prio_ratio = struct.unpack_from("<IIIII", page, layout.WEIGHT)
 
 
 def parse(pod_object, key):

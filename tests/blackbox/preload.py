@@ -6,11 +6,15 @@
 """
 import os
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fake"))
+
+import page as layout  # noqa: E402
+import slice_page  # noqa: E402
 
 LIBRARY, CC = os.path.abspath(sys.argv[1]), sys.argv[2:]
 PRELOAD = "/etc/ld.so.preload"
@@ -306,12 +310,9 @@ class Preload(unittest.TestCase):
 
     def open_slice(self):
         """As in a container for which isolation was switched off."""
-        page = bytearray(4096)
-        struct.pack_into("<Q", page, 0, 0x54494D494C514C41)
-        struct.pack_into("<I", page, 60, 1)
         os.makedirs(self.base + "/open/0")
         with open(self.base + "/open/0/limits", "wb") as f:
-            f.write(page)
+            f.write(slice_page.limits(0, flags=layout.FLAG_OPEN))
         return self.base + "/open"
 
     def test_static_program(self):

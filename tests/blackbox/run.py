@@ -15,7 +15,10 @@ import tempfile
 import time
 import unittest
 
-from patience import PATIENCE, until
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fake"))
+
+import page as layout  # noqa: E402
+from patience import PATIENCE, until  # noqa: E402
 
 V100 = "Tesla-V100-SXM2-16GB:16160MiB"
 
@@ -177,7 +180,7 @@ class Run(Base):
     def turn(self, p):
         """(flags, seen) of the slice of that `aliquot run`: slice/schedule.h."""
         with open(f"{self.board}/run-{p.pid}/0/limits", "rb") as f:
-            _, flags, _, _, seen = struct.unpack_from("=II3Q", f.read(), 448)
+            _, flags, _, _, seen = struct.unpack_from("=II3Q", f.read(), layout.WINDOW)
             return flags, seen
 
     def test_who_is_limited_has_an_arbiter(self):

@@ -6,13 +6,16 @@ import os
 import signal
 import struct
 import subprocess
+import sys
 
-from patience import until
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fake"))
+
+import page as layout  # noqa: E402
+from patience import until  # noqa: E402
 
 CARD = "1xTesla-V100-SXM2-16GB:16160MiB"
 
 
-TERMS = 512  # in a limits page: weight, first, policy (slice/page.h)
 
 
 class Tenant:
@@ -32,7 +35,7 @@ class Tenant:
     def say(lab, name, terms):
         weight, first, policy = terms
         with open(os.path.join(lab.board, name, "0", "limits"), "r+b") as page:
-            page.seek(TERMS)
+            page.seek(layout.WEIGHT)  # behind it: first, policy
             page.write(struct.pack("<III", weight, first, 1 + policy))
 
     def end(self):

@@ -18,14 +18,15 @@ import threading
 import time
 import unittest
 
-from patience import PATIENCE, until
-from sim_lab import Machine, enter_namespace
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fake"))
+
+import page as layout  # noqa: E402
+import slice_page  # noqa: E402
+from patience import PATIENCE, until  # noqa: E402
+from sim_lab import Machine, enter_namespace  # noqa: E402
 
 LIBRARY, SIM, RUN, LINKED, TURN, FOLDER, BARE, IDLE = (os.path.abspath(a) for a in sys.argv[1:9])
 MIB, MSEC = 1 << 20, 1000000
-PAGE_TURN, POLICY = 448, 520    # in limits
-ROWS, ROW, WORK = 128, 128, 96        # in counters
-BEHIND = 4                      # SCHED_F_IGNORE_BACKLOG
 HOUR = 3600 * 1000 * MSEC
 LIBC = ctypes.CDLL(None, use_errno=True)
 SYS_FUTEX = {"x86_64": 202, "aarch64": 98}[os.uname().machine]
@@ -67,30 +68,21 @@ class Slice:
         test.addCleanup(folder.cleanup)
         self.base, self.path = folder.name, folder.name + "/0"
         os.mkdir(self.path)
-        page = bytearray(4096)
-        struct.pack_into("<QHHIQQQQ", page, 0, 0x54494D494C514C41, 1, 1, 4096, 2, 8192 * MIB, 1 << 40, 0)
-        struct.pack_into("<III", page, 52, 0, percent, flags)
-        uuid = uuid_of(machine)
-        page[64:64 + len(uuid)] = uuid
-        for i, name in enumerate(("nvidiactl", "nvidia0", "nvidia-uvm")):
-            st = os.stat(machine.dir + "/" + name)
-            struct.pack_into("<QQQ", page, 112 + 24 * i, 0, st.st_dev, st.st_ino)
-        struct.pack_into("<I", page, POLICY, policy)
+        files = [machine.dir + "/" + name for name in ("nvidiactl", "nvidia0", "nvidia-uvm")]
         with open(self.path + "/limits", "wb") as f:
-            f.write(page)
-        counters = bytearray(ROWS + 256 * ROW)
-        struct.pack_into("<QHHI", counters, 0, 0x544E554F43514C41, 1, 1, len(counters))
+            f.write(slice_page.limits(8192 * MIB, percent=percent, flags=flags, policy=policy, uuid=uuid_of(machine), files=files))
         with open(self.path + "/counters", "wb") as f:
-            f.write(counters)
+            f.write(slice_page.counters())
         os.mkfifo(self.path + "/bell")
         self.bell = os.open(self.path + "/bell", os.O_RDWR | os.O_NONBLOCK)
         test.addCleanup(os.close, self.bell)
         with open(self.path + "/limits", "r+b") as f:
-            self.page = mmap.mmap(f.fileno(), 4096)
-        self.word = ctypes.c_uint32.from_buffer(self.page, PAGE_TURN)
-        self.gated = ctypes.c_uint32.from_buffer(self.page, PAGE_TURN + 4)
-        self.closes, self.depth, self.seen = (ctypes.c_uint64.from_buffer(self.page, PAGE_TURN + o) for o in (8, 16, 24))
-        self.percent = ctypes.c_uint32.from_buffer(self.page, 56)
+            self.page = mmap.mmap(f.fileno(), layout.LIMITS_SIZE)
+        self.word = ctypes.c_uint32.from_buffer(self.page, layout.WINDOW)
+        self.gated = ctypes.c_uint32.from_buffer(self.page, layout.SCHEDULE_FLAGS)
+        self.closes, self.depth, self.seen = (ctypes.c_uint64.from_buffer(self.page, at)
+                                             for at in (layout.CLOSES, layout.DEPTH, layout.SEEN))
+        self.percent = ctypes.c_uint32.from_buffer(self.page, layout.CORE_PERCENT)
         self.ahead = 5000 * MSEC  # a test machine may be busy with other things
         self.number, self.beats, self.stop = 0, threading.Event(), threading.Event()
         self.thread = threading.Thread(target=self.beat, daemon=True)
@@ -130,7 +122,7 @@ class Slice:
         """(wants, busy, in flight, drained, launched) of each process."""
         with open(self.path + "/counters", "rb") as f:
             data = f.read()
-        rows = [struct.unpack_from("<QQIII", data, ROWS + i * ROW + WORK) for i in range(256)]
+        rows = [struct.unpack_from("<QQIII", data, slice_page.row_at(i) + layout.ROW_WORK) for i in range(layout.N_ROWS)]
         return [(wants, busy, in_flight, drained, launched) for wants, busy, in_flight, launched, drained in rows
                 if wants or busy or in_flight or drained]  # launched goes on in a row that is free again
 
@@ -495,7 +487,7 @@ class Turnstile(unittest.TestCase):
         slices.close()
         while program.taken() < 40:
             taken = program.taken()
-            slices.gated.value = 1 | BEHIND
+            slices.gated.value = 1 | layout.IGNORE_BACKLOG
             slices.open(depth=4 * MSEC, nsec=20 * MSEC)
             until(lambda: program.taken() > taken or now() >= slices.closes.value, "a launch")
             slices.close()
@@ -555,7 +547,7 @@ class Turnstile(unittest.TestCase):
             until(lambda: program.taken() > taken or now() >= slices.closes.value, "a launch")
             slices.close()
             until(lambda: program.taken() == 12 or is_over() or is_stuck(), "the end, or a launch that waits: %s" % (slices.row(),))
-            slices.gated.value = 1 if is_over() else 1 | BEHIND
+            slices.gated.value = 1 if is_over() else 1 | layout.IGNORE_BACKLOG
             return program.taken() == 12
 
         until(one_window, "all launches")
@@ -704,7 +696,8 @@ class Turnstile(unittest.TestCase):
             page = mmap.mmap(f.fileno(), 0)
         for i in range(50):
             for row in range(256):
-                page[ROWS + row * ROW + WORK:ROWS + row * ROW + WORK + 32] = os.urandom(32)
+                work = slice_page.row_at(row) + layout.ROW_WORK
+                page[work:work + layout.WORK_SIZE] = os.urandom(layout.WORK_SIZE)
             slices.open(depth=4 * MSEC)
             time.sleep(0.005)
             slices.close()

@@ -47,7 +47,7 @@ class Isolation(suite.Scenario):
 
     def test_slices_end_with_their_pods(self):
         """The next pod on the same devices counts from nothing: its counters are new."""
-        script = f"echo COUNTERS=$(od -An -tu8 -j16 -N8 /.aliquot/slice/0/counters | tr -d ' '); {kube.STAY}"
+        script = f"echo COUNTERS=$(od -An -tu8 -j{kube.layout.USED} -N8 /.aliquot/slice/0/counters | tr -d ' '); {kube.STAY}"
         for name in "first", "next":
             self.run_pods(pod(name, container("main", 15, script=script)))
             self.assertEqual(self.env(name)["COUNTERS"], "0")

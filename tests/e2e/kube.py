@@ -4,7 +4,12 @@
 import json
 import os
 import subprocess
+import sys
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fake"))
+
+import page as layout  # noqa: E402
 
 KUBECTL = os.environ.get("KUBECTL", "kubectl")
 NAMESPACE = os.environ.get("E2E_NAMESPACE", "aliquot-e2e")
@@ -80,8 +85,9 @@ def until(what, predicate, seconds=90, every=0.3):
 # What a container was given: its environment, and of each slice page (src/slice/page.h) the limit, the card and whose it is;
 # then life until somebody ends it.
 PAGES = ("for d in /.aliquot/slice/*/; do l=$d/limits; [ -f $l ] || continue; "
-         "echo \"PAGE_$(basename $d)=$(od -An -tu8 -j24 -N8 $l | tr -d ' ')/$(dd if=$l bs=1 skip=64 count=48 2>/dev/null | tr -d '\\0')"
-         "/$(dd if=$l bs=1 skip=184 count=256 2>/dev/null | tr -d '\\0')\"; "
+         f"echo \"PAGE_$(basename $d)=$(od -An -tu8 -j{layout.LIMIT} -N8 $l | tr -d ' ')"
+         f"/$(dd if=$l bs=1 skip={layout.UUID} count={layout.UUID_SIZE} 2>/dev/null | tr -d '\\0')"
+         f"/$(dd if=$l bs=1 skip={layout.CONTAINER} count={layout.CONTAINER_SIZE} 2>/dev/null | tr -d '\\0')\"; "
          "(: >> $l) 2>/dev/null && echo PAGE_WRITABLE=$l; done; "
          "[ -f /etc/ld.so.preload ] && echo PRELOAD=$(cat /etc/ld.so.preload)")
 REPORT = f"env | grep -E '^(ALIYUN_COM|NVIDIA_VISIBLE|CGPU)' | sort; {PAGES}; echo reported"

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The layout of the slice page. Generated from src/slice/page.h by tests/fake/print-page.c: do not edit."""
+
+MAJOR = 1
+
+# ---- limits: offsets ----
+
+LIMITS_MAGIC = 6073470549694172225
+LIMITS_SIZE = 4096
+MAJOR_AT = 8
+GENERATION = 16
+LIMIT = 24
+CARD = 52
+CORE_PERCENT = 56
+FLAGS = 60
+UUID = 64
+UUID_SIZE = 48
+FILES = 112
+FILE_SIZE = 24
+CONTAINER = 184
+CONTAINER_SIZE = 256
+WEIGHT = 512
+POLICY = 520
+WINDOW = 448
+SCHEDULE_FLAGS = 452
+CLOSES = 456
+DEPTH = 464
+SEEN = 472
+
+# ---- limits: values ----
+
+FLAG_OPEN = 1
+WINDOW_OPEN = 1
+GATED = 1
+IGNORE_BACKLOG = 4
+
+# ---- counters ----
+
+COUNTERS_MAGIC = 6074886746289556545
+COUNTERS_SIZE = 32896
+USED = 16
+SHARED_KEY = 40
+ROWS = 128
+N_ROWS = 256
+ROW_SIZE = 128
+ROW_KEY = 80
+ROW_WORK = 96
+WORK_SIZE = 32
+N_LANES = 4
+LANE_SIZE = 16
+LANE_HELD = 8
+HELD_SHIFT = 22
+USED_SHIFT = 32
+UNIT = 4096

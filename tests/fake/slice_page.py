@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Slice pages as a test makes and reads them. The layout is page.py's."""
+
+import os
+import struct
+
+import page as layout
+
+
+def limits(limit, card=0, percent=0, flags=0, policy=0, group=0, uuid=b"", files=(), minor=1):
+    """The file limits. limit, group: bytes. files: paths of the simulated control, device and uvm file."""
+    text = bytearray(layout.LIMITS_SIZE)
+    struct.pack_into("<QHHI", text, 0, layout.LIMITS_MAGIC, layout.MAJOR, minor, len(text))
+    struct.pack_into("<QQQQ", text, layout.GENERATION, 2, limit, 1 << 40, group)
+    struct.pack_into("<III", text, layout.CARD, card, percent, flags)
+    struct.pack_into("<I", text, layout.POLICY, policy)
+    text[layout.UUID:layout.UUID + len(uuid)] = uuid
+    for i, name in enumerate(files):
+        st = os.stat(name)
+        struct.pack_into("<QQQ", text, layout.FILES + layout.FILE_SIZE * i, 0, st.st_dev, st.st_ino)
+    return text
+
+
+def counters(minor=1):
+    """The file counters, with no row in use."""
+    text = bytearray(layout.COUNTERS_SIZE)
+    struct.pack_into("<QHHI", text, 0, layout.COUNTERS_MAGIC, layout.MAJOR, minor, len(text))
+    return text
+
+
+def row_at(row):
+    """Where a row begins; its first byte is what its owner locks."""
+    return layout.ROWS + layout.ROW_SIZE * row
+
+
+def seen(path):
+    """When the arbiter was last at this file limits, by its own clock; 0: never."""
+    with open(path, "rb") as f:
+        return struct.unpack_from("<Q", f.read(), layout.SEEN)[0]
