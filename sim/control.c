@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 
+#include "gpu/rm/export.h"
 #include "gpu/rm/query.h"
-#include "gpu/rm/travel.h"
 #include "sim/call.h"
 
 /* The controls that tell of cards, memory and processes. Each takes parameters of one size and goes
@@ -285,8 +285,8 @@ static void surface_entry(const Control *k, RmFbEntry *e) {
                 e->data = (uint32_t) bytes;
         else if (e->index == RM_SURFACE_SIZE_HI)
                 e->data = (uint32_t) (bytes >> 32);
-        else if (e->index == RM_SURFACE_PLACE)
-                e->data = RM_PLACE_CARD;
+        else if (e->index == RM_SURFACE_ADDR_SPACE)
+                e->data = RM_ADDR_SPACE_VIDMEM;
         else
                 e->data = 0;
 }

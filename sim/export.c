@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 
-#include "gpu/rm/travel.h"
+#include "gpu/rm/export.h"
 #include "sim/export.h"
 
 /* What is exported is a duplicate in the hands of a client of the driver's own, below a device that

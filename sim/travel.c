@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu/rm/travel.h"
+#include "gpu/rm/export.h"
 
 #include "sim/call.h"
 #include "sim/export.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu/rm/uvm.h"
+#include "gpu/rm/uvm_ioctl.h"
 
 #include <assert.h>
 #include <errno.h>

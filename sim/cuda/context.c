@@ -2,7 +2,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#include "gpu/rm/uvm.h"
+#include "gpu/rm/uvm_ioctl.h"
 #include "sim/cuda/array.h"
 #include "sim/cuda/memory.h"
 #include "sim/cuda/module.h"

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "gpu/rm/travel.h"
+#include "gpu/rm/export.h"
 #include "sim/user/contents.h"
 
 #define SHARE_MAGIC 0x45524148534C4151ull /* "QALSHARE" */

@@ -6,7 +6,7 @@
 #include <sys/ioctl.h>
 #include <time.h>
 
-#include "gpu/rm/uvm.h"
+#include "gpu/rm/uvm_ioctl.h"
 
 State state = {.lock = PTHREAD_MUTEX_INITIALIZER,
                .progress = PTHREAD_COND_INITIALIZER,

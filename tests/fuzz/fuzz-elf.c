@@ -35,7 +35,7 @@ static void slots(const ElfObject *o) {
         assert(n <= SLOTS);
         for (unsigned i = 0; i < n; i++) {
                 assert(found[i].name < 2);
-                (void) elf_place(read_bytes, BASE, found[i].address, i % 2 ? ELF_PAGE : 65536);
+                (void) elf_segment_at(read_bytes, BASE, found[i].address, i % 2 ? ELF_PAGE : 65536);
         }
 }
 
@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         assert(r == 0 || loaded_find_before(read_bytes, BASE + MAPS, 0x1234, "first") == r);
         if (loaded_find_holder(read_bytes, BASE + MAPS, BASE + 0x4000, &o))
                 assert(o.base == 0 ||
-                       elf_place(read_bytes, o.base, BASE + 0x4000, ELF_PAGE) > ELF_PLACE_OUTSIDE);
+                       elf_segment_at(read_bytes, o.base, BASE + 0x4000, ELF_PAGE) > ELF_SEGMENT_NONE);
         assert(loaded_find_objects(read_bytes, BASE + MAPS, "libimage.so.1", several, 2) <= 2);
         return 0;
 }

@@ -11,7 +11,7 @@
 #include "../fake/memory-caller.h"
 #include "gpu/cards/simulated_cards.h"
 #include "gpu/rm/rm.h"
-#include "gpu/rm/uvm.h"
+#include "gpu/rm/uvm_ioctl.h"
 #include "sim/call.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

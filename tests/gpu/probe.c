@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "case.h"
+#include "gpu/rm/export.h"
 #include "gpu/rm/query.h"
-#include "gpu/rm/travel.h"
 #include "sim/user/driver.h"
 
 enum { ABSENT = 0x5C7F0000 }; /* a handle that nobody has made */
@@ -142,8 +142,9 @@ static void probe_duplicates(Driver *d) {
 
 /* What the gate measures foreign memory by. */
 static void probe_surface(Driver *d) {
-        RmFbEntry list[] = {
-                {.index = RM_SURFACE_SIZE_LO}, {.index = RM_SURFACE_SIZE_HI}, {.index = RM_SURFACE_PLACE}};
+        RmFbEntry list[] = {{.index = RM_SURFACE_SIZE_LO},
+                            {.index = RM_SURFACE_SIZE_HI},
+                            {.index = RM_SURFACE_ADDR_SPACE}};
         RmSurfaceInfo info = {.n = 3, .list = (uint64_t) (uintptr_t) list};
         uint64_t size = 4 * MIB;
         uint32_t object = 0, status = driver_alloc_memory(d, &d->cards[0], &size, &object);

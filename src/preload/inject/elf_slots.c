@@ -6,7 +6,6 @@
 enum {
         ENTRIES = 32,        /* read at once */
         TABLE_MAX = 1 << 20, /* entries; large libraries have some 100,000 */
-        HEADERS_MAX = 64,    /* real ones have a dozen */
 #if defined(__x86_64__)
         KIND_JUMP = R_X86_64_JUMP_SLOT, /* the first call may fill it in */
         KIND_ADDRESS = R_X86_64_GLOB_DAT,
@@ -80,41 +79,4 @@ bool elf_slots(ElfRead read, const ElfObject *o, const char *const names[], unsi
                 return false;
         *ret_n = w.found;
         return true;
-}
-
-/* ---- places ---- */
-
-static bool is_header(const Elf64_Ehdr *e) {
-        return e->e_ident[EI_MAG0] == ELFMAG0 && e->e_ident[EI_MAG1] == ELFMAG1 &&
-               e->e_ident[EI_MAG2] == ELFMAG2 && e->e_ident[EI_MAG3] == ELFMAG3 &&
-               e->e_ident[EI_CLASS] == ELFCLASS64 && e->e_phentsize == sizeof(Elf64_Phdr) &&
-               e->e_phnum <= HEADERS_MAX;
-}
-
-/* The linker seals whole pages, from the one in which it begins to the last one that it fills. */
-static bool is_sealed(const Elf64_Phdr *p, uint64_t offset, uint64_t page_size) {
-        uint64_t pages = ~(page_size - 1);
-        uint64_t page = offset & pages, first = p->p_vaddr & pages, end = (p->p_vaddr + p->p_memsz) & pages;
-
-        return page >= first && page < end;
-}
-
-ElfPlace elf_place(ElfRead read, uint64_t base, uint64_t address, uint64_t page_size) {
-        uint64_t offset = address - base;
-        ElfPlace place = ELF_PLACE_OUTSIDE;
-        bool sealed = false;
-        Elf64_Ehdr e;
-        Elf64_Phdr p;
-
-        if (base == 0 || !read(&e, base, sizeof e) || !is_header(&e))
-                return ELF_PLACE_UNKNOWN;
-        for (unsigned i = 0; i < e.e_phnum; i++) {
-                if (!read(&p, base + e.e_phoff + i * sizeof p, sizeof p))
-                        return ELF_PLACE_UNKNOWN;
-                if (p.p_type == PT_GNU_RELRO && is_sealed(&p, offset, page_size))
-                        sealed = true;
-                if (p.p_type == PT_LOAD && offset >= p.p_vaddr && offset - p.p_vaddr < p.p_memsz)
-                        place = p.p_flags & PF_W ? ELF_PLACE_DATA : ELF_PLACE_FIXED;
-        }
-        return sealed && place == ELF_PLACE_DATA ? ELF_PLACE_SEALED : place;
 }

@@ -4,8 +4,7 @@
 #include <link.h>
 
 #include "preload/inject/bytes.h"
-#include "preload/inject/elf_slots.h"
-#include "preload/inject/peek.h"
+#include "preload/inject/usermem.h"
 
 enum {
         OBJECTS_MAX = 8192, /* in one process: who has more has made a ring */
@@ -96,7 +95,7 @@ bool loaded_find_holder(ElfRead read, uint64_t head, uint64_t address, ElfObject
                         continue;
                 if (m.base == 0 && fixed == 0)
                         fixed = m.dynamic;
-                if (elf_place(read, m.base, address, ELF_PAGE) > ELF_PLACE_OUTSIDE)
+                if (elf_segment_at(read, m.base, address, ELF_PAGE) > ELF_SEGMENT_NONE)
                         return elf_open(read, m.base, m.dynamic, ret);
         }
         return fixed != 0 && elf_open(read, 0, fixed, ret);
@@ -132,7 +131,7 @@ static const struct r_debug *debug(void) {
 }
 
 bool loaded_read(void *to, uint64_t from, size_t n) {
-        return from != 0 && peek(to, from, n) == 0;
+        return from != 0 && usermem_read(to, from, n) == 0;
 }
 
 static bool read_plainly(void *to, uint64_t from, size_t n) {
@@ -166,7 +165,7 @@ uint64_t loaded_before_libc(const char *name) {
                  : 0;
 }
 
-uint64_t loaded_in_front(const char *name) {
+uint64_t loaded_before_self(const char *name) {
         const struct r_debug *d = debug();
 
         return d ? loaded_find_before(is_at_rest(d) ? read_plainly : loaded_read,

@@ -6,7 +6,7 @@
  * lock: another thread may be about to load something, so an object that is not whole yet is passed
  * over, and memory is read in a way that cannot fault (peek.h). */
 
-#include "preload/inject/elf_names.h"
+#include "preload/inject/elf.h"
 
 /* The parts without a process, for tests. head: the address of the first link_map. */
 
@@ -35,7 +35,7 @@ uint64_t loaded_next(const char *name);
  * among what was loaded at start. */
 uint64_t loaded_before_libc(const char *name);
 /* Of somebody who stands before this library, among what was loaded at start. 0: nobody does. */
-uint64_t loaded_in_front(const char *name);
+uint64_t loaded_before_self(const char *name);
 bool loaded_is_ready(void); /* what was loaded at start is relocated, and may be called */
 bool loaded_as(
         const char *path); /* this library, by the name that it was asked for with; that cannot be told: no */

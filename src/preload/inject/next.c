@@ -82,7 +82,7 @@ static Pass *pass_of(uintptr_t thread, uintptr_t frame) {
         return NULL;
 }
 
-bool next_came_back(NextName name, long a, long b, long c) {
+bool next_is_reentry(NextName name, long a, long b, long c) {
         const Pass *pass;
 
         if (!atomic_load_explicit(&somebody, memory_order_relaxed))

@@ -9,7 +9,7 @@
  *
  * Who is called may come back: by a handle of the C library it gets the gate's function for libc's.
  * A thread that is in the middle of such a call asks the kernel, so there is no recursion; and the
- * same call once more is not a second one (next_came_back()).
+ * same call once more is not a second one (next_is_reentry()).
  *
  * All return what the system call would, a negative errno on failure; errno itself may be another
  * one by then. Any thread, signal handlers, and before this library or the other one is relocated:
@@ -28,4 +28,4 @@ long next_mremap(void *address, size_t old, size_t length, int flags, void *to);
 
 /* Is this what the thread was passing on just now, with the first arguments a, b and c: has it been
  * counted, and is it for the kernel? A load and a branch where there is nobody. */
-bool next_came_back(NextName name, long a, long b, long c);
+bool next_is_reentry(NextName name, long a, long b, long c);

@@ -34,7 +34,7 @@ static bool find_front(Front *ret) {
         bool found = false;
 
         for (unsigned i = 0; i < SLOT_NAMES; i++) {
-                ret->functions[i] = (uintptr_t) loaded_in_front(names[i]);
+                ret->functions[i] = (uintptr_t) loaded_before_self(names[i]);
                 found = found || ret->functions[i] != 0;
         }
         return found;
@@ -52,7 +52,7 @@ static Spin lock;
 static _Atomic uintptr_t asking; /* the thread that asks; 0: none does */
 static _Atomic uint32_t heard;   /* of what it asked: bits */
 
-bool slots_asked(SlotName name) {
+bool slots_is_probe(SlotName name) {
         uintptr_t thread = atomic_load_explicit(&asking, memory_order_relaxed);
 
         if (thread == 0 || thread != spin_self())
@@ -134,9 +134,9 @@ static uint32_t ask(const Front *front) {
  * again, by the size of pages that the kernel shows to have: by a smaller one data that is beside
  * it would be sealed as well. */
 static bool put(uint64_t base, uint64_t address, uintptr_t ours) {
-        ElfPlace place = elf_place(loaded_read, base, address, PAGE);
+        ElfSegment place = elf_segment_at(loaded_read, base, address, PAGE);
 
-        if (place == ELF_PLACE_OUTSIDE || place == ELF_PLACE_FIXED || address % sizeof ours != 0)
+        if (place == ELF_SEGMENT_NONE || place == ELF_SEGMENT_READ_ONLY || address % sizeof ours != 0)
                 return false;
         for (uint64_t size = PAGE; size <= PAGE_LARGEST; size *= 4) {
                 uint64_t page = address & ~(size - 1);
@@ -147,7 +147,7 @@ static bool put(uint64_t base, uint64_t address, uintptr_t ours) {
                 if (r < 0)
                         return false;
                 __atomic_store_n((uintptr_t *) (uintptr_t) address, ours, __ATOMIC_RELEASE);
-                if (elf_place(loaded_read, base, address, size) == ELF_PLACE_SEALED)
+                if (elf_segment_at(loaded_read, base, address, size) == ELF_SEGMENT_RELRO)
                         (void) sys_call(SYS_mprotect, page, size, PROT_READ); /* else it stays open */
                 return true;
         }
@@ -158,12 +158,12 @@ static bool put(uint64_t base, uint64_t address, uintptr_t ours) {
  * is let be: of somebody who has put himself there, or nothing yet, because another thread is just
  * loading it. */
 static bool is_to_be_ours(const ElfObject *o, uint64_t value, uintptr_t front) {
-        ElfPlace place;
+        ElfSegment place;
 
         if (value == front)
                 return true;
-        place = elf_place(loaded_read, o->base, value, PAGE);
-        return place == ELF_PLACE_FIXED || place == ELF_PLACE_UNKNOWN;
+        place = elf_segment_at(loaded_read, o->base, value, PAGE);
+        return place == ELF_SEGMENT_READ_ONLY || place == ELF_SEGMENT_UNKNOWN;
 }
 
 static bool redirect(const uintptr_t *ours, const ElfObject *o, const Front *front, uint32_t ends) {
@@ -210,7 +210,7 @@ static bool hold(const uintptr_t *ours, const ElfObject *o) {
         return r;
 }
 
-bool slots_hold_library(const uintptr_t *ours, const char *soname) {
+bool slots_redirect_library(const uintptr_t *ours, const char *soname) {
         ElfObject o[LIBRARIES_MAX];
         unsigned n = loaded_objects(soname, o, LIBRARIES_MAX);
         bool r = true;
@@ -220,7 +220,7 @@ bool slots_hold_library(const uintptr_t *ours, const char *soname) {
         return r;
 }
 
-bool slots_hold_caller(const uintptr_t *ours, uintptr_t address) {
+bool slots_redirect_caller(const uintptr_t *ours, uintptr_t address) {
         ElfObject o;
 
         return !slots_needed() || !loaded_holder(address, &o) || has_its_own(&o, 1u << SLOT_IOCTL) ||

@@ -29,11 +29,11 @@ bool slots_needed(void);
 /* The libraries of that DT_SONAME, of which there may be several; ours: by SlotName. true, too:
  * there is none. false: one cannot be had, because its tables cannot be read, its pages not be
  * changed, or it has such a function itself. It has all been loaded: somebody calls it. */
-bool slots_hold_library(const uintptr_t *ours, const char *soname);
+bool slots_redirect_library(const uintptr_t *ours, const char *soname);
 
 /* The same for whoever an ioctl() will return to: he has opened the driver. One that passes on the
  * ioctl() of others is let be, and so is what is no object. */
-bool slots_hold_caller(const uintptr_t *ours, uintptr_t address);
+bool slots_redirect_caller(const uintptr_t *ours, uintptr_t address);
 
 /* In the child, before anything else of this: another thread of the parent may have been in the
  * middle of it. */
@@ -41,4 +41,4 @@ void slots_after_fork(void);
 
 /* Each of ours first: is it a question of the above, of this thread? It is for the kernel then. A
  * load and a branch. */
-bool slots_asked(SlotName name);
+bool slots_is_probe(SlotName name);

@@ -88,7 +88,7 @@ Gate *admission_gate(void) {
         Gate *g = gate_get();
 
         for (uint32_t i = 0; g && i < g->n_cards && i < GATE_CARDS; i++)
-                if (g->cards[i].good && admission_limits(g->cards[i].slice.limits))
+                if (g->cards[i].usable && admission_limits(g->cards[i].slice.limits))
                         return g;
         return NULL;
 }
@@ -431,7 +431,7 @@ static void wait_for_admission(AdmittedLaunch *l, CuHandle stream) {
 /* For a launch whose card nobody knows. */
 static int first_limited(const Gate *g) {
         for (uint32_t i = 0; i < g->n_cards && i < GATE_CARDS; i++)
-                if (g->cards[i].good && admission_limits(g->cards[i].slice.limits))
+                if (g->cards[i].usable && admission_limits(g->cards[i].slice.limits))
                         return (int) i;
         return -1;
 }

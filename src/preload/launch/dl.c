@@ -14,7 +14,7 @@
 
 #include "preload/inject/loaded.h"
 #include "preload/launch/hooks.h"
-#include "preload/memory/look.h"
+#include "preload/memory/discover.h"
 
 typedef void *Dlsym(void *handle, const char *name);
 typedef void *Dlvsym(void *handle, const char *name, const char *version);
@@ -181,12 +181,12 @@ static void *route(void *handle, const char *name, uintptr_t real, void *asking)
 void *aliquot_dlopen_route(const char *path, int mode, uint64_t *saved_mode) {
         uintptr_t real = find(&real_dlopen, "dlopen");
         const char *directory;
-        Look look;
+        Discovery look;
 
         (void) path;
         if (mode & RTLD_DEEPBIND) {
-                look = look_for_slices(&directory);
-                if (look != LOOK_NONE && look != LOOK_OPEN)
+                look = discover_slices(&directory);
+                if (look != DISCOVERY_NONE && look != DISCOVERY_OPEN)
                         *saved_mode = (uint32_t) mode & ~(uint32_t) RTLD_DEEPBIND;
         }
         return real != 0 ? (void *) real : (void *) none;

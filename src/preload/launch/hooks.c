@@ -137,7 +137,7 @@ CuResult aliquot_cuInit(unsigned flags) {
 
         if (!real)
                 return CU_ERROR_NOT_INITIALIZED;
-        r = hook_holds_driver() ? real(flags) : CU_ERROR_OPERATING_SYSTEM;
+        r = hook_redirect_driver() ? real(flags) : CU_ERROR_OPERATING_SYSTEM;
         if (r == CU_SUCCESS)
                 real_begins();
         return r;

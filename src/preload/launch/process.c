@@ -139,7 +139,7 @@ static int card_of_current(const Gate *g) {
         if (!get_device || !get_uuid || get_device(&device) != 0 || get_uuid(&uuid, device) != 0)
                 return -1;
         for (uint32_t i = 0; i < g->n_cards && i < GATE_CARDS; i++)
-                if (g->cards[i].good && same_card(g->cards[i].uuid, &uuid))
+                if (g->cards[i].usable && same_card(g->cards[i].uuid, &uuid))
                         return (int) i;
         return -1;
 }

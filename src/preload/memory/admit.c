@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/memory/admit.h"
 
+#include "gpu/rm/export.h"
 #include "gpu/rm/heap.h"
-#include "gpu/rm/travel.h"
 #include "preload/inject/bytes.h"
 
 enum {
@@ -12,7 +12,8 @@ enum {
         HEAP_BY_PITCH_PITCH = 60,
         HEAP_BY_PITCH_ATTR = 64,
 };
-#define BYTES_MAX (UINT64_C(1) << 50) /* no card has a pebibyte, and sums of such sizes do not overflow */
+/* No card has a pebibyte, and sums of such sizes do not overflow. */
+#define BYTES_MAX (UINT64_C(1) << 50)
 
 /* The structure of RM_ALLOC_OBJECT: handles and class as RM_ALLOC has them, then the status. It has
  * no parameters, so it cannot size memory: the driver itself refuses class 0x40, channel groups and
@@ -50,63 +51,66 @@ bool rm_is_odd(uint32_t nr, uint32_t size) {
         return size != 0 && size_of(nr) != 0 && !rm_metered(nr, size);
 }
 
-static RmWhat what_class(uint32_t class_) {
+static RmKind class_kind(uint32_t class_) {
         switch (class_) {
         case RM_CLASS_ROOT:
         case RM_CLASS_ROOT_NON_PRIV:
         case RM_CLASS_ROOT_CLIENT:
-                return RM_NEW_CLIENT;
+                return RM_ALLOC_CLIENT;
         case RM_CLASS_DEVICE:
-                return RM_NEW_DEVICE;
+                return RM_ALLOC_DEVICE;
         case RM_CLASS_SUBDEVICE:
-                return RM_NEW_SUBDEVICE;
+                return RM_ALLOC_SUBDEVICE;
         case RM_CLASS_MEMORY_LOCAL:
-                return RM_NEW_MEMORY;
+                return RM_ALLOC_VIDMEM;
         case RM_CLASS_CHANNEL_GROUP:
-                return RM_NEW_GROUP;
+                return RM_ALLOC_CHANNEL_GROUP;
         default:
-                return rm_class_is_channel(class_) ? RM_NEW_CHANNEL : RM_OTHER;
+                return rm_class_is_channel(class_) ? RM_ALLOC_CHANNEL : RM_OTHER;
         }
 }
 
-/* The driver takes the client for the parent where none is named. */
-static void set_new(RmAsk *ask, uint32_t client, uint32_t parent, uint32_t object) {
-        ask->client = ask->what == RM_NEW_CLIENT ? object : client;
-        ask->parent = ask->what == RM_NEW_CLIENT ? 0 : parent ? parent : client;
-        ask->object = object;
+/* The driver takes the client for the parent if none is named. */
+static void set_new(RmRequest *request, uint32_t client, uint32_t parent, uint32_t object) {
+        request->client = request->kind == RM_ALLOC_CLIENT ? object : client;
+        request->parent = request->kind == RM_ALLOC_CLIENT ? 0 : parent ? parent : client;
+        request->object = object;
 }
 
-static void decode_alloc(const uint8_t *p, RmAsk *ask) {
-        bool rights = ask->size == sizeof(RmAllocRights);
+static void decode_alloc(const uint8_t *p, RmRequest *request) {
+        bool rights = request->size == sizeof(RmAllocRights);
 
-        ask->what = what_class(get32(p + offsetof(RmAlloc, class_)));
-        set_new(ask, get32(p), get32(p + offsetof(RmAlloc, parent)), get32(p + offsetof(RmAlloc, new)));
-        ask->params = get64(p + offsetof(RmAlloc, params));
-        ask->params_size =
+        request->kind = class_kind(get32(p + offsetof(RmAlloc, class_)));
+        set_new(request, get32(p), get32(p + offsetof(RmAlloc, parent)), get32(p + offsetof(RmAlloc, new)));
+        request->params = get64(p + offsetof(RmAlloc, params));
+        request->params_size =
                 get32(p + (rights ? offsetof(RmAllocRights, params_size) : offsetof(RmAlloc, params_size)));
 }
 
-static void decode_object(const uint8_t *p, RmAsk *ask) {
-        RmWhat what = what_class(get32(p + offsetof(RmAlloc, class_)));
+static void decode_object(const uint8_t *p, RmRequest *request) {
+        RmKind kind = class_kind(get32(p + offsetof(RmAlloc, class_)));
 
-        ask->what = what == RM_NEW_MEMORY || what == RM_NEW_GROUP || what == RM_NEW_CHANNEL ? RM_OTHER : what;
-        set_new(ask, get32(p), get32(p + offsetof(RmAlloc, parent)), get32(p + offsetof(RmAlloc, new)));
+        request->kind = kind == RM_ALLOC_VIDMEM || kind == RM_ALLOC_CHANNEL_GROUP || kind == RM_ALLOC_CHANNEL
+                                ? RM_OTHER
+                                : kind;
+        set_new(request, get32(p), get32(p + offsetof(RmAlloc, parent)), get32(p + offsetof(RmAlloc, new)));
 }
 
-static void set_bytes(RmAsk *ask, uint64_t bytes) {
-        ask->overflow = bytes > BYTES_MAX;
-        ask->bytes = ask->overflow ? 0 : bytes;
+static void set_bytes(RmRequest *request, uint64_t bytes) {
+        request->overflow = bytes > BYTES_MAX;
+        request->bytes = request->overflow ? 0 : bytes;
 }
 
-static void decode_memory(const uint8_t *p, RmAsk *ask) {
-        ask->what = get32(p + offsetof(RmAllocMemory, class_)) == RM_CLASS_MEMORY_LOCAL ? RM_TELL_LIMIT
-                                                                                        : RM_OTHER;
-        set_new(ask, get32(p), get32(p + offsetof(RmAllocMemory, parent)),
+static void decode_memory(const uint8_t *p, RmRequest *request) {
+        request->kind = get32(p + offsetof(RmAllocMemory, class_)) == RM_CLASS_MEMORY_LOCAL
+                                ? RM_QUERY_HEAP_LIMIT
+                                : RM_OTHER;
+        set_new(request, get32(p), get32(p + offsetof(RmAllocMemory, parent)),
                 get32(p + offsetof(RmAllocMemory, new)));
 }
 
-/* The driver multiplies a 32-bit height by a signed pitch, in 64 bits: a pitch below zero becomes a
- * size that cannot be. */
+/* The driver multiplies a 32-bit height by a signed pitch, in 64 bits: a negative pitch becomes an
+ * impossible size. */
 static uint64_t pitch_bytes(const uint8_t *p) {
         int64_t pitch = (int32_t) get32(p + HEAP_BY_PITCH_PITCH);
         uint64_t bytes;
@@ -117,32 +121,32 @@ static uint64_t pitch_bytes(const uint8_t *p) {
         return bytes;
 }
 
-static void decode_heap_alloc(const uint8_t *p, uint32_t function, RmAsk *ask) {
+static void decode_heap_alloc(const uint8_t *p, uint32_t function, RmRequest *request) {
         bool pitch = function == RM_HEAP_ALLOC_PITCH_HEIGHT;
         uint32_t attr = get32(p + (pitch ? (size_t) HEAP_BY_PITCH_ATTR : offsetof(RmHeap, attr)));
         uint32_t location = attr >> RM_ATTR_LOCATION_SHIFT & RM_ATTR_LOCATION_MASK;
 
         if ((get32(p + offsetof(RmHeap, flags)) & RM_FLAG_VIRTUAL) || location != RM_ATTR_LOCATION_VIDMEM)
-                return; /* addresses, or the machine's own memory */
-        ask->what = RM_NEW_MEMORY;
-        set_bytes(ask, pitch ? pitch_bytes(p) : get64(p + offsetof(RmHeap, size)));
+                return; /* addresses, or memory of the machine */
+        request->kind = RM_ALLOC_VIDMEM;
+        set_bytes(request, pitch ? pitch_bytes(p) : get64(p + offsetof(RmHeap, size)));
 }
 
-static void decode_heap(const uint8_t *p, RmAsk *ask) {
+static void decode_heap(const uint8_t *p, RmRequest *request) {
         uint32_t function = get32(p + offsetof(RmHeap, function));
 
-        set_new(ask, get32(p), get32(p + offsetof(RmHeap, parent)), get32(p + offsetof(RmHeap, memory)));
+        set_new(request, get32(p), get32(p + offsetof(RmHeap, parent)), get32(p + offsetof(RmHeap, memory)));
         switch (function) {
         case RM_HEAP_ALLOC_SIZE:
         case RM_HEAP_ALLOC_SIZE_RANGE:
         case RM_HEAP_ALLOC_PITCH_HEIGHT:
-                decode_heap_alloc(p, function, ask);
+                decode_heap_alloc(p, function, request);
                 break;
         case RM_HEAP_FREE:
-                ask->what = RM_FREE_OBJECT;
+                request->kind = RM_FREE_OBJECT;
                 break;
         case RM_HEAP_INFO:
-                ask->what = RM_TELL_HEAP;
+                request->kind = RM_QUERY_HEAP;
                 break;
         case RM_HEAP_DUMP:
         case RM_HEAP_REACQUIRE_COMPR:
@@ -151,23 +155,23 @@ static void decode_heap(const uint8_t *p, RmAsk *ask) {
         case RM_HEAP_HW_ALLOC:
         case RM_HEAP_HW_FREE:
         case RM_HEAP_ALLOC_OS_DESCRIPTOR:
-                break; /* none of the card's memory */
+                break; /* no memory of the card */
         default:
-                /* Drivers 535 to 595 have no other. Those before have 1, which allocates width *
-                 * height * depth. */
-                ask->what = RM_UNKNOWN;
+                /* Drivers 535 to 595 have no other function. Older ones have 1, which allocates
+                 * width * height * depth. */
+                request->kind = RM_UNKNOWN;
                 break;
         }
 }
 
-static RmWhat what_control(uint32_t cmd) {
+static RmKind control_kind(uint32_t cmd) {
         switch (cmd) {
         case RM_CTRL_FB_INFO:
-                return RM_TELL_FB_LIST;
+                return RM_QUERY_FB_LIST;
         case RM_CTRL_FB_INFO_V2:
-                return RM_TELL_FB;
+                return RM_QUERY_FB;
         case RM_CTRL_FB_REGION_INFO:
-                return RM_TELL_REGIONS;
+                return RM_QUERY_REGIONS;
         case RM_CTRL_EXPORT_TO_FD:
                 return RM_EXPORT;
         case RM_CTRL_EXPORT_MANY:
@@ -180,68 +184,68 @@ static RmWhat what_control(uint32_t cmd) {
         case RM_CTRL_PREEMPT:
         case RM_CTRL_DISABLE_CHANNELS:
         case RM_CTRL_PREEMPTION_MODE:
-                return RM_SCHEDULE;
+                return RM_SET_SCHEDULING;
         default:
-                return RM_OTHER; /* those with bit 0x8000 in their number, too: they are not described anywhere */
+                return RM_OTHER; /* also those with bit 0x8000 in their number, which NVIDIA does not describe */
         }
 }
 
-static void decode_control(const uint8_t *p, RmAsk *ask) {
-        ask->what = what_control(get32(p + offsetof(RmControl, cmd)));
-        ask->client = get32(p);
-        ask->object = ask->parent = get32(p + offsetof(RmControl, object));
-        ask->params = get64(p + offsetof(RmControl, params));
-        ask->params_size = get32(p + offsetof(RmControl, params_size));
+static void decode_control(const uint8_t *p, RmRequest *request) {
+        request->kind = control_kind(get32(p + offsetof(RmControl, cmd)));
+        request->client = get32(p);
+        request->object = request->parent = get32(p + offsetof(RmControl, object));
+        request->params = get64(p + offsetof(RmControl, params));
+        request->params_size = get32(p + offsetof(RmControl, params_size));
 }
 
-static void decode_dup(const uint8_t *p, RmAsk *ask) {
-        ask->what = RM_DUPLICATE;
-        ask->client = get32(p);
-        ask->parent = get32(p + offsetof(RmDup, parent));
-        ask->object = get32(p + offsetof(RmDup, object));
-        ask->source_client = get32(p + offsetof(RmDup, source_client));
-        ask->source_object = get32(p + offsetof(RmDup, source_object));
+static void decode_dup(const uint8_t *p, RmRequest *request) {
+        request->kind = RM_DUPLICATE;
+        request->client = get32(p);
+        request->parent = get32(p + offsetof(RmDup, parent));
+        request->object = get32(p + offsetof(RmDup, object));
+        request->source_client = get32(p + offsetof(RmDup, source_client));
+        request->source_object = get32(p + offsetof(RmDup, source_object));
 }
 
-static void decode_free(const uint8_t *p, RmAsk *ask) {
-        ask->what = RM_FREE_OBJECT;
-        ask->client = get32(p);
-        ask->parent = get32(p + offsetof(RmFree, parent));
-        ask->object = get32(p + offsetof(RmFree, old));
+static void decode_free(const uint8_t *p, RmRequest *request) {
+        request->kind = RM_FREE_OBJECT;
+        request->client = get32(p);
+        request->parent = get32(p + offsetof(RmFree, parent));
+        request->object = get32(p + offsetof(RmFree, old));
 }
 
-void rm_decode(uint32_t nr, uint32_t size, const void *outer, RmAsk *ret) {
-        RmAsk ask = {.what = RM_OTHER, .nr = nr, .size = size};
+void rm_decode(uint32_t nr, uint32_t size, const void *outer, RmRequest *ret) {
+        RmRequest request = {.kind = RM_OTHER, .nr = nr, .size = size};
         const uint8_t *p = outer;
 
         if (!rm_metered(nr, size)) {
-                ask.what = rm_is_odd(nr, size) ? RM_UNKNOWN : RM_OTHER;
+                request.kind = rm_is_odd(nr, size) ? RM_UNKNOWN : RM_OTHER;
                 nr = 0;
         }
         if (nr == RM_ESC_ALLOC)
-                decode_alloc(p, &ask);
+                decode_alloc(p, &request);
         else if (nr == RM_ESC_ALLOC_OBJECT)
-                decode_object(p, &ask);
+                decode_object(p, &request);
         else if (nr == RM_ESC_ALLOC_MEMORY)
-                decode_memory(p, &ask);
+                decode_memory(p, &request);
         else if (nr == RM_ESC_VID_HEAP_CONTROL)
-                decode_heap(p, &ask);
+                decode_heap(p, &request);
         else if (nr == RM_ESC_CONTROL)
-                decode_control(p, &ask);
+                decode_control(p, &request);
         else if (nr == RM_ESC_DUP_OBJECT)
-                decode_dup(p, &ask);
+                decode_dup(p, &request);
         else if (nr == RM_ESC_FREE)
-                decode_free(p, &ask);
-        if (ask.what == RM_OTHER)
-                ask = (RmAsk){.what = RM_OTHER, .nr = nr, .size = size};
-        *ret = ask;
+                decode_free(p, &request);
+        if (request.kind == RM_OTHER)
+                request = (RmRequest){.kind = RM_OTHER, .nr = nr, .size = size};
+        *ret = request;
 }
 
-void rm_decode_inner(RmAsk *ask, const void *inner, uint32_t n) {
+void rm_decode_inner(RmRequest *request, const void *inner, uint32_t n) {
         size_t at = offsetof(RmMemoryParams, size);
 
-        if (ask->nr == RM_ESC_ALLOC && ask->what == RM_NEW_MEMORY)
-                set_bytes(ask, n >= at + 8 ? get64((const uint8_t *) inner + at) : 0);
+        if (request->nr == RM_ESC_ALLOC && request->kind == RM_ALLOC_VIDMEM)
+                set_bytes(request, n >= at + 8 ? get64((const uint8_t *) inner + at) : 0);
 }
 
 uint64_t rm_round(uint64_t bytes) {
@@ -252,30 +256,30 @@ uint64_t rm_round(uint64_t bytes) {
         return bytes == 0 ? page : (bytes + page - 1) / page * page;
 }
 
-bool rm_needs_card(const RmAsk *ask) {
-        switch (ask->what) {
-        case RM_NEW_MEMORY:
-        case RM_NEW_GROUP:
-        case RM_NEW_CHANNEL:
-        case RM_TELL_FB:
-        case RM_TELL_FB_LIST:
-        case RM_TELL_REGIONS:
-        case RM_TELL_HEAP:
-        case RM_TELL_LIMIT:
+bool rm_needs_card(const RmRequest *request) {
+        switch (request->kind) {
+        case RM_ALLOC_VIDMEM:
+        case RM_ALLOC_CHANNEL_GROUP:
+        case RM_ALLOC_CHANNEL:
+        case RM_QUERY_FB:
+        case RM_QUERY_FB_LIST:
+        case RM_QUERY_REGIONS:
+        case RM_QUERY_HEAP:
+        case RM_QUERY_HEAP_LIMIT:
                 return true;
         default:
                 return false;
         }
 }
 
-static RmVerdict charge(const RmKnown *known, uint64_t bytes, bool overflow) {
-        if (!known || !known->sliced || overflow || known->limit == 0 || bytes > known->limit)
+static RmVerdict charge(const RmSliceInfo *slice, uint64_t bytes, bool overflow) {
+        if (!slice || !slice->sliced || overflow || slice->limit == 0 || bytes > slice->limit)
                 return (RmVerdict){.action = RM_REFUSE, .status = RM_ERR_NO_MEMORY};
         return (RmVerdict){.action = RM_CHARGE, .bytes = bytes};
 }
 
-static uint32_t size_that_travels(RmWhat what) {
-        switch (what) {
+static uint32_t params_size_of(RmKind kind) {
+        switch (kind) {
         case RM_EXPORT:
                 return sizeof(RmExport);
         case RM_EXPORT_MANY:
@@ -287,28 +291,28 @@ static uint32_t size_that_travels(RmWhat what) {
         }
 }
 
-/* Of another size these have other parameters than are known here, and what they move could not be
- * counted. Drivers 515 to 595 have them all alike, and since 555 say this to another size; one that
- * took it would be newer. */
-static RmVerdict travel(const RmAsk *ask, RmAction action) {
-        if (ask->params_size != size_that_travels(ask->what))
+/* Exports and imports. With another size the parameters are unknown, and the memory could not be
+ * counted. Drivers 515 to 595 have the same parameters, and since 555 answer another size with this
+ * status; a driver that accepts one is newer. */
+static RmVerdict admit_if_known_size(const RmRequest *request, RmAction action) {
+        if (request->params_size != params_size_of(request->kind))
                 return (RmVerdict){.action = RM_REFUSE, .status = RM_ERR_INVALID_ARGUMENT};
         return (RmVerdict){.action = action};
 }
 
-RmVerdict rm_admit(const RmAsk *ask, const RmKnown *known) {
-        switch (ask->what) {
-        case RM_NEW_MEMORY:
-                return charge(known, rm_round(ask->bytes), ask->overflow);
-        case RM_NEW_GROUP:
-                return charge(known, known ? known->group_bytes : 0, false);
-        case RM_NEW_CHANNEL:
-                if (known && known->grouped)
+RmVerdict rm_admit(const RmRequest *request, const RmSliceInfo *slice) {
+        switch (request->kind) {
+        case RM_ALLOC_VIDMEM:
+                return charge(slice, rm_round(request->bytes), request->overflow);
+        case RM_ALLOC_CHANNEL_GROUP:
+                return charge(slice, slice ? slice->group_bytes : 0, false);
+        case RM_ALLOC_CHANNEL:
+                if (slice && slice->grouped)
                         return (RmVerdict){.action = RM_FORWARD};
-                return charge(known, known ? known->group_bytes : 0, false);
-        case RM_NEW_CLIENT:
-        case RM_NEW_DEVICE:
-        case RM_NEW_SUBDEVICE:
+                return charge(slice, slice ? slice->group_bytes : 0, false);
+        case RM_ALLOC_CLIENT:
+        case RM_ALLOC_DEVICE:
+        case RM_ALLOC_SUBDEVICE:
                 return (RmVerdict){.action = RM_REMEMBER};
         case RM_FREE_OBJECT:
                 return (RmVerdict){.action = RM_FORGET};
@@ -316,19 +320,19 @@ RmVerdict rm_admit(const RmAsk *ask, const RmKnown *known) {
                 return (RmVerdict){.action = RM_MEASURE};
         case RM_IMPORT:
         case RM_IMPORT_MANY:
-                return travel(ask, RM_MEASURE);
+                return admit_if_known_size(request, RM_MEASURE);
         case RM_EXPORT:
         case RM_EXPORT_MANY:
-                return travel(ask, RM_KEEP);
-        case RM_TELL_FB:
-        case RM_TELL_FB_LIST:
-        case RM_TELL_REGIONS:
-        case RM_TELL_HEAP:
-        case RM_TELL_LIMIT:
-                return (RmVerdict){.action = known && known->sliced ? RM_REWRITE : RM_FORWARD};
-        case RM_SCHEDULE: /* what the driver says to who may not */
+                return admit_if_known_size(request, RM_TRACK_EXPORT);
+        case RM_QUERY_FB:
+        case RM_QUERY_FB_LIST:
+        case RM_QUERY_REGIONS:
+        case RM_QUERY_HEAP:
+        case RM_QUERY_HEAP_LIMIT:
+                return (RmVerdict){.action = slice && slice->sliced ? RM_REWRITE : RM_FORWARD};
+        case RM_SET_SCHEDULING: /* the status of the driver for a caller without the right */
                 return (RmVerdict){.action = RM_REFUSE, .status = RM_ERR_INSUFFICIENT_PERMISSIONS};
-        case RM_UNKNOWN: /* what drivers that do not have it say */
+        case RM_UNKNOWN: /* the status of drivers that do not have the call */
                 return (RmVerdict){.action = RM_REFUSE, .status = RM_ERR_INVALID_ARGUMENT};
         case RM_OTHER:
         default:
@@ -336,8 +340,8 @@ RmVerdict rm_admit(const RmAsk *ask, const RmKnown *known) {
         }
 }
 
-static size_t status_at(const RmAsk *ask) {
-        switch (ask->nr) {
+static size_t status_at(const RmRequest *request) {
+        switch (request->nr) {
         case RM_ESC_ALLOC_MEMORY:
                 return offsetof(RmAllocMemory, status);
         case RM_ESC_ALLOC_OBJECT:
@@ -351,38 +355,38 @@ static size_t status_at(const RmAsk *ask) {
         case RM_ESC_VID_HEAP_CONTROL:
                 return offsetof(RmHeap, status);
         default:
-                return ask->size == sizeof(RmAllocRights) ? offsetof(RmAllocRights, status)
-                                                          : offsetof(RmAlloc, status);
+                return request->size == sizeof(RmAllocRights) ? offsetof(RmAllocRights, status)
+                                                              : offsetof(RmAlloc, status);
         }
 }
 
-uint32_t rm_status(const RmAsk *ask, const void *outer) {
-        return get32((const uint8_t *) outer + status_at(ask));
+uint32_t rm_status(const RmRequest *request, const void *outer) {
+        return get32((const uint8_t *) outer + status_at(request));
 }
 
-void rm_set_status(const RmAsk *ask, void *outer, uint32_t status) {
-        put32((uint8_t *) outer + status_at(ask), status);
+void rm_set_status(const RmRequest *request, void *outer, uint32_t status) {
+        put32((uint8_t *) outer + status_at(request), status);
 }
 
-uint32_t rm_new_handle(const RmAsk *ask, const void *outer) {
+uint32_t rm_new_handle(const RmRequest *request, const void *outer) {
         size_t at = offsetof(RmAlloc, new);
 
-        if (ask->nr == RM_ESC_VID_HEAP_CONTROL)
+        if (request->nr == RM_ESC_VID_HEAP_CONTROL)
                 at = offsetof(RmHeap, memory);
-        else if (ask->nr == RM_ESC_DUP_OBJECT)
+        else if (request->nr == RM_ESC_DUP_OBJECT)
                 at = offsetof(RmDup, object);
-        return get32((const uint8_t *) outer + at); /* the other three have it where RM_ALLOC has it */
+        return get32((const uint8_t *) outer + at); /* the other three have it at the offset of RM_ALLOC */
 }
 
-uint64_t rm_taken(const RmAsk *ask, const void *outer, const void *inner, uint32_t n) {
+uint64_t rm_taken(const RmRequest *request, const void *outer, const void *inner, uint32_t n) {
         size_t at = offsetof(RmMemoryParams, size);
         uint64_t bytes = 0;
 
-        if (ask->nr == RM_ESC_VID_HEAP_CONTROL)
+        if (request->nr == RM_ESC_VID_HEAP_CONTROL)
                 bytes = get64((const uint8_t *) outer + offsetof(RmHeap, size));
         else if (n >= at + 8)
                 bytes = get64((const uint8_t *) inner + at);
-        if (bytes < ask->bytes || bytes > BYTES_MAX)
-                bytes = rm_round(ask->bytes); /* an answer that cannot be */
+        if (bytes < request->bytes || bytes > BYTES_MAX)
+                bytes = rm_round(request->bytes); /* an impossible answer */
         return bytes > 0 ? bytes : PAGE_BIG;
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the driver is being asked for, and what to do about it. Pure: no I/O, no state, no pointer
- * is followed; the gate inside the container decides with it, and a supervisor outside can.
+/* What a call asks of the driver, and what the gate does about it. Pure: no I/O, no state, and no
+ * pointer is followed. Amounts are bytes.
  *
- * Memory of the card comes through RM_ALLOC of class 0x40, through the functions of
- * RM_VID_HEAP_CONTROL that become such an allocation, and by duplicates and imports of what another
- * process got. RM_ALLOC_MEMORY of class 0x40, a third door by its name, gives none: it tells the
- * size of the heap. Amounts are bytes. */
+ * Memory of the card comes from RM_ALLOC of class 0x40, from the functions of RM_VID_HEAP_CONTROL
+ * that become such an allocation, and from duplicates and imports of memory of another process.
+ * RM_ALLOC_MEMORY of class 0x40 gives none in spite of its name: it tells the size of the heap. */
 
 #include <stdbool.h>
 
@@ -15,83 +14,79 @@
 
 enum {
         RM_OUTER_MAX = 184, /* the longest structure that is decoded here: RmHeap */
-        RM_INNER_MAX =
-                160, /* parameters of memory and of channel groups: 32 to 128 bytes in the drivers known */
+        RM_INNER_MAX = 160, /* above the parameters of memory and channel groups: 32 to 128 bytes */
 };
 
-typedef enum RmWhat {
-        RM_OTHER = 0,  /* nothing to do with memory */
-        RM_NEW_CLIENT, /* these three are remembered, because memory hangs below them */
-        RM_NEW_DEVICE,
-        RM_NEW_SUBDEVICE,
-        RM_NEW_MEMORY,
-        RM_NEW_GROUP,   /* channels; the driver keeps memory for them that is nobody's object */
-        RM_NEW_CHANNEL, /* outside a group the driver makes one for it, which is nobody's object either */
+typedef enum RmKind {
+        RM_OTHER = 0,    /* nothing about memory */
+        RM_ALLOC_CLIENT, /* these three are remembered: memory is allocated below them */
+        RM_ALLOC_DEVICE,
+        RM_ALLOC_SUBDEVICE,
+        RM_ALLOC_VIDMEM,
+        RM_ALLOC_CHANNEL_GROUP, /* the driver takes memory for it that is no object of the process */
+        RM_ALLOC_CHANNEL,       /* the same, outside a group: the driver makes a group for it */
         RM_FREE_OBJECT,
         RM_DUPLICATE,
-        RM_EXPORT, /* the control's parameters say of what, and to which descriptor; refused where they are of a size not known */
+        RM_EXPORT, /* the parameters name the object and the descriptor */
         RM_EXPORT_MANY,
         RM_IMPORT, /* by the descriptor of an export, of this process or another */
         RM_IMPORT_MANY,
-        RM_TELL_FB, /* questions about the card's memory, by their parameters */
-        RM_TELL_FB_LIST,
-        RM_TELL_REGIONS,
-        RM_TELL_HEAP,
-        RM_TELL_LIMIT,
-        RM_SCHEDULE, /* sets how the card's time is shared */
-        RM_UNKNOWN, /* it may take memory, in a way that is not known here: a size, or a function of the heap's */
-} RmWhat;
+        RM_QUERY_FB, /* questions about the card's memory */
+        RM_QUERY_FB_LIST,
+        RM_QUERY_REGIONS,
+        RM_QUERY_HEAP,
+        RM_QUERY_HEAP_LIMIT,
+        RM_SET_SCHEDULING, /* sets how the card's time is shared */
+        RM_UNKNOWN,        /* an unknown size, or an unknown heap function: it may take memory */
+} RmKind;
 
-typedef struct RmAsk {
-        RmWhat what;
+typedef struct RmRequest {
+        RmKind kind;
         uint32_t nr, size;
-        uint32_t client, parent,
-                object; /* object: the new one, 0 if the driver shall choose; the one that is freed or asked */
+        uint32_t client, parent;
+        uint32_t object; /* the new object, or 0 if the driver shall choose; or the freed or asked one */
         uint32_t source_client, source_object;
-        uint64_t params; /* where the inner structure lies, 0: none */
+        uint64_t params; /* address of the inner structure; 0: none */
         uint32_t params_size;
-        uint64_t
-                bytes; /* as asked; of what is rounded by rm_round(). Of RM_ALLOC it stands in the inner structure */
-        bool overflow; /* the size is no number that any card has */
-} RmAsk;
+        uint64_t bytes; /* as asked, not rounded; for RM_ALLOC set by rm_decode_inner() */
+        bool overflow;  /* the size exceeds that of any card */
+} RmRequest;
 
-/* Is this number with this size one that rm_decode() wants to see? A load, a shift and a switch. */
+/* Whether rm_decode() knows this number with this size. */
 bool rm_metered(uint32_t nr, uint32_t size);
 
-/* One of the same numbers with another size: RM_UNKNOWN. Drivers 535 to 595 answer such a call with
- * EINVAL, and where its status would lie is not known. Without a size nothing is copied, and no
- * driver takes it. */
+/* A metered number with another size: RM_UNKNOWN. Drivers 535 to 595 answer such a call with
+ * EINVAL, and it is not known where its status would be. With size 0 no driver accepts it. */
 bool rm_is_odd(uint32_t nr, uint32_t size);
 
-/* outer: `size` bytes. RM_OTHER leaves the rest of ret zero, and so does RM_UNKNOWN, but for the
- * number and the size. */
-void rm_decode(uint32_t nr, uint32_t size, const void *outer, RmAsk *ret);
+/* outer: `size` bytes. RM_OTHER and RM_UNKNOWN leave all but kind, nr and size zero. */
+void rm_decode(uint32_t nr, uint32_t size, const void *outer, RmRequest *ret);
 
-/* For RM_NEW_MEMORY by RM_ALLOC: the size out of its parameters, of which n bytes are there; what
- * is not there counts as 0. */
-void rm_decode_inner(RmAsk *ask, const void *inner, uint32_t n);
+/* Takes the size of an RM_ALLOC_VIDMEM by RM_ALLOC from its parameters. n: bytes of inner that are
+ * there; a missing size counts as 0. */
+void rm_decode_inner(RmRequest *request, const void *inner, uint32_t n);
 
-/* What the driver will take for a block of so many bytes, as far as can be known before: 64 KiB
- * pages, 2 MiB for 2 MiB and more. UINT64_MAX: more than can be. */
+/* What the driver will take for a block, as far as known before the call: whole pages of 64 KiB, or
+ * of 2 MiB from 2 MiB on. UINT64_MAX: more than any card has. */
 uint64_t rm_round(uint64_t bytes);
 
 typedef enum RmAction {
         RM_FORWARD,
-        RM_CHARGE, /* reserve `bytes` of the card; then forward, and remember the object, or give the bytes back */
-        RM_REFUSE,   /* do not forward: `status` is the answer */
-        RM_REWRITE,  /* forward, then make the answer that of the slice */
-        RM_FORGET,   /* forward; when the driver said OK the object and all below it are gone */
-        RM_REMEMBER, /* forward; when the driver said OK there is one more object, without bytes of its own */
-        RM_KEEP,     /* forward; when the driver said OK an open file has it, too */
-        RM_MEASURE, /* forward; what came has a size that only the driver knows: ask it, charge, or free it again and refuse */
+        RM_CHARGE,       /* reserve `bytes`, forward, and note the object or give the bytes back */
+        RM_REFUSE,       /* answer with `status`, without the driver */
+        RM_REWRITE,      /* forward, then make the answer that of the slice */
+        RM_FORGET,       /* forward; after OK the object and all below it are gone */
+        RM_REMEMBER,     /* forward; after OK note an object without bytes of its own */
+        RM_TRACK_EXPORT, /* forward; after OK an open file holds the object, too */
+        RM_MEASURE,      /* forward; then ask the driver for the size, and charge it or free the object */
 } RmAction;
 
-typedef struct RmKnown {
-        bool sliced;          /* the card is known and a good slice of it is here */
-        uint64_t limit;       /* bytes of that slice */
+typedef struct RmSliceInfo {
+        bool sliced;          /* the card is known, and has a slice here */
+        uint64_t limit;       /* bytes of that slice; 0: it is not usable */
         uint64_t group_bytes; /* for each channel group */
-        bool grouped; /* of a channel: its parent is a group, or a duplicate of one, that was charged */
-} RmKnown;
+        bool grouped;         /* of a channel: it is below a charged group, or a duplicate of one */
+} RmSliceInfo;
 
 typedef struct RmVerdict {
         RmAction action;
@@ -99,15 +94,15 @@ typedef struct RmVerdict {
         uint64_t bytes;
 } RmVerdict;
 
-/* known may be NULL where the card does not matter (rm_needs_card() is false). */
-bool rm_needs_card(const RmAsk *ask);
-RmVerdict rm_admit(const RmAsk *ask, const RmKnown *known);
+/* slice may be NULL if rm_needs_card() is false. */
+bool rm_needs_card(const RmRequest *request);
+RmVerdict rm_admit(const RmRequest *request, const RmSliceInfo *slice);
 
-/* ---- after the driver's OK ---- */
+/* ---- of the driver's answer ---- */
 
-uint32_t rm_status(const RmAsk *ask, const void *outer);
-void rm_set_status(const RmAsk *ask, void *outer, uint32_t status);
-uint32_t rm_new_handle(const RmAsk *ask, const void *outer); /* 0: it is not told */
+uint32_t rm_status(const RmRequest *request, const void *outer);
+void rm_set_status(const RmRequest *request, void *outer, uint32_t status);
+uint32_t rm_new_handle(const RmRequest *request, const void *outer); /* 0: not told */
 
-/* What was really taken, from the driver's answer; never less than what was asked, and never 0. */
-uint64_t rm_taken(const RmAsk *ask, const void *outer, const void *inner, uint32_t n);
+/* The bytes that the driver took; never less than asked for, and never 0. */
+uint64_t rm_taken(const RmRequest *request, const void *outer, const void *inner, uint32_t n);

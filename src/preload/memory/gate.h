@@ -1,47 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the gate knows in one process: the slices that are mounted here, which files are the
- * driver's, and what the process holds. Made on the first call that could be for the driver, never
- * before; in a child of fork made again, on the parent's knowledge. */
+/* The gate: the part of libaliquot.so that keeps a process to the memory of its slices, and what it
+ * knows of that process. `gate` is the word of this room. The state is made by the first call that
+ * may be for the driver, never earlier. A child of fork() makes it again.
+ *
+ *   hook, gate            the interposed ioctl, mmap, munmap and mremap; the state of the process
+ *   discover, driver_fd   which slices there are; what a descriptor is of
+ *   admit, rewrite        pure: decodes a call, decides about it, rewrites an answer
+ *   rm_call               one call of the resource manager. Parts of it are call_duplicate.c,
+ *                         call_export.c and call_import.c, and foreign_mem and export_fd
+ *   managed               calls of the uvm driver
+ *   card_lookup, reserve  the card of an object; bytes of a slice
+ *   rows                  the rows of the slice page, and the locks that keep them
+ *   rm_objects, charges, export_table, uvm   tables of what the process holds */
 
 #include <stddef.h>
 
 #include "gpu/rm/rm.h"
 #include "preload/inject/next.h"
-#include "preload/memory/exports.h"
+#include "preload/memory/export_table.h"
 #include "preload/memory/uvm.h"
 #include "slice/slice.h"
 
 enum {
-        GATE_CARDS = OBJECTS_CARDS,
+        GATE_CARDS = RM_OBJECTS_CARDS,
         GATE_NO_CARD = -1,
 };
 
-typedef enum GateFile { GATE_FILE_OTHER = 0, GATE_FILE_RM, GATE_FILE_UVM } GateFile;
-
-/* Bytes that end together are in one row of the page: with a process, and the files that are his;
- * with files that others use, or have, too (those that were inherited, or came by a socket); with
- * files that something was exported to. The two others are opened when they are needed. Where no
- * further row is to be had its own does for them, and all of it stays as long as the last of its
- * files. */
+/* Bytes with the same end of life share a row of the slice page. The two further rows are opened
+ * when they are needed. If the page has no free row, the process's own row counts their bytes, too,
+ * until the last of its files is closed. */
 typedef enum GateRow {
-        GATE_ROW_OWN = OBJECTS_OWN,
-        GATE_ROW_SHARED = OBJECTS_SHARED,
-        GATE_ROW_EXPORTS,
+        GATE_ROW_OWN = RM_OBJECTS_OWN,       /* the process, and files that it alone has */
+        GATE_ROW_SHARED = RM_OBJECTS_SHARED, /* files that other processes have, too: inherited or received */
+        GATE_ROW_EXPORTS,                    /* files that objects were exported to */
         GATE_ROWS
 } GateRow;
 
-typedef struct GateCard { /* that has a directory: it belongs to this container, and its memory is limited */
-        bool known;       /* what its limits page says: below the slice */
-        _Atomic bool
-                good; /* its slice is open; otherwise nothing is allocated on it, and it is shown as empty */
-        uint32_t number; /* of its directory */
-        SliceUser slice; /* its own row */
-        struct GateMore {
+/* A card with a directory of slice pages: this container has a slice of it. */
+typedef struct GateCard {
+        bool known;          /* the limits page was read: the files and the UUID below are its */
+        _Atomic bool usable; /* the slice is open; if not, no memory is allocated and free memory is 0 */
+        uint32_t number;     /* of the directory */
+        SliceUser slice;     /* the process's own row */
+        struct GateExtraRow {
                 _Atomic int state;
                 SliceUser slice;
-        } more[GATE_ROWS - 1]; /* the others */
+        } extra[GATE_ROWS - 1]; /* the other rows */
         SliceFile ctl, device, uvm;
         char uuid[SLICE_UUID];
 } GateCard;
@@ -49,80 +55,48 @@ typedef struct GateCard { /* that has a directory: it belongs to this container,
 typedef struct Gate {
         bool log;
         long pid;
-        _Atomic uint64_t
-                keys[GATE_ROWS]; /* by which it is seen which files have memory of its rows (slice/pin.h) */
-        _Atomic uint64_t inodes[GATE_ROWS]; /* of those that have it; 0: none yet */
-        _Atomic bool
-                unpinned; /* some of them could not be locked, because somebody else has locked more than a byte */
-        bool uncertain; /* whose files are the driver's is not known of all cards: any file may be */
-        _Atomic uint32_t n_cards; /* of those below, in no order that matters */
-        Objects objects;
-        Exports exports;
+        _Atomic uint64_t keys[GATE_ROWS];   /* of the locks on the files of each row (slice/pin.h) */
+        _Atomic uint64_t inodes[GATE_ROWS]; /* of these files; 0: none yet */
+        _Atomic bool unpinned;              /* a file could not be locked: a foreign lock covers the byte */
+        bool files_unknown;                 /* of some card; any file may be the driver's then */
+        _Atomic uint32_t n_cards;           /* in any order */
+        RmObjects objects;
+        ExportTable exports;
         Uvm uvm;
-        SliceFile uvm_file;     /* as it was met, */
-        _Atomic int uvm_is_met; /* if this is 2; 1: a thread is writing it down */
+        SliceFile uvm_file;         /* valid if uvm_file_state is 2 */
+        _Atomic int uvm_file_state; /* 0: unknown; 1: a thread writes uvm_file; 2: known */
         GateCard cards[GATE_CARDS];
 } Gate;
 
-/* NULL: nothing is isolated here, all is forwarded, and that stays so (look.h says when it is
- * believed). A child of fork gets a gate of its own. One that could not find or open its slices,
- * for want of descriptors or memory, refuses what takes memory, and tries again at the next
- * call. */
+/* NULL: nothing is isolated here (discover.h), and every call is forwarded for the life of the
+ * process. A gate without its slices, for want of descriptors or memory, refuses allocations, and
+ * the next call tries to open them again. */
 Gate *gate_get(void);
-Gate *gate_get_for(int fd);       /* the same, for a call on that file */
-Gate *gate_get_of_driver(int fd); /* NULL, too: the file is not known to be the driver's */
+Gate *gate_get_for(int fd);        /* the same, for a call on that file */
+Gate *gate_get_for_driver(int fd); /* NULL, too: the file is not known to be the driver's */
 
-/* The same for what is mapped and unmapped: a child of fork has none of the managed memory of its
- * parent, and does not need rows for memory that is none. NULL, too: fd (-1: no file) is not uvm's,
- * and this process has asked the driver for nothing yet. */
-Gate *gate_get_mapped(int fd);
+/* The same for a call that maps or unmaps memory. NULL, too: fd (-1: no file) is not uvm's, and
+ * this process has not called the driver yet. A child of fork() has none of its parent's managed
+ * memory, so it needs no rows for other mappings. */
+Gate *gate_get_for_mapping(int fd);
 
-/* Below ---- for the gate's own parts ---- */
+/* Writes a line with a text and two numbers to stderr if ALIQUOT_LOG is 2 or more. */
+void gate_log(const Gate *g, const char *text, uint64_t a, uint64_t b);
 
-GateFile gate_file(const Gate *g, int fd);
-bool gate_is_driver(const Gate *g, int fd); /* never by a guess, while it is uncertain */
-/* The same for what is mapped or registered: as long as it is uncertain, any device that is not one
- * of the kernel's memory may be uvm's. */
-bool gate_is_uvm(const Gate *g, int fd);
-void gate_learn_uvm(Gate *g, int fd); /* it said so itself; there is one in a machine */
-
-/* The card that a device or subdevice belongs to, by its UUID, as the driver tells it;
- * GATE_NO_CARD: none with a slice here. Asks through fd with objects of its own, which are gone
- * afterwards. Where the driver does not tell and there is one slice only, that. */
-int gate_card(Gate *g, int fd, ObjectSeat *seat);
-
-/* Reserves in that row; before it refuses, it looks for what stale clients and closed exports still
- * count. 0 or -ENOMEM. */
-int gate_reserve(Gate *g, int card, GateRow row, uint64_t bytes, int fd, uint32_t client);
-
-/* The same in its own row, of a good card, for who has neither file nor client at hand: it looks
- * through a file of this process's on which one of its clients lives. Without one nothing stale is
- * found, and closed exports only with some file of the driver's. */
-int gate_reserve_managed(Gate *g, int card, uint64_t bytes);
-
-/* Before a question about memory is answered: gives back what killed processes, stale clients and
- * closed exports still count, at most once in a millisecond. */
-void gate_refresh(Gate *g, int card, int fd, uint32_t client);
-void gate_give_back(Gate *g, const ObjectBytes *bytes);
-
-/* One metered call: the request is the one that asks the driver directly. What the system call
- * returns, or GATE_NOT_OURS: it is nothing that matters here, or its parameters cannot be read, and
- * the application's own call goes to the kernel as it is. */
+/* The answer of a hook whose call is of no concern to the gate, or whose parameters cannot be read:
+ * the call goes on unchanged. */
 #define GATE_NOT_OURS (-65536L)
-long gate_call(Gate *g, int fd, unsigned long request, uint64_t argument, uint32_t nr, uint32_t size);
 
-/* To stderr, when ALIQUOT_LOG is 2 and above: a line of a text and up to two numbers. */
-void gate_say(const Gate *g, const char *text, uint64_t a, uint64_t b);
-
-/* The gate's own questions; and the application's calls, which go on to whoever else stands before
- * the driver (next.h). Benchmarks put a driver of their own here, which costs a system call and
- * says yes. */
+/* gate_next_ioctl() passes on a call of the application, to another library that interposes ioctl
+ * or to the kernel (next.h). gate_driver() is a call of the gate's own, to the kernel. Both return
+ * what the system call returns. Benchmarks put a driver of their own here, which costs a system
+ * call and answers yes. */
 #ifdef GATE_DRIVER
 long GATE_DRIVER(int fd, unsigned long request, void *argument);
-#define gate_driver(fd, request, argument)  GATE_DRIVER(fd, request, argument)
-#define gate_pass_on(fd, request, argument) GATE_DRIVER(fd, request, argument)
+#define gate_driver(fd, request, argument)     GATE_DRIVER(fd, request, argument)
+#define gate_next_ioctl(fd, request, argument) GATE_DRIVER(fd, request, argument)
 #else
-static inline long gate_pass_on(int fd, unsigned long request, void *argument) {
+static inline long gate_next_ioctl(int fd, unsigned long request, void *argument) {
         return next_ioctl(fd, request, argument);
 }
 

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/memory/hook.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/types.h>
 
-#include "gpu/rm/uvm.h"
+#include "gpu/rm/uvm_ioctl.h"
 #include "preload/inject/next.h"
-#include "preload/inject/peek.h"
 #include "preload/inject/slots.h"
-#include "preload/memory/admit.h"
-#include "preload/memory/gate.h"
-#include "preload/memory/hook.h"
+#include "preload/inject/usermem.h"
+#include "preload/memory/driver_fd.h"
 #include "preload/memory/managed.h"
+#include "preload/memory/rm_call.h"
 
-/* The names that this library puts before libc's. In a process that never asks the driver for
- * anything they are a few instructions and the system call, or the call of whoever else put himself
- * before libc (next.h). */
-
-/* Named by label: the headers' own declarations of these, and what they make of them for large
- * files, stay out of it. */
+/* The functions that this library interposes. In a process that never calls the driver they cost a
+ * few instructions, and then make the system call or call the next library that interposes them
+ * (next.h).
+ *
+ * The functions are named by assembler labels, so that they do not depend on the declarations and
+ * large-file macros of libc's headers. */
 #define EXPORTED(name) __asm__(name) __attribute__((visibility("default")))
 
 extern int *__errno_location(void) __attribute__((weak));
@@ -37,8 +38,8 @@ static const uintptr_t ours[SLOT_NAMES] = {
         [SLOT_MREMAP] = (uintptr_t) aliquot_mremap,
 };
 
-/* A uvm file. Nobody maps memory of one before it is initialized, which this program has done, or
- * the one that it has it from. */
+/* This process may have a uvm file. A uvm file can be mapped only after it was initialized, by this
+ * program or by the one that passed it on. */
 static _Atomic int uvm_seen;
 
 static long with_errno(long r) {
@@ -49,25 +50,25 @@ static long with_errno(long r) {
         return -1;
 }
 
-/* ---- who stands in front ---- */
+/* ---- libraries before this one ---- */
 
-bool hook_holds_driver(void) {
-        return !slots_needed() || !gate_get() || slots_hold_library(ours, "libcuda.so.1");
+bool hook_redirect_driver(void) {
+        return !slots_needed() || !gate_get() || slots_redirect_library(ours, "libcuda.so.1");
 }
 
-/* Whoever initializes uvm maps memory of it: libcuda, or another library of the driver's. Asked
- * once more when a card is registered: a first call of another thread may have been on its way to
- * whom the linker had found. */
-static bool holds_caller(const Gate *g, uintptr_t caller) {
-        if (slots_hold_caller(ours, caller))
+/* The caller that initializes uvm maps memory of it: libcuda, or another library of the driver. Its
+ * calls are redirected then, and once more when it registers a card: another thread's first call
+ * may have been on its way through the old slot. */
+static bool redirect_caller(const Gate *g, uintptr_t caller) {
+        if (slots_redirect_caller(ours, caller))
                 return true;
-        gate_say(g, "refused: managed memory, with an allocator in front", 0, 0);
+        gate_log(g, "refused: managed memory, with an allocator in front", 0, 0);
         return false;
 }
 
 /* ---- ioctl ---- */
 
-/* XFER_CMD is another way to say the same: the number, the size and the pointer stand in memory. */
+/* XFER_CMD has the number, the size and the pointer of a call in memory. */
 static long metered_ioctl(int fd, unsigned long request, uint64_t argument) {
         uint32_t nr = rm_ioctl_nr(request), size = rm_ioctl_size(request);
         Gate *g = gate_get_for(fd);
@@ -77,23 +78,23 @@ static long metered_ioctl(int fd, unsigned long request, uint64_t argument) {
                 return GATE_NOT_OURS;
         if (nr != RM_ESC_XFER_CMD)
                 return gate_call(g, fd, request, argument, nr, size);
-        if (peek(&xfer, argument, sizeof xfer) < 0)
+        if (usermem_read(&xfer, argument, sizeof xfer) < 0)
                 return gate_file(g, fd) == GATE_FILE_RM ? -EFAULT : GATE_NOT_OURS;
         if (rm_is_odd(xfer.cmd, xfer.size) && gate_file(g, fd) == GATE_FILE_RM)
                 return -EINVAL;
         if (!rm_metered(xfer.cmd, xfer.size))
-                return gate_file(g, fd) == GATE_FILE_RM ? gate_pass_on(fd, request, &xfer) : GATE_NOT_OURS;
+                return gate_file(g, fd) == GATE_FILE_RM ? gate_next_ioctl(fd, request, &xfer) : GATE_NOT_OURS;
         return gate_call(g, fd, RM_IOCTL(xfer.cmd, xfer.size), xfer.ptr, xfer.cmd, xfer.size);
 }
 
-/* Terminals have such calls, too, so which file it is comes first: no program gets a gate for
- * asking whether it has one. */
+/* Terminals have calls with such numbers, too, so the file is checked first: a program must not
+ * load the gate by asking whether it has a terminal. */
 static long odd_ioctl(int fd, unsigned long request) {
-        const Gate *g = gate_get_of_driver(fd);
+        const Gate *g = gate_get_for_driver(fd);
 
         if (!g)
                 return GATE_NOT_OURS;
-        gate_say(g, "refused: a call of a size that is not known", rm_ioctl_nr(request),
+        gate_log(g, "refused: a call of a size that is not known", rm_ioctl_nr(request),
                  rm_ioctl_size(request));
         return -EINVAL;
 }
@@ -103,9 +104,9 @@ static long registration(int fd, unsigned long request, uint64_t argument, uintp
 
         if (!g || !gate_is_uvm(g, fd))
                 return GATE_NOT_OURS;
-        if (!holds_caller(g, caller))
+        if (!redirect_caller(g, caller))
                 return -ENOMEM;
-        return gate_register(g, fd, request, argument);
+        return gate_uvm_register(g, fd, request, argument);
 }
 
 static long initialization(int fd, unsigned long request, uint64_t argument, uintptr_t caller) {
@@ -115,18 +116,18 @@ static long initialization(int fd, unsigned long request, uint64_t argument, uin
         g = gate_get();
         if (!g)
                 return GATE_NOT_OURS;
-        if (!holds_caller(g, caller))
+        if (!redirect_caller(g, caller))
                 return -ENOMEM;
-        return gate_initialize(g, fd, request, argument);
+        return gate_uvm_initialize(g, fd, request, argument);
 }
 
 static long hook_ioctl(int fd, unsigned long request, uint64_t argument, uintptr_t caller) {
         uint32_t nr = rm_ioctl_nr(request), size = rm_ioctl_size(request);
         long r = GATE_NOT_OURS;
 
-        if (slots_asked(SLOT_IOCTL) || next_came_back(NEXT_IOCTL, fd, (long) request, (long) argument))
+        if (slots_is_probe(SLOT_IOCTL) || next_is_reentry(NEXT_IOCTL, fd, (long) request, (long) argument))
                 return sys_call(SYS_ioctl, fd, request, argument);
-        /* uvm's are plain numbers, of which the kernel takes 32 bits */
+        /* uvm's requests are plain numbers, of which the kernel takes 32 bits */
         if ((uint32_t) request == UVM_INITIALIZE_CMD)
                 r = initialization(fd, request, argument, caller);
         else if ((uint32_t) request == UVM_REGISTER_GPU_CMD || (uint32_t) request == UVM_UNREGISTER_GPU_CMD)
@@ -138,8 +139,8 @@ static long hook_ioctl(int fd, unsigned long request, uint64_t argument, uintptr
         return r == GATE_NOT_OURS ? next_ioctl(fd, request, (void *) (uintptr_t) argument) : r;
 }
 
-/* The third argument is a pointer or a number; where there is none, what is taken is not looked at
- * by anybody. */
+/* The third argument is a pointer, a number, or missing: then the value that is read is not
+ * used. */
 int aliquot_ioctl(int fd, unsigned long request, ...) {
         void *argument;
         va_list more;
@@ -154,18 +155,18 @@ int aliquot_ioctl(int fd, unsigned long request, ...) {
 /* ---- mmap ---- */
 
 static Gate *gate_of_mappings(int fd) {
-        return atomic_load_explicit(&uvm_seen, memory_order_relaxed) ? gate_get_mapped(fd) : NULL;
+        return atomic_load_explicit(&uvm_seen, memory_order_relaxed) ? gate_get_for_mapping(fd) : NULL;
 }
 
-/* One that came initialized, by exec or a socket. The driver maps nothing of it but to an address
- * that is the offset in the file, as hardly anybody else does. */
-static bool may_be_first(const void *address, int flags, int fd, off_t offset) {
+/* A uvm file that was initialized before this process got it, by exec or a socket. The driver maps
+ * a uvm file only at the address that is its offset, which is rare for other files. */
+static bool may_be_inherited_uvm(const void *address, int flags, int fd, off_t offset) {
         return offset != 0 && (uint64_t) offset == (uint64_t) (uintptr_t) address && fd >= 0 &&
                (flags & MAP_SHARED) && !(flags & MAP_ANONYMOUS) &&
                !atomic_load_explicit(&uvm_seen, memory_order_relaxed);
 }
 
-static void look_at_first(int fd) {
+static void check_inherited_uvm(int fd) {
         const Gate *g = gate_get();
 
         if (g && gate_is_uvm(g, fd))
@@ -177,15 +178,15 @@ static long hook_mmap(void *address, size_t length, int protection, int flags, i
         Gate *g;
         long r;
 
-        if (slots_asked(SLOT_MMAP) || next_came_back(NEXT_MMAP, (long) length, fd, offset))
+        if (slots_is_probe(SLOT_MMAP) || next_is_reentry(NEXT_MMAP, (long) length, fd, offset))
                 return sys_call(SYS_mmap, address, length, protection, flags, fd, offset);
-        if (may_be_first(address, flags, fd, offset))
-                look_at_first(fd);
+        if (may_be_inherited_uvm(address, flags, fd, offset))
+                check_inherited_uvm(fd);
         g = gate_of_mappings(flags & MAP_ANONYMOUS ? -1 : fd);
         if (!g)
                 return next_mmap(address, length, protection, flags, fd, offset);
-        /* Whatever its protection: mprotect() is not watched, and the driver itself takes no
-         * mapping but one to read and write. */
+        /* With any protection: the gate does not see mprotect(), and the driver accepts only
+         * mappings that can be read and written. */
         if (fd >= 0 && !(flags & MAP_ANONYMOUS) && gate_is_uvm(g, fd))
                 return gate_map_managed(g, address, length, protection, flags, fd, offset);
         now = uvm_now(&g->uvm);
@@ -203,15 +204,15 @@ void *aliquot_mmap64(void *address, size_t length, int protection, int flags, in
         return (void *) with_errno(hook_mmap(address, length, protection, flags, fd, offset));
 }
 
-/* The bytes go back when the pages are gone, and only those that were counted before: a thread that
- * maps the same addresses meanwhile must not have its own taken for these. */
+/* Bytes are given back after the pages are gone, and only those that were counted before the call:
+ * another thread may map the same addresses meanwhile. */
 static long hook_munmap(void *address, size_t length) {
         uint64_t start = (uint64_t) (uintptr_t) address;
         uint32_t now;
         Gate *g;
         long r;
 
-        if (slots_asked(SLOT_MUNMAP) || next_came_back(NEXT_MUNMAP, (long) address, (long) length, 0))
+        if (slots_is_probe(SLOT_MUNMAP) || next_is_reentry(NEXT_MUNMAP, (long) address, (long) length, 0))
                 return sys_call(SYS_munmap, address, length);
         g = gate_of_mappings(-1);
         now = g ? uvm_now(&g->uvm) : 0;
@@ -225,14 +226,14 @@ int aliquot_munmap(void *address, size_t length) {
         return (int) with_errno(hook_munmap(address, length));
 }
 
-/* A mapping of uvm's may shrink and move; the kernel lets it not grow. */
+/* A mapping of uvm may shrink and move; the kernel does not let it grow. */
 static long hook_mremap(void *address, size_t old, size_t length, int flags, void *to) {
         uint32_t now;
         Gate *g;
         long r;
 
-        if (slots_asked(SLOT_MREMAP) ||
-            next_came_back(NEXT_MREMAP, (long) address, (long) old, (long) length))
+        if (slots_is_probe(SLOT_MREMAP) ||
+            next_is_reentry(NEXT_MREMAP, (long) address, (long) old, (long) length))
                 return sys_call(SYS_mremap, address, old, length, flags, to);
         g = gate_of_mappings(-1);
         now = g ? uvm_now(&g->uvm) : 0;
@@ -243,7 +244,7 @@ static long hook_mremap(void *address, size_t old, size_t length, int flags, voi
         return r;
 }
 
-/* The last one is there with MREMAP_FIXED only. */
+/* The last argument exists with MREMAP_FIXED only. */
 void *aliquot_mremap(void *address, size_t old, size_t length, int flags, ...) {
         va_list more;
         void *to;

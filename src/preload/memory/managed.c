@@ -4,18 +4,20 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-#include "gpu/rm/uvm.h"
+#include "gpu/rm/uvm_ioctl.h"
 #include "preload/inject/bytes.h"
 #include "preload/inject/next.h"
-#include "preload/inject/peek.h"
+#include "preload/inject/usermem.h"
+#include "preload/memory/driver_fd.h"
+#include "preload/memory/reserve.h"
 
 enum {
         UUID_BYTES = 16,
-        TURNS = 1000, /* one is enough, unless another thread maps or unmaps something just then */
+        TRIES_MAX = 1000, /* one is enough, unless another thread maps or unmaps at the same time */
 };
 
 static void release_on(Gate *g, uint32_t card, uint64_t bytes) {
-        if (g->cards[card].good)
+        if (g->cards[card].usable)
                 slice_release(&g->cards[card].slice, bytes);
 }
 
@@ -32,12 +34,12 @@ static void release_bytes(Gate *g, uint32_t cards, const UvmBytes *bytes) {
         }
 }
 
-/* On all of them, or on none. */
+/* Reserves on all cards, or on none. */
 static bool reserve_bytes(Gate *g, const UvmBytes *bytes) {
         for (uint32_t left = bytes->cards; left != 0; left &= left - 1) {
                 uint32_t i = (uint32_t) __builtin_ctz(left);
 
-                if (!g->cards[i].good || gate_reserve_managed(g, (int) i, bytes->card[i]) < 0) {
+                if (!g->cards[i].usable || gate_reserve_managed(g, (int) i, bytes->card[i]) < 0) {
                         release_bytes(g, (1u << i) - 1, bytes);
                         return false;
                 }
@@ -62,13 +64,13 @@ void gate_unmap_managed(Gate *g, uint64_t start, uint64_t end, uint32_t now) {
                 release(g, part.cards, part.end - part.start);
 }
 
-/* The slice with the most room: a guess, for what is mapped before any card is registered. */
+/* The slice with the most room: a guess, for memory that is mapped before a card is registered. */
 static uint32_t roomiest(Gate *g) {
         uint64_t best = 0;
         uint32_t card = 0;
 
         for (uint32_t i = 0; i < g->n_cards && i < GATE_CARDS; i++) {
-                uint64_t limit = g->cards[i].good ? slice_limit(&g->cards[i].slice) : 0;
+                uint64_t limit = g->cards[i].usable ? slice_limit(&g->cards[i].slice) : 0;
                 uint64_t used = limit > 0 ? slice_used(&g->cards[i].slice) : 0;
 
                 if (used < limit && limit - used > best) {
@@ -83,7 +85,7 @@ static uint32_t registered(Gate *g) {
         return atomic_load_explicit(&g->uvm.cards, memory_order_relaxed);
 }
 
-/* false: a card was registered meanwhile, and has no room. */
+/* false: a card was registered meanwhile, and its slice has no room. */
 static bool note_range(Gate *g, uint64_t start, uint64_t end, uint32_t cards, bool guessed) {
         int r = uvm_add(&g->uvm, start, end, cards, guessed);
 
@@ -100,16 +102,16 @@ static bool note_range(Gate *g, uint64_t start, uint64_t end, uint32_t cards, bo
                 cards = now;
                 r = uvm_add(&g->uvm, start, end, cards, guessed);
         }
-        return true; /* without memory it is charged until the end */
+        return true; /* without memory for the table it stays charged */
 }
 
-/* A mapping that is made over others (MAP_FIXED) has their bytes, too: what is charged there
- * already is not reserved. */
+/* A new mapping. One that replaces others (MAP_FIXED) takes over their bytes: only what exceeds the
+ * bytes charged there is reserved. */
 typedef struct Mapping {
         uint64_t bytes;
         uint32_t cards;
-        uint32_t now;      /* what had come before */
-        UvmBytes reserved; /* of the bytes, on each of the cards */
+        uint32_t now;      /* serial before the call */
+        UvmBytes reserved; /* on each of the cards */
 } Mapping;
 
 static bool reserve_mapping(Gate *g, Mapping *m, uint64_t start, bool over) {
@@ -127,8 +129,9 @@ static bool reserve_mapping(Gate *g, Mapping *m, uint64_t start, bool over) {
         return reserve_bytes(g, &m->reserved);
 }
 
-/* What is under it now is its own, and what is more is given back. Another thread may have unmapped
- * some of it meanwhile, and somebody else got that. false: nothing of it is charged any more. */
+/* Takes over the charges below the new mapping, and gives back what exceeds its bytes. Another
+ * thread may have unmapped some of it meanwhile, and other callers got those bytes: the difference
+ * is reserved again. false: there is no room, and nothing of the mapping is charged. */
 static bool settle_mapping(Gate *g, const Mapping *m, uint64_t start) {
         UvmBytes has, lacks, more;
         UvmRange part;
@@ -168,7 +171,7 @@ long gate_map_managed(Gate *g, void *address, size_t length, int protection, int
         m.cards = guessed ? 1u << roomiest(g) : cards;
         m.now = uvm_now(&g->uvm);
         if (m.bytes < length || !reserve_mapping(g, &m, (uint64_t) (uintptr_t) address, flags & MAP_FIXED)) {
-                gate_say(g, "refused: managed memory", length, m.cards);
+                gate_log(g, "refused: managed memory", length, m.cards);
                 return -ENOMEM;
         }
         r = next_mmap(address, length, protection, flags, fd, offset);
@@ -179,12 +182,12 @@ long gate_map_managed(Gate *g, void *address, size_t length, int protection, int
         if (settle_mapping(g, &m, (uint64_t) r) &&
             note_range(g, (uint64_t) r, (uint64_t) r + m.bytes, m.cards, guessed))
                 return r;
-        (void) next_munmap((void *) r, m.bytes); /* it was mapped by us a moment ago */
+        (void) next_munmap((void *) r, m.bytes); /* the mapping that was just made */
         return -ENOMEM;
 }
 
-/* The same cards as before: its pages have not moved. */
-static bool follow(Gate *g, uint64_t start, uint64_t end, uint64_t r, uint32_t now) {
+/* Notes moved ranges under their new addresses, on the same cards: the pages have not moved. */
+static bool move_ranges(Gate *g, uint64_t start, uint64_t end, uint64_t r, uint32_t now) {
         bool fits = true;
         UvmRange part;
 
@@ -203,34 +206,34 @@ long gate_remap_managed(Gate *g, uint64_t start, uint64_t old, uint64_t r, uint6
         if (r == start)
                 return (long) r;
         gate_unmap_managed(g, r, r + length, now); /* with MREMAP_FIXED */
-        if (follow(g, start, start + kept, r, now))
+        if (move_ranges(g, start, start + kept, r, now))
                 return (long) r;
-        (void) next_munmap((void *) r, length); /* it was moved there by us a moment ago */
+        (void) next_munmap((void *) r, length); /* the mapping that was just moved */
         return -ENOMEM;
 }
 
 /* ---- the file ---- */
 
-/* Without HMM: with it plain memory of the process wanders to the card, and no mapping of this file
- * says so. The number is nobody else's, so whatever file says OK to it is uvm's, also where it was
- * not there yet when the limits page was written. */
-long gate_initialize(Gate *g, int fd, unsigned long request, uint64_t argument) {
+/* HMM is switched off: with it, ordinary memory of the process migrates to the card, and no mapping
+ * of this file shows it. No other driver has this request number, so a file that answers OK is
+ * uvm's, also if it did not exist when the limits page was written. */
+long gate_uvm_initialize(Gate *g, int fd, unsigned long request, uint64_t argument) {
         bool is_uvm = gate_is_uvm(g, fd);
         UvmInitialize p;
         uint64_t flags;
         long r;
 
-        if (peek(&p, argument, sizeof p) < 0)
-                return is_uvm ? -EFAULT : GATE_NOT_OURS; /* it could be there by the time the driver looks */
+        if (usermem_read(&p, argument, sizeof p) < 0)
+                return is_uvm ? -EFAULT : GATE_NOT_OURS; /* it may be mapped when the driver looks */
         flags = p.flags;
         p.flags |= UVM_INIT_DISABLE_HMM;
-        r = gate_pass_on(fd, request, &p);
+        r = gate_next_ioctl(fd, request, &p);
         if (r < 0)
                 return r;
         if (p.status == RM_OK && !is_uvm)
-                gate_learn_uvm(g, fd);
+                gate_set_uvm_file(g, fd);
         p.flags = flags;
-        return poke(argument, &p, sizeof p) < 0 ? -EFAULT : r;
+        return usermem_write(argument, &p, sizeof p) < 0 ? -EFAULT : r;
 }
 
 /* ---- cards ---- */
@@ -243,7 +246,7 @@ static uint32_t digit(char c) {
                                       : 16;
 }
 
-/* "GPU-" and 32 digits, with dashes, beside 16 bytes in the same order. */
+/* text: "GPU-" and 32 hexadecimal digits with dashes; uuid: 16 bytes in the same order. */
 static bool same_uuid(const char *text, const uint8_t *uuid) {
         uint32_t n = 0;
 
@@ -265,11 +268,11 @@ static int card_by_uuid(const Gate *g, const uint8_t *uuid) {
         return g->n_cards == 1 && g->cards[0].uuid[0] == '\0' ? 0 : GATE_NO_CARD;
 }
 
-static bool enter(Gate *g, uint32_t card) {
+static bool charge_registration(Gate *g, uint32_t card) {
         uint64_t bytes;
         UvmBytes freed;
 
-        for (unsigned turn = 0; turn < TURNS; turn++) {
+        for (unsigned tries = 0; tries < TRIES_MAX; tries++) {
                 bytes = uvm_lacks(&g->uvm, card);
                 if (!reserve(g, 1u << card, bytes))
                         return false;
@@ -282,17 +285,17 @@ static bool enter(Gate *g, uint32_t card) {
         return false;
 }
 
-static void leave(Gate *g, uint32_t card) {
+static void release_registration(Gate *g, uint32_t card) {
         uint64_t bytes = uvm_unregister(&g->uvm, card);
 
         if (bytes > 0)
                 release(g, 1u << card, bytes);
 }
 
-/* The structure as it came, with our status. */
+/* Answers with the structure as it was sent, and a status. */
 static long refuse(UvmRegisterGpu *p, uint64_t argument) {
         p->status = RM_ERR_NO_MEMORY;
-        return poke(argument, p, sizeof *p) < 0 ? -EFAULT : 0;
+        return usermem_write(argument, p, sizeof *p) < 0 ? -EFAULT : 0;
 }
 
 static long add_card(Gate *g, int fd, unsigned long request, uint64_t argument) {
@@ -300,19 +303,19 @@ static long add_card(Gate *g, int fd, unsigned long request, uint64_t argument) 
         int card;
         long r;
 
-        if (peek(&p, argument, sizeof p) < 0)
-                return -EFAULT; /* it could be there by the time the driver looks */
+        if (usermem_read(&p, argument, sizeof p) < 0)
+                return -EFAULT; /* it may be mapped when the driver looks */
         card = card_by_uuid(g, p.uuid);
-        if (card < 0 || !enter(g, (uint32_t) card)) {
-                gate_say(g, "refused: a card for managed memory", (uint64_t) fd, (uint64_t) card);
+        if (card < 0 || !charge_registration(g, (uint32_t) card)) {
+                gate_log(g, "refused: a card for managed memory", (uint64_t) fd, (uint64_t) card);
                 return refuse(&p, argument);
         }
-        r = gate_pass_on(fd, request, &p);
+        r = gate_next_ioctl(fd, request, &p);
         if (r < 0 || p.status != RM_OK)
-                leave(g, (uint32_t) card);
+                release_registration(g, (uint32_t) card);
         if (r < 0)
                 return r;
-        return poke(argument, &p, sizeof p) < 0 ? -EFAULT : r;
+        return usermem_write(argument, &p, sizeof p) < 0 ? -EFAULT : r;
 }
 
 static long remove_card(Gate *g, int fd, unsigned long request, uint64_t argument) {
@@ -320,18 +323,18 @@ static long remove_card(Gate *g, int fd, unsigned long request, uint64_t argumen
         int card;
         long r;
 
-        if (peek(&p, argument, sizeof p) < 0)
-                return -EFAULT; /* likewise */
-        r = gate_pass_on(fd, request, &p);
+        if (usermem_read(&p, argument, sizeof p) < 0)
+                return -EFAULT; /* as above */
+        r = gate_next_ioctl(fd, request, &p);
         card = card_by_uuid(g, p.uuid);
         if (r >= 0 && p.status == RM_OK && card >= 0)
-                leave(g, (uint32_t) card);
+                release_registration(g, (uint32_t) card);
         if (r < 0)
                 return r;
-        return poke(argument, &p, sizeof p) < 0 ? -EFAULT : r;
+        return usermem_write(argument, &p, sizeof p) < 0 ? -EFAULT : r;
 }
 
-long gate_register(Gate *g, int fd, unsigned long request, uint64_t argument) {
+long gate_uvm_register(Gate *g, int fd, unsigned long request, uint64_t argument) {
         return request == UVM_REGISTER_GPU_CMD ? add_card(g, fd, request, argument)
                                                : remove_card(g, fd, request, argument);
 }

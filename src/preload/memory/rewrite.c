@@ -8,8 +8,9 @@
 enum {
         HEAP_INFO_SIZE = 56, /* of data.Info in NVOS32: the largest free block */
         REGIONS_AT = offsetof(RmFbRegions, regions),
-        REGION_OLD =
-                48, /* of drivers before 580, with 17 flags instead of 18; the size of the whole tells which */
+        /* Size of a region in drivers before 580, with 17 flags instead of 18. The size of the
+         * whole structure tells which it is. */
+        REGION_OLD = 48,
 };
 
 static uint64_t least(uint64_t a, uint64_t b) {

@@ -6,14 +6,15 @@
 #include "slice/pin.h"
 
 enum {
-        MORE_NONE = 0,
-        MORE_OPENING, /* a thread is */
-        MORE_OPEN,
-        MORE_NEVER, /* the page has no row left */
+        EXTRA_NONE = 0,
+        EXTRA_OPENING, /* by a thread */
+        EXTRA_OPEN,
+        EXTRA_NEVER, /* the page has no free row */
 };
 
-/* Neighbours can lock all of an inode that they share with us. Nobody is refused for that. */
-static bool is_in_the_way(int r) {
+/* Another container can lock all of an inode that it shares with this one. No call is refused for
+ * that. */
+static bool is_locked_by_another(int r) {
         return r == -EAGAIN || r == -EACCES;
 }
 
@@ -24,7 +25,7 @@ static uint64_t shared_key(Gate *g) {
         GateCard *first = NULL;
 
         for (uint32_t i = 0; i < g->n_cards && i < GATE_CARDS; i++)
-                if (g->cards[i].good && (!first || g->cards[i].number < first->number))
+                if (g->cards[i].usable && (!first || g->cards[i].number < first->number))
                         first = &g->cards[i];
         if (key != 0 || !first)
                 return key;
@@ -39,11 +40,12 @@ static uint64_t key_of(Gate *g, GateRow row) {
 }
 
 static SliceUser *slice_of(GateCard *card, GateRow row) {
-        return row == GATE_ROW_OWN ? &card->slice : &card->more[row - 1].slice;
+        return row == GATE_ROW_OWN ? &card->slice : &card->extra[row - 1].slice;
 }
 
 static bool is_open(GateCard *card, GateRow row) {
-        return card->good && (row == GATE_ROW_OWN || atomic_load(&card->more[row - 1].state) == MORE_OPEN);
+        return card->usable &&
+               (row == GATE_ROW_OWN || atomic_load(&card->extra[row - 1].state) == EXTRA_OPEN);
 }
 
 SliceUser *gate_slice(Gate *g, int card, GateRow row) {
@@ -60,28 +62,28 @@ static void note_inode(Gate *g, GateCard *card, GateRow row) {
                 pin_note_inode(&slice->counters->rows[slice->row], inode);
 }
 
-void gate_begin_row(Gate *g, GateCard *card, GateRow row) {
+void gate_note_files(Gate *g, GateCard *card, GateRow row) {
         note_inode(g, card, row);
         if (atomic_load(&g->unpinned))
                 slice_inherit_on_fork(slice_of(card, row));
 }
 
-/* Once, by the first who needs it; who comes meanwhile does without. */
+/* The first thread that needs the row opens it. Others do without it meanwhile. */
 bool gate_open_row(Gate *g, int card, GateRow row, int fd) {
         GateCard *c = &g->cards[card];
-        int state = MORE_NONE, r;
+        int state = EXTRA_NONE, r;
 
         if (is_open(c, row))
                 return true;
-        if (!c->good || row == GATE_ROW_OWN || key_of(g, row) == 0 ||
-            !atomic_compare_exchange_strong(&c->more[row - 1].state, &state, MORE_OPENING))
+        if (!c->usable || row == GATE_ROW_OWN || key_of(g, row) == 0 ||
+            !atomic_compare_exchange_strong(&c->extra[row - 1].state, &state, EXTRA_OPENING))
                 return false;
-        r = slice_open_row(&c->slice, fd, key_of(g, row), row == GATE_ROW_SHARED, &c->more[row - 1].slice);
-        atomic_store(&c->more[row - 1].state, r == 0 ? MORE_OPEN : r == -EUSERS ? MORE_NEVER : MORE_NONE);
+        r = slice_open_row(&c->slice, fd, key_of(g, row), row == GATE_ROW_SHARED, &c->extra[row - 1].slice);
+        atomic_store(&c->extra[row - 1].state, r == 0 ? EXTRA_OPEN : r == -EUSERS ? EXTRA_NEVER : EXTRA_NONE);
         if (r == 0)
-                gate_begin_row(g, c, row);
+                gate_note_files(g, c, row);
         else
-                gate_say(g, "a further row cannot be had; error", c->number, (uint64_t) -r);
+                gate_log(g, "a further row cannot be had; error", c->number, (uint64_t) -r);
         return r == 0;
 }
 
@@ -90,14 +92,14 @@ void gate_rows_after_fork(Gate *g, bool by_pid) {
                 GateCard *card = &g->cards[i];
 
                 for (unsigned row = GATE_ROW_OWN; row < GATE_ROWS; row++) {
-                        /* Who is told apart by his number only may be one that shares this memory.
-                         * They stay mapped then. */
+                        /* A process that is known by its number only may share this memory with its
+                         * parent: the pages stay mapped. */
                         if (is_open(card, (GateRow) row) && !by_pid)
                                 slice_close_after_fork(slice_of(card, (GateRow) row));
                         if (row != GATE_ROW_OWN)
-                                atomic_store(&card->more[row - 1].state, MORE_NONE);
+                                atomic_store(&card->extra[row - 1].state, EXTRA_NONE);
                 }
-                card->good = false;
+                card->usable = false;
         }
         for (unsigned row = GATE_ROW_OWN; row < GATE_ROWS; row++) {
                 atomic_store(&g->keys[row], row == GATE_ROW_SHARED ? 0 : pin_key_new());
@@ -108,8 +110,8 @@ void gate_rows_after_fork(Gate *g, bool by_pid) {
 
 /* ---- locks ---- */
 
-/* The inode first, in all rows: a lock that nobody knows of would not be looked for. A row that is
- * opened later gets it then. */
+/* Notes the inode first, in the rows of all cards: a lock on an unknown inode would not be looked
+ * for. A row that is opened later notes it then. */
 static int pin_in(Gate *g, int fd, GateRow row) {
         uint64_t inode = pin_inode(fd), old = 0;
 
@@ -123,17 +125,17 @@ static int pin_in(Gate *g, int fd, GateRow row) {
         return pin_file(fd, key_of(g, row));
 }
 
-/* What is exported leaves the process's own row, and not the files that it is in: those keep that
- * of the exports, too, from the beginning. By the time of an export nobody knows any more in which
- * files there are duplicates. */
+/* An export moves bytes from the process's own row to the exports' row, and duplicates of them stay
+ * in other files. At the time of an export it is not known which files these are, so every file of
+ * the own row keeps the exports' row, too, from the beginning. */
 static int pin(Gate *g, int fd, GateRow row) {
         int r = pin_in(g, fd, row);
 
         return r == 0 && row == GATE_ROW_OWN ? pin_in(g, fd, GATE_ROW_EXPORTS) : r;
 }
 
-/* What keeps a row then is its own lock, in a file that no other container can open: by the
- * mapping, which children have again. */
+/* From now on a row is kept by its own lock, in a file that no other container can open. The lock
+ * is held by the mapping, which children inherit. */
 static void go_unpinned(Gate *g) {
         atomic_store(&g->unpinned, true);
         for (uint32_t i = 0; i < g->n_cards; i++)
@@ -146,10 +148,10 @@ bool gate_pin(Gate *g, int fd, GateRow row) {
         int r = pin(g, fd, row);
 
         if (r < 0)
-                gate_say(g, "a file cannot be pinned; error", (uint64_t) fd, (uint64_t) -r);
-        if (is_in_the_way(r))
+                gate_log(g, "a file cannot be pinned; error", (uint64_t) fd, (uint64_t) -r);
+        if (is_locked_by_another(r))
                 go_unpinned(g);
-        return r == 0 || is_in_the_way(r);
+        return r == 0 || is_locked_by_another(r);
 }
 
 bool gate_pin_client(Gate *g, int fd, uint8_t *ret_row) {
@@ -163,25 +165,45 @@ bool gate_pin_client(Gate *g, int fd, uint8_t *ret_row) {
         return gate_pin(g, fd, GATE_ROW_OWN);
 }
 
-/* A client that was not made here, or was forgotten, is on a file of somebody else, which is this
- * one: the driver serves no client on another's file. Those that were made here have theirs pinned,
- * unless that could not be had then. */
-bool gate_pin_row(Gate *g, int fd, const ObjectSeat *seat, GateRow row) {
-        if (seat->up[0] != 0 && seat->row == row && !atomic_load_explicit(&g->unpinned, memory_order_relaxed))
+/* A client that this process has not made, or has forgotten, lives on this file, because the driver
+ * serves a client on its own file only. Clients that this process made have their file pinned,
+ * unless it could not be locked. */
+bool gate_pin_row(Gate *g, int fd, const RmParent *parent, GateRow row) {
+        if (parent->up[0] != 0 && parent->row == row &&
+            !atomic_load_explicit(&g->unpinned, memory_order_relaxed))
                 return true;
         return gate_pin(g, fd, row);
 }
 
-bool gate_pin_seat(Gate *g, int card, int fd, ObjectSeat *seat) {
-        if (seat->row == GATE_ROW_SHARED && gate_open_row(g, card, GATE_ROW_SHARED, fd) &&
-            ((seat->up[0] != 0 && !atomic_load(&g->unpinned)) || pin(g, fd, GATE_ROW_SHARED) == 0))
+bool gate_pin_parent(Gate *g, int card, int fd, RmParent *parent) {
+        if (parent->row == GATE_ROW_SHARED && gate_open_row(g, card, GATE_ROW_SHARED, fd) &&
+            ((parent->up[0] != 0 && !atomic_load(&g->unpinned)) || pin(g, fd, GATE_ROW_SHARED) == 0))
                 return true;
-        if (seat->row == GATE_ROW_OWN)
-                return gate_pin_row(g, fd, seat, GATE_ROW_OWN);
-        seat->row = GATE_ROW_OWN;
+        if (parent->row == GATE_ROW_OWN)
+                return gate_pin_row(g, fd, parent, GATE_ROW_OWN);
+        parent->row = GATE_ROW_OWN;
         return gate_pin(g, fd, GATE_ROW_OWN);
 }
 
 bool gate_pin_export(Gate *g, int fd) {
         return !atomic_load(&g->unpinned) && pin(g, fd, GATE_ROW_EXPORTS) == 0;
+}
+
+/* ---- bytes ---- */
+
+void gate_release_bytes(Gate *g, const FreedBytes *bytes) {
+        for (unsigned row = 0; row < RM_OBJECTS_ROWS; row++)
+                for (uint32_t left = bytes->cards[row], i; left != 0; left &= left - 1) {
+                        i = (uint32_t) __builtin_ctz(left);
+                        if (g->cards[i].usable)
+                                slice_release(gate_slice(g, (int) i, (GateRow) row), bytes->card[row][i]);
+                }
+}
+
+void gate_drop_charge(Gate *g, uint32_t charge, const RmObject *source) {
+        FreedBytes freed;
+
+        freed_bytes_clear(&freed);
+        rm_objects_drop_charge(&g->objects, charge, source, &freed);
+        gate_release_bytes(g, &freed);
 }

@@ -1,44 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The rows of the slice page that this process has of a card (gate.h, GateRow), and the locks on
- * the driver's files by which it is seen, when it has ended, what of them is still there
- * (slice/pin.h).
+/* The rows of the slice page that this process has of each card (GateRow in gate.h), and the locks
+ * on the driver's files that keep them: when a process has ended, the locks show which of its
+ * memory is still there (slice/pin.h).
  *
- * Order: a row is opened, its files are pinned, bytes are reserved in it, the driver is asked. No
- * descriptor stays open, and nothing is locked while the driver is called. All functions may be
- * called by any thread and in signal handlers. */
+ * Order: open a row, pin the files, reserve bytes, call the driver. No descriptor stays open, and
+ * nothing is locked during a call of the driver. Any thread and any signal handler may call these
+ * functions. */
 
 #include "preload/memory/gate.h"
 
-SliceUser *gate_slice(Gate *g, int card,
-                      GateRow row); /* of a good card; its own row where that one is not open */
+/* A row of a usable card; the process's own row if that one is not open. */
+SliceUser *gate_slice(Gate *g, int card, GateRow row);
 
-/* true: it is open, and stays so. false: the page has none left, its counters cannot be opened, or
- * another thread is about to. */
+/* true: the row is open, and stays open. false: the page has no free row, its counters cannot be
+ * opened, or another thread is opening the row. */
 bool gate_open_row(Gate *g, int card, GateRow row, int fd);
-void gate_begin_row(Gate *g, GateCard *card,
-                    GateRow row); /* what is known of its files is said in one that was just opened */
 
-/* In a child, or whoever else begins anew: the parent's are not his. by_pid: he may share the
- * parent's memory. */
+/* Writes into a row that was just opened what is known of its files. */
+void gate_note_files(Gate *g, GateCard *card, GateRow row);
+
+/* In a child, or after a change of the process: closes the rows, which are the parent's. by_pid:
+ * the process may share the parent's memory, so the pages stay mapped. */
 void gate_rows_after_fork(Gate *g, bool by_pid);
 
-/* Before memory comes to a client of this file, or to the file itself, that may outlive the
- * process: what the row counts stays so until the file is closed. false: it cannot be locked, and
- * there is no memory. Where that is because somebody else has locked the byte with many others,
- * there is, all the same: what the row counts stays so until the process ends, or calls exec, and
- * its children do. */
+/* Locks the file before a client on it, or the file itself, gets memory that may outlive the
+ * process: the row counts it until the file is closed. false: the file cannot be locked, and there
+ * is no memory. If a foreign lock covers the byte, the answer is true. What the row counts then
+ * stays until the process and its children have ended or called exec. */
 bool gate_pin(Gate *g, int fd, GateRow row);
 
-/* The same for a new client, and which row what it will have is counted in. */
+/* The same for a new client. *ret_row: the row that will count its memory. */
 bool gate_pin_client(Gate *g, int fd, uint8_t *ret_row);
 
-/* The same for a client that may have been pinned when it was made. In the second form seat->row is
- * the one to be counted in, and becomes its own row where the shared one cannot be had. */
-bool gate_pin_row(Gate *g, int fd, const ObjectSeat *seat, GateRow row);
-bool gate_pin_seat(Gate *g, int card, int fd, ObjectSeat *seat);
+/* The same for a client whose file may be pinned already. The second form counts in parent->row,
+ * and changes it to the process's own row if the shared row cannot be opened. */
+bool gate_pin_row(Gate *g, int fd, const RmParent *parent, GateRow row);
+bool gate_pin_parent(Gate *g, int card, int fd, RmParent *parent);
 
-/* For GATE_ROW_EXPORTS, which the files of its own row are pinned for as well. false: not exactly,
- * or some of those are not, and nothing should be counted there for it. */
+/* The same for GATE_ROW_EXPORTS. false: the file is not locked exactly, or some file of the own row
+ * is not, and GATE_ROW_EXPORTS should count nothing for this file. */
 bool gate_pin_export(Gate *g, int fd);
+
+/* Gives freed bytes back to the rows that count them. */
+void gate_release_bytes(Gate *g, const FreedBytes *bytes);
+
+/* Ends one holder of a charge. source: its row, card and units. */
+void gate_drop_charge(Gate *g, uint32_t charge, const RmObject *source);

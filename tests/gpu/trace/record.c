@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "gpu/rm/export.h"
 #include "gpu/rm/rm.h"
-#include "gpu/rm/travel.h"
 #include "line.h"
 
 enum { RANGES = 4096, RESERVED = 64 << 20 };
@@ -168,12 +168,12 @@ static uint32_t word32(const uint8_t *p, size_t at) {
         return value;
 }
 
-typedef struct Look {
+typedef struct Discovery {
         uint64_t outer, inner, list;
-} Look;
+} Discovery;
 
 /* The structure that a call's parameters point to. */
-static void find_inner(TraceEvent *e, Look *look) {
+static void find_inner(TraceEvent *e, Discovery *look) {
         const uint8_t *p = e->outer.before;
         size_t size = 0;
 
@@ -193,7 +193,7 @@ static void find_inner(TraceEvent *e, Look *look) {
         e->inner.n = copy(e->inner.before, look->inner, size < TRACE_INNER ? size : TRACE_INNER);
 }
 
-static void find_list(TraceEvent *e, Look *look) {
+static void find_list(TraceEvent *e, Discovery *look) {
         uint32_t cmd = word32(e->outer.before, offsetof(RmControl, cmd));
         size_t size;
 
@@ -205,7 +205,7 @@ static void find_list(TraceEvent *e, Look *look) {
         e->list.n = copy(e->list.before, look->list, size < TRACE_LIST ? size : TRACE_LIST);
 }
 
-static void look_before(TraceEvent *e, Look *look, unsigned long request, uint64_t argument) {
+static void look_before(TraceEvent *e, Discovery *look, unsigned long request, uint64_t argument) {
         size_t size;
 
         e->nr = rm_ioctl_nr(request);
@@ -231,13 +231,13 @@ static void look_before(TraceEvent *e, Look *look, unsigned long request, uint64
         }
 }
 
-static void look_after(TraceEvent *e, const Look *look) {
+static void look_after(TraceEvent *e, const Discovery *look) {
         (void) copy(e->outer.after, look->outer, e->outer.n);
         (void) copy(e->inner.after, look->inner, e->inner.n);
         (void) copy(e->list.after, look->list, e->list.n);
 }
 
-static void write_ioctl(const TraceEvent *e, const Look *look, unsigned long long at) {
+static void write_ioctl(const TraceEvent *e, const Discovery *look, unsigned long long at) {
         static __thread Text t;
 
         begin(&t, "ioctl", at, e->file);
@@ -262,7 +262,7 @@ static long with_errno(long r) {
 static long traced_ioctl(int fd, unsigned long request, uint64_t argument) {
         static __thread TraceEvent e;
         static __thread int inside; /* a signal handler that comes in between is not written down */
-        Look look = {0};
+        Discovery look = {0};
         unsigned long long at;
         long r;
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "bytes.h"
-#include "gpu/rm/travel.h"
+#include "gpu/rm/export.h"
 #include "names.h"
 #include "preload/memory/admit.h"
 #include "vector.h"
@@ -102,11 +102,12 @@ static void add_status(Row *row, uint32_t status) {
 
 /* The driver's status, where it is known where it stands; a call that failed as such says ~0. */
 static uint32_t status_of(const TraceEvent *e) {
-        RmAsk ask = {.nr = e->nr, .size = e->size};
+        RmRequest request = {.nr = e->nr, .size = e->size};
 
         if (e->r < 0)
                 return UINT32_MAX;
-        return rm_metered(e->nr, e->size) && e->outer.n >= e->size ? rm_status(&ask, e->outer.after) : RM_OK;
+        return rm_metered(e->nr, e->size) && e->outer.n >= e->size ? rm_status(&request, e->outer.after)
+                                                                   : RM_OK;
 }
 
 static uint32_t least(uint32_t a, uint32_t b) {
@@ -123,7 +124,7 @@ static bool makes_object(const TraceEvent *e) {
 }
 
 static void count(Row *row, const TraceEvent *e) {
-        RmAsk ask = {.nr = e->nr, .size = e->size};
+        RmRequest request = {.nr = e->nr, .size = e->size};
 
         if (row->n++ == 0)
                 row->first = e->at;
@@ -140,8 +141,8 @@ static void count(Row *row, const TraceEvent *e) {
         if (row->kind == KIND_RM)
                 add_status(row, status_of(e));
         if (row->kind == KIND_RM && makes_object(e) && status_of(e) == RM_OK)
-                row->driver_chose +=
-                        rm_new_handle(&ask, e->outer.before) == 0 && rm_new_handle(&ask, e->outer.after) != 0;
+                row->driver_chose += rm_new_handle(&request, e->outer.before) == 0 &&
+                                     rm_new_handle(&request, e->outer.after) != 0;
 }
 
 /* ---- pairs ---- */
@@ -169,18 +170,19 @@ static void add_indices(Table *t, const TraceEvent *e) {
 
 /* ---- what lives ---- */
 
-static int add_block(Table *t, const TraceEvent *e, const RmAsk *ask, uint64_t bytes) {
+static int add_block(Table *t, const TraceEvent *e, const RmRequest *request, uint64_t bytes) {
         Block *grown = reallocarray(t->blocks, t->n_blocks + 1, sizeof *grown);
-        uint32_t handle = rm_new_handle(ask, e->outer.after);
+        uint32_t handle = rm_new_handle(request, e->outer.after);
 
         if (!grown)
                 return -1;
         t->blocks = grown;
-        t->blocks[t->n_blocks++] = (Block){.pid = e->pid,
-                                           .client = ask->what == RM_NEW_CLIENT ? handle : ask->client,
-                                           .parent = ask->parent,
-                                           .handle = handle,
-                                           .bytes = bytes};
+        t->blocks[t->n_blocks++] =
+                (Block){.pid = e->pid,
+                        .client = request->kind == RM_ALLOC_CLIENT ? handle : request->client,
+                        .parent = request->parent,
+                        .handle = handle,
+                        .bytes = bytes};
         t->live += bytes;
         t->peak = t->live > t->peak ? t->live : t->peak;
         return 0;
@@ -214,21 +216,22 @@ static void drop_tree(Table *t, uint64_t pid, uint32_t client, uint32_t handle) 
 
 static int follow(Table *t, const TraceEvent *e) {
         uint64_t bytes;
-        RmAsk ask;
+        RmRequest request;
 
         if (!rm_metered(e->nr, e->size) || e->outer.n < e->size || status_of(e) != RM_OK)
                 return 0;
-        rm_decode(e->nr, e->size, e->outer.before, &ask);
-        if (ask.what == RM_FREE_OBJECT)
-                drop_tree(t, e->pid, ask.client, ask.object);
-        else if (ask.what == RM_NEW_CLIENT || ask.what == RM_NEW_DEVICE || ask.what == RM_NEW_SUBDEVICE)
-                return add_block(t, e, &ask, 0);
-        else if (ask.what == RM_NEW_MEMORY) {
-                rm_decode_inner(&ask, e->inner.before, (uint32_t) e->inner.n);
-                bytes = rm_taken(&ask, e->outer.after, e->inner.after, (uint32_t) e->inner.n);
-                add_pair(t->sizes, &t->n_sizes, SIZES, ask.bytes, bytes,
+        rm_decode(e->nr, e->size, e->outer.before, &request);
+        if (request.kind == RM_FREE_OBJECT)
+                drop_tree(t, e->pid, request.client, request.object);
+        else if (request.kind == RM_ALLOC_CLIENT || request.kind == RM_ALLOC_DEVICE ||
+                 request.kind == RM_ALLOC_SUBDEVICE)
+                return add_block(t, e, &request, 0);
+        else if (request.kind == RM_ALLOC_VIDMEM) {
+                rm_decode_inner(&request, e->inner.before, (uint32_t) e->inner.n);
+                bytes = rm_taken(&request, e->outer.after, e->inner.after, (uint32_t) e->inner.n);
+                add_pair(t->sizes, &t->n_sizes, SIZES, request.bytes, bytes,
                          event32(e->inner.before, e->inner.n, offsetof(RmMemoryParams, attr)));
-                return add_block(t, e, &ask, bytes);
+                return add_block(t, e, &request, bytes);
         }
         return 0;
 }

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "bytes.h"
+#include "gpu/rm/export.h"
 #include "gpu/rm/query.h"
-#include "gpu/rm/travel.h"
 #include "preload/memory/admit.h"
 
 #define ADDRESS_LOW  UINT64_C(0x500000000000) /* where Linux puts programs, libraries, heaps and stacks */
@@ -88,23 +88,35 @@ bool vector_is_unknown(const TraceEvent *e) {
 
 const char *vector_what(const TraceEvent *e) {
         static const char *const words[] = {
-                [RM_OTHER] = "other",          [RM_NEW_CLIENT] = "client",    [RM_NEW_DEVICE] = "device",
-                [RM_NEW_SUBDEVICE] = "subdev", [RM_NEW_MEMORY] = "memory",    [RM_NEW_GROUP] = "group",
-                [RM_FREE_OBJECT] = "free",     [RM_DUPLICATE] = "duplicate",  [RM_EXPORT] = "export",
-                [RM_EXPORT_MANY] = "exports",  [RM_IMPORT] = "import",        [RM_IMPORT_MANY] = "imports",
-                [RM_TELL_FB] = "fb",           [RM_TELL_FB_LIST] = "fb-list", [RM_TELL_REGIONS] = "regions",
-                [RM_TELL_HEAP] = "heap",       [RM_TELL_LIMIT] = "limit",     [RM_SCHEDULE] = "schedule",
-                [RM_NEW_CHANNEL] = "channel",
+                [RM_OTHER] = "other",
+                [RM_ALLOC_CLIENT] = "client",
+                [RM_ALLOC_DEVICE] = "device",
+                [RM_ALLOC_SUBDEVICE] = "subdev",
+                [RM_ALLOC_VIDMEM] = "memory",
+                [RM_ALLOC_CHANNEL_GROUP] = "group",
+                [RM_FREE_OBJECT] = "free",
+                [RM_DUPLICATE] = "duplicate",
+                [RM_EXPORT] = "export",
+                [RM_EXPORT_MANY] = "exports",
+                [RM_IMPORT] = "import",
+                [RM_IMPORT_MANY] = "imports",
+                [RM_QUERY_FB] = "fb",
+                [RM_QUERY_FB_LIST] = "fb-list",
+                [RM_QUERY_REGIONS] = "regions",
+                [RM_QUERY_HEAP] = "heap",
+                [RM_QUERY_HEAP_LIMIT] = "limit",
+                [RM_SET_SCHEDULING] = "schedule",
+                [RM_ALLOC_CHANNEL] = "channel",
         };
-        _Static_assert(sizeof words / sizeof *words == RM_SCHEDULE + 1, "a word for each");
-        RmAsk ask;
+        _Static_assert(sizeof words / sizeof *words == RM_SET_SCHEDULING + 1, "a word for each");
+        RmRequest request;
 
         if (vector_is_unknown(e))
                 return "unknown";
         if (!rm_metered(e->nr, e->size) || e->outer.n < e->size)
                 return "";
-        rm_decode(e->nr, e->size, e->outer.before, &ask);
-        return words[ask.what];
+        rm_decode(e->nr, e->size, e->outer.before, &request);
+        return words[request.kind];
 }
 
 static uint64_t mix(uint64_t seed, uint64_t value) {
@@ -112,7 +124,7 @@ static uint64_t mix(uint64_t seed, uint64_t value) {
 }
 
 static uint64_t kind_of(const TraceEvent *e) {
-        RmAsk ask = {.nr = e->nr, .size = e->size};
+        RmRequest request = {.nr = e->nr, .size = e->size};
         uint64_t kind = mix(mix(1, e->nr), e->size);
         uint32_t status;
 
@@ -123,7 +135,7 @@ static uint64_t kind_of(const TraceEvent *e) {
         if (strcmp(vector_what(e), "memory") == 0)
                 kind = mix(kind, mix(event64(e->inner.before, e->inner.n, offsetof(RmMemoryParams, size)),
                                      event32(e->inner.before, e->inner.n, offsetof(RmMemoryParams, attr))));
-        status = rm_status(&ask, e->outer.after);
+        status = rm_status(&request, e->outer.after);
         return mix(mix(kind, status == RM_OK ? e->inner_size : 0),
                    status); /* refused ones may be of many sizes */
 }

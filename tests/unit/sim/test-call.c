@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 
-#include "gpu/rm/uvm.h"
+#include "gpu/rm/uvm_ioctl.h"
 #include "program.h"
 
 static Sim sim;

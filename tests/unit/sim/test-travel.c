@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu/rm/travel.h"
+#include "gpu/rm/export.h"
 #include "program.h"
 
 /* Objects that travel as a descriptor. Descriptors 4 and 5 of every program are two files that the

@@ -6,7 +6,7 @@
 
 #include <elf.h>
 
-#include "preload/inject/elf_names.h"
+#include "preload/inject/elf.h"
 #include "test.h"
 
 #define IMAGE_BASE UINT64_C(0x7F0000100000)

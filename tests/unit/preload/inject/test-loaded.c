@@ -120,7 +120,7 @@ static void of_this_process(void) {
         ASSERT_INT(loaded_next("no_such_function_anywhere"), 0);
         ASSERT_TRUE(loaded_is_ready());
         ASSERT_INT(loaded_before_libc("getsid"), 0);
-        ASSERT_INT(loaded_in_front("getsid"), 0);
+        ASSERT_INT(loaded_before_self("getsid"), 0);
 }
 
 static _Atomic int over;

@@ -49,9 +49,9 @@ static void *turns(void *unused) {
                 long p = map(SIZE);
 
                 ASSERT_TRUE(p > 0);
-                ASSERT_FALSE(next_came_back(NEXT_MMAP, SIZE, -1, 0));
+                ASSERT_FALSE(next_is_reentry(NEXT_MMAP, SIZE, -1, 0));
                 ASSERT_OK(next_munmap((void *) p, SIZE));
-                ASSERT_FALSE(next_came_back(NEXT_MUNMAP, p, SIZE, 0));
+                ASSERT_FALSE(next_is_reentry(NEXT_MUNMAP, p, SIZE, 0));
         }
         return unused;
 }

@@ -80,41 +80,43 @@ static void damaged(void) {
                 }
 }
 
-static ElfPlace place_of(uint64_t offset, uint64_t page_size) {
-        return elf_place(image_read, IMAGE_BASE, IMAGE_BASE + offset, page_size);
+static ElfSegment place_of(uint64_t offset, uint64_t page_size) {
+        return elf_segment_at(image_read, IMAGE_BASE, IMAGE_BASE + offset, page_size);
 }
 
-static ElfPlace place(uint64_t offset) {
+static ElfSegment place(uint64_t offset) {
         return place_of(offset, ELF_PAGE);
 }
 
 static void places(void) {
         image_slots();
         image_headers();
-        ASSERT_INT(place(0), ELF_PLACE_FIXED);
-        ASSERT_INT(place(0x1FFF), ELF_PLACE_FIXED);
-        ASSERT_INT(place(0x2000), ELF_PLACE_SEALED);
-        ASSERT_INT(place(0x2FF8), ELF_PLACE_SEALED);
-        ASSERT_INT(place(0x3000), ELF_PLACE_DATA); /* its page is not sealed wholly, and so not at all */
-        ASSERT_INT(place(0x4FFF), ELF_PLACE_DATA);
-        ASSERT_INT(place(0x5000), ELF_PLACE_OUTSIDE);
-        ASSERT_INT(place((uint64_t) -1), ELF_PLACE_OUTSIDE);
+        ASSERT_INT(place(0), ELF_SEGMENT_READ_ONLY);
+        ASSERT_INT(place(0x1FFF), ELF_SEGMENT_READ_ONLY);
+        ASSERT_INT(place(0x2000), ELF_SEGMENT_RELRO);
+        ASSERT_INT(place(0x2FF8), ELF_SEGMENT_RELRO);
+        ASSERT_INT(place(0x3000),
+                   ELF_SEGMENT_WRITABLE); /* its page is not sealed wholly, and so not at all */
+        ASSERT_INT(place(0x4FFF), ELF_SEGMENT_WRITABLE);
+        ASSERT_INT(place(0x5000), ELF_SEGMENT_NONE);
+        ASSERT_INT(place((uint64_t) -1), ELF_SEGMENT_NONE);
         image_header(2, PT_GNU_RELRO, PF_R, 0x2008, 0x1FF8); /* it begins within a page */
-        ASSERT_INT(place(0x2000), ELF_PLACE_SEALED);
-        ASSERT_INT(place(0x3FF8), ELF_PLACE_SEALED);
-        ASSERT_INT(place_of(0x2000, 0x10000), ELF_PLACE_DATA); /* with pages so large nothing is sealed */
+        ASSERT_INT(place(0x2000), ELF_SEGMENT_RELRO);
+        ASSERT_INT(place(0x3FF8), ELF_SEGMENT_RELRO);
+        ASSERT_INT(place_of(0x2000, 0x10000),
+                   ELF_SEGMENT_WRITABLE); /* with pages so large nothing is sealed */
 }
 
 static void places_that_are_unknown(void) {
         image_slots();
         image_headers();
-        ASSERT_INT(elf_place(image_read, 0, IMAGE_BASE, ELF_PAGE), ELF_PLACE_UNKNOWN);
+        ASSERT_INT(elf_segment_at(image_read, 0, IMAGE_BASE, ELF_PAGE), ELF_SEGMENT_UNKNOWN);
         image_put32(IMAGE_HEADERS - 8, UINT32_MAX); /* more headers than there are */
-        ASSERT_INT(place(0), ELF_PLACE_UNKNOWN);
+        ASSERT_INT(place(0), ELF_SEGMENT_UNKNOWN);
         for (size_t size = 0; size < IMAGE_HEADERS + 3 * sizeof(Elf64_Phdr); size++) {
                 image_headers();
                 image_size = size;
-                ASSERT_INT(place(0x2000), ELF_PLACE_UNKNOWN);
+                ASSERT_INT(place(0x2000), ELF_SEGMENT_UNKNOWN);
         }
 }
 
@@ -137,9 +139,11 @@ static void of_this_process(void) {
         ASSERT_INT(value, (uintptr_t) dlsym(RTLD_DEFAULT, "getsid"));
         if (self.base == 0)
                 return;
-        ASSERT_TRUE(elf_place(loaded_read, self.base, slots[0].address, ELF_PAGE) >= ELF_PLACE_DATA);
-        ASSERT_INT(elf_place(loaded_read, self.base, (uintptr_t) of_this_process, ELF_PAGE), ELF_PLACE_FIXED);
-        ASSERT_INT(elf_place(loaded_read, self.base, (uintptr_t) &n, ELF_PAGE), ELF_PLACE_OUTSIDE);
+        ASSERT_TRUE(elf_segment_at(loaded_read, self.base, slots[0].address, ELF_PAGE) >=
+                    ELF_SEGMENT_WRITABLE);
+        ASSERT_INT(elf_segment_at(loaded_read, self.base, (uintptr_t) of_this_process, ELF_PAGE),
+                   ELF_SEGMENT_READ_ONLY);
+        ASSERT_INT(elf_segment_at(loaded_read, self.base, (uintptr_t) &n, ELF_PAGE), ELF_SEGMENT_NONE);
 }
 
 /* In front of this program there is nobody, so none of its slots is touched. */
@@ -147,10 +151,10 @@ static void nobody_in_front(void) {
         static const uintptr_t ours[SLOT_NAMES] = {1, 1, 1, 1, 1};
 
         ASSERT_FALSE(slots_needed());
-        ASSERT_TRUE(slots_hold_caller(ours, (uintptr_t) nobody_in_front));
-        ASSERT_TRUE(slots_hold_library(ours, "libc.so.6"));
-        ASSERT_TRUE(slots_hold_library(ours, "libnobody.so.7"));
-        ASSERT_FALSE(slots_asked(SLOT_MMAP));
+        ASSERT_TRUE(slots_redirect_caller(ours, (uintptr_t) nobody_in_front));
+        ASSERT_TRUE(slots_redirect_library(ours, "libc.so.6"));
+        ASSERT_TRUE(slots_redirect_library(ours, "libnobody.so.7"));
+        ASSERT_FALSE(slots_is_probe(SLOT_MMAP));
 }
 
 int main(void) {

@@ -239,7 +239,7 @@ void begin(void) {
                 dead[i] = false;
         driver.end = launch_now();
         gate.pid++; /* what was before is another process's */
-        gate.cards[0].good = true;
+        gate.cards[0].usable = true;
         gate.cards[0].slice.limits = &limits;
         gate.cards[0].slice.counters = &counters;
         limits.schedule.seen = launch_now() + 9000 * MSEC;

@@ -27,7 +27,7 @@ qemu-aarch64 -L /usr/aarch64-linux-gnu -E LD_PRELOAD="$scratch/libaliquot.so" "$
 
 # Of the rest the linker takes what a test needs, but nothing that the library defines in libc's place.
 mkdir "$scratch/objects"
-for source in $(printf '%s\n' "$@" | grep -Ev '/(asan|dl|hook|launch|next|routines)\.c$'); do
+for source in $(printf '%s\n' "$@" | grep -Ev '/(asan|builtins|dl|hook|launch|next)\.c$'); do
         compile -pthread -c "$source" -o "$scratch/objects/$(echo "$source" | tr / -).o"
 done
 aarch64-linux-gnu-ar rcs "$scratch/parts.a" "$scratch/objects/"*.o

@@ -4,21 +4,21 @@
 
 enum { MIB = 1 << 20, KIB = 1 << 10 };
 
-static RmAsk decode(uint32_t nr, uint32_t size, const void *outer) {
-        RmAsk ask;
+static RmRequest decode(uint32_t nr, uint32_t size, const void *outer) {
+        RmRequest request;
 
-        memset(&ask, 0xAA, sizeof ask);
-        rm_decode(nr, size, outer, &ask);
-        return ask;
+        memset(&request, 0xAA, sizeof request);
+        rm_decode(nr, size, outer, &request);
+        return request;
 }
 
-static RmAsk alloc_of(uint32_t class_, uint64_t bytes) {
+static RmRequest alloc_of(uint32_t class_, uint64_t bytes) {
         RmAlloc a = {.root = 1, .parent = 2, .new = 3, .class_ = class_, .params = 4096, .params_size = 128};
         RmMemoryParams p = {.size = bytes};
-        RmAsk ask = decode(RM_ESC_ALLOC, sizeof a, &a);
+        RmRequest request = decode(RM_ESC_ALLOC, sizeof a, &a);
 
-        rm_decode_inner(&ask, &p, sizeof p);
-        return ask;
+        rm_decode_inner(&request, &p, sizeof p);
+        return request;
 }
 
 /* Golden bytes: a call as it stands in memory, little endian. */
@@ -27,18 +27,18 @@ static void decodes_bytes(void) {
                                           0x5C, 0x40, 0,    0,    0,    0x00, 0x10, 0,    0,    0, 0,
                                           0,    0,    0x80, 0,    0,    0,    0,    0,    0,    0};
         uint8_t inner[128] = {[64] = 0x00, 0x00, 0x30};
-        RmAsk ask = decode(0x2B, 32, alloc);
+        RmRequest request = decode(0x2B, 32, alloc);
 
-        ASSERT_INT(ask.what, RM_NEW_MEMORY);
-        ASSERT_INT(ask.client, 0xC1D00001);
-        ASSERT_INT(ask.parent, 0x5C000002);
-        ASSERT_INT(ask.object, 0x5C000003);
-        ASSERT_INT(ask.params, 0x1000);
-        ASSERT_INT(ask.params_size, 128);
-        rm_decode_inner(&ask, inner, sizeof inner);
-        ASSERT_INT(ask.bytes, 3 * MIB);
-        rm_decode_inner(&ask, inner, 71);
-        ASSERT_INT(ask.bytes, 0);
+        ASSERT_INT(request.kind, RM_ALLOC_VIDMEM);
+        ASSERT_INT(request.client, 0xC1D00001);
+        ASSERT_INT(request.parent, 0x5C000002);
+        ASSERT_INT(request.object, 0x5C000003);
+        ASSERT_INT(request.params, 0x1000);
+        ASSERT_INT(request.params_size, 128);
+        rm_decode_inner(&request, inner, sizeof inner);
+        ASSERT_INT(request.bytes, 3 * MIB);
+        rm_decode_inner(&request, inner, 71);
+        ASSERT_INT(request.bytes, 0);
 }
 
 static void knows_sizes(void) {
@@ -61,13 +61,13 @@ static void refuses_what_it_does_not_know(void) {
         uint8_t outer[RM_OUTER_MAX] = {0};
         RmHeap h = {.root = 1, .parent = 2};
         RmVerdict v;
-        RmAsk ask;
+        RmRequest request;
 
         for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
                 ASSERT_TRUE(rm_is_odd(numbers[i], 40) && !rm_is_odd(numbers[i], 0));
-                ask = decode(numbers[i], 40, outer);
-                ASSERT_INT(ask.what, RM_UNKNOWN);
-                v = rm_admit(&ask, NULL);
+                request = decode(numbers[i], 40, outer);
+                ASSERT_INT(request.kind, RM_UNKNOWN);
+                v = rm_admit(&request, NULL);
                 ASSERT_TRUE(v.action == RM_REFUSE && v.status == RM_ERR_INVALID_ARGUMENT);
         }
         ASSERT_FALSE(rm_is_odd(0x2B, 32) || rm_is_odd(0x2B, 48) || rm_is_odd(0x54, 40));
@@ -77,23 +77,31 @@ static void refuses_what_it_does_not_know(void) {
                 for (size_t i = 0; i < sizeof known / sizeof *known; i++)
                         is_known |= known[i] == function;
                 h.function = function;
-                ask = decode(RM_ESC_VID_HEAP_CONTROL, sizeof h, &h);
-                ASSERT_INT(ask.what == RM_UNKNOWN, !is_known);
+                request = decode(RM_ESC_VID_HEAP_CONTROL, sizeof h, &h);
+                ASSERT_INT(request.kind == RM_UNKNOWN, !is_known);
         }
 }
 
 static void knows_classes(void) {
         static const struct {
                 uint32_t class_;
-                RmWhat what;
-        } cases[] = {{0, RM_NEW_CLIENT},      {1, RM_NEW_CLIENT},         {0x41, RM_NEW_CLIENT},
-                     {0x80, RM_NEW_DEVICE},   {0x2080, RM_NEW_SUBDEVICE}, {0x40, RM_NEW_MEMORY},
-                     {0xA06C, RM_NEW_GROUP},  {0x3E, RM_OTHER},           {0x50A0, RM_OTHER},
-                     {0x70, RM_OTHER},        {0xFFFFFFFF, RM_OTHER},     {0xA06F, RM_NEW_CHANNEL},
-                     {0xC86F, RM_NEW_CHANNEL}};
+                RmKind kind;
+        } cases[] = {{0, RM_ALLOC_CLIENT},
+                     {1, RM_ALLOC_CLIENT},
+                     {0x41, RM_ALLOC_CLIENT},
+                     {0x80, RM_ALLOC_DEVICE},
+                     {0x2080, RM_ALLOC_SUBDEVICE},
+                     {0x40, RM_ALLOC_VIDMEM},
+                     {0xA06C, RM_ALLOC_CHANNEL_GROUP},
+                     {0x3E, RM_OTHER},
+                     {0x50A0, RM_OTHER},
+                     {0x70, RM_OTHER},
+                     {0xFFFFFFFF, RM_OTHER},
+                     {0xA06F, RM_ALLOC_CHANNEL},
+                     {0xC86F, RM_ALLOC_CHANNEL}};
 
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-                ASSERT_INT(alloc_of(cases[i].class_, MIB).what, cases[i].what);
+                ASSERT_INT(alloc_of(cases[i].class_, MIB).kind, cases[i].kind);
 }
 
 static void takes_the_client_for_the_parent(void) {
@@ -106,31 +114,31 @@ static void takes_the_client_for_the_parent(void) {
 static void object_makes_no_memory(void) {
         uint32_t memory[5] = {1, 2, 3, 0x40}, device[5] = {1, 1, 3, 0x80};
 
-        ASSERT_INT(decode(RM_ESC_ALLOC_OBJECT, 20, memory).what, RM_OTHER);
-        ASSERT_INT(decode(RM_ESC_ALLOC_OBJECT, 20, device).what, RM_NEW_DEVICE);
+        ASSERT_INT(decode(RM_ESC_ALLOC_OBJECT, 20, memory).kind, RM_OTHER);
+        ASSERT_INT(decode(RM_ESC_ALLOC_OBJECT, 20, device).kind, RM_ALLOC_DEVICE);
 }
 
 static void decodes_the_heap(void) {
         RmHeap h = {.root = 1, .parent = 2, .function = RM_HEAP_ALLOC_SIZE, .memory = 9, .size = 5 * MIB};
         uint32_t by_pitch[46] = {1, 2, RM_HEAP_ALLOC_PITCH_HEIGHT};
-        RmAsk ask = decode(RM_ESC_VID_HEAP_CONTROL, sizeof h, &h);
+        RmRequest request = decode(RM_ESC_VID_HEAP_CONTROL, sizeof h, &h);
 
-        ASSERT_INT(ask.what, RM_NEW_MEMORY);
-        ASSERT_INT(ask.bytes, 5 * MIB);
-        ASSERT_INT(ask.object, 9);
+        ASSERT_INT(request.kind, RM_ALLOC_VIDMEM);
+        ASSERT_INT(request.bytes, 5 * MIB);
+        ASSERT_INT(request.object, 9);
         h.function = RM_HEAP_ALLOC_SIZE_RANGE;
         ASSERT_INT(decode(RM_ESC_VID_HEAP_CONTROL, sizeof h, &h).bytes, 5 * MIB);
         h.attr = RM_ATTR_LOCATION_PCI << RM_ATTR_LOCATION_SHIFT;
-        ASSERT_INT(decode(RM_ESC_VID_HEAP_CONTROL, sizeof h, &h).what, RM_OTHER);
+        ASSERT_INT(decode(RM_ESC_VID_HEAP_CONTROL, sizeof h, &h).kind, RM_OTHER);
         h.attr = 0;
         h.flags = RM_FLAG_VIRTUAL;
-        ASSERT_INT(decode(RM_ESC_VID_HEAP_CONTROL, sizeof h, &h).what, RM_OTHER);
+        ASSERT_INT(decode(RM_ESC_VID_HEAP_CONTROL, sizeof h, &h).kind, RM_OTHER);
         h.function = RM_HEAP_FREE;
-        ASSERT_INT(decode(RM_ESC_VID_HEAP_CONTROL, sizeof h, &h).what, RM_FREE_OBJECT);
+        ASSERT_INT(decode(RM_ESC_VID_HEAP_CONTROL, sizeof h, &h).kind, RM_FREE_OBJECT);
         h.function = RM_HEAP_INFO;
-        ASSERT_INT(decode(RM_ESC_VID_HEAP_CONTROL, sizeof h, &h).what, RM_TELL_HEAP);
+        ASSERT_INT(decode(RM_ESC_VID_HEAP_CONTROL, sizeof h, &h).kind, RM_QUERY_HEAP);
         h.function = 27;
-        ASSERT_INT(decode(RM_ESC_VID_HEAP_CONTROL, sizeof h, &h).what, RM_OTHER);
+        ASSERT_INT(decode(RM_ESC_VID_HEAP_CONTROL, sizeof h, &h).kind, RM_OTHER);
         by_pitch[14] = 1024; /* height */
         by_pitch[15] = 4096; /* pitch */
         ASSERT_INT(decode(RM_ESC_VID_HEAP_CONTROL, 184, by_pitch).bytes, 4 * MIB);
@@ -145,14 +153,15 @@ static void knows_what_travels(void) {
         static const struct {
                 uint32_t cmd;
                 uint32_t size;
-                RmWhat what;
+                RmKind kind;
                 RmAction action;
-        } cases[] = {{0x3D05, 24, RM_EXPORT, RM_KEEP},          {0x3D0B, 2128, RM_EXPORT_MANY, RM_KEEP},
-                     {0x3D06, 20, RM_IMPORT, RM_MEASURE},       {0x3D0C, 652, RM_IMPORT_MANY, RM_MEASURE},
-                     {0x3D08, 80, RM_OTHER, RM_FORWARD},        {0x3D0A, 76, RM_OTHER, RM_FORWARD},
-                     {0x80003D05, 24, RM_OTHER, RM_FORWARD},    {0x3D05, 28, RM_EXPORT, RM_REFUSE},
-                     {0x3D0B, 4176, RM_EXPORT_MANY, RM_REFUSE}, {0x3D06, 0, RM_IMPORT, RM_REFUSE},
-                     {0x3D0C, 651, RM_IMPORT_MANY, RM_REFUSE},  {0x3D08, 84, RM_OTHER, RM_FORWARD}};
+        } cases[] = {
+                {0x3D05, 24, RM_EXPORT, RM_TRACK_EXPORT},  {0x3D0B, 2128, RM_EXPORT_MANY, RM_TRACK_EXPORT},
+                {0x3D06, 20, RM_IMPORT, RM_MEASURE},       {0x3D0C, 652, RM_IMPORT_MANY, RM_MEASURE},
+                {0x3D08, 80, RM_OTHER, RM_FORWARD},        {0x3D0A, 76, RM_OTHER, RM_FORWARD},
+                {0x80003D05, 24, RM_OTHER, RM_FORWARD},    {0x3D05, 28, RM_EXPORT, RM_REFUSE},
+                {0x3D0B, 4176, RM_EXPORT_MANY, RM_REFUSE}, {0x3D06, 0, RM_IMPORT, RM_REFUSE},
+                {0x3D0C, 651, RM_IMPORT_MANY, RM_REFUSE},  {0x3D08, 84, RM_OTHER, RM_FORWARD}};
 
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
                 RmControl c = {.client = 1,
@@ -160,10 +169,10 @@ static void knows_what_travels(void) {
                                .cmd = cases[i].cmd,
                                .params = 4096,
                                .params_size = cases[i].size};
-                RmAsk ask = decode(RM_ESC_CONTROL, sizeof c, &c);
-                RmVerdict verdict = rm_admit(&ask, NULL);
+                RmRequest request = decode(RM_ESC_CONTROL, sizeof c, &c);
+                RmVerdict verdict = rm_admit(&request, NULL);
 
-                ASSERT_INT(ask.what, cases[i].what);
+                ASSERT_INT(request.kind, cases[i].kind);
                 ASSERT_INT(verdict.action, cases[i].action);
                 ASSERT_INT(verdict.status, cases[i].action == RM_REFUSE ? RM_ERR_INVALID_ARGUMENT : RM_OK);
         }
@@ -188,10 +197,10 @@ static void rounds_as_the_driver(void) {
 }
 
 static void admits_up_to_the_limit(void) {
-        RmKnown known = {.sliced = true, .limit = 10 * MIB, .group_bytes = MIB}, none = {.sliced = false};
-        RmAsk fits = alloc_of(0x40, 10 * MIB), over = alloc_of(0x40, 10 * MIB + 1),
-              wild = alloc_of(0x40, UINT64_MAX);
-        RmAsk group = alloc_of(0xA06C, 0);
+        RmSliceInfo known = {.sliced = true, .limit = 10 * MIB, .group_bytes = MIB}, none = {.sliced = false};
+        RmRequest fits = alloc_of(0x40, 10 * MIB), over = alloc_of(0x40, 10 * MIB + 1),
+                  wild = alloc_of(0x40, UINT64_MAX);
+        RmRequest group = alloc_of(0xA06C, 0);
         RmVerdict v = rm_admit(&fits, &known);
 
         ASSERT_INT(v.action, RM_CHARGE);
@@ -212,10 +221,10 @@ static void refuses_scheduling(void) {
 
         for (size_t i = 0; i < 4; i++) {
                 RmControl c = {.client = 1, .object = 2, .cmd = commands[i]};
-                RmAsk ask = decode(RM_ESC_CONTROL, sizeof c, &c);
+                RmRequest request = decode(RM_ESC_CONTROL, sizeof c, &c);
 
-                ASSERT_INT(rm_admit(&ask, NULL).action, RM_REFUSE);
-                ASSERT_INT(rm_admit(&ask, NULL).status, RM_ERR_INSUFFICIENT_PERMISSIONS);
+                ASSERT_INT(rm_admit(&request, NULL).action, RM_REFUSE);
+                ASSERT_INT(rm_admit(&request, NULL).status, RM_ERR_INSUFFICIENT_PERMISSIONS);
         }
 }
 
@@ -225,47 +234,47 @@ static void forwards_the_rest(void) {
 
         for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
                 RmControl c = {.client = 1, .object = 2, .cmd = commands[i]};
-                RmAsk ask = decode(RM_ESC_CONTROL, sizeof c, &c);
+                RmRequest request = decode(RM_ESC_CONTROL, sizeof c, &c);
 
-                ASSERT_INT(ask.what, RM_OTHER);
-                ASSERT_INT(rm_admit(&ask, NULL).action, RM_FORWARD);
+                ASSERT_INT(request.kind, RM_OTHER);
+                ASSERT_INT(rm_admit(&request, NULL).action, RM_FORWARD);
         }
 }
 
 static void charges_channels_without_a_group(void) {
-        RmKnown known = {.sliced = true, .limit = 10 * MIB, .group_bytes = MIB};
+        RmSliceInfo known = {.sliced = true, .limit = 10 * MIB, .group_bytes = MIB};
         RmAlloc a = {.root = 1, .parent = 2, .class_ = 0xC86F};
         uint32_t object[5] = {1, 2, 3, 0xC86F};
-        RmAsk ask = decode(RM_ESC_ALLOC, sizeof a, &a);
+        RmRequest request = decode(RM_ESC_ALLOC, sizeof a, &a);
 
-        ASSERT_TRUE(rm_needs_card(&ask));
-        ASSERT_INT(rm_admit(&ask, &known).action, RM_CHARGE);
-        ASSERT_INT(rm_admit(&ask, &known).bytes, MIB);
+        ASSERT_TRUE(rm_needs_card(&request));
+        ASSERT_INT(rm_admit(&request, &known).action, RM_CHARGE);
+        ASSERT_INT(rm_admit(&request, &known).bytes, MIB);
         known.grouped = true;
-        ASSERT_INT(rm_admit(&ask, &known).action, RM_FORWARD);
-        known = (RmKnown){.sliced = true};
-        ASSERT_INT(rm_admit(&ask, &known).action, RM_REFUSE);
-        ask.what = RM_NEW_GROUP; /* of nothing not even what costs nothing */
-        ASSERT_INT(rm_admit(&ask, &known).action, RM_REFUSE);
-        ASSERT_INT(decode(RM_ESC_ALLOC_OBJECT, 20, object).what, RM_OTHER);
+        ASSERT_INT(rm_admit(&request, &known).action, RM_FORWARD);
+        known = (RmSliceInfo){.sliced = true};
+        ASSERT_INT(rm_admit(&request, &known).action, RM_REFUSE);
+        request.kind = RM_ALLOC_CHANNEL_GROUP; /* of nothing not even what costs nothing */
+        ASSERT_INT(rm_admit(&request, &known).action, RM_REFUSE);
+        ASSERT_INT(decode(RM_ESC_ALLOC_OBJECT, 20, object).kind, RM_OTHER);
 }
 
 static void believes_the_answer(void) {
-        RmAsk ask = alloc_of(0x40, MIB + 1);
+        RmRequest request = alloc_of(0x40, MIB + 1);
         RmMemoryParams p = {.size = 2 * MIB};
         RmHeap h = {.function = RM_HEAP_ALLOC_SIZE, .size = 100};
 
-        ASSERT_INT(rm_taken(&ask, &h, &p, sizeof p), 2 * MIB);
+        ASSERT_INT(rm_taken(&request, &h, &p, sizeof p), 2 * MIB);
         p.size = UINT64_C(512) * MIB;
-        ASSERT_INT(rm_taken(&ask, &h, &p, sizeof p), UINT64_C(512) * MIB);
+        ASSERT_INT(rm_taken(&request, &h, &p, sizeof p), UINT64_C(512) * MIB);
         p.size = 5; /* less than was asked for: it cannot be */
-        ASSERT_INT(rm_taken(&ask, &h, &p, sizeof p), rm_round(MIB + 1));
+        ASSERT_INT(rm_taken(&request, &h, &p, sizeof p), rm_round(MIB + 1));
         p.size = UINT64_MAX;
-        ASSERT_INT(rm_taken(&ask, &h, &p, sizeof p), rm_round(MIB + 1));
-        ASSERT_INT(rm_taken(&ask, &h, &p, 8), rm_round(MIB + 1));
-        ask = decode(RM_ESC_VID_HEAP_CONTROL, sizeof h, &h);
+        ASSERT_INT(rm_taken(&request, &h, &p, sizeof p), rm_round(MIB + 1));
+        ASSERT_INT(rm_taken(&request, &h, &p, 8), rm_round(MIB + 1));
+        request = decode(RM_ESC_VID_HEAP_CONTROL, sizeof h, &h);
         h.size = 4096;
-        ASSERT_INT(rm_taken(&ask, &h, NULL, 0), 4096);
+        ASSERT_INT(rm_taken(&request, &h, NULL, 0), 4096);
 }
 
 static void finds_status_and_handle(void) {
@@ -276,15 +285,15 @@ static void finds_status_and_handle(void) {
                      {0x29, 16, 12, 8}, {0x2A, 32, 28, 8}, {0x34, 28, 24, 8}, {0x4A, 184, 20, 44}};
 
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-                RmAsk ask = {.nr = cases[i].nr, .size = cases[i].size};
+                RmRequest request = {.nr = cases[i].nr, .size = cases[i].size};
                 uint32_t value = 0xC0FFEE;
 
                 memset(outer, 0, sizeof outer);
-                rm_set_status(&ask, outer, 0x51);
+                rm_set_status(&request, outer, 0x51);
                 ASSERT_INT(outer[cases[i].status], 0x51);
-                ASSERT_INT(rm_status(&ask, outer), 0x51);
+                ASSERT_INT(rm_status(&request, outer), 0x51);
                 memcpy(outer + cases[i].handle, &value, 4);
-                ASSERT_INT(rm_new_handle(&ask, outer), value);
+                ASSERT_INT(rm_new_handle(&request, outer), value);
         }
 }
 

@@ -4,7 +4,7 @@
  * The files are made by rm-trace (tests/gpu): simulator.txt on the simulated driver, the others on
  * cards. */
 
-#include "gpu/rm/travel.h"
+#include "gpu/rm/export.h"
 #include "preload/memory/admit.h"
 #include "preload/memory/rewrite.h"
 #include "test.h"
@@ -16,27 +16,27 @@
 
 typedef struct Vector {
         TraceEvent e;
-        RmAsk ask;
+        RmRequest request;
         uint32_t status;
 } Vector;
 
 static void check_memory(Vector *v) {
-        RmKnown room = {.sliced = true, .limit = UINT64_C(1) << 50, .group_bytes = 2 * MIB},
-                none = {.sliced = true};
+        RmSliceInfo room = {.sliced = true, .limit = UINT64_C(1) << 50, .group_bytes = 2 * MIB},
+                    none = {.sliced = true};
         const TraceBytes *inner = &v->e.inner;
         RmVerdict verdict;
         uint64_t taken;
 
-        rm_decode_inner(&v->ask, inner->before, (uint32_t) inner->n);
-        verdict = rm_admit(&v->ask, &room);
+        rm_decode_inner(&v->request, inner->before, (uint32_t) inner->n);
+        verdict = rm_admit(&v->request, &room);
         ASSERT_INT(verdict.action, RM_CHARGE);
-        ASSERT_INT(rm_admit(&v->ask, &none).action, RM_REFUSE);
+        ASSERT_INT(rm_admit(&v->request, &none).action, RM_REFUSE);
         if (v->status != RM_OK)
                 return;
-        taken = rm_taken(&v->ask, v->e.outer.after, inner->after, (uint32_t) inner->n);
+        taken = rm_taken(&v->request, v->e.outer.after, inner->after, (uint32_t) inner->n);
         if (v->e.nr == RM_ESC_ALLOC) /* the driver's word, and not our rounding */
                 ASSERT_INT(taken, event64(inner->after, inner->n, offsetof(RmMemoryParams, size)));
-        ASSERT_TRUE(taken >= v->ask.bytes);
+        ASSERT_TRUE(taken >= v->request.bytes);
         /* Without a wish for pages what is charged before is what is taken; with one, the rest is
          * settled afterwards. */
         if (v->e.nr == RM_ESC_ALLOC &&
@@ -48,7 +48,7 @@ static void check_memory(Vector *v) {
 /* Every answer is one that the gate makes smaller, and finds where it looks for it. */
 static void check_fb(const Vector *v) {
         RewriteView view = {.limit = 512 * MIB, .used = 100 * MIB};
-        bool inline_ = v->ask.what == RM_TELL_FB;
+        bool inline_ = v->request.kind == RM_QUERY_FB;
         const TraceBytes *bytes = inline_ ? &v->e.inner : &v->e.list;
         size_t at = inline_ ? offsetof(RmFbInfoV2, list) : 0;
         uint32_t n = event32(v->e.inner.before, v->e.inner.n, 0);
@@ -64,40 +64,49 @@ static void check_fb(const Vector *v) {
         }
 }
 
-static RmAction wanted(RmWhat what) {
+static RmAction wanted(RmKind what) {
         static const RmAction actions[] = {
-                [RM_OTHER] = RM_FORWARD,        [RM_NEW_CLIENT] = RM_REMEMBER,
-                [RM_NEW_DEVICE] = RM_REMEMBER,  [RM_NEW_SUBDEVICE] = RM_REMEMBER,
-                [RM_NEW_MEMORY] = RM_CHARGE,    [RM_NEW_GROUP] = RM_CHARGE,
-                [RM_FREE_OBJECT] = RM_FORGET,   [RM_DUPLICATE] = RM_MEASURE,
-                [RM_EXPORT] = RM_KEEP,          [RM_EXPORT_MANY] = RM_KEEP,
-                [RM_IMPORT] = RM_MEASURE,       [RM_IMPORT_MANY] = RM_MEASURE,
-                [RM_TELL_FB] = RM_REWRITE,      [RM_TELL_FB_LIST] = RM_REWRITE,
-                [RM_TELL_REGIONS] = RM_REWRITE, [RM_TELL_HEAP] = RM_REWRITE,
-                [RM_TELL_LIMIT] = RM_REWRITE,   [RM_SCHEDULE] = RM_REFUSE,
-                [RM_NEW_CHANNEL] = RM_CHARGE,
+                [RM_OTHER] = RM_FORWARD,
+                [RM_ALLOC_CLIENT] = RM_REMEMBER,
+                [RM_ALLOC_DEVICE] = RM_REMEMBER,
+                [RM_ALLOC_SUBDEVICE] = RM_REMEMBER,
+                [RM_ALLOC_VIDMEM] = RM_CHARGE,
+                [RM_ALLOC_CHANNEL_GROUP] = RM_CHARGE,
+                [RM_FREE_OBJECT] = RM_FORGET,
+                [RM_DUPLICATE] = RM_MEASURE,
+                [RM_EXPORT] = RM_TRACK_EXPORT,
+                [RM_EXPORT_MANY] = RM_TRACK_EXPORT,
+                [RM_IMPORT] = RM_MEASURE,
+                [RM_IMPORT_MANY] = RM_MEASURE,
+                [RM_QUERY_FB] = RM_REWRITE,
+                [RM_QUERY_FB_LIST] = RM_REWRITE,
+                [RM_QUERY_REGIONS] = RM_REWRITE,
+                [RM_QUERY_HEAP] = RM_REWRITE,
+                [RM_QUERY_HEAP_LIMIT] = RM_REWRITE,
+                [RM_SET_SCHEDULING] = RM_REFUSE,
+                [RM_ALLOC_CHANNEL] = RM_CHARGE,
         };
 
         return actions[what];
 }
 
 static void check(Vector *v) {
-        RmKnown room = {.sliced = true, .limit = UINT64_C(1) << 50, .group_bytes = 2 * MIB};
+        RmSliceInfo room = {.sliced = true, .limit = UINT64_C(1) << 50, .group_bytes = 2 * MIB};
 
         ASSERT_INT(v->e.verb, TRACE_VECTOR);
         ASSERT_TRUE(rm_metered(v->e.nr, v->e.size)); /* a size that is not known passes the gate by */
         ASSERT_INT(v->e.outer.n, v->e.size);
-        rm_decode(v->e.nr, v->e.size, v->e.outer.before, &v->ask);
+        rm_decode(v->e.nr, v->e.size, v->e.outer.before, &v->request);
         ASSERT_TEXT(vector_what(&v->e), v->e.what);
-        v->status = rm_status(&(RmAsk){.nr = v->e.nr, .size = v->e.size}, v->e.outer.after);
-        if (v->ask.what == RM_NEW_MEMORY)
+        v->status = rm_status(&(RmRequest){.nr = v->e.nr, .size = v->e.size}, v->e.outer.after);
+        if (v->request.kind == RM_ALLOC_VIDMEM)
                 check_memory(v);
         else
-                ASSERT_INT(rm_admit(&v->ask, &room).action, wanted(v->ask.what));
-        if ((v->ask.what == RM_TELL_FB || v->ask.what == RM_TELL_FB_LIST) && v->status == RM_OK)
+                ASSERT_INT(rm_admit(&v->request, &room).action, wanted(v->request.kind));
+        if ((v->request.kind == RM_QUERY_FB || v->request.kind == RM_QUERY_FB_LIST) && v->status == RM_OK)
                 check_fb(v);
-        if (v->ask.what >= RM_NEW_CLIENT && v->ask.what <= RM_NEW_CHANNEL && v->status == RM_OK)
-                ASSERT_TRUE(rm_new_handle(&v->ask, v->e.outer.after) != 0);
+        if (v->request.kind >= RM_ALLOC_CLIENT && v->request.kind <= RM_ALLOC_CHANNEL && v->status == RM_OK)
+                ASSERT_TRUE(rm_new_handle(&v->request, v->e.outer.after) != 0);
 }
 
 static void check_file(const char *path) {

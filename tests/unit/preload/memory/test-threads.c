@@ -5,85 +5,85 @@
 
 #include <pthread.h>
 
-#include "preload/memory/objects.h"
+#include "preload/memory/rm_objects.h"
 #include "preload/memory/uvm.h"
 #include "test.h"
 
 enum { THREADS = 6, STEPS = 8000, UNIT = 4096, CLIENT = 77 };
 
-static Objects objects;
+static RmObjects objects;
 static Uvm uvm;
 static _Atomic int64_t balance; /* bytes put in, less what came out */
 
-static void take_back(const ObjectBytes *freed) {
-        for (uint32_t i = 0; i < OBJECTS_CARDS * OBJECTS_ROWS; i++)
-                if (freed->cards[i / OBJECTS_CARDS] >> i % OBJECTS_CARDS & 1)
-                        balance -= (int64_t) freed->card[i / OBJECTS_CARDS][i % OBJECTS_CARDS];
+static void take_back(const FreedBytes *freed) {
+        for (uint32_t i = 0; i < RM_OBJECTS_CARDS * RM_OBJECTS_ROWS; i++)
+                if (freed->cards[i / RM_OBJECTS_CARDS] >> i % RM_OBJECTS_CARDS & 1)
+                        balance -= (int64_t) freed->card[i / RM_OBJECTS_CARDS][i % RM_OBJECTS_CARDS];
 }
 
-static void make(uint32_t parent, uint32_t handle, ObjectKind kind, int64_t bytes) {
-        ObjectSeat seat = objects_seat(&objects, CLIENT, parent);
-        ObjectBytes freed;
+static void make(uint32_t above, uint32_t handle, RmObjectKind kind, int64_t bytes) {
+        RmParent parent = rm_objects_parent(&objects, CLIENT, above);
+        FreedBytes freed;
 
-        object_bytes_none(&freed);
-        seat.card = 1;
+        freed_bytes_clear(&freed);
+        parent.card = 1;
         balance += bytes;
-        ASSERT_OK(objects_add(&objects, &seat, handle, kind, (uint64_t) bytes, 0, &freed));
+        ASSERT_OK(rm_objects_add(&objects, &parent, handle, kind, (uint64_t) bytes, 0, &freed));
         take_back(&freed);
 }
 
 static void drop(uint32_t handle) {
-        ObjectBytes freed;
-        ObjectMark mark;
+        FreedBytes freed;
+        RmObjectMark mark;
 
-        object_bytes_none(&freed);
-        if (objects_find(&objects, CLIENT, handle, &mark)) {
-                objects_leave(&objects, &mark);
-                objects_forget(&objects, &mark, &freed);
+        freed_bytes_clear(&freed);
+        if (rm_objects_find(&objects, CLIENT, handle, &mark)) {
+                rm_objects_begin_free(&objects, &mark);
+                rm_objects_remove(&objects, &mark, &freed);
         }
         take_back(&freed);
 }
 
 /* Whose card it is, and a free that the driver refuses. */
-static void look_at(uint32_t handle) {
-        ObjectSeat seat = objects_seat(&objects, CLIENT, handle);
-        ObjectMark mark;
+static void discover_at(uint32_t handle) {
+        RmParent parent = rm_objects_parent(&objects, CLIENT, handle);
+        RmObjectMark mark;
 
-        if (!objects_find(&objects, CLIENT, handle, &mark))
+        if (!rm_objects_find(&objects, CLIENT, handle, &mark))
                 return;
-        objects_set_card(&objects, &seat, 1);
-        objects_leave(&objects, &mark);
-        ASSERT_FALSE(seat.serial == mark.object.serial && objects_still(&objects, &seat));
-        objects_left(&objects, &mark);
+        rm_objects_set_card(&objects, &parent, 1);
+        rm_objects_begin_free(&objects, &mark);
+        ASSERT_FALSE(parent.serial == mark.object.serial && rm_objects_is_valid(&objects, &parent));
+        rm_objects_cancel_free(&objects, &mark);
 }
 
 /* An open file has it, for a moment; whoever was last has the bytes. */
 static void export_(uint32_t handle) {
-        Object source;
-        uint32_t share = objects_share(&objects, CLIENT, handle, &source);
+        RmObject source;
+        uint32_t charge = rm_objects_ref_charge(&objects, CLIENT, handle, &source);
 
-        if (share == 0)
+        if (charge == 0)
                 return;
-        ASSERT_TRUE(shares_add_export(&objects.shares, share) >= 0);
-        ASSERT_TRUE(shares_is_exported(&objects.shares, share));
-        if (shares_drop_export(&objects.shares, share) == SHARE_FREED)
+        ASSERT_TRUE(charges_add_export(&objects.charges, charge) >= 0);
+        ASSERT_TRUE(charges_is_exported(&objects.charges, charge));
+        if (charges_drop_export(&objects.charges, charge) == CHARGE_FREED)
                 balance -= UNIT;
 }
 
 static void duplicate(uint32_t from, uint32_t to) {
-        ObjectSeat seat = objects_seat(&objects, CLIENT, 2);
-        ObjectBytes freed;
-        Object source;
-        uint32_t share = objects_share(&objects, CLIENT, from, &source);
+        RmParent parent = rm_objects_parent(&objects, CLIENT, 2);
+        FreedBytes freed;
+        RmObject source;
+        uint32_t charge = rm_objects_ref_charge(&objects, CLIENT, from, &source);
 
-        object_bytes_none(&freed);
-        seat.card = 1;
-        if (share == 0)
+        freed_bytes_clear(&freed);
+        parent.card = 1;
+        if (charge == 0)
                 return;
         if (to % 3 != 0)
-                ASSERT_OK(objects_add(&objects, &seat, to, OBJECT_LEAF, UNIT, share, &freed));
+                ASSERT_OK(rm_objects_add(&objects, &parent, to, RM_OBJECT_LEAF, UNIT, charge, &freed));
         else
-                objects_drop_share(&objects, share, &source, &freed);
+                rm_objects_drop_charge(&objects, charge, &source, &freed);
         take_back(&freed);
 }
 
@@ -101,8 +101,8 @@ static void *churn(void *argument) {
                         drop(2); /* the device, with all below it */
                         break;
                 case 1:
-                        make(CLIENT, 2, OBJECT_DEVICE, 0);
-                        look_at(2);
+                        make(CLIENT, 2, RM_OBJECT_DEVICE, 0);
+                        discover_at(2);
                         break;
                 case 2:
                         ASSERT_OK(uvm_add(&uvm, i, i + 10, 1, true));
@@ -122,7 +122,7 @@ static void *churn(void *argument) {
                         export_(handle);
                         break;
                 default:
-                        make(2, handle, OBJECT_LEAF, UNIT);
+                        make(2, handle, RM_OBJECT_LEAF, UNIT);
                         break;
                 }
         }
@@ -131,22 +131,22 @@ static void *churn(void *argument) {
 
 static void all_that_goes_in_comes_out(void) {
         pthread_t threads[THREADS];
-        ObjectSeat seat = {.client = CLIENT};
-        ObjectBytes freed;
-        ObjectMark mark;
+        RmParent parent = {.client = CLIENT};
+        FreedBytes freed;
+        RmObjectMark mark;
 
-        object_bytes_none(&freed);
-        ASSERT_OK(objects_add(&objects, &seat, CLIENT, OBJECT_CLIENT, 0, 0, &freed));
+        freed_bytes_clear(&freed);
+        ASSERT_OK(rm_objects_add(&objects, &parent, CLIENT, RM_OBJECT_CLIENT, 0, 0, &freed));
         for (uintptr_t i = 0; i < THREADS; i++)
                 ASSERT_OK(pthread_create(&threads[i], NULL, churn, (void *) i));
         for (size_t i = 0; i < THREADS; i++)
                 ASSERT_OK(pthread_join(threads[i], NULL));
-        mark = objects_client(&objects, CLIENT);
-        object_bytes_none(&freed);
-        objects_forget(&objects, &mark, &freed);
+        mark = rm_objects_mark_client(&objects, CLIENT);
+        freed_bytes_clear(&freed);
+        rm_objects_remove(&objects, &mark, &freed);
         take_back(&freed);
         ASSERT_INT(balance, 0);
-        for (unsigned i = 0; i < OBJECTS_SHARDS; i++)
+        for (unsigned i = 0; i < RM_OBJECTS_SHARDS; i++)
                 ASSERT_INT(objects.shards[i].n, 0);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "preload/inject/peek.h"
+#include "preload/inject/usermem.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -112,7 +112,7 @@ static int reach(uint64_t address, void *ours, size_t n, int writing) {
         return r == 0 ? 1 : r;
 }
 
-int peek(void *to, uint64_t from, size_t n) {
+int usermem_read(void *to, uint64_t from, size_t n) {
         int r = reach(from, to, n, 0);
 
         if (r == 0)
@@ -120,7 +120,7 @@ int peek(void *to, uint64_t from, size_t n) {
         return r < 0 ? r : 0;
 }
 
-int poke(uint64_t to, const void *from, size_t n) {
+int usermem_write(uint64_t to, const void *from, size_t n) {
         union {
                 const void *from;
                 void *to;
@@ -132,14 +132,14 @@ int poke(uint64_t to, const void *from, size_t n) {
         return r < 0 ? r : 0;
 }
 
-size_t peek_some(void *to, uint64_t from, size_t n) {
+size_t usermem_read_some(void *to, uint64_t from, size_t n) {
         size_t left = PAGE - (size_t) (from & (PAGE - 1));
 
-        if (peek(to, from, n) == 0)
+        if (usermem_read(to, from, n) == 0)
                 return n;
         bytes_clear(to, n);
         /* What follows the structure may be the end of what is mapped. */
-        if (left < n && peek(to, from, left) == 0)
+        if (left < n && usermem_read(to, from, left) == 0)
                 return left;
         return 0;
 }

@@ -1,37 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/memory/gate.h"
+
 #include <errno.h>
 #include <sys/mman.h>
 
-#include "preload/inject/bytes.h"
 #include "preload/inject/slots.h"
-#include "preload/memory/gate.h"
-#include "preload/memory/look.h"
+#include "preload/memory/discover.h"
+#include "preload/memory/driver_fd.h"
 #include "preload/memory/rows.h"
 
 #define LOG_NAME "ALIQUOT_LOG"
 
 enum {
         STAGE_PAGE = 4096,
-        STAGE_NEW = 0, /* besides: the thread that makes it, whose value is larger than these */
+        STAGE_NEW = 0, /* values above these three: the thread that makes the state */
         STAGE_READY = 1,
-        STAGE_AGAIN = 2, /* something could not be told, or opened: the next call tries again */
+        STAGE_AGAIN = 2, /* a slice could not be read or opened: the next call tries again */
         MAKING_YIELDS = 1000000,
 };
 
-/* Not in memory that would have to be asked for: who has none left must not get around it. */
+/* Static memory: a process without free memory must not get around the gate. */
 static Gate the_gate;
-static _Atomic uintptr_t stage_here; /* where no page can be had that fork() leaves behind */
+static _Atomic uintptr_t stage_here; /* in place of a page that fork() does not copy */
 static _Atomic(_Atomic uintptr_t *) the_stage;
-static _Atomic int off; /* there is nothing here: for this process and its children */
+static _Atomic int off; /* nothing is isolated: for this process and its children */
 
 /* ---- the slices ---- */
 
-/* Who the card is, also where the slice cannot be opened: its driver's files must be known to be
- * refused. */
+/* Reads the files and the UUID of the card, also if its slice cannot be opened: a call on the files
+ * of the card can only be refused if they are known. */
 static void read_identity(const char *directory, GateCard *card) {
         SliceLimits limits;
 
-        if (card->known || look_limits(directory, card->number, &limits) < 0)
+        if (card->known || discover_limits(directory, card->number, &limits) < 0)
                 return;
         card->ctl = limits.ctl;
         card->device = limits.device;
@@ -48,10 +49,10 @@ static GateCard *card_of(Gate *g, unsigned number) {
         return NULL;
 }
 
-/* true: that is how it is, and need not be tried again. A page that is none will not become one. */
+/* true: final, and not tried again. A file that is not a page will not become one. */
 static bool open_card(Gate *g, const char *directory, unsigned number, int fd) {
         GateCard *card = card_of(g, number);
-        char path[LOOK_PATH];
+        char path[DISCOVER_PATH];
         int r = -ENAMETOOLONG;
 
         if (!card) {
@@ -59,64 +60,63 @@ static bool open_card(Gate *g, const char *directory, unsigned number, int fd) {
                 card->number = number;
                 g->n_cards++;
         }
-        if (card->good)
+        if (card->usable)
                 return true;
         read_identity(directory, card);
-        if (look_path(directory, number, "", path))
+        if (discover_path(directory, number, "", path))
                 r = slice_open_with(path, fd, g->keys[GATE_ROW_OWN], &card->slice);
         if (r == 0) {
-                card->good = true;
-                gate_begin_row(g, card, GATE_ROW_OWN);
+                card->usable = true;
+                gate_note_files(g, card, GATE_ROW_OWN);
         }
-        gate_say(g, r == 0 ? "slice" : "slice cannot be used; error", number, (uint64_t) -r);
+        gate_log(g, r == 0 ? "slice" : "slice cannot be used; error", number, (uint64_t) -r);
         return r == 0 || r == -EPROTO;
 }
 
-/* Also of those that are open already: a card that is known to one thread only is one that the
- * others would not find. */
+/* Looks at all slices, also after some were opened before. true: all of them are final. */
 static bool open_cards(Gate *g, const char *directory, int fd) {
         uint32_t slices = 0;
-        bool all = directory && look_which(directory, &slices), known = true;
+        bool all = directory && discover_numbers(directory, &slices), known = true;
 
         for (unsigned n = 0; n < GATE_CARDS; n++)
                 if (slices >> n & 1)
                         all = open_card(g, directory, n, fd) && all;
         for (uint32_t i = 0; i < g->n_cards; i++) {
                 known = known && g->cards[i].known;
-                all = all && (g->cards[i].good || (slices >> g->cards[i].number & 1));
+                all = all && (g->cards[i].usable || (slices >> g->cards[i].number & 1));
         }
-        g->uncertain = !known || g->n_cards == 0;
-        return all && !g->uncertain;
+        g->files_unknown = !known || g->n_cards == 0;
+        return all && !g->files_unknown;
 }
 
 static bool is_any_open(const Gate *g) {
         for (uint32_t i = 0; i < g->n_cards; i++)
-                if (g->cards[i].good)
+                if (g->cards[i].usable)
                         return true;
         return false;
 }
 
-/* What this process has of it, whoever it was before. The parent's rows are not a child's; its
- * driver's files are. */
-static void begin(Gate *g, bool by_pid) {
-        const char *log = look_environment(LOG_NAME);
+/* Resets what belongs to one process. A child keeps what its parent knew of the driver's files, and
+ * gets rows of its own. */
+static void reset(Gate *g, bool by_pid) {
+        const char *log = discover_environment(LOG_NAME);
 
         g->log = log && log[0] >= '2' && log[0] <= '9' && log[1] == '\0';
         g->pid = sys_call(SYS_getpid);
-        objects_after_fork(&g->objects);
-        exports_after_fork(&g->exports);
+        rm_objects_after_fork(&g->objects);
+        export_table_after_fork(&g->exports);
         uvm_after_fork(&g->uvm);
         slots_after_fork();
         gate_rows_after_fork(g, by_pid);
 }
 
-/* The stage that it has then. */
-static uintptr_t fill(Gate *g, int fd) {
+/* Finds and opens the slices. Returns the new stage. */
+static uintptr_t open_slices(Gate *g, int fd) {
         const char *directory;
-        Look look;
+        Discovery found;
 
-        look = look_for_slices(&directory);
-        if (!is_any_open(g) && ((look == LOOK_NONE && g->n_cards == 0) || look == LOOK_OPEN)) {
+        found = discover_slices(&directory);
+        if (!is_any_open(g) && ((found == DISCOVERY_NONE && g->n_cards == 0) || found == DISCOVERY_OPEN)) {
                 atomic_store_explicit(&off, 1, memory_order_relaxed);
                 return STAGE_NEW;
         }
@@ -125,8 +125,8 @@ static uintptr_t fill(Gate *g, int fd) {
 
 /* ---- the first call ---- */
 
-/* A page of its own that fork() leaves behind. Kernels before 4.14 cannot, and there may be no
- * memory: there the process asks who it is each time. */
+/* A page that fork() clears in the child (MADV_WIPEONFORK, Linux 4.14). Without it, or without
+ * memory, each call compares the process's number. */
 static _Atomic uintptr_t *new_stage(void) {
         long p =
                 sys_call(SYS_mmap, 0, STAGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -136,16 +136,16 @@ static _Atomic uintptr_t *new_stage(void) {
                 if (sys_call(SYS_madvise, p, STAGE_PAGE, MADV_WIPEONFORK) == 0)
                         stage = (_Atomic uintptr_t *) p;
                 else
-                        (void) sys_call(SYS_munmap, p, STAGE_PAGE); /* ours */
+                        (void) sys_call(SYS_munmap, p, STAGE_PAGE); /* our own mapping */
         }
         if (atomic_compare_exchange_strong(&the_stage, &first, stage))
                 return stage;
         if (stage != &stage_here)
-                (void) sys_call(SYS_munmap, stage, STAGE_PAGE); /* another thread was first; this is ours */
+                (void) sys_call(SYS_munmap, stage, STAGE_PAGE); /* another thread was first */
         return first;
 }
 
-/* Of this process: a child that is told apart by its number begins anew. */
+/* The stage of this process. A child that is known by its number begins at STAGE_NEW. */
 static uintptr_t stage_of(const Gate *g, _Atomic uintptr_t *stage) {
         uintptr_t now = atomic_load_explicit(stage, memory_order_acquire);
 
@@ -155,9 +155,9 @@ static uintptr_t stage_of(const Gate *g, _Atomic uintptr_t *stage) {
         return now;
 }
 
-/* The thread that finds it new makes it, the others wait. A signal handler of the maker cannot, and
- * gets it as it is: with fewer cards, or none, what it allocates is refused. So do those who waited
- * too long. */
+/* The first thread makes the state, and the others wait. A signal handler of the first thread
+ * cannot wait, and gets the state as it is, with fewer cards or none: its allocations are refused.
+ * The same holds for a thread that has waited too long. */
 static Gate *make(Gate *g, _Atomic uintptr_t *stage, int fd) {
         uintptr_t self = spin_self(), now;
 
@@ -171,8 +171,8 @@ static Gate *make(Gate *g, _Atomic uintptr_t *stage, int fd) {
                         (void) sys_call(SYS_sched_yield);
                 } else if (atomic_compare_exchange_strong(stage, &now, self)) {
                         if (now == STAGE_NEW)
-                                begin(g, stage == &stage_here);
-                        atomic_store_explicit(stage, fill(g, fd), memory_order_release);
+                                reset(g, stage == &stage_here);
+                        atomic_store_explicit(stage, open_slices(g, fd), memory_order_release);
                         break;
                 }
         }
@@ -193,24 +193,24 @@ Gate *gate_get_for(int fd) {
         return make(&the_gate, stage ? stage : new_stage(), fd);
 }
 
-/* What is known of the files of simulated drivers holds from the first call on, and in children;
- * the device's number always. */
-Gate *gate_get_of_driver(int fd) {
+/* The driver's major number is always known. The files of simulated drivers are known from the
+ * first call on, and in children. */
+Gate *gate_get_for_driver(int fd) {
         return gate_is_driver(&the_gate, fd) ? gate_get_for(fd) : NULL;
 }
 
-Gate *gate_get_mapped(int fd) {
+Gate *gate_get_for_mapping(int fd) {
         _Atomic uintptr_t *stage = atomic_load_explicit(&the_stage, memory_order_acquire);
 
-        /* What the parent knew of files still holds. */
+        /* In a child, the files that its parent knew are still right. */
         if (stage && stage_of(&the_gate, stage) == STAGE_NEW && (fd < 0 || !gate_is_uvm(&the_gate, fd)))
                 return NULL;
         return gate_get();
 }
 
-/* ---- words ---- */
+/* ---- log ---- */
 
-static size_t say_number(char *to, uint64_t value) {
+static size_t put_number(char *to, uint64_t value) {
         char digits[20];
         size_t n = 0, at = 0;
 
@@ -222,7 +222,7 @@ static size_t say_number(char *to, uint64_t value) {
         return at;
 }
 
-void gate_say(const Gate *g, const char *text, uint64_t a, uint64_t b) {
+void gate_log(const Gate *g, const char *text, uint64_t a, uint64_t b) {
         static const char name[] = "aliquot: ";
         char line[160];
         size_t n = 0;
@@ -234,9 +234,9 @@ void gate_say(const Gate *g, const char *text, uint64_t a, uint64_t b) {
         for (; *text && n < 100; text++)
                 line[n++] = *text;
         line[n++] = ' ';
-        n += say_number(line + n, a);
+        n += put_number(line + n, a);
         line[n++] = ' ';
-        n += say_number(line + n, b);
+        n += put_number(line + n, b);
         line[n++] = '\n';
-        (void) sys_call(SYS_write, 2, line, n); /* for people; nothing depends on it */
+        (void) sys_call(SYS_write, 2, line, n); /* if not: nothing depends on it */
 }

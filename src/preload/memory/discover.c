@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "preload/memory/look.h"
+#include "preload/memory/discover.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -10,9 +10,9 @@
 #include "preload/inject/loaded.h"
 #include "slice/container_paths.h"
 
-/* Beside the places where pages are mounted (slice/container_paths.h), a directory of another name serves
- * `aliquot run` and tests, and is believed only where nothing is mounted, and never in a program
- * with rights of its own. */
+/* Names another directory than those that pages are mounted at (slice/container_paths.h), for `aliquot run`
+ * and tests. It is only used if nothing is mounted, and never in a program with rights of its own
+ * (AT_SECURE). */
 #define SLICES_NAME "ALIQUOT_SLICES"
 
 enum {
@@ -33,7 +33,7 @@ static const char *value_of(const char *entry, const char *name) {
         return *name == '\0' && *entry == '=' ? entry + 1 : NULL;
 }
 
-const char *look_environment(const char *name) {
+const char *discover_environment(const char *name) {
         const char *value = NULL;
 
         if (!&environ || !environ)
@@ -43,7 +43,7 @@ const char *look_environment(const char *name) {
         return value;
 }
 
-/* The kernel's word. */
+/* AT_SECURE, as the kernel has it. */
 typedef enum Secure { SECURE_NO, SECURE_YES, SECURE_UNKNOWN } Secure;
 
 static Secure is_secure(void) {
@@ -53,7 +53,7 @@ static Secure is_secure(void) {
         if (fd < 0)
                 return SECURE_UNKNOWN;
         n = sys_call(SYS_read, fd, auxv, sizeof auxv);
-        (void) sys_call(SYS_close, fd); /* only read from */
+        (void) sys_call(SYS_close, fd); /* it was only read */
         for (long i = 0; i < n / (long) sizeof auxv[0]; i++)
                 if (auxv[i].a_type == AT_SECURE)
                         return auxv[i].a_un.a_val != 0 ? SECURE_YES : SECURE_NO;
@@ -62,10 +62,10 @@ static Secure is_secure(void) {
 
 /* ---- pages ---- */
 
-bool look_path(const char *directory, unsigned n, const char *file, char path[LOOK_PATH]) {
+bool discover_path(const char *directory, unsigned n, const char *file, char path[DISCOVER_PATH]) {
         size_t at = 0;
 
-        for (; *directory && at < LOOK_PATH - 16; directory++)
+        for (; *directory && at < DISCOVER_PATH - 16; directory++)
                 path[at++] = *directory;
         if (*directory)
                 return false;
@@ -79,18 +79,18 @@ bool look_path(const char *directory, unsigned n, const char *file, char path[LO
         return true;
 }
 
-int look_limits(const char *directory, unsigned n, SliceLimits *ret) {
-        char path[LOOK_PATH];
+int discover_limits(const char *directory, unsigned n, SliceLimits *ret) {
+        char path[DISCOVER_PATH];
         long fd, r;
 
-        if (!look_path(directory, n, "/limits", path))
+        if (!discover_path(directory, n, "/limits", path))
                 return -ENAMETOOLONG;
         fd = sys_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
         if (fd < 0)
                 return (int) fd;
         ret->magic = 0;
         r = sys_call(SYS_read, fd, ret, sizeof *ret);
-        (void) sys_call(SYS_close, fd); /* only read from */
+        (void) sys_call(SYS_close, fd); /* it was only read */
         if (r < 0)
                 return (int) r;
         return r == (long) sizeof *ret && ret->magic == SLICE_LIMITS_MAGIC ? 0 : -EPROTO;
@@ -104,7 +104,7 @@ typedef struct Entry { /* linux_dirent64 */
         char name[];
 } Entry;
 
-/* "0" to "31"; SLICES_MAX: another name. */
+/* "0" to "31"; SLICES_MAX: the name is another one. */
 static unsigned number_of(const char *name) {
         unsigned n = 0;
 
@@ -134,8 +134,8 @@ static uint32_t numbers_in(const char *entries, long n) {
         return found;
 }
 
-/* Trying each of 32 names would take longer than all the rest. */
-bool look_which(const char *directory, uint32_t *ret) {
+/* One listing is cheaper than a try of each of 32 names. */
+bool discover_numbers(const char *directory, uint32_t *ret) {
         char entries[ENTRIES_SIZE] __attribute__((aligned(8))) = {0};
         long fd = sys_call(SYS_openat, AT_FDCWD, directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), n;
 
@@ -144,76 +144,79 @@ bool look_which(const char *directory, uint32_t *ret) {
                 return false;
         while ((n = sys_call(SYS_getdents64, fd, entries, sizeof entries)) > 0)
                 *ret |= numbers_in(entries, n);
-        (void) sys_call(SYS_close, fd); /* only read from */
+        (void) sys_call(SYS_close, fd); /* it was only read */
         return n == 0;
 }
 
-/* A page that cannot be read is not an open one. */
+/* A page that cannot be read does not count as open. */
 static bool is_open(const char *directory) {
         SliceLimits limits;
         uint32_t slices;
 
-        if (!look_which(directory, &slices) || slices == 0)
+        if (!discover_numbers(directory, &slices) || slices == 0)
                 return false;
         for (unsigned n = 0; n < SLICES_MAX; n++)
                 if ((slices >> n & 1) &&
-                    (look_limits(directory, n, &limits) < 0 || !(limits.flags & SLICE_FLAG_OPEN)))
+                    (discover_limits(directory, n, &limits) < 0 || !(limits.flags & SLICE_FLAG_OPEN)))
                         return false;
         return true;
 }
 
 /* ---- the directory ---- */
 
-/* 0, or what the kernel says. No descriptor is needed for it. */
+/* 0 or an errno. Needs no descriptor. */
 static long is_directory(const char *path) {
         struct stat st;
         long r;
 
-        st.st_mode = 0; /* the kernel sets it; the analyzer cannot know */
+        st.st_mode = 0; /* the kernel sets it, which the analyzer cannot know */
         r = sys_call(SYS_newfstatat, AT_FDCWD, path, &st, 0);
         if (r < 0)
                 return r;
         return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 }
 
-/* Where nothing is mounted. One that was named and is not there is no permission to go without. */
-static Look look_named(const char **ret_directory) {
-        const char *named = look_environment(SLICES_NAME);
+/* For when nothing is mounted. A directory that is named but missing must not switch the gate
+ * off. */
+static Discovery discover_named(const char **ret_directory) {
+        const char *named = discover_environment(SLICES_NAME);
         Secure secure;
 
         if (!named || named[0] == '\0')
-                return LOOK_NONE;
+                return DISCOVERY_NONE;
         secure = is_secure();
         if (secure == SECURE_YES)
-                return LOOK_NONE;
+                return DISCOVERY_NONE;
         if (secure == SECURE_UNKNOWN || named[0] != '/' || is_directory(named) < 0)
-                return LOOK_CANNOT;
+                return DISCOVERY_FAILED;
         *ret_directory = named;
-        return LOOK_SLICES;
+        return DISCOVERY_SLICES;
 }
 
-static Look look_at(const char *directory, const char **ret_directory) {
+static Discovery discover_at(const char *directory, const char **ret_directory) {
         long r = is_directory(directory);
 
         if (r == 0)
                 *ret_directory = directory;
         else if (r != -ENOENT && r != -ENOTDIR)
-                return LOOK_CANNOT;
-        return r == 0 ? LOOK_SLICES : LOOK_NONE;
+                return DISCOVERY_FAILED;
+        return r == 0 ? DISCOVERY_SLICES : DISCOVERY_NONE;
 }
 
-Look look_for_slices(const char **ret_directory) {
-        Look look;
+Discovery discover_slices(const char **ret_directory) {
+        Discovery found;
 
         *ret_directory = NULL;
-        look = look_at(SLICE_PAGES, ret_directory);
-        if (look == LOOK_NONE)
-                look = look_at(SLICE_RUN_PAGES, ret_directory);
-        if (look == LOOK_NONE)
-                look = look_named(ret_directory);
-        if (look == LOOK_SLICES && is_open(*ret_directory))
-                return LOOK_OPEN;
-        /* An isolated container loads the library from one of these paths. Without pages the
-         * process has changed its root, or the pages were taken away. */
-        return look == LOOK_NONE && (loaded_as(SLICE_GATE) || loaded_as(SLICE_RUN_GATE)) ? LOOK_CANNOT : look;
+        found = discover_at(SLICE_PAGES, ret_directory);
+        if (found == DISCOVERY_NONE)
+                found = discover_at(SLICE_RUN_PAGES, ret_directory);
+        if (found == DISCOVERY_NONE)
+                found = discover_named(ret_directory);
+        if (found == DISCOVERY_SLICES && is_open(*ret_directory))
+                return DISCOVERY_OPEN;
+        /* An isolated container loads the library from one of these paths. If there are no pages
+         * then, the process has changed its root, or the pages were removed. */
+        return found == DISCOVERY_NONE && (loaded_as(SLICE_GATE) || loaded_as(SLICE_RUN_GATE))
+                       ? DISCOVERY_FAILED
+                       : found;
 }

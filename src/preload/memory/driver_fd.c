@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/memory/driver_fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 
-#include "preload/memory/gate.h"
+enum { MEMORY_MAJOR = 1 }; /* /dev/zero, /dev/null and others */
 
-enum { MEMORY_MAJOR = 1 }; /* /dev/zero and its kin */
-
-/* gnu_dev_makedev() and its kin are functions of libc; the encoding is the kernel's. */
+/* libc's major() is a function; the encoding is the kernel's. */
 static uint32_t major_of(uint64_t rdev) {
         return (uint32_t) (rdev >> 8 & 0xFFF) | (uint32_t) (rdev >> 32 & 0xFFFFF000u);
 }
@@ -17,17 +19,17 @@ static bool same(const SliceFile *file, const struct stat *st) {
 }
 
 static bool get_status(int fd, struct stat *st) {
-        st->st_mode = 0; /* the kernel sets them all; the analyzer cannot know */
+        st->st_mode = 0; /* the kernel sets these fields, which the analyzer cannot know */
         st->st_rdev = st->st_dev = st->st_ino = 0;
         return sys_call(SYS_fstat, fd, st) == 0;
 }
 
-/* All cards of the machine have the driver's major: one that is not of this container is metered,
- * too, and refused. */
+/* All cards of the machine have the driver's major. A card that this container has no slice of is
+ * metered, too, and refused. */
 static GateFile which(const Gate *g, const struct stat *st) {
         if (S_ISCHR(st->st_mode) && major_of(st->st_rdev) == RM_MAJOR)
                 return GATE_FILE_RM;
-        if (atomic_load_explicit(&g->uvm_is_met, memory_order_acquire) == 2 && same(&g->uvm_file, st))
+        if (atomic_load_explicit(&g->uvm_file_state, memory_order_acquire) == 2 && same(&g->uvm_file, st))
                 return GATE_FILE_UVM;
         for (uint32_t i = 0; i < GATE_CARDS && i < g->n_cards; i++) {
                 const GateCard *card = &g->cards[i];
@@ -47,7 +49,7 @@ GateFile gate_file(const Gate *g, int fd) {
         if (!get_status(fd, &st))
                 return GATE_FILE_OTHER;
         file = which(g, &st);
-        if (file == GATE_FILE_OTHER && g->uncertain && (S_ISCHR(st.st_mode) || S_ISREG(st.st_mode)))
+        if (file == GATE_FILE_OTHER && g->files_unknown && (S_ISCHR(st.st_mode) || S_ISREG(st.st_mode)))
                 return GATE_FILE_RM;
         return file;
 }
@@ -65,18 +67,32 @@ bool gate_is_uvm(const Gate *g, int fd) {
         if (!get_status(fd, &st))
                 return false;
         file = which(g, &st);
-        return file == GATE_FILE_UVM || (file == GATE_FILE_OTHER && g->uncertain && S_ISCHR(st.st_mode) &&
+        return file == GATE_FILE_UVM || (file == GATE_FILE_OTHER && g->files_unknown && S_ISCHR(st.st_mode) &&
                                          major_of(st.st_rdev) != MEMORY_MAJOR);
 }
 
-void gate_learn_uvm(Gate *g, int fd) {
+void gate_set_uvm_file(Gate *g, int fd) {
         struct stat st;
         int met = 0;
 
-        if (!get_status(fd, &st) || !atomic_compare_exchange_strong(&g->uvm_is_met, &met, 1))
+        if (!get_status(fd, &st) || !atomic_compare_exchange_strong(&g->uvm_file_state, &met, 1))
                 return;
         g->uvm_file = (SliceFile){.dev = st.st_dev, .ino = st.st_ino};
         if (S_ISCHR(st.st_mode))
                 g->uvm_file = (SliceFile){.rdev = st.st_rdev};
-        atomic_store_explicit(&g->uvm_is_met, 2, memory_order_release);
+        atomic_store_explicit(&g->uvm_file_state, 2, memory_order_release);
+}
+
+/* ---- descriptors of the gate's own ---- */
+
+bool gate_hold_fd(int *fd) {
+        long held = sys_call(SYS_fcntl, *fd, F_DUPFD_CLOEXEC, 3);
+
+        *fd = held >= 0 ? (int) held : -1;
+        return held >= 0 || held == -EBADF;
+}
+
+void gate_release_fd(int fd) {
+        if (fd >= 0)
+                (void) sys_call(SYS_close, fd); /* the program has its own descriptor */
 }

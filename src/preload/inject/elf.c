@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "preload/inject/elf_names.h"
+#include "preload/inject/elf.h"
 
 #include <elf.h>
 
@@ -7,6 +7,7 @@ enum {
         DYNAMIC_MAX = 512,   /* entries; real ones have some 30 */
         CHAIN_MAX = 1 << 16, /* names in one bucket */
         NAME_MAX_ = 64,      /* longer ones are not asked for */
+        HEADERS_MAX = 64,    /* of a program; real ones have a dozen */
 };
 
 /* glibc writes addresses into the dynamic section where it can, others leave the offsets that the
@@ -177,4 +178,41 @@ static uint64_t find_old(ElfRead read, const ElfObject *o, const char *name) {
 
 uint64_t elf_find(ElfRead read, const ElfObject *o, const char *name) {
         return o->gnu_hash != 0 ? find_gnu(read, o, name) : find_old(read, o, name);
+}
+
+/* ---- segments ---- */
+
+static bool is_header(const Elf64_Ehdr *e) {
+        return e->e_ident[EI_MAG0] == ELFMAG0 && e->e_ident[EI_MAG1] == ELFMAG1 &&
+               e->e_ident[EI_MAG2] == ELFMAG2 && e->e_ident[EI_MAG3] == ELFMAG3 &&
+               e->e_ident[EI_CLASS] == ELFCLASS64 && e->e_phentsize == sizeof(Elf64_Phdr) &&
+               e->e_phnum <= HEADERS_MAX;
+}
+
+/* The linker seals whole pages, from the one in which it begins to the last one that it fills. */
+static bool is_sealed(const Elf64_Phdr *p, uint64_t offset, uint64_t page_size) {
+        uint64_t pages = ~(page_size - 1);
+        uint64_t page = offset & pages, first = p->p_vaddr & pages, end = (p->p_vaddr + p->p_memsz) & pages;
+
+        return page >= first && page < end;
+}
+
+ElfSegment elf_segment_at(ElfRead read, uint64_t base, uint64_t address, uint64_t page_size) {
+        uint64_t offset = address - base;
+        ElfSegment segment = ELF_SEGMENT_NONE;
+        bool sealed = false;
+        Elf64_Ehdr e;
+        Elf64_Phdr p;
+
+        if (base == 0 || !read(&e, base, sizeof e) || !is_header(&e))
+                return ELF_SEGMENT_UNKNOWN;
+        for (unsigned i = 0; i < e.e_phnum; i++) {
+                if (!read(&p, base + e.e_phoff + i * sizeof p, sizeof p))
+                        return ELF_SEGMENT_UNKNOWN;
+                if (p.p_type == PT_GNU_RELRO && is_sealed(&p, offset, page_size))
+                        sealed = true;
+                if (p.p_type == PT_LOAD && offset >= p.p_vaddr && offset - p.p_vaddr < p.p_memsz)
+                        segment = p.p_flags & PF_W ? ELF_SEGMENT_WRITABLE : ELF_SEGMENT_READ_ONLY;
+        }
+        return sealed && segment == ELF_SEGMENT_WRITABLE ? ELF_SEGMENT_RELRO : segment;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "preload/memory/exports.h"
+#include "preload/memory/export_table.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 
 enum { EXPORTS_MIN = 64, EXPORTS_MAX = 1 << 20 };
 
-/* Room for one more: another list, twice as large. NULL: there is none. */
+/* Returns a list of twice the size, in index of the old one. NULL: no memory. */
 static void *grow(void *list, uint32_t *size, size_t each) {
         uint32_t larger = *size == 0 ? EXPORTS_MIN : *size * 2;
         long p;
@@ -29,8 +29,8 @@ static void *grow(void *list, uint32_t *size, size_t each) {
 
 /* ---- files ---- */
 
-static bool add_file(Exports *e, const ExportFile *file) {
-        uint32_t n = exports_files(e);
+static bool add_file(ExportTable *e, const ExportFile *file) {
+        uint32_t n = export_table_files(e);
 
         if (n == e->files_size) {
                 ExportFile *files = grow(e->files, &e->files_size, sizeof *files);
@@ -44,7 +44,7 @@ static bool add_file(Exports *e, const ExportFile *file) {
         return true;
 }
 
-int exports_add_file(Exports *e, const ExportFile *file) {
+int export_table_add_file(ExportTable *e, const ExportFile *file) {
         bool added;
 
         if (!spin_take(&e->lock))
@@ -54,14 +54,14 @@ int exports_add_file(Exports *e, const ExportFile *file) {
         return added ? 0 : -ENOMEM;
 }
 
-static ExportFile *find_file(Exports *e, uint64_t key) {
-        for (uint32_t i = 0; i < exports_files(e); i++)
+static ExportFile *find_file(ExportTable *e, uint64_t key) {
+        for (uint32_t i = 0; i < export_table_files(e); i++)
                 if (e->files[i].key == key)
                         return &e->files[i];
         return NULL;
 }
 
-bool exports_have_file(Exports *e, uint64_t key) {
+bool export_table_has_file(ExportTable *e, uint64_t key) {
         bool there;
 
         if (!spin_take(&e->lock))
@@ -71,14 +71,14 @@ bool exports_have_file(Exports *e, uint64_t key) {
         return there;
 }
 
-void exports_drop_file(Exports *e, uint64_t key) {
+void export_table_drop_file(ExportTable *e, uint64_t key) {
         ExportFile *file;
 
         if (!spin_take(&e->lock))
                 return;
         file = find_file(e, key);
         if (file) {
-                uint32_t last = exports_files(e) - 1;
+                uint32_t last = export_table_files(e) - 1;
 
                 *file = e->files[last];
                 atomic_store_explicit(&e->n_files, last, memory_order_relaxed);
@@ -86,81 +86,81 @@ void exports_drop_file(Exports *e, uint64_t key) {
         spin_drop(&e->lock);
 }
 
-bool exports_file_at(Exports *e, uint32_t i, ExportFile *ret) {
+bool export_table_file_at(ExportTable *e, uint32_t i, ExportFile *ret) {
         bool there;
 
         if (!spin_take(&e->lock))
                 return false;
-        there = i < exports_files(e);
+        there = i < export_table_files(e);
         if (there)
                 *ret = e->files[i];
         spin_drop(&e->lock);
         return there;
 }
 
-/* ---- what is in them ---- */
+/* ---- exported objects ---- */
 
-uint64_t exports_turn(Exports *e) {
-        return atomic_fetch_add(&e->turn, 1) + 1;
+uint64_t export_table_next_sequence(ExportTable *e) {
+        return atomic_fetch_add(&e->sequence, 1) + 1;
 }
 
-static bool is_there(const Export *x) {
-        return x->since != EXPORT_ASKED && x->since != EXPORT_UNSEEN;
+static bool is_there(const ExportedObject *x) {
+        return x->since != EXPORT_PENDING && x->since != EXPORT_UNLOCKED;
 }
 
-static bool add(Exports *e, const Export *export_) {
-        uint32_t n = exports_count(e);
+static bool add(ExportTable *e, const ExportedObject *object) {
+        uint32_t n = export_table_count(e);
 
         if (n == e->size) {
-                Export *list = grow(e->list, &e->size, sizeof *list);
+                ExportedObject *list = grow(e->list, &e->size, sizeof *list);
 
                 if (!list)
                         return false;
                 e->list = list;
         }
-        e->list[n] = *export_;
+        e->list[n] = *object;
         atomic_store_explicit(&e->n, n + 1, memory_order_relaxed);
         return true;
 }
 
-int exports_add(Exports *e, const Export *export_) {
+int export_table_add(ExportTable *e, const ExportedObject *object) {
         bool added;
 
         if (!spin_take(&e->lock))
                 return -ENOMEM;
-        added = add(e, export_);
+        added = add(e, object);
         spin_drop(&e->lock);
         return added ? 0 : -ENOMEM;
 }
 
-void exports_confirm(Exports *e, uint64_t call) {
-        uint64_t turn = exports_turn(e);
+void export_table_confirm(ExportTable *e, uint64_t call) {
+        uint64_t sequence = export_table_next_sequence(e);
 
         if (!spin_take(&e->lock))
                 return;
-        for (uint32_t i = 0; i < exports_count(e); i++)
-                if (e->list[i].call == call && e->list[i].since == EXPORT_ASKED)
-                        e->list[i].since = turn;
+        for (uint32_t i = 0; i < export_table_count(e); i++)
+                if (e->list[i].call == call && e->list[i].since == EXPORT_PENDING)
+                        e->list[i].since = sequence;
         spin_drop(&e->lock);
 }
 
-static bool is_wanted(const Export *x, const ExportsWanted *w) {
+static bool is_wanted(const ExportedObject *x, const ExportFilter *w) {
         return (w->key == 0 || x->key == w->key) && (w->call == 0 || x->call == w->call) &&
                (w->before == 0 || (is_there(x) && x->since < w->before)) &&
-               (w->n == 0 || (x->place >= w->first && x->place - w->first < w->n));
+               (w->n == 0 || (x->index >= w->first && x->index - w->first < w->n));
 }
 
-bool exports_take(Exports *e, const ExportsWanted *wanted, Export *ret) {
+bool export_table_take(ExportTable *e, const ExportFilter *filter, ExportedObject *ret) {
         uint32_t n, i = 0;
 
         if (!spin_take(&e->lock))
                 return false;
-        n = exports_count(e);
-        while (i < n && !is_wanted(&e->list[i], wanted))
+        n = export_table_count(e);
+        while (i < n && !is_wanted(&e->list[i], filter))
                 i++;
         if (i < n) {
-                if (wanted->before != 0)
-                        atomic_fetch_add(&e->replaced, 1);
+                if (filter->before != 0)
+                        atomic_fetch_add(&e->replacements, 1);
                 *ret = e->list[i];
                 e->list[i] = e->list[n - 1];
                 atomic_store_explicit(&e->n, n - 1, memory_order_relaxed);
@@ -169,42 +169,42 @@ bool exports_take(Exports *e, const ExportsWanted *wanted, Export *ret) {
         return i < n;
 }
 
-void exports_look(Exports *e, uint64_t key, uint32_t first, uint32_t n, uint64_t *calls) {
+void export_table_find_calls(ExportTable *e, uint64_t key, uint32_t first, uint32_t n, uint64_t *calls) {
         if (!spin_take(&e->lock)) {
                 for (uint32_t i = 0; i < n; i++)
-                        calls[i] = EXPORTS_UNSURE;
+                        calls[i] = EXPORT_AMBIGUOUS;
                 return;
         }
-        for (uint32_t i = 0; i < exports_count(e); i++) {
-                const Export *x = &e->list[i];
-                uint32_t at = x->place - first;
+        for (uint32_t i = 0; i < export_table_count(e); i++) {
+                const ExportedObject *x = &e->list[i];
+                uint32_t at = x->index - first;
 
-                if (x->key == key && x->place >= first && at < n)
-                        calls[at] = calls[at] == 0 && is_there(x) ? x->call : EXPORTS_UNSURE;
+                if (x->key == key && x->index >= first && at < n)
+                        calls[at] = calls[at] == 0 && is_there(x) ? x->call : EXPORT_AMBIGUOUS;
         }
         spin_drop(&e->lock);
 }
 
-/* Under the lock of the list: as long as it is in there its own reference is, too. */
-bool exports_ref(Exports *e, uint64_t call, uint32_t place, Objects *o, Export *ret) {
+/* Under the lock of the table: an object that is in it has a reference of its own. */
+bool export_table_ref(ExportTable *e, uint64_t call, uint32_t index, RmObjects *o, ExportedObject *ret) {
         bool held = false;
 
         if (!spin_take(&e->lock))
                 return false;
-        for (uint32_t i = 0; i < exports_count(e) && !held; i++) {
-                const Export *x = &e->list[i];
+        for (uint32_t i = 0; i < export_table_count(e) && !held; i++) {
+                const ExportedObject *x = &e->list[i];
 
-                if (x->call == call && x->place == place) {
+                if (x->call == call && x->index == index) {
                         *ret = *x;
-                        held = x->share != 0 && shares_ref(&o->shares, x->share);
+                        held = x->charge != 0 && charges_ref(&o->charges, x->charge);
                 }
         }
         spin_drop(&e->lock);
         return held;
 }
 
-void exports_after_fork(Exports *e) {
-        e->list = NULL; /* its memory stays: another thread may have been in the middle of it */
+void export_table_after_fork(ExportTable *e) {
+        e->list = NULL; /* not unmapped: another thread may have been changing it */
         e->files = NULL;
         e->size = e->files_size = 0;
         atomic_store_explicit(&e->n_files, 0, memory_order_relaxed);

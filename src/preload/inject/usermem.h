@@ -16,8 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-int peek(void *to, uint64_t from, size_t n);
-int poke(uint64_t to, const void *from, size_t n);
+int usermem_read(void *to, uint64_t from, size_t n);
+int usermem_write(uint64_t to, const void *from, size_t n);
 
 /* As many of n bytes as there are, in steps of 8. Returns the number; what is missing is zero. */
-size_t peek_some(void *to, uint64_t from, size_t n);
+size_t usermem_read_some(void *to, uint64_t from, size_t n);

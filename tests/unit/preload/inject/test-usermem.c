@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "preload/inject/peek.h"
 #include "preload/inject/spin.h"
+#include "preload/inject/usermem.h"
 #include "test.h"
 
 enum { PAGE = 4096 };
@@ -32,15 +32,15 @@ static void copies(void) {
         char *far = hole(), near[32] = "near", got[160];
 
         memcpy(far, "far", 4);
-        ASSERT_OK(peek(got, (uintptr_t) far, 32));
+        ASSERT_OK(usermem_read(got, (uintptr_t) far, 32));
         ASSERT_TEXT(got, "far");
-        ASSERT_OK(peek(got, (uintptr_t) near, 32));
+        ASSERT_OK(usermem_read(got, (uintptr_t) near, 32));
         ASSERT_TEXT(got, "near");
-        ASSERT_OK(poke((uintptr_t) far, "there", 6));
+        ASSERT_OK(usermem_write((uintptr_t) far, "there", 6));
         ASSERT_TEXT(far, "there");
-        ASSERT_OK(poke((uintptr_t) near, "here", 5));
+        ASSERT_OK(usermem_write((uintptr_t) near, "here", 5));
         ASSERT_TEXT(near, "here");
-        ASSERT_OK(poke((uintptr_t) far + 1, "o", 1));
+        ASSERT_OK(usermem_write((uintptr_t) far + 1, "o", 1));
         ASSERT_TEXT(far, "toere");
 }
 
@@ -50,26 +50,26 @@ static void faults(void) {
         char *p = hole(), got[160];
 
         for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-                ASSERT_INT(peek(got, bad[i], 32), -EFAULT);
-                ASSERT_INT(poke(bad[i], got, 32), -EFAULT);
-                ASSERT_INT(peek(got, bad[i], 4), -EFAULT);
+                ASSERT_INT(usermem_read(got, bad[i], 32), -EFAULT);
+                ASSERT_INT(usermem_write(bad[i], got, 32), -EFAULT);
+                ASSERT_INT(usermem_read(got, bad[i], 4), -EFAULT);
         }
-        ASSERT_INT(peek(got, (uintptr_t) p + PAGE - 31, 32), -EFAULT);
-        ASSERT_OK(peek(got, (uintptr_t) p + PAGE - 32, 32));
+        ASSERT_INT(usermem_read(got, (uintptr_t) p + PAGE - 31, 32), -EFAULT);
+        ASSERT_OK(usermem_read(got, (uintptr_t) p + PAGE - 32, 32));
         ASSERT_OK(mprotect(p, PAGE, PROT_READ));
-        ASSERT_INT(poke((uintptr_t) p, got, 32), -EFAULT);
-        ASSERT_OK(peek(got, (uintptr_t) p, 32));
+        ASSERT_INT(usermem_write((uintptr_t) p, got, 32), -EFAULT);
+        ASSERT_OK(usermem_read(got, (uintptr_t) p, 32));
 }
 
 static void some(void) {
         char *p = hole(), got[160];
 
-        ASSERT_INT(peek_some(got, (uintptr_t) p + PAGE - 128, 160), 128);
+        ASSERT_INT(usermem_read_some(got, (uintptr_t) p + PAGE - 128, 160), 128);
         ASSERT_INT(got[127], 'x');
         ASSERT_INT(got[128], 0);
-        ASSERT_INT(peek_some(got, (uintptr_t) p, 160), 160);
-        ASSERT_INT(peek_some(got, (uintptr_t) p + PAGE, 160), 0);
-        ASSERT_INT(peek_some(got, 0, 160), 0);
+        ASSERT_INT(usermem_read_some(got, (uintptr_t) p, 160), 160);
+        ASSERT_INT(usermem_read_some(got, (uintptr_t) p + PAGE, 160), 0);
+        ASSERT_INT(usermem_read_some(got, 0, 160), 0);
 }
 
 static void *on_a_thread(void *unused) {
@@ -95,10 +95,10 @@ static void on_own_stack(int signal) {
         char got[160], *guard = own_stack + 16 * PAGE;
 
         (void) signal;
-        heard[0] = peek(got, (uintptr_t) guard + 64, 32);
-        heard[1] = poke((uintptr_t) guard + 64, got, 4);
-        heard[2] = peek(got, (uintptr_t) guard - 16, 32);
-        heard[3] = poke((uintptr_t) guard - 16, got, 32);
+        heard[0] = usermem_read(got, (uintptr_t) guard + 64, 32);
+        heard[1] = usermem_write((uintptr_t) guard + 64, got, 4);
+        heard[2] = usermem_read(got, (uintptr_t) guard - 16, 32);
+        heard[3] = usermem_write((uintptr_t) guard - 16, got, 32);
 }
 
 static void *has_own_stack(void *unused) {
@@ -168,7 +168,8 @@ static void while_it_goes(void) {
         enough = false;
         ASSERT_OK(pthread_create(&thread, NULL, come_and_go, p));
         for (unsigned i = 0; i < 20000; i++) {
-                int r = i % 2 == 0 ? peek(got, (uintptr_t) p, 128) : poke((uintptr_t) p, got, 128);
+                int r = i % 2 == 0 ? usermem_read(got, (uintptr_t) p, 128)
+                                   : usermem_write((uintptr_t) p, got, 128);
 
                 good += r == 0;
                 bad += r == -EFAULT;
@@ -202,8 +203,9 @@ static int orphan(void *text) {
 
         while (getppid() == (pid_t) * (long *) text)
                 (void) usleep(1000);
-        word = peek(got, (uintptr_t) text + sizeof(long), 16) == 0 && strcmp(got, "far") == 0 ? 'y' : 'n';
-        if (peek(got, 0xDEAD000, 16) != -EFAULT)
+        word = usermem_read(got, (uintptr_t) text + sizeof(long), 16) == 0 && strcmp(got, "far") == 0 ? 'y'
+                                                                                                      : 'n';
+        if (usermem_read(got, 0xDEAD000, 16) != -EFAULT)
                 word = 'n';
         ASSERT_INT(write(said[1], &word, 1), 1);
         _exit(0);
@@ -225,7 +227,7 @@ static void in_an_orphan(void) {
                 char got[32];
 
                 *(long *) (void *) text = getpid();
-                ASSERT_OK(peek(got, (uintptr_t) text + sizeof(long), 16));
+                ASSERT_OK(usermem_read(got, (uintptr_t) text + sizeof(long), 16));
                 if (clone(orphan, stack + 64 * (size_t) PAGE, CLONE_VM | CLONE_FILES, text) < 0) {
                         ASSERT_INT(errno, EINVAL); /* qemu knows threads and children only */
                         ASSERT_INT(write(said[1], "y", 1), 1);

@@ -26,8 +26,8 @@ enum {
 enum {
         RM_SURFACE_SIZE_LO = 0x02, /* bytes */
         RM_SURFACE_SIZE_HI = 0x03,
-        RM_SURFACE_PLACE = 0x09,
-        RM_PLACE_CARD = 2, /* other values of it: not memory of the card */
+        RM_SURFACE_ADDR_SPACE = 0x09,
+        RM_ADDR_SPACE_VIDMEM = 2, /* other values of it: not memory of the card */
 };
 
 typedef struct RmSurfaceInfo { /* NV0041_CTRL_GET_SURFACE_INFO_PARAMS, with entries as RmFbEntry */

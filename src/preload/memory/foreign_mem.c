@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/memory/foreign_mem.h"
+
+#include "gpu/rm/export.h"
+#include "preload/memory/card_lookup.h"
+#include "preload/memory/reserve.h"
+#include "preload/memory/rows.h"
+
+uint64_t foreign_mem_size(const RmCall *c, uint32_t object) {
+        RmFbEntry list[] = {{.index = RM_SURFACE_SIZE_LO},
+                            {.index = RM_SURFACE_SIZE_HI},
+                            {.index = RM_SURFACE_ADDR_SPACE}};
+        RmSurfaceInfo info = {.n = 3, .list = (uint64_t) (uintptr_t) list};
+        RmControl control = {.client = c->request.client,
+                             .object = object,
+                             .cmd = RM_CTRL_SURFACE_INFO,
+                             .params = (uint64_t) (uintptr_t) &info,
+                             .params_size = sizeof info,
+                             .status = RM_ERR_INVALID_ARGUMENT};
+
+        if (gate_driver(c->fd, RM_IOCTL(RM_ESC_CONTROL, sizeof control), &control) < 0 ||
+            control.status != RM_OK || list[2].data != RM_ADDR_SPACE_VIDMEM)
+                return 0;
+        return (uint64_t) list[1].data << 32 | list[0].data;
+}
+
+uint64_t foreign_mem_charged_size(const RmCall *c, uint32_t object, uint8_t card) {
+        uint64_t bytes = foreign_mem_size(c, object);
+
+        return bytes > 0 ? bytes : rm_call_slice_info(c->g, card).group_bytes;
+}
+
+bool foreign_mem_charge_bytes(RmCall *c, uint32_t object, uint64_t bytes) {
+        FreedBytes freed;
+        int card = gate_card(c->g, c->fd, &c->parent);
+
+        freed_bytes_clear(&freed);
+        if (!rm_call_slice_info(c->g, card).limit || !rm_call_pin(c, card) ||
+            gate_reserve(c->g, card, c->parent.row, bytes, c->fd, c->request.client) < 0) {
+                rm_call_free_object(c, object);
+                return false;
+        }
+        if (c->parent.handle != 0 && !rm_objects_is_valid(&c->g->objects, &c->parent)) {
+                slice_release(gate_slice(c->g, card, c->parent.row), bytes);
+                rm_call_free_object(c, object);
+                return false;
+        }
+        c->parent.card = (uint8_t) card;
+        (void) rm_objects_add(&c->g->objects, &c->parent, object, RM_OBJECT_LEAF, bytes, 0,
+                              &freed); /* if not: charged until the process ends */
+        return true;
+}
+
+bool foreign_mem_charge(RmCall *c, uint32_t object) {
+        uint64_t bytes = foreign_mem_size(c, object);
+
+        return bytes == 0 || foreign_mem_charge_bytes(c, object, bytes);
+}
+
+void foreign_mem_add_holder(RmCall *c, uint32_t object, uint32_t charge, const RmObject *source) {
+        FreedBytes freed;
+
+        freed_bytes_clear(&freed);
+        c->parent.card = source->card;
+        c->parent.row = source->row;
+        (void) rm_objects_add(&c->g->objects, &c->parent, object, RM_OBJECT_LEAF,
+                              (uint64_t) source->units * SLICE_UNIT, charge,
+                              &freed); /* if not: charged until the process ends */
+}

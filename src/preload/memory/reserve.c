@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/memory/reserve.h"
+
+#include "preload/memory/driver_fd.h"
+#include "preload/memory/export_fd.h"
+#include "preload/memory/rows.h"
+
+enum {
+        FILES_MAX = 1024, /* descriptors that are looked through: the default limit of a process */
+        FEW_CLIENTS = 16,
+};
+
+/* ---- stale clients ---- */
+
+/* A client ends with its open file, and the gate does not see a close(). So the driver is asked for
+ * a duplicate of an object that does not exist: if the source client lives, the answer is that
+ * there is no such object, and otherwise that there is no such client, on any file. */
+static uint32_t ask_client(int fd, uint32_t client, uint32_t about) {
+        RmDup d = {.client = client,
+                   .parent = client,
+                   .source_client = about,
+                   .status = RM_ERR_INVALID_ARGUMENT};
+
+        return gate_driver(fd, RM_IOCTL(RM_ESC_DUP_OBJECT, sizeof d), &d) < 0 ? RM_ERR_INVALID_ARGUMENT
+                                                                              : d.status;
+}
+
+/* The asking client itself. This also shows that this driver answers as described above. */
+static bool lives(int fd, uint32_t client) {
+        return ask_client(fd, client, client) == RM_ERR_OBJECT_NOT_FOUND;
+}
+
+/* If another thread ends the asking client, the driver gives the same answer for every other
+ * client, and nothing was learnt. asker: the client as it was found before. */
+static bool is_dead(Gate *g, int fd, const RmParent *asker, uint32_t about) {
+        uint32_t status = about == asker->client ? RM_OK : ask_client(fd, asker->client, about);
+
+        return (status == RM_ERR_INVALID_CLIENT || status == RM_ERR_INVALID_OBJECT_HANDLE) &&
+               lives(fd, asker->client) && (!asker->known || rm_objects_is_valid(&g->objects, asker));
+}
+
+/* fd: held by the gate. false: the client does not live on this file, and nothing was learnt. */
+static bool drop_stale_clients(Gate *g, int fd, uint32_t client) {
+        RmParent asker = rm_objects_parent(&g->objects, client, client);
+        uint32_t clients[64], after = 0;
+        FreedBytes freed;
+        unsigned n;
+
+        freed_bytes_clear(&freed);
+        if (!lives(fd, client))
+                return false;
+        do {
+                n = rm_objects_clients(&g->objects, after, clients, sizeof clients / sizeof clients[0]);
+                for (unsigned i = 0; i < n; i++) {
+                        RmObjectMark mark = rm_objects_mark_client(&g->objects, clients[i]);
+
+                        after = clients[i];
+                        if (is_dead(g, fd, &asker, clients[i]))
+                                rm_objects_remove(&g->objects, &mark, &freed);
+                }
+        } while (n == sizeof clients / sizeof clients[0]);
+        gate_release_bytes(g, &freed);
+        return true;
+}
+
+/* A single client is the one that calls, and cannot be stale. */
+static bool may_be_stale(Gate *g) {
+        return atomic_load_explicit(&g->objects.clients, memory_order_relaxed) > 1 ||
+               export_table_files(&g->exports) > 0;
+}
+
+/* Through a descriptor of the gate's own: the program's number may become another file's
+ * meanwhile. */
+static void drop_stale(Gate *g, int fd, uint32_t client) {
+        int held = fd;
+
+        if (!gate_hold_fd(&held) || held < 0)
+                return; /* stale bytes stay charged */
+        if (atomic_load_explicit(&g->objects.clients, memory_order_relaxed) > 1)
+                (void) drop_stale_clients(g, held, client); /* if not: they stay charged */
+        export_fd_drop_closed(g, held);
+        gate_release_fd(held);
+}
+
+int gate_reserve(Gate *g, int card, GateRow row, uint64_t bytes, int fd, uint32_t client) {
+        SliceUser *slice = gate_slice(g, card, row);
+        int r;
+
+        atomic_store_explicit(&slice->file, fd, memory_order_relaxed);
+        r = slice_reserve(slice, bytes);
+        if (r == 0 || !may_be_stale(g))
+                return r;
+        drop_stale(g, fd, client);
+        return slice_reserve(slice, bytes);
+}
+
+/* Looks through the descriptors of this process. No descriptor is remembered: the gate does not see
+ * a close(), and the number may be another file's by now. Not while the driver's files are
+ * unknown. */
+static void drop_stale_anywhere(Gate *g) {
+        uint32_t clients[FEW_CLIENTS];
+        unsigned n = rm_objects_clients(&g->objects, 0, clients, FEW_CLIENTS);
+        bool asked = n < 2; /* a single client has no other to ask about */
+
+        for (int fd = 0; fd < FILES_MAX && !g->files_unknown; fd++) {
+                int held = fd;
+
+                if (gate_file(g, fd) != GATE_FILE_RM || !gate_hold_fd(&held))
+                        continue;
+                if (gate_file(g, held) == GATE_FILE_RM) { /* the duplicate, too */
+                        export_fd_drop_closed(g, held);
+                        for (unsigned i = 0; i < n && !asked; i++)
+                                asked = drop_stale_clients(g, held, clients[i]);
+                }
+                gate_release_fd(held);
+        }
+}
+
+int gate_reserve_managed(Gate *g, int card, uint64_t bytes) {
+        SliceUser *slice = &g->cards[card].slice;
+        int r = slice_reserve(slice, bytes);
+
+        if (r == 0 || !may_be_stale(g))
+                return r;
+        drop_stale_anywhere(g);
+        return slice_reserve(slice, bytes);
+}
+
+void gate_refresh(Gate *g, int card, int fd, uint32_t client) {
+        SliceUser *slice = &g->cards[card].slice;
+
+        if (!g->cards[card].usable)
+                return;
+        atomic_store_explicit(&slice->file, fd, memory_order_relaxed);
+        if (slice_refresh(slice) && may_be_stale(g))
+                drop_stale(g, fd, client);
+}
