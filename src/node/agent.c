@@ -81,7 +81,7 @@ static int build_audit(Agent *a) {
                                                      .records = &a->records,
                                                      .inventory = &a->inventory,
                                                      .compute = &a->isolation.compute,
-                                                     .board = &a->isolation.board,
+                                                     .board = &a->isolation.slicedir,
                                                      .proc = a->o.proc,
                                                      .ignores_disable = a->o.ignores_disable,
                                                      .window = USES_OF_WINDOW * NSEC_PER_USEC *
@@ -92,7 +92,7 @@ static int build_audit(Agent *a) {
         if (r < 0)
                 return r;
         return slicedir_watch_new(&(SlicedirWatchOptions){.event = a->event,
-                                                          .board = &a->isolation.board,
+                                                          .board = &a->isolation.slicedir,
                                                           .turn = a->o.census,
                                                           .on_grown = agent_tell_grown,
                                                           .on_foreign = agent_tell_foreign,

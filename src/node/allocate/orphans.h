@@ -27,7 +27,7 @@ void orphans_look(Orphans *o, Str uid, const RosterPod *pod);
 /* Whether the last process of a pod that is gone has ended. Then its record is dropped. */
 bool orphans_ended(Orphans *o, Record *record);
 
-/* Once the pods have been listed: looks at every record whose pod is not among them. */
+/* Once the pods have been listed: looks at every record of a pod that is gone. */
 void orphans_sweep(Orphans *o);
 
 size_t orphans_count(const Orphans *o);

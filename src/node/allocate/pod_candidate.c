@@ -86,7 +86,7 @@ static bool is_gone(const PodCandidateQuery *query, const ListedPod *pod) {
         return false;
 }
 
-/* Whether a container of the pod lacks devices. A pod whose containers all have theirs is not being
+/* Whether a container of the pod lacks devices. A pod that lacks none is not being
  * admitted. It may have been deleted by force, which the kubelet does not handle while it waits for
  * this answer. */
 static bool lacks_devices(const ListedPod *pod, DeviceKind kind) {
@@ -96,9 +96,9 @@ static bool lacks_devices(const ListedPod *pod, DeviceKind kind) {
         return pod->n_containers == 0;
 }
 
-/* Whether a start of the pod was proved, so that it was admitted long ago. Such a pod is listed
- * without devices when it ends while the kubelet makes its List: the kubelet takes the pods first,
- * and frees the devices of ended ones before it reads devices (apis/podresources/server_v1.go). */
+/* Whether a start of the pod was proved, so that it was admitted long ago. When it ends
+ * while the kubelet makes its List, it is listed without devices. The kubelet takes the pods first,
+ * and frees the devices of ended pods before it reads devices (apis/podresources/server_v1.go). */
 static bool has_started(const PodCandidateQuery *query, const RosterPod *pod) {
         const Record *record = records_find(query->records, str_from(pod->uid));
 

@@ -41,7 +41,7 @@ const RosterPod *pod_candidate_refused(const PodCandidateQuery *query, const Pod
 const RosterContainer *pod_candidate_without(const Records *records, const RosterPod *pod, DeviceKind kind,
                                              size_t n);
 
-/* Where the kubelet has answered no List: the pod whose admission is pending, as admission goes pod
+/* Where the kubelet has answered no List: the pod that is being admitted, as admission goes pod
  * by pod (pending: its UID, "" for none). Else the only pod that fits; NULL: not known. PreStart
  * proves it in either case. */
 RosterPod *pod_candidate_guess(const PodCandidateQuery *query, Str pending, const RosterContainer **ret);

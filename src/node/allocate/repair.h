@@ -2,8 +2,8 @@
 #pragma once
 
 /* Writes the system keys of a pod back when they differ from the node's records. Any user with the
- * right to patch the pod can change them, and other tools read them. Only pods are repaired whose
- * containers this node has started, because then no Binding can be newer than the record.
+ * right to patch the pod can change them, and other tools read them. Only pods are repaired that
+ * have containers started by this node, because then no Binding can be newer than the record.
  *
  * All pods together get one repair a second at most, and one pod five a minute. A pod that needs
  * more is reported, with the field manager that wrote the keys last, and still repaired at that
@@ -29,7 +29,7 @@ void repair_forget(Repair *r, Str uid); /* the pod is gone */
 typedef struct RepairCounters {
         uint64_t repaired; /* patches that were sent */
         uint64_t tampered; /* reports of pods */
-        size_t waiting;    /* pods whose keys are wrong now */
+        size_t waiting;    /* pods with wrong keys now */
 } RepairCounters;
 RepairCounters repair_counters(const Repair *r);
 

@@ -67,7 +67,7 @@ void resolver_refuse(PreferredCall *call, const RosterPod *pod, const char *why)
  * with a sentence in ret_why; -ENOMEM. */
 int resolver_place(PreferredCall *call, RosterPod *pod, Buf *ret_why);
 
-/* Gives other cards to a pod whose container has been given nothing, if those of its annotations
+/* Gives other cards to a pod that has been given no devices, if those of its annotations
  * are impossible. A user may have written them, or the cards have changed since. Where no other
  * cards have room either, the pod keeps them. 0 or negative errno. */
 int resolver_move_if_impossible(PreferredCall *call, RosterPod *pod, const RosterContainer *c,

@@ -37,8 +37,8 @@ typedef struct ResolverOptions {
 typedef struct ResolverCounters {
         uint64_t settled; /* by List, or as the second resource of the same container */
         uint64_t placed;  /* of these, pods that came without cards */
-        uint64_t moved;   /* of these, pods whose cards were impossible */
-        uint64_t unknown; /* calls whose pod was not known well enough */
+        uint64_t moved;   /* of these, pods with impossible cards */
+        uint64_t unknown; /* calls for a pod that was not known well enough */
         uint64_t refused; /* the pod fails: no card has room, or it can never be served */
         uint64_t allocated;
         uint64_t strayed; /* Allocate for other devices than were preferred */

@@ -134,7 +134,7 @@ static bool card_of_last_unknown(const PreferredCall *call, uint32_t *ret) {
 }
 
 /* The card that the ledger would choose for this amount. Where the ledger chooses none, the card
- * whose devices the kubelet has the fewest left of, but enough. */
+ * with the fewest devices left, but enough. */
 static bool card_for_unknown(const PreferredCall *call, uint32_t *ret) {
         RequestContainer one = {.mem = call->kind == DEVICE_MEM ? call->size : 0,
                                 .core = call->kind == DEVICE_CORE ? call->size : 0};

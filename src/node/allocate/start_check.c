@@ -95,8 +95,8 @@ static int check_cover(const StartCheck *check, const RosterPod *pod, const Rost
                          pod->name, c->name, c->gate_cover);
 }
 
-/* Waits for an old holder of the same devices: a pod that was deleted by force, or whose devices
- * the kubelet counted as free too early. */
+/* Waits for an old holder of the same devices: a pod that was deleted by force, or one whose
+ * devices the kubelet counted as free too early. */
 static int check_holder(const StartCheck *check, const RosterPod *pod, Fault *fault) {
         const NodeContext *node = check->node;
         Record *old;

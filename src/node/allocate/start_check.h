@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One attempt to prove which container a PreStartContainer is for, and to prepare its start: its
- * record goes to disk, its slice pages are written, and the pod is marked as assigned. */
+/* One attempt to prove which container a PreStartContainer is for, and to prepare its start. Then
+ * its record goes to disk, its slice pages are written, and the pod is marked as assigned. */
 
 #include "node/allocate/evidence.h"
 #include "node/allocate/node_context.h"

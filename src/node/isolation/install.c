@@ -35,8 +35,8 @@ static bool is_same(int fd, const Buf *text) {
         return file_read_open(fd, FILE_MAX, &there) == 0 && str_eq(buf_str(&there), buf_str(text));
 }
 
-/* Without waiting: a tenant who has leased it would keep us, too. His neighbours go on having it
- * mounted, and whoever waits keeps them from him when he is through. */
+/* Opens without waiting, because a container's lease would delay us. Other containers still mount
+ * the old file, so a child waits in open(): it ends the lease and prevents the next one. */
 static int open_now(const char *path) {
         _cleanup_close_ int file = -1;
         int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
@@ -45,19 +45,19 @@ static int open_now(const char *path) {
                 return fd;
         file = open(path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
         if (file >= 0)
-                (void) file_lease_wait(file, O_RDONLY); /* it ends with us */
+                (void) file_lease_wait(file, O_RDONLY); /* the child ends with us */
         return -1;
 }
 
-/* A new one can be leased between its rename and our open(), by a container that starts just
- * then. */
+/* A container that starts may lease the new file between its rename and our open(): then it is
+ * written again. */
 int install_write(const char *path, const Buf *text, int *ret_held, Fault *fault) {
         for (unsigned i = 0; i < TRIES; i++) {
                 _cleanup_close_ int fd = open_now(path);
                 int r;
 
                 if (fd >= 0 && is_same(fd, text)) {
-                        if (fchmod(fd, FOR_ALL) < 0) /* whoever wrote it may have left it otherwise */
+                        if (fchmod(fd, FOR_ALL) < 0) /* it may have another mode */
                                 return fault_set(fault, -errno, "cannot let containers read %s: %s", path,
                                                  strerror(errno));
                         *ret_held = TAKE_FD(fd);

@@ -18,12 +18,12 @@
 enum { NVIDIA_MAJOR = 195, NVIDIA_CTL = 255 };
 
 int isolation_init(Isolation *i, const IsolationOptions *o) {
-        *i = (Isolation){.board = SLICEDIR_NULL,
+        *i = (Isolation){.slicedir = SLICEDIR_NULL,
                          .preload = PRELOAD_FILES_NULL,
                          .ignores_disable = o->ignores_disable,
                          .simulated = SIMULATED_DRIVER_NULL};
-        (void) snprintf(i->board.path, sizeof i->board.path, "%s",
-                        o->slices); /* mounts name it in any case */
+        (void) snprintf(i->slicedir.path, sizeof i->slicedir.path, "%s",
+                        o->slices); /* mounts name it, even if it cannot be opened */
         i->on_odd = o->on_odd;
         i->userdata = o->userdata;
         node_compute_init(&i->compute, o->policy);
@@ -31,28 +31,28 @@ int isolation_init(Isolation *i, const IsolationOptions *o) {
                 return -ENOMEM;
         if (simulated_driver_init(&i->simulated, o->simulated, o->state_dir, &i->trouble) == 0 &&
             preload_files_install(&i->preload, o->gate, &i->trouble) == 0)
-                (void) slicedir_open(&i->board, o->slices, true, &i->trouble);
-        i->board.proc = o->proc;
+                (void) slicedir_open(&i->slicedir, o->slices, true, &i->trouble);
+        i->slicedir.proc = o->proc;
         if (i->trouble.text[0])
                 log_warning("isolated containers will not start: %s", i->trouble.text);
         return 0;
 }
 
 void isolation_done(Isolation *i) {
-        slicedir_done(&i->board);
+        slicedir_done(&i->slicedir);
         simulated_driver_done(&i->simulated);
         preload_files_done(&i->preload);
         *i = (Isolation){
-                .board = SLICEDIR_NULL, .preload = PRELOAD_FILES_NULL, .simulated = SIMULATED_DRIVER_NULL};
+                .slicedir = SLICEDIR_NULL, .preload = PRELOAD_FILES_NULL, .simulated = SIMULATED_DRIVER_NULL};
 }
 
 /* ---- names ---- */
 
 _Static_assert((int) RECORD_SLICE_SIZE == (int) SLICEDIR_ID_SIZE, "a record holds any name of a slice");
 
-/* No two living containers have the same devices, but an init container and later ones of its pod.
- * FNV-1a tells sets apart that begin alike. Versions that know no name in the record take it for
- * this one. */
+/* Names a slice by its devices. Living containers have different devices, except an init container
+ * and later ones of its pod. FNV-1a separates sets that begin alike. Versions that record no name
+ * use this one. */
 static void name_of(const DeviceSet *mem, char ret[static SLICEDIR_ID_SIZE]) {
         uint64_t hash = UINT64_C(0xCBF29CE484222325);
 
@@ -105,17 +105,17 @@ static bool add(Mounts *m, bool read_only, const char *inside, const char *forma
         return true;
 }
 
-static bool add_card(Mounts *m, const char *folder, const char *board, const char *id, unsigned number) {
-        char pages[64], limits[64], counters[64], bell[64];
+static bool add_card(Mounts *m, const char *folder, const char *slices, const char *id, unsigned number) {
+        char pages[64], limits[64], counters[64], doorbell[64];
 
         (void) snprintf(pages, sizeof pages, SLICE_PAGES "/%u", number);
         (void) snprintf(limits, sizeof limits, SLICE_PAGES "/%u/limits", number);
         (void) snprintf(counters, sizeof counters, SLICE_PAGES "/%u/counters", number);
-        (void) snprintf(bell, sizeof bell, SLICE_PAGES "/%u/" SLICE_DOORBELL, number);
+        (void) snprintf(doorbell, sizeof doorbell, SLICE_PAGES "/%u/" SLICE_DOORBELL, number);
         return add(m, true, pages, "%s/slice/%u", folder, number) &&
-               add(m, true, limits, "%s/%s/%u/limits", board, id, number) &&
-               add(m, false, counters, "%s/%s/%u/counters", board, id, number) &&
-               add(m, false, bell, "%s/%s/%u/" SLICE_DOORBELL, board, id, number);
+               add(m, true, limits, "%s/%s/%u/limits", slices, id, number) &&
+               add(m, false, counters, "%s/%s/%u/counters", slices, id, number) &&
+               add(m, false, doorbell, "%s/%s/%u/" SLICE_DOORBELL, slices, id, number);
 }
 
 static size_t count_cards(const DeviceSet *mem) {
@@ -143,17 +143,17 @@ int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *me
         if (!add(&m, true, SLICE_MOUNT_DIR, "%s", folder) ||
             !add(&m, true, SLICE_PAGES, "%s/slice", folder) ||
             !add(&m, true, SLICE_GATE, "%s", i->preload.library) ||
-            !add(&m, true, SLICE_PRELOAD, "%s/%s/" SLICEDIR_PRELOAD, i->board.path, id))
+            !add(&m, true, SLICE_PRELOAD, "%s/%s/" SLICEDIR_PRELOAD, i->slicedir.path, id))
                 return -ENOMEM;
         while (number < SLICEDIR_CARDS_MAX && device_set_next_card(mem, &at, &card, &count))
-                if (!add_card(&m, folder, i->board.path, id, number++))
+                if (!add_card(&m, folder, i->slicedir.path, id, number++))
                         return -ENOMEM;
         return m.n;
 }
 
 /* ---- PreStart ---- */
 
-/* It has a major of its own choosing, and is there only when its module is loaded. */
+/* Its major is dynamic, and the node exists only while its module is loaded. */
 static SliceFile uvm_device(void) {
         SliceFile file = {.rdev = 0};
         struct stat st;
@@ -163,8 +163,8 @@ static SliceFile uvm_device(void) {
         return file;
 }
 
-/* How the gate knows the driver's files: by number, and those of a simulated driver by where they
- * are. */
+/* Identifies the driver's files to the preload library: by device number, and those of a simulated
+ * driver by file system and inode. */
 static int read_files(const Isolation *i, unsigned minor_, SliceSpec *ret, Fault *fault) {
         char name[32];
         int r;
@@ -207,8 +207,9 @@ static int describe(const Isolation *i, const Inventory *v, const RosterContaine
         return read_files(i, card->minor, ret, fault);
 }
 
-/* Before the container runs: its page says what its card's others ask, and theirs what it asks. */
-static void say_of(Isolation *i, const Inventory *v, const RosterPod *pod, const RosterContainer *c) {
+/* Publishes the policy before the container runs: it depends on what all containers of the card
+ * ask. */
+static void publish_start(Isolation *i, const Inventory *v, const RosterPod *pod, const RosterContainer *c) {
         i->compute.stale = true;
         isolation_publish_compute(i, v);
         if (c->compute_fault && i->on_odd)
@@ -216,7 +217,7 @@ static void say_of(Isolation *i, const Inventory *v, const RosterPod *pod, const
 }
 
 void isolation_publish_compute(Isolation *i, const Inventory *v) {
-        node_compute_publish(&i->compute, &i->board, v->mode);
+        node_compute_publish(&i->compute, &i->slicedir, v->mode);
 }
 
 static bool is_file(const char *path) {
@@ -252,14 +253,14 @@ int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, co
         }
         if (r != 0)
                 return r;
-        r = slicedir_refresh(&i->board, fault);
+        r = slicedir_refresh(&i->slicedir, fault);
         if (r < 0)
                 return r;
         isolation_slice_name(given, id);
         (void) snprintf(owner, sizeof owner, SLICEDIR_AGENT "%s", name);
-        r = slicedir_update(&i->board, id, owner, specs, n, fault);
+        r = slicedir_update(&i->slicedir, id, owner, specs, n, fault);
         if (r == 0)
-                say_of(i, v, pod, c);
+                publish_start(i, v, pod, c);
         return r;
 }
 
@@ -275,20 +276,20 @@ bool isolation_is_complete(Isolation *i, const Inventory *v, const RecordContain
                 return true;
         if (i->trouble.text[0] || !preload_files_are_complete(&i->preload) ||
             preload_files_make_folder(&i->preload, count_cards(mem), &fault) < 0 ||
-            slicedir_refresh(&i->board, &fault) < 0)
+            slicedir_refresh(&i->slicedir, &fault) < 0)
                 return false;
         isolation_slice_name(given, id);
-        if (slicedir_write_preloads(&i->board, id, &fault) < 0)
+        if (slicedir_write_preloads(&i->slicedir, id, &fault) < 0)
                 return false;
         while (number < SLICEDIR_CARDS_MAX && device_set_next_card(mem, &at, &card, &count)) {
-                (void) snprintf(path, sizeof path, "%s/%s/%u/limits", i->board.path, id, number++);
+                (void) snprintf(path, sizeof path, "%s/%s/%u/limits", i->slicedir.path, id, number++);
                 if (!is_file(path))
                         return false;
         }
         return true;
 }
 
-/* ---- and after ---- */
+/* ---- sweep ---- */
 
 static bool is_named(void *userdata, const char *id) {
         const Records *records = userdata;
@@ -305,6 +306,6 @@ static bool is_named(void *userdata, const char *id) {
 
 void isolation_sweep(Isolation *i, const Records *records) {
         i->compute.stale = true;
-        if (i->board.fd >= 0 && slicedir_sweep(&i->board, is_named, (void *) records) < 0)
-                log_warning("the board of slices in %s cannot be read", i->board.path);
+        if (i->slicedir.fd >= 0 && slicedir_sweep(&i->slicedir, is_named, (void *) records) < 0)
+                log_warning("the board of slices in %s cannot be read", i->slicedir.path);
 }

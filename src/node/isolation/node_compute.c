@@ -37,14 +37,14 @@ void node_compute_fill(const NodeCompute *c, ShareMode mode, SliceSpec *spec) {
         spec->prio_ratio = policy.compute.prio_ratio;
 }
 
-void node_compute_publish(NodeCompute *c, Slicedir *board, ShareMode mode) {
+void node_compute_publish(NodeCompute *c, Slicedir *slicedir, ShareMode mode) {
         SlicePolicy policy = policy_of(c, mode);
         Fault fault = FAULT_NULL;
 
-        if (!c->known || (!c->stale && c->mode == mode) || !share_mode_is_isolated(mode) || board->fd < 0)
+        if (!c->known || (!c->stale && c->mode == mode) || !share_mode_is_isolated(mode) || slicedir->fd < 0)
                 return;
         c->mode = mode;
-        c->stale = slice_policy_apply(board, &policy, NULL, &fault) != 0;
+        c->stale = slice_policy_apply(slicedir, &policy, NULL, &fault) != 0;
         if (c->stale)
                 log_warning("a slice keeps its policy of compute: %s", fault.text);
 }

@@ -23,31 +23,31 @@ static char *path_of(const char *directory, const char *name) {
         return buf_take(&path);
 }
 
-int preload_files_init(PreloadFiles *g, const char *state_dir) {
+int preload_files_init(PreloadFiles *p, const char *state_dir) {
         struct stat st;
 
-        *g = PRELOAD_FILES_NULL;
-        g->inside = path_of(state_dir, "inside");
-        g->library = path_of(state_dir, "inside/" LIBRARY);
-        g->run = path_of(state_dir, "gate");
-        g->run_library = path_of(state_dir, "gate/" LIBRARY);
-        g->run_preload = path_of(state_dir, "gate/ld.so.preload");
-        if (!g->inside || !g->library || !g->run || !g->run_library || !g->run_preload)
+        *p = PRELOAD_FILES_NULL;
+        p->inside = path_of(state_dir, "inside");
+        p->library = path_of(state_dir, "inside/" LIBRARY);
+        p->run = path_of(state_dir, "gate");
+        p->run_library = path_of(state_dir, "gate/" LIBRARY);
+        p->run_preload = path_of(state_dir, "gate/ld.so.preload");
+        if (!p->inside || !p->library || !p->run || !p->run_library || !p->run_preload)
                 return -ENOMEM;
-        g->has_run = stat(g->run, &st) == 0 && S_ISDIR(st.st_mode);
+        p->has_run = stat(p->run, &st) == 0 && S_ISDIR(st.st_mode);
         return 0;
 }
 
-void preload_files_done(PreloadFiles *g) {
-        free(g->inside);
-        free(g->library);
-        free(g->run);
-        free(g->run_library);
-        free(g->run_preload);
-        for (size_t i = 0; i < ELEMENTSOF(g->held); i++)
-                if (g->held[i] >= 0)
-                        (void) close(g->held[i]);
-        *g = PRELOAD_FILES_NULL;
+void preload_files_done(PreloadFiles *p) {
+        free(p->inside);
+        free(p->library);
+        free(p->run);
+        free(p->run_library);
+        free(p->run_preload);
+        for (size_t i = 0; i < ELEMENTSOF(p->held); i++)
+                if (p->held[i] >= 0)
+                        (void) close(p->held[i]);
+        *p = PRELOAD_FILES_NULL;
 }
 
 /* ---- the library ---- */
@@ -58,28 +58,28 @@ static int install_library(const char *path, const Buf *text, int *ret_held, Fau
         return r == 0 ? install_check(path, *ret_held, fault) : r;
 }
 
-/* The library of these pods is the new one as well: it looks for its pages in both places. */
-static int install_run(PreloadFiles *g, const Buf *library, Fault *fault) {
+/* Installs the same library for pods of the older layout: it looks for its pages in both places. */
+static int install_run(PreloadFiles *p, const Buf *library, Fault *fault) {
         _cleanup_buf_ Buf preload = BUF_NULL;
         int r;
 
         buf_append_str(&preload, STR(SLICE_RUN_GATE "\n"));
         if (buf_result(&preload) < 0)
                 return -ENOMEM;
-        r = install_library(g->run_library, library, &g->held[1], fault);
-        return r == 0 ? install_write(g->run_preload, &preload, &g->held[2], fault) : r;
+        r = install_library(p->run_library, library, &p->held[1], fault);
+        return r == 0 ? install_write(p->run_preload, &preload, &p->held[2], fault) : r;
 }
 
-int preload_files_install(PreloadFiles *g, const char *given, Fault *fault) {
+int preload_files_install(PreloadFiles *p, const char *given, Fault *fault) {
         _cleanup_buf_ Buf library = BUF_NULL;
         int r;
 
         r = install_read(given, LIBRARY, "the gate", &library, fault);
         if (r == 0)
-                r = install_folder(g->inside, fault);
+                r = install_folder(p->inside, fault);
         if (r == 0)
-                r = install_library(g->library, &library, &g->held[0], fault);
-        return r == 0 && g->has_run ? install_run(g, &library, fault) : r;
+                r = install_library(p->library, &library, &p->held[0], fault);
+        return r == 0 && p->has_run ? install_run(p, &library, fault) : r;
 }
 
 static bool is_file(const char *path) {
@@ -88,30 +88,30 @@ static bool is_file(const char *path) {
         return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, R_OK) == 0;
 }
 
-bool preload_files_are_complete(const PreloadFiles *g) {
-        return is_file(g->library) && (!g->has_run || (is_file(g->run_library) && is_file(g->run_preload)));
+bool preload_files_are_complete(const PreloadFiles *p) {
+        return is_file(p->library) && (!p->has_run || (is_file(p->run_library) && is_file(p->run_preload)));
 }
 
 /* ---- the directory ---- */
 
-void preload_files_folder(const PreloadFiles *g, size_t n, char ret[static PRELOAD_FOLDER]) {
-        (void) snprintf(ret, PRELOAD_FOLDER, "%s/%zu", g->inside, n);
+void preload_files_folder(const PreloadFiles *p, size_t n, char ret[static PRELOAD_FOLDER]) {
+        (void) snprintf(ret, PRELOAD_FOLDER, "%s/%zu", p->inside, n);
 }
 
-static int say(const char *path, int r, Fault *fault) {
+static int explain(const char *path, int r, Fault *fault) {
         return r < 0 ? fault_set(fault, r, "cannot make %s: %s", path, strerror(-r)) : 0;
 }
 
-/* Containers' users are others than ours, whatever our umask is. */
+/* Containers run as other users, so the mode does not depend on our umask. */
 static int make_directory(const char *path, Fault *fault) {
         _cleanup_close_ int fd = -1;
 
         if (mkdir(path, 0755) < 0 && errno != EEXIST)
-                return say(path, -errno, fault);
+                return explain(path, -errno, fault);
         fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
         if (fd < 0 && errno == ENOTDIR)
-                return say(path, -EEXIST, fault);
-        return fd < 0 || fchmod(fd, 0755) < 0 ? say(path, -errno, fault) : 0;
+                return explain(path, -EEXIST, fault);
+        return fd < 0 || fchmod(fd, 0755) < 0 ? explain(path, -errno, fault) : 0;
 }
 
 static int make_file(const char *path, Fault *fault) {
@@ -120,8 +120,8 @@ static int make_file(const char *path, Fault *fault) {
         struct stat st;
 
         if (fd < 0 || fstat(fd, &st) < 0)
-                return say(path, -errno, fault);
-        return S_ISREG(st.st_mode) ? 0 : say(path, -EEXIST, fault);
+                return explain(path, -errno, fault);
+        return S_ISREG(st.st_mode) ? 0 : explain(path, -EEXIST, fault);
 }
 
 static int make_card(const char *folder, size_t card, Fault *fault) {
@@ -138,12 +138,12 @@ static int make_card(const char *folder, size_t card, Fault *fault) {
         return r;
 }
 
-int preload_files_make_folder(const PreloadFiles *g, size_t n, Fault *fault) {
+int preload_files_make_folder(const PreloadFiles *p, size_t n, Fault *fault) {
         char folder[PRELOAD_FOLDER], path[PRELOAD_FOLDER + 64];
         int r;
 
-        preload_files_folder(g, n, folder);
-        r = make_directory(g->inside, fault);
+        preload_files_folder(p, n, folder);
+        r = make_directory(p->inside, fault);
         if (r == 0)
                 r = make_directory(folder, fault);
         (void) snprintf(path, sizeof path, "%s/" LIBRARY, folder);

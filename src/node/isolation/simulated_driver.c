@@ -16,7 +16,7 @@
 #endif
 
 /* Mounted where the loaders of Debian's and Red Hat's families look without a cache, as
- * gpu/cards/cdi.c does with the real ones. */
+ * gpu/cards/cdi.c mounts the real ones. */
 static const struct {
         const char *name;
         const char *inside[2];
@@ -135,7 +135,7 @@ int simulated_driver_mounts(const SimulatedDriver *s, const Inventory *v, const 
         return m.broken ? -ENOMEM : m.n;
 }
 
-/* ---- identity ---- */
+/* ---- identification ---- */
 
 int simulated_driver_file(const SimulatedDriver *s, const char *name, SliceFile *ret, Fault *fault) {
         char path[4400];
